@@ -1,0 +1,31 @@
+package registry
+
+import (
+	"encoding/json"
+
+	"github.com/cyberphone/json-canonicalization/go/src/webpki.org/jsoncanonicalizer"
+	"github.com/opencontainers/go-digest"
+)
+
+// CanonicalJSON encodes v as RFC 8785 (JSON Canonicalization Scheme) says, so that
+// equal values have equal bytes, and so equal digests, on every machine.
+func CanonicalJSON(v any) ([]byte, error) {
+	plain, err := json.Marshal(v)
+	if err != nil {
+		return nil, Errorf(CodeInternal, "encode %T: %w", v, err)
+	}
+	canonical, err := jsoncanonicalizer.Transform(plain)
+	if err != nil {
+		return nil, Errorf(CodeInternal, "canonicalize %T: %w", v, err)
+	}
+	return canonical, nil
+}
+
+// CanonicalDigest is the sha256 digest of v's [CanonicalJSON].
+func CanonicalDigest(v any) (Digest, error) {
+	canonical, err := CanonicalJSON(v)
+	if err != nil {
+		return "", err
+	}
+	return digest.FromBytes(canonical), nil
+}

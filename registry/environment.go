@@ -1,0 +1,108 @@
+package registry
+
+import (
+	"slices"
+	"strings"
+)
+
+// Environments is the chain that releases move along, and who is trusted in it: the
+// content of environments.yaml.
+type Environments struct {
+	Registry string        `json:"registry"` // a name, part of every resource URI
+	List     []Environment `json:"environments"`
+	Trust    []TrustEntry  `json:"trust"`
+	Digest   Digest        `json:"digest"` // of the file's bytes
+}
+
+// Environment is a repository prefix with a policy.
+type Environment struct {
+	Name    string   `json:"name"`
+	From    string   `json:"from,omitempty"` // where releases come from; set means protected
+	Require []string `json:"require,omitempty"`
+}
+
+// TrustEntry says which roles a key may play, for resources with one of the prefixes.
+type TrustEntry struct {
+	Key       string   `json:"key"` // path of the PEM file of a public key
+	Roles     []Role   `json:"roles"`
+	Resources []string `json:"resources"` // prefixes of resource URIs: "oci://local/"
+}
+
+// Protected reports whether only Promote and Attach may write the environment.
+func (e Environment) Protected() bool { return e.From != "" }
+
+// Policy is what the environment asks of a release.
+func (e Environment) Policy() Policy { return Policy{Require: e.Require} }
+
+// Validate checks that the list is a set of chains with known requirements, rooted
+// in unprotected environments. Errors: CodeInvalid.
+func (es Environments) Validate() error {
+	if !namePattern.MatchString(es.Registry) {
+		return Errorf(CodeInvalid, "registry %q: want a lower-case name", es.Registry)
+	}
+	if len(es.List) == 0 || es.List[0].Protected() {
+		return Errorf(CodeInvalid, "environments: want at least one, the first without from")
+	}
+	for i, e := range es.List {
+		if !namePattern.MatchString(e.Name) || strings.Contains(e.Name, "/") {
+			return Errorf(CodeInvalid, "environment %q: want a lower-case name without '/'", e.Name)
+		}
+		earlier := func(o Environment) bool { return o.Name == e.From }
+		if e.Protected() && !slices.ContainsFunc(es.List[:i], earlier) {
+			return Errorf(CodeInvalid, "environment %s: from %q names no environment above it", e.Name, e.From)
+		}
+		if slices.ContainsFunc(es.List[:i], func(o Environment) bool { return o.Name == e.Name }) {
+			return Errorf(CodeInvalid, "environment %s: defined twice", e.Name)
+		}
+		if err := e.Policy().Validate(); err != nil {
+			return Errorf(CodeInvalid, "environment %s: %w", e.Name, err)
+		}
+		if !e.Protected() && len(e.Require) > 0 {
+			return Errorf(CodeInvalid, "environment %s: require has no effect without from, since builds write it directly", e.Name)
+		}
+	}
+	return nil
+}
+
+// First is the environment that builds go to.
+func (es Environments) First() Environment { return es.List[0] }
+
+// Find gives the environment of a name. Errors: CodeNotFound, naming those there are.
+func (es Environments) Find(name string) (Environment, error) {
+	var names []string
+	for _, e := range es.List {
+		if e.Name == name {
+			return e, nil
+		}
+		names = append(names, e.Name)
+	}
+	return Environment{}, Errorf(CodeNotFound, "no environment %q: there are %s", name, strings.Join(names, ", "))
+}
+
+// Edge gives the ends of a promotion. An empty name means the only edge there is
+// that fits the other. Errors: CodeInvalid, CodeNotFound.
+func (es Environments) Edge(from, to string) (source, destination Environment, err error) {
+	var edges []Environment
+	for _, e := range es.List {
+		if e.Protected() && (to == "" || e.Name == to) && (from == "" || e.From == from) {
+			edges = append(edges, e)
+		}
+	}
+	for _, name := range []string{from, to} {
+		if name != "" {
+			if _, err := es.Find(name); err != nil {
+				return Environment{}, Environment{}, err
+			}
+		}
+	}
+	if len(edges) != 1 {
+		return Environment{}, Environment{}, Errorf(CodeInvalid, "promote --from %q --to %q: %d edges fit, want exactly one", from, to, len(edges))
+	}
+	source, err = es.Find(edges[0].From)
+	return source, edges[0], err
+}
+
+// ResourceURI is what trust entries and VSAs call a model's repository in an environment.
+func (es Environments) ResourceURI(environment, model string) string {
+	return "oci://" + es.Registry + "/" + Repository(environment, model)
+}

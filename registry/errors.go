@@ -1,0 +1,175 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// Code says what kind of failure an error is. It survives the wire, decides the
+// exit code of a verb and the HTTP status of a response, and is what
+// [errors.Is] compares.
+type Code string
+
+// The codes. The comments give the exit code of a verb that ends with one.
+const (
+	CodeInternal    Code = "internal"        // 1: a bug or an I/O failure; the message is logged, never shown to a remote client
+	CodeUnavailable Code = "unavailable"     // 1: a part that is not installed, not built in or not reachable
+	CodeNotFound    Code = "not_found"       // 1: no such environment, model, release, tag or blob
+	CodeConflict    Code = "conflict"        // 1: somebody else changed it first; try again
+	CodeInvalid     Code = "invalid"         // 2: usage, specification or input
+	CodeLimit       Code = "limit_exceeded"  // 3: parity, accuracy or performance is outside the release's limits
+	CodePolicy      Code = "policy"          // 4: the destination's policy says no
+	CodeTrust       Code = "untrusted"       // 5: a signature, role or manifest that cannot be trusted
+	CodeDigest      Code = "digest_mismatch" // 5: bytes that are not what their digest says
+	CodeUnsafe      Code = "unsafe_format"   // 5: a format that runs code when it is loaded
+	CodeNoEngine    Code = "no_engine"       // 6: no engine for this node and runtime
+	CodeWrongNode   Code = "wrong_node"      // 6: this machine is not the target
+)
+
+// codes is the one table from code to exit code and HTTP status.
+var codes = map[Code]struct{ exit, status int }{
+	CodeInternal:    {1, 500},
+	CodeUnavailable: {1, 503},
+	CodeNotFound:    {1, 404},
+	CodeConflict:    {1, 409},
+	CodeInvalid:     {2, 400},
+	CodeLimit:       {3, 422},
+	CodePolicy:      {4, 403},
+	CodeTrust:       {5, 422},
+	CodeDigest:      {5, 422},
+	CodeUnsafe:      {5, 415},
+	CodeNoEngine:    {6, 404},
+	CodeWrongNode:   {6, 409},
+}
+
+// HTTPStatus is the status of a response that reports code.
+func (c Code) HTTPStatus() int {
+	if row, ok := codes[c]; ok {
+		return row.status
+	}
+	return codes[CodeInternal].status
+}
+
+// Error is the one error type of the project. Message is complete for a person:
+// what was wrong, where, what was expected and what to do. Err is the cause, if any.
+type Error struct {
+	Code    Code
+	Message string
+	Hint    string // what to do next, on a line of its own; may be empty
+	Err     error
+}
+
+// Error gives the message, and the cause where there is one.
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return e.Message
+	}
+	if e.Message == "" {
+		return e.Err.Error()
+	}
+	return e.Message + ": " + e.Err.Error()
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is reports whether target is an *Error with the same code and no message, so
+// that errors.Is(err, &Error{Code: CodeNotFound}) and [HasCode] work at any depth.
+func (e *Error) Is(target error) bool {
+	t, ok := target.(*Error)
+	return ok && t.Message == "" && t.Err == nil && t.Code == e.Code
+}
+
+// Errorf makes an error with a code. A %w verb keeps the cause for [errors.Is].
+func Errorf(code Code, format string, args ...any) error {
+	made := fmt.Errorf(format, args...)
+	return &Error{Code: code, Message: made.Error(), Err: hidden(made)}
+}
+
+// hidden keeps the causes that fmt.Errorf wrapped without printing them twice.
+func hidden(made error) error {
+	switch u := made.(type) {
+	case interface{ Unwrap() error }:
+		return silent{u.Unwrap()}
+	case interface{ Unwrap() []error }:
+		return silent{errors.Join(u.Unwrap()...)}
+	}
+	return nil
+}
+
+// silent is a cause whose text is already part of the message in front of it.
+type silent struct{ error }
+
+func (s silent) Unwrap() error { return s.error }
+
+// WithHint adds what to do next to err. A nil err stays nil.
+func WithHint(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Code: CodeOf(err), Hint: fmt.Sprintf(format, args...), Err: err}
+}
+
+// CodeOf is the code of the outermost *Error in err's chain, or CodeInternal.
+func CodeOf(err error) Code {
+	var e *Error
+	if errors.As(err, &e) && e.Code != "" {
+		return e.Code
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return CodeUnavailable
+	}
+	return CodeInternal
+}
+
+// HasCode reports whether any error in err's tree has the code.
+func HasCode(err error, code Code) bool { return errors.Is(err, &Error{Code: code}) }
+
+// Hints collects the hints in err's tree, outermost first.
+func Hints(err error) []string {
+	var hints []string
+	walk(err, func(e *Error) {
+		if e.Hint != "" {
+			hints = append(hints, e.Hint)
+		}
+	})
+	return hints
+}
+
+// exitOrder ranks exit codes where several apply: trust before policy before
+// limits before "no engine" before "could not do it". 2 precedes all work.
+var exitOrder = map[int]int{2: 6, 5: 5, 4: 4, 3: 3, 6: 2, 1: 1}
+
+// ExitCode is the exit code of a verb that ends with err: 0 for nil, else the
+// first in the order 2, 5, 4, 3, 6, 1 that any error in err's tree asks for.
+func ExitCode(err error) int {
+	if err == nil {
+		return 0
+	}
+	exit := 1
+	walk(err, func(e *Error) {
+		if row, ok := codes[e.Code]; ok && exitOrder[row.exit] > exitOrder[exit] {
+			exit = row.exit
+		}
+	})
+	return exit
+}
+
+// walk visits every *Error in err's tree, depth first.
+func walk(err error, visit func(*Error)) {
+	if err == nil {
+		return
+	}
+	if e, ok := err.(*Error); ok {
+		visit(e)
+	}
+	switch u := err.(type) {
+	case interface{ Unwrap() error }:
+		walk(u.Unwrap(), visit)
+	case interface{ Unwrap() []error }:
+		for _, inner := range u.Unwrap() {
+			walk(inner, visit)
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package registry
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+)
+
+// Role is what a key or identity is trusted to say.
+type Role string
+
+// The roles. Each may issue the predicate types that [RoleFor] names.
+const (
+	RoleBuilder  Role = "builder"
+	RoleVerifier Role = "verifier"
+	RoleApprover Role = "approver"
+	RolePromoter Role = "promoter"
+)
+
+// Roles are all roles, in the order in which evidence comes to be.
+func Roles() []Role { return []Role{RoleBuilder, RoleVerifier, RoleApprover, RolePromoter} }
+
+// The predicate types of evidence.
+const (
+	PredicateSign        = "https://sigstore.dev/cosign/sign/v1"             // cosign v3
+	PredicateProvenance  = "https://slsa.dev/provenance/v1"                  // SLSA 1.0
+	PredicateTestResult  = "https://in-toto.io/attestation/test-result/v0.1" // in-toto, a summary for other tools
+	PredicateParity      = "https://mlpromote.dev/parity/v1"                 // what policy reads
+	PredicatePerformance = "https://mlpromote.dev/performance/v1"
+	PredicateApproval    = "https://mlpromote.dev/approval/v1"
+	PredicateQuarantine  = "https://mlpromote.dev/quarantine/v1"
+	PredicateVSA         = "https://slsa.dev/verification_summary/v1" // SLSA verification summary
+)
+
+// RoleFor is the role that may issue a predicate type. An unknown type has none, so
+// no signature makes it count.
+func RoleFor(predicateType string) (Role, bool) {
+	role, ok := map[string]Role{
+		PredicateSign:        RoleBuilder,
+		PredicateProvenance:  RoleBuilder,
+		PredicateTestResult:  RoleVerifier,
+		PredicateParity:      RoleVerifier,
+		PredicatePerformance: RoleVerifier,
+		PredicateApproval:    RoleApprover,
+		PredicateQuarantine:  RoleApprover,
+		PredicateVSA:         RolePromoter,
+	}[predicateType]
+	return role, ok
+}
+
+// Statement is an in-toto Statement v1.
+type Statement struct {
+	Type          string             `json:"_type"`
+	Subject       []StatementSubject `json:"subject"`
+	PredicateType string             `json:"predicateType"`
+	Predicate     json.RawMessage    `json:"predicate"`
+}
+
+// StatementType is the _type of an in-toto Statement v1.
+const StatementType = "https://in-toto.io/Statement/v1"
+
+// StatementSubject is an in-toto ResourceDescriptor with a digest set.
+type StatementSubject struct {
+	Name   string    `json:"name,omitempty"`
+	Digest DigestSet `json:"digest"`
+}
+
+// DigestSet is a digest as in-toto writes it: algorithm to hex.
+type DigestSet map[string]string
+
+// NewDigestSet writes d as in-toto does. The zero Digest gives an empty set.
+func NewDigestSet(d Digest) DigestSet {
+	if d == "" {
+		return nil
+	}
+	return DigestSet{string(d.Algorithm()): d.Encoded()}
+}
+
+// Names reports whether the set holds d.
+func (s DigestSet) Names(d Digest) bool {
+	return d != "" && d.Validate() == nil && s[string(d.Algorithm())] == d.Encoded()
+}
+
+// NewStatement makes the statement that predicate holds for the subjects, in
+// canonical JSON, ready to sign.
+func NewStatement(predicateType string, predicate any, subjects ...StatementSubject) ([]byte, error) {
+	body, err := CanonicalJSON(predicate)
+	if err != nil {
+		return nil, err
+	}
+	return CanonicalJSON(Statement{Type: StatementType, Subject: subjects, PredicateType: predicateType, Predicate: body})
+}
+
+// About reports whether the statement has d among its subjects.
+func (s Statement) About(d Digest) bool {
+	for _, subject := range s.Subject {
+		if subject.Digest.Names(d) {
+			return true
+		}
+	}
+	return false
+}
+
+// Bundle is one piece of evidence as it is stored: a sigstore bundle.
+type Bundle struct {
+	Digest        Digest // of the referrer manifest that holds it; empty before it is stored
+	PredicateType string // as the manifest's annotation claims; not verified
+	Data          []byte // the bundle document
+}
+
+// Claim is a bundle whose signature verified, with what its signer may say here.
+type Claim struct {
+	Bundle    Digest // of the referrer manifest
+	Subject   Digest // the manifest that it is attached to
+	Statement Statement
+	Signer    string // key identifier
+	Roles     []Role // that trust gives the signer for the resource; may be empty
+}
+
+// Ignored is evidence that does not count, and why. It blocks nothing by itself.
+type Ignored struct {
+	Bundle  Digest `json:"bundle"`
+	Subject Digest `json:"subject"`
+	Reason  string `json:"reason"`
+}
+
+// Verdict is the outcome of a validation. The zero Verdict is VerdictUndecided;
+// only VerdictPass counts as a pass.
+type Verdict string
+
+// The verdicts.
+const (
+	VerdictUndecided Verdict = "undecided"
+	VerdictPass      Verdict = "pass"
+	VerdictFail      Verdict = "fail"
+	VerdictRecorded  Verdict = "recorded" // measured, no limit asked for
+)
+
+// Reason is one limit that was exceeded, or why nothing could be decided.
+type Reason struct {
+	Code    string `json:"code"` // "limit_exceeded", "accuracy_drop", "new_nan", "shape", "too_few_cases", "not_run"
+	Output  string `json:"output,omitempty"`
+	Figure  string `json:"figure,omitempty"` // "cosine", "maxAbs", ...
+	Limit   Figure `json:"limit,omitempty"`
+	Value   Figure `json:"value,omitempty"`
+	Case    int    `json:"case"`
+	Message string `json:"message"`
+}
+
+// ReportHead is what every report of a verifier says about how it came to be.
+type ReportHead struct {
+	Verdict    Verdict      `json:"verdict"`
+	Reasons    []Reason     `json:"reasons,omitempty"`
+	StartedOn  time.Time    `json:"startedOn"`
+	FinishedOn time.Time    `json:"finishedOn"`
+	Limits     DigestSet    `json:"limits"`    // of the limits manifest
+	Sources    DigestSet    `json:"sources"`   // of the sources index
+	Reference  DigestSet    `json:"reference"` // of the reference manifest
+	Node       Node         `json:"node"`
+	Runtime    RuntimeUsed  `json:"runtime"`
+	Settings   RunSettings  `json:"settings"`
+	Tool       ToolIdentity `json:"tool"`
+}
+
+// RuntimeUsed is the library that ran the engine.
+type RuntimeUsed struct {
+	Name    string    `json:"name"`
+	Version string    `json:"version"`
+	Library DigestSet `json:"library"` // of the shared library's file
+}
+
+// RunSettings are the numeric conditions of a run.
+type RunSettings struct {
+	Threads   int    `json:"threads"`
+	Level     string `json:"level"`     // graph optimization at load: "disable_all"
+	Denormals string `json:"denormals"` // "keep" or "flush"
+}
+
+// ToolIdentity is this program.
+type ToolIdentity struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+}
+
+// ParityReport is the predicate https://mlpromote.dev/parity/v1: what an engine
+// computed on the cases of its release, against the reference. Its subject is the engine.
+type ParityReport struct {
+	ReportHead
+	Cases    CasesRun                 `json:"cases"`
+	Outputs  map[string]OutputFigures `json:"outputs"`
+	Accuracy *Accuracy                `json:"accuracy,omitempty"`
+}
+
+// CasesRun says which cases a report rests on.
+type CasesRun struct {
+	Digest   DigestSet `json:"digest"` // of the cases manifest
+	Golden   DigestSet `json:"golden"` // of the golden manifest
+	Count    int       `json:"count"`
+	Ran      int       `json:"ran"`
+	Origin   string    `json:"origin"`
+	Labelled bool      `json:"labelled"`
+}
+
+// OutputFigures compares one output of an engine with the reference over all cases.
+// Formulae: package validators/tensor.
+type OutputFigures struct {
+	DType     string  `json:"dtype"`
+	MaxAbs    Figure  `json:"maxAbs"`
+	MeanAbs   Figure  `json:"meanAbs"`
+	MaxRel    Figure  `json:"maxRel"`
+	CosineMin Figure  `json:"cosineMin"`
+	SNRdB     Figure  `json:"snrDb"`
+	Top1      *Figure `json:"top1,omitempty"` // fraction of rows with the same argmax; absent where an output has none
+	NewNaN    int     `json:"newNaN"`
+	NewInf    int     `json:"newInf"`
+	Worst     *Worst  `json:"worst,omitempty"`
+}
+
+// Worst is the element that differs most.
+type Worst struct {
+	Case      int     `json:"case"`
+	Index     []int64 `json:"index"`
+	Reference Figure  `json:"reference"`
+	Engine    Figure  `json:"engine"`
+}
+
+// Accuracy is a metric against labels, of the reference and of the engine.
+type Accuracy struct {
+	Metric    string `json:"metric"` // "top1"
+	Reference Figure `json:"reference"`
+	Engine    Figure `json:"engine"`
+	Drop      Figure `json:"drop"` // reference - engine
+	Count     int    `json:"count"`
+}
+
+// PerformanceReport is the predicate https://mlpromote.dev/performance/v1: how long
+// single runs of the engine took on the node. Its subject is the engine.
+type PerformanceReport struct {
+	ReportHead
+	Latency
+	Warmup      int      `json:"warmup"`                     // runs before the first sample
+	ReferenceIs *Latency `json:"referenceLatency,omitempty"` // of the reference, interleaved in the same process
+}
+
+// Latency summarizes samples of single runs. Quantiles are nearest-rank.
+type Latency struct {
+	Batch     int64   `json:"batch"`
+	P50Ns     int64   `json:"p50Ns"`
+	P90Ns     int64   `json:"p90Ns"`
+	P99Ns     int64   `json:"p99Ns"`
+	PerSecond float64 `json:"perSecond"` // cases per second: batch over mean time
+	Samples   int     `json:"samples"`
+}
+
+// Figure is a measured number. JSON has no infinities and no NaN, so those are the
+// strings "inf", "-inf" and "nan".
+type Figure float64
+
+// MarshalJSON writes a number, or one of the three strings.
+func (f Figure) MarshalJSON() ([]byte, error) {
+	switch v := float64(f); {
+	case math.IsNaN(v):
+		return []byte(`"nan"`), nil
+	case math.IsInf(v, 1):
+		return []byte(`"inf"`), nil
+	case math.IsInf(v, -1):
+		return []byte(`"-inf"`), nil
+	default:
+		return json.Marshal(v)
+	}
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (f *Figure) UnmarshalJSON(data []byte) error {
+	switch string(data) {
+	case `"nan"`:
+		*f = Figure(math.NaN())
+	case `"inf"`:
+		*f = Figure(math.Inf(1))
+	case `"-inf"`:
+		*f = Figure(math.Inf(-1))
+	default:
+		v, err := strconv.ParseFloat(string(data), 64)
+		if err != nil {
+			return fmt.Errorf("figure %s: want a number, \"inf\", \"-inf\" or \"nan\"", data)
+		}
+		*f = Figure(v)
+	}
+	return nil
+}

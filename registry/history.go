@@ -1,0 +1,86 @@
+package registry
+
+import "time"
+
+// EventKind is what happened.
+type EventKind string
+
+// The kinds of events.
+const (
+	EventPublish     EventKind = "publish" // build moved the first environment's head
+	EventAttach      EventKind = "attach"  // evidence came in
+	EventPromote     EventKind = "promote"
+	EventRollback    EventKind = "rollback"
+	EventHoldRelease EventKind = "hold-release"
+)
+
+// Event is one row of the history: append-only and hash-chained. Hash covers every
+// other field through the canonical JSON, Prev included.
+type Event struct {
+	Seq           int64     `json:"seq"` // 1, 2, 3, ... without gaps
+	Time          time.Time `json:"time"`
+	Kind          EventKind `json:"kind"`
+	Environment   string    `json:"environment"`
+	Model         string    `json:"model"`
+	Version       string    `json:"version,omitempty"`       // tag of the release
+	Release       Digest    `json:"release,omitempty"`       // the head after the event
+	Previous      Digest    `json:"previous,omitempty"`      // the head before it
+	Subject       Digest    `json:"subject,omitempty"`       // attach: what the evidence is about
+	PredicateType string    `json:"predicateType,omitempty"` // attach
+	Evidence      []Digest  `json:"evidence,omitempty"`      // bundle manifests that came in with the event
+	Signer        string    `json:"signer,omitempty"`        // attach: key identifier
+	Reason        string    `json:"reason,omitempty"`
+	Prev          Digest    `json:"prev,omitempty"` // Hash of the event before; empty for the first
+	Hash          Digest    `json:"hash,omitempty"`
+}
+
+// Chain gives the event its place after the event before it: sequence number,
+// previous hash and own hash. The zero Event stands for "none before".
+func (e Event) Chain(before Event) (Event, error) {
+	e.Seq, e.Prev, e.Hash = before.Seq+1, before.Hash, ""
+	e.Time = e.Time.UTC().Truncate(time.Microsecond)
+	hash, err := CanonicalDigest(e)
+	if err != nil {
+		return Event{}, err
+	}
+	e.Hash = hash
+	return e, nil
+}
+
+// VerifyChain checks that e follows before and that nothing in it was changed.
+// Errors: CodeTrust, naming the row.
+func (e Event) VerifyChain(before Event) error {
+	want, err := e.Chain(before)
+	if err != nil {
+		return err
+	}
+	switch {
+	case e.Seq != want.Seq:
+		return Errorf(CodeTrust, "history row %d follows row %d: rows are missing or were added", e.Seq, before.Seq)
+	case e.Prev != want.Prev:
+		return Errorf(CodeTrust, "history row %d names %s as the row before it, which is %s: a row was changed or replaced", e.Seq, e.Prev, before.Hash)
+	case e.Hash != want.Hash:
+		return Errorf(CodeTrust, "history row %d (%s %s in %s) was changed: its hash should be %s and is %s", e.Seq, e.Kind, e.Model, e.Environment, want.Hash, e.Hash)
+	}
+	return nil
+}
+
+// Head is the release that a model has in an environment.
+type Head struct {
+	Environment string    `json:"environment"`
+	Model       string    `json:"model"`
+	Release     Digest    `json:"release"`
+	Version     string    `json:"version"` // tag of the release
+	Since       time.Time `json:"since"`
+	Hold        string    `json:"hold,omitempty"` // reason why promotions wait; set by a rollback
+}
+
+// Intent is a promotion that was begun. It outlives a crash, so that a re-run or an
+// operator sees what was under way.
+type Intent struct {
+	Environment string // destination
+	Model       string
+	From        string
+	Release     Digest
+	Begun       time.Time
+}

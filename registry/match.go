@@ -1,0 +1,156 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Mismatch is one requirement of a target that a node or runtime does not meet.
+type Mismatch struct {
+	Requirement string `json:"requirement"` // "cpu.level", "runtimes.onnxruntime"
+	Need        string `json:"need"`
+	Have        string `json:"have"` // empty: nothing of the kind
+}
+
+// String writes the mismatch as a clause: "cpu.level: needs v3, has v2".
+func (m Mismatch) String() string {
+	have := m.Have
+	if have == "" {
+		have = "none"
+	}
+	return fmt.Sprintf("%s: needs %s, has %s", m.Requirement, m.Need, have)
+}
+
+// Match lists every requirement of the target that the node with the runtime does
+// not meet, in the order of the document. An empty result means that it meets all.
+func (t Target) Match(n Node, r Runtime) []Mismatch {
+	if t.V != TargetVersion || t.unknown != "" {
+		why := t.unknown
+		if why == "" {
+			why = "the target document has no known version"
+		}
+		return []Mismatch{{"target", why, ""}}
+	}
+	var out []Mismatch
+	differ := func(requirement, need, have string) {
+		if need != have {
+			out = append(out, Mismatch{requirement, need, have})
+		}
+	}
+	differ("os", t.OS, n.OS)
+	differ("cpu.arch", t.CPU.Arch, n.CPU.Arch)
+	if levelRank(t.CPU.Level) > levelRank(n.CPU.Level) {
+		out = append(out, Mismatch{"cpu.level", t.CPU.Level, n.CPU.Level})
+	}
+	for _, f := range t.CPU.Features {
+		if !slices.Contains(n.CPU.Features, f) {
+			out = append(out, Mismatch{"cpu.features", f, ""})
+		}
+	}
+	if t.Accelerator != nil {
+		out = append(out, t.matchAccelerator(n)...)
+	}
+	return append(out, t.matchRuntimes(r)...)
+}
+
+func (t Target) matchRuntimes(r Runtime) []Mismatch {
+	var out []Mismatch
+	for _, name := range sortedKeys(t.Runtimes) {
+		have, ok := r.Runtimes[name]
+		if !ok || !t.Runtimes[name].Allows(have) {
+			out = append(out, Mismatch{"runtimes." + name, t.Runtimes[name].String(), have})
+		}
+	}
+	return out
+}
+
+// matchAccelerator wants Count devices that meet every requirement. Where there are
+// too few, it says what the best device lacks.
+func (t Target) matchAccelerator(n Node) []Mismatch {
+	want := max(t.Accelerator.Count, 1)
+	found := 0
+	best := []Mismatch{{"accelerator", t.Accelerator.String(), ""}}
+	for i, device := range n.Accelerators {
+		lacks := t.matchDevice(device)
+		if len(lacks) == 0 {
+			found++
+		}
+		if i == 0 || len(lacks) < len(best) {
+			best = lacks
+		}
+	}
+	if found >= want {
+		return nil
+	}
+	if len(best) > 0 {
+		return best
+	}
+	return []Mismatch{{"accelerator.count", strconv.Itoa(want), strconv.Itoa(found)}}
+}
+
+func (t Target) matchDevice(d NodeAccelerator) []Mismatch {
+	a := t.Accelerator
+	var out []Mismatch
+	differ := func(requirement, need, have string) {
+		if need != have {
+			out = append(out, Mismatch{"accelerator." + requirement, need, have})
+		}
+	}
+	differ("vendor", a.Vendor, d.Vendor)
+	differ("mig", a.MIG, d.MIG)
+	if a.Product != "" && (t.Stretch == "" || t.Stretch == StretchExact) {
+		differ("product", a.Product, d.Product)
+	}
+	if a.Arch != "" && (t.Stretch != StretchVersionCompatible || archRank(d.Arch) < archRank(a.Arch) || archRank(a.Arch) == 0) {
+		differ("arch", a.Arch, d.Arch)
+	}
+	if a.MemoryMiB > d.MemoryMiB {
+		out = append(out, Mismatch{"accelerator.memoryMiB", strconv.FormatInt(a.MemoryMiB, 10), strconv.FormatInt(d.MemoryMiB, 10)})
+	}
+	if a.Driver != nil && !a.Driver.Allows(d.Driver) {
+		out = append(out, Mismatch{"accelerator.driver", a.Driver.String(), d.Driver})
+	}
+	return out
+}
+
+// archRank orders NVIDIA compute capabilities: sm_90 is 90. Other names have no order.
+func archRank(arch string) int {
+	n, err := strconv.Atoi(strings.TrimPrefix(arch, "sm_"))
+	if err != nil || !strings.HasPrefix(arch, "sm_") {
+		return 0
+	}
+	return n
+}
+
+// String names the accelerator for people.
+func (a TargetAccelerator) String() string {
+	name := a.Product
+	if name == "" {
+		name = a.Arch
+	}
+	return strings.TrimSpace(a.Vendor + " " + name)
+}
+
+// Specificity orders targets for resolve: of two that a machine meets, the one with
+// the higher number asks for more of it, and so was made for it more closely.
+func (t Target) Specificity() int {
+	score := levelRank(t.CPU.Level) + 10*len(t.CPU.Features)
+	if t.Accelerator != nil {
+		score += 1000
+		if t.Accelerator.Product != "" {
+			score += 500
+		}
+	}
+	return score
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

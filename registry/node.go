@@ -1,0 +1,53 @@
+package registry
+
+// Node is the hardware, driver and software that a machine offers: format
+// version 1 of the node document.
+type Node struct {
+	V            int               `json:"v"`
+	OS           string            `json:"os"` // as GOOS: "linux"
+	CPU          NodeCPU           `json:"cpu"`
+	MemoryMiB    int64             `json:"memoryMiB,omitempty"`
+	Accelerators []NodeAccelerator `json:"accelerators,omitempty"`
+	Runtimes     map[string]string `json:"runtimes,omitempty"` // name to exact version: "onnxruntime": "1.30.0"
+	Notes        []string          `json:"notes,omitempty"`    // for example "emulated"
+	Source       string            `json:"source,omitempty"`   // "machine", or where the facts came from
+}
+
+// NodeCPU is a machine's processor.
+type NodeCPU struct {
+	Arch     string   `json:"arch"`            // as GOARCH: "amd64"
+	Level    string   `json:"level,omitempty"` // x86-64 psABI level "v1" to "v4"; empty elsewhere
+	Vendor   string   `json:"vendor,omitempty"`
+	Model    string   `json:"model,omitempty"`
+	Features []string `json:"features,omitempty"` // lower case, sorted: "avx2", "avx512_vnni"
+}
+
+// NodeAccelerator is one device of a machine.
+type NodeAccelerator struct {
+	Vendor    string `json:"vendor"`         // "nvidia"
+	Product   string `json:"product"`        // as GPU feature discovery names it: "NVIDIA-H200"
+	Arch      string `json:"arch,omitempty"` // "sm_90"
+	MemoryMiB int64  `json:"memoryMiB,omitempty"`
+	MIG       string `json:"mig"`              // MIG profile such as "1g.18gb"; empty for a whole device
+	Driver    string `json:"driver,omitempty"` // "580.65.06"
+}
+
+// Kind names the class of hardware that a node is of. Two machines of one kind are
+// expected to compute alike, so a later report of one kind supersedes an earlier.
+func (n Node) Kind() string {
+	kind := n.OS + "/" + n.CPU.Arch + "/" + n.CPU.Level + "/" + n.CPU.Vendor + "/" + n.CPU.Model
+	for _, a := range n.Accelerators {
+		kind += "+" + a.Vendor + "/" + a.Product + "/" + a.MIG
+	}
+	return kind
+}
+
+// Runtime is the software that will load an engine, with exact versions.
+type Runtime struct {
+	V        int               `json:"v"`
+	Name     string            `json:"name"`
+	Runtimes map[string]string `json:"runtimes"` // name to exact version
+}
+
+// Runtime is what the node itself has installed. Resolve uses it where no other is named.
+func (n Node) Runtime() Runtime { return Runtime{V: 1, Name: "node", Runtimes: n.Runtimes} }

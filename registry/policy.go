@@ -1,0 +1,209 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The requirements that an environment can ask for.
+const (
+	RequireSignature     = "signature"      // the release and every engine signed by a builder
+	RequireProvenance    = "provenance"     // provenance by a builder on every engine
+	RequireParity        = "parity"         // a pass by a verifier for every engine
+	RequireRecordedCases = "recorded-cases" // that pass rests on recorded, not on generated cases
+	RequireSeparateRoles = "separate-roles" // no builder's key is also a verifier's or approver's
+)
+
+// requireQuarantine is asked always: it cannot be left out.
+const requireQuarantine = "no-quarantine"
+
+// DefaultRequire is what a protected environment asks for when it does not say.
+func DefaultRequire() []string {
+	return []string{RequireSignature, RequireProvenance, RequireParity}
+}
+
+// Policy is what an environment asks of a release. The zero Policy allows nothing.
+type Policy struct {
+	Require []string
+}
+
+// Requirement is one thing asked for, and whether it is there.
+type Requirement struct {
+	Name     string   `json:"name"`
+	Subject  string   `json:"subject"` // "release" or the engine's label
+	Met      bool     `json:"met"`
+	Detail   string   `json:"detail"` // what meets it, or what is missing and what to do
+	Evidence []Digest `json:"evidence,omitempty"`
+}
+
+// Decision is the policy's answer. The zero Decision does not allow.
+type Decision struct {
+	Requirements []Requirement `json:"requirements"`
+	Ignored      []Ignored     `json:"ignored,omitempty"`
+}
+
+// Allowed reports whether there are requirements and all are met.
+func (d Decision) Allowed() bool {
+	return len(d.Requirements) > 0 && len(d.Unmet()) == 0
+}
+
+// Unmet lists the requirements that are not met.
+func (d Decision) Unmet() []Requirement {
+	var unmet []Requirement
+	for _, r := range d.Requirements {
+		if !r.Met {
+			unmet = append(unmet, r)
+		}
+	}
+	return unmet
+}
+
+// Validate checks that every requirement is known. Errors: CodeInvalid.
+func (p Policy) Validate() error {
+	known := append(DefaultRequire(), RequireRecordedCases, RequireSeparateRoles)
+	for i, name := range p.Require {
+		if !slices.Contains(known, name) {
+			return Errorf(CodeInvalid, "requirement %q: want one of %s", name, strings.Join(known, ", "))
+		}
+		if slices.Contains(p.Require[:i], name) {
+			return Errorf(CodeInvalid, "requirement %q: asked for twice", name)
+		}
+	}
+	return nil
+}
+
+// Check decides whether the claims allow the release here. It is the only place
+// that does. It reads nothing but its arguments.
+func (p Policy) Check(r Release, claims []Claim) Decision {
+	if len(p.Require) == 0 {
+		return Decision{}
+	}
+	counted, ignored := count(r, claims)
+	decision := Decision{Ignored: ignored}
+	for _, name := range append([]string{requireQuarantine}, p.Require...) {
+		decision.Requirements = append(decision.Requirements, require(name, r, counted)...)
+	}
+	return decision
+}
+
+// CheckEngine decides for one engine of the release, whatever else is in it.
+func (p Policy) CheckEngine(r Release, e Engine, claims []Claim) Decision {
+	alone := r
+	alone.Engines = []Engine{e}
+	return p.Check(alone, claims)
+}
+
+// Accept splits claims about the release into those that count, in order, and those
+// that do not, with the reason. A promotion copies what counts.
+func Accept(r Release, claims []Claim) ([]Claim, []Ignored) { return count(r, claims) }
+
+// counted is the claims that count: about the release or an engine of it, of a
+// predicate type that the signer's role may issue.
+type counted []Claim
+
+func count(r Release, claims []Claim) (counted, []Ignored) {
+	var out counted
+	var ignored []Ignored
+	for _, c := range claims {
+		if reason := doesNotCount(r, c); reason != "" {
+			ignored = append(ignored, Ignored{c.Bundle, c.Subject, reason})
+			continue
+		}
+		out = append(out, c)
+	}
+	return out, ignored
+}
+
+func doesNotCount(r Release, c Claim) string {
+	_, isEngine := r.Engine(c.Subject)
+	role, known := RoleFor(c.Statement.PredicateType)
+	switch {
+	case !isEngine && c.Subject != r.Digest:
+		return "it is about something else"
+	case !c.Statement.About(c.Subject):
+		return "its statement does not name what it is attached to"
+	case !known:
+		return fmt.Sprintf("predicate type %q has no meaning here", c.Statement.PredicateType)
+	case !slices.Contains(c.Roles, role):
+		return fmt.Sprintf("signer %s is not trusted as %s here", c.Signer, role)
+	}
+	return ""
+}
+
+// of lists the claims of a predicate type about a digest.
+func (cs counted) of(predicateType string, subject Digest) []Claim {
+	var out []Claim
+	for _, c := range cs {
+		if c.Statement.PredicateType == predicateType && c.Subject == subject {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// require evaluates one requirement, once for everything that it is asked of.
+func require(name string, r Release, cs counted) []Requirement {
+	subjects := r.Subjects()
+	if name != RequireSignature && name != requireQuarantine {
+		subjects = subjects[1:]
+	}
+	var out []Requirement
+	for _, s := range subjects {
+		req := Requirement{Name: name, Subject: s.Name}
+		switch name {
+		case requireQuarantine:
+			req.absent(cs.of(PredicateQuarantine, s.Digest))
+		case RequireSignature:
+			req.present(cs.of(PredicateSign, s.Digest), "signed by a builder", "no signature of a trusted builder: run mlpromote build")
+		case RequireProvenance:
+			req.present(cs.of(PredicateProvenance, s.Digest), "built by a builder", "no provenance of a trusted builder: run mlpromote build")
+		case RequireParity, RequireRecordedCases:
+			engine, _ := r.Engine(s.Digest)
+			judgeParity(&req, r, engine, cs)
+		case RequireSeparateRoles:
+			judgeSeparation(&req, s.Digest, cs)
+		}
+		out = append(out, req)
+	}
+	return out
+}
+
+func (req *Requirement) present(claims []Claim, met, unmet string) {
+	req.Met, req.Detail = len(claims) > 0, unmet
+	if req.Met {
+		req.Detail = met
+	}
+	req.cite(claims...)
+}
+
+func (req *Requirement) absent(claims []Claim) {
+	req.Met, req.Detail = len(claims) == 0, "not in quarantine"
+	if !req.Met {
+		req.Detail = "in quarantine: choose another version"
+	}
+	req.cite(claims...)
+}
+
+func (req *Requirement) cite(claims ...Claim) {
+	for _, c := range claims {
+		req.Evidence = append(req.Evidence, c.Bundle)
+	}
+}
+
+func judgeSeparation(req *Requirement, subject Digest, cs counted) {
+	builders := append(cs.of(PredicateSign, subject), cs.of(PredicateProvenance, subject)...)
+	others := append(cs.of(PredicateParity, subject), cs.of(PredicateApproval, subject)...)
+	req.Met, req.Detail = len(builders) > 0, "builder and verifier have separate keys"
+	for _, b := range builders {
+		for _, o := range others {
+			if b.Signer == o.Signer {
+				req.Met, req.Detail = false, fmt.Sprintf("key %s is a builder's and a verifier's: give each role a key of its own", b.Signer)
+				req.cite(o)
+			}
+		}
+	}
+	if len(builders) == 0 {
+		req.Detail = "no builder's signature to compare with"
+	}
+}

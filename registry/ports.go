@@ -1,0 +1,256 @@
+package registry
+
+import (
+	"context"
+	"io"
+	"iter"
+	"time"
+)
+
+// Blobs is content-addressed storage of bytes, shared by all repositories.
+// Implementations are safe for concurrent use, also by several processes.
+type Blobs interface {
+	// Put stores the bytes of r under d, durably before it returns. Storing what is
+	// there already reads r no further than it must and succeeds. Errors:
+	// CodeDigest when the bytes are not those of d and size (nothing is stored).
+	Put(ctx context.Context, d Digest, size int64, r io.Reader) error
+	// Open gives the bytes of d and their number. It does not hash them: who relies on
+	// them does. Errors: CodeNotFound. The caller closes.
+	Open(ctx context.Context, d Digest) (Blob, int64, error)
+	// Delete removes d. Deleting what is not there succeeds.
+	Delete(ctx context.Context, d Digest) error
+	// Digests lists every digest held, in no order. An error ends the sequence.
+	Digests(ctx context.Context) iter.Seq2[Digest, error]
+}
+
+// Blob is open content.
+type Blob interface {
+	io.ReadCloser
+	io.ReaderAt
+	io.Seeker
+}
+
+// Manifest is a record of a manifest or index in a repository. Its bytes are in Blobs.
+type Manifest struct {
+	Digest    Digest
+	MediaType string
+	Size      int64
+	Derived   Derived
+}
+
+// Derived is what a Manifest record repeats from the manifest's bytes so that it can
+// be queried. Reindex makes it anew.
+type Derived struct {
+	ArtifactType string // artifactType, else config.mediaType for a manifest
+	Subject      Digest // what it refers to; empty for most
+	Annotations  map[string]string
+}
+
+// Members is the blobs that belong to each repository: a blob can be read only
+// through a repository that it belongs to.
+type Members interface {
+	// AddBlob makes d, of size bytes, belong to the repository. Adding twice succeeds.
+	AddBlob(ctx context.Context, repository string, d Digest, size int64) error
+	// Blob gives the size of a blob of the repository. Errors: CodeNotFound.
+	Blob(ctx context.Context, repository string, d Digest) (int64, error)
+}
+
+// Manifests is the manifests of each repository and who refers to whom.
+type Manifests interface {
+	// PutManifest records m. Recording again replaces what is derived.
+	PutManifest(ctx context.Context, repository string, m Manifest) error
+	// Manifest gives the record of d. Errors: CodeNotFound.
+	Manifest(ctx context.Context, repository string, d Digest) (Manifest, error)
+	// Referrers lists the manifests whose subject is d, by digest. An empty
+	// artifactType means all. What nobody refers to has an empty list, not an error.
+	Referrers(ctx context.Context, repository string, d Digest, artifactType string) ([]Manifest, error)
+	// AllManifests lists every record of every repository, by repository and digest.
+	AllManifests(ctx context.Context) iter.Seq2[RepositoryManifest, error]
+}
+
+// RepositoryManifest is a manifest with the repository that holds it.
+type RepositoryManifest struct {
+	Repository string
+	Manifest   Manifest
+}
+
+// Tags is the tags of each repository.
+type Tags interface {
+	// Tag gives the digest that a tag names. Errors: CodeNotFound.
+	Tag(ctx context.Context, repository, tag string) (Digest, error)
+	// SetTag makes a tag name a digest whose manifest is recorded.
+	SetTag(ctx context.Context, repository, tag string, d Digest) error
+	// ListTags lists up to limit tags after a tag (exclusive, "" for the first), in
+	// byte order. A limit of 0 means all.
+	ListTags(ctx context.Context, repository, after string, limit int) ([]string, error)
+}
+
+// Refs is the names of things: memberships, manifests and tags. Implementations are
+// safe for concurrent use, also by several processes. Writes are durable on return.
+type Refs interface {
+	Members
+	Manifests
+	Tags
+}
+
+// Catalog is heads and history. It holds facts and decides nothing.
+// Implementations are safe for concurrent use, also by several processes.
+type Catalog interface {
+	// Head gives the head of a model in an environment. Errors: CodeNotFound.
+	Head(ctx context.Context, environment, model string) (Head, error)
+	// Heads lists heads by environment and model. Empty arguments mean all.
+	Heads(ctx context.Context, environment, model string) ([]Head, error)
+	// Apply makes a change in one transaction, durable on return, and gives the event as
+	// it was chained. Errors: CodeConflict when the head is not the one expected, or a
+	// tag that must not move names another digest; then nothing has changed.
+	Apply(ctx context.Context, c Change) (Event, error)
+	// History lists events in order of sequence.
+	History(ctx context.Context, q HistoryQuery) iter.Seq2[Event, error]
+}
+
+// Intents remembers promotions that were begun and not finished.
+type Intents interface {
+	// Begin records an intent, in place of an earlier one of the same destination and model.
+	Begin(ctx context.Context, i Intent) error
+	// Pending lists the intents that no change has ended.
+	Pending(ctx context.Context) ([]Intent, error)
+}
+
+// Change is one transaction of the catalog.
+type Change struct {
+	Event Event     // its place in the chain is given by Apply
+	Move  *HeadMove // nil: the event moves no head
+	Tags  []TagMove
+	// EndIntent removes the intent of the event's environment and model.
+	EndIntent bool
+}
+
+// HeadMove moves the head of the event's environment and model to Event.Release, by
+// compare-and-swap.
+type HeadMove struct {
+	Expect Digest // the head before; empty: there must be none
+	Hold   string // the hold of the new head; empty: none
+}
+
+// TagMove sets a tag in the change's transaction.
+type TagMove struct {
+	Repository string
+	Tag        string
+	Digest     Digest
+	Immutable  bool // a conflict if the tag names another digest
+}
+
+// HistoryQuery selects events. Zero fields select all.
+type HistoryQuery struct {
+	Environment string
+	Model       string
+	Kind        EventKind
+	Subject     Digest
+	After       int64 // sequence number, exclusive
+	Descending  bool  // newest first
+}
+
+// EvidenceStore keeps evidence beside what it is about.
+type EvidenceStore interface {
+	// Evidence lists the bundles attached to a subject, by digest. What nobody attached
+	// anything to has an empty list. Referrers that are no bundles are skipped.
+	// Errors: CodeDigest when stored bytes are not what their digest says.
+	Evidence(ctx context.Context, repository string, subject Digest) ([]Bundle, error)
+	// PutEvidence stores one bundle for every subject: one blob, and one referrer manifest
+	// each, whose digests it returns in the same order.
+	PutEvidence(ctx context.Context, repository string, b Bundle, subjects []Subject) ([]Digest, error)
+}
+
+// Content is releases and their evidence as a repository holds them. Reading checks
+// every digest; CodeDigest means that stored bytes were changed.
+type Content interface {
+	EvidenceStore
+	// Release reads the release that a tag or digest names. The index must repeat what
+	// each engine's manifest says. Errors: CodeNotFound; CodeInvalid when it is no
+	// release; CodeTrust when index and manifest differ; CodeDigest.
+	Release(ctx context.Context, repository, tagOrDigest string) (Release, error)
+	// Rehash reads every blob and manifest of the release and checks its digest.
+	Rehash(ctx context.Context, repository string, r Release) error
+	// Copy makes the release and the evidence (bundle manifests) present in the
+	// destination, without moving bytes where both share a store, and then lists and
+	// compares every digest there. Sources are not copied.
+	Copy(ctx context.Context, from, to string, r Release, evidence []Digest) error
+}
+
+// Parts is how a release is put together and taken apart: what build writes and
+// verify and pull read.
+type Parts interface {
+	// PutPart stores a part in the repository and gives its manifest. The same part gives
+	// the same digest. What is there already is not read again.
+	PutPart(ctx context.Context, repository string, p Part) (PartRef, error)
+	// Assemble stores the index of a release or of sources over parts that are there.
+	Assemble(ctx context.Context, repository string, a Assembly) (Digest, error)
+	// Sources reads a sources index. Errors: CodeNotFound, CodeInvalid, CodeDigest.
+	Sources(ctx context.Context, repository string, d Digest) (Sources, error)
+	// Fetch writes the files of a part into dir, which exists, checking each digest while
+	// writing and syncing nothing. An empty dir fetches only the description.
+	Fetch(ctx context.Context, repository string, part Digest, dir string) (FetchedPart, error)
+}
+
+// Part is a manifest to be made.
+type Part struct {
+	Role   PartRole
+	Files  []PartFile
+	Engine Engine // engine and reference: target, toolchain and what it was made from
+	Model  string // engine and reference: name in the ModelPack config
+	Format string // engine and reference: "onnx"
+	Set    *Set   // cases, golden and calibration
+}
+
+// PartFile is a file of a part to be made. Open is called only if its blob is not
+// there yet; who called it closes.
+type PartFile struct {
+	File
+	Open func() (io.ReadCloser, error)
+}
+
+// PartRef is a part that is stored.
+type PartRef struct {
+	Role   PartRole
+	Digest Digest
+	Size   int64 // bytes of the manifest
+}
+
+// Assembly is an index to be made. A release has Version; sources have none.
+type Assembly struct {
+	Model    string
+	Version  string
+	Revision int
+	Sources  Digest
+	Plan     Digest
+	Parts    []PartRef
+	Tags     []string // set at once; for the first environment's repositories
+}
+
+// Sources is what a release was made from and is judged by.
+type Sources struct {
+	Digest Digest
+	Model  string
+	Parts  map[PartRole]PartRef // one of each role
+}
+
+// FetchedPart describes a part that was read.
+type FetchedPart struct {
+	Role     PartRole
+	Manifest []byte // exact bytes
+	Files    []File
+	Engine   Engine // engine and reference
+	Set      *Set   // cases, golden and calibration
+}
+
+// VerifyEvidence checks the signature of a bundle and says what its signer may say
+// about the resource. The Claim has no Bundle and Subject yet. Errors: CodeTrust when
+// nobody who is trusted for anything signed it.
+type VerifyEvidence func(ctx context.Context, bundle []byte, resource string) (Claim, error)
+
+// SignEvidence signs a statement in a role. It gives a sigstore bundle. Errors:
+// CodeUnavailable when this process has no key for the role.
+type SignEvidence func(ctx context.Context, role Role, statement []byte) ([]byte, error)
+
+// Clock tells the time.
+type Clock func() time.Time

@@ -1,0 +1,129 @@
+package registry
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+)
+
+// Digest is a content digest, "sha256:<hex>".
+type Digest = digest.Digest
+
+// Reference names a release or a part of one: [HOST/]ENV/MODEL[:TAG][@DIGEST].
+type Reference struct {
+	Host        string // registry host with port, empty for the local directory
+	Environment string // one path component
+	Model       string // the rest of the repository, for example "vision/digits"
+	Tag         string
+	Digest      Digest
+}
+
+var (
+	// namePattern is the OCI distribution 1.1 repository grammar.
+	namePattern = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
+	// tagPattern is the OCI distribution 1.1 tag grammar.
+	tagPattern = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
+	// versionPattern is SemVer 2.0.0 without build metadata.
+	versionPattern = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?$`)
+	// revisionPattern is the suffix that tags give to later revisions of a version.
+	revisionPattern = regexp.MustCompile(`-r\d+$`)
+)
+
+// SourcesComponent is the last component of the repository that holds a model's sources.
+const SourcesComponent = "sources"
+
+// maxNameLength is the length of host and repository that clients agree on.
+const maxNameLength = 255
+
+// ParseReference reads a reference. A first component is a host only if it holds
+// '.' or ':' or is "localhost", as in container references; there is no default host.
+// Errors: CodeInvalid, naming the part that is wrong.
+func ParseReference(s string) (Reference, error) {
+	var ref Reference
+	rest := s
+	if at := strings.IndexByte(rest, '@'); at >= 0 {
+		ref.Digest = Digest(rest[at+1:])
+		if err := ref.Digest.Validate(); err != nil {
+			return Reference{}, Errorf(CodeInvalid, "reference %q: digest %q: %w", s, rest[at+1:], err)
+		}
+		rest = rest[:at]
+	}
+	if slash := strings.IndexByte(rest, '/'); slash > 0 && isHost(rest[:slash]) {
+		ref.Host, rest = rest[:slash], rest[slash+1:]
+	}
+	if colon := strings.LastIndexByte(rest, ':'); colon >= 0 {
+		ref.Tag, rest = rest[colon+1:], rest[:colon]
+		if !tagPattern.MatchString(ref.Tag) {
+			return Reference{}, Errorf(CodeInvalid, "reference %q: tag %q: want up to 128 letters, digits, '.', '_' or '-'", s, ref.Tag)
+		}
+	}
+	environment, model, ok := strings.Cut(rest, "/")
+	if !ok {
+		return Reference{}, Errorf(CodeInvalid, "reference %q: want [HOST/]ENVIRONMENT/MODEL[:TAG][@DIGEST], for example staging/vision/digits:1.0.0", s)
+	}
+	ref.Environment, ref.Model = environment, model
+	if !namePattern.MatchString(environment) {
+		return Reference{}, Errorf(CodeInvalid, "reference %q: environment %q is not a lower-case name", s, environment)
+	}
+	if err := ValidateModel(model); err != nil {
+		return Reference{}, Errorf(CodeInvalid, "reference %q: %w", s, err)
+	}
+	return ref, nil
+}
+
+func isHost(component string) bool {
+	return component == "localhost" || strings.ContainsAny(component, ".:")
+}
+
+// Repository is the repository of the reference without its host: ENV/MODEL.
+func (r Reference) Repository() string { return Repository(r.Environment, r.Model) }
+
+// String writes the reference as [ParseReference] reads it.
+func (r Reference) String() string {
+	var b strings.Builder
+	if r.Host != "" {
+		b.WriteString(r.Host + "/")
+	}
+	b.WriteString(r.Repository())
+	if r.Tag != "" {
+		b.WriteString(":" + r.Tag)
+	}
+	if r.Digest != "" {
+		fmt.Fprintf(&b, "@%s", r.Digest)
+	}
+	return b.String()
+}
+
+// Repository is the repository of a model in an environment.
+func Repository(environment, model string) string { return environment + "/" + model }
+
+// SourcesRepository is the repository of a model's sources, in the first environment.
+func SourcesRepository(environment, model string) string {
+	return Repository(environment, model) + "/" + SourcesComponent
+}
+
+// ValidateModel checks a model's name: the OCI repository grammar, and a last
+// component other than "sources". Errors: CodeInvalid.
+func ValidateModel(name string) error {
+	if !namePattern.MatchString(name) || len(name) > maxNameLength {
+		return Errorf(CodeInvalid, "model name %q: want lower-case letters and digits in components separated by '/', inner '.', '_' or '-', at most %d characters", name, maxNameLength)
+	}
+	if name == SourcesComponent || strings.HasSuffix(name, "/"+SourcesComponent) {
+		return Errorf(CodeInvalid, "model name %q: the last component %q is reserved for what releases are made from", name, SourcesComponent)
+	}
+	return nil
+}
+
+// ValidateVersion checks a version: SemVer without build metadata (a tag has no
+// '+') and without a final -r<N>, which is how tags name revisions. Errors: CodeInvalid.
+func ValidateVersion(version string) error {
+	if !versionPattern.MatchString(version) || len(version) > 64 {
+		return Errorf(CodeInvalid, "version %q: want a semantic version without build metadata, for example 1.4.0 or 2.0.0-rc.1", version)
+	}
+	if revisionPattern.MatchString(version) {
+		return Errorf(CodeInvalid, "version %q: a final -r<N> is kept for revisions of one version", version)
+	}
+	return nil
+}

@@ -1,0 +1,159 @@
+package registry
+
+import "fmt"
+
+// Release is one version of a model: an OCI image index, read and checked.
+type Release struct {
+	Digest    Digest   `json:"digest"`
+	Size      int64    `json:"size"` // bytes of the index document
+	Model     string   `json:"model"`
+	Version   string   `json:"version"`
+	Revision  int      `json:"revision"` // 1 for the first
+	Sources   Digest   `json:"sources"`  // of the sources index, in SourcesRepository
+	Plan      Digest   `json:"plan"`
+	Limits    Digest   `json:"limits"`    // of the limits manifest
+	Interface Digest   `json:"interface"` // of the interface manifest
+	Engines   []Engine `json:"engines"`   // in canonical order
+}
+
+// Engine is one OCI manifest of a release: the files that a runtime loads, for one
+// target, made by one toolchain, in one precision.
+type Engine struct {
+	Digest     Digest    `json:"digest"`
+	Size       int64     `json:"size"`  // bytes of the manifest document
+	Bytes      int64     `json:"bytes"` // bytes of all files; 0 where only the index was read
+	Target     Target    `json:"target"`
+	Toolchain  Toolchain `json:"toolchain"`
+	Variant    string    `json:"variant"`   // "int8", as the spec names it
+	Precision  string    `json:"precision"` // "int8", as the numbers are
+	NativeCode bool      `json:"nativeCode,omitempty"`
+	Reference  Digest    `json:"reference"`
+	Sources    Digest    `json:"sources"`
+	Limits     Digest    `json:"limits"`
+	Interface  Digest    `json:"interface"`
+}
+
+// Toolchain is the fact of what made an engine.
+type Toolchain struct {
+	Name    string `json:"name"`              // "onnxruntime"
+	Version string `json:"version"`           // exact
+	Lock    Digest `json:"lock,omitempty"`    // of the lock file of the install
+	Options Digest `json:"options,omitempty"` // of the canonical options of every step
+}
+
+// Label names an engine within its release: "linux-amd64-v3/int8".
+func (e Engine) Label() string { return e.Target.Name + "/" + e.Variant }
+
+// Tag is the release's tag: its version, and "-r<N>" from the second revision on.
+func (r Release) Tag() string {
+	if r.Revision > 1 {
+		return fmt.Sprintf("%s-r%d", r.Version, r.Revision)
+	}
+	return r.Version
+}
+
+// HeadTag is the tag that mirrors an environment's head.
+const HeadTag = "current"
+
+// Tags are the tags of the release in a repository: its own, one for each engine
+// (with the toolchain where two would share it), and the mirror of the head.
+func (r Release) Tags() map[string]Digest {
+	tags := map[string]Digest{HeadTag: r.Digest, r.Tag(): r.Digest}
+	shared := make(map[string]int)
+	for _, e := range r.Engines {
+		shared[e.Label()]++
+	}
+	for _, e := range r.Engines {
+		tag := r.Tag() + "." + e.Target.Name + "." + e.Variant
+		if shared[e.Label()] > 1 {
+			tag += "." + e.Toolchain.Name + "-" + e.Toolchain.Version
+		}
+		tags[tag] = e.Digest
+	}
+	return tags
+}
+
+// Engine finds an engine of the release by digest.
+func (r Release) Engine(d Digest) (Engine, bool) {
+	for _, e := range r.Engines {
+		if e.Digest == d {
+			return e, true
+		}
+	}
+	return Engine{}, false
+}
+
+// Subjects are the digests that evidence for the release can be about: the release,
+// then its engines.
+func (r Release) Subjects() []Subject {
+	subjects := []Subject{{Name: "release", Digest: r.Digest, Size: r.Size, Index: true}}
+	for _, e := range r.Engines {
+		subjects = append(subjects, Subject{Name: e.Label(), Digest: e.Digest, Size: e.Size})
+	}
+	return subjects
+}
+
+// Subject is a manifest or index that evidence is attached to.
+type Subject struct {
+	Name   string // for people and for statements: "release", "linux-amd64-v3/int8"
+	Digest Digest
+	Size   int64
+	Index  bool // an image index rather than a manifest
+}
+
+// PartRole is what a part is to its release or sources: the dev.mlpromote.role annotation.
+type PartRole string
+
+// The roles of parts. The first three stand in a release index, the others in a sources index.
+const (
+	PartEngine      PartRole = "engine"
+	PartLimits      PartRole = "limits"
+	PartInterface   PartRole = "interface"
+	PartReference   PartRole = "reference"
+	PartCases       PartRole = "cases"
+	PartGolden      PartRole = "golden"
+	PartCalibration PartRole = "calibration"
+	PartTuning      PartRole = "tuning"
+)
+
+// FileKind says what a file of an engine is to the runtime.
+type FileKind string
+
+// The kinds of files. The zero kind is FileEngine.
+const (
+	FileEngine FileKind = ""      // loaded by the runtime
+	FileAsset  FileKind = "asset" // tokenizer, labels
+	FileCode   FileKind = "code"  // operator library
+)
+
+// File is one file of a part.
+type File struct {
+	Path   string // relative, with '/', never leaving its folder
+	Digest Digest
+	Size   int64 // bytes
+	Kind   FileKind
+}
+
+// Set describes the tensors of a cases, golden or calibration part.
+type Set struct {
+	Count   int     `json:"count"`            // cases in all shards
+	Origin  string  `json:"origin,omitempty"` // "recorded" or "generated"
+	Labels  string  `json:"labels,omitempty"` // name of the tensor with labels
+	Kind    string  `json:"kind,omitempty"`   // golden: what computed it, "onnxruntime/disable_all"
+	Runtime string  `json:"runtime,omitempty"`
+	Node    *Node   `json:"node,omitempty"`
+	Shards  []Shard `json:"shards"`
+}
+
+// Shard is one file of a Set and the cases that it holds.
+type Shard struct {
+	File  string `json:"file"`
+	First int    `json:"first"`
+	Count int    `json:"count"`
+}
+
+// Origins of cases.
+const (
+	OriginRecorded  = "recorded"
+	OriginGenerated = "generated"
+)

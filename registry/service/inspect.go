@@ -1,0 +1,62 @@
+package service
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Release reads a release of an environment.
+func (s *Service) Release(ctx context.Context, environment, model, tagOrDigest string) (registry.Release, error) {
+	if _, err := s.find(environment); err != nil {
+		return registry.Release{}, err
+	}
+	if tagOrDigest == "" {
+		head, err := s.Catalog.Head(ctx, environment, model)
+		if err != nil {
+			return registry.Release{}, registry.Errorf(registry.CodeOf(err), "%s in %s: %w", model, environment, err)
+		}
+		tagOrDigest = string(head.Release)
+	}
+	r, err := s.Content.Release(ctx, registry.Repository(environment, model), tagOrDigest)
+	if err != nil {
+		return registry.Release{}, err
+	}
+	if r.Model != model {
+		return registry.Release{}, registry.Errorf(registry.CodeTrust,
+			"release %s in %s says that it is a release of %s, not of %s", r.Digest, environment, r.Model, model)
+	}
+	return r, nil
+}
+
+// Claims lists the evidence for a release where the environment keeps it.
+func (s *Service) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, []registry.Ignored, error) {
+	if _, err := s.find(environment); err != nil {
+		return nil, nil, err
+	}
+	return s.claims(ctx, registry.Repository(environment, r.Model), s.resource(environment, r.Model), r)
+}
+
+// claims reads every bundle about the release in a repository and verifies it for a
+// resource, which is the destination's where the two differ. A bundle that does not
+// verify blocks nothing; one whose stored bytes were changed is an error.
+func (s *Service) claims(ctx context.Context, repository, resource string, r registry.Release) ([]registry.Claim, []registry.Ignored, error) {
+	var claims []registry.Claim
+	var ignored []registry.Ignored
+	for _, subject := range r.Subjects() {
+		bundles, err := s.Content.Evidence(ctx, repository, subject.Digest)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, b := range bundles {
+			claim, err := s.Verify(ctx, b.Data, resource)
+			if err != nil {
+				ignored = append(ignored, registry.Ignored{Bundle: b.Digest, Subject: subject.Digest, Reason: err.Error()})
+				continue
+			}
+			claim.Bundle, claim.Subject = b.Digest, subject.Digest
+			claims = append(claims, claim)
+		}
+	}
+	return claims, ignored, nil
+}

@@ -1,0 +1,183 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// move is a promotion in the making.
+type move struct {
+	from, to registry.Environment
+	release  registry.Release
+	before   registry.Head // of the destination
+	accepted []registry.Claim
+	decision registry.Decision
+}
+
+func (m move) source() string      { return registry.Repository(m.from.Name, m.release.Model) }
+func (m move) destination() string { return registry.Repository(m.to.Name, m.release.Model) }
+
+func (m move) promotion() registry.Promotion {
+	return registry.Promotion{
+		Environment: m.to.Name, From: m.from.Name, Model: m.release.Model, Version: m.release.Tag(),
+		Release: m.release.Digest, Previous: m.before.Release, Decision: m.decision,
+	}
+}
+
+// Promote decides, copies, and moves the head, in the order that leaves nothing half
+// done: what is copied without a head is invisible, and the head moves last, together
+// with tags and history.
+func (s *Service) Promote(ctx context.Context, req registry.PromoteRequest) (registry.Promotion, error) {
+	m, err := s.plan(ctx, req)
+	if err != nil {
+		return registry.Promotion{}, err
+	}
+	if m.before.Release == m.release.Digest {
+		p := m.promotion()
+		p.Already = true
+		return p, nil
+	}
+	if err := s.judge(ctx, &m); err != nil || req.DryRun {
+		return m.promotion(), err
+	}
+	return s.carryOut(ctx, m)
+}
+
+func (s *Service) plan(ctx context.Context, req registry.PromoteRequest) (move, error) {
+	from, to, err := s.Config.Environments.Edge(req.From, req.To)
+	if err != nil {
+		return move{}, err
+	}
+	m := move{from: from, to: to}
+	if m.release, err = s.Release(ctx, from.Name, req.Model, req.Reference); err != nil {
+		return move{}, err
+	}
+	m.before, err = s.head(ctx, to.Name, req.Model)
+	return m, err
+}
+
+// judge collects every reason against the promotion, so that all can be printed: bytes
+// that changed, evidence that is gone, requirements that are unmet, a hold, a version
+// that is taken.
+func (s *Service) judge(ctx context.Context, m *move) error {
+	reasons := []error{s.Content.Rehash(ctx, m.source(), m.release)}
+	claims, ignored, err := s.claims(ctx, m.source(), s.resource(m.to.Name, m.release.Model), m.release)
+	if err != nil {
+		return errors.Join(append(reasons, err)...)
+	}
+	m.decision = m.to.Policy().Check(m.release, claims)
+	m.decision.Ignored = append(m.decision.Ignored, ignored...)
+	m.accepted, _ = registry.Accept(m.release, claims)
+	reasons = append(reasons,
+		unmet(m.to.Name, m.decision),
+		s.missingEvidence(ctx, m.from.Name, m.release, claims, ignored),
+		held(m.before),
+		s.versionTaken(ctx, *m))
+	return errors.Join(reasons...)
+}
+
+func unmet(environment string, d registry.Decision) error {
+	if d.Allowed() {
+		return nil
+	}
+	var lines []string
+	for _, r := range d.Unmet() {
+		lines = append(lines, fmt.Sprintf("%s of %s: %s", r.Name, r.Subject, r.Detail))
+	}
+	if len(lines) == 0 {
+		lines = append(lines, "its policy asks for nothing, and so allows nothing")
+	}
+	return registry.Errorf(registry.CodePolicy, "%s does not take this release:\n  %s", environment, strings.Join(lines, "\n  "))
+}
+
+func held(head registry.Head) error {
+	if head.Hold == "" {
+		return nil
+	}
+	return registry.WithHint(
+		registry.Errorf(registry.CodePolicy, "%s in %s is held at %s since a rollback: %s", head.Model, head.Environment, head.Version, head.Hold),
+		"when the cause is mended: mlpromote hold release %s --env %s --reason TEXT", head.Model, head.Environment)
+}
+
+// versionTaken refuses a version whose tag names another release in the destination.
+func (s *Service) versionTaken(ctx context.Context, m move) error {
+	there, err := s.Content.Release(ctx, m.destination(), m.release.Tag())
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return nil
+	}
+	if err == nil && there.Digest != m.release.Digest {
+		return registry.Errorf(registry.CodePolicy, "version %s of %s exists in %s with another digest (%s): choose a new version",
+			m.release.Tag(), m.release.Model, m.to.Name, there.Digest)
+	}
+	return err
+}
+
+// missingEvidence names evidence that history says was attached and that nobody has:
+// without it the policy might have decided otherwise.
+func (s *Service) missingEvidence(ctx context.Context, environment string, r registry.Release, claims []registry.Claim, ignored []registry.Ignored) error {
+	present := make(map[registry.Digest]bool)
+	for _, c := range claims {
+		present[c.Bundle] = true
+	}
+	for _, i := range ignored {
+		present[i.Bundle] = true
+	}
+	events, err := s.History(ctx, registry.HistoryQuery{Environment: environment, Model: r.Model})
+	if err != nil {
+		return err
+	}
+	var gone []error
+	for _, e := range events {
+		if !concerns(e, r) {
+			continue
+		}
+		for _, d := range e.Evidence {
+			if !present[d] {
+				gone = append(gone, registry.Errorf(registry.CodePolicy,
+					"evidence %s (%s about %s) was recorded in history on %s and is gone from %s: restore it from a backup",
+					d, e.PredicateType, e.Subject, e.Time.Format("2006-01-02 15:04:05Z"), environment))
+			}
+		}
+	}
+	return errors.Join(gone...)
+}
+
+func concerns(e registry.Event, r registry.Release) bool {
+	if e.Kind == registry.EventAttach {
+		_, isEngine := r.Engine(e.Subject)
+		return isEngine || e.Subject == r.Digest
+	}
+	return e.Kind == registry.EventPromote && e.Release == r.Digest
+}
+
+func (s *Service) carryOut(ctx context.Context, m move) (registry.Promotion, error) {
+	p := m.promotion()
+	intent := registry.Intent{Environment: m.to.Name, Model: m.release.Model, From: m.from.Name, Release: m.release.Digest, Begun: s.Now()}
+	if err := s.Intents.Begin(ctx, intent); err != nil {
+		return p, err
+	}
+	var evidence []registry.Digest
+	for _, c := range m.accepted {
+		evidence = append(evidence, c.Bundle)
+	}
+	if err := s.Content.Copy(ctx, m.source(), m.destination(), m.release, evidence); err != nil {
+		return p, err
+	}
+	vsa, err := s.summarize(ctx, m)
+	if err != nil {
+		return p, err
+	}
+	_, err = s.Catalog.Apply(ctx, registry.Change{
+		Event: registry.Event{Time: s.Now(), Kind: registry.EventPromote, Environment: m.to.Name, Model: m.release.Model,
+			Version: m.release.Tag(), Release: m.release.Digest, Previous: m.before.Release, Evidence: append(evidence, vsa...)},
+		Move:      &registry.HeadMove{Expect: m.before.Release},
+		Tags:      tagMoves(m.destination(), m.release, true),
+		EndIntent: true,
+	})
+	p.VSA = vsa
+	return p, err
+}

@@ -1,0 +1,43 @@
+package service
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Publish moves the first environment's head to a release that was built there.
+// Publishing what the head names already changes nothing.
+func (s *Service) Publish(ctx context.Context, p registry.Publication) (registry.Head, error) {
+	first := s.Config.Environments.First().Name
+	r, err := s.Release(ctx, first, p.Model, string(p.Release))
+	if err != nil {
+		return registry.Head{}, err
+	}
+	before, err := s.head(ctx, first, p.Model)
+	if err != nil {
+		return registry.Head{}, err
+	}
+	if before.Release == r.Digest {
+		return before, nil
+	}
+	_, err = s.Catalog.Apply(ctx, registry.Change{
+		Event: registry.Event{Time: s.Now(), Kind: registry.EventPublish, Environment: first, Model: p.Model,
+			Version: r.Tag(), Release: r.Digest, Previous: before.Release},
+		Move: &registry.HeadMove{Expect: before.Release},
+		Tags: tagMoves(registry.Repository(first, p.Model), r, false),
+	})
+	if err != nil {
+		return registry.Head{}, err
+	}
+	return s.Catalog.Head(ctx, first, p.Model)
+}
+
+// tagMoves sets every tag of the release; the mirror of the head always moves.
+func tagMoves(repository string, r registry.Release, immutable bool) []registry.TagMove {
+	var moves []registry.TagMove
+	for tag, d := range r.Tags() {
+		moves = append(moves, registry.TagMove{Repository: repository, Tag: tag, Digest: d, Immutable: immutable && tag != registry.HeadTag})
+	}
+	return moves
+}

@@ -1,0 +1,122 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Resolve gives the engine for a node, and why every other candidate lost.
+func (s *Service) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
+	environment, err := s.find(q.Environment)
+	if err != nil {
+		return registry.Resolution{}, err
+	}
+	r, err := s.Release(ctx, q.Environment, q.Model, q.Version)
+	if err != nil {
+		return registry.Resolution{}, err
+	}
+	var claims []registry.Claim
+	if environment.Protected() {
+		if claims, _, err = s.Claims(ctx, q.Environment, r); err != nil {
+			return registry.Resolution{}, err
+		}
+		if err := s.summarized(q.Environment, r, claims); err != nil {
+			return registry.Resolution{}, err
+		}
+	}
+	answer := registry.Resolution{Release: r.Digest, Version: r.Tag()}
+	for _, e := range ranked(r.Engines) {
+		answer.Candidates = append(answer.Candidates, consider(&answer, environment, r, e, q, claims))
+	}
+	chosenFirst(answer.Candidates)
+	if answer.Engine == nil {
+		return answer, noEngine(q, answer)
+	}
+	ref := registry.Reference{Environment: q.Environment, Model: q.Model, Digest: answer.Engine.Digest}
+	answer.Reference = ref.String()
+	return answer, nil
+}
+
+// consider judges one engine. The first that nothing speaks against is the answer.
+func consider(answer *registry.Resolution, env registry.Environment, r registry.Release, e registry.Engine, q registry.ResolveQuery, claims []registry.Claim) registry.Candidate {
+	c := registry.Candidate{Engine: e.Digest, Label: e.Label()}
+	runtime := q.Node.Runtime()
+	if q.Runtime != nil {
+		runtime = *q.Runtime
+	}
+	for _, m := range e.Target.Match(q.Node, runtime) {
+		c.Lost = append(c.Lost, m.String())
+	}
+	if q.Variant != "" && e.Variant != q.Variant {
+		c.Lost = append(c.Lost, fmt.Sprintf("variant %s was asked for", q.Variant))
+	}
+	if env.Protected() {
+		for _, unmet := range env.Policy().CheckEngine(r, e, claims).Unmet() {
+			c.Lost = append(c.Lost, fmt.Sprintf("%s of %s: %s", unmet.Name, unmet.Subject, unmet.Detail))
+		}
+	}
+	if len(c.Lost) == 0 && answer.Engine == nil {
+		c.Chosen, answer.Engine = true, &e
+	} else if len(c.Lost) == 0 {
+		c.Lost = append(c.Lost, preference(*answer.Engine, e))
+	}
+	return c
+}
+
+// ranked orders engines by preference: made for the machine most closely, then lowest
+// precision (it keeps the same limits), then newest toolchain.
+func ranked(engines []registry.Engine) []registry.Engine {
+	sorted := slices.Clone(engines)
+	slices.SortStableFunc(sorted, func(a, b registry.Engine) int {
+		return cmp.Or(
+			cmp.Compare(b.Target.Specificity(), a.Target.Specificity()),
+			cmp.Compare(bits(a.Precision), bits(b.Precision)),
+			registry.CompareVersions(b.Toolchain.Version, a.Toolchain.Version),
+			cmp.Compare(a.Digest, b.Digest))
+	})
+	return sorted
+}
+
+func preference(winner, loser registry.Engine) string {
+	switch {
+	case winner.Target.Specificity() != loser.Target.Specificity():
+		return fmt.Sprintf("%s was made for this node more closely", winner.Label())
+	case bits(winner.Precision) != bits(loser.Precision):
+		return fmt.Sprintf("%s has a lower precision and keeps the same release's limits", winner.Label())
+	default:
+		return fmt.Sprintf("%s has the newer toolchain", winner.Label())
+	}
+}
+
+// bits is the width of a precision's numbers; unknown ones come last.
+func bits(precision string) int {
+	if n, ok := map[string]int{"int4": 4, "fp8": 8, "int8": 8, "fp16": 16, "bf16": 16, "fp32": 32, "fp64": 64}[precision]; ok {
+		return n
+	}
+	return 1000
+}
+
+func chosenFirst(cs []registry.Candidate) {
+	slices.SortStableFunc(cs, func(a, b registry.Candidate) int {
+		switch {
+		case a.Chosen == b.Chosen:
+			return 0
+		case a.Chosen:
+			return -1
+		default:
+			return 1
+		}
+	})
+}
+
+func noEngine(q registry.ResolveQuery, answer registry.Resolution) error {
+	text := fmt.Sprintf("no engine of %s %s in %s for this node and runtime:", q.Model, answer.Version, q.Environment)
+	for _, c := range answer.Candidates {
+		text += fmt.Sprintf("\n  %s: %s", c.Label, c.Lost[0])
+	}
+	return registry.Errorf(registry.CodeNoEngine, "%s", text)
+}

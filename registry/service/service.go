@@ -1,0 +1,95 @@
+// Package service is the registry that acts: it reads content and evidence, asks the
+// policy, and moves heads. The rules are registry's; this package only keeps their
+// order, so that a crash at any instant leaves the old head or the new one.
+package service
+
+import (
+	"context"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Config is what a Service is made of. Every field but Now is required.
+type Config struct {
+	Environments registry.Environments
+	Catalog      registry.Catalog
+	Intents      registry.Intents
+	Content      registry.Content
+	Verify       registry.VerifyEvidence
+	Sign         registry.SignEvidence // asked for the promoter's role only
+	Tool         registry.ToolIdentity
+	Now          registry.Clock // nil means time.Now
+}
+
+// Service implements registry.Interface over its ports. It is safe for concurrent use.
+type Service struct{ Config }
+
+var _ registry.Interface = (*Service)(nil)
+
+// New checks the configuration. A part that is missing is refused, since each of
+// them is a wall. Errors: CodeInvalid.
+func New(c Config) (*Service, error) {
+	if c.Catalog == nil || c.Intents == nil || c.Content == nil || c.Verify == nil || c.Sign == nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "service: catalog, intents, content, verify and sign are all required")
+	}
+	if err := c.Environments.Validate(); err != nil {
+		return nil, err
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Service{c}, nil
+}
+
+// Environments gives the chain of environments.
+func (s *Service) Environments(context.Context) (registry.Environments, error) {
+	return s.Config.Environments, nil
+}
+
+// Heads lists heads.
+func (s *Service) Heads(ctx context.Context, environment, model string) ([]registry.Head, error) {
+	if environment != "" {
+		if _, err := s.find(environment); err != nil {
+			return nil, err
+		}
+	}
+	return s.Catalog.Heads(ctx, environment, model)
+}
+
+// History lists events.
+func (s *Service) History(ctx context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
+	var events []registry.Event
+	for e, err := range s.Catalog.History(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+func (s *Service) find(environment string) (registry.Environment, error) {
+	return s.Config.Environments.Find(environment)
+}
+
+func (s *Service) resource(environment, model string) string {
+	return s.Config.Environments.ResourceURI(environment, model)
+}
+
+// head gives the head, or the zero Head where there is none.
+func (s *Service) head(ctx context.Context, environment, model string) (registry.Head, error) {
+	h, err := s.Catalog.Head(ctx, environment, model)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return registry.Head{}, nil
+	}
+	return h, err
+}
+
+// lastEvent gives the hash of the newest event, or "" before the first.
+func (s *Service) lastEvent(ctx context.Context) (registry.Digest, error) {
+	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Descending: true}) {
+		return e.Hash, err
+	}
+	return "", nil
+}

@@ -1,0 +1,114 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+)
+
+// Target is what an engine needs of a machine and its software: format version 1
+// of the target document. An absent field asks for nothing. The zero Target has no
+// version and matches no machine.
+type Target struct {
+	V           int                   `json:"v"`
+	Name        string                `json:"name"`
+	OS          string                `json:"os"`
+	CPU         TargetCPU             `json:"cpu"`
+	Accelerator *TargetAccelerator    `json:"accelerator,omitempty"`
+	Runtimes    map[string]Constraint `json:"runtimes,omitempty"`
+	Stretch     Stretch               `json:"stretch,omitempty"`
+	Witnesses   []string              `json:"witnesses,omitempty"` // node types on which a pass is required
+
+	unknown string // why a reader of this version must not match it
+}
+
+// TargetCPU is the processor that an engine needs.
+type TargetCPU struct {
+	Arch     string   `json:"arch"`
+	Level    string   `json:"level,omitempty"`
+	Features []string `json:"features,omitempty"`
+}
+
+// TargetAccelerator is the device that an engine needs.
+type TargetAccelerator struct {
+	Vendor    string      `json:"vendor"`
+	Arch      string      `json:"arch,omitempty"`
+	Product   string      `json:"product,omitempty"`
+	Count     int         `json:"count,omitempty"` // devices; 0 means 1
+	MemoryMiB int64       `json:"memoryMiB,omitempty"`
+	MIG       string      `json:"mig"`
+	Driver    *Constraint `json:"driver,omitempty"`
+}
+
+// Stretch says how far an engine for an accelerator may stray from the device that
+// it was compiled on.
+type Stretch string
+
+// The degrees of stretch. An accelerator target without one is Exact.
+const (
+	StretchExact             Stretch = "exact"                   // same product, architecture and MIG profile
+	StretchComputeCapability Stretch = "same-compute-capability" // same architecture, any product
+	StretchVersionCompatible Stretch = "version-compatible"      // same or later architecture of the vendor
+)
+
+// TargetVersion is the version of the target document that this program reads.
+const TargetVersion = 1
+
+var targetNamePattern = regexp.MustCompile(`^[a-z0-9]+([._-][a-z0-9]+)*$`)
+
+// ParseTarget reads a target document. A document of another version or with a key
+// that this program does not know is read, and then matches no machine: a reader
+// cannot meet a requirement that it does not understand. Errors: CodeInvalid for
+// what is no target at all.
+func ParseTarget(data []byte) (Target, error) {
+	var t Target
+	if err := json.Unmarshal(data, &t); err != nil {
+		return Target{}, Errorf(CodeInvalid, "target: %w", err)
+	}
+	if t.V != TargetVersion {
+		t.unknown = "the target document has a version that this program does not know"
+		return t, nil
+	}
+	strict := json.NewDecoder(bytes.NewReader(data))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(&Target{}); err != nil {
+		t.unknown = "the target document asks for something that this program does not know: " + err.Error()
+	}
+	return t, t.Validate()
+}
+
+// Validate checks that the target can be met by some machine. Errors: CodeInvalid.
+func (t Target) Validate() error {
+	switch {
+	case !targetNamePattern.MatchString(t.Name) || len(t.Name) > 48:
+		return Errorf(CodeInvalid, "target name %q: want lower-case letters and digits with inner '.', '_' or '-', at most 48", t.Name)
+	case t.OS == "":
+		return Errorf(CodeInvalid, "target %s: os is missing", t.Name)
+	case t.CPU.Arch == "":
+		return Errorf(CodeInvalid, "target %s: cpu.arch is missing", t.Name)
+	case t.CPU.Level != "" && (t.CPU.Arch != "amd64" || levelRank(t.CPU.Level) == 0):
+		return Errorf(CodeInvalid, "target %s: cpu.level %q: want v1, v2, v3 or v4, and only for amd64", t.Name, t.CPU.Level)
+	case t.Accelerator == nil && t.Stretch != "":
+		return Errorf(CodeInvalid, "target %s: stretch %q has a meaning only with an accelerator", t.Name, t.Stretch)
+	case !t.Stretch.known():
+		return Errorf(CodeInvalid, "target %s: stretch %q: want exact, same-compute-capability or version-compatible", t.Name, t.Stretch)
+	}
+	for name, c := range t.Runtimes {
+		if err := c.Validate(); err != nil {
+			return Errorf(CodeInvalid, "target %s: runtime %s: %w", t.Name, name, err)
+		}
+	}
+	return nil
+}
+
+func (s Stretch) known() bool {
+	return s == "" || s == StretchExact || s == StretchComputeCapability || s == StretchVersionCompatible
+}
+
+// levelRank is 1 to 4 for the x86-64 psABI levels, 0 for anything else.
+func levelRank(level string) int {
+	if len(level) == 2 && level[0] == 'v' && level[1] >= '1' && level[1] <= '4' {
+		return int(level[1] - '0')
+	}
+	return 0
+}

@@ -1,0 +1,91 @@
+package registry
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+)
+
+// Constraint bounds a dotted numeric version. Exact excludes the others; Min is
+// inclusive, Below exclusive.
+type Constraint struct {
+	Exact string `json:"exact,omitempty"`
+	Min   string `json:"min,omitempty"`
+	Below string `json:"below,omitempty"`
+}
+
+// Validate checks that the constraint bounds something and can be met. Errors: CodeInvalid.
+func (c Constraint) Validate() error {
+	if c == (Constraint{}) || (c.Exact != "" && (c.Min != "" || c.Below != "")) {
+		return Errorf(CodeInvalid, "version constraint: want exact, or min and below")
+	}
+	for _, v := range []string{c.Exact, c.Min, c.Below} {
+		if _, ok := numbers(v); v != "" && !ok {
+			return Errorf(CodeInvalid, "version %q: want numbers separated by dots", v)
+		}
+	}
+	if c.Min != "" && c.Below != "" && CompareVersions(c.Min, c.Below) >= 0 {
+		return Errorf(CodeInvalid, "version constraint: no version is at least %s and below %s", c.Min, c.Below)
+	}
+	return nil
+}
+
+// Allows reports whether version meets the constraint. What is no dotted number
+// meets none, nor does anything meet the zero Constraint.
+func (c Constraint) Allows(version string) bool {
+	if _, ok := numbers(version); !ok || c.Validate() != nil {
+		return false
+	}
+	if c.Exact != "" {
+		return CompareVersions(version, c.Exact) == 0
+	}
+	return (c.Min == "" || CompareVersions(version, c.Min) >= 0) &&
+		(c.Below == "" || CompareVersions(version, c.Below) < 0)
+}
+
+// String writes the constraint for people: "1.30.0", ">= 13.0", ">= 1.2 and < 2".
+func (c Constraint) String() string {
+	if c.Exact != "" {
+		return c.Exact
+	}
+	var parts []string
+	if c.Min != "" {
+		parts = append(parts, ">= "+c.Min)
+	}
+	if c.Below != "" {
+		parts = append(parts, "< "+c.Below)
+	}
+	return strings.Join(parts, " and ")
+}
+
+// CompareVersions compares dotted numbers; missing components count as 0.
+func CompareVersions(a, b string) int {
+	x, _ := numbers(a)
+	y, _ := numbers(b)
+	for i := range max(len(x), len(y)) {
+		var m, n uint64
+		if i < len(x) {
+			m = x[i]
+		}
+		if i < len(y) {
+			n = y[i]
+		}
+		if m != n {
+			return cmp.Compare(m, n)
+		}
+	}
+	return 0
+}
+
+func numbers(version string) ([]uint64, bool) {
+	fields := strings.Split(version, ".")
+	out := make([]uint64, len(fields))
+	for i, f := range fields {
+		n, err := strconv.ParseUint(f, 10, 63)
+		if err != nil {
+			return nil, false
+		}
+		out[i] = n
+	}
+	return out, true
+}
