@@ -1,0 +1,145 @@
+package tensor
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// RelFloor is the smallest reference magnitude that a relative error is taken
+// against: the spacing of float64 at 1. Below it, and at zero, the error is
+// divided by RelFloor.
+const RelFloor = 0x1p-52
+
+// Options of a comparison. The zero value asks for equal numbers.
+type Options struct {
+	// RTol and ATol are the tolerances of numpy.allclose: an element passes if
+	// |engine-reference| <= ATol + RTol*|reference|. Finite, not negative.
+	RTol, ATol float64
+}
+
+// Comparison accumulates how far an engine's output is from the reference's,
+// over the cases of one output. All arithmetic is in float64. It is for one
+// goroutine.
+type Comparison struct {
+	options Options
+	result  Result
+	sums    sums
+	broken  bool  // an element has no finite error
+	agreed  int64 // rows of equal argmax
+	// One chunk of each side, decoded: small enough to stay in the first cache
+	// while the passes over it run.
+	reference, engine [chunk]float64
+}
+
+const chunk = 512
+
+// NewComparison returns a comparison without cases.
+func NewComparison(options Options) *Comparison {
+	return &Comparison{options: options, result: Result{
+		MaxAbsCase: -1, MaxRelCase: -1, CosineMin: 1, CosineMinCase: -1,
+	}}
+}
+
+// Add compares one case, whatever its number, and adds it to the figures. The
+// tensors have one shape and dtypes of one class (a float16 engine is compared
+// with a float32 reference, an int64 one is not), else nothing is added and the
+// error, of kind ErrMismatch, names both.
+func (c *Comparison) Add(caseIndex int, reference, engine Tensor) error {
+	if err := c.check(reference, engine); err != nil {
+		return fmt.Errorf("case %d: %w", caseIndex, err)
+	}
+	k := newKernel(c.options)
+	rows := newTop1(reference.Shape)
+	refSize, engSize := reference.DType.Size(), engine.DType.Size()
+	for at, n := 0, reference.Len(); at < n; at += chunk {
+		m := min(chunk, n-at)
+		ref, eng := c.reference[:m], c.engine[:m]
+		decode(ref, reference.DType, reference.Data[at*refSize:])
+		decode(eng, engine.DType, engine.Data[at*engSize:])
+		if refSize == 8 && engSize == 8 && reference.DType.Class() == ClassInteger {
+			separate(ref, eng, reference.Data[at*8:], engine.Data[at*8:])
+		}
+		k.run(ref, eng, int64(at))
+		rows.feed(ref, eng)
+	}
+	c.merge(caseIndex, &k, rows, reference, engine)
+	return nil
+}
+
+func (c *Comparison) check(reference, engine Tensor) error {
+	for _, tol := range []float64{c.options.RTol, c.options.ATol} {
+		if !(tol >= 0 && tol <= math.MaxFloat64) {
+			return faultf(ErrMismatch, "tolerance %v: expected a finite number, zero or more", tol)
+		}
+	}
+	if err := reference.Validate(); err != nil {
+		return fmt.Errorf("reference: %w", err)
+	}
+	if err := engine.Validate(); err != nil {
+		return fmt.Errorf("engine: %w", err)
+	}
+	if err := sameShape(reference.Shape, engine.Shape); err != nil {
+		return err
+	}
+	if reference.DType.Class() != engine.DType.Class() {
+		return faultf(ErrMismatch, "the reference is %s, the engine %s: their values are not comparable", reference.DType, engine.DType)
+	}
+	return nil
+}
+
+func sameShape(want, got []int64) error {
+	if slices.Equal(want, got) {
+		return nil
+	}
+	return faultf(ErrMismatch, "the engine has shape %v, the reference %v", got, want)
+}
+
+// separate moves 64-bit integers that differ but round to the same float64 one
+// step apart, so that a difference is never rounded away.
+func separate(ref, eng []float64, refData, engData []byte) {
+	for i := range ref {
+		if ref[i] == eng[i] && binary.LittleEndian.Uint64(refData[8*i:]) != binary.LittleEndian.Uint64(engData[8*i:]) {
+			eng[i] = math.Nextafter(eng[i], math.Inf(1))
+		}
+	}
+}
+
+// merge adds the figures of one case to the totals.
+func (c *Comparison) merge(caseIndex int, k *kernel, rows top1, reference, engine Tensor) {
+	r := &c.result
+	r.Cases++
+	r.Elements += int64(reference.Len())
+	r.Failed += k.failed
+	r.NewNaN += k.newNaN
+	r.NewInf += k.newInf
+	r.Top1Rows += rows.rows
+	c.agreed += rows.agreed
+	c.broken = c.broken || k.broken
+	c.sums.add(k.sums)
+	if k.maxAbs > r.MaxAbs {
+		r.MaxAbs, r.MaxAbsCase = k.maxAbs, caseIndex
+	}
+	if k.maxRel > r.MaxRel {
+		r.MaxRel, r.MaxRelCase = k.maxRel, caseIndex
+	}
+	if cosine := k.cosine(reference, engine); cosine < r.CosineMin || r.CosineMinCase < 0 {
+		r.CosineMin, r.CosineMinCase = cosine, caseIndex
+	}
+	if k.worstAt >= 0 && (r.Worst == nil || k.worst > r.Worst.Excess) {
+		at := int(k.worstAt)
+		r.Worst = &Element{Case: caseIndex, Index: unravel(k.worstAt, reference.Shape), Excess: k.worst,
+			Reference: reference.Float64(at), Engine: engine.Float64(at)}
+	}
+}
+
+// unravel returns the indices of element i in C order.
+func unravel(i int64, shape []int64) []int64 {
+	index := make([]int64, len(shape))
+	for axis := len(shape) - 1; axis >= 0; axis-- {
+		index[axis] = i % shape[axis]
+		i /= shape[axis]
+	}
+	return index
+}

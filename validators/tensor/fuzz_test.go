@@ -1,0 +1,99 @@
+package tensor_test
+
+import (
+	"bytes"
+	"os"
+	"testing"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// fuzzLimits keep what an accepted input may allocate small.
+var fuzzLimits = tensor.Limits{MaxHeaderBytes: 1 << 16, MaxTensors: 64, MaxTensorBytes: 1 << 16, MaxTotalBytes: 1 << 18}
+
+func addFiles(f *testing.F, names ...string) {
+	for _, name := range names {
+		f.Add(must(os.ReadFile("testdata/" + name)))
+	}
+}
+
+// FuzzSafetensors: what is accepted is valid, and survives being written again.
+func FuzzSafetensors(f *testing.F) {
+	addFiles(f, "dtypes.safetensors")
+	f.Add(safetensors(`{}`))
+	f.Add(safetensors(`{"x":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}`, 1, 2))
+	f.Add(safetensors(`{"x":{"dtype":"U8","shape":[0,9],"data_offsets":[0,0]},"\u0079":{"dtype":"U8","shape":[],"data_offsets":[0,1]}} `, 1))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file, err := open(data, fuzzLimits)
+		if err != nil {
+			return
+		}
+		all := map[string]tensor.Tensor{}
+		for _, name := range file.Names() {
+			x, err := file.Tensor(name)
+			if err != nil {
+				return // over a limit
+			}
+			if err := x.Validate(); err != nil {
+				t.Fatalf("%q: %v", name, err)
+			}
+			all[name] = x
+		}
+		var buf bytes.Buffer
+		if err := tensor.Write(&buf, all, file.Metadata()); err != nil {
+			t.Fatal(err)
+		}
+		again, err := open(buf.Bytes(), tensor.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range all {
+			if got, err := again.Tensor(name); err != nil || !equal(got, want) {
+				t.Fatalf("%q: %v, %v, want %v", name, got, err, want)
+			}
+		}
+	})
+}
+
+// FuzzNpy: what is accepted is valid.
+func FuzzNpy(f *testing.F) {
+	addFiles(f, "c.npy", "v2.npy", "v3.npy", "fortran.npy", "big_endian.npy", "object.npy", "bfloat16.npy", "scalar.npy")
+	f.Add(u1(1, 2))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		x, err := tensor.ReadNpy(bytes.NewReader(data), fuzzLimits)
+		if err != nil {
+			return
+		}
+		if err := x.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		if x.DType.Class() == tensor.ClassFloat || x.DType.Class() == tensor.ClassInteger {
+			if got := compare(tensor.Options{}, x, x); got.Failed != 0 {
+				t.Fatalf("differs from itself: %+v", got)
+			}
+		}
+	})
+}
+
+// FuzzNpz: what is accepted is valid and within the limits.
+func FuzzNpz(f *testing.F) {
+	addFiles(f, "stored.npz", "deflate.npz")
+	f.Add(npz(member{name: "a.npy", content: u1(1, 2)}))
+	f.Add(npz(member{name: "data.pkl"}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		all, err := readNpz(data, fuzzLimits)
+		if err != nil {
+			return
+		}
+		var total int64
+		for name, x := range all {
+			if err := x.Validate(); err != nil {
+				t.Fatalf("%q: %v", name, err)
+			}
+			total += int64(len(x.Data))
+		}
+		if total > fuzzLimits.MaxTotalBytes || len(all) > fuzzLimits.MaxTensors {
+			t.Fatalf("%d arrays of %d bytes", len(all), total)
+		}
+	})
+}

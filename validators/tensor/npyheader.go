@@ -1,0 +1,146 @@
+package tensor
+
+import (
+	"slices"
+	"strings"
+)
+
+// npyHeader is what an npy header says.
+type npyHeader struct {
+	info      Info
+	bigEndian bool
+	fortran   bool
+}
+
+// parseNpyHeader reads the Python dict that an npy header is, such as
+// {'descr': '<f4', 'fortran_order': False, 'shape': (1, 3), }: exactly those
+// keys in any order, no nesting, nothing evaluated.
+func parseNpyHeader(text []byte) (npyHeader, error) {
+	var h npyHeader
+	seen := map[string]bool{}
+	p := pyParser{rest: string(text)}
+	p.expect("{")
+	for p.err == nil && !p.accept("}") {
+		key := p.string()
+		p.expect(":")
+		if p.err == nil && seen[key] {
+			return h, faultf(ErrMalformed, "npy: key %.64q occurs twice in the header", key)
+		}
+		seen[key] = true
+		switch key {
+		case "descr":
+			h.descr(&p)
+		case "fortran_order":
+			h.fortran = p.bool()
+		case "shape":
+			h.info.Shape = p.tuple()
+		default:
+			p.fail("one of the keys 'descr', 'fortran_order', 'shape'")
+		}
+		if !p.accept(",") && !p.peek("}") {
+			p.fail("',' or '}'")
+		}
+	}
+	if p.err != nil {
+		return h, p.err
+	}
+	if strings.TrimRight(p.rest, " \n") != "" {
+		return h, faultf(ErrMalformed, "npy: header has %.64q behind its dict", p.rest)
+	}
+	if len(seen) != 3 {
+		return h, faultf(ErrMalformed, "npy: header lacks one of 'descr', 'fortran_order', 'shape'")
+	}
+	return h, nil
+}
+
+// descr reads the dtype, numpy's array interface type string: byte order,
+// kind, bytes per element.
+func (h *npyHeader) descr(p *pyParser) {
+	if p.peek("[") || p.peek("(") {
+		p.abort(faultf(ErrUnsupported, "npy: structured dtype: save one array per field"))
+		return
+	}
+	s := p.string()
+	if p.err != nil {
+		return
+	}
+	order, kind := "|", s
+	if s != "" && strings.Contains("<>|=", s[:1]) {
+		order, kind = s[:1], s[1:]
+	}
+	d := npyDType(kind)
+	switch {
+	case strings.HasPrefix(kind, "O"):
+		p.abort(faultf(ErrUnsafe, "npy: dtype %q is an object array: its data is a pickle, which runs code when it is loaded; save an array of numbers", s))
+	case strings.HasPrefix(kind, "V"):
+		p.abort(faultf(ErrUnsupported, "npy: dtype %.64q is opaque bytes (bfloat16 and float8 look so in npy): store the tensor as safetensors", s))
+	case d == "" || d.Size() > 1 && order != "<" && order != ">":
+		p.abort(faultf(ErrUnsupported, "npy: unsupported dtype %.64q: convert the array to bool, an integer or a float of at most 64 bits", s))
+	}
+	h.info.DType, h.bigEndian = d, order == ">" && d.Size() > 1
+}
+
+func npyDType(kind string) DType {
+	switch kind {
+	case "b1":
+		return Bool
+	case "i1":
+		return Int8
+	case "i2":
+		return Int16
+	case "i4":
+		return Int32
+	case "i8":
+		return Int64
+	case "u1":
+		return Uint8
+	case "u2":
+		return Uint16
+	case "u4":
+		return Uint32
+	case "u8":
+		return Uint64
+	case "f2":
+		return Float16
+	case "f4":
+		return Float32
+	case "f8":
+		return Float64
+	}
+	return ""
+}
+
+// normalize makes t, whose data is as the file has it, little-endian in C order.
+func (h npyHeader) normalize(t Tensor) Tensor {
+	size := t.DType.Size()
+	if h.bigEndian {
+		for element := range slices.Chunk(t.Data, size) {
+			slices.Reverse(element)
+		}
+	}
+	if !h.fortran || len(t.Shape) < 2 || len(t.Data) == 0 {
+		return t
+	}
+	out := make([]byte, 0, len(t.Data))
+	strides := make([]int, len(t.Shape)) // in elements, the first dimension the fastest
+	stride := 1
+	for axis, dim := range t.Shape {
+		strides[axis] = stride
+		stride *= int(dim)
+	}
+	index := make([]int64, len(t.Shape))
+	for at := 0; len(out) < len(t.Data); {
+		out = append(out, t.Data[at*size:(at+1)*size]...)
+		for axis := len(index) - 1; axis >= 0; axis-- {
+			index[axis]++
+			at += strides[axis]
+			if index[axis] < t.Shape[axis] {
+				break
+			}
+			at -= int(index[axis]) * strides[axis]
+			index[axis] = 0
+		}
+	}
+	t.Data = out
+	return t
+}

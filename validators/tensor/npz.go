@@ -1,0 +1,124 @@
+package tensor
+
+import (
+	"archive/zip"
+	"compress/flate"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"sync/atomic"
+)
+
+// ReadNpz reads an npz file of size bytes, a zip archive of npy arrays as
+// numpy.savez and numpy.savez_compressed write it, and returns its arrays by
+// name, without ".npy". Names that occur twice, members that are no npy array
+// and encrypted members are refused. Declared sizes are checked before anything
+// is unpacked; what is unpacked then counts as it arrives, so that an archive
+// that lies about its sizes is cut off as well.
+func ReadNpz(r io.ReaderAt, size int64, limits Limits) (map[string]Tensor, error) {
+	limits = limits.withDefaults()
+	files, err := npzMembers(r, size, limits)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]Tensor, len(files))
+	left := limits.MaxTotalBytes
+	for _, f := range files {
+		name := strings.TrimSuffix(f.Name, ".npy")
+		perFile := limits
+		perFile.MaxTensorBytes = min(limits.MaxTensorBytes, left)
+		t, err := readNpzMember(f, perFile)
+		if err != nil {
+			return nil, fmt.Errorf("npz: %.256q: %w", name, err)
+		}
+		left -= int64(len(t.Data))
+		out[name] = t
+	}
+	return out, nil
+}
+
+func npzMembers(r io.ReaderAt, size int64, limits Limits) ([]*zip.File, error) {
+	source := &budgetReader{r: r}
+	// The zip reader looks for the end record in the last 65 KiB, whatever the
+	// directory's size.
+	source.left.Store(limits.MaxHeaderBytes + 1<<17)
+	archive, err := zip.NewReader(source, size)
+	if err != nil {
+		if source.left.Load() < 0 {
+			return nil, faultf(ErrLimit, "npz: the archive's directory has more than %d bytes, the limit", limits.MaxHeaderBytes)
+		}
+		return nil, faultf(ErrMalformed, "npz: not a readable zip archive: %v", err)
+	}
+	source.unlimited.Store(true)
+	if len(archive.File) > limits.MaxTensors {
+		return nil, faultf(ErrLimit, "npz: %d arrays, the limit is %d", len(archive.File), limits.MaxTensors)
+	}
+	seen := make(map[string]bool, len(archive.File))
+	var total uint64
+	for _, f := range archive.File {
+		if seen[f.Name] {
+			return nil, faultf(ErrMalformed, "npz: %.256q occurs twice in the archive", f.Name)
+		}
+		seen[f.Name] = true
+		if err := checkNpzMember(f, limits); err != nil {
+			return nil, err
+		}
+		// At most MaxTensorBytes and a header each: no overflow before the check.
+		if total += f.UncompressedSize64; total > uint64(max(limits.MaxTotalBytes, 0))+uint64(len(archive.File))*npyOverhead {
+			return nil, faultf(ErrLimit, "npz: the arrays have more than %d bytes, the limit", limits.MaxTotalBytes)
+		}
+	}
+	return archive.File, nil
+}
+
+// npyOverhead bounds the bytes of an npy file that are not data.
+const npyOverhead = maxNpyHeader + 12
+
+func checkNpzMember(f *zip.File, limits Limits) error {
+	const encrypted = 1 // general purpose bit 0, APPNOTE.TXT 4.4.4
+	switch {
+	case strings.HasSuffix(f.Name, ".pkl"):
+		return faultf(ErrUnsafe, "npz: %.256q: the archive holds a pickle, which runs code when it is loaded; save the tensors as safetensors", path.Base(f.Name))
+	case !strings.HasSuffix(f.Name, ".npy"):
+		return faultf(ErrMalformed, "npz: %.256q is no npy array: expected a name that ends with .npy", f.Name)
+	case f.Flags&encrypted != 0:
+		return faultf(ErrUnsupported, "npz: %.256q is encrypted", f.Name)
+	case f.Method != zip.Store && f.Method != zip.Deflate:
+		return faultf(ErrUnsupported, "npz: %.256q has compression method %d: expected stored or deflate", f.Name, f.Method)
+	case f.UncompressedSize64 > uint64(max(limits.MaxTensorBytes, 0))+npyOverhead:
+		return faultf(ErrLimit, "npz: %.256q has %d bytes, the limit is %d", f.Name, f.UncompressedSize64, limits.MaxTensorBytes)
+	}
+	return nil
+}
+
+func readNpzMember(f *zip.File, limits Limits) (Tensor, error) {
+	r, err := f.Open()
+	if err != nil {
+		return Tensor{}, faultf(ErrMalformed, "cannot be unpacked: %v", err)
+	}
+	defer r.Close()
+	// readNpy reads to the end, which is where the zip reader compares size and checksum.
+	t, err := readNpy(r, limits)
+	if corrupt := flate.CorruptInputError(0); errors.As(err, &corrupt) || errors.Is(err, zip.ErrChecksum) ||
+		errors.Is(err, zip.ErrFormat) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return Tensor{}, faultf(ErrMalformed, "cannot be unpacked: %v", err)
+	}
+	return t, err
+}
+
+// budgetReader bounds the bytes that may be read while a zip directory is
+// parsed: archive/zip keeps the whole directory in memory.
+type budgetReader struct {
+	r         io.ReaderAt
+	left      atomic.Int64
+	unlimited atomic.Bool
+}
+
+func (b *budgetReader) ReadAt(p []byte, offset int64) (int, error) {
+	if !b.unlimited.Load() && b.left.Add(-int64(len(p))) < 0 {
+		return 0, ErrLimit
+	}
+	return b.r.ReadAt(p, offset)
+}

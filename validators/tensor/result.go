@@ -1,0 +1,100 @@
+package tensor
+
+import (
+	"math"
+	"slices"
+)
+
+// Result is what a comparison found. A figure may be infinite; only Top1 may be
+// NaN, where it is not defined.
+//
+// NaN against NaN and an infinity against the same infinity are equal: error
+// zero, left out of cosine and SNR. Any other pair with a NaN or an infinity, or
+// whose difference overflows, has no finite error: its absolute and relative error are +Inf and its
+// element fails, so that no limit is met by a comparison with NaN.
+type Result struct {
+	// Cases and Elements count what was compared. An empty tensor is a case
+	// without elements; it passes.
+	Cases    int
+	Elements int64
+	// Failed counts the elements outside of the tolerances of Options.
+	Failed int64
+	// MaxAbs and MeanAbs are taken over |engine-reference| of all elements;
+	// MaxAbsCase is the first case that has the maximum, -1 if it is 0.
+	MaxAbs, MeanAbs float64
+	MaxAbsCase      int
+	// MaxRel is the maximum of |engine-reference| / max(|reference|, RelFloor);
+	// MaxRelCase is the first case that has it, -1 if it is 0.
+	MaxRel     float64
+	MaxRelCase int
+	// CosineMin is the smallest cosine similarity of a case, each case taken as
+	// one vector: exactly 1 for equal vectors and for no cases, 0 if just one is
+	// zero, if an element has no finite error, or if the squares leave the
+	// range of float64. CosineMinCase is the first case that has it, -1 for none.
+	CosineMin     float64
+	CosineMinCase int
+	// SNR is the signal to noise ratio in dB over all elements,
+	// 10*log10(sum of reference^2 / sum of error^2): +Inf for equal outputs,
+	// -Inf if an element has no finite error, if the reference is zero, or if
+	// the squares leave the range of float64.
+	SNR float64
+	// Top1 is the fraction of rows along the last axis whose largest element
+	// has the same index on both sides (as by Argmax), of the Top1Rows rows of
+	// outputs whose last dimension is above 1. Without such rows it is NaN:
+	// compare it as !(Top1 >= limit).
+	Top1     float64
+	Top1Rows int64
+	// NewNaN and NewInf count the elements that are NaN, or an infinity, in the
+	// engine and not so (or of the other sign) in the reference.
+	NewNaN, NewInf int64
+	// Worst is the element that is furthest outside of the tolerances, or the
+	// nearest to them where all pass; the first of equals. Nil if no element differs.
+	Worst *Element
+}
+
+// Element is one element of one case.
+type Element struct {
+	Case int
+	// Index has one entry per dimension, none for a scalar.
+	Index             []int64
+	Reference, Engine float64
+	// Excess is |engine-reference| - (ATol + RTol*|reference|): above 0 if the
+	// element fails, +Inf without a finite error.
+	Excess float64
+}
+
+// Result returns the figures over the cases added so far.
+func (c *Comparison) Result() Result {
+	r := c.result
+	r.SNR = c.snr()
+	r.Top1 = math.NaN()
+	if r.Top1Rows > 0 {
+		r.Top1 = float64(c.agreed) / float64(r.Top1Rows)
+	}
+	switch {
+	case c.broken:
+		r.MeanAbs = math.Inf(1)
+	case r.Elements > 0:
+		r.MeanAbs = c.sums.abs / float64(r.Elements)
+	}
+	if r.Worst != nil {
+		worst := *r.Worst
+		worst.Index = slices.Clone(worst.Index)
+		r.Worst = &worst
+	}
+	return r
+}
+
+func (c *Comparison) snr() float64 {
+	switch {
+	case c.result.MaxAbs == 0:
+		return math.Inf(1)
+	case c.broken || !inRange(c.sums.err2) || !inRange(c.sums.ref2):
+		return math.Inf(-1)
+	}
+	return 10 * math.Log10(c.sums.ref2/c.sums.err2)
+}
+
+// inRange reports whether a sum of squares is neither zero nor touched by
+// overflow or by the loss of precision next to underflow.
+func inRange(sum float64) bool { return sum >= 1e-290 && sum <= math.MaxFloat64 }

@@ -1,0 +1,208 @@
+package tensor_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+var dtypes = []tensor.DType{
+	tensor.Bool, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64,
+	tensor.Uint8, tensor.Uint16, tensor.Uint32, tensor.Uint64,
+	tensor.Float8E4M3, tensor.Float8E5M2, tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64,
+}
+
+func wantKind(t *testing.T, err, kind error) {
+	t.Helper()
+	if !errors.Is(err, kind) {
+		t.Errorf("got error %v, want one of kind %q", err, kind)
+	}
+}
+
+func TestDTypeNames(t *testing.T) {
+	t.Parallel()
+	for _, d := range dtypes {
+		if got, err := tensor.ParseDType(string(d)); got != d || err != nil {
+			t.Errorf("ParseDType(%q) = %q, %v", d, got, err)
+		}
+		if got, err := tensor.FromSafetensors(d.Safetensors()); got != d || err != nil {
+			t.Errorf("FromSafetensors(%q) = %q, %v, want %q", d.Safetensors(), got, err, d)
+		}
+		if d.Size() == 0 || d.Class() == "" {
+			t.Errorf("%s: size %d, class %q", d, d.Size(), d.Class())
+		}
+	}
+	for _, name := range []string{"", "F32", "Float32", "float", "complex64", "object"} {
+		_, err := tensor.ParseDType(name)
+		wantKind(t, err, tensor.ErrUnsupported)
+	}
+	for _, name := range []string{"", "f32", "C64", "F4", "F8_E8M0", "F8_E4M3FNUZ"} {
+		_, err := tensor.FromSafetensors(name)
+		wantKind(t, err, tensor.ErrUnsupported)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	t.Parallel()
+	const big = 1 << 40
+	cases := []struct {
+		name  string
+		t     tensor.Tensor
+		kind  error
+		valid bool
+	}{
+		{name: "zero value", t: tensor.Tensor{}, kind: tensor.ErrUnsupported},
+		{name: "scalar", t: tensor.Tensor{DType: tensor.Int16, Data: make([]byte, 2)}, valid: true},
+		{name: "empty", t: tensor.Tensor{DType: tensor.Int16, Shape: []int64{0, 7}}, valid: true},
+		{name: "short", t: tensor.Tensor{DType: tensor.Int16, Shape: []int64{2}, Data: make([]byte, 3)}, kind: tensor.ErrMalformed},
+		{name: "negative", t: tensor.Tensor{DType: tensor.Int8, Shape: []int64{-1, -1}, Data: make([]byte, 1)}, kind: tensor.ErrMalformed},
+		{name: "overflow", t: tensor.Tensor{DType: tensor.Int8, Shape: []int64{big, big}}, kind: tensor.ErrMalformed},
+		{name: "overflow in bytes", t: tensor.Tensor{DType: tensor.Int64, Shape: []int64{math.MaxInt64 / 4}}, kind: tensor.ErrMalformed},
+		{name: "overflow beside zero", t: tensor.Tensor{DType: tensor.Int8, Shape: []int64{0, big, big}}, kind: tensor.ErrMalformed},
+	}
+	for _, c := range cases {
+		err := c.t.Validate()
+		if c.valid && err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if !c.valid && !errors.Is(err, c.kind) {
+			t.Errorf("%s: got %v, want kind %q", c.name, err, c.kind)
+		}
+	}
+}
+
+func TestRowsAreViews(t *testing.T) {
+	t.Parallel()
+	whole := must(tensor.New([]int32{0, 1, 2, 3, 4, 5}, 3, 2))
+	rows := must(whole.Rows(1, 3))
+	whole.Data[8] = 42
+	if got := must(tensor.Values[int32](rows)); !slices.Equal(got, []int32{42, 3, 4, 5}) || !slices.Equal(rows.Shape, []int64{2, 2}) {
+		t.Errorf("Rows(1, 3) = %v %v", rows.Shape, got)
+	}
+	row := must(whole.Slice(2))
+	if got := row.Float64s(); !slices.Equal(got, []float64{4, 5}) || !slices.Equal(row.Shape, []int64{2}) {
+		t.Errorf("Slice(2) = %v %v", row.Shape, got)
+	}
+	first := must(whole.Rows(0, 1))
+	_ = append(first.Data, 0xff)
+	if whole.Data[8] != 42 {
+		t.Error("append to a view wrote into the next row")
+	}
+}
+
+func TestRowsOutOfRange(t *testing.T) {
+	t.Parallel()
+	whole := must(tensor.New([]int32{0, 1, 2, 3}, 2, 2))
+	for _, r := range [][2]int64{{-1, 1}, {1, 0}, {0, 3}, {math.MaxInt64, math.MinInt64}} {
+		_, err := whole.Rows(r[0], r[1])
+		wantKind(t, err, tensor.ErrMismatch)
+	}
+	for _, i := range []int64{-1, 2, math.MaxInt64} {
+		_, err := whole.Slice(i)
+		wantKind(t, err, tensor.ErrMismatch)
+	}
+	_, err := must(tensor.New([]int32{7})).Slice(0)
+	wantKind(t, err, tensor.ErrMismatch)
+}
+
+func TestStackAndConcatRefuse(t *testing.T) {
+	t.Parallel()
+	a, b := must(tensor.New([]int32{1, 2}, 2)), must(tensor.New([]int32{1, 2, 3}, 3))
+	c, scalar := must(tensor.New([]int64{1, 2}, 2)), must(tensor.New([]int32{1}))
+	for _, ts := range [][]tensor.Tensor{nil, {a, b}, {a, c}, {a, scalar}} {
+		_, err := tensor.Stack(ts...)
+		wantKind(t, err, tensor.ErrMismatch)
+	}
+	for _, ts := range [][]tensor.Tensor{nil, {scalar}, {a, c}, {a, scalar}} {
+		_, err := tensor.Concat(ts...)
+		wantKind(t, err, tensor.ErrMismatch)
+	}
+	if got := must(tensor.Concat(a, b)); !slices.Equal(got.Shape, []int64{5}) {
+		t.Errorf("Concat = %v", got.Shape)
+	}
+}
+
+func TestStackThenSlice(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		first := drawTensor(t, "first")
+		n := rapid.IntRange(1, 4).Draw(t, "n")
+		parts := []tensor.Tensor{first}
+		for len(parts) < n {
+			data := rapid.SliceOfN(rapid.Byte(), len(first.Data), len(first.Data)).Draw(t, "data")
+			parts = append(parts, tensor.Tensor{DType: first.DType, Shape: first.Shape, Data: data})
+		}
+		whole, err := tensor.Stack(parts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, part := range parts {
+			if got := must(whole.Slice(int64(i))); !equal(got, part) {
+				t.Fatalf("Slice(%d) = %v, want %v", i, got, part)
+			}
+		}
+	})
+}
+
+func TestValues(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.SliceOf(rapid.Float32()).Draw(t, "values")
+		x := must(tensor.New(values, int64(len(values))))
+		if got := must(tensor.Values[float32](x)); !slices.Equal(got, values) {
+			t.Fatalf("got %v, want %v", got, values)
+		}
+		for i, v := range x.Float64s() {
+			if v != float64(values[i]) || x.Float64(i) != v {
+				t.Fatalf("element %d is %v, want %v", i, v, values[i])
+			}
+		}
+	})
+	_, err := tensor.Values[int32](must(tensor.New([]float32{1}, 1)))
+	wantKind(t, err, tensor.ErrMismatch)
+	_, err = tensor.New([]float32{1}, 2)
+	wantKind(t, err, tensor.ErrMalformed)
+	if x := must(tensor.New([]bool{true, false}, 2)); !slices.Equal(x.Float64s(), []float64{1, 0}) {
+		t.Errorf("bool: %v", x.Float64s())
+	}
+}
+
+// drawTensor draws any dtype, up to three dimensions, any bytes.
+func drawTensor(t *rapid.T, label string) tensor.Tensor {
+	d := rapid.SampledFrom(dtypes).Draw(t, label+" dtype")
+	shape := rapid.SliceOfN(rapid.Int64Range(0, 4), 0, 3).Draw(t, label+" shape")
+	n := int(must(tensor.Info{DType: d, Shape: shape}.Bytes()))
+	return tensor.Tensor{DType: d, Shape: shape, Data: rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, label+" data")}
+}
+
+func equal(a, b tensor.Tensor) bool {
+	return a.DType == b.DType && slices.Equal(a.Shape, b.Shape) && slices.Equal(a.Data, b.Data)
+}
+
+func TestScalarDTypes(t *testing.T) {
+	t.Parallel()
+	scalar(t, true, tensor.Bool)
+	scalar(t, int8(-1), tensor.Int8)
+	scalar(t, int16(-1), tensor.Int16)
+	scalar(t, int32(-1), tensor.Int32)
+	scalar(t, int64(-1), tensor.Int64)
+	scalar(t, uint8(200), tensor.Uint8)
+	scalar(t, uint16(200), tensor.Uint16)
+	scalar(t, uint32(200), tensor.Uint32)
+	scalar(t, uint64(200), tensor.Uint64)
+	scalar(t, float32(0.5), tensor.Float32)
+	scalar(t, 0.5, tensor.Float64)
+}
+
+func scalar[T tensor.Scalar](t *testing.T, value T, want tensor.DType) {
+	t.Helper()
+	x := must(tensor.New([]T{value}))
+	if got := must(tensor.Values[T](x)); x.DType != want || len(got) != 1 || got[0] != value {
+		t.Errorf("%v became %s %v, want %s", value, x.DType, got, want)
+	}
+}

@@ -1,0 +1,166 @@
+package tensor
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// Argmax returns the index of the largest value, the lowest of equals. It is -1
+// for an empty row and for one with a NaN, which has no largest value; numpy
+// would return the index of the first NaN, and a broken row might look right.
+func Argmax(row []float64) int {
+	p := newPeak()
+	p.scan(row)
+	return int(p.argmax())
+}
+
+// ArgmaxRows returns Argmax of every row along the last axis, in C order; t has
+// at least one dimension.
+func ArgmaxRows(t Tensor) ([]int64, error) {
+	if err := t.Validate(); err != nil {
+		return nil, err
+	}
+	if len(t.Shape) == 0 {
+		return nil, faultf(ErrMismatch, "argmax of a scalar: a last dimension is needed")
+	}
+	width := int(t.Shape[len(t.Shape)-1])
+	if width == 0 || len(t.Data) == 0 {
+		return nil, nil
+	}
+	out := make([]int64, 0, t.Len()/width)
+	var buffer [chunk]float64
+	stride := width * t.DType.Size()
+	for row := range slices.Chunk(t.Data, stride) {
+		p := newPeak()
+		for at := 0; at < width; at += chunk {
+			part := buffer[:min(chunk, width-at)]
+			decode(part, t.DType, row[at*t.DType.Size():])
+			p.scan(part)
+		}
+		out = append(out, p.argmax())
+	}
+	return out, nil
+}
+
+// Top1 counts the rows of logits, shape [..., classes], whose Argmax is the
+// label at that place. Labels are integers from 0 to classes-1 of shape [...]
+// or [..., 1]. A row with a NaN is never correct.
+func Top1(logits, labels Tensor) (correct, total int, err error) {
+	predicted, err := ArgmaxRows(logits)
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := checkLabels(logits, labels); err != nil {
+		return 0, 0, err
+	}
+	classes := logits.Shape[len(logits.Shape)-1]
+	for i, p := range predicted {
+		label, ok := integer(labels, i)
+		if !ok || label >= uint64(classes) {
+			return 0, 0, faultf(ErrMismatch, "label %v at row %d: expected 0 to %d", labels.Float64(i), i, classes-1)
+		}
+		if p >= 0 && uint64(p) == label {
+			correct++
+		}
+	}
+	return correct, len(predicted), nil
+}
+
+func checkLabels(logits, labels Tensor) error {
+	if err := labels.Validate(); err != nil {
+		return err
+	}
+	if labels.DType.Class() != ClassInteger {
+		return faultf(ErrMismatch, "labels are %s: expected integers", labels.DType)
+	}
+	rows := logits.Shape[:len(logits.Shape)-1]
+	if !slices.Equal(labels.Shape, rows) && !slices.Equal(labels.Shape, append(slices.Clone(rows), 1)) {
+		return faultf(ErrMismatch, "labels have shape %v, logits %v: expected %v, one label per row", labels.Shape, logits.Shape, rows)
+	}
+	if logits.Shape[len(rows)] == 0 && labels.Len() > 0 {
+		return faultf(ErrMismatch, "logits of shape %v have no classes", logits.Shape)
+	}
+	return nil
+}
+
+// integer returns element i of an integer tensor, exactly, and false if it is
+// negative.
+func integer(t Tensor, i int) (uint64, bool) {
+	if t.DType == Uint64 {
+		return binary.LittleEndian.Uint64(t.Data[8*i:]), true
+	}
+	v := t.Float64(i) // its sign, and any index that memory can hold, are exact
+	return uint64(max(v, 0)), v >= 0
+}
+
+// top1 counts, over both sides at once, the rows whose argmax agrees.
+type top1 struct {
+	width, at    int64
+	ref, eng     peak
+	rows, agreed int64
+}
+
+// newTop1 returns a counter for rows along the last axis; for fewer than two
+// elements in a row there is nothing to choose from, and it counts nothing.
+func newTop1(shape []int64) top1 {
+	t := top1{ref: newPeak(), eng: newPeak()}
+	if len(shape) > 0 && shape[len(shape)-1] > 1 {
+		t.width = shape[len(shape)-1]
+	}
+	return t
+}
+
+// feed takes the next elements of both sides.
+func (t *top1) feed(ref, eng []float64) {
+	if t.width == 0 {
+		return
+	}
+	for len(ref) > 0 {
+		n := min(t.width-t.at, int64(len(ref)))
+		t.ref.scan(ref[:n])
+		t.eng.scan(eng[:n])
+		ref, eng = ref[n:], eng[n:]
+		if t.at += n; t.at < t.width {
+			return
+		}
+		t.rows++
+		if t.ref.argmax() == t.eng.argmax() {
+			t.agreed++
+		}
+		t.at, t.ref, t.eng = 0, newPeak(), newPeak()
+	}
+}
+
+// peak finds the argmax of a row that comes in pieces.
+type peak struct {
+	best     float64 // NaN before the first value
+	at, next int64
+	nan      bool
+}
+
+func newPeak() peak { return peak{best: math.NaN(), at: -1} }
+
+func (p *peak) scan(values []float64) {
+	best := p.best
+	for i, v := range values {
+		if v <= best {
+			continue
+		}
+		// Larger, or the first, or a NaN.
+		if v != v {
+			p.nan = true
+			continue
+		}
+		best, p.at = v, p.next+int64(i)
+	}
+	p.best = best
+	p.next += int64(len(values))
+}
+
+func (p *peak) argmax() int64 {
+	if p.nan {
+		return -1
+	}
+	return p.at
+}

@@ -1,0 +1,77 @@
+package tensor_test
+
+import (
+	"slices"
+	"testing"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+func TestArgmax(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		row  []float64
+		want int
+	}{
+		{nil, -1}, {[]float64{5}, 0}, {[]float64{1, 3, 3, 2}, 1}, {[]float64{-inf, -inf}, 0}, {[]float64{-inf, -1e300}, 1},
+		{[]float64{1, inf, inf}, 1}, {[]float64{nan}, -1}, {[]float64{nan, 1}, -1}, {[]float64{1, nan}, -1},
+	} {
+		if got := tensor.Argmax(c.row); got != c.want {
+			t.Errorf("Argmax(%v) = %d, want %d", c.row, got, c.want)
+		}
+	}
+}
+
+func TestArgmaxRows(t *testing.T) {
+	t.Parallel()
+	values := make([]float32, 2*1300)
+	values[1100], values[1300+3] = 1, 1
+	if got := must(tensor.ArgmaxRows(must(tensor.New(values, 2, 1300)))); !slices.Equal(got, []int64{1100, 3}) {
+		t.Errorf("long rows: %v", got)
+	}
+	if got := must(tensor.ArgmaxRows(must(tensor.New([]float32{}, 0, 3)))); len(got) != 0 {
+		t.Errorf("no rows: %v", got)
+	}
+	_, err := tensor.ArgmaxRows(must(tensor.New([]float32{1})))
+	wantKind(t, err, tensor.ErrMismatch)
+}
+
+// TestTop1Agreement: a NaN on both sides agrees, on one side it does not.
+func TestTop1Agreement(t *testing.T) {
+	t.Parallel()
+	ref := must(tensor.New([]float64{0, 1, 0, 1, nan, 0, 1, 1}, 4, 2))
+	eng := must(tensor.New([]float64{0, 2, 0, nan, nan, 0, 0, 1}, 4, 2))
+	if got := compare(tensor.Options{}, ref, eng); got.Top1Rows != 4 || got.Top1 != 0.5 {
+		t.Errorf("%v of %d rows, want 0.5 of 4", got.Top1, got.Top1Rows)
+	}
+}
+
+func TestTop1(t *testing.T) {
+	t.Parallel()
+	logits := must(tensor.New([]float32{0, 1, 2, 5, 1, 1, 0, float32(nan), 0}, 3, 3))
+	for _, labels := range []tensor.Tensor{
+		must(tensor.New([]int64{2, 1, 1}, 3)), must(tensor.New([]uint8{2, 1, 1}, 3, 1)), must(tensor.New([]uint64{2, 1, 1}, 3)),
+	} {
+		correct, total, err := tensor.Top1(logits, labels)
+		if correct != 1 || total != 3 || err != nil {
+			t.Errorf("%s %v: %d of %d, %v", labels.DType, labels.Shape, correct, total, err)
+		}
+	}
+	for name, labels := range map[string]tensor.Tensor{
+		"shape":     must(tensor.New([]int64{2, 1}, 2)),
+		"floats":    must(tensor.New([]float32{2, 1, 1}, 3)),
+		"negative":  must(tensor.New([]int64{2, -1, 1}, 3)),
+		"too large": must(tensor.New([]int64{2, 3, 1}, 3)),
+		"2^64-1":    must(tensor.New([]uint64{2, 1<<64 - 1, 1}, 3)),
+		"2^63-1":    must(tensor.New([]int64{2, 1<<63 - 1, 1}, 3)),
+	} {
+		_, _, err := tensor.Top1(logits, labels)
+		if err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+		wantKind(t, err, tensor.ErrMismatch)
+	}
+	if _, _, err := tensor.Top1(must(tensor.New([]float32{}, 3, 0)), must(tensor.New([]int64{2, 1, 1}, 3))); err == nil {
+		t.Error("no classes: accepted")
+	}
+}
