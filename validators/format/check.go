@@ -1,0 +1,132 @@
+package format
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Check lets the file at path pass if its bytes are of kind want, and explains
+// in its error why not. An ONNX model has to be whole, within lim, and with its
+// external data in its own folder; of other kinds the beginning is judged, and
+// the size.
+//
+// Pickles never pass, and neither do Unknown and Empty, even if wanted. What is
+// or may be code passes only where want is its very kind. These and an ONNX
+// model that reaches outside its folder give [registry.CodeUnsafe]. Everything
+// else that is wrong with the file gives [registry.CodeInvalid]; a failing disk
+// gives [registry.CodeInternal].
+func Check(path string, want Kind, lim Limits) error {
+	if want == ONNX {
+		m, err := OpenONNX(path, lim)
+		if err != nil {
+			return err
+		}
+		return within(path, CheckExternalData(filepath.Dir(path), m))
+	}
+	f, size, err := open(path, lim)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	found, err := inspect(f, size)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	if found.kind == want && want != Unknown && want != Empty && !want.pickled() {
+		return nil
+	}
+	return refuse(path, found, want)
+}
+
+// OpenONNX reads the model at path like [ReadONNX], after it has made sure that
+// the file is regular and its bytes are not of another kind. Errors are those
+// of [Check], and name the file. The external data is not looked at.
+func OpenONNX(path string, lim Limits) (*Model, error) {
+	f, size, err := open(path, lim)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	found, err := inspect(f, size)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", path, err)
+	}
+	if found.kind != ONNX && (found.kind != Unknown || found.detail != "") {
+		return nil, refuse(path, found, ONNX)
+	}
+	m, err := ReadONNX(f, size, lim)
+	if err != nil && found.kind == Unknown {
+		return nil, registry.Errorf(registry.CodeOf(err), "%s: its bytes are not an ONNX model (%w)", path, err)
+	}
+	return m, within(path, err)
+}
+
+// open opens a regular file that is not too large. It does not wait for the
+// other end of a pipe, and judges what it opened, not what had that name before.
+func open(path string, lim Limits) (*os.File, int64, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, registry.Errorf(registry.CodeInvalid, "%s: there is no such file; check the path", path)
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("open model file: %w", err)
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = acceptable(path, info, lim.withDefaults().MaxBytes)
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
+}
+
+// acceptable judges what the file system knows of a file.
+func acceptable(path string, info fs.FileInfo, maxBytes int64) error {
+	switch {
+	case info.IsDir():
+		return registry.Errorf(registry.CodeInvalid, "%s is a folder; name the model file in it", path)
+	case !info.Mode().IsRegular():
+		return registry.Errorf(registry.CodeInvalid, "%s is no regular file (%v); copy the model into one", path, info.Mode().Type())
+	case info.Size() > maxBytes:
+		return registry.Errorf(registry.CodeInvalid, "%s has %d bytes; at most %d are read", path, info.Size(), maxBytes)
+	}
+	return nil
+}
+
+// refuse explains why a file of a kind does not pass where want was expected.
+func refuse(path string, found finding, want Kind) error {
+	says := found.kind.Describe()
+	if found.detail != "" {
+		says += " (" + found.detail + ")"
+	}
+	switch {
+	case found.kind == Empty:
+		return registry.Errorf(registry.CodeInvalid, "%s is empty, expected %s; export or download it again", path, want.Describe())
+	case found.kind.pickled():
+		return registry.Errorf(registry.CodeUnsafe,
+			"%s: its bytes are %s, expected %s; pickles run code when they are loaded: export the model to ONNX where it was trained, and name that file",
+			path, says, want.Describe())
+	case found.kind.CarriesCode():
+		return registry.Errorf(registry.CodeUnsafe,
+			"%s: its bytes are %s, expected %s; it can run code when it is loaded: export the model to ONNX where it was trained, and name that file",
+			path, says, want.Describe())
+	}
+	return registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s, expected %s; convert the model or name another file",
+		path, says, want.Describe())
+}
+
+// within puts the file's name in front of an error and keeps its code.
+func within(path string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return registry.Errorf(registry.CodeOf(err), "%s: %w", path, err)
+}

@@ -1,0 +1,88 @@
+package format
+
+import (
+	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"io"
+)
+
+const (
+	// peekBytes is how much of a compressed stream or an archive's entry is
+	// looked at.
+	peekBytes = 64 << 10
+	// streamInput is how much of a compressed stream is read for those.
+	streamInput = 64 << 20
+	// streamBytes stands for the unknown length of a compressed stream. Text
+	// whose first letters would be read as a pickle's 32-bit length announces
+	// more than this, and is told apart by that.
+	streamBytes = 1 << 29
+)
+
+// opaque are the signatures of compressed streams that are recognised and not
+// looked into, so that nobody may take them for harmless: xz, zstd, lz4, lzma.
+var opaque = [...]string{"\xfd7zXZ\x00", "\x28\xb5\x2f\xfd", "\x04\x22\x4d\x18", "\x5d\x00\x00"}
+
+// sniffCompressed recognises compressed streams, and pickles in them, which is
+// what joblib.dump(..., compress=...) writes.
+func sniffCompressed(head []byte, src io.ReaderAt) (finding, bool) {
+	if bytes.HasPrefix(head, []byte("ZF0x")) { // joblib before 0.10: always a pickle
+		return finding{Pickle, "compressed by joblib"}, true
+	}
+	inner, name := decompressor(head, io.NewSectionReader(src, 0, streamInput))
+	if inner != nil {
+		return sniffStream(inner, name)
+	}
+	for _, magic := range opaque {
+		if bytes.HasPrefix(head, []byte(magic)) {
+			return finding{Unknown, "a compressed stream that cannot be looked into; decompress it first"}, true
+		}
+	}
+	return finding{}, false
+}
+
+// sniffStream judges the first bytes of a decompressed stream. Where they are
+// corrupt and no pickle, the stream's short signature was a coincidence.
+func sniffStream(inner io.Reader, name string) (finding, bool) {
+	peek, err := io.ReadAll(io.LimitReader(inner, peekBytes))
+	size := int64(streamBytes)
+	if err == nil && len(peek) < peekBytes {
+		size = int64(len(peek))
+	}
+	if len(peek) > 0 && holdsPickle(peek, size) {
+		return finding{Pickle, "compressed by " + name}, true
+	}
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return finding{}, false
+	}
+	return finding{Compressed, name}, true
+}
+
+// holdsPickle judges the beginning of something that is size bytes long.
+func holdsPickle(peek []byte, size int64) bool {
+	if bytes.HasPrefix(peek, []byte(npyMagic)) {
+		return sniffNumpy(peek) == NumpyObject
+	}
+	return looksPickled(peek, bytes.NewReader(peek), size)
+}
+
+// decompressor is a reader of what r holds, and the method's name, or nil
+// where head has no signature of a method that the standard library reads.
+func decompressor(head []byte, r io.Reader) (io.Reader, string) {
+	switch {
+	case len(head) < 3:
+	case head[0] == 0x1f && head[1] == 0x8b:
+		if z, err := gzip.NewReader(r); err == nil {
+			return z, "gzip"
+		}
+	case head[0]&0x0f == 8 && head[0]>>4 <= 7 && (int(head[0])<<8|int(head[1]))%31 == 0:
+		if z, err := zlib.NewReader(r); err == nil {
+			return z, "zlib"
+		}
+	case string(head[:3]) == "BZh":
+		return bzip2.NewReader(r), "bzip2"
+	}
+	return nil, ""
+}

@@ -1,0 +1,92 @@
+package format
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// CheckExternalData makes sure that each file that m refers to is a regular
+// file inside dir, the model's folder, with as many bytes as m reads from it.
+//
+// A location that is absolute, goes up with "..", uses a backslash, leads
+// through a symbolic link or to something that is no regular file gives
+// [registry.CodeUnsafe]: a runtime would read, as weights, what the model's
+// author may not see. A file that is missing or too short gives
+// [registry.CodeInvalid]. Links above dir, and dir itself, are the user's own.
+func CheckExternalData(dir string, m *Model) error {
+	if len(m.ExternalData) == 0 {
+		return nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("open model folder: %w", err)
+	}
+	defer root.Close()
+	for _, location := range m.ExternalData {
+		if err := checkLocation(root, location, m.ExternalBytes[location]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkLocation checks one location, which ONNX writes with slashes.
+func checkLocation(root *os.Root, location string, need int64) error {
+	if !isPlainPath(location) {
+		return registry.Errorf(registry.CodeUnsafe,
+			"external data %q is outside the model's folder or no plain relative path; save the model again with its data beside it", location)
+	}
+	info, err := walkPath(root, location)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return registry.Errorf(registry.CodeInvalid, "external data %q is missing; put the file beside the model", location)
+	case err != nil:
+		return err
+	case info.Size() < need:
+		return registry.Errorf(registry.CodeInvalid,
+			"external data %q is truncated at byte %d of %d; copy or export it again", location, info.Size(), need)
+	}
+	return nil
+}
+
+// maxFileName is the longest file name, in bytes, of the usual file systems.
+const maxFileName = 255
+
+// isPlainPath reports whether a location is a relative path that means the same
+// on every system and stays where it is.
+func isPlainPath(location string) bool {
+	if strings.ContainsAny(location, "\\\x00") || strings.Contains(location, ":") || !filepath.IsLocal(location) {
+		return false
+	}
+	for part := range strings.SplitSeq(location, "/") {
+		if part == ".." || len(part) > maxFileName {
+			return false
+		}
+	}
+	return true
+}
+
+// walkPath looks at every part of a path without following any link.
+func walkPath(root *os.Root, location string) (fs.FileInfo, error) {
+	parts := strings.Split(filepath.ToSlash(filepath.Clean(location)), "/")
+	for i := range parts {
+		info, err := root.Lstat(filepath.Join(parts[:i+1]...))
+		if err != nil {
+			return nil, fmt.Errorf("look at external data: %w", err)
+		}
+		if last := i == len(parts)-1; last && info.Mode().IsRegular() {
+			return info, nil
+		} else if last || !info.IsDir() {
+			return nil, registry.Errorf(registry.CodeUnsafe,
+				"external data %q leads through %q, which is no regular file or folder (%v); replace it with the data itself",
+				location, strings.Join(parts[:i+1], "/"), info.Mode())
+		}
+	}
+	return nil, fs.ErrNotExist
+}

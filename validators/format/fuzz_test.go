@@ -1,0 +1,68 @@
+package format_test
+
+import (
+	"bytes"
+	"path/filepath"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format"
+)
+
+// seed adds every test file, and what the tests build.
+func seed(f *testing.F) {
+	f.Helper()
+	files, err := filepath.Glob("testdata/*.*")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no test files: %v", err)
+	}
+	for _, name := range files {
+		f.Add(testdata(f, filepath.Base(name)))
+	}
+	f.Add([]byte(small()))
+	f.Add([]byte(nested(3)))
+	f.Add([]byte(modelOf(graphOf(msg{}.sub(5, external("w.bin", "1", "2"))))))
+	f.Add(zipped(f, "a/data.pkl", "\x80\x02."))
+	f.Add(zipped(f, "a", "I1\n."))
+	f.Add(compress(f, []byte("I1\n."), gz))
+	f.Add(compress(f, []byte("I1\n."), zl))
+}
+
+// FuzzSniff expects an answer for any bytes, the same each time.
+func FuzzSniff(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		kind := sniff(data)
+		if again := sniff(data); again != kind {
+			t.Errorf("%v, then %v", kind, again)
+		}
+		if (kind == format.Empty) != (len(data) == 0) {
+			t.Errorf("%d bytes are %v", len(data), kind)
+		}
+		if len(data) > 1 && data[0] == 0x80 && data[1] <= 5 && kind != format.Pickle {
+			t.Errorf("a pickle's header is %v", kind)
+		}
+	})
+}
+
+// FuzzReadONNX expects a whole model or an error with a code, in bounded
+// memory; and that what is read as a model is not also recognised as nothing.
+func FuzzReadONNX(f *testing.F) {
+	seed(f)
+	lim := format.Limits{MaxDepth: 8, MaxNodes: 1000, MaxTensors: 1000, MaxFields: 100_000, MaxMemory: 1 << 20}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := format.ReadONNX(bytes.NewReader(data), int64(len(data)), lim)
+		if err != nil {
+			if code := registry.CodeOf(err); m != nil || code != registry.CodeInvalid && code != registry.CodeUnsafe {
+				t.Errorf("%v, code %q", err, code)
+			}
+			return
+		}
+		if len(m.Outputs) == 0 || len(m.Opsets) == 0 || m.IRVersion < 1 || m.InitializerBytes < 0 {
+			t.Errorf("half a model: %+v", m)
+		}
+		if sniff(data) == format.Unknown {
+			t.Error("a model of unknown format")
+		}
+	})
+}

@@ -1,0 +1,140 @@
+package format
+
+import (
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// graph reads GraphProto. Only the main graph has inputs, outputs and
+// initializers that concern the caller; all have nodes and tensors.
+func (rd *reader) graph(sp span, depth int, main bool) error {
+	if depth > rd.lim.MaxDepth {
+		return invalidAt(sp.start, "subgraphs are nested more than %d deep", rd.lim.MaxDepth)
+	}
+	return rd.each(sp, "GraphProto", func(f field) (err error) {
+		if f.typ != protowire.BytesType {
+			return rd.unexpected(f, "GraphProto", 16)
+		}
+		switch f.num {
+		case 1:
+			err = rd.node(f, depth)
+		case 5:
+			err = rd.initializer(f, main, false)
+		case 11:
+			err = rd.value(f, main, &rd.m.Inputs)
+		case 12:
+			err = rd.value(f, main, &rd.m.Outputs)
+		case 15:
+			err = rd.initializer(f, main, true)
+		}
+		return err
+	})
+}
+
+// unexpected refuses a field with a number that the message uses, all of them
+// length-delimited, and ignores one from a later version of the format.
+func (rd *reader) unexpected(f field, message string, last protowire.Number) error {
+	if f.num > last {
+		return nil
+	}
+	return invalidAt(f.at, "field %d of %s has wire type %d, expected %d", f.num, message, f.typ, protowire.BytesType)
+}
+
+// node reads NodeProto.
+func (rd *reader) node(f field, depth int) error {
+	if rd.m.Nodes++; rd.m.Nodes > rd.lim.MaxNodes {
+		return invalidAt(f.at, "more than %d nodes", rd.lim.MaxNodes)
+	}
+	var op, domain string
+	err := rd.each(f.span, "NodeProto", func(g field) (err error) {
+		if g.typ != protowire.BytesType {
+			return rd.unexpected(g, "NodeProto", 9)
+		}
+		switch g.num {
+		case 4:
+			op, err = rd.text(g)
+		case 5:
+			err = rd.attribute(g.span, depth)
+		case 7:
+			domain, err = rd.text(g)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if op == "" {
+		return invalidAt(f.at, "a node without an operator type")
+	}
+	return rd.count(f.at, canonicalDomain(domain), op)
+}
+
+// count adds a node to the census.
+func (rd *reader) count(at int64, domain, op string) error {
+	key := domain + "." + op
+	if rd.m.Ops[key]++; rd.m.Ops[key] == 1 {
+		if err := rd.keep(at, int64(len(key))); err != nil {
+			return err
+		}
+	}
+	if call := [2]string{domain, op}; !isStandardDomain(domain) && !rd.calls[call] {
+		rd.calls[call] = true
+		return rd.keep(at, int64(len(key)))
+	}
+	return nil
+}
+
+// attribute reads AttributeProto, for the tensors and subgraphs in it.
+func (rd *reader) attribute(sp span, depth int) error {
+	return rd.each(sp, "AttributeProto", func(f field) error {
+		if f.typ != protowire.BytesType {
+			return nil
+		}
+		switch f.num {
+		case 5, 10:
+			_, err := rd.tensor(f)
+			return err
+		case 6, 11:
+			return rd.graph(f.span, depth+1, false)
+		case 22, 23:
+			_, err := rd.sparse(f)
+			return err
+		}
+		return nil
+	})
+}
+
+// initializer reads a TensorProto or SparseTensorProto of a graph.
+func (rd *reader) initializer(f field, main, sparse bool) error {
+	read := rd.tensor
+	if sparse {
+		read = rd.sparse
+	}
+	t, err := read(f)
+	if err != nil || !main {
+		return err
+	}
+	if rd.m.InitializerBytes += t.bytes; rd.m.InitializerBytes < 0 {
+		return invalidAt(f.at, "initializers of more than 2^63 bytes")
+	}
+	rd.initializers[t.name] = true
+	return rd.keep(f.at, int64(len(t.name)))
+}
+
+// sparse reads SparseTensorProto: the name is that of its values.
+func (rd *reader) sparse(f field) (tensor, error) {
+	var t tensor
+	err := rd.each(f.span, "SparseTensorProto", func(g field) error {
+		if (g.num != 1 && g.num != 2) || g.typ != protowire.BytesType {
+			return nil
+		}
+		part, err := rd.tensor(g)
+		if g.num == 1 {
+			t.name = part.name
+		}
+		if t.bytes += part.bytes; t.bytes < 0 {
+			return invalidAt(g.at, "a sparse tensor of more than 2^63 bytes")
+		}
+		return err
+	})
+	return t, err
+}

@@ -1,0 +1,43 @@
+package format
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// npyMagic starts every .npy file (numpy.lib.format); then come the version,
+// the header's length, and the header: a Python dict literal.
+const npyMagic = "\x93NUMPY"
+
+// sniffNumpy tells plain arrays from arrays of Python objects. The header is
+// Python source, where one type can be spelled in many ways, so a header is
+// plain only when it cannot name the object type: it is short, and has neither
+// the letter O nor "obj" nor an escape. A structured
+// array with a field called "Offset" is therefore refused too.
+func sniffNumpy(head []byte) Kind {
+	header, ok := npyHeader(head)
+	if !ok || bytes.ContainsAny(header, "O\\") || bytes.Contains(header, []byte("obj")) {
+		return NumpyObject
+	}
+	return Numpy
+}
+
+// npyHeader is the dict literal, if head has all of it.
+func npyHeader(head []byte) ([]byte, bool) {
+	rest := head[len(npyMagic):]
+	switch {
+	case len(rest) >= 4 && rest[0] == 1:
+		return take(rest[4:], uint64(binary.LittleEndian.Uint16(rest[2:])))
+	case len(rest) >= 6 && (rest[0] == 2 || rest[0] == 3):
+		return take(rest[6:], uint64(binary.LittleEndian.Uint32(rest[2:])))
+	}
+	return nil, false
+}
+
+// take is the first n bytes of b, if b has as many.
+func take(b []byte, n uint64) ([]byte, bool) {
+	if n > uint64(len(b)) {
+		return nil, false
+	}
+	return b[:n], true
+}

@@ -1,0 +1,168 @@
+package format_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"compress/zlib"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/validators/format"
+)
+
+// compress runs data through one of the standard library's compressors.
+func compress(t testing.TB, data []byte, with func(io.Writer) io.WriteCloser) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	w := with(&buf)
+	if _, err := w.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+func gz(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) }
+func zl(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) }
+
+func TestSniff(t *testing.T) {
+	t.Parallel()
+	pickle0 := string(testdata(t, "protocol0.pkl"))
+	pickle4 := string(testdata(t, "protocol4.pkl"))
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		data string
+		want format.Kind
+	}{
+		{"empty", "", format.Empty},
+		{"onnx", string(small()), format.ONNX},
+		{"onnx cut in its graph", string(small()[:30]), format.ONNX},
+		{"onnx whose producer is a flatbuffer identifier", string(msg{}.num(1, 8).str(2, "ORTM").sub(7, graphOf()).sub(8, opset("", 17))), format.ONNX},
+		{"savedmodel has no graph", string(msg{}.num(1, 1).sub(2, msg{}.str(1, "meta"))), format.Unknown},
+		{"pickle without header", "(dp0\nS'a'\np1\nI1\ns.", format.Pickle},
+		{"pickle of one number", "I42\n.", format.Pickle},
+		{"protocol 0 that calls", "cos\nsystem\n(S'true'\ntR and then garbage", format.Pickle},
+		{"protocol 0 that instantiates", "(S'true'\nios\nsystem\n.", format.Pickle},
+		{"late protocol", "N0\x80\x04\x8c\x02os\x8c\x06system\x93\x8c\x04true\x85R!", format.Pickle},
+		{"second pickle of a stream", "I1\n." + pickle0, format.Pickle},
+		{"legacy torch", "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", format.Pickle},
+		{"pickle behind a long string", "X" + "\x00\x00\x10\x00" + strings.Repeat("a", 1<<20) + "0" + pickle0, format.Pickle},
+		{"gzip pickle", string(compress(t, []byte(pickle4), gz)), format.Pickle},
+		{"zlib pickle", string(compress(t, []byte(pickle4), zl)), format.Pickle},
+		{"zlib protocol 0", string(compress(t, []byte(pickle0), zl)), format.Pickle},
+		{"old joblib", "ZF0x1f               x\x9c", format.Pickle},
+		{"gzip text", string(compress(t, []byte("Because it is a text.\n"), gz)), format.Compressed},
+		{"gzip text shorter than it says", string(compress(t, []byte("ChangeLog\n"), gz)), format.Compressed},
+		{"gzip of one long line", string(compress(t, []byte("performances = "+strings.Repeat("[1, 2], ", 1<<14)), gz)), format.Compressed},
+		{"makefile", "GOOS := $(if $(GOOS),$(GOOS),\nlinux)\n", format.Unknown},
+		{"zip that a pickle could be", string(zipped(t, "a", "\n.\n.\n.")), format.Zip},
+		{"xz cannot be looked into", "\xfd7zXZ\x00\x00\x04", format.Unknown},
+		{"torch zip", string(zipped(t, "archive/data.pkl", pickle4, "archive/version", "3")), format.PickleZip},
+		{"renamed pickle in zip", string(zipped(t, "readme.txt", "hello", "data.bin", pickle0)), format.PickleZip},
+		{"compressed pickle in zip", string(zipped(t, "m", string(compress(t, []byte(pickle4), zl)))), format.PickleZip},
+		{"npz of objects", string(zipped(t, "a.npy", string(testdata(t, "objects.npy")))), format.PickleZip},
+		{"npz of floats", string(zipped(t, "a.npy", string(testdata(t, "floats.npy")))), format.Zip},
+		{"empty zip", string(zipped(t)), format.Zip},
+		{"zip behind an onnx model", string(small()) + string(zipped(t, "data.pkl", pickle4)), format.PickleZip},
+		{"zip cut off", string(zipped(t, "archive/data.pkl", pickle4)[:60]), format.PickleZip},
+		{"objects npy", string(testdata(t, "objects.npy")), format.NumpyObject},
+		{"floats npy", string(testdata(t, "floats.npy")), format.Numpy},
+		{"escaped object npy", "\x93NUMPY\x01\x00\x30\x00" + fmt.Sprintf("%-47s\n", `{'descr':'\x7c\x4f','shape':()}`), format.NumpyObject},
+		{"safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}", format.Safetensors},
+		{"safetensors cut off", "\x09\x00\x00\x00\x00\x00\x00\x00{}", format.Unknown},
+		{"hdf5", "\x89HDF\r\n\x1a\n\x00", format.HDF5},
+		{"hdf5 behind a user block", strings.Repeat("\x00", 1024) + "\x89HDF\r\n\x1a\n\x00", format.HDF5},
+		{"gguf", "GGUF\x03\x00\x00\x00", format.GGUF},
+		{"tflite", "\x1c\x00\x00\x00TFL3", format.TFLite},
+		{"ort", "\x18\x00\x00\x00ORTM", format.ORT},
+		{"tensorrt", "ptrt\x00\x00\x00\x00", format.TensorRT},
+		{"tensorrt, other magic", "ftrt\x00\x00\x00\x00", format.TensorRT},
+		{"this test", string(binary), format.NativeObject},
+		{"pe", "MZ" + strings.Repeat("\x00", 58) + "\x40\x00\x00\x00PE\x00\x00", format.NativeObject},
+		{"json", `{"a": [1, 2, 3]}`, format.Unknown},
+		{"words that begin like an import", "cat\ndog\nbird\n", format.Unknown},
+		{"text that begins like a pickle", "N.B. this is a text.\n", format.Unknown},
+		{"one byte", "\x80", format.Unknown},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if got := sniff([]byte(tc.data)); got != tc.want {
+				t.Errorf("Sniff = %v, want %v", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestSniffTexts has beginnings for every letter that is an opcode.
+func TestSniffTexts(t *testing.T) {
+	t.Parallel()
+	for c := byte(' '); c < 0x7f; c++ {
+		text := fmt.Sprintf("%cagle and fox\n%carrot 12\nthe quick brown fox (or dog) jumps.\n", c, c)
+		if got := sniff([]byte(text)); got != format.Unknown {
+			t.Errorf("%q is taken for %v", text, got)
+		}
+	}
+}
+
+func TestSniffEveryProtocol(t *testing.T) {
+	t.Parallel()
+	for protocol := range 6 {
+		data := testdata(t, fmt.Sprintf("protocol%d.pkl", protocol))
+		if got := sniff(data); got != format.Pickle {
+			t.Errorf("protocol %d: Sniff = %v, want pickle", protocol, got)
+		}
+	}
+}
+
+// broken fails beyond its first bytes, as a disk does.
+type broken struct{ good []byte }
+
+func (b broken) ReadAt(p []byte, off int64) (int, error) {
+	if off+int64(len(p)) <= int64(len(b.good)) {
+		return copy(p, b.good[off:]), nil
+	}
+	return 0, errors.New("disk on fire")
+}
+
+func TestSniffUnreadable(t *testing.T) {
+	t.Parallel()
+	if got := format.Sniff(broken{}, 100); got != format.Unknown {
+		t.Errorf("Sniff = %v, want unknown", got)
+	}
+	_, err := format.ReadONNX(broken{}, 100, format.Limits{})
+	if err == nil || !strings.Contains(err.Error(), "disk on fire") {
+		t.Errorf("ReadONNX of a broken disk: %v", err)
+	}
+}
+
+func TestKind(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for k := format.Unknown; k <= format.NativeObject; k++ {
+		if seen[k.String()] || k.Describe() == "" {
+			t.Errorf("kind %d has no name or description of its own: %q", int(k), k)
+		}
+		seen[k.String()] = true
+	}
+	if got := format.Kind(-1).String() + format.Kind(99).String(); got != "unknownunknown" {
+		t.Errorf("kinds out of range are called %q", got)
+	}
+	if format.ONNX.CarriesCode() || !format.Pickle.CarriesCode() || !format.TensorRT.CarriesCode() {
+		t.Error("the wrong kinds carry code")
+	}
+}

@@ -1,0 +1,160 @@
+package format
+
+import (
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// maxRank is the highest number of axes; runtimes stop far below.
+const maxRank = 1024
+
+// tensor is what is kept of a TensorProto while it is read.
+type tensor struct {
+	name     string
+	bytes    int64  // size of the elements
+	dtype    uint64 // an enum, of which protobuf keeps 32 bits
+	elements uint64 // product of the dimensions
+	rank     int
+	strings  int64 // size of string elements
+	external bool
+	location string
+	offset   int64
+	length   int64 // -1 if not given
+}
+
+// tensor reads TensorProto, all but its elements.
+func (rd *reader) tensor(f field) (tensor, error) {
+	if rd.tensors++; rd.tensors > rd.lim.MaxTensors {
+		return tensor{}, invalidAt(f.at, "more than %d tensors", rd.lim.MaxTensors)
+	}
+	t := tensor{elements: 1, length: -1}
+	err := rd.each(f.span, "TensorProto", func(g field) (err error) {
+		switch {
+		case g.num == 1:
+			err = rd.dims(g, &t)
+		case g.num == 2 && g.typ == protowire.VarintType:
+			t.dtype = uint64(uint32(g.val))
+		case g.num == 6 && g.typ == protowire.BytesType:
+			t.strings += g.span.len()
+		case g.num == 8 && g.typ == protowire.BytesType:
+			t.name, err = rd.text(g)
+		case g.num == 13 && g.typ == protowire.BytesType:
+			err = rd.external(g, &t)
+		case g.num == 14 && g.typ == protowire.VarintType:
+			t.external = uint32(g.val) == 1
+		}
+		return err
+	})
+	if err == nil {
+		err = rd.measure(f, &t)
+	}
+	return t, err
+}
+
+// dims reads dimensions, packed as proto3 writes them or not as proto2 does.
+func (rd *reader) dims(f field, t *tensor) error {
+	if f.typ == protowire.VarintType {
+		return t.dim(f.at, f.val)
+	}
+	if f.typ != protowire.BytesType {
+		return invalidAt(f.at, "dimensions of wire type %d", f.typ)
+	}
+	for at := f.span.start; at < f.span.end; {
+		val, next, err := rd.varint(at, f.span, "TensorProto.dims")
+		if err != nil {
+			return err
+		}
+		if err := t.dim(at, val); err != nil {
+			return err
+		}
+		at = next
+	}
+	return nil
+}
+
+// dim multiplies one more dimension into the number of elements.
+func (t *tensor) dim(at int64, val uint64) error {
+	if t.rank++; t.rank > maxRank {
+		return invalidAt(at, "a tensor of more than %d dimensions", maxRank)
+	}
+	if int64(val) < 0 {
+		return invalidAt(at, "a tensor with the dimension %d", int64(val))
+	}
+	hi, lo := bits.Mul64(t.elements, val)
+	if hi != 0 || lo > math.MaxInt64/128 {
+		return invalidAt(at, "a tensor of more elements than there can be")
+	}
+	t.elements = lo
+	return nil
+}
+
+// external reads one entry of external_data.
+func (rd *reader) external(f field, t *tensor) error {
+	if f.span.len() > maxName {
+		return invalidAt(f.at, "an entry of external_data of %d bytes; at most %d are allowed", f.span.len(), maxName)
+	}
+	key, value, err := rd.entry(f)
+	if err != nil {
+		return err
+	}
+	switch key {
+	case "location":
+		if t.location != "" && t.location != value {
+			return invalidAt(f.at, "a tensor with two locations, %q and %q", t.location, value)
+		}
+		t.location = value
+	case "offset":
+		t.offset, err = strconv.ParseInt(value, 10, 64)
+	case "length":
+		t.length, err = strconv.ParseInt(value, 10, 64)
+	default:
+		return nil
+	}
+	if err != nil || t.offset < 0 || t.length < -1 {
+		return invalidAt(f.at, "external_data has the %s %q, expected a number of bytes", key, value)
+	}
+	return nil
+}
+
+// memoryAddress is how ONNX Runtime and OpenVINO mark, inside one process, a
+// tensor whose offset is an address in memory. In a file it is an attack.
+const memoryAddress = "_ORT_MEM_ADDR_"
+
+// measure settles a tensor's size, and notes the file that it needs. A
+// location counts also on a tensor that does not claim to be external.
+func (rd *reader) measure(f field, t *tensor) error {
+	t.bytes = t.strings
+	if t.dtype < uint64(len(dtypes)) {
+		t.bytes += int64((t.elements*uint64(dtypes[t.dtype].bits) + 7) / 8)
+	}
+	switch {
+	case t.location == "" && t.external:
+		return invalidAt(f.at, "tensor %q is external data without a location", t.name)
+	case t.location == "":
+		return nil
+	case strings.Contains(t.location, memoryAddress):
+		return registry.Errorf(registry.CodeUnsafe,
+			"at byte %d: tensor %q tells the runtime to read it from a memory address (location %q), which no file may; do not load this model, and ask where it came from",
+			f.at, t.name, t.location)
+	}
+	need := t.offset + max(t.length, 0)
+	if t.length < 0 {
+		need = t.offset + t.bytes
+	}
+	if need < 0 {
+		return invalidAt(f.at, "tensor %q ends beyond any file", t.name)
+	}
+	if _, known := rd.m.ExternalBytes[t.location]; !known {
+		if err := rd.keep(f.at, int64(len(t.location))); err != nil {
+			return err
+		}
+	}
+	rd.m.ExternalBytes[t.location] = max(rd.m.ExternalBytes[t.location], need)
+	return nil
+}
