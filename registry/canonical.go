@@ -1,6 +1,8 @@
 package registry
 
 import (
+	_ "crypto/sha256" // the algorithms that a digest may name
+	_ "crypto/sha512"
 	"encoding/json"
 
 	"github.com/cyberphone/json-canonicalization/go/src/webpki.org/jsoncanonicalizer"

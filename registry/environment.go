@@ -47,6 +47,9 @@ func (es Environments) Validate() error {
 		if !namePattern.MatchString(e.Name) || strings.Contains(e.Name, "/") {
 			return Errorf(CodeInvalid, "environment %q: want a lower-case name without '/'", e.Name)
 		}
+		if isHost(e.Name) {
+			return Errorf(CodeInvalid, "environment %q: want a name without '.', other than localhost: a reference could not tell it from a host", e.Name)
+		}
 		earlier := func(o Environment) bool { return o.Name == e.From }
 		if e.Protected() && !slices.ContainsFunc(es.List[:i], earlier) {
 			return Errorf(CodeInvalid, "environment %s: from %q names no environment above it", e.Name, e.From)

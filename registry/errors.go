@@ -62,13 +62,15 @@ type Error struct {
 
 // Error gives the message, and the cause where there is one.
 func (e *Error) Error() string {
-	if e.Err == nil {
+	_, said := e.Err.(silent)
+	switch {
+	case e.Err == nil || said:
 		return e.Message
-	}
-	if e.Message == "" {
+	case e.Message == "":
 		return e.Err.Error()
+	default:
+		return e.Message + ": " + e.Err.Error()
 	}
-	return e.Message + ": " + e.Err.Error()
 }
 
 // Unwrap gives the cause.
@@ -89,13 +91,17 @@ func Errorf(code Code, format string, args ...any) error {
 
 // hidden keeps the causes that fmt.Errorf wrapped without printing them twice.
 func hidden(made error) error {
+	var cause error
 	switch u := made.(type) {
 	case interface{ Unwrap() error }:
-		return silent{u.Unwrap()}
+		cause = u.Unwrap()
 	case interface{ Unwrap() []error }:
-		return silent{errors.Join(u.Unwrap()...)}
+		cause = errors.Join(u.Unwrap()...)
 	}
-	return nil
+	if cause == nil {
+		return nil
+	}
+	return silent{cause}
 }
 
 // silent is a cause whose text is already part of the message in front of it.

@@ -59,7 +59,7 @@ func (e Event) VerifyChain(before Event) error {
 		return Errorf(CodeTrust, "history row %d follows row %d: rows are missing or were added", e.Seq, before.Seq)
 	case e.Prev != want.Prev:
 		return Errorf(CodeTrust, "history row %d names %s as the row before it, which is %s: a row was changed or replaced", e.Seq, e.Prev, before.Hash)
-	case e.Hash != want.Hash:
+	case e.Hash != want.Hash || !e.Time.Equal(want.Time):
 		return Errorf(CodeTrust, "history row %d (%s %s in %s) was changed: its hash should be %s and is %s", e.Seq, e.Kind, e.Model, e.Environment, want.Hash, e.Hash)
 	}
 	return nil

@@ -148,6 +148,9 @@ func require(name string, r Release, cs counted) []Requirement {
 	if name != RequireSignature && name != requireQuarantine {
 		subjects = subjects[1:]
 	}
+	if len(subjects) == 0 {
+		return []Requirement{{Name: name, Subject: "release", Detail: "it has no engine that could meet this"}}
+	}
 	var out []Requirement
 	for _, s := range subjects {
 		req := Requirement{Name: name, Subject: s.Name}
@@ -162,7 +165,7 @@ func require(name string, r Release, cs counted) []Requirement {
 			engine, _ := r.Engine(s.Digest)
 			judgeParity(&req, r, engine, cs)
 		case RequireSeparateRoles:
-			judgeSeparation(&req, s.Digest, cs)
+			judgeSeparation(&req, cs, s.Digest, r.Digest)
 		}
 		out = append(out, req)
 	}
@@ -191,9 +194,14 @@ func (req *Requirement) cite(claims ...Claim) {
 	}
 }
 
-func judgeSeparation(req *Requirement, subject Digest, cs counted) {
-	builders := append(cs.of(PredicateSign, subject), cs.of(PredicateProvenance, subject)...)
-	others := append(cs.of(PredicateParity, subject), cs.of(PredicateApproval, subject)...)
+// judgeSeparation compares who built with who verified or approved, over an engine and
+// its release together.
+func judgeSeparation(req *Requirement, cs counted, subjects ...Digest) {
+	var builders, others []Claim
+	for _, s := range subjects {
+		builders = slices.Concat(builders, cs.of(PredicateSign, s), cs.of(PredicateProvenance, s))
+		others = slices.Concat(others, cs.of(PredicateParity, s), cs.of(PredicatePerformance, s), cs.of(PredicateApproval, s))
+	}
 	req.Met, req.Detail = len(builders) > 0, "builder and verifier have separate keys"
 	for _, b := range builders {
 		for _, o := range others {

@@ -23,6 +23,8 @@ type Reference struct {
 var (
 	// namePattern is the OCI distribution 1.1 repository grammar.
 	namePattern = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
+	// hostPattern is a host name, an IPv4 address or an IPv6 address in brackets, with or without a port.
+	hostPattern = regexp.MustCompile(`^([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?$`)
 	// tagPattern is the OCI distribution 1.1 tag grammar.
 	tagPattern = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
 	// versionPattern is SemVer 2.0.0 without build metadata.
@@ -52,6 +54,9 @@ func ParseReference(s string) (Reference, error) {
 	}
 	if slash := strings.IndexByte(rest, '/'); slash > 0 && isHost(rest[:slash]) {
 		ref.Host, rest = rest[:slash], rest[slash+1:]
+		if !hostPattern.MatchString(ref.Host) {
+			return Reference{}, Errorf(CodeInvalid, "reference %q: host %q: want a host name or address, and a port after ':' where there is one", s, ref.Host)
+		}
 	}
 	if colon := strings.LastIndexByte(rest, ':'); colon >= 0 {
 		ref.Tag, rest = rest[colon+1:], rest[:colon]
@@ -126,4 +131,13 @@ func ValidateVersion(version string) error {
 		return Errorf(CodeInvalid, "version %q: a final -r<N> is kept for revisions of one version", version)
 	}
 	return nil
+}
+
+// TagOrDigest is what selects a manifest of the repository: the digest, else the
+// tag, else "" for the head.
+func (r Reference) TagOrDigest() string {
+	if r.Digest != "" {
+		return string(r.Digest)
+	}
+	return r.Tag
 }

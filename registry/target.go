@@ -20,6 +20,7 @@ type Target struct {
 	Witnesses   []string              `json:"witnesses,omitempty"` // node types on which a pass is required
 
 	unknown string // why a reader of this version must not match it
+	raw     []byte // the document as it was read, where unknown is set
 }
 
 // TargetCPU is the processor that an engine needs.
@@ -66,15 +67,42 @@ func ParseTarget(data []byte) (Target, error) {
 		return Target{}, Errorf(CodeInvalid, "target: %w", err)
 	}
 	if t.V != TargetVersion {
-		t.unknown = "the target document has a version that this program does not know"
 		return t, nil
+	}
+	return t, t.Validate()
+}
+
+// plainTarget is a Target as encoding/json reads and writes it by itself.
+type plainTarget Target
+
+// UnmarshalJSON reads a target document as [ParseTarget] does, without validating it.
+func (t *Target) UnmarshalJSON(data []byte) error {
+	var read plainTarget
+	if err := json.Unmarshal(data, &read); err != nil {
+		return err
 	}
 	strict := json.NewDecoder(bytes.NewReader(data))
 	strict.DisallowUnknownFields()
-	if err := strict.Decode(&Target{}); err != nil {
-		t.unknown = "the target document asks for something that this program does not know: " + err.Error()
+	if err := strict.Decode(&plainTarget{}); err != nil {
+		read.unknown = "the target document asks for something that this program does not know: " + err.Error()
 	}
-	return t, t.Validate()
+	if read.V != 0 && read.V != TargetVersion {
+		read.unknown = "the target document has a version that this program does not know"
+	}
+	if read.unknown != "" {
+		read.raw = bytes.Clone(data)
+	}
+	*t = Target(read)
+	return nil
+}
+
+// MarshalJSON writes the target document. One that asks for something unknown is
+// written as it was read, so that it matches nothing for the next reader either.
+func (t Target) MarshalJSON() ([]byte, error) {
+	if t.raw != nil {
+		return t.raw, nil
+	}
+	return json.Marshal(plainTarget(t))
 }
 
 // Validate checks that the target can be met by some machine. Errors: CodeInvalid.

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// app is one run of the program: where it reads and writes, and its global flags.
+type app struct {
+	ui      *ui
+	getenv  func(string) string
+	stdin   io.Reader
+	version string
+
+	data    string // --data
+	keys    string // --keys
+	output  string // --output
+	verbose bool   // --verbose
+}
+
+// defaultData is the data directory where neither --data nor MLPROMOTE_DATA says otherwise.
+const defaultData = ".mlpromote"
+
+// main runs a command line and gives the exit code that docs/reference/exit-codes.md names.
+func (a *app) main(ctx context.Context, args []string) int {
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if errors.Is(err, context.Canceled) {
+		err = registry.Errorf(registry.CodeUnavailable, "interrupted; nothing is half done, run it again")
+	}
+	a.ui.close()
+	a.ui.fail(err)
+	return registry.ExitCode(err)
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "mlpromote",
+		Short: "Get trained models onto real hardware without surprises",
+		Long: `mlpromote builds each engine of a model once, proves that it computes what the
+reference computes, signs what was built and what was proven, and promotes the
+identical bytes from staging to prod.
+
+  mlpromote init model.onnx     write mlpromote.yaml
+  mlpromote build               make the engines, put them into staging
+  mlpromote verify              prove them on this machine
+  mlpromote promote             move the proven release to prod
+  mlpromote resolve MODEL --env prod
+  mlpromote pull MODEL --env prod -o DIR`,
+		Version:           a.version,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.configure() },
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.data, "data", "", "data directory (default MLPROMOTE_DATA, else "+defaultData+")")
+	flags.StringVar(&a.keys, "keys", "", "folder of signing keys (default DATA/keys)")
+	flags.StringVar(&a.output, "output", "text", "text or json")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more on stderr")
+	root.SetOut(a.ui.stdout)
+	root.SetErr(a.ui.stderr)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usage(c, err)
+	})
+	root.AddCommand(
+		a.initCommand(), a.buildCommand(), a.verifyCommand(), a.promoteCommand(), a.resolveCommand(), a.pullCommand(),
+		a.rollbackCommand(), a.holdCommand(), a.planCommand(), a.inspectCommand(), a.listCommand(), a.trustCommand(),
+		a.nodeCommand(), a.toolchainCommand(), a.keyCommand(), a.historyCommand(), a.reindexCommand(), a.driverCommand(),
+	)
+	return root
+}
+
+func (a *app) configure() error {
+	if a.output != "text" && a.output != "json" {
+		return registry.Errorf(registry.CodeInvalid, "--output %q: want text or json", a.output)
+	}
+	if a.data == "" {
+		a.data = a.getenv("MLPROMOTE_DATA")
+	}
+	if a.data == "" {
+		a.data = defaultData
+	}
+	a.ui.configure(a.output == "json", a.verbose)
+	return nil
+}
+
+// usage gives a mistake on the command line its code, and says where help is.
+func usage(c *cobra.Command, err error) error {
+	return registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: %s", c.CommandPath(), err.Error()), "%s --help", c.CommandPath())
+}
+
+// exactly refuses a wrong number of arguments as bad usage, naming what is wanted.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != len(names) {
+			return usage(c, errors.New("want "+wanted(names)))
+		}
+		return nil
+	}
+}
+
+// atMost lets the last argument be left out.
+func atMost(name string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usage(c, errors.New("want at most one argument: "+name))
+		}
+		return nil
+	}
+}
+
+func wanted(names []string) string {
+	if len(names) == 0 {
+		return "no arguments"
+	}
+	return strings.Join(names, " ")
+}
+
+// group is a command that only holds others.
+func group(use, short string, children ...*cobra.Command) *cobra.Command {
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usage(c, errors.New("unknown command "+args[0]))
+		}
+		return c.Help()
+	}}
+	c.AddCommand(children...)
+	return c
+}

@@ -1,0 +1,191 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "mlpromote.dev/mlpromote"
+
+// rule says what the packages of one room may import of ours. A pattern is a path
+// inside the module, or one with a final "/*" for everything below it. "." is the
+// module's root folder.
+type rule struct {
+	from string
+	to   []string
+}
+
+// arrows is the house: the first rule that names a package holds for it. An arrow goes
+// down; what an upper floor knows and a lower one needs is a port there, which
+// cmd/mlpromote fills.
+func arrows() []rule {
+	return []rule{
+		{"cmd/*", []string{"*"}},
+		{"tools/*", nil},
+		{"migrations", nil},
+
+		{"web", []string{"registry"}},
+
+		{"pipeline", []string{
+			"pipeline/spec", "pipeline/toolchain", "registry", "registry/strictyaml", "signer", "validators",
+			"validators/accuracy", "validators/format", "validators/parity", "validators/performance", "validators/tensor",
+		}},
+		{"pipeline/spec", []string{"registry", "registry/strictyaml", "validators"}},
+		{"pipeline/spec/internal/*", []string{"pipeline/spec"}}, // writes its schema
+		{"pipeline/toolchain", []string{"registry", "validators", "validators/tensor"}},
+		// What every family of drivers stands on; families never know each other.
+		{"pipeline/toolchain/child", []string{"pipeline/toolchain", "registry"}},
+		{"pipeline/toolchain/drivers", []string{"pipeline/toolchain", "registry"}},
+		{"pipeline/toolchain/install", []string{"pipeline/toolchain", "pipeline/toolchain/drivers", "registry"}},
+		{"pipeline/toolchain/*", []string{
+			"pipeline/toolchain", "pipeline/toolchain/child", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
+			"registry", "validators", "validators/tensor",
+		}},
+
+		{"validators/tensor", nil}, // a pure leaf
+		{"validators", []string{"registry", "validators/tensor"}},
+		// A report of parity holds the accuracy on the same cases, measured in the same pass.
+		{"validators/parity", []string{"registry", "validators", "validators/accuracy", "validators/tensor"}},
+		{"validators/*", []string{"registry", "validators", "validators/tensor"}},
+
+		{"signer", []string{"registry"}},
+		{"signer/*", []string{"registry", "signer"}},
+
+		{"registry", nil}, // the ground floor
+		{"registry/environments", []string{"registry", "registry/strictyaml"}},
+		{"registry/sqlite", []string{"migrations", "registry", "registry/sqlite/internal/*"}},
+		{"registry/sqlite/internal/*", nil},
+		{"registry/blob", []string{"registry"}},
+		{"registry/mem", []string{"registry"}},
+		{"registry/node", []string{"registry"}},
+		{"registry/oci", []string{"registry"}},
+		{"registry/registrytest", []string{"registry"}},
+		{"registry/service", []string{"registry"}},
+		{"registry/strictyaml", []string{"registry"}},
+	}
+}
+
+func TestArrowsGoDown(t *testing.T) {
+	t.Parallel()
+	// Files differ with cgo and with the system, so each kind of build is read.
+	for _, env := range []string{"CGO_ENABLED=0", "CGO_ENABLED=1", "GOARCH=arm64"} {
+		t.Run(env, func(t *testing.T) {
+			t.Parallel()
+			for pkg, imports := range listImports(t, env) {
+				for _, imported := range imports {
+					if why := judge(arrows(), pkg, imported); why != "" {
+						t.Error(why)
+					}
+				}
+				if _, ok := ruleFor(arrows(), pkg); !ok {
+					t.Errorf("no rule names package %s: add one to arrows in cmd/mlpromote/arrows_test.go that says what it may import", pkg)
+				}
+			}
+		})
+	}
+}
+
+// The test above passes on a house in order; this one shows that it could fail.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		pkg, imported string
+		allowed       bool
+	}{
+		{"cmd/mlpromote", "registry/sqlite", true},
+		{"registry/sqlite", "registry", true},
+		{"registry/sqlite", "registry/sqlite/internal/dbsqlc", true},
+		{"registry/sqlite", "migrations", true},
+		{"pipeline/toolchain/ort", "pipeline/toolchain/install", true},
+		{"registry", "registry/oci", false},
+		{"registry/service", "signer", false},
+		{"registry/blob", "registry/mem", false},
+		{"registry/sqlite", "registry/registrytest", false},
+		{"registry/oci", "pipeline", false},
+		{"pipeline", "registry/oci", false},
+		{"pipeline", "signer/keyfile", false},
+		{"pipeline/toolchain/ort", "pipeline/toolchain/python", false},
+		{"validators/accuracy", "validators/parity", false},
+		{"validators/tensor", "registry", false},
+		{"web", "registry/service", false},
+		{"cmd/mlpromote", "registry/registrytest", false},
+		{"web", "cmd/mlpromote", false},
+		{"cmd/mlpromote", "cmd/other", false},
+		{"tools/testcount", "registry", false},
+		{"attic", "registry", false},
+	} {
+		if why := judge(arrows(), tc.pkg, tc.imported); (why == "") != tc.allowed {
+			t.Errorf("%s imports %s: %q, want allowed %t", tc.pkg, tc.imported, why, tc.allowed)
+		}
+	}
+	if _, ok := ruleFor(arrows(), "attic"); ok {
+		t.Error("a rule names package attic")
+	}
+}
+
+// judge says in a sentence why pkg must not import imported, or nothing.
+func judge(rules []rule, pkg, imported string) string {
+	switch {
+	case covers("cmd/*", imported):
+		return fmt.Sprintf("%s imports %s: nobody imports a command", pkg, imported)
+	case imported == "registry/registrytest":
+		return fmt.Sprintf("%s imports %s outside of its tests: only tests need the conformance suites", pkg, imported)
+	}
+	r, _ := ruleFor(rules, pkg)
+	if slices.ContainsFunc(r.to, func(pattern string) bool { return covers(pattern, imported) }) {
+		return ""
+	}
+	allowed := "nothing of ours"
+	if len(r.to) > 0 {
+		allowed = strings.Join(r.to, ", ")
+	}
+	return fmt.Sprintf("%s imports %s: it may import %s; declare a port below and fill it in cmd/mlpromote", pkg, imported, allowed)
+}
+
+func ruleFor(rules []rule, pkg string) (rule, bool) {
+	i := slices.IndexFunc(rules, func(r rule) bool { return covers(r.from, pkg) })
+	if i < 0 {
+		return rule{}, false
+	}
+	return rules[i], true
+}
+
+func covers(pattern, pkg string) bool {
+	if below, ok := strings.CutSuffix(pattern, "*"); ok {
+		return strings.HasPrefix(pkg, below)
+	}
+	return pattern == pkg
+}
+
+// listImports gives what each package of the module imports of ours, tests left out.
+func listImports(t *testing.T, env string) map[string][]string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"/...")
+	cmd.Env = append(os.Environ(), env)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	house := map[string][]string{}
+	for line := range strings.Lines(string(out)) {
+		var ours []string
+		for _, path := range strings.Fields(line) {
+			if path == module {
+				ours = append(ours, ".")
+			} else if inside, ok := strings.CutPrefix(path, module+"/"); ok {
+				ours = append(ours, inside)
+			}
+		}
+		house[ours[0]] = ours[1:]
+	}
+	if len(house) < 2 {
+		t.Fatalf("go list names %d packages", len(house))
+	}
+	return house
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/spec"
+)
+
+func (a *app) buildCommand() *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use:   "build",
+		Short: "Make the engines of a spec and put them into the first environment",
+		Long: `Plans the spec, makes what the cache lacks, stores and signs the release, and moves
+the first environment's head to it. Building twice gives the same digest and adds nothing.
+
+stdout: the reference of the release.`,
+		Example: "  REF=$(mlpromote build)",
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, err := spec.Load(file)
+			if err != nil {
+				return err
+			}
+			if err := a.create(); err != nil {
+				return err
+			}
+			return a.with(c.Context(), func(i *instance) error { return a.build(c.Context(), i, s, file) })
+		},
+	}
+	specFlag(c, &file)
+	return c
+}
+
+func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, file string) error {
+	result, err := a.pipeline(i).Build(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := rememberBuild(file, result.Reference); err != nil {
+		return err
+	}
+	a.ui.note("%d engines, %d of %d steps from the cache, %d signatures added, %s",
+		len(result.Release.Engines), result.Cached, result.Steps, result.Attached, seconds(result.Elapsed))
+	return a.ui.result(result.Reference.String(), struct {
+		Reference string `json:"reference"`
+		pipeline.BuildResult
+	}{result.Reference.String(), result})
+}
+
+func (a *app) planCommand() *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use:   "plan",
+		Short: "Say what build would do, and what presets stand for",
+		Args:  exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, err := spec.Load(file)
+			if err != nil {
+				return err
+			}
+			p := &pipeline.Pipeline{Toolchain: a.toolchain(false), Node: a.describe, Tool: a.tool()}
+			plan, err := p.Plan(c.Context(), s)
+			if err != nil {
+				return err
+			}
+			return a.ui.result(planText(plan), plan)
+		},
+	}
+	specFlag(c, &file)
+	return c
+}
+
+func specFlag(c *cobra.Command, file *string) {
+	c.Flags().StringVarP(file, "file", "f", "mlpromote.yaml", "spec to read")
+}
+
+func planText(p pipeline.Plan) string {
+	rows := [][]string{{"ENGINE", "PRECISION", "TOOLCHAIN", "QUANTIZE", "COMPILE"}}
+	for _, e := range p.Engines {
+		rows = append(rows, []string{e.Target.Name + "/" + e.Variant, e.Precision, e.Toolchain.Name + " " + e.Toolchain.Version, options(e.Quantize), options(e.Compile)})
+	}
+	return fmt.Sprintf("%s %s, plan %s\ncases: %d %s\n\n%s\n%s", p.Model, p.Version, p.Digest, p.Cases.Count, p.Cases.Origin, table(rows), limitsText(p.Limits))
+}
+
+// options writes options as name=value, in order; none as "-".
+func options(o map[string]any) string {
+	if len(o) == 0 {
+		return "-"
+	}
+	text := ""
+	for _, name := range sortedNames(o) {
+		text += fmt.Sprintf(" %s=%v", name, o[name])
+	}
+	return text[1:]
+}

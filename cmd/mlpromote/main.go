@@ -1,0 +1,29 @@
+// Command mlpromote builds engines from models, proves that they compute what the
+// reference computes, signs what was built and what was proven, and promotes the
+// identical bytes from one environment to the next.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// version is set by the linker.
+var version = "0.1.0-dev"
+
+func main() { os.Exit(run()) }
+
+// run is main with an exit code, so that tests can start it in their own process image.
+func run() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	app := &app{
+		ui:      newUI(os.Stdout, os.Stderr),
+		getenv:  os.Getenv,
+		stdin:   os.Stdin,
+		version: version,
+	}
+	return app.main(ctx, os.Args[1:])
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/node"
+)
+
+// question is the flags that resolve and pull share.
+type question struct {
+	environment, version, node, runtime, variant string
+}
+
+func (q *question) flags(c *cobra.Command) {
+	c.Flags().StringVar(&q.environment, "env", "", "environment")
+	c.Flags().StringVar(&q.version, "version", "", "tag of a release (default: the head)")
+	c.Flags().StringVar(&q.node, "node", "", "node document (default: this machine)")
+	c.Flags().StringVar(&q.runtime, "runtime", "", "NAME:VERSION such as onnxruntime:1.30.0, or a runtime document (default: what the node has)")
+	c.Flags().StringVar(&q.variant, "variant", "", "only this variant")
+	required(c, "env")
+}
+
+// query asks about the node that is named, or about this machine with what our own
+// toolchains brought.
+func (a *app) query(ctx context.Context, q question, model string) (registry.ResolveQuery, error) {
+	query := registry.ResolveQuery{Environment: q.environment, Model: model, Version: q.version, Variant: q.variant}
+	var err error
+	if q.node != "" {
+		query.Node, err = node.ParseFile(q.node)
+	} else {
+		query.Node, err = a.describe(ctx, a.installedRuntimes())
+	}
+	if err != nil || q.runtime == "" {
+		return query, err
+	}
+	runtime, err := node.ParseRuntime(q.runtime)
+	query.Runtime = &runtime
+	return query, err
+}
+
+// installedRuntimes are the runtimes that our toolchains brought to this machine.
+func (a *app) installedRuntimes() map[string]string {
+	runtimes := make(map[string]string)
+	installer, err := a.installer()
+	if err != nil {
+		return runtimes
+	}
+	records, err := installer.List()
+	if err != nil {
+		return runtimes
+	}
+	for _, r := range records {
+		if r.Library != "" {
+			runtimes[r.Name] = newest(runtimes[r.Name], r)
+		}
+	}
+	return runtimes
+}
+
+func newest(have string, r install.Record) string {
+	if registry.CompareVersions(have, r.Version) > 0 {
+		return have
+	}
+	return r.Version
+}
+
+func (a *app) resolveCommand() *cobra.Command {
+	var q question
+	var explain bool
+	c := &cobra.Command{
+		Use:   "resolve MODEL",
+		Short: "Say which engine is right for a node",
+		Long: `Answers with the reference of one engine, by digest. --explain adds why every other
+candidate lost. Exit code 6: no engine is left.`,
+		Example: "  oras pull $(mlpromote resolve vision/digits --env prod) -o DIR",
+		Args:    exactly("MODEL"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(i *instance) error {
+				query, err := a.query(c.Context(), q, args[0])
+				if err != nil {
+					return err
+				}
+				resolution, err := i.Resolve(c.Context(), query)
+				if explain && len(resolution.Candidates) > 0 {
+					a.ui.note("candidates:\n%s", candidatesText(resolution))
+				}
+				if err != nil {
+					return err
+				}
+				return a.ui.result(resolution.Reference, resolution)
+			})
+		},
+	}
+	q.flags(c)
+	c.Flags().BoolVar(&explain, "explain", false, "say why every other candidate lost (on stderr)")
+	return c
+}
+
+func candidatesText(r registry.Resolution) string {
+	rows := [][]string{}
+	for _, c := range r.Candidates {
+		why := "chosen"
+		if !c.Chosen {
+			why = strings.Join(c.Lost, "; ")
+		}
+		rows = append(rows, []string{"  " + c.Label, why})
+	}
+	return strings.TrimRight(table(rows), "\n")
+}
+
+func (a *app) pullCommand() *cobra.Command {
+	var q question
+	var dir, trust string
+	c := &cobra.Command{
+		Use:   "pull MODEL -o DIR",
+		Short: "Bring the right engine to this machine, verified before it is in place",
+		Long: `Resolves, writes the engine beside DIR, checks every digest and signature there, and
+puts it in place of DIR in one step. A folder that pull made is replaced, any other refused.`,
+		Example: "  mlpromote pull vision/digits --env prod -o /srv/digits",
+		Args:    exactly("MODEL"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(i *instance) error {
+				query, err := a.query(c.Context(), q, args[0])
+				if err != nil {
+					return err
+				}
+				p, err := a.trusting(a.pipeline(i), trust)
+				if err != nil {
+					return err
+				}
+				return a.pull(c.Context(), p, query, dir)
+			})
+		},
+	}
+	q.flags(c)
+	c.Flags().StringVarP(&dir, "out", "o", "", "folder to put the engine in")
+	c.Flags().StringVar(&trust, "trust", "", "file with the registry: and trust: to judge signatures by (default: the data directory's)")
+	required(c, "out")
+	return c
+}
+
+func (a *app) pull(ctx context.Context, p *pipeline.Pipeline, query registry.ResolveQuery, dir string) error {
+	result, err := p.Pull(ctx, query, dir)
+	if err != nil {
+		return err
+	}
+	return a.ui.result(result.Dir, result)
+}
+
+func required(c *cobra.Command, names ...string) {
+	for _, name := range names {
+		if err := c.MarkFlagRequired(name); err != nil {
+			panic(err) // a flag that does not exist: a mistake in this file
+		}
+	}
+}

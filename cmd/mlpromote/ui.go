@@ -1,0 +1,159 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// The rules of the terminal:
+//
+//   - stdout is the result and nothing else: $(mlpromote build) is a reference. With
+//     --output json it is one JSON document.
+//   - stderr is for people: progress, notes, "mlpromote: error:" and "mlpromote: hint:".
+//   - Progress moves only on a terminal. Elsewhere it is one plain line for each step
+//     that ended, so that a CI log reads well.
+//   - Messages have no final period and no exclamation mark.
+type ui struct {
+	stdout, stderr io.Writer
+	terminal       bool
+	json, verbose  bool
+
+	mu   sync.Mutex
+	bars *mpb.Progress
+	open map[string]*mpb.Bar
+}
+
+func newUI(stdout, stderr *os.File) *ui {
+	return &ui{stdout: stdout, stderr: stderr, terminal: term.IsTerminal(int(stderr.Fd()))}
+}
+
+func (u *ui) configure(json, verbose bool) { u.json, u.verbose = json, verbose }
+
+// result writes the answer: text as it is, or value as JSON.
+func (u *ui) result(text string, value any) error {
+	u.close()
+	if !u.json {
+		_, err := io.WriteString(u.stdout, strings.TrimRight(text, "\n")+"\n")
+		return err
+	}
+	encoder := json.NewEncoder(u.stdout)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+// note says something to people.
+func (u *ui) note(format string, args ...any) {
+	u.close()
+	fmt.Fprintf(u.stderr, "mlpromote: "+format+"\n", args...)
+}
+
+// fail writes an error and what to do about it.
+func (u *ui) fail(err error) {
+	if err == nil {
+		return
+	}
+	for _, line := range messages(err) {
+		fmt.Fprintln(u.stderr, "mlpromote: error: "+line)
+	}
+	for _, hint := range registry.Hints(err) {
+		fmt.Fprintln(u.stderr, "mlpromote: hint: "+hint)
+	}
+}
+
+// messages splits joined errors, so that each stands for itself.
+func messages(err error) []string {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var out []string
+		for _, e := range joined.Unwrap() {
+			out = append(out, messages(e)...)
+		}
+		return out
+	}
+	return []string{err.Error()}
+}
+
+// progress shows the steps of the pipeline.
+func (u *ui) progress(s pipeline.Step) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.terminal {
+		u.move(s)
+		return
+	}
+	if s.State != pipeline.StepStarted {
+		fmt.Fprintln(u.stderr, line(s))
+	}
+}
+
+func line(s pipeline.Step) string {
+	text := fmt.Sprintf("  %-44s %8s", s.Name, seconds(s.Elapsed))
+	switch {
+	case s.State == pipeline.StepFailed:
+		text += "  failed"
+	case s.Note != "":
+		text += "  " + s.Note
+	}
+	return text
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+
+// move shows a step as a spinner with its time while it runs, and as a line after.
+func (u *ui) move(s pipeline.Step) {
+	if u.bars == nil {
+		u.bars = mpb.New(mpb.WithOutput(u.stderr), mpb.WithRefreshRate(120*time.Millisecond))
+		u.open = make(map[string]*mpb.Bar)
+	}
+	if s.State == pipeline.StepStarted {
+		u.open[s.Name] = u.bars.New(1, mpb.SpinnerStyle(), mpb.BarRemoveOnComplete(),
+			mpb.PrependDecorators(decor.Name(s.Name, decor.WCSyncSpaceR)),
+			mpb.AppendDecorators(decor.Elapsed(decor.ET_STYLE_GO)))
+		return
+	}
+	if bar, ok := u.open[s.Name]; ok {
+		bar.SetCurrent(1)
+		delete(u.open, s.Name)
+	}
+	fmt.Fprintln(u.bars, line(s))
+}
+
+// close ends what moves, so that what follows stands below it.
+func (u *ui) close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, bar := range u.open {
+		bar.Abort(true)
+	}
+	if u.bars != nil {
+		u.bars.Wait()
+	}
+	u.bars, u.open = nil, nil
+}
+
+// table lines up rows of cells.
+func table(rows [][]string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	w.Flush()
+	lines := strings.Split(b.String(), "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(l, " ")
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func (a *app) verifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify [REF]",
+		Short: "Prove on this machine that engines compute what the reference computes",
+		Long: `Runs every engine whose target this machine meets on all cases of the release,
+compares with the reference's outputs under the limits of the release, measures latency,
+and attaches signed reports, passing or failing. REF defaults to the last build here.
+
+Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
+		Args: atMost("REF"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(i *instance) error {
+				ref, err := a.reference(args)
+				if err != nil {
+					return err
+				}
+				return a.verify(c.Context(), i, ref)
+			})
+		},
+	}
+}
+
+func (a *app) verify(ctx context.Context, i *instance, ref registry.Reference) error {
+	result, err := a.pipeline(i).Verify(ctx, ref)
+	if len(result.Engines) == 0 {
+		return err
+	}
+	for _, s := range result.Skipped {
+		a.ui.note("not verified here: %s: %s", s.Label, s.Mismatches[0])
+	}
+	if out := a.ui.result(verifyText(result), struct {
+		Reference string `json:"reference"`
+		pipeline.VerifyResult
+	}{result.Reference.String(), result}); out != nil {
+		return out
+	}
+	return err
+}
+
+func verifyText(r pipeline.VerifyResult) string {
+	rows := [][]string{engineHeader()}
+	for _, e := range r.Engines {
+		rows = append(rows, append([]string{e.Label, string(e.Parity.Verdict)}, figures(&e.Parity, &e.Performance)...))
+	}
+	return table(rows)
+}
+
+func engineHeader() []string {
+	return []string{"ENGINE", "PARITY", "MAX-ABS", "MEAN-ABS", "COSINE", "SNR", "TOP-1", "ACCURACY", "REF ACC", "P50", "P99", "REF P50", "REF P99"}
+}
+
+// figures are the cells of an engine's reports; the output that differs most stands
+// for all.
+func figures(p *registry.ParityReport, l *registry.PerformanceReport) []string {
+	cells := []string{"-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-"}
+	if p != nil {
+		worst := worstOutput(*p)
+		cells[0], cells[1] = figure(worst.MaxAbs, "%.2g"), figure(worst.MeanAbs, "%.2g")
+		cells[2], cells[3] = figure(worst.CosineMin, "%.6f"), figure(worst.SNRdB, "%.1f dB")
+		if worst.Top1 != nil {
+			cells[4] = percent(float64(*worst.Top1))
+		}
+		if p.Accuracy != nil {
+			cells[5], cells[6] = percent(float64(p.Accuracy.Engine)), percent(float64(p.Accuracy.Reference))
+		}
+	}
+	if l != nil {
+		cells[7], cells[8] = duration(l.P50Ns), duration(l.P99Ns)
+		if l.ReferenceIs != nil {
+			cells[9], cells[10] = duration(l.ReferenceIs.P50Ns), duration(l.ReferenceIs.P99Ns)
+		}
+	}
+	return cells
+}
+
+func worstOutput(p registry.ParityReport) registry.OutputFigures {
+	var worst registry.OutputFigures
+	for i, name := range sortedNames(p.Outputs) {
+		if o := p.Outputs[name]; i == 0 || o.CosineMin < worst.CosineMin {
+			worst = o
+		}
+	}
+	return worst
+}
+
+func figure(f registry.Figure, format string) string { return fmt.Sprintf(format, float64(f)) }
+
+func percent(fraction float64) string { return fmt.Sprintf("%.2f %%", 100*fraction) }
+
+func duration(ns int64) string {
+	switch {
+	case ns >= 1e9:
+		return fmt.Sprintf("%.2f s", float64(ns)/1e9)
+	case ns >= 1e6:
+		return fmt.Sprintf("%.2f ms", float64(ns)/1e6)
+	default:
+		return fmt.Sprintf("%.0f us", float64(ns)/1e3)
+	}
+}

@@ -1,0 +1,86 @@
+package pipeline
+
+import (
+	"context"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// attest signs the release and every engine, and says how each engine was made. What
+// a trusted builder has said already is not said again, so that a rebuild from the
+// cache opens no key. It gives the number of bundles that it attached.
+func (b *build) attest(ctx context.Context, environment string, r registry.Release) (int, error) {
+	claims, _, err := b.p.Registry.Claims(ctx, environment, r)
+	if err != nil {
+		return 0, err
+	}
+	done := b.p.step("sign")
+	attached, err := b.sign(ctx, environment, r, claims)
+	note := "signed already"
+	if attached > 0 {
+		note = ""
+	}
+	done(note, err)
+	return attached, err
+}
+
+func (b *build) sign(ctx context.Context, environment string, r registry.Release, claims []registry.Claim) (int, error) {
+	attached := 0
+	for _, subject := range r.Subjects() {
+		statements, err := b.unsaid(subject, claims)
+		if err != nil {
+			return attached, err
+		}
+		for _, statement := range statements {
+			err := b.p.attach(ctx, registry.RoleBuilder, statement, registry.Attachment{
+				Environment: environment, Model: r.Model, Release: r.Digest, Subject: subject.Digest})
+			if err != nil {
+				return attached, err
+			}
+			attached++
+		}
+	}
+	return attached, nil
+}
+
+// unsaid makes the statements about a subject that no trusted builder has signed yet.
+func (b *build) unsaid(subject registry.Subject, claims []registry.Claim) ([][]byte, error) {
+	var statements [][]byte
+	add := func(predicateType string, predicate any, about registry.StatementSubject) error {
+		said := slices.ContainsFunc(claims, func(c registry.Claim) bool {
+			return c.Subject == subject.Digest && c.Statement.PredicateType == predicateType && slices.Contains(c.Roles, registry.RoleBuilder)
+		})
+		if said {
+			return nil
+		}
+		statement, err := registry.NewStatement(predicateType, predicate, about)
+		statements = append(statements, statement)
+		return err
+	}
+	// cosign names no subject in what it signs, and so neither does this.
+	if err := add(registry.PredicateSign, struct{}{}, registry.StatementSubject{Digest: registry.NewDigestSet(subject.Digest)}); err != nil {
+		return nil, err
+	}
+	for _, e := range b.engines {
+		if e.part.Digest != subject.Digest {
+			continue
+		}
+		about := registry.StatementSubject{Name: b.plan.Model, Digest: registry.NewDigestSet(subject.Digest)}
+		if err := add(registry.PredicateProvenance, b.provenance(e), about); err != nil {
+			return nil, err
+		}
+	}
+	return statements, nil
+}
+
+// attach signs a statement in a role and hands it to the registry.
+func (p *Pipeline) attach(ctx context.Context, role registry.Role, statement []byte, to registry.Attachment) error {
+	bundle, err := p.Sign(ctx, role, statement)
+	if err != nil {
+		return err
+	}
+	to.Bundle = bundle
+	_, err = p.Registry.Attach(ctx, to)
+	return err
+}

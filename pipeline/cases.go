@@ -1,0 +1,218 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// caseSet is a set of cases on disk, checked against the model's inputs.
+type caseSet struct {
+	set   registry.Set
+	files []toolchain.Input // one for each shard, named as in the set
+}
+
+// labelNames are the tensors that are taken for labels where the spec names none.
+var labelNames = []string{"label", "labels"}
+
+// readCases takes every safetensors and npz file of a folder, in the order of their
+// names, as one shard. role is toolchain.RoleCases or RoleCalibration; shards are named
+// after it, so that the names of files do not change a digest.
+func readCases(dir, role string, iface validators.Interface, scratch string) (caseSet, error) {
+	paths, err := shardPaths(dir)
+	if err != nil {
+		return caseSet{}, err
+	}
+	cs := caseSet{set: registry.Set{Origin: registry.OriginRecorded}}
+	for i, path := range paths {
+		name := fmt.Sprintf("%s-%05d.safetensors", role, i)
+		if strings.HasSuffix(path, ".npz") {
+			if path, err = convertNpz(path, filepath.Join(scratch, name)); err != nil {
+				return caseSet{}, err
+			}
+		}
+		count, err := checkShard(path, iface)
+		if err != nil {
+			return caseSet{}, err
+		}
+		if err := cs.add(role, name, path, count); err != nil {
+			return caseSet{}, err
+		}
+	}
+	return cs, nil
+}
+
+func (cs *caseSet) add(role, name, path string, count int) error {
+	input, err := toolchain.FileInput(role, name, path)
+	if err != nil {
+		return err
+	}
+	cs.set.Shards = append(cs.set.Shards, registry.Shard{File: name, First: cs.set.Count, Count: count})
+	cs.set.Count += count
+	cs.files = append(cs.files, input)
+	return nil
+}
+
+func shardPaths(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "cases: %w", err)
+	}
+	var paths []string
+	for _, e := range entries {
+		switch filepath.Ext(e.Name()) {
+		case ".safetensors", ".npz":
+			paths = append(paths, filepath.Join(dir, e.Name()))
+		}
+	}
+	if len(paths) == 0 {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: no cases: want .safetensors or .npz files whose tensors are named as the model's inputs and have a leading case dimension", dir)
+	}
+	slices.Sort(paths)
+	return paths, nil
+}
+
+func convertNpz(path, to string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	tensors, err := tensor.ReadNpz(f, info.Size(), tensor.Limits{})
+	if err != nil {
+		return "", badTensors(path, err)
+	}
+	return to, writeShard(to, tensors)
+}
+
+func writeShard(path string, tensors map[string]tensor.Tensor) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	if err := tensor.Write(f, tensors, nil); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+// badTensors gives an error of the tensor package the code that it deserves.
+func badTensors(path string, err error) error {
+	if errors.Is(err, tensor.ErrUnsafe) {
+		return registry.Errorf(registry.CodeUnsafe, "%s: %w", path, err)
+	}
+	return registry.Errorf(registry.CodeInvalid, "%s: %w", path, err)
+}
+
+// checkShard checks that a shard has every input of the model, with the model's dtype
+// and shape and one number of cases, and gives that number.
+func checkShard(path string, iface validators.Interface) (int, error) {
+	f, err := tensor.Open(path, tensor.Limits{})
+	if err != nil {
+		return 0, badTensors(path, err)
+	}
+	defer f.Close()
+	count := int64(-1)
+	for _, input := range iface.Inputs {
+		info, ok := f.Info(input.Name)
+		if !ok {
+			return 0, registry.Errorf(registry.CodeInvalid, "%s: no tensor for the model's input %q: it holds %s", path, input.Name, strings.Join(f.Names(), ", "))
+		}
+		if err := fits(info, input, iface); err != nil {
+			return 0, registry.Errorf(registry.CodeInvalid, "%s: tensor %q: %w", path, input.Name, err)
+		}
+		if count >= 0 && info.Shape[0] != count {
+			return 0, registry.Errorf(registry.CodeInvalid, "%s: tensor %q has %d cases, another has %d", path, input.Name, info.Shape[0], count)
+		}
+		count = info.Shape[0]
+	}
+	if count < 1 {
+		return 0, registry.Errorf(registry.CodeInvalid, "%s: no cases", path)
+	}
+	return int(count), nil
+}
+
+// fits checks a tensor with a leading case dimension against a model input: of the
+// input's rank (the case dimension is the batch) or of one more.
+func fits(info tensor.Info, input validators.TensorInfo, iface validators.Interface) error {
+	if info.DType != input.DType {
+		return registry.Errorf(registry.CodeInvalid, "dtype is %s, the model wants %s", info.DType, input.DType)
+	}
+	want := input.Shape
+	switch len(info.Shape) - len(want) {
+	case 0:
+		if len(want) == 0 {
+			return registry.Errorf(registry.CodeInvalid, "no case dimension")
+		}
+		if !iface.Allows(want[0], 1) {
+			return registry.Errorf(registry.CodeInvalid, "the model wants %s cases at once, so give the tensor a case dimension in front", want[0])
+		}
+		want = want[1:]
+	case 1:
+	default:
+		return registry.Errorf(registry.CodeInvalid, "shape is %v, the model wants %v with a leading case dimension", info.Shape, input.Shape)
+	}
+	for i, dim := range want {
+		if got := info.Shape[len(info.Shape)-len(want)+i]; !iface.Allows(dim, got) {
+			return registry.Errorf(registry.CodeInvalid, "shape is %v, the model wants %v", info.Shape, input.Shape)
+		}
+	}
+	return nil
+}
+
+// findLabels makes the set labelled: by the tensor that the spec names, or by one
+// called "label" or "labels" that every shard has and that is no input.
+func (cs *caseSet) findLabels(named string, iface validators.Interface) error {
+	candidates := labelNames
+	if named != "" {
+		candidates = []string{named}
+	}
+	for _, name := range candidates {
+		if slices.ContainsFunc(iface.Inputs, func(p validators.TensorInfo) bool { return p.Name == name }) {
+			continue
+		}
+		missing, err := cs.shardWithout(name)
+		if err != nil {
+			return err
+		}
+		if missing == "" {
+			cs.set.Labels = name
+			return nil
+		}
+		if named != "" {
+			return registry.Errorf(registry.CodeInvalid, "%s: no tensor %q, which cases.labels names", missing, named)
+		}
+	}
+	if named != "" {
+		return registry.Errorf(registry.CodeInvalid, "cases.labels: %q is an input of the model", named)
+	}
+	return nil
+}
+
+func (cs *caseSet) shardWithout(name string) (string, error) {
+	for _, file := range cs.files {
+		f, err := tensor.Open(file.Path, tensor.Limits{})
+		if err != nil {
+			return "", badTensors(file.Path, err)
+		}
+		_, ok := f.Info(name)
+		f.Close()
+		if !ok {
+			return file.Path, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,233 @@
+package pipeline
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/format"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// readInputs reads everything that the spec names, past the gate for untrusted
+// formats, and checks that it fits together.
+func readInputs(s *spec.Spec, scratch string) (Inputs, error) {
+	in := Inputs{Name: s.Model, Version: s.Version, Preset: s.Limits.Preset, Limits: s.Limits.Overrides()}
+	model, err := readModel(s.Source.Path.Absolute)
+	if err != nil {
+		return Inputs{}, err
+	}
+	if in.Model, err = modelInputs(s.Source.Path.Absolute, model.ExternalData); err != nil {
+		return Inputs{}, err
+	}
+	bare, err := interfaceOf(model)
+	if err != nil {
+		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
+	}
+	if in.Interface, err = bare.WithDims(s.Shapes.Dims()); err != nil {
+		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
+	}
+	if err := in.readSets(s, scratch); err != nil {
+		return Inputs{}, err
+	}
+	if in.Assets, err = assetInputs(s.Assets, in.Model); err != nil {
+		return Inputs{}, err
+	}
+	in.Engines, err = requested(s)
+	return in, err
+}
+
+func readModel(file string) (*format.Model, error) {
+	model, err := format.OpenONNX(file, format.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	if err := format.CheckExternalData(filepath.Dir(file), model); err != nil {
+		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", file, err)
+	}
+	if domains := model.CustomDomains(); len(domains) > 0 {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: operators of %s need a library that onnxruntime does not have", file, strings.Join(domains, ", "))
+	}
+	return model, nil
+}
+
+// modelInputs names the model's file like an engine's, whatever it is called here, and
+// its external data as the model does.
+func modelInputs(file string, external []string) ([]toolchain.Input, error) {
+	first, err := toolchain.FileInput(toolchain.RoleModel, engineFile, file)
+	if err != nil {
+		return nil, err
+	}
+	inputs := []toolchain.Input{first}
+	for _, name := range external {
+		in, err := toolchain.FileInput(toolchain.RoleModel, path.Clean(name), filepath.Join(filepath.Dir(file), filepath.FromSlash(name)))
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, in)
+	}
+	return inputs, nil
+}
+
+// interfaceOf is what the graph offers. Dimensions without a size and a name are named
+// after their place.
+func interfaceOf(m *format.Model) (validators.Interface, error) {
+	iface := validators.Interface{V: validators.InterfaceVersion}
+	var err error
+	if iface.Inputs, err = tensorInfos("input", m.Inputs); err != nil {
+		return validators.Interface{}, err
+	}
+	iface.Outputs, err = tensorInfos("output", m.Outputs)
+	return iface, err
+}
+
+func tensorInfos(what string, values []format.Value) ([]validators.TensorInfo, error) {
+	var infos []validators.TensorInfo
+	for _, v := range values {
+		dtype, err := tensor.ParseDType(v.DType)
+		if err != nil {
+			return nil, registry.Errorf(registry.CodeInvalid, "%s %q is %s: only dense tensors of numbers can be compared", what, v.Name, v.DType)
+		}
+		if v.Shape == nil {
+			return nil, registry.Errorf(registry.CodeInvalid, "%s %q has no shape: run ONNX shape inference on the model first", what, v.Name)
+		}
+		info := validators.TensorInfo{Name: v.Name, DType: dtype, Shape: []validators.Dim{}}
+		for axis, d := range v.Shape {
+			info.Shape = append(info.Shape, dimOf(d, v.Name, axis))
+		}
+		infos = append(infos, info)
+	}
+	return infos, nil
+}
+
+func dimOf(d format.Dim, name string, axis int) validators.Dim {
+	switch {
+	case d.Known:
+		return validators.Dim{Size: d.Value}
+	case d.Param != "":
+		return validators.Dim{Symbol: d.Param}
+	default:
+		return validators.Dim{Symbol: fmt.Sprintf("%s_%d", name, axis)}
+	}
+}
+
+func (in *Inputs) readSets(s *spec.Spec, scratch string) error {
+	var err error
+	if s.Cases.Generate > 0 {
+		in.Cases, err = generateCases(s.Cases.Generate, uint64(s.Cases.Seed), in.Interface, scratch)
+	} else {
+		in.Cases, err = readCases(s.Cases.Path.Absolute, toolchain.RoleCases, in.Interface, scratch)
+		if err == nil {
+			err = in.Cases.findLabels(s.Cases.Labels, in.Interface)
+		}
+	}
+	if err != nil || s.Calibration == nil {
+		return err
+	}
+	in.Calibration, err = readCases(s.Calibration.Path.Absolute, toolchain.RoleCalibration, in.Interface, scratch)
+	return err
+}
+
+// assetInputs names assets by their last component. None may be called like a file of
+// the model, and none may be code.
+func assetInputs(assets []spec.Path, model []toolchain.Input) ([]toolchain.Input, error) {
+	var inputs []toolchain.Input
+	taken := make(map[string]bool)
+	for _, m := range model {
+		taken[m.Name] = true
+	}
+	for _, asset := range assets {
+		name := filepath.Base(asset.Absolute)
+		if taken[name] {
+			return nil, registry.Errorf(registry.CodeInvalid, "assets: two files of the engine would be called %s", name)
+		}
+		taken[name] = true
+		if err := refuseCode(asset.Absolute); err != nil {
+			return nil, err
+		}
+		in, err := toolchain.FileInput("asset", name, asset.Absolute)
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, in)
+	}
+	return inputs, nil
+}
+
+func refuseCode(file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "assets: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if kind := format.Sniff(f, info.Size()); kind.CarriesCode() {
+		return registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s, which runs code when it is loaded: no asset may", file, kind.Describe())
+	}
+	return nil
+}
+
+func (in Inputs) assets() []registry.PartFile {
+	files := inputFiles(in.Assets)
+	for i := range files {
+		files[i].Kind = registry.FileAsset
+	}
+	return files
+}
+
+// requested lists every target with every variant that is asked of it.
+func requested(s *spec.Spec) ([]RequestedEngine, error) {
+	var engines []RequestedEngine
+	for _, target := range s.Targets {
+		for _, name := range target.Variants {
+			variant, ok := s.Variant(name)
+			if !ok {
+				return nil, registry.Errorf(registry.CodeInvalid, "%s: target %s asks for variant %q, which is not defined", s.File, target.Name, name)
+			}
+			engines = append(engines, RequestedEngine{
+				Target: target.Registry(), Variant: variant.Name, Precision: variant.Precision,
+				Quantize: quantizeOptions(variant.Quantize), Toolchain: target.Toolchain.Version})
+		}
+	}
+	return engines, nil
+}
+
+// quantizeOptions are the driver's words for what the spec says. The range is left to
+// the target unless the spec asks to reduce it.
+func quantizeOptions(q *spec.Quantize) map[string]any {
+	if q == nil {
+		return nil
+	}
+	options := map[string]any{"method": "static-int8", "observer": q.Observer, "per_channel": q.PerChannel}
+	if q.ReduceRange {
+		options["reduce_range"] = true
+	}
+	return options
+}
+
+// Draft is a commented spec for the model, as it would lie at specFile, with one
+// target such as "linux/amd64/v1".
+func Draft(modelFile, specFile, target string) ([]byte, error) {
+	model, err := readModel(modelFile)
+	if err != nil {
+		return nil, err
+	}
+	iface, err := interfaceOf(model)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: %w", modelFile, err)
+	}
+	relative, err := filepath.Rel(filepath.Dir(specFile), modelFile)
+	if err != nil {
+		relative = modelFile
+	}
+	return spec.Draft(spec.DraftOptions{Source: filepath.ToSlash(relative), Interface: iface, Target: target})
+}

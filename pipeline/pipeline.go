@@ -1,0 +1,90 @@
+// Package pipeline does what the verbs promise: [Pipeline.Build] makes a release from
+// a spec, [Pipeline.Verify] proves on this machine that its engines compute what the
+// reference computes, [Pipeline.Pull] brings an engine to a node.
+//
+// Data runs one way. A spec and the bytes that it names become a [Plan]; the plan's
+// steps become files; files become parts, and from there only digests travel. Reports
+// are data, statements are signed and attached, and whether they suffice is decided
+// elsewhere, by the registry's policy.
+package pipeline
+
+import (
+	"context"
+	"time"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Pipeline is the parts that the verbs work with. Every field but Progress and Now is
+// required by the verbs that use it.
+type Pipeline struct {
+	Registry registry.Interface
+	Parts    registry.Parts
+	Evidence registry.EvidenceStore
+	Sign     registry.SignEvidence
+	// CheckBundle judges the bundles of pulled folders.
+	CheckBundle registry.VerifyEvidence
+	// ReadPart reads the description of a part from the exact bytes of its manifest.
+	ReadPart func(manifest []byte) (registry.FetchedPart, error)
+	// Toolchain gives the drivers of a toolchain, installing it where asked to.
+	Toolchain func(ctx context.Context, name string) (Toolchain, error)
+	// Node describes this machine with the runtimes that are given to it.
+	Node     func(ctx context.Context, runtimes map[string]string) (registry.Node, error)
+	Scratch  string // folder for temporary files; empty means the system's
+	Tool     registry.ToolIdentity
+	Progress Progress       // nil shows nothing
+	Now      registry.Clock // nil means time.Now
+}
+
+// Toolchain is the drivers of one install.
+type Toolchain struct {
+	Engines   toolchain.Driver // compiles and runs
+	Timing    toolchain.Driver // runs, never from a cache
+	Quantizer toolchain.Driver
+}
+
+// Progress is told when a step starts and how it ended. It is called from several
+// goroutines.
+type Progress func(Step)
+
+// Step is a piece of work that a person may wait for.
+type Step struct {
+	Name    string // "quantize int8 for linux-amd64-v3"
+	State   StepState
+	Note    string        // done: "cached", "9 of 9 cases"
+	Elapsed time.Duration // done and failed
+}
+
+// StepState is where a step is.
+type StepState int
+
+// The states of a step.
+const (
+	StepStarted StepState = iota
+	StepDone
+	StepFailed
+)
+
+// step reports the start of work and gives what reports its end.
+func (p *Pipeline) step(name string) func(note string, err error) {
+	if p.Progress == nil {
+		return func(string, error) {}
+	}
+	began := p.now()
+	p.Progress(Step{Name: name, State: StepStarted})
+	return func(note string, err error) {
+		end := Step{Name: name, State: StepDone, Note: note, Elapsed: p.now().Sub(began)}
+		if err != nil {
+			end.State = StepFailed
+		}
+		p.Progress(end)
+	}
+}
+
+func (p *Pipeline) now() time.Time {
+	if p.Now != nil {
+		return p.Now()
+	}
+	return time.Now()
+}

@@ -1,0 +1,178 @@
+package pipeline
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// How the reference and engines are run: every number that a report rests on.
+const (
+	toolchainName = "onnxruntime"
+	runLevel      = "disable_all" // an engine is optimized when it is built, never when it is loaded
+	runThreads    = 1
+	// compileLevel is as far as ONNX Runtime's optimizer goes without choosing kernels of
+	// the CPU that it runs on, so that engines of one CPU family share their file.
+	compileLevel = "extended"
+	engineFile   = "model.onnx"
+	engineFormat = "onnx"
+)
+
+// Plan is what a build makes: the spec with every default and preset written out, and
+// digests in place of paths. Equal plans make equal releases on one class of machine.
+type Plan struct {
+	Model              string               `json:"model"`
+	Version            string               `json:"version"`
+	Source             registry.Digest      `json:"source"` // of the model file
+	ReferencePrecision string               `json:"referencePrecision"`
+	Interface          validators.Interface `json:"interface"`
+	Limits             validators.Limits    `json:"limits"`
+	Cases              PlannedSet           `json:"cases"`
+	Calibration        *PlannedSet          `json:"calibration,omitempty"`
+	Assets             []PlannedFile        `json:"assets,omitempty"`
+	Engines            []PlannedEngine      `json:"engines"` // in canonical order
+	Digest             registry.Digest      `json:"digest,omitempty"`
+}
+
+// PlannedSet is a set of cases by content.
+type PlannedSet struct {
+	Count  int           `json:"count"`
+	Origin string        `json:"origin"`
+	Labels string        `json:"labels,omitempty"`
+	Files  []PlannedFile `json:"files"`
+}
+
+// PlannedFile is a file by content.
+type PlannedFile struct {
+	Name   string          `json:"name"`
+	Digest registry.Digest `json:"digest"`
+}
+
+// PlannedEngine is an engine to make.
+type PlannedEngine struct {
+	Target    registry.Target    `json:"target"`
+	Variant   string             `json:"variant"`
+	Precision string             `json:"precision"`
+	Toolchain registry.Toolchain `json:"toolchain"`
+	Quantize  map[string]any     `json:"quantize,omitempty"` // options; nil for none
+	Compile   map[string]any     `json:"compile"`
+}
+
+// Inputs is the content that a spec names, read and checked.
+type Inputs struct {
+	Name        string // model
+	Version     string
+	Model       []toolchain.Input // the model file first, then its external data
+	Interface   validators.Interface
+	Cases       caseSet
+	Calibration caseSet
+	Assets      []toolchain.Input
+	Preset      string
+	Limits      validators.LimitOverrides
+	Engines     []RequestedEngine
+}
+
+// RequestedEngine is a target and a variant that the spec asks for.
+type RequestedEngine struct {
+	Target    registry.Target
+	Variant   string
+	Precision string
+	Quantize  map[string]any // as the spec says; nil for none
+	Toolchain string         // version, or its first components; empty for the one there is
+}
+
+// NewPlan expands what was asked for. It is pure: equal arguments give equal plans.
+func NewPlan(in Inputs, tool toolchain.Identity) (Plan, error) {
+	p := Plan{
+		Model: in.Name, Version: in.Version, Source: in.Model[0].Digest, ReferencePrecision: validators.PrecisionFP32,
+		Interface: in.Interface, Cases: planned(in.Cases), Assets: plannedFiles(in.Assets),
+	}
+	if len(in.Calibration.files) > 0 {
+		calibration := planned(in.Calibration)
+		p.Calibration = &calibration
+	}
+	var precisions []string
+	for _, requested := range in.Engines {
+		engine, err := planEngine(requested, tool)
+		if err != nil {
+			return Plan{}, err
+		}
+		p.Engines = append(p.Engines, engine)
+		if !slices.Contains(precisions, engine.Precision) {
+			precisions = append(precisions, engine.Precision)
+		}
+	}
+	slices.SortFunc(p.Engines, func(a, b PlannedEngine) int {
+		return cmp.Or(cmp.Compare(a.Target.Name, b.Target.Name), cmp.Compare(a.Precision, b.Precision), cmp.Compare(a.Variant, b.Variant))
+	})
+	var err error
+	if p.Limits, err = validators.ExpandPreset(in.Preset, in.Interface, precisions, in.Limits); err != nil {
+		return Plan{}, err
+	}
+	if p.Limits.Accuracy != nil && in.Cases.set.Labels == "" {
+		return Plan{}, registry.Errorf(registry.CodeInvalid,
+			"limits.accuracy asks for labels, and the cases have none: name their tensor in cases.labels, or leave the limit out")
+	}
+	p.Digest, err = registry.CanonicalDigest(p)
+	return p, err
+}
+
+func planEngine(requested RequestedEngine, tool toolchain.Identity) (PlannedEngine, error) {
+	if want := requested.Toolchain; want != "" && tool.Version != want && !strings.HasPrefix(tool.Version, want+".") {
+		return PlannedEngine{}, registry.Errorf(registry.CodeInvalid, "target %s asks for %s %s, and this program has %s", requested.Target.Name, tool.Name, want, tool.Version)
+	}
+	e := PlannedEngine{
+		Target: requested.Target, Variant: requested.Variant, Precision: requested.Precision,
+		Toolchain: registry.Toolchain{Name: tool.Name, Version: tool.Version, Lock: tool.Lock},
+		Compile:   map[string]any{"level": compileLevel},
+	}
+	if e.Target.Runtimes == nil {
+		e.Target.Runtimes = map[string]registry.Constraint{tool.Name: {Min: tool.Version}}
+	}
+	if requested.Quantize != nil {
+		e.Quantize = map[string]any{"method": "static-int8", "observer": "minmax", "reduce_range": !hasVNNI(requested.Target)}
+		for name, value := range requested.Quantize {
+			e.Quantize[name] = value
+		}
+	}
+	var err error
+	e.Toolchain.Options, err = registry.CanonicalDigest(map[string]any{"quantize": e.Quantize, "compile": e.Compile})
+	return e, err
+}
+
+// hasVNNI reports whether every machine of the target multiplies int8 without
+// saturating. Where it does not, weights lose a bit, so that sums of two products of
+// uint8 and int8 fit 16 bits.
+func hasVNNI(t registry.Target) bool {
+	return slices.Contains(t.CPU.Features, "avx512_vnni") || slices.Contains(t.CPU.Features, "avx_vnni")
+}
+
+func planned(cs caseSet) PlannedSet {
+	return PlannedSet{Count: cs.set.Count, Origin: cs.set.Origin, Labels: cs.set.Labels, Files: plannedFiles(cs.files)}
+}
+
+func plannedFiles(inputs []toolchain.Input) []PlannedFile {
+	var files []PlannedFile
+	for _, in := range inputs {
+		files = append(files, PlannedFile{in.Name, in.Digest})
+	}
+	return files
+}
+
+// runtimes is what a toolchain's install brings to the machine.
+func runtimes(tool toolchain.Identity) map[string]string {
+	return map[string]string{tool.Name: tool.Version}
+}
+
+// machine names the class of machine that floats are computed on.
+func machine(n registry.Node) string {
+	kind := n.Kind()
+	for _, f := range n.CPU.Features {
+		kind += "," + f
+	}
+	return kind
+}

@@ -1,0 +1,84 @@
+package pipeline
+
+import (
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// buildType names how builds of this program are to be read in provenance.
+const buildType = "https://mlpromote.dev/build/v1"
+
+// builderID is who built: this program, run by whoever holds the builder's key.
+const builderID = "https://mlpromote.dev/builder/cli"
+
+// provenance is the predicate of SLSA provenance v1
+// (https://slsa.dev/spec/v1.0/provenance).
+type provenance struct {
+	BuildDefinition buildDefinition `json:"buildDefinition"`
+	RunDetails      runDetails      `json:"runDetails"`
+}
+
+type buildDefinition struct {
+	BuildType            string           `json:"buildType"`
+	ExternalParameters   map[string]any   `json:"externalParameters"`
+	InternalParameters   map[string]any   `json:"internalParameters"`
+	ResolvedDependencies []resourceDigest `json:"resolvedDependencies"`
+}
+
+type runDetails struct {
+	Builder    builder          `json:"builder"`
+	Metadata   buildMetadata    `json:"metadata"`
+	Byproducts []resourceDigest `json:"byproducts,omitempty"`
+}
+
+type builder struct {
+	ID      string            `json:"id"`
+	Version map[string]string `json:"version"`
+}
+
+type buildMetadata struct {
+	StartedOn  time.Time `json:"startedOn"`
+	FinishedOn time.Time `json:"finishedOn"`
+}
+
+// resourceDigest is an in-toto ResourceDescriptor.
+type resourceDigest struct {
+	Name        string             `json:"name"`
+	Digest      registry.DigestSet `json:"digest,omitempty"`
+	Annotations map[string]any     `json:"annotations,omitempty"`
+}
+
+// provenance says how an engine of the release was made.
+func (b *build) provenance(e builtEngine) provenance {
+	dependencies := []resourceDigest{
+		{Name: "source", Digest: registry.NewDigestSet(b.plan.Source)},
+		{Name: "sources", Digest: registry.NewDigestSet(b.sources)},
+		{Name: "limits", Digest: registry.NewDigestSet(b.limits.Digest)},
+		{Name: "interface", Digest: registry.NewDigestSet(b.iface.Digest)},
+	}
+	if e.engine.Toolchain.Lock != "" {
+		dependencies = append(dependencies, resourceDigest{Name: "toolchain lock", Digest: registry.NewDigestSet(e.engine.Toolchain.Lock)})
+	}
+	steps := make([]resourceDigest, len(e.steps))
+	for i, s := range e.steps {
+		steps[i] = resourceDigest{Name: s.name, Digest: registry.NewDigestSet(s.outcome.Key),
+			Annotations: map[string]any{"cached": s.outcome.Cached, "elapsedNs": s.outcome.Elapsed.Nanoseconds(), "options": s.options}}
+	}
+	return provenance{
+		BuildDefinition: buildDefinition{
+			BuildType: buildType,
+			ExternalParameters: map[string]any{
+				"model": b.plan.Model, "version": b.plan.Version, "plan": b.plan.Digest,
+				"target": e.engine.Target, "variant": e.engine.Variant,
+			},
+			InternalParameters:   map[string]any{"node": b.node, "toolchain": b.identity, "referenceLatency": b.referenceLatency},
+			ResolvedDependencies: dependencies,
+		},
+		RunDetails: runDetails{
+			Builder:    builder{ID: builderID, Version: map[string]string{b.p.Tool.Name: b.p.Tool.Version}},
+			Metadata:   buildMetadata{StartedOn: b.began.UTC(), FinishedOn: b.p.now().UTC()},
+			Byproducts: steps,
+		},
+	}
+}

@@ -1,0 +1,186 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// PulledDir is the folder inside a pulled folder that says what was pulled and why it
+// may be trusted.
+const PulledDir = ".mlpromote"
+
+// Files inside PulledDir.
+const (
+	pulledRecord   = "pull.json"
+	pulledManifest = "manifest.json"
+	pulledBundles  = "bundles"
+)
+
+// PullRecord says what a folder was pulled from.
+type PullRecord struct {
+	V         int             `json:"v"`
+	Reference string          `json:"reference"` // ENV/MODEL@DIGEST of the engine
+	Resource  string          `json:"resource"`  // what trust and summaries call its repository
+	Release   registry.Digest `json:"release"`
+	Version   string          `json:"version"`
+	Label     string          `json:"label"`
+	Protected bool            `json:"protected"` // a summary of a promoter is required
+}
+
+// PullResult is what Pull brought, and from which candidates it was chosen.
+type PullResult struct {
+	Dir        string              `json:"dir"`
+	Record     PullRecord          `json:"record"`
+	Resolution registry.Resolution `json:"resolution"`
+	Files      []string            `json:"files"`
+}
+
+// Pull resolves, writes the engine beside dir, checks digests and signatures there, and
+// only then puts it in place of dir, in one step. A folder that Pull made before is
+// replaced; any other is refused (CodeInvalid). When it fails, dir is as it was.
+func (p *Pipeline) Pull(ctx context.Context, q registry.ResolveQuery, dir string) (PullResult, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return PullResult{}, err
+	}
+	if err := replaceable(dir); err != nil {
+		return PullResult{}, err
+	}
+	resolution, err := p.Registry.Resolve(ctx, q)
+	if err != nil {
+		return PullResult{Resolution: resolution}, err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return PullResult{}, err
+	}
+	staged, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".pull-*")
+	if err != nil {
+		return PullResult{}, err
+	}
+	defer os.RemoveAll(staged)
+	done := p.step("pull " + resolution.Reference)
+	result, err := p.pullInto(ctx, q, resolution, staged)
+	if err == nil {
+		err = install(staged, dir)
+	}
+	done("", err)
+	result.Dir = dir
+	return result, err
+}
+
+// replaceable refuses a folder that is not ours to replace.
+func replaceable(dir string) error {
+	info, err := os.Lstat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		if len(entries) == 0 {
+			return nil
+		}
+		if _, err := readRecord(dir); err == nil {
+			return nil
+		}
+	}
+	return registry.Errorf(registry.CodeInvalid, "%s exists and was not made by pull: name another folder, or remove it", dir)
+}
+
+func (p *Pipeline) pullInto(ctx context.Context, q registry.ResolveQuery, resolution registry.Resolution, dir string) (PullResult, error) {
+	environments, err := p.Registry.Environments(ctx)
+	if err != nil {
+		return PullResult{}, err
+	}
+	environment, err := environments.Find(q.Environment)
+	if err != nil {
+		return PullResult{}, err
+	}
+	repository := registry.Repository(q.Environment, q.Model)
+	engine := resolution.Engine
+	part, err := p.Parts.Fetch(ctx, repository, engine.Digest, dir)
+	if err != nil {
+		return PullResult{}, err
+	}
+	bundles, err := p.Evidence.Evidence(ctx, repository, engine.Digest)
+	if err != nil {
+		return PullResult{}, err
+	}
+	record := PullRecord{
+		V: 1, Reference: resolution.Reference, Resource: environments.ResourceURI(q.Environment, q.Model),
+		Release: resolution.Release, Version: resolution.Version, Label: engine.Label(), Protected: environment.Protected(),
+	}
+	if err := writePulled(dir, record, part, bundles); err != nil {
+		return PullResult{}, err
+	}
+	if _, err := p.TrustDir(ctx, dir); err != nil {
+		return PullResult{}, err
+	}
+	result := PullResult{Record: record, Resolution: resolution}
+	for _, f := range part.Files {
+		result.Files = append(result.Files, f.Path)
+	}
+	return result, syncTree(dir)
+}
+
+func writePulled(dir string, record PullRecord, part registry.FetchedPart, bundles []registry.Bundle) error {
+	inner := filepath.Join(dir, PulledDir)
+	if err := os.MkdirAll(filepath.Join(inner, pulledBundles), 0o755); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(inner, pulledRecord), append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(inner, pulledManifest), part.Manifest, 0o644); err != nil {
+		return err
+	}
+	for _, b := range bundles {
+		name := b.Digest.Encoded() + ".sigstore.json"
+		if err := os.WriteFile(filepath.Join(inner, pulledBundles, name), b.Data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncTree makes a folder durable before it is put in place.
+func syncTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return f.Sync()
+	})
+}
+
+func readRecord(dir string) (PullRecord, error) {
+	var record PullRecord
+	data, err := os.ReadFile(filepath.Join(dir, PulledDir, pulledRecord))
+	if err != nil {
+		return PullRecord{}, registry.Errorf(registry.CodeInvalid, "%s was not made by pull: %w", dir, err)
+	}
+	if err := json.Unmarshal(data, &record); err != nil || record.V != 1 {
+		return PullRecord{}, registry.Errorf(registry.CodeInvalid, "%s: %s is not a record of pull version 1", dir, pulledRecord)
+	}
+	return record, nil
+}

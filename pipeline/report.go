@@ -1,0 +1,148 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/parity"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// head is what every report of this verification says.
+func (v *verification) head() registry.ReportHead {
+	return registry.ReportHead{
+		Verdict:   registry.VerdictUndecided,
+		StartedOn: v.began.UTC(), FinishedOn: v.p.now().UTC(),
+		Limits: registry.NewDigestSet(v.release.Limits), Sources: registry.NewDigestSet(v.release.Sources),
+		Reference: registry.NewDigestSet(v.reference.ref.Digest),
+		Node:      v.node,
+		Runtime:   registry.RuntimeUsed{Name: v.identity.Name, Version: v.identity.Version, Library: registry.NewDigestSet(v.identity.LibraryDigest)},
+		Settings:  registry.RunSettings{Threads: runThreads, Level: runLevel, Denormals: "keep"},
+		Tool:      v.p.Tool,
+	}
+}
+
+// parity compares the outputs of a candidate with the reference's. Outputs that cannot
+// be compared at all, because their shape or dtype differs, are a failure and no error.
+func (v *verification) parity(ctx context.Context, c candidate, outputs string) (registry.ParityReport, error) {
+	limits := v.limits.Precisions[c.engine.Precision].Outputs
+	report := registry.ParityReport{ReportHead: v.head(), Outputs: make(map[string]registry.OutputFigures)}
+	report.Cases = registry.CasesRun{
+		Digest: registry.NewDigestSet(v.cases.ref.Digest), Golden: registry.NewDigestSet(v.golden.ref.Digest),
+		Count: v.cases.set.Count, Origin: v.cases.set.Origin, Labelled: v.cases.set.Labels != "",
+	}
+	found, err := parity.Compare(ctx, v.comparison(limits, outputs))
+	switch {
+	case errors.Is(err, tensor.ErrMismatch):
+		report.Verdict = registry.VerdictFail
+		report.Reasons = []registry.Reason{{Code: "shape", Message: err.Error() + ": the engine has another interface than the reference"}}
+		return report, nil
+	case err != nil:
+		return registry.ParityReport{}, err
+	}
+	for _, output := range v.iface.Outputs {
+		report.Outputs[output.Name] = parity.Figures(string(output.DType), found.Outputs[output.Name])
+	}
+	report.Cases.Ran, report.Accuracy = found.Cases, found.Accuracy
+	report.Verdict, report.Reasons = v.limits.JudgeParity(c.engine.Precision, found.Outputs, found.Accuracy, found.Cases)
+	report.FinishedOn = v.p.now().UTC()
+	return report, nil
+}
+
+func (v *verification) comparison(limits map[string]validators.OutputLimits, outputs string) parity.Run {
+	run := parity.Run{Golden: v.golden.dir, Engine: outputs, Shards: v.golden.set.Shards, Outputs: make(map[string]tensor.Options)}
+	for _, output := range v.iface.Outputs {
+		run.Outputs[output.Name] = limits[output.Name].Tolerance()
+	}
+	if v.cases.set.Labels != "" && v.limits.Accuracy != nil {
+		run.Labels = parity.Labels{Dir: v.cases.dir, Tensor: v.cases.set.Labels, Output: v.iface.Outputs[0].Name, Shards: v.cases.set.Shards}
+	}
+	return run
+}
+
+// performance reports the latencies of a candidate, and judges them where limits ask.
+func (v *verification) performance(c candidate, latencies measured, id string) registry.PerformanceReport {
+	reference := latencies.latency(referenceID)
+	report := registry.PerformanceReport{
+		ReportHead: v.head(), Latency: latencies.latency(id), Warmup: timingWarmup, ReferenceIs: &reference}
+	var current *registry.Latency
+	if currentID, ok := latencies.current[c.engine.Label()]; ok {
+		was := latencies.latency(currentID)
+		current = &was
+	}
+	report.Verdict, report.Reasons = v.limits.JudgeLatency(report.Latency, current)
+	return report
+}
+
+// report signs and attaches what was found: the numbers for policy, and a summary
+// for other tools.
+func (v *verification) report(ctx context.Context, e registry.Engine, found VerifiedEngine) (err error) {
+	done := v.p.step("attach reports of " + e.Label())
+	defer func() { done(string(found.Parity.Verdict), err) }()
+	about := registry.StatementSubject{Name: v.release.Model, Digest: registry.NewDigestSet(e.Digest)}
+	to := registry.Attachment{Environment: v.environment, Model: v.release.Model, Release: v.release.Digest, Subject: e.Digest}
+	for _, predicate := range []struct {
+		kind string
+		body any
+	}{
+		{registry.PredicateTestResult, v.summary(found)},
+		{registry.PredicatePerformance, found.Performance},
+		{registry.PredicateParity, found.Parity},
+	} {
+		statement, err := registry.NewStatement(predicate.kind, predicate.body, about)
+		if err != nil {
+			return err
+		}
+		if err := v.p.attach(ctx, registry.RoleVerifier, statement, to); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// testResult is the predicate https://in-toto.io/attestation/test-result/v0.1.
+type testResult struct {
+	Result        string           `json:"result"`
+	Configuration []resourceDigest `json:"configuration"`
+	PassedTests   []string         `json:"passedTests"`
+	FailedTests   []string         `json:"failedTests"`
+}
+
+func (v *verification) summary(e VerifiedEngine) testResult {
+	result := testResult{Result: "PASSED", PassedTests: []string{}, FailedTests: []string{}, Configuration: []resourceDigest{
+		{Name: "limits", Digest: e.Parity.Limits},
+		{Name: "cases", Digest: e.Parity.Cases.Digest},
+		{Name: "reference", Digest: e.Parity.Reference},
+	}}
+	failing := make(map[string]bool)
+	for _, r := range slices.Concat(e.Parity.Reasons, e.Performance.Reasons) {
+		failing[testName(r)] = true
+	}
+	for _, output := range v.iface.Outputs {
+		if name := "parity/" + output.Name; !failing[name] {
+			result.PassedTests = append(result.PassedTests, name)
+		}
+	}
+	for name := range failing {
+		result.FailedTests = append(result.FailedTests, name)
+	}
+	slices.Sort(result.FailedTests)
+	if e.Parity.Verdict != registry.VerdictPass || e.Performance.Verdict == registry.VerdictFail {
+		result.Result = "FAILED"
+	}
+	return result
+}
+
+func testName(r registry.Reason) string {
+	if r.Output != "" {
+		return "parity/" + r.Output
+	}
+	return r.Code
+}
+
+// currentID names the i-th engine of the next environment among the engines of a run.
+func currentID(i int) string { return fmt.Sprintf("current-%d", i) }

@@ -1,0 +1,161 @@
+package pipeline
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// store pushes what was made, signs it and moves the first environment's head. A
+// crash before the last step leaves the old head; a re-run finishes the job.
+func (b *build) store(ctx context.Context) (BuildResult, error) {
+	environments, err := b.p.Registry.Environments(ctx)
+	if err != nil {
+		return BuildResult{}, err
+	}
+	first := environments.First().Name
+	done := b.p.step("store in " + first)
+	r, err := b.push(ctx, first)
+	done("", err)
+	if err != nil {
+		return BuildResult{}, err
+	}
+	attached, err := b.attest(ctx, first, r)
+	if err != nil {
+		return BuildResult{}, err
+	}
+	head, err := b.p.Registry.Publish(ctx, registry.Publication{Model: b.plan.Model, Release: r.Digest})
+	if err != nil {
+		return BuildResult{}, err
+	}
+	steps, cached := b.count()
+	return BuildResult{
+		Reference: registry.Reference{Environment: first, Model: b.plan.Model, Tag: head.Version, Digest: r.Digest},
+		Release:   r, Plan: b.plan.Digest, Steps: steps, Cached: cached, Attached: attached,
+		ReferenceLatency: b.referenceLatency, Elapsed: b.p.now().Sub(b.began),
+	}, nil
+}
+
+func (b *build) count() (steps, cached int) {
+	all := []takenStep{b.golden.step}
+	for _, e := range b.engines {
+		all = append(all, e.steps...)
+	}
+	for _, s := range all {
+		if s.outcome.Cached {
+			cached++
+		}
+	}
+	return len(all), cached
+}
+
+// push stores sources and limits first, since every engine names their digests.
+func (b *build) push(ctx context.Context, environment string) (registry.Release, error) {
+	repository := registry.Repository(environment, b.plan.Model)
+	if err := b.pushSources(ctx, registry.SourcesRepository(environment, b.plan.Model)); err != nil {
+		return registry.Release{}, err
+	}
+	var err error
+	if b.limits, err = b.pushDocument(ctx, repository, registry.PartLimits, "limits.json", b.plan.Limits); err != nil {
+		return registry.Release{}, err
+	}
+	if b.iface, err = b.pushDocument(ctx, repository, registry.PartInterface, "interface.json", b.plan.Interface); err != nil {
+		return registry.Release{}, err
+	}
+	parts := []registry.PartRef{b.limits, b.iface}
+	for i := range b.engines {
+		e := &b.engines[i]
+		e.engine.Reference, e.engine.Sources = b.reference.Digest, b.sources
+		e.engine.Limits, e.engine.Interface = b.limits.Digest, b.iface.Digest
+		files := append(outputFiles(e.files), b.inputs.assets()...)
+		e.part, err = b.p.Parts.PutPart(ctx, repository, registry.Part{
+			Role: registry.PartEngine, Files: files, Engine: e.engine, Model: b.plan.Model, Format: engineFormat})
+		if err != nil {
+			return registry.Release{}, err
+		}
+		parts = append(parts, e.part)
+	}
+	d, err := b.p.Parts.Assemble(ctx, repository, registry.Assembly{
+		Model: b.plan.Model, Version: b.plan.Version, Revision: 1, Sources: b.sources, Plan: b.plan.Digest, Parts: parts})
+	if err != nil {
+		return registry.Release{}, err
+	}
+	return b.p.Registry.Release(ctx, environment, b.plan.Model, string(d))
+}
+
+func (b *build) pushSources(ctx context.Context, repository string) error {
+	golden, cases := b.golden.set, b.inputs.Cases.set
+	parts := []registry.Part{
+		{Role: registry.PartReference, Files: inputFiles(b.inputs.Model), Model: b.plan.Model, Format: engineFormat,
+			Engine: registry.Engine{Variant: referenceID, Precision: b.plan.ReferencePrecision}},
+		{Role: registry.PartCases, Files: inputFiles(b.inputs.Cases.files), Set: &cases},
+		{Role: registry.PartGolden, Files: shardFiles(b.golden.set, b.golden.files), Set: &golden},
+	}
+	if len(b.inputs.Calibration.files) > 0 {
+		calibration := b.inputs.Calibration.set
+		parts = append(parts, registry.Part{Role: registry.PartCalibration, Files: inputFiles(b.inputs.Calibration.files), Set: &calibration})
+	}
+	var refs []registry.PartRef
+	for _, part := range parts {
+		ref, err := b.p.Parts.PutPart(ctx, repository, part)
+		if err != nil {
+			return err
+		}
+		if part.Role == registry.PartReference {
+			b.reference = ref
+		}
+		refs = append(refs, ref)
+	}
+	var err error
+	b.sources, err = b.p.Parts.Assemble(ctx, repository, registry.Assembly{Model: b.plan.Model, Parts: refs, Tags: []string{b.plan.Version}})
+	return err
+}
+
+func (b *build) pushDocument(ctx context.Context, repository string, role registry.PartRole, name string, document any) (registry.PartRef, error) {
+	data, err := registry.CanonicalJSON(document)
+	if err != nil {
+		return registry.PartRef{}, err
+	}
+	file := registry.PartFile{
+		File: registry.File{Path: name, Digest: digest.FromBytes(data), Size: int64(len(data))},
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
+	}
+	return b.p.Parts.PutPart(ctx, repository, registry.Part{Role: role, Files: []registry.PartFile{file}})
+}
+
+func diskFile(name, path string, d registry.Digest, size int64) registry.PartFile {
+	return registry.PartFile{
+		File: registry.File{Path: name, Digest: d, Size: size},
+		Open: func() (io.ReadCloser, error) { return os.Open(path) },
+	}
+}
+
+func inputFiles(inputs []toolchain.Input) []registry.PartFile {
+	files := make([]registry.PartFile, len(inputs))
+	for i, in := range inputs {
+		files[i] = diskFile(in.Name, in.Path, in.Digest, in.Size)
+	}
+	return files
+}
+
+func outputFiles(outputs []toolchain.OutputFile) []registry.PartFile {
+	files := make([]registry.PartFile, len(outputs))
+	for i, out := range outputs {
+		files[i] = diskFile(out.Name, out.Path, out.Digest, out.Size)
+	}
+	return files
+}
+
+func shardFiles(set registry.Set, outputs []toolchain.OutputFile) []registry.PartFile {
+	files := make([]registry.PartFile, len(outputs))
+	for i, out := range outputs {
+		files[i] = diskFile(set.Shards[i].File, out.Path, out.Digest, out.Size)
+	}
+	return files
+}

@@ -1,0 +1,236 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// VerifyResult is what this machine found out about a release.
+type VerifyResult struct {
+	Reference registry.Reference `json:"-"`
+	Release   registry.Release   `json:"release"`
+	Node      registry.Node      `json:"node"`
+	Engines   []VerifiedEngine   `json:"engines"`
+	Skipped   []SkippedEngine    `json:"skipped,omitempty"` // engines whose target this machine does not meet
+}
+
+// VerifiedEngine is an engine that ran here.
+type VerifiedEngine struct {
+	Label       string                     `json:"label"`
+	Digest      registry.Digest            `json:"digest"`
+	Parity      registry.ParityReport      `json:"parity"`
+	Performance registry.PerformanceReport `json:"performance"`
+}
+
+// SkippedEngine is an engine that did not run here, and why.
+type SkippedEngine struct {
+	Label      string              `json:"label"`
+	Mismatches []registry.Mismatch `json:"mismatches"`
+}
+
+// verification is a verification in the making.
+type verification struct {
+	p           *Pipeline
+	began       time.Time
+	scratch     string
+	environment string
+	release     registry.Release
+	tools       Toolchain
+	identity    toolchain.Identity
+	node        registry.Node
+	limits      validators.Limits
+	iface       validators.Interface
+
+	reference, cases, golden material
+	referenceModel           toolchain.Input
+	candidates               []candidate
+	current                  map[string]toolchain.Input // by label: the engine that the next environment has
+	skipped                  []SkippedEngine
+}
+
+// candidate is an engine that runs here.
+type candidate struct {
+	engine registry.Engine
+	model  toolchain.Input
+}
+
+// material is a part that was fetched.
+type material struct {
+	ref   registry.PartRef
+	dir   string
+	files []registry.File
+	set   *registry.Set
+}
+
+// Verify runs every engine whose target this machine meets on all cases, compares
+// with the reference's outputs, measures latency, and attaches signed reports. A
+// report that fails is attached like one that passes, and then the error is
+// CodeLimit. Errors: CodeWrongNode when this machine meets no target; CodePolicy when
+// no trusted builder signed an engine; CodeDigest when stored bytes were changed.
+func (p *Pipeline) Verify(ctx context.Context, ref registry.Reference) (VerifyResult, error) {
+	scratch, err := os.MkdirTemp(p.Scratch, "mlpromote-verify-*")
+	if err != nil {
+		return VerifyResult{}, err
+	}
+	defer os.RemoveAll(scratch)
+	v := &verification{p: p, began: p.now(), scratch: scratch, environment: ref.Environment}
+	if err := v.prepare(ctx, ref); err != nil {
+		return VerifyResult{}, err
+	}
+	if err := v.fetch(ctx); err != nil {
+		return VerifyResult{}, err
+	}
+	return v.judge(ctx)
+}
+
+func (v *verification) prepare(ctx context.Context, ref registry.Reference) error {
+	var err error
+	if v.release, err = v.p.Registry.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest()); err != nil {
+		return err
+	}
+	if v.tools, err = v.p.Toolchain(ctx, toolchainName); err != nil {
+		return err
+	}
+	if v.identity, err = v.tools.Engines.Identity(ctx); err != nil {
+		return err
+	}
+	if v.node, err = v.p.Node(ctx, runtimes(v.identity)); err != nil {
+		return err
+	}
+	if err := v.choose(); err != nil {
+		return err
+	}
+	return v.checkSignatures(ctx)
+}
+
+// choose keeps the engines whose target this machine meets.
+func (v *verification) choose() error {
+	for _, e := range v.release.Engines {
+		if lacks := e.Target.Match(v.node, v.node.Runtime()); len(lacks) > 0 {
+			v.skipped = append(v.skipped, SkippedEngine{e.Label(), lacks})
+			continue
+		}
+		v.candidates = append(v.candidates, candidate{engine: e})
+	}
+	if len(v.candidates) > 0 {
+		return nil
+	}
+	var lines []string
+	for _, s := range v.skipped {
+		lines = append(lines, s.Label+": "+s.Mismatches[0].String())
+	}
+	return registry.Errorf(registry.CodeWrongNode, "this machine meets no target of %s %s, so nothing can be verified on it:\n  %s",
+		v.release.Model, v.release.Tag(), strings.Join(lines, "\n  "))
+}
+
+// checkSignatures wants a trusted builder behind everything that will run here.
+func (v *verification) checkSignatures(ctx context.Context) error {
+	claims, _, err := v.p.Registry.Claims(ctx, v.environment, v.release)
+	if err != nil {
+		return err
+	}
+	var lacking []error
+	for _, c := range v.candidates {
+		signed := registry.Policy{Require: []string{registry.RequireSignature}}.CheckEngine(v.release, c.engine, claims)
+		for _, r := range signed.Unmet() {
+			lacking = append(lacking, registry.Errorf(registry.CodePolicy, "%s: %s: %s", r.Subject, r.Name, r.Detail))
+		}
+	}
+	return errors.Join(lacking...)
+}
+
+// judge runs, compares, signs and attaches, engine by engine.
+func (v *verification) judge(ctx context.Context) (VerifyResult, error) {
+	outputs, err := v.runCases(ctx)
+	if err != nil {
+		return VerifyResult{}, err
+	}
+	latencies, err := v.measure(ctx, outputs.median())
+	if err != nil {
+		return VerifyResult{}, err
+	}
+	result := VerifyResult{
+		Reference: registry.Reference{Environment: v.environment, Model: v.release.Model, Tag: v.release.Tag(), Digest: v.release.Digest},
+		Release:   v.release, Node: v.node, Skipped: v.skipped,
+	}
+	var failures []error
+	for i, c := range v.candidates {
+		verified := VerifiedEngine{Label: c.engine.Label(), Digest: c.engine.Digest}
+		if verified.Parity, err = v.parity(ctx, c, outputs.dir(engineID(i))); err != nil {
+			return VerifyResult{}, registry.Errorf(registry.CodeOf(err), "%s: %w", c.engine.Label(), err)
+		}
+		verified.Performance = v.performance(c, latencies, engineID(i))
+		if err := v.report(ctx, c.engine, verified); err != nil {
+			return VerifyResult{}, err
+		}
+		failures = append(failures, failed(verified))
+		result.Engines = append(result.Engines, verified)
+	}
+	return result, errors.Join(failures...)
+}
+
+// failed says which limits an engine exceeded, or gives nil.
+func failed(e VerifiedEngine) error {
+	var lines []string
+	for _, head := range []registry.ReportHead{e.Parity.ReportHead, e.Performance.ReportHead} {
+		if head.Verdict == registry.VerdictPass || head.Verdict == registry.VerdictRecorded {
+			continue
+		}
+		for _, r := range head.Reasons {
+			lines = append(lines, r.Message)
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return registry.Errorf(registry.CodeLimit, "%s does not keep its limits:\n  %s", e.Label, strings.Join(lines, "\n  "))
+}
+
+// engineID names the i-th candidate among the engines of a run.
+func engineID(i int) string { return fmt.Sprintf("engine-%d", i) }
+
+// runOutputs is where a run left its outputs, and how long its single runs took.
+type runOutputs struct {
+	root    string
+	outcome toolchain.RunResult
+}
+
+func (o runOutputs) dir(id string) string { return filepath.Join(o.root, "outputs", id) }
+
+// runCases runs all candidates on all cases, once.
+func (v *verification) runCases(ctx context.Context) (runOutputs, error) {
+	inputs := v.cases.inputs(toolchain.RoleCases)
+	var engines []toolchain.RunEngine
+	for i, c := range v.candidates {
+		inputs = append(inputs, c.model)
+		engines = append(engines, toolchain.RunEngine{ID: engineID(i), Path: c.model.Name})
+	}
+	out := filepath.Join(v.scratch, "outputs-of-cases")
+	done := v.p.step(fmt.Sprintf("run %d engines on %d cases", len(engines), v.cases.set.Count))
+	outcome, err := v.tools.Timing.Do(ctx, toolchain.Job{Verb: toolchain.VerbRun, Inputs: inputs, Machine: machine(v.node),
+		Run: &toolchain.RunOptions{Engines: engines, Threads: runThreads, Level: runLevel}}, out)
+	done("", err)
+	if err != nil {
+		return runOutputs{}, err
+	}
+	result, err := outcome.RunResult()
+	return runOutputs{out, result}, err
+}
+
+// inputs names the files of a fetched part as the inputs of a job.
+func (m material) inputs(role string) []toolchain.Input {
+	inputs := make([]toolchain.Input, len(m.files))
+	for i, f := range m.files {
+		inputs[i] = toolchain.Input{Role: role, Name: f.Path, Path: filepath.Join(m.dir, filepath.FromSlash(f.Path)), Digest: f.Digest, Size: f.Size}
+	}
+	return inputs
+}

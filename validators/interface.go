@@ -1,0 +1,262 @@
+package validators
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// InterfaceVersion is the version of interface.json that this program reads.
+const InterfaceVersion = 1
+
+// Bounds on an interface.json that is read.
+const (
+	maxDocumentBytes = 1 << 20
+	maxTensors       = 1024
+	maxRank          = 16
+	maxNameBytes     = 256
+	maxMeaningBytes  = 4096
+)
+
+// Interface is what a model offers, whatever engine computes it: the content of
+// interface.json. The zero Interface is invalid.
+type Interface struct {
+	V       int                 `json:"v"`
+	Inputs  []TensorInfo        `json:"inputs"`  // in the order of the graph
+	Outputs []TensorInfo        `json:"outputs"` // in the order of the graph
+	Dims    map[string]DimRange `json:"dims"`    // what each symbol in a shape stands for
+}
+
+// TensorInfo is one input or output.
+type TensorInfo struct {
+	Name    string       `json:"name"`
+	DType   tensor.DType `json:"dtype"`
+	Shape   []Dim        `json:"shape"`   // the slowest dimension first; empty for a scalar
+	Meaning string       `json:"meaning"` // for people; may be empty
+}
+
+// Dim is one dimension of a shape: a number, or a symbol that stands for a range.
+// In JSON it is a number or a string. Exactly one field is set.
+type Dim struct {
+	Symbol string
+	Size   int64
+}
+
+// DimRange is what a symbol can be: Opt is the size to optimize for and to measure.
+type DimRange struct {
+	Min int64 `json:"min"`
+	Opt int64 `json:"opt"`
+	Max int64 `json:"max"`
+}
+
+// DefaultDimRange is what a symbol stands for where the spec's shapes do not say.
+func DefaultDimRange() DimRange { return DimRange{Min: 1, Opt: 1, Max: 64} }
+
+// MarshalJSON writes a number or a string.
+func (d Dim) MarshalJSON() ([]byte, error) {
+	if d.Symbol != "" {
+		return json.Marshal(d.Symbol)
+	}
+	return json.Marshal(d.Size)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (d *Dim) UnmarshalJSON(data []byte) error {
+	*d = Dim{}
+	if len(data) > 0 && data[0] == '"' {
+		return json.Unmarshal(data, &d.Symbol)
+	}
+	return json.Unmarshal(data, &d.Size)
+}
+
+// ParseInterface reads interface.json, which is canonical JSON (RFC 8785) and
+// nothing else. Errors: CodeInvalid.
+func ParseInterface(data []byte) (Interface, error) {
+	var i Interface
+	if err := parseCanonical("interface.json", data, &i, func() ([]byte, error) { return i.Encode() }); err != nil {
+		return Interface{}, err
+	}
+	return i, nil
+}
+
+// Encode writes the interface as canonical JSON. Errors: those of Validate.
+func (i Interface) Encode() ([]byte, error) {
+	if err := i.Validate(); err != nil {
+		return nil, err
+	}
+	i.Inputs, i.Outputs = filled(i.Inputs), filled(i.Outputs)
+	if i.Dims == nil {
+		i.Dims = map[string]DimRange{}
+	}
+	return registry.CanonicalJSON(i)
+}
+
+// filled makes nil lists empty ones, which JSON writes differently.
+func filled(tensors []TensorInfo) []TensorInfo {
+	out := append(make([]TensorInfo, 0, len(tensors)), tensors...)
+	for i := range out {
+		out[i].Shape = append([]Dim{}, out[i].Shape...)
+	}
+	return out
+}
+
+// Output finds an output by name.
+func (i Interface) Output(name string) (TensorInfo, bool) { return find(i.Outputs, name) }
+
+// Input finds an input by name.
+func (i Interface) Input(name string) (TensorInfo, bool) { return find(i.Inputs, name) }
+
+func find(tensors []TensorInfo, name string) (TensorInfo, bool) {
+	at := slices.IndexFunc(tensors, func(t TensorInfo) bool { return t.Name == name })
+	if at < 0 {
+		return TensorInfo{}, false
+	}
+	return tensors[at], true
+}
+
+// Symbols lists the symbols in the shapes, each once, in the order of the graph.
+func (i Interface) Symbols() []string {
+	var symbols []string
+	for _, t := range slices.Concat(i.Inputs, i.Outputs) {
+		for _, d := range t.Shape {
+			if d.Symbol != "" && !slices.Contains(symbols, d.Symbol) {
+				symbols = append(symbols, d.Symbol)
+			}
+		}
+	}
+	return symbols
+}
+
+// WithDims gives the interface with the ranges of dims, and [DefaultDimRange] for
+// symbols that have none there. Errors: CodeInvalid for a range of a symbol that no
+// shape has.
+func (i Interface) WithDims(dims map[string]DimRange) (Interface, error) {
+	symbols := i.Symbols()
+	i.Dims = make(map[string]DimRange, len(symbols))
+	for _, s := range symbols {
+		i.Dims[s] = DefaultDimRange()
+	}
+	for s, r := range dims {
+		if !slices.Contains(symbols, s) {
+			return Interface{}, registry.Errorf(registry.CodeInvalid, "shapes: no input or output has a dimension %q: there are %s", s, list(symbols))
+		}
+		i.Dims[s] = r
+	}
+	return i, nil
+}
+
+// list writes names for people.
+func list(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// Validate checks that the interface is complete: known dtypes, unique names, and
+// a range for every symbol in a shape and for nothing else. Errors: CodeInvalid.
+func (i Interface) Validate() error {
+	if i.V != InterfaceVersion {
+		return registry.Errorf(registry.CodeInvalid, "interface version %d: this program reads version %d", i.V, InterfaceVersion)
+	}
+	if err := validateTensors("input", i.Inputs); err != nil {
+		return err
+	}
+	if err := validateTensors("output", i.Outputs); err != nil {
+		return err
+	}
+	symbols := i.Symbols()
+	for _, s := range symbols {
+		if _, ok := i.Dims[s]; !ok {
+			return registry.Errorf(registry.CodeInvalid, "dimension %q of a shape has no range in dims", s)
+		}
+	}
+	for s, r := range i.Dims {
+		if !slices.Contains(symbols, s) {
+			return registry.Errorf(registry.CodeInvalid, "dims: no shape has a dimension %q", s)
+		}
+		if err := r.Validate(); err != nil {
+			return registry.Errorf(registry.CodeInvalid, "dimension %q: %s", s, err.Error())
+		}
+	}
+	return nil
+}
+
+// Validate checks that 1 <= Min <= Opt <= Max. Errors: CodeInvalid.
+func (r DimRange) Validate() error {
+	if r.Min < 1 || r.Opt < r.Min || r.Max < r.Opt || r.Max >= 1<<53 {
+		return registry.Errorf(registry.CodeInvalid, "sizes min %d, opt %d, max %d: want 1 <= min <= opt <= max", r.Min, r.Opt, r.Max)
+	}
+	return nil
+}
+
+func validateTensors(what string, tensors []TensorInfo) error {
+	if len(tensors) == 0 || len(tensors) > maxTensors {
+		return registry.Errorf(registry.CodeInvalid, "interface: %d %ss: want 1 to %d", len(tensors), what, maxTensors)
+	}
+	seen := make(map[string]bool, len(tensors))
+	for _, t := range tensors {
+		if err := t.validate(what); err != nil {
+			return err
+		}
+		if seen[t.Name] {
+			return registry.Errorf(registry.CodeInvalid, "%s %q: defined twice", what, t.Name)
+		}
+		seen[t.Name] = true
+	}
+	return nil
+}
+
+func (t TensorInfo) validate(what string) error {
+	switch {
+	case !isName(t.Name):
+		return registry.Errorf(registry.CodeInvalid, "%s name %.64q: want 1 to %d bytes of printable text", what, t.Name, maxNameBytes)
+	case !t.DType.Valid():
+		_, err := tensor.ParseDType(string(t.DType))
+		return registry.Errorf(registry.CodeInvalid, "%s %q: %s", what, t.Name, err.Error())
+	case len(t.Shape) > maxRank:
+		return registry.Errorf(registry.CodeInvalid, "%s %q: %d dimensions: want at most %d", what, t.Name, len(t.Shape), maxRank)
+	case len(t.Meaning) > maxMeaningBytes || !utf8.ValidString(t.Meaning):
+		return registry.Errorf(registry.CodeInvalid, "%s %q: meaning: want at most %d bytes of UTF-8", what, t.Name, maxMeaningBytes)
+	}
+	for axis, d := range t.Shape {
+		number := d.Symbol == "" && d.Size >= 1 && d.Size < 1<<53 // what JSON numbers hold
+		symbol := d.Size == 0 && isName(d.Symbol)
+		if !number && !symbol {
+			return registry.Errorf(registry.CodeInvalid, "%s %q: dimension %d: want a size of at least 1 or the name of a dimension", what, t.Name, axis)
+		}
+	}
+	return nil
+}
+
+func isName(s string) bool {
+	return s != "" && len(s) <= maxNameBytes && utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+}
+
+// parseCanonical reads data into the value that encode writes, and checks that
+// writing it gives data again. That refuses keys that are unknown, missing or there
+// twice, and bytes after the end, all at once.
+func parseCanonical(name string, data []byte, into any, encode func() ([]byte, error)) error {
+	if len(data) > maxDocumentBytes {
+		return registry.Errorf(registry.CodeInvalid, "%s has %d bytes: want at most %d", name, len(data), maxDocumentBytes)
+	}
+	strict := json.NewDecoder(bytes.NewReader(data))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(into); err != nil {
+		return registry.Errorf(registry.CodeInvalid, "%s: %s", name, err.Error())
+	}
+	canonical, err := encode()
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "%s: %s", name, err.Error())
+	}
+	if !bytes.Equal(canonical, data) {
+		return registry.Errorf(registry.CodeInvalid, "%s is not canonical JSON (RFC 8785) of what it says: it was not written by this program", name)
+	}
+	return nil
+}

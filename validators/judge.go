@@ -1,0 +1,172 @@
+package validators
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// The codes of reasons.
+const (
+	ReasonLimit       = "limit_exceeded"
+	ReasonAccuracy    = "accuracy_drop"
+	ReasonNewNaN      = "new_nan"
+	ReasonNewInf      = "new_inf"
+	ReasonTooFewCases = "too_few_cases"
+	ReasonNotRun      = "not_run"
+	ReasonLatency     = "latency"
+	ReasonRegression  = "latency_regression"
+)
+
+// Tolerance is what counts an element as failed.
+func (o OutputLimits) Tolerance() tensor.Options {
+	return tensor.Options{RTol: value(o.RTol), ATol: value(o.ATol)}
+}
+
+func value(v *float64) float64 {
+	if v == nil {
+		return 0
+	}
+	return *v
+}
+
+// JudgeParity gives the verdict on an engine of a precision, from what was measured
+// of every output over all cases, and of accuracy where there are labels. What
+// exceeds a limit fails; what was not measured and has a limit is undecided.
+func (l Limits) JudgeParity(precision string, outputs map[string]tensor.Result, accuracy *registry.Accuracy, cases int) (registry.Verdict, []registry.Reason) {
+	var j judgement
+	if cases < l.MinCases {
+		j.undecided(registry.Reason{Code: ReasonTooFewCases, Message: fmt.Sprintf("%d cases ran, the limits ask for at least %d", cases, l.MinCases)})
+	}
+	limits := l.Precisions[precision].Outputs
+	if len(limits) == 0 {
+		j.undecided(registry.Reason{Code: ReasonNotRun, Message: fmt.Sprintf("the release has no limits for precision %s", precision)})
+	}
+	for _, name := range slices.Sorted(maps.Keys(limits)) {
+		result, ok := outputs[name]
+		if !ok || result.Cases < cases {
+			j.undecided(registry.Reason{Code: ReasonNotRun, Output: name, Message: fmt.Sprintf("output %s was not compared on all cases", name)})
+			continue
+		}
+		j.output(name, limits[name], result)
+	}
+	j.accuracy(l.Accuracy, accuracy)
+	return j.verdict()
+}
+
+// judgement collects reasons.
+type judgement struct {
+	reasons []registry.Reason
+	open    bool // something could not be decided
+}
+
+func (j *judgement) undecided(r registry.Reason) {
+	j.open = true
+	j.reasons = append(j.reasons, r)
+}
+
+func (j *judgement) fail(r registry.Reason) { j.reasons = append(j.reasons, r) }
+
+func (j *judgement) verdict() (registry.Verdict, []registry.Reason) {
+	switch {
+	case j.open:
+		return registry.VerdictUndecided, j.reasons
+	case len(j.reasons) > 0:
+		return registry.VerdictFail, j.reasons
+	}
+	return registry.VerdictPass, nil
+}
+
+func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
+	if r.NewNaN > 0 {
+		j.fail(registry.Reason{Code: ReasonNewNaN, Output: name, Figure: "newNaN", Value: registry.Figure(r.NewNaN),
+			Message: fmt.Sprintf("output %s has %d NaN where the reference has none", name, r.NewNaN)})
+	}
+	if r.NewInf > 0 {
+		j.fail(registry.Reason{Code: ReasonNewInf, Output: name, Figure: "newInf", Value: registry.Figure(r.NewInf),
+			Message: fmt.Sprintf("output %s has %d infinities where the reference has none", name, r.NewInf)})
+	}
+	if (limits.RTol != nil || limits.ATol != nil) && r.Failed > 0 {
+		j.tolerance(name, limits.Tolerance(), r)
+	}
+	j.atLeast(name, "cosine", limits.Cosine, r.CosineMin, r.CosineMinCase)
+	if limits.Top1 != nil && limits.Top1.Min > 0 {
+		j.atLeast(name, "top1", limits.Top1, r.Top1, -1)
+	}
+	j.atLeast(name, "snrDb", limits.SNRdB, r.SNR, -1)
+	if limits.MaxAbs != nil && !(r.MaxAbs <= limits.MaxAbs.Max) {
+		j.exceeded(name, "maxAbs", limits.MaxAbs.Max, r.MaxAbs, r.MaxAbsCase, "above")
+	}
+}
+
+func (j *judgement) tolerance(name string, tolerance tensor.Options, r tensor.Result) {
+	reason := registry.Reason{Code: ReasonLimit, Output: name, Figure: "elements", Value: registry.Figure(r.Failed),
+		Message: fmt.Sprintf("output %s: %d of %d elements differ by more than %g + %g*|reference|", name, r.Failed, r.Elements, tolerance.ATol, tolerance.RTol)}
+	if w := r.Worst; w != nil {
+		reason.Case = w.Case
+		reason.Message += fmt.Sprintf(", the worst in case %d at %v: reference %g, engine %g", w.Case, w.Index, w.Reference, w.Engine)
+	}
+	j.fail(reason)
+}
+
+// atLeast fails what is below the limit, NaN included.
+func (j *judgement) atLeast(name, figure string, limit *AtLeast, measured float64, worst int) {
+	if limit != nil && !(measured >= limit.Min) {
+		j.exceeded(name, figure, limit.Min, measured, worst, "below")
+	}
+}
+
+func (j *judgement) exceeded(name, figure string, limit, measured float64, worst int, how string) {
+	message := fmt.Sprintf("output %s: %s is %.6g, %s the limit of %g", name, figure, measured, how, limit)
+	if worst >= 0 {
+		message += fmt.Sprintf(" (case %d)", worst)
+	}
+	j.fail(registry.Reason{Code: ReasonLimit, Output: name, Figure: figure, Limit: registry.Figure(limit), Value: registry.Figure(measured),
+		Case: max(worst, 0), Message: message})
+}
+
+func (j *judgement) accuracy(limit *AccuracyLimit, measured *registry.Accuracy) {
+	switch {
+	case limit == nil:
+	case measured == nil || measured.Count == 0:
+		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric, Message: "accuracy was not measured: the cases have no labels"})
+	case !(float64(measured.Drop) <= limit.Drop.Max):
+		j.fail(registry.Reason{Code: ReasonAccuracy, Figure: limit.Metric, Limit: registry.Figure(limit.Drop.Max), Value: measured.Drop,
+			Message: fmt.Sprintf("accuracy (%s) is %.2f %%, the reference's is %.2f %%: a drop of %.2f points, the limit is %.2f",
+				limit.Metric, 100*measured.Engine, 100*measured.Reference, 100*measured.Drop, 100*limit.Drop.Max)})
+	}
+}
+
+// JudgeLatency gives the verdict on the time of single runs. current is the engine
+// that the destination has now, measured beside this one; nil where there is none.
+// Without any limit the figures are only recorded.
+func (l Limits) JudgeLatency(engine registry.Latency, current *registry.Latency) (registry.Verdict, []registry.Reason) {
+	limits := l.Latency
+	if limits == (LatencyLimits{}) {
+		return registry.VerdictRecorded, nil
+	}
+	var j judgement
+	if engine.Samples == 0 {
+		j.undecided(registry.Reason{Code: ReasonNotRun, Message: "latency was not measured"})
+	}
+	j.atMost("p50", limits.P50, engine.P50Ns)
+	j.atMost("p99", limits.P99, engine.P99Ns)
+	if limits.Regression != nil && current != nil && current.P50Ns > 0 {
+		if slower := float64(engine.P50Ns)/float64(current.P50Ns) - 1; slower > limits.Regression.Max {
+			j.fail(registry.Reason{Code: ReasonRegression, Figure: "p50", Limit: registry.Figure(limits.Regression.Max), Value: registry.Figure(slower),
+				Message: fmt.Sprintf("p50 is %.1f %% slower than the engine that is there now, the limit is %.1f %%", 100*slower, 100*limits.Regression.Max)})
+		}
+	}
+	return j.verdict()
+}
+
+func (j *judgement) atMost(figure string, limit *TimeAtMost, ns int64) {
+	if limit != nil && ns > limit.MaxNs.Nanoseconds() {
+		j.fail(registry.Reason{Code: ReasonLatency, Figure: figure, Limit: registry.Figure(limit.MaxNs), Value: registry.Figure(ns),
+			Message: fmt.Sprintf("%s is %.3f ms, the limit is %.3f ms", figure, float64(ns)/1e6, float64(limit.MaxNs)/math.Pow10(6))})
+	}
+}

@@ -1,0 +1,133 @@
+package validators
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// PresetDefault is the preset that is meant where none is named. Per precision:
+//
+//	fp32        rtol 1e-4, atol 1e-5
+//	fp16        rtol 1e-2, atol 1e-3
+//	bf16        rtol 3e-2, atol 1e-2
+//	int8, fp8   cosine at least 0.99, top1 at least 0.99
+//	int4        cosine at least 0.97
+//
+// They are this project's choice: no standard gives any. top1 is asked only of
+// outputs that rank: two dimensions, floating point, the last dimension a number
+// above 1. Whatever else such an output means, a limit of its own with top1 at least
+// 0 takes the demand away.
+const PresetDefault = "default"
+
+// Presets lists the names of the presets.
+func Presets() []string { return []string{PresetDefault} }
+
+// The precisions that limits can be given for.
+const (
+	PrecisionFP32 = "fp32"
+	PrecisionFP16 = "fp16"
+	PrecisionBF16 = "bf16"
+	PrecisionFP8  = "fp8"
+	PrecisionInt8 = "int8"
+	PrecisionInt4 = "int4"
+)
+
+// Precisions lists the precisions, the finest first.
+func Precisions() []string {
+	return []string{PrecisionFP32, PrecisionBF16, PrecisionFP16, PrecisionFP8, PrecisionInt8, PrecisionInt4}
+}
+
+// LimitOverrides is what a spec says beside its preset. The zero value says nothing.
+type LimitOverrides struct {
+	Outputs  map[string]OutputLimits // figure by figure in place of the preset's, in every precision
+	Accuracy *AccuracyLimit
+	Latency  LatencyLimits
+	MinCases int // 0 means 1
+}
+
+// ExpandPreset gives the limits that a preset stands for, for every output of the
+// interface in each of the precisions, with the overrides in it. An empty name means
+// [PresetDefault]. Errors: CodeInvalid for an unknown preset, precision or output,
+// and those of [Limits.Validate].
+func ExpandPreset(name string, i Interface, precisions []string, overrides LimitOverrides) (Limits, error) {
+	if name != "" && name != PresetDefault {
+		return Limits{}, registry.Errorf(registry.CodeInvalid, "limits preset %q: want %s", name, strings.Join(Presets(), ", "))
+	}
+	for _, output := range slices.Sorted(maps.Keys(overrides.Outputs)) {
+		if _, ok := i.Output(output); !ok {
+			return Limits{}, registry.Errorf(registry.CodeInvalid, "limits: the model has no output %q: there are %s", output, list(i.outputNames()))
+		}
+	}
+	limits := Limits{
+		V: LimitsVersion, Precisions: make(map[string]PrecisionLimits, len(precisions)),
+		Accuracy: overrides.Accuracy, Latency: overrides.Latency, MinCases: max(overrides.MinCases, 1),
+	}
+	for _, precision := range precisions {
+		outputs := make(map[string]OutputLimits, len(i.Outputs))
+		for _, output := range i.Outputs {
+			preset, err := defaultLimits(precision, output)
+			if err != nil {
+				return Limits{}, err
+			}
+			outputs[output.Name] = preset.with(overrides.Outputs[output.Name])
+		}
+		limits.Precisions[precision] = PrecisionLimits{Outputs: outputs}
+	}
+	return limits, limits.Validate()
+}
+
+func (i Interface) outputNames() []string {
+	var names []string
+	for _, o := range i.Outputs {
+		names = append(names, o.Name)
+	}
+	return names
+}
+
+// defaultLimits is PresetDefault for one output.
+func defaultLimits(precision string, output TensorInfo) (OutputLimits, error) {
+	elements := func(rtol, atol float64) OutputLimits { return OutputLimits{RTol: &rtol, ATol: &atol} }
+	switch precision {
+	case PrecisionFP32:
+		return elements(1e-4, 1e-5), nil
+	case PrecisionFP16:
+		return elements(1e-2, 1e-3), nil
+	case PrecisionBF16:
+		return elements(3e-2, 1e-2), nil
+	case PrecisionInt8, PrecisionFP8:
+		limits := OutputLimits{Cosine: &AtLeast{0.99}}
+		if output.ranks() {
+			limits.Top1 = &AtLeast{0.99}
+		}
+		return limits, nil
+	case PrecisionInt4:
+		return OutputLimits{Cosine: &AtLeast{0.97}}, nil
+	}
+	return OutputLimits{}, registry.Errorf(registry.CodeInvalid, "limits: precision %q: want one of %s", precision, strings.Join(Precisions(), ", "))
+}
+
+// ranks reports whether the output is taken for scores of classes, one row a case.
+func (t TensorInfo) ranks() bool {
+	return len(t.Shape) == 2 && t.Shape[1].Size > 1 && t.DType.Class() == tensor.ClassFloat
+}
+
+// with gives the limits with those of other in place of its own.
+func (o OutputLimits) with(other OutputLimits) OutputLimits {
+	override(&o.RTol, other.RTol)
+	override(&o.ATol, other.ATol)
+	override(&o.Cosine, other.Cosine)
+	override(&o.Top1, other.Top1)
+	override(&o.SNRdB, other.SNRdB)
+	override(&o.MaxAbs, other.MaxAbs)
+	return o
+}
+
+func override[T any](own **T, other *T) {
+	if other != nil {
+		*own = other
+	}
+}

@@ -1,0 +1,133 @@
+package validators_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mlpromote.dev/mlpromote/validators"
+)
+
+func TestExpandPreset(t *testing.T) {
+	t.Parallel()
+	snr, rtol := 30.0, 0.5
+	limits, err := validators.ExpandPreset("", digits(), []string{"fp32", "int8"}, validators.LimitOverrides{
+		Outputs:  map[string]validators.OutputLimits{"logits": {RTol: &rtol, SNRdB: &validators.AtLeast{Min: snr}}},
+		Accuracy: &validators.AccuracyLimit{Metric: validators.MetricTop1, Drop: validators.AtMost{Max: 0.005}},
+		Latency:  validators.LatencyLimits{P99: &validators.TimeAtMost{MaxNs: 20 * time.Millisecond}, Regression: &validators.AtMost{Max: 0.1}},
+		MinCases: 16,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := limits.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"accuracy":{"drop":{"max":0.005},"metric":"top1"},"latency":{"p99":{"maxNs":20000000},"regression":{"max":0.1}},"minCases":16,"precisions":{` +
+		`"fp32":{"outputs":{"best":{"atol":0.00001,"rtol":0.0001},"logits":{"atol":0.00001,"rtol":0.5,"snrDb":{"min":30}}}},` +
+		`"int8":{"outputs":{"best":{"cosine":{"min":0.99}},"logits":{"cosine":{"min":0.99},"rtol":0.5,"snrDb":{"min":30},"top1":{"min":0.99}}}}},"v":1}`
+	if diff := cmp.Diff(want, string(data)); diff != "" {
+		t.Error(diff)
+	}
+	got, err := validators.ParseLimits(data)
+	if diff := cmp.Diff(limits, got); diff != "" || err != nil {
+		t.Error(err, diff)
+	}
+	if l, ok := got.For("int8", "logits"); !ok || l.Cosine.Min != 0.99 {
+		t.Errorf("int8 logits: %v %v", l, ok)
+	}
+	if _, ok := got.For("fp16", "logits"); ok {
+		t.Error("fp16 has limits that nobody gave")
+	}
+}
+
+func TestDefaultPresetPerPrecision(t *testing.T) {
+	t.Parallel()
+	plain, err := validators.ExpandPreset("default", digits(), validators.Precisions(), validators.LimitOverrides{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := plain.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`"bf16":{"outputs":{"best":{"atol":0.01,"rtol":0.03}`,
+		`"fp16":{"outputs":{"best":{"atol":0.001,"rtol":0.01}`,
+		`"fp8":{"outputs":{"best":{"cosine":{"min":0.99}},"logits":{"cosine":{"min":0.99},"top1":{"min":0.99}}}}`,
+		`"int4":{"outputs":{"best":{"cosine":{"min":0.97}},"logits":{"cosine":{"min":0.97}}}}`,
+		`"latency":{},"minCases":1,`,
+	} {
+		if !strings.Contains(string(data), want) {
+			t.Errorf("no %s in %s", want, data)
+		}
+	}
+}
+
+func TestExpandPresetRefuses(t *testing.T) {
+	t.Parallel()
+	expand := func(preset, precision string, o validators.LimitOverrides) error {
+		_, err := validators.ExpandPreset(preset, digits(), []string{precision}, o)
+		return err
+	}
+	nan := math.NaN()
+	checkInvalid(t, "preset", expand("lax", "fp32", validators.LimitOverrides{}), `limits preset "lax": want default`)
+	checkInvalid(t, "precision", expand("", "fp64", validators.LimitOverrides{}), `precision "fp64": want one of fp32`)
+	checkInvalid(t, "output", expand("", "fp32", validators.LimitOverrides{Outputs: map[string]validators.OutputLimits{"logit": {}}}), `no output "logit": there are logits, best`)
+	checkInvalid(t, "nan", expand("", "fp32", validators.LimitOverrides{Outputs: map[string]validators.OutputLimits{"best": {RTol: &nan}}}), `output "best": rtol NaN`)
+	_, err := validators.ExpandPreset("", digits(), nil, validators.LimitOverrides{})
+	checkInvalid(t, "no precisions", err, "no precision has any")
+}
+
+const limitsJSON = `{"accuracy":{"drop":{"max":0.005},"metric":"top1"},"latency":{"p50":{"maxNs":5},"regression":{"max":0.1}},"minCases":1,"precisions":{"int8":{"outputs":{"logits":{"cosine":{"min":0.99},"maxAbs":{"max":1},"rtol":0.1,"snrDb":{"min":20},"top1":{"min":0.99}}}}},"v":1}`
+
+func TestParseLimitsRefuses(t *testing.T) {
+	t.Parallel()
+	if _, err := validators.ParseLimits([]byte(limitsJSON)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ old, new, want string }{
+		{`"v":1`, `"v":2`, "version 2"},
+		{`"v":1`, `"v":1,"x":1`, `unknown field "x"`},
+		{`"minCases":1`, `"minCases":0`, "minCases 0"},
+		{`"int8":{"outputs":{`, `"fp32":{"outputs":{}},"int8":{"outputs":{`, "limits of fp32: no output has any"},
+		{`"cosine":{"min":0.99},"maxAbs":{"max":1},"rtol":0.1,"snrDb":{"min":20},"top1":{"min":0.99}`, ``, `limits of int8, output "logits": no limit`},
+		{`"cosine":{"min":0.99}`, `"cosine":{"min":1.5}`, "cosine.min 1.5: want a number from -1 to 1"},
+		{`"cosine":{"min":0.99}`, `"cosine":{"max":0.99}`, `unknown field "max"`},
+		{`"cosine":{"min":0.99}`, `"cosine":{}`, "not canonical"},
+		{`"top1":{"min":0.99}`, `"top1":{"min":99}`, "top1.min 99: want a number from 0 to 1"},
+		{`"rtol":0.1`, `"rtol":-1`, "rtol -1: want a finite number of at least 0"},
+		{`"rtol":0.1`, `"rtol":1e999`, "limits.json"},
+		{`"maxNs":5`, `"maxNs":0`, "latency limit of 0 ns"},
+		{`"max":0.005`, `"max":5`, "accuracy.drop.max 5: want a number from 0 to 1"},
+		{`"metric":"top1"`, `"metric":"top5"`, `accuracy metric "top5": want top1`},
+		{`"rtol":0.1`, `"rtol":0.10`, "not canonical"},
+		{`"rtol":0.1`, `"rtol":null`, "not canonical"},
+	} {
+		_, err := validators.ParseLimits([]byte(strings.Replace(limitsJSON, c.old, c.new, 1)))
+		checkInvalid(t, fmt.Sprintf("%s -> %s", c.old, c.new), err, c.want)
+	}
+	_, err := validators.Limits{}.Encode()
+	checkInvalid(t, "the zero Limits", err, "version 0")
+}
+
+func FuzzParseLimits(f *testing.F) {
+	f.Add([]byte(limitsJSON))
+	f.Add([]byte(`{"latency":{},"minCases":1,"precisions":{},"v":1}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l, err := validators.ParseLimits(data)
+		if err != nil {
+			checkInvalid(t, "parse", err, "")
+			return
+		}
+		again, err := l.Encode()
+		if err != nil || string(again) != string(data) {
+			t.Errorf("%s, %v\nis not\n%s", again, err, data)
+		}
+	})
+}

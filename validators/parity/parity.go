@@ -1,0 +1,160 @@
+// Package parity compares what an engine computed with what the reference computed
+// on the same cases.
+package parity
+
+import (
+	"context"
+	"path/filepath"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// Run is the outputs to compare: two folders of safetensors shards with the same
+// names, whose tensors have a leading case dimension, and which agree in the cases.
+type Run struct {
+	Golden  string // folder of the reference's outputs
+	Engine  string // folder of the engine's outputs
+	Shards  []registry.Shard
+	Outputs map[string]tensor.Options // by output: the tolerances that count failures
+	Labels  Labels
+	Limits  tensor.Limits // of memory
+}
+
+// Labels is where the right answers are. The zero Labels has none.
+type Labels struct {
+	Dir    string // folder of the cases
+	Tensor string // name of the labels in each shard of the cases
+	Output string // output whose largest value is the answer
+	Shards []registry.Shard
+}
+
+// Result is what a comparison found.
+type Result struct {
+	Cases    int
+	Outputs  map[string]tensor.Result
+	Accuracy *registry.Accuracy // nil without labels
+}
+
+// Compare reads both sides case by case. An engine whose outputs have another shape or
+// class of dtype than the reference's gives an error of kind tensor.ErrMismatch.
+func Compare(ctx context.Context, run Run) (Result, error) {
+	comparisons := make(map[string]*tensor.Comparison, len(run.Outputs))
+	for name, options := range run.Outputs {
+		comparisons[name] = tensor.NewComparison(options)
+	}
+	var reference, engine accuracy.Counter
+	cases := 0
+	for i, shard := range run.Shards {
+		if err := ctx.Err(); err != nil {
+			return Result{}, err
+		}
+		if err := run.shard(i, shard, comparisons, &reference, &engine); err != nil {
+			return Result{}, err
+		}
+		cases += shard.Count
+	}
+	result := Result{Cases: cases, Outputs: make(map[string]tensor.Result, len(comparisons))}
+	for name, c := range comparisons {
+		result.Outputs[name] = c.Result()
+	}
+	if run.Labels.Tensor != "" {
+		figures := accuracy.Compare(reference, engine)
+		result.Accuracy = &figures
+	}
+	return result, nil
+}
+
+func (run Run) shard(i int, shard registry.Shard, comparisons map[string]*tensor.Comparison, reference, engine *accuracy.Counter) error {
+	golden, err := tensor.Open(filepath.Join(run.Golden, shard.File), run.Limits)
+	if err != nil {
+		return err
+	}
+	defer golden.Close()
+	candidate, err := tensor.Open(filepath.Join(run.Engine, shard.File), run.Limits)
+	if err != nil {
+		return err
+	}
+	defer candidate.Close()
+	for name, comparison := range comparisons {
+		if err := compareShard(comparison, golden, candidate, name, shard); err != nil {
+			return err
+		}
+	}
+	if run.Labels.Tensor == "" {
+		return nil
+	}
+	return run.Labels.score(i, golden, candidate, reference, engine)
+}
+
+// rowsAtOnce bounds how many cases of a tensor are in memory.
+const rowsAtOnce = 64
+
+func compareShard(c *tensor.Comparison, golden, candidate *tensor.File, name string, shard registry.Shard) error {
+	for from := 0; from < shard.Count; from += rowsAtOnce {
+		to := min(from+rowsAtOnce, shard.Count)
+		want, err := golden.Rows(name, int64(from), int64(to))
+		if err != nil {
+			return registry.Errorf(registry.CodeInvalid, "golden output %s: %w", name, err)
+		}
+		got, err := candidate.Rows(name, int64(from), int64(to))
+		if err != nil {
+			return registry.Errorf(registry.CodeInternal, "engine output %s: %w", name, err)
+		}
+		for row := range to - from {
+			w, errWant := want.Rows(int64(row), int64(row)+1)
+			g, errGot := got.Rows(int64(row), int64(row)+1)
+			if errWant != nil || errGot != nil {
+				return registry.Errorf(registry.CodeInternal, "output %s: case %d: %w", name, shard.First+from+row, tensor.ErrMismatch)
+			}
+			if err := c.Add(shard.First+from+row, w, g); err != nil {
+				return registry.Errorf(registry.CodeInvalid, "output %s: case %d: %w", name, shard.First+from+row, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (l Labels) score(i int, golden, candidate *tensor.File, reference, engine *accuracy.Counter) error {
+	cases, err := tensor.Open(filepath.Join(l.Dir, l.Shards[i].File), tensor.Limits{})
+	if err != nil {
+		return err
+	}
+	defer cases.Close()
+	labels, err := cases.Tensor(l.Tensor)
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "labels: %w", err)
+	}
+	for _, side := range []struct {
+		file    *tensor.File
+		counter *accuracy.Counter
+	}{{golden, reference}, {candidate, engine}} {
+		output, err := side.file.Tensor(l.Output)
+		if err != nil {
+			return err
+		}
+		if err := side.counter.Add(output, labels); err != nil {
+			return registry.Errorf(registry.CodeInvalid, "accuracy of output %s against labels %s: %w", l.Output, l.Tensor, err)
+		}
+	}
+	return nil
+}
+
+// Figures writes a comparison as a report does.
+func Figures(dtype string, r tensor.Result) registry.OutputFigures {
+	figures := registry.OutputFigures{
+		DType:  dtype,
+		MaxAbs: registry.Figure(r.MaxAbs), MeanAbs: registry.Figure(r.MeanAbs), MaxRel: registry.Figure(r.MaxRel),
+		CosineMin: registry.Figure(r.CosineMin), SNRdB: registry.Figure(r.SNR),
+		NewNaN: int(r.NewNaN), NewInf: int(r.NewInf),
+	}
+	if r.Top1Rows > 0 {
+		top1 := registry.Figure(r.Top1)
+		figures.Top1 = &top1
+	}
+	if w := r.Worst; w != nil {
+		figures.Worst = &registry.Worst{Case: w.Case, Index: w.Index, Reference: registry.Figure(w.Reference), Engine: registry.Figure(w.Engine)}
+	}
+	return figures
+}
