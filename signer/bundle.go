@@ -1,0 +1,111 @@
+package signer
+
+import (
+	"crypto"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/root"
+	"github.com/sigstore/sigstore-go/pkg/verify"
+	"github.com/sigstore/sigstore/pkg/signature"
+)
+
+// MaxBundle is how many bytes a bundle document may have.
+const MaxBundle = 4 << 20
+
+// envelope is a bundle that was parsed: somebody's statement, not verified.
+type envelope struct {
+	bundle *bundle.Bundle
+}
+
+// parseBundle reads a sigstore bundle v0.3 that holds an in-toto statement in a DSSE
+// envelope with one signature by a key. Source: the Bundle message of sigstore
+// protobuf-specs v0.5 and cosign's BUNDLE_SPEC.
+func parseBundle(data []byte) (envelope, error) {
+	if len(data) > MaxBundle {
+		return envelope{}, fmt.Errorf("bundle: %d bytes, want at most %d", len(data), MaxBundle)
+	}
+	if err := checkJSON(data); err != nil {
+		return envelope{}, fmt.Errorf("bundle: %s", plain(err))
+	}
+	parsed := new(bundle.Bundle)
+	if err := parsed.UnmarshalJSON(data); err != nil {
+		return envelope{}, fmt.Errorf("bundle: %s", plain(err))
+	}
+	if err := checkBundle(parsed); err != nil {
+		return envelope{}, fmt.Errorf("bundle: %w", err)
+	}
+	return envelope{parsed}, nil
+}
+
+func checkBundle(b *bundle.Bundle) error {
+	if version, err := b.Version(); err != nil || version != "v0.3" {
+		return fmt.Errorf("media type %.80q, want application/vnd.dev.sigstore.bundle.v0.3+json", b.GetMediaType())
+	}
+	if b.GetVerificationMaterial().GetPublicKey() == nil {
+		return errors.New("it was signed with a certificate, and trust lists name keys: want one that was signed with a key")
+	}
+	dsse := b.GetDsseEnvelope()
+	switch {
+	case dsse == nil:
+		return errors.New("it has a message signature, want a DSSE envelope with an in-toto statement")
+	case dsse.GetPayloadType() != payloadType:
+		return fmt.Errorf("payload type %.80q, want %q", dsse.GetPayloadType(), payloadType)
+	case len(dsse.GetSignatures()) != 1:
+		return fmt.Errorf("%d signatures, want exactly one, as sigstore bundles have", len(dsse.GetSignatures()))
+	case dsse.GetSignatures()[0].GetKeyid() != "":
+		// sigstore-go, and so cosign, refuses every keyid but an SSH fingerprint, as if the
+		// signature were wrong. Nobody writes one; whoever does should read why.
+		return errors.New("its signature has a keyid, want none: stock cosign would refuse the bundle")
+	}
+	return nil
+}
+
+// statement is the signed bytes.
+func (e envelope) statement() []byte { return e.bundle.GetDsseEnvelope().GetPayload() }
+
+// claimedKey is the key that the bundle says signed it, for messages only: anybody
+// can write any hint.
+func (e envelope) claimedKey() string {
+	hint := e.bundle.GetVerificationMaterial().GetPublicKey().GetHint()
+	if sum, err := base64.StdEncoding.DecodeString(hint); err == nil && len(sum) == 32 {
+		return hex.EncodeToString(sum)
+	}
+	return fmt.Sprintf("%.80q", hint)
+}
+
+// signedBy reports whether key made the signature. The hint plays no part: whatever
+// key it names, only this one is tried.
+func (e envelope) signedBy(key publicKey) error {
+	verifier, err := signature.LoadECDSAVerifier(key.key, crypto.SHA256)
+	if err != nil {
+		return err
+	}
+	material := root.NewTrustedPublicKeyMaterial(func(string) (root.TimeConstrainedVerifier, error) {
+		return root.NewExpiringKey(verifier, time.Time{}, time.Time{}), nil
+	})
+	v, err := verify.NewVerifier(material, verify.WithNoObserverTimestamps(), verify.WithoutStatementPredicate())
+	if err != nil {
+		return err
+	}
+	// The artifact is compared by who asked for the claim: a statement has many
+	// subjects, and the policy looks for the one it judges.
+	_, err = v.Verify(e.bundle, verify.NewPolicy(verify.WithoutArtifactUnsafe(), verify.WithKey()))
+	return err
+}
+
+// plain makes an error about untrusted bytes fit for one line: the parser varies its
+// spaces on purpose and quotes keys at any length.
+func plain(err error) string {
+	text := strings.ReplaceAll(err.Error(), "\u00a0", " ")
+	text = strings.TrimPrefix(text, "proto: ")
+	if len(text) > 200 {
+		text = strings.ToValidUTF8(text[:200], "") + "..."
+	}
+	return text
+}

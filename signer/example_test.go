@@ -1,0 +1,54 @@
+package signer_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"fmt"
+	"log"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/signer"
+)
+
+// A verifier signs that an engine passed; whoever trusts the key for staging gets the
+// claim there, and not in prod.
+func Example() {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		log.Fatal(err)
+	}
+	verifier, err := signer.New(key)
+	if err != nil {
+		log.Fatal(err)
+	}
+	subject := registry.StatementSubject{Name: "engine", Digest: registry.NewDigestSet(digest.FromString("engine"))}
+	statement, err := registry.NewStatement(registry.PredicateParity, map[string]string{"verdict": "pass"}, subject)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	bundle, err := verifier.Sign(ctx, statement)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	trust, err := signer.NewTrust([]registry.TrustEntry{{
+		Key:       "verifier.pub",
+		Roles:     []registry.Role{registry.RoleVerifier},
+		Resources: []string{"oci://local/staging/"},
+	}}, func(string) ([]byte, error) { return verifier.PublicKeyPEM(), nil })
+	if err != nil {
+		log.Fatal(err)
+	}
+	claim, err := trust.Verify(ctx, bundle, "oci://local/staging/vision/digits")
+	fmt.Println(claim.Roles, claim.Statement.PredicateType, err)
+	_, err = trust.Verify(ctx, bundle, "oci://local/prod/vision/digits")
+	fmt.Println(registry.CodeOf(err))
+	// Output:
+	// [verifier] https://mlpromote.dev/parity/v1 <nil>
+	// untrusted
+}

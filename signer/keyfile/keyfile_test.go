@@ -1,0 +1,209 @@
+package keyfile_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/secure-systems-lab/go-securesystemslib/encrypted"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/signer"
+	"mlpromote.dev/mlpromote/signer/keyfile"
+)
+
+// One test pays for scrypt at its full cost: what is generated opens, with its
+// password alone, and is not replaced.
+func TestGenerateAndOpen(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "new", "keys")
+	public, err := keyfile.Generate(dir, "local", []byte("s3cret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "local.key")
+	s, err := keyfile.Open(path, []byte("s3cret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, err := os.ReadFile(filepath.Join(dir, "local.pub"))
+	if err != nil || !bytes.Equal(stored, public) || !bytes.Equal(s.PublicKeyPEM(), public) {
+		t.Errorf("public keys differ: stored %s, returned %s, opened %s (%v)", stored, public, s.PublicKeyPEM(), err)
+	}
+	for _, password := range []string{"", "other"} {
+		if _, err := keyfile.Open(path, []byte(password)); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), path) {
+			t.Errorf("password %q: error %v, want CodeInvalid that names %s", password, err, path)
+		}
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keyfile.Generate(dir, "local", nil); !registry.HasCode(err, registry.CodeConflict) || !errors.Is(err, fs.ErrExist) {
+		t.Errorf("generate again: %v, want CodeConflict and ErrExist", err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("generate again changed the key (%v)", err)
+	}
+	wantNames(t, dir, "local.key", "local.pub")
+}
+
+// Half a pair is left as it is, whichever half.
+func TestGenerateKeepsHalves(t *testing.T) {
+	t.Parallel()
+	for _, there := range []string{"local.key", "local.pub"} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, there), []byte("mine"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := keyfile.Generate(dir, "local", nil); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), there) {
+			t.Errorf("%s is there: error %v, want ErrExist that names it", there, err)
+		}
+		wantNames(t, dir, there)
+	}
+}
+
+func TestGenerateRefusesNames(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"", "..", "../up", "a/b", `a\b`, ".hidden"} {
+		dir := t.TempDir()
+		if _, err := keyfile.Generate(dir, name, nil); !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("name %q: error %v, want CodeInvalid", name, err)
+		}
+		wantNames(t, dir)
+	}
+}
+
+func wantNames(t *testing.T, dir string, want ...string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	if strings.Join(names, " ") != strings.Join(want, " ") {
+		t.Errorf("%s holds %v, want %v", dir, names, want)
+	}
+}
+
+// seal encrypts a key at the least cost that is read, under the name that cosign 1 used.
+func seal(t *testing.T, curve elliptic.Curve, kind string) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(curve, rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := encrypted.EncryptWithCustomKDFParameters(der, nil, encrypted.Legacy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: sealed})
+}
+
+func open(t *testing.T, data []byte) (signer.Signer, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "k.key")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return keyfile.Open(path, nil)
+}
+
+func TestOpenOldFormat(t *testing.T) {
+	t.Parallel()
+	s, err := open(t, seal(t, elliptic.P256(), "ENCRYPTED COSIGN PRIVATE KEY"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	statement, err := registry.NewStatement(registry.PredicateSign, struct{}{}, registry.StatementSubject{Digest: registry.NewDigestSet(digest.FromString("x"))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Sign(t.Context(), statement); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOpenRefusesOtherCurves(t *testing.T) {
+	t.Parallel()
+	if _, err := open(t, seal(t, elliptic.P384(), "ENCRYPTED SIGSTORE PRIVATE KEY")); !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "P-256") {
+		t.Errorf("error %v, want CodeInvalid that names P-256", err)
+	}
+}
+
+// A file must not choose what its reader spends, nor how cheap a guess is. The cases
+// that ask for terabytes would be noticed if they were derived.
+func TestOpenRefusesCosts(t *testing.T) {
+	t.Parallel()
+	for name, params := range map[string][3]int{
+		"weak":            {2, 8, 1},
+		"half of legacy":  {1 << 14, 8, 1},
+		"huge N":          {1 << 40, 8, 1},
+		"huge r":          {1 << 16, 1 << 24, 1},
+		"huge p":          {1 << 16, 8, 1 << 24},
+		"negative":        {-1, -1, -1},
+		"zero":            {0, 0, 0},
+		"twice the owasp": {1 << 18, 8, 1},
+	} {
+		body, err := json.Marshal(map[string]any{
+			"kdf":        map[string]any{"name": "scrypt", "params": map[string]int{"N": params[0], "r": params[1], "p": params[2]}, "salt": make([]byte, 32)},
+			"cipher":     map[string]any{"name": "nacl/secretbox", "nonce": make([]byte, 24)},
+			"ciphertext": make([]byte, 64),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = open(t, pem.EncodeToMemory(&pem.Block{Type: "ENCRYPTED SIGSTORE PRIVATE KEY", Bytes: body}))
+		if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "scrypt parameters") {
+			t.Errorf("%s: error %v, want CodeInvalid about scrypt parameters", name, err)
+		}
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	block := func(kind, body string) string {
+		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: []byte(body)}))
+	}
+	for name, data := range map[string]string{
+		"empty":     "",
+		"no PEM":    "hello",
+		"plain key": block("PRIVATE KEY", "x"),
+		"no JSON":   block("ENCRYPTED SIGSTORE PRIVATE KEY", "x"),
+		"no fields": block("ENCRYPTED SIGSTORE PRIVATE KEY", "{}"),
+		"other kdf": block("ENCRYPTED SIGSTORE PRIVATE KEY", `{"kdf":{"name":"none"},"cipher":{"name":"nacl/secretbox"}}`),
+		"two keys":  strings.Repeat(block("ENCRYPTED SIGSTORE PRIVATE KEY", "{}"), 2),
+		"too large": block("ENCRYPTED SIGSTORE PRIVATE KEY", strings.Repeat("x", 1<<16)),
+	} {
+		if s, err := open(t, []byte(data)); !registry.HasCode(err, registry.CodeInvalid) || s != nil {
+			t.Errorf("%s: signer %v, error %v, want CodeInvalid", name, s, err)
+		}
+	}
+	if _, err := keyfile.Open(filepath.Join(t.TempDir(), "none.key"), nil); !errors.Is(err, fs.ErrNotExist) || !registry.HasCode(err, registry.CodeUnavailable) {
+		t.Errorf("no file: %v, want CodeUnavailable and ErrNotExist", err)
+	}
+	if _, err := keyfile.Open(t.TempDir(), nil); !registry.HasCode(err, registry.CodeUnavailable) {
+		t.Errorf("a folder: %v, want CodeUnavailable", err)
+	}
+}

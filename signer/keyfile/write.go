@@ -1,0 +1,81 @@
+package keyfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// checkFree checks a key's name, and that neither of its files is there, before
+// anything costly is done.
+func checkFree(dir, name string) error {
+	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, `/\:`) {
+		return registry.Errorf(registry.CodeInvalid, "key name %q: want a file name without its extension, for example local", name)
+	}
+	for _, path := range paths(dir, name) {
+		if _, err := os.Lstat(path); err == nil {
+			return failed(path, fs.ErrExist)
+		}
+	}
+	return nil
+}
+
+// paths are the files of a key, the private one first.
+func paths(dir, name string) [2]string {
+	return [2]string{filepath.Join(dir, name+".key"), filepath.Join(dir, name+".pub")}
+}
+
+// writePair writes the two files of a key. Of two that generate the same name at
+// once, the private file lets one win, and the other leaves nothing behind.
+func writePair(dir, name string, private, public []byte) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return registry.Errorf(registry.CodeUnavailable, "make folder for keys: %w", err)
+	}
+	path := paths(dir, name)
+	if err := writeNew(path[0], private, 0o600); err != nil {
+		return failed(path[0], err)
+	}
+	if err := writeNew(path[1], public, 0o644); err != nil {
+		return failed(path[1], errors.Join(err, os.Remove(path[0])))
+	}
+	return nil
+}
+
+// failed says why a file was not written.
+func failed(path string, err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return registry.Errorf(registry.CodeConflict, "write key %s: %w; keys are never replaced: choose another name or move it away", path, fs.ErrExist)
+	}
+	return registry.Errorf(registry.CodeUnavailable, "write key %s: %w", path, err)
+}
+
+// writeNew makes a file that was not there, whole or not at all: the bytes are
+// durable under another name before the link, which fails if the name is taken.
+func writeNew(path string, data []byte, mode fs.FileMode) (err error) {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, ".key-*")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

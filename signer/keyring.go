@@ -1,0 +1,88 @@
+package signer
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// LocalKey is the name of the key that plays every role without a key of its own.
+const LocalKey = "local"
+
+// Keyring signs in roles with the keys of a folder: Dir/<role>.key, else
+// Dir/local.key. A key is opened when something is first to be signed with it, and
+// once, since opening takes a fifth of a second and 64 MiB. It is safe for
+// concurrent use and must not be copied. The zero Keyring has no keys.
+type Keyring struct {
+	// Dir is the folder of the keys.
+	Dir string
+	// Open opens a key file. Its error has [fs.ErrNotExist] in its chain when there is
+	// none; any other is kept, so that a wrong password is derived once. Nil: no keys.
+	Open func(path string) (Signer, error)
+
+	mu     sync.Mutex
+	opened map[string]openedKey // by path
+}
+
+// openedKey is what came of opening a key file.
+type openedKey struct {
+	signer Signer
+	err    error
+}
+
+// Sign signs a statement in a role. It is a [registry.SignEvidence]. Errors:
+// CodeUnavailable when there is no key for the role; CodeInvalid for an unknown role
+// or what is no statement; else those of Open.
+func (k *Keyring) Sign(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
+	s, err := k.Signer(ctx, role)
+	if err != nil {
+		return nil, err
+	}
+	return s.Sign(ctx, statement)
+}
+
+// Signer gives the signer for a role, opening its key if need be. Errors: as Sign.
+func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error) {
+	if !slices.Contains(registry.Roles(), role) {
+		return nil, registry.Errorf(registry.CodeInvalid, "sign as %q: want builder, verifier, approver or promoter", role)
+	}
+	own := filepath.Join(k.Dir, string(role)+".key")
+	shared := filepath.Join(k.Dir, LocalKey+".key")
+	for _, path := range []string{own, shared} {
+		if err := ctx.Err(); err != nil {
+			return nil, registry.Errorf(registry.CodeUnavailable, "sign as %s: %w", role, err)
+		}
+		s, err := k.open(path)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return s, err
+		}
+	}
+	err := registry.Errorf(registry.CodeUnavailable, "sign as %s: there is no key: want %s or %s", role, own, shared)
+	return nil, registry.WithHint(err, "make one with 'mlpromote key generate', or name the folder that has it with --keys")
+}
+
+// open opens a key file, unless it was opened before. A missing file may come to be.
+func (k *Keyring) open(path string) (Signer, error) {
+	if k.Open == nil {
+		return nil, fs.ErrNotExist
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if o, ok := k.opened[path]; ok {
+		return o.signer, o.err
+	}
+	s, err := k.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if k.opened == nil {
+		k.opened = make(map[string]openedKey)
+	}
+	k.opened[path] = openedKey{s, err}
+	return s, err
+}

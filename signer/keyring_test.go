@@ -1,0 +1,140 @@
+package signer_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/signer"
+)
+
+var (
+	_ registry.SignEvidence   = new(signer.Keyring).Sign
+	_ registry.VerifyEvidence = new(signer.Trust).Verify
+)
+
+// folder is a folder of private keys in memory that counts how often each is opened.
+type folder struct {
+	mu    sync.Mutex
+	keys  map[string]signer.Signer // by file name; nil: cannot be opened
+	opens map[string]int
+}
+
+func (f *folder) open(path string) (signer.Signer, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	name := filepath.Base(path)
+	key, ok := f.keys[name]
+	if !ok {
+		return nil, fmt.Errorf("open %s: %w", path, fs.ErrNotExist)
+	}
+	f.opens[name]++
+	if key == nil {
+		return nil, errors.New("wrong password")
+	}
+	return key, nil
+}
+
+func newFolder(keys map[string]signer.Signer) *folder {
+	return &folder{keys: keys, opens: make(map[string]int)}
+}
+
+func TestKeyringPicksByRole(t *testing.T) {
+	t.Parallel()
+	promoter, local := newSigner(t, newKey(t)), newSigner(t, newKey(t))
+	keys := newFolder(map[string]signer.Signer{"promoter.key": promoter, "local.key": local})
+	ring := &signer.Keyring{Dir: "keys", Open: keys.open}
+	if len(keys.opens) != 0 {
+		t.Error("a key was opened before anything was signed")
+	}
+	for _, role := range registry.Roles() {
+		want := local
+		if role == registry.RolePromoter {
+			want = promoter
+		}
+		for range 3 {
+			bundle, err := ring.Sign(t.Context(), role, newStatement(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := trustOnly(t, want).Verify(t.Context(), bundle, resource); err != nil {
+				t.Errorf("%s: %v", role, err)
+			}
+		}
+	}
+	if keys.opens["local.key"] != 1 || keys.opens["promoter.key"] != 1 {
+		t.Errorf("keys were opened %v times, want once each", keys.opens)
+	}
+}
+
+func TestKeyringOpensOnceWhenMany(t *testing.T) {
+	t.Parallel()
+	keys := newFolder(map[string]signer.Signer{"local.key": newSigner(t, newKey(t))})
+	ring := &signer.Keyring{Open: keys.open}
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			if _, err := ring.Sign(t.Context(), registry.RoleBuilder, newStatement(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if keys.opens["local.key"] != 1 {
+		t.Errorf("local.key was opened %d times, want once", keys.opens["local.key"])
+	}
+}
+
+func TestKeyringWithoutKey(t *testing.T) {
+	t.Parallel()
+	keys := newFolder(map[string]signer.Signer{})
+	ring := &signer.Keyring{Dir: "some/keys", Open: keys.open}
+	_, err := ring.Sign(t.Context(), registry.RoleVerifier, newStatement(t))
+	if !registry.HasCode(err, registry.CodeUnavailable) {
+		t.Fatalf("error %v, want CodeUnavailable", err)
+	}
+	for _, path := range []string{"verifier.key", "local.key"} {
+		if want := filepath.Join("some/keys", path); !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q does not name %s", err, want)
+		}
+	}
+	if hints := strings.Join(registry.Hints(err), " "); !strings.Contains(hints, "mlpromote key generate") {
+		t.Errorf("hints %q do not say how to make a key", hints)
+	}
+	keys.keys["local.key"] = newSigner(t, newKey(t))
+	if _, err := ring.Sign(t.Context(), registry.RoleVerifier, newStatement(t)); err != nil {
+		t.Errorf("a key that was made in the meantime: %v", err)
+	}
+}
+
+// A role's own key that does not open is no reason to sign with another.
+func TestKeyringKeepsErrors(t *testing.T) {
+	t.Parallel()
+	keys := newFolder(map[string]signer.Signer{"builder.key": nil, "local.key": newSigner(t, newKey(t))})
+	ring := &signer.Keyring{Open: keys.open}
+	for range 2 {
+		if _, err := ring.Sign(t.Context(), registry.RoleBuilder, newStatement(t)); err == nil || !strings.Contains(err.Error(), "wrong password") {
+			t.Errorf("error %v, want that of opening", err)
+		}
+	}
+	if keys.opens["builder.key"] != 1 || keys.opens["local.key"] != 0 {
+		t.Errorf("keys were opened %v times", keys.opens)
+	}
+}
+
+func TestKeyringRefuses(t *testing.T) {
+	t.Parallel()
+	if _, err := new(signer.Keyring).Sign(t.Context(), registry.RoleBuilder, newStatement(t)); !registry.HasCode(err, registry.CodeUnavailable) {
+		t.Errorf("zero keyring: %v, want CodeUnavailable", err)
+	}
+	keys := newFolder(map[string]signer.Signer{"passwd.key": newSigner(t, newKey(t))})
+	ring := &signer.Keyring{Dir: "keys", Open: keys.open}
+	if _, err := ring.Sign(t.Context(), "../../etc/passwd", newStatement(t)); !registry.HasCode(err, registry.CodeInvalid) {
+		t.Errorf("role that is a path: %v, want CodeInvalid", err)
+	}
+}

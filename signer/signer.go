@@ -1,0 +1,100 @@
+package signer
+
+import (
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	"github.com/sigstore/sigstore-go/pkg/sign"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Signer signs statements with one key. Implementations are safe for concurrent use.
+type Signer interface {
+	// Sign wraps the JSON of an in-toto Statement, byte for byte, in a sigstore bundle
+	// v0.3 with one DSSE signature. ctx bounds the call where the key is remote. Errors:
+	// CodeInvalid for what [Trust.Verify] would not read as a statement.
+	Sign(ctx context.Context, statement []byte) (bundle []byte, err error)
+	// KeyID identifies the key: the SHA-256 of its DER SubjectPublicKeyInfo, in hex.
+	KeyID() string
+	// PublicKeyPEM is the public key as a PEM block "PUBLIC KEY" (SubjectPublicKeyInfo,
+	// RFC 5280 section 4.1): what cosign verify --key reads.
+	PublicKeyPEM() []byte
+}
+
+// New makes a Signer of a private key that may be in memory or behind any
+// [crypto.Signer]. Errors: CodeInvalid when it is no ECDSA P-256 key.
+func New(key crypto.Signer) (Signer, error) {
+	if key == nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "signing key: there is none")
+	}
+	public, err := newPublicKey(key.Public())
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "signing key: %w", err)
+	}
+	return &keySigner{key: key, public: public}, nil
+}
+
+// keySigner signs with a crypto.Signer.
+type keySigner struct {
+	key    crypto.Signer
+	public publicKey
+}
+
+func (s *keySigner) KeyID() string        { return s.public.id }
+func (s *keySigner) PublicKeyPEM() []byte { return s.public.encodePEM() }
+
+func (s *keySigner) Sign(ctx context.Context, statement []byte) ([]byte, error) {
+	if _, err := decodeStatement(statement); err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "sign: %w", err)
+	}
+	content := &sign.DSSEData{Data: statement, PayloadType: payloadType}
+	made, err := sign.Bundle(content, keypair{s}, sign.BundleOptions{Context: ctx})
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInternal, "sign with key %s: %w", s.public.id, err)
+	}
+	loose, err := protojson.Marshal(made)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInternal, "encode bundle: %w", err)
+	}
+	// protojson varies its white space on purpose; stored documents should not.
+	data, err := registry.CanonicalJSON(json.RawMessage(loose))
+	if err == nil && len(data) > MaxBundle {
+		err = registry.Errorf(registry.CodeInvalid, "sign: the bundle would have %d bytes, want at most %d: make the statement smaller", len(data), MaxBundle)
+	}
+	return data, err
+}
+
+// keypair shows a keySigner to sigstore-go.
+type keypair struct{ signer *keySigner }
+
+var _ sign.Keypair = keypair{}
+
+func (keypair) GetHashAlgorithm() protocommon.HashAlgorithm {
+	return protocommon.HashAlgorithm_SHA2_256
+}
+
+func (keypair) GetSigningAlgorithm() protocommon.PublicKeyDetails {
+	return protocommon.PublicKeyDetails_PKIX_ECDSA_P256_SHA_256
+}
+
+func (k keypair) GetHint() []byte                  { return []byte(k.signer.public.hint()) }
+func (k keypair) GetKeyAlgorithm() string          { return "ECDSA" }
+func (k keypair) GetPublicKey() crypto.PublicKey   { return (*ecdsa.PublicKey)(k.signer.public.key) }
+func (k keypair) GetPublicKeyPem() (string, error) { return string(k.signer.public.encodePEM()), nil }
+
+// SignData gives the signature over data and the digest that was signed.
+func (k keypair) SignData(ctx context.Context, data []byte) ([]byte, []byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	digest := sha256.Sum256(data)
+	signature, err := k.signer.key.Sign(rand.Reader, digest[:], crypto.SHA256)
+	return signature, digest[:], err
+}

@@ -1,0 +1,109 @@
+package signer
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// payloadType is the DSSE payload type of in-toto statements.
+// Source: https://github.com/in-toto/attestation/blob/main/spec/v1/envelope.md.
+const payloadType = "application/vnd.in-toto+json"
+
+// statementType01 is the older _type, which cosign attest still writes. What it
+// has in common with v1 is all that is read here.
+const statementType01 = "https://in-toto.io/Statement/v0.1"
+
+// The bounds that sigstore-go sets to a statement too.
+const (
+	maxSubjects       = 1024
+	maxSubjectDigests = 32
+)
+
+// decodeStatement reads an in-toto Statement. Keys count only as they are spelled,
+// and only once, so that no two readers can see two statements in the same bytes.
+func decodeStatement(data []byte) (registry.Statement, error) {
+	var s registry.Statement
+	if err := checkJSON(data); err != nil {
+		return s, fmt.Errorf("statement: %w", err)
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return s, fmt.Errorf("statement: %w", err)
+	}
+	var subjects []map[string]json.RawMessage
+	for name, into := range map[string]any{"_type": &s.Type, "predicateType": &s.PredicateType, "subject": &subjects} {
+		if err := decodeField(fields, name, into); err != nil {
+			return registry.Statement{}, fmt.Errorf("statement: %w", err)
+		}
+	}
+	s.Predicate = fields["predicate"]
+	if err := checkStatement(s, len(subjects)); err != nil {
+		return registry.Statement{}, err
+	}
+	for i, fields := range subjects {
+		subject, err := decodeSubject(fields)
+		if err != nil {
+			return registry.Statement{}, fmt.Errorf("statement: subject %d: %w", i, err)
+		}
+		s.Subject = append(s.Subject, subject)
+	}
+	return s, nil
+}
+
+// decodeField decodes one key. An absent key leaves into alone.
+func decodeField(fields map[string]json.RawMessage, name string, into any) error {
+	value, ok := fields[name]
+	if !ok {
+		return nil
+	}
+	if err := json.Unmarshal(value, into); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func checkStatement(s registry.Statement, subjects int) error {
+	switch {
+	case s.Type != registry.StatementType && s.Type != statementType01:
+		return fmt.Errorf("statement: _type %.80q, want %q", s.Type, registry.StatementType)
+	case s.PredicateType == "":
+		return fmt.Errorf("statement: predicateType is missing")
+	case subjects == 0:
+		return fmt.Errorf("statement: it has no subject, want at least one")
+	case subjects > maxSubjects:
+		return fmt.Errorf("statement: %d subjects, want at most %d", subjects, maxSubjects)
+	}
+	return nil
+}
+
+func decodeSubject(fields map[string]json.RawMessage) (registry.StatementSubject, error) {
+	var s registry.StatementSubject
+	if err := decodeField(fields, "name", &s.Name); err != nil {
+		return s, err
+	}
+	if err := decodeField(fields, "digest", &s.Digest); err != nil {
+		return s, err
+	}
+	if len(s.Digest) == 0 || len(s.Digest) > maxSubjectDigests {
+		return s, fmt.Errorf("%d digests, want 1 to %d", len(s.Digest), maxSubjectDigests)
+	}
+	for algorithm, value := range s.Digest {
+		if !validDigest(algorithm, value) {
+			return s, fmt.Errorf("digest %.20q: want lower-case hex of its full length, found %.140q", algorithm, value)
+		}
+	}
+	return s, nil
+}
+
+// validDigest checks the algorithms that OCI knows; others have forms of their own.
+func validDigest(algorithm, value string) bool {
+	size, known := map[string]int{"sha256": 32, "sha384": 48, "sha512": 64}[algorithm]
+	if !known {
+		return value != ""
+	}
+	raw, err := hex.DecodeString(value)
+	return err == nil && len(raw) == size && hex.EncodeToString(raw) == value
+}

@@ -1,0 +1,183 @@
+package signer
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Trust knows which key may play which roles for which resources. The zero Trust
+// trusts nobody. It is safe for concurrent use.
+type Trust struct {
+	entries []registry.TrustEntry
+	load    func(path string) ([]byte, error)
+
+	mu   sync.Mutex
+	keys map[string]publicKey // by path
+}
+
+// NewTrust makes a Trust of the entries of a trust list. It reads no key yet: load
+// gives the PEM of an entry's key when a bundle is first verified, and after that
+// only while the key is missing (its error has [fs.ErrNotExist] in its chain), so
+// that a key which is made later counts from then on. A missing key trusts nobody.
+// Errors: CodeInvalid for an entry that cannot mean anything.
+func NewTrust(entries []registry.TrustEntry, load func(path string) ([]byte, error)) (*Trust, error) {
+	for i, e := range entries {
+		if err := checkEntry(e); err != nil {
+			return nil, registry.Errorf(registry.CodeInvalid, "trust: entry %d (key %q): %w", i+1, e.Key, err)
+		}
+	}
+	if load == nil && len(entries) > 0 {
+		return nil, registry.Errorf(registry.CodeInternal, "trust: there is nothing to load keys with")
+	}
+	return &Trust{entries: slices.Clone(entries), load: load}, nil
+}
+
+func checkEntry(e registry.TrustEntry) error {
+	switch {
+	case e.Key == "":
+		return errors.New("key is missing, want the path of a public key in PEM")
+	case len(e.Roles) == 0:
+		return errors.New("roles is empty, want some of builder, verifier, approver, promoter")
+	case len(e.Resources) == 0:
+		return errors.New("resources is empty, want prefixes such as oci://local/")
+	}
+	for _, role := range e.Roles {
+		if !slices.Contains(registry.Roles(), role) {
+			return registry.Errorf(registry.CodeInvalid, "role %q, want builder, verifier, approver or promoter", role)
+		}
+	}
+	for _, prefix := range e.Resources {
+		if !strings.HasPrefix(prefix, "oci://") {
+			return registry.Errorf(registry.CodeInvalid, "resource %q, want a prefix such as oci://local/", prefix)
+		}
+	}
+	return nil
+}
+
+// Verify checks a bundle and says what its signer may say about the resource, such as
+// oci://local/prod/vision/digits. It is a [registry.VerifyEvidence]. The claim holds
+// the signed statement, the identifier of the key and the union of the roles that the
+// entries with this key give for the resource. Errors: CodeTrust for what is no bundle
+// of a statement, and for one that no key signed that is trusted for the resource;
+// CodeInvalid when a trusted key's file holds no key; CodeUnavailable when it cannot
+// be read.
+func (t *Trust) Verify(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
+	parsed, err := parseBundle(bundle)
+	if err != nil {
+		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "%w", err)
+	}
+	keys, err := t.trusted(ctx, resource)
+	if err != nil {
+		return registry.Claim{}, err
+	}
+	for _, k := range keys {
+		if err := ctx.Err(); err != nil {
+			return registry.Claim{}, registry.Errorf(registry.CodeUnavailable, "verify bundle: %w", err)
+		}
+		if len(k.roles) > 0 && k.signed(parsed) {
+			return claim(parsed, k)
+		}
+	}
+	return registry.Claim{}, refuse(parsed, resource, keys)
+}
+
+func claim(e envelope, k trustedKey) (registry.Claim, error) {
+	statement, err := decodeStatement(e.statement())
+	if err != nil {
+		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "bundle signed by key %s: %w", k.id, err)
+	}
+	return registry.Claim{Statement: statement, Signer: k.id, Roles: k.roles}, nil
+}
+
+// trustedKey is a key of the trust list as it stands to one resource.
+type trustedKey struct {
+	publicKey
+	paths     []string
+	roles     []registry.Role // for the resource; empty: the key is not trusted for it
+	resources []string        // all prefixes that the key is trusted for
+	missing   bool            // there is no file; only paths, roles and resources are set
+}
+
+// trusted gathers the keys of the list, each once, with their roles for the resource
+// in the order of [registry.Roles].
+func (t *Trust) trusted(ctx context.Context, resource string) ([]trustedKey, error) {
+	var keys []trustedKey
+	for _, e := range t.entries {
+		public, err := t.key(ctx, e.Key)
+		missing := errors.Is(err, fs.ErrNotExist)
+		if err != nil && !missing {
+			return nil, err
+		}
+		same := func(k trustedKey) bool { return !missing && k.id == public.id || slices.Contains(k.paths, e.Key) }
+		i := slices.IndexFunc(keys, same)
+		if i < 0 {
+			keys = append(keys, trustedKey{publicKey: public, missing: missing})
+			i = len(keys) - 1
+		}
+		keys[i].add(e, resource)
+	}
+	return keys, nil
+}
+
+// signed reports whether the key made the envelope's signature.
+func (k trustedKey) signed(e envelope) bool {
+	return !k.missing && e.signedBy(k.publicKey) == nil
+}
+
+// add adds what an entry with the key says.
+func (k *trustedKey) add(e registry.TrustEntry, resource string) {
+	if !slices.Contains(k.paths, e.Key) {
+		k.paths = append(k.paths, e.Key)
+	}
+	k.resources = append(k.resources, e.Resources...)
+	if !slices.ContainsFunc(e.Resources, func(prefix string) bool { return covers(prefix, resource) }) {
+		return
+	}
+	var roles []registry.Role
+	for _, role := range registry.Roles() {
+		if slices.Contains(k.roles, role) || slices.Contains(e.Roles, role) {
+			roles = append(roles, role)
+		}
+	}
+	k.roles = roles
+}
+
+// covers reports whether a prefix covers a resource, on a boundary of path
+// components: oci://local/pro covers oci://local/pro/x and not oci://local/prod/x.
+func covers(prefix, resource string) bool {
+	if prefix == resource {
+		return prefix != ""
+	}
+	return prefix != "" && strings.HasPrefix(resource, strings.TrimSuffix(prefix, "/")+"/")
+}
+
+// key gives the key of a path, reading it unless it was read before.
+func (t *Trust) key(ctx context.Context, path string) (publicKey, error) {
+	if err := ctx.Err(); err != nil {
+		return publicKey{}, registry.Errorf(registry.CodeUnavailable, "trust: key %s: %w", path, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if key, ok := t.keys[path]; ok {
+		return key, nil
+	}
+	data, err := t.load(path)
+	if err != nil {
+		return publicKey{}, registry.Errorf(registry.CodeUnavailable, "trust: read key %s: %w", path, err)
+	}
+	key, err := parsePublicKey(data)
+	if err != nil {
+		return publicKey{}, registry.Errorf(registry.CodeInvalid, "trust: key %s: %w", path, err)
+	}
+	if t.keys == nil {
+		t.keys = make(map[string]publicKey)
+	}
+	t.keys[path] = key
+	return key, nil
+}

@@ -1,0 +1,190 @@
+package signer_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/signer"
+)
+
+func TestWrongKey(t *testing.T) {
+	t.Parallel()
+	ours, theirs := newSigner(t, newKey(t)), newSigner(t, newKey(t))
+	bundle, err := theirs.Sign(t.Context(), newStatement(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, err := trustOnly(t, ours).Verify(t.Context(), bundle, resource)
+	wantUntrusted(t, claim, err, theirs.KeyID(), ours.KeyID(), "a.pub", resource)
+}
+
+// A bundle that names a trusted key gains nothing by it.
+func TestHintIsNotTrusted(t *testing.T) {
+	t.Parallel()
+	key := newKey(t)
+	ours := newSigner(t, key)
+	honest, err := ours.Sign(t.Context(), newStatement(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hint := strings.SplitN(strings.SplitN(string(honest), `"hint":"`, 2)[1], `"`, 2)[0]
+	forged := forge(t, newKey(t), inToto, newStatement(t))
+	forged["verificationMaterial"] = map[string]any{"publicKey": map[string]any{"hint": hint}}
+	claim, err := trustOnly(t, ours).Verify(t.Context(), forged.bytes(t), resource)
+	wantUntrusted(t, claim, err)
+
+	for _, hint := range []string{"", "\x1b[31mred", strings.Repeat("long", 1000)} {
+		d := forge(t, key, inToto, newStatement(t))
+		d["verificationMaterial"] = map[string]any{"publicKey": map[string]any{"hint": hint}}
+		if _, err := trustOnly(t, ours).Verify(t.Context(), d.bytes(t), resource); err != nil {
+			t.Errorf("hint %.20q: %v", hint, err)
+		}
+		claim, err := trustOnly(t, newSigner(t, newKey(t))).Verify(t.Context(), d.bytes(t), resource)
+		wantUntrusted(t, claim, err)
+		if len(err.Error()) > 600 || strings.Contains(err.Error(), "\x1b") {
+			t.Errorf("error is not fit to print: %q", err)
+		}
+	}
+}
+
+func TestResourcePrefixes(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t, newKey(t))
+	bundle, err := s.Sign(t.Context(), newStatement(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		prefix, resource string
+		covered          bool
+	}{
+		{"oci://local/", "oci://local/prod/x", true},
+		{"oci://local", "oci://local/prod/x", true},
+		{"oci://local/prod/", "oci://local/prod/x", true},
+		{"oci://local/prod/x", "oci://local/prod/x", true},
+		{"oci://local/prod", "oci://local/prod/x/y", true},
+		{"oci://local/pro", "oci://local/prod/x", false},
+		{"oci://local/prod/", "oci://local/prod", false},
+		{"oci://local/prod/x", "oci://local/prod/xy", false},
+		{"oci://local/prod/x", "oci://local/prod", false},
+		{"oci://local/", "oci://localhost/prod/x", false},
+		{"oci://local", "oci://localhost/prod/x", false},
+		{"oci://local/staging/", "oci://local/prod/x", false},
+		{"oci://local/", "", false},
+	} {
+		trust := newTrust(t, files{"a.pub": s.PublicKeyPEM()},
+			registry.TrustEntry{Key: "a.pub", Roles: []registry.Role{registry.RoleBuilder}, Resources: []string{c.prefix}})
+		claim, err := trust.Verify(t.Context(), bundle, c.resource)
+		if c.covered {
+			if err != nil {
+				t.Errorf("%s should cover %s: %v", c.prefix, c.resource, err)
+			}
+			continue
+		}
+		wantUntrusted(t, claim, err, s.KeyID(), c.prefix, c.resource)
+	}
+}
+
+func TestRolesAreTheUnion(t *testing.T) {
+	t.Parallel()
+	s, other := newSigner(t, newKey(t)), newSigner(t, newKey(t))
+	bundle, err := s.Sign(t.Context(), newStatement(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := func(key, prefix string, roles ...registry.Role) registry.TrustEntry {
+		return registry.TrustEntry{Key: key, Roles: roles, Resources: []string{"oci://elsewhere/", prefix}}
+	}
+	keys := files{"a.pub": s.PublicKeyPEM(), "copy.pub": s.PublicKeyPEM(), "other.pub": other.PublicKeyPEM()}
+	trust := newTrust(t, keys,
+		entry("other.pub", "oci://local/", registry.RoleApprover),
+		entry("a.pub", "oci://local/", registry.RolePromoter, registry.RolePromoter),
+		entry("missing.pub", "oci://local/", registry.RoleApprover),
+		entry("a.pub", "oci://local/staging/", registry.RoleVerifier),
+		entry("copy.pub", "oci://local/prod", registry.RoleBuilder, registry.RolePromoter))
+	for place, want := range map[string][]registry.Role{
+		resource:                {registry.RoleBuilder, registry.RolePromoter},
+		"oci://local/staging/m": {registry.RoleVerifier, registry.RolePromoter},
+		"oci://local/dev/m":     {registry.RolePromoter},
+	} {
+		claim, err := trust.Verify(t.Context(), bundle, place)
+		if err != nil || !slices.Equal(claim.Roles, want) {
+			t.Errorf("%s: roles %v, error %v; want %v", place, claim.Roles, err, want)
+		}
+	}
+}
+
+func TestKeyThatComesLater(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t, newKey(t))
+	bundle, err := s.Sign(t.Context(), newStatement(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := files{}
+	trust := newTrust(t, keys, registry.TrustEntry{Key: "local.pub", Roles: registry.Roles(), Resources: []string{"oci://local/"}})
+	claim, err := trust.Verify(t.Context(), bundle, resource)
+	wantUntrusted(t, claim, err, "local.pub", "no such file")
+	keys["local.pub"] = s.PublicKeyPEM()
+	if _, err := trust.Verify(t.Context(), bundle, resource); err != nil {
+		t.Error(err)
+	}
+	delete(keys, "local.pub")
+	if _, err := trust.Verify(t.Context(), bundle, resource); err != nil {
+		t.Errorf("a key that was read is read again: %v", err)
+	}
+}
+
+// What is wrong with the list is not blamed on the bundle.
+func TestBrokenTrustList(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t, newKey(t))
+	bundle, err := s.Sign(t.Context(), newStatement(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := registry.TrustEntry{Key: "a.pub", Roles: registry.Roles(), Resources: []string{"oci://local/"}}
+	if _, err := newTrust(t, files{"a.pub": []byte("junk")}, entry).Verify(t.Context(), bundle, resource); !registry.HasCode(err, registry.CodeInvalid) {
+		t.Errorf("junk in a.pub: %v, want CodeInvalid", err)
+	}
+	denied, err := signer.NewTrust([]registry.TrustEntry{entry}, func(string) ([]byte, error) { return nil, errors.New("denied") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := denied.Verify(t.Context(), bundle, resource); !registry.HasCode(err, registry.CodeUnavailable) {
+		t.Errorf("unreadable a.pub: %v, want CodeUnavailable", err)
+	}
+}
+
+func TestNewTrustRefuses(t *testing.T) {
+	t.Parallel()
+	prefixes, roles := []string{"oci://local/"}, registry.Roles()
+	for name, e := range map[string]registry.TrustEntry{
+		"no key":       {Roles: roles, Resources: prefixes},
+		"no roles":     {Key: "k", Resources: prefixes},
+		"no resources": {Key: "k", Roles: roles},
+		"empty prefix": {Key: "k", Roles: roles, Resources: []string{""}},
+		"no scheme":    {Key: "k", Roles: roles, Resources: []string{"local/prod"}},
+		"unknown role": {Key: "k", Roles: []registry.Role{"owner"}, Resources: prefixes},
+	} {
+		if _, err := signer.NewTrust([]registry.TrustEntry{e}, files{}.load); !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%s: error %v, want CodeInvalid", name, err)
+		}
+	}
+	if _, err := signer.NewTrust([]registry.TrustEntry{{Key: "k", Roles: roles, Resources: prefixes}}, nil); err == nil {
+		t.Error("a trust list without a way to read keys was taken")
+	}
+}
+
+func TestZeroTrustRefuses(t *testing.T) {
+	t.Parallel()
+	bundle, err := newSigner(t, newKey(t)).Sign(t.Context(), newStatement(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	claim, err := new(signer.Trust).Verify(t.Context(), bundle, resource)
+	wantUntrusted(t, claim, err, "no key is trusted")
+}
