@@ -43,6 +43,13 @@ func readInputs(s *spec.Spec, scratch string) (Inputs, error) {
 	return in, err
 }
 
+// Gate refuses a spec whose model cannot be built, before anything is made for it.
+// Errors: CodeUnsafe for a format that runs code; CodeInvalid for what is no model.
+func Gate(s *spec.Spec) error {
+	_, err := readModel(s.Source.Path.Absolute)
+	return err
+}
+
 func readModel(file string) (*format.Model, error) {
 	model, err := format.OpenONNX(file, format.Limits{})
 	if err != nil {

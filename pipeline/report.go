@@ -58,17 +58,32 @@ func (v *verification) comparison(limits map[string]validators.OutputLimits, out
 	for _, output := range v.iface.Outputs {
 		run.Outputs[output.Name] = limits[output.Name].Tolerance()
 	}
-	if v.cases.set.Labels != "" && v.limits.Accuracy != nil {
-		run.Labels = parity.Labels{Dir: v.cases.dir, Tensor: v.cases.set.Labels, Output: v.iface.Outputs[0].Name, Shards: v.cases.set.Shards}
+	if output, ok := v.scored(); ok {
+		run.Labels = parity.Labels{Dir: v.cases.dir, Tensor: v.cases.set.Labels, Output: output, Shards: v.cases.set.Shards}
 	}
 	return run
+}
+
+// scored is the output that labels are about: the first that ranks. Where the limits
+// ask for accuracy and none ranks, the first output is tried, so that the failure to
+// measure it is seen.
+func (v *verification) scored() (string, bool) {
+	if v.cases.set.Labels == "" {
+		return "", false
+	}
+	for _, output := range v.iface.Outputs {
+		if output.Ranks() {
+			return output.Name, true
+		}
+	}
+	return v.iface.Outputs[0].Name, v.limits.Accuracy != nil
 }
 
 // performance reports the latencies of a candidate, and judges them where limits ask.
 func (v *verification) performance(c candidate, latencies measured, id string) registry.PerformanceReport {
 	reference := latencies.latency(referenceID)
 	report := registry.PerformanceReport{
-		ReportHead: v.head(), Latency: latencies.latency(id), Warmup: timingWarmup, ReferenceIs: &reference}
+		ReportHead: v.head(), Latency: latencies.latency(id), Warmup: timingWarmup, ReferenceLatency: &reference}
 	var current *registry.Latency
 	if currentID, ok := latencies.current[c.engine.Label()]; ok {
 		was := latencies.latency(currentID)

@@ -1,0 +1,17 @@
+// Package migrations holds the numbered steps that make the schema of each database,
+// embedded so that a binary carries them. Files follow goose: NNNNN_name.sql with
+// "-- +goose Up" and "-- +goose Down" parts. A released step is never edited; a
+// change of the schema is a new step.
+package migrations
+
+import "embed"
+
+// SQLite holds the steps of the SQLite database, under "sqlite". Every step ends by
+// setting user_version to its own number, so that an opener can see with one cheap
+// read whether there is anything to do.
+//
+//go:embed sqlite/*.sql
+var SQLite embed.FS
+
+// SQLiteVersion is the number of the last step in [SQLite].
+const SQLiteVersion = 1

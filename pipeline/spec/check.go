@@ -1,0 +1,198 @@
+package spec
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/strictyaml"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// maxGenerated is how many cases are generated at most.
+const maxGenerated = 100_000
+
+// maxTag is the length of a tag in the OCI distribution specification; the rest of
+// an engine's tag is room for its revision: "-r999".
+const maxTag = 128 - len("-r999")
+
+// variantName is what a variant may be called: a part of a tag without a dot.
+var variantName = regexp.MustCompile(`^[a-z0-9]+([_-][a-z0-9]+)*$`)
+
+// featureName is what a CPU feature is called, in lower case.
+var featureName = regexp.MustCompile(`^[a-z0-9]+([._-][a-z0-9]+)*$`)
+
+// checker notes in the document what is wrong with the meaning of the spec.
+type checker struct {
+	*Spec
+	doc *strictyaml.Document
+}
+
+func (c checker) check() {
+	c.report(registry.ValidateModel(c.Model), "model")
+	c.report(registry.ValidateVersion(c.Version), "version")
+	c.checkSources()
+	c.checkCases()
+	c.checkVariants()
+	c.checkTargets()
+	c.checkLimits()
+}
+
+// report notes err, if any, at the path.
+func (c checker) report(err error, path ...any) {
+	if err != nil {
+		c.doc.At(path...).Problemf("%s", err)
+	}
+}
+
+// problem notes what is wrong at the path.
+func (c checker) problem(path []any, format string, args ...any) {
+	c.doc.At(path...).Problemf(format, args...)
+}
+
+func at(path ...any) []any { return path }
+
+// oneOf checks a word. The available ones are allowed; the others are understood,
+// and refused for what they are.
+func (c checker) oneOf(path []any, what, word string, available, others []string) bool {
+	switch {
+	case slices.Contains(available, word):
+		return true
+	case slices.Contains(others, word):
+		c.problem(path, "%s %q is not available in this version: want %s", what, word, strings.Join(available, ", "))
+	default:
+		known := append(slices.Clone(available), others...)
+		c.problem(path, "unknown %s %q%s: want %s", what, word, strictyaml.Suggest(word, known), strings.Join(available, ", "))
+	}
+	return false
+}
+
+func (c checker) checkSources() {
+	c.exists(c.Source.Path, false, "source", "path")
+	c.oneOf(at("source", "format"), "source format", c.Source.Format, []string{FormatONNX}, []string{"pytorch", "tensorflow", "jax", "safetensors", "gguf"})
+	if c.Calibration != nil {
+		c.exists(c.Calibration.Path, true, "calibration", "path")
+	}
+	names := make(map[string]int)
+	for i, asset := range c.Assets {
+		c.exists(asset, false, "assets", i)
+		name := path.Base(asset.Written)
+		if first, ok := names[name]; ok {
+			c.problem(at("assets", i), "asset %q has the file name of asset %q: want names that differ, since an engine holds all in one folder", asset.Written, c.Assets[first].Written)
+		}
+		names[name] = i
+	}
+	for _, symbol := range slices.Sorted(maps.Keys(c.Shapes)) {
+		c.report(validators.DimRange(c.Shapes[symbol]).Validate(), "shapes", symbol)
+	}
+}
+
+// exists checks that a path leads to a file, or to a folder where one may stand.
+func (c checker) exists(p Path, folder bool, place ...any) {
+	if p.Written == "" {
+		return // said by whoever wants one
+	}
+	info, err := os.Stat(p.Absolute)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c.problem(place, "%s: no such file or folder (paths start from the folder of the spec)", p.Written)
+	case err != nil:
+		c.problem(place, "%s: cannot be read: %s", p.Written, cause(err))
+	case info.IsDir() && !folder:
+		c.problem(place, "%s: want a file, found a folder", p.Written)
+	case !info.IsDir() && !info.Mode().IsRegular():
+		c.problem(place, "%s: want a file, found something special", p.Written)
+	}
+}
+
+// cause is what the system said, without the absolute path.
+func cause(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+func (c checker) checkCases() {
+	recorded, generated := c.Cases.Path.Written != "", c.Cases.Generate != 0 || c.Cases.Seed != 0
+	switch {
+	case recorded && generated:
+		c.problem(at("cases"), "cases has both path and generate: want recorded cases or generated ones")
+	case !recorded && (c.Cases.Generate < 1 || c.Cases.Generate > maxGenerated):
+		c.problem(at("cases", "generate"), "cases are missing: want a folder, or {generate: N, seed: S} with N from 1 to %d", maxGenerated)
+	case !recorded && c.Cases.Labels != "":
+		c.problem(at("cases", "labels"), "generated cases have no labels: remove the key, or record cases")
+	}
+	if len(c.Cases.Compare) > 0 {
+		c.problem(at("cases", "compare"), "compare is not available in this version: remove the key to compare all elements")
+	}
+	c.exists(c.Cases.Path, true, "cases", "path")
+}
+
+func (c checker) checkVariants() {
+	if len(c.Variants) == 0 {
+		c.problem(at("variants"), "variants is empty: want at least one, for example [fp32]")
+	}
+	seen := make(map[string]bool)
+	for i, v := range c.Variants {
+		if seen[v.Name] {
+			c.problem(at("variants", i, "name"), "variant %q is here twice", v.Name)
+		}
+		seen[v.Name] = true
+		c.checkVariant(i, v)
+	}
+}
+
+// checkVariant checks one variant. Without quantize its name is its precision.
+func (c checker) checkVariant(i int, v Variant) {
+	written := c.doc.At("variants", i, "quantize") != c.doc.At("variants", i)
+	available := []string{validators.PrecisionFP32, validators.PrecisionInt8}
+	switch {
+	case !written && !c.oneOf(at("variants", i, "name"), "variant", v.Name, available, validators.Precisions()):
+		return
+	case written && v.Name != validators.PrecisionInt8 && slices.Contains(validators.Precisions(), v.Name):
+		c.problem(at("variants", i, "name"), "variant %q is quantized to int8: want a name that does not say otherwise", v.Name)
+	case !variantName.MatchString(v.Name):
+		c.problem(at("variants", i, "name"), "variant name %q: want lower-case letters and digits with inner '_' or '-'", v.Name)
+	}
+	if v.Quantize == nil {
+		return
+	}
+	static := c.oneOf(at("variants", i, "quantize", "method"), "quantization method", v.Quantize.Method,
+		[]string{MethodStatic}, []string{methodDynamic, methodFP16})
+	c.oneOf(at("variants", i, "quantize", "observer"), "observer", v.Quantize.Observer,
+		[]string{ObserverMinMax, ObserverEntropy, ObserverPercentile}, nil)
+	if static && c.Calibration == nil {
+		c.problem(at("variants", i), "variant %q is quantized statically and there is no calibration: add calibration: {path: FOLDER} with typical inputs", v.Name)
+	}
+}
+
+func (c checker) checkLimits() {
+	c.oneOf(at("limits", "preset"), "preset", cmp.Or(c.Limits.Preset, validators.PresetDefault), validators.Presets(), nil)
+	for _, output := range slices.Sorted(maps.Keys(c.Limits.Outputs)) {
+		c.report(c.Limits.Outputs[output].validators().Validate(), "limits", "outputs", output)
+	}
+	c.report(c.Limits.Overrides().Latency.Validate(), "limits", "latency")
+	if c.Limits.MinCases < 0 {
+		c.problem(at("limits", "min_cases"), "min_cases %d: want at least 1", c.Limits.MinCases)
+	}
+	a := c.Limits.Accuracy
+	if a == nil {
+		return
+	}
+	c.oneOf(at("limits", "accuracy", "metric"), "accuracy metric", a.Metric, []string{validators.MetricTop1}, nil)
+	if a.Drop.Max < 0 || a.Drop.Max > 1 {
+		c.problem(at("limits", "accuracy", "drop", "max"), "drop %v: want from 0 to 100%%", float64(a.Drop.Max))
+	}
+	if c.Cases.Labels == "" {
+		c.problem(at("limits", "accuracy"), "accuracy needs right answers: name the tensor that holds them in cases: {path: FOLDER, labels: NAME}")
+	}
+}

@@ -1,0 +1,82 @@
+package spec
+
+import (
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func (c checker) checkTargets() {
+	if len(c.Targets) == 0 {
+		c.problem(at("targets"), "targets is empty: want at least one, for example [linux/amd64/v1]")
+	}
+	seen := make(map[string]bool)
+	for i, t := range c.Targets {
+		if seen[t.Name] {
+			c.problem(at("targets", i, "name"), "target %q is here twice", t.Name)
+		}
+		seen[t.Name] = true
+		if c.checkMachine(i, t) {
+			c.report(t.Registry().Validate(), "targets", i, "name")
+		}
+		c.checkTargetVariants(i, t)
+	}
+}
+
+// checkMachine checks what the target asks of machine and toolchain, and reports
+// whether all of it can be.
+func (c checker) checkMachine(i int, t Target) bool {
+	if t.GPU != nil {
+		c.problem(at("targets", i, "gpu"), "target %s: gpu is not available in this version: engines are built for CPUs", t.Name)
+		return false
+	}
+	ok := c.oneOf(at("targets", i, "os"), "os", t.OS, []string{"linux", "darwin", "windows"}, nil)
+	if t.CPU.Arch == "" {
+		c.problem(at("targets", i), "target %s: cpu.arch is missing: want amd64 or arm64", t.Name)
+		return false
+	}
+	ok = c.oneOf(at("targets", i, "cpu", "arch"), "architecture", t.CPU.Arch, []string{"amd64", "arm64"}, nil) && ok
+	if ok && t.CPU.Level != "" && t.CPU.Arch != "amd64" {
+		c.problem(at("targets", i, "cpu", "level"), "target %s: level %q is of amd64 processors only: %s has none", t.Name, t.CPU.Level, t.CPU.Arch)
+		ok = false
+	}
+	if ok && t.CPU.Level != "" {
+		ok = c.oneOf(at("targets", i, "cpu", "level"), "level", t.CPU.Level, []string{"v1", "v2", "v3", "v4"}, nil)
+	}
+	for j, f := range t.CPU.Features {
+		if !featureName.MatchString(f) {
+			c.problem(at("targets", i, "cpu", "features", j), "feature %q: want a name in lower case, such as avx512_vnni", f)
+		}
+	}
+	return c.checkToolchain(i, t) && ok
+}
+
+func (c checker) checkToolchain(i int, t Target) bool {
+	ok := c.oneOf(at("targets", i, "toolchain", "name"), "toolchain", t.Toolchain.Name, []string{ToolchainONNXRuntime}, []string{"tensorrt", "openvino", "coreml", "litert", "executorch", "tvm", "iree"})
+	if v := t.Toolchain.Version; v != "" && (registry.Constraint{Exact: v}).Validate() != nil {
+		c.problem(at("targets", i, "toolchain", "version"), "toolchain version %q: want numbers separated by dots", v)
+	}
+	return ok
+}
+
+func (c checker) checkTargetVariants(i int, t Target) {
+	if len(t.Variants) == 0 && len(c.Variants) > 0 {
+		c.problem(at("targets", i, "variants"), "target %s: variants is empty: remove the key to build all", t.Name)
+	}
+	var names []string
+	for _, v := range c.Variants {
+		names = append(names, v.Name)
+	}
+	for j, name := range t.Variants {
+		place := at("targets", i, "variants", j)
+		switch {
+		case !slices.Contains(names, name):
+			c.oneOf(place, "variant", name, names, nil)
+		case slices.Contains(t.Variants[:j], name):
+			c.problem(place, "variant %q is here twice", name)
+		case len(strings.Join([]string{c.Version, t.Name, name}, ".")) > maxTag:
+			c.problem(place, "version, target and variant %s.%s.%s: want at most %d characters, since they make a tag", c.Version, t.Name, name, maxTag)
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// DraftOptions say what a first spec is about.
+type DraftOptions struct {
+	Source    string               // path of the model's file, relative to the folder of the spec; needed
+	Interface validators.Interface // the zero Interface leaves shapes out
+	Target    string               // "linux/arm64"; empty means linux/amd64/v1
+}
+
+// maxDraftLines bounds a draft, so that it can be read at a glance.
+const maxDraftLines = 20
+
+// Draft writes a commented spec of at most 20 lines that [Load] accepts where the
+// file is: the model is named after its file, and judged in fp32 on generated cases.
+// Errors: CodeInvalid for a path that YAML cannot hold.
+func Draft(o DraftOptions) ([]byte, error) {
+	if o.Source == "" || !utf8.ValidString(o.Source) {
+		return nil, registry.Errorf(registry.CodeInvalid, "model file %q: want a path in UTF-8", o.Source)
+	}
+	if o.Target == "" {
+		o.Target = "linux/amd64/v1"
+	}
+	source := strings.ReplaceAll(o.Source, `\`, "/")
+	lines := []string{
+		"# What to build, and what it has to prove. `mlpromote plan` prints what follows from it.",
+		"model: " + modelName(source),
+		"version: 0.1.0                      # semantic version: a new one for every change of the model",
+		"source: " + quoteIfNeeded(source),
+	}
+	lines = append(lines, draftShapes(o.Interface)...)
+	lines = append(lines,
+		"",
+		"# Inputs on which every engine is compared with the model. Recorded ones prove more than generated ones:",
+		"#   cases: {path: cases/, labels: label}      (safetensors; labels are optional)",
+		"cases: {generate: 16, seed: 1}",
+		"",
+		"# Precisions to build. int8 takes the ranges of its numbers from typical inputs:",
+		"#   variants: [fp32, int8]",
+		"#   calibration: {path: calibration/}         (safetensors)",
+		"variants: [fp32]",
+		"",
+		"# Machines to build for: os/arch or os/arch/level. linux/amd64/v3 needs AVX2 and is faster.",
+		"targets: ["+o.Target+"]",
+	)
+	if len(lines) > maxDraftLines {
+		return nil, registry.Errorf(registry.CodeInternal, "draft has %d lines: want at most %d", len(lines), maxDraftLines)
+	}
+	return []byte(strings.Join(lines, "\n") + "\n"), nil
+}
+
+// draftShapes writes the symbolic dimensions of the inputs with their ranges.
+func draftShapes(i validators.Interface) []string {
+	var ranges []string
+	for _, symbol := range (validators.Interface{Inputs: i.Inputs}).Symbols() {
+		r, ok := i.Dims[symbol]
+		if !ok {
+			r = validators.DefaultDimRange()
+		}
+		if r.Validate() == nil && utf8.ValidString(symbol) {
+			ranges = append(ranges, fmt.Sprintf("%s: [%d, %d, %d]", quoteIfNeeded(symbol), r.Min, r.Opt, r.Max))
+		}
+	}
+	if len(ranges) == 0 {
+		return nil
+	}
+	return []string{"shapes: {" + strings.Join(ranges, ", ") + "}   # sizes to expect: [min, opt, max]"}
+}
+
+// plainScalar is what needs no quotes in YAML, in a flow mapping too.
+var plainScalar = regexp.MustCompile(`^(\.\./)*[A-Za-z_/][A-Za-z0-9_./-]*$`)
+
+// notText are the plain scalars that some reader of YAML takes for something else.
+var notText = []string{"true", "false", "yes", "no", "on", "off", "y", "n", "null"}
+
+// quoteIfNeeded writes a text so that YAML reads it as that text.
+func quoteIfNeeded(s string) string {
+	if plainScalar.MatchString(s) && !slices.Contains(notText, strings.ToLower(s)) {
+		return s
+	}
+	quoted, err := json.Marshal(s) // JSON strings are YAML strings
+	if err != nil {
+		return `""`
+	}
+	return string(quoted)
+}
+
+// notNameChars is what a model's name cannot hold.
+var notNameChars = regexp.MustCompile(`[^a-z0-9]+`)
+
+// modelName makes a model's name of the name of its file.
+func modelName(source string) string {
+	base := path.Base(source)
+	base = strings.TrimSuffix(base, path.Ext(base))
+	name := strings.Trim(notNameChars.ReplaceAllString(strings.ToLower(base), "-"), "-")
+	if len(name) > 100 {
+		name = strings.Trim(name[:100], "-")
+	}
+	if registry.ValidateModel(name) != nil {
+		return "model"
+	}
+	return quoteIfNeeded(name)
+}

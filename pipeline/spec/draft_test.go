@@ -1,0 +1,104 @@
+package spec_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+func TestDraftIsLoaded(t *testing.T) {
+	t.Parallel()
+	dim := func(symbol string) validators.Dim { return validators.Dim{Symbol: symbol} }
+	model := validators.Interface{
+		Inputs:  []validators.TensorInfo{{Name: "x", DType: "float32", Shape: []validators.Dim{dim("batch"), dim("past + 1"), dim("yes"), {Size: 8}}}},
+		Outputs: []validators.TensorInfo{{Name: "y", DType: "float32", Shape: []validators.Dim{dim("batch"), dim("found")}}},
+		Dims:    map[string]validators.DimRange{"batch": {Min: 1, Opt: 4, Max: 8}},
+	}
+	for _, c := range []struct{ file, model string }{
+		{"digits.onnx", "digits"},
+		{"ResNet 50.v1.onnx", "resnet-50-v1"},
+		{"sub/#1: ä \"q\" 'r'.onnx", "1-q-r"},
+		{"sources.onnx", "model"},
+		{"ä.onnx", "model"},
+		{"2024.onnx", "2024"},
+		{"1e5", "1e5"},
+		{"true", "true"},
+		{strings.Repeat("a", 200) + ".onnx", strings.Repeat("a", 100)},
+	} {
+		dir := folder(t, "")
+		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(c.file)), []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text, err := spec.Draft(spec.DraftOptions{Source: c.file, Interface: model, Target: "linux/arm64"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if lines := strings.Count(string(text), "\n"); lines > 20 {
+			t.Errorf("%s: %d lines", c.file, lines)
+		}
+		path := filepath.Join(dir, spec.File)
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := spec.Load(path)
+		if err != nil {
+			t.Errorf("%s: %v\n%s", c.file, err, text)
+			continue
+		}
+		if s.Model != c.model || s.Version != "0.1.0" || s.Source.Path.Written != c.file || s.Cases.Generate != 16 || s.Cases.Seed != 1 || s.Targets[0].Name != "linux-arm64" {
+			t.Errorf("%s: %+v", c.file, s)
+		}
+		if s.Cases.Origin() != registry.OriginGenerated {
+			t.Errorf("origin %q", s.Cases.Origin())
+		}
+		want := map[string]validators.DimRange{"batch": {Min: 1, Opt: 4, Max: 8}, "past + 1": validators.DefaultDimRange(), "yes": validators.DefaultDimRange()}
+		if diff := cmp.Diff(want, s.Shapes.Dims()); diff != "" {
+			t.Errorf("%s: %s", c.file, diff)
+		}
+	}
+}
+
+func TestDraftAdviceIsLoaded(t *testing.T) {
+	t.Parallel()
+	text, err := spec.Draft(spec.DraftOptions{Source: "m.onnx"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What the comments advise, without their '#', in place of what is there.
+	var lines []string
+	for line := range strings.Lines(string(text)) {
+		switch {
+		case strings.HasPrefix(line, "#   cases: {path: cases/, labels: label}"):
+			line = "cases: {path: cases/, labels: label}\n"
+		case strings.HasPrefix(line, "#   variants: [fp32, int8]"), strings.HasPrefix(line, "#   calibration: {path: calibration/}"):
+			line, _, _ = strings.Cut(strings.TrimPrefix(line, "#   "), " (")
+			line = strings.TrimSpace(line) + "\n"
+		case strings.HasPrefix(line, "cases:"), strings.HasPrefix(line, "variants:"):
+			continue
+		}
+		lines = append(lines, line)
+	}
+	s, err := load(t, strings.Join(lines, ""))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, strings.Join(lines, ""))
+	}
+	if s.Cases.Labels != "label" || len(s.Variants) != 2 || s.Calibration == nil {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestDraftRefuses(t *testing.T) {
+	t.Parallel()
+	for _, source := range []string{"", "\xff.onnx"} {
+		if _, err := spec.Draft(spec.DraftOptions{Source: source}); registry.CodeOf(err) != registry.CodeInvalid {
+			t.Errorf("%q: %v", source, err)
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package spec
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry/strictyaml"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// Limits is how far an engine may be from the reference, as it is written: a preset
+// and what differs from it.
+type Limits struct {
+	Preset   string                  `yaml:"preset" doc:"Limits to start from" enum:"default"`
+	Outputs  map[string]OutputLimits `yaml:"outputs" doc:"Per output: limits in place of the preset's"`
+	Accuracy *Accuracy               `yaml:"accuracy" doc:"What may be lost on labelled cases"`
+	Latency  Latency                 `yaml:"latency" doc:"How long a run may take"`
+	MinCases int                     `yaml:"min_cases" doc:"With fewer cases nothing is decided"`
+}
+
+// OutputLimits bound one output. See [validators.OutputLimits].
+type OutputLimits struct {
+	RTol   *float64  `yaml:"rtol" doc:"Of every element: |engine-reference| <= atol + rtol*|reference|"`
+	ATol   *float64  `yaml:"atol" doc:"See rtol"`
+	Cosine *AtLeast  `yaml:"cosine" doc:"Cosine similarity of the worst case"`
+	Top1   *AtLeast  `yaml:"top1" doc:"Fraction of rows whose largest value is where the reference has it"`
+	SNR    *Decibels `yaml:"snr" doc:"Signal to noise ratio in dB"`
+	MaxAbs *Absolute `yaml:"max_abs" doc:"Largest difference of any element"`
+}
+
+// AtLeast bounds a fraction from below.
+type AtLeast struct {
+	Min Fraction `yaml:"min,required" doc:"The least that is allowed"`
+}
+
+// AtMost bounds a fraction from above.
+type AtMost struct {
+	Max Fraction `yaml:"max,required" doc:"The most that is allowed"`
+}
+
+// Decibels bounds a ratio in dB from below.
+type Decibels struct {
+	Min float64 `yaml:"min,required" doc:"The least that is allowed, in dB"`
+}
+
+// Absolute bounds a difference from above.
+type Absolute struct {
+	Max float64 `yaml:"max,required" doc:"The most that is allowed"`
+}
+
+// Accuracy bounds what an engine may lose against the reference.
+type Accuracy struct {
+	Metric string `yaml:"metric,required" doc:"What is measured" enum:"top1"`
+	Drop   AtMost `yaml:"drop,required" doc:"Reference minus engine"`
+}
+
+// Latency bounds the time of single runs.
+type Latency struct {
+	P50        *TimeAtMost `yaml:"p50" doc:"Median"`
+	P99        *TimeAtMost `yaml:"p99" doc:"99th percentile"`
+	Regression *AtMost     `yaml:"regression" doc:"How much slower than the engine now in the destination"`
+}
+
+// TimeAtMost bounds a time from above.
+type TimeAtMost struct {
+	Max Duration `yaml:"max,required" doc:"The most that is allowed"`
+}
+
+// Fraction is a number that may be written in percent: 0.005 or 0.5%.
+type Fraction float64
+
+// DecodeYAML reads a number, or one with a percent sign.
+func (f *Fraction) DecodeYAML(n *strictyaml.Node) {
+	if v, ok := n.Number(); ok {
+		*f = Fraction(v)
+		return
+	}
+	digits, percent := strings.CutSuffix(n.Text(), "%")
+	digits = strings.TrimSpace(digits)
+	v, err := strconv.ParseFloat(digits, 64)
+	if !percent || err != nil || strings.Trim(digits, "+-.0123456789eE") != "" {
+		n.Problemf("found %q: want a number, or one in percent such as 0.5%%", n.Text())
+		return
+	}
+	// Scaled in decimal where possible, so that 0.5% is 0.005 and not its neighbour.
+	scaled, err := strconv.ParseFloat(digits+"e-2", 64)
+	if err != nil {
+		scaled = v / 100
+	}
+	*f = Fraction(scaled)
+}
+
+// Duration is a time with its unit: 20ms, 150us, 1.5s.
+type Duration time.Duration
+
+// DecodeYAML reads a number with a unit.
+func (d *Duration) DecodeYAML(n *strictyaml.Node) {
+	v, err := time.ParseDuration(strings.ReplaceAll(n.Text(), " ", ""))
+	if err != nil || v <= 0 {
+		n.Problemf("found %q: want a time of more than nothing with its unit, such as 20ms, 150us or 1.5s", n.Text())
+		return
+	}
+	*d = Duration(v)
+}
+
+// Overrides gives what is written as validators take it.
+func (l Limits) Overrides() validators.LimitOverrides {
+	o := validators.LimitOverrides{Outputs: make(map[string]validators.OutputLimits, len(l.Outputs)), MinCases: l.MinCases}
+	for name, written := range l.Outputs {
+		o.Outputs[name] = written.validators()
+	}
+	if l.Accuracy != nil {
+		o.Accuracy = &validators.AccuracyLimit{Metric: l.Accuracy.Metric, Drop: *l.Accuracy.Drop.validators()}
+	}
+	o.Latency = validators.LatencyLimits{P50: l.Latency.P50.validators(), P99: l.Latency.P99.validators(), Regression: l.Latency.Regression.validators()}
+	return o
+}
+
+func (o OutputLimits) validators() validators.OutputLimits {
+	out := validators.OutputLimits{RTol: o.RTol, ATol: o.ATol, Cosine: o.Cosine.validators(), Top1: o.Top1.validators()}
+	if o.SNR != nil {
+		out.SNRdB = &validators.AtLeast{Min: o.SNR.Min}
+	}
+	if o.MaxAbs != nil {
+		out.MaxAbs = &validators.AtMost{Max: o.MaxAbs.Max}
+	}
+	return out
+}
+
+func (a *AtLeast) validators() *validators.AtLeast {
+	if a == nil {
+		return nil
+	}
+	return &validators.AtLeast{Min: float64(a.Min)}
+}
+
+func (a *AtMost) validators() *validators.AtMost {
+	if a == nil {
+		return nil
+	}
+	return &validators.AtMost{Max: float64(a.Max)}
+}
+
+func (t *TimeAtMost) validators() *validators.TimeAtMost {
+	if t == nil {
+		return nil
+	}
+	return &validators.TimeAtMost{MaxNs: time.Duration(t.Max)}
+}

@@ -1,0 +1,136 @@
+package spec
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// SchemaID identifies the schema of mlpromote.yaml.
+const SchemaID = "https://mlpromote.dev/schema/mlpromote.schema.json"
+
+// Schema gives the JSON Schema (draft 2020-12) of mlpromote.yaml, for editors and for
+// programs that write specs. It describes shapes: what a value means is checked by
+// [Load]. The bytes are the same on every call.
+func Schema() ([]byte, error) {
+	root := schemaOf(reflect.TypeFor[Spec]())
+	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["$id"] = SchemaID
+	root["title"] = File
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(root); err != nil {
+		return nil, registry.Errorf(registry.CodeInternal, "encode schema: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// object is a schema or a part of one.
+type object = map[string]any
+
+// shorthand is a type that has a form beside the one that its fields give.
+type shorthand interface {
+	// schema gives the schema of the type from that of its fields.
+	schema(fields object) object
+}
+
+// either is the schema of one form or the other.
+func either(forms ...any) object { return object{"anyOf": forms} }
+
+func text() object { return object{"type": "string", "minLength": 1} }
+
+func (Path) schema(object) object          { return text() }
+func (Source) schema(fields object) object { return either(text(), fields) }
+func (Folder) schema(fields object) object { return either(text(), fields) }
+
+func (Cases) schema(fields object) object {
+	fields["oneOf"] = []any{object{"required": []string{"path"}}, object{"required": []string{"generate"}}}
+	return either(text(), fields)
+}
+
+func (Range) schema(object) object {
+	size := object{"type": "integer", "minimum": 1}
+	return either(size, object{"type": "array", "items": size, "minItems": 3, "maxItems": 3})
+}
+
+func (Variant) schema(fields object) object {
+	return either(object{"enum": []string{"fp32", "int8"}}, fields)
+}
+
+func (Target) schema(fields object) object {
+	return either(object{"type": "string", "pattern": "^[a-z0-9]+/[a-z0-9]+(/v[1-4])?$"}, fields)
+}
+
+func (Toolchain) schema(fields object) object { return either(text(), fields) }
+
+func (Fraction) schema(object) object {
+	return either(object{"type": "number"}, object{"type": "string", "pattern": `^[+-]?[0-9]*\.?[0-9]+ *%$`})
+}
+
+func (Duration) schema(object) object {
+	return object{"type": "string", "pattern": `^([0-9]*\.?[0-9]+ *(ns|us|µs|ms|s|m|h))+$`}
+}
+
+// schemaOf gives the schema of a type by its yaml, doc and enum tags.
+func schemaOf(t reflect.Type) object {
+	if t.Kind() == reflect.Pointer {
+		return schemaOf(t.Elem())
+	}
+	plain := plainSchema(t)
+	if s, ok := reflect.Zero(t).Interface().(shorthand); ok {
+		return s.schema(plain)
+	}
+	return plain
+}
+
+func plainSchema(t reflect.Type) object {
+	switch t.Kind() {
+	case reflect.Struct:
+		return structSchema(t)
+	case reflect.Map:
+		return object{"type": "object", "additionalProperties": schemaOf(t.Elem())}
+	case reflect.Slice:
+		return object{"type": "array", "items": schemaOf(t.Elem())}
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.Int, reflect.Int64:
+		return object{"type": "integer"}
+	case reflect.Float64:
+		return object{"type": "number"}
+	}
+	return object{"type": "string"}
+}
+
+func structSchema(t reflect.Type) object {
+	properties := object{}
+	required := []string{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		key, option, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if key == "" {
+			continue
+		}
+		property := schemaOf(f.Type)
+		property["description"] = f.Tag.Get("doc")
+		if words := f.Tag.Get("enum"); words != "" {
+			property["enum"] = strings.Split(words, ",")
+		}
+		if f.Type.Kind() == reflect.Slice && option == "required" {
+			property["minItems"] = 1
+		}
+		properties[key] = property
+		if option == "required" {
+			required = append(required, key)
+		}
+	}
+	s := object{"type": "object", "properties": properties, "additionalProperties": false}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	return s
+}

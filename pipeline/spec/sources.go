@@ -1,0 +1,133 @@
+package spec
+
+import (
+	"path/filepath"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/strictyaml"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// Path is a path in a spec. The zero Path is none.
+type Path struct {
+	Written  string // as in the spec, relative to its folder, with '/'
+	Absolute string // on this machine
+}
+
+// DecodeYAML reads the written path.
+func (p *Path) DecodeYAML(n *strictyaml.Node) {
+	n.Decode(&p.Written)
+	if n.Kind() == strictyaml.Scalar && p.Written == "" {
+		n.Problemf("the path is empty: want a path relative to the folder of the spec")
+	}
+}
+
+func (p *Path) resolve(dir string) {
+	switch {
+	case p.Written == "":
+	case filepath.IsAbs(p.Written):
+		p.Absolute = filepath.Clean(p.Written)
+	default:
+		p.Absolute = filepath.Join(dir, filepath.FromSlash(p.Written))
+	}
+}
+
+// FormatONNX is the only source format so far.
+const FormatONNX = "onnx"
+
+// Source is the model to build from. A path alone is one in ONNX.
+type Source struct {
+	Path   Path   `yaml:"path,required" doc:"The model's file"`
+	Format string `yaml:"format" doc:"Format of the file" enum:"onnx"`
+}
+
+// DecodeYAML reads a path, or the mapping.
+func (s *Source) DecodeYAML(n *strictyaml.Node) {
+	s.Format = FormatONNX
+	if n.Kind() == strictyaml.Scalar {
+		n.Decode(&s.Path)
+		return
+	}
+	type plain Source
+	n.Decode((*plain)(s))
+}
+
+// Folder is a folder of tensors. A path alone will do.
+type Folder struct {
+	Path Path `yaml:"path,required" doc:"The folder"`
+}
+
+// DecodeYAML reads a path, or the mapping.
+func (f *Folder) DecodeYAML(n *strictyaml.Node) {
+	if n.Kind() == strictyaml.Scalar {
+		n.Decode(&f.Path)
+		return
+	}
+	type plain Folder
+	n.Decode((*plain)(f))
+}
+
+// Cases are the inputs that engines are judged on: those in a folder, or Generate
+// random ones. Exactly one of Path and Generate is set.
+type Cases struct {
+	Path     Path               `yaml:"path" doc:"Folder of recorded cases"`
+	Labels   string             `yaml:"labels" doc:"Name of the tensor that holds the right answers"`
+	Compare  map[string]Compare `yaml:"compare" doc:"Per output: which elements count"`
+	Generate int                `yaml:"generate" doc:"How many cases to generate at random"`
+	Seed     int64              `yaml:"seed" doc:"Seed of the generated cases"`
+}
+
+// Compare says which elements of an output count.
+type Compare struct {
+	Where string `yaml:"where,required" doc:"Name of the input that is not 0 where elements count"`
+}
+
+// DecodeYAML reads a path, or the mapping.
+func (c *Cases) DecodeYAML(n *strictyaml.Node) {
+	if n.Kind() == strictyaml.Scalar {
+		n.Decode(&c.Path)
+		return
+	}
+	type plain Cases
+	n.Decode((*plain)(c))
+}
+
+// Origin says where the cases come from: registry.OriginRecorded or OriginGenerated.
+func (c Cases) Origin() string {
+	if c.Generate > 0 {
+		return registry.OriginGenerated
+	}
+	return registry.OriginRecorded
+}
+
+// Shapes gives symbolic dimensions their sizes.
+type Shapes map[string]Range
+
+// Range is a size to expect: [min, opt, max], or a number for all three.
+type Range validators.DimRange
+
+// DecodeYAML reads a number or a list of three.
+func (r *Range) DecodeYAML(n *strictyaml.Node) {
+	var sizes []int64
+	if n.Kind() == strictyaml.Scalar {
+		var one int64
+		n.Decode(&one)
+		sizes = []int64{one, one, one}
+	} else {
+		n.Decode(&sizes)
+	}
+	if len(sizes) != 3 {
+		n.Problemf("found %d sizes: want [min, opt, max]", len(sizes))
+		return
+	}
+	*r = Range{sizes[0], sizes[1], sizes[2]}
+}
+
+// Dims gives the shapes as [validators.Interface.WithDims] takes them.
+func (s Shapes) Dims() map[string]validators.DimRange {
+	dims := make(map[string]validators.DimRange, len(s))
+	for symbol, r := range s {
+		dims[symbol] = validators.DimRange(r)
+	}
+	return dims
+}

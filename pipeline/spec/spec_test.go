@@ -1,0 +1,285 @@
+package spec_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/strictyaml"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// folder makes a folder with a model, cases, calibration, an asset and the spec.
+func folder(t *testing.T, text string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"cases", "calibration", "sub"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, data := range map[string]string{"m.onnx": "x", "vocab.txt": "x", "sub/vocab.txt": "x", spec.File: text} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func load(t *testing.T, text string) (*spec.Spec, error) {
+	t.Helper()
+	return spec.Load(filepath.Join(folder(t, text), spec.File))
+}
+
+const small = `model: vision/resnet50
+version: 1.4.0
+source: m.onnx
+cases: cases/
+calibration: calibration
+targets: [linux/amd64/v3, linux/amd64, linux/arm64]
+variants: [fp32, int8]
+`
+
+func TestLoadSmall(t *testing.T) {
+	t.Parallel()
+	got, err := load(t, small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := func(written, name string) spec.Path {
+		return spec.Path{Written: written, Absolute: filepath.Join(got.Dir, name)}
+	}
+	target := func(name, arch, level string) spec.Target {
+		return spec.Target{Name: name, OS: "linux", CPU: spec.CPU{Arch: arch, Level: level}, Toolchain: spec.Toolchain{Name: "onnxruntime"}, Variants: []string{"fp32", "int8"}}
+	}
+	want := &spec.Spec{
+		File: got.File, Dir: got.Dir, Model: "vision/resnet50", Version: "1.4.0",
+		Source:      spec.Source{Path: path("m.onnx", "m.onnx"), Format: "onnx"},
+		Cases:       spec.Cases{Path: path("cases/", "cases")},
+		Calibration: &spec.Folder{Path: path("calibration", "calibration")},
+		Variants:    []spec.Variant{{Name: "fp32", Precision: "fp32"}, {Name: "int8", Precision: "int8", Quantize: &spec.Quantize{Method: "static", Observer: "minmax"}}},
+		Targets:     []spec.Target{target("linux-amd64-v3", "amd64", "v3"), target("linux-amd64-v1", "amd64", "v1"), target("linux-arm64", "arm64", "")},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if !filepath.IsAbs(got.Dir) || got.Cases.Origin() != registry.OriginRecorded {
+		t.Errorf("dir %q, origin %q", got.Dir, got.Cases.Origin())
+	}
+	document := got.Targets[0].Registry()
+	if err := document.Validate(); err != nil || document.CPU.Level != "v3" || document.V != registry.TargetVersion {
+		t.Errorf("target document %+v: %v", document, err)
+	}
+}
+
+const grown = `model: text/bert
+version: 2.0.0-rc.1
+source: {path: sub/../m.onnx, format: onnx}
+shapes: {batch: [1, 8, 32], seq: 128}
+cases: {path: cases/, labels: label}
+calibration: {path: calibration/}
+assets: [vocab.txt]
+variants:
+  - fp32
+  - {name: int8-entropy, quantize: {method: static, observer: entropy, per_channel: true}}
+targets:
+  - {name: x86-v3, os: linux, cpu: {arch: amd64, level: v3, features: [avx512_vnni]}, toolchain: {name: onnxruntime, version: "1.30"}, witnesses: [icelake, zen2]}
+  - {name: arm, cpu: {arch: arm64}, toolchain: onnxruntime, variants: [fp32]}
+limits:
+  preset: default
+  outputs: {logits: {cosine: {min: 0.999}, snr: {min: 30}, max_abs: {max: 1e-1}, rtol: 1e-3, atol: 0, top1: {min: 99 %}}}
+  accuracy: {metric: top1, drop: {max: 0.5%}}
+  latency: {p50: {max: 150us}, p99: {max: 20 ms}, regression: {max: 10%}}
+  min_cases: 16
+`
+
+func TestLoadGrown(t *testing.T) {
+	t.Parallel()
+	s, err := load(t, grown)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"fp32", "int8"}, s.Precisions()); diff != "" {
+		t.Error(diff)
+	}
+	if v, ok := s.Variant("int8-entropy"); !ok || !v.Quantize.PerChannel || v.Quantize.Observer != spec.ObserverEntropy {
+		t.Errorf("variant %+v", v)
+	}
+	if diff := cmp.Diff(map[string]validators.DimRange{"batch": {Min: 1, Opt: 8, Max: 32}, "seq": {Min: 128, Opt: 128, Max: 128}}, s.Shapes.Dims()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"fp32"}, s.Targets[1].Variants); diff != "" {
+		t.Error(diff)
+	}
+	model := validators.Interface{
+		V:       1,
+		Inputs:  []validators.TensorInfo{{Name: "ids", DType: "int64", Shape: []validators.Dim{{Size: 1}}}},
+		Outputs: []validators.TensorInfo{{Name: "logits", DType: "float32", Shape: []validators.Dim{{Size: 1}, {Size: 2}}}},
+	}
+	limits, err := s.ExpandLimits(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if limits.Accuracy.Drop.Max != 0.005 || limits.MinCases != 16 || limits.Latency.P99.MaxNs != 20*time.Millisecond ||
+		limits.Latency.P50.MaxNs != 150*time.Microsecond || limits.Latency.Regression.Max != 0.1 {
+		t.Errorf("limits %+v", limits)
+	}
+	for _, precision := range s.Precisions() {
+		o, _ := limits.For(precision, "logits")
+		if o.Cosine.Min != 0.999 || o.SNRdB.Min != 30 || o.MaxAbs.Max != 0.1 || *o.RTol != 1e-3 || *o.ATol != 0 || o.Top1.Min != 0.99 {
+			t.Errorf("%s: limits of logits %+v", precision, o)
+		}
+	}
+}
+
+// change is the small spec with one line in place of another.
+func change(old, new string) string { return strings.Replace(small, old, new, 1) }
+
+func TestLoadProblems(t *testing.T) {
+	t.Parallel()
+	limits := func(s string) string { return small + "limits: " + s + "\n" }
+	target := func(s string) string {
+		return change("targets: [linux/amd64/v3, linux/amd64, linux/arm64]", "targets: ["+s+"]")
+	}
+	variants := func(s string) string { return change("variants: [fp32, int8]", "variants: ["+s+"]") }
+	for _, c := range []struct{ text, want string }{
+		{change("variants:", "varients:"), `7:1 unknown key "varients" (did you mean "variants"?): want model, version, source, shapes, cases, calibration, assets, variants, targets, limits`},
+		{change("cases: cases/\n", ""), `1:1 key "cases" is missing`},
+		{change("vision/resnet50", "Vision"), `1:8 model name "Vision": want lower-case letters and digits in components separated by '/', inner '.', '_' or '-', at most 255 characters`},
+		{change("1.4.0", `"1.4"`), `2:10 version "1.4": want a semantic version without build metadata, for example 1.4.0 or 2.0.0-rc.1`},
+		{change("1.4.0", "1.4"), `2:10 found "1.4": want text, so put it in quotes: "1.4"`},
+		{change("m.onnx", "n.onnx"), `3:9 n.onnx: no such file or folder (paths start from the folder of the spec)`},
+		{change("m.onnx", "{path: cases}"), `3:16 cases: want a file, found a folder`},
+		{change("m.onnx", `""`), `3:9 the path is empty: want a path relative to the folder of the spec`},
+		{change("m.onnx", "{path: m.onnx, format: gguf}"), `3:32 source format "gguf" is not available in this version: want onnx`},
+		{change("m.onnx", "{path: m.onnx, format: onx}"), `3:32 unknown source format "onx" (did you mean "onnx"?): want onnx`},
+		{change("cases/", "../nowhere"), `4:8 ../nowhere: no such file or folder (paths start from the folder of the spec)`},
+		{change("cases/", "{path: cases/, generate: 4}"), `4:8 cases has both path and generate: want recorded cases or generated ones`},
+		{change("cases/", "{seed: 4}"), `4:8 cases are missing: want a folder, or {generate: N, seed: S} with N from 1 to 100000`},
+		{change("cases/", "{generate: -1}"), `4:19 cases are missing: want a folder, or {generate: N, seed: S} with N from 1 to 100000`},
+		{change("cases/", "{generate: 4, labels: l}"), `4:30 generated cases have no labels: remove the key, or record cases`},
+		{change("cases/", "{path: cases/, compare: {logits: {where: mask}}}"), `4:32 compare is not available in this version: remove the key to compare all elements`},
+		{change("calibration: calibration\n", ""), `6:18 variant "int8" is quantized statically and there is no calibration: add calibration: {path: FOLDER} with typical inputs`},
+		{small + "assets: [vocab.txt, sub/vocab.txt]\n", `8:21 asset "sub/vocab.txt" has the file name of asset "vocab.txt": want names that differ, since an engine holds all in one folder`},
+		{small + "shapes: {batch: [1, 8]}\n", `8:17 found 2 sizes: want [min, opt, max]`},
+		{small + "shapes: {batch: [4, 2, 8]}\n", `8:17 sizes min 4, opt 2, max 8: want 1 <= min <= opt <= max`},
+
+		{variants(""), `7:11 variants is empty: want at least one, for example [fp32]`},
+		{variants("fp32, fp32"), `7:18 variant "fp32" is here twice`},
+		{variants("fp23"), `7:12 unknown variant "fp23" (did you mean "fp32"?): want fp32, int8`},
+		{variants("fp16"), `7:12 variant "fp16" is not available in this version: want fp32, int8`},
+		{variants("{name: int8, quantize: {method: dynamic}}"), `7:44 quantization method "dynamic" is not available in this version: want static`},
+		{variants("{name: half, quantize: {method: fp16}}"), `7:44 quantization method "fp16" is not available in this version: want static`},
+		{variants("{name: int8, quantize: {method: statik}}"), `7:44 unknown quantization method "statik" (did you mean "static"?): want static`},
+		{variants("{name: int8, quantize: {method: static, observer: max}}"), `7:62 unknown observer "max": want minmax, entropy, percentile`},
+		{variants("{name: fp32, quantize: {method: static}}"), `7:19 variant "fp32" is quantized to int8: want a name that does not say otherwise`},
+		{variants("{name: A.b, quantize: {method: static}}"), `7:19 variant name "A.b": want lower-case letters and digits with inner '_' or '-'`},
+		{variants("{name: best}"), `7:19 unknown variant "best": want fp32, int8`},
+
+		{target(""), `6:10 targets is empty: want at least one, for example [linux/amd64/v1]`},
+		{target("linux"), `6:11 target "linux": want os/arch or os/arch/level, for example linux/amd64/v3, or a mapping with a name`},
+		{target("linux/amd65"), `6:11 unknown architecture "amd65" (did you mean "amd64"?): want amd64, arm64`},
+		{target("linx/amd64"), `6:11 unknown os "linx" (did you mean "linux"?): want linux, darwin, windows`},
+		{target("linux/amd64/v5"), `6:11 unknown level "v5" (did you mean "v1"?): want v1, v2, v3, v4`},
+		{target("linux/arm64/v3"), `6:11 target linux-arm64-v3: level "v3" is of amd64 processors only: arm64 has none`},
+		{target("linux/amd64, linux/amd64/v1"), `6:24 target "linux-amd64-v1" is here twice`},
+		{target("{name: x, os: linux}"), `6:11 target x: cpu.arch is missing: want amd64 or arm64`},
+		{target("{name: X, cpu: {arch: amd64}}"), `6:18 target name "X": want lower-case letters and digits with inner '.', '_' or '-', at most 48`},
+		{target("{name: x, cpu: {arch: amd64, features: [AVX2]}}"), `6:51 feature "AVX2": want a name in lower case, such as avx512_vnni`},
+		{target("{name: x, cpu: {arch: amd64}, stretch: exact}"), `6:18 target x: stretch "exact" has a meaning only with an accelerator`},
+		{target("{name: x, cpu: {arch: amd64}, gpu: {product: NVIDIA-L4}}"), `6:46 target x: gpu is not available in this version: engines are built for CPUs`},
+		{target("{name: x, cpu: {arch: amd64}, toolchain: tensorrt}"), `6:52 toolchain "tensorrt" is not available in this version: want onnxruntime`},
+		{target("{name: x, cpu: {arch: amd64}, toolchain: {name: onnxruntime, version: latest}}"), `6:81 toolchain version "latest": want numbers separated by dots`},
+		{target("{name: x, cpu: {arch: amd64}, variants: [int4]}"), `6:52 unknown variant "int4" (did you mean "int8"?): want fp32, int8`},
+		{target("{name: x, cpu: {arch: amd64}, variants: []}"), `6:51 target x: variants is empty: remove the key to build all`},
+		{target("{name: x, cpu: {arch: amd64}, variants: [fp32, fp32]}"), `6:58 variant "fp32" is here twice`},
+
+		{limits("{preset: lax}"), `8:18 unknown preset "lax": want default`},
+		{limits("{outputs: {logits: {}}}"), `8:28 no limit: want one of rtol, atol, cosine, top1, snr, max_abs`},
+		{limits("{outputs: {logits: {cosine: {min: 2}}}}"), `8:28 cosine.min 2: want a number from -1 to 1`},
+		{limits("{outputs: {logits: {cosine: {max: 1}}}}"), `8:37 key "min" is missing
+8:38 unknown key "max": want min`},
+		{limits("{accuracy: {metric: top1, drop: {max: 1%}}}"), `8:20 accuracy needs right answers: name the tensor that holds them in cases: {path: FOLDER, labels: NAME}`},
+		{limits("{latency: {p99: {max: 20}}}"), `8:31 found "20": want a time of more than nothing with its unit, such as 20ms, 150us or 1.5s`},
+		{limits("{latency: {regression: {max: ten}}}"), `8:38 found "ten": want a number, or one in percent such as 0.5%`},
+		{limits("{latency: {regression: {max: -10%}}}"), `8:19 latency.regression.max -0.1: want a finite number of at least 0`},
+		{limits("{min_cases: -1}"), `8:21 min_cases -1: want at least 1`},
+	} {
+		_, err := load(t, c.text)
+		if diff := cmp.Diff(c.want, problems(t, err)); diff != "" {
+			t.Errorf("%s%s", c.text, diff)
+		}
+	}
+}
+
+func TestAccuracyProblems(t *testing.T) {
+	t.Parallel()
+	text := change("cases/", "{path: cases/, labels: l}") + "limits: {accuracy: {metric: top5, drop: {max: 101%}}}\n"
+	want := `8:29 unknown accuracy metric "top5" (did you mean "top1"?): want top1
+8:47 drop 1.01: want from 0 to 100%`
+	_, err := load(t, text)
+	if diff := cmp.Diff(want, problems(t, err)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// problems lists what an error holds, a line for each.
+func problems(t *testing.T, err error) string {
+	t.Helper()
+	var all *strictyaml.Error
+	if !errors.As(err, &all) || registry.CodeOf(err) != registry.CodeInvalid {
+		t.Fatalf("error %v (%T): want CodeInvalid around *strictyaml.Error", err, err)
+	}
+	var lines []string
+	for _, p := range all.Problems {
+		lines = append(lines, fmt.Sprintf("%d:%d %s", p.Line, p.Column, p.Message))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestLoadWithoutFile(t *testing.T) {
+	t.Parallel()
+	_, err := spec.Load(filepath.Join(t.TempDir(), spec.File))
+	if registry.CodeOf(err) != registry.CodeInvalid || len(registry.Hints(err)) != 1 {
+		t.Errorf("error %v, hints %v", err, registry.Hints(err))
+	}
+	if _, err := spec.Load(t.TempDir()); registry.CodeOf(err) != registry.CodeInvalid {
+		t.Errorf("a folder: %v", err)
+	}
+}
+
+func TestErrorNamesTheFileAndQuotesTheLine(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, change("variants:", "varients:"))
+	path := filepath.Join(dir, spec.File)
+	_, err := spec.Load(path)
+	if err == nil || !strings.HasPrefix(err.Error(), path+`:7:1: unknown key "varients"`) || !strings.HasSuffix(err.Error(), "\n    varients: [fp32, int8]") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add([]byte(small))
+	f.Add([]byte(grown))
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 4096 {
+			return
+		}
+		path := filepath.Join(dir, spec.File)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := spec.Load(path); err != nil && registry.CodeOf(err) != registry.CodeInvalid {
+			t.Errorf("error %v: want CodeInvalid", err)
+		}
+	})
+}

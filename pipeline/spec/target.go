@@ -1,0 +1,115 @@
+package spec
+
+import (
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/strictyaml"
+)
+
+// Target is a kind of machine to build for. "linux/amd64/v3" alone will do; it is
+// named linux-amd64-v3.
+type Target struct {
+	Name      string    `yaml:"name,required" doc:"Name of the target; part of tags"`
+	OS        string    `yaml:"os" doc:"Operating system; linux where nothing is said" enum:"linux,darwin,windows"`
+	CPU       CPU       `yaml:"cpu" doc:"Processor that the engine needs"`
+	GPU       *GPU      `yaml:"gpu" doc:"Accelerator that the engine needs"`
+	Toolchain Toolchain `yaml:"toolchain" doc:"What makes the engine; onnxruntime where nothing is said"`
+	Variants  []string  `yaml:"variants" doc:"Names of the variants to build for this target; all where nothing is said"`
+	Witnesses []string  `yaml:"witnesses" doc:"Node types on which a pass is required"`
+	Stretch   string    `yaml:"stretch" doc:"How far an engine may stray from the accelerator that it was made on" enum:"exact,same-compute-capability,version-compatible"`
+}
+
+// CPU is a processor.
+type CPU struct {
+	Arch     string   `yaml:"arch,required" doc:"Architecture" enum:"amd64,arm64"`
+	Level    string   `yaml:"level" doc:"x86-64 level; v1, any such processor, where nothing is said" enum:"v1,v2,v3,v4"`
+	Features []string `yaml:"features" doc:"Features beyond the level, such as avx512_vnni"`
+}
+
+// GPU is an accelerator.
+type GPU struct {
+	Vendor    string `yaml:"vendor" doc:"Maker, such as nvidia"`
+	Product   string `yaml:"product" doc:"Product as GPU feature discovery names it, such as NVIDIA-L4"`
+	Arch      string `yaml:"arch" doc:"Architecture, such as sm_89"`
+	Count     int    `yaml:"count" doc:"How many devices"`
+	MemoryMiB int64  `yaml:"memory_mib" doc:"Memory of a device in MiB"`
+	MIG       string `yaml:"mig" doc:"MIG profile, such as 1g.18gb"`
+	Driver    string `yaml:"driver" doc:"Lowest driver version"`
+}
+
+// ToolchainONNXRuntime is the toolchain where none is named.
+const ToolchainONNXRuntime = "onnxruntime"
+
+// Toolchain is what is asked to make an engine. A name alone will do.
+type Toolchain struct {
+	Name    string `yaml:"name,required" doc:"Name of the toolchain"`
+	Version string `yaml:"version" doc:"Version, or its first components; in quotes"`
+}
+
+// DecodeYAML reads a name, or the mapping.
+func (t *Toolchain) DecodeYAML(n *strictyaml.Node) {
+	if n.Kind() == strictyaml.Scalar {
+		n.Decode(&t.Name)
+		return
+	}
+	type plain Toolchain
+	n.Decode((*plain)(t))
+}
+
+// DecodeYAML reads os/arch or os/arch/level, or the mapping.
+func (t *Target) DecodeYAML(n *strictyaml.Node) {
+	if n.Kind() == strictyaml.Mapping {
+		type plain Target
+		n.Decode((*plain)(t))
+		return
+	}
+	var short string
+	n.Decode(&short)
+	if n.Kind() != strictyaml.Scalar {
+		return
+	}
+	parts := strings.Split(short, "/")
+	if len(parts) < 2 || len(parts) > 3 {
+		n.Problemf("target %q: want os/arch or os/arch/level, for example linux/amd64/v3, or a mapping with a name", short)
+		return
+	}
+	t.OS, t.CPU.Arch = parts[0], parts[1]
+	if len(parts) == 3 {
+		t.CPU.Level = parts[2]
+	}
+}
+
+// complete fills in what a target does not say.
+func (t *Target) complete(variants []Variant) {
+	if t.OS == "" {
+		t.OS = "linux"
+	}
+	if t.CPU.Level == "" && t.CPU.Arch == "amd64" {
+		t.CPU.Level = "v1"
+	}
+	if t.Name == "" {
+		t.Name = strings.TrimSuffix(t.OS+"-"+t.CPU.Arch+"-"+t.CPU.Level, "-")
+	}
+	if t.Toolchain.Name == "" {
+		t.Toolchain.Name = ToolchainONNXRuntime
+	}
+	if t.Variants == nil {
+		for _, v := range variants {
+			if !slices.Contains(t.Variants, v.Name) {
+				t.Variants = append(t.Variants, v.Name)
+			}
+		}
+	}
+}
+
+// Registry gives the target document. Its runtimes are not known before the
+// toolchain is: the plan adds them.
+func (t Target) Registry() registry.Target {
+	return registry.Target{
+		V: registry.TargetVersion, Name: t.Name, OS: t.OS,
+		CPU:       registry.TargetCPU{Arch: t.CPU.Arch, Level: t.CPU.Level, Features: t.CPU.Features},
+		Witnesses: t.Witnesses, Stretch: registry.Stretch(t.Stretch),
+	}
+}

@@ -1,0 +1,94 @@
+package install
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// inspect fills in what was installed, as it lies on disk.
+func (r *Record) inspect(source drivers.Source) error {
+	site, err := one(filepath.Join(r.Dir, venvDir, "lib", "python3*", "site-packages"))
+	if err != nil {
+		return err
+	}
+	if r.Versions, err = versions(site); err != nil {
+		return err
+	}
+	if r.Version = r.Versions[source.Package]; r.Version == "" {
+		return registry.Errorf(registry.CodeInternal, "%s: the install has no package %s", source.Name, source.Package)
+	}
+	if source.Library == "" {
+		return nil
+	}
+	path, err := one(filepath.Join(site, filepath.FromSlash(source.Library)))
+	if err != nil {
+		return err
+	}
+	if r.LibraryDigest, r.LibrarySize, err = toolchain.HashFile(path); err != nil {
+		return err
+	}
+	relative, err := filepath.Rel(r.Dir, path)
+	r.Library = filepath.ToSlash(relative)
+	return err
+}
+
+// one gives the only path that a pattern matches.
+func one(pattern string) (string, error) {
+	paths, err := filepath.Glob(pattern)
+	if err == nil && len(paths) != 1 {
+		err = registry.Errorf(registry.CodeInternal, "%d files match %s, expected one", len(paths), pattern)
+	}
+	if err != nil {
+		return "", err
+	}
+	return paths[0], nil
+}
+
+var separators = regexp.MustCompile(`[-_.]+`)
+
+// versions reads the packages of an environment off the names of their metadata
+// directories, <name>-<version>.dist-info, with normalized names
+// (https://packaging.python.org/en/latest/specifications/name-normalization/).
+func versions(site string) (map[string]string, error) {
+	dirs, err := filepath.Glob(filepath.Join(site, "*.dist-info"))
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]string, len(dirs))
+	for _, dir := range dirs {
+		name, version, ok := strings.Cut(strings.TrimSuffix(filepath.Base(dir), ".dist-info"), "-")
+		if name = strings.ToLower(separators.ReplaceAllString(name, "-")); ok && name != "pip" && name != "setuptools" {
+			found[name] = version
+		}
+	}
+	return found, nil
+}
+
+// write makes the install count: everything else is on disk before the record is.
+func (r Record) write() error {
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return registry.Errorf(registry.CodeInternal, "record of %s: %w", r.Name, err)
+	}
+	path := filepath.Join(r.Dir, recordFile)
+	f, err := os.CreateTemp(r.Dir, ".record-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(text, '\n'))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

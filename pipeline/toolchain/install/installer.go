@@ -1,0 +1,101 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Installer makes and finds installs. It is safe for concurrent use, by several
+// processes too.
+type Installer struct {
+	Root   string // directory of all caches; installs lie in Root/toolchains
+	Python string // interpreter that environments are made with; empty means "python3"
+}
+
+// Root is where installs and other caches lie when nothing else is said: cache,
+// the value of MLPROMOTE_CACHE, or mlpromote in the user's cache directory.
+// Errors: CodeInvalid where there is no such directory.
+func Root(cache string) (string, error) {
+	if cache != "" {
+		return filepath.Abs(cache)
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", registry.Errorf(registry.CodeInvalid, "no cache directory: set MLPROMOTE_CACHE: %w", err)
+	}
+	return filepath.Join(dir, "mlpromote"), nil
+}
+
+func (i *Installer) base() string { return filepath.Join(i.Root, "toolchains") }
+
+// Install makes an install of a toolchain, or finds the one that is there. It
+// needs the network where there is none. progress, which may be nil, is told each
+// stage. Errors: CodeNotFound for an unknown name; CodeUnavailable where Python, its
+// venv module or the packages cannot be had, saying what to do.
+func (i *Installer) Install(ctx context.Context, name string, progress func(stage string)) (Record, error) {
+	if progress == nil {
+		progress = func(string) {}
+	}
+	source, err := drivers.Find(name)
+	if err != nil {
+		return Record{}, err
+	}
+	python, err := i.python(ctx, source)
+	if err != nil {
+		return Record{}, err
+	}
+	dir := filepath.Join(i.base(), name+"-"+key(source, python.version))
+	unlock, err := lock(ctx, dir+".lock", func() { progress("waiting for another install of " + name) })
+	if err != nil {
+		return Record{}, err
+	}
+	defer unlock()
+	r, err := readRecord(dir)
+	if err == nil {
+		return r, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) && !registry.HasCode(err, registry.CodeDigest) {
+		return Record{}, err
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return Record{}, err
+	}
+	r = Record{Name: name, Python: python.version, Lock: source.LockDigest(), Created: time.Now().UTC().Truncate(time.Second), Dir: dir}
+	return i.fill(ctx, source, python, r, progress)
+}
+
+// fill makes the environment and writes the record.
+func (i *Installer) fill(ctx context.Context, source drivers.Source, python python, r Record, progress func(string)) (Record, error) {
+	progress("making an environment with Python " + python.version)
+	if err := python.venv(ctx, filepath.Join(r.Dir, venvDir)); err != nil {
+		return Record{}, err
+	}
+	lockPath := filepath.Join(r.Dir, "requirements.lock")
+	if err := os.WriteFile(lockPath, source.Lock, 0o666); err != nil {
+		return Record{}, err
+	}
+	progress("installing the packages of " + source.Name)
+	if err := pipInstall(ctx, source.Name, r.Interpreter(), lockPath); err != nil {
+		return Record{}, err
+	}
+	if err := r.inspect(source); err != nil {
+		return Record{}, err
+	}
+	return r, r.write()
+}
+
+// key names an install by what it is made of.
+func key(source drivers.Source, pythonVersion string) string {
+	what := source.LockDigest().String() + "\n" + pythonVersion + "\n" + runtime.GOOS + "/" + runtime.GOARCH
+	return digest.FromString(what).Encoded()[:16]
+}

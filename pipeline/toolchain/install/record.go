@@ -1,0 +1,127 @@
+package install
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Record says what an install is. It is read without starting any process.
+type Record struct {
+	Name          string            `json:"name"`
+	Version       string            `json:"version"` // of the toolchain: "1.30.0"
+	Python        string            `json:"python"`  // exact version: "3.12.1"
+	Lock          registry.Digest   `json:"lock"`
+	Versions      map[string]string `json:"versions"`                // every package, by its normalized name
+	Library       string            `json:"library,omitempty"`       // relative to the install
+	LibraryDigest registry.Digest   `json:"libraryDigest,omitempty"` // of its bytes
+	LibrarySize   int64             `json:"librarySize,omitempty"`
+	Created       time.Time         `json:"created"`
+
+	Dir string `json:"-"` // where it is
+}
+
+// Interpreter is the path of the install's Python.
+func (r Record) Interpreter() string { return filepath.Join(r.Dir, venvDir, "bin", "python") }
+
+// LibraryPath is the path of the shared library, empty where the toolchain has none.
+func (r Record) LibraryPath() string {
+	if r.Library == "" {
+		return ""
+	}
+	return filepath.Join(r.Dir, filepath.FromSlash(r.Library))
+}
+
+// The layout of an install.
+const (
+	venvDir    = "venv"
+	recordFile = "record.json"
+)
+
+// readRecord reads the record of the install in dir and checks that what it names is
+// still there. Errors: fs.ErrNotExist where there is no complete install.
+func readRecord(dir string) (Record, error) {
+	text, err := os.ReadFile(filepath.Join(dir, recordFile))
+	if err != nil {
+		return Record{}, err
+	}
+	r := Record{}
+	if err := json.Unmarshal(text, &r); err != nil {
+		return Record{}, registry.Errorf(registry.CodeInternal, "%s: %w", filepath.Join(dir, recordFile), err)
+	}
+	r.Dir = dir
+	if _, err := os.Stat(r.Interpreter()); err != nil {
+		return Record{}, err
+	}
+	if path := r.LibraryPath(); path != "" {
+		info, err := os.Stat(path)
+		if err != nil {
+			return Record{}, err
+		}
+		if info.Size() != r.LibrarySize {
+			return Record{}, registry.Errorf(registry.CodeDigest, "%s is %d bytes, the install recorded %d", path, info.Size(), r.LibrarySize)
+		}
+	}
+	return r, nil
+}
+
+// Find gives the newest install of a toolchain that was made from the lock that
+// this program carries. Errors: CodeUnavailable, saying how to make one;
+// CodeNotFound for a toolchain that there is none of.
+func (i *Installer) Find(name string) (Record, error) {
+	source, err := drivers.Find(name)
+	if err != nil {
+		return Record{}, err
+	}
+	all, err := i.records(name)
+	if err != nil {
+		return Record{}, err
+	}
+	for _, r := range all {
+		if r.Lock == source.LockDigest() {
+			return r, nil
+		}
+	}
+	return Record{}, registry.Errorf(registry.CodeUnavailable, "%s is not installed: run `mlpromote toolchain install %s`", name, name)
+}
+
+// List gives all complete installs, by name, newest first, those of older locks too.
+func (i *Installer) List() ([]Record, error) {
+	var all []Record
+	for _, name := range drivers.Names() {
+		some, err := i.records(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	return all, nil
+}
+
+// records reads the installs of one toolchain, newest first.
+func (i *Installer) records(name string) ([]Record, error) {
+	dirs, err := filepath.Glob(filepath.Join(i.base(), name+"-*", recordFile))
+	if err != nil {
+		return nil, err
+	}
+	var all []Record
+	for _, path := range dirs {
+		r, err := readRecord(filepath.Dir(path))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b Record) int { return b.Created.Compare(a.Created) })
+	return all, nil
+}

@@ -1,0 +1,149 @@
+package toolchain_test
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// fullJob and fullIdentity have every field set.
+func fullJob() toolchain.Job {
+	return toolchain.Job{
+		Verb: toolchain.VerbRun,
+		Inputs: []toolchain.Input{
+			{Role: "model", Name: "m.onnx", Path: "/a", Digest: digest.FromString("m"), Size: 1},
+			{Role: "cases", Name: "c.safetensors", Path: "/b", Digest: digest.FromString("c"), Size: 2},
+		},
+		Options: map[string]any{"observer": "minmax", "seed": int64(1) << 60, "nested": map[string]any{"x": []any{1, "a"}}},
+		Machine: "linux/amd64/v3/intel",
+		Run: &toolchain.RunOptions{
+			Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx"}}, SelectOutputs: []string{"logits"},
+			Rounds: 1, Warmup: 1, Order: toolchain.OrderSequential, Threads: 1, Level: "basic",
+		},
+	}
+}
+
+func fullIdentity() toolchain.Identity {
+	return toolchain.Identity{
+		Name: "tool", Version: "1", Lock: digest.FromString("lock"), Code: digest.FromString("code"),
+		Library: "/lib.so", LibraryDigest: digest.FromString("lib"), Versions: map[string]string{"numpy": "2"},
+	}
+}
+
+// Every field that can change a result changes the key, and no other does.
+func TestKeyChangesWithEveryField(t *testing.T) {
+	t.Parallel()
+	other := digest.FromString("other")
+	changes := map[string]func(*toolchain.Job, *toolchain.Identity){
+		"nothing":       func(*toolchain.Job, *toolchain.Identity) {},
+		"input name":    func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs[1].Name = "d.safetensors" },
+		"input role":    func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs[1].Role = "calibration" },
+		"input digest":  func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs[1].Digest = other },
+		"fewer inputs":  func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs = j.Inputs[:1] },
+		"option value":  func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["observer"] = "entropy" },
+		"option type":   func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["observer"] = []string{"minmax"} },
+		"large integer": func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["seed"] = int64(1)<<60 + 1 },
+		"nested option": func(j *toolchain.Job, _ *toolchain.Identity) {
+			j.Options["nested"].(map[string]any)["x"].([]any)[1] = "b"
+		},
+		"another option": func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["more"] = nil },
+		"machine":        func(j *toolchain.Job, _ *toolchain.Identity) { j.Machine = "" },
+		"engine id":      func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].ID = "n" },
+		"another engine": func(j *toolchain.Job, _ *toolchain.Identity) {
+			j.Run.Engines = append(j.Run.Engines, toolchain.RunEngine{ID: "n", Path: "m.onnx"})
+		},
+		"outputs":         func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.SelectOutputs = nil },
+		"rounds":          func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Rounds = 2 },
+		"warmup":          func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Warmup = 2 },
+		"order":           func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Order = toolchain.OrderInterleaved },
+		"threads":         func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Threads = 2 },
+		"level":           func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Level = "extended" },
+		"verb":            func(j *toolchain.Job, _ *toolchain.Identity) { j.Verb, j.Run = toolchain.VerbCompile, nil },
+		"another verb":    func(j *toolchain.Job, _ *toolchain.Identity) { j.Verb, j.Run = toolchain.VerbQuantize, nil },
+		"tool":            func(_ *toolchain.Job, i *toolchain.Identity) { i.Name = "other" },
+		"version":         func(_ *toolchain.Job, i *toolchain.Identity) { i.Version = "2" },
+		"lock":            func(_ *toolchain.Job, i *toolchain.Identity) { i.Lock = other },
+		"code":            func(_ *toolchain.Job, i *toolchain.Identity) { i.Code = other },
+		"library":         func(_ *toolchain.Job, i *toolchain.Identity) { i.LibraryDigest = other },
+		"package version": func(_ *toolchain.Job, i *toolchain.Identity) { i.Versions["numpy"] = "3" },
+	}
+	seen := make(map[registry.Digest]string)
+	for name, change := range changes {
+		job, tool := fullJob(), fullIdentity()
+		change(&job, &tool)
+		key, err := toolchain.Key(job, tool)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if twin, ok := seen[key]; ok {
+			t.Errorf("%q and %q have one key", name, twin)
+		}
+		seen[key] = name
+	}
+	for name, change := range map[string]func(*toolchain.Job, *toolchain.Identity){
+		"input path":      func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs[0].Path = "/elsewhere" },
+		"order of inputs": func(j *toolchain.Job, _ *toolchain.Identity) { slices.Reverse(j.Inputs) },
+		"library path":    func(_ *toolchain.Job, i *toolchain.Identity) { i.Library = "/elsewhere.so" },
+	} {
+		job, tool := fullJob(), fullIdentity()
+		change(&job, &tool)
+		if key, err := toolchain.Key(job, tool); err != nil || seen[key] != "nothing" {
+			t.Errorf("%s changes the key (%v)", name, err)
+		}
+	}
+}
+
+// A new field must be given a place in the key, and a line in the test above.
+func TestKeyKnowsEveryField(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		value  any
+		fields int
+	}{
+		{toolchain.Job{}, 5}, {toolchain.Input{}, 5}, {toolchain.RunOptions{}, 7}, {toolchain.RunEngine{}, 2}, {toolchain.Identity{}, 7},
+	} {
+		if n := reflect.TypeOf(c.value).NumField(); n != c.fields {
+			t.Errorf("%T has %d fields, the test of keys knows %d", c.value, n, c.fields)
+		}
+	}
+}
+
+func TestJobValidate(t *testing.T) {
+	t.Parallel()
+	if err := fullJob().Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(*toolchain.Job){
+		"verb":                    func(j *toolchain.Job) { j.Verb = "deploy" },
+		"role":                    func(j *toolchain.Job) { j.Inputs[0].Role = "../x" },
+		"absolute name":           func(j *toolchain.Job) { j.Inputs[0].Name = "/etc/passwd" },
+		"name that leaves":        func(j *toolchain.Job) { j.Inputs[0].Name = "a/../../b" },
+		"name no UTF-8":           func(j *toolchain.Job) { j.Inputs[0].Name = "a\xff" },
+		"no path":                 func(j *toolchain.Job) { j.Inputs[0].Path = "" },
+		"no digest":               func(j *toolchain.Job) { j.Inputs[0].Digest = "" },
+		"two of a name":           func(j *toolchain.Job) { j.Inputs = append(j.Inputs, j.Inputs[0]) },
+		"no run options":          func(j *toolchain.Job) { j.Run = nil },
+		"run of a compile":        func(j *toolchain.Job) { j.Verb = toolchain.VerbCompile },
+		"no engines":              func(j *toolchain.Job) { j.Run.Engines = nil },
+		"engine that is no input": func(j *toolchain.Job) { j.Run.Engines[0].Path = "other.onnx" },
+		"engine id":               func(j *toolchain.Job) { j.Run.Engines[0].ID = "../up" },
+		"engine twice":            func(j *toolchain.Job) { j.Run.Engines = append(j.Run.Engines, j.Run.Engines[0]) },
+		"rounds":                  func(j *toolchain.Job) { j.Run.Rounds = -1 },
+		"threads":                 func(j *toolchain.Job) { j.Run.Threads = -1 },
+		"order":                   func(j *toolchain.Job) { j.Run.Order = "random" },
+	} {
+		job := fullJob()
+		change(&job)
+		if err := job.Validate(); !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%s: error %v, want CodeInvalid", name, err)
+		}
+	}
+	if err := (toolchain.Job{}).Validate(); err == nil {
+		t.Error("the zero job is valid")
+	}
+}

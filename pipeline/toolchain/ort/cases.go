@@ -1,0 +1,121 @@
+//go:build cgo
+
+package ort
+
+import (
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// shard is one open file of cases.
+type shard struct {
+	name  string
+	file  *tensor.File
+	first int   // number of its first case in the set
+	count int64 // cases
+}
+
+// feed is one case for one engine.
+type feed struct {
+	tensors map[string]tensor.Tensor
+	batched bool // some tensor kept its case dimension, as a batch of one
+}
+
+// openCases opens the shards in the order of their names. An error ends the
+// process, so nothing is closed then.
+func openCases(files []child.RequestInput, e *engine) ([]shard, error) {
+	files = slices.SortedFunc(slices.Values(files), func(a, b child.RequestInput) int { return strings.Compare(a.Name, b.Name) })
+	var shards []shard
+	first := 0
+	for _, in := range files {
+		file, err := tensor.Open(in.Path, tensor.Limits{})
+		if err != nil {
+			return nil, child.Errorf(child.BadInput, "cases %s: %v", in.Name, err)
+		}
+		s := shard{name: in.Name, file: file, first: first}
+		if info, ok := file.Info(e.inputs[0].name); ok && len(info.Shape) > 0 {
+			s.count = info.Shape[0]
+		}
+		if err := s.check(e); err != nil {
+			return nil, err
+		}
+		if s.count == 0 {
+			return nil, child.Errorf(child.BadInput, "cases %s: there are none in it", in.Name)
+		}
+		shards = append(shards, s)
+		first += int(s.count)
+	}
+	if len(shards) == 0 {
+		return nil, child.Errorf(child.BadInput, "run: no cases: want safetensors files as inputs of role cases")
+	}
+	return shards, nil
+}
+
+// check holds the tensors of a shard against the inputs of an engine.
+func (s shard) check(e *engine) error {
+	var missing []string
+	for _, input := range e.inputs {
+		info, ok := s.file.Info(input.name)
+		if !ok {
+			missing = append(missing, input.name)
+			continue
+		}
+		one, fits := input.fit(info.Shape)
+		if !fits || info.DType != input.kind.dtype {
+			return child.Errorf(child.BadInput, "cases %s: tensor %q is %s %v: for each case the engine %s wants %s %v, with -1 for any, and a case dimension in front of it or as its first",
+				s.name, input.name, info.DType, info.Shape, e.id, input.kind.dtype, input.shape)
+		}
+		if info.Shape[0] != s.count {
+			return child.Errorf(child.BadInput, "cases %s: tensor %q has %d cases, %q has %d", s.name, input.name, info.Shape[0], e.inputs[0].name, s.count)
+		}
+		if slices.Contains(one, 0) {
+			return child.Errorf(child.BadInput, "cases %s: tensor %q of shape %v has no elements", s.name, input.name, info.Shape)
+		}
+	}
+	if len(missing) > 0 {
+		return child.Errorf(child.BadInput, "cases %s: no tensor for the input %s of the engine %s: there are %s",
+			s.name, strings.Join(missing, ", "), e.id, strings.Join(s.file.Names(), ", "))
+	}
+	return nil
+}
+
+// fit gives the shape of one case of a stacked tensor, if it suits the input.
+func (v value) fit(stacked []int64) (one []int64, fits bool) {
+	switch len(stacked) {
+	case 0:
+		return nil, false
+	case len(v.shape):
+		one = append([]int64{1}, stacked[1:]...)
+	case len(v.shape) + 1:
+		one = stacked[1:]
+	default:
+		return nil, false
+	}
+	for i, want := range v.shape {
+		if want >= 0 && want != one[i] {
+			return nil, false
+		}
+	}
+	return one, true
+}
+
+// feed reads one case for an engine that the shard was checked against.
+func (s shard) feed(e *engine, i int64) (feed, error) {
+	f := feed{tensors: make(map[string]tensor.Tensor, len(e.inputs))}
+	for _, input := range e.inputs {
+		t, err := s.file.Rows(input.name, i, i+1)
+		if err != nil {
+			return feed{}, child.Errorf(child.BadInput, "cases %s: %v", s.name, err)
+		}
+		if len(t.Shape) == len(input.shape) {
+			f.batched = true
+		} else {
+			t.Shape = t.Shape[1:]
+		}
+		f.tensors[input.name] = t
+	}
+	return f, nil
+}

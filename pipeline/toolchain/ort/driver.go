@@ -1,0 +1,82 @@
+package ort
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+	"os"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Name is the toolchain's name, in installs, identities and errors.
+const Name = "onnxruntime"
+
+// sources are the code that decides what the child computes and writes. Their digest
+// is part of every key, so that a changed driver does not find an older one's results.
+//
+//go:embed *.go
+var sources embed.FS
+
+// binding is the version of github.com/yalue/onnxruntime_go, for the same reason.
+const binding = "onnxruntime_go v1.35.0"
+
+// Args are the arguments, its own name first, with which the program must call [Main].
+func Args() []string { return []string{"mlpromote", "driver", Name} }
+
+// Options say how the child is started.
+type Options struct {
+	Installs   *install.Installer // where the shared library is found; required
+	Executable string             // the program whose Args lead to Main; empty means this one
+	Budget     child.Budget       // of one job; the zero one is generous
+}
+
+// New is the driver. It finds the install when a job comes.
+func New(o Options) toolchain.Driver { return driver{o} }
+
+type driver struct{ Options }
+
+func (d driver) Identity(context.Context) (toolchain.Identity, error) {
+	record, err := d.Installs.Find(Name)
+	if err != nil {
+		return toolchain.Identity{}, err
+	}
+	code, err := codeDigest()
+	return toolchain.Identity{
+		Name: Name, Version: record.Version, Lock: record.Lock, Code: code,
+		Library: record.LibraryPath(), LibraryDigest: record.LibraryDigest,
+		Versions: map[string]string{Name: record.Version},
+	}, err
+}
+
+func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (toolchain.Outcome, error) {
+	record, err := d.Installs.Find(Name)
+	if err != nil {
+		return toolchain.Outcome{}, err
+	}
+	executable := d.Executable
+	if executable == "" {
+		if executable, err = os.Executable(); err != nil {
+			return toolchain.Outcome{}, registry.Errorf(registry.CodeUnavailable, "find this program, to start it as a driver: %w", err)
+		}
+	}
+	program := child.Program{Name: Name, Path: executable, Args: Args(), Library: record.LibraryPath()}
+	return child.Do(ctx, program, d.Budget, job, outDir)
+}
+
+func codeDigest() (registry.Digest, error) {
+	parts := [][]byte{[]byte(binding)}
+	err := fs.WalkDir(sources, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := sources.ReadFile(path)
+		parts = append(parts, []byte(path), text)
+		return err
+	})
+	return child.CodeDigest(parts...), err
+}

@@ -1,0 +1,105 @@
+//go:build cgo
+
+package ort
+
+import (
+	"unsafe"
+
+	rt "github.com/yalue/onnxruntime_go"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// kind is one element type: ours, the library's, and how its values are reached.
+type kind struct {
+	dtype tensor.DType
+	code  rt.TensorElementDataType
+	// scalar makes a value of rank 0 and bytes reads one that the library allocated;
+	// both are nil for types that Go does not have.
+	scalar func(data []byte) (rt.Value, error)
+	bytes  func(v rt.Value) []byte
+}
+
+// kinds are the types that engines may take and give.
+var kinds = [...]kind{
+	native[float32](tensor.Float32, rt.TensorElementDataTypeFloat),
+	native[float64](tensor.Float64, rt.TensorElementDataTypeDouble),
+	native[int8](tensor.Int8, rt.TensorElementDataTypeInt8),
+	native[int16](tensor.Int16, rt.TensorElementDataTypeInt16),
+	native[int32](tensor.Int32, rt.TensorElementDataTypeInt32),
+	native[int64](tensor.Int64, rt.TensorElementDataTypeInt64),
+	native[uint8](tensor.Uint8, rt.TensorElementDataTypeUint8),
+	native[uint16](tensor.Uint16, rt.TensorElementDataTypeUint16),
+	native[uint32](tensor.Uint32, rt.TensorElementDataTypeUint32),
+	native[uint64](tensor.Uint64, rt.TensorElementDataTypeUint64),
+	native[bool](tensor.Bool, rt.TensorElementDataTypeBool),
+	{dtype: tensor.Float16, code: rt.TensorElementDataTypeFloat16},
+	{dtype: tensor.BFloat16, code: rt.TensorElementDataTypeBFloat16},
+	{dtype: tensor.Float8E4M3, code: rt.TensorElementDataTypeFloat8E4M3FN},
+	{dtype: tensor.Float8E5M2, code: rt.TensorElementDataTypeFloat8E5M2},
+}
+
+func native[T rt.TensorData](dtype tensor.DType, code rt.TensorElementDataType) kind {
+	raw := func(values []T) []byte {
+		return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*dtype.Size())
+	}
+	return kind{dtype, code,
+		func(data []byte) (rt.Value, error) { return rt.NewScalar(*(*T)(unsafe.Pointer(&data[0]))) },
+		func(v rt.Value) []byte {
+			switch v := v.(type) {
+			case *rt.Tensor[T]:
+				return raw(v.GetData())
+			case *rt.Scalar[T]:
+				return raw([]T{v.GetData()})
+			}
+			return nil
+		},
+	}
+}
+
+// value is an input or output of an engine.
+type value struct {
+	name  string
+	kind  kind
+	shape []int64 // -1 where it is open
+}
+
+// values checks that all inputs or outputs are tensors of types that we know.
+func values(infos []rt.InputOutputInfo) ([]value, error) {
+	var found []value
+	for _, info := range infos {
+		if info.OrtValueType != rt.ONNXTypeTensor {
+			return nil, child.Errorf(child.UnsupportedFormat, "%q is no tensor", info.Name)
+		}
+		k, ok := kindOf(info.DataType)
+		if !ok {
+			return nil, child.Errorf(child.UnsupportedFormat, "%q has elements of type %s", info.Name, info.DataType)
+		}
+		found = append(found, value{info.Name, k, info.Dimensions})
+	}
+	return found, nil
+}
+
+func kindOf(code rt.TensorElementDataType) (kind, bool) {
+	for _, k := range kinds {
+		if k.code == code {
+			return k, true
+		}
+	}
+	return kind{}, false
+}
+
+// describe is values for people: what we cannot handle keeps the library's name.
+func describe(infos []rt.InputOutputInfo) []toolchain.ModelValue {
+	described := []toolchain.ModelValue{}
+	for _, info := range infos {
+		v := toolchain.ModelValue{Name: info.Name, DType: info.DataType.String(), Shape: append([]int64{}, info.Dimensions...)}
+		if k, ok := kindOf(info.DataType); ok && info.OrtValueType == rt.ONNXTypeTensor {
+			v.DType = string(k.dtype)
+		}
+		described = append(described, v)
+	}
+	return described
+}

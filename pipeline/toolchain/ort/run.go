@@ -1,0 +1,177 @@
+//go:build cgo
+
+package ort
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+)
+
+// maxTimings bounds rounds times cases, so that the response stays readable.
+const maxTimings = 4_000_000
+
+// runner is one run: engines that follow each other case by case.
+type runner struct {
+	options toolchain.RunOptions
+	engines []*engine
+	writers []*writer
+	results []toolchain.EngineResult
+	shards  []shard
+}
+
+// run runs groups of engines: in sequential order each alone, else all as one.
+func run(ctx context.Context, r child.Request) (any, error) {
+	o := r.Run.RunOptions
+	groups := [][]toolchain.RunEngine{o.Engines}
+	if o.Order != toolchain.OrderInterleaved {
+		groups = slices.Collect(slices.Chunk(o.Engines, 1))
+	}
+	var result toolchain.RunResult
+	for _, group := range groups {
+		g, err := newRunner(r, group)
+		if err != nil {
+			return nil, err
+		}
+		if err := g.run(ctx); err != nil {
+			return nil, err
+		}
+		result.Cases, result.Engines = g.cases(), append(result.Engines, g.results...)
+	}
+	if len(o.Engines) == 1 {
+		result.Engines[0].PeakRSS = peakRSS()
+	}
+	return result, nil
+}
+
+func newRunner(r child.Request, group []toolchain.RunEngine) (*runner, error) {
+	g := &runner{options: r.Run.RunOptions}
+	for _, e := range group {
+		opened, err := open(e, g.options)
+		if err != nil {
+			return nil, err
+		}
+		g.engines = append(g.engines, opened)
+		g.writers = append(g.writers, &writer{dir: filepath.Join(r.Run.OutputsDir, e.ID)})
+		g.results = append(g.results, toolchain.EngineResult{ID: e.ID, LoadNS: opened.load.Nanoseconds(), TimingsNS: []int64{}})
+	}
+	var err error
+	if g.shards, err = openCases(inputs(r, toolchain.RoleCases), g.engines[0]); err != nil {
+		return nil, err
+	}
+	for _, s := range g.shards {
+		for _, e := range g.engines[1:] {
+			if err := s.check(e); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if g.cases()*g.rounds() > maxTimings {
+		return nil, child.Errorf(child.BadInput, "%d rounds of %d cases: want at most %d runs of each engine", g.rounds(), g.cases(), maxTimings)
+	}
+	return g, nil
+}
+
+func (g *runner) rounds() int { return max(g.options.Rounds, 1) }
+
+func (g *runner) cases() int {
+	last := g.shards[len(g.shards)-1]
+	return last.first + int(last.count)
+}
+
+// run warms the engines up, runs all rounds, and writes the outputs of the first.
+func (g *runner) run(ctx context.Context) error {
+	for i := range g.options.Warmup {
+		s, c := g.locate(i % g.cases())
+		for n := range g.engines {
+			if _, err := g.one(ctx, n, s, c, false); err != nil {
+				return err
+			}
+		}
+	}
+	order := make([]int, len(g.engines))
+	for n := range order {
+		order[n] = n
+	}
+	for round := range g.rounds() {
+		if err := g.round(ctx, order, round == 0); err != nil {
+			return err
+		}
+		slices.Reverse(order)
+	}
+	for _, e := range g.engines {
+		if err := e.close(); err != nil {
+			return err
+		}
+	}
+	for _, s := range g.shards {
+		if err := s.file.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round runs every case on every engine, in this order of engines.
+func (g *runner) round(ctx context.Context, order []int, keep bool) error {
+	for _, s := range g.shards {
+		for c := range s.count {
+			for _, n := range order {
+				elapsed, err := g.one(ctx, n, s, c, keep)
+				if err != nil {
+					return err
+				}
+				g.results[n].TimingsNS = append(g.results[n].TimingsNS, elapsed)
+			}
+		}
+	}
+	return nil
+}
+
+// one runs one case on one engine and gives the nanoseconds that it took.
+func (g *runner) one(ctx context.Context, n int, s shard, c int64, keep bool) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	f, err := s.feed(g.engines[n], c)
+	if err != nil {
+		return 0, err
+	}
+	outputs, elapsed, err := g.engines[n].run(f)
+	if err == nil && keep {
+		err = g.writers[n].append(s, g.engines[n], outputs)
+	}
+	return elapsed.Nanoseconds(), err
+}
+
+// locate finds a case by its number in the set.
+func (g *runner) locate(i int) (shard, int64) {
+	for _, s := range g.shards {
+		if i < s.first+int(s.count) {
+			return s, int64(i - s.first)
+		}
+	}
+	return g.shards[0], 0
+}
+
+// peakRSS is the most resident memory that this process ever had, in bytes; 0 where
+// the system does not say.
+func peakRSS() int64 {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	line, _, _ := strings.Cut(rest, "kB")
+	kib, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kib << 10
+}

@@ -1,0 +1,87 @@
+// Package python runs drivers that are Python programs: one file of code, in an
+// environment made by package install.
+//
+// Python is started with -s -P -B: no packages of the user, no modules from the folder
+// of the program, no bytecode left behind. That is -I without its deafness to
+// PYTHONHASHSEED, which fixes the order of sets; every other variable that Python
+// listens to is absent, since package child gives drivers an environment of its own.
+package python
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+)
+
+// Program is a driver program with the interpreter that runs it.
+type Program struct {
+	Interpreter string // path
+	Code        []byte // of the one file
+	Identity    toolchain.Identity
+}
+
+// Installed gives what [New] asks for: the program of that name, in the install that
+// is there when a job comes. Errors of the function: as those of Installer.Find.
+func Installed(installer *install.Installer, name string) func() (Program, error) {
+	return func() (Program, error) {
+		source, err := drivers.Find(name)
+		if err != nil {
+			return Program{}, err
+		}
+		record, err := installer.Find(name)
+		if err != nil {
+			return Program{}, err
+		}
+		versions := maps.Clone(record.Versions)
+		versions["python"] = record.Python
+		return Program{
+			Interpreter: record.Interpreter(),
+			Code:        source.Code,
+			Identity: toolchain.Identity{
+				Name: name, Version: record.Version, Lock: record.Lock, Code: child.CodeDigest(source.Code),
+				Library: record.LibraryPath(), LibraryDigest: record.LibraryDigest, Versions: versions,
+			},
+		}, nil
+	}
+}
+
+// New is the driver that runs the program that locate gives at the time.
+func New(locate func() (Program, error), budget child.Budget) toolchain.Driver {
+	return driver{locate, budget}
+}
+
+type driver struct {
+	locate func() (Program, error)
+	budget child.Budget
+}
+
+func (d driver) Identity(context.Context) (toolchain.Identity, error) {
+	p, err := d.locate()
+	return p.Identity, err
+}
+
+func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (_ toolchain.Outcome, err error) {
+	p, err := d.locate()
+	if err != nil {
+		return toolchain.Outcome{}, err
+	}
+	dir, err := os.MkdirTemp("", "mlpromote-driver-")
+	if err != nil {
+		return toolchain.Outcome{}, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	code := filepath.Join(dir, "driver.py")
+	if err := os.WriteFile(code, p.Code, 0o600); err != nil {
+		return toolchain.Outcome{}, err
+	}
+	return child.Do(ctx, child.Program{
+		Name: p.Identity.Name, Path: p.Interpreter, Args: []string{p.Interpreter, "-s", "-P", "-B", code}, Library: p.Identity.Library,
+	}, d.budget, job, outDir)
+}

@@ -1,0 +1,116 @@
+package toolchain
+
+import (
+	"encoding/json"
+	"regexp"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// RunOptions are what VerbRun is asked for. The inputs of role "cases" are
+// safetensors shards whose tensors have a leading case dimension, named as the
+// model's inputs. For a model input of rank r, a tensor of rank r gives each case a
+// leading dimension of 1 (the case dimension is the batch), one of rank r+1 gives it
+// none. Tensors that are no inputs, such as labels, are ignored.
+//
+// Every engine leaves its outputs under outputs/<id>/, in shards of the same names
+// and counts as the cases. Where the leading dimension was kept, outputs with a
+// leading dimension of 1 are stacked along it; all others get a case dimension in front.
+type RunOptions struct {
+	Engines       []RunEngine `json:"engines"`
+	SelectOutputs []string    `json:"select_outputs,omitempty"` // none: all
+	Rounds        int         `json:"rounds,omitempty"`         // timed passes over all cases; 0 means 1
+	Warmup        int         `json:"warmup,omitempty"`         // runs of each engine before the first timed one
+	Order         Order       `json:"order,omitempty"`
+	Threads       int         `json:"threads,omitempty"` // within one operator; 0 means 1
+	Level         string      `json:"level,omitempty"`   // graph optimization at load: "" means "disable_all"
+}
+
+// RunEngine is an engine to run.
+type RunEngine struct {
+	ID   string `json:"id"`   // names its results and its folder of outputs
+	Path string `json:"path"` // the Name of the input of role "model" that is loaded
+}
+
+// Order is how the runs of several engines follow each other.
+type Order string
+
+// The orders. Interleaved runs all engines on one case before the next, every
+// other round in reverse, so that what disturbs the machine disturbs all alike.
+const (
+	OrderSequential  Order = "sequential" // also the zero value
+	OrderInterleaved Order = "interleaved"
+)
+
+// RunResult is the Result of VerbRun.
+type RunResult struct {
+	Cases   int            `json:"cases"`   // in all shards
+	Engines []EngineResult `json:"engines"` // in the order of the request
+}
+
+// EngineResult is what one engine took.
+type EngineResult struct {
+	ID        string  `json:"id"`
+	LoadNS    int64   `json:"load_ns"`            // to load it, nanoseconds
+	PeakRSS   int64   `json:"peak_rss,omitempty"` // bytes of the process, where it ran this engine alone
+	TimingsNS []int64 `json:"timings_ns"`         // of each run, nanoseconds, round by round and in it case by case
+}
+
+// ProbeResult is the Result of VerbProbe.
+type ProbeResult struct {
+	Tool   map[string]string `json:"tool"`             // versions as the running tool says them
+	Models []ModelInterface  `json:"models,omitempty"` // of the inputs of role "model" that are graphs
+}
+
+// ModelInterface is what a model takes and gives.
+type ModelInterface struct {
+	Name    string       `json:"name"` // of the input
+	Inputs  []ModelValue `json:"inputs"`
+	Outputs []ModelValue `json:"outputs"`
+}
+
+// ModelValue is one input or output of a model.
+type ModelValue struct {
+	Name  string  `json:"name"`
+	DType string  `json:"dtype"` // as package tensor names it: "float32"
+	Shape []int64 `json:"shape"` // -1 where the model leaves it open
+}
+
+// RunResult reads the result of a run. Errors: CodeInternal for a result that is none.
+func (o Outcome) RunResult() (RunResult, error) {
+	var r RunResult
+	if err := json.Unmarshal(o.Result, &r); err != nil {
+		return RunResult{}, registry.Errorf(registry.CodeInternal, "result of run: %w", err)
+	}
+	return r, nil
+}
+
+// maxRounds bounds passes and warm-up runs.
+const maxRounds = 1_000_000
+
+var engineIDPattern = regexp.MustCompile(`^[a-z0-9]+([._-][a-z0-9]+)*$`)
+
+func (o RunOptions) validate(inputs map[[2]string]bool) error {
+	if len(o.Engines) == 0 {
+		return registry.Errorf(registry.CodeInvalid, "run: no engines")
+	}
+	ids := make(map[string]bool, len(o.Engines))
+	for _, e := range o.Engines {
+		if !engineIDPattern.MatchString(e.ID) || ids[e.ID] {
+			return registry.Errorf(registry.CodeInvalid, "run: engine id %q: want unique lower-case names", e.ID)
+		}
+		ids[e.ID] = true
+		if !inputs[[2]string{RoleModel, e.Path}] {
+			return registry.Errorf(registry.CodeInvalid, "run: engine %s: no input %s/%s", e.ID, RoleModel, e.Path)
+		}
+	}
+	switch {
+	case o.Rounds < 0 || o.Rounds > maxRounds || o.Warmup < 0 || o.Warmup > maxRounds:
+		return registry.Errorf(registry.CodeInvalid, "run: rounds %d, warmup %d: want 0 to %d", o.Rounds, o.Warmup, maxRounds)
+	case o.Threads < 0 || o.Threads > 1024:
+		return registry.Errorf(registry.CodeInvalid, "run: threads %d: want 0 to 1024", o.Threads)
+	case o.Order != "" && o.Order != OrderSequential && o.Order != OrderInterleaved:
+		return registry.Errorf(registry.CodeInvalid, "run: order %q: want %s or %s", o.Order, OrderSequential, OrderInterleaved)
+	}
+	return nil
+}

@@ -1,0 +1,11 @@
+// Package blob keeps content-addressed bytes in a directory.
+//
+// A [Dir] lays them out as blobs/<algorithm>/<first two hex digits>/<hex>. Nothing is
+// ever written at that place: bytes go to a new file under incoming/ in the same file
+// system, are hashed while they pass, fsynced, and renamed, and then every directory
+// whose entries changed is fsynced. So a name under blobs/ always has whole and right
+// bytes, whatever crashed, and any number of processes can share the directory: two
+// writers of one digest write the same file twice and the last rename wins.
+//
+// A killed writer leaves a file under incoming/, which [Dir.Sweep] removes.
+package blob

@@ -1,0 +1,99 @@
+package blob
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// copyBytes is how much is read, hashed and written at a time: enough that calls cost
+// nothing, little enough to stay in a processor's cache between hash and write.
+const copyBytes = 256 << 10
+
+// Put stores r under d. Where a file of that size is there already, r is not read.
+func (dir *Dir) Put(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	place, err := dir.place(d)
+	if err != nil {
+		return err
+	}
+	if info, err := os.Lstat(place); err == nil && info.Mode().IsRegular() && info.Size() == size {
+		// Whoever stored it may not have come to the end of its own Put yet.
+		return dir.interpretError("store", d, syncFolder(filepath.Dir(place)))
+	}
+	incoming := filepath.Join(dir.path, incomingFolder)
+	for _, folder := range []string{incoming, filepath.Dir(place)} {
+		if err := dir.makeFolder(folder); err != nil {
+			return dir.interpretError("store", d, err)
+		}
+	}
+	temporary := filepath.Join(incoming, rand.Text())
+	if err := dir.write(ctx, temporary, d, size, r); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, place); err != nil {
+		return dir.interpretError("store", d, errors.Join(err, os.Remove(temporary)))
+	}
+	return dir.interpretError("store", d, syncFolder(filepath.Dir(place)))
+}
+
+// write makes a durable file of the bytes of d, or none.
+func (dir *Dir) write(ctx context.Context, path string, d registry.Digest, size int64, r io.Reader) (err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, blobMode)
+	if err != nil {
+		return dir.interpretError("store", d, err)
+	}
+	defer func() {
+		if closed := dir.interpretError("store", d, f.Close()); err == nil {
+			err = closed
+		}
+		if err != nil {
+			_ = os.Remove(path) // the error at hand says more
+		}
+	}()
+	source := &source{ctx: ctx, r: r}
+	if err := hashInto(f, d, size, source); err != nil {
+		if source.err != nil {
+			return fmt.Errorf("read what to store as blob %s: %w", d, source.err) // keeps its own code
+		}
+		return dir.interpretError("store", d, err)
+	}
+	return dir.interpretError("store", d, f.Sync())
+}
+
+// hashInto copies r to w and checks that it is the size bytes of d. It reads at most
+// one byte more than that.
+func hashInto(w io.Writer, d registry.Digest, size int64, r io.Reader) error {
+	hash, err := newHash(d)
+	if err != nil {
+		return err
+	}
+	n, err := io.CopyBuffer(io.MultiWriter(hash, onlyWriter{w}), io.LimitReader(r, size), make([]byte, min(copyBytes, max(size, 1))))
+	if err != nil {
+		return err
+	}
+	extra, err := io.CopyN(io.Discard, r, 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	switch {
+	case n < size:
+		return registry.Errorf(registry.CodeDigest, "blob %s: %d of %d bytes came: nothing was stored; send the whole content again", d, n, size)
+	case extra > 0:
+		return registry.Errorf(registry.CodeDigest, "blob %s: more than its %d bytes came: nothing was stored; send the right content or the right size", d, size)
+	}
+	if got := digest.NewDigest(d.Algorithm(), hash); got != d {
+		return registry.Errorf(registry.CodeDigest, "blob %s: the %d bytes sent have the digest %s: nothing was stored; send the right content or the right digest", d, n, got)
+	}
+	return nil
+}

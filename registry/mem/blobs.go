@@ -1,0 +1,123 @@
+package mem
+
+import (
+	"bytes"
+	"context"
+	_ "crypto/sha256" // for go-digest
+	_ "crypto/sha512"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Blobs is [registry.Blobs] in a map. Make one with [NewBlobs].
+type Blobs struct {
+	mu    sync.RWMutex
+	bytes map[registry.Digest][]byte
+}
+
+var _ registry.Blobs = (*Blobs)(nil)
+
+// NewBlobs is an empty store.
+func NewBlobs() *Blobs { return &Blobs{bytes: make(map[registry.Digest][]byte)} }
+
+// Put stores r under d. Where d is stored already, r is not read.
+func (b *Blobs) Put(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
+	if err := errors.Join(ctx.Err(), validate(d)); err != nil {
+		return err
+	}
+	b.mu.RLock()
+	have, ok := b.bytes[d]
+	b.mu.RUnlock()
+	if ok && int64(len(have)) == size {
+		return nil
+	}
+	content, err := io.ReadAll(io.LimitReader(r, size))
+	if err != nil {
+		return fmt.Errorf("read what to store as blob %s: %w", d, err)
+	}
+	extra, err := io.CopyN(io.Discard, r, 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read what to store as blob %s: %w", d, err)
+	}
+	if int64(len(content)) != size || extra > 0 || d.Algorithm().FromBytes(content) != d {
+		return registry.Errorf(registry.CodeDigest, "blob %s: what came are not its %d bytes: nothing was stored; send the whole content again", d, size)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.bytes[d] = content
+	return nil
+}
+
+// Open gives the bytes of d.
+func (b *Blobs) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
+	if err := errors.Join(ctx.Err(), validate(d)); err != nil {
+		return nil, 0, err
+	}
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	content, ok := b.bytes[d]
+	if !ok {
+		return nil, 0, registry.Errorf(registry.CodeNotFound, "blob %s: not found", d)
+	}
+	return blob{bytes.NewReader(content)}, int64(len(content)), nil
+}
+
+// Delete forgets d. Who has it open reads on.
+func (b *Blobs) Delete(ctx context.Context, d registry.Digest) error {
+	if err := errors.Join(ctx.Err(), validate(d)); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.bytes, d)
+	return nil
+}
+
+// Digests lists what was held when the sequence was started.
+func (b *Blobs) Digests(ctx context.Context) iter.Seq2[registry.Digest, error] {
+	return func(yield func(registry.Digest, error) bool) {
+		b.mu.RLock()
+		held := slices.Collect(maps.Keys(b.bytes))
+		b.mu.RUnlock()
+		each(ctx, held, yield)
+	}
+}
+
+// validate refuses what is no digest.
+func validate(d registry.Digest) error {
+	if err := d.Validate(); err != nil {
+		return registry.Errorf(registry.CodeInvalid, "digest %q: %w; want sha256:<64 hex digits> or sha512:<128 hex digits>", string(d), err)
+	}
+	if a := d.Algorithm(); a != digest.SHA256 && a != digest.SHA512 {
+		return registry.Errorf(registry.CodeInvalid, "digest %s: blobs are kept by sha256 or sha512, not by %s", d, a)
+	}
+	return nil
+}
+
+// each yields values until the context ends.
+func each[T any](ctx context.Context, values []T, yield func(T, error) bool) {
+	for _, v := range values {
+		if err := ctx.Err(); err != nil {
+			var zero T
+			yield(zero, err)
+			return
+		}
+		if !yield(v, nil) {
+			return
+		}
+	}
+}
+
+// blob is open content. Closing it does nothing.
+type blob struct{ *bytes.Reader }
+
+func (blob) Close() error { return nil }

@@ -1,0 +1,35 @@
+package mem
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Begin records an intent. Its time is kept in UTC to the microsecond.
+func (db *DB) Begin(ctx context.Context, i registry.Intent) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	i.Begun = i.Begun.UTC().Truncate(time.Microsecond)
+	db.intents[headKey{i.Environment, i.Model}] = i
+	return nil
+}
+
+// Pending lists intents by environment and model.
+func (db *DB) Pending(ctx context.Context) ([]registry.Intent, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	return slices.SortedFunc(maps.Values(db.intents), func(a, b registry.Intent) int {
+		return cmp.Or(cmp.Compare(a.Environment, b.Environment), cmp.Compare(a.Model, b.Model))
+	}), nil
+}

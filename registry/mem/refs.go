@@ -1,0 +1,160 @@
+package mem
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"maps"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// AddBlob records a membership. A second one changes nothing.
+func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	key := member{repository, d}
+	if _, ok := db.blobs[key]; !ok {
+		db.blobs[key] = size
+	}
+	return nil
+}
+
+// Blob gives the size that the membership was recorded with.
+func (db *DB) Blob(ctx context.Context, repository string, d registry.Digest) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	size, ok := db.blobs[member{repository, d}]
+	if !ok {
+		return 0, registry.Errorf(registry.CodeNotFound, "blob %s in %s: not found", d, repository)
+	}
+	return size, nil
+}
+
+// PutManifest records m. Media type and size stay as first recorded.
+func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Manifest) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	key := member{repository, m.Digest}
+	if have, ok := db.manifests[key]; ok {
+		m.MediaType, m.Size = have.MediaType, have.Size
+	}
+	db.manifests[key] = clone(m)
+	return nil
+}
+
+// Manifest gives the record of d.
+func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
+	if err := ctx.Err(); err != nil {
+		return registry.Manifest{}, err
+	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	m, ok := db.manifests[member{repository, d}]
+	if !ok {
+		return registry.Manifest{}, registry.Errorf(registry.CodeNotFound, "manifest %s in %s: not found", d, repository)
+	}
+	return clone(m), nil
+}
+
+// Referrers lists who refers to d.
+func (db *DB) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string) ([]registry.Manifest, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var found []registry.Manifest
+	for _, rm := range db.allManifests() {
+		derived := rm.Manifest.Derived
+		if rm.Repository == repository && d != "" && derived.Subject == d && (artifactType == "" || derived.ArtifactType == artifactType) {
+			found = append(found, rm.Manifest)
+		}
+	}
+	return found, nil
+}
+
+// AllManifests lists what was recorded when the sequence was started.
+func (db *DB) AllManifests(ctx context.Context) iter.Seq2[registry.RepositoryManifest, error] {
+	return func(yield func(registry.RepositoryManifest, error) bool) {
+		each(ctx, db.allManifests(), yield)
+	}
+}
+
+func (db *DB) allManifests() []registry.RepositoryManifest {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	all := make([]registry.RepositoryManifest, 0, len(db.manifests))
+	for key, m := range db.manifests {
+		all = append(all, registry.RepositoryManifest{Repository: key.repository, Manifest: clone(m)})
+	}
+	slices.SortFunc(all, func(a, b registry.RepositoryManifest) int {
+		return cmp.Or(cmp.Compare(a.Repository, b.Repository), cmp.Compare(a.Manifest.Digest, b.Manifest.Digest))
+	})
+	return all
+}
+
+// Tag gives the digest that a tag names.
+func (db *DB) Tag(ctx context.Context, repository, tag string) (registry.Digest, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	d, ok := db.tags[tagKey{repository, tag}]
+	if !ok {
+		return "", registry.Errorf(registry.CodeNotFound, "tag %s in %s: not found", tag, repository)
+	}
+	return d, nil
+}
+
+// SetTag sets a tag. Errors: CodeNotFound when the manifest of d is not recorded.
+func (db *DB) SetTag(ctx context.Context, repository, tag string, d registry.Digest) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if _, ok := db.manifests[member{repository, d}]; !ok {
+		return registry.Errorf(registry.CodeNotFound, "tag %s in %s: manifest %s is not recorded there; put the manifest first", tag, repository, d)
+	}
+	db.tags[tagKey{repository, tag}] = d
+	return nil
+}
+
+// ListTags lists tags in byte order.
+func (db *DB) ListTags(ctx context.Context, repository, after string, limit int) ([]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	var tags []string
+	for key := range db.tags {
+		if key.repository == repository && key.tag > after {
+			tags = append(tags, key.tag)
+		}
+	}
+	slices.Sort(tags)
+	if limit > 0 && len(tags) > limit {
+		tags = tags[:limit]
+	}
+	return tags, nil
+}
+
+// clone shares no memory with m. No annotations are a nil map.
+func clone(m registry.Manifest) registry.Manifest {
+	m.Derived.Annotations = maps.Clone(m.Derived.Annotations)
+	if len(m.Derived.Annotations) == 0 {
+		m.Derived.Annotations = nil
+	}
+	return m
+}

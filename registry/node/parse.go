@@ -1,0 +1,217 @@
+package node
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+const (
+	documentVersion  = 1
+	maxDocumentBytes = 1 << 20
+)
+
+var (
+	wordPattern    = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+	runtimePattern = regexp.MustCompile(`^([a-z0-9][a-z0-9._-]*):([0-9]+(?:\.[0-9]+)*)$`)
+)
+
+// ParseFile reads a node document of format version 1, at most 1 MiB. Errors:
+// CodeNotFound without the file; CodeInvalid, naming file and field, for what is not
+// exactly a node document.
+func ParseFile(path string) (registry.Node, error) {
+	data, err := readDocument("node", path)
+	if err != nil {
+		return registry.Node{}, err
+	}
+	return Parse(path, data)
+}
+
+// Parse reads a node document as ParseFile does; name stands for the file in errors.
+func Parse(name string, data []byte) (registry.Node, error) {
+	var n registry.Node
+	err := decodeStrict(data, &n)
+	if err == nil {
+		err = checkNode(n)
+	}
+	if err != nil {
+		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "node file %s: %w", name, err)
+	}
+	slices.Sort(n.CPU.Features)
+	n.CPU.Features = slices.Compact(n.CPU.Features)
+	return n, nil
+}
+
+// ParseRuntime reads what --runtime says: "NAME:VERSION" such as onnxruntime:1.30.0,
+// or the path of a runtime document. A file of the first form is named with "./" in
+// front. Errors: CodeNotFound without the file; CodeInvalid for what is neither.
+func ParseRuntime(arg string) (registry.Runtime, error) {
+	if m := runtimePattern.FindStringSubmatch(arg); m != nil {
+		r := registry.Runtime{V: documentVersion, Name: arg, Runtimes: map[string]string{m[1]: m[2]}}
+		if err := checkRuntimes(r.Runtimes); err != nil {
+			return registry.Runtime{}, registry.Errorf(registry.CodeInvalid, "runtime %q: %w", arg, err)
+		}
+		return r, nil
+	}
+	data, err := readDocument("runtime", arg)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return registry.Runtime{}, registry.WithHint(err, "Write NAME:VERSION, such as onnxruntime:1.30.0, or the path of a runtime file.")
+	}
+	if err != nil {
+		return registry.Runtime{}, err
+	}
+	return ParseRuntimeDocument(arg, data)
+}
+
+// ParseRuntimeDocument reads a runtime document of format version 1; name stands for
+// the file in errors. Errors: CodeInvalid, naming file and field.
+func ParseRuntimeDocument(name string, data []byte) (registry.Runtime, error) {
+	var r registry.Runtime
+	err := decodeStrict(data, &r)
+	switch {
+	case err != nil:
+	case r.V != documentVersion:
+		err = fmt.Errorf("v is %d: want %d", r.V, documentVersion)
+	case !isText(r.Name) || r.Name == "":
+		err = fmt.Errorf("name %q: want the name of the software, such as triton-server:26.10", r.Name)
+	case len(r.Runtimes) == 0:
+		err = errors.New("runtimes is empty: want at least one name with its exact version")
+	default:
+		err = checkRuntimes(r.Runtimes)
+	}
+	if err != nil {
+		return registry.Runtime{}, registry.Errorf(registry.CodeInvalid, "runtime file %s: %w", name, err)
+	}
+	return r, nil
+}
+
+// readDocument reads a file of at most maxDocumentBytes.
+func readDocument(kind, path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, registry.Errorf(registry.CodeNotFound, "%s file %s: there is no such file", kind, path)
+	}
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s file: %w", kind, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxDocumentBytes+1))
+	switch {
+	case err != nil:
+		return nil, registry.Errorf(registry.CodeInvalid, "%s file: %w", kind, err)
+	case len(data) > maxDocumentBytes:
+		return nil, registry.Errorf(registry.CodeInvalid, "%s file %s: more than %d bytes: want a JSON document as `mlpromote node describe` prints it", kind, path, maxDocumentBytes)
+	}
+	return data, nil
+}
+
+// decodeStrict reads one JSON value with no key that v lacks and nothing after it.
+func decodeStrict(data []byte, v any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("something follows the document at byte %d", d.InputOffset())
+	}
+	return nil
+}
+
+func checkNode(n registry.Node) error {
+	switch {
+	case n.V != documentVersion:
+		return fmt.Errorf("v is %d: want %d", n.V, documentVersion)
+	case !wordPattern.MatchString(n.OS):
+		return fmt.Errorf("os %q: want a name such as linux", n.OS)
+	case n.MemoryMiB < 0:
+		return fmt.Errorf("memoryMiB is %d: want MiB, or leave it out", n.MemoryMiB)
+	case !isText(n.Source):
+		return fmt.Errorf("source %q: want printable text", n.Source)
+	}
+	if err := checkCPU(n.CPU); err != nil {
+		return err
+	}
+	for i, a := range n.Accelerators {
+		if err := checkAccelerator(a); err != nil {
+			return fmt.Errorf("accelerators[%d].%w", i, err)
+		}
+	}
+	for i, note := range n.Notes {
+		if !isText(note) {
+			return fmt.Errorf("notes[%d] %q: want printable text", i, note)
+		}
+	}
+	return checkRuntimes(n.Runtimes)
+}
+
+func checkCPU(c registry.NodeCPU) error {
+	switch {
+	case !wordPattern.MatchString(c.Arch):
+		return fmt.Errorf("cpu.arch %q: want a name such as amd64", c.Arch)
+	case c.Level != "" && (c.Arch != "amd64" || !slices.Contains([]string{"v1", "v2", "v3", "v4"}, c.Level)):
+		return fmt.Errorf("cpu.level %q: want v1, v2, v3 or v4, and only for amd64", c.Level)
+	case !isText(c.Vendor):
+		return fmt.Errorf("cpu.vendor %q: want printable text", c.Vendor)
+	case !isText(c.Model):
+		return fmt.Errorf("cpu.model %q: want printable text", c.Model)
+	}
+	for i, f := range c.Features {
+		if !wordPattern.MatchString(f) {
+			return fmt.Errorf("cpu.features[%d] %q: want a lower-case name such as avx512_vnni", i, f)
+		}
+	}
+	return nil
+}
+
+func checkAccelerator(a registry.NodeAccelerator) error {
+	switch {
+	case !wordPattern.MatchString(a.Vendor):
+		return fmt.Errorf("vendor %q: want a name such as nvidia", a.Vendor)
+	case !productPattern.MatchString(a.Product) || strings.Contains(a.Product, " "):
+		return fmt.Errorf("product %q: want a name such as NVIDIA-H200", a.Product)
+	case a.Arch != "" && !wordPattern.MatchString(a.Arch):
+		return fmt.Errorf("arch %q: want a name such as sm_90", a.Arch)
+	case a.MemoryMiB < 0:
+		return fmt.Errorf("memoryMiB is %d: want MiB, or leave it out", a.MemoryMiB)
+	case a.MIG != "" && !profilePattern.MatchString(a.MIG):
+		return fmt.Errorf("mig %q: want a profile such as 1g.18gb, or \"\" for a whole device", a.MIG)
+	case a.Driver != "" && !isVersion(a.Driver):
+		return fmt.Errorf("driver %q: want numbers separated by dots", a.Driver)
+	}
+	return nil
+}
+
+// checkRuntimes goes by name so that of several mistakes the same one is told each time.
+func checkRuntimes(runtimes map[string]string) error {
+	names := make([]string, 0, len(runtimes))
+	for name := range runtimes {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if !wordPattern.MatchString(name) {
+			return fmt.Errorf("runtimes: name %q: want a lower-case name such as onnxruntime", name)
+		}
+		if !isVersion(runtimes[name]) {
+			return fmt.Errorf("runtimes.%s %q: want an exact version, numbers separated by dots", name, runtimes[name])
+		}
+	}
+	return nil
+}
+
+// isVersion reports whether a constraint could be met by the version.
+func isVersion(v string) bool {
+	return len(v) <= 64 && registry.Constraint{Exact: v}.Validate() == nil && v != ""
+}
+
+// isText reports whether s may stand in a message as it is.
+func isText(s string) bool { return printable(s) == s }

@@ -1,0 +1,31 @@
+package node_test
+
+import (
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry/node"
+)
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("sh"); err != nil {
+		t.Skip("no sh on this system")
+	}
+	out, err := node.Run(t.Context(), "sh", "-c", "echo $LC_ALL")
+	if err != nil || string(out) != "C\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	if _, err = node.Run(t.Context(), "sh", "-c", "exit 9"); err == nil {
+		t.Error("a program that fails: no error")
+	}
+	if _, err = node.Run(t.Context(), "there-is-no-such-program"); !errors.Is(err, exec.ErrNotFound) {
+		t.Errorf("a program that is not there: %v, want %v", err, exec.ErrNotFound)
+	}
+	endless := "while :; do echo " + strings.Repeat("x", 4096) + "; done"
+	if out, err = node.Run(t.Context(), "sh", "-c", endless); err == nil || len(out) > 256<<10 {
+		t.Errorf("a program that does not stop: %d bytes, error %v", len(out), err)
+	}
+}

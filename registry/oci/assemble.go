@@ -1,0 +1,93 @@
+package oci
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Assemble stores an index over parts that are there, and then its tags. The order of
+// the parts makes no difference. Errors: CodeNotFound without a part; CodeInvalid and
+// CodeTrust for what no reader would take, such as an engine that names other limits.
+func (s *Store) Assemble(ctx context.Context, name string, a registry.Assembly) (registry.Digest, error) {
+	repo, err := s.repository(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	parts, err := repo.parts(ctx, a.Parts)
+	if err != nil {
+		return "", err
+	}
+	t, err := s.makeTree(a, parts)
+	if err != nil {
+		return "", registry.Errorf(registry.CodeOf(err), "%s: assemble %s %s: %w", name, a.Model, a.Version, err)
+	}
+	if err := repo.push(ctx, "index", t.desc, t.raw); err != nil {
+		return "", err
+	}
+	for _, tag := range a.Tags {
+		if err := repo.Tag(ctx, t.desc, tag); err != nil {
+			return "", repo.failed("tag", tag, string(t.desc.Digest), err)
+		}
+	}
+	return t.desc.Digest, nil
+}
+
+// parts reads the parts of an assembly.
+func (r repository) parts(ctx context.Context, refs []registry.PartRef) ([]part, error) {
+	var parts []part
+	for _, ref := range refs {
+		p, err := r.part(ctx, ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: ref.Digest, Size: ref.Size})
+		if err != nil {
+			return nil, err
+		}
+		if p.role != ref.Role {
+			return nil, registry.Errorf(registry.CodeInvalid, "%s: manifest %s has the role %s: want %s", r.name, ref.Digest, p.role, ref.Role)
+		}
+		parts = append(parts, p)
+	}
+	return parts, nil
+}
+
+// makeTree builds an index and reads it as any reader will.
+func (s *Store) makeTree(a registry.Assembly, parts []part) (tree, error) {
+	index := ocispec.Index{
+		Versioned:    specs.Versioned{SchemaVersion: schema},
+		MediaType:    ocispec.MediaTypeImageIndex,
+		ArtifactType: typeSources,
+		Annotations:  map[string]string{keyFormat: format, keyModel: a.Model},
+	}
+	if a.Version != "" {
+		index.ArtifactType = typeRelease
+		index.Annotations[keyVersion] = a.Version
+		index.Annotations[keyRevision] = strconv.Itoa(a.Revision)
+		index.Annotations[keySources] = string(a.Sources)
+		index.Annotations[keyPlan] = string(a.Plan)
+	}
+	s.stamp(index.Annotations)
+	slices.SortFunc(parts, canonicalOrder)
+	for _, p := range parts {
+		entry := p.desc
+		entry.Annotations = ours(p.manifest.Annotations)
+		index.Manifests = append(index.Manifests, entry)
+	}
+	raw, err := registry.CanonicalJSON(index)
+	if err != nil {
+		return tree{}, err
+	}
+	if index, err = readIndex(raw, index.ArtifactType); err != nil {
+		return tree{}, err
+	}
+	t := tree{desc: describe(ocispec.MediaTypeImageIndex, raw), raw: raw, index: index, parts: parts}
+	if a.Version != "" {
+		_, err = t.release()
+	} else {
+		_, err = t.sources()
+	}
+	return t, err
+}

@@ -1,0 +1,151 @@
+package oci
+
+import (
+	"context"
+	"io"
+	"slices"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Copy makes a release and evidence about it present in the repository to: blobs
+// first, then manifests, then the index, then evidence, so that nothing is ever there
+// without what it names. A destination that is a Mounter is asked to mount; the bytes
+// of blobs are then not read, which is what [Store.Rehash] is for. At the end
+// everything is looked up in the destination again. A copy that broke off can be
+// repeated. Errors: CodeNotFound, CodeInvalid, CodeTrust, CodeDigest as the reader
+// gives them; CodeInvalid for evidence about something else; CodeInternal when the
+// destination took something and does not show it.
+func (s *Store) Copy(ctx context.Context, from, to string, r registry.Release, evidence []registry.Digest) error {
+	src, err := s.repository(ctx, from)
+	if err != nil {
+		return err
+	}
+	dst, err := s.repository(ctx, to)
+	if err != nil {
+		return err
+	}
+	c, err := src.cargo(ctx, r, evidence)
+	if err != nil {
+		return err
+	}
+	for _, b := range c.blobs.objects {
+		if err := copyBlob(ctx, src, dst, b); err != nil {
+			return err
+		}
+	}
+	for _, m := range c.manifests {
+		if err := dst.push(ctx, m.what, m.desc, m.raw); err != nil {
+			return err
+		}
+	}
+	return dst.holds(ctx, c)
+}
+
+// cargo is all that a copy moves, in the order in which it is stored.
+type cargo struct {
+	blobs     *pile
+	manifests []document
+	referrers map[registry.Digest][]registry.Digest // subject to evidence
+}
+
+// cargo reads what is to be copied.
+func (r repository) cargo(ctx context.Context, release registry.Release, evidence []registry.Digest) (cargo, error) {
+	t, read, err := r.release(ctx, string(release.Digest))
+	if err != nil {
+		return cargo{}, err
+	}
+	c := cargo{blobs: t.blobs(), manifests: t.manifests(), referrers: make(map[registry.Digest][]registry.Digest)}
+	about := make(map[registry.Digest]bool)
+	for _, subject := range read.Subjects() {
+		about[subject.Digest] = true
+	}
+	for _, d := range evidence {
+		desc, err := r.resolve(ctx, "evidence", string(d))
+		if err != nil {
+			return cargo{}, err
+		}
+		e, ok, err := r.evidence(ctx, desc, "")
+		if err != nil {
+			return cargo{}, err
+		}
+		if !ok || !about[e.subject] {
+			return cargo{}, registry.Errorf(registry.CodeInvalid, "%s: %s is no whole piece of evidence about release %s or an engine of it", r.name, d, read.Digest)
+		}
+		c.blobs.add("bundle of evidence "+string(d), e.blob)
+		c.blobs.add("config of evidence "+string(d), e.config)
+		c.manifests = append(c.manifests, e.document)
+		c.referrers[e.subject] = append(c.referrers[e.subject], d)
+	}
+	return c, nil
+}
+
+// copyBlob makes a blob present in dst.
+func copyBlob(ctx context.Context, src, dst repository, b object) error {
+	there, err := dst.has(ctx, b.what, b.desc)
+	if err != nil || there {
+		return err
+	}
+	open := func() (io.ReadCloser, error) { return src.stream(ctx, b.what, b.desc) }
+	if mounter, ok := dst.Repository.(Mounter); ok {
+		if err := mounter.Mount(ctx, b.desc, src.name, open); err != nil {
+			return dst.failed("mount", b.what, string(b.desc.Digest), err)
+		}
+		return nil
+	}
+	rc, err := open()
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	return dst.pushFrom(ctx, b.what, b.desc, rc)
+}
+
+// holds looks up everything that was copied.
+func (r repository) holds(ctx context.Context, c cargo) error {
+	for _, b := range c.blobs.objects {
+		there, err := r.has(ctx, b.what, b.desc)
+		if err != nil {
+			return err
+		}
+		if !there {
+			return r.missing(b)
+		}
+	}
+	for _, m := range c.manifests {
+		if err := r.holdsManifest(ctx, m); err != nil {
+			return err
+		}
+	}
+	for subject, evidence := range c.referrers {
+		listed, err := r.referrers(ctx, subject)
+		if err != nil {
+			return err
+		}
+		for _, d := range evidence {
+			if !slices.ContainsFunc(listed, func(desc ocispec.Descriptor) bool { return desc.Digest == d }) {
+				return registry.Errorf(registry.CodeInternal, "%s: evidence %s was stored and is not listed among the referrers of %s", r.name, d, subject)
+			}
+		}
+	}
+	return nil
+}
+
+// holdsManifest compares a manifest's descriptor and bytes with what was copied.
+func (r repository) holdsManifest(ctx context.Context, m document) error {
+	desc, err := r.resolve(ctx, m.what, string(m.desc.Digest))
+	if err != nil {
+		return err
+	}
+	if desc.MediaType != m.desc.MediaType || desc.Size != m.desc.Size {
+		return registry.Errorf(registry.CodeDigest, "%s: %s %s was copied as a %q of %d bytes and is there as a %q of %d bytes", r.name, m.what, m.desc.Digest, m.desc.MediaType, m.desc.Size, desc.MediaType, desc.Size)
+	}
+	_, err = r.read(ctx, m.what, desc)
+	return err
+}
+
+func (r repository) missing(c object) error {
+	return registry.Errorf(registry.CodeInternal, "%s: %s %s was stored and is not there", r.name, c.what, c.desc.Digest)
+}

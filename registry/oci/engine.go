@@ -1,0 +1,126 @@
+package oci
+
+import (
+	"cmp"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// engineAnnotations writes what an engine or a reference says of itself. Fields that
+// are not set are left out: a reference has few.
+func engineAnnotations(e registry.Engine) (map[string]string, error) {
+	out := make(map[string]string)
+	if e.Target.V != 0 {
+		target, err := registry.CanonicalJSON(e.Target)
+		if err != nil {
+			return nil, err
+		}
+		out[keyTarget] = string(target)
+	}
+	if e.Toolchain != (registry.Toolchain{}) {
+		made, err := registry.CanonicalJSON(e.Toolchain)
+		if err != nil {
+			return nil, err
+		}
+		out[keyToolchain] = string(made)
+	}
+	if e.NativeCode {
+		out[keyNativeCode] = "true"
+	}
+	set(out, keyVariant, e.Variant)
+	set(out, keyPrecision, e.Precision)
+	for _, d := range digestsOf(&e) {
+		set(out, d.key, string(*d.value))
+	}
+	return out, nil
+}
+
+func set(annotations map[string]string, key, value string) {
+	if value != "" {
+		annotations[key] = value
+	}
+}
+
+// keyedDigest is a digest field of an engine with its annotation.
+type keyedDigest struct {
+	key   string
+	value *registry.Digest
+}
+
+func digestsOf(e *registry.Engine) []keyedDigest {
+	return []keyedDigest{{keyReference, &e.Reference}, {keySources, &e.Sources}, {keyLimits, &e.Limits}, {keyInterface, &e.Interface}}
+}
+
+// readEngine reads what engineAnnotations writes. Of an engine it wants everything, of
+// a reference only that what is there makes sense. Errors: CodeInvalid.
+func readEngine(role registry.PartRole, annotations map[string]string) (registry.Engine, error) {
+	e := registry.Engine{Variant: annotations[keyVariant], Precision: annotations[keyPrecision]}
+	if role == registry.PartEngine {
+		for _, key := range []string{keyTarget, keyToolchain, keyVariant, keyPrecision, keyReference, keySources, keyLimits, keyInterface} {
+			if annotations[key] == "" {
+				return e, registry.Errorf(registry.CodeInvalid, "the engine has no annotation %s", key)
+			}
+		}
+	}
+	if err := readTarget(annotations, &e); err != nil {
+		return e, err
+	}
+	if err := readToolchain(annotations, &e); err != nil {
+		return e, err
+	}
+	for _, d := range digestsOf(&e) {
+		*d.value = registry.Digest(annotations[d.key])
+		if err := d.value.Validate(); *d.value != "" && err != nil {
+			return e, registry.Errorf(registry.CodeInvalid, "annotation %s: digest %q: %w", d.key, *d.value, err)
+		}
+	}
+	switch native := annotations[keyNativeCode]; native {
+	case "", "true":
+		e.NativeCode = native != ""
+	default:
+		return e, registry.Errorf(registry.CodeInvalid, "annotation %s is %q: want \"true\" or no such annotation", keyNativeCode, native)
+	}
+	return e, nil
+}
+
+func readTarget(annotations map[string]string, e *registry.Engine) error {
+	value, ok := annotations[keyTarget]
+	if !ok {
+		return nil
+	}
+	if err := checkJSON([]byte(value)); err != nil {
+		return registry.Errorf(registry.CodeInvalid, "annotation %s: %w", keyTarget, err)
+	}
+	target, err := registry.ParseTarget([]byte(value))
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "annotation %s: %w", keyTarget, err)
+	}
+	e.Target = target
+	return nil
+}
+
+func readToolchain(annotations map[string]string, e *registry.Engine) error {
+	value, ok := annotations[keyToolchain]
+	if !ok {
+		return nil
+	}
+	if err := decode([]byte(value), &e.Toolchain); err != nil {
+		return registry.Errorf(registry.CodeInvalid, "annotation %s: %w", keyToolchain, err)
+	}
+	if e.Toolchain.Name == "" || e.Toolchain.Version == "" {
+		return registry.Errorf(registry.CodeInvalid, "annotation %s: want a name and a version", keyToolchain)
+	}
+	return nil
+}
+
+// canonicalOrder is the order of entries in an index: two assemblers of the same parts
+// write the same bytes.
+func canonicalOrder(a, b part) int {
+	return cmp.Or(
+		cmp.Compare(a.role, b.role),
+		cmp.Compare(a.engine.Target.Name, b.engine.Target.Name),
+		cmp.Compare(a.engine.Precision, b.engine.Precision),
+		cmp.Compare(a.engine.Variant, b.engine.Variant),
+		cmp.Compare(a.desc.Digest, b.desc.Digest),
+	)
+}

@@ -1,0 +1,222 @@
+package oci
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// PutEvidence stores a bundle for every subject, as cosign v3 does: the bundle is a
+// blob, and each subject gets a manifest that refers to it. The predicate type of the
+// manifest is that of the signed statement. Errors: CodeInvalid for what is no bundle,
+// or is too large, or says it has another predicate type; CodeNotFound without a subject.
+func (s *Store) PutEvidence(ctx context.Context, name string, b registry.Bundle, subjects []registry.Subject) ([]registry.Digest, error) {
+	repo, err := s.repository(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	predicateType, err := readBundle(b)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeOf(err), "%s: evidence: %w", name, err)
+	}
+	referred, err := repo.subjects(ctx, subjects)
+	if err != nil {
+		return nil, err
+	}
+	blob := describe(typeBundle, b.Data)
+	if err := repo.push(ctx, "bundle", blob, b.Data); err != nil {
+		return nil, err
+	}
+	empty := ocispec.DescriptorEmptyJSON
+	if err := repo.push(ctx, "config of evidence", empty, empty.Data); err != nil {
+		return nil, err
+	}
+	var digests []registry.Digest
+	for i, desc := range referred {
+		raw, err := registry.CanonicalJSON(evidenceManifest(blob, desc, predicateType))
+		if err != nil {
+			return nil, err
+		}
+		manifest := describe(ocispec.MediaTypeImageManifest, raw)
+		if err := repo.push(ctx, "evidence for "+subjects[i].Name, manifest, raw); err != nil {
+			return nil, err
+		}
+		digests = append(digests, manifest.Digest)
+	}
+	return digests, nil
+}
+
+// subjects finds what evidence is to be attached to.
+func (r repository) subjects(ctx context.Context, subjects []registry.Subject) ([]ocispec.Descriptor, error) {
+	var out []ocispec.Descriptor
+	for _, subject := range subjects {
+		desc, err := r.resolve(ctx, subject.Name, string(subject.Digest))
+		if err != nil {
+			return nil, err
+		}
+		if desc.Size != subject.Size || subject.Index != (desc.MediaType == ocispec.MediaTypeImageIndex) {
+			return nil, registry.Errorf(registry.CodeInvalid, "%s: %s %s is a %q of %d bytes, which is not the subject of %d bytes that was named", r.name, subject.Name, subject.Digest, desc.MediaType, desc.Size, subject.Size)
+		}
+		out = append(out, ocispec.Descriptor{MediaType: desc.MediaType, Digest: desc.Digest, Size: desc.Size})
+	}
+	return out, nil
+}
+
+// evidenceManifest is the referrer that cosign v3 writes, less the time.
+// Source: sigstore/cosign, pkg/oci/remote/write.go, and specs/BUNDLE_SPEC.md.
+func evidenceManifest(bundle, subject ocispec.Descriptor, predicateType string) ocispec.Manifest {
+	empty := ocispec.DescriptorEmptyJSON
+	config := ocispec.Descriptor{MediaType: empty.MediaType, Digest: empty.Digest, Size: empty.Size, ArtifactType: typeBundle}
+	m := newManifest(typeBundle, config, []ocispec.Descriptor{bundle}, map[string]string{
+		keyBundleContent: bundleContent,
+		keyPredicateType: predicateType,
+	})
+	m.Subject = &subject
+	return m
+}
+
+// bundleDocument is what we read of a sigstore bundle. The signature is checked elsewhere.
+type bundleDocument struct {
+	MediaType string `json:"mediaType"`
+	Envelope  *struct {
+		Payload []byte `json:"payload"`
+	} `json:"dsseEnvelope"`
+}
+
+// readBundle gives the predicate type of the statement in a bundle. Errors: CodeInvalid.
+func readBundle(b registry.Bundle) (string, error) {
+	if len(b.Data) > maxDocument {
+		return "", registry.Errorf(registry.CodeInvalid, "the bundle has %d bytes: at most %d are stored", len(b.Data), maxDocument)
+	}
+	var document bundleDocument
+	if err := decode(b.Data, &document); err != nil {
+		return "", err
+	}
+	if document.MediaType != typeBundle || document.Envelope == nil {
+		return "", registry.Errorf(registry.CodeInvalid, "it is a %q, or has no DSSE envelope: want a bundle of the type %s", document.MediaType, typeBundle)
+	}
+	var statement registry.Statement
+	if err := decode(document.Envelope.Payload, &statement); err != nil {
+		return "", registry.Errorf(registry.CodeInvalid, "the payload of the bundle: %w", err)
+	}
+	switch {
+	case statement.PredicateType == "":
+		return "", registry.Errorf(registry.CodeInvalid, "the statement in the bundle has no predicateType")
+	case b.PredicateType != "" && b.PredicateType != statement.PredicateType:
+		return "", registry.Errorf(registry.CodeInvalid, "the statement in the bundle has the predicate type %q: want %q", statement.PredicateType, b.PredicateType)
+	}
+	return statement.PredicateType, nil
+}
+
+// Evidence lists the bundles attached to a subject by cosign's rule for reading: a
+// manifest that refers to it, whose only layer is a bundle. All else is skipped, also
+// what is too large or was never pushed whole: a stranger must not be able to stop a
+// promotion by attaching rubbish. Errors: CodeDigest; CodeInvalid when there are more
+// than 4,096 referrers.
+func (s *Store) Evidence(ctx context.Context, name string, subject registry.Digest) ([]registry.Bundle, error) {
+	repo, err := s.repository(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	referrers, err := repo.referrers(ctx, subject)
+	if err != nil {
+		return nil, err
+	}
+	var bundles []registry.Bundle
+	for _, referrer := range referrers {
+		e, ok, err := repo.evidence(ctx, referrer, subject)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			bundles = append(bundles, e.bundle)
+		}
+	}
+	return bundles, nil
+}
+
+// referrers lists what may refer to a subject, each once, by digest.
+func (r repository) referrers(ctx context.Context, subject registry.Digest) ([]ocispec.Descriptor, error) {
+	desc, err := r.Resolve(ctx, string(subject))
+	if isNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, r.failed("resolve", "subject", string(subject), err)
+	}
+	found, err := r.Predecessors(ctx, ocispec.Descriptor{MediaType: desc.MediaType, Digest: desc.Digest, Size: desc.Size})
+	if err != nil {
+		return nil, r.failed("list referrers of", "subject", string(subject), err)
+	}
+	if len(found) > maxReferrers {
+		err := registry.Errorf(registry.CodeInvalid, "%s: %s has %d referrers: at most %d are read", r.name, subject, len(found), maxReferrers)
+		return nil, registry.WithHint(err, "delete the referrers that are no evidence of yours")
+	}
+	slices.SortFunc(found, func(a, b ocispec.Descriptor) int { return cmp.Compare(a.Digest, b.Digest) })
+	return slices.CompactFunc(found, func(a, b ocispec.Descriptor) bool { return a.Digest == b.Digest }), nil
+}
+
+// evidence is one piece of evidence as it is stored.
+type evidence struct {
+	document                    // the manifest
+	bundle   registry.Bundle    // the bundle in it
+	subject  registry.Digest    // what it is attached to
+	blob     ocispec.Descriptor // where the bundle is
+	config   ocispec.Descriptor
+}
+
+// evidence reads a referrer. It is false for what is no evidence about the subject; an
+// empty subject means any.
+func (r repository) evidence(ctx context.Context, desc ocispec.Descriptor, subject registry.Digest) (evidence, bool, error) {
+	if desc.MediaType != ocispec.MediaTypeImageManifest || desc.Size > maxDocument {
+		return evidence{}, false, nil
+	}
+	raw, err := r.read(ctx, "evidence manifest", desc)
+	if err != nil {
+		return evidence{}, false, unlessMissing(err)
+	}
+	var m ocispec.Manifest
+	if json.Unmarshal(raw, &m) != nil || m.Subject == nil || subject != "" && m.Subject.Digest != subject {
+		return evidence{}, false, nil
+	}
+	if !isEvidence(m) {
+		return evidence{}, false, nil
+	}
+	data, err := r.read(ctx, "bundle", m.Layers[0])
+	if err != nil {
+		return evidence{}, false, unlessMissing(err)
+	}
+	e := evidence{
+		document: document{object{"evidence manifest", describe(desc.MediaType, raw)}, raw},
+		bundle:   registry.Bundle{Digest: desc.Digest, PredicateType: m.Annotations[keyPredicateType], Data: data},
+		subject:  m.Subject.Digest,
+		blob:     m.Layers[0],
+		config:   m.Config,
+	}
+	if e.bundle.PredicateType == "" { // cosign's readers do not need the annotation
+		e.bundle.PredicateType, _ = readBundle(e.bundle)
+	}
+	return e, true, nil
+}
+
+// isEvidence is cosign's rule for what is evidence, within our limits.
+func isEvidence(m ocispec.Manifest) bool {
+	return len(m.Layers) == 1 && strings.HasPrefix(m.Layers[0].MediaType, bundleFamily) &&
+		max(m.Layers[0].Size, m.Config.Size) <= maxDocument &&
+		checkDescriptor(m.Layers[0]) == nil && checkDescriptor(m.Config) == nil
+}
+
+// unlessMissing drops the errors of what somebody left out or garbled in a manifest of
+// theirs. Bytes that were changed afterwards stay an error.
+func unlessMissing(err error) error {
+	if code := registry.CodeOf(err); code == registry.CodeNotFound || code == registry.CodeInvalid {
+		return nil
+	}
+	return err
+}

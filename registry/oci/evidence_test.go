@@ -1,0 +1,166 @@
+package oci_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+const bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+
+// Evidence is stored as cosign v3 stores it: pkg/oci/remote/write.go, less the time.
+func TestEvidenceShape(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	data := bundle(registry.PredicateSign)
+	want := fmt.Sprintf(`{
+		"annotations": {
+			"dev.sigstore.bundle.content": "dsse-envelope",
+			"dev.sigstore.bundle.predicateType": "https://sigstore.dev/cosign/sign/v1"
+		},
+		"artifactType": "application/vnd.dev.sigstore.bundle.v0.3+json",
+		"config": {
+			"artifactType": "application/vnd.dev.sigstore.bundle.v0.3+json",
+			"digest": "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a",
+			"mediaType": "application/vnd.oci.empty.v1+json",
+			"size": 2
+		},
+		"layers": [{
+			"digest": %q,
+			"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json",
+			"size": %d
+		}],
+		"mediaType": "application/vnd.oci.image.manifest.v1+json",
+		"schemaVersion": 2,
+		"subject": {
+			"digest": %q,
+			"mediaType": "application/vnd.oci.image.index.v1+json",
+			"size": %d
+		}
+	}`, digest.FromBytes(data), len(data), w.release.Digest, w.release.Size)
+	if diff := cmp.Diff(pretty(t, []byte(want)), pretty(t, stored(t, w.blobs, w.evidence[0]))); diff != "" {
+		t.Errorf("evidence manifest (-want +got):\n%s", diff)
+	}
+}
+
+// Every subject gets its own referrer over one bundle.
+func TestEvidence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	engine := w.release.Engines[0].Digest // has a signature and a report
+	got, err := w.store.Evidence(t.Context(), staging, engine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != 2 || !slices.IsSortedFunc(got, func(a, b registry.Bundle) int { return strings.Compare(string(a.Digest), string(b.Digest)) }) {
+		t.Fatalf("got %d bundles: %v", len(got), got)
+	}
+	types := map[string]bool{}
+	for _, b := range got {
+		types[b.PredicateType] = true
+		if !slices.Contains(w.evidence, b.Digest) || string(b.Data) != string(bundle(b.PredicateType)) {
+			t.Errorf("got %s with %s", b.Digest, b.Data)
+		}
+	}
+	if !types[registry.PredicateSign] || !types[registry.PredicateParity] {
+		t.Errorf("got predicate types %v", types)
+	}
+	for _, d := range []registry.Digest{w.release.Limits, digest.FromString("nobody knows")} {
+		if got, err := w.store.Evidence(t.Context(), staging, d); err != nil || len(got) != 0 {
+			t.Errorf("%s: got %v, %v", d, got, err)
+		}
+	}
+}
+
+// What strangers attach is skipped, whatever it is.
+func TestEvidenceSkipsRubbish(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	before, err := w.store.Evidence(t.Context(), staging, w.release.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rubbish := map[string]func(*ocispec.Manifest){
+		"no layer":      func(m *ocispec.Manifest) { m.Layers = nil },
+		"two layers":    func(m *ocispec.Manifest) { m.Layers = append(m.Layers, m.Layers[0]) },
+		"other layer":   func(m *ocispec.Manifest) { m.Layers[0].MediaType = "text/plain" },
+		"absent bundle": func(m *ocispec.Manifest) { m.Layers[0].Digest = digest.FromString("absent") },
+		"wrong size":    func(m *ocispec.Manifest) { m.Layers[0].Size++ },
+		"huge bundle":   func(m *ocispec.Manifest) { m.Layers[0].Size = 5 << 20 },
+		"huge config":   func(m *ocispec.Manifest) { m.Config.Size = 5 << 20 },
+		"other data":    func(m *ocispec.Manifest) { m.Layers[0].Data = []byte("lie") },
+		"no digest":     func(m *ocispec.Manifest) { m.Layers[0].Digest = "x" },
+	}
+	for _, change := range rubbish {
+		changed(t, w, staging, ocispec.MediaTypeImageManifest, w.evidence[0], change)
+	}
+	changed(t, w, staging, ocispec.MediaTypeImageIndex, w.release.Digest, func(i *ocispec.Index) {
+		i.Subject = &ocispec.Descriptor{MediaType: ocispec.MediaTypeImageIndex, Digest: w.release.Digest, Size: w.release.Size}
+	})
+	after, err := w.store.Evidence(t.Context(), staging, w.release.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("evidence before and after rubbish:\n%s", diff)
+	}
+}
+
+// A bundle attached without annotations, which cosign's readers do not need, is known
+// by its statement.
+func TestEvidenceWithoutAnnotations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	d := changed(t, w, staging, ocispec.MediaTypeImageManifest, w.evidence[0], func(m *ocispec.Manifest) { m.Annotations = nil })
+	got, err := w.store.Evidence(t.Context(), staging, w.release.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := slices.IndexFunc(got, func(b registry.Bundle) bool { return b.Digest == d })
+	if at < 0 || got[at].PredicateType != registry.PredicateSign {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestPutEvidenceRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	good := w.release.Subjects()[:1]
+	wrongSize := []registry.Subject{{Name: "release", Digest: w.release.Digest, Size: 1, Index: true}}
+	unknown := []registry.Subject{{Name: "release", Digest: digest.FromString("x"), Size: 1, Index: true}}
+	var unsigned map[string]any
+	if err := json.Unmarshal(bundle("x"), &unsigned); err != nil {
+		t.Fatal(err)
+	}
+	delete(unsigned, "dsseEnvelope")
+	bare, _ := json.Marshal(unsigned)
+	tests := []struct {
+		name     string
+		bundle   registry.Bundle
+		subjects []registry.Subject
+		code     registry.Code
+	}{
+		{"no JSON", registry.Bundle{Data: []byte("x")}, good, registry.CodeInvalid},
+		{"no envelope", registry.Bundle{Data: bare}, good, registry.CodeInvalid},
+		{"no predicate type", registry.Bundle{Data: bundle("")}, good, registry.CodeInvalid},
+		{"other predicate type", registry.Bundle{Data: bundle("a"), PredicateType: "b"}, good, registry.CodeInvalid},
+		{"too large", registry.Bundle{Data: make([]byte, 5<<20)}, good, registry.CodeInvalid},
+		{"later bundle", registry.Bundle{Data: []byte(strings.Replace(string(bundle("a")), "v0.3", "v0.4", 1))}, good, registry.CodeInvalid},
+		{"wrong size", registry.Bundle{Data: bundle("a")}, wrongSize, registry.CodeInvalid},
+		{"unknown subject", registry.Bundle{Data: bundle("a")}, unknown, registry.CodeNotFound},
+	}
+	for _, test := range tests {
+		_, err := w.store.PutEvidence(t.Context(), staging, test.bundle, test.subjects)
+		if registry.CodeOf(err) != test.code {
+			t.Errorf("%s: got %v, want %s", test.name, err, test.code)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// bufferSize is how much is read at once: large enough that hashing, not system calls,
+// is what takes the time.
+const bufferSize = 1 << 20
+
+// Fetch reads a part by digest and, unless dir is empty, writes its files into dir. A
+// file is hashed while it is written and removed again when it is not what its digest
+// says; files written before it stay. It leaves dir by no path and no link, and writes
+// over nothing. Errors: CodeNotFound; CodeInvalid when it is no part or a file is there
+// already; CodeTrust for file names; CodeDigest.
+func (s *Store) Fetch(ctx context.Context, name string, d registry.Digest, dir string) (registry.FetchedPart, error) {
+	repo, err := s.repository(ctx, name)
+	if err != nil {
+		return registry.FetchedPart{}, err
+	}
+	desc, err := repo.resolve(ctx, "part", string(d))
+	if err != nil {
+		return registry.FetchedPart{}, err
+	}
+	if desc.MediaType != ocispec.MediaTypeImageManifest {
+		return registry.FetchedPart{}, registry.Errorf(registry.CodeInvalid, "%s: %s is no part: it is a %q and no image manifest", name, d, desc.MediaType)
+	}
+	p, err := repo.part(ctx, desc)
+	if err != nil {
+		return registry.FetchedPart{}, err
+	}
+	set, err := repo.set(ctx, p)
+	if err != nil {
+		return registry.FetchedPart{}, err
+	}
+	if dir != "" {
+		if err := writeFiles(ctx, repo, p, dir); err != nil {
+			return registry.FetchedPart{}, err
+		}
+	}
+	return registry.FetchedPart{Role: p.role, Manifest: p.raw, Files: p.files, Engine: p.engine, Set: set}, nil
+}
+
+// set reads the config of a part, whatever it is, and gives the set that it may be.
+func (r repository) set(ctx context.Context, p part) (*registry.Set, error) {
+	what := "config of " + p.label()
+	config, err := r.read(ctx, what, p.manifest.Config)
+	if err != nil || !p.shape.set() {
+		return nil, err
+	}
+	set, err := readSet(config, p.files)
+	if err != nil {
+		return nil, r.about(what, p.manifest.Config.Digest, err)
+	}
+	return set, nil
+}
+
+// writeFiles writes the files of a part into dir.
+func writeFiles(ctx context.Context, repo repository, p part, dir string) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return registry.Errorf(registry.CodeInternal, "open the folder for %s: %w", p.label(), err)
+	}
+	defer root.Close()
+	buffer := make([]byte, bufferSize)
+	for i, layer := range p.manifest.Layers {
+		if err := writeFile(ctx, repo, object{p.layer(i), layer}, root, p.files[i].Path, buffer); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeFile(ctx context.Context, repo repository, c object, root *os.Root, name string, buffer []byte) error {
+	if parent := path.Dir(name); parent != "." {
+		if err := root.MkdirAll(filepath.FromSlash(parent), 0o755); err != nil {
+			return registry.Errorf(registry.CodeInternal, "make the folder of %s: %w", c.what, err)
+		}
+	}
+	rc, err := repo.stream(ctx, c.what, c.desc)
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	local := filepath.FromSlash(name)
+	out, err := root.OpenFile(local, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return registry.Errorf(registry.CodeInvalid, "write %s into %s: there is such a file already: want an empty folder", c.what, root.Name())
+	}
+	if err != nil {
+		return registry.Errorf(registry.CodeInternal, "write %s: %w", c.what, err)
+	}
+	_, err = io.CopyBuffer(onlyWriter{out}, rc, buffer)
+	if closing := out.Close(); err == nil && closing != nil {
+		err = registry.Errorf(registry.CodeInternal, "write %s: %w", c.what, closing)
+	}
+	if err != nil {
+		return errors.Join(err, root.Remove(local))
+	}
+	return nil
+}
+
+// onlyWriter hides every other method, so that io.CopyBuffer uses its buffer.
+type onlyWriter struct{ io.Writer }

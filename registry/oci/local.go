@@ -1,0 +1,199 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"regexp"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/errdef"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Local is a repository over the storage ports: bytes in blobs, names in refs. Only
+// what belongs to the repository can be read from it. The bytes of manifests are in
+// blobs too, but belong to the repository by their record. It is a [Mounter] and lists
+// referrers. Its errors have codes of package registry and are errdef.ErrNotFound where
+// oras-go expects that.
+func Local(blobs registry.Blobs, refs registry.Refs, repository string) Repository {
+	return &local{blobs: blobs, refs: refs, name: repository}
+}
+
+type local struct {
+	blobs registry.Blobs
+	refs  registry.Refs
+	name  string
+}
+
+// Fetch opens content of the repository. It does not hash: the reader does.
+func (l *local) Fetch(ctx context.Context, target ocispec.Descriptor) (io.ReadCloser, error) {
+	blob, _, err := l.find(ctx, target)
+	return blob, err
+}
+
+// find opens content that belongs to the repository and has the size that it was
+// stored with; another size is a mistake of whoever names it. Errors: CodeNotFound.
+func (l *local) find(ctx context.Context, target ocispec.Descriptor) (io.ReadCloser, int64, error) {
+	stored, err := l.size(ctx, target)
+	if err != nil {
+		return nil, 0, notFound(err)
+	}
+	if stored != target.Size {
+		return nil, 0, notFound(registry.Errorf(registry.CodeNotFound, "%s has %d bytes in %s and not %d", target.Digest, stored, l.name, target.Size))
+	}
+	blob, size, err := l.blobs.Open(ctx, target.Digest)
+	if err != nil {
+		return nil, 0, notFound(err)
+	}
+	return blob, size, nil
+}
+
+// size is the size that content of the repository was stored with.
+func (l *local) size(ctx context.Context, target ocispec.Descriptor) (int64, error) {
+	if isManifest(target.MediaType) {
+		m, err := l.refs.Manifest(ctx, l.name, target.Digest)
+		return m.Size, err
+	}
+	return l.refs.Blob(ctx, l.name, target.Digest)
+}
+
+// Exists reports whether content belongs to the repository and is there in full.
+func (l *local) Exists(ctx context.Context, target ocispec.Descriptor) (bool, error) {
+	rc, size, err := l.find(ctx, target)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return size == target.Size, rc.Close()
+}
+
+// Push stores content: a blob, or a manifest with its record. Errors: CodeDigest;
+// CodeInvalid for a manifest that is none or is too large.
+func (l *local) Push(ctx context.Context, expected ocispec.Descriptor, from io.Reader) error {
+	if err := checkDescriptor(expected); err != nil {
+		return err
+	}
+	if isManifest(expected.MediaType) {
+		return l.pushManifest(ctx, expected, from)
+	}
+	if err := l.blobs.Put(ctx, expected.Digest, expected.Size, from); err != nil {
+		return err
+	}
+	return l.refs.AddBlob(ctx, l.name, expected.Digest, expected.Size)
+}
+
+func (l *local) pushManifest(ctx context.Context, expected ocispec.Descriptor, from io.Reader) error {
+	if expected.Size > maxDocument {
+		return registry.Errorf(registry.CodeInvalid, "manifest %s has %d bytes: at most %d are stored", expected.Digest, expected.Size, maxDocument)
+	}
+	raw, err := io.ReadAll(io.LimitReader(from, expected.Size+1))
+	if err != nil {
+		return err
+	}
+	if got := expected.Digest.Algorithm().FromBytes(raw); got != expected.Digest {
+		return registry.Errorf(registry.CodeDigest, "manifest %s: the bytes that came are %s", expected.Digest, got)
+	}
+	derived, err := derive(expected.MediaType, raw)
+	if err != nil {
+		return err
+	}
+	if err := l.blobs.Put(ctx, expected.Digest, expected.Size, bytes.NewReader(raw)); err != nil {
+		return err
+	}
+	return l.refs.PutManifest(ctx, l.name, registry.Manifest{
+		Digest: expected.Digest, MediaType: expected.MediaType, Size: expected.Size, Derived: derived,
+	})
+}
+
+// Resolve gives the manifest that a tag or digest names. Errors: CodeNotFound.
+func (l *local) Resolve(ctx context.Context, reference string) (ocispec.Descriptor, error) {
+	d := digest.Digest(reference)
+	if d.Validate() != nil {
+		var err error
+		if d, err = l.refs.Tag(ctx, l.name, reference); err != nil {
+			return ocispec.Descriptor{}, notFound(err)
+		}
+	}
+	m, err := l.refs.Manifest(ctx, l.name, d)
+	if err != nil {
+		return ocispec.Descriptor{}, notFound(err)
+	}
+	return ocispec.Descriptor{MediaType: m.MediaType, Digest: m.Digest, Size: m.Size}, nil
+}
+
+// tagGrammar is the grammar of tags of OCI distribution 1.1.
+var tagGrammar = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
+
+// Tag makes a tag name a manifest of the repository. Errors: CodeInvalid for what is
+// no tag; CodeNotFound without the manifest.
+func (l *local) Tag(ctx context.Context, desc ocispec.Descriptor, reference string) error {
+	if !tagGrammar.MatchString(reference) {
+		return registry.Errorf(registry.CodeInvalid, "tag %q: want up to 128 letters, digits, '.', '_' or '-'", reference)
+	}
+	if _, err := l.refs.Manifest(ctx, l.name, desc.Digest); err != nil {
+		return notFound(err)
+	}
+	return l.refs.SetTag(ctx, l.name, reference, desc.Digest)
+}
+
+// Predecessors lists the manifests whose subject is the node, by digest.
+func (l *local) Predecessors(ctx context.Context, node ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+	var out []ocispec.Descriptor
+	err := l.Referrers(ctx, node, "", func(page []ocispec.Descriptor) error {
+		out = append(out, page...)
+		return nil
+	})
+	return out, err
+}
+
+// Referrers lists the manifests whose subject is desc, as oras-go's
+// registry.ReferrerLister does. An empty artifactType means all.
+func (l *local) Referrers(ctx context.Context, desc ocispec.Descriptor, artifactType string, fn func([]ocispec.Descriptor) error) error {
+	manifests, err := l.refs.Referrers(ctx, l.name, desc.Digest, artifactType)
+	if err != nil || len(manifests) == 0 {
+		return err
+	}
+	var page []ocispec.Descriptor
+	for _, m := range manifests {
+		page = append(page, ocispec.Descriptor{
+			MediaType: m.MediaType, Digest: m.Digest, Size: m.Size,
+			ArtifactType: m.Derived.ArtifactType, Annotations: m.Derived.Annotations,
+		})
+	}
+	return fn(page)
+}
+
+// Mount makes a blob that belongs to another repository belong to this one, without
+// moving bytes. Where it does not belong there, getContent gives the bytes; without
+// getContent that is CodeNotFound.
+func (l *local) Mount(ctx context.Context, desc ocispec.Descriptor, fromRepo string, getContent func() (io.ReadCloser, error)) error {
+	there, err := (&local{l.blobs, l.refs, fromRepo}).Exists(ctx, desc)
+	if err != nil {
+		return err
+	}
+	if there {
+		return l.refs.AddBlob(ctx, l.name, desc.Digest, desc.Size)
+	}
+	if getContent == nil {
+		return notFound(registry.Errorf(registry.CodeNotFound, "blob %s of %d bytes is not in %s", desc.Digest, desc.Size, fromRepo))
+	}
+	rc, err := getContent()
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	return l.Push(ctx, desc, rc)
+}
+
+// notFound makes a CodeNotFound also an errdef.ErrNotFound. Other errors stay.
+func notFound(err error) error {
+	if !registry.HasCode(err, registry.CodeNotFound) {
+		return err
+	}
+	return registry.Errorf(registry.CodeNotFound, "%w: %w", err, errdef.ErrNotFound)
+}

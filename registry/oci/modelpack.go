@@ -1,0 +1,72 @@
+package oci
+
+import (
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// packConfig is the config of a CNCF ModelPack manifest, as far as we fill it. Its
+// schema is closed at every level, so nothing of ours may go in.
+// Source: modelpack/model-spec, docs/config.md and schema/config-schema.json.
+type packConfig struct {
+	Descriptor packDescriptor `json:"descriptor"`
+	Config     packModel      `json:"config"`
+	ModelFS    packFS         `json:"modelfs"`
+}
+
+type packDescriptor struct {
+	Name string `json:"name"`
+}
+
+type packModel struct {
+	Format    string `json:"format,omitempty"`
+	Precision string `json:"precision,omitempty"`
+}
+
+type packFS struct {
+	Type    string            `json:"type"`
+	DiffIDs []registry.Digest `json:"diffIds"` // of the layers before compression, so of the files
+}
+
+// newPackConfig describes a model of the files, which are in the order of the layers.
+func newPackConfig(p registry.Part, files []registry.PartFile) packConfig {
+	config := packConfig{
+		Descriptor: packDescriptor{Name: p.Model},
+		Config:     packModel{Format: p.Format, Precision: packPrecision(p.Engine.Precision)},
+		ModelFS:    packFS{Type: "layers"},
+	}
+	for _, f := range files {
+		config.ModelFS.DiffIDs = append(config.ModelFS.DiffIDs, f.Digest)
+	}
+	return config
+}
+
+// packPrecision is ModelPack's word for a precision, or none: it has none for int4.
+func packPrecision(precision string) string {
+	return map[string]string{
+		"fp64": "float64",
+		"fp32": "float32",
+		"fp16": "float16",
+		"bf16": "bfloat16",
+		"int8": "int8",
+	}[precision]
+}
+
+// layerType is the media type of a model's file.
+func layerType(kind registry.FileKind) (string, bool) {
+	t, ok := map[registry.FileKind]string{
+		registry.FileEngine: typeWeight,
+		registry.FileAsset:  typeAsset,
+		registry.FileCode:   typeCode,
+	}[kind]
+	return t, ok
+}
+
+// layerKind is what a file of a model is, by media type.
+func layerKind(mediaType string) (registry.FileKind, bool) {
+	kind, ok := map[string]registry.FileKind{
+		typeWeight: registry.FileEngine,
+		typeAsset:  registry.FileAsset,
+		typeCode:   registry.FileCode,
+	}[mediaType]
+	return kind, ok
+}

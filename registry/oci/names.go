@@ -1,0 +1,101 @@
+package oci
+
+import (
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Media types and artifact types of format 1.
+const (
+	typeRelease     = "application/vnd.mlpromote.release.v1+json"
+	typeSources     = "application/vnd.mlpromote.sources.v1+json"
+	typeLimits      = "application/vnd.mlpromote.limits.v1+json"
+	typeInterface   = "application/vnd.mlpromote.interface.v1+json"
+	typeCases       = "application/vnd.mlpromote.cases.v1+json"
+	typeGolden      = "application/vnd.mlpromote.golden.v1+json"
+	typeCalibration = "application/vnd.mlpromote.calibration.v1+json"
+	typeTuning      = "application/vnd.mlpromote.tuning.v1+json"
+
+	// CNCF ModelPack, docs/spec.md.
+	typeModel       = "application/vnd.cncf.model.manifest.v1+json"
+	typeModelConfig = "application/vnd.cncf.model.config.v1+json"
+	typeWeight      = "application/vnd.cncf.model.weight.v1.raw"
+	typeAsset       = "application/vnd.cncf.model.weight.config.v1.raw"
+	typeCode        = "application/vnd.cncf.model.code.v1.raw"
+
+	typeSafetensors = "application/vnd.safetensors"
+	typeRaw         = "application/octet-stream"
+
+	// cosign, specs/BUNDLE_SPEC.md.
+	typeBundle = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	// bundleFamily begins the media type of every version of a bundle.
+	bundleFamily = "application/vnd.dev.sigstore.bundle"
+)
+
+// Annotations of format 1.
+const (
+	prefix           = "dev.mlpromote."
+	keyFormat        = prefix + "format"
+	keyRole          = prefix + "role"
+	keyModel         = prefix + "model"
+	keyVersion       = prefix + "version"
+	keyRevision      = prefix + "revision"
+	keyPlan          = prefix + "plan"
+	keyTarget        = prefix + "target"
+	keyToolchain     = prefix + "toolchain"
+	keyVariant       = prefix + "variant"
+	keyPrecision     = prefix + "precision"
+	keyNativeCode    = prefix + "native-code"
+	keyReference     = prefix + "reference"
+	keySources       = prefix + "sources"
+	keyLimits        = prefix + "limits"
+	keyInterface     = prefix + "interface"
+	keyFilepath      = "org.cncf.model.filepath" // ModelPack
+	keyBundleContent = "dev.sigstore.bundle.content"
+	keyPredicateType = "dev.sigstore.bundle.predicateType"
+
+	format        = "1"
+	bundleContent = "dsse-envelope"
+)
+
+// Limits on what is read.
+const (
+	maxDocument    = 4 << 20 // bytes of a manifest, index, config or bundle
+	maxDepth       = 32      // nesting of a JSON document
+	maxEngines     = 1023    // with their release, the 1,024 subjects that a statement may have
+	maxEntries     = maxEngines + 2
+	maxLayers      = 4096
+	maxAnnotations = 128
+	maxReferrers   = 4096
+	maxFile        = 1 << 50 // bytes of a file; the sum over a part stays far inside an int64
+	maxPath        = 512     // bytes of a file's path
+)
+
+// shape is what a part of a role looks like.
+type shape struct {
+	artifactType string
+	config       string // media type; empty for the OCI empty descriptor
+	layer        string // media type of every layer; empty where a file's kind decides
+	index        string // artifact type of the index that the part stands in
+	single       bool   // exactly one file
+}
+
+// shapeOf gives the shape of a role of format 1.
+func shapeOf(role registry.PartRole) (shape, bool) {
+	s, ok := map[registry.PartRole]shape{
+		registry.PartEngine:      {artifactType: typeModel, config: typeModelConfig, index: typeRelease},
+		registry.PartLimits:      {artifactType: typeLimits, layer: typeLimits, index: typeRelease, single: true},
+		registry.PartInterface:   {artifactType: typeInterface, layer: typeInterface, index: typeRelease, single: true},
+		registry.PartReference:   {artifactType: typeModel, config: typeModelConfig, index: typeSources},
+		registry.PartCases:       {artifactType: typeCases, config: typeCases, layer: typeSafetensors, index: typeSources},
+		registry.PartGolden:      {artifactType: typeGolden, config: typeGolden, layer: typeSafetensors, index: typeSources},
+		registry.PartCalibration: {artifactType: typeCalibration, config: typeCalibration, layer: typeSafetensors, index: typeSources},
+		registry.PartTuning:      {artifactType: typeTuning, layer: typeRaw, index: typeSources},
+	}[role]
+	return s, ok
+}
+
+// model reports whether the shape is a ModelPack manifest.
+func (s shape) model() bool { return s.artifactType == typeModel }
+
+// set reports whether the shape's config is a registry.Set.
+func (s shape) set() bool { return s.config != "" && !s.model() }

@@ -1,0 +1,151 @@
+package oci
+
+import (
+	"io/fs"
+	"path"
+	"strings"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// part is a manifest of ours, read and checked.
+type part struct {
+	desc     ocispec.Descriptor // media type, digest, size and artifact type
+	raw      []byte
+	manifest ocispec.Manifest
+	role     registry.PartRole
+	shape    shape
+	files    []registry.File
+	engine   registry.Engine // of an engine or a reference
+}
+
+// label names a part for messages: "engine linux-amd64-v3/int8", "limits".
+func (p part) label() string {
+	if p.role == registry.PartEngine {
+		return "engine " + p.engine.Label()
+	}
+	return string(p.role)
+}
+
+// layer names the content of a file for messages.
+func (p part) layer(i int) string { return "file " + p.files[i].Path + " of " + p.label() }
+
+// ref is the part as an index names it.
+func (p part) ref() registry.PartRef {
+	return registry.PartRef{Role: p.role, Digest: p.desc.Digest, Size: p.desc.Size}
+}
+
+// readPart reads a manifest of ours from its bytes, which were checked. Errors:
+// CodeInvalid when it is none; CodeTrust when its files would leave their folder,
+// collide or hide.
+func readPart(raw []byte) (part, error) {
+	manifest, err := readManifest(raw)
+	if err != nil {
+		return part{}, err
+	}
+	p := part{desc: describe(ocispec.MediaTypeImageManifest, raw), raw: raw, manifest: manifest, role: registry.PartRole(manifest.Annotations[keyRole])}
+	p.desc.ArtifactType = manifest.ArtifactType
+	shape, ok := shapeOf(p.role)
+	if !ok {
+		return part{}, registry.Errorf(registry.CodeInvalid, "its role is %q, which is none of format %s", p.role, format)
+	}
+	p.shape = shape
+	if err := p.checkShape(); err != nil {
+		return part{}, err
+	}
+	if p.files, err = readFiles(manifest.Layers, shape); err != nil {
+		return part{}, err
+	}
+	if !shape.model() {
+		return p, nil
+	}
+	if p.engine, err = readEngine(p.role, manifest.Annotations); err != nil {
+		return part{}, err
+	}
+	return p, p.finishEngine()
+}
+
+// checkShape checks that the manifest is what its role says.
+func (p part) checkShape() error {
+	config := p.shape.config
+	if config == "" {
+		config = ocispec.MediaTypeEmptyJSON
+	}
+	if err := checkKind(p.manifest.ArtifactType, p.shape.artifactType, p.manifest.Annotations); err != nil {
+		return err
+	}
+	switch {
+	case p.manifest.Config.MediaType != config:
+		return registry.Errorf(registry.CodeInvalid, "its config is a %q: want %s", p.manifest.Config.MediaType, config)
+	case len(p.manifest.Layers) == 0:
+		return registry.Errorf(registry.CodeInvalid, "it has no files")
+	case p.shape.single && len(p.manifest.Layers) != 1:
+		return registry.Errorf(registry.CodeInvalid, "it has %d files: want one", len(p.manifest.Layers))
+	case p.manifest.Subject != nil:
+		return registry.Errorf(registry.CodeInvalid, "it refers to %s, and a part refers to nothing", p.manifest.Subject.Digest)
+	}
+	return nil
+}
+
+// finishEngine fills in what the manifest itself is.
+func (p *part) finishEngine() error {
+	p.engine.Digest, p.engine.Size = p.desc.Digest, p.desc.Size
+	for _, f := range p.files {
+		p.engine.Bytes += f.Size
+		if f.Kind == registry.FileCode && p.role == registry.PartEngine && !p.engine.NativeCode {
+			return registry.Errorf(registry.CodeTrust, "%s carries the operator library %s and does not say so: want the annotation %s", p.label(), f.Path, keyNativeCode)
+		}
+	}
+	return nil
+}
+
+// readFiles reads the files that layers stand for.
+func readFiles(layers []ocispec.Descriptor, s shape) ([]registry.File, error) {
+	files := make([]registry.File, 0, len(layers))
+	for _, layer := range layers {
+		f := registry.File{Path: layer.Annotations[ocispec.AnnotationTitle], Digest: layer.Digest, Size: layer.Size}
+		known := layer.MediaType == s.layer
+		if s.model() {
+			f.Kind, known = layerKind(layer.MediaType)
+		}
+		if !known {
+			return nil, registry.Errorf(registry.CodeInvalid, "file %q is a %q, which has no place in it", f.Path, layer.MediaType)
+		}
+		if other, ok := layer.Annotations[keyFilepath]; (ok || s.model()) && other != f.Path {
+			return nil, registry.Errorf(registry.CodeTrust, "a file has two names: %s is %q and %s is %q", ocispec.AnnotationTitle, f.Path, keyFilepath, other)
+		}
+		files = append(files, f)
+	}
+	return files, checkPaths(files)
+}
+
+// checkPaths refuses files that could not be written beside one another inside one
+// folder. Errors: CodeTrust.
+func checkPaths(files []registry.File) error {
+	taken := make(map[string]bool, len(files))
+	for _, f := range files {
+		if !localPath(f.Path) {
+			return registry.Errorf(registry.CodeTrust, "file name %q: want a relative path with '/' that stays in its folder, at most %d bytes", f.Path, maxPath)
+		}
+		if taken[f.Path] {
+			return registry.Errorf(registry.CodeTrust, "two files are named %q", f.Path)
+		}
+		taken[f.Path] = true
+	}
+	for _, f := range files {
+		for dir := path.Dir(f.Path); dir != "."; dir = path.Dir(dir) {
+			if taken[dir] {
+				return registry.Errorf(registry.CodeTrust, "%q is a file, and the folder of %q", dir, f.Path)
+			}
+		}
+	}
+	return nil
+}
+
+// localPath reports whether a name is a path inside a folder, on every system.
+func localPath(name string) bool {
+	return fs.ValidPath(name) && name != "." && len(name) <= maxPath &&
+		!strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' || r == ':' })
+}

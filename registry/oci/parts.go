@@ -1,0 +1,163 @@
+package oci
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// PutPart stores a part: files, config, and last the manifest. Files are sorted by
+// path, so that their order makes no difference. Errors: CodeInvalid and CodeTrust for
+// a part that no reader would take; CodeDigest when a file's bytes are not those of
+// its digest.
+func (s *Store) PutPart(ctx context.Context, name string, p registry.Part) (registry.PartRef, error) {
+	repo, err := s.repository(ctx, name)
+	if err != nil {
+		return registry.PartRef{}, err
+	}
+	made, config, err := s.makePart(p)
+	if err != nil {
+		return registry.PartRef{}, registry.Errorf(registry.CodeOf(err), "%s: make %s: %w", name, p.Role, err)
+	}
+	for i, f := range sorted(p.Files) {
+		if err := putFile(ctx, repo, made.layer(i), made.manifest.Layers[i], f); err != nil {
+			return registry.PartRef{}, err
+		}
+	}
+	if err := repo.push(ctx, "config of "+made.label(), made.manifest.Config, config); err != nil {
+		return registry.PartRef{}, err
+	}
+	if err := repo.push(ctx, made.label(), made.desc, made.raw); err != nil {
+		return registry.PartRef{}, err
+	}
+	return made.ref(), nil
+}
+
+// putFile stores a file unless it is there.
+func putFile(ctx context.Context, repo repository, what string, desc ocispec.Descriptor, f registry.PartFile) error {
+	there, err := repo.has(ctx, what, desc)
+	if err != nil || there {
+		return err
+	}
+	if f.Open == nil {
+		return registry.Errorf(registry.CodeNotFound, "%s: %s %s is not there, and there is nothing to make it from", repo.name, what, desc.Digest)
+	}
+	rc, err := f.Open()
+	if err != nil {
+		return registry.Errorf(registry.CodeOf(err), "%s: open %s: %w", repo.name, what, err)
+	}
+	defer rc.Close()
+	return repo.pushFrom(ctx, what, desc, rc)
+}
+
+// makePart builds a manifest and the bytes of its config, and reads them as any reader
+// will.
+func (s *Store) makePart(p registry.Part) (made part, config []byte, err error) {
+	shape, ok := shapeOf(p.Role)
+	if !ok {
+		return part{}, nil, registry.Errorf(registry.CodeInvalid, "there is no role %q", p.Role)
+	}
+	if p.Role == registry.PartEngine {
+		if err := checkTarget(p.Engine.Target); err != nil {
+			return part{}, nil, err
+		}
+	}
+	annotations, err := engineAnnotations(p.Engine)
+	if err != nil {
+		return part{}, nil, err
+	}
+	if !shape.model() {
+		clear(annotations)
+	}
+	annotations[keyFormat], annotations[keyRole] = format, string(p.Role)
+	s.stamp(annotations)
+	files := sorted(p.Files)
+	desc, config, err := configOf(shape, p, files)
+	if err != nil {
+		return part{}, nil, err
+	}
+	layers, err := layersOf(shape, files)
+	if err != nil {
+		return part{}, nil, err
+	}
+	raw, err := registry.CanonicalJSON(newManifest(shape.artifactType, desc, layers, annotations))
+	if err != nil {
+		return part{}, nil, err
+	}
+	if made, err = readPart(raw); err != nil {
+		return part{}, nil, err
+	}
+	if shape.set() {
+		_, err = readSet(config, made.files)
+	}
+	return made, config, err
+}
+
+// checkTarget refuses a target that this version does not write.
+func checkTarget(t registry.Target) error {
+	if t.V != registry.TargetVersion {
+		return registry.Errorf(registry.CodeInvalid, "target %s has version %d: want %d", t.Name, t.V, registry.TargetVersion)
+	}
+	return t.Validate()
+}
+
+// stamp records the time, where one is given.
+func (s *Store) stamp(annotations map[string]string) {
+	if !s.options.Created.IsZero() {
+		annotations[ocispec.AnnotationCreated] = s.options.Created.UTC().Format(time.RFC3339)
+	}
+}
+
+// configOf makes the config of a part: ModelPack's, a set, or OCI's empty one.
+func configOf(s shape, p registry.Part, files []registry.PartFile) (ocispec.Descriptor, []byte, error) {
+	var document any
+	switch {
+	case s.model():
+		if err := registry.ValidateModel(p.Model); err != nil {
+			return ocispec.Descriptor{}, nil, err
+		}
+		document = newPackConfig(p, files)
+	case s.set():
+		if p.Set == nil {
+			return ocispec.Descriptor{}, nil, registry.Errorf(registry.CodeInvalid, "there is no description of its tensors")
+		}
+		document = p.Set
+	default:
+		return ocispec.DescriptorEmptyJSON, ocispec.DescriptorEmptyJSON.Data, nil
+	}
+	config, err := registry.CanonicalJSON(document)
+	if err != nil {
+		return ocispec.Descriptor{}, nil, err
+	}
+	return describe(s.config, config), config, nil
+}
+
+// layersOf makes one layer of each file. Without the title "oras pull" would skip a
+// file and still succeed; without the filepath ModelPack's tools would.
+func layersOf(s shape, files []registry.PartFile) ([]ocispec.Descriptor, error) {
+	var layers []ocispec.Descriptor
+	for _, f := range files {
+		layer := ocispec.Descriptor{MediaType: s.layer, Digest: f.Digest, Size: f.Size, Annotations: map[string]string{ocispec.AnnotationTitle: f.Path}}
+		if s.model() {
+			mediaType, ok := layerType(f.Kind)
+			if !ok {
+				return nil, registry.Errorf(registry.CodeInvalid, "file %q is of the kind %q, which is unknown", f.Path, f.Kind)
+			}
+			layer.MediaType, layer.Annotations[keyFilepath] = mediaType, f.Path
+		}
+		layers = append(layers, layer)
+	}
+	return layers, nil
+}
+
+// sorted gives the files by path.
+func sorted(files []registry.PartFile) []registry.PartFile {
+	return slices.SortedStableFunc(slices.Values(files), func(a, b registry.PartFile) int {
+		return cmp.Compare(a.Path, b.Path)
+	})
+}

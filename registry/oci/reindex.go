@@ -1,0 +1,94 @@
+package oci
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Media types of manifests that registries know beside OCI's.
+const (
+	typeDockerManifest = "application/vnd.docker.distribution.manifest.v2+json"
+	typeDockerList     = "application/vnd.docker.distribution.manifest.list.v2+json"
+)
+
+// isManifest reports whether a media type is that of a manifest or index.
+func isManifest(mediaType string) bool {
+	switch mediaType {
+	case ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex, typeDockerManifest, typeDockerList:
+		return true
+	}
+	return false
+}
+
+// derive reads from a manifest or index what its record repeats. It takes any
+// document that registries take, not only ours. Errors: CodeInvalid.
+func derive(mediaType string, raw []byte) (registry.Derived, error) {
+	var document struct {
+		ArtifactType string              `json:"artifactType"`
+		Config       *ocispec.Descriptor `json:"config"`
+		Subject      *ocispec.Descriptor `json:"subject"`
+		Annotations  map[string]string   `json:"annotations"`
+	}
+	if err := json.Unmarshal(raw, &document); err != nil {
+		return registry.Derived{}, registry.Errorf(registry.CodeInvalid, "it is no %s: %w", mediaType, err)
+	}
+	derived := registry.Derived{ArtifactType: document.ArtifactType, Annotations: document.Annotations}
+	if derived.ArtifactType == "" && document.Config != nil {
+		derived.ArtifactType = document.Config.MediaType
+	}
+	if document.Subject != nil {
+		derived.Subject = document.Subject.Digest
+		if err := derived.Subject.Validate(); err != nil {
+			return registry.Derived{}, registry.Errorf(registry.CodeInvalid, "subject %q: %w", derived.Subject, err)
+		}
+	}
+	return derived, nil
+}
+
+// Reindex derives anew what the record of every manifest repeats from its bytes, and
+// gives the number of records that are right afterwards. It goes on after a manifest
+// that it cannot read. Errors: all that it met, joined; CodeDigest and CodeNotFound
+// name the manifest whose bytes were changed or are gone, and its record stays as it is.
+func Reindex(ctx context.Context, blobs registry.Blobs, refs registry.Refs) (n int, err error) {
+	var all []registry.RepositoryManifest // read to the end first: a store may not take writes during a listing
+	for m, err := range refs.AllManifests(ctx) {
+		if err != nil {
+			return 0, registry.Errorf(registry.CodeOf(err), "list manifests: %w", err)
+		}
+		all = append(all, m)
+	}
+	var failures []error
+	for _, m := range all {
+		if err := ctx.Err(); err != nil {
+			return n, errors.Join(append(failures, err)...)
+		}
+		if err := reindex(ctx, blobs, refs, m); err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		n++
+	}
+	return n, errors.Join(failures...)
+}
+
+// reindex derives one record.
+func reindex(ctx context.Context, blobs registry.Blobs, refs registry.Refs, m registry.RepositoryManifest) error {
+	repo := repository{Repository: Local(blobs, refs, m.Repository), name: m.Repository}
+	record := m.Manifest
+	raw, err := repo.read(ctx, "manifest", ocispec.Descriptor{MediaType: record.MediaType, Digest: record.Digest, Size: record.Size})
+	if err != nil {
+		return err
+	}
+	if record.Derived, err = derive(record.MediaType, raw); err != nil {
+		return repo.about("manifest", record.Digest, err)
+	}
+	if err := refs.PutManifest(ctx, m.Repository, record); err != nil {
+		return registry.Errorf(registry.CodeOf(err), "%s: record manifest %s: %w", m.Repository, record.Digest, err)
+	}
+	return nil
+}

@@ -1,0 +1,113 @@
+package oci
+
+import (
+	"context"
+	"strconv"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Release reads a release with the manifests of its engines, limits and interface.
+// Errors: see [registry.Content].
+func (s *Store) Release(ctx context.Context, name, tagOrDigest string) (registry.Release, error) {
+	repo, err := s.repository(ctx, name)
+	if err != nil {
+		return registry.Release{}, err
+	}
+	_, r, err := repo.release(ctx, tagOrDigest)
+	return r, err
+}
+
+// release reads a release and what it was read from.
+func (r repository) release(ctx context.Context, tagOrDigest string) (tree, registry.Release, error) {
+	t, err := r.tree(ctx, "release", typeRelease, tagOrDigest)
+	if err != nil {
+		return tree{}, registry.Release{}, err
+	}
+	release, err := t.release()
+	if err != nil {
+		return tree{}, registry.Release{}, r.about("release", t.desc.Digest, err)
+	}
+	return t, release, nil
+}
+
+// release says what the tree of a release is.
+func (t tree) release() (registry.Release, error) {
+	annotations := t.index.Annotations
+	r := registry.Release{
+		Digest:  t.desc.Digest,
+		Size:    t.desc.Size,
+		Model:   annotations[keyModel],
+		Version: annotations[keyVersion],
+		Sources: registry.Digest(annotations[keySources]),
+		Plan:    registry.Digest(annotations[keyPlan]),
+	}
+	if err := readIdentity(&r, annotations[keyRevision]); err != nil {
+		return r, err
+	}
+	for _, p := range t.parts {
+		switch {
+		case p.role == registry.PartEngine:
+			r.Engines = append(r.Engines, p.engine)
+		case p.role == registry.PartLimits && r.Limits == "":
+			r.Limits = p.desc.Digest
+		case p.role == registry.PartInterface && r.Interface == "":
+			r.Interface = p.desc.Digest
+		default:
+			return r, registry.Errorf(registry.CodeInvalid, "it has more than one entry with the role %s: want one", p.role)
+		}
+	}
+	return r, checkRelease(r)
+}
+
+// readIdentity reads and checks what a release says of itself.
+func readIdentity(r *registry.Release, revision string) error {
+	if err := registry.ValidateModel(r.Model); err != nil {
+		return err
+	}
+	if err := registry.ValidateVersion(r.Version); err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(revision)
+	if err != nil || n < 1 || strconv.Itoa(n) != revision {
+		return registry.Errorf(registry.CodeInvalid, "annotation %s is %q: want a number from 1", keyRevision, revision)
+	}
+	r.Revision = n
+	if err := r.Sources.Validate(); err != nil {
+		return registry.Errorf(registry.CodeInvalid, "annotation %s: digest %q: %w", keySources, r.Sources, err)
+	}
+	if err := r.Plan.Validate(); err != nil {
+		return registry.Errorf(registry.CodeInvalid, "annotation %s: digest %q: %w", keyPlan, r.Plan, err)
+	}
+	return nil
+}
+
+// checkRelease checks that the parts of a release belong together and can be told apart.
+func checkRelease(r registry.Release) error {
+	switch {
+	case r.Limits == "" || r.Interface == "":
+		return registry.Errorf(registry.CodeInvalid, "it lacks limits or interface: want one entry of each")
+	case len(r.Engines) == 0:
+		return registry.Errorf(registry.CodeInvalid, "it has no engine")
+	case len(r.Engines) > maxEngines:
+		return registry.Errorf(registry.CodeInvalid, "it has %d engines: at most %d are read", len(r.Engines), maxEngines)
+	}
+	type identity struct{ label, toolchain, version string }
+	seen := make(map[identity]registry.Digest, len(r.Engines))
+	for _, e := range r.Engines {
+		for _, named := range []struct {
+			key       string
+			got, want registry.Digest
+		}{{keySources, e.Sources, r.Sources}, {keyLimits, e.Limits, r.Limits}, {keyInterface, e.Interface, r.Interface}} {
+			if named.got != named.want {
+				return registry.Errorf(registry.CodeTrust, "engine %s %s was made for another release: its %s is %s and the release's is %s", e.Label(), e.Digest, named.key, named.got, named.want)
+			}
+		}
+		id := identity{e.Label(), e.Toolchain.Name, e.Toolchain.Version}
+		if other, ok := seen[id]; ok {
+			return registry.Errorf(registry.CodeInvalid, "engines %s and %s are both %s by %s %s: nothing tells them apart", other, e.Digest, id.label, id.toolchain, id.version)
+		}
+		seen[id] = e.Digest
+	}
+	return nil
+}

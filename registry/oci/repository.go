@@ -1,0 +1,120 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
+	"oras.land/oras-go/v2/errdef"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Repository is one repository of an OCI registry, near or far: the part of oras-go's
+// interfaces that a [Store] needs. Manifests and blobs are told apart by media type.
+// Resolve takes a tag or the digest of a manifest. Predecessors gives at least the
+// manifests whose subject is the node. What is not there is errdef.ErrNotFound. A
+// repository that also is a [Mounter] is asked to mount rather than sent bytes.
+type Repository interface {
+	content.Storage
+	content.TagResolver
+	content.PredecessorFinder
+}
+
+// Mounter makes a blob of another repository of the same registry a blob of this one.
+// Where it cannot, it stores what getContent gives, and closes it. It is oras-go's
+// registry.Mounter.
+type Mounter interface {
+	Mount(ctx context.Context, desc ocispec.Descriptor, fromRepo string, getContent func() (io.ReadCloser, error)) error
+}
+
+// repository is an opened Repository with its name. Errors of its methods name both.
+type repository struct {
+	Repository
+	name string
+}
+
+// resolve gives the descriptor of a manifest by tag or digest. Errors: CodeNotFound.
+func (r repository) resolve(ctx context.Context, what, tagOrDigest string) (ocispec.Descriptor, error) {
+	desc, err := r.Resolve(ctx, tagOrDigest)
+	if err != nil {
+		return ocispec.Descriptor{}, r.failed("resolve", what, tagOrDigest, err)
+	}
+	if want := digest.Digest(tagOrDigest); want.Validate() == nil && want != desc.Digest {
+		return ocispec.Descriptor{}, registry.Errorf(registry.CodeDigest, "%s: %s %s: the registry answered with %s", r.name, what, want, desc.Digest)
+	}
+	return desc, nil
+}
+
+// read gives the bytes of a document, checked. Errors: CodeInvalid above the limit,
+// CodeNotFound, CodeDigest.
+func (r repository) read(ctx context.Context, what string, desc ocispec.Descriptor) ([]byte, error) {
+	if desc.Size > maxDocument {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: %s %s has %d bytes: at most %d are read", r.name, what, desc.Digest, desc.Size, maxDocument)
+	}
+	rc, err := r.stream(ctx, what, desc)
+	if err != nil {
+		return nil, err
+	}
+	defer rc.Close()
+	return io.ReadAll(rc)
+}
+
+// stream opens content that is checked while it is read: the last Read gives an error
+// with CodeDigest in place of io.EOF when the bytes are not those of desc.
+func (r repository) stream(ctx context.Context, what string, desc ocispec.Descriptor) (io.ReadCloser, error) {
+	if err := checkDescriptor(desc); err != nil {
+		return nil, registry.Errorf(registry.CodeOf(err), "%s: %s: %w", r.name, what, err)
+	}
+	rc, err := r.Fetch(ctx, desc)
+	if err != nil {
+		return nil, r.failed("read", what, string(desc.Digest), err)
+	}
+	return newVerified(rc, desc, subject{r.name, what}, ctx.Err), nil
+}
+
+// push stores a small document, which is there afterwards whoever stored it.
+func (r repository) push(ctx context.Context, what string, desc ocispec.Descriptor, data []byte) error {
+	return r.pushFrom(ctx, what, desc, bytes.NewReader(data))
+}
+
+func (r repository) pushFrom(ctx context.Context, what string, desc ocispec.Descriptor, from io.Reader) error {
+	desc = ocispec.Descriptor{MediaType: desc.MediaType, Digest: desc.Digest, Size: desc.Size}
+	if err := r.Push(ctx, desc, from); err != nil && !errors.Is(err, errdef.ErrAlreadyExists) {
+		return r.failed("store", what, string(desc.Digest), err)
+	}
+	return nil
+}
+
+// has reports whether content is there.
+func (r repository) has(ctx context.Context, what string, desc ocispec.Descriptor) (bool, error) {
+	there, err := r.Exists(ctx, desc)
+	if err != nil {
+		return false, r.failed("look for", what, string(desc.Digest), err)
+	}
+	return there, nil
+}
+
+// failed says what was being done when the repository gave err.
+func (r repository) failed(operation, what, name string, err error) error {
+	code := registry.CodeOf(err)
+	var network net.Error
+	switch {
+	case isNotFound(err):
+		return registry.Errorf(registry.CodeNotFound, "%s: %s %s is not there: %w", r.name, what, name, err)
+	case errors.Is(err, content.ErrMismatchedDigest), errors.Is(err, content.ErrTrailingData):
+		code = registry.CodeDigest
+	case code == registry.CodeInternal && errors.As(err, &network):
+		code = registry.CodeUnavailable
+	}
+	return registry.Errorf(code, "%s: %s %s %s: %w", r.name, operation, what, name, err)
+}
+
+func isNotFound(err error) bool {
+	return errors.Is(err, errdef.ErrNotFound) || registry.HasCode(err, registry.CodeNotFound)
+}

@@ -1,0 +1,45 @@
+package oci
+
+import (
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// maxCases bounds the number of cases in a set, far above any real one.
+const maxCases = 1 << 40
+
+// readSet reads the config of a cases, golden or calibration part and checks it
+// against the part's files: shards follow one another, cover all cases and are the
+// files. Errors: CodeInvalid.
+func readSet(raw []byte, files []registry.File) (*registry.Set, error) {
+	var set registry.Set
+	if err := decode(raw, &set); err != nil {
+		return nil, err
+	}
+	switch set.Origin {
+	case "", registry.OriginRecorded, registry.OriginGenerated:
+	default:
+		return nil, registry.Errorf(registry.CodeInvalid, "the origin of the cases is %q: want %s or %s", set.Origin, registry.OriginRecorded, registry.OriginGenerated)
+	}
+	named := make(map[string]bool, len(files))
+	for _, f := range files {
+		named[f.Path] = true
+	}
+	next := 0
+	for _, shard := range set.Shards {
+		switch {
+		case !named[shard.File]:
+			return nil, registry.Errorf(registry.CodeInvalid, "shard %q is no file of the part, or is named twice", shard.File)
+		case shard.First != next || shard.Count < 1 || shard.Count > maxCases-next:
+			return nil, registry.Errorf(registry.CodeInvalid, "shard %q holds %d cases from %d on: want at least one, from %d on", shard.File, shard.Count, shard.First, next)
+		}
+		delete(named, shard.File)
+		next += shard.Count
+	}
+	if len(named) > 0 {
+		return nil, registry.Errorf(registry.CodeInvalid, "%d files of the part are no shard of its set", len(named))
+	}
+	if next != set.Count {
+		return nil, registry.Errorf(registry.CodeInvalid, "the set names %d cases and its shards hold %d", set.Count, next)
+	}
+	return &set, nil
+}

@@ -1,0 +1,260 @@
+package registrytest
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// TestRefs is the contract of [registry.Refs].
+func TestRefs(t *testing.T, open func(t *testing.T) registry.Refs) {
+	for name, test := range map[string]func(*testing.T, registry.Refs){
+		"members":                      testMembers,
+		"manifests":                    testManifests,
+		"referrers":                    testReferrers,
+		"all manifests":                testAllManifests,
+		"writes while manifests run":   testAllManifestsWrites,
+		"tags":                         testTags,
+		"tag without manifest":         testTagsDangling,
+		"list of tags":                 testListTags,
+		"many writers":                 testRefsConcurrent,
+		"canceled sequence of records": testAllManifestsCanceled,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
+// record is a manifest with everything set.
+func record(name, subject string) registry.Manifest {
+	m := registry.Manifest{Digest: d(name), MediaType: "application/vnd.oci.image.manifest.v1+json", Size: int64(len(name))}
+	m.Derived.ArtifactType = "application/vnd.test"
+	m.Derived.Annotations = map[string]string{"name": name, "quote": `"<&'` + "\u2028"}
+	if subject != "" {
+		m.Derived.Subject = d(subject)
+	}
+	return m
+}
+
+func wantEqual(t *testing.T, got, want any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("difference from what is wanted (-want +got):\n%s", diff)
+	}
+}
+
+func testMembers(t *testing.T, refs registry.Refs) {
+	ctx := t.Context()
+	_, err := refs.Blob(ctx, "staging/a", d("blob"))
+	wantCode(t, err, registry.CodeNotFound)
+	for range 2 {
+		must(t, refs.AddBlob(ctx, "staging/a", d("blob"), 4))
+	}
+	size, err := refs.Blob(ctx, "staging/a", d("blob"))
+	must(t, err)
+	wantEqual(t, size, int64(4))
+	for _, elsewhere := range []string{"staging/b", "staging", "staging/a/b", ""} {
+		_, err = refs.Blob(ctx, elsewhere, d("blob"))
+		wantCode(t, err, registry.CodeNotFound)
+	}
+}
+
+func testManifests(t *testing.T, refs registry.Refs) {
+	ctx := t.Context()
+	_, err := refs.Manifest(ctx, "staging/a", d("m"))
+	wantCode(t, err, registry.CodeNotFound)
+	first := record("m", "subject")
+	must(t, refs.PutManifest(ctx, "staging/a", first))
+	got, err := refs.Manifest(ctx, "staging/a", d("m"))
+	must(t, err)
+	wantEqual(t, got, first)
+	_, err = refs.Manifest(ctx, "staging/b", d("m"))
+	wantCode(t, err, registry.CodeNotFound)
+
+	// Again: the derived part is replaced, the facts stay.
+	again := registry.Manifest{Digest: d("m"), MediaType: "text/plain", Size: 1}
+	must(t, refs.PutManifest(ctx, "staging/a", again))
+	again.MediaType, again.Size = first.MediaType, first.Size
+	got, err = refs.Manifest(ctx, "staging/a", d("m"))
+	must(t, err)
+	wantEqual(t, got, again)
+	referrers, err := refs.Referrers(ctx, "staging/a", d("subject"), "")
+	must(t, err)
+	wantEqual(t, len(referrers), 0)
+
+	// A record is not changed through what was given or got.
+	must(t, refs.PutManifest(ctx, "staging/a", first))
+	first.Derived.Annotations["name"] = "changed"
+	got, err = refs.Manifest(ctx, "staging/a", d("m"))
+	must(t, err)
+	wantEqual(t, got, record("m", "subject"))
+}
+
+func testReferrers(t *testing.T, refs registry.Refs) {
+	ctx := t.Context()
+	var want []registry.Manifest
+	for i := range 5 {
+		m := record(fmt.Sprint("referrer ", i), "subject")
+		must(t, refs.PutManifest(ctx, "staging/a", m))
+		want = append(want, m)
+	}
+	other := record("of another type", "subject")
+	other.Derived.ArtifactType = "other"
+	must(t, refs.PutManifest(ctx, "staging/a", other))
+	must(t, refs.PutManifest(ctx, "staging/a", record("of nothing", "")))
+	must(t, refs.PutManifest(ctx, "staging/a", record("of another subject", "else")))
+	must(t, refs.PutManifest(ctx, "staging/b", record("in another repository", "subject")))
+	byDigest := func(a, b registry.Manifest) int { return cmpStrings(a.Digest, b.Digest) }
+	slices.SortFunc(want, byDigest)
+
+	got, err := refs.Referrers(ctx, "staging/a", d("subject"), "application/vnd.test")
+	must(t, err)
+	wantEqual(t, got, want)
+	want = append(want, other)
+	slices.SortFunc(want, byDigest)
+	got, err = refs.Referrers(ctx, "staging/a", d("subject"), "")
+	must(t, err)
+	wantEqual(t, got, want)
+	for _, nobody := range []registry.Digest{d("nobody"), ""} {
+		got, err = refs.Referrers(ctx, "staging/a", nobody, "")
+		must(t, err)
+		wantEqual(t, len(got), 0)
+	}
+	got, err = refs.Referrers(ctx, "no/where", d("subject"), "")
+	must(t, err)
+	wantEqual(t, len(got), 0)
+}
+
+// allManifests records enough manifests for several pages of any implementation.
+func allManifests(t *testing.T, refs registry.Refs) []registry.RepositoryManifest {
+	t.Helper()
+	var all []registry.RepositoryManifest
+	for i := range 230 {
+		repository := []string{"prod/b", "staging/a", "staging/b"}[i%3]
+		m := record(fmt.Sprint(i), "")
+		must(t, refs.PutManifest(t.Context(), repository, m))
+		all = append(all, registry.RepositoryManifest{Repository: repository, Manifest: m})
+	}
+	slices.SortFunc(all, func(a, b registry.RepositoryManifest) int {
+		if c := cmpStrings(a.Repository, b.Repository); c != 0 {
+			return c
+		}
+		return cmpStrings(a.Manifest.Digest, b.Manifest.Digest)
+	})
+	return all
+}
+
+func testAllManifests(t *testing.T, refs registry.Refs) {
+	wantEqual(t, len(collect(t, refs.AllManifests(t.Context()))), 0)
+	want := allManifests(t, refs)
+	wantEqual(t, collect(t, refs.AllManifests(t.Context())), want)
+}
+
+// Reindex records every manifest anew while it lists them.
+func testAllManifestsWrites(t *testing.T, refs registry.Refs) {
+	var want []registry.RepositoryManifest
+	for i := range 10 {
+		m := record(fmt.Sprint(i), "")
+		must(t, refs.PutManifest(t.Context(), "staging/a", m))
+		want = append(want, registry.RepositoryManifest{Repository: "staging/a", Manifest: m})
+	}
+	seen := 0
+	for rm, err := range refs.AllManifests(t.Context()) {
+		must(t, err)
+		must(t, refs.PutManifest(t.Context(), rm.Repository, rm.Manifest))
+		seen++
+	}
+	wantEqual(t, seen, len(want))
+}
+
+func testAllManifestsCanceled(t *testing.T, refs registry.Refs) {
+	must(t, refs.PutManifest(t.Context(), "staging/a", record("m", "")))
+	wantCanceled(t, func(ctx context.Context) iter.Seq2[registry.RepositoryManifest, error] { return refs.AllManifests(ctx) })
+}
+
+func testTags(t *testing.T, refs registry.Refs) {
+	ctx := t.Context()
+	_, err := refs.Tag(ctx, "staging/a", "1.0.0")
+	wantCode(t, err, registry.CodeNotFound)
+	for _, name := range []string{"one", "two"} {
+		must(t, refs.PutManifest(ctx, "staging/a", record(name, "")))
+		must(t, refs.SetTag(ctx, "staging/a", "1.0.0", d(name)))
+		got, err := refs.Tag(ctx, "staging/a", "1.0.0")
+		must(t, err)
+		wantEqual(t, got, d(name))
+	}
+	_, err = refs.Tag(ctx, "staging/b", "1.0.0")
+	wantCode(t, err, registry.CodeNotFound)
+}
+
+func testTagsDangling(t *testing.T, refs registry.Refs) {
+	ctx := t.Context()
+	must(t, refs.PutManifest(ctx, "staging/b", record("elsewhere", "")))
+	for _, unknown := range []string{"nowhere", "elsewhere"} {
+		wantCode(t, refs.SetTag(ctx, "staging/a", "1.0.0", d(unknown)), registry.CodeNotFound)
+	}
+	_, err := refs.Tag(ctx, "staging/a", "1.0.0")
+	wantCode(t, err, registry.CodeNotFound)
+}
+
+func testListTags(t *testing.T, refs registry.Refs) {
+	ctx := t.Context()
+	must(t, refs.PutManifest(ctx, "staging/a", record("m", "")))
+	inByteOrder := []string{"1.0.0", "1.0.0-r2", "1.10.0", "1.2.0", "B", "_x", "a", "current"}
+	for _, tag := range []string{"current", "B", "a", "1.2.0", "_x", "1.0.0-r2", "1.10.0", "1.0.0"} {
+		must(t, refs.SetTag(ctx, "staging/a", tag, d("m")))
+	}
+	for _, c := range []struct {
+		repository, after string
+		limit             int
+		want              []string
+	}{
+		{"staging/a", "", 0, inByteOrder},
+		{"staging/a", "", 3, inByteOrder[:3]},
+		{"staging/a", "1.10.0", 2, inByteOrder[3:5]},
+		{"staging/a", "1.5", 0, inByteOrder[4:]},
+		{"staging/a", "current", 5, nil},
+		{"staging/b", "", 0, nil},
+	} {
+		got, err := refs.ListTags(ctx, c.repository, c.after, c.limit)
+		must(t, err)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("tags of %s after %q, at most %d: got %q, want %q", c.repository, c.after, c.limit, got, c.want)
+		}
+	}
+}
+
+func testRefsConcurrent(t *testing.T, refs registry.Refs) {
+	ctx := t.Context()
+	const writers = 32
+	var wg sync.WaitGroup
+	for i := range writers {
+		wg.Go(func() {
+			m := record(fmt.Sprint(i), "subject")
+			for _, err := range []error{
+				refs.AddBlob(ctx, "staging/a", m.Digest, 1),
+				refs.PutManifest(ctx, "staging/a", m),
+				refs.SetTag(ctx, "staging/a", "last", m.Digest),
+			} {
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	referrers, err := refs.Referrers(ctx, "staging/a", d("subject"), "")
+	must(t, err)
+	wantEqual(t, len(referrers), writers)
+	_, err = refs.Tag(ctx, "staging/a", "last")
+	must(t, err)
+}

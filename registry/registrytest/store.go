@@ -1,0 +1,82 @@
+package registrytest
+
+import (
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Store is what keeps names, heads, history and intents together.
+type Store interface {
+	registry.Refs
+	registry.Catalog
+	registry.Intents
+}
+
+// TestStore is what the ports of a [Store] promise about each other: a change is one
+// transaction over tags, head, intent and history, or nothing.
+func TestStore(t *testing.T, open func(t *testing.T) Store) {
+	TestRefs(t, func(t *testing.T) registry.Refs { return open(t) })
+	TestCatalog(t, func(t *testing.T) registry.Catalog { return open(t) })
+	TestIntents(t, func(t *testing.T) registry.Intents { return open(t) })
+	t.Run("change is seen everywhere", func(t *testing.T) {
+		t.Parallel()
+		testChange(t, open(t))
+	})
+	t.Run("conflict is seen nowhere", func(t *testing.T) {
+		t.Parallel()
+		testConflict(t, open(t))
+	})
+}
+
+// promotion is a change of every kind at once.
+func promotion(from, to string) registry.Change {
+	c := move("a", from, to)
+	c.EndIntent = true
+	c.Tags = []registry.TagMove{
+		{Repository: "prod/a", Tag: registry.HeadTag, Digest: d(to)},
+		{Repository: "prod/a", Tag: "1.0.0", Digest: d(to), Immutable: true},
+	}
+	return c
+}
+
+func wantTags(t *testing.T, store Store, release string) {
+	t.Helper()
+	for _, tag := range []string{registry.HeadTag, "1.0.0"} {
+		got, err := store.Tag(t.Context(), "prod/a", tag)
+		must(t, err)
+		wantEqual(t, got, d(release))
+	}
+}
+
+func testChange(t *testing.T, store Store) {
+	must(t, store.Begin(t.Context(), intent("a", "first")))
+	must(t, store.Begin(t.Context(), intent("b", "first")))
+	apply(t, store, registry.Change{Event: event("a", "none")})
+	wantPending(t, store, intent("a", "first"), intent("b", "first"))
+	apply(t, store, promotion("", "first"))
+	wantTags(t, store, "first")
+	wantPending(t, store, intent("b", "first"))
+	head, err := store.Head(t.Context(), "prod", "a")
+	must(t, err)
+	wantEqual(t, head.Release, d("first"))
+	wantChain(t, store, 2)
+}
+
+func testConflict(t *testing.T, store Store) {
+	apply(t, store, promotion("", "first"))
+	must(t, store.Begin(t.Context(), intent("a", "second")))
+	for _, c := range []registry.Change{
+		promotion("other", "first"),  // the head is another
+		promotion("first", "second"), // the tag must not move
+	} {
+		_, err := store.Apply(t.Context(), c)
+		wantCode(t, err, registry.CodeConflict)
+	}
+	wantTags(t, store, "first")
+	wantPending(t, store, intent("a", "second"))
+	head, err := store.Head(t.Context(), "prod", "a")
+	must(t, err)
+	wantEqual(t, head.Release, d("first"))
+	wantChain(t, store, 1)
+}

@@ -1,0 +1,115 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	sqlite3 "modernc.org/sqlite"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+)
+
+const (
+	// busyTimeout is how long a writer waits for the writers of other processes. Each
+	// holds the lock for one commit, a few milliseconds.
+	busyTimeout = 10 * time.Second
+	readers     = 8
+	pageSize    = 100 // rows that a sequence reads at a time
+)
+
+// DB is an open database. Make one with [Open].
+type DB struct {
+	path   string
+	writer *sql.DB // one connection: SQLite has one writer at a time anyway
+	reader *sql.DB // opens its connections when the first one is needed
+}
+
+var (
+	_ registry.Refs    = (*DB)(nil)
+	_ registry.Catalog = (*DB)(nil)
+	_ registry.Intents = (*DB)(nil)
+)
+
+// Open opens the database in the file at path, makes it if there is none, and brings
+// its schema up to date. Any number of processes may do so at the same time. Errors:
+// CodeUnavailable when the file cannot be opened or was written by a newer version.
+func Open(ctx context.Context, path string) (*DB, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInternal, "open database %s: %w", path, err)
+	}
+	db := &DB{path: path}
+	db.writer, err = pool(absolute, 1, url.Values{
+		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"},
+	})
+	if err == nil {
+		db.reader, err = pool(absolute, readers, url.Values{"_query_only": {"1"}})
+	}
+	if err == nil {
+		err = db.migrate(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(db.interpretError("open", err), db.Close())
+	}
+	return db, nil
+}
+
+// Close closes the database. No method may be running.
+func (db *DB) Close() error {
+	var errs []error
+	for _, pool := range []*sql.DB{db.reader, db.writer} {
+		if pool != nil {
+			errs = append(errs, pool.Close())
+		}
+	}
+	return db.interpretError("close", errors.Join(errs...))
+}
+
+// ResetDerived forgets what the records of manifests repeat from the manifests' bytes:
+// artifact types, subjects and annotations, and so who refers to whom. Recording every
+// manifest again restores them.
+func (db *DB) ResetDerived(ctx context.Context) error {
+	return db.interpretError("derived records", db.write().DerivedClear(ctx))
+}
+
+// pool is a pool of at most n connections. It opens none yet.
+func pool(path string, n int, options url.Values) (*sql.DB, error) {
+	options.Set("_busy_timeout", strconv.FormatInt(busyTimeout.Milliseconds(), 10))
+	options.Set("_defensive", "1")
+	options.Set("_error_rc", "1")
+	// A URI, so that no character of the path is taken for an option.
+	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: options.Encode()}
+	connector, err := sqlite3.NewConnector(uri.String())
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(n)
+	db.SetMaxIdleConns(n)
+	return db, nil
+}
+
+// read is the queries that change nothing, each on a snapshot of its own.
+func (db *DB) read() *dbsqlc.Queries { return dbsqlc.New(db.reader) }
+
+// write is the queries that change something, each a transaction of its own.
+func (db *DB) write() *dbsqlc.Queries { return dbsqlc.New(db.writer) }
+
+// transaction makes what change does one transaction. It holds the write lock from
+// the beginning, so what change reads stays true until the commit.
+func (db *DB) transaction(ctx context.Context, change func(*dbsqlc.Queries) error) error {
+	tx, err := db.writer.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := change(dbsqlc.New(tx)); err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}

@@ -1,0 +1,41 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	driver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// interpretError gives a failure of the database the code and the words of the ports.
+// It leaves nil and what has a code already as they are.
+func (db *DB) interpretError(subject string, err error) error {
+	var coded *registry.Error
+	var failure *driver.Error
+	switch {
+	case err == nil, errors.As(err, &coded):
+		return err
+	case errors.Is(err, sql.ErrNoRows):
+		return registry.Errorf(registry.CodeNotFound, "%s: not found", subject)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), !errors.As(err, &failure):
+		return registry.Errorf(registry.CodeOf(err), "%s: database %s: %w", subject, db.path, err)
+	}
+	// The low byte is the kind of failure, the others say more about it.
+	switch failure.Code() & 0xff {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
+		return registry.Errorf(registry.CodeUnavailable, "%s: other processes have kept database %s locked for %v; try again when they are done: %w", subject, db.path, busyTimeout, err)
+	case sqlite3.SQLITE_FULL:
+		return registry.Errorf(registry.CodeUnavailable, "%s: no space is left for database %s; nothing has changed; free space there and try again: %w", subject, db.path, err)
+	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
+		return registry.Errorf(registry.CodeUnavailable, "%s: database %s and its folder must exist and be writable by this user: %w", subject, db.path, err)
+	case sqlite3.SQLITE_CONSTRAINT:
+		return registry.Errorf(registry.CodeConflict, "%s: database %s holds something else already; nothing has changed: %w", subject, db.path, err)
+	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return registry.Errorf(registry.CodeInternal, "%s: %s is no database or is damaged; restore it from a backup: %w", subject, db.path, err)
+	}
+	return registry.Errorf(registry.CodeInternal, "%s: database %s: %w", subject, db.path, err)
+}

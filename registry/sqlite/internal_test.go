@@ -1,0 +1,189 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pressly/goose/v3"
+
+	"mlpromote.dev/mlpromote/migrations"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func openTest(t *testing.T) *DB {
+	t.Helper()
+	db, err := Open(t.Context(), filepath.Join(t.TempDir(), "catalog.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// What has been returned from must survive a power failure, which no test can cut.
+func TestDurable(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "busy_timeout": "10000"} {
+		var got string
+		if err := db.writer.QueryRow("PRAGMA " + pragma).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %q, want %q (%v)", pragma, got, want, err)
+		}
+	}
+	if _, err := db.reader.Exec("DELETE FROM tags"); err == nil {
+		t.Error("a reader can write")
+	}
+}
+
+// Every error here comes from SQLite itself.
+func TestInterpretError(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	exec := func(pool *sql.DB, statement string) error {
+		_, err := pool.Exec(statement)
+		return err
+	}
+	const row = `INSERT INTO tags VALUES ('r', 't', 'd')`
+	if err := exec(db.writer, row); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		cause func() error
+		code  registry.Code
+		says  string
+	}{
+		"no rows":    {func() error { return db.reader.QueryRow("SELECT 1 WHERE 0").Scan(new(int)) }, registry.CodeNotFound, "not found"},
+		"constraint": {func() error { return exec(db.writer, row) }, registry.CodeConflict, "holds something else already"},
+		"read-only":  {func() error { return exec(db.reader, row) }, registry.CodeUnavailable, "writable"},
+		"busy":       {func() error { return busy(db) }, registry.CodeUnavailable, "kept database"},
+		"full": {func() error {
+			return exec(db.writer, `PRAGMA max_page_count = 1; INSERT INTO tags VALUES ('r', 'big', hex(zeroblob(1000000)))`)
+		}, registry.CodeUnavailable, "no space is left"},
+		"statement": {func() error { return exec(db.reader, "SELECT FROM") }, registry.CodeInternal, "syntax error"},
+		"canceled":  {func() error { return context.Canceled }, registry.CodeInternal, "canceled"},
+		"deadline":  {func() error { return context.DeadlineExceeded }, registry.CodeUnavailable, "deadline"},
+		"coded":     {func() error { return registry.Errorf(registry.CodeTrust, "as it was") }, registry.CodeTrust, "as it was"},
+	} {
+		cause := c.cause()
+		if cause == nil {
+			t.Errorf("%s: no error came", name)
+			continue
+		}
+		err := db.interpretError("tag t in r", cause)
+		if registry.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v (%s), want %q (%s)", name, err, registry.CodeOf(err), c.says, c.code)
+		}
+		if c.code != registry.CodeNotFound && !errors.Is(err, cause) {
+			t.Errorf("%s: the cause is lost: %v", name, err)
+		}
+	}
+	if err := db.interpretError("tag t in r", nil); err != nil {
+		t.Errorf("nil became %v", err)
+	}
+}
+
+// busy writes while another process, which does not wait, holds the lock.
+func busy(db *DB) error {
+	tx, err := db.writer.Begin()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	other, err := sql.Open("sqlite", "file:"+db.path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = other.Close() }()
+	_, err = other.Exec("DELETE FROM tags")
+	return err
+}
+
+func TestNewerSchema(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	if _, err := db.writer.Exec("PRAGMA user_version = 99"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Open(t.Context(), db.path)
+	if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), "schema 99") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Every step can be undone, done again, and says which one it is.
+func TestMigrationsDownAndUp(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	steps, err := fs.Sub(migrations.SQLite, "sqlite")
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider, err := goose.NewProvider(goose.DialectSQLite3, db.writer, steps, goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := provider.DownTo(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	var left int
+	if err := db.writer.QueryRow(`SELECT count(*) FROM sqlite_schema WHERE name NOT LIKE 'goose%' AND name NOT LIKE 'sqlite%'`).Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d tables, indexes and triggers are left (%v)", left, err)
+	}
+	if version, err := db.version(t.Context()); version != 0 || err != nil {
+		t.Errorf("version %d (%v), want 0", version, err)
+	}
+	for n := 1; n <= migrations.SQLiteVersion; n++ {
+		if _, err := provider.UpByOne(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if version, err := db.version(t.Context()); version != n || err != nil {
+			t.Errorf("version %d (%v), want %d", version, err, n)
+		}
+	}
+	if pending, err := provider.HasPending(t.Context()); pending || err != nil {
+		t.Errorf("SQLiteVersion is not the last step: %v", err)
+	}
+}
+
+// Rows of the history cannot be changed in passing, and those that were are noticed.
+func TestHistoryIsAppendOnly(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	for range 2 {
+		if _, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventPublish, Environment: "staging", Model: "a"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, statement := range []string{
+		`UPDATE history SET body = replace(body, 'staging', 'prod')`,
+		`DELETE FROM history`,
+		`INSERT INTO history (seq, body) VALUES (7, '{"seq":8}')`,
+		`INSERT INTO history (seq, body) VALUES (7, 'no event')`,
+	} {
+		if _, err := db.writer.Exec(statement); err == nil {
+			t.Errorf("%s: succeeded", statement)
+		}
+	}
+	forge := `DROP TRIGGER history_append_only_update; PRAGMA ignore_check_constraints = 1;`
+	for change, says := range map[string]string{
+		`UPDATE history SET body = json_set(body, '$.seq', 0) WHERE seq = 2`:     "stored as another row",
+		`UPDATE history SET body = json_set(body, '$.seq', 'two') WHERE seq = 2`: "no event",
+	} {
+		if _, err := db.writer.Exec(forge + change); err != nil {
+			t.Fatal(err)
+		}
+		forge = ""
+		var last error
+		for _, err := range db.History(t.Context(), registry.HistoryQuery{}) {
+			last = err
+		}
+		if registry.CodeOf(last) != registry.CodeTrust || !strings.Contains(last.Error(), says) {
+			t.Errorf("%s: got %v, want %q", change, last, says)
+		}
+	}
+}

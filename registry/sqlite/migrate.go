@@ -1,0 +1,57 @@
+package sqlite
+
+import (
+	"context"
+	_ "embed"
+	"io/fs"
+
+	"github.com/pressly/goose/v3"
+
+	"mlpromote.dev/mlpromote/migrations"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+//go:embed user_version.sql
+var userVersion string
+
+// migrate brings the schema up to date. A database that is has cost one read of its
+// header: goose, which looks at tables and files, is asked only if there is a step to make.
+func (db *DB) migrate(ctx context.Context) error {
+	var failed error
+	// Another process may make the same step at the same moment. A step is one
+	// transaction, so one of the two succeeds and the other fails without effect and
+	// looks again. Somebody gets ahead by a step with every failure.
+	for range migrations.SQLiteVersion + 2 {
+		version, err := db.version(ctx)
+		switch {
+		case err != nil:
+			return err
+		case version == migrations.SQLiteVersion:
+			return nil
+		case version > migrations.SQLiteVersion:
+			return registry.Errorf(registry.CodeUnavailable, "database %s has schema %d and this program knows schemas up to %d: use the newer version of the program that wrote it", db.path, version, migrations.SQLiteVersion)
+		}
+		failed = db.up(ctx)
+	}
+	return failed
+}
+
+func (db *DB) version(ctx context.Context) (int, error) {
+	var version int
+	err := db.writer.QueryRowContext(ctx, userVersion).Scan(&version)
+	return version, err
+}
+
+func (db *DB) up(ctx context.Context) error {
+	steps, err := fs.Sub(migrations.SQLite, "sqlite")
+	if err != nil {
+		return err
+	}
+	provider, err := goose.NewProvider(goose.DialectSQLite3, db.writer, steps,
+		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return err
+	}
+	_, err = provider.Up(ctx)
+	return err
+}

@@ -1,0 +1,49 @@
+-- name: HistoryLast :one
+SELECT body FROM history ORDER BY seq DESC LIMIT 1;
+
+-- name: HistoryAppend :exec
+INSERT INTO history (seq, body) VALUES (@seq, @body);
+
+-- name: HistoryAscending :many
+-- A page of rows with after < seq < before. An empty filter selects all.
+SELECT body FROM history
+WHERE (CAST(@environment AS TEXT) = '' OR environment = @environment)
+    AND (CAST(@model AS TEXT) = '' OR model = @model)
+    AND (CAST(@kind AS TEXT) = '' OR kind = @kind)
+    AND seq > @after AND seq < @before
+ORDER BY seq LIMIT @page_size;
+
+-- name: HistoryDescending :many
+-- As HistoryAscending, from the newest on.
+SELECT body FROM history
+WHERE (CAST(@environment AS TEXT) = '' OR environment = @environment)
+    AND (CAST(@model AS TEXT) = '' OR model = @model)
+    AND (CAST(@kind AS TEXT) = '' OR kind = @kind)
+    AND seq > @after AND seq < @before
+ORDER BY seq DESC LIMIT @page_size;
+
+-- name: HistoryOfModelAscending :many
+-- As HistoryAscending, for one model in one environment, by its index.
+SELECT body FROM history
+WHERE environment = @environment AND model = @model
+    AND (CAST(@kind AS TEXT) = '' OR kind = @kind)
+    AND seq > @after AND seq < @before
+ORDER BY seq LIMIT @page_size;
+
+-- name: HistoryOfModelDescending :many
+-- As HistoryOfModelAscending, from the newest on.
+SELECT body FROM history
+WHERE environment = @environment AND model = @model
+    AND (CAST(@kind AS TEXT) = '' OR kind = @kind)
+    AND seq > @after AND seq < @before
+ORDER BY seq DESC LIMIT @page_size;
+
+-- name: HistoryOfSubject :many
+-- All rows about one subject, which are few.
+SELECT body FROM history
+WHERE subject = @subject AND subject <> ''
+    AND (CAST(@environment AS TEXT) = '' OR environment = @environment)
+    AND (CAST(@model AS TEXT) = '' OR model = @model)
+    AND (CAST(@kind AS TEXT) = '' OR kind = @kind)
+    AND seq > @after
+ORDER BY seq;

@@ -1,0 +1,111 @@
+package strictyaml
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing that is wrong in a document.
+type Problem struct {
+	Line    int // from 1
+	Column  int // in characters, from 1
+	Message string
+}
+
+// Error is everything that is wrong in a document, in its order.
+type Error struct {
+	Name     string // of the file
+	Problems []Problem
+
+	lines []string
+}
+
+func newError(name string, lines []string, problems []Problem) *Error {
+	sorted := slices.Clone(problems)
+	slices.SortStableFunc(sorted, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return &Error{Name: name, Problems: slices.Compact(sorted), lines: lines}
+}
+
+// Error writes a line "file:line:column: message" for each problem, and under it the
+// line of the document, indented.
+func (e *Error) Error() string {
+	var b strings.Builder
+	for i, p := range e.Problems {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s:%d:%d: %s", e.Name, p.Line, p.Column, p.Message)
+		if quoted := e.quote(p.Line); quoted != "" {
+			b.WriteString("\n    " + quoted)
+		}
+	}
+	return b.String()
+}
+
+// maxQuoted is how many characters of a line are shown.
+const maxQuoted = 120
+
+// quote gives a line of the document without what could upset a terminal.
+func (e *Error) quote(line int) string {
+	if line < 1 || line > len(e.lines) {
+		return ""
+	}
+	text := []rune(strings.TrimSpace(e.lines[line-1]))
+	if len(text) > maxQuoted {
+		text = append(text[:maxQuoted], '…')
+	}
+	for i, r := range text {
+		if r < ' ' || (r >= 0x7f && r < 0xa0) {
+			text[i] = '�'
+		}
+	}
+	return string(text)
+}
+
+// Suggest gives " (did you mean ...?)" for the candidate that name was probably
+// meant to be, and "" where none is near.
+func Suggest(name string, candidates []string) string {
+	if near := nearest(name, candidates); near != "" {
+		return fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return ""
+}
+
+// nearest gives the candidate that name was probably meant to be, or "".
+func nearest(name string, candidates []string) string {
+	best, distance := "", 1+len(name)/4
+	for _, c := range candidates {
+		if d := editDistance(name, c); d <= distance && (best == "" || d < distance) {
+			best, distance = c, d
+		}
+	}
+	return best
+}
+
+// editDistance is the Levenshtein distance of two short names, in bytes.
+func editDistance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			replace := diagonal
+			if a[i] != b[j] {
+				replace++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(replace, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}
