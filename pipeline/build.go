@@ -19,8 +19,9 @@ type BuildResult struct {
 	Reference registry.Reference `json:"-"`
 	Release   registry.Release   `json:"release"`
 	Plan      registry.Digest    `json:"plan"`
-	Steps     int                `json:"steps"`  // steps of drivers
-	Cached    int                `json:"cached"` // of them, taken from the cache
+	Already   bool               `json:"already"` // the environment had the release of this plan; nothing was made
+	Steps     int                `json:"steps"`   // steps of drivers
+	Cached    int                `json:"cached"`  // of them, taken from the cache
 	Attached  int                `json:"attached"`
 	// ReferenceLatency is of the reference's own run, when it was made.
 	ReferenceLatency registry.Latency `json:"referenceLatency"`
@@ -75,6 +76,9 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec) (BuildResult, error)
 	if err := b.prepare(ctx, s); err != nil {
 		return BuildResult{}, err
 	}
+	if result, err := b.already(ctx); err != nil || result.Already {
+		return result, err
+	}
 	if err := b.make(ctx); err != nil {
 		return BuildResult{}, err
 	}
@@ -104,16 +108,48 @@ func (b *build) prepare(ctx context.Context, s *spec.Spec) error {
 	if b.identity, err = b.tools.Engines.Identity(ctx); err != nil {
 		return err
 	}
-	if b.node, err = b.p.Node(ctx, runtimes(b.identity)); err != nil {
+	quantizer, err := b.tools.Quantizer.Identity(ctx)
+	if err != nil {
 		return err
 	}
-	b.plan, err = NewPlan(b.inputs, b.identity)
+	b.plan, err = NewPlan(b.inputs, b.identity, []registry.Digest{b.identity.Code, quantizer.Code})
 	return err
+}
+
+// already finds the release of this very plan at the head of the first environment,
+// complete with what a builder has to say about it. An engine is built once: not again
+// for an empty cache, and not on another machine.
+func (b *build) already(ctx context.Context) (BuildResult, error) {
+	environments, err := b.p.Registry.Environments(ctx)
+	if err != nil {
+		return BuildResult{}, err
+	}
+	first := environments.First().Name
+	r, err := b.p.Registry.Release(ctx, first, b.plan.Model, "")
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return BuildResult{}, nil
+	}
+	if err != nil || r.Plan != b.plan.Digest {
+		return BuildResult{}, err
+	}
+	claims, _, err := b.p.Registry.Claims(ctx, first, r)
+	if err != nil {
+		return BuildResult{}, err
+	}
+	said := registry.Policy{Require: []string{registry.RequireSignature, registry.RequireProvenance}}.Check(r, claims)
+	return BuildResult{
+		Reference: registry.Reference{Environment: first, Model: r.Model, Tag: r.Tag(), Digest: r.Digest},
+		Release:   r, Plan: r.Plan, Already: said.Allowed(), Elapsed: b.p.now().Sub(b.began),
+	}, nil
 }
 
 // make runs the reference and makes every engine, as far as the cache does not hold
 // them. Steps that do not need each other run beside each other.
 func (b *build) make(ctx context.Context) error {
+	var err error
+	if b.node, err = b.p.Node(ctx, runtimes(b.identity)); err != nil {
+		return err
+	}
 	b.engines = make([]builtEngine, len(b.plan.Engines))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return b.runReference(ctx) })

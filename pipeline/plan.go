@@ -34,6 +34,7 @@ type Plan struct {
 	Cases              PlannedSet           `json:"cases"`
 	Calibration        *PlannedSet          `json:"calibration,omitempty"`
 	Assets             []PlannedFile        `json:"assets,omitempty"`
+	Drivers            []registry.Digest    `json:"drivers"` // code of the drivers, which decides what they make
 	Engines            []PlannedEngine      `json:"engines"` // in canonical order
 	Digest             registry.Digest      `json:"digest,omitempty"`
 }
@@ -86,10 +87,10 @@ type RequestedEngine struct {
 }
 
 // NewPlan expands what was asked for. It is pure: equal arguments give equal plans.
-func NewPlan(in Inputs, tool toolchain.Identity) (Plan, error) {
+func NewPlan(in Inputs, tool toolchain.Identity, drivers []registry.Digest) (Plan, error) {
 	p := Plan{
 		Model: in.Name, Version: in.Version, Source: in.Model[0].Digest, ReferencePrecision: validators.PrecisionFP32,
-		Interface: in.Interface, Cases: planned(in.Cases), Assets: plannedFiles(in.Assets),
+		Interface: in.Interface, Cases: planned(in.Cases), Drivers: drivers, Assets: plannedFiles(in.Assets),
 	}
 	if len(in.Calibration.files) > 0 {
 		calibration := planned(in.Calibration)

@@ -10,7 +10,8 @@ import (
 )
 
 // CanonicalJSON encodes v as RFC 8785 (JSON Canonicalization Scheme) says, so that
-// equal values have equal bytes, and so equal digests, on every machine.
+// equal values have equal bytes, and so equal digests, on every machine. v must encode
+// as an object or an array.
 func CanonicalJSON(v any) ([]byte, error) {
 	plain, err := json.Marshal(v)
 	if err != nil {

@@ -240,8 +240,8 @@ type Accuracy struct {
 type PerformanceReport struct {
 	ReportHead
 	Latency
-	Warmup      int      `json:"warmup"`                     // runs before the first sample
-	ReferenceIs *Latency `json:"referenceLatency,omitempty"` // of the reference, interleaved in the same process
+	Warmup           int      `json:"warmup"`                     // runs before the first sample
+	ReferenceLatency *Latency `json:"referenceLatency,omitempty"` // of the reference, interleaved in the same process
 }
 
 // Latency summarizes samples of single runs. Quantiles are nearest-rank.

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,17 +11,13 @@ import (
 // Mismatch is one requirement of a target that a node or runtime does not meet.
 type Mismatch struct {
 	Requirement string `json:"requirement"` // "cpu.level", "runtimes.onnxruntime"
-	Need        string `json:"need"`
-	Have        string `json:"have"` // empty: nothing of the kind
+	Need        string `json:"need"`        // empty: nothing of the kind
+	Have        string `json:"have"`        // empty: nothing of the kind
 }
 
 // String writes the mismatch as a clause: "cpu.level: needs v3, has v2".
 func (m Mismatch) String() string {
-	have := m.Have
-	if have == "" {
-		have = "none"
-	}
-	return fmt.Sprintf("%s: needs %s, has %s", m.Requirement, m.Need, have)
+	return fmt.Sprintf("%s: needs %s, has %s", m.Requirement, cmp.Or(m.Need, "none"), cmp.Or(m.Have, "none"))
 }
 
 // Match lists every requirement of the target that the node with the runtime does

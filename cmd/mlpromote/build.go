@@ -26,6 +26,9 @@ stdout: the reference of the release.`,
 			if err != nil {
 				return err
 			}
+			if err := pipeline.Gate(s); err != nil {
+				return err
+			}
 			if err := a.create(); err != nil {
 				return err
 			}
@@ -44,8 +47,16 @@ func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, file string)
 	if err := rememberBuild(file, result.Reference); err != nil {
 		return err
 	}
+	if result.Already {
+		a.ui.note("nothing to do: %s has the release of this plan", result.Reference.Environment)
+		return a.built(result)
+	}
 	a.ui.note("%d engines, %d of %d steps from the cache, %d signatures added, %s",
 		len(result.Release.Engines), result.Cached, result.Steps, result.Attached, seconds(result.Elapsed))
+	return a.built(result)
+}
+
+func (a *app) built(result pipeline.BuildResult) error {
 	return a.ui.result(result.Reference.String(), struct {
 		Reference string `json:"reference"`
 		pipeline.BuildResult

@@ -16,10 +16,17 @@ import (
 type inspection struct {
 	Reference string             `json:"reference"`
 	Release   registry.Release   `json:"release"`
+	Source    *inspectedSource   `json:"source,omitempty"` // absent where the sources cannot be read
 	Engines   []inspectedEngine  `json:"engines"`
 	Evidence  []inspectedClaim   `json:"evidence"`
 	Ignored   []registry.Ignored `json:"ignored,omitempty"`
 	claims    []registry.Claim
+}
+
+// inspectedSource is the reference, the model that engines were made from.
+type inspectedSource struct {
+	Digest registry.Digest `json:"digest"`
+	Bytes  int64           `json:"bytes"`
 }
 
 type inspectedEngine struct {
@@ -70,6 +77,7 @@ func inspect(ctx context.Context, i *instance, ref registry.Reference) (inspecti
 	counted, misplaced := registry.Accept(r, claims)
 	full := registry.Reference{Environment: ref.Environment, Model: ref.Model, Tag: r.Tag(), Digest: r.Digest}
 	found := inspection{Reference: full.String(), Release: r, Ignored: append(ignored, misplaced...), claims: claims}
+	found.Source = source(ctx, i, r)
 	for _, e := range r.Engines {
 		found.Engines = append(found.Engines, inspectedEngine{
 			Label: e.Label(), Digest: e.Digest,
@@ -102,27 +110,56 @@ func latest[R any](claims []registry.Claim, engine registry.Digest, predicateTyp
 	return newest
 }
 
-func inspectText(i inspection) string {
-	r := i.Release
-	rows := [][]string{append(append([]string{}, engineHeader()...), "SIZE", "TOOLCHAIN", "DIGEST")}
-	for n, e := range i.Engines {
-		verdict := "-"
-		if e.Parity != nil {
-			verdict = string(e.Parity.Verdict)
-		}
-		row := append([]string{e.Label, verdict}, figures(e.Parity, e.Performance)...)
-		engine := r.Engines[n]
-		rows = append(rows, append(row, size(engine.Bytes), engine.Toolchain.Name+" "+engine.Toolchain.Version, short(engine.Digest)))
+// source reads how large the reference is. Who may not read the sources, or has none,
+// sees the rest of the release all the same.
+func source(ctx context.Context, i *instance, r registry.Release) *inspectedSource {
+	if len(r.Engines) == 0 {
+		return nil
 	}
-	return fmt.Sprintf("%s\nmodel      %s %s\nsources    %s\nlimits     %s\nreference  %s\n\n%s\nevidence: %s\n",
-		i.Reference, r.Model, r.Tag(), r.Sources, r.Limits, reference(r), table(rows), evidenceText(i))
+	found := &inspectedSource{Digest: r.Engines[0].Reference}
+	repository := registry.SourcesRepository(i.environments.First().Name, r.Model)
+	part, err := i.store.Fetch(ctx, repository, found.Digest, "")
+	if err != nil {
+		return nil
+	}
+	for _, f := range part.Files {
+		found.Bytes += f.Size
+	}
+	return found
 }
 
-func reference(r registry.Release) registry.Digest {
-	if len(r.Engines) == 0 {
+func inspectText(i inspection) string {
+	r := i.Release
+	rows := [][]string{append(engineHeader(), "SIZE", "TOOLCHAIN", "DIGEST")}
+	if i.Source != nil {
+		row := append([]string{"reference", "-"}, referenceFigures(i.Engines)...)
+		rows = append(rows, append(row, size(i.Source.Bytes), "-", short(i.Source.Digest)))
+	}
+	for n, e := range i.Engines {
+		engine := r.Engines[n]
+		row := append([]string{e.Label, verdict(e.Parity)}, figures(e.Parity, e.Performance)...)
+		rows = append(rows, append(row, size(engine.Bytes), engine.Toolchain.Name+" "+engine.Toolchain.Version, short(engine.Digest)))
+	}
+	return fmt.Sprintf("%s\nmodel    %s %s\nsources  %s\nlimits   %s\n\n%s\nevidence%s\n",
+		i.Reference, r.Model, r.Tag(), r.Sources, r.Limits, table(rows), evidenceText(i))
+}
+
+func verdict(p *registry.ParityReport) string {
+	if p == nil {
 		return "-"
 	}
-	return r.Engines[0].Reference
+	return string(p.Verdict)
+}
+
+// referenceFigures are the reference's own accuracy and latency, as the first engine's
+// reports have them: all engines of a verification share one run.
+func referenceFigures(engines []inspectedEngine) []string {
+	for _, e := range engines {
+		if e.Parity != nil && e.Performance != nil {
+			return ownFigures(e.Parity, e.Performance)
+		}
+	}
+	return figures(nil, nil)
 }
 
 func evidenceText(i inspection) string {
@@ -141,7 +178,7 @@ func evidenceText(i inspection) string {
 		}
 	}
 	if text == "" {
-		return "none"
+		return "\n  none"
 	}
 	return text
 }

@@ -51,20 +51,23 @@ func (a *app) verify(ctx context.Context, i *instance, ref registry.Reference) e
 
 func verifyText(r pipeline.VerifyResult) string {
 	rows := [][]string{engineHeader()}
-	for _, e := range r.Engines {
+	for n, e := range r.Engines {
+		if n == 0 {
+			rows = append(rows, append([]string{"reference", "-"}, ownFigures(&e.Parity, &e.Performance)...))
+		}
 		rows = append(rows, append([]string{e.Label, string(e.Parity.Verdict)}, figures(&e.Parity, &e.Performance)...))
 	}
 	return table(rows)
 }
 
 func engineHeader() []string {
-	return []string{"ENGINE", "PARITY", "MAX-ABS", "MEAN-ABS", "COSINE", "SNR", "TOP-1", "ACCURACY", "REF ACC", "P50", "P99", "REF P50", "REF P99"}
+	return []string{"ENGINE", "PARITY", "MAX-ABS", "MEAN-ABS", "COSINE", "SNR", "TOP-1", "ACCURACY", "P50", "P99", "PER SECOND"}
 }
 
 // figures are the cells of an engine's reports; the output that differs most stands
 // for all.
 func figures(p *registry.ParityReport, l *registry.PerformanceReport) []string {
-	cells := []string{"-", "-", "-", "-", "-", "-", "-", "-", "-", "-", "-"}
+	cells := []string{"-", "-", "-", "-", "-", "-", "-", "-", "-"}
 	if p != nil {
 		worst := worstOutput(*p)
 		cells[0], cells[1] = figure(worst.MaxAbs, "%.2g"), figure(worst.MeanAbs, "%.2g")
@@ -73,16 +76,30 @@ func figures(p *registry.ParityReport, l *registry.PerformanceReport) []string {
 			cells[4] = percent(float64(*worst.Top1))
 		}
 		if p.Accuracy != nil {
-			cells[5], cells[6] = percent(float64(p.Accuracy.Engine)), percent(float64(p.Accuracy.Reference))
+			cells[5] = percent(float64(p.Accuracy.Engine))
 		}
 	}
 	if l != nil {
-		cells[7], cells[8] = duration(l.P50Ns), duration(l.P99Ns)
-		if l.ReferenceIs != nil {
-			cells[9], cells[10] = duration(l.ReferenceIs.P50Ns), duration(l.ReferenceIs.P99Ns)
-		}
+		latencyCells(cells, l.Latency)
 	}
 	return cells
+}
+
+// ownFigures are the cells of the reference itself: it agrees with itself, so only
+// accuracy and latency are left.
+func ownFigures(p *registry.ParityReport, l *registry.PerformanceReport) []string {
+	cells := figures(nil, nil)
+	if p.Accuracy != nil {
+		cells[5] = percent(float64(p.Accuracy.Reference))
+	}
+	if l.ReferenceLatency != nil {
+		latencyCells(cells, *l.ReferenceLatency)
+	}
+	return cells
+}
+
+func latencyCells(cells []string, l registry.Latency) {
+	cells[6], cells[7], cells[8] = duration(l.P50Ns), duration(l.P99Ns), fmt.Sprintf("%.0f", l.PerSecond)
 }
 
 func worstOutput(p registry.ParityReport) registry.OutputFigures {

@@ -78,8 +78,13 @@ func (r repository) stream(ctx context.Context, what string, desc ocispec.Descri
 	return newVerified(rc, desc, subject{r.name, what}, ctx.Err), nil
 }
 
-// push stores a small document, which is there afterwards whoever stored it.
+// push stores bytes unless they are there: what is there is durable, and storing it
+// again would cost a flush for nothing.
 func (r repository) push(ctx context.Context, what string, desc ocispec.Descriptor, data []byte) error {
+	there, err := r.has(ctx, what, desc)
+	if err != nil || there {
+		return err
+	}
 	return r.pushFrom(ctx, what, desc, bytes.NewReader(data))
 }
 

@@ -39,7 +39,8 @@ func (s *Service) Claims(ctx context.Context, environment string, r registry.Rel
 
 // claims reads every bundle about the release in a repository and verifies it for a
 // resource, which is the destination's where the two differ. A bundle that does not
-// verify blocks nothing; one whose stored bytes were changed is an error.
+// verify blocks nothing; one whose stored bytes were changed, or that could not be
+// checked, is an error: it might be what speaks against the release.
 func (s *Service) claims(ctx context.Context, repository, resource string, r registry.Release) ([]registry.Claim, []registry.Ignored, error) {
 	var claims []registry.Claim
 	var ignored []registry.Ignored
@@ -50,6 +51,9 @@ func (s *Service) claims(ctx context.Context, repository, resource string, r reg
 		}
 		for _, b := range bundles {
 			claim, err := s.Verify(ctx, b.Data, resource)
+			if err != nil && registry.CodeOf(err) != registry.CodeTrust {
+				return nil, nil, registry.Errorf(registry.CodeOf(err), "verify evidence %s: %w", b.Digest, err)
+			}
 			if err != nil {
 				ignored = append(ignored, registry.Ignored{Bundle: b.Digest, Subject: subject.Digest, Reason: err.Error()})
 				continue

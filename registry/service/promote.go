@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -15,6 +16,7 @@ type move struct {
 	release  registry.Release
 	before   registry.Head // of the destination
 	accepted []registry.Claim
+	evidence []registry.Digest // of what was accepted, that is copied
 	decision registry.Decision
 }
 
@@ -65,19 +67,42 @@ func (s *Service) plan(ctx context.Context, req registry.PromoteRequest) (move, 
 // that is taken.
 func (s *Service) judge(ctx context.Context, m *move) error {
 	reasons := []error{s.Content.Rehash(ctx, m.source(), m.release)}
-	claims, ignored, err := s.claims(ctx, m.source(), s.resource(m.to.Name, m.release.Model), m.release)
+	resource := s.resource(m.to.Name, m.release.Model)
+	claims, ignored, err := s.claims(ctx, m.source(), resource, m.release)
 	if err != nil {
 		return errors.Join(append(reasons, err)...)
 	}
-	m.decision = m.to.Policy().Check(m.release, claims)
+	there, ignoredThere, err := s.claims(ctx, m.destination(), resource, m.release)
+	if err != nil {
+		return errors.Join(append(reasons, err)...)
+	}
+	m.weigh(claims, there)
 	m.decision.Ignored = append(m.decision.Ignored, ignored...)
-	m.accepted, _ = registry.Accept(m.release, claims)
 	reasons = append(reasons,
 		unmet(m.to.Name, m.decision),
-		s.missingEvidence(ctx, m.from.Name, m.release, claims, ignored),
+		s.missingEvidence(ctx, registry.HistoryQuery{Environment: m.from.Name}, m.release, claims, ignored),
+		s.missingEvidence(ctx, registry.HistoryQuery{Environment: m.to.Name, Kind: registry.EventAttach}, m.release, there, ignoredThere),
 		held(m.before),
 		s.versionTaken(ctx, *m))
 	return errors.Join(reasons...)
+}
+
+// weigh decides by the evidence of the source and by what came in at the destination
+// since the release was promoted there before: a quarantine counts wherever it is.
+// Only the source's is copied.
+func (m *move) weigh(claims, there []registry.Claim) {
+	here, _ := registry.Accept(m.release, claims)
+	for _, c := range here {
+		m.evidence = append(m.evidence, c.Bundle)
+	}
+	all := slices.Clone(claims)
+	for _, c := range there {
+		if !slices.ContainsFunc(claims, func(same registry.Claim) bool { return same.Bundle == c.Bundle }) {
+			all = append(all, c)
+		}
+	}
+	m.decision = m.to.Policy().Check(m.release, all)
+	m.accepted, _ = registry.Accept(m.release, all)
 }
 
 func unmet(environment string, d registry.Decision) error {
@@ -118,7 +143,7 @@ func (s *Service) versionTaken(ctx context.Context, m move) error {
 
 // missingEvidence names evidence that history says was attached and that nobody has:
 // without it the policy might have decided otherwise.
-func (s *Service) missingEvidence(ctx context.Context, environment string, r registry.Release, claims []registry.Claim, ignored []registry.Ignored) error {
+func (s *Service) missingEvidence(ctx context.Context, q registry.HistoryQuery, r registry.Release, claims []registry.Claim, ignored []registry.Ignored) error {
 	present := make(map[registry.Digest]bool)
 	for _, c := range claims {
 		present[c.Bundle] = true
@@ -126,7 +151,8 @@ func (s *Service) missingEvidence(ctx context.Context, environment string, r reg
 	for _, i := range ignored {
 		present[i.Bundle] = true
 	}
-	events, err := s.History(ctx, registry.HistoryQuery{Environment: environment, Model: r.Model})
+	q.Model = r.Model
+	events, err := s.History(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -139,7 +165,7 @@ func (s *Service) missingEvidence(ctx context.Context, environment string, r reg
 			if !present[d] {
 				gone = append(gone, registry.Errorf(registry.CodePolicy,
 					"evidence %s (%s about %s) was recorded in history on %s and is gone from %s: restore it from a backup",
-					d, e.PredicateType, e.Subject, e.Time.Format("2006-01-02 15:04:05Z"), environment))
+					d, e.PredicateType, e.Subject, e.Time.Format("2006-01-02 15:04:05Z"), e.Environment))
 			}
 		}
 	}
@@ -160,11 +186,7 @@ func (s *Service) carryOut(ctx context.Context, m move) (registry.Promotion, err
 	if err := s.Intents.Begin(ctx, intent); err != nil {
 		return p, err
 	}
-	var evidence []registry.Digest
-	for _, c := range m.accepted {
-		evidence = append(evidence, c.Bundle)
-	}
-	if err := s.Content.Copy(ctx, m.source(), m.destination(), m.release, evidence); err != nil {
+	if err := s.Content.Copy(ctx, m.source(), m.destination(), m.release, m.evidence); err != nil {
 		return p, err
 	}
 	vsa, err := s.summarize(ctx, m)
@@ -173,7 +195,7 @@ func (s *Service) carryOut(ctx context.Context, m move) (registry.Promotion, err
 	}
 	_, err = s.Catalog.Apply(ctx, registry.Change{
 		Event: registry.Event{Time: s.Now(), Kind: registry.EventPromote, Environment: m.to.Name, Model: m.release.Model,
-			Version: m.release.Tag(), Release: m.release.Digest, Previous: m.before.Release, Evidence: append(evidence, vsa...)},
+			Version: m.release.Tag(), Release: m.release.Digest, Previous: m.before.Release, Evidence: slices.Concat(m.evidence, vsa)},
 		Move:      &registry.HeadMove{Expect: m.before.Release},
 		Tags:      tagMoves(m.destination(), m.release, true),
 		EndIntent: true,

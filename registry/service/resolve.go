@@ -87,8 +87,10 @@ func preference(winner, loser registry.Engine) string {
 		return fmt.Sprintf("%s was made for this node more closely", winner.Label())
 	case bits(winner.Precision) != bits(loser.Precision):
 		return fmt.Sprintf("%s has a lower precision and keeps the same release's limits", winner.Label())
-	default:
+	case registry.CompareVersions(winner.Toolchain.Version, loser.Toolchain.Version) != 0:
 		return fmt.Sprintf("%s has the newer toolchain", winner.Label())
+	default:
+		return fmt.Sprintf("%s is as good and has the lower digest", winner.Label())
 	}
 }
 

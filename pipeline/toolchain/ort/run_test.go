@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/python"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -131,17 +134,52 @@ func TestRunOrders(t *testing.T) {
 		for _, f := range outcome.Files {
 			digests = append(digests, f.Digest)
 		}
-		accuracy(t, outcome)
+		if right := right(t, outcome, "reference"); right != 356 {
+			t.Errorf("%d of 360 right, want 356", right)
+		}
 	}
 	if len(digests) != 4 || digests[0] != digests[2] || digests[1] != digests[3] {
 		t.Errorf("outputs depend on the order: %v", digests)
 	}
 }
 
-// accuracy checks the reference's outputs against the labels: 356 of 360 are right.
-func accuracy(t *testing.T, outcome toolchain.Outcome) {
+// The example in int8: quantized by one driver, compiled and run by the other, it
+// computes something else and still reads nearly all digits.
+func TestInt8(t *testing.T) {
+	t.Parallel()
+	installer := toolchaintest.Installer(t, ort.Name)
+	engines, quantizer := newDriver(t), python.New(python.Installed(installer, ort.Name), child.Budget{})
+	source := toolchaintest.Input(t, toolchain.RoleModel, "source.onnx", digits+"digits.onnx")
+	calibration := toolchaintest.Input(t, toolchain.RoleCalibration, "c.safetensors", digits+"calibration/calibration-00000.safetensors")
+	cases := toolchaintest.Input(t, toolchain.RoleCases, "cases-00000.safetensors", digits+"cases/cases-00000.safetensors")
+	step := func(driver toolchain.Driver, name string, job toolchain.Job) toolchain.Input {
+		outcome, err := driver.Do(t.Context(), job, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, _ := outcome.File("model.onnx")
+		return toolchaintest.Input(t, toolchain.RoleModel, name, file.Path)
+	}
+	quantized := step(quantizer, "int8.onnx", toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: []toolchain.Input{source, calibration}})
+	engine := step(engines, "engine.onnx", toolchain.Job{Verb: toolchain.VerbCompile, Inputs: []toolchain.Input{quantized}})
+	outcome, err := engines.Do(t.Context(), toolchain.Job{Verb: toolchain.VerbRun, Inputs: []toolchain.Input{source, engine, cases}, Run: &toolchain.RunOptions{
+		Engines: []toolchain.RunEngine{{ID: "reference", Path: "source.onnx"}, {ID: "int8", Path: "engine.onnx"}},
+	}}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if right := right(t, outcome, "int8"); right < 350 {
+		t.Errorf("%d of 360 right, want at least 350", right)
+	}
+	if outcome.Files[0].Digest == outcome.Files[1].Digest {
+		t.Error("int8 computes exactly what the reference computes")
+	}
+}
+
+// right counts the outputs of an engine whose largest logit is the label.
+func right(t *testing.T, outcome toolchain.Outcome, id string) int {
 	t.Helper()
-	logits := read(t, outcome, "outputs/reference/cases-00000.safetensors")["logits"]
+	logits := read(t, outcome, "outputs/"+id+"/cases-00000.safetensors")["logits"]
 	cases, err := tensor.ReadFile(digits+"cases/cases-00000.safetensors", tensor.Limits{})
 	if err != nil {
 		t.Fatal(err)
@@ -158,9 +196,7 @@ func accuracy(t *testing.T, outcome toolchain.Outcome) {
 			right++
 		}
 	}
-	if right != 356 {
-		t.Errorf("%d of 360 right, want 356", right)
-	}
+	return right
 }
 
 func TestRunRefuses(t *testing.T) {

@@ -1,0 +1,48 @@
+# `make` builds bin/mlpromote; `make help` lists the rest. Nothing depends on the flags
+# of the environment that it runs in.
+export GOFLAGS := -buildvcs=false
+
+VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.0.0-dev)
+COUNT      := go run ./tools/testcount
+# Every toolchain that has a driver.
+TOOLCHAINS := onnxruntime
+
+.PHONY: build help demo setup test lint bench soak test-large toolchains-all generate clean
+
+build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs)
+	CGO_ENABLED=1 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Check for what a build needs; as root on Debian, install it
+	@sh tools/setup.sh
+
+demo: build ## Build, verify, promote and pull the digits example
+	sh examples/demo.sh
+
+test: setup ## Run all tests, with the race detector and a little fuzzing; the last line is the count
+	go vet ./...
+	CGO_ENABLED=0 go build ./...
+	@$(COUNT) -fuzz 2s -race ./...
+
+lint: setup ## Check formatting, house rules and architecture
+	@sh tools/lint.sh
+
+bench: ## Run the benchmarks briefly
+	go test -run '^$$' -bench . -benchtime 200ms -benchmem ./...
+
+soak: setup ## Run the long forms of seeded tests, and every fuzz target for a minute
+	@MLPROMOTE_SOAK=1 $(COUNT) -fuzz 60s -race -timeout 60m ./...
+
+test-large: setup ## Run the tests that need much memory or disk
+	@MLPROMOTE_LARGE=1 $(COUNT) -timeout 60m -run Large ./...
+
+toolchains-all: build ## Install every toolchain that this machine can run
+	for name in $(TOOLCHAINS); do bin/mlpromote toolchain install $$name || exit 1; done
+
+generate: ## Write generated code anew
+	go generate ./...
+
+clean: ## Remove what builds made
+	rm -rf bin dist

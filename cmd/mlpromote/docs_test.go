@@ -1,0 +1,116 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// block is a fenced block of shell in a page.
+type block struct {
+	line int
+	exit int
+	text string
+}
+
+var fence = regexp.MustCompile("^```sh(?: exit=([0-9]+))?$")
+
+// shellBlocks finds the blocks that start with ```sh, with the exit code that the info
+// string asks for.
+func shellBlocks(t *testing.T, page string) []block {
+	t.Helper()
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []block
+	var open *block
+	for i, line := range strings.Split(string(data), "\n") {
+		m := fence.FindStringSubmatch(line)
+		switch {
+		case open == nil && m != nil:
+			open = &block{line: i + 1}
+			if m[1] != "" {
+				open.exit, err = strconv.Atoi(m[1])
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		case open != nil && line == "```":
+			blocks = append(blocks, *open)
+			open = nil
+		case open != nil:
+			open.text += line + "\n"
+		}
+	}
+	if len(blocks) == 0 {
+		t.Fatalf("%s has no shell blocks", page)
+	}
+	return blocks
+}
+
+// runBlocks runs the blocks of a page one after the other, each in the folder that the
+// first of them went to.
+func runBlocks(t *testing.T, page, dir string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(bin, "mlpromote")); err != nil {
+		t.Fatal(err)
+	}
+	for i, b := range shellBlocks(t, page) {
+		script := b.text
+		if i == 0 {
+			script += "pwd > \"$PAGE_DIR\"\n"
+		}
+		cmd := exec.Command("sh", "-euc", script)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "PAGE_DIR="+filepath.Join(bin, "dir"), "COSIGN_PASSWORD=", "MLPROMOTE_CACHE="+testCache(t))
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		if got := cmd.ProcessState.ExitCode(); got != b.exit {
+			t.Fatalf("%s:%d: exit code %d, want %d\n%s\n%s", page, b.line, got, b.exit, b.text, out)
+		}
+		if i == 0 {
+			where, err := os.ReadFile(filepath.Join(bin, "dir"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir = string(bytes.TrimSpace(where))
+		}
+	}
+}
+
+func TestTutorial(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../../examples")); err != nil {
+		t.Fatal(err)
+	}
+	runBlocks(t, "../../docs/tutorial.md", dir)
+}
+
+func TestReadme(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	model, err := os.ReadFile("../../examples/digits/digits.onnx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "model.onnx"), model, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	runBlocks(t, "../../README.md", dir)
+}

@@ -1,0 +1,135 @@
+//go:build cgo
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// examples is where the examples of the repository are, seen from this package.
+const examples = "../../examples"
+
+// TestScripts runs what users type. Each script has a folder and a data directory of
+// its own; toolchains and finished steps are shared between scripts and runs.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	cache := testCache(t)
+	jobs := &jobs{root: t.TempDir(), cache: cache}
+	testscript.Run(t, testscript.Params{
+		Dir:                "testdata/script",
+		RequireUniqueNames: true,
+		Setup: func(env *testscript.Env) error {
+			env.Vars = append(env.Vars, environment(env.WorkDir, cache)...)
+			return nil
+		},
+		Cmds: commands(jobs),
+	})
+}
+
+// environment is what the program sees of ours. With the race detector every process
+// would sleep for a second before it ends; scripts start hundreds.
+func environment(home, cache string) []string {
+	return []string{"HOME=" + home, "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_DATA=", "COSIGN_PASSWORD=", "GORACE=atexit_sleep_ms=10"}
+}
+
+// jobs are copies of the digits example that were carried on to some state once, so
+// that scripts need not each begin at the beginning.
+type jobs struct {
+	root, cache string
+
+	mu   sync.Mutex
+	done map[string]string // folder by state
+}
+
+// states are the verbs of the job in order, with the state that each leads to.
+var states = []struct{ name, verb string }{{"built", "build"}, {"verified", "verify"}, {"promoted", "promote"}}
+
+// folder is a digits example in the state. It is to be copied, not used.
+func (j *jobs) folder(ts *testscript.TestScript, state string) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.done == nil {
+		j.done = make(map[string]string)
+	}
+	from := ""
+	for _, s := range states {
+		if j.done[s.name] == "" {
+			j.done[s.name] = j.advance(ts, from, s.name, s.verb)
+		}
+		if from = j.done[s.name]; s.name == state {
+			return from
+		}
+	}
+	ts.Fatalf("state %q: want built, verified or promoted", state)
+	return ""
+}
+
+func (j *jobs) advance(ts *testscript.TestScript, from, state, verb string) string {
+	dir := filepath.Join(j.root, state)
+	if from == "" {
+		ts.Check(copyTree(filepath.Join(examples, "digits"), dir))
+		ts.Check(dropLine(filepath.Join(dir, "mlpromote.yaml"), "linux/amd64/v3"))
+	} else {
+		ts.Check(copyTree(from, dir))
+	}
+	cmd := exec.Command("mlpromote", verb)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), environment(j.root, j.cache)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		ts.Fatalf("mlpromote %s for the state %s: %v\n%s", verb, state, err, out)
+	}
+	return dir
+}
+
+// dropLine leaves out the lines of a file that hold the text.
+func dropLine(path, text string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var kept strings.Builder
+	for line := range strings.Lines(string(data)) {
+		if !strings.Contains(line, text) {
+			kept.WriteString(line)
+		}
+	}
+	return os.WriteFile(path, []byte(kept.String()), 0o644)
+}
+
+// copyTree copies folders, files and their permissions. What an example's own use left
+// in it stays there.
+func copyTree(from, to string) error {
+	return filepath.WalkDir(from, func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		leftBehind := strings.HasPrefix(from, examples) && (entry.Name() == ".mlpromote" || entry.Name() == "pulled")
+		if entry.IsDir() && leftBehind {
+			return filepath.SkipDir
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, name)
+		if entry.IsDir() {
+			return os.MkdirAll(target, 0o755)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, data, info.Mode().Perm())
+	})
+}

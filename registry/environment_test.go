@@ -1,0 +1,122 @@
+package registry_test
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// chain is staging -> prod -> edge, with a second way out of staging.
+func chain() registry.Environments {
+	require := registry.DefaultRequire()
+	return registry.Environments{Registry: "local", List: []registry.Environment{
+		{Name: "staging"}, {Name: "prod", From: "staging", Require: require},
+		{Name: "edge", From: "prod", Require: require}, {Name: "lab", From: "staging", Require: require},
+	}}
+}
+
+func TestEnvironmentsValidate(t *testing.T) {
+	t.Parallel()
+	good := chain()
+	if err := good.Validate(); err != nil {
+		t.Fatalf("the chain that the cases change: %v", err)
+	}
+	for _, c := range []struct {
+		says string
+		edit func(es *registry.Environments)
+	}{
+		{"registry", func(es *registry.Environments) { *es = registry.Environments{} }},
+		{"registry", func(es *registry.Environments) { es.Registry = "Local" }},
+		{"at least one", func(es *registry.Environments) { es.List = nil }},
+		{"the first without from", func(es *registry.Environments) { es.List = es.List[1:] }},
+		{"lower-case", func(es *registry.Environments) { es.List[0].Name = "" }},
+		{"lower-case", func(es *registry.Environments) { es.List[0].Name = "Staging" }},
+		{"without '/'", func(es *registry.Environments) { es.List[0].Name = "a/b" }},
+		{"without '.'", func(es *registry.Environments) { es.List[3].Name = "eu.lab" }},
+		{"localhost", func(es *registry.Environments) { es.List[3].Name = "localhost" }},
+		{"names no environment above it", func(es *registry.Environments) { es.List[1].From = "nowhere" }},
+		{"names no environment above it", func(es *registry.Environments) { es.List[1].From = "prod" }},
+		{"names no environment above it", func(es *registry.Environments) { es.List[1].From = "edge" }},
+		{"twice", func(es *registry.Environments) { es.List[3].Name = "prod" }},
+		{"requirement \"secrecy\"", func(es *registry.Environments) { es.List[1].Require = []string{"secrecy"} }},
+		{"no-quarantine", func(es *registry.Environments) { es.List[1].Require = []string{"no-quarantine"} }},
+		{"asked for twice", func(es *registry.Environments) { es.List[1].Require = []string{"parity", "parity"} }},
+		{"no effect without from", func(es *registry.Environments) { es.List[0].Require = registry.DefaultRequire() }},
+	} {
+		es := chain()
+		c.edit(&es)
+		err := es.Validate()
+		if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: error %v, want CodeInvalid that says %q", es.List, err, c.says)
+		}
+	}
+}
+
+// What Validate takes as the name of an environment, a reference can name.
+func TestEveryEnvironmentCanBeReferredTo(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.OneOf(rapid.StringMatching(`[a-z0-9._:/-]{1,12}`), rapid.Just("localhost")).Draw(t, "name")
+		es := registry.Environments{Registry: "local", List: []registry.Environment{{Name: name}}}
+		if es.Validate() != nil {
+			return
+		}
+		want := registry.Reference{Environment: name, Model: "m"}
+		if got, err := registry.ParseReference(want.String()); err != nil || got != want {
+			t.Fatalf("environment %q: %s was read as %+v, error %v", name, want, got, err)
+		}
+	})
+}
+
+func TestEdge(t *testing.T) {
+	t.Parallel()
+	short := registry.Environments{Registry: "local", List: chain().List[:2]}
+	for _, c := range []struct {
+		es       registry.Environments
+		from, to string
+		want     string // "FROM TO", or a code
+	}{
+		{short, "", "", "staging prod"},
+		{short, "staging", "", "staging prod"},
+		{short, "", "prod", "staging prod"},
+		{short, "staging", "prod", "staging prod"},
+		{short, "prod", "", "invalid"},
+		{short, "", "staging", "invalid"},
+		{short, "prod", "staging", "invalid"},
+		{short, "nowhere", "", "not_found"},
+		{short, "", "nowhere", "not_found"},
+		{chain(), "", "", "invalid"},
+		{chain(), "staging", "", "invalid"},
+		{chain(), "staging", "lab", "staging lab"},
+		{chain(), "", "edge", "prod edge"},
+		{chain(), "prod", "", "prod edge"},
+		{chain(), "staging", "edge", "invalid"},
+		{registry.Environments{}, "", "", "invalid"},
+	} {
+		source, destination, err := c.es.Edge(c.from, c.to)
+		got := source.Name + " " + destination.Name
+		if err != nil {
+			got = string(registry.CodeOf(err))
+		}
+		if got != c.want {
+			t.Errorf("edge from %q to %q among %d: got %s, want %s (error %v)", c.from, c.to, len(c.es.List), got, c.want, err)
+		}
+	}
+}
+
+func TestFindAndResource(t *testing.T) {
+	t.Parallel()
+	es := chain()
+	if e, err := es.Find("edge"); err != nil || e.From != "prod" || !e.Protected() || es.First().Protected() {
+		t.Errorf("edge is %+v, error %v", e, err)
+	}
+	if _, err := es.Find("moon"); registry.CodeOf(err) != registry.CodeNotFound || !strings.Contains(err.Error(), "staging, prod, edge, lab") {
+		t.Errorf("error %v, want CodeNotFound that names those there are", err)
+	}
+	if got := es.ResourceURI("prod", "vision/digits"); got != "oci://local/prod/vision/digits" {
+		t.Errorf("resource is %s", got)
+	}
+}

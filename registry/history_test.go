@@ -1,0 +1,132 @@
+package registry_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	"pgregory.net/rapid"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func drawEvent(t *rapid.T) registry.Event {
+	text := rapid.StringMatching(`[a-z0-9 é"<&]{0,6}`)
+	d := rapid.Custom(func(t *rapid.T) registry.Digest {
+		word := text.Draw(t, "word")
+		if word == "" {
+			return ""
+		}
+		return digest.FromString(word)
+	})
+	return registry.Event{
+		Time: time.Unix(rapid.Int64Range(0, 1<<33).Draw(t, "seconds"), rapid.Int64Range(0, 999_999_999).Draw(t, "nanoseconds")).In(time.FixedZone("", 3600)),
+		Kind: registry.EventKind(text.Draw(t, "kind")), Environment: text.Draw(t, "environment"), Model: text.Draw(t, "model"),
+		Version: text.Draw(t, "version"), Release: d.Draw(t, "release"), Previous: d.Draw(t, "previous"), Subject: d.Draw(t, "subject"),
+		PredicateType: text.Draw(t, "predicate"), Evidence: rapid.SliceOfN(d, 0, 3).Draw(t, "evidence"), Signer: text.Draw(t, "signer"), Reason: text.Draw(t, "reason"),
+	}
+}
+
+// drawChain is a history of a few events.
+func drawChain(t *rapid.T) []registry.Event {
+	var events []registry.Event
+	var before registry.Event
+	for range rapid.IntRange(1, 4).Draw(t, "events") {
+		e, err := drawEvent(t).Chain(before)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, before = append(events, e), e
+	}
+	return events
+}
+
+func verify(events []registry.Event) error {
+	var before registry.Event
+	for _, e := range events {
+		if err := e.VerifyChain(before); err != nil {
+			return err
+		}
+		before = e
+	}
+	return nil
+}
+
+// tamper changes one field of an event, whichever fields there are.
+func tamper(t *rapid.T, e *registry.Event) string {
+	v := reflect.ValueOf(e).Elem()
+	i := rapid.IntRange(0, v.NumField()-1).Draw(t, "field")
+	switch field := v.Field(i).Addr().Interface().(type) {
+	case *int64:
+		*field += rapid.SampledFrom([]int64{-1, 1}).Draw(t, "by")
+	case *time.Time:
+		*field = field.Add(rapid.SampledFrom([]time.Duration{1, time.Microsecond, -time.Hour}).Draw(t, "by"))
+	case *registry.EventKind:
+		*field += "x"
+	case *string:
+		*field += "x"
+	case *registry.Digest:
+		*field = digest.FromString("tampered" + string(*field))
+	case *[]registry.Digest:
+		*field = append([]registry.Digest{digest.FromString("tampered")}, *field...)
+	default:
+		t.Fatalf("field %s has a type that this test does not know: %T", v.Type().Field(i).Name, field)
+	}
+	return v.Type().Field(i).Name
+}
+
+func TestChainShowsEveryChange(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		events := drawChain(t)
+		if err := verify(events); err != nil {
+			t.Fatalf("the history as it was written: %v", err)
+		}
+		i := rapid.IntRange(0, len(events)-1).Draw(t, "row")
+		name := tamper(t, &events[i])
+		err := verify(events)
+		if registry.CodeOf(err) != registry.CodeTrust || !strings.Contains(err.Error(), "history row") {
+			t.Fatalf("field %s of row %d was changed: error %v, want CodeTrust that names the row", name, i+1, err)
+		}
+	})
+}
+
+func TestChainShowsMissingAndSwappedRows(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		events := drawChain(t)
+		last := events[len(events)-1]
+		if len(events) > 1 {
+			without := append([]registry.Event{}, events[1:]...)
+			if verify(without) == nil {
+				t.Fatal("the first row is gone unseen")
+			}
+			events[0], events[1] = events[1], events[0]
+			if verify(events) == nil {
+				t.Fatal("two rows were swapped unseen")
+			}
+		}
+		if err := last.VerifyChain(registry.Event{Seq: last.Seq - 1, Hash: digest.FromString("another")}); err == nil {
+			t.Fatal("a row follows another history unseen")
+		}
+	})
+}
+
+func TestChainPlace(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 1, 2, 3, 4, 5, 678_901_234, time.FixedZone("", 7200))
+	first, err := registry.Event{Time: at, Kind: registry.EventPublish, Seq: 9, Hash: "forged"}.Chain(registry.Event{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Seq != 1 || first.Prev != "" || first.Hash.Validate() != nil || fmt.Sprint(first.Time) != "2026-01-02 01:04:05.678901 +0000 UTC" {
+		t.Errorf("the first row is %+v", first)
+	}
+	second, err := registry.Event{Time: at, Kind: registry.EventPublish}.Chain(first)
+	if err != nil || second.Seq != 2 || second.Prev != first.Hash || second.Hash == first.Hash {
+		t.Errorf("the second row is %+v, error %v", second, err)
+	}
+}

@@ -1,0 +1,347 @@
+package registry_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+	"pgregory.net/rapid"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// unmet writes what is unmet, as "name of subject: detail", a line for each.
+func unmet(d registry.Decision) string {
+	var out []string
+	for _, r := range d.Unmet() {
+		out = append(out, r.Name+" of "+r.Subject+": "+r.Detail)
+	}
+	return strings.Join(out, "\n")
+}
+
+// without drops the claims that match.
+func without(claims []registry.Claim, drop func(registry.Claim) bool) []registry.Claim {
+	return slices.DeleteFunc(slices.Clone(claims), drop)
+}
+
+// is picks the claims of a predicate type about a subject.
+func is(predicateType string, subject registry.Digest) func(registry.Claim) bool {
+	return func(c registry.Claim) bool { return c.Statement.PredicateType == predicateType && c.Subject == subject }
+}
+
+func TestZeroValuesRefuse(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	if (registry.Decision{}).Allowed() {
+		t.Error("the zero Decision allows")
+	}
+	if (registry.Policy{}).Check(r, enough(r)).Allowed() {
+		t.Error("the zero Policy allows")
+	}
+	bare := r
+	bare.Engines = nil
+	for _, name := range strictest().Require {
+		p := registry.Policy{Require: []string{name}}
+		if d := p.Check(registry.Release{}, nil); d.Allowed() {
+			t.Errorf("%s allows the zero Release", name)
+		}
+		if d := p.Check(r, nil); name != registry.RequireSeparateRoles && d.Allowed() {
+			t.Errorf("%s allows without a claim", name)
+		}
+		if d := p.Check(bare, enough(r)); name != registry.RequireSignature && d.Allowed() {
+			t.Errorf("%s allows a release without engines", name)
+		}
+	}
+	if d := (registry.Policy{Require: []string{"signature", "unheard of"}}).Check(r, enough(r)); d.Allowed() {
+		t.Error("a requirement that nobody knows is met")
+	}
+}
+
+func TestCheckAllows(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	d := strictest().Check(r, enough(r))
+	if !d.Allowed() || len(d.Ignored) != 0 {
+		t.Fatalf("the evidence that is enough: unmet %q, ignored %v", unmet(d), d.Ignored)
+	}
+	if len(d.Requirements) != 3+3+2+2+2+2 { // quarantine and signature of 3 subjects, four more of 2 engines
+		t.Errorf("got %d requirements: %+v", len(d.Requirements), d.Requirements)
+	}
+	cited := make(map[registry.Digest]bool)
+	for _, req := range d.Requirements {
+		for _, e := range req.Evidence {
+			cited[e] = true
+		}
+	}
+	for _, c := range enough(r) {
+		if !cited[c.Bundle] {
+			t.Errorf("no requirement cites %s of %s", c.Statement.PredicateType, c.Subject)
+		}
+	}
+}
+
+func TestCheckRefuses(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	e := r.Engines[1]
+	all := enough(r)
+	noParity := without(all, is(registry.PredicateParity, e.Digest))
+	with := func(c ...registry.Claim) []registry.Claim { return append(slices.Clone(noParity), c...) }
+	edited := func(edit func(p *registry.ParityReport)) []registry.Claim {
+		return with(parity(r, e, 1, registry.VerdictPass, edit))
+	}
+	pass := parity(r, e, 1, registry.VerdictPass, nil)
+	fail := func(hour int) registry.Claim {
+		return parity(r, e, hour, registry.VerdictFail, func(p *registry.ParityReport) { p.Reasons = []registry.Reason{{Message: "cosine 0.9"}} })
+	}
+	other := func(hour int, v registry.Verdict) registry.Claim {
+		return parity(r, e, hour, v, func(p *registry.ParityReport) { p.Node.CPU.Model = "second" })
+	}
+	for _, c := range []struct {
+		name   string
+		claims []registry.Claim
+		want   string // part of what is unmet; empty: nothing is
+	}{
+		{"as it was", with(pass), ""},
+		{"no signature of the release", without(all, is(registry.PredicateSign, r.Digest)), "signature of release: no signature"},
+		{"no signature of an engine", without(all, is(registry.PredicateSign, e.Digest)), "signature of x86/int8: no signature"},
+		{"no provenance", without(all, is(registry.PredicateProvenance, e.Digest)), "provenance of x86/int8: no provenance"},
+		{"no report", noParity, "parity of x86/int8: no report of a trusted verifier"},
+		{"fail", with(fail(1)), `verdict is "fail": cosine 0.9`},
+		{"undecided", with(parity(r, e, 1, registry.VerdictUndecided, nil)), `verdict is "undecided"`},
+		{"no verdict", with(parity(r, e, 1, "", nil)), `verdict is ""`},
+		{"recorded is no pass of parity", with(parity(r, e, 1, registry.VerdictRecorded, nil)), `verdict is "recorded"`},
+		{"verdict in capitals", with(parity(r, e, 1, "PASS", nil)), `verdict is "PASS"`},
+		{"later fail on the same kind", with(pass, fail(2)), "parity of x86/int8"},
+		{"later fail that stands first", with(fail(2), pass), "parity of x86/int8"},
+		{"fail of the same time", with(fail(1), pass), "parity of x86/int8"},
+		{"fail of the same time, the other way", with(pass, fail(1)), "parity of x86/int8"},
+		{"later pass heals", with(fail(0), pass), ""},
+		{"later pass heals, the other way", with(pass, fail(0)), ""},
+		{"fail on another kind", with(pass, other(0, registry.VerdictFail)), "parity of x86/int8"},
+		{"pass on another kind heals nothing", with(fail(1), other(2, registry.VerdictPass)), "parity of x86/int8"},
+		{"pass on both kinds", with(pass, other(2, registry.VerdictPass)), ""},
+		{"other limits", edited(func(p *registry.ParityReport) { p.Limits = registry.NewDigestSet(r.Sources) }), "other limits"},
+		{"no limits", edited(func(p *registry.ParityReport) { p.Limits = nil }), "other limits"},
+		{"other sources", edited(func(p *registry.ParityReport) { p.Sources = registry.NewDigestSet(r.Limits) }), "other sources"},
+		{"other reference", edited(func(p *registry.ParityReport) { p.Reference = registry.NewDigestSet(r.Limits) }), "other sources"},
+		{"other hardware", edited(func(p *registry.ParityReport) { p.Node.CPU.Level = "v2" }), "not the target: cpu.level"},
+		{"other runtime", edited(func(p *registry.ParityReport) { p.Node.Runtimes["onnxruntime"] = "1.29.0" }), "not the target: runtimes.onnxruntime"},
+		{"no node", edited(func(p *registry.ParityReport) { p.Node = registry.Node{} }), "not the target"},
+		{"fewer cases", edited(func(p *registry.ParityReport) { p.Cases.Ran = 9 }), "it ran 9 of 10 cases"},
+		{"more cases than there are", edited(func(p *registry.ParityReport) { p.Cases.Ran = 11 }), "it ran 11 of 10 cases"},
+		{"no cases", edited(func(p *registry.ParityReport) { p.Cases = registry.CasesRun{Origin: registry.OriginRecorded} }), "it ran 0 of 0 cases"},
+		{"fewer than no cases", edited(func(p *registry.ParityReport) { p.Cases.Ran, p.Cases.Count = -1, -1 }), "it ran -1 of -1 cases"},
+		{"generated cases", edited(func(p *registry.ParityReport) { p.Cases.Origin = registry.OriginGenerated }), "recorded-cases of x86/int8: its cases are generated"},
+		{"cases of no origin", edited(func(p *registry.ParityReport) { p.Cases.Origin = "" }), "recorded-cases of x86/int8"},
+		{"stale fail blocks nothing", with(pass, parity(r, e, 5, registry.VerdictFail, func(p *registry.ParityReport) { p.Limits = nil })), ""},
+		{"stale pass heals nothing", with(fail(1), parity(r, e, 5, registry.VerdictPass, func(p *registry.ParityReport) { p.Limits = nil })), `verdict is "fail"`},
+		{"no report but nonsense", with(claim(registry.PredicateParity, e.Digest, verifier, registry.RoleVerifier, []int{1})), "it cannot be read"},
+		{"performance passed", with(pass, performance(r, e, 1, registry.VerdictPass)), ""},
+		{"performance recorded", with(pass, performance(r, e, 1, registry.VerdictRecorded)), ""},
+		{"performance failed", with(pass, performance(r, e, 1, registry.VerdictFail)), `performance verdict is "fail"`},
+		{"performance undecided", with(pass, performance(r, e, 1, registry.VerdictUndecided)), `performance verdict is "undecided"`},
+		{"later performance heals", with(pass, performance(r, e, 1, registry.VerdictFail), performance(r, e, 2, registry.VerdictPass)), ""},
+		{"performance is no parity", with(performance(r, e, 1, registry.VerdictPass)), "no report of a trusted verifier"},
+		{"quarantine of the release", append(slices.Clone(all), quarantine(r.Digest)), "no-quarantine of release: in quarantine"},
+		{"quarantine of an engine", append(slices.Clone(all), quarantine(e.Digest)), "no-quarantine of x86/int8: in quarantine"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			got := unmet(strictest().Check(r, c.claims))
+			if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+				t.Errorf("unmet is %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// What a signer may not say is ignored: it neither helps nor blocks.
+func TestWhatDoesNotCount(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	e := r.Engines[1]
+	pass := parity(r, e, 1, registry.VerdictPass, nil)
+	edit := func(c registry.Claim, change func(*registry.Claim)) registry.Claim {
+		change(&c)
+		return c
+	}
+	for says, c := range map[string]registry.Claim{
+		"not trusted as verifier":   edit(pass, func(c *registry.Claim) { c.Roles = []registry.Role{registry.RoleBuilder, registry.RolePromoter} }),
+		"not trusted as approver":   edit(quarantine(e.Digest), func(c *registry.Claim) { c.Roles = nil }),
+		"it is about something":     edit(pass, func(c *registry.Claim) { c.Subject = digest.FromString("else") }),
+		"does not name what it is":  edit(pass, func(c *registry.Claim) { c.Subject = r.Engines[0].Digest }),
+		"has no meaning here":       edit(pass, func(c *registry.Claim) { c.Statement.PredicateType = "https://example.com/x" }),
+		"statement does not name":   edit(pass, func(c *registry.Claim) { c.Statement.Subject = nil }),
+		"not trusted as builder":    claim(registry.PredicateSign, e.Digest, "stranger", "", struct{}{}),
+		`signer stranger is not tr`: claim(registry.PredicateQuarantine, r.Digest, "stranger", registry.RoleVerifier, struct{}{}),
+	} {
+		accepted, ignored := registry.Accept(r, []registry.Claim{c})
+		if len(accepted) != 0 || len(ignored) != 1 || !strings.Contains(ignored[0].Reason, says) {
+			t.Errorf("want it ignored for %q; got accepted %v, ignored %+v", says, accepted, ignored)
+		}
+		claims := append(without(enough(r), is(registry.PredicateParity, e.Digest)), c)
+		if d := strictest().Check(r, claims); d.Allowed() || len(d.Ignored) != 1 {
+			t.Errorf("%s: it counted as a pass", says)
+		}
+		if d := strictest().Check(r, append(enough(r), c)); !d.Allowed() {
+			t.Errorf("%s: it blocked: %s", says, unmet(d))
+		}
+	}
+}
+
+func TestSeparateRoles(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	e := r.Engines[0]
+	p := registry.Policy{Require: []string{registry.RequireSeparateRoles}}
+	for name, c := range map[string]struct {
+		claims []registry.Claim
+		want   string
+	}{
+		"separate":              {enough(r), ""},
+		"no builder":            {without(enough(r), func(c registry.Claim) bool { return c.Signer == builder }), "no builder's signature"},
+		"builder verifies":      {append(enough(r), edited(parity(r, e, 0, registry.VerdictPass, nil), builder)), "key builder-key is a builder's"},
+		"verifier builds":       {append(enough(r), edited(provenance(e.Digest), verifier)), "key verifier-key is a builder's"},
+		"builder measures":      {append(enough(r), edited(performance(r, e, 0, registry.VerdictPass), builder)), "key builder-key is a builder's"},
+		"builder approves":      {append(enough(r), edited(claim(registry.PredicateApproval, e.Digest, "", registry.RoleApprover, struct{}{}), builder)), "key builder-key"},
+		"builder approves all":  {append(enough(r), edited(claim(registry.PredicateApproval, r.Digest, "", registry.RoleApprover, struct{}{}), builder)), "key builder-key"},
+		"builder in quarantine": {append(enough(r), edited(quarantine(e.Digest), builder)), "no-quarantine"},
+	} {
+		if got := unmet(p.Check(r, c.claims)); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: unmet is %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// edited gives a claim another signer.
+func edited(c registry.Claim, signer string) registry.Claim {
+	c.Signer = signer
+	return c
+}
+
+func TestWitnessesAreNotIgnored(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	r.Engines[0].Target.Witnesses = []string{"icelake"}
+	if got := unmet(registry.Policy{Require: registry.DefaultRequire()}.Check(r, enough(r))); !strings.Contains(got, "icelake") {
+		t.Errorf("unmet is %q, want the witness named", got)
+	}
+}
+
+func TestTargetThatIsNotUnderstoodIsNotProven(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	r.Engines[0].Target.V = 2
+	if got := unmet(registry.Policy{Require: registry.DefaultRequire()}.Check(r, enough(r))); !strings.Contains(got, "parity of x86/fp32: no report counts") {
+		t.Errorf("unmet is %q, want the engine of another target version", got)
+	}
+}
+
+func TestCheckEngine(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	good, bad := r.Engines[0], r.Engines[1]
+	claims := append(enough(r), parity(r, bad, 2, registry.VerdictFail, nil), quarantine(bad.Digest))
+	if d := strictest().CheckEngine(r, good, claims); !d.Allowed() {
+		t.Errorf("an engine suffers from another: %s", unmet(d))
+	}
+	if strictest().CheckEngine(r, bad, claims).Allowed() || strictest().Check(r, claims).Allowed() {
+		t.Error("the failed engine is allowed")
+	}
+	if strictest().CheckEngine(r, good, append(claims, quarantine(r.Digest))).Allowed() {
+		t.Error("an engine of a release in quarantine is allowed")
+	}
+	if len(r.Engines) != 2 {
+		t.Error("the release was changed")
+	}
+}
+
+func TestPolicyValidate(t *testing.T) {
+	t.Parallel()
+	for _, p := range []registry.Policy{{}, strictest(), {Require: registry.DefaultRequire()}} {
+		if err := p.Validate(); err != nil {
+			t.Errorf("%v: %v", p.Require, err)
+		}
+	}
+}
+
+// drawPolicy asks for at least one thing.
+func drawPolicy(t *rapid.T) registry.Policy {
+	all := strictest().Require
+	return registry.Policy{Require: rapid.SliceOfNDistinct(rapid.SampledFrom(all), 1, len(all), func(s string) string { return s }).Draw(t, "require")}
+}
+
+// needed says which requirement is lost with a claim.
+func needed(p registry.Policy, c registry.Claim, r registry.Release) bool {
+	asks := func(names ...string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(p.Require, n) })
+	}
+	switch c.Statement.PredicateType {
+	case registry.PredicateSign:
+		return asks(registry.RequireSignature)
+	case registry.PredicateProvenance:
+		return asks(registry.RequireProvenance)
+	default:
+		return asks(registry.RequireParity, registry.RequireRecordedCases)
+	}
+}
+
+func TestEveryRequiredClaimIsRequired(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPolicy(t)
+		claims := rapid.Permutation(enough(r)).Draw(t, "claims")
+		if d := p.Check(r, claims); !d.Allowed() {
+			t.Fatalf("%v: unmet %s", p.Require, unmet(d))
+		}
+		i := rapid.IntRange(0, len(claims)-1).Draw(t, "removed")
+		removed := claims[i]
+		rest := slices.Delete(slices.Clone(claims), i, i+1)
+		if got, want := p.Check(r, rest).Allowed(), !needed(p, removed, r); got != want {
+			t.Fatalf("%v without %s of %s: allowed is %v, want %v", p.Require, removed.Statement.PredicateType, removed.Subject, got, want)
+		}
+	})
+}
+
+func TestJunkChangesNothing(t *testing.T) {
+	t.Parallel()
+	r := sample()
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPolicy(t)
+		claims := enough(r)[rapid.IntRange(0, 2).Draw(t, "fewer"):]
+		before := p.Check(r, claims)
+		mixed := slices.Clone(claims)
+		added := rapid.IntRange(1, 4).Draw(t, "junk")
+		for range added {
+			mixed = slices.Insert(mixed, rapid.IntRange(0, len(mixed)).Draw(t, "at"), drawJunk(t, r))
+		}
+		after := p.Check(r, mixed)
+		if unmet(before) != unmet(after) || before.Allowed() != after.Allowed() || len(after.Ignored) != added {
+			t.Fatalf("before: %q; after: %q; ignored %d of %d", unmet(before), unmet(after), len(after.Ignored), added)
+		}
+	})
+}
+
+// drawJunk is a claim that must not count, whatever it says.
+func drawJunk(t *rapid.T, r registry.Release) registry.Claim {
+	e := rapid.SampledFrom(r.Engines).Draw(t, "engine")
+	c := rapid.SampledFrom([]registry.Claim{
+		signature(r.Digest), provenance(e.Digest), quarantine(e.Digest), quarantine(r.Digest),
+		parity(r, e, 23, registry.VerdictFail, nil), parity(r, e, 23, registry.VerdictPass, nil), performance(r, e, 23, registry.VerdictFail),
+	}).Draw(t, "claim")
+	role, _ := registry.RoleFor(c.Statement.PredicateType)
+	switch rapid.SampledFrom([]string{"role", "subject", "statement", "predicate"}).Draw(t, "fault") {
+	case "role":
+		c.Roles = slices.DeleteFunc(registry.Roles(), func(have registry.Role) bool { return have == role })
+	case "subject":
+		c.Subject = digest.FromString("another release")
+	case "statement":
+		c.Statement.Subject = []registry.StatementSubject{{Digest: registry.NewDigestSet(digest.FromString("another release"))}}
+	case "predicate":
+		c.Statement.PredicateType += "x"
+	}
+	return c
+}

@@ -1,0 +1,126 @@
+package registrytest
+
+import (
+	"bytes"
+	"io"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Build is a release to be made. The zero fields are those of the sample release:
+// version 1.0.0 of vision/digits with the engines of [Engines].
+type Build struct {
+	Model    string
+	Version  string
+	Revision int
+	Engines  []registry.Engine // targets, variants, precisions and toolchains
+	Salt     string            // another salt makes other bytes
+}
+
+// Model is the model of the sample release.
+const Model = "vision/digits"
+
+// Engines are the engines of the sample release: fp32 for every amd64 machine, fp32
+// and int8 for level v3.
+func Engines() []registry.Engine {
+	return []registry.Engine{MakeEngine("v1", "fp32"), MakeEngine("v3", "fp32"), MakeEngine("v3", "int8")}
+}
+
+// MakeEngine is an engine for an x86-64 level, of a precision that also names its variant.
+func MakeEngine(level, precision string) registry.Engine {
+	return registry.Engine{
+		Target: registry.Target{
+			V: registry.TargetVersion, Name: "linux-amd64-" + level, OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: level},
+			Runtimes: map[string]registry.Constraint{"onnxruntime": {Min: "1.30"}},
+		},
+		Toolchain: registry.Toolchain{Name: "onnxruntime", Version: "1.30.0"},
+		Variant:   precision, Precision: precision,
+	}
+}
+
+// Node is a machine of an x86-64 level that has ONNX Runtime 1.30.0.
+func Node(level string) registry.Node {
+	return registry.Node{
+		V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: level, Vendor: "vendor", Model: "model " + level},
+		Runtimes: map[string]string{"onnxruntime": "1.30.0"}, Source: "machine",
+	}
+}
+
+// withDefaults fills in the zero fields.
+func (b Build) withDefaults() Build {
+	if b.Model == "" {
+		b.Model = Model
+	}
+	if b.Version == "" {
+		b.Version = "1.0.0"
+	}
+	if b.Revision == 0 {
+		b.Revision = 1
+	}
+	if b.Engines == nil {
+		b.Engines = Engines()
+	}
+	return b
+}
+
+// Store writes a release and its sources to parts, as a build does, and gives its digest.
+// It is not published.
+func (b Build) Store(t testing.TB, parts registry.Parts) registry.Digest {
+	t.Helper()
+	b = b.withDefaults()
+	s := store{t, parts, registry.SourcesRepository("staging", b.Model)}
+	reference := s.put(registry.Part{Role: registry.PartReference, Model: b.Model, Format: "onnx", Engine: registry.Engine{Precision: "fp32"}, Files: file("model.onnx", "reference "+b.Salt)})
+	cases := s.put(registry.Part{Role: registry.PartCases, Files: file("cases.safetensors", "cases"), Set: &registry.Set{
+		Count: 5, Origin: registry.OriginRecorded, Shards: []registry.Shard{{File: "cases.safetensors", Count: 5}},
+	}})
+	sources := s.assemble(registry.Assembly{Model: b.Model, Parts: []registry.PartRef{reference, cases}})
+
+	s.repository = registry.Repository("staging", b.Model)
+	limits := s.put(registry.Part{Role: registry.PartLimits, Files: file("limits.json", `{"v":1}`)})
+	offered := s.put(registry.Part{Role: registry.PartInterface, Files: file("interface.json", `{"v":1}`)})
+	refs := []registry.PartRef{limits, offered}
+	for _, e := range b.Engines {
+		e.Reference, e.Sources, e.Limits, e.Interface = reference.Digest, sources, limits.Digest, offered.Digest
+		refs = append(refs, s.put(registry.Part{Role: registry.PartEngine, Model: b.Model, Format: "onnx", Engine: e, Files: file("model.onnx", "engine "+e.Label()+b.Salt)}))
+	}
+	r := registry.Release{Version: b.Version, Revision: b.Revision}
+	return s.assemble(registry.Assembly{
+		Model: b.Model, Version: b.Version, Revision: b.Revision, Sources: sources, Plan: digest.FromString("plan"), Parts: refs, Tags: []string{r.Tag()},
+	})
+}
+
+// store writes parts of one repository.
+type store struct {
+	t          testing.TB
+	parts      registry.Parts
+	repository string
+}
+
+func (s store) put(p registry.Part) registry.PartRef {
+	s.t.Helper()
+	ref, err := s.parts.PutPart(s.t.Context(), s.repository, p)
+	if err != nil {
+		s.t.Fatalf("put %s into %s: %v", p.Role, s.repository, err)
+	}
+	return ref
+}
+
+func (s store) assemble(a registry.Assembly) registry.Digest {
+	s.t.Helper()
+	d, err := s.parts.Assemble(s.t.Context(), s.repository, a)
+	if err != nil {
+		s.t.Fatalf("assemble in %s: %v", s.repository, err)
+	}
+	return d
+}
+
+// file is one file with a text.
+func file(path, text string) []registry.PartFile {
+	return []registry.PartFile{{
+		File: registry.File{Path: path, Digest: digest.FromString(text), Size: int64(len(text))},
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader([]byte(text))), nil },
+	}}
+}

@@ -1,0 +1,142 @@
+package registrytest
+
+import (
+	"context"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Registry is a registry under test, with what stands behind it. Its environments are
+// those of [Chain].
+type Registry struct {
+	registry.Interface
+	Parts registry.Parts // the content of the first environment, where builds write
+	Keys  *Keys          // the keys of [RoleKeys], which the registry trusts
+}
+
+// Chain is staging -> prod with the requirements that are the default.
+func Chain() registry.Environments {
+	return registry.Environments{
+		Registry: "local", Trust: RoleKeys(), Digest: d("environments.yaml"),
+		List: []registry.Environment{{Name: "staging"}, {Name: "prod", From: "staging", Require: registry.DefaultRequire()}},
+	}
+}
+
+// TestInterface is the contract of [registry.Interface], as it is seen through one:
+// in the same process or over a network.
+func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
+	for name, test := range map[string]func(*testing.T, Registry){
+		"environments":            testEnvironments,
+		"publish":                 testPublish,
+		"attach":                  testAttach,
+		"attach refuses":          testAttachRefuses,
+		"inspect":                 testInspect,
+		"promote":                 testPromote,
+		"promote dry run":         testPromoteDryRun,
+		"promote without proof":   testPromoteWithoutProof,
+		"promote what is unknown": testPromoteUnknown,
+		"version is taken":        testVersionTaken,
+		"quarantine":              testQuarantine,
+		"rollback":                testRollback,
+		"rollback refuses":        testRollbackRefuses,
+		"hold":                    testHoldOfRollback,
+		"resolve":                 testResolve,
+		"resolve in prod":         testResolveProtected,
+		"resolve nothing":         testResolveNothing,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
+// Build stores a release, publishes it and reads it.
+func (r Registry) Build(t testing.TB, b Build) registry.Release {
+	t.Helper()
+	b = b.withDefaults()
+	built := b.Store(t, r.Parts)
+	if _, err := r.Publish(t.Context(), registry.Publication{Model: b.Model, Release: built}); err != nil {
+		t.Fatalf("publish: %v", err)
+	}
+	release, err := r.Release(t.Context(), "staging", b.Model, "")
+	if err != nil {
+		t.Fatalf("read the published release: %v", err)
+	}
+	return release
+}
+
+// Bundle is a signed statement about subjects.
+func (r Registry) Bundle(t testing.TB, key, predicateType string, predicate any, subjects ...registry.Digest) []byte {
+	t.Helper()
+	var named []registry.StatementSubject
+	for _, subject := range subjects {
+		named = append(named, registry.StatementSubject{Digest: registry.NewDigestSet(subject)})
+	}
+	statement, err := registry.NewStatement(predicateType, predicate, named...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := r.Keys.SignAs(context.WithoutCancel(t.Context()), key, statement)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bundle
+}
+
+// Attach signs a statement about one subject in the role for its predicate type and
+// attaches it in an environment. It gives the digest of the bundle's manifest.
+func (r Registry) AttachTo(t testing.TB, environment string, release registry.Release, subject registry.Digest, predicateType string, predicate any) registry.Digest {
+	t.Helper()
+	role, _ := registry.RoleFor(predicateType)
+	stored, err := r.Attach(t.Context(), registry.Attachment{
+		Environment: environment, Model: release.Model, Release: release.Digest, Subject: subject,
+		Bundle: r.Bundle(t, string(role), predicateType, predicate, subject),
+	})
+	if err != nil {
+		t.Fatalf("attach %s in %s: %v", predicateType, environment, err)
+	}
+	return stored
+}
+
+// Report is a parity report of an engine that counts, with a verdict.
+func Report(release registry.Release, e registry.Engine, v registry.Verdict) registry.ParityReport {
+	return registry.ParityReport{
+		ReportHead: registry.ReportHead{
+			Verdict: v, StartedOn: begin(), FinishedOn: begin(), Node: Node("v4"),
+			Limits: registry.NewDigestSet(release.Limits), Sources: registry.NewDigestSet(release.Sources), Reference: registry.NewDigestSet(e.Reference),
+		},
+		Cases: registry.CasesRun{Count: 5, Ran: 5, Origin: registry.OriginRecorded},
+	}
+}
+
+// Sign attaches what a build attaches: signatures and provenance.
+func (r Registry) Sign(t testing.TB, release registry.Release) {
+	t.Helper()
+	r.AttachTo(t, "staging", release, release.Digest, registry.PredicateSign, struct{}{})
+	for _, e := range release.Engines {
+		r.AttachTo(t, "staging", release, e.Digest, registry.PredicateSign, struct{}{})
+		r.AttachTo(t, "staging", release, e.Digest, registry.PredicateProvenance, struct{}{})
+	}
+}
+
+// Prove attaches all that prod asks for.
+func (r Registry) Prove(t testing.TB, release registry.Release) {
+	t.Helper()
+	r.Sign(t, release)
+	for _, e := range release.Engines {
+		r.AttachTo(t, "staging", release, e.Digest, registry.PredicateParity, Report(release, e, registry.VerdictPass))
+	}
+}
+
+// Promoted is a release that was built, proven and promoted to prod.
+func (r Registry) Promoted(t testing.TB, b Build) registry.Release {
+	t.Helper()
+	release := r.Build(t, b)
+	r.Prove(t, release)
+	if _, err := r.Promote(t.Context(), registry.PromoteRequest{Model: release.Model}); err != nil {
+		t.Fatalf("promote %s: %v", release.Tag(), err)
+	}
+	return release
+}

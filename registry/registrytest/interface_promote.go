@@ -1,0 +1,156 @@
+package registrytest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func testPromote(t *testing.T, r Registry) {
+	release := r.Build(t, Build{})
+	r.Prove(t, release)
+	p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
+	must(t, err)
+	if p.Release != release.Digest || p.Version != "1.0.0" || p.Previous != "" || p.Already || p.Environment != "prod" || p.From != "staging" || !p.Decision.Allowed() {
+		t.Errorf("the promotion is %+v", p)
+	}
+	headIs(t, r, "prod", release.Digest)
+	for _, tag := range []string{"", "1.0.0", "current"} {
+		got, err := r.Release(t.Context(), "prod", Model, tag)
+		if err != nil || got.Digest != release.Digest {
+			t.Errorf("%q in prod is %s, error %v", tag, got.Digest, err)
+		}
+	}
+	summarizedEverywhere(t, r, release, p)
+	got := events(t, r, registry.EventPromote)
+	if len(got) != 1 || got[0].Release != release.Digest || got[0].Environment != "prod" || !containsAll(got[0].Evidence, p.VSA) || len(got[0].Evidence) != 10+len(p.VSA) {
+		t.Errorf("history has %+v", got)
+	}
+	p, err = r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Reference: "1.0.0", From: "staging", To: "prod"})
+	if err != nil || !p.Already || p.Release != release.Digest || len(events(t, r, registry.EventPromote)) != 1 {
+		t.Errorf("promoting again gives %+v, error %v", p, err)
+	}
+	second := r.Promoted(t, Build{Version: "1.1.0", Salt: "b"})
+	headIs(t, r, "prod", second.Digest)
+	if got := events(t, r, registry.EventPromote); len(got) != 2 || got[1].Previous != release.Digest {
+		t.Errorf("history has %+v", got)
+	}
+	chained(t, r)
+}
+
+// summarizedEverywhere wants a summary on the release and on every engine, and one that
+// resolve accepts.
+func summarizedEverywhere(t *testing.T, r Registry, release registry.Release, p registry.Promotion) {
+	t.Helper()
+	claims, ignored, err := r.Claims(t.Context(), "prod", release)
+	if err != nil || len(ignored) != 0 {
+		t.Fatalf("ignored %v, error %v", ignored, err)
+	}
+	var on []registry.Digest
+	for _, c := range claims {
+		if c.Statement.PredicateType == registry.PredicateVSA && slices.Contains(p.VSA, c.Bundle) {
+			on = append(on, c.Subject)
+		}
+	}
+	for _, s := range release.Subjects() {
+		if !slices.Contains(on, s.Digest) {
+			t.Errorf("%s has no summary in prod", s.Name)
+		}
+	}
+	_, summary, ok := registry.FindVSA(claims, release, "oci://local/prod/"+Model)
+	if !ok || summary.Promotion.Tag != release.Tag() || summary.Promotion.From != "staging" || !summary.Promotion.Sources.Names(release.Sources) ||
+		len(summary.InputAttestations) != 10 || len(summary.Promotion.HistoryHead) == 0 || !summary.Policy.Digest.Names(d("environments.yaml")) {
+		t.Errorf("the summary is %+v", summary)
+	}
+}
+
+func containsAll(in, all []registry.Digest) bool {
+	return !slices.ContainsFunc(all, func(x registry.Digest) bool { return !slices.Contains(in, x) })
+}
+
+func testPromoteDryRun(t *testing.T, r Registry) {
+	release := r.Build(t, Build{})
+	dry := registry.PromoteRequest{Model: Model, DryRun: true}
+	p, err := r.Promote(t.Context(), dry)
+	refused(t, err, registry.CodePolicy)
+	if p.Decision.Allowed() || len(p.Decision.Requirements) == 0 {
+		t.Errorf("the decision is %+v", p.Decision)
+	}
+	r.Prove(t, release)
+	p, err = r.Promote(t.Context(), dry)
+	if err != nil || !p.Decision.Allowed() || p.Release != release.Digest || len(p.VSA) != 0 {
+		t.Errorf("got %+v, error %v", p, err)
+	}
+	headIs(t, r, "prod", "")
+	_, err = r.Release(t.Context(), "prod", Model, string(release.Digest))
+	refused(t, err, registry.CodeNotFound)
+}
+
+func testPromoteWithoutProof(t *testing.T, r Registry) {
+	release := r.Build(t, Build{})
+	promote := func(says ...string) {
+		t.Helper()
+		p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
+		refused(t, err, registry.CodePolicy, says...)
+		if p.Decision.Allowed() || p.Release != release.Digest {
+			t.Errorf("the promotion is %+v", p)
+		}
+		headIs(t, r, "prod", "")
+	}
+	promote("signature of release", "provenance of linux-amd64-v1/fp32", "parity of linux-amd64-v3/int8")
+	r.Sign(t, release)
+	promote("parity of linux-amd64-v3/int8: no report")
+	for i, e := range release.Engines {
+		v := registry.VerdictPass
+		if i == 1 {
+			v = registry.VerdictFail
+		}
+		r.AttachTo(t, "staging", release, e.Digest, registry.PredicateParity, Report(release, e, v))
+	}
+	promote(`verdict is "fail"`)
+	e := release.Engines[1]
+	later := Report(release, e, registry.VerdictPass)
+	later.FinishedOn = later.FinishedOn.AddDate(0, 0, 1)
+	r.AttachTo(t, "staging", release, e.Digest, registry.PredicateParity, later)
+	if _, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model}); err != nil {
+		t.Errorf("after the later pass: %v", err)
+	}
+	headIs(t, r, "prod", release.Digest)
+}
+
+func testPromoteUnknown(t *testing.T, r Registry) {
+	r.Build(t, Build{})
+	for _, c := range []struct {
+		code registry.Code
+		q    registry.PromoteRequest
+	}{
+		{registry.CodeNotFound, registry.PromoteRequest{Model: "vision/letters"}},
+		{registry.CodeNotFound, registry.PromoteRequest{Model: Model, Reference: "9.9.9"}},
+		{registry.CodeNotFound, registry.PromoteRequest{Model: Model, Reference: string(d("nowhere"))}},
+		{registry.CodeNotFound, registry.PromoteRequest{Model: Model, To: "moon"}},
+		{registry.CodeInvalid, registry.PromoteRequest{Model: Model, From: "prod", To: "staging"}},
+		{registry.CodeInvalid, registry.PromoteRequest{Model: Model, To: "staging"}},
+	} {
+		_, err := r.Promote(t.Context(), c.q)
+		refused(t, err, c.code)
+	}
+	headIs(t, r, "prod", "")
+}
+
+func testVersionTaken(t *testing.T, r Registry) {
+	first := r.Promoted(t, Build{})
+	other := r.Build(t, Build{Salt: "other bytes"})
+	r.Prove(t, other)
+	_, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
+	refused(t, err, registry.CodePolicy, "1.0.0", "choose a new version", string(first.Digest))
+	headIs(t, r, "prod", first.Digest)
+	if got, err := r.Release(t.Context(), "prod", Model, "1.0.0"); err != nil || got.Digest != first.Digest {
+		t.Errorf("1.0.0 in prod is %s, error %v", got.Digest, err)
+	}
+	revised := r.Promoted(t, Build{Salt: "other bytes", Revision: 2})
+	if headIs(t, r, "prod", revised.Digest); revised.Tag() != "1.0.0-r2" || strings.Contains(string(revised.Digest), string(first.Digest)) {
+		t.Errorf("the revision is %s %s", revised.Tag(), revised.Digest)
+	}
+}

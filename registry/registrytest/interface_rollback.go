@@ -1,0 +1,95 @@
+package registrytest
+
+import (
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func testRollback(t *testing.T, r Registry) {
+	var releases []registry.Release
+	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
+		releases = append(releases, r.Promoted(t, Build{Version: version, Salt: version}))
+	}
+	back := func(version string, from, to int) {
+		t.Helper()
+		p, err := r.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: Model, Version: version, Reason: "it is slow"})
+		must(t, err)
+		if p.Release != releases[to].Digest || p.Previous != releases[from].Digest || p.Version != releases[to].Version || !p.Decision.Allowed() {
+			t.Errorf("the rollback is %+v", p)
+		}
+		if h := headIs(t, r, "prod", releases[to].Digest); h.Hold != "it is slow" || h.Version != releases[to].Version {
+			t.Errorf("the head is %+v", h)
+		}
+		current, err := r.Release(t.Context(), "prod", Model, "current")
+		if err != nil || current.Digest != releases[to].Digest {
+			t.Errorf("the mirror of the head is %s, error %v", current.Digest, err)
+		}
+	}
+	back("", 2, 1)
+	back("", 1, 0) // goes on from where it is
+	_, err := r.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: Model, Reason: "x"})
+	refused(t, err, registry.CodeNotFound, "no earlier head")
+	back("1.2.0", 0, 2)
+	back("1.0.0", 2, 0)
+	got := events(t, r, registry.EventRollback)
+	if len(got) != 4 || got[0].Reason != "it is slow" || got[0].Previous != releases[2].Digest || got[0].Release != releases[1].Digest {
+		t.Errorf("history has %+v", got)
+	}
+	if answer, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")}); err != nil || answer.Version != "1.0.0" {
+		t.Errorf("resolve after the rollback gives %+v, error %v", answer, err)
+	}
+	chained(t, r)
+}
+
+func testRollbackRefuses(t *testing.T, r Registry) {
+	first := r.Promoted(t, Build{})
+	second := r.Promoted(t, Build{Version: "1.1.0", Salt: "b"})
+	built := r.Build(t, Build{Version: "1.2.0", Salt: "c"})
+	good := registry.RollbackRequest{Environment: "prod", Model: Model, Reason: "it is slow"}
+	for name, c := range map[string]struct {
+		code registry.Code
+		edit func(q *registry.RollbackRequest)
+	}{
+		"never promoted": {registry.CodeNotFound, func(q *registry.RollbackRequest) { q.Version = built.Version }},
+		"never built":    {registry.CodeNotFound, func(q *registry.RollbackRequest) { q.Version = "9.9.9" }},
+		"already there":  {registry.CodeInvalid, func(q *registry.RollbackRequest) { q.Version = "1.1.0" }},
+		"no reason":      {registry.CodeInvalid, func(q *registry.RollbackRequest) { q.Reason = " " }},
+		"unprotected":    {registry.CodeInvalid, func(q *registry.RollbackRequest) { q.Environment = "staging" }},
+		"no environment": {registry.CodeNotFound, func(q *registry.RollbackRequest) { q.Environment = "moon" }},
+		"no model":       {registry.CodeNotFound, func(q *registry.RollbackRequest) { q.Model = "vision/letters" }},
+	} {
+		q := good
+		c.edit(&q)
+		if _, err := r.Rollback(t.Context(), q); err == nil || registry.CodeOf(err) != c.code {
+			t.Errorf("%s: error %v, want %s", name, err, c.code)
+		}
+	}
+	r.AttachTo(t, "prod", first, first.Engines[0].Digest, registry.PredicateQuarantine, struct{}{})
+	_, err := r.Rollback(t.Context(), good)
+	refused(t, err, registry.CodePolicy, "quarantine")
+	if h := headIs(t, r, "prod", second.Digest); h.Hold != "" {
+		t.Errorf("the head is held: %+v", h)
+	}
+}
+
+func testHoldOfRollback(t *testing.T, r Registry) {
+	r.Promoted(t, Build{})
+	second := r.Promoted(t, Build{Version: "1.1.0", Salt: "b"})
+	refused(t, r.ReleaseHold(t.Context(), "prod", Model, "mended"), registry.CodeInvalid, "not held")
+	_, err := r.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: Model, Reason: "it is slow"})
+	must(t, err)
+	_, err = r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
+	refused(t, err, registry.CodePolicy, "held", "it is slow")
+	refused(t, r.ReleaseHold(t.Context(), "prod", Model, " "), registry.CodeInvalid, "reason")
+	refused(t, r.ReleaseHold(t.Context(), "moon", Model, "mended"), registry.CodeNotFound)
+	refused(t, r.ReleaseHold(t.Context(), "prod", "vision/letters", "mended"), registry.CodeNotFound)
+	must(t, r.ReleaseHold(t.Context(), "prod", Model, "mended"))
+	if got := events(t, r, registry.EventHoldRelease); len(got) != 1 || got[0].Reason != "mended" {
+		t.Errorf("history has %+v", got)
+	}
+	_, err = r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
+	must(t, err)
+	headIs(t, r, "prod", second.Digest)
+	chained(t, r)
+}

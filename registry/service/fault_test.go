@@ -1,0 +1,246 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/service"
+)
+
+// errInjected is the failure of a part.
+var errInjected = errors.New("injected failure")
+
+// faults makes one call of many fail: before it does anything, or, when late, after it
+// was done, as when the answer is lost.
+type faults struct {
+	at, calls int
+	late      bool
+}
+
+// reset begins to count anew. No call fails when at is 0.
+func (f *faults) reset(at int, late bool) { *f = faults{at: at, late: late} }
+
+// call makes a call that may fail.
+func call[T any](f *faults, do func() (T, error)) (T, error) {
+	f.calls++
+	mine := f.calls == f.at
+	var zero T
+	if mine && !f.late {
+		return zero, errInjected
+	}
+	v, err := do()
+	if mine && err == nil {
+		return zero, errInjected
+	}
+	return v, err
+}
+
+func callErr(f *faults, do func() error) error {
+	_, err := call(f, func() (struct{}, error) { return struct{}{}, do() })
+	return err
+}
+
+// faultyContent is content of which a call may fail.
+type faultyContent struct {
+	registry.Content
+	*faults
+}
+
+func (c faultyContent) Release(ctx context.Context, repository, name string) (registry.Release, error) {
+	return call(c.faults, func() (registry.Release, error) { return c.Content.Release(ctx, repository, name) })
+}
+
+func (c faultyContent) Rehash(ctx context.Context, repository string, r registry.Release) error {
+	return callErr(c.faults, func() error { return c.Content.Rehash(ctx, repository, r) })
+}
+
+func (c faultyContent) Copy(ctx context.Context, from, to string, r registry.Release, evidence []registry.Digest) error {
+	return callErr(c.faults, func() error { return c.Content.Copy(ctx, from, to, r, evidence) })
+}
+
+func (c faultyContent) Evidence(ctx context.Context, repository string, subject registry.Digest) ([]registry.Bundle, error) {
+	return call(c.faults, func() ([]registry.Bundle, error) { return c.Content.Evidence(ctx, repository, subject) })
+}
+
+func (c faultyContent) PutEvidence(ctx context.Context, repository string, b registry.Bundle, subjects []registry.Subject) ([]registry.Digest, error) {
+	return call(c.faults, func() ([]registry.Digest, error) { return c.Content.PutEvidence(ctx, repository, b, subjects) })
+}
+
+// faultyCatalog is a catalog of which a call may fail.
+type faultyCatalog struct {
+	registry.Catalog
+	*faults
+}
+
+func (c faultyCatalog) Head(ctx context.Context, environment, model string) (registry.Head, error) {
+	return call(c.faults, func() (registry.Head, error) { return c.Catalog.Head(ctx, environment, model) })
+}
+
+func (c faultyCatalog) Apply(ctx context.Context, change registry.Change) (registry.Event, error) {
+	return call(c.faults, func() (registry.Event, error) { return c.Catalog.Apply(ctx, change) })
+}
+
+func (c faultyCatalog) History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error] {
+	if err := callErr(c.faults, func() error { return nil }); err != nil {
+		return func(yield func(registry.Event, error) bool) { yield(registry.Event{}, err) }
+	}
+	return c.Catalog.History(ctx, q)
+}
+
+// faultyIntents is intents of which a call may fail.
+type faultyIntents struct {
+	registry.Intents
+	*faults
+}
+
+func (i faultyIntents) Begin(ctx context.Context, intent registry.Intent) error {
+	return callErr(i.faults, func() error { return i.Intents.Begin(ctx, intent) })
+}
+
+// faulty is a world in which each call of a part may be made to fail.
+func faulty(t *testing.T) (*world, *faults) {
+	t.Helper()
+	f := new(faults)
+	w := setup(t, func(c *service.Config) {
+		c.Content, c.Catalog, c.Intents = faultyContent{c.Content, f}, faultyCatalog{c.Catalog, f}, faultyIntents{c.Intents, f}
+	})
+	sign, verify := w.config.Sign, w.config.Verify
+	w.config.Sign = func(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
+		return call(f, func() ([]byte, error) { return sign(ctx, role, statement) })
+	}
+	w.config.Verify = func(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
+		return call(f, func() (registry.Claim, error) { return verify(ctx, bundle, resource) })
+	}
+	w.serve(t)
+	return w, f
+}
+
+// whole wants the head of prod to be whole: mirrored by its tags, summarized, in history.
+func (w *world) whole(t *testing.T) {
+	t.Helper()
+	head := w.head(t)
+	for _, tag := range []string{registry.HeadTag, head.Version} {
+		if d, err := w.db.Tag(t.Context(), "prod/"+registrytest.Model, tag); err != nil || d != head.Release {
+			t.Errorf("tag %s is %s, error %v; the head is %s", tag, d, err, head.Release)
+		}
+	}
+	r, err := w.Release(t.Context(), "prod", registrytest.Model, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, _, err := w.Claims(t.Context(), "prod", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, ok := registry.FindVSA(claims, r, "oci://local/prod/"+registrytest.Model); !ok {
+		t.Errorf("the head %s has no summary", head.Version)
+	}
+	var before, last registry.Event
+	for e, err := range w.db.History(t.Context(), registry.HistoryQuery{}) {
+		if err == nil {
+			err = e.VerifyChain(before)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if before = e; e.Environment == "prod" {
+			last = e
+		}
+	}
+	if last.Release != head.Release {
+		t.Errorf("history ends with %s at %s, and the head is %s", last.Kind, last.Release, head.Release)
+	}
+}
+
+// Whichever call fails, the head is the old or the new one, and a re-run finishes.
+func TestPromoteSurvivesEveryFault(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprintf("late %v", late), func(t *testing.T) {
+			t.Parallel()
+			at := 1
+			for promoteWithFault(t, at, late) {
+				at++
+			}
+			if at < 20 {
+				t.Errorf("only %d calls were made to fail", at-1)
+			}
+		})
+	}
+}
+
+// promoteWithFault makes the call number at fail during a promotion, and reports
+// whether there was such a call.
+func promoteWithFault(t *testing.T, at int, late bool) bool {
+	t.Helper()
+	ctx := t.Context()
+	w, f := faulty(t)
+	one := []registry.Engine{registrytest.MakeEngine("v3", "int8")}
+	old := w.Promoted(t, registrytest.Build{Engines: one})
+	next := w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b", Engines: one})
+	f.reset(at, late)
+	_, err := w.Promote(ctx, registry.PromoteRequest{Model: registrytest.Model})
+	happened := f.calls >= at
+	f.reset(0, false)
+	if happened != (err != nil) || err != nil && !errors.Is(err, errInjected) {
+		t.Fatalf("call %d failed: %v; the promotion's error is %v", at, happened, err)
+	}
+	if head := w.head(t).Release; head != old.Digest && head != next.Digest || err == nil && head != next.Digest {
+		t.Fatalf("call %d failed: the head is %s, neither the old nor the new one", at, head)
+	}
+	w.whole(t)
+	p, err := w.Promote(ctx, registry.PromoteRequest{Model: registrytest.Model})
+	if err != nil || p.Release != next.Digest || w.head(t).Release != next.Digest {
+		t.Fatalf("call %d failed: the re-run gives %+v, error %v", at, p, err)
+	}
+	w.whole(t)
+	if pending, err := w.db.Pending(ctx); err != nil || len(pending) != 0 {
+		t.Errorf("call %d failed: after the re-run there are the intents %v, error %v", at, pending, err)
+	}
+	promotions, err := w.History(ctx, registry.HistoryQuery{Kind: registry.EventPromote})
+	if err != nil || len(promotions) != 2 {
+		t.Errorf("call %d failed: there are %d promotions in history, want 2 (error %v)", at, len(promotions), err)
+	}
+	return happened
+}
+
+// Evidence that cannot be checked might be a quarantine: it is not passed over.
+func TestEvidenceThatCannotBeCheckedStops(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	r := w.Promoted(t, registrytest.Build{})
+	w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
+	next := w.proven(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
+	for _, at := range []struct {
+		environment string
+		release     registry.Release
+	}{{"staging", next}, {"prod", r}} {
+		w.AttachTo(t, at.environment, at.release, at.release.Digest, registry.PredicateQuarantine, struct{}{})
+	}
+	verify := w.config.Verify
+	w.config.Verify = func(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
+		claim, err := verify(ctx, bundle, resource)
+		if claim.Statement.PredicateType == registry.PredicateQuarantine {
+			return registry.Claim{}, registry.Errorf(registry.CodeUnavailable, "the approver's key cannot be read")
+		}
+		return claim, err
+	}
+	w.serve(t)
+	before := w.head(t)
+	_, promote := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	_, rollback := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x"})
+	_, resolve := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Version: "1.0.0", Node: registrytest.Node("v3")})
+	for name, err := range map[string]error{"promote": promote, "rollback": rollback, "resolve": resolve} {
+		if registry.CodeOf(err) != registry.CodeUnavailable {
+			t.Errorf("%s: error %v, want CodeUnavailable", name, err)
+		}
+	}
+	if w.head(t) != before {
+		t.Errorf("the head is %+v, was %+v", w.head(t), before)
+	}
+}

@@ -1,0 +1,140 @@
+package service_test
+
+import (
+	"context"
+	"io"
+	"sync"
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/service"
+)
+
+// world is a service over storage in memory, with hands on what it stands on.
+type world struct {
+	registrytest.Registry
+	service *service.Service
+	config  service.Config
+	db      *mem.DB
+	blobs   *blobs
+	refs    *refs
+}
+
+// setup makes a world over the environments of registrytest.Chain. Each edit changes
+// the configuration before the service is made.
+func setup(t *testing.T, edits ...func(c *service.Config)) *world {
+	t.Helper()
+	w := &world{db: mem.New(), blobs: &blobs{Blobs: mem.NewBlobs()}}
+	w.refs = &refs{Refs: w.db}
+	store := oci.New(func(_ context.Context, name string) (oci.Repository, error) {
+		return oci.Local(w.blobs, w.refs, name), nil
+	}, oci.Options{})
+	w.Parts = store
+	w.config = service.Config{
+		Environments: registrytest.Chain(), Catalog: w.db, Intents: w.db, Content: store,
+		Tool: registry.ToolIdentity{Name: "mlpromote", Version: "0.0.0"}, Now: clock(),
+	}
+	for _, edit := range edits {
+		edit(&w.config)
+	}
+	keys, err := registrytest.NewKeys(w.config.Environments.Trust)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Keys, w.config.Verify, w.config.Sign = keys, keys.Verify, keys.Sign
+	w.serve(t)
+	return w
+}
+
+// serve makes the service of the configuration as it is now.
+func (w *world) serve(t *testing.T) {
+	t.Helper()
+	s, err := service.New(w.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.service, w.Interface = s, s
+}
+
+// proven is a release of a world that could be promoted.
+func (w *world) proven(t *testing.T, b registrytest.Build) registry.Release {
+	t.Helper()
+	r := w.Build(t, b)
+	w.Prove(t, r)
+	return r
+}
+
+// head is the head of prod, or the zero Head.
+func (w *world) head(t *testing.T) registry.Head {
+	t.Helper()
+	heads, err := w.db.Heads(t.Context(), "prod", registrytest.Model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(heads) == 0 {
+		return registry.Head{}
+	}
+	return heads[0]
+}
+
+// clock goes on by a second whenever it is looked at.
+func clock() registry.Clock {
+	var mu sync.Mutex
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	return func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		now = now.Add(time.Second)
+		return now
+	}
+}
+
+// blobs is a store in which the bytes of some digests were changed.
+type blobs struct {
+	registry.Blobs
+	flipped registry.Digest
+}
+
+func (b *blobs) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
+	blob, size, err := b.Blobs.Open(ctx, d)
+	if err != nil || d != b.flipped {
+		return blob, size, err
+	}
+	return flippedBlob{blob}, size, nil
+}
+
+// flippedBlob is a blob with one bit changed in every read.
+type flippedBlob struct{ registry.Blob }
+
+func (f flippedBlob) Read(p []byte) (int, error) {
+	n, err := f.Blob.Read(p)
+	if n > 0 {
+		p[n/2] ^= 1
+	}
+	return n, err
+}
+
+func (f flippedBlob) WriteTo(w io.Writer) (int64, error) {
+	return io.Copy(w, struct{ io.Reader }{f})
+}
+
+// refs is a store that has lost some manifests.
+type refs struct {
+	registry.Refs
+	lost map[registry.Digest]bool
+}
+
+func (r *refs) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string) ([]registry.Manifest, error) {
+	found, err := r.Refs.Referrers(ctx, repository, d, artifactType)
+	var kept []registry.Manifest
+	for _, m := range found {
+		if !r.lost[m.Digest] {
+			kept = append(kept, m)
+		}
+	}
+	return kept, err
+}

@@ -1,0 +1,115 @@
+package service_test
+
+import (
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/service"
+)
+
+// resources limits a role's key to resources with a prefix.
+func resources(role registry.Role, prefix string) func(c *service.Config) {
+	return func(c *service.Config) {
+		for i, e := range c.Environments.Trust {
+			if e.Key == string(role) {
+				c.Environments.Trust[i].Resources = []string{prefix}
+			}
+		}
+	}
+}
+
+// Evidence is judged by the trust of the environment that it is to count in.
+func TestTrustIsThatOfTheDestination(t *testing.T) {
+	t.Parallel()
+	w := setup(t, resources(registry.RoleVerifier, "oci://local/staging/"))
+	r := w.proven(t, registrytest.Build{})
+	claims, ignored, err := w.Claims(t.Context(), "staging", r)
+	if err != nil || len(ignored) != 0 || len(claims) != 10 {
+		t.Fatalf("in staging: %d claims, ignored %v, error %v", len(claims), ignored, err)
+	}
+	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	if registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "parity of") || len(p.Decision.Ignored) != len(r.Engines) {
+		t.Errorf("error %v, ignored %v, want CodePolicy for reports that do not count in prod", err, p.Decision.Ignored)
+	}
+}
+
+// A promoter that prod does not trust moves the head, and nobody resolves there: the
+// proof is what a node looks at.
+func TestPromoterWithoutTrustIsFound(t *testing.T) {
+	t.Parallel()
+	w := setup(t, resources(registry.RolePromoter, "oci://local/staging/"))
+	w.proven(t, registrytest.Build{})
+	_, promote := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	_, resolve := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")})
+	if promote == nil && registry.CodeOf(resolve) != registry.CodePolicy {
+		t.Errorf("promote: %v, resolve: %v", promote, resolve)
+	}
+	if h := w.head(t); promote == nil || h.Release != "" {
+		t.Errorf("head %+v, error %v: want no head, since its summary allows nothing", h, promote)
+	}
+}
+
+// What a stranger puts beside a release is counted, not copied, and blocks nothing.
+func TestJunkIsCountedAndStaysBehind(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	r := w.proven(t, registrytest.Build{})
+	for _, predicateType := range []string{registry.PredicateQuarantine, registry.PredicateParity, "https://example.com/x"} {
+		for _, key := range []string{registrytest.Stranger, "builder"} {
+			bundle := registry.Bundle{Data: w.Bundle(t, key, predicateType, struct{}{}, r.Digest)}
+			if _, err := w.config.Content.PutEvidence(t.Context(), "staging/"+r.Model, bundle, r.Subjects()[:1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	if err != nil || len(p.Decision.Ignored) != 6 {
+		t.Fatalf("ignored %+v, error %v, want 6", p.Decision.Ignored, err)
+	}
+	claims, ignored, err := w.Claims(t.Context(), "prod", r)
+	if err != nil || len(ignored) != 0 || len(claims) != 10+len(p.VSA) {
+		t.Errorf("in prod there are %d claims and %d ignored, error %v", len(claims), len(ignored), err)
+	}
+}
+
+// A release of one model in the repository of another is not taken for its own.
+func TestReleaseOfAnotherModel(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	r := w.proven(t, registrytest.Build{Model: "vision/letters"})
+	if err := w.config.Content.Copy(t.Context(), "staging/vision/letters", "staging/vision/digits", r, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.Publish(t.Context(), registry.Publication{Model: "vision/digits", Release: r.Digest})
+	if registry.CodeOf(err) != registry.CodeTrust || !strings.Contains(err.Error(), "vision/letters") {
+		t.Errorf("error %v, want CodeTrust", err)
+	}
+}
+
+// In a longer chain each step asks for its own proof.
+func TestChainOfThree(t *testing.T) {
+	t.Parallel()
+	w := setup(t, func(c *service.Config) {
+		c.Environments.List = append(c.Environments.List, registry.Environment{Name: "edge", From: "prod", Require: []string{registry.RequireSignature}})
+	})
+	r := w.proven(t, registrytest.Build{})
+	toEdge := registry.PromoteRequest{Model: registrytest.Model, To: "edge"}
+	if _, err := w.Promote(t.Context(), toEdge); registry.CodeOf(err) != registry.CodeNotFound {
+		t.Errorf("before it is in prod: error %v, want CodeNotFound", err)
+	}
+	for _, to := range []string{"prod", "edge"} {
+		p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, To: to})
+		if err != nil || p.Release != r.Digest {
+			t.Fatalf("to %s: %+v, error %v", to, p, err)
+		}
+		answer, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: to, Model: registrytest.Model, Node: registrytest.Node("v3")})
+		if err != nil || answer.Engine.Label() != "linux-amd64-v3/int8" {
+			t.Errorf("resolve in %s: %+v, error %v", to, answer, err)
+		}
+	}
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodeInvalid {
+		t.Errorf("with two edges: error %v, want CodeInvalid", err)
+	}
+}

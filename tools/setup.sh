@@ -1,0 +1,40 @@
+#!/bin/sh
+# Checks that this machine has what a build and its tests need. As root on a Debian
+# system it installs what is missing; elsewhere it says what to install.
+set -eu
+
+cd "$(dirname "$0")/.."
+missing=''
+need() { missing="$missing $*"; }
+
+command -v gcc >/dev/null 2>&1 || need gcc libc6-dev
+if ! command -v python3 >/dev/null 2>&1; then
+	need python3 python3-venv
+elif ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then
+	need python3-venv
+fi
+command -v git >/dev/null 2>&1 || need git
+
+if [ -n "$missing" ]; then
+	if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+		echo "setup: this machine lacks:$missing (Debian's package names)." >&2
+		echo "setup: install them, for example: sudo apt-get install$missing" >&2
+		exit 1
+	fi
+	echo "setup: installing$missing" >&2
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update -qq </dev/null >&2
+	# shellcheck disable=SC2086 # the list is words
+	apt-get install -y -qq --no-install-recommends $missing </dev/null >&2
+fi
+
+# Debian's own Go is older than go.mod asks for, so it is not installed from there.
+want=$(awk '$1 == "go" {print $2; exit}' go.mod)
+if ! command -v go >/dev/null 2>&1; then
+	echo "setup: no go on PATH: install Go $want or newer, see https://go.dev/doc/install" >&2
+	exit 1
+fi
+if ! version=$(go env GOVERSION 2>&1); then
+	echo "setup: go.mod wants Go $want or newer: $version" >&2
+	exit 1
+fi

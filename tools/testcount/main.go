@@ -1,0 +1,92 @@
+// Command testcount runs the tests of packages, then every fuzz target of them for a
+// short while, and says at the end what came of it:
+//
+//	testcount [-fuzz TIME] [go test flags] PACKAGES
+//
+// It prints a line per package as it ends, the output of what fails in full, the
+// tests that were skipped with their reasons, and on the last line the count,
+// "N passed, N failed, N skipped", in which subtests count like tests and a fuzz
+// target only if it fails. The exit status is 0 only if something passed and nothing
+// failed.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	ok, err := run(ctx, os.Args[1:], os.Stdout)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testcount:", err)
+	}
+	if err != nil || !ok {
+		stop()
+		os.Exit(1)
+	}
+}
+
+// run tests and fuzzes, and reports whether all is well.
+func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
+	var fuzzTime time.Duration
+	if len(args) >= 2 && args[0] == "-fuzz" {
+		d, err := time.ParseDuration(args[1])
+		if err != nil || d <= 0 {
+			return false, fmt.Errorf("-fuzz %q: want a time such as 2s", args[1])
+		}
+		fuzzTime, args = d, args[2:]
+	}
+	if len(args) == 0 {
+		return false, errors.New("no packages: want the flags of go test and packages")
+	}
+	t := newTally(out)
+	if err := test(ctx, t, args); err != nil {
+		return false, err
+	}
+	if fuzzTime > 0 {
+		if err := fuzzAll(ctx, t, packagesOf(args), fuzzTime); err != nil {
+			return false, err
+		}
+	}
+	return t.finish(), nil
+}
+
+// test runs go test and feeds its events to the tally.
+func test(ctx context.Context, t *tally, args []string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args...)...)
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if err := t.read(stdout); err != nil {
+		return fmt.Errorf("read the events of go test: %w", err)
+	}
+	if err := cmd.Wait(); err != nil && t.failed == 0 {
+		t.fail("go test", err.Error()+"\n")
+	}
+	return nil
+}
+
+// packagesOf are the arguments after the last flag.
+func packagesOf(args []string) []string {
+	first := 0
+	for i, a := range args {
+		if strings.HasPrefix(a, "-") {
+			first = i + 1
+		}
+	}
+	return args[first:]
+}
