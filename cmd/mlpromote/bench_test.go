@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// BenchmarkRebuild times an unchanged rebuild of examples/digits against the first
+// build, both as a user runs them: a process each, the toolchain installed, no step in
+// the cache before the first.
+func BenchmarkRebuild(b *testing.B) {
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	cache := b.TempDir()
+	if err := os.Symlink(filepath.Join(testCache(b), "toolchains"), filepath.Join(cache, "toolchains")); err != nil {
+		b.Fatal(err)
+	}
+	var first, again time.Duration
+	for b.Loop() {
+		dir := filepath.Join(b.TempDir(), "digits")
+		if err := os.CopyFS(dir, os.DirFS("../../examples/digits")); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.RemoveAll(filepath.Join(cache, "steps")); err != nil {
+			b.Fatal(err)
+		}
+		first += timeBuild(b, self, dir, cache)
+		again += timeBuild(b, self, dir, cache)
+	}
+	b.ReportMetric(float64(first.Microseconds())/1000/float64(b.N), "first-ms/op")
+	b.ReportMetric(float64(again.Microseconds())/1000/float64(b.N), "again-ms/op")
+	b.ReportMetric(100*float64(again)/float64(first), "%-of-first")
+}
+
+func timeBuild(b *testing.B, self, dir, cache string) time.Duration {
+	b.Helper()
+	cmd := exec.Command(self, "build")
+	cmd.Args[0] = "mlpromote"
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "MLPROMOTE_CACHE="+cache, "MLPROMOTE_DATA=", "COSIGN_PASSWORD=")
+	began := time.Now()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	return time.Since(began)
+}
