@@ -58,13 +58,14 @@ type Error struct {
 	Message string
 	Hint    string // what to do next, on a line of its own; may be empty
 	Err     error
+
+	told bool // the text of Err is part of Message
 }
 
 // Error gives the message, and the cause where there is one.
 func (e *Error) Error() string {
-	_, said := e.Err.(silent)
 	switch {
-	case e.Err == nil || said:
+	case e.Err == nil || e.told:
 		return e.Message
 	case e.Message == "":
 		return e.Err.Error()
@@ -86,28 +87,19 @@ func (e *Error) Is(target error) bool {
 // Errorf makes an error with a code. A %w verb keeps the cause for [errors.Is].
 func Errorf(code Code, format string, args ...any) error {
 	made := fmt.Errorf(format, args...)
-	return &Error{Code: code, Message: made.Error(), Err: hidden(made)}
+	return &Error{Code: code, Message: made.Error(), Err: cause(made), told: true}
 }
 
-// hidden keeps the causes that fmt.Errorf wrapped without printing them twice.
-func hidden(made error) error {
-	var cause error
-	switch u := made.(type) {
+// cause gives what fmt.Errorf wrapped.
+func cause(made error) error {
+	switch u := made.(type) { //nolint:errorlint // made is what fmt.Errorf gave, not what it wraps
 	case interface{ Unwrap() error }:
-		cause = u.Unwrap()
+		return u.Unwrap()
 	case interface{ Unwrap() []error }:
-		cause = errors.Join(u.Unwrap()...)
+		return errors.Join(u.Unwrap()...)
 	}
-	if cause == nil {
-		return nil
-	}
-	return silent{cause}
+	return nil
 }
-
-// silent is a cause whose text is already part of the message in front of it.
-type silent struct{ error }
-
-func (s silent) Unwrap() error { return s.error }
 
 // WithHint adds what to do next to err. A nil err stays nil.
 func WithHint(err error, format string, args ...any) error {
@@ -167,10 +159,10 @@ func walk(err error, visit func(*Error)) {
 	if err == nil {
 		return
 	}
-	if e, ok := err.(*Error); ok {
+	if e, ok := err.(*Error); ok { //nolint:errorlint // each error of the tree is looked at by itself
 		visit(e)
 	}
-	switch u := err.(type) {
+	switch u := err.(type) { //nolint:errorlint // as above
 	case interface{ Unwrap() error }:
 		walk(u.Unwrap(), visit)
 	case interface{ Unwrap() []error }:

@@ -274,7 +274,7 @@ func drawPolicy(t *rapid.T) registry.Policy {
 }
 
 // needed says which requirement is lost with a claim.
-func needed(p registry.Policy, c registry.Claim, r registry.Release) bool {
+func needed(p registry.Policy, c registry.Claim) bool {
 	asks := func(names ...string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(p.Require, n) })
 	}
@@ -300,7 +300,7 @@ func TestEveryRequiredClaimIsRequired(t *testing.T) {
 		i := rapid.IntRange(0, len(claims)-1).Draw(t, "removed")
 		removed := claims[i]
 		rest := slices.Delete(slices.Clone(claims), i, i+1)
-		if got, want := p.Check(r, rest).Allowed(), !needed(p, removed, r); got != want {
+		if got, want := p.Check(r, rest).Allowed(), !needed(p, removed); got != want {
 			t.Fatalf("%v without %s of %s: allowed is %v, want %v", p.Require, removed.Statement.PredicateType, removed.Subject, got, want)
 		}
 	})

@@ -57,7 +57,7 @@ type Members interface {
 
 // Manifests is the manifests of each repository and who refers to whom.
 type Manifests interface {
-	// PutManifest records m. Recording again replaces what is derived.
+	// PutManifest records m. Recording again replaces what is derived, and that alone.
 	PutManifest(ctx context.Context, repository string, m Manifest) error
 	// Manifest gives the record of d. Errors: CodeNotFound.
 	Manifest(ctx context.Context, repository string, d Digest) (Manifest, error)
@@ -78,11 +78,39 @@ type RepositoryManifest struct {
 type Tags interface {
 	// Tag gives the digest that a tag names. Errors: CodeNotFound.
 	Tag(ctx context.Context, repository, tag string) (Digest, error)
-	// SetTag makes a tag name a digest whose manifest is recorded.
+	// SetTag makes a tag name a digest whose manifest is recorded. Errors: CodeNotFound
+	// when it is not.
 	SetTag(ctx context.Context, repository, tag string, d Digest) error
 	// ListTags lists up to limit tags after a tag (exclusive, "" for the first), in
 	// byte order. A limit of 0 means all.
 	ListTags(ctx context.Context, repository, after string, limit int) ([]string, error)
+}
+
+// Deleter takes names away. Bytes stay until they are collected.
+type Deleter interface {
+	// DeleteManifest removes the record of d, its tags and what is derived from it.
+	// Errors: CodeNotFound.
+	DeleteManifest(ctx context.Context, repository string, d Digest) error
+	// DeleteTag removes a tag alone. Errors: CodeNotFound.
+	DeleteTag(ctx context.Context, repository, tag string) error
+	// RemoveBlob makes d no longer belong to the repository. Errors: CodeNotFound.
+	RemoveBlob(ctx context.Context, repository string, d Digest) error
+}
+
+// Uploads is blobs that arrive in pieces. An upload belongs to one repository, and
+// outlives the process that began it.
+type Uploads interface {
+	// Begin starts an upload and gives its identifier.
+	Begin(ctx context.Context, repository string) (id string, err error)
+	// Offset gives the number of bytes that arrived. Errors: CodeNotFound.
+	Offset(ctx context.Context, repository, id string) (int64, error)
+	// Append writes r behind the bytes that arrived, which must be offset, and gives
+	// their new number, also when r fails half-way: what came counts. Errors:
+	// CodeNotFound; CodeConflict for another offset or while another Append is at work.
+	Append(ctx context.Context, repository, id string, offset int64, r io.Reader) (int64, error)
+	// Finish makes the upload the blob d, durably, and ends it. Errors: CodeNotFound;
+	// CodeDigest when the bytes are not d's, and then the upload is gone.
+	Finish(ctx context.Context, repository, id string, d Digest) (size int64, err error)
 }
 
 // Refs is the names of things: memberships, manifests and tags. Implementations are
@@ -101,7 +129,8 @@ type Catalog interface {
 	// Heads lists heads by environment and model. Empty arguments mean all.
 	Heads(ctx context.Context, environment, model string) ([]Head, error)
 	// Apply makes a change in one transaction, durable on return, and gives the event as
-	// it was chained. Errors: CodeConflict when the head is not the one expected, or a
+	// it was chained. A move to the release that the head has keeps the head's time.
+	// Errors: CodeInvalid for a move to no release; CodeConflict when the head is not the one expected, or a
 	// tag that must not move names another digest; then nothing has changed.
 	Apply(ctx context.Context, c Change) (Event, error)
 	// History lists events in order of sequence.
@@ -185,7 +214,8 @@ type Parts interface {
 	PutPart(ctx context.Context, repository string, p Part) (PartRef, error)
 	// Assemble stores the index of a release or of sources over parts that are there.
 	Assemble(ctx context.Context, repository string, a Assembly) (Digest, error)
-	// Sources reads a sources index. Errors: CodeNotFound, CodeInvalid, CodeDigest.
+	// Sources reads a sources index. Errors: CodeNotFound; CodeInvalid when it is none;
+	// CodeTrust when index and manifests differ; CodeDigest.
 	Sources(ctx context.Context, repository string, d Digest) (Sources, error)
 	// Fetch writes the files of a part into dir, which exists, checking each digest while
 	// writing and syncing nothing. An empty dir fetches only the description.

@@ -100,7 +100,7 @@ func defaultLimits(precision string, output TensorInfo) (OutputLimits, error) {
 		return elements(3e-2, 1e-2), nil
 	case PrecisionInt8, PrecisionFP8:
 		limits := OutputLimits{Cosine: &AtLeast{0.99}}
-		if output.ranks() {
+		if output.Ranks() {
 			limits.Top1 = &AtLeast{0.99}
 		}
 		return limits, nil
@@ -110,8 +110,8 @@ func defaultLimits(precision string, output TensorInfo) (OutputLimits, error) {
 	return OutputLimits{}, registry.Errorf(registry.CodeInvalid, "limits: precision %q: want one of %s", precision, strings.Join(Precisions(), ", "))
 }
 
-// ranks reports whether the output is taken for scores of classes, one row a case.
-func (t TensorInfo) ranks() bool {
+// Ranks reports whether the output is taken for scores of classes, one row a case.
+func (t TensorInfo) Ranks() bool {
 	return len(t.Shape) == 2 && t.Shape[1].Size > 1 && t.DType.Class() == tensor.ClassFloat
 }
 

@@ -18,10 +18,11 @@ type app struct {
 	stdin   io.Reader
 	version string
 
-	data    string // --data
-	keys    string // --keys
-	output  string // --output
-	verbose bool   // --verbose
+	data     string // --data
+	keys     string // --keys
+	registry string // --registry
+	output   string // --output
+	verbose  bool   // --verbose
 }
 
 // defaultData is the data directory where neither --data nor MLPROMOTE_DATA says otherwise.
@@ -62,6 +63,7 @@ identical bytes from staging to prod.
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.data, "data", "", "data directory (default MLPROMOTE_DATA, else "+defaultData+")")
+	flags.StringVar(&a.registry, "registry", "", "URL of a service to work against (default MLPROMOTE_REGISTRY, else the data directory)")
 	flags.StringVar(&a.keys, "keys", "", "folder of signing keys (default DATA/keys)")
 	flags.StringVar(&a.output, "output", "text", "text or json")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more on stderr")
@@ -87,6 +89,9 @@ func (a *app) configure() error {
 	}
 	if a.data == "" {
 		a.data = defaultData
+	}
+	if a.registry == "" {
+		a.registry = a.getenv("MLPROMOTE_REGISTRY")
 	}
 	a.ui.configure(a.output == "json", a.verbose)
 	return nil

@@ -44,6 +44,7 @@ func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, file string)
 	if err != nil {
 		return err
 	}
+	result.Reference.Host = i.host
 	if err := rememberBuild(file, result.Reference); err != nil {
 		return err
 	}

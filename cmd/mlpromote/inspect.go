@@ -51,7 +51,7 @@ func (a *app) inspectCommand() *cobra.Command {
 		Args:  atMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *instance) error {
-				ref, err := a.reference(args)
+				ref, err := a.reference(i, args)
 				if err != nil {
 					return err
 				}
@@ -75,7 +75,7 @@ func inspect(ctx context.Context, i *instance, ref registry.Reference) (inspecti
 		return inspection{}, err
 	}
 	counted, misplaced := registry.Accept(r, claims)
-	full := registry.Reference{Environment: ref.Environment, Model: ref.Model, Tag: r.Tag(), Digest: r.Digest}
+	full := registry.Reference{Host: i.host, Environment: ref.Environment, Model: ref.Model, Tag: r.Tag(), Digest: r.Digest}
 	found := inspection{Reference: full.String(), Release: r, Ignored: append(ignored, misplaced...), claims: claims}
 	found.Source = source(ctx, i, r)
 	for _, e := range r.Engines {

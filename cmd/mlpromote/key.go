@@ -118,10 +118,13 @@ and fills them again from the stored bytes. Tags, heads, holds and history are f
 		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(i *instance) error {
-				if err := i.db.ResetDerived(c.Context()); err != nil {
+				if i.local == nil {
+					return registry.Errorf(registry.CodeInvalid, "reindex works on a data directory: stop the service, then --data DIR")
+				}
+				if err := i.local.db.ResetDerived(c.Context()); err != nil {
 					return err
 				}
-				n, err := oci.Reindex(c.Context(), i.blobs, i.db)
+				n, err := oci.Reindex(c.Context(), i.local.blobs, i.local.db)
 				if err != nil {
 					return err
 				}

@@ -30,7 +30,7 @@ stdout: the reference in the destination. Exit code 4: the policy says no.`,
 }
 
 func (a *app) promote(ctx context.Context, i *instance, req registry.PromoteRequest, args []string) error {
-	ref, err := a.reference(args)
+	ref, err := a.reference(i, args)
 	if err != nil {
 		return err
 	}
@@ -54,11 +54,11 @@ func (a *app) promote(ctx context.Context, i *instance, req registry.PromoteRequ
 	if promotion.Already {
 		a.ui.note("%s is at %s already", promotion.Environment, promotion.Version)
 	}
-	return a.promoted(promotion)
+	return a.promoted(i, promotion)
 }
 
-func (a *app) promoted(p registry.Promotion) error {
-	ref := registry.Reference{Environment: p.Environment, Model: p.Model, Tag: p.Version, Digest: p.Release}
+func (a *app) promoted(i *instance, p registry.Promotion) error {
+	ref := registry.Reference{Host: i.host, Environment: p.Environment, Model: p.Model, Tag: p.Version, Digest: p.Release}
 	return a.ui.result(ref.String(), struct {
 		Reference string `json:"reference"`
 		registry.Promotion
@@ -96,7 +96,7 @@ mlpromote hold release.`,
 				}
 				a.ui.note("%s is held at %s: mlpromote hold release %s --env %s --reason TEXT lets promotions move it again",
 					req.Environment, promotion.Version, req.Model, req.Environment)
-				return a.promoted(promotion)
+				return a.promoted(i, promotion)
 			})
 		},
 	}

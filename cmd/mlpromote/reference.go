@@ -35,21 +35,53 @@ func ignoreAll(dir string) error {
 	return os.WriteFile(path, []byte("*\n"), 0o644)
 }
 
-// reference is the one that was named, or that of the last build in this folder.
-func (a *app) reference(args []string) (registry.Reference, error) {
-	if len(args) == 1 {
-		return registry.ParseReference(args[0])
-	}
-	data, err := os.ReadFile(filepath.Join(defaultData, lastBuildFile))
-	if errors.Is(err, fs.ErrNotExist) {
-		return registry.Reference{}, registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "no reference, and nothing was built in this folder yet"),
-			"name one, for example staging/vision/digits:1.0.0, or mlpromote build")
-	}
+// reference is the one that was named, or that of the last build in this folder. A
+// host in it must be that of the registry at work.
+func (a *app) reference(i *instance, args []string) (registry.Reference, error) {
+	text, err := named(args)
 	if err != nil {
 		return registry.Reference{}, err
 	}
-	return registry.ParseReference(strings.TrimSpace(string(data)))
+	ref, err := registry.ParseReference(text)
+	if err != nil {
+		return registry.Reference{}, err
+	}
+	if ref.Host != "" && ref.Host != i.host {
+		return registry.Reference{}, registry.WithHint(
+			registry.Errorf(registry.CodeInvalid, "reference %s is on %s, and this is %s", text, ref.Host, i.name(a)),
+			"--registry http://%s", ref.Host)
+	}
+	ref.Host = ""
+	return ref, nil
+}
+
+func named(args []string) (string, error) {
+	if len(args) == 1 {
+		return args[0], nil
+	}
+	data, err := os.ReadFile(filepath.Join(defaultData, lastBuildFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", registry.WithHint(
+			registry.Errorf(registry.CodeInvalid, "no reference, and nothing was built in this folder yet"),
+			"name one, for example staging/vision/digits:1.0.0, or mlpromote build")
+	}
+	return strings.TrimSpace(string(data)), err
+}
+
+// name is what messages call the registry.
+func (i *instance) name(a *app) string {
+	if i.host != "" {
+		return i.host
+	}
+	return "the data directory " + a.data
+}
+
+// reference puts the registry's host in front of a reference that has none.
+func (i *instance) reference(ref string) string {
+	if i.host == "" || strings.HasPrefix(ref, i.host+"/") {
+		return ref
+	}
+	return i.host + "/" + ref
 }
 
 func sortedNames[V any](m map[string]V) []string {

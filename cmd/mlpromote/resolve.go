@@ -93,6 +93,7 @@ candidate lost. Exit code 6: no engine is left.`,
 				if err != nil {
 					return err
 				}
+				resolution.Reference = i.reference(resolution.Reference)
 				return a.ui.result(resolution.Reference, resolution)
 			})
 		},

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,10 +31,16 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	exits CODE PROG ARG... run a program that must end with this exit code
 //	json VAR FILE PATH     set VAR from a JSON file or stdout, PATH such as engines.0.digest or engines.len
 //	equal A B              compare two texts
-//	edit FILE OLD NEW      replace every OLD, of which there must be one
-//	flip FILE [OFFSET]     flip a bit of one byte, in the middle of the file by default; twice restores it
+//	equal-stdout TEXT      compare the last stdout, without its final newline
+//	edit FILE OLD NEW      replace OLD, which the file must hold once
+//	edit-all FILE OLD NEW  replace every OLD
+//	help COMMAND...        the command's --help is text on stdout that begins like a sentence and shows its usage
+//	flip FILE              flip a bit of one byte in the middle of the file; twice restores it
+//	flip-all DIR           flip every file of a folder
 //	blob VAR DIGEST        set VAR to the path of a blob in .mlpromote
-//	layer VAR DIGEST [N]   set VAR to the path of a layer's blob, of a manifest in .mlpromote
+//	layer VAR DIGEST       set VAR to the path of the first layer of a manifest in .mlpromote, and HEX to the layer's digest
+//	part VAR DIGEST ROLE   set VAR to the digest of the part with that role, of an index in .mlpromote
+//	bundle VAR FILE TYPE D set VAR to the digest of the evidence of that predicate type about D, from what inspect said
 //	remember               note heads and history
 //	unchanged              fail unless heads and history are what they were at the last remember
 //	broken-toolchain DIR   make DIR the cache, with an install of which nothing can run, and no steps
@@ -41,7 +48,9 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 func commands(j *jobs) map[string]command {
 	return map[string]command{
 		"example": cmdExample, "job": j.cmdJob, "exits": cmdExits, "json": cmdJSON, "equal": cmdEqual, "edit": cmdEdit,
-		"flip": cmdFlip, "blob": cmdBlob, "layer": cmdLayer, "remember": cmdRemember, "unchanged": cmdUnchanged,
+		"flip": cmdFlip, "flip-all": cmdFlipAll,
+		"blob": cmdBlob, "layer": cmdLayer, "part": cmdPart, "bundle": cmdBundle, "remember": j.cmdRemember, "unchanged": j.cmdUnchanged,
+		"edit-all": cmdEditAll, "equal-stdout": cmdEqualStdout, "help": cmdHelp,
 		"reset-derived": cmdResetDerived, "broken-toolchain": cmdBrokenToolchain,
 	}
 }
@@ -127,26 +136,61 @@ func cmdEqual(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+func cmdEqualStdout(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, 1)
+	if got := strings.TrimSuffix(ts.ReadFile("stdout"), "\n"); got != args[0] {
+		ts.Fatalf("stdout is %q, want %q", got, args[0])
+	}
+}
+
 func cmdEdit(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 3, 3)
-	data := ts.ReadFile(args[0])
-	if n := strings.Count(data, args[1]); n != 1 {
-		ts.Fatalf("%s holds %q %d times, want once", args[0], args[1], n)
+	if n := edit(ts, args[0], args[1], args[2]); n != 1 {
+		ts.Fatalf("%s held %q %d times, want once", args[0], args[1], n)
 	}
-	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(strings.Replace(data, args[1], args[2], 1)), 0o644))
+}
+
+func cmdEditAll(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 3, 3)
+	if edit(ts, args[0], args[1], args[2]) == 0 {
+		ts.Fatalf("%s does not hold %q", args[0], args[1])
+	}
+}
+
+// edit replaces every old and says how many there were.
+func edit(ts *testscript.TestScript, file, old, replacement string) int {
+	data := ts.ReadFile(file)
+	ts.Check(os.WriteFile(ts.MkAbs(file), []byte(strings.ReplaceAll(data, old, replacement)), 0o644))
+	return strings.Count(data, old)
+}
+
+func cmdHelp(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, 2)
+	ts.Check(ts.Exec("mlpromote", append(slices.Clone(args), "--help")...))
+	out := ts.ReadFile("stdout")
+	if !strings.Contains(out, "Usage:\n  mlpromote "+strings.Join(args, " ")) || strings.HasPrefix(out, "Usage") || ts.ReadFile("stderr") != "" {
+		ts.Fatalf("want a sentence and the usage on stdout, and nothing on stderr")
+	}
 }
 
 func cmdFlip(ts *testscript.TestScript, neg bool, args []string) {
-	want(ts, neg, args, 1, 2)
-	path := ts.MkAbs(args[0])
+	want(ts, neg, args, 1, 1)
+	flip(ts, ts.MkAbs(args[0]))
+}
+
+func cmdFlipAll(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, 1)
+	entries, err := os.ReadDir(ts.MkAbs(args[0]))
+	ts.Check(err)
+	for _, entry := range entries {
+		flip(ts, filepath.Join(ts.MkAbs(args[0]), entry.Name()))
+	}
+}
+
+func flip(ts *testscript.TestScript, path string) {
 	data, err := os.ReadFile(path)
 	ts.Check(err)
-	offset := len(data) / 2
-	if len(args) == 2 {
-		offset, err = strconv.Atoi(args[1])
-		ts.Check(err)
-	}
-	data[offset] ^= 1
+	data[len(data)/2] ^= 1
 	ts.Check(os.Chmod(path, 0o644)) // stored blobs are read-only
 	ts.Check(os.WriteFile(path, data, 0o444))
 }
@@ -164,47 +208,82 @@ func cmdBlob(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], blobPath(ts, args[1]))
 }
 
+// manifest is what scripts look up in manifests and indexes.
+type manifest struct {
+	Layers    []entry
+	Manifests []entry
+}
+
+type entry struct {
+	Digest      string
+	Annotations map[string]string
+}
+
+func readManifest(ts *testscript.TestScript, d string) manifest {
+	var m manifest
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(blobPath(ts, d))), &m))
+	return m
+}
+
 func cmdLayer(ts *testscript.TestScript, neg bool, args []string) {
-	want(ts, neg, args, 2, 3)
-	var manifest struct {
-		Layers []struct{ Digest string }
+	want(ts, neg, args, 2, 2)
+	layers := readManifest(ts, args[1]).Layers
+	if len(layers) == 0 {
+		ts.Fatalf("%s has no layers", args[1])
 	}
-	ts.Check(json.Unmarshal([]byte(ts.ReadFile(blobPath(ts, args[1]))), &manifest))
-	n := 0
-	if len(args) == 3 {
-		var err error
-		n, err = strconv.Atoi(args[2])
-		ts.Check(err)
+	ts.Setenv("HEX", digest.Digest(layers[0].Digest).Encoded())
+	ts.Setenv(args[0], blobPath(ts, layers[0].Digest))
+}
+
+func cmdPart(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 3, 3)
+	for _, e := range readManifest(ts, args[1]).Manifests {
+		if e.Annotations["dev.mlpromote.role"] == args[2] {
+			ts.Setenv(args[0], e.Digest)
+			return
+		}
 	}
-	if n >= len(manifest.Layers) {
-		ts.Fatalf("manifest %s has %d layers", args[1], len(manifest.Layers))
+	ts.Fatalf("%s has no part %s", args[1], args[2])
+}
+
+func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 4, 4)
+	var inspected struct {
+		Evidence []struct{ Bundle, Subject, PredicateType string }
 	}
-	ts.Setenv(args[0], blobPath(ts, manifest.Layers[n].Digest))
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &inspected))
+	for _, e := range inspected.Evidence {
+		if e.PredicateType == args[2] && e.Subject == args[3] {
+			ts.Setenv(args[0], e.Bundle)
+			return
+		}
+	}
+	ts.Fatalf("no %s about %s", args[2], args[3])
 }
 
 // factsFile keeps what remember noted.
 const factsFile = ".facts"
 
-func cmdRemember(ts *testscript.TestScript, neg bool, args []string) {
+func (j *jobs) cmdRemember(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 0, 0)
-	ts.Check(os.WriteFile(filepath.Join(ts.Getenv("WORK"), factsFile), facts(ts), 0o644))
+	ts.Check(os.WriteFile(filepath.Join(ts.Getenv("WORK"), factsFile), j.facts(ts), 0o644))
 }
 
-func cmdUnchanged(ts *testscript.TestScript, neg bool, args []string) {
+func (j *jobs) cmdUnchanged(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 0, 0)
 	before, err := os.ReadFile(filepath.Join(ts.Getenv("WORK"), factsFile))
 	ts.Check(err)
-	if now := facts(ts); !bytes.Equal(before, now) {
+	if now := j.facts(ts); !bytes.Equal(before, now) {
 		ts.Fatalf("heads or history changed\nbefore:\n%s\nnow:\n%s", before, now)
 	}
 }
 
 // facts are heads and history, as the program tells them. What the script looks at as
 // stdout and stderr stays.
-func facts(ts *testscript.TestScript) []byte {
+func (j *jobs) facts(ts *testscript.TestScript) []byte {
 	var all bytes.Buffer
 	for _, args := range [][]string{{"list"}, {"history", "verify"}} {
-		cmd := exec.Command("mlpromote", args...)
+		cmd := exec.Command(j.program, args...)
 		cmd.Dir = ts.MkAbs(".")
 		cmd.Env = append(os.Environ(), "MLPROMOTE_DATA="+ts.Getenv("MLPROMOTE_DATA"))
 		out, err := cmd.Output()

@@ -83,7 +83,7 @@ func (a *app) trustEntries(file string) ([]registry.TrustEntry, string, error) {
 }
 
 func (a *app) trustRef(ctx context.Context, i *instance, arg string) error {
-	ref, err := registry.ParseReference(arg)
+	ref, err := a.reference(i, []string{arg})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 		Args: atMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *instance) error {
-				ref, err := a.reference(args)
+				ref, err := a.reference(i, args)
 				if err != nil {
 					return err
 				}

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -15,95 +13,38 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/python"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/blob"
-	"mlpromote.dev/mlpromote/registry/environments"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
-	"mlpromote.dev/mlpromote/registry/service"
-	"mlpromote.dev/mlpromote/registry/sqlite"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/keyfile"
 )
 
 // This file is the only place where the parts meet.
 
-// instance is the registry that the verbs work with: the data directory, opened.
+// instance is the registry that the verbs work with, near or far. The verbs see no
+// difference; only what works on the data directory itself asks for local.
 type instance struct {
 	registry.Interface
 	environments registry.Environments
-	db           *sqlite.DB
-	blobs        registry.Blobs
 	store        *oci.Store
-	trust        *signer.Trust
+	verify       registry.VerifyEvidence
 	keys         *signer.Keyring
+	host         string // of a service; empty for the local directory
+	local        *local // nil for a service
+	close        func() error
 }
 
-// open opens the data directory, which exists.
-func (a *app) open(ctx context.Context) (*instance, error) {
-	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
-		return nil, registry.WithHint(
-			registry.Errorf(registry.CodeNotFound, "no data directory %s here", a.data),
-			"mlpromote build makes it; --data DIR or MLPROMOTE_DATA names another")
-	}
-	envs, err := environments.Load(a.data)
-	if err != nil {
-		return nil, err
-	}
-	trust, err := signer.NewTrust(envs.Trust, func(path string) ([]byte, error) {
-		return os.ReadFile(environments.KeyPath(a.data, path))
-	})
-	if err != nil {
-		return nil, err
-	}
-	db, err := sqlite.Open(ctx, filepath.Join(a.data, "registry.db"))
-	if err != nil {
-		return nil, err
-	}
-	blobs := blob.NewDir(a.data)
-	store := oci.New(func(_ context.Context, repository string) (oci.Repository, error) {
-		return oci.Local(blobs, db, repository), nil
-	}, oci.Options{})
-	keys := a.keyring()
-	svc, err := service.New(service.Config{
-		Environments: envs, Catalog: db, Intents: db, Content: store,
-		Verify: trust.Verify, Sign: keys.Sign, Tool: a.tool(),
-	})
-	if err != nil {
-		return nil, errors.Join(err, db.Close())
-	}
-	return &instance{Interface: svc, environments: envs, db: db, blobs: blobs, store: store, trust: trust, keys: keys}, nil
-}
-
-// with runs f on the opened data directory and closes it.
+// with runs f on the registry that the flags name, and closes it.
 func (a *app) with(ctx context.Context, f func(*instance) error) error {
-	i, err := a.open(ctx)
+	open := a.openLocal
+	if a.registry != "" {
+		open = a.openRemote
+	}
+	i, err := open(ctx)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(i), i.db.Close())
-}
-
-// create makes the data directory and, where there is no key at all, one that plays
-// every role: enough for a laptop. Nothing in it is ever to be committed.
-func (a *app) create() error {
-	if err := os.MkdirAll(a.data, 0o700); err != nil {
-		return err
-	}
-	if err := ignoreAll(a.data); err != nil {
-		return err
-	}
-	if a.keys != "" {
-		return nil
-	}
-	existing, err := filepath.Glob(filepath.Join(a.keyDir(), "*.key"))
-	if err != nil || len(existing) > 0 {
-		return err
-	}
-	_, err = keyfile.Generate(a.keyDir(), signer.LocalKey, a.password())
-	if err == nil {
-		a.ui.note("made a signing key: %s", filepath.Join(a.keyDir(), signer.LocalKey+".key"))
-	}
-	return err
+	return errors.Join(f(i), i.close())
 }
 
 func (a *app) keyDir() string {
@@ -130,7 +71,7 @@ func (a *app) tool() registry.ToolIdentity {
 func (a *app) pipeline(i *instance) *pipeline.Pipeline {
 	return &pipeline.Pipeline{
 		Registry: i, Parts: i.store, Evidence: i.store,
-		Sign: i.keys.Sign, CheckBundle: i.trust.Verify, ReadPart: oci.ReadPart,
+		Sign: i.keys.Sign, CheckBundle: i.verify, ReadPart: oci.ReadPart,
 		Toolchain: a.toolchain(true), Node: a.describe,
 		Tool: a.tool(), Progress: a.ui.progress,
 	}

@@ -98,7 +98,7 @@ func (l *local) pushManifest(ctx context.Context, expected ocispec.Descriptor, f
 	if got := expected.Digest.Algorithm().FromBytes(raw); got != expected.Digest {
 		return registry.Errorf(registry.CodeDigest, "manifest %s: the bytes that came are %s", expected.Digest, got)
 	}
-	derived, err := derive(expected.MediaType, raw)
+	derived, err := registry.DeriveManifest(expected.MediaType, raw)
 	if err != nil {
 		return err
 	}

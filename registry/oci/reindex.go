@@ -2,7 +2,6 @@ package oci
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -23,31 +22,6 @@ func isManifest(mediaType string) bool {
 		return true
 	}
 	return false
-}
-
-// derive reads from a manifest or index what its record repeats. It takes any
-// document that registries take, not only ours. Errors: CodeInvalid.
-func derive(mediaType string, raw []byte) (registry.Derived, error) {
-	var document struct {
-		ArtifactType string              `json:"artifactType"`
-		Config       *ocispec.Descriptor `json:"config"`
-		Subject      *ocispec.Descriptor `json:"subject"`
-		Annotations  map[string]string   `json:"annotations"`
-	}
-	if err := json.Unmarshal(raw, &document); err != nil {
-		return registry.Derived{}, registry.Errorf(registry.CodeInvalid, "it is no %s: %w", mediaType, err)
-	}
-	derived := registry.Derived{ArtifactType: document.ArtifactType, Annotations: document.Annotations}
-	if derived.ArtifactType == "" && document.Config != nil {
-		derived.ArtifactType = document.Config.MediaType
-	}
-	if document.Subject != nil {
-		derived.Subject = document.Subject.Digest
-		if err := derived.Subject.Validate(); err != nil {
-			return registry.Derived{}, registry.Errorf(registry.CodeInvalid, "subject %q: %w", derived.Subject, err)
-		}
-	}
-	return derived, nil
 }
 
 // Reindex derives anew what the record of every manifest repeats from its bytes, and
@@ -84,7 +58,7 @@ func reindex(ctx context.Context, blobs registry.Blobs, refs registry.Refs, m re
 	if err != nil {
 		return err
 	}
-	if record.Derived, err = derive(record.MediaType, raw); err != nil {
+	if record.Derived, err = registry.DeriveManifest(record.MediaType, raw); err != nil {
 		return repo.about("manifest", record.Digest, err)
 	}
 	if err := refs.PutManifest(ctx, m.Repository, record); err != nil {

@@ -25,7 +25,7 @@ func Chain() registry.Environments {
 
 // TestInterface is the contract of [registry.Interface], as it is seen through one:
 // in the same process or over a network.
-func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
+func TestInterface(t *testing.T, open func(t *testing.T) Registry) { //nolint:tparallel // the caller says whether the suite runs beside others
 	for name, test := range map[string]func(*testing.T, Registry){
 		"environments":            testEnvironments,
 		"publish":                 testPublish,
@@ -33,6 +33,7 @@ func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
 		"attach refuses":          testAttachRefuses,
 		"inspect":                 testInspect,
 		"promote":                 testPromote,
+		"promote again":           testPromoteAgain,
 		"promote dry run":         testPromoteDryRun,
 		"promote without proof":   testPromoteWithoutProof,
 		"promote what is unknown": testPromoteUnknown,
@@ -85,7 +86,7 @@ func (r Registry) Bundle(t testing.TB, key, predicateType string, predicate any,
 	return bundle
 }
 
-// Attach signs a statement about one subject in the role for its predicate type and
+// AttachTo signs a statement about one subject in the role for its predicate type and
 // attaches it in an environment. It gives the digest of the bundle's manifest.
 func (r Registry) AttachTo(t testing.TB, environment string, release registry.Release, subject registry.Digest, predicateType string, predicate any) registry.Digest {
 	t.Helper()

@@ -28,7 +28,12 @@ func testPromote(t *testing.T, r Registry) {
 	if len(got) != 1 || got[0].Release != release.Digest || got[0].Environment != "prod" || !containsAll(got[0].Evidence, p.VSA) || len(got[0].Evidence) != 10+len(p.VSA) {
 		t.Errorf("history has %+v", got)
 	}
-	p, err = r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Reference: "1.0.0", From: "staging", To: "prod"})
+	chained(t, r)
+}
+
+func testPromoteAgain(t *testing.T, r Registry) {
+	release := r.Promoted(t, Build{})
+	p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Reference: "1.0.0", From: "staging", To: "prod"})
 	if err != nil || !p.Already || p.Release != release.Digest || len(events(t, r, registry.EventPromote)) != 1 {
 		t.Errorf("promoting again gives %+v, error %v", p, err)
 	}

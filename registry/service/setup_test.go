@@ -41,11 +41,8 @@ func setup(t *testing.T, edits ...func(c *service.Config)) *world {
 	for _, edit := range edits {
 		edit(&w.config)
 	}
-	keys, err := registrytest.NewKeys(w.config.Environments.Trust)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.Keys, w.config.Verify, w.config.Sign = keys, keys.Verify, keys.Sign
+	w.Keys = registrytest.NewKeys(w.config.Environments.Trust)
+	w.config.Verify, w.config.Sign = w.Keys.Verify, w.Keys.Sign
 	w.serve(t)
 	return w
 }

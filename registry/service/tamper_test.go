@@ -165,3 +165,37 @@ func TestSummaryThatIsGoneStopsResolveAndRollback(t *testing.T) {
 		t.Errorf("rollback to %s: head %+v, error %v, want CodePolicy", r.Tag(), w.head(t), err)
 	}
 }
+
+// A quarantine that came in at the destination is missed there, too.
+func TestEvidenceThatIsGoneAtTheDestination(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	first := w.Promoted(t, registrytest.Build{})
+	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
+	gone := w.AttachTo(t, "prod", first, first.Digest, registry.PredicateQuarantine, struct{}{})
+	w.refs.lost = map[registry.Digest]bool{gone: true}
+	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Reference: "1.0.0"})
+	if registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), string(gone)) || w.head(t).Release != second.Digest {
+		t.Errorf("head %s, error %v, want CodePolicy that names %s", w.head(t).Version, err, gone)
+	}
+}
+
+// A tag of a protected environment that names something else is never moved.
+func TestProtectedTagsDoNotMove(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	first := w.Promoted(t, registrytest.Build{})
+	w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
+	const tag = "1.1.0.linux-amd64-v3.int8"
+	if err := w.db.SetTag(t.Context(), "prod/"+registrytest.Model, tag, first.Engines[0].Digest); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	if registry.CodeOf(err) != registry.CodeConflict || !strings.Contains(err.Error(), tag) {
+		t.Errorf("error %v, want CodeConflict that names the tag", err)
+	}
+	w.whole(t)
+	if d, err := w.db.Tag(t.Context(), "prod/"+registrytest.Model, tag); err != nil || d != first.Engines[0].Digest || w.head(t).Release != first.Digest {
+		t.Errorf("the tag names %s, error %v, and the head is %+v", d, err, w.head(t))
+	}
+}

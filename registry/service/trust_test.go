@@ -35,19 +35,21 @@ func TestTrustIsThatOfTheDestination(t *testing.T) {
 	}
 }
 
-// A promoter that prod does not trust moves the head, and nobody resolves there: the
-// proof is what a node looks at.
-func TestPromoterWithoutTrustIsFound(t *testing.T) {
+// A promoter that prod does not trust moves no head: nobody could resolve what it allows.
+func TestPromoterMustBeTrusted(t *testing.T) {
 	t.Parallel()
-	w := setup(t, resources(registry.RolePromoter, "oci://local/staging/"))
-	w.proven(t, registrytest.Build{})
-	_, promote := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
-	_, resolve := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")})
-	if promote == nil && registry.CodeOf(resolve) != registry.CodePolicy {
-		t.Errorf("promote: %v, resolve: %v", promote, resolve)
-	}
-	if h := w.head(t); promote == nil || h.Release != "" {
-		t.Errorf("head %+v, error %v: want no head, since its summary allows nothing", h, promote)
+	for name, edit := range map[string]func(c *service.Config){
+		"nowhere near": resources(registry.RolePromoter, "oci://local/staging/"),
+		"in another role": func(c *service.Config) {
+			c.Environments.Trust[len(c.Environments.Trust)-1].Roles = []registry.Role{registry.RoleApprover}
+		},
+	} {
+		w := setup(t, edit)
+		w.proven(t, registrytest.Build{})
+		_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+		if registry.CodeOf(err) != registry.CodeTrust || !strings.Contains(err.Error(), "promoter") || w.head(t).Release != "" {
+			t.Errorf("trusted %s: head %+v, error %v, want CodeTrust and no head", name, w.head(t), err)
+		}
 	}
 }
 

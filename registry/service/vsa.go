@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -29,7 +30,24 @@ func (s *Service) summarize(ctx context.Context, m move) ([]registry.Digest, err
 	if err != nil {
 		return nil, err
 	}
+	if err := s.acceptable(ctx, bundle, m); err != nil {
+		return nil, err
+	}
 	return s.Content.PutEvidence(ctx, m.destination(), registry.Bundle{PredicateType: registry.PredicateVSA, Data: bundle}, subjects)
+}
+
+// acceptable checks that who reads the summary in the destination will accept it. A head
+// that moves on a summary of an untrusted key could not be resolved by anybody.
+func (s *Service) acceptable(ctx context.Context, bundle []byte, m move) error {
+	resource := s.resource(m.to.Name, m.release.Model)
+	claim, err := s.Verify(ctx, bundle, resource)
+	if err != nil {
+		return registry.Errorf(registry.CodeOf(err), "the promoter's own summary for %s: %w", resource, err)
+	}
+	if !slices.Contains(claim.Roles, registry.RolePromoter) {
+		return registry.Errorf(registry.CodeTrust, "key %s signs as promoter and is not trusted as one for %s: nobody would accept its summary (environments.yaml, trust:)", claim.Signer, resource)
+	}
+	return nil
 }
 
 func (s *Service) vsa(m move, historyHead registry.Digest) registry.VSA {

@@ -10,7 +10,7 @@ import (
 
 // MaxBytes and MaxLines bound a document that is read. The parser's time grows with
 // the square of some inputs: 64 KiB of blank lines in a block scalar take it two
-// minutes. Within these bounds the worst input that was found takes about two seconds.
+// minutes. Within these bounds the worst input that was found takes less than a second.
 const (
 	MaxBytes = 32 << 10
 	MaxLines = 2000

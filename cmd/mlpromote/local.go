@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/blob"
+	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/signer"
+	"mlpromote.dev/mlpromote/signer/keyfile"
+)
+
+// local is the data directory itself.
+type local struct {
+	db    *sqlite.DB
+	blobs *blob.Dir
+}
+
+// openLocal opens the data directory, which exists and which no service has to itself.
+func (a *app) openLocal(ctx context.Context) (*instance, error) {
+	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
+		return nil, registry.WithHint(
+			registry.Errorf(registry.CodeNotFound, "no data directory %s here", a.data),
+			"mlpromote build makes it; --data DIR or MLPROMOTE_DATA names another")
+	}
+	unlock, err := lockShared(a.data)
+	if err != nil {
+		return nil, err
+	}
+	i, err := a.openDirectory(ctx)
+	if err != nil {
+		return nil, errors.Join(err, unlock())
+	}
+	closeDB := i.close
+	i.close = func() error { return errors.Join(closeDB(), unlock()) }
+	return i, nil
+}
+
+// openDirectory opens the data directory without a lock.
+func (a *app) openDirectory(ctx context.Context) (*instance, error) {
+	envs, err := environments.Load(a.data)
+	if err != nil {
+		return nil, err
+	}
+	trust, err := signer.NewTrust(envs.Trust, func(path string) ([]byte, error) {
+		return os.ReadFile(environments.KeyPath(a.data, path))
+	})
+	if err != nil {
+		return nil, err
+	}
+	db, err := sqlite.Open(ctx, filepath.Join(a.data, "registry.db"))
+	if err != nil {
+		return nil, err
+	}
+	here := &local{db: db, blobs: blob.NewDir(a.data)}
+	store := oci.New(func(_ context.Context, repository string) (oci.Repository, error) {
+		return oci.Local(here.blobs, here.db, repository), nil
+	}, oci.Options{})
+	keys := a.keyring()
+	svc, err := service.New(service.Config{
+		Environments: envs, Catalog: db, Intents: db, Content: store,
+		Verify: trust.Verify, Sign: keys.Sign, Tool: a.tool(),
+	})
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &instance{Interface: svc, environments: envs, store: store, verify: trust.Verify, keys: keys, local: here, close: db.Close}, nil
+}
+
+// create makes the data directory and, where there is no key at all, one that plays
+// every role: enough for a laptop. Nothing in it is ever to be committed.
+func (a *app) create() error {
+	if err := os.MkdirAll(a.data, 0o700); err != nil {
+		return err
+	}
+	if err := ignoreAll(a.data); err != nil {
+		return err
+	}
+	if a.keys != "" {
+		return nil
+	}
+	existing, err := filepath.Glob(filepath.Join(a.keyDir(), "*.key"))
+	if err != nil || len(existing) > 0 {
+		return err
+	}
+	_, err = keyfile.Generate(a.keyDir(), signer.LocalKey, a.password())
+	if errors.Is(err, fs.ErrExist) {
+		return nil // another process was first
+	}
+	if err == nil {
+		a.ui.note("made a signing key: %s", filepath.Join(a.keyDir(), signer.LocalKey+".key"))
+	}
+	return err
+}

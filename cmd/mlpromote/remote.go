@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"os"
+
+	"oras.land/oras-go/v2/registry/remote"
+
+	"mlpromote.dev/mlpromote/registry/client"
+	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/signer"
+)
+
+// openRemote speaks to a service: content over its OCI endpoint, all else over REST.
+// Keys and trust are those of this side; the promoter's key stays on the other.
+func (a *app) openRemote(ctx context.Context) (*instance, error) {
+	url, err := client.ParseURL(a.registry)
+	if err != nil {
+		return nil, err
+	}
+	store := oci.New(func(_ context.Context, repository string) (oci.Repository, error) {
+		repo, err := remote.NewRepository(url.Host + "/" + repository)
+		if err != nil {
+			return nil, err
+		}
+		repo.PlainHTTP = url.Scheme == "http"
+		return repo, nil
+	}, oci.Options{})
+	api, err := client.New(client.Config{URL: a.registry, Content: store})
+	if err != nil {
+		return nil, err
+	}
+	envs, err := api.Environments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mine, err := environments.Load(a.data)
+	if err != nil {
+		return nil, err
+	}
+	trust, err := signer.NewTrust(mine.Trust, func(path string) ([]byte, error) {
+		return os.ReadFile(environments.KeyPath(a.data, path))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &instance{
+		Interface: api, environments: envs, store: store, verify: trust.Verify, keys: a.keyring(), host: url.Host,
+		close: func() error { return nil },
+	}, nil
+}

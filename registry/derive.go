@@ -1,0 +1,48 @@
+package registry
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Media types of indexes: their artifact type is what they say and nothing else.
+const (
+	typeOCIIndex   = "application/vnd.oci.image.index.v1+json"
+	typeDockerList = "application/vnd.docker.distribution.manifest.list.v2+json"
+)
+
+// DeriveManifest reads from the bytes of a manifest or index what its record repeats.
+// It takes any document that registries take, not only ours. The artifact type of a
+// manifest without artifactType is its config's media type; an index has no such
+// substitute. Errors: CodeInvalid. Source:
+// https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#listing-referrers.
+func DeriveManifest(mediaType string, raw []byte) (Derived, error) {
+	type descriptor struct {
+		MediaType string `json:"mediaType"`
+		Digest    Digest `json:"digest"`
+	}
+	var document struct {
+		ArtifactType string            `json:"artifactType"`
+		Config       *descriptor       `json:"config"`
+		Subject      *descriptor       `json:"subject"`
+		Annotations  map[string]string `json:"annotations"`
+	}
+	if err := json.Unmarshal(raw, &document); err != nil {
+		return Derived{}, Errorf(CodeInvalid, "it is no %s: %w", mediaType, err)
+	}
+	if !bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) {
+		return Derived{}, Errorf(CodeInvalid, "it is no %s: want a JSON object", mediaType)
+	}
+	derived := Derived{ArtifactType: document.ArtifactType, Annotations: document.Annotations}
+	isIndex := mediaType == typeOCIIndex || mediaType == typeDockerList
+	if derived.ArtifactType == "" && document.Config != nil && !isIndex {
+		derived.ArtifactType = document.Config.MediaType
+	}
+	if document.Subject != nil {
+		derived.Subject = document.Subject.Digest
+		if err := derived.Subject.Validate(); err != nil {
+			return Derived{}, Errorf(CodeInvalid, "subject %q: %w", derived.Subject, err)
+		}
+	}
+	return derived, nil
+}
