@@ -8,7 +8,8 @@ import (
 )
 
 // Blobs is content-addressed storage of bytes, shared by all repositories.
-// Implementations are safe for concurrent use, also by several processes.
+// Implementations are safe for concurrent use, also by several processes. A digest that
+// is malformed, or of another algorithm than sha256 and sha512, is CodeInvalid.
 type Blobs interface {
 	// Put stores the bytes of r under d, durably before it returns. Storing what is
 	// there already reads r no further than it must and succeeds. Errors:
