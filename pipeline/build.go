@@ -79,6 +79,9 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec) (BuildResult, error)
 	if result, err := b.already(ctx); err != nil || result.Already {
 		return result, err
 	}
+	if err := p.openKey(ctx, registry.RoleBuilder); err != nil {
+		return BuildResult{}, err
+	}
 	if err := b.make(ctx); err != nil {
 		return BuildResult{}, err
 	}

@@ -43,11 +43,18 @@ func readInputs(s *spec.Spec, scratch string) (Inputs, error) {
 	return in, err
 }
 
-// Gate refuses a spec whose model cannot be built, before anything is made for it.
-// Errors: CodeUnsafe for a format that runs code; CodeInvalid for what is no model.
+// Gate refuses a spec whose model or assets cannot be built, before anything is made
+// for it. Errors: CodeUnsafe for a format that runs code; CodeInvalid for what is no model.
 func Gate(s *spec.Spec) error {
-	_, err := readModel(s.Source.Path.Absolute)
-	return err
+	if _, err := readModel(s.Source.Path.Absolute); err != nil {
+		return err
+	}
+	for _, asset := range s.Assets {
+		if err := refuseCode(asset.Absolute); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func readModel(file string) (*format.Model, error) {

@@ -23,6 +23,9 @@ type Pipeline struct {
 	Parts    registry.Parts
 	Evidence registry.EvidenceStore
 	Sign     registry.SignEvidence
+	// OpenKey opens the key of a role, so that a wrong password is known before the work
+	// that the key is for. Nil opens nothing.
+	OpenKey func(ctx context.Context, role registry.Role) error
 	// CheckBundle judges the bundles of pulled folders.
 	CheckBundle registry.VerifyEvidence
 	// ReadPart reads the description of a part from the exact bytes of its manifest.
@@ -80,6 +83,13 @@ func (p *Pipeline) step(name string) func(note string, err error) {
 		}
 		p.Progress(end)
 	}
+}
+
+func (p *Pipeline) openKey(ctx context.Context, role registry.Role) error {
+	if p.OpenKey == nil {
+		return nil
+	}
+	return p.OpenKey(ctx, role)
 }
 
 func (p *Pipeline) now() time.Time {

@@ -30,7 +30,6 @@ type PullRecord struct {
 	Release   registry.Digest `json:"release"`
 	Version   string          `json:"version"`
 	Label     string          `json:"label"`
-	Protected bool            `json:"protected"` // a summary of a promoter is required
 }
 
 // PullResult is what Pull brought, and from which candidates it was chosen.
@@ -103,10 +102,6 @@ func (p *Pipeline) pullInto(ctx context.Context, q registry.ResolveQuery, resolu
 	if err != nil {
 		return PullResult{}, err
 	}
-	environment, err := environments.Find(q.Environment)
-	if err != nil {
-		return PullResult{}, err
-	}
 	repository := registry.Repository(q.Environment, q.Model)
 	engine := resolution.Engine
 	part, err := p.Parts.Fetch(ctx, repository, engine.Digest, dir)
@@ -119,12 +114,13 @@ func (p *Pipeline) pullInto(ctx context.Context, q registry.ResolveQuery, resolu
 	}
 	record := PullRecord{
 		V: 1, Reference: resolution.Reference, Resource: environments.ResourceURI(q.Environment, q.Model),
-		Release: resolution.Release, Version: resolution.Version, Label: engine.Label(), Protected: environment.Protected(),
+		Release: resolution.Release, Version: resolution.Version, Label: engine.Label(),
 	}
 	if err := writePulled(dir, record, part, bundles); err != nil {
 		return PullResult{}, err
 	}
-	if _, err := p.TrustDir(ctx, dir); err != nil {
+	want := Expectation{Registry: environments.Registry, Unprotected: environments.Unprotected}
+	if _, err := p.TrustDir(ctx, dir, want); err != nil {
 		return PullResult{}, err
 	}
 	result := PullResult{Record: record, Resolution: resolution}

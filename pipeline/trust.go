@@ -27,18 +27,29 @@ type TrustResult struct {
 	Claims   []registry.Claim `json:"-"`
 }
 
+// Expectation is what is known about environments from elsewhere than a pulled folder,
+// whose own record nobody signed. The zero Expectation wants a summary of a promoter,
+// for whatever repository the folder names.
+type Expectation struct {
+	Registry    string                        // name of the registry; empty accepts any
+	Unprotected func(environment string) bool // environments that are pulled from without a summary; nil means none
+}
+
 // TrustDir checks a folder that Pull made: every file is what the manifest says and
 // none is there besides; the manifest is the engine that was resolved; a trusted
 // builder signed it, and for a protected environment a trusted promoter allowed it
 // there. It reads only the folder. Errors: CodeInvalid for a folder that Pull did not
 // make; CodeDigest and CodeTrust for one that was changed or cannot be trusted.
-func (p *Pipeline) TrustDir(ctx context.Context, dir string) (TrustResult, error) {
+func (p *Pipeline) TrustDir(ctx context.Context, dir string, want Expectation) (TrustResult, error) {
 	record, err := readRecord(dir)
 	if err != nil {
 		return TrustResult{}, err
 	}
 	ref, err := registry.ParseReference(record.Reference)
 	if err != nil {
+		return TrustResult{}, err
+	}
+	if err := want.check(dir, record, ref); err != nil {
 		return TrustResult{}, err
 	}
 	if err := p.checkFiles(dir, ref.Digest); err != nil {
@@ -60,10 +71,21 @@ func (p *Pipeline) TrustDir(ctx context.Context, dir string) (TrustResult, error
 	if result.Builder == "" {
 		return result, registry.Errorf(registry.CodeTrust, "%s: no signature of a trusted builder on %s", dir, record.Reference)
 	}
-	if result.Promoter == "" && record.Protected {
+	if result.Promoter == "" && (want.Unprotected == nil || !want.Unprotected(ref.Environment)) {
 		return result, registry.Errorf(registry.CodeTrust, "%s: no verification summary of a trusted promoter for %s", dir, record.Resource)
 	}
 	return result, nil
+}
+
+// check refuses a record whose repository and resource disagree, or that names another
+// registry.
+func (want Expectation) check(dir string, record PullRecord, ref registry.Reference) error {
+	name, ok := strings.CutPrefix(record.Resource, "oci://")
+	name, fits := strings.CutSuffix(name, "/"+ref.Repository())
+	if !ok || !fits || (want.Registry != "" && name != want.Registry) {
+		return registry.Errorf(registry.CodeTrust, "%s: its record names %s as the resource of %s: pull again", dir, record.Resource, record.Reference)
+	}
+	return nil
 }
 
 // allows reports whether the claim is a summary that lets its subjects into the resource.
@@ -89,7 +111,11 @@ func (p *Pipeline) checkFiles(dir string, engine registry.Digest) error {
 	known := make(map[string]bool)
 	for _, f := range part.Files {
 		known[f.Path] = true
-		got, _, err := toolchain.HashFile(filepath.Join(dir, filepath.FromSlash(f.Path)))
+		path := filepath.Join(dir, filepath.FromSlash(f.Path))
+		if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+			return registry.Errorf(registry.CodeTrust, "%s: %s is no regular file: pull again", dir, f.Path)
+		}
+		got, _, err := toolchain.HashFile(path)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && got != f.Digest {
 			return registry.Errorf(registry.CodeDigest, "%s: file %s is not what was pulled (%s): pull again", dir, f.Path, f.Digest)
 		}

@@ -82,6 +82,9 @@ func (p *Pipeline) Verify(ctx context.Context, ref registry.Reference) (VerifyRe
 		return VerifyResult{}, err
 	}
 	defer os.RemoveAll(scratch)
+	if err := p.openKey(ctx, registry.RoleVerifier); err != nil {
+		return VerifyResult{}, err
+	}
 	v := &verification{p: p, began: p.now(), scratch: scratch, environment: ref.Environment}
 	if err := v.prepare(ctx, ref); err != nil {
 		return VerifyResult{}, err

@@ -82,6 +82,13 @@ func (es Environments) Find(name string) (Environment, error) {
 	return Environment{}, Errorf(CodeNotFound, "no environment %q: there are %s", name, strings.Join(names, ", "))
 }
 
+// Unprotected reports whether there is an environment of that name which anybody who
+// builds may write.
+func (es Environments) Unprotected(name string) bool {
+	e, err := es.Find(name)
+	return err == nil && !e.Protected()
+}
+
 // Edge gives the ends of a promotion. An empty name means the only edge there is
 // that fits the other. Errors: CodeInvalid, CodeNotFound.
 func (es Environments) Edge(from, to string) (source, destination Environment, err error) {

@@ -102,6 +102,12 @@ func (r report) stale(predicateType string, release Release, e Engine) string {
 	if !r.Sources.Names(release.Sources) || !r.Reference.Names(e.Reference) {
 		return "it was made with other sources than this release's"
 	}
+	if r.Node.Runtimes[r.Runtime.Name] != r.Runtime.Version {
+		return fmt.Sprintf("it ran on %s %s, which its node does not have", r.Runtime.Name, r.Runtime.Version)
+	}
+	if r.Verdict == VerdictPass && len(r.Reasons) > 0 {
+		return "it says that it passed, and gives reasons why not"
+	}
 	if lacks := e.Target.Match(r.Node, r.Node.Runtime()); len(lacks) > 0 {
 		return "it was made on hardware that is not the target: " + lacks[0].String()
 	}

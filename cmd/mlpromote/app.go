@@ -55,11 +55,14 @@ identical bytes from staging to prod.
   mlpromote promote             move the proven release to prod
   mlpromote resolve MODEL --env prod
   mlpromote pull MODEL --env prod -o DIR`,
-		Version:           a.version,
-		SilenceUsage:      true,
-		SilenceErrors:     true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.configure() },
+		Version:                    a.version,
+		Args:                       cobra.ArbitraryArgs,
+		RunE:                       unknown,
+		SilenceUsage:               true,
+		SuggestionsMinimumDistance: 2,
+		SilenceErrors:              true,
+		CompletionOptions:          cobra.CompletionOptions{HiddenDefaultCmd: true},
+		PersistentPreRunE:          func(*cobra.Command, []string) error { return a.configure() },
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.data, "data", "", "data directory (default MLPROMOTE_DATA, else "+defaultData+")")
@@ -131,12 +134,20 @@ func wanted(names []string) string {
 
 // group is a command that only holds others.
 func group(use, short string, children ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: func(c *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return usage(c, errors.New("unknown command "+args[0]))
-		}
-		return c.Help()
-	}}
+	c := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: unknown}
 	c.AddCommand(children...)
 	return c
+}
+
+// unknown is what a command that only holds others does by itself: help, or the name
+// of the command that was probably meant.
+func unknown(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return c.Help()
+	}
+	text := "unknown command " + args[0]
+	if meant := c.SuggestionsFor(args[0]); len(meant) > 0 {
+		text += " (did you mean " + strings.Join(meant, " or ") + "?)"
+	}
+	return usage(c, errors.New(text))
 }

@@ -60,10 +60,14 @@ func arrows() []rule {
 		{"registry/sqlite", []string{"migrations", "registry", "registry/sqlite/internal/*"}},
 		{"registry/sqlite/internal/*", nil},
 		{"registry/blob", []string{"registry"}},
+		{"registry/client", []string{"registry", "registry/internal/wire"}},
+		{"registry/distribution", []string{"registry"}},
+		{"registry/internal/wire", []string{"registry"}},
 		{"registry/mem", []string{"registry"}},
 		{"registry/node", []string{"registry"}},
 		{"registry/oci", []string{"registry"}},
 		{"registry/registrytest", []string{"registry"}},
+		{"registry/server", []string{"registry", "registry/internal/wire"}},
 		{"registry/service", []string{"registry"}},
 		{"registry/strictyaml", []string{"registry"}},
 	}
@@ -113,6 +117,9 @@ func TestJudge(t *testing.T) {
 		{"validators/tensor", "registry", false},
 		{"web", "registry/service", false},
 		{"cmd/mlpromote", "registry/registrytest", false},
+		{"pipeline/toolchain/ort", "pipeline/toolchain/toolchaintest", false},
+		{"registry/client", "registry/server", false},
+		{"registry/client", "registry/internal/wire", true},
 		{"web", "cmd/mlpromote", false},
 		{"cmd/mlpromote", "cmd/other", false},
 		{"tools/testcount", "registry", false},
@@ -132,8 +139,8 @@ func judge(rules []rule, pkg, imported string) string {
 	switch {
 	case covers("cmd/*", imported):
 		return fmt.Sprintf("%s imports %s: nobody imports a command", pkg, imported)
-	case imported == "registry/registrytest":
-		return fmt.Sprintf("%s imports %s outside of its tests: only tests need the conformance suites", pkg, imported)
+	case strings.HasSuffix(imported, "test"):
+		return fmt.Sprintf("%s imports %s outside of its tests: only tests need conformance suites and helpers", pkg, imported)
 	}
 	r, _ := ruleFor(rules, pkg)
 	if slices.ContainsFunc(r.to, func(pattern string) bool { return covers(pattern, imported) }) {

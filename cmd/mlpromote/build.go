@@ -32,20 +32,20 @@ stdout: the reference of the release.`,
 			if err := a.create(); err != nil {
 				return err
 			}
-			return a.with(c.Context(), func(i *instance) error { return a.build(c.Context(), i, s, file) })
+			return a.with(c.Context(), func(i *instance) error { return a.build(c.Context(), i, s) })
 		},
 	}
 	specFlag(c, &file)
 	return c
 }
 
-func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, file string) error {
+func (a *app) build(ctx context.Context, i *instance, s *spec.Spec) error {
 	result, err := a.pipeline(i).Build(ctx, s)
 	if err != nil {
 		return err
 	}
 	result.Reference.Host = i.host
-	if err := rememberBuild(file, result.Reference); err != nil {
+	if err := rememberBuild(result.Reference); err != nil {
 		return err
 	}
 	if result.Already {

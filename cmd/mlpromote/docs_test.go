@@ -1,3 +1,5 @@
+//go:build cgo
+
 package main
 
 import (
@@ -57,24 +59,18 @@ func shellBlocks(t *testing.T, page string) []block {
 
 // runBlocks runs the blocks of a page one after the other, each in the folder that the
 // first of them went to.
-func runBlocks(t *testing.T, page, dir string) {
+func runBlocks(t *testing.T, program, page, dir string) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	bin := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(bin, "mlpromote")); err != nil {
-		t.Fatal(err)
-	}
+	where := filepath.Join(t.TempDir(), "dir")
+	env := append(os.Environ(), environment(t.TempDir(), testCache(t))...)
+	env = append(env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "PAGE_DIR="+where)
 	for i, b := range shellBlocks(t, page) {
 		script := b.text
 		if i == 0 {
 			script += "pwd > \"$PAGE_DIR\"\n"
 		}
-		cmd := exec.Command("sh", "-euc", script)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "PAGE_DIR="+filepath.Join(bin, "dir"), "COSIGN_PASSWORD=", "MLPROMOTE_CACHE="+testCache(t))
+		cmd := exec.CommandContext(t.Context(), "sh", "-euc", script)
+		cmd.Dir, cmd.Env = dir, env
 		out, err := cmd.CombinedOutput()
 		var exit *exec.ExitError
 		if err != nil && !errors.As(err, &exit) {
@@ -84,33 +80,37 @@ func runBlocks(t *testing.T, page, dir string) {
 			t.Fatalf("%s:%d: exit code %d, want %d\n%s\n%s", page, b.line, got, b.exit, b.text, out)
 		}
 		if i == 0 {
-			where, err := os.ReadFile(filepath.Join(bin, "dir"))
+			data, err := os.ReadFile(where)
 			if err != nil {
 				t.Fatal(err)
 			}
-			dir = string(bytes.TrimSpace(where))
+			dir = string(bytes.TrimSpace(data))
 		}
 	}
 }
 
-func TestTutorial(t *testing.T) {
+// TestPages runs what the pages tell a reader to type.
+func TestPages(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS("../../examples")); err != nil {
-		t.Fatal(err)
-	}
-	runBlocks(t, "../../docs/tutorial.md", dir)
-}
-
-func TestReadme(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	model, err := os.ReadFile("../../examples/digits/digits.onnx")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "model.onnx"), model, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	runBlocks(t, "../../README.md", dir)
+	program := fastProgram(t)
+	t.Run("tutorial", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		if err := copyTree(examples, filepath.Join(dir, "examples")); err != nil {
+			t.Fatal(err)
+		}
+		runBlocks(t, program, "../../docs/tutorial.md", dir)
+	})
+	t.Run("readme", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		model, err := os.ReadFile(filepath.Join(examples, "digits", "digits.onnx"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "model.onnx"), model, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		runBlocks(t, program, "../../README.md", dir)
+	})
 }

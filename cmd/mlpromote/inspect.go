@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -218,13 +217,21 @@ func (a *app) listCommand() *cobra.Command {
 				for _, h := range heads {
 					rows = append(rows, []string{h.Environment, h.Model, h.Version, h.Since.UTC().Format(time.DateTime), dash(h.Hold), string(h.Release)})
 				}
-				return a.ui.result(table(rows), slices.Concat([]registry.Head{}, heads))
+				return a.ui.result(table(rows), listed(heads))
 			})
 		},
 	}
 	c.Flags().StringVar(&environment, "env", "", "only this environment")
 	c.Flags().StringVar(&model, "model", "", "only this model")
 	return c
+}
+
+// listed makes an empty list of none, which JSON writes differently.
+func listed[T any](all []T) []T {
+	if all == nil {
+		return []T{}
+	}
+	return all
 }
 
 func dash(s string) string {

@@ -93,7 +93,7 @@ func (a *app) historyListCommand() *cobra.Command {
 				for _, e := range events {
 					rows = append(rows, []string{fmt.Sprint(e.Seq), e.Time.UTC().Format(time.DateTime), string(e.Kind), e.Environment, e.Model, e.Version, dash(detail(e))})
 				}
-				return a.ui.result(table(rows), slices.Concat([]registry.Event{}, events))
+				return a.ui.result(table(rows), listed(events))
 			})
 		},
 	}

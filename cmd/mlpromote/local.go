@@ -91,7 +91,7 @@ func (a *app) create() error {
 		return err
 	}
 	_, err = keyfile.Generate(a.keyDir(), signer.LocalKey, a.password())
-	if errors.Is(err, fs.ErrExist) {
+	if registry.HasCode(err, registry.CodeConflict) {
 		return nil // another process was first
 	}
 	if err == nil {

@@ -11,19 +11,18 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// lastBuildFile remembers the last build of a folder. It lies where the folder's own
+// lastBuildFile remembers the last build in a working directory. It lies where the
 // data directory is by default, whatever --data says.
 const lastBuildFile = "last-build"
 
-func rememberBuild(spec string, ref registry.Reference) error {
-	dir := filepath.Join(filepath.Dir(spec), defaultData)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+func rememberBuild(ref registry.Reference) error {
+	if err := os.MkdirAll(defaultData, 0o700); err != nil {
 		return err
 	}
-	if err := ignoreAll(dir); err != nil {
+	if err := ignoreAll(defaultData); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, lastBuildFile), []byte(ref.String()+"\n"), 0o644)
+	return os.WriteFile(filepath.Join(defaultData, lastBuildFile), []byte(ref.String()+"\n"), 0o600)
 }
 
 // ignoreAll keeps a folder out of version control.
@@ -32,7 +31,7 @@ func ignoreAll(dir string) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return os.WriteFile(path, []byte("*\n"), 0o644)
+	return os.WriteFile(path, []byte("*\n"), 0o600)
 }
 
 // reference is the one that was named, or that of the last build in this folder. A

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -154,10 +155,18 @@ func (a *app) pull(ctx context.Context, p *pipeline.Pipeline, query registry.Res
 	return a.ui.result(result.Dir, result)
 }
 
+// required refuses a command line without the flags, as bad usage.
 func required(c *cobra.Command, names ...string) {
-	for _, name := range names {
-		if err := c.MarkFlagRequired(name); err != nil {
-			panic(err) // a flag that does not exist: a mistake in this file
+	before := c.PreRunE
+	c.PreRunE = func(c *cobra.Command, args []string) error {
+		for _, name := range names {
+			if !c.Flags().Changed(name) {
+				return usage(c, errors.New("--"+name+" is missing"))
+			}
 		}
+		if before != nil {
+			return before(c, args)
+		}
+		return nil
 	}
 }

@@ -25,7 +25,7 @@ func TestScripts(t *testing.T) {
 	jobs := &jobs{root: t.TempDir(), cache: cache, program: fast}
 	testscript.Run(t, testscript.Params{
 		Dir:                "testdata/script",
-		RequireUniqueNames: true, ContinueOnError: true,
+		RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
 			env.Vars = append(env.Vars, environment(env.WorkDir, cache)...)
 			if filepath.Base(env.WorkDir) != "script-main_race" {

@@ -21,7 +21,8 @@ func (a *app) trustCommand() *cobra.Command {
 		Short: "Check signatures, and nothing else",
 		Long: `For a folder that pull made: every file is what was pulled, a trusted builder signed
 the engine, and a trusted promoter let it into its environment. Needs no registry: the
-proof lies in the folder, the trust in --trust FILE or the data directory.
+proof lies in the folder, the trust in --trust FILE or the data directory. A trust file
+names no environments, so with it a promoter's summary is always required.
 For a reference: every bundle, who signed it, and which role that key may play there.`,
 		Args: exactly("REF|DIR"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -40,7 +41,11 @@ func (a *app) trustDir(ctx context.Context, dir, file string) error {
 	if err != nil {
 		return err
 	}
-	result, err := p.TrustDir(ctx, dir)
+	want, err := a.expectation(file)
+	if err != nil {
+		return err
+	}
+	result, err := p.TrustDir(ctx, dir, want)
 	if err != nil {
 		return err
 	}
@@ -49,6 +54,17 @@ func (a *app) trustDir(ctx context.Context, dir, file string) error {
 		text += "\npromoter  " + result.Promoter
 	}
 	return a.ui.result(text, result)
+}
+
+// expectation is what the trust file or the data directory knows of environments. A
+// trust file knows none, so everything needs the summary of a promoter.
+func (a *app) expectation(file string) (pipeline.Expectation, error) {
+	if file != "" {
+		trust, err := environments.LoadTrust(file)
+		return pipeline.Expectation{Registry: trust.Registry}, err
+	}
+	envs, err := environments.Load(a.data)
+	return pipeline.Expectation{Registry: envs.Registry, Unprotected: envs.Unprotected}, err
 }
 
 // trusting makes the pipeline judge signatures by a trust file; an empty name means the

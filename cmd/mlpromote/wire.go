@@ -71,6 +71,10 @@ func (a *app) tool() registry.ToolIdentity {
 func (a *app) pipeline(i *instance) *pipeline.Pipeline {
 	return &pipeline.Pipeline{
 		Registry: i, Parts: i.store, Evidence: i.store,
+		OpenKey: func(ctx context.Context, role registry.Role) error {
+			_, err := i.keys.Signer(ctx, role)
+			return err
+		},
 		Sign: i.keys.Sign, CheckBundle: i.verify, ReadPart: oci.ReadPart,
 		Toolchain: a.toolchain(true), Node: a.describe,
 		Tool: a.tool(), Progress: a.ui.progress,

@@ -7,5 +7,6 @@
 // bytes, whatever crashed, and any number of processes can share the directory: two
 // writers of one digest write the same file twice and the last rename wins.
 //
-// A killed writer leaves a file under incoming/, which [Dir.Sweep] removes.
+// What comes in pieces is a file under incoming/ too, until it is whole: [Uploads].
+// A killed writer leaves its file there, which [Dir.Sweep] removes.
 package blob

@@ -12,18 +12,22 @@ import (
 // interpretError gives a failure of the file system the code and the words of the
 // port. It leaves nil and what has a code already as they are.
 func (dir *Dir) interpretError(operation string, d registry.Digest, err error) error {
+	return dir.interpret(operation, "blob "+string(d), err)
+}
+
+func (dir *Dir) interpret(operation, subject string, err error) error {
 	var coded *registry.Error
 	switch {
 	case err == nil, errors.As(err, &coded), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, fs.ErrNotExist) && operation == "open":
-		return registry.Errorf(registry.CodeNotFound, "blob %s: not found in %s", d, dir.path)
+		return registry.Errorf(registry.CodeNotFound, "%s: not found in %s", subject, dir.path)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return registry.WithHint(
-			registry.Errorf(registry.CodeUnavailable, "%s blob %s: no space is left for %s; nothing was stored: %w", operation, d, dir.path, err),
+			registry.Errorf(registry.CodeUnavailable, "%s %s: no space is left for %s; nothing was stored: %w", operation, subject, dir.path, err),
 			"free space there or use another data folder, then run the command again")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		return registry.Errorf(registry.CodeUnavailable, "%s blob %s: %s must be writable and readable by this user: %w", operation, d, dir.path, err)
+		return registry.Errorf(registry.CodeUnavailable, "%s %s: %s must be writable and readable by this user: %w", operation, subject, dir.path, err)
 	}
-	return registry.Errorf(registry.CodeInternal, "%s blob %s: %w", operation, d, err)
+	return registry.Errorf(registry.CodeInternal, "%s %s: %w", operation, subject, err)
 }

@@ -38,15 +38,29 @@ func (s *Service) Promote(ctx context.Context, req registry.PromoteRequest) (reg
 	if err != nil {
 		return registry.Promotion{}, err
 	}
-	if m.before.Release == m.release.Digest {
+	if already, err := s.already(ctx, m); err != nil || already {
 		p := m.promotion()
-		p.Already = true
-		return p, nil
+		p.Already = already
+		return p, err
 	}
 	if err := s.judge(ctx, &m); err != nil || req.DryRun {
 		return m.promotion(), err
 	}
 	return s.carryOut(ctx, m)
+}
+
+// already reports whether the head is there, with the summary that allows it. A
+// summary that was lost is made again by promoting again.
+func (s *Service) already(ctx context.Context, m move) (bool, error) {
+	if m.before.Release != m.release.Digest {
+		return false, nil
+	}
+	claims, _, err := s.Claims(ctx, m.to.Name, m.release)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return false, nil
+	}
+	_, _, summarized := registry.FindVSA(claims, m.release, s.resource(m.to.Name, m.release.Model))
+	return summarized, err
 }
 
 func (s *Service) plan(ctx context.Context, req registry.PromoteRequest) (move, error) {

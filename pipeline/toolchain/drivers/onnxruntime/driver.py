@@ -4,11 +4,15 @@ Reads one request from standard input, does one job, leaves its files below out_
 and the response where the request says. Verbs:
 
 probe     versions of the tools.
-quantize  static int8. Inputs: role "model", one .onnx file and its external data;
-          role "calibration", safetensors shards whose tensors are named as the
-          model's inputs and have a leading case dimension. Leaves model.onnx and
-          calibration.json, the range of every activation, by which the model was
-          quantized.
+quantize  by method. Inputs: role "model", one .onnx file and its external data. Leaves
+          model.onnx, whose inputs and outputs are those of the model.
+          static-int8   role "calibration" besides: safetensors shards whose tensors are
+                        named as the model's inputs and have a leading case dimension.
+                        Leaves calibration.json too, the range of every activation, by
+                        which the model was quantized.
+          dynamic-int8  ranges of activations are taken anew on every run.
+          fp16          weights and activations in half precision; operators that have
+                        none, inputs and outputs stay as they are.
 """
 
 import errno
@@ -30,7 +34,7 @@ DTYPES = {
 }
 MAX_HEADER = 16 << 20
 
-# Options of quantize with what they are when absent. None: not set.
+# Options of quantize with what they are when absent.
 DEFAULTS = {
     "method": "static-int8",
     "observer": "minmax",
@@ -44,11 +48,17 @@ DEFAULTS = {
     "op_types": [],
 }
 CHOICES = {
-    "method": ("static-int8",),
+    "method": ("static-int8", "dynamic-int8", "fp16"),
     "observer": ("minmax", "entropy", "percentile"),
     "activation_type": ("uint8", "int8"),
     "weight_type": ("int8", "uint8"),
     "format": ("qdq",),
+}
+# Which options mean something to a method, besides the method.
+APPLY = {
+    "static-int8": tuple(DEFAULTS),
+    "dynamic-int8": ("method", "per_channel", "reduce_range", "weight_type", "exclude_nodes", "op_types"),
+    "fp16": ("method", "exclude_nodes"),
 }
 
 
@@ -76,9 +86,13 @@ def options_of(request):
         if want is list and not all(isinstance(v, str) for v in value):
             raise Refused("bad_input", f"option {name}: want a list of names")
     chosen = {**DEFAULTS, **given}
+    apply = APPLY[chosen["method"]]
+    for name in given:
+        if name not in apply:
+            raise Refused("bad_input", f"option {name} means nothing to method {chosen['method']}: it has {', '.join(apply)}")
     if not 50 < chosen["percentile"] <= 100:
         raise Refused("bad_input", f"option percentile is {chosen['percentile']}: want more than 50 and at most 100")
-    return chosen
+    return {name: chosen[name] for name in DEFAULTS if name in apply}
 
 
 def inputs_of(request, role):
@@ -196,21 +210,40 @@ def one_thread():
 
 def quantize(request):
     options = options_of(request)
-    source, shards = model_of(request), inputs_of(request, "calibration")
-    if not shards:
-        raise Refused("bad_input", "static quantization needs calibration: inputs of role calibration")
-    inputs = graph_inputs(load(source))
+    method = {"static-int8": quantize_static, "dynamic-int8": quantize_dynamic, "fp16": halve}[options["method"]]
+    return {**method(request, options), "options": options}
 
+
+def prepare(source):
+    """Leaves prepared.onnx, the model with constants folded and shapes inferred."""
     one_thread()
     # Only now: it takes a second, and binds names that one_thread replaces.
-    import onnx
-    from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
-    from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     quant_pre_process(source, "prepared.onnx", skip_symbolic_shape=True)
 
-    class Reader(CalibrationDataReader):
+
+def quantized_model(op_types):
+    """What the quantizer left and how many nodes of these types are in it, at least one."""
+    import onnx
+
+    model = onnx.load("quantized.onnx")
+    count = sum(node.op_type in op_types for node in model.graph.node)
+    if count == 0:
+        raise Refused("unsupported_op", "no operator of the model could be quantized")
+    return model.SerializeToString(deterministic=True), count
+
+
+def quantize_static(request, options):
+    source, shards = model_of(request), inputs_of(request, "calibration")
+    if not shards:
+        raise Refused("bad_input", "static quantization needs calibration: inputs of role calibration")
+    inputs = graph_inputs(load(source))
+    prepare(source)
+    from onnxruntime import quantization
+    from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
+
+    class Reader(quantization.CalibrationDataReader):
         count = 0
 
         def __init__(self):
@@ -222,30 +255,103 @@ def quantize(request):
             return feed
 
     reader = Reader()
-    types = {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}
-    methods = {"minmax": CalibrationMethod.MinMax, "entropy": CalibrationMethod.Entropy, "percentile": CalibrationMethod.Percentile}
+    methods = quantization.CalibrationMethod
+    methods = {"minmax": methods.MinMax, "entropy": methods.Entropy, "percentile": methods.Percentile}
     extra = {"CalibPercentile": options["percentile"]} if options["observer"] == "percentile" else {}
-    quantize_static(
+    quantization.quantize_static(
         "prepared.onnx", "quantized.onnx", reader,
-        quant_format=QuantFormat.QDQ,
+        quant_format=quantization.QuantFormat.QDQ,
         # Sorted, where the quantizer's own default is in the order of a set.
         op_types_to_quantize=sorted(options["op_types"] or {*QDQRegistry, *QLinearOpsRegistry}),
         per_channel=options["per_channel"], reduce_range=options["reduce_range"],
-        activation_type=types[options["activation_type"]], weight_type=types[options["weight_type"]],
+        activation_type=integer(options["activation_type"]), weight_type=integer(options["weight_type"]),
         nodes_to_exclude=options["exclude_nodes"],
         calibrate_method=methods[options["observer"]], calibration_providers=["CPUExecutionProvider"],
         extra_options=extra, calibration_cache_path="ranges.json",
     )
     if reader.count == 0:
         raise Refused("bad_input", "the calibration has no cases")
-    model = onnx.load("quantized.onnx")
-    quantized = sum(node.op_type == "QuantizeLinear" for node in model.graph.node)
-    if quantized == 0:
-        raise Refused("unsupported_op", "no operator of the model could be quantized")
+    model, count = quantized_model({"QuantizeLinear"})
     ranges = table("ranges.json", options["observer"])
-    write(request, "model.onnx", model.SerializeToString(deterministic=True))
+    write(request, "model.onnx", model)
     write(request, "calibration.json", json.dumps(ranges, sort_keys=True, indent=1).encode() + b"\n")
-    return {"cases": reader.count, "quantized": quantized, "ranges": len(ranges["tensors"]), "options": options}
+    return {"cases": reader.count, "quantized": count, "ranges": len(ranges["tensors"])}
+
+
+def quantize_dynamic(request, options):
+    source = model_of(request)
+    load(source)
+    prepare(source)
+    from onnxruntime import quantization
+    from onnxruntime.quantization.registry import IntegerOpsRegistry
+
+    quantization.quantize_dynamic(
+        "prepared.onnx", "quantized.onnx",
+        op_types_to_quantize=sorted(options["op_types"] or IntegerOpsRegistry),
+        per_channel=options["per_channel"], reduce_range=options["reduce_range"],
+        weight_type=integer(options["weight_type"]), nodes_to_exclude=options["exclude_nodes"],
+        # Both sides computed: their product would be quantized twice for nothing saved.
+        extra_options={"MatMulConstBOnly": True},
+    )
+    model, count = quantized_model({"MatMulInteger", "ConvInteger", "DynamicQuantizeLinear", "DynamicQuantizeLSTM", "DequantizeLinear"})
+    write(request, "model.onnx", model)
+    return {"quantized": count}
+
+
+def integer(name):
+    from onnxruntime.quantization import QuantType
+
+    return {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}[name]
+
+
+def halve(request, options):
+    import onnx
+    from onnxruntime.transformers.float16 import convert_float_to_float16
+
+    model = convert_float_to_float16(load(model_of(request)), keep_io_types=True, node_block_list=options["exclude_nodes"])
+    sort_nodes(model.graph)
+    onnx.checker.check_model(model)
+    halved = sum(i.data_type == onnx.TensorProto.FLOAT16 for i in model.graph.initializer)
+    if halved == 0:
+        raise Refused("unsupported_op", "the model has no float32 weights that could be made float16")
+    write(request, "model.onnx", model.SerializeToString(deterministic=True))
+    return {"halved": halved}
+
+
+def sort_nodes(graph):
+    """Puts every node after those that it needs, else in the order that there is, and
+    drops what says the same twice: the converter appends its casts at the end, one for
+    every use."""
+    nodes, made = [], set()
+    for node in graph.node:
+        outputs = {o for o in node.output if o}
+        if not (node.op_type == "Cast" and outputs <= made):
+            nodes.append(node)
+        made |= outputs
+    waiting = {o for node in nodes for o in node.output if o}
+    done = []
+    while nodes:
+        later = []
+        for node in nodes:
+            if any(name in waiting for name in needs(node)):
+                later.append(node)
+                continue
+            done.append(node)
+            waiting.difference_update(node.output)
+        if len(later) == len(nodes):
+            raise Refused("bad_input", f"node {later[0].name!r} needs its own result")
+        nodes = later
+    del graph.node[:]
+    graph.node.extend(done)
+
+
+def needs(node):
+    """The names that a node reads, those of its subgraphs included."""
+    yield from node.input
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            for inner in graph.node:
+                yield from needs(inner)
 
 
 def load(path):

@@ -1,0 +1,58 @@
+package mem
+
+import (
+	"context"
+	"maps"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+var _ registry.Deleter = (*DB)(nil)
+
+// DeleteManifest removes a record and its tags.
+func (db *DB) DeleteManifest(ctx context.Context, repository string, d registry.Digest) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	key := member{repository, d}
+	if _, ok := db.manifests[key]; !ok {
+		return registry.Errorf(registry.CodeNotFound, "manifest %s in %s: not found", d, repository)
+	}
+	delete(db.manifests, key)
+	maps.DeleteFunc(db.tags, func(k tagKey, named registry.Digest) bool {
+		return k.repository == repository && named == d
+	})
+	return nil
+}
+
+// DeleteTag removes a tag.
+func (db *DB) DeleteTag(ctx context.Context, repository, tag string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	key := tagKey{repository, tag}
+	if _, ok := db.tags[key]; !ok {
+		return registry.Errorf(registry.CodeNotFound, "tag %s in %s: not found", tag, repository)
+	}
+	delete(db.tags, key)
+	return nil
+}
+
+// RemoveBlob removes a membership.
+func (db *DB) RemoveBlob(ctx context.Context, repository string, d registry.Digest) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	key := member{repository, d}
+	if _, ok := db.blobs[key]; !ok {
+		return registry.Errorf(registry.CodeNotFound, "blob %s in %s: not found", d, repository)
+	}
+	delete(db.blobs, key)
+	return nil
+}

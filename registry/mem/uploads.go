@@ -1,0 +1,144 @@
+package mem
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Uploads is [registry.Uploads] in a map. Make one with [NewUploads].
+type Uploads struct {
+	blobs *Blobs
+	mu    sync.Mutex
+	open  map[uploadKey]*upload
+}
+
+var _ registry.Uploads = (*Uploads)(nil)
+
+type uploadKey struct{ repository, id string }
+
+type upload struct {
+	content []byte
+	busy    bool // an Append is at work
+}
+
+// NewUploads is the uploads that end in blobs.
+func NewUploads(blobs *Blobs) *Uploads {
+	return &Uploads{blobs: blobs, open: make(map[uploadKey]*upload)}
+}
+
+// Begin makes an empty upload.
+func (u *Uploads) Begin(ctx context.Context, repository string) (string, error) {
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	id := fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.open[uploadKey{repository, id}] = &upload{}
+	return id, nil
+}
+
+// Offset gives the number of bytes that arrived.
+func (u *Uploads) Offset(ctx context.Context, repository, id string) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	found, err := u.find(repository, id)
+	if err != nil {
+		return 0, err
+	}
+	return int64(len(found.content)), nil
+}
+
+// Append keeps what r has.
+func (u *Uploads) Append(ctx context.Context, repository, id string, offset int64, r io.Reader) (int64, error) {
+	found, err := u.acquire(ctx, repository, id, offset)
+	if err != nil {
+		return 0, err
+	}
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := r.Read(buffer)
+		size := u.grow(found, buffer[:n])
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
+			continue
+		}
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		found.busy = false
+		if errors.Is(err, io.EOF) {
+			return size, nil
+		}
+		return size, fmt.Errorf("read what to append to upload %s: %w", id, err)
+	}
+}
+
+// acquire gives an upload to one Append alone.
+func (u *Uploads) acquire(ctx context.Context, repository, id string, offset int64) (*upload, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	found, err := u.find(repository, id)
+	if err != nil {
+		return nil, err
+	}
+	if have := int64(len(found.content)); found.busy || have != offset {
+		return nil, registry.Errorf(registry.CodeConflict, "upload %s: %d bytes are here, so the next ones cannot begin at %d, or somebody else is writing; send one chunk after the other", id, have, offset)
+	}
+	found.busy = true
+	return found, nil
+}
+
+func (u *Uploads) grow(found *upload, p []byte) int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	found.content = append(found.content, p...)
+	return int64(len(found.content))
+}
+
+// Finish makes the upload a blob. Whatever comes of it, the upload is gone.
+func (u *Uploads) Finish(ctx context.Context, repository, id string, d registry.Digest) (int64, error) {
+	if err := errors.Join(ctx.Err(), validate(d)); err != nil {
+		return 0, err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	found, err := u.find(repository, id)
+	if err != nil {
+		return 0, err
+	}
+	if found.busy {
+		return 0, registry.Errorf(registry.CodeConflict, "upload %s: somebody else is writing it; finish it after that", id)
+	}
+	delete(u.open, uploadKey{repository, id})
+	size := int64(len(found.content))
+	if got := d.Algorithm().FromBytes(found.content); got != d {
+		return 0, registry.Errorf(registry.CodeDigest, "upload %s: the %d bytes that came have the digest %s and not %s: nothing was stored; send the right content or the right digest", id, size, got, d)
+	}
+	return size, u.blobs.Put(ctx, d, size, bytes.NewReader(found.content))
+}
+
+func (u *Uploads) find(repository, id string) (*upload, error) {
+	found, ok := u.open[uploadKey{repository, id}]
+	if !ok {
+		return nil, registry.Errorf(registry.CodeNotFound, "upload %s: not found; begin another", id)
+	}
+	return found, nil
+}

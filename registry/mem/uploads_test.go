@@ -1,0 +1,22 @@
+package mem_test
+
+import (
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+)
+
+func TestUploads(t *testing.T) {
+	t.Parallel()
+	registrytest.TestUploads(t, func(*testing.T) (registry.Uploads, registry.Blobs) {
+		blobs := mem.NewBlobs()
+		return mem.NewUploads(blobs), blobs
+	})
+}
+
+func TestDeleter(t *testing.T) {
+	t.Parallel()
+	registrytest.TestDeleter(t, func(*testing.T) registrytest.DeletableRefs { return mem.New() })
+}

@@ -1,0 +1,47 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+)
+
+var _ registry.Deleter = (*DB)(nil)
+
+// DeleteManifest removes a record, what is derived from it and its tags in one transaction.
+func (db *DB) DeleteManifest(ctx context.Context, repository string, d registry.Digest) error {
+	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
+		n, err := q.ManifestDelete(ctx, dbsqlc.ManifestDeleteParams{Repository: repository, Digest: string(d)})
+		if err := found(n, err); err != nil {
+			return err
+		}
+		if err := q.DerivedDelete(ctx, dbsqlc.DerivedDeleteParams{Repository: repository, Digest: string(d)}); err != nil {
+			return err
+		}
+		return q.TagDeleteAll(ctx, dbsqlc.TagDeleteAllParams{Repository: repository, Digest: string(d)})
+	})
+	return db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
+}
+
+// DeleteTag removes a tag.
+func (db *DB) DeleteTag(ctx context.Context, repository, tag string) error {
+	n, err := db.write().TagDelete(ctx, dbsqlc.TagDeleteParams{Repository: repository, Tag: tag})
+	return db.interpretError(fmt.Sprintf("tag %s in %s", tag, repository), found(n, err))
+}
+
+// RemoveBlob removes a membership.
+func (db *DB) RemoveBlob(ctx context.Context, repository string, d registry.Digest) error {
+	n, err := db.write().BlobRemove(ctx, dbsqlc.BlobRemoveParams{Repository: repository, Digest: string(d)})
+	return db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), found(n, err))
+}
+
+// found makes an error of a deletion that met no row.
+func found(rows int64, err error) error {
+	if err == nil && rows == 0 {
+		return sql.ErrNoRows
+	}
+	return err
+}
