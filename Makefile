@@ -21,7 +21,14 @@ setup: ## Check for what a build needs; as root on Debian, install it
 demo: build ## Build, verify, promote and pull the digits example
 	sh examples/demo.sh
 
-test: setup ## Run all tests, with the race detector and a little fuzzing; the last line is the count
+# cosign is built once; go's own cache makes it quick on a machine that has built it.
+COSIGN := $(CURDIR)/tools/cosign/bin/cosign
+$(COSIGN): tools/cosign/go.mod tools/cosign/go.sum
+	@echo 'building cosign, to check that it accepts our signatures; minutes, once' >&2
+	cd tools/cosign && go build -trimpath -o bin/cosign github.com/sigstore/cosign/v3/cmd/cosign
+
+test: export MLPROMOTE_COSIGN := $(COSIGN)
+test: setup $(COSIGN) ## Run all tests, with the race detector and a little fuzzing; the last line is the count
 	go vet ./...
 	CGO_ENABLED=0 go build ./...
 	@$(COUNT) -fuzz 2s -race ./...

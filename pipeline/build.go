@@ -216,8 +216,7 @@ func (b *build) makeEngine(ctx context.Context, planned PlannedEngine) (builtEng
 		Target: planned.Target, Toolchain: planned.Toolchain, Variant: planned.Variant, Precision: planned.Precision}}
 	model := b.inputs.Model
 	if planned.Quantize != nil {
-		inputs := append(append([]toolchain.Input{}, model...), b.inputs.Calibration.files...)
-		job := toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: inputs, Options: planned.Quantize, Machine: machine(b.node)}
+		job := toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: b.inputs.forQuantizer(planned.Quantize), Options: planned.Quantize, Machine: machine(b.node)}
 		step, err := b.do(ctx, b.tools.Quantizer, "quantize "+label, job, planned.Quantize)
 		if err != nil {
 			return builtEngine{}, err

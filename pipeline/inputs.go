@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/spec"
@@ -18,7 +19,7 @@ import (
 // readInputs reads everything that the spec names, past the gate for untrusted
 // formats, and checks that it fits together.
 func readInputs(s *spec.Spec, scratch string) (Inputs, error) {
-	in := Inputs{Name: s.Model, Version: s.Version, Preset: s.Limits.Preset, Limits: s.Limits.Overrides()}
+	in := Inputs{Name: s.Model, Version: s.Version, Preset: s.Limits.Preset, Limits: s.LimitOverrides()}
 	model, err := readModel(s.Source.Path.Absolute)
 	if err != nil {
 		return Inputs{}, err
@@ -190,6 +191,15 @@ func refuseCode(file string) error {
 	return nil
 }
 
+// forQuantizer is what a quantizer reads: the model, and the calibration where its
+// method takes ranges from it.
+func (in Inputs) forQuantizer(options map[string]any) []toolchain.Input {
+	if options["method"] != methodStatic {
+		return in.Model
+	}
+	return slices.Concat(in.Model, in.Calibration.files)
+}
+
 func (in Inputs) assets() []registry.PartFile {
 	files := inputFiles(in.Assets)
 	for i := range files {
@@ -221,7 +231,15 @@ func quantizeOptions(q *spec.Quantize) map[string]any {
 	if q == nil {
 		return nil
 	}
-	options := map[string]any{"method": "static-int8", "observer": q.Observer, "per_channel": q.PerChannel}
+	var options map[string]any
+	switch q.Method {
+	case spec.MethodFP16:
+		return map[string]any{"method": methodFP16}
+	case spec.MethodDynamic:
+		options = map[string]any{"method": methodDynamic, "per_channel": q.PerChannel}
+	default:
+		options = map[string]any{"method": methodStatic, "observer": q.Observer, "per_channel": q.PerChannel}
+	}
 	if q.ReduceRange {
 		options["reduce_range"] = true
 	}

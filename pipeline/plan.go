@@ -2,9 +2,11 @@ package pipeline
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -135,14 +137,32 @@ func planEngine(requested RequestedEngine, tool toolchain.Identity) (PlannedEngi
 		e.Target.Runtimes = map[string]registry.Constraint{tool.Name: {Min: tool.Version}}
 	}
 	if requested.Quantize != nil {
-		e.Quantize = map[string]any{"method": "static-int8", "observer": "minmax", "reduce_range": !hasVNNI(requested.Target)}
-		for name, value := range requested.Quantize {
-			e.Quantize[name] = value
-		}
+		e.Quantize = quantizeDefaults(requested)
+		maps.Copy(e.Quantize, requested.Quantize)
 	}
 	var err error
 	e.Toolchain.Options, err = registry.CanonicalDigest(map[string]any{"quantize": e.Quantize, "compile": e.Compile})
 	return e, err
+}
+
+// The quantizer's methods.
+const (
+	methodStatic  = "static-int8"
+	methodDynamic = "dynamic-int8"
+	methodFP16    = "fp16"
+)
+
+// quantizeDefaults are the options of a method that the spec may leave out.
+func quantizeDefaults(requested RequestedEngine) map[string]any {
+	options := make(map[string]any)
+	switch requested.Quantize["method"] {
+	case methodFP16:
+		return options
+	case methodStatic:
+		options["observer"] = spec.ObserverMinMax
+	}
+	options["reduce_range"] = !hasVNNI(requested.Target)
+	return options
 }
 
 // hasVNNI reports whether every machine of the target multiplies int8 without

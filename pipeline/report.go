@@ -54,9 +54,15 @@ func (v *verification) parity(ctx context.Context, c candidate, outputs string) 
 }
 
 func (v *verification) comparison(limits map[string]validators.OutputLimits, outputs string) parity.Run {
-	run := parity.Run{Golden: v.golden.dir, Engine: outputs, Shards: v.golden.set.Shards, Outputs: make(map[string]tensor.Options)}
+	run := parity.Run{
+		Golden: v.golden.dir, Engine: outputs, Shards: v.golden.set.Shards, Outputs: make(map[string]tensor.Options),
+		Masks: parity.Masks{Dir: v.cases.dir, Shards: v.cases.set.Shards, Inputs: make(map[string]string)},
+	}
 	for _, output := range v.iface.Outputs {
 		run.Outputs[output.Name] = limits[output.Name].Tolerance()
+		if where := limits[output.Name].Where; where != "" {
+			run.Masks.Inputs[output.Name] = where
+		}
 	}
 	if output, ok := v.scored(); ok {
 		run.Labels = parity.Labels{Dir: v.cases.dir, Tensor: v.cases.set.Labels, Output: output, Shards: v.cases.set.Shards}

@@ -27,6 +27,9 @@ type TrustResult struct {
 	Claims   []registry.Claim `json:"-"`
 }
 
+// trustHint says where a machine keeps whom it trusts.
+const trustHint = "whom this machine trusts stands in environments.yaml of the data directory, or in the file that --trust names"
+
 // Expectation is what is known about environments from elsewhere than a pulled folder,
 // whose own record nobody signed. The zero Expectation wants a summary of a promoter,
 // for whatever repository the folder names.
@@ -69,10 +72,10 @@ func (p *Pipeline) TrustDir(ctx context.Context, dir string, want Expectation) (
 		}
 	}
 	if result.Builder == "" {
-		return result, registry.Errorf(registry.CodeTrust, "%s: no signature of a trusted builder on %s", dir, record.Reference)
+		return result, registry.WithHint(registry.Errorf(registry.CodeTrust, "no signature of a trusted builder on %s", record.Reference), "%s", trustHint)
 	}
 	if result.Promoter == "" && (want.Unprotected == nil || !want.Unprotected(ref.Environment)) {
-		return result, registry.Errorf(registry.CodeTrust, "%s: no verification summary of a trusted promoter for %s", dir, record.Resource)
+		return result, registry.WithHint(registry.Errorf(registry.CodeTrust, "no verification summary of a trusted promoter for %s on %s", record.Resource, record.Reference), "%s", trustHint)
 	}
 	return result, nil
 }

@@ -16,9 +16,10 @@ type Environments struct {
 
 // Environment is a repository prefix with a policy.
 type Environment struct {
-	Name    string   `json:"name"`
-	From    string   `json:"from,omitempty"` // where releases come from; set means protected
-	Require []string `json:"require,omitempty"`
+	Name     string   `json:"name"`
+	From     string   `json:"from,omitempty"` // where releases come from; set means protected
+	Require  []string `json:"require,omitempty"`
+	Registry string   `json:"registry,omitempty"` // HOST[:PORT] of the OCI registry with its content; empty: with the catalog
 }
 
 // TrustEntry says which roles a key may play, for resources with one of the prefixes.
@@ -31,8 +32,19 @@ type TrustEntry struct {
 // Protected reports whether only Promote and Attach may write the environment.
 func (e Environment) Protected() bool { return e.From != "" }
 
+// External reports whether the content of the environment is in a registry other than
+// the one that has the catalog. Its tags are then mirrors of what the catalog says.
+func (e Environment) External() bool { return e.Registry != "" }
+
 // Policy is what the environment asks of a release.
 func (e Environment) Policy() Policy { return Policy{Require: e.Require} }
+
+func (e Environment) validateRegistry() error {
+	if !e.External() {
+		return nil
+	}
+	return ValidateHost(e.Registry)
+}
 
 // Validate checks that the list is a set of chains with known requirements, rooted
 // in unprotected environments. Errors: CodeInvalid.
@@ -56,6 +68,9 @@ func (es Environments) Validate() error {
 		}
 		if slices.ContainsFunc(es.List[:i], func(o Environment) bool { return o.Name == e.Name }) {
 			return Errorf(CodeInvalid, "environment %s: defined twice", e.Name)
+		}
+		if err := e.validateRegistry(); err != nil {
+			return Errorf(CodeInvalid, "environment %s: %w", e.Name, err)
 		}
 		if err := e.Policy().Validate(); err != nil {
 			return Errorf(CodeInvalid, "environment %s: %w", e.Name, err)

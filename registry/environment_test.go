@@ -41,6 +41,9 @@ func TestEnvironmentsValidate(t *testing.T) {
 		{"names no environment above it", func(es *registry.Environments) { es.List[1].From = "prod" }},
 		{"names no environment above it", func(es *registry.Environments) { es.List[1].From = "edge" }},
 		{"twice", func(es *registry.Environments) { es.List[3].Name = "prod" }},
+		{"HOST[:PORT]", func(es *registry.Environments) { es.List[1].Registry = "registry" }},
+		{"HOST[:PORT]", func(es *registry.Environments) { es.List[1].Registry = "https://registry.example.com" }},
+		{"HOST[:PORT]", func(es *registry.Environments) { es.List[0].Registry = "registry.example.com/team" }},
 		{"requirement \"secrecy\"", func(es *registry.Environments) { es.List[1].Require = []string{"secrecy"} }},
 		{"no-quarantine", func(es *registry.Environments) { es.List[1].Require = []string{"no-quarantine"} }},
 		{"asked for twice", func(es *registry.Environments) { es.List[1].Require = []string{"parity", "parity"} }},
@@ -53,6 +56,22 @@ func TestEnvironmentsValidate(t *testing.T) {
 			t.Errorf("%+v: error %v, want CodeInvalid that says %q", es.List, err, c.says)
 		}
 	}
+}
+
+// What Validate takes as the registry of an environment, a reference can begin with.
+func TestEveryRegistryCanBeReferredTo(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		host := rapid.OneOf(rapid.StringMatching(`[a-zA-Z0-9.:/-]{1,12}`), rapid.StringMatching(`\[[0-9a-f:]{2,9}\](:[0-9]{1,5})?`), rapid.Just("localhost")).Draw(t, "host")
+		es := registry.Environments{Registry: "local", List: []registry.Environment{{Name: "staging", Registry: host}}}
+		if es.Validate() != nil {
+			return
+		}
+		want := registry.Reference{Host: host, Environment: "staging", Model: "m"}
+		if got, err := registry.ParseReference(want.String()); err != nil || got != want {
+			t.Fatalf("registry %q: %s was read as %+v, error %v", host, want, got, err)
+		}
+	})
 }
 
 // What Validate takes as the name of an environment, a reference can name.

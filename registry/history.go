@@ -76,11 +76,12 @@ type Head struct {
 }
 
 // Intent is a promotion that was begun. It outlives a crash, so that a re-run or an
-// operator sees what was under way.
+// operator sees what was under way. Where tags are no part of the catalog, publications
+// and rollbacks begin with one too.
 type Intent struct {
 	Environment string // destination
 	Model       string
-	From        string
+	From        string // empty: a publication; the destination itself: a rollback
 	Release     Digest
 	Begun       time.Time
 }

@@ -142,8 +142,12 @@ type Catalog interface {
 type Intents interface {
 	// Begin records an intent, in place of an earlier one of the same destination and model.
 	Begin(ctx context.Context, i Intent) error
-	// Pending lists the intents that no change has ended.
+	// Pending lists the intents that nothing has ended.
 	Pending(ctx context.Context) ([]Intent, error)
+	// End forgets the intent of a destination and model if it is still for that release:
+	// for what had to be done after the change that moved the head. Ending what is not
+	// there succeeds.
+	End(ctx context.Context, environment, model string, release Digest) error
 }
 
 // Change is one transaction of the catalog.

@@ -82,6 +82,14 @@ func isHost(component string) bool {
 	return component == "localhost" || strings.ContainsAny(component, ".:")
 }
 
+// ValidateHost checks that references can begin with a host: HOST[:PORT]. Errors: CodeInvalid.
+func ValidateHost(host string) error {
+	if !isHost(host) || !hostPattern.MatchString(host) || len(host) > maxNameLength {
+		return Errorf(CodeInvalid, "registry %q: want HOST[:PORT] as references begin with it, with a '.' or a port, no scheme and no path: registry.example.com", host)
+	}
+	return nil
+}
+
 // Repository is the repository of the reference without its host: ENV/MODEL.
 func (r Reference) Repository() string { return Repository(r.Environment, r.Model) }
 

@@ -3,7 +3,6 @@ package signer
 import (
 	"context"
 	"crypto"
-	"crypto/ecdsa"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
@@ -86,7 +85,7 @@ func (keypair) GetSigningAlgorithm() protocommon.PublicKeyDetails {
 
 func (k keypair) GetHint() []byte                  { return []byte(k.signer.public.hint()) }
 func (k keypair) GetKeyAlgorithm() string          { return "ECDSA" }
-func (k keypair) GetPublicKey() crypto.PublicKey   { return (*ecdsa.PublicKey)(k.signer.public.key) }
+func (k keypair) GetPublicKey() crypto.PublicKey   { return k.signer.public.key }
 func (k keypair) GetPublicKeyPem() (string, error) { return string(k.signer.public.encodePEM()), nil }
 
 // SignData gives the signature over data and the digest that was signed.

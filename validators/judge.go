@@ -52,6 +52,10 @@ func (l Limits) JudgeParity(precision string, outputs map[string]tensor.Result, 
 			j.undecided(registry.Reason{Code: ReasonNotRun, Output: name, Message: fmt.Sprintf("output %s was not compared on all cases", name)})
 			continue
 		}
+		if where := limits[name].Where; where != "" && result.Elements == 0 {
+			j.undecided(registry.Reason{Code: ReasonNotRun, Output: name, Message: fmt.Sprintf("no element of output %s counted: input %s is 0 everywhere", name, where)})
+			continue
+		}
 		j.output(name, limits[name], result)
 	}
 	j.accuracy(l.Accuracy, accuracy)

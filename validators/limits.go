@@ -35,6 +35,11 @@ type PrecisionLimits struct {
 // OutputLimits bound how far an output may be from the reference's, by the figures
 // of package tensor. An absent limit asks for nothing; at least one is there.
 type OutputLimits struct {
+	// Where names the input that says which elements count: those at whose place it is
+	// not 0. The input's dimensions are the first of the output's, and what follows goes
+	// along: a mask [batch, seq] lets rows of [batch, seq, width] count or not. Empty
+	// where all count. It is no limit, and is here since it loosens every limit.
+	Where string `json:"where,omitempty"`
 	// RTol and ATol bound every element: |engine-reference| <= ATol + RTol*|reference|.
 	// Where one is there, an absent other is 0.
 	RTol   *float64 `json:"rtol,omitempty"`
@@ -130,8 +135,11 @@ func (l Limits) Validate() error {
 
 // Validate checks that there is a limit and that each can be kept. Errors: CodeInvalid.
 func (o OutputLimits) Validate() error {
-	if o == (OutputLimits{}) {
+	if o == (OutputLimits{Where: o.Where}) {
 		return registry.Errorf(registry.CodeInvalid, "no limit: want one of rtol, atol, cosine, top1, snr, max_abs")
+	}
+	if o.Where != "" && !isName(o.Where) {
+		return registry.Errorf(registry.CodeInvalid, "where %.64q: want the name of an input", o.Where)
 	}
 	return cmp.Or(
 		within("rtol", o.RTol, 0, math.MaxFloat64),

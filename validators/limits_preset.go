@@ -1,6 +1,7 @@
 package validators
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -43,10 +44,11 @@ func Precisions() []string {
 
 // LimitOverrides is what a spec says beside its preset. The zero value says nothing.
 type LimitOverrides struct {
-	Outputs  map[string]OutputLimits // figure by figure in place of the preset's, in every precision
-	Accuracy *AccuracyLimit
-	Latency  LatencyLimits
-	MinCases int // 0 means 1
+	Outputs    map[string]OutputLimits            // figure by figure in place of the preset's, in every precision
+	Precisions map[string]map[string]OutputLimits // by precision and output: figure by figure in place of both
+	Accuracy   *AccuracyLimit
+	Latency    LatencyLimits
+	MinCases   int // 0 means 1
 }
 
 // ExpandPreset gives the limits that a preset stands for, for every output of the
@@ -57,10 +59,8 @@ func ExpandPreset(name string, i Interface, precisions []string, overrides Limit
 	if name != "" && name != PresetDefault {
 		return Limits{}, registry.Errorf(registry.CodeInvalid, "limits preset %q: want %s", name, strings.Join(Presets(), ", "))
 	}
-	for _, output := range slices.Sorted(maps.Keys(overrides.Outputs)) {
-		if _, ok := i.Output(output); !ok {
-			return Limits{}, registry.Errorf(registry.CodeInvalid, "limits: the model has no output %q: there are %s", output, list(i.outputNames()))
-		}
+	if err := overrides.check(i, precisions); err != nil {
+		return Limits{}, err
 	}
 	limits := Limits{
 		V: LimitsVersion, Precisions: make(map[string]PrecisionLimits, len(precisions)),
@@ -73,19 +73,64 @@ func ExpandPreset(name string, i Interface, precisions []string, overrides Limit
 			if err != nil {
 				return Limits{}, err
 			}
-			outputs[output.Name] = preset.with(overrides.Outputs[output.Name])
+			outputs[output.Name] = preset.with(overrides.Outputs[output.Name]).with(overrides.Precisions[precision][output.Name])
 		}
 		limits.Precisions[precision] = PrecisionLimits{Outputs: outputs}
 	}
 	return limits, limits.Validate()
 }
 
-func (i Interface) outputNames() []string {
-	var names []string
-	for _, o := range i.Outputs {
-		names = append(names, o.Name)
+// check checks that all that is said is about something that there is.
+func (o LimitOverrides) check(i Interface, precisions []string) error {
+	said := []map[string]OutputLimits{o.Outputs}
+	for _, precision := range slices.Sorted(maps.Keys(o.Precisions)) {
+		if !slices.Contains(precisions, precision) {
+			return registry.Errorf(registry.CodeInvalid, "limits: no engine is of precision %q: there are %s", precision, list(precisions))
+		}
+		said = append(said, o.Precisions[precision])
 	}
-	return names
+	for _, outputs := range said {
+		for _, name := range slices.Sorted(maps.Keys(outputs)) {
+			output, ok := i.Output(name)
+			if !ok {
+				return registry.Errorf(registry.CodeInvalid, "limits: the model has no output %q: there are %s", name, list(names(i.Outputs)))
+			}
+			if err := i.checkWhere(output, outputs[name].Where); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func names(tensors []TensorInfo) []string {
+	var all []string
+	for _, t := range tensors {
+		all = append(all, t.Name)
+	}
+	return all
+}
+
+// checkWhere checks that an input can say which elements of an output count. Whether
+// its symbols stand for the sizes that the output's do is seen when both are there.
+func (i Interface) checkWhere(output TensorInfo, where string) error {
+	if where == "" {
+		return nil
+	}
+	mask, ok := i.Input(where)
+	if !ok {
+		return registry.Errorf(registry.CodeInvalid, "output %q counts where %q is not 0, and the model has no such input: there are %s", output.Name, where, list(names(i.Inputs)))
+	}
+	fits := len(mask.Shape) > 0 && len(mask.Shape) <= len(output.Shape)
+	for axis := 0; fits && axis < len(mask.Shape); axis++ {
+		have, want := mask.Shape[axis], output.Shape[axis]
+		fits = have == want || have.Symbol != "" || want.Symbol != ""
+	}
+	if !fits {
+		return registry.Errorf(registry.CodeInvalid, "output %q of shape %v cannot count where input %q of shape %v is not 0: want an input whose dimensions are the output's first",
+			output.Name, output.Shape, where, mask.Shape)
+	}
+	return nil
 }
 
 // defaultLimits is PresetDefault for one output.
@@ -117,6 +162,7 @@ func (t TensorInfo) Ranks() bool {
 
 // with gives the limits with those of other in place of its own.
 func (o OutputLimits) with(other OutputLimits) OutputLimits {
+	o.Where = cmp.Or(other.Where, o.Where)
 	override(&o.RTol, other.RTol)
 	override(&o.ATol, other.ATol)
 	override(&o.Cosine, other.Cosine)

@@ -62,7 +62,7 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 	here := &local{db: db, blobs: blob.NewDir(a.data)}
 	store := oci.New(func(_ context.Context, repository string) (oci.Repository, error) {
 		return oci.Local(here.blobs, here.db, repository), nil
-	}, oci.Options{})
+	}, oci.Options{Progress: a.ui.hashing()})
 	keys := a.keyring()
 	svc, err := service.New(service.Config{
 		Environments: envs, Catalog: db, Intents: db, Content: store,

@@ -98,6 +98,32 @@ func (u *ui) progress(s pipeline.Step) {
 	}
 }
 
+// hashing shows the re-hash of content that takes longer than a moment as a step.
+func (u *ui) hashing() func(done, total int64) {
+	var mu sync.Mutex
+	var began time.Time
+	return func(done, total int64) {
+		if total < longHash {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		step := pipeline.Step{Name: "hash " + size(total), State: pipeline.StepStarted}
+		switch {
+		case began.IsZero():
+			began = now()
+			u.progress(step)
+		case done == total:
+			step.State, step.Elapsed = pipeline.StepDone, now().Sub(began)
+			u.progress(step)
+			began = time.Time{}
+		}
+	}
+}
+
+// longHash is the number of bytes that take a second or so to hash.
+const longHash = 512 << 20
+
 func line(s pipeline.Step) string {
 	text := fmt.Sprintf("  %-44s %8s", s.Name, seconds(s.Elapsed))
 	switch {
@@ -150,7 +176,7 @@ func table(rows [][]string) string {
 	for _, row := range rows {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
-	w.Flush()
+	_ = w.Flush() // a builder cannot fail
 	lines := strings.Split(b.String(), "\n")
 	for i, l := range lines {
 		lines[i] = strings.TrimRight(l, " ")

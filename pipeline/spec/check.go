@@ -131,9 +131,6 @@ func (c checker) checkCases() {
 	case !recorded && c.Cases.Labels != "":
 		c.problem(at("cases", "labels"), "generated cases have no labels: remove the key, or record cases")
 	}
-	if len(c.Cases.Compare) > 0 {
-		c.problem(at("cases", "compare"), "compare is not available in this version: remove the key to compare all elements")
-	}
 	c.exists(c.Cases.Path, true, "cases", "path")
 }
 
@@ -154,24 +151,43 @@ func (c checker) checkVariants() {
 // checkVariant checks one variant. Without quantize its name is its precision.
 func (c checker) checkVariant(i int, v Variant) {
 	written := c.doc.At("variants", i, "quantize") != c.doc.At("variants", i)
-	available := []string{validators.PrecisionFP32, validators.PrecisionInt8}
+	available := []string{validators.PrecisionFP32, validators.PrecisionFP16, validators.PrecisionInt8}
 	switch {
 	case !written && !c.oneOf(at("variants", i, "name"), "variant", v.Name, available, validators.Precisions()):
 		return
-	case written && v.Name != validators.PrecisionInt8 && slices.Contains(validators.Precisions(), v.Name):
-		c.problem(at("variants", i, "name"), "variant %q is quantized to int8: want a name that does not say otherwise", v.Name)
+	case written && v.Name != v.Precision && slices.Contains(validators.Precisions(), v.Name):
+		c.problem(at("variants", i, "name"), "variant %q is quantized to %s: want a name that does not say otherwise", v.Name, v.Precision)
 	case !variantName.MatchString(v.Name):
 		c.problem(at("variants", i, "name"), "variant name %q: want lower-case letters and digits with inner '_' or '-'", v.Name)
 	}
-	if v.Quantize == nil {
+	if v.Quantize != nil {
+		c.checkQuantize(i, v.Name, *v.Quantize)
+	}
+}
+
+// checkQuantize checks that the method is known and that the other keys mean
+// something to it.
+func (c checker) checkQuantize(i int, name string, q Quantize) {
+	if !c.oneOf(at("variants", i, "quantize", "method"), "quantization method", q.Method, []string{MethodStatic, MethodDynamic, MethodFP16}, nil) {
 		return
 	}
-	static := c.oneOf(at("variants", i, "quantize", "method"), "quantization method", v.Quantize.Method,
-		[]string{MethodStatic}, []string{methodDynamic, methodFP16})
-	c.oneOf(at("variants", i, "quantize", "observer"), "observer", v.Quantize.Observer,
-		[]string{ObserverMinMax, ObserverEntropy, ObserverPercentile}, nil)
-	if static && c.Calibration == nil {
-		c.problem(at("variants", i), "variant %q is quantized statically and there is no calibration: add calibration: {path: FOLDER} with typical inputs", v.Name)
+	if q.Method == MethodStatic {
+		c.oneOf(at("variants", i, "quantize", "observer"), "observer", q.Observer,
+			[]string{ObserverMinMax, ObserverEntropy, ObserverPercentile}, nil)
+		if c.Calibration == nil {
+			c.problem(at("variants", i), "variant %q is quantized statically and there is no calibration: add calibration: {path: FOLDER} with typical inputs", name)
+		}
+	} else if q.Observer != "" {
+		c.problem(at("variants", i, "quantize", "observer"), "method %s takes no ranges from calibration: remove observer", q.Method)
+	}
+	if q.Method != MethodFP16 {
+		return
+	}
+	if q.PerChannel {
+		c.problem(at("variants", i, "quantize", "per_channel"), "method fp16 has no scales: remove per_channel")
+	}
+	if q.ReduceRange {
+		c.problem(at("variants", i, "quantize", "reduce_range"), "method fp16 has no integers: remove reduce_range")
 	}
 }
 
@@ -180,7 +196,14 @@ func (c checker) checkLimits() {
 	for _, output := range slices.Sorted(maps.Keys(c.Limits.Outputs)) {
 		c.report(c.Limits.Outputs[output].validators().Validate(), "limits", "outputs", output)
 	}
-	c.report(c.Limits.Overrides().Latency.Validate(), "limits", "latency")
+	for _, precision := range slices.Sorted(maps.Keys(c.Limits.Precisions)) {
+		c.oneOf(at("limits", "precisions", precision), "precision of a variant", precision, c.Precisions(), nil)
+		outputs := c.Limits.Precisions[precision].Outputs
+		for _, output := range slices.Sorted(maps.Keys(outputs)) {
+			c.report(outputs[output].validators().Validate(), "limits", "precisions", precision, "outputs", output)
+		}
+	}
+	c.report(c.LimitOverrides().Latency.Validate(), "limits", "latency")
 	if c.Limits.MinCases < 0 {
 		c.problem(at("limits", "min_cases"), "min_cases %d: want at least 1", c.Limits.MinCases)
 	}

@@ -12,11 +12,17 @@ import (
 // Limits is how far an engine may be from the reference, as it is written: a preset
 // and what differs from it.
 type Limits struct {
-	Preset   string                  `yaml:"preset" doc:"Limits to start from" enum:"default"`
-	Outputs  map[string]OutputLimits `yaml:"outputs" doc:"Per output: limits in place of the preset's"`
-	Accuracy *Accuracy               `yaml:"accuracy" doc:"What may be lost on labelled cases"`
-	Latency  Latency                 `yaml:"latency" doc:"How long a run may take"`
-	MinCases int                     `yaml:"min_cases" doc:"With fewer cases nothing is decided"`
+	Preset     string                     `yaml:"preset" doc:"Limits to start from" enum:"default"`
+	Outputs    map[string]OutputLimits    `yaml:"outputs" doc:"Per output: limits in place of the preset's"`
+	Precisions map[string]PrecisionLimits `yaml:"precisions" doc:"Per precision: limits in place of those of all"`
+	Accuracy   *Accuracy                  `yaml:"accuracy" doc:"What may be lost on labelled cases"`
+	Latency    Latency                    `yaml:"latency" doc:"How long a run may take"`
+	MinCases   int                        `yaml:"min_cases" doc:"With fewer cases nothing is decided"`
+}
+
+// PrecisionLimits are limits of the engines of one precision alone.
+type PrecisionLimits struct {
+	Outputs map[string]OutputLimits `yaml:"outputs,required" doc:"Per output: limits of this precision"`
 }
 
 // OutputLimits bound one output. See [validators.OutputLimits].
@@ -104,11 +110,27 @@ func (d *Duration) DecodeYAML(n *strictyaml.Node) {
 	*d = Duration(v)
 }
 
-// Overrides gives what is written as validators take it.
-func (l Limits) Overrides() validators.LimitOverrides {
+// LimitOverrides gives what the spec says of limits, and of the elements that count,
+// as validators take it.
+func (s *Spec) LimitOverrides() validators.LimitOverrides {
+	l := s.Limits
 	o := validators.LimitOverrides{Outputs: make(map[string]validators.OutputLimits, len(l.Outputs)), MinCases: l.MinCases}
 	for name, written := range l.Outputs {
 		o.Outputs[name] = written.validators()
+	}
+	for precision, written := range l.Precisions {
+		if o.Precisions == nil {
+			o.Precisions = make(map[string]map[string]validators.OutputLimits, len(l.Precisions))
+		}
+		o.Precisions[precision] = make(map[string]validators.OutputLimits, len(written.Outputs))
+		for name, output := range written.Outputs {
+			o.Precisions[precision][name] = output.validators()
+		}
+	}
+	for name, compare := range s.Cases.Compare {
+		output := o.Outputs[name]
+		output.Where = compare.Where
+		o.Outputs[name] = output
 	}
 	if l.Accuracy != nil {
 		o.Accuracy = &validators.AccuracyLimit{Metric: l.Accuracy.Metric, Drop: *l.Accuracy.Drop.validators()}

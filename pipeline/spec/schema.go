@@ -59,7 +59,7 @@ func (Range) schema(object) object {
 }
 
 func (Variant) schema(fields object) object {
-	return either(object{"enum": []string{"fp32", "int8"}}, fields)
+	return either(object{"enum": []string{"fp32", "fp16", "int8"}}, fields)
 }
 
 func (Target) schema(fields object) object {

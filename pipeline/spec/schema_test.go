@@ -2,8 +2,6 @@ package spec_test
 
 import (
 	"bytes"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,7 +94,7 @@ limits:
 func TestSchemaAccepts(t *testing.T) {
 	t.Parallel()
 	schema := compiled(t)
-	texts := map[string]string{"smallest": smallest, "designed": designed, "small": small}
+	texts := map[string]string{"smallest": smallest, "designed": designed, "small": small, "masked": masked}
 	// The YAML reader of this test takes 1e-3 for text; YAML 1.2 and editors do not.
 	texts["grown"] = strings.NewReplacer("1e-1", "0.1", "1e-3", "0.001").Replace(grown)
 	draft, err := spec.Draft(spec.DraftOptions{Source: "m.onnx"})
@@ -104,12 +102,12 @@ func TestSchemaAccepts(t *testing.T) {
 		t.Fatal(err)
 	}
 	texts["draft"] = string(draft)
-	example, err := os.ReadFile(filepath.Join("..", "..", "examples", "digits", "mlpromote.yaml"))
-	switch {
-	case err == nil:
-		texts["digits"] = string(example)
-	case !errors.Is(err, fs.ErrNotExist):
-		t.Fatal(err)
+	for _, name := range []string{"digits", "text"} {
+		example, err := os.ReadFile(filepath.Join("..", "..", "examples", name, "mlpromote.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[name] = string(example)
 	}
 	for name, text := range texts {
 		if err := validate(t, schema, text); err != nil {
@@ -135,6 +133,9 @@ func TestSchemaRefuses(t *testing.T) {
 		change("[fp32, int8]", "[fp31]"),
 		change("[fp32, int8]", "[{name: int8, quantise: {method: static}}]"),
 		change("[fp32, int8]", "[{name: int8, quantize: {method: statik}}]"),
+		change("[fp32, int8]", "[bf16]"),
+		change("cases/", "{path: cases/, compare: {logits: {}}}"),
+		small + "limits: {precisions: {int8: {}}}\n",
 		small + "shapes: {batch: [1, 2]}\n",
 		small + "limits: {output: {}}\n",
 		small + "limits: {latency: {p99: {max: 20}}}\n",

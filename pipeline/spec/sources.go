@@ -79,7 +79,7 @@ type Cases struct {
 
 // Compare says which elements of an output count.
 type Compare struct {
-	Where string `yaml:"where,required" doc:"Name of the input that is not 0 where elements count"`
+	Where string `yaml:"where,required" doc:"Name of the input that is not 0 where elements count; its dimensions are the output's first"`
 }
 
 // DecodeYAML reads a path, or the mapping.

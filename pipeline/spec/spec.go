@@ -108,5 +108,5 @@ func (s *Spec) Variant(name string) (Variant, bool) {
 // ExpandLimits gives the limits that the spec's preset and its own words stand for,
 // on a model with the interface. Errors: those of [validators.ExpandPreset].
 func (s *Spec) ExpandLimits(i validators.Interface) (validators.Limits, error) {
-	return validators.ExpandPreset(s.Limits.Preset, i, s.Precisions(), s.Limits.Overrides())
+	return validators.ExpandPreset(s.Limits.Preset, i, s.Precisions(), s.LimitOverrides())
 }

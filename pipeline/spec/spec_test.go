@@ -140,8 +140,61 @@ func TestLoadGrown(t *testing.T) {
 	}
 }
 
+const masked = `model: text/tickets
+version: 1.0.0
+source: m.onnx
+cases: {path: cases/, compare: {tokens: {where: attention_mask}}}
+targets: [linux/amd64]
+variants:
+  - fp32
+  - fp16
+  - {name: half, quantize: {method: fp16}}
+  - {name: int8d, quantize: {method: dynamic, per_channel: true}}
+limits:
+  outputs: {logits: {atol: 0.5}}
+  precisions: {fp16: {outputs: {tokens: {atol: 0.25}}}}
+`
+
+// Methods without calibration need none, and what counts is fixed with the limits.
+func TestLoadMasked(t *testing.T) {
+	t.Parallel()
+	s, err := load(t, masked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []spec.Variant{
+		{Name: "fp32", Precision: "fp32"},
+		{Name: "fp16", Precision: "fp16", Quantize: &spec.Quantize{Method: spec.MethodFP16}},
+		{Name: "half", Precision: "fp16", Quantize: &spec.Quantize{Method: spec.MethodFP16}},
+		{Name: "int8d", Precision: "int8", Quantize: &spec.Quantize{Method: spec.MethodDynamic, PerChannel: true}},
+	}
+	if diff := cmp.Diff(want, s.Variants); diff != "" {
+		t.Error(diff)
+	}
+	batch, seq := validators.Dim{Symbol: "batch"}, validators.Dim{Symbol: "seq"}
+	model := validators.Interface{
+		V:      1,
+		Inputs: []validators.TensorInfo{{Name: "attention_mask", DType: "int64", Shape: []validators.Dim{batch, seq}}},
+		Outputs: []validators.TensorInfo{
+			{Name: "logits", DType: "float32", Shape: []validators.Dim{batch, {Size: 4}}},
+			{Name: "tokens", DType: "float32", Shape: []validators.Dim{batch, seq, {Size: 8}}},
+		},
+	}
+	limits, err := s.ExpandLimits(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, precision := range s.Precisions() {
+		logits, _ := limits.For(precision, "logits")
+		tokens, _ := limits.For(precision, "tokens")
+		if logits.Where != "" || tokens.Where != "attention_mask" || *logits.ATol != 0.5 || (tokens.ATol != nil && *tokens.ATol == 0.25) != (precision == "fp16") {
+			t.Errorf("%s: limits of logits %+v, of tokens %+v", precision, logits, tokens)
+		}
+	}
+}
+
 // change is the small spec with one line in place of another.
-func change(old, new string) string { return strings.Replace(small, old, new, 1) }
+func change(from, to string) string { return strings.Replace(small, from, to, 1) }
 
 func TestLoadProblems(t *testing.T) {
 	t.Parallel()
@@ -166,7 +219,8 @@ func TestLoadProblems(t *testing.T) {
 		{change("cases/", "{seed: 4}"), `4:8 cases are missing: want a folder, or {generate: N, seed: S} with N from 1 to 100000`},
 		{change("cases/", "{generate: -1}"), `4:19 cases are missing: want a folder, or {generate: N, seed: S} with N from 1 to 100000`},
 		{change("cases/", "{generate: 4, labels: l}"), `4:30 generated cases have no labels: remove the key, or record cases`},
-		{change("cases/", "{path: cases/, compare: {logits: {where: mask}}}"), `4:32 compare is not available in this version: remove the key to compare all elements`},
+		{change("cases/", "{path: cases/, compare: {logits: {}}}"), `4:41 key "where" is missing`},
+		{change("cases/", "{path: cases/, compare: {logits: {were: mask}}}"), `4:42 unknown key "were" (did you mean "where"?): want where`},
 		{change("calibration: calibration\n", ""), `6:18 variant "int8" is quantized statically and there is no calibration: add calibration: {path: FOLDER} with typical inputs`},
 		{small + "assets: [vocab.txt, sub/vocab.txt]\n", `8:21 asset "sub/vocab.txt" has the file name of asset "vocab.txt": want names that differ, since an engine holds all in one folder`},
 		{small + "shapes: {batch: [1, 8]}\n", `8:17 found 2 sizes: want [min, opt, max]`},
@@ -174,15 +228,19 @@ func TestLoadProblems(t *testing.T) {
 
 		{variants(""), `7:11 variants is empty: want at least one, for example [fp32]`},
 		{variants("fp32, fp32"), `7:18 variant "fp32" is here twice`},
-		{variants("fp23"), `7:12 unknown variant "fp23" (did you mean "fp32"?): want fp32, int8`},
-		{variants("fp16"), `7:12 variant "fp16" is not available in this version: want fp32, int8`},
-		{variants("{name: int8, quantize: {method: dynamic}}"), `7:44 quantization method "dynamic" is not available in this version: want static`},
-		{variants("{name: half, quantize: {method: fp16}}"), `7:44 quantization method "fp16" is not available in this version: want static`},
-		{variants("{name: int8, quantize: {method: statik}}"), `7:44 unknown quantization method "statik" (did you mean "static"?): want static`},
+		{variants("fp23"), `7:12 unknown variant "fp23" (did you mean "fp32"?): want fp32, fp16, int8`},
+		{variants("bf16"), `7:12 variant "bf16" is not available in this version: want fp32, fp16, int8`},
+		{variants("{name: int8, quantize: {method: statik}}"), `7:44 unknown quantization method "statik" (did you mean "static"?): want static, dynamic, fp16`},
+		{variants("{name: int8d, quantize: {method: dynamic, observer: minmax}}"), `7:64 method dynamic takes no ranges from calibration: remove observer`},
+		{variants("{name: half, quantize: {method: fp16, observer: minmax}}"), `7:60 method fp16 takes no ranges from calibration: remove observer`},
+		{variants("{name: half, quantize: {method: fp16, per_channel: true}}"), `7:63 method fp16 has no scales: remove per_channel`},
+		{variants("{name: half, quantize: {method: fp16, reduce_range: true}}"), `7:64 method fp16 has no integers: remove reduce_range`},
+		{variants("{name: fp16, quantize: {method: dynamic}}"), `7:19 variant "fp16" is quantized to int8: want a name that does not say otherwise`},
+		{variants("{name: int8, quantize: {method: fp16}}"), `7:19 variant "int8" is quantized to fp16: want a name that does not say otherwise`},
 		{variants("{name: int8, quantize: {method: static, observer: max}}"), `7:62 unknown observer "max": want minmax, entropy, percentile`},
 		{variants("{name: fp32, quantize: {method: static}}"), `7:19 variant "fp32" is quantized to int8: want a name that does not say otherwise`},
 		{variants("{name: A.b, quantize: {method: static}}"), `7:19 variant name "A.b": want lower-case letters and digits with inner '_' or '-'`},
-		{variants("{name: best}"), `7:19 unknown variant "best": want fp32, int8`},
+		{variants("{name: best}"), `7:19 unknown variant "best": want fp32, fp16, int8`},
 
 		{target(""), `6:10 targets is empty: want at least one, for example [linux/amd64/v1]`},
 		{target("linux"), `6:11 target "linux": want os/arch or os/arch/level, for example linux/amd64/v3, or a mapping with a name`},
@@ -204,6 +262,10 @@ func TestLoadProblems(t *testing.T) {
 
 		{limits("{preset: lax}"), `8:18 unknown preset "lax": want default`},
 		{limits("{outputs: {logits: {}}}"), `8:28 no limit: want one of rtol, atol, cosine, top1, snr, max_abs`},
+		{limits("{precisions: {fp16: {outputs: {logits: {atol: 0.1}}}}}"), `8:29 unknown precision of a variant "fp16" (did you mean "fp32"?): want fp32, int8`},
+		{limits("{precisions: {int8: {outputs: {logits: {}}}}}"), `8:48 no limit: want one of rtol, atol, cosine, top1, snr, max_abs`},
+		{limits("{precisions: {int8: {}}}"), `8:29 key "outputs" is missing`},
+		{limits("{outputs: {logits: {where: mask, atol: 1}}}"), `8:29 unknown key "where": want rtol, atol, cosine, top1, snr, max_abs`},
 		{limits("{outputs: {logits: {cosine: {min: 2}}}}"), `8:28 cosine.min 2: want a number from -1 to 1`},
 		{limits("{outputs: {logits: {cosine: {max: 1}}}}"), `8:37 key "min" is missing
 8:38 unknown key "max": want min`},

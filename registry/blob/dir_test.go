@@ -50,7 +50,7 @@ func files(t *testing.T, path string) map[string]fs.FileMode {
 	return found
 }
 
-func put(t *testing.T, dir *blob.Dir, content string) registry.Digest {
+func put(t *testing.T, dir *blob.Dir, content string) registry.Digest { //nolint:unparam // what is stored stands where it is stored
 	t.Helper()
 	d := digest.FromString(content)
 	if err := dir.Put(t.Context(), d, int64(len(content)), strings.NewReader(content)); err != nil {

@@ -9,7 +9,7 @@ import (
 // source is the reader of a Put, tied to its context. It remembers why reading
 // stopped, so that the caller's failure is not taken for one of the disk.
 type source struct {
-	ctx context.Context // of the one Put that the source lives in
+	ctx context.Context //nolint:containedctx // of the one Put that the source lives in; a reader has no other way to end
 	r   io.Reader
 	err error
 }

@@ -83,8 +83,25 @@ type chain []registry.Environment
 
 // environment is what the mapping says of one name.
 type environment struct {
-	From    string    `yaml:"from"`
-	Require *[]string `yaml:"require"`
+	From     string    `yaml:"from"`
+	Require  *[]string `yaml:"require"`
+	Registry host      `yaml:"registry"`
+}
+
+// host is the host of another registry.
+type host string
+
+// DecodeYAML reads the host where it stands, so that a problem has that place.
+func (h *host) DecodeYAML(n *strictyaml.Node) {
+	if n.Kind() != strictyaml.Scalar {
+		n.Problemf("registry is %s: want HOST[:PORT]", n.Kind())
+		return
+	}
+	if err := registry.ValidateHost(n.Text()); err != nil {
+		n.Problemf("%s", err)
+		return
+	}
+	*h = host(n.Text())
 }
 
 // DecodeYAML reads the mapping. "name:" alone is an environment without more to say.
@@ -98,7 +115,7 @@ func (c *chain) DecodeYAML(n *strictyaml.Node) {
 		if e.Value.Kind() != strictyaml.Null {
 			e.Value.Decode(&written)
 		}
-		*c = append(*c, registry.Environment{Name: e.Key, From: written.From, Require: written.require()})
+		*c = append(*c, registry.Environment{Name: e.Key, From: written.From, Require: written.require(), Registry: string(written.Registry)})
 	}
 }
 

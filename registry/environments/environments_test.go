@@ -18,6 +18,9 @@ import (
 
 const trust = "trust:\n  - {key: keys/local.pub, roles: [builder], resources: [\"oci://local/\"]}\n"
 
+// aHost is what messages want of a host.
+const aHost = "HOST[:PORT] as references begin with it, with a '.' or a port, no scheme and no path: registry.example.com"
+
 func TestLoadDefault(t *testing.T) {
 	t.Parallel()
 	got, err := environments.Load(t.TempDir())
@@ -41,7 +44,7 @@ func TestLoadDefault(t *testing.T) {
 func TestLoadFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	data := "registry: acme\nenvironments:\n  z-dev:\n  canary: {from: z-dev}\n  a-prod: {from: canary, require: [parity, recorded-cases]}\n" + trust
+	data := "registry: acme\nenvironments:\n  z-dev:\n  canary: {from: z-dev, registry: localhost}\n  a-prod: {from: canary, require: [parity, recorded-cases], registry: registry.example.com:5000}\n" + trust
 	if err := os.WriteFile(filepath.Join(dir, environments.File), []byte(data), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +54,8 @@ func TestLoadFile(t *testing.T) {
 	}
 	want := []registry.Environment{
 		{Name: "z-dev"},
-		{Name: "canary", From: "z-dev", Require: registry.DefaultRequire()},
-		{Name: "a-prod", From: "canary", Require: []string{"parity", "recorded-cases"}},
+		{Name: "canary", From: "z-dev", Require: registry.DefaultRequire(), Registry: "localhost"},
+		{Name: "a-prod", From: "canary", Require: []string{"parity", "recorded-cases"}, Registry: "registry.example.com:5000"},
 	}
 	if diff := cmp.Diff(want, got.List); diff != "" {
 		t.Error(diff)
@@ -76,9 +79,12 @@ func TestParseProblems(t *testing.T) {
 		{"registry: local\nenvironments:\n  prod: {from: staging}\n" + trust, "3:3 environments: want at least one, the first without from"},
 		{head + "  prod: {from: stagin}\n" + trust, `4:3 environment prod: from "stagin" names no environment above it`},
 		{head + "  prod: {from: staging, require: []}\n" + trust, "4:34 environment prod: require is empty, which would ask for nothing: remove the key for the default [signature provenance parity]"},
-		{head + "  prod: {form: staging}\n" + trust, `4:10 unknown key "form" (did you mean "from"?): want from, require`},
+		{head + "  prod: {form: staging}\n" + trust, `4:10 unknown key "form" (did you mean "from"?): want from, require, registry`},
 		{head + "  prod: {require: [parity]}\n" + trust, "4:3 environment prod: require has no effect without from, since builds write it directly"},
 		{head + "  staging: {}\n" + trust, `4:3 key "staging" is here twice: the first is in line 3`},
+		{head + "  prod: {from: staging, registry: \"\"}\n" + trust, `4:35 registry "": want ` + aHost},
+		{head + "  prod: {from: staging, registry: https://a.example}\n" + trust, `4:35 registry "https://a.example": want ` + aHost},
+		{head + "  prod: {from: staging, registry: [a.example]}\n" + trust, `4:35 registry is a list: want HOST[:PORT]`},
 		{head + "  a/b: {}\n" + trust, `4:3 environment "a/b": want a lower-case name without '/'`},
 		{head + "trust: []\n", "4:8 trust is empty: want at least one key, since nothing verifies without"},
 		{entry(`{key: "", roles: [builder], resources: ["oci://local/"]}`), "5:11 key is empty: want the path of a public key in PEM"},

@@ -22,6 +22,19 @@ func (db *DB) Begin(ctx context.Context, i registry.Intent) error {
 	return nil
 }
 
+// End forgets an intent.
+func (db *DB) End(ctx context.Context, environment, model string, release registry.Digest) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if key := (headKey{environment, model}); db.intents[key].Release == release {
+		delete(db.intents, key)
+	}
+	return nil
+}
+
 // Pending lists intents by environment and model.
 func (db *DB) Pending(ctx context.Context) ([]registry.Intent, error) {
 	if err := ctx.Err(); err != nil {

@@ -3,9 +3,6 @@ package oci
 import (
 	"context"
 	"io"
-	"slices"
-
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -17,7 +14,7 @@ import (
 // everything is looked up in the destination again. A copy that broke off can be
 // repeated. Errors: CodeNotFound, CodeInvalid, CodeTrust, CodeDigest as the reader
 // gives them; CodeInvalid for evidence about something else; CodeInternal when the
-// destination took something and does not show it.
+// destination took something and does not show it, and CodeConflict when that is a referrer.
 func (s *Store) Copy(ctx context.Context, from, to string, r registry.Release, evidence []registry.Digest) error {
 	src, err := s.repository(ctx, from)
 	if err != nil {
@@ -41,6 +38,11 @@ func (s *Store) Copy(ctx context.Context, from, to string, r registry.Release, e
 			return err
 		}
 	}
+	for _, e := range c.evidence {
+		if err := dst.attach(ctx, e); err != nil {
+			return err
+		}
+	}
 	return dst.holds(ctx, c)
 }
 
@@ -48,7 +50,7 @@ func (s *Store) Copy(ctx context.Context, from, to string, r registry.Release, e
 type cargo struct {
 	blobs     *pile
 	manifests []document
-	referrers map[registry.Digest][]registry.Digest // subject to evidence
+	evidence  []attached
 }
 
 // cargo reads what is to be copied.
@@ -57,7 +59,7 @@ func (r repository) cargo(ctx context.Context, release registry.Release, evidenc
 	if err != nil {
 		return cargo{}, err
 	}
-	c := cargo{blobs: t.blobs(), manifests: t.manifests(), referrers: make(map[registry.Digest][]registry.Digest)}
+	c := cargo{blobs: t.blobs(), manifests: t.manifests()}
 	about := make(map[registry.Digest]bool)
 	for _, subject := range read.Subjects() {
 		about[subject.Digest] = true
@@ -76,8 +78,7 @@ func (r repository) cargo(ctx context.Context, release registry.Release, evidenc
 		}
 		c.blobs.add("bundle of evidence "+string(d), e.blob)
 		c.blobs.add("config of evidence "+string(d), e.config)
-		c.manifests = append(c.manifests, e.document)
-		c.referrers[e.subject] = append(c.referrers[e.subject], d)
+		c.evidence = append(c.evidence, attached{e.document, e.subject})
 	}
 	return c, nil
 }
@@ -119,15 +120,16 @@ func (r repository) holds(ctx context.Context, c cargo) error {
 			return err
 		}
 	}
-	for subject, evidence := range c.referrers {
-		listed, err := r.referrers(ctx, subject)
+	for _, e := range c.evidence {
+		if err := r.holdsManifest(ctx, e.document); err != nil {
+			return err
+		}
+		listed, err := r.lists(ctx, e)
 		if err != nil {
 			return err
 		}
-		for _, d := range evidence {
-			if !slices.ContainsFunc(listed, func(desc ocispec.Descriptor) bool { return desc.Digest == d }) {
-				return registry.Errorf(registry.CodeInternal, "%s: evidence %s was stored and is not listed among the referrers of %s", r.name, d, subject)
-			}
+		if !listed {
+			return registry.Errorf(registry.CodeConflict, "%s: evidence %s was stored and is no longer listed among the referrers of %s: somebody else changed the list; run it again", r.name, e.desc.Digest, e.subject)
 		}
 	}
 	return nil

@@ -223,7 +223,7 @@ func TestCopyLooksAgain(t *testing.T) {
 		text string
 	}{
 		{"no blobs", forgetful{Repository: good, blobs: true, asked: &asked}, registry.CodeInternal, "is not there"},
-		{"no referrers", forgetful{Repository: good, referrers: true, asked: &asked}, registry.CodeInternal, "not listed"},
+		{"no referrers", forgetful{Repository: good, referrers: true, asked: &asked}, registry.CodeConflict, "is not listed"},
 		{"other size", shortened{good}, registry.CodeDigest, "was copied as"},
 	} {
 		store := oci.New(func(_ context.Context, name string) (oci.Repository, error) {

@@ -14,8 +14,10 @@ import (
 
 // PutEvidence stores a bundle for every subject, as cosign v3 does: the bundle is a
 // blob, and each subject gets a manifest that refers to it. The predicate type of the
-// manifest is that of the signed statement. Errors: CodeInvalid for what is no bundle,
-// or is too large, or says it has another predicate type; CodeNotFound without a subject.
+// manifest is that of the signed statement. Subjects are served one after the other, and
+// each manifest is looked up among the referrers. Errors: CodeInvalid for what is no bundle,
+// or is too large, or says it has another predicate type; CodeNotFound without a subject;
+// CodeConflict when the repository keeps losing a referrer.
 func (s *Store) PutEvidence(ctx context.Context, name string, b registry.Bundle, subjects []registry.Subject) ([]registry.Digest, error) {
 	repo, err := s.repository(ctx, name)
 	if err != nil {
@@ -43,11 +45,11 @@ func (s *Store) PutEvidence(ctx context.Context, name string, b registry.Bundle,
 		if err != nil {
 			return nil, err
 		}
-		manifest := describe(ocispec.MediaTypeImageManifest, raw)
-		if err := repo.push(ctx, "evidence for "+subjects[i].Name, manifest, raw); err != nil {
+		manifest := object{"evidence for " + subjects[i].Name, describe(ocispec.MediaTypeImageManifest, raw)}
+		if err := repo.attach(ctx, attached{document{manifest, raw}, desc.Digest}); err != nil {
 			return nil, err
 		}
-		digests = append(digests, manifest.Digest)
+		digests = append(digests, manifest.desc.Digest)
 	}
 	return digests, nil
 }
@@ -182,7 +184,7 @@ func (r repository) evidence(ctx context.Context, desc ocispec.Descriptor, subje
 		return evidence{}, false, unlessMissing(err)
 	}
 	var m ocispec.Manifest
-	if json.Unmarshal(raw, &m) != nil || m.Subject == nil || subject != "" && m.Subject.Digest != subject {
+	if !readable(raw, &m) || m.Subject == nil || subject != "" && m.Subject.Digest != subject {
 		return evidence{}, false, nil
 	}
 	if !isEvidence(m) {
@@ -220,3 +222,6 @@ func unlessMissing(err error) error {
 	}
 	return err
 }
+
+// readable decodes what a stranger may have written.
+func readable(raw []byte, into any) bool { return json.Unmarshal(raw, into) == nil }

@@ -1,17 +1,24 @@
 package oci_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	containerregistry "github.com/google/go-containerregistry/pkg/registry"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/oci"
 )
 
 const bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
@@ -161,6 +168,92 @@ func TestPutEvidenceRefuses(t *testing.T) {
 		_, err := w.store.PutEvidence(t.Context(), staging, test.bundle, test.subjects)
 		if registry.CodeOf(err) != test.code {
 			t.Errorf("%s: got %v, want %s", test.name, err, test.code)
+		}
+	}
+}
+
+// losing is a repository whose list of referrers forgets what came in last, some times.
+type losing struct {
+	oci.Repository
+	left *int
+}
+
+func (l losing) Push(ctx context.Context, desc ocispec.Descriptor, from io.Reader) error {
+	*l.left--
+	return l.Repository.Push(ctx, desc, from)
+}
+
+func (l losing) Predecessors(ctx context.Context, desc ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+	if *l.left > 0 {
+		return nil, nil
+	}
+	return l.Repository.Predecessors(ctx, desc)
+}
+
+// Evidence that another client pushed out of the list of referrers is stored again, but
+// not for ever.
+func TestLostReferrerIsStoredAgain(t *testing.T) {
+	t.Parallel()
+	for left, code := range map[int]registry.Code{5: "", 1000: registry.CodeConflict} {
+		w := newWorld(t, options{})
+		store := oci.New(func(_ context.Context, name string) (oci.Repository, error) {
+			return losing{oci.Local(w.blobs, w.refs, name), &left}, nil
+		}, oci.Options{})
+		subject := w.release.Subjects()[:1]
+		_, err := store.PutEvidence(t.Context(), staging, registry.Bundle{Data: bundle(registry.PredicateApproval)}, subject)
+		if code != "" {
+			wantCode(t, err, code, "is not listed among the referrers of "+string(subject[0].Digest))
+			continue
+		}
+		if err != nil || left > 0 {
+			t.Errorf("error %v, and %d more would have been lost", err, left)
+		}
+	}
+}
+
+// Evidence that is there and in no list any more comes back with the same bundle.
+func TestReferrerThatLostItsPlace(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(containerregistry.New(containerregistry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	w := &world{parts: make(map[string]registry.PartRef)}
+	w.store = oci.New(func(_ context.Context, name string) (oci.Repository, error) {
+		repo := remoteRepository(t, server.URL, name)
+		repo.SkipReferrersGC = true
+		return repo, nil
+	}, oci.Options{})
+	w.fill(t, options{})
+	subject := w.release.Subjects()[:1]
+	list := "sha256-" + subject[0].Digest.Encoded()
+	empty := []byte(`{"schemaVersion":2,"mediaType":"` + ocispec.MediaTypeImageIndex + `","manifests":[]}`)
+	desc := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageIndex, Digest: digest.FromBytes(empty), Size: int64(len(empty))}
+	if err := remoteRepository(t, server.URL, staging).PushReference(t.Context(), desc, bytes.NewReader(empty), list); err != nil {
+		t.Fatal(err)
+	}
+	before, err := w.store.Evidence(t.Context(), staging, subject[0].Digest)
+	if err != nil || len(before) != 0 {
+		t.Fatalf("with an empty list there is the evidence %v, error %v", before, err)
+	}
+	w.attach(t, staging, registry.PredicateSign, subject)
+	after, err := w.store.Evidence(t.Context(), staging, subject[0].Digest)
+	if err != nil || len(after) != 1 {
+		t.Errorf("attached again there is the evidence %v, error %v", after, err)
+	}
+}
+
+func TestTags(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	_, err := w.store.Tag(t.Context(), staging, "stable")
+	wantCode(t, err, registry.CodeNotFound, staging, "stable")
+	wantCode(t, w.store.SetTag(t.Context(), staging, "stable", digest.FromString("nowhere")), registry.CodeNotFound, staging)
+	wantCode(t, w.store.SetTag(t.Context(), staging, "no tag", w.release.Digest), registry.CodeInvalid, staging)
+	for _, d := range []registry.Digest{w.release.Digest, w.release.Engines[0].Digest} {
+		if err := w.store.SetTag(t.Context(), staging, "stable", d); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := w.store.Tag(t.Context(), staging, "stable"); err != nil || got != d {
+			t.Errorf("the tag names %s, error %v, want %s", got, err, d)
 		}
 	}
 }

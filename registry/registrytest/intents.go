@@ -21,6 +21,18 @@ func TestIntents(t *testing.T, open func(t *testing.T) registry.Intents) {
 		must(t, intents.Begin(t.Context(), intent("a", "2.0.0")))
 		wantPending(t, intents, intent("a", "2.0.0"), intent("b", "1.0.0"))
 	})
+	t.Run("end", func(t *testing.T) {
+		t.Parallel()
+		intents := open(t)
+		must(t, intents.End(t.Context(), "prod", "a", d("1.0.0")))
+		must(t, intents.Begin(t.Context(), intent("a", "2.0.0")))
+		must(t, intents.Begin(t.Context(), intent("b", "2.0.0")))
+		must(t, intents.End(t.Context(), "prod", "a", d("1.0.0"))) // it is for another release by now
+		must(t, intents.End(t.Context(), "staging", "a", d("2.0.0")))
+		wantPending(t, intents, intent("a", "2.0.0"), intent("b", "2.0.0"))
+		must(t, intents.End(t.Context(), "prod", "a", d("2.0.0")))
+		wantPending(t, intents, intent("b", "2.0.0"))
+	})
 }
 
 func intent(model, release string) registry.Intent {

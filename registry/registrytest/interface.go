@@ -25,7 +25,7 @@ func Chain() registry.Environments {
 
 // TestInterface is the contract of [registry.Interface], as it is seen through one:
 // in the same process or over a network.
-func TestInterface(t *testing.T, open func(t *testing.T) Registry) { //nolint:tparallel // the caller says whether the suite runs beside others
+func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
 	for name, test := range map[string]func(*testing.T, Registry){
 		"environments":            testEnvironments,
 		"publish":                 testPublish,

@@ -8,10 +8,11 @@ import (
 
 // Release reads a release of an environment.
 func (s *Service) Release(ctx context.Context, environment, model, tagOrDigest string) (registry.Release, error) {
-	if _, err := s.find(environment); err != nil {
+	e, err := s.find(environment)
+	if err != nil {
 		return registry.Release{}, err
 	}
-	if tagOrDigest == "" {
+	if tagOrDigest == "" || e.External() && tagOrDigest == registry.HeadTag { // a mirror is not asked what it mirrors
 		head, err := s.Catalog.Head(ctx, environment, model)
 		if err != nil {
 			return registry.Release{}, registry.Errorf(registry.CodeOf(err), "%s in %s: %w", model, environment, err)
@@ -25,6 +26,10 @@ func (s *Service) Release(ctx context.Context, environment, model, tagOrDigest s
 	if r.Model != model {
 		return registry.Release{}, registry.Errorf(registry.CodeTrust,
 			"release %s in %s says that it is a release of %s, not of %s", r.Digest, environment, r.Model, model)
+	}
+	if e.External() && tagOrDigest != string(r.Digest) && tagOrDigest != r.Tag() {
+		return registry.Release{}, registry.Errorf(registry.CodeTrust,
+			"tag %s of %s on %s names release %s, which says that it is %s: somebody moved the tag", tagOrDigest, registry.Repository(environment, model), e.Registry, r.Digest, r.Tag())
 	}
 	return r, nil
 }

@@ -32,11 +32,17 @@ func (m move) promotion() registry.Promotion {
 
 // Promote decides, copies, and moves the head, in the order that leaves nothing half
 // done: what is copied without a head is invisible, and the head moves last, together
-// with tags and history.
+// with tags and history. Tags in another registry follow the head, and a promotion that
+// broke off between the two is finished by the next.
 func (s *Service) Promote(ctx context.Context, req registry.PromoteRequest) (registry.Promotion, error) {
 	m, err := s.plan(ctx, req)
 	if err != nil {
 		return registry.Promotion{}, err
+	}
+	if !req.DryRun {
+		if err := s.settle(ctx, m.to, req.Model); err != nil {
+			return m.promotion(), err
+		}
 	}
 	if already, err := s.already(ctx, m); err != nil || already {
 		p := m.promotion()
@@ -144,15 +150,23 @@ func held(head registry.Head) error {
 
 // versionTaken refuses a version whose tag names another release in the destination.
 func (s *Service) versionTaken(ctx context.Context, m move) error {
+	if m.to.External() {
+		return s.tagsTaken(ctx, m)
+	}
 	there, err := s.Content.Release(ctx, m.destination(), m.release.Tag())
 	if registry.HasCode(err, registry.CodeNotFound) {
 		return nil
 	}
 	if err == nil && there.Digest != m.release.Digest {
-		return registry.Errorf(registry.CodePolicy, "version %s of %s exists in %s with another digest (%s): choose a new version",
-			m.release.Tag(), m.release.Model, m.to.Name, there.Digest)
+		return m.taken(there.Digest)
 	}
 	return err
+}
+
+// taken says that the version is there with another digest.
+func (m move) taken(other registry.Digest) error {
+	return registry.Errorf(registry.CodePolicy, "version %s of %s exists in %s with another digest (%s): choose a new version",
+		m.release.Tag(), m.release.Model, m.to.Name, other)
 }
 
 // missingEvidence names evidence that history says was attached and that nobody has:
@@ -207,13 +221,12 @@ func (s *Service) carryOut(ctx context.Context, m move) (registry.Promotion, err
 	if err != nil {
 		return p, err
 	}
-	_, err = s.Catalog.Apply(ctx, registry.Change{
+	p.VSA = vsa
+	return p, s.move(ctx, m.to, registry.Change{
 		Event: registry.Event{Time: s.Now(), Kind: registry.EventPromote, Environment: m.to.Name, Model: m.release.Model,
 			Version: m.release.Tag(), Release: m.release.Digest, Previous: m.before.Release, Evidence: slices.Concat(m.evidence, vsa)},
 		Move:      &registry.HeadMove{Expect: m.before.Release},
 		Tags:      tagMoves(m.destination(), m.release, true),
 		EndIntent: true,
 	})
-	p.VSA = vsa
-	return p, err
 }

@@ -7,9 +7,11 @@ import (
 )
 
 // Publish moves the first environment's head to a release that was built there.
-// Publishing what the head names already changes nothing.
+// Publishing what the head names already changes nothing, but finishes a publication that
+// broke off before the tags were written.
 func (s *Service) Publish(ctx context.Context, p registry.Publication) (registry.Head, error) {
-	first := s.Config.Environments.First().Name
+	environment := s.Config.Environments.First()
+	first := environment.Name
 	r, err := s.Release(ctx, first, p.Model, string(p.Release))
 	if err != nil {
 		return registry.Head{}, err
@@ -19,9 +21,12 @@ func (s *Service) Publish(ctx context.Context, p registry.Publication) (registry
 		return registry.Head{}, err
 	}
 	if before.Release == r.Digest {
-		return before, nil
+		return before, s.settle(ctx, environment, p.Model)
 	}
-	_, err = s.Catalog.Apply(ctx, registry.Change{
+	if err := s.announce(ctx, environment, registry.Intent{Environment: first, Model: p.Model, Release: r.Digest, Begun: s.Now()}); err != nil {
+		return registry.Head{}, err
+	}
+	err = s.move(ctx, environment, registry.Change{
 		Event: registry.Event{Time: s.Now(), Kind: registry.EventPublish, Environment: first, Model: p.Model,
 			Version: r.Tag(), Release: r.Digest, Previous: before.Release},
 		Move: &registry.HeadMove{Expect: before.Release},

@@ -36,7 +36,7 @@ func (s *Service) Resolve(ctx context.Context, q registry.ResolveQuery) (registr
 	if answer.Engine == nil {
 		return answer, noEngine(q, answer)
 	}
-	ref := registry.Reference{Environment: q.Environment, Model: q.Model, Digest: answer.Engine.Digest}
+	ref := registry.Reference{Host: environment.Registry, Environment: q.Environment, Model: q.Model, Digest: answer.Engine.Digest}
 	answer.Reference = ref.String()
 	return answer, nil
 }

@@ -27,6 +27,24 @@ func (s *Service) Rollback(ctx context.Context, req registry.RollbackRequest) (r
 	if err != nil {
 		return registry.Promotion{}, registry.Errorf(registry.CodeOf(err), "%s in %s: %w", req.Model, req.Environment, err)
 	}
+	if p, finished, err := s.finishRollback(ctx, environment, head, req.Version); err != nil || finished {
+		return p, err
+	}
+	return s.rollback(ctx, environment, head, req)
+}
+
+// finishRollback writes the mirror of a rollback that broke off after its head had moved.
+// The same request again means that one, and not one further back.
+func (s *Service) finishRollback(ctx context.Context, e registry.Environment, head registry.Head, version string) (registry.Promotion, bool, error) {
+	intent, left, err := s.unfinished(ctx, e, head.Model)
+	if err != nil || !left || intent.From != e.Name || version != "" && version != head.Version {
+		return registry.Promotion{}, false, err
+	}
+	p := registry.Promotion{Environment: e.Name, Model: head.Model, Version: head.Version, Release: head.Release, Already: true}
+	return p, true, s.mirror(ctx, e, head.Model)
+}
+
+func (s *Service) rollback(ctx context.Context, environment registry.Environment, head registry.Head, req registry.RollbackRequest) (registry.Promotion, error) {
 	target, err := s.earlier(ctx, head, req.Version)
 	if err != nil {
 		return registry.Promotion{}, err
@@ -39,13 +57,16 @@ func (s *Service) Rollback(ctx context.Context, req registry.RollbackRequest) (r
 	if p.Decision, err = s.mayReturn(ctx, req.Environment, r); err != nil {
 		return p, err
 	}
-	_, err = s.Catalog.Apply(ctx, registry.Change{
+	intent := registry.Intent{Environment: req.Environment, Model: req.Model, From: req.Environment, Release: r.Digest, Begun: s.Now()}
+	if err := s.announce(ctx, environment, intent); err != nil {
+		return p, err
+	}
+	return p, s.move(ctx, environment, registry.Change{
 		Event: registry.Event{Time: s.Now(), Kind: registry.EventRollback, Environment: req.Environment, Model: req.Model,
 			Version: r.Tag(), Release: r.Digest, Previous: head.Release, Reason: req.Reason},
 		Move: &registry.HeadMove{Expect: head.Release, Hold: req.Reason},
 		Tags: []registry.TagMove{{Repository: registry.Repository(req.Environment, req.Model), Tag: registry.HeadTag, Digest: r.Digest}},
 	})
-	return p, err
 }
 
 // earlier finds the head to return to: that of the version, or the one that the

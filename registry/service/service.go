@@ -5,12 +5,13 @@ package service
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Config is what a Service is made of. Every field but Now is required.
+// Config is what a Service is made of. Every field but Mirror and Now is required.
 type Config struct {
 	Environments registry.Environments
 	Catalog      registry.Catalog
@@ -18,6 +19,7 @@ type Config struct {
 	Content      registry.Content
 	Verify       registry.VerifyEvidence
 	Sign         registry.SignEvidence // asked for the promoter's role only
+	Mirror       Mirror                // required where an environment is external
 	Tool         registry.ToolIdentity
 	Now          registry.Clock // nil means time.Now
 }
@@ -35,6 +37,9 @@ func New(c Config) (*Service, error) {
 	}
 	if err := c.Environments.Validate(); err != nil {
 		return nil, err
+	}
+	if c.Mirror == nil && slices.ContainsFunc(c.Environments.List, registry.Environment.External) {
+		return nil, registry.Errorf(registry.CodeInvalid, "service: a mirror is required where an environment has a registry of its own")
 	}
 	if c.Now == nil {
 		c.Now = time.Now

@@ -17,6 +17,12 @@ func (db *DB) Begin(ctx context.Context, i registry.Intent) error {
 	return db.interpretError(fmt.Sprintf("intent for %s in %s", i.Model, i.Environment), err)
 }
 
+// End forgets an intent.
+func (db *DB) End(ctx context.Context, environment, model string, release registry.Digest) error {
+	err := db.write().IntentEndFor(ctx, dbsqlc.IntentEndForParams{Environment: environment, Model: model, Release: string(release)})
+	return db.interpretError(fmt.Sprintf("end the intent for %s in %s", model, environment), err)
+}
+
 // Pending lists intents by environment and model.
 func (db *DB) Pending(ctx context.Context) ([]registry.Intent, error) {
 	rows, err := db.read().IntentList(ctx)

@@ -5,6 +5,7 @@ package parity
 import (
 	"context"
 	"path/filepath"
+	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/accuracy"
@@ -18,6 +19,7 @@ type Run struct {
 	Engine  string // folder of the engine's outputs
 	Shards  []registry.Shard
 	Outputs map[string]tensor.Options // by output: the tolerances that count failures
+	Masks   Masks
 	Labels  Labels
 	Limits  tensor.Limits // of memory
 }
@@ -38,7 +40,8 @@ type Result struct {
 }
 
 // Compare reads both sides case by case. An engine whose outputs have another shape or
-// class of dtype than the reference's gives an error of kind tensor.ErrMismatch.
+// class of dtype than the reference's gives an error of kind tensor.ErrMismatch; a mask
+// that does not fit its output is CodeInvalid and no mismatch of the engine's.
 func Compare(ctx context.Context, run Run) (Result, error) {
 	comparisons := make(map[string]*tensor.Comparison, len(run.Outputs))
 	for name, options := range run.Outputs {
@@ -57,7 +60,10 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 	}
 	result := Result{Cases: cases, Outputs: make(map[string]tensor.Result, len(comparisons))}
 	for name, c := range comparisons {
-		result.Outputs[name] = c.Result()
+		var err error
+		if result.Outputs[name], err = run.Masks.result(c, name, run.Limits); err != nil {
+			return Result{}, err
+		}
 	}
 	if run.Labels.Tensor != "" {
 		figures := accuracy.Compare(reference, engine)
@@ -77,9 +83,19 @@ func (run Run) shard(i int, shard registry.Shard, comparisons map[string]*tensor
 		return err
 	}
 	defer candidate.Close()
+	masks, err := run.Masks.open(i, run.Limits)
+	if err != nil {
+		return err
+	}
+	if masks != nil {
+		defer masks.Close()
+	}
 	for name, comparison := range comparisons {
-		if err := compareShard(comparison, golden, candidate, name, shard); err != nil {
-			return err
+		sides := sides{golden: golden, engine: candidate, masks: masks, output: name, mask: run.Masks.Inputs[name], first: shard.First}
+		for from := 0; from < shard.Count; from += rowsAtOnce {
+			if err := sides.compare(comparison, from, min(from+rowsAtOnce, shard.Count)); err != nil {
+				return err
+			}
 		}
 	}
 	if run.Labels.Tensor == "" {
@@ -91,27 +107,58 @@ func (run Run) shard(i int, shard registry.Shard, comparisons map[string]*tensor
 // rowsAtOnce bounds how many cases of a tensor are in memory.
 const rowsAtOnce = 64
 
-func compareShard(c *tensor.Comparison, golden, candidate *tensor.File, name string, shard registry.Shard) error {
-	for from := 0; from < shard.Count; from += rowsAtOnce {
-		to := min(from+rowsAtOnce, shard.Count)
-		want, err := golden.Rows(name, int64(from), int64(to))
+// sides is an output in the files of one shard.
+type sides struct {
+	golden, engine, masks *tensor.File
+	output, mask          string // names of tensors; no mask is ""
+	first                 int    // number of the first case
+}
+
+// compare adds the rows [from, to) to a comparison.
+func (s sides) compare(c *tensor.Comparison, from, to int) error {
+	want, err := s.golden.Rows(s.output, int64(from), int64(to))
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "golden output %s: %w", s.output, err)
+	}
+	got, err := s.engine.Rows(s.output, int64(from), int64(to))
+	if err != nil {
+		return registry.Errorf(registry.CodeInternal, "engine output %s: %w", s.output, err)
+	}
+	var masks tensor.Tensor
+	if s.mask != "" {
+		if masks, err = s.masks.Rows(s.mask, int64(from), int64(to)); err != nil {
+			return registry.Errorf(registry.CodeInvalid, "mask of output %s: %s", s.output, err.Error())
+		}
+	}
+	for row := range int64(to - from) {
+		if err := s.row(c, row, s.first+from+int(row), want, got, masks); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// row adds one case, the row of these tensors that is the case of that number.
+func (s sides) row(c *tensor.Comparison, row int64, number int, want, got, masks tensor.Tensor) error {
+	w, errWant := want.Rows(row, row+1)
+	g, errGot := got.Rows(row, row+1)
+	if errWant != nil || errGot != nil {
+		return registry.Errorf(registry.CodeInternal, "output %s: case %d: %w", s.output, number, tensor.ErrMismatch)
+	}
+	// Another shape than the reference's is for the comparison to refuse.
+	if s.mask != "" && slices.Equal(w.Shape, g.Shape) {
+		t, err := masks.Rows(row, row+1)
 		if err != nil {
-			return registry.Errorf(registry.CodeInvalid, "golden output %s: %w", name, err)
+			return registry.Errorf(registry.CodeInvalid, "output %s: case %d: mask %s: %s", s.output, number, s.mask, err.Error())
 		}
-		got, err := candidate.Rows(name, int64(from), int64(to))
-		if err != nil {
-			return registry.Errorf(registry.CodeInternal, "engine output %s: %w", name, err)
+		m := newMask(t)
+		if err := m.check(w.Shape); err != nil {
+			return registry.Errorf(registry.CodeInvalid, "output %s: case %d: %w", s.output, number, err)
 		}
-		for row := range to - from {
-			w, errWant := want.Rows(int64(row), int64(row)+1)
-			g, errGot := got.Rows(int64(row), int64(row)+1)
-			if errWant != nil || errGot != nil {
-				return registry.Errorf(registry.CodeInternal, "output %s: case %d: %w", name, shard.First+from+row, tensor.ErrMismatch)
-			}
-			if err := c.Add(shard.First+from+row, w, g); err != nil {
-				return registry.Errorf(registry.CodeInvalid, "output %s: case %d: %w", name, shard.First+from+row, err)
-			}
-		}
+		w, g = m.pick(w), m.pick(g)
+	}
+	if err := c.Add(number, w, g); err != nil {
+		return registry.Errorf(registry.CodeInvalid, "output %s: case %d: %w", s.output, number, err)
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func (c *Comparison) merge(caseIndex int, k *kernel, rows top1, reference, engin
 	if k.maxRel > r.MaxRel {
 		r.MaxRel, r.MaxRelCase = k.maxRel, caseIndex
 	}
-	if cosine := k.cosine(reference, engine); cosine < r.CosineMin || r.CosineMinCase < 0 {
+	if cosine := k.cosine(); cosine < r.CosineMin || r.CosineMinCase < 0 {
 		r.CosineMin, r.CosineMinCase = cosine, caseIndex
 	}
 	if k.worstAt >= 0 && (r.Worst == nil || k.worst > r.Worst.Excess) {

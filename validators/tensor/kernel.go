@@ -94,7 +94,7 @@ func (k *kernel) irregular(r, e float64, at int64) {
 }
 
 // cosine returns the cosine similarity of the case, as Result.CosineMin has it.
-func (k *kernel) cosine(reference, engine Tensor) float64 {
+func (k *kernel) cosine() float64 {
 	switch {
 	case k.maxAbs == 0:
 		return 1

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -93,11 +94,15 @@ type facts struct {
 	Options     map[string]any
 }
 
+// sink keeps a loop from being empty.
+var sink atomic.Int64
+
 // raw do not follow the protocol.
 var raw = map[string]func(child.Request) int{
 	"hang": func(child.Request) int { select {} },
 	"burn": func(child.Request) int {
-		for {
+		for i := 0; ; i++ {
+			sink.Store(int64(i))
 		}
 	},
 	"crash": func(child.Request) int {

@@ -55,7 +55,7 @@ func (p *process) run(ctx context.Context, request Request, s *scratch) (status 
 	}
 	errStdin := errors.Join(err, stdin.Close())
 	err = cmd.Wait()
-	killGroup(cmd)
+	_ = killGroup(cmd) // it is gone where all ended well
 	return p.judge(ctx, bounded, cmd, err, errStdin)
 }
 

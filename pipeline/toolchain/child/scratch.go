@@ -52,14 +52,14 @@ func (s *scratch) stage(inputs []toolchain.Input) error {
 		files[in.Role]++
 	}
 	for _, in := range inputs {
-		real, err := filepath.EvalSymlinks(in.Path)
+		target, err := filepath.EvalSymlinks(in.Path)
 		if err != nil {
 			return err
 		}
-		if real, err = filepath.Abs(real); err != nil {
+		if target, err = filepath.Abs(target); err != nil {
 			return err
 		}
-		info, err := os.Stat(real)
+		info, err := os.Stat(target)
 		if err != nil {
 			return err
 		}
@@ -67,7 +67,7 @@ func (s *scratch) stage(inputs []toolchain.Input) error {
 			return registry.Errorf(registry.CodeDigest, "input %s/%s: %s is %d bytes, expected a file of %d", in.Role, in.Name, in.Path, info.Size(), in.Size)
 		}
 		staged := input{in, s.path(in.Role, in.Name), info}
-		staged.Path = real
+		staged.Path = target
 		if err := staged.place(files[in.Role] > 1 && in.Role == toolchain.RoleModel); err != nil {
 			return err
 		}

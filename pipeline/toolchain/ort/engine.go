@@ -31,7 +31,7 @@ func open(e toolchain.RunEngine, o toolchain.RunOptions) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer options.Destroy()
+	defer func() { _ = options.Destroy() }() // it frees memory and cannot fail
 	in, out, err := rt.GetInputOutputInfoWithOptions(e.Path, options)
 	if err != nil {
 		return nil, loadError(e.ID, e.Path, err)
@@ -195,7 +195,7 @@ func (e *engine) collect(out []rt.Value, batched bool) ([]tensor.Tensor, error) 
 func destroy(values []rt.Value) {
 	for _, v := range values {
 		if v != nil {
-			v.Destroy()
+			_ = v.Destroy() // it frees memory and cannot fail
 		}
 	}
 }

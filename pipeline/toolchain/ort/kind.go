@@ -43,10 +43,13 @@ var kinds = [...]kind{
 
 func native[T rt.TensorData](dtype tensor.DType, code rt.TensorElementDataType) kind {
 	raw := func(values []T) []byte {
-		return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*dtype.Size())
+		return unsafe.Slice( //nolint:gosec // the bytes of a slice of plain numbers, of that slice's length
+			(*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*dtype.Size())
 	}
 	return kind{dtype, code,
-		func(data []byte) (rt.Value, error) { return rt.NewScalar(*(*T)(unsafe.Pointer(&data[0]))) },
+		func(data []byte) (rt.Value, error) {
+			return rt.NewScalar(*(*T)(unsafe.Pointer(&data[0]))) //nolint:gosec // data holds one element, which was checked
+		},
 		func(v rt.Value) []byte {
 			switch v := v.(type) {
 			case *rt.Tensor[T]:

@@ -9,5 +9,8 @@ ON CONFLICT (environment, model) DO UPDATE SET
 -- name: IntentEnd :exec
 DELETE FROM intents WHERE environment = @environment AND model = @model;
 
+-- name: IntentEndFor :exec
+DELETE FROM intents WHERE environment = @environment AND model = @model AND release = @release;
+
 -- name: IntentList :many
 SELECT * FROM intents ORDER BY environment, model;

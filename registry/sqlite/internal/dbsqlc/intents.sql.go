@@ -51,6 +51,21 @@ func (q *Queries) IntentEnd(ctx context.Context, arg IntentEndParams) error {
 	return err
 }
 
+const intentEndFor = `-- name: IntentEndFor :exec
+DELETE FROM intents WHERE environment = ?1 AND model = ?2 AND release = ?3
+`
+
+type IntentEndForParams struct {
+	Environment string
+	Model       string
+	Release     string
+}
+
+func (q *Queries) IntentEndFor(ctx context.Context, arg IntentEndForParams) error {
+	_, err := q.db.ExecContext(ctx, intentEndFor, arg.Environment, arg.Model, arg.Release)
+	return err
+}
+
 const intentList = `-- name: IntentList :many
 SELECT environment, model, source, "release", begun FROM intents ORDER BY environment, model
 `

@@ -1,0 +1,149 @@
+package python_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/python"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format"
+)
+
+const tickets = "../../../examples/text/tickets.onnx"
+
+// withoutCalibration is a job of a method that needs none.
+func withoutCalibration(t *testing.T, model string, options map[string]any) toolchain.Job {
+	t.Helper()
+	return toolchain.Job{Verb: toolchain.VerbQuantize, Options: options, Inputs: []toolchain.Input{
+		toolchaintest.Input(t, toolchain.RoleModel, "model.onnx", model)}}
+}
+
+func open(t *testing.T, path string) *format.Model {
+	t.Helper()
+	model, err := format.OpenONNX(path, format.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return model
+}
+
+// Every method gives the same bytes in two processes, keeps inputs and outputs, makes
+// the weights smaller, and does what it is for.
+func TestMethodsWithoutCalibration(t *testing.T) {
+	t.Parallel()
+	driver := python.New(installed(t), child.Budget{})
+	for name, c := range map[string]struct {
+		model   string
+		options map[string]any
+		has     string  // an operator of the result
+		smaller float64 // the share of the weights that is left at most
+	}{
+		"dynamic encoder":      {tickets, map[string]any{"method": "dynamic-int8"}, "ai.onnx.MatMulInteger", 0.3},
+		"dynamic per channel":  {tickets, map[string]any{"method": "dynamic-int8", "per_channel": true}, "ai.onnx.MatMulInteger", 0.4},
+		"dynamic 7 bits":       {tickets, map[string]any{"method": "dynamic-int8", "reduce_range": true}, "ai.onnx.MatMulInteger", 0.3},
+		"dynamic convolutions": {digits + "digits.onnx", map[string]any{"method": "dynamic-int8"}, "ai.onnx.ConvInteger", 0.3},
+		"fp16 encoder":         {tickets, map[string]any{"method": "fp16"}, "ai.onnx.Cast", 0.51},
+		"fp16 convolutions":    {digits + "digits.onnx", map[string]any{"method": "fp16"}, "ai.onnx.Cast", 0.51},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var digests []registry.Digest
+			var made toolchain.Outcome
+			for range 2 {
+				outcome, err := driver.Do(t.Context(), withoutCalibration(t, c.model, c.options), t.TempDir())
+				if err != nil {
+					t.Fatal(err)
+				}
+				file, ok := outcome.File("model.onnx")
+				if !ok || len(outcome.Files) != 1 {
+					t.Fatalf("files %v", outcome.Files)
+				}
+				digests, made = append(digests, file.Digest), outcome
+			}
+			if digests[0] != digests[1] {
+				t.Errorf("two processes made %s and %s", digests[0], digests[1])
+			}
+			file, _ := made.File("model.onnx")
+			source, model := open(t, c.model), open(t, file.Path)
+			if diff := cmp.Diff([][]format.Value{source.Inputs, source.Outputs}, [][]format.Value{model.Inputs, model.Outputs}); diff != "" {
+				t.Error("another interface", diff)
+			}
+			if share := float64(model.InitializerBytes) / float64(source.InitializerBytes); share > c.smaller {
+				t.Errorf("%.2f of the weights are left, want at most %.2f", share, c.smaller)
+			}
+			if model.Ops[c.has] <= source.Ops[c.has] {
+				t.Errorf("operators %v: want more of %s than the source's %d", model.Ops, c.has, source.Ops[c.has])
+			}
+			if domains := model.CustomDomains(); len(domains) > 0 {
+				t.Errorf("custom operators of %v", domains)
+			}
+		})
+	}
+}
+
+// The result repeats the options that decided, and none that has no meaning there.
+func TestMethodTellsItsOptions(t *testing.T) {
+	t.Parallel()
+	driver := python.New(installed(t), child.Budget{})
+	outcome, err := driver.Do(t.Context(), withoutCalibration(t, tickets, map[string]any{"method": "fp16"}), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var result struct {
+		Halved  int
+		Options map[string]any
+	}
+	if err := json.Unmarshal(outcome.Result, &result); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"method": "fp16", "exclude_nodes": []any{}}, result.Options); diff != "" || result.Halved < 10 {
+		t.Errorf("result %+v %s", result, diff)
+	}
+}
+
+// Nodes that are left out stay in float32.
+func TestHalfPrecisionLeavesNodesOut(t *testing.T) {
+	t.Parallel()
+	driver := python.New(installed(t), child.Budget{})
+	sizes := make([]int64, 0, 2)
+	for _, left := range [][]string{{}, {"words"}} {
+		outcome, err := driver.Do(t.Context(), withoutCalibration(t, tickets, map[string]any{"method": "fp16", "exclude_nodes": left}), t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, _ := outcome.File("model.onnx")
+		sizes = append(sizes, open(t, file.Path).InitializerBytes)
+	}
+	if !slices.IsSorted(sizes) || sizes[1]-sizes[0] < 50_000 {
+		t.Errorf("initializers of %v bytes: want those of the embedding twice as large in the second", sizes)
+	}
+}
+
+func TestMethodsRefuse(t *testing.T) {
+	t.Parallel()
+	driver := python.New(installed(t), child.Budget{})
+	for name, c := range map[string]struct {
+		options map[string]any
+		want    string
+	}{
+		"observer of dynamic": {map[string]any{"method": "dynamic-int8", "observer": "minmax"}, "option observer means nothing to method dynamic-int8"},
+		"range of fp16":       {map[string]any{"method": "fp16", "reduce_range": true}, "option reduce_range means nothing to method fp16"},
+		"method":              {map[string]any{"method": "fp8"}, "static-int8, dynamic-int8, fp16"},
+		"nothing to do":       {map[string]any{"method": "dynamic-int8", "op_types": []string{"Softmax"}}, "no operator"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := driver.Do(t.Context(), withoutCalibration(t, tickets, c.options), t.TempDir())
+			if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want CodeInvalid and %q", err, c.want)
+			}
+		})
+	}
+}

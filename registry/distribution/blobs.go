@@ -1,0 +1,39 @@
+package distribution
+
+import (
+	"net/http"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func (h *handler) getBlob(w http.ResponseWriter, r *http.Request, at request) error {
+	d, err := parseDigest(at.last)
+	if err != nil {
+		return err
+	}
+	size, err := h.Refs.Blob(r.Context(), at.repository, d)
+	if err != nil {
+		return err
+	}
+	return h.content(w, r, d, size, "application/octet-stream")
+}
+
+// deleteBlob takes the blob from this repository. Others may still hold it.
+func (h *handler) deleteBlob(w http.ResponseWriter, r *http.Request, at request) error {
+	d, err := parseDigest(at.last)
+	if err != nil {
+		return err
+	}
+	if err := h.Deleter.RemoveBlob(r.Context(), at.repository, d); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+// created answers that a blob can be pulled.
+func created(w http.ResponseWriter, at request, d registry.Digest) {
+	w.Header().Set("Location", "/v2/"+at.repository+"/blobs/"+string(d))
+	w.Header().Set("Docker-Content-Digest", string(d))
+	w.WriteHeader(http.StatusCreated)
+}

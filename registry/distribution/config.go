@@ -1,0 +1,89 @@
+package distribution
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Config is what a handler is made of.
+type Config struct {
+	Blobs   registry.Blobs   // required
+	Refs    registry.Refs    // required
+	Deleter registry.Deleter // required; over the same names as Refs
+	Uploads registry.Uploads // required; they end in Blobs
+
+	// Authorize says whether the caller, whom the context names, may have access: nil
+	// is yes. It is asked before anything is looked up. Errors are answered by code:
+	// CodeTrust is 401 (say who you are), CodePolicy 403, CodeNotFound 404 (no such
+	// repository); messages of these are shown to the caller. Required: a handler
+	// that asks nobody cannot be made.
+	Authorize func(ctx context.Context, a Access) error
+
+	// Challenge is the WWW-Authenticate header of a 401; empty means Basic.
+	Challenge string
+	// Logger gets what callers are not told; nil discards it.
+	Logger *slog.Logger
+	// MaxManifestBytes bounds a manifest; 0 means [DefaultMaxManifestBytes].
+	MaxManifestBytes int64
+	// MaxTags bounds one page of a list of tags; 0 means [DefaultMaxTags].
+	MaxTags int
+}
+
+const (
+	// DefaultMaxManifestBytes is the size that the protocol wants to be supported.
+	DefaultMaxManifestBytes = 4 << 20
+	// DefaultMaxTags is how many tags are listed at a time, and how many at most.
+	DefaultMaxTags = 1000
+
+	defaultChallenge = `Basic realm="mlpromote", charset="UTF-8"`
+)
+
+// Access is what a caller wants to do.
+type Access struct {
+	Repository string // empty: only to know whether this registry is for him
+	Action     Action
+}
+
+// Action is a kind of access to a repository.
+type Action string
+
+// The actions. Who pushes also asks what is there already, which is a pull.
+const (
+	Pull   Action = "pull"
+	Push   Action = "push"
+	Delete Action = "delete"
+)
+
+// handler is Config with its defaults filled in.
+type handler struct {
+	Config
+	routes map[endpoint]map[string]route
+}
+
+// New makes the handler of all paths under /v2/. Mount it at the root of its host,
+// which the protocol wants, with nothing around it that buffers or compresses bodies.
+// Errors: CodeInvalid when a required field of c is nil.
+func New(c Config) (http.Handler, error) {
+	for _, required := range []struct {
+		name    string
+		missing bool
+	}{
+		{"Blobs", c.Blobs == nil}, {"Refs", c.Refs == nil}, {"Deleter", c.Deleter == nil},
+		{"Uploads", c.Uploads == nil}, {"Authorize", c.Authorize == nil},
+	} {
+		if required.missing {
+			return nil, registry.Errorf(registry.CodeInvalid, "distribution: Config.%s is required", required.name)
+		}
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	c.Challenge = cmp.Or(c.Challenge, defaultChallenge)
+	c.MaxManifestBytes = cmp.Or(c.MaxManifestBytes, DefaultMaxManifestBytes)
+	c.MaxTags = cmp.Or(c.MaxTags, DefaultMaxTags)
+	return &handler{Config: c, routes: routes()}, nil
+}

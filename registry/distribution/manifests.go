@@ -1,0 +1,124 @@
+package distribution
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func (h *handler) getManifest(w http.ResponseWriter, r *http.Request, at request) error {
+	m, err := h.findManifest(r.Context(), at)
+	if err != nil {
+		return err
+	}
+	return h.content(w, r, m.Digest, m.Size, m.MediaType)
+}
+
+// findManifest gives the record that a tag or digest names.
+func (h *handler) findManifest(ctx context.Context, at request) (registry.Manifest, error) {
+	var d registry.Digest
+	var err error
+	switch {
+	case isDigest(at.last):
+		d, err = parseDigest(at.last)
+	case tagGrammar.MatchString(at.last):
+		d, err = h.Refs.Tag(ctx, at.repository, at.last)
+	default:
+		err = problemf(404, codeManifestUnknown, "tag %q: no tag is called that", at.last)
+	}
+	if err != nil {
+		return registry.Manifest{}, err
+	}
+	return h.Refs.Manifest(ctx, at.repository, d)
+}
+
+// putManifest stores a manifest as it came: bytes, then record, then tag, so that what
+// can be seen is always whole.
+func (h *handler) putManifest(w http.ResponseWriter, r *http.Request, at request) error {
+	if !isDigest(at.last) && !tagGrammar.MatchString(at.last) {
+		return problemf(400, codeManifestInvalid, "tag %q: want up to 128 letters, digits, '.', '_' or '-'", at.last)
+	}
+	raw, err := h.readManifest(w, r)
+	if err != nil {
+		return err
+	}
+	d := digest.FromBytes(raw)
+	if isDigest(at.last) {
+		want, err := parseDigest(at.last)
+		if err != nil {
+			return err
+		}
+		if d = want.Algorithm().FromBytes(raw); d != want {
+			return problemf(400, codeDigestInvalid, "manifest %s: the %d bytes sent have the digest %s", want, len(raw), d)
+		}
+	}
+	m, err := h.checkManifest(r.Context(), at.repository, r.Header.Get("Content-Type"), raw)
+	if err != nil {
+		return err
+	}
+	m.Digest = d
+	if err := h.storeManifest(r.Context(), at, m, raw); err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/v2/"+at.repository+"/manifests/"+string(d))
+	w.Header().Set("Docker-Content-Digest", string(d))
+	if m.Derived.Subject != "" {
+		w.Header().Set("OCI-Subject", string(m.Derived.Subject)) // tells clients to write no fallback tag
+	}
+	w.WriteHeader(http.StatusCreated)
+	return nil
+}
+
+// readManifest reads a body of limited size.
+func (h *handler) readManifest(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength > h.MaxManifestBytes {
+		return nil, &http.MaxBytesError{Limit: h.MaxManifestBytes}
+	}
+	raw, err := io.ReadAll(http.MaxBytesReader(w, r.Body, h.MaxManifestBytes))
+	var tooLarge *http.MaxBytesError
+	if err == nil || errors.As(err, &tooLarge) {
+		return raw, err
+	}
+	p := problemf(400, codeSizeInvalid, "the body ended early")
+	p.cause = err
+	return nil, p
+}
+
+func (h *handler) storeManifest(ctx context.Context, at request, m registry.Manifest, raw []byte) error {
+	if err := h.Blobs.Put(ctx, m.Digest, m.Size, bytes.NewReader(raw)); err != nil {
+		return err
+	}
+	if err := h.Refs.PutManifest(ctx, at.repository, m); err != nil {
+		return err
+	}
+	if isDigest(at.last) {
+		return nil
+	}
+	return h.Refs.SetTag(ctx, at.repository, at.last, m.Digest)
+}
+
+// deleteManifest removes a tag, or a manifest with all its tags.
+func (h *handler) deleteManifest(w http.ResponseWriter, r *http.Request, at request) error {
+	if !isDigest(at.last) {
+		if err := h.Deleter.DeleteTag(r.Context(), at.repository, at.last); err != nil {
+			return err
+		}
+		w.WriteHeader(http.StatusAccepted)
+		return nil
+	}
+	d, err := parseDigest(at.last)
+	if err != nil {
+		return err
+	}
+	if err := h.Deleter.DeleteManifest(r.Context(), at.repository, d); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}

@@ -1,0 +1,98 @@
+package distribution
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// request is what the path of a URL means.
+type request struct {
+	endpoint   endpoint
+	repository string
+	last       string // digest, tag or identifier of an upload; not yet checked
+}
+
+// endpoint is a kind of path.
+type endpoint string
+
+const (
+	nothing   endpoint = ""
+	base      endpoint = "base"
+	blobs     endpoint = "blobs"
+	uploads   endpoint = "uploads" // where uploads begin
+	upload    endpoint = "upload"  // one of them
+	manifests endpoint = "manifests"
+	tags      endpoint = "tags"
+	referrers endpoint = "referrers"
+)
+
+// parse reads a path from the right, because components of a repository may have the
+// names of endpoints: the last two or three components alone say what is meant.
+func parse(path string) request {
+	if path == "/v2" || path == "/v2/" {
+		return request{endpoint: base}
+	}
+	path, ok := strings.CutPrefix(path, "/v2/")
+	if !ok {
+		return request{}
+	}
+	rest, last := cutLast(path)
+	repository, kind := cutLast(rest)
+	if kind == "uploads" {
+		if above, parent := cutLast(repository); parent == "blobs" {
+			if last == "" {
+				return request{uploads, above, ""}
+			}
+			return request{upload, above, last}
+		}
+	}
+	switch {
+	case kind == "blobs" && last == "uploads":
+		return request{uploads, repository, ""}
+	case kind == "blobs", kind == "manifests", kind == "referrers":
+		return request{endpoint(kind), repository, last}
+	case kind == "tags" && last == "list":
+		return request{tags, repository, ""}
+	}
+	return request{}
+}
+
+// cutLast cuts a path before its last component. A path of one component has
+// nothing before it.
+func cutLast(path string) (before, last string) {
+	i := strings.LastIndexByte(path, '/')
+	return path[:max(i, 0)], path[i+1:]
+}
+
+// Grammars of the protocol, section "Pulling manifests".
+var (
+	repositoryGrammar = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
+	tagGrammar        = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
+)
+
+// maxRepositoryLength is what clients agree on.
+const maxRepositoryLength = 255
+
+func isRepository(name string) bool {
+	return len(name) <= maxRepositoryLength && repositoryGrammar.MatchString(name)
+}
+
+// parseDigest reads a digest of an algorithm that content is stored by.
+func parseDigest(s string) (registry.Digest, error) {
+	d := registry.Digest(s)
+	if err := d.Validate(); err != nil {
+		return "", problemf(400, codeDigestInvalid, "digest %q: %w", s, err)
+	}
+	if a := d.Algorithm(); a != digest.SHA256 && a != digest.SHA512 {
+		return "", problemf(400, codeDigestInvalid, "digest %q: want sha256 or sha512", s)
+	}
+	return d, nil
+}
+
+// isDigest reports whether a reference to a manifest is meant as a digest: no tag has
+// a colon.
+func isDigest(reference string) bool { return strings.Contains(reference, ":") }

@@ -1,0 +1,86 @@
+package distribution
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// route is how one method of an endpoint is answered, and what it takes.
+type route struct {
+	action Action
+	serve  func(h *handler, w http.ResponseWriter, r *http.Request, at request) error
+}
+
+// routes is all that the handler does.
+func routes() map[endpoint]map[string]route {
+	return map[endpoint]map[string]route{
+		base: {
+			http.MethodGet:  {Pull, (*handler).ping},
+			http.MethodHead: {Pull, (*handler).ping},
+		},
+		blobs: {
+			http.MethodGet:    {Pull, (*handler).getBlob},
+			http.MethodHead:   {Pull, (*handler).getBlob},
+			http.MethodDelete: {Delete, (*handler).deleteBlob},
+		},
+		uploads: {
+			http.MethodPost: {Push, (*handler).beginUpload},
+		},
+		upload: {
+			http.MethodGet:   {Push, (*handler).getUpload},
+			http.MethodPatch: {Push, (*handler).patchUpload},
+			http.MethodPut:   {Push, (*handler).putUpload},
+		},
+		manifests: {
+			http.MethodGet:    {Pull, (*handler).getManifest},
+			http.MethodHead:   {Pull, (*handler).getManifest},
+			http.MethodPut:    {Push, (*handler).putManifest},
+			http.MethodDelete: {Delete, (*handler).deleteManifest},
+		},
+		tags: {
+			http.MethodGet: {Pull, (*handler).listTags},
+		},
+		referrers: {
+			http.MethodGet: {Pull, (*handler).listReferrers},
+		},
+	}
+}
+
+// ServeHTTP answers one request, with an error in the protocol's form where there is one.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Docker-Distribution-Api-Version", "registry/2.0") // some clients look for it
+	// Media types are chosen by whoever pushes. No browser shall run what they name.
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	at := parse(r.URL.Path)
+	if err := h.serve(w, r, at); err != nil {
+		h.fail(w, r, at, err)
+	}
+}
+
+func (h *handler) serve(w http.ResponseWriter, r *http.Request, at request) error {
+	methods, ok := h.routes[at.endpoint]
+	if !ok {
+		return problemf(404, codeUnsupported, "there is no such endpoint: want /v2/<repository>/ and then blobs, manifests, tags or referrers")
+	}
+	route, ok := methods[r.Method]
+	if !ok {
+		allowed := strings.Join(slices.Sorted(maps.Keys(methods)), ", ")
+		return problemf(405, codeUnsupported, "method %s: want one of %s", r.Method, allowed).with("Allow", allowed)
+	}
+	if at.endpoint != base && !isRepository(at.repository) {
+		return problemf(400, codeNameInvalid, "repository %q: want at most %d characters: lower-case letters and digits in components separated by '/', inner '.', '_' or '-'", at.repository, maxRepositoryLength)
+	}
+	if err := h.Authorize(r.Context(), Access{at.repository, route.action}); err != nil {
+		return h.refusal(err)
+	}
+	return route.serve(h, w, r, at)
+}
+
+// ping says that this is a registry and that the caller may use it.
+func (h *handler) ping(w http.ResponseWriter, _ *http.Request, _ request) error {
+	return writeJSON(w, "application/json", struct{}{})
+}

@@ -1,0 +1,42 @@
+package distribution
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// listTags lists tags in byte order, a page at a time.
+func (h *handler) listTags(w http.ResponseWriter, r *http.Request, at request) error {
+	query := r.URL.Query()
+	n := h.MaxTags
+	if query.Has("n") {
+		asked, err := strconv.Atoi(query.Get("n"))
+		if err != nil || asked < 0 {
+			return problemf(400, codeUnsupported, "n is %q: want a number of tags", query.Get("n"))
+		}
+		n = min(n, asked)
+	}
+	list := struct {
+		Name string   `json:"name"`
+		Tags []string `json:"tags"`
+	}{Name: at.repository, Tags: []string{}}
+	if n > 0 {
+		found, err := h.Refs.ListTags(r.Context(), at.repository, query.Get("last"), n+1)
+		if err != nil {
+			return err
+		}
+		if len(found) > n {
+			found = found[:n]
+			next(w, r, url.Values{"n": {strconv.Itoa(n)}, "last": {found[n-1]}})
+		}
+		list.Tags = append(list.Tags, found...)
+	}
+	return writeJSON(w, "application/json", list)
+}
+
+// next links to the page after this one.
+func next(w http.ResponseWriter, r *http.Request, query url.Values) {
+	w.Header().Set("Link", fmt.Sprintf(`<%s?%s>; rel="next"`, r.URL.EscapedPath(), query.Encode()))
+}

@@ -1,0 +1,88 @@
+package oci
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// attachTries is how often a referrer is stored until its repository lists it, and
+// attachPause the longest pause before the second; it doubles from there on.
+const (
+	attachTries = 6
+	attachPause = 25 * time.Millisecond
+)
+
+// attached is a manifest that refers to a subject.
+type attached struct {
+	document
+	subject registry.Digest
+}
+
+// attach stores a referrer and looks whether the repository lists it. A registry without
+// the referrers API has the list in a tag, which every client reads, changes and writes
+// back, so that one can undo what another did: then it is stored again. Errors:
+// CodeConflict when it is still not listed in the end; CodeInternal when it is not even there.
+func (r repository) attach(ctx context.Context, a attached) error {
+	done, err := r.isAttached(ctx, a)
+	for try := 0; err == nil && !done && try < attachTries; try++ {
+		if err := pause(ctx, try); err != nil {
+			return err
+		}
+		if err := r.pushFrom(ctx, a.what, a.desc, bytes.NewReader(a.raw)); err != nil {
+			return err
+		}
+		done, err = r.isAttached(ctx, a)
+	}
+	if err != nil || done {
+		return err
+	}
+	there, err := r.has(ctx, a.what, a.desc)
+	if err != nil {
+		return err
+	}
+	if !there {
+		return r.missing(a.object)
+	}
+	return registry.WithHint(
+		registry.Errorf(registry.CodeConflict, "%s: %s %s was stored %d times and is not listed among the referrers of %s", r.name, a.what, a.desc.Digest, attachTries, a.subject),
+		"somebody else may be writing the same list of referrers: run it again when they are done")
+}
+
+// isAttached reports whether a referrer is there and listed.
+func (r repository) isAttached(ctx context.Context, a attached) (bool, error) {
+	there, err := r.has(ctx, a.what, a.desc)
+	if err != nil || !there {
+		return false, err
+	}
+	return r.lists(ctx, a)
+}
+
+// lists reports whether a referrer is among those of its subject.
+func (r repository) lists(ctx context.Context, a attached) (bool, error) {
+	listed, err := r.referrers(ctx, a.subject)
+	same := func(desc ocispec.Descriptor) bool { return desc.Digest == a.desc.Digest }
+	return slices.ContainsFunc(listed, same), err
+}
+
+// pause waits before any try but the first, each time for twice as long and never as
+// long as another client that lost at the same time.
+func pause(ctx context.Context, try int) error {
+	if try == 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(rand.N(attachPause << (try - 1))) //nolint:gosec // it decides nothing but who is first
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

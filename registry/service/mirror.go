@@ -1,0 +1,180 @@
+package service
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Mirror is the tags of repositories that the catalog has no hold on: those of another
+// registry. They repeat what the catalog says, for clients that ask that registry alone.
+type Mirror interface {
+	// Tag gives the digest that a tag names. Errors: CodeNotFound.
+	Tag(ctx context.Context, repository, tag string) (registry.Digest, error)
+	// SetTag makes a tag name a manifest of the repository.
+	SetTag(ctx context.Context, repository, tag string, d registry.Digest) error
+}
+
+// mirrorRounds is how often the head may move on while its mirror is written.
+const mirrorRounds = 5
+
+// announce records what is about to be done to an environment whose tags are mirrored. A
+// promotion is announced anyway, before anything is copied.
+func (s *Service) announce(ctx context.Context, e registry.Environment, i registry.Intent) error {
+	if !e.External() {
+		return nil
+	}
+	return s.Intents.Begin(ctx, i)
+}
+
+// move makes a change that moves the head of an environment, with its tags. Where they are
+// in the catalog, all is one transaction. Where they are in another registry, they are
+// written after it, and until they are the intent stands.
+func (s *Service) move(ctx context.Context, e registry.Environment, change registry.Change) error {
+	if e.External() {
+		change.Tags, change.EndIntent = nil, false
+	}
+	if _, err := s.Catalog.Apply(ctx, change); err != nil || !e.External() {
+		return err
+	}
+	return s.mirror(ctx, e, change.Event.Model)
+}
+
+// unfinished gives the intent of an earlier run that moved the head and did not write its
+// mirror, or false where there is none.
+func (s *Service) unfinished(ctx context.Context, e registry.Environment, model string) (registry.Intent, bool, error) {
+	if !e.External() {
+		return registry.Intent{}, false, nil
+	}
+	pending, err := s.Intents.Pending(ctx)
+	if err != nil {
+		return registry.Intent{}, false, err
+	}
+	i := slices.IndexFunc(pending, func(i registry.Intent) bool { return i.Environment == e.Name && i.Model == model })
+	if i < 0 {
+		return registry.Intent{}, false, nil
+	}
+	head, err := s.head(ctx, e.Name, model)
+	return pending[i], err == nil && head.Release == pending[i].Release, err
+}
+
+// settle finishes what an earlier run left: the mirror of a head that has moved.
+func (s *Service) settle(ctx context.Context, e registry.Environment, model string) error {
+	_, left, err := s.unfinished(ctx, e, model)
+	if err != nil || !left {
+		return err
+	}
+	return s.mirror(ctx, e, model)
+}
+
+// mirror writes the tags of the head, reads them again, and ends the intent. A head that
+// moves meanwhile is mirrored too: whoever writes last must have looked last.
+func (s *Service) mirror(ctx context.Context, e registry.Environment, model string) error {
+	for range mirrorRounds {
+		head, err := s.Catalog.Head(ctx, e.Name, model)
+		if err != nil {
+			return err
+		}
+		if err := s.mirrorHead(ctx, e, head); err != nil {
+			return behind(e, head, err)
+		}
+		now, err := s.Catalog.Head(ctx, e.Name, model)
+		if err != nil {
+			return err
+		}
+		if now.Release == head.Release {
+			return s.Intents.End(ctx, e.Name, model, head.Release)
+		}
+	}
+	return registry.Errorf(registry.CodeConflict, "%s in %s moves faster than its tags on %s can be written: try again", model, e.Name, e.Registry)
+}
+
+// behind says that the head is where it should be and its mirror is not.
+func behind(e registry.Environment, head registry.Head, err error) error {
+	return registry.WithHint(
+		registry.Errorf(registry.CodeOf(err), "%s is at %s of %s, and the tags on %s do not say so yet: %w", e.Name, head.Version, head.Model, e.Registry, err),
+		"when that is mended, run it again: it writes the tags, and does nothing twice")
+}
+
+func (s *Service) mirrorHead(ctx context.Context, e registry.Environment, head registry.Head) error {
+	r, err := s.Release(ctx, e.Name, head.Model, string(head.Release))
+	if err != nil {
+		return err
+	}
+	tags := r.Tags()
+	for _, tag := range mirrorOrder(tags) {
+		if err := s.mirrorTag(ctx, e, head.Model, tag, tags[tag]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mirrorOrder puts the tag of the head last, after all that it stands for.
+func mirrorOrder(tags map[string]registry.Digest) []string {
+	names := slices.Sorted(maps.Keys(tags))
+	names = slices.DeleteFunc(names, func(tag string) bool { return tag == registry.HeadTag })
+	return append(names, registry.HeadTag)
+}
+
+// mirrorTag sets one tag and reads it again. One that is right is left alone.
+func (s *Service) mirrorTag(ctx context.Context, e registry.Environment, model, tag string, want registry.Digest) error {
+	repository := registry.Repository(e.Name, model)
+	have, err := s.mirrored(ctx, repository, tag)
+	if err != nil || have == want {
+		return err
+	}
+	if have != "" && immutable(e, tag) {
+		return registry.Errorf(registry.CodePolicy, "tag %s of %s on %s names something else (%s) and must not move", tag, repository, e.Registry, have)
+	}
+	if err := s.Mirror.SetTag(ctx, repository, tag, want); err != nil {
+		return err
+	}
+	if have, err = s.mirrored(ctx, repository, tag); err == nil && have != want {
+		return registry.Errorf(registry.CodeConflict, "tag %s of %s on %s was set to %s and names %q: somebody else writes it", tag, repository, e.Registry, want, have)
+	}
+	return err
+}
+
+// mirrored gives what a tag names, or "" where there is no such tag.
+func (s *Service) mirrored(ctx context.Context, repository, tag string) (registry.Digest, error) {
+	d, err := s.Mirror.Tag(ctx, repository, tag)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return "", nil
+	}
+	return d, err
+}
+
+// immutable reports whether a tag of an environment must never move.
+func immutable(e registry.Environment, tag string) bool { return e.Protected() && tag != registry.HeadTag }
+
+// tagsTaken refuses a version that history knows with another digest, or some tag of
+// which names something else in the other registry. Nothing but this look keeps those
+// tags from being moved, and none of them from being deleted there.
+func (s *Service) tagsTaken(ctx context.Context, m move) error {
+	events, err := s.History(ctx, registry.HistoryQuery{Environment: m.to.Name, Model: m.release.Model, Kind: registry.EventPromote})
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		if e.Version == m.release.Tag() && e.Release != m.release.Digest {
+			return m.taken(e.Release)
+		}
+	}
+	tags := m.release.Tags()
+	for _, tag := range mirrorOrder(tags) {
+		have, err := s.mirrored(ctx, m.destination(), tag)
+		switch {
+		case err != nil:
+			return err
+		case have == "" || have == tags[tag] || !immutable(m.to, tag):
+		case tag == m.release.Tag():
+			return m.taken(have)
+		default:
+			return registry.Errorf(registry.CodePolicy, "tag %s of %s on %s names something else (%s): choose a new version", tag, m.destination(), m.to.Registry, have)
+		}
+	}
+	return nil
+}
