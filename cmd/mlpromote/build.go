@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/registry"
 )
 
 func (a *app) buildCommand() *cobra.Command {
@@ -44,7 +45,12 @@ func (a *app) build(ctx context.Context, i *instance, s *spec.Spec) error {
 	if err != nil {
 		return err
 	}
-	result.Reference.Host = i.host
+	if result.Already { // a publication that broke off before its tags were written is finished
+		if _, err := i.Publish(ctx, registry.Publication{Model: result.Release.Model, Release: result.Release.Digest}); err != nil {
+			return err
+		}
+	}
+	result.Reference.Host = i.hostOf(result.Reference.Environment)
 	if err := rememberBuild(result.Reference); err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func inspect(ctx context.Context, i *instance, ref registry.Reference) (inspecti
 		return inspection{}, err
 	}
 	counted, misplaced := registry.Accept(r, claims)
-	full := registry.Reference{Host: i.host, Environment: ref.Environment, Model: ref.Model, Tag: r.Tag(), Digest: r.Digest}
+	full := registry.Reference{Host: i.hostOf(ref.Environment), Environment: ref.Environment, Model: ref.Model, Tag: r.Tag(), Digest: r.Digest}
 	found := inspection{Reference: full.String(), Release: r, Ignored: append(ignored, misplaced...), claims: claims}
 	found.Source = source(ctx, i, r)
 	for _, e := range r.Engines {

@@ -52,5 +52,8 @@ func outputText(o validators.OutputLimits) string {
 	if o.MaxAbs != nil {
 		parts = append(parts, fmt.Sprintf("max-abs <= %g", o.MaxAbs.Max))
 	}
+	if o.Where != "" {
+		parts = append(parts, "where "+o.Where+" is not 0")
+	}
 	return strings.Join(parts, ", ")
 }

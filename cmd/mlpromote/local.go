@@ -60,12 +60,14 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 		return nil, err
 	}
 	here := &local{db: db, blobs: blob.NewDir(a.data)}
-	store := oci.New(func(_ context.Context, repository string) (oci.Repository, error) {
+	content := a.contents(func(repository string) (oci.Repository, error) {
 		return oci.Local(here.blobs, here.db, repository), nil
-	}, oci.Options{Progress: a.ui.hashing()})
+	})
+	content.environments = envs
+	store := oci.New(content.open, oci.Options{Progress: a.ui.hashing()})
 	keys := a.keyring()
 	svc, err := service.New(service.Config{
-		Environments: envs, Catalog: db, Intents: db, Content: store,
+		Environments: envs, Catalog: db, Intents: db, Content: store, Mirror: store,
 		Verify: trust.Verify, Sign: keys.Sign, Tool: a.tool(),
 	})
 	if err != nil {

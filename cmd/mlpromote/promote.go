@@ -58,7 +58,7 @@ func (a *app) promote(ctx context.Context, i *instance, req registry.PromoteRequ
 }
 
 func (a *app) promoted(i *instance, p registry.Promotion) error {
-	ref := registry.Reference{Host: i.host, Environment: p.Environment, Model: p.Model, Tag: p.Version, Digest: p.Release}
+	ref := registry.Reference{Host: i.hostOf(p.Environment), Environment: p.Environment, Model: p.Model, Tag: p.Version, Digest: p.Release}
 	return a.ui.result(ref.String(), struct {
 		Reference string `json:"reference"`
 		registry.Promotion

@@ -35,7 +35,7 @@ func ignoreAll(dir string) error {
 }
 
 // reference is the one that was named, or that of the last build in this folder. A
-// host in it must be that of the registry at work.
+// host in it must be that of the registry at work, or of the environment.
 func (a *app) reference(i *instance, args []string) (registry.Reference, error) {
 	text, err := named(args)
 	if err != nil {
@@ -45,13 +45,17 @@ func (a *app) reference(i *instance, args []string) (registry.Reference, error) 
 	if err != nil {
 		return registry.Reference{}, err
 	}
-	if ref.Host != "" && ref.Host != i.host {
+	switch host := i.hostOf(ref.Environment); {
+	case ref.Host == "" || ref.Host == host:
+		ref.Host = ""
+		return ref, nil
+	case host != i.host:
+		return registry.Reference{}, registry.Errorf(registry.CodeInvalid, "reference %s is on %s, and environment %s is on %s", text, ref.Host, ref.Environment, host)
+	default:
 		return registry.Reference{}, registry.WithHint(
 			registry.Errorf(registry.CodeInvalid, "reference %s is on %s, and this is %s", text, ref.Host, i.name(a)),
 			"--registry http://%s", ref.Host)
 	}
-	ref.Host = ""
-	return ref, nil
 }
 
 func named(args []string) (string, error) {
@@ -75,9 +79,18 @@ func (i *instance) name(a *app) string {
 	return "the data directory " + a.data
 }
 
+// hostOf is the registry that has the content of an environment, or "" for the data
+// directory.
+func (i *instance) hostOf(environment string) string {
+	if e, err := i.environments.Find(environment); err == nil && e.External() {
+		return e.Registry
+	}
+	return i.host
+}
+
 // reference puts the registry's host in front of a reference that has none.
 func (i *instance) reference(ref string) string {
-	if i.host == "" || strings.HasPrefix(ref, i.host+"/") {
+	if parsed, err := registry.ParseReference(ref); err != nil || parsed.Host != "" || i.host == "" {
 		return ref
 	}
 	return i.host + "/" + ref

@@ -12,21 +12,23 @@ import (
 	"mlpromote.dev/mlpromote/signer"
 )
 
-// openRemote speaks to a service: content over its OCI endpoint, all else over REST.
+// openRemote speaks to a service: content over its OCI endpoint, or on the
+// registry of its environment, all else over REST.
 // Keys and trust are those of this side; the promoter's key stays on the other.
 func (a *app) openRemote(ctx context.Context) (*instance, error) {
 	url, err := client.ParseURL(a.registry)
 	if err != nil {
 		return nil, err
 	}
-	store := oci.New(func(_ context.Context, repository string) (oci.Repository, error) {
+	content := a.contents(func(repository string) (oci.Repository, error) {
 		repo, err := remote.NewRepository(url.Host + "/" + repository)
 		if err != nil {
 			return nil, err
 		}
 		repo.PlainHTTP = url.Scheme == "http"
 		return repo, nil
-	}, oci.Options{})
+	})
+	store := oci.New(content.open, oci.Options{})
 	api, err := client.New(client.Config{URL: a.registry, Content: store})
 	if err != nil {
 		return nil, err
@@ -35,6 +37,7 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	content.environments = envs
 	mine, err := environments.Load(a.data)
 	if err != nil {
 		return nil, err

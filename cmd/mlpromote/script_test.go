@@ -59,7 +59,11 @@ func fastProgram(t *testing.T) string {
 // environment is what the program sees of ours. With the race detector every process
 // would sleep for a second before it ends; scripts start hundreds.
 func environment(home, cache string) []string {
-	return []string{"HOME=" + home, "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_DATA=", "COSIGN_PASSWORD=", "GORACE=atexit_sleep_ms=10"}
+	testdata, err := filepath.Abs("../../validators/format/testdata")
+	if err != nil {
+		panic(err) // the working directory is gone
+	}
+	return []string{"ONNX_TESTDATA=" + testdata, "HOME=" + home, "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_DATA=", "COSIGN_PASSWORD=", "GORACE=atexit_sleep_ms=10"}
 }
 
 // jobs are copies of the digits example that were carried on to some state once, so

@@ -45,12 +45,17 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	unchanged              fail unless heads and history are what they were at the last remember
 //	broken-toolchain DIR   make DIR the cache, with an install of which nothing can run, and no steps
 //	reset-derived          empty the tables that repeat what manifests say
+//	registry VAR KIND      start a registry and set VAR to its host; kinds are those of cmdRegistry
+//	tag VAR REPO TAG       set VAR to the digest that a tag of HOST/REPO names
+//	set-tag REPO TAG TO    make a tag of HOST/REPO name what another tag or digest names
+//	docker-config DIR HOST USER SECRET   write a docker config with this credential into DIR
 func commands(j *jobs) map[string]command {
 	return map[string]command{
 		"example": cmdExample, "job": j.cmdJob, "exits": cmdExits, "json": cmdJSON, "equal": cmdEqual, "edit": cmdEdit,
 		"flip": cmdFlip, "flip-all": cmdFlipAll,
 		"blob": cmdBlob, "layer": cmdLayer, "part": cmdPart, "bundle": cmdBundle, "remember": j.cmdRemember, "unchanged": j.cmdUnchanged,
 		"edit-all": cmdEditAll, "equal-stdout": cmdEqualStdout, "help": cmdHelp,
+		"registry": cmdRegistry, "tag": cmdTag, "set-tag": cmdSetTag, "docker-config": cmdDockerConfig,
 		"reset-derived": cmdResetDerived, "broken-toolchain": cmdBrokenToolchain,
 	}
 }

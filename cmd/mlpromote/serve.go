@@ -17,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/server"
+	"mlpromote.dev/mlpromote/registry/service"
 )
 
 // Timeouts of the service. There is none for whole requests: blobs take as long as
@@ -65,6 +66,9 @@ func (a *app) serve(ctx context.Context, address string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, i.close()) }()
+	if n, err := i.local.blobs.Sweep(ctx, now()); err != nil || n > 0 {
+		a.ui.note("removed %d leftovers of uploads that were broken off: %v", n, err)
+	}
 	handler, err := a.handler(i)
 	if err != nil {
 		return err
@@ -118,7 +122,7 @@ func (a *app) handler(i *instance) (http.Handler, error) {
 		return nil, err
 	}
 	endpoint, err := distribution.New(distribution.Config{
-		Blobs: i.local.blobs, Refs: i.local.db, Deleter: i.local.db,
+		Blobs: i.local.blobs, Refs: i.local.db, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.db, Catalog: i.local.db, Content: i.store},
 		Uploads: blob.NewUploads(i.local.blobs), Logger: logger,
 		Authorize: func(_ context.Context, access distribution.Access) error { return mayWrite(i.environments, access) },
 	})

@@ -37,6 +37,7 @@ func (a *app) verify(ctx context.Context, i *instance, ref registry.Reference) e
 	if len(result.Engines) == 0 {
 		return err
 	}
+	result.Reference.Host = i.hostOf(result.Reference.Environment)
 	for _, s := range result.Skipped {
 		a.ui.note("not verified here: %s: %s", s.Label, s.Mismatches[0])
 	}

@@ -238,11 +238,12 @@ func TestListReferrersInPages(t *testing.T) {
 	}
 	for _, query := range []string{"", "?artifactType=a%2Fb"} {
 		got := make(map[string]bool)
-		for _, d := range w.referrers(t, repo, subject.String()+query) {
+		listed := w.referrers(t, repo, subject.String()+query)
+		for _, d := range listed {
 			got[d.Annotations["n"]] = true
 		}
-		if len(got) != n {
-			t.Errorf("%q: %d referrers are listed, want %d", query, len(got), n)
+		if len(got) != n || len(listed) != n {
+			t.Errorf("%q: %d referrers are listed, %d of them different; want %d", query, len(listed), len(got), n)
 		}
 		a := w.do(t, "GET", at(repo, "referrers", subject.String()+query), nil)
 		if next := nextPage(t, a); next == "" || len(a.body) > 4096 || strings.Contains(next, "artifactType") != (query != "") {

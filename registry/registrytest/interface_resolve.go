@@ -45,7 +45,7 @@ func testResolve(t *testing.T, r Registry) {
 			t.Errorf("%s: error %v, got\n%s\nwant\n%s", c.name, err, lost(answer), c.want)
 			continue
 		}
-		if answer.Engine.Digest != answer.Candidates[0].Engine || answer.Release != release.Digest || answer.Version != "1.0.0" || answer.Reference != "staging/"+Model+"@"+string(answer.Engine.Digest) {
+		if answer.Engine.Digest != answer.Candidates[0].Engine || answer.Release != release.Digest || answer.Version != "1.0.0" || !names(answer, "staging") {
 			t.Errorf("%s: the answer is %+v", c.name, answer)
 		}
 	}
@@ -89,7 +89,7 @@ func testResolveProtected(t *testing.T, r Registry) {
 	q := registry.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")}
 	answer, err := r.Resolve(t.Context(), q)
 	must(t, err)
-	if answer.Engine.Label() != "linux-amd64-v3/int8" || answer.Reference != "prod/"+Model+"@"+string(answer.Engine.Digest) {
+	if answer.Engine.Label() != "linux-amd64-v3/int8" || !names(answer, "prod") {
 		t.Fatalf("the answer is %+v", answer)
 	}
 	later := Report(release, *answer.Engine, registry.VerdictFail)
@@ -108,4 +108,12 @@ func testResolveProtected(t *testing.T, r Registry) {
 	if answer.Engine != nil || slices.ContainsFunc(answer.Candidates, func(c registry.Candidate) bool { return c.Chosen }) {
 		t.Errorf("the answer is %+v", answer)
 	}
+}
+
+// names reports whether the reference of an answer is that of its engine in the
+// environment, on whatever host that is.
+func names(answer registry.Resolution, environment string) bool {
+	ref, err := registry.ParseReference(answer.Reference)
+	ref.Host = ""
+	return err == nil && ref == registry.Reference{Environment: environment, Model: Model, Digest: answer.Engine.Digest}
 }

@@ -62,8 +62,8 @@ func (s server) resolve(w http.ResponseWriter, r *http.Request, model string, re
 	if err != nil {
 		return refusal{error: err, resolution: &resolution}
 	}
-	if ref := resolution.Reference; ref != "" && !strings.HasPrefix(ref, r.Host+"/") {
-		resolution.Reference = r.Host + "/" + ref
+	if ref, err := registry.ParseReference(resolution.Reference); err == nil && ref.Host == "" {
+		resolution.Reference = r.Host + "/" + resolution.Reference
 	}
 	if wantsText(r) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -112,13 +112,22 @@ func (i faultyIntents) Begin(ctx context.Context, intent registry.Intent) error 
 	return callErr(i.faults, func() error { return i.Intents.Begin(ctx, intent) })
 }
 
+func (i faultyIntents) End(ctx context.Context, environment, model string, release registry.Digest) error {
+	return callErr(i.faults, func() error { return i.Intents.End(ctx, environment, model, release) })
+}
+
+func (i faultyIntents) Pending(ctx context.Context) ([]registry.Intent, error) {
+	return read(i.faults, func() ([]registry.Intent, error) { return i.Intents.Pending(ctx) })
+}
+
 // faulty is a world in which each call of a part may be made to fail.
-func faulty(t *testing.T) (*world, *faults) {
+func faulty(t *testing.T, edits ...func(c *service.Config)) (*world, *faults) {
 	t.Helper()
 	f := new(faults)
-	w := setup(t, func(c *service.Config) {
+	w := setup(t, append(edits, func(c *service.Config) {
 		c.Content, c.Catalog, c.Intents = faultyContent{c.Content, f}, faultyCatalog{c.Catalog, f}, faultyIntents{c.Intents, f}
-	})
+		c.Mirror = faultyMirror{c.Mirror, f}
+	})...)
 	sign, verify := w.config.Sign, w.config.Verify
 	w.config.Sign = func(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
 		return call(f, func() ([]byte, error) { return sign(ctx, role, statement) })

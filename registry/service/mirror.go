@@ -148,7 +148,9 @@ func (s *Service) mirrored(ctx context.Context, repository, tag string) (registr
 }
 
 // immutable reports whether a tag of an environment must never move.
-func immutable(e registry.Environment, tag string) bool { return e.Protected() && tag != registry.HeadTag }
+func immutable(e registry.Environment, tag string) bool {
+	return e.Protected() && tag != registry.HeadTag
+}
 
 // tagsTaken refuses a version that history knows with another digest, or some tag of
 // which names something else in the other registry. Nothing but this look keeps those

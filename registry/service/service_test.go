@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"strings"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -13,6 +14,17 @@ func TestInterface(t *testing.T) {
 	registrytest.TestInterface(t, func(t *testing.T) registrytest.Registry { return setup(t).Registry })
 }
 
+// What holds for one registry holds where content is in others.
+func TestInterfaceOverOtherRegistries(t *testing.T) {
+	t.Parallel()
+	for _, names := range [][]string{{"prod"}, {"staging"}, {"staging", "prod"}} {
+		t.Run(strings.Join(names, " and "), func(t *testing.T) {
+			t.Parallel()
+			registrytest.TestInterface(t, func(t *testing.T) registrytest.Registry { return setup(t, external(names...)).Registry })
+		})
+	}
+}
+
 func TestNewRefusesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	good := setup(t).config
@@ -23,6 +35,7 @@ func TestNewRefusesWhatIsMissing(t *testing.T) {
 		"content":      func(c *service.Config) { c.Content = nil },
 		"verify":       func(c *service.Config) { c.Verify = nil },
 		"sign":         func(c *service.Config) { c.Sign = nil },
+		"mirror":       func(c *service.Config) { c.Mirror, c.Environments.List[1].Registry = nil, host },
 		"environments": func(c *service.Config) { c.Environments = registry.Environments{} },
 		"chain":        func(c *service.Config) { c.Environments.List[1].From = "moon" },
 	} {

@@ -3,6 +3,7 @@ package service_test
 import (
 	"context"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,20 +23,26 @@ type world struct {
 	db      *mem.DB
 	blobs   *blobs
 	refs    *refs
+	far     *mem.DB // names in the registry of external environments
 }
 
 // setup makes a world over the environments of registrytest.Chain. Each edit changes
 // the configuration before the service is made.
 func setup(t *testing.T, edits ...func(c *service.Config)) *world {
 	t.Helper()
-	w := &world{db: mem.New(), blobs: &blobs{Blobs: mem.NewBlobs()}}
+	w := &world{db: mem.New(), blobs: &blobs{Blobs: mem.NewBlobs()}, far: mem.New()}
 	w.refs = &refs{Refs: w.db}
+	farBlobs := mem.NewBlobs()
 	store := oci.New(func(_ context.Context, name string) (oci.Repository, error) {
+		environment, _, _ := strings.Cut(name, "/")
+		if e, err := w.config.Environments.Find(environment); err == nil && e.External() {
+			return oci.Local(farBlobs, w.far, name), nil
+		}
 		return oci.Local(w.blobs, w.refs, name), nil
 	}, oci.Options{})
 	w.Parts = store
 	w.config = service.Config{
-		Environments: registrytest.Chain(), Catalog: w.db, Intents: w.db, Content: store,
+		Environments: registrytest.Chain(), Catalog: w.db, Intents: w.db, Content: store, Mirror: store,
 		Tool: registry.ToolIdentity{Name: "mlpromote", Version: "0.0.0"}, Now: clock(),
 	}
 	for _, edit := range edits {

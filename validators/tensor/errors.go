@@ -14,7 +14,8 @@ var (
 	ErrMalformed = errors.New("malformed tensor data")
 	// ErrLimit: the bytes may be well formed, but ask for more than Limits allow.
 	ErrLimit = errors.New("tensor limit exceeded")
-	// ErrUnsafe: the bytes are a pickle, which runs code when it is loaded.
+	// ErrUnsafe: the bytes are a pickle, which runs code when it is loaded, or an archive
+	// whose members would be written elsewhere than it is unpacked to.
 	ErrUnsafe = errors.New("unsafe tensor format")
 	// ErrUnsupported: a dtype or file feature that this package does not read.
 	ErrUnsupported = errors.New("unsupported tensor feature")

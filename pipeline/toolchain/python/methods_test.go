@@ -126,6 +126,22 @@ func TestHalfPrecisionLeavesNodesOut(t *testing.T) {
 	}
 }
 
+// testdata/blocked.onnx is y = max(xw, c) + min(xw, c) for x [n, 2]. Max and Min stay
+// in float32 and read the same number, which is converted once.
+func TestHalfPrecisionConvertsOnce(t *testing.T) {
+	t.Parallel()
+	driver := python.New(installed(t), child.Budget{})
+	outcome, err := driver.Do(t.Context(), withoutCalibration(t, "testdata/blocked.onnx", map[string]any{"method": "fp16"}), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, _ := outcome.File("model.onnx")
+	want := map[string]int{"ai.onnx.Cast": 5, "ai.onnx.MatMul": 1, "ai.onnx.Max": 1, "ai.onnx.Min": 1, "ai.onnx.Add": 1}
+	if diff := cmp.Diff(want, open(t, file.Path).Ops); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestMethodsRefuse(t *testing.T) {
 	t.Parallel()
 	driver := python.New(installed(t), child.Budget{})

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+	"oras.land/oras-go/v2/registry/remote/retry"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/oci"
+)
+
+// maxReferrerPages bounds what a registry can make a client read of one list.
+const maxReferrerPages = 256
+
+// contents opens repositories: those of external environments on their registries, with
+// the credentials of the docker config, and all others at home.
+type contents struct {
+	environments registry.Environments
+	home         func(repository string) (oci.Repository, error)
+	keychain     authn.Keychain
+	agent        string // of HTTP requests
+
+	mu      sync.Mutex
+	opened  map[string]*external    // by repository
+	clients map[string]*auth.Client // by host
+}
+
+func (a *app) contents(home func(repository string) (oci.Repository, error)) *contents {
+	return &contents{
+		home: home, keychain: authn.DefaultKeychain, agent: "mlpromote/" + a.version,
+		opened: make(map[string]*external), clients: make(map[string]*auth.Client),
+	}
+}
+
+// host is the registry that a repository is on, or "" at home.
+func (c *contents) host(repository string) string {
+	environment, _, _ := strings.Cut(repository, "/")
+	e, err := c.environments.Find(environment)
+	if err != nil {
+		return ""
+	}
+	return e.Registry
+}
+
+// open is what an oci.Store opens repositories with. One repository is opened once, so
+// that its client knows what the registry can do, and updates of one list of referrers
+// by this process follow each other.
+func (c *contents) open(_ context.Context, repository string) (oci.Repository, error) {
+	host := c.host(repository)
+	if host == "" {
+		return c.home(repository)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.opened[repository]; ok {
+		return e, nil
+	}
+	e := &external{contents: c, host: host}
+	var err error
+	if e.writer, err = c.remote(host, repository); err != nil {
+		return nil, err
+	}
+	if e.reader, err = c.remote(host, repository); err != nil {
+		return nil, err
+	}
+	c.opened[repository] = e
+	return e, nil
+}
+
+func (c *contents) remote(host, repository string) (*remote.Repository, error) {
+	repo, err := remote.NewRepository(host + "/" + repository)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s/%s: %w", host, repository, err)
+	}
+	repo.Client = c.client(host, repo.Reference.Host())
+	repo.PlainHTTP = isLoopback(host)
+	repo.SkipReferrersGC = true // many registries refuse deletions, and an index that nobody tags harms nobody
+	repo.ReferrerListMaxPages = maxReferrerPages
+	return repo, nil
+}
+
+// client gives the one client for a registry, which keeps its tokens. Credentials go to
+// the address of the registry and to nobody else.
+func (c *contents) client(host, address string) *auth.Client {
+	if made, ok := c.clients[host]; ok {
+		return made
+	}
+	made := &auth.Client{
+		Client: retry.DefaultClient, Cache: auth.NewCache(), Header: http.Header{"User-Agent": {c.agent}},
+		Credential: func(ctx context.Context, asked string) (auth.Credential, error) {
+			if asked != address {
+				return auth.EmptyCredential, nil
+			}
+			found, err := c.credential(ctx, host)
+			return auth.Credential{Username: found.Username, Password: found.Password, RefreshToken: found.IdentityToken, AccessToken: found.RegistryToken}, err
+		},
+	}
+	c.clients[host] = made
+	return made
+}
+
+// credential asks the docker config and its credential helpers. Errors: CodeUnavailable.
+func (c *contents) credential(ctx context.Context, host string) (authn.AuthConfig, error) {
+	target, err := name.NewRegistry(host)
+	if err != nil {
+		return authn.AuthConfig{}, registry.Errorf(registry.CodeInvalid, "registry %s: %w", host, err)
+	}
+	found, err := authn.Resolve(ctx, c.keychain, target)
+	if err == nil {
+		var config *authn.AuthConfig
+		if config, err = authn.Authorization(ctx, found); err == nil {
+			return *config, nil
+		}
+	}
+	return authn.AuthConfig{}, registry.Errorf(registry.CodeUnavailable, "credential for registry %s from the docker config: %w", host, err)
+}
+
+// credentialName says whose credential there is for a registry, and nothing of what it is.
+func (c *contents) credentialName(ctx context.Context, host string) string {
+	found, err := c.credential(ctx, host)
+	switch {
+	case err != nil || found == authn.AuthConfig{}:
+		return "none"
+	case found.IdentityToken != "" || found.RegistryToken != "":
+		return "a token"
+	default:
+		return found.Username
+	}
+}
+
+// isLoopback reports whether HOST[:PORT] is this machine, where there is no TLS.
+func isLoopback(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	ip := net.ParseIP(strings.Trim(host, "[]"))
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// external is a repository of another registry. Lists of referrers are read with a client
+// that only ever asked for them: the one that writes takes a registry that does not
+// acknowledge a subject for one without the referrers API, and would look in the fallback
+// tag alone.
+type external struct {
+	contents       *contents
+	host           string
+	writer, reader *remote.Repository
+}
+
+var (
+	_ oci.Repository = (*external)(nil)
+	_ oci.Mounter    = (*external)(nil)
+)
+
+// Fetch opens content.
+func (e *external) Fetch(ctx context.Context, target ocispec.Descriptor) (io.ReadCloser, error) {
+	rc, err := e.writer.Fetch(ctx, target)
+	return rc, e.explain(ctx, err)
+}
+
+// Exists reports whether content is there.
+func (e *external) Exists(ctx context.Context, target ocispec.Descriptor) (bool, error) {
+	there, err := e.writer.Exists(ctx, target)
+	return there, e.explain(ctx, err)
+}
+
+// Push stores content.
+func (e *external) Push(ctx context.Context, expected ocispec.Descriptor, from io.Reader) error {
+	return e.explain(ctx, e.writer.Push(ctx, expected, from))
+}
+
+// Resolve gives the manifest that a tag or digest names.
+func (e *external) Resolve(ctx context.Context, reference string) (ocispec.Descriptor, error) {
+	desc, err := e.writer.Resolve(ctx, reference)
+	return desc, e.explain(ctx, err)
+}
+
+// Tag makes a tag name a manifest.
+func (e *external) Tag(ctx context.Context, desc ocispec.Descriptor, reference string) error {
+	return e.explain(ctx, e.writer.Tag(ctx, desc, reference))
+}
+
+// Predecessors lists the referrers of a manifest: by the API, else by the fallback tag.
+func (e *external) Predecessors(ctx context.Context, node ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+	found, err := e.reader.Predecessors(ctx, node)
+	return found, e.explain(ctx, err)
+}
+
+// Mount asks the registry for a blob of another repository of its own. What is on another
+// registry is sent.
+func (e *external) Mount(ctx context.Context, desc ocispec.Descriptor, from string, getContent func() (io.ReadCloser, error)) error {
+	if e.contents.host(from) == e.host {
+		return e.explain(ctx, e.writer.Mount(ctx, desc, from, getContent))
+	}
+	rc, err := getContent()
+	if err != nil {
+		return err
+	}
+	defer rc.Close()
+	return e.Push(ctx, desc, rc)
+}
+
+// explain says what a registry's refusal means: who was refused, and where the credential
+// is to come from. What the registry does not have stays as it is.
+func (e *external) explain(ctx context.Context, err error) error {
+	var response *errcode.ErrorResponse
+	switch {
+	case errors.Is(err, auth.ErrBasicCredentialNotFound):
+		return e.refused(ctx, "wants a login")
+	case !errors.As(err, &response):
+		return err
+	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
+		return e.refused(ctx, "refuses "+response.Method+" "+response.URL.Path+" with "+strings.ToLower(http.StatusText(response.StatusCode)))
+	default:
+		return registry.Errorf(registry.CodeUnavailable, "registry %s: %w", e.host, err)
+	}
+}
+
+func (e *external) refused(ctx context.Context, what string) error {
+	return registry.WithHint(
+		registry.Errorf(registry.CodeUnavailable, "registry %s %s (credential: %s)", e.host, what, e.contents.credentialName(ctx, e.host)),
+		"docker login %s, or a credential helper in the docker config (DOCKER_CONFIG), gives another credential", e.host)
+}

@@ -1,0 +1,179 @@
+//go:build cgo
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	containerregistry "github.com/google/go-containerregistry/pkg/registry"
+	"github.com/rogpeppe/go-internal/testscript"
+	"oras.land/oras-go/v2/registry/remote"
+)
+
+// What the registry of the kind login wants.
+const (
+	loginUser   = "alice"
+	loginSecret = "correct-horse"
+)
+
+// cmdRegistry starts a registry by others and sets VAR to its host. Kinds are:
+//
+//	plain      in memory, without the referrers API
+//	referrers  in memory, with it
+//	login      as plain, for loginUser with loginSecret alone
+//	frozen     as plain, and it takes no tag while the file $WORK/frozen exists
+//	debian     Debian's docker-registry, on disk
+func cmdRegistry(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, 2)
+	host := ""
+	if args[1] == "debian" {
+		host = startDebian(ts)
+	} else {
+		server := httptest.NewServer(registryOf(ts, args[1]))
+		ts.Defer(server.Close)
+		host = strings.TrimPrefix(server.URL, "http://")
+	}
+	ts.Setenv(args[0], host)
+}
+
+func registryOf(ts *testscript.TestScript, kind string) http.Handler {
+	silent := containerregistry.Logger(log.New(io.Discard, "", 0))
+	plain := containerregistry.New(silent)
+	switch kind {
+	case "plain":
+		return plain
+	case "referrers":
+		return containerregistry.New(silent, containerregistry.WithReferrersSupport(true))
+	case "login":
+		return withLogin(plain)
+	case "frozen":
+		return frozen(plain, filepath.Join(ts.Getenv("WORK"), "frozen"))
+	}
+	ts.Fatalf("no registry of the kind %s", kind)
+	return nil
+}
+
+// withLogin lets in one user.
+func withLogin(inner http.Handler) http.Handler {
+	wanted := sha256.Sum256([]byte(loginUser + ":" + loginSecret))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, secret, _ := r.BasicAuth()
+		if got := sha256.Sum256([]byte(user + ":" + secret)); subtle.ConstantTimeCompare(got[:], wanted[:]) != 1 {
+			w.Header().Set("WWW-Authenticate", `Basic realm="registry"`)
+			http.Error(w, `{"errors":[{"code":"UNAUTHORIZED","message":"authentication required"}]}`, http.StatusUnauthorized)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	})
+}
+
+// frozen refuses to set tags, other than those that stand for lists of referrers.
+func frozen(inner http.Handler, file string) http.Handler {
+	tag := regexp.MustCompile(`/manifests/[^/]*$`)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, err := os.Stat(file)
+		if name := tag.FindString(r.URL.Path); err == nil && r.Method == http.MethodPut && name != "" && !strings.Contains(name, "sha256") {
+			http.Error(w, `{"errors":[{"code":"DENIED","message":"frozen"}]}`, http.StatusForbidden)
+			return
+		}
+		inner.ServeHTTP(w, r)
+	})
+}
+
+// startDebian starts docker-registry on a port that it chooses and says.
+func startDebian(ts *testscript.TestScript) string {
+	dir := filepath.Join(ts.Getenv("WORK"), "docker-registry")
+	config := filepath.Join(dir, "config.yml")
+	ts.Check(os.MkdirAll(dir, 0o755))
+	ts.Check(os.WriteFile(config, []byte("version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: "+dir+"}}\nhttp: {addr: \"127.0.0.1:0\"}\n"), 0o600))
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, "docker-registry", "serve", config)
+	logs, err := cmd.StderrPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	address := make(chan string, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		listening(logs, address)
+	}()
+	ts.Defer(func() {
+		stop()
+		<-done
+		_ = cmd.Wait() // it was killed
+	})
+	select {
+	case host := <-address:
+		return host
+	case <-done:
+	case <-time.After(time.Minute):
+	}
+	ts.Fatalf("docker-registry does not say where it listens")
+	return ""
+}
+
+// listening reads the log to its end and gives the address in it.
+func listening(logs io.Reader, address chan<- string) {
+	where := regexp.MustCompile(`listening on (127\.0\.0\.1:[0-9]+)`)
+	for lines := bufio.NewScanner(logs); lines.Scan(); {
+		if found := where.FindStringSubmatch(lines.Text()); found != nil {
+			select {
+			case address <- found[1]:
+			default:
+			}
+		}
+	}
+}
+
+// cmdTag sets VAR to the digest that a tag names: tag VAR HOST/REPOSITORY TAG.
+func cmdTag(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 3, 3)
+	desc, err := repositoryAt(ts, args[1]).Resolve(context.Background(), args[2])
+	ts.Check(err)
+	ts.Setenv(args[0], string(desc.Digest))
+}
+
+// cmdSetTag makes a tag name what another names: set-tag HOST/REPOSITORY TAG OTHER.
+func cmdSetTag(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 3, 3)
+	ctx := context.Background()
+	repo := repositoryAt(ts, args[0])
+	desc, err := repo.Resolve(ctx, args[2])
+	ts.Check(err)
+	ts.Check(repo.Tag(ctx, desc, args[1]))
+}
+
+func repositoryAt(ts *testscript.TestScript, name string) *remote.Repository {
+	repo, err := remote.NewRepository(name)
+	ts.Check(err)
+	repo.PlainHTTP = true
+	return repo
+}
+
+// requests counts what a registry was asked.
+
+// cmdDockerConfig writes a docker config with a credential for a host into a folder:
+// docker-config DIR HOST USER SECRET.
+func cmdDockerConfig(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 4, 4)
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o755))
+	entry := map[string]string{"username": args[2], "password": args[3]}
+	data, err := json.Marshal(map[string]any{"auths": map[string]any{args[1]: entry}})
+	ts.Check(err)
+	ts.Check(os.WriteFile(filepath.Join(dir, "config.json"), data, 0o600))
+}

@@ -1,0 +1,318 @@
+package service_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/service"
+)
+
+// host is the registry of external environments.
+const host = "registry.example.com"
+
+// external puts the content of environments into another registry.
+func external(names ...string) func(c *service.Config) {
+	return func(c *service.Config) {
+		for i, e := range c.Environments.List {
+			if slices.Contains(names, e.Name) {
+				c.Environments.List[i].Registry = host
+			}
+		}
+	}
+}
+
+// faultyMirror is a mirror of which a call may fail.
+type faultyMirror struct {
+	service.Mirror
+	*faults
+}
+
+func (m faultyMirror) Tag(ctx context.Context, repository, tag string) (registry.Digest, error) {
+	return read(m.faults, func() (registry.Digest, error) { return m.Mirror.Tag(ctx, repository, tag) })
+}
+
+func (m faultyMirror) SetTag(ctx context.Context, repository, tag string, d registry.Digest) error {
+	return callErr(m.faults, func() error { return m.Mirror.SetTag(ctx, repository, tag, d) })
+}
+
+// mirrorMatches compares the tags of an environment's registry with the release.
+func (w *world) mirrorMatches(t *testing.T, environment string, r registry.Release) bool {
+	t.Helper()
+	for tag, want := range r.Tags() {
+		if d, err := w.far.Tag(t.Context(), registry.Repository(environment, r.Model), tag); err != nil || d != want {
+			return false
+		}
+	}
+	return true
+}
+
+// pending lists the intents that are left.
+func (w *world) pending(t *testing.T) []registry.Intent {
+	t.Helper()
+	pending, err := w.db.Pending(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pending
+}
+
+// Whichever call fails, the head is the old or the new one; where its mirror is behind,
+// an intent says so; and a re-run finishes.
+func TestMirroredPromotionSurvivesEveryFault(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprintf("late %v", late), func(t *testing.T) {
+			t.Parallel()
+			w, f := faulty(t, external("prod"))
+			behind := 0
+			old := w.Promoted(t, registrytest.Build{})
+			for at, happened := 1, true; happened; at++ {
+				next := w.next(t, at)
+				f.reset(at, late)
+				_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+				happened = err != nil
+				f.reset(0, false)
+				head := w.head(t).Release
+				if head != old.Digest && head != next.Digest {
+					t.Fatalf("call %d failed: the head is %s, neither the old nor the new one", at, head)
+				}
+				if head == next.Digest && !w.mirrorMatches(t, "prod", next) {
+					behind++
+					if left := w.pending(t); len(left) != 1 || left[0].Release != next.Digest {
+						t.Fatalf("call %d failed: the mirror is behind and the intents are %v", at, left)
+					}
+				}
+				p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+				if err != nil || w.head(t).Release != next.Digest || p.Release != next.Digest {
+					t.Fatalf("call %d failed: the re-run gives %+v, error %v", at, p, err)
+				}
+				if left := w.pending(t); len(left) != 0 || !w.mirrorMatches(t, "prod", next) {
+					t.Fatalf("call %d failed: after the re-run the intents are %v, and the mirror is whole: %v", at, left, w.mirrorMatches(t, "prod", next))
+				}
+				old = next
+			}
+			if behind == 0 {
+				t.Error("the mirror was never behind: the test tests nothing")
+			}
+			w.chained(t)
+		})
+	}
+}
+
+// broken makes a world whose mirror fails from now on, until it is mended.
+func broken(t *testing.T, edit func(c *service.Config)) (w *world, mend func(bool)) {
+	t.Helper()
+	m := &switchedMirror{}
+	w = setup(t, edit, func(c *service.Config) { m.Mirror, c.Mirror = c.Mirror, m })
+	return w, func(works bool) { m.off = !works }
+}
+
+type switchedMirror struct {
+	service.Mirror
+	off bool
+}
+
+func (m *switchedMirror) SetTag(ctx context.Context, repository, tag string, d registry.Digest) error {
+	if m.off {
+		return registry.Errorf(registry.CodeUnavailable, "no route to %s", host)
+	}
+	return m.Mirror.SetTag(ctx, repository, tag, d)
+}
+
+func TestPromotionIsFinishedByTheNext(t *testing.T) {
+	t.Parallel()
+	w, mend := broken(t, external("prod"))
+	r := w.proven(t, registrytest.Build{})
+	mend(false)
+	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), "prod is at 1.0.0") || !strings.Contains(err.Error(), host) || len(registry.Hints(err)) == 0 {
+		t.Errorf("error %v, hints %v, want CodeUnavailable that says where the head is", err, registry.Hints(err))
+	}
+	if w.head(t).Release != r.Digest || len(p.VSA) == 0 || len(w.pending(t)) != 1 {
+		t.Errorf("head %+v, promotion %+v, intents %v", w.head(t), p, w.pending(t))
+	}
+	if dry, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, DryRun: true}); err != nil || len(w.pending(t)) != 1 {
+		t.Errorf("a dry run gives %+v, error %v, and the intents %v: want it to change nothing", dry, err, w.pending(t))
+	}
+	if answer, err := w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")}); err != nil || answer.Release != r.Digest {
+		t.Errorf("resolve gives %+v, error %v: the head counts, not its mirror", answer, err)
+	}
+	mend(true)
+	p, err = w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	if err != nil || !p.Already || !w.mirrorMatches(t, "prod", r) || len(w.pending(t)) != 0 {
+		t.Errorf("the re-run gives %+v, error %v; intents %v", p, err, w.pending(t))
+	}
+	if events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPromote}); err != nil || len(events) != 1 {
+		t.Errorf("there are %d promotions in history, error %v", len(events), err)
+	}
+}
+
+func TestPublicationIsFinishedByTheNext(t *testing.T) {
+	t.Parallel()
+	w, mend := broken(t, external("staging"))
+	built := registrytest.Build{}.Store(t, w.Parts)
+	mend(false)
+	if _, err := w.Publish(t.Context(), registry.Publication{Model: registrytest.Model, Release: built}); registry.CodeOf(err) != registry.CodeUnavailable {
+		t.Errorf("error %v, want CodeUnavailable", err)
+	}
+	mend(true)
+	head, err := w.Publish(t.Context(), registry.Publication{Model: registrytest.Model, Release: built})
+	r, _ := w.Release(t.Context(), "staging", registrytest.Model, "")
+	if err != nil || head.Release != built || !w.mirrorMatches(t, "staging", r) || len(w.pending(t)) != 0 {
+		t.Errorf("the head is %+v, error %v; intents %v", head, err, w.pending(t))
+	}
+}
+
+// The same rollback again means the one that broke off, not one further back.
+func TestRollbackIsFinishedByTheNext(t *testing.T) {
+	t.Parallel()
+	w, mend := broken(t, external("prod"))
+	var releases []registry.Release
+	for _, version := range []string{"1.0.0", "1.1.0", "1.2.0"} {
+		releases = append(releases, w.Promoted(t, registrytest.Build{Version: version, Salt: version}))
+	}
+	back := registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow"}
+	mend(false)
+	if _, err := w.Rollback(t.Context(), back); registry.CodeOf(err) != registry.CodeUnavailable || w.head(t).Release != releases[1].Digest {
+		t.Errorf("head %+v, error %v, want CodeUnavailable", w.head(t), err)
+	}
+	mend(true)
+	p, err := w.Rollback(t.Context(), back)
+	if err != nil || !p.Already || p.Release != releases[1].Digest || !w.mirrorMatches(t, "prod", releases[1]) {
+		t.Errorf("the re-run gives %+v, error %v", p, err)
+	}
+	if head := w.head(t); head.Release != releases[1].Digest || head.Hold != "it is slow" {
+		t.Errorf("the head is %+v", head)
+	}
+	p, err = w.Rollback(t.Context(), back)
+	if err != nil || p.Already || p.Release != releases[0].Digest || !w.mirrorMatches(t, "prod", releases[0]) {
+		t.Errorf("the next rollback gives %+v, error %v", p, err)
+	}
+}
+
+// A version stays what it is, whatever others do to tags of the registry.
+func TestTagsOfOthers(t *testing.T) {
+	t.Parallel()
+	const repository = "prod/" + registrytest.Model
+	for name, c := range map[string]struct {
+		tag  string
+		says string
+	}{
+		"version": {"1.1.0", "version 1.1.0 of vision/digits exists in prod with another digest"},
+		"engine":  {"1.1.0.linux-amd64-v3.int8", "tag 1.1.0.linux-amd64-v3.int8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, external("prod"))
+			first := w.Promoted(t, registrytest.Build{})
+			w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
+			if err := w.far.SetTag(t.Context(), repository, c.tag, first.Engines[0].Digest); err != nil {
+				t.Fatal(err)
+			}
+			_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+			if registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), c.says) || w.head(t).Release != first.Digest || len(w.pending(t)) != 0 {
+				t.Errorf("head %+v, intents %v, error %v, want CodePolicy that says %q", w.head(t), w.pending(t), err, c.says)
+			}
+		})
+	}
+}
+
+func TestVersionWhoseTagIsGone(t *testing.T) {
+	t.Parallel()
+	w := setup(t, external("prod"))
+	first := w.Promoted(t, registrytest.Build{})
+	if err := w.far.DeleteTag(t.Context(), "prod/"+registrytest.Model, "1.0.0"); err != nil {
+		t.Fatal(err)
+	}
+	w.proven(t, registrytest.Build{Salt: "other bytes"})
+	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
+	if registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), string(first.Digest)) || w.head(t).Release != first.Digest {
+		t.Errorf("head %+v, error %v, want CodePolicy", w.head(t), err)
+	}
+}
+
+// A tag that a stranger moved in the registry leads nobody to another release.
+func TestMovedTagsAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	w := setup(t, external("prod"))
+	first := w.Promoted(t, registrytest.Build{})
+	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
+	for _, tag := range []string{registry.HeadTag, "1.1.0"} {
+		if err := w.far.SetTag(t.Context(), "prod/"+registrytest.Model, tag, first.Digest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q := registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")}
+	for _, version := range []string{"", registry.HeadTag, string(second.Digest)} {
+		q.Version = version
+		if answer, err := w.Resolve(t.Context(), q); err != nil || answer.Release != second.Digest || !strings.HasPrefix(answer.Reference, host+"/prod/") {
+			t.Errorf("resolve %q gives %+v, error %v", version, answer, err)
+		}
+	}
+	q.Version = "1.1.0"
+	if answer, err := w.Resolve(t.Context(), q); registry.CodeOf(err) != registry.CodeTrust || answer.Engine != nil || !strings.Contains(err.Error(), "moved the tag") {
+		t.Errorf("resolve 1.1.0 gives %+v, error %v, want CodeTrust", answer, err)
+	}
+}
+
+// stubborn is a mirror that takes a tag and shows another.
+type stubborn struct{ service.Mirror }
+
+func (m stubborn) SetTag(context.Context, string, string, registry.Digest) error { return nil }
+
+func (m stubborn) Tag(context.Context, string, string) (registry.Digest, error) {
+	return digest.FromString("something else"), nil
+}
+
+// A mirror is not believed: what it shows counts.
+func TestMirrorIsReadAgain(t *testing.T) {
+	t.Parallel()
+	w := setup(t, external("staging"), func(c *service.Config) { c.Mirror = stubborn{c.Mirror} })
+	built := registrytest.Build{}.Store(t, w.Parts)
+	_, err := w.Publish(t.Context(), registry.Publication{Model: registrytest.Model, Release: built})
+	if registry.CodeOf(err) != registry.CodeConflict || !strings.Contains(err.Error(), "somebody else writes it") || len(w.pending(t)) != 1 {
+		t.Errorf("error %v, intents %v, want CodeConflict", err, w.pending(t))
+	}
+}
+
+// passing is a mirror during the writing of which the head moves on.
+type passing struct {
+	service.Mirror
+	meanwhile func()
+}
+
+func (m *passing) SetTag(ctx context.Context, repository, tag string, d registry.Digest) error {
+	if m.meanwhile != nil && tag == registry.HeadTag {
+		meanwhile := m.meanwhile
+		m.meanwhile = nil
+		meanwhile()
+	}
+	return m.Mirror.SetTag(ctx, repository, tag, d)
+}
+
+// Of two writers of a mirror, the one who writes last looks at the head again.
+func TestHeadThatMovesWhileItIsMirrored(t *testing.T) {
+	t.Parallel()
+	m := &passing{}
+	w := setup(t, external("prod"), func(c *service.Config) { m.Mirror, c.Mirror = c.Mirror, m })
+	w.proven(t, registrytest.Build{})
+	second := w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
+	m.meanwhile = func() {
+		if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Reference: "1.1.0"}); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Reference: "1.0.0"}); err != nil {
+		t.Error(err)
+	}
+	if w.head(t).Release != second.Digest || !w.mirrorMatches(t, "prod", second) || len(w.pending(t)) != 0 {
+		t.Errorf("head %+v, intents %v, mirror whole: %v", w.head(t), w.pending(t), w.mirrorMatches(t, "prod", second))
+	}
+}
