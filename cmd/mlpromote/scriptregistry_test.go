@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -164,7 +165,25 @@ func repositoryAt(ts *testscript.TestScript, name string) *remote.Repository {
 	return repo
 }
 
-// requests counts what a registry was asked.
+// cmdJobOn copies digits for one target, unbuilt, goes there, and puts the content of
+// staging and prod on registries; "-" leaves it in the data directory.
+func cmdJobOn(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, 2)
+	dir := filepath.Join(ts.Getenv("WORK"), "digits")
+	ts.Check(copyTree(filepath.Join(examples, "digits"), dir))
+	ts.Check(dropLine(filepath.Join(dir, "mlpromote.yaml"), "linux/amd64/v3"))
+	on := func(host string) string {
+		if host == "-" {
+			return ""
+		}
+		return "registry: " + host
+	}
+	text := fmt.Sprintf("registry: local\nenvironments:\n  staging: {%s}\n  prod: {from: staging, %s}\ntrust:\n"+
+		"  - {key: keys/local.pub, roles: [builder, verifier, approver, promoter], resources: [\"oci://local/\"]}\n", on(args[0]), on(args[1]))
+	ts.Check(os.MkdirAll(filepath.Join(dir, ".mlpromote"), 0o755))
+	ts.Check(os.WriteFile(filepath.Join(dir, ".mlpromote", "environments.yaml"), []byte(text), 0o600))
+	ts.Check(ts.Chdir(dir))
+}
 
 // cmdDockerConfig writes a docker config with a credential for a host into a folder:
 // docker-config DIR HOST USER SECRET.

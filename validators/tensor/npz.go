@@ -80,7 +80,7 @@ const npyOverhead = maxNpyHeader + 12
 func checkNpzMember(f *zip.File, limits Limits) error {
 	const encrypted = 1 // general purpose bit 0, APPNOTE.TXT 4.4.4
 	switch {
-	case !fs.ValidPath(f.Name) || strings.ContainsRune(f.Name, '\\'):
+	case !fs.ValidPath(strings.TrimSuffix(f.Name, "/")) || strings.ContainsRune(f.Name, '\\'):
 		return faultf(ErrUnsafe, "npz: %.256q leads out of the archive; save the tensors as safetensors", f.Name)
 	case strings.HasSuffix(f.Name, ".pkl"):
 		return faultf(ErrUnsafe, "npz: %.256q: the archive holds a pickle, which runs code when it is loaded; save the tensors as safetensors", path.Base(f.Name))

@@ -43,8 +43,8 @@ var kinds = [...]kind{
 
 func native[T rt.TensorData](dtype tensor.DType, code rt.TensorElementDataType) kind {
 	raw := func(values []T) []byte {
-		return unsafe.Slice( //nolint:gosec // the bytes of a slice of plain numbers, of that slice's length
-			(*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*dtype.Size())
+		first := (*byte)(unsafe.Pointer(unsafe.SliceData(values))) //nolint:gosec // plain numbers, read as the bytes that they are
+		return unsafe.Slice(first, len(values)*dtype.Size())
 	}
 	return kind{dtype, code,
 		func(data []byte) (rt.Value, error) {
