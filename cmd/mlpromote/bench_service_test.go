@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// benchBytes is the size of the engine that is promoted; MLPROMOTE_LARGE makes it 1 GiB.
+const benchBytes = 64 << 20
+
+// shop is a data directory with one release that policy lets into prod.
+type shop struct {
+	*instance
+	app     *app
+	file    string
+	parts   []registry.PartRef
+	engine  registry.Engine
+	sources registry.Digest
+	version int
+}
+
+const benchModel = "bench/model"
+
+func newShop(b *testing.B) *shop {
+	b.Helper()
+	dir := b.TempDir()
+	a := &app{ui: newUI(os.Stdout, os.Stderr), getenv: func(string) string { return "" }, version: "bench", data: filepath.Join(dir, "data")}
+	a.ui.stderr = io.Discard
+	check(b, a.create())
+	i, err := a.openDirectory(b.Context())
+	check(b, err)
+	b.Cleanup(func() { _ = i.close() })
+	s := &shop{instance: i, app: a, file: filepath.Join(dir, "model.onnx")}
+	n := int64(benchBytes)
+	if os.Getenv("MLPROMOTE_LARGE") != "" {
+		n = 1 << 30
+	}
+	f, err := os.Create(s.file)
+	check(b, err)
+	_, err = io.CopyN(f, rand.Reader, n)
+	check(b, err)
+	check(b, f.Close())
+	s.store1(b, n)
+	return s
+}
+
+func check(b *testing.B, err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// store1 stores what every release of the shop shares.
+func (s *shop) store1(b *testing.B, n int64) {
+	b.Helper()
+	const repository = "staging/" + benchModel
+	document := func(repository string, role registry.PartRole) registry.PartRef {
+		text := []byte("{}")
+		ref, err := s.store.PutPart(b.Context(), repository, registry.Part{Role: role, Model: benchModel, Format: "onnx",
+			Engine: registry.Engine{Variant: "reference", Precision: "fp32"},
+			Files: []registry.PartFile{{File: registry.File{Path: string(role) + ".json", Digest: digest.FromBytes(text), Size: 2},
+				Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }}}})
+		check(b, err)
+		return ref
+	}
+	reference := document(repository+"/sources", registry.PartReference)
+	var err error
+	s.sources, err = s.store.Assemble(b.Context(), repository+"/sources", registry.Assembly{Model: benchModel, Parts: []registry.PartRef{reference}})
+	check(b, err)
+	limits, iface := document(repository, registry.PartLimits), document(repository, registry.PartInterface)
+	f, err := os.Open(s.file)
+	check(b, err)
+	d, err := digest.FromReader(f)
+	check(b, err)
+	check(b, f.Close())
+	s.engine = registry.Engine{
+		Target:    registry.Target{V: 1, Name: "linux-amd64-v1", OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: "v1"}},
+		Toolchain: registry.Toolchain{Name: "onnxruntime", Version: "1.30.0"}, Variant: "fp32", Precision: "fp32",
+		Reference: reference.Digest, Sources: s.sources, Limits: limits.Digest, Interface: iface.Digest,
+	}
+	engine, err := s.store.PutPart(b.Context(), repository, registry.Part{Role: registry.PartEngine, Engine: s.engine, Model: benchModel, Format: "onnx",
+		Files: []registry.PartFile{{File: registry.File{Path: "model.onnx", Digest: d, Size: n}, Open: func() (io.ReadCloser, error) { return os.Open(s.file) }}}})
+	check(b, err)
+	s.engine.Digest = engine.Digest
+	s.parts = []registry.PartRef{limits, iface, engine}
+}
+
+// release makes the next version, and all the evidence that policy asks for.
+func (s *shop) release(b *testing.B) registry.Release {
+	b.Helper()
+	s.version++
+	d, err := s.store.Assemble(b.Context(), "staging/"+benchModel, registry.Assembly{
+		Model: benchModel, Version: fmt.Sprintf("1.0.%d", s.version), Revision: 1, Sources: s.sources, Plan: s.sources, Parts: s.parts})
+	check(b, err)
+	s.sign(b, registry.RoleBuilder, registry.PredicateSign, d, d, struct{}{})
+	if s.version == 1 {
+		node := registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v1"}, Runtimes: map[string]string{"onnxruntime": "1.30.0"}}
+		s.sign(b, registry.RoleBuilder, registry.PredicateSign, d, s.engine.Digest, struct{}{})
+		s.sign(b, registry.RoleBuilder, registry.PredicateProvenance, d, s.engine.Digest, struct{}{})
+		s.sign(b, registry.RoleVerifier, registry.PredicateParity, d, s.engine.Digest, registry.ParityReport{
+			ReportHead: registry.ReportHead{Verdict: registry.VerdictPass, FinishedOn: time.Unix(1, 0).UTC(), Node: node,
+				Limits: registry.NewDigestSet(s.engine.Limits), Sources: registry.NewDigestSet(s.sources), Reference: registry.NewDigestSet(s.engine.Reference),
+				Runtime: registry.RuntimeUsed{Name: "onnxruntime", Version: "1.30.0"}},
+			Cases: registry.CasesRun{Count: 1, Ran: 1, Origin: registry.OriginRecorded}})
+	}
+	_, err = s.Publish(b.Context(), registry.Publication{Model: benchModel, Release: d})
+	check(b, err)
+	r, err := s.Release(b.Context(), "staging", benchModel, string(d))
+	check(b, err)
+	return r
+}
+
+func (s *shop) sign(b *testing.B, role registry.Role, predicateType string, release, subject registry.Digest, predicate any) {
+	b.Helper()
+	statement, err := registry.NewStatement(predicateType, predicate, registry.StatementSubject{Digest: registry.NewDigestSet(subject)})
+	check(b, err)
+	bundle, err := s.keys.Sign(b.Context(), role, statement)
+	check(b, err)
+	_, err = s.Attach(b.Context(), registry.Attachment{Environment: "staging", Model: benchModel, Release: release, Subject: subject, Bundle: bundle})
+	check(b, err)
+}
+
+// BenchmarkPromote times a promotion within one store: the re-hash against a bare
+// sha256 of the same file, and all the rest, which moves no bytes.
+func BenchmarkPromote(b *testing.B) {
+	s := newShop(b)
+	var promote, rehash, bare time.Duration
+	for b.Loop() {
+		r := s.release(b)
+		began := time.Now()
+		hashFile(b, s.file)
+		bare += time.Since(began)
+		began = time.Now()
+		check(b, s.store.Rehash(b.Context(), "staging/"+benchModel, r))
+		rehash += time.Since(began)
+		began = time.Now()
+		_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: benchModel, Reference: string(r.Digest)})
+		check(b, err)
+		promote += time.Since(began)
+	}
+	b.ReportMetric(float64(rehash)/float64(bare), "rehash/sha256")
+	b.ReportMetric(float64(promote-rehash)/float64(b.N)/1e6, "rest-ms/op")
+}
+
+func hashFile(b *testing.B, path string) {
+	b.Helper()
+	f, err := os.Open(path)
+	check(b, err)
+	defer f.Close()
+	_, err = io.Copy(sha256.New(), f)
+	check(b, err)
+}
+
+// BenchmarkServe times requests to the service against the same to a chi handler that
+// does nothing, over loopback, one after the other.
+func BenchmarkServe(b *testing.B) {
+	s := newShop(b)
+	r := s.release(b)
+	_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: benchModel})
+	check(b, err)
+	handler, err := s.app.handler(s.instance)
+	check(b, err)
+	service := httptest.NewServer(handler)
+	defer service.Close()
+	router := chi.NewRouter()
+	router.Get("/*", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
+	empty := httptest.NewServer(router)
+	defer empty.Close()
+	for name, path := range map[string]string{
+		"manifest": "/v2/prod/" + benchModel + "/manifests/" + r.Tag(),
+		"resolve":  "/api/v1/models/" + benchModel + "/resolve?env=prod&arch=amd64&level=v1",
+	} {
+		b.Run(name, func(b *testing.B) {
+			var ours, nothing time.Duration
+			for b.Loop() {
+				nothing += get(b, empty.URL+path)
+				ours += get(b, service.URL+path)
+			}
+			b.ReportMetric(float64(ours.Microseconds())/float64(b.N), "us/op")
+			b.ReportMetric(float64(ours)/float64(nothing), "empty-handler")
+		})
+	}
+}
+
+func get(b *testing.B, url string) time.Duration {
+	b.Helper()
+	began := time.Now()
+	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil)
+	check(b, err)
+	response, err := http.DefaultClient.Do(request)
+	check(b, err)
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != http.StatusOK {
+		b.Fatalf("%s: %s %v", url, response.Status, err)
+	}
+	return time.Since(began)
+}
