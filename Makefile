@@ -10,7 +10,7 @@ TOOLCHAINS := onnxruntime
 .PHONY: build help demo setup test lint bench soak test-large toolchains-all generate clean
 
 build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs)
-	CGO_ENABLED=1 go build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
+	CGO_ENABLED=1 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,7 @@ $(COSIGN): tools/cosign/go.mod tools/cosign/go.sum
 
 test: export MLPROMOTE_COSIGN := $(COSIGN)
 test: setup $(COSIGN) ## Run all tests, with the race detector and a little fuzzing; the last line is the count
+	@sh tools/setup.sh test
 	go vet ./...
 	CGO_ENABLED=0 go build ./...
 	@$(COUNT) -fuzz 2s -race ./...

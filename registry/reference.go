@@ -25,8 +25,6 @@ var (
 	namePattern = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
 	// hostPattern is a host name, an IPv4 address or an IPv6 address in brackets, with or without a port.
 	hostPattern = regexp.MustCompile(`^([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?$`)
-	// tagPattern is the OCI distribution 1.1 tag grammar.
-	tagPattern = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
 	// versionPattern is SemVer 2.0.0 without build metadata.
 	versionPattern = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?$`)
 	// revisionPattern is the suffix that tags give to later revisions of a version.
@@ -36,8 +34,8 @@ var (
 // SourcesComponent is the last component of the repository that holds a model's sources.
 const SourcesComponent = "sources"
 
-// maxNameLength is the length of host and repository that clients agree on.
-const maxNameLength = 255
+// MaxNameLength is the length of host and repository that clients agree on.
+const MaxNameLength = 255
 
 // ParseReference reads a reference. A first component is a host only if it holds
 // '.' or ':' or is "localhost", as in container references; there is no default host.
@@ -60,7 +58,7 @@ func ParseReference(s string) (Reference, error) {
 	}
 	if colon := strings.LastIndexByte(rest, ':'); colon >= 0 {
 		ref.Tag, rest = rest[colon+1:], rest[:colon]
-		if !tagPattern.MatchString(ref.Tag) {
+		if !ValidTag(ref.Tag) {
 			return Reference{}, Errorf(CodeInvalid, "reference %q: tag %q: want up to 128 letters, digits, '.', '_' or '-'", s, ref.Tag)
 		}
 	}
@@ -78,13 +76,34 @@ func ParseReference(s string) (Reference, error) {
 	return ref, nil
 }
 
+// ValidRepository reports whether name is a repository by the grammar of OCI
+// distribution 1.1, and not longer than clients agree on.
+func ValidRepository(name string) bool {
+	return len(name) <= MaxNameLength && namePattern.MatchString(name)
+}
+
+// maxTagLength is that of OCI distribution 1.1.
+const maxTagLength = 128
+
+// ValidTag reports whether tag is one by the grammar of OCI distribution 1.1: up to 128
+// letters, digits, '.', '_' and '-', the first none of '.' and '-'.
+func ValidTag(tag string) bool {
+	for i, c := range []byte(tag) {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
+		if !letter && (i == 0 || c != '.' && c != '-') {
+			return false
+		}
+	}
+	return tag != "" && len(tag) <= maxTagLength
+}
+
 func isHost(component string) bool {
 	return component == "localhost" || strings.ContainsAny(component, ".:")
 }
 
 // ValidateHost checks that references can begin with a host: HOST[:PORT]. Errors: CodeInvalid.
 func ValidateHost(host string) error {
-	if !isHost(host) || !hostPattern.MatchString(host) || len(host) > maxNameLength {
+	if !isHost(host) || !hostPattern.MatchString(host) || len(host) > MaxNameLength {
 		return Errorf(CodeInvalid, "registry %q: want HOST[:PORT] as references begin with it, with a '.' or a port, no scheme and no path: registry.example.com", host)
 	}
 	return nil
@@ -120,8 +139,8 @@ func SourcesRepository(environment, model string) string {
 // ValidateModel checks a model's name: the OCI repository grammar, and a last
 // component other than "sources". Errors: CodeInvalid.
 func ValidateModel(name string) error {
-	if !namePattern.MatchString(name) || len(name) > maxNameLength {
-		return Errorf(CodeInvalid, "model name %q: want lower-case letters and digits in components separated by '/', inner '.', '_' or '-', at most %d characters", name, maxNameLength)
+	if !namePattern.MatchString(name) || len(name) > MaxNameLength {
+		return Errorf(CodeInvalid, "model name %q: want lower-case letters and digits in components separated by '/', inner '.', '_' or '-', at most %d characters", name, MaxNameLength)
 	}
 	if name == SourcesComponent || strings.HasSuffix(name, "/"+SourcesComponent) {
 		return Errorf(CodeInvalid, "model name %q: the last component %q is reserved for what releases are made from", name, SourcesComponent)

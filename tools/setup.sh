@@ -1,6 +1,7 @@
 #!/bin/sh
 # Checks that this machine has what a build and its tests need. As root on a Debian
-# system it installs what is missing; elsewhere it says what to install.
+# system it installs what is missing; elsewhere it says what to install. With "test" as
+# its argument it also installs what single tests want and are skipped without.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -15,8 +16,20 @@ elif ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then
 fi
 command -v git >/dev/null 2>&1 || need git
 
+can_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; }
+
+if [ "${1:-}" = test ] && ! command -v docker-registry >/dev/null 2>&1; then
+	# Debian starts what it installs; the test starts a registry of its own.
+	if can_install && apt-get update -qq </dev/null >&2 &&
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker-registry </dev/null >&2; then
+		systemctl disable --now docker-registry >/dev/null 2>&1 || true
+	else
+		echo "setup: docker-registry (Debian's package name) is not here, so the test against it is skipped" >&2
+	fi
+fi
+
 if [ -n "$missing" ]; then
-	if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+	if ! can_install; then
 		echo "setup: this machine lacks:$missing (Debian's package names)." >&2
 		echo "setup: install them, for example: sudo apt-get install$missing" >&2
 		exit 1

@@ -45,7 +45,8 @@ func (a *app) build(ctx context.Context, i *instance, s *spec.Spec) error {
 	if err != nil {
 		return err
 	}
-	if result.Already { // a publication that broke off before its tags were written is finished
+	if result.Already && i.environments.First().External() {
+		// A publication that broke off before its tags were written is finished.
 		if _, err := i.Publish(ctx, registry.Publication{Model: result.Release.Model, Release: result.Release.Digest}); err != nil {
 			return err
 		}

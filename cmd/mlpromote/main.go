@@ -7,6 +7,7 @@ import (
 	"context"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 )
 
@@ -15,10 +16,15 @@ var version = "0.1.0-dev"
 
 func main() { os.Exit(run()) }
 
+// gcPercent lets the heap grow before it is collected: most verbs are done with less
+// than one collection would cost them.
+const gcPercent = 400
+
 // run is main with an exit code, so that tests can start it in their own process image.
 func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	debug.SetGCPercent(gcPercent)
 	app := &app{
 		ui:      newUI(os.Stdout, os.Stderr),
 		getenv:  os.Getenv,

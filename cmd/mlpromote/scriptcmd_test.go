@@ -47,6 +47,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	reset-derived          empty the tables that repeat what manifests say
 //	registry VAR KIND      start a registry and set VAR to its host; kinds are those of cmdRegistry
 //	job-on STAGING PROD    copy digits for one target, unbuilt, with the content of environments on these hosts, - for none, and go there
+//	service VAR            serve .mlpromote of the script's folder and set VAR to its host
 //	tag VAR REPO TAG       set VAR to the digest that a tag of HOST/REPO names
 //	set-tag REPO TAG TO    make a tag of HOST/REPO name what another tag or digest names
 //	docker-config DIR HOST USER SECRET   write a docker config with this credential into DIR
@@ -56,7 +57,7 @@ func commands(j *jobs) map[string]command {
 		"flip": cmdFlip, "flip-all": cmdFlipAll,
 		"blob": cmdBlob, "layer": cmdLayer, "part": cmdPart, "bundle": cmdBundle, "remember": j.cmdRemember, "unchanged": j.cmdUnchanged,
 		"edit-all": cmdEditAll, "equal-stdout": cmdEqualStdout, "help": cmdHelp,
-		"registry": cmdRegistry, "job-on": cmdJobOn, "tag": cmdTag, "set-tag": cmdSetTag, "docker-config": cmdDockerConfig,
+		"registry": cmdRegistry, "job-on": cmdJobOn, "service": cmdService, "tag": cmdTag, "set-tag": cmdSetTag, "docker-config": cmdDockerConfig,
 		"reset-derived": cmdResetDerived, "broken-toolchain": cmdBrokenToolchain,
 	}
 }

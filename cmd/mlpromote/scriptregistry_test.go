@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,19 +37,17 @@ const (
 //	plain      in memory, without the referrers API
 //	referrers  in memory, with it
 //	login      as plain, for loginUser with loginSecret alone
-//	frozen     as plain, and it takes no tag while the file $WORK/frozen exists
+//	frozen     as plain, and refuses the tags of repositories that the file $WORK/frozen names
 //	debian     Debian's docker-registry, on disk
 func cmdRegistry(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, 2)
-	host := ""
 	if args[1] == "debian" {
-		host = startDebian(ts)
-	} else {
-		server := httptest.NewServer(registryOf(ts, args[1]))
-		ts.Defer(server.Close)
-		host = strings.TrimPrefix(server.URL, "http://")
+		ts.Setenv(args[0], startDebian(ts))
+		return
 	}
-	ts.Setenv(args[0], host)
+	server := httptest.NewServer(registryOf(ts, args[1]))
+	ts.Defer(server.Close)
+	ts.Setenv(args[0], strings.TrimPrefix(server.URL, "http://"))
 }
 
 func registryOf(ts *testscript.TestScript, kind string) http.Handler {
@@ -82,12 +81,13 @@ func withLogin(inner http.Handler) http.Handler {
 	})
 }
 
-// frozen refuses to set tags, other than those that stand for lists of referrers.
+// frozen refuses to set tags, other than those that stand for lists of referrers, in the
+// repositories that stand in a file.
 func frozen(inner http.Handler, file string) http.Handler {
-	tag := regexp.MustCompile(`/manifests/[^/]*$`)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, err := os.Stat(file)
-		if name := tag.FindString(r.URL.Path); err == nil && r.Method == http.MethodPut && name != "" && !strings.Contains(name, "sha256") {
+		names, _ := os.ReadFile(file) // no file freezes nothing
+		repository, tag, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/"), "/manifests/")
+		if r.Method == http.MethodPut && tag != "" && !strings.HasPrefix(tag, "sha256") && slices.Contains(strings.Fields(string(names)), repository) {
 			http.Error(w, `{"errors":[{"code":"DENIED","message":"frozen"}]}`, http.StatusForbidden)
 			return
 		}
@@ -138,6 +138,26 @@ func listening(logs io.Reader, address chan<- string) {
 			}
 		}
 	}
+}
+
+// cmdService serves the data directory of the script's folder and sets VAR to its host.
+func cmdService(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, 1)
+	ctx, stop := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, "mlpromote", "serve", "--listen", "127.0.0.1:0")
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = append(os.Environ(), environment(ts.Getenv("WORK"), ts.Getenv("MLPROMOTE_CACHE"))...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	out, err := cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(cmd.Start())
+	ts.Defer(func() {
+		stop()
+		_ = cmd.Wait() // it was interrupted
+	})
+	url, err := bufio.NewReader(out).ReadString('\n')
+	ts.Check(err)
+	ts.Setenv(args[0], strings.TrimPrefix(strings.TrimSpace(url), "http://"))
 }
 
 // cmdTag sets VAR to the digest that a tag names: tag VAR HOST/REPOSITORY TAG.

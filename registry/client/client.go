@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -44,7 +46,9 @@ func New(c Config) (*Client, error) {
 	if c.HTTP == nil {
 		c.HTTP = http.DefaultClient
 	}
-	return &Client{base: base, content: c.Content, http: c.HTTP}, nil
+	straight := *c.HTTP
+	straight.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{base: base, content: c.Content, http: &straight}, nil
 }
 
 // ParseURL reads the URL of a service: scheme and host, and nothing behind them.
@@ -60,13 +64,27 @@ func ParseURL(s string) (*url.URL, error) {
 // Environments gives the chain of environments.
 func (c *Client) Environments(ctx context.Context) (registry.Environments, error) {
 	var environments registry.Environments
-	return environments, c.get(ctx, wire.EnvironmentsPath, nil, &environments)
+	if err := c.get(ctx, wire.EnvironmentsPath, nil, &environments); err != nil {
+		return registry.Environments{}, err
+	}
+	if err := environments.Validate(); err != nil {
+		return registry.Environments{}, c.strange("environments", err)
+	}
+	return environments, nil
 }
 
 // Heads lists heads.
 func (c *Client) Heads(ctx context.Context, environment, model string) ([]registry.Head, error) {
 	var heads []registry.Head
-	return heads, c.get(ctx, wire.HeadsPath, query("environment", environment, "model", model), &heads)
+	if err := c.get(ctx, wire.HeadsPath, query("environment", environment, "model", model), &heads); err != nil {
+		return nil, err
+	}
+	for _, h := range heads {
+		if err := h.Release.Validate(); err != nil {
+			return nil, c.strange("head", err)
+		}
+	}
+	return heads, nil
 }
 
 // History lists events.
@@ -86,76 +104,93 @@ func (c *Client) History(ctx context.Context, q registry.HistoryQuery) ([]regist
 func (c *Client) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
 	body := wire.ResolveRequest{Environment: q.Environment, Version: q.Version, Variant: q.Variant, Node: &q.Node, Runtime: q.Runtime}
 	var resolution registry.Resolution
-	problem, err := c.post(ctx, wire.ModelPath(q.Model, wire.OpResolve), body, &resolution)
-	if problem != nil && problem.Resolution != nil {
-		resolution = *problem.Resolution
+	problem, err := c.post(ctx, q.Model, wire.OpResolve, body, &resolution)
+	switch {
+	case problem != nil && problem.Resolution != nil:
+		return *problem.Resolution, err
+	case err != nil:
+		return registry.Resolution{}, err
+	case resolution.Engine == nil:
+		return registry.Resolution{}, c.strange("resolution", errors.New("it has no engine"))
 	}
-	return resolution, err
+	if err := errors.Join(resolution.Release.Validate(), resolution.Engine.Digest.Validate()); err != nil {
+		return registry.Resolution{}, c.strange("resolution", err)
+	}
+	return resolution, nil
 }
 
 // Publish moves the first environment's head.
 func (c *Client) Publish(ctx context.Context, p registry.Publication) (registry.Head, error) {
 	var head registry.Head
-	_, err := c.post(ctx, wire.ModelPath(p.Model, wire.OpPublications), wire.Publication{Release: p.Release}, &head)
-	return head, err
+	if _, err := c.post(ctx, p.Model, wire.OpPublications, wire.Publication{Release: p.Release}, &head); err != nil {
+		return registry.Head{}, err
+	}
+	if head.Release != p.Release {
+		return registry.Head{}, c.strange("head", fmt.Errorf("it is at %q, not at the published %s", head.Release, p.Release))
+	}
+	return head, nil
 }
 
 // Attach adds evidence.
 func (c *Client) Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error) {
 	body := wire.Attachment{Environment: a.Environment, Release: a.Release, Subject: a.Subject, Bundle: a.Bundle}
 	var attached wire.Attached
-	_, err := c.post(ctx, wire.ModelPath(a.Model, wire.OpEvidence), body, &attached)
-	return attached.Bundle, err
+	if _, err := c.post(ctx, a.Model, wire.OpEvidence, body, &attached); err != nil {
+		return "", err
+	}
+	if err := attached.Bundle.Validate(); err != nil {
+		return "", c.strange("bundle", err)
+	}
+	return attached.Bundle, nil
 }
 
 // Promote asks for a promotion.
 func (c *Client) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
 	body := wire.PromoteRequest{Reference: r.Reference, From: r.From, To: r.To, DryRun: r.DryRun}
-	return c.move(ctx, wire.ModelPath(r.Model, wire.OpPromotions), body)
+	return c.move(ctx, r.Model, wire.OpPromotions, body)
 }
 
 // Rollback asks for an earlier head.
 func (c *Client) Rollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {
 	body := wire.RollbackRequest{Environment: r.Environment, Version: r.Version, Reason: r.Reason}
-	return c.move(ctx, wire.ModelPath(r.Model, wire.OpRollbacks), body)
+	return c.move(ctx, r.Model, wire.OpRollbacks, body)
 }
 
-func (c *Client) move(ctx context.Context, path string, body any) (registry.Promotion, error) {
+func (c *Client) move(ctx context.Context, model, operation string, body any) (registry.Promotion, error) {
 	var promotion registry.Promotion
-	problem, err := c.post(ctx, path, body, &promotion)
-	if problem != nil && problem.Promotion != nil {
-		promotion = *problem.Promotion
+	problem, err := c.post(ctx, model, operation, body, &promotion)
+	switch {
+	case problem != nil && problem.Promotion != nil:
+		return *problem.Promotion, err
+	case err != nil:
+		return registry.Promotion{}, err
 	}
-	return promotion, err
+	if err := promotion.Release.Validate(); err != nil {
+		return registry.Promotion{}, c.strange("promotion", err)
+	}
+	return promotion, nil
 }
 
 // ReleaseHold lets promotions move a held head again.
 func (c *Client) ReleaseHold(ctx context.Context, environment, model, reason string) error {
-	_, err := c.post(ctx, wire.ModelPath(model, wire.OpHoldReleases), wire.HoldRelease{Environment: environment, Reason: reason}, nil)
+	_, err := c.post(ctx, model, wire.OpHoldReleases, wire.HoldRelease{Environment: environment, Reason: reason}, nil)
 	return err
 }
 
 // Release asks the service which release is meant, and reads it by digest from the
 // content, so that what it says is what its digest covers.
 func (c *Client) Release(ctx context.Context, environment, model, tagOrDigest string) (registry.Release, error) {
-	environments, err := c.Environments(ctx)
-	if err != nil {
+	var meant registry.Release
+	if err := c.getOf(ctx, model, wire.OpReleases, query("environment", environment, "reference", tagOrDigest), &meant); err != nil {
 		return registry.Release{}, err
 	}
-	if _, err := environments.Find(environment); err != nil {
-		return registry.Release{}, err
+	if err := meant.Digest.Validate(); err != nil {
+		return registry.Release{}, c.strange("release", err)
 	}
-	if tagOrDigest == "" {
-		heads, err := c.Heads(ctx, environment, model)
-		if err != nil {
-			return registry.Release{}, err
-		}
-		if len(heads) == 0 {
-			return registry.Release{}, registry.Errorf(registry.CodeNotFound, "%s has no head in %s", model, environment)
-		}
-		tagOrDigest = string(heads[0].Release)
+	if asked := registry.Digest(tagOrDigest); asked.Validate() == nil && asked != meant.Digest {
+		return registry.Release{}, registry.Errorf(registry.CodeDigest, "%s was asked for release %s and answered with %s", c.base, asked, meant.Digest)
 	}
-	r, err := c.content.Release(ctx, registry.Repository(environment, model), tagOrDigest)
+	r, err := c.content.Release(ctx, registry.Repository(environment, model), string(meant.Digest))
 	if err == nil && r.Model != model {
 		return registry.Release{}, registry.Errorf(registry.CodeTrust,
 			"release %s in %s says that it is a release of %s, not of %s", r.Digest, environment, r.Model, model)
@@ -166,8 +201,8 @@ func (c *Client) Release(ctx context.Context, environment, model, tagOrDigest st
 // Claims lists evidence as the service's trust judges it.
 func (c *Client) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, []registry.Ignored, error) {
 	var body wire.Claims
-	path := wire.ModelPath(r.Model, wire.OpReleases, string(r.Digest), wire.OpClaims)
-	if err := c.get(ctx, path, query("environment", environment), &body); err != nil {
+	about := query("environment", environment, "reference", string(r.Digest))
+	if err := c.getOf(ctx, r.Model, wire.OpClaims, about, &body); err != nil {
 		return nil, nil, err
 	}
 	var claims []registry.Claim
@@ -189,9 +224,7 @@ func query(pairs ...string) url.Values {
 }
 
 func (c *Client) get(ctx context.Context, path string, values url.Values, into any) error {
-	u := c.base.JoinPath(path)
-	u.RawQuery = values.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.at(path, values), nil)
 	if err != nil {
 		return err
 	}
@@ -199,13 +232,25 @@ func (c *Client) get(ctx context.Context, path string, values url.Values, into a
 	return err
 }
 
+func (c *Client) getOf(ctx context.Context, model, operation string, values url.Values, into any) error {
+	path, err := wire.ModelPath(model, operation)
+	if err != nil {
+		return err
+	}
+	return c.get(ctx, path, values, into)
+}
+
 // post gives the problem as well, for what it carries beside the error.
-func (c *Client) post(ctx context.Context, path string, body, into any) (*wire.Problem, error) {
+func (c *Client) post(ctx context.Context, model, operation string, body, into any) (*wire.Problem, error) {
+	path, err := wire.ModelPath(model, operation)
+	if err != nil {
+		return nil, err
+	}
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.JoinPath(path).String(), bytes.NewReader(encoded))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, c.at(path, nil), bytes.NewReader(encoded))
 	if err != nil {
 		return nil, err
 	}
@@ -213,34 +258,51 @@ func (c *Client) post(ctx context.Context, path string, body, into any) (*wire.P
 	return c.do(request, into)
 }
 
+func (c *Client) at(path string, values url.Values) string {
+	u := *c.base
+	u.Path, u.RawQuery = path, values.Encode()
+	return u.String()
+}
+
+// do sends a request. An answer that is an error comes back as one, with its problem.
 func (c *Client) do(request *http.Request, into any) (*wire.Problem, error) {
 	request.Header.Set("Accept", "application/json")
-	response, err := c.http.Do(request)
+	status, body, err := c.exchange(request)
+	if cause := request.Context().Err(); err != nil && cause != nil {
+		return nil, cause
+	}
 	if err != nil {
-		if cause := request.Context().Err(); cause != nil {
-			return nil, cause
-		}
 		return nil, registry.Errorf(registry.CodeUnavailable, "no answer from %s: %w", c.base, err)
 	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
-	if err != nil {
-		return nil, registry.Errorf(registry.CodeUnavailable, "answer of %s broke off: %w", c.base, err)
+	if status/100 != 2 {
+		var problem wire.Problem
+		if err := json.Unmarshal(body, &problem); err != nil || problem.Code == "" {
+			return nil, registry.Errorf(registry.CodeUnavailable, "%s answered %d %s and is no mlpromote service", request.URL, status, http.StatusText(status))
+		}
+		return &problem, problem.Err()
 	}
-	if response.StatusCode < 400 {
-		if into == nil {
-			return nil, nil
-		}
-		if err := json.Unmarshal(body, into); err != nil {
-			return nil, registry.Errorf(registry.CodeUnavailable, "%s is no mlpromote service: %w", c.base, err)
-		}
+	if into == nil {
 		return nil, nil
 	}
-	var problem wire.Problem
-	if err := json.Unmarshal(body, &problem); err != nil || problem.Code == "" {
-		return nil, registry.Errorf(registry.CodeUnavailable, "%s answered %s and is no mlpromote service", request.URL, response.Status)
+	if err := json.Unmarshal(body, into); err != nil {
+		return nil, c.strange("body", err)
 	}
-	return &problem, problem.Err()
+	return nil, nil
+}
+
+func (c *Client) exchange(request *http.Request) (status int, body []byte, err error) {
+	response, err := c.http.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	return response.StatusCode, body, err
+}
+
+// strange is an answer that says yes and nothing that can be used.
+func (c *Client) strange(what string, err error) error {
+	return registry.Errorf(registry.CodeUnavailable, "%s is no mlpromote service, or one of another version: its answer's %s: %s", c.base, what, err.Error())
 }
 
 // maxAnswer bounds what is read of an answer: long histories and all claims of a release.

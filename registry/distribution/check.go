@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"sync"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -19,7 +20,9 @@ const (
 )
 
 // mediaTypeGrammar is type/subtype of RFC 6838, section 4.2.
-var mediaTypeGrammar = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}$`)
+var mediaTypeGrammar = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}$`)
+})
 
 // descriptor names content. Fields that decide nothing here are left out.
 type descriptor struct {
@@ -72,7 +75,7 @@ func mediaTypeOf(contentType string, raw []byte) (string, error) {
 		return "", problemf(400, codeManifestInvalid, "Content-Type is %q and the manifest's mediaType %q: want the same", contentType, said.MediaType)
 	}
 	mediaType := cmp.Or(contentType, said.MediaType)
-	if !mediaTypeGrammar.MatchString(mediaType) {
+	if !mediaTypeGrammar().MatchString(mediaType) {
 		return "", problemf(400, codeManifestInvalid, "media type %q: want Content-Type or mediaType to be type/subtype", mediaType)
 	}
 	return mediaType, nil

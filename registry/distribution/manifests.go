@@ -27,7 +27,7 @@ func (h *handler) findManifest(ctx context.Context, at request) (registry.Manife
 	switch {
 	case isDigest(at.last):
 		d, err = parseDigest(at.last)
-	case tagGrammar.MatchString(at.last):
+	case registry.ValidTag(at.last):
 		d, err = h.Refs.Tag(ctx, at.repository, at.last)
 	default:
 		err = problemf(404, codeManifestUnknown, "tag %q: no tag is called that", at.last)
@@ -41,7 +41,7 @@ func (h *handler) findManifest(ctx context.Context, at request) (registry.Manife
 // putManifest stores a manifest as it came: bytes, then record, then tag, so that what
 // can be seen is always whole.
 func (h *handler) putManifest(w http.ResponseWriter, r *http.Request, at request) error {
-	if !isDigest(at.last) && !tagGrammar.MatchString(at.last) {
+	if !isDigest(at.last) && !registry.ValidTag(at.last) {
 		return problemf(400, codeManifestInvalid, "tag %q: want up to 128 letters, digits, '.', '_' or '-'", at.last)
 	}
 	raw, err := h.readManifest(w, r)

@@ -1,7 +1,6 @@
 package distribution
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
@@ -68,17 +67,8 @@ func cutLast(path string) (before, last string) {
 	return path[:max(i, 0)], path[i+1:]
 }
 
-// Grammars of the protocol, section "Pulling manifests".
-var (
-	repositoryGrammar = regexp.MustCompile(`^[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*$`)
-	tagGrammar        = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
-)
-
-// maxRepositoryLength is what clients agree on.
-const maxRepositoryLength = 255
-
 func isRepository(name string) bool {
-	return len(name) <= maxRepositoryLength && repositoryGrammar.MatchString(name)
+	return registry.ValidRepository(name)
 }
 
 // parseDigest reads a digest of an algorithm that content is stored by.

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
 )
 
 // route is how one method of an endpoint is answered, and what it takes.
@@ -72,7 +74,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, at request) erro
 		return problemf(405, codeUnsupported, "method %s: want one of %s", r.Method, allowed).with("Allow", allowed)
 	}
 	if at.endpoint != base && !isRepository(at.repository) {
-		return problemf(400, codeNameInvalid, "repository %q: want at most %d characters: lower-case letters and digits in components separated by '/', inner '.', '_' or '-'", at.repository, maxRepositoryLength)
+		return problemf(400, codeNameInvalid, "repository %q: want at most %d characters: lower-case letters and digits in components separated by '/', inner '.', '_' or '-'", at.repository, registry.MaxNameLength)
 	}
 	if err := h.Authorize(r.Context(), Access{at.repository, route.action}); err != nil {
 		return h.refusal(err)

@@ -12,6 +12,28 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
+// Relist makes evidence that is in a repository one of its subject's referrers again, where
+// another client has pushed it out of the list. Errors: CodeNotFound when it is not there;
+// CodeInvalid when it is no evidence; those of PutEvidence.
+func (s *Store) Relist(ctx context.Context, name string, d registry.Digest) error {
+	repo, err := s.repository(ctx, name)
+	if err != nil {
+		return err
+	}
+	desc, err := repo.resolve(ctx, "evidence", string(d))
+	if err != nil {
+		return err
+	}
+	e, ok, err := repo.evidence(ctx, desc, "")
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return registry.Errorf(registry.CodeInvalid, "%s: %s is no whole piece of evidence", name, d)
+	}
+	return repo.attach(ctx, attached{e.document, e.subject})
+}
+
 // attachTries is how often a referrer is stored until its repository lists it, and
 // attachPause the longest pause before the second; it doubles from there on.
 const (

@@ -211,7 +211,7 @@ func TestLostReferrerIsStoredAgain(t *testing.T) {
 	}
 }
 
-// Evidence that is there and in no list any more comes back with the same bundle.
+// Evidence that is there and in no list any more can be put back.
 func TestReferrerThatLostItsPlace(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(containerregistry.New(containerregistry.Logger(log.New(io.Discard, "", 0))))
@@ -234,10 +234,14 @@ func TestReferrerThatLostItsPlace(t *testing.T) {
 	if err != nil || len(before) != 0 {
 		t.Fatalf("with an empty list there is the evidence %v, error %v", before, err)
 	}
-	w.attach(t, staging, registry.PredicateSign, subject)
+	if err := w.store.Relist(t.Context(), staging, w.evidence[0]); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, w.store.Relist(t.Context(), staging, digest.FromString("nowhere")), registry.CodeNotFound, staging)
+	wantCode(t, w.store.Relist(t.Context(), staging, w.release.Limits), registry.CodeInvalid, "no whole piece of evidence")
 	after, err := w.store.Evidence(t.Context(), staging, subject[0].Digest)
 	if err != nil || len(after) != 1 {
-		t.Errorf("attached again there is the evidence %v, error %v", after, err)
+		t.Errorf("listed again there is the evidence %v, error %v", after, err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"regexp"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -126,13 +125,10 @@ func (l *local) Resolve(ctx context.Context, reference string) (ocispec.Descript
 	return ocispec.Descriptor{MediaType: m.MediaType, Digest: m.Digest, Size: m.Size}, nil
 }
 
-// tagGrammar is the grammar of tags of OCI distribution 1.1.
-var tagGrammar = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
-
 // Tag makes a tag name a manifest of the repository. Errors: CodeInvalid for what is
 // no tag; CodeNotFound without the manifest.
 func (l *local) Tag(ctx context.Context, desc ocispec.Descriptor, reference string) error {
-	if !tagGrammar.MatchString(reference) {
+	if !registry.ValidTag(reference) {
 		return registry.Errorf(registry.CodeInvalid, "tag %q: want up to 128 letters, digits, '.', '_' or '-'", reference)
 	}
 	if _, err := l.refs.Manifest(ctx, l.name, desc.Digest); err != nil {

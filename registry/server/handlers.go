@@ -1,7 +1,9 @@
 package server
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -9,6 +11,9 @@ import (
 )
 
 func (s server) environments(w http.ResponseWriter, r *http.Request) error {
+	if _, err := asked(r); err != nil {
+		return err
+	}
 	environments, err := s.Registry.Environments(r.Context())
 	if err != nil {
 		return err
@@ -17,7 +22,11 @@ func (s server) environments(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s server) heads(w http.ResponseWriter, r *http.Request) error {
-	heads, err := s.Registry.Heads(r.Context(), r.URL.Query().Get("environment"), r.URL.Query().Get("model"))
+	values, err := asked(r, "environment", "model")
+	if err != nil {
+		return err
+	}
+	heads, err := s.Registry.Heads(r.Context(), values.Get("environment"), values.Get("model"))
 	if err != nil {
 		return err
 	}
@@ -25,7 +34,13 @@ func (s server) heads(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s server) history(w http.ResponseWriter, r *http.Request) error {
-	values := r.URL.Query()
+	values, err := asked(r, "environment", "model", "kind", "subject", "after", "order")
+	if err != nil {
+		return err
+	}
+	if order := values.Get("order"); order != "" && order != "asc" && order != "desc" {
+		return registry.Errorf(registry.CodeInvalid, "order %q: want asc or desc", order)
+	}
 	q := registry.HistoryQuery{
 		Environment: values.Get("environment"), Model: values.Get("model"), Kind: registry.EventKind(values.Get("kind")),
 		Subject: registry.Digest(values.Get("subject")), Descending: values.Get("order") == "desc",
@@ -46,47 +61,52 @@ func (s server) history(w http.ResponseWriter, r *http.Request) error {
 
 // model dispatches what stands below the name of a model.
 func (s server) model(w http.ResponseWriter, r *http.Request) error {
-	request, err := wire.ParseModelPath(r.URL.Path)
+	model, operation, err := wire.ParseModelPath(r.URL.Path)
 	if err != nil {
 		return err
 	}
-	type operation struct {
-		method string
-		handle func(http.ResponseWriter, *http.Request, wire.ModelRequest) error
-	}
-	operations := map[string][]operation{
-		wire.OpResolve:      {{http.MethodGet, s.resolveFacts}, {http.MethodPost, s.resolveNode}},
-		wire.OpReleases:     {{http.MethodGet, s.release}},
-		wire.OpClaims:       {{http.MethodGet, s.claims}},
-		wire.OpPublications: {{http.MethodPost, s.publish}},
-		wire.OpEvidence:     {{http.MethodPost, s.attach}},
-		wire.OpPromotions:   {{http.MethodPost, s.promote}},
-		wire.OpRollbacks:    {{http.MethodPost, s.rollback}},
-		wire.OpHoldReleases: {{http.MethodPost, s.releaseHold}},
-	}
-	choices, ok := operations[request.Operation]
+	type handlers = map[string]func(w http.ResponseWriter, r *http.Request, model string) error
+	methods, ok := map[string]handlers{
+		wire.OpResolve:      {http.MethodGet: s.resolveFacts, http.MethodPost: s.resolveNode},
+		wire.OpReleases:     {http.MethodGet: s.release},
+		wire.OpClaims:       {http.MethodGet: s.claims},
+		wire.OpPublications: {http.MethodPost: s.publish},
+		wire.OpEvidence:     {http.MethodPost: s.attach},
+		wire.OpPromotions:   {http.MethodPost: s.promote},
+		wire.OpRollbacks:    {http.MethodPost: s.rollback},
+		wire.OpHoldReleases: {http.MethodPost: s.releaseHold},
+	}[operation]
 	if !ok {
 		return registry.Errorf(registry.CodeNotFound, "no resource %s", r.URL.Path)
 	}
-	for _, choice := range choices {
-		if choice.method == r.Method {
-			return choice.handle(w, r, request)
-		}
+	handle, ok := methods[r.Method]
+	if !ok {
+		return notAllowed(w, r, slices.Sorted(maps.Keys(methods))...)
 	}
-	return notAllowed(w, r, choices[0].method)
+	return handle(w, r, model)
 }
 
-func (s server) release(w http.ResponseWriter, r *http.Request, m wire.ModelRequest) error {
-	release, err := s.Registry.Release(r.Context(), r.URL.Query().Get("environment"), m.Model, m.Argument)
+func (s server) release(w http.ResponseWriter, r *http.Request, model string) error {
+	release, _, err := s.named(r, model)
 	if err != nil {
 		return err
 	}
 	return answer(w, http.StatusOK, release)
 }
 
-func (s server) claims(w http.ResponseWriter, r *http.Request, m wire.ModelRequest) error {
-	environment := r.URL.Query().Get("environment")
-	release, err := s.Registry.Release(r.Context(), environment, m.Model, m.Argument)
+// named is the release that a query names, and its environment.
+func (s server) named(r *http.Request, model string) (registry.Release, string, error) {
+	values, err := asked(r, "environment", "reference")
+	if err != nil {
+		return registry.Release{}, "", err
+	}
+	environment := values.Get("environment")
+	release, err := s.Registry.Release(r.Context(), environment, model, values.Get("reference"))
+	return release, environment, err
+}
+
+func (s server) claims(w http.ResponseWriter, r *http.Request, model string) error {
+	release, environment, err := s.named(r, model)
 	if err != nil {
 		return err
 	}
@@ -101,63 +121,63 @@ func (s server) claims(w http.ResponseWriter, r *http.Request, m wire.ModelReque
 	return answer(w, http.StatusOK, body)
 }
 
-func (s server) publish(w http.ResponseWriter, r *http.Request, m wire.ModelRequest) error {
+func (s server) publish(w http.ResponseWriter, r *http.Request, model string) error {
 	var body wire.Publication
 	if err := read(r, &body); err != nil {
 		return err
 	}
-	head, err := s.Registry.Publish(r.Context(), registry.Publication{Model: m.Model, Release: body.Release})
+	head, err := s.Registry.Publish(r.Context(), registry.Publication{Model: model, Release: body.Release})
 	if err != nil {
 		return err
 	}
 	return answer(w, http.StatusOK, head)
 }
 
-func (s server) attach(w http.ResponseWriter, r *http.Request, m wire.ModelRequest) error {
+func (s server) attach(w http.ResponseWriter, r *http.Request, model string) error {
 	var body wire.Attachment
 	if err := read(r, &body); err != nil {
 		return err
 	}
 	d, err := s.Registry.Attach(r.Context(), registry.Attachment{
-		Environment: body.Environment, Model: m.Model, Release: body.Release, Subject: body.Subject, Bundle: body.Bundle})
+		Environment: body.Environment, Model: model, Release: body.Release, Subject: body.Subject, Bundle: body.Bundle})
 	if err != nil {
 		return err
 	}
 	return answer(w, http.StatusCreated, wire.Attached{Bundle: d})
 }
 
-func (s server) promote(w http.ResponseWriter, r *http.Request, m wire.ModelRequest) error {
+func (s server) promote(w http.ResponseWriter, r *http.Request, model string) error {
 	var body wire.PromoteRequest
 	if err := read(r, &body); err != nil {
 		return err
 	}
 	promotion, err := s.Registry.Promote(r.Context(), registry.PromoteRequest{
-		Model: m.Model, Reference: body.Reference, From: body.From, To: body.To, DryRun: body.DryRun})
+		Model: model, Reference: body.Reference, From: body.From, To: body.To, DryRun: body.DryRun})
 	if err != nil {
 		return refusal{error: err, promotion: &promotion}
 	}
 	return answer(w, http.StatusOK, promotion)
 }
 
-func (s server) rollback(w http.ResponseWriter, r *http.Request, m wire.ModelRequest) error {
+func (s server) rollback(w http.ResponseWriter, r *http.Request, model string) error {
 	var body wire.RollbackRequest
 	if err := read(r, &body); err != nil {
 		return err
 	}
 	promotion, err := s.Registry.Rollback(r.Context(), registry.RollbackRequest{
-		Environment: body.Environment, Model: m.Model, Version: body.Version, Reason: body.Reason})
+		Environment: body.Environment, Model: model, Version: body.Version, Reason: body.Reason})
 	if err != nil {
 		return refusal{error: err, promotion: &promotion}
 	}
 	return answer(w, http.StatusOK, promotion)
 }
 
-func (s server) releaseHold(w http.ResponseWriter, r *http.Request, m wire.ModelRequest) error {
+func (s server) releaseHold(w http.ResponseWriter, r *http.Request, model string) error {
 	var body wire.HoldRelease
 	if err := read(r, &body); err != nil {
 		return err
 	}
-	if err := s.Registry.ReleaseHold(r.Context(), body.Environment, m.Model, body.Reason); err != nil {
+	if err := s.Registry.ReleaseHold(r.Context(), body.Environment, model, body.Reason); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -12,33 +12,36 @@ import (
 )
 
 // resolveFacts answers GET: a node type by name, or the facts of a node as query.
-func (s server) resolveFacts(w http.ResponseWriter, r *http.Request, m wire.ModelRequest) error {
-	values := r.URL.Query()
+func (s server) resolveFacts(w http.ResponseWriter, r *http.Request, model string) error {
+	about := append([]string{"env", "environment", "version", "variant", "runtime", "nodeType"}, facts()...)
+	values, err := asked(r, about...)
+	if err != nil {
+		return err
+	}
 	request := wire.ResolveRequest{
 		Environment: first(values, "env", "environment"), Version: values.Get("version"), Variant: values.Get("variant"),
 		NodeType: values.Get("nodeType"),
 	}
-	var err error
 	if request.Runtime, err = runtimeOf(values["runtime"]); err != nil {
 		return err
 	}
-	if request.NodeType == "" {
+	if request.NodeType == "" || slices.ContainsFunc(facts(), values.Has) {
 		node, err := nodeOf(values)
 		if err != nil {
 			return err
 		}
 		request.Node = &node
 	}
-	return s.resolve(w, r, m.Model, request)
+	return s.resolve(w, r, model, request)
 }
 
 // resolveNode answers POST: a node document.
-func (s server) resolveNode(w http.ResponseWriter, r *http.Request, m wire.ModelRequest) error {
+func (s server) resolveNode(w http.ResponseWriter, r *http.Request, model string) error {
 	var request wire.ResolveRequest
 	if err := read(r, &request); err != nil {
 		return err
 	}
-	return s.resolve(w, r, m.Model, request)
+	return s.resolve(w, r, model, request)
 }
 
 func (s server) resolve(w http.ResponseWriter, r *http.Request, model string, request wire.ResolveRequest) error {
@@ -47,6 +50,8 @@ func (s server) resolve(w http.ResponseWriter, r *http.Request, model string, re
 	switch {
 	case request.Node != nil && request.NodeType != "":
 		return registry.Errorf(registry.CodeInvalid, "resolve: want a node or a node type, not both")
+	case request.Node != nil && request.Node.V > nodeVersion:
+		return registry.Errorf(registry.CodeInvalid, "resolve: node document of version %d: want %d", request.Node.V, nodeVersion)
 	case request.Node != nil:
 		q.Node = *request.Node
 	case request.NodeType != "":
@@ -73,6 +78,10 @@ func (s server) resolve(w http.ResponseWriter, r *http.Request, model string, re
 	return answer(w, http.StatusOK, resolution)
 }
 
+// nodeVersion is the version of node documents that is understood here. A node that says
+// nothing at all is one that has nothing.
+const nodeVersion = 1
+
 // wantsText reports whether the client asks for just the reference.
 func wantsText(r *http.Request) bool {
 	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
@@ -86,9 +95,15 @@ func wantsText(r *http.Request) bool {
 	return false
 }
 
-// nodeOf reads the facts of a node from a query: os, arch, level, features, memoryMiB,
-// and of one accelerator gpuVendor, gpuProduct, gpuArch, gpuMemoryMiB, gpuMig,
-// gpuDriver, gpuCount.
+// facts are what a query can say of a node. Those of an accelerator are of gpuCount alike.
+func facts() []string {
+	return []string{
+		"os", "arch", "level", "features", "memoryMiB",
+		"gpuVendor", "gpuProduct", "gpuArch", "gpuMemoryMiB", "gpuMig", "gpuDriver", "gpuCount",
+	}
+}
+
+// nodeOf reads the facts of a node from a query.
 func nodeOf(values url.Values) (registry.Node, error) {
 	if values.Get("arch") == "" {
 		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "resolve: want nodeType=NAME, or the facts of a node: arch=amd64&level=v3&features=avx512_vnni&runtime=onnxruntime:1.30.0")

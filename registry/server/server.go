@@ -6,9 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"mime"
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/go-chi/chi/v5"
 
@@ -59,12 +63,13 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 func (s server) handle(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, wire.MaxBody)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
 		err := h(w, r)
 		if err == nil {
 			return
 		}
 		p := problemOf(err)
-		if p.Code == registry.CodeInternal && r.Context().Err() == nil {
+		if p.Hidden() && r.Context().Err() == nil {
 			s.Logger.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 		}
 		w.Header().Set("Content-Type", wire.ProblemType)
@@ -73,11 +78,12 @@ func (s server) handle(h handler) http.HandlerFunc {
 	}
 }
 
-// refusal is an error with what was found out all the same.
+// refusal is an error with what was found out all the same, or with a status of its own.
 type refusal struct {
 	error
 	promotion  *registry.Promotion
 	resolution *registry.Resolution
+	status     int // 0: that of the error's code
 }
 
 func (r refusal) Unwrap() error { return r.error }
@@ -85,26 +91,22 @@ func (r refusal) Unwrap() error { return r.error }
 func problemOf(err error) wire.Problem {
 	var r refusal
 	if !errors.As(err, &r) {
-		var wrongMethod methodError
-		p := wire.NewProblem(err)
-		if errors.As(err, &wrongMethod) {
-			p.Status = http.StatusMethodNotAllowed
-		}
-		return p
+		return wire.NewProblem(err)
 	}
 	p := wire.NewProblem(r.error)
 	p.Promotion, p.Resolution = r.promotion, r.resolution
+	if r.status != 0 {
+		p.Status = r.status
+	}
 	return p
 }
 
-// methodError is a method that a resource does not have.
-type methodError struct{ error }
-
-func (m methodError) Unwrap() error { return m.error }
-
-func notAllowed(w http.ResponseWriter, r *http.Request, allowed string) error {
-	w.Header().Set("Allow", allowed)
-	return methodError{registry.Errorf(registry.CodeInvalid, "%s %s: want %s", r.Method, r.URL.Path, allowed)}
+func notAllowed(w http.ResponseWriter, r *http.Request, allowed ...string) error {
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	return refusal{
+		error:  registry.Errorf(registry.CodeInvalid, "%s %s: want %s", r.Method, r.URL.Path, strings.Join(allowed, " or ")),
+		status: http.StatusMethodNotAllowed,
+	}
 }
 
 // answer writes a value as JSON.
@@ -120,18 +122,43 @@ func answer(w http.ResponseWriter, status int, value any) error {
 	return nil
 }
 
-// read decodes a JSON body strictly.
+// read decodes a JSON body strictly. Its media type is one that a browser does not send
+// to another site without asking there first.
 func read(r *http.Request, into any) error {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return registry.Errorf(registry.CodeInvalid, "Content-Type is %q: want application/json", r.Header.Get("Content-Type"))
+		return refusal{
+			error:  registry.Errorf(registry.CodeInvalid, "Content-Type is %q: want application/json", r.Header.Get("Content-Type")),
+			status: http.StatusUnsupportedMediaType,
+		}
 	}
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		return registry.Errorf(registry.CodeInvalid, "request body: %w", err)
+	err := decoder.Decode(into)
+	if err == nil {
+		if _, err = decoder.Token(); err == nil {
+			err = errors.New("there is more behind the JSON document")
+		} else if errors.Is(err, io.EOF) {
+			return nil
+		}
 	}
-	if decoder.More() {
-		return registry.Errorf(registry.CodeInvalid, "request body: more than one JSON document")
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return refusal{error: registry.Errorf(registry.CodeInvalid, "request body: want at most %d bytes", tooLarge.Limit), status: http.StatusRequestEntityTooLarge}
 	}
-	return nil
+	return registry.Errorf(registry.CodeInvalid, "request body: %w", err)
+}
+
+// asked gives the values of a query. A name that nobody reads is a mistake: what it was
+// meant to ask would be passed over.
+func asked(r *http.Request, names ...string) (url.Values, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "query: %w", err)
+	}
+	for name := range values {
+		if !slices.Contains(names, name) {
+			return nil, registry.Errorf(registry.CodeInvalid, "query: unknown %q: want %s", name, strings.Join(names, ", "))
+		}
+	}
+	return values, nil
 }

@@ -20,19 +20,20 @@ var errInjected = errors.New("injected failure")
 type faults struct {
 	at, calls int
 	late      bool
+	writes    bool // only calls that change something are counted
 }
 
 // read makes a call that changes nothing. Its answer cannot be lost to any effect, so
 // that it is not counted when late.
 func read[T any](f *faults, do func() (T, error)) (T, error) {
-	if f.late {
+	if f.late || f.writes {
 		return do()
 	}
 	return call(f, do)
 }
 
 // reset begins to count anew. No call fails when at is 0.
-func (f *faults) reset(at int, late bool) { *f = faults{at: at, late: late} }
+func (f *faults) reset(at int, late bool) { *f = faults{at: at, late: late, writes: f.writes} }
 
 // call makes a call that may fail.
 func call[T any](f *faults, do func() (T, error)) (T, error) {

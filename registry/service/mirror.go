@@ -8,9 +8,12 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Mirror is the tags of repositories that the catalog has no hold on: those of another
-// registry. They repeat what the catalog says, for clients that ask that registry alone.
+// Mirror is what another registry repeats of the catalog, and may lose: tags, for clients
+// that ask that registry alone, and lists of referrers, which history names too.
 type Mirror interface {
+	// Relist makes evidence that is in the repository one of its subject's referrers
+	// again. Errors: CodeNotFound when it is not there any more.
+	Relist(ctx context.Context, repository string, evidence registry.Digest) error
 	// Tag gives the digest that a tag names. Errors: CodeNotFound.
 	Tag(ctx context.Context, repository, tag string) (registry.Digest, error)
 	// SetTag makes a tag name a manifest of the repository.

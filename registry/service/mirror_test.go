@@ -34,8 +34,9 @@ type faultyMirror struct {
 	*faults
 }
 
+// Tag counts as a call that changes something: what follows depends on it.
 func (m faultyMirror) Tag(ctx context.Context, repository, tag string) (registry.Digest, error) {
-	return read(m.faults, func() (registry.Digest, error) { return m.Mirror.Tag(ctx, repository, tag) })
+	return call(m.faults, func() (registry.Digest, error) { return m.Mirror.Tag(ctx, repository, tag) })
 }
 
 func (m faultyMirror) SetTag(ctx context.Context, repository, tag string, d registry.Digest) error {
@@ -71,6 +72,7 @@ func TestMirroredPromotionSurvivesEveryFault(t *testing.T) {
 		t.Run(fmt.Sprintf("late %v", late), func(t *testing.T) {
 			t.Parallel()
 			w, f := faulty(t, external("prod"))
+			f.writes = true // that a read fails is no different here
 			behind := 0
 			old := w.Promoted(t, registrytest.Build{})
 			for at, happened := 1, true; happened; at++ {
@@ -314,5 +316,50 @@ func TestHeadThatMovesWhileItIsMirrored(t *testing.T) {
 	}
 	if w.head(t).Release != second.Digest || !w.mirrorMatches(t, "prod", second) || len(w.pending(t)) != 0 {
 		t.Errorf("head %+v, intents %v, mirror whole: %v", w.head(t), w.pending(t), w.mirrorMatches(t, "prod", second))
+	}
+}
+
+// Evidence that another client pushed out of a list of referrers is put back, since
+// history names it: where a promotion starts, and where it was before.
+func TestLostReferrersArePutBack(t *testing.T) {
+	t.Parallel()
+	w := setup(t, external("staging", "prod"))
+	r := w.proven(t, registrytest.Build{})
+	lose := func(environment, predicateType string) {
+		t.Helper()
+		claims, _, err := w.Claims(t.Context(), environment, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.farRefs.lost = make(map[registry.Digest]bool)
+		for _, c := range claims {
+			if c.Statement.PredicateType == predicateType {
+				w.farRefs.lost[c.Bundle] = true
+			}
+		}
+		if len(w.farRefs.lost) == 0 {
+			t.Fatalf("there is no %s in %s", predicateType, environment)
+		}
+	}
+	lose("staging", registry.PredicateParity)
+	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, DryRun: true})
+	if registry.CodeOf(err) == "" || registry.ExitCode(err) != 4 || len(w.farRefs.lost) == 0 {
+		t.Errorf("a dry run: error %v, and %d are lost: want CodePolicy, and nothing changed", err, len(w.farRefs.lost))
+	}
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil {
+		t.Fatal(err)
+	}
+	q := registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")}
+	for _, predicateType := range []string{registry.PredicateParity, registry.PredicateVSA} {
+		lose("prod", predicateType)
+		if answer, err := w.Resolve(t.Context(), q); err == nil {
+			t.Errorf("without %s in prod resolve gives %+v", predicateType, answer)
+		}
+		if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || !p.Already {
+			t.Errorf("promoting again gives %+v, error %v", p, err)
+		}
+		if _, err := w.Resolve(t.Context(), q); err != nil {
+			t.Errorf("after %s was lost and put back: %v", predicateType, err)
+		}
 	}
 }

@@ -40,7 +40,7 @@ func (s *Service) Promote(ctx context.Context, req registry.PromoteRequest) (reg
 		return registry.Promotion{}, err
 	}
 	if !req.DryRun {
-		if err := s.settle(ctx, m.to, req.Model); err != nil {
+		if err := s.mend(ctx, m); err != nil {
 			return m.promotion(), err
 		}
 	}
@@ -53,6 +53,18 @@ func (s *Service) Promote(ctx context.Context, req registry.PromoteRequest) (reg
 		return m.promotion(), err
 	}
 	return s.carryOut(ctx, m)
+}
+
+// mend restores what other registries lost or were never told: tags of the head, and
+// evidence about the release in lists of referrers.
+func (s *Service) mend(ctx context.Context, m move) error {
+	if err := s.settle(ctx, m.to, m.release.Model); err != nil {
+		return err
+	}
+	if err := s.relist(ctx, m.from, m.release); err != nil {
+		return err
+	}
+	return s.relist(ctx, m.to, m.release)
 }
 
 // already reports whether the head is there, with the summary that allows it. A

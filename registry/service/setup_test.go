@@ -23,7 +23,8 @@ type world struct {
 	db      *mem.DB
 	blobs   *blobs
 	refs    *refs
-	far     *mem.DB // names in the registry of external environments
+	far     *mem.DB  // names in the registry of external environments
+	farRefs *losable // as seen from here
 }
 
 // setup makes a world over the environments of registrytest.Chain. Each edit changes
@@ -31,12 +32,13 @@ type world struct {
 func setup(t *testing.T, edits ...func(c *service.Config)) *world {
 	t.Helper()
 	w := &world{db: mem.New(), blobs: &blobs{Blobs: mem.NewBlobs()}, far: mem.New()}
+	w.farRefs = &losable{refs{Refs: w.far}}
 	w.refs = &refs{Refs: w.db}
 	farBlobs := mem.NewBlobs()
 	store := oci.New(func(_ context.Context, name string) (oci.Repository, error) {
 		environment, _, _ := strings.Cut(name, "/")
 		if e, err := w.config.Environments.Find(environment); err == nil && e.External() {
-			return oci.Local(farBlobs, w.far, name), nil
+			return oci.Local(farBlobs, w.farRefs, name), nil
 		}
 		return oci.Local(w.blobs, w.refs, name), nil
 	}, oci.Options{})
@@ -141,4 +143,12 @@ func (r *refs) Referrers(ctx context.Context, repository string, d registry.Dige
 		}
 	}
 	return kept, err
+}
+
+// losable is a store in which a manifest that was lost is listed again when it is put again.
+type losable struct{ refs }
+
+func (l *losable) PutManifest(ctx context.Context, repository string, m registry.Manifest) error {
+	delete(l.lost, m.Digest)
+	return l.refs.PutManifest(ctx, repository, m)
 }

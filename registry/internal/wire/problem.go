@@ -1,8 +1,8 @@
 package wire
 
 import (
-	"context"
 	"errors"
+	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -25,9 +25,10 @@ type Problem struct {
 
 // Fault is one error of a Problem.
 type Fault struct {
-	Code   registry.Code `json:"code"`
-	Detail string        `json:"detail"`
-	Hint   string        `json:"hint,omitempty"`
+	Code   registry.Code   `json:"code"`
+	Detail string          `json:"detail"`
+	Hints  []string        `json:"hints,omitempty"`
+	Causes []registry.Code `json:"causes,omitempty"` // codes of what Code wraps, which may ask for another exit code
 }
 
 // typePrefix begins the type of every problem.
@@ -39,42 +40,46 @@ const hidden = "internal error; the service's log says more"
 // NewProblem writes an error as a problem. What has no code is not shown.
 func NewProblem(err error) Problem {
 	p := Problem{Errors: faults(err)}
-	worst := 0
-	for i, f := range p.Errors {
-		if better(f.Code, p.Errors[worst].Code) {
-			worst = i
-		}
-	}
-	p.Code, p.Detail = p.Errors[worst].Code, p.Errors[worst].Detail
+	exit := registry.ExitCode(p.Err())
+	decides := slices.IndexFunc(p.Errors, func(f Fault) bool { return registry.ExitCode(f.err()) == exit })
+	p.Code, p.Detail = p.Errors[decides].Code, p.Errors[decides].Detail
 	p.Type, p.Title, p.Status = typePrefix+string(p.Code), title(p.Code), p.Code.HTTPStatus()
 	return p
 }
 
-func better(a, b registry.Code) bool {
-	one := registry.ExitCode(errors.Join(registry.Errorf(a, "a"), registry.Errorf(b, "b")))
-	return one == registry.ExitCode(registry.Errorf(a, "a")) && one != registry.ExitCode(registry.Errorf(b, "b"))
+// Hidden reports whether the problem keeps something from the client, which then has
+// to be in a log.
+func (p Problem) Hidden() bool {
+	return slices.ContainsFunc(p.Errors, func(f Fault) bool { return f.Code == registry.CodeInternal })
 }
 
+// faults splits joined errors, so that each is told by itself. It gives at least one.
 func faults(err error) []Fault {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
 		var out []Fault
 		for _, e := range joined.Unwrap() {
 			out = append(out, faults(e)...)
 		}
 		return out
 	}
+	return []Fault{fault(err)}
+}
+
+func fault(err error) Fault {
+	f := Fault{Code: registry.CodeOf(err), Detail: err.Error(), Hints: registry.Hints(err)}
 	var known *registry.Error
-	if !errors.As(err, &known) || registry.CodeOf(err) == registry.CodeInternal {
-		if errors.Is(err, context.DeadlineExceeded) {
-			return []Fault{{Code: registry.CodeUnavailable, Detail: "it took too long"}}
+	switch {
+	case f.Code == registry.CodeInternal:
+		f.Detail, f.Hints = hidden, nil
+	case !errors.As(err, &known):
+		f.Detail = "it took too long"
+	}
+	for _, cause := range titles() {
+		if cause.code != f.Code && registry.HasCode(err, cause.code) {
+			f.Causes = append(f.Causes, cause.code)
 		}
-		return []Fault{{Code: registry.CodeInternal, Detail: hidden}}
 	}
-	f := Fault{Code: registry.CodeOf(err), Detail: err.Error()}
-	if hints := registry.Hints(err); len(hints) > 0 {
-		f.Hint = hints[0]
-	}
-	return []Fault{f}
+	return f
 }
 
 // Err gives the error back: errors.Is and the exit code are as they were on the other side.
@@ -93,25 +98,54 @@ func (p Problem) Err() error {
 }
 
 func (f Fault) err() error {
-	return &registry.Error{Code: f.Code, Message: f.Detail, Hint: f.Hint}
+	causes := make([]error, len(f.Causes))
+	for i, code := range f.Causes {
+		causes[i] = &registry.Error{Code: code}
+	}
+	err := error(&registry.Error{Code: f.Code, Message: f.Detail})
+	if len(causes) > 0 { // they have no text of their own
+		err = registry.Errorf(f.Code, "%s%w", f.Detail, silent{errors.Join(causes...)})
+	}
+	for _, hint := range slices.Backward(f.Hints) {
+		err = registry.WithHint(err, "%s", hint)
+	}
+	return err
 }
 
+// silent is an error that adds nothing to a message.
+type silent struct{ error }
+
+func (s silent) Error() string { return "" }
+func (s silent) Unwrap() error { return s.error }
+
 func title(code registry.Code) string {
-	titles := map[registry.Code]string{
-		registry.CodeUnavailable: "Not available",
-		registry.CodeNotFound:    "Not found",
-		registry.CodeConflict:    "Somebody else was first",
-		registry.CodeInvalid:     "Invalid request",
-		registry.CodeLimit:       "A limit was exceeded",
-		registry.CodePolicy:      "The policy says no",
-		registry.CodeTrust:       "Not trusted",
-		registry.CodeDigest:      "Bytes do not match their digest",
-		registry.CodeUnsafe:      "Unsafe format",
-		registry.CodeNoEngine:    "No engine for this node",
-		registry.CodeWrongNode:   "Not the target",
-	}
-	if t, ok := titles[code]; ok {
-		return t
+	for _, t := range titles() {
+		if t.code == code {
+			return t.title
+		}
 	}
 	return "Internal error"
+}
+
+// titles are all codes with what they are called.
+func titles() []codeTitle {
+	return []codeTitle{
+		{registry.CodeInternal, "Internal error"},
+		{registry.CodeUnavailable, "Not available"},
+		{registry.CodeNotFound, "Not found"},
+		{registry.CodeConflict, "Somebody else was first"},
+		{registry.CodeInvalid, "Invalid request"},
+		{registry.CodeLimit, "A limit was exceeded"},
+		{registry.CodePolicy, "The policy says no"},
+		{registry.CodeTrust, "Not trusted"},
+		{registry.CodeDigest, "Bytes do not match their digest"},
+		{registry.CodeUnsafe, "Unsafe format"},
+		{registry.CodeNoEngine, "No engine for this node"},
+		{registry.CodeWrongNode, "Not the target"},
+	}
+}
+
+type codeTitle struct {
+	code  registry.Code
+	title string
 }

@@ -3,14 +3,14 @@
 package wire
 
 import (
-	"net/url"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// The paths of the API. Those of a model are ModelsPath + the model's name + one of
-// the operations; a name may have slashes, so they are read from the right.
+// The paths of the API. Those of a model are ModelsPath, the model's name and one of the
+// operations. A name may have slashes and components that are called like operations, so
+// an operation is always the last component; what else it needs is a query or a body.
 const (
 	Prefix           = "/api/v1"
 	EnvironmentsPath = Prefix + "/environments"
@@ -19,8 +19,8 @@ const (
 	ModelsPath       = Prefix + "/models/"
 
 	OpResolve      = "resolve"
-	OpReleases     = "releases" // releases/{tag or digest}
-	OpClaims       = "claims"   // releases/{tag or digest}/claims
+	OpReleases     = "releases" // ?environment=&reference=: tag or digest, the head without
+	OpClaims       = "claims"   // ?environment=&reference=
 	OpPublications = "publications"
 	OpEvidence     = "evidence"
 	OpPromotions   = "promotions"
@@ -32,42 +32,22 @@ const (
 // makes it a third longer.
 const MaxBody = 8 << 20
 
-// ModelPath is the path of an operation on a model.
-func ModelPath(model string, operation ...string) string {
-	escaped := make([]string, 0, len(operation)+1)
-	for _, component := range strings.Split(model, "/") {
-		escaped = append(escaped, url.PathEscape(component))
+// ModelPath is the path of an operation on a model. Errors: CodeNotFound for a name that
+// no model can have, and that would lead elsewhere.
+func ModelPath(model, operation string) (string, error) {
+	if err := registry.ValidateModel(model); err != nil {
+		return "", registry.Errorf(registry.CodeNotFound, "no such model: %s", err.Error())
 	}
-	for _, o := range operation {
-		escaped = append(escaped, url.PathEscape(o))
-	}
-	return ModelsPath + strings.Join(escaped, "/")
-}
-
-// ModelRequest is what a path below ModelsPath asks for.
-type ModelRequest struct {
-	Model     string
-	Operation string
-	Argument  string // releases and claims: tag or digest
+	return ModelsPath + model + "/" + operation, nil
 }
 
 // ParseModelPath reads a path below ModelsPath, which is already unescaped. Errors:
 // CodeNotFound.
-func ParseModelPath(path string) (ModelRequest, error) {
-	rest := strings.TrimPrefix(path, ModelsPath)
-	parts := strings.Split(rest, "/")
-	n := len(parts)
-	var r ModelRequest
-	switch {
-	case n >= 4 && parts[n-3] == OpReleases && parts[n-1] == OpClaims:
-		r = ModelRequest{strings.Join(parts[:n-3], "/"), OpClaims, parts[n-2]}
-	case n >= 3 && parts[n-2] == OpReleases:
-		r = ModelRequest{strings.Join(parts[:n-2], "/"), OpReleases, parts[n-1]}
-	case n >= 2:
-		r = ModelRequest{Model: strings.Join(parts[:n-1], "/"), Operation: parts[n-1]}
+func ParseModelPath(path string) (model, operation string, err error) {
+	rest, below := strings.CutPrefix(path, ModelsPath)
+	slash := strings.LastIndexByte(rest, '/')
+	if !below || slash < 0 || registry.ValidateModel(rest[:slash]) != nil {
+		return "", "", registry.Errorf(registry.CodeNotFound, "no resource %s", path)
 	}
-	if registry.ValidateModel(r.Model) != nil {
-		return ModelRequest{}, registry.Errorf(registry.CodeNotFound, "no resource %s", path)
-	}
-	return r, nil
+	return rest[:slash], rest[slash+1:], nil
 }

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+
+	"oras.land/oras-go/v2/registry/remote"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/blob"
+	"mlpromote.dev/mlpromote/registry/client"
+	"mlpromote.dev/mlpromote/registry/distribution"
+	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/server"
+	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/sqlite"
+)
+
+// storage is all that a service keeps.
+type storage struct {
+	names interface {
+		registry.Refs
+		registry.Catalog
+		registry.Intents
+		registry.Deleter
+	}
+	blobs   registry.Blobs
+	uploads registry.Uploads
+}
+
+func inMemory(*testing.T) storage {
+	blobs := mem.NewBlobs()
+	return storage{names: mem.New(), blobs: blobs, uploads: mem.NewUploads(blobs)}
+}
+
+func onDisk(t *testing.T) storage {
+	dir := t.TempDir()
+	db, err := sqlite.Open(t.Context(), filepath.Join(dir, "registry.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	blobs := blob.NewDir(dir)
+	return storage{names: db, blobs: blobs, uploads: blob.NewUploads(blobs)}
+}
+
+// TestInterface holds what a client sees of a service against the contract that the
+// service itself keeps: releases are read and written over /v2/, all else over REST.
+func TestInterface(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]func(*testing.T) storage{"memory": inMemory, "disk": onDisk} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			registrytest.TestInterface(t, func(t *testing.T) registrytest.Registry { return overNetwork(t, store(t)) })
+		})
+	}
+}
+
+// overNetwork serves the storage and gives a client of it.
+func overNetwork(t *testing.T, s storage) registrytest.Registry {
+	t.Helper()
+	keys := registrytest.NewKeys(registrytest.RoleKeys())
+	near := oci.New(func(_ context.Context, repository string) (oci.Repository, error) {
+		return oci.Local(s.blobs, s.names, repository), nil
+	}, oci.Options{})
+	svc, err := service.New(service.Config{
+		Environments: registrytest.Chain(), Catalog: s.names, Intents: s.names, Content: near, Mirror: near,
+		Verify: keys.Verify, Sign: keys.Sign,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	listening := httptest.NewServer(bothEndpoints(t, svc, s))
+	t.Cleanup(listening.Close)
+	return clientOf(t, listening, keys)
+}
+
+func bothEndpoints(t *testing.T, svc *service.Service, s storage) http.Handler {
+	t.Helper()
+	api, err := server.New(server.Config{Registry: svc})
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := distribution.New(distribution.Config{
+		Blobs: s.blobs, Refs: s.names, Deleter: s.names, Uploads: s.uploads,
+		Authorize: func(_ context.Context, a distribution.Access) error { return mayWrite(registrytest.Chain(), a) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/api/", api)
+	mux.Handle("/v2/", content)
+	return mux
+}
+
+func clientOf(t *testing.T, listening *httptest.Server, keys *registrytest.Keys) registrytest.Registry {
+	t.Helper()
+	far := oci.New(func(_ context.Context, repository string) (oci.Repository, error) {
+		repo, err := remote.NewRepository(listening.Listener.Addr().String() + "/" + repository)
+		if err != nil {
+			return nil, err
+		}
+		repo.PlainHTTP = true
+		return repo, nil
+	}, oci.Options{})
+	c, err := client.New(client.Config{URL: listening.URL, Content: far, HTTP: listening.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return registrytest.Registry{Interface: c, Parts: far, Keys: keys}
+}

@@ -1,0 +1,112 @@
+package server_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/server"
+	"mlpromote.dev/mlpromote/registry/service"
+)
+
+// world is the API over a service in memory.
+type world struct {
+	registrytest.Registry
+	handler http.Handler
+	log     *bytes.Buffer
+}
+
+func setup(t *testing.T, edits ...func(c *server.Config)) *world {
+	t.Helper()
+	w := &world{log: new(bytes.Buffer)}
+	db, blobs := mem.New(), mem.NewBlobs()
+	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
+	w.Parts, w.Keys = content, registrytest.NewKeys(registrytest.RoleKeys())
+	svc, err := service.New(service.Config{
+		Environments: registrytest.Chain(), Catalog: db, Intents: db, Content: content, Verify: w.Keys.Verify, Sign: w.Keys.Sign,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Interface = svc
+	config := server.Config{
+		Registry: svc, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+		NodeType: func(_ context.Context, name string) (registry.Node, error) {
+			if name != "box" {
+				return registry.Node{}, registry.Errorf(registry.CodeNotFound, "no node type %q", name)
+			}
+			return registrytest.Node("v1"), nil
+		},
+	}
+	for _, edit := range edits {
+		edit(&config)
+	}
+	if w.handler, err = server.New(config); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// broken is a registry of which nothing can be said.
+type broken struct{ registry.Interface }
+
+func (broken) Heads(context.Context, string, string) ([]registry.Head, error) {
+	return nil, errors.New("open /srv/secret: permission denied")
+}
+
+// do sends a request; header is keys and values.
+func (w *world) do(method, target, body string, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, r)
+	return recorder
+}
+
+// post sends JSON.
+func (w *world) post(target, body string) *httptest.ResponseRecorder {
+	return w.do(http.MethodPost, target, body, "Content-Type", "application/json")
+}
+
+// problem is what an error looks like from outside.
+type problem struct {
+	Type, Title, Detail, Code string
+	Status                    int
+	Promotion                 *registry.Promotion
+	Resolution                *registry.Resolution
+}
+
+// wantProblem wants an answer to be a problem as RFC 9457 has it.
+func wantProblem(t *testing.T, subject string, got *httptest.ResponseRecorder, status int, code registry.Code) problem {
+	t.Helper()
+	var p problem
+	err := json.Unmarshal(got.Body.Bytes(), &p)
+	if err != nil || got.Code != status || p.Status != status || p.Code != string(code) || p.Title == "" || p.Detail == "" || !strings.HasPrefix(p.Type, "https://") ||
+		got.Header().Get("Content-Type") != "application/problem+json" {
+		t.Errorf("%s: %d %s %s, want %d and the code %s", subject, got.Code, got.Header().Get("Content-Type"), got.Body, status, code)
+	}
+	return p
+}
+
+// want decodes an answer that is none.
+func want(t *testing.T, got *httptest.ResponseRecorder, status int, into any) {
+	t.Helper()
+	if got.Code != status || got.Header().Get("Content-Type") != "application/json" || got.Header().Get("Cache-Control") != "no-store" {
+		t.Fatalf("%d %v %s, want %d and JSON", got.Code, got.Header(), got.Body, status)
+	}
+	if err := json.Unmarshal(got.Body.Bytes(), into); err != nil {
+		t.Fatal(err)
+	}
+}
