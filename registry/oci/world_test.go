@@ -123,7 +123,7 @@ func (w *world) assemble(t testing.TB, repository string, o options, a registry.
 	return d
 }
 
-func (w *world) attach(t testing.TB, repository, predicateType string, subjects []registry.Subject) []registry.Digest { //nolint:unparam // where it is attached stands where it is attached
+func (w *world) attach(t testing.TB, repository, predicateType string, subjects []registry.Subject) []registry.Digest {
 	t.Helper()
 	digests, err := w.store.PutEvidence(t.Context(), repository, registry.Bundle{Data: bundle(predicateType)}, subjects)
 	if err != nil {
