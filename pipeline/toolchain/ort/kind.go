@@ -44,7 +44,7 @@ var kinds = [...]kind{
 func native[T rt.TensorData](dtype tensor.DType, code rt.TensorElementDataType) kind {
 	raw := func(values []T) []byte {
 		first := (*byte)(unsafe.Pointer(unsafe.SliceData(values))) //nolint:gosec // plain numbers, read as the bytes that they are
-		return unsafe.Slice(first, len(values)*dtype.Size()) //nolint:gosec // as many as there are
+		return unsafe.Slice(first, len(values)*dtype.Size())       //nolint:gosec // as many as there are
 	}
 	return kind{dtype, code,
 		func(data []byte) (rt.Value, error) {
