@@ -101,7 +101,7 @@ func wantProblem(t *testing.T, subject string, got *httptest.ResponseRecorder, s
 }
 
 // want decodes an answer that is none.
-func want(t *testing.T, got *httptest.ResponseRecorder, status int, into any) {
+func want(t *testing.T, got *httptest.ResponseRecorder, status int, into any) { //nolint:unparam // the status that is wanted stands where it is wanted
 	t.Helper()
 	if got.Code != status || got.Header().Get("Content-Type") != "application/json" || got.Header().Get("Cache-Control") != "no-store" {
 		t.Fatalf("%d %v %s, want %d and JSON", got.Code, got.Header(), got.Body, status)
