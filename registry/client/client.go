@@ -55,7 +55,7 @@ func New(c Config) (*Client, error) {
 // Errors: CodeInvalid.
 func ParseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSuffix(s, "/"))
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.User != nil {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "registry URL %q: want http://HOST:PORT or https://HOST", s)
 	}
 	return u, nil
@@ -116,6 +116,14 @@ func (c *Client) Resolve(ctx context.Context, q registry.ResolveQuery) (registry
 	if err := errors.Join(resolution.Release.Validate(), resolution.Engine.Digest.Validate()); err != nil {
 		return registry.Resolution{}, c.strange("resolution", err)
 	}
+	ref, err := registry.ParseReference(resolution.Reference)
+	if err != nil {
+		return registry.Resolution{}, c.strange("resolution", err)
+	}
+	if ref.Host == c.base.Host { // said for those who know no service, only references
+		ref.Host = ""
+	}
+	resolution.Reference = ref.String()
 	return resolution, nil
 }
 

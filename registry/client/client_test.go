@@ -3,6 +3,7 @@ package client_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -175,8 +176,8 @@ func TestCancelled(t *testing.T) {
 			t.Parallel()
 			asked := make(chan struct{})
 			ended := make(chan struct{})
-			t.Cleanup(func() { close(ended) })
 			c := speaker(t, func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body) // until then a server does not see that the client is gone
 				if begin {
 					_, _ = w.Write([]byte("{"))
 					_ = http.NewResponseController(w).Flush()
@@ -187,6 +188,7 @@ func TestCancelled(t *testing.T) {
 				case <-r.Context().Done():
 				}
 			})
+			t.Cleanup(func() { close(ended) })
 			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
 				<-asked
