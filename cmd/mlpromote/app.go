@@ -67,7 +67,7 @@ identical bytes from staging to prod.
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.data, "data", "", "data directory (default MLPROMOTE_DATA, else "+defaultData+")")
 	flags.StringVar(&a.registry, "registry", "", "URL of a service to work against (default MLPROMOTE_REGISTRY, else the data directory)")
-	flags.StringVar(&a.keys, "keys", "", "folder of signing keys (default DATA/keys)")
+	flags.StringVar(&a.keys, "keys", "", "folder of signing keys (default MLPROMOTE_KEYS, else DATA/keys)")
 	flags.StringVar(&a.output, "output", "text", "text or json")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more on stderr")
 	root.SetOut(a.ui.stdout)
@@ -95,6 +95,9 @@ func (a *app) configure() error {
 	}
 	if a.registry == "" {
 		a.registry = a.getenv("MLPROMOTE_REGISTRY")
+	}
+	if a.keys == "" {
+		a.keys = a.getenv("MLPROMOTE_KEYS")
 	}
 	a.ui.configure(a.output == "json", a.verbose)
 	return nil

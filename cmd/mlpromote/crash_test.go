@@ -70,7 +70,7 @@ func newCrash(t *testing.T, random *rand.Rand) *crash {
 	if err := copyTree(filepath.Join(examples, "digits"), c.dir); err != nil {
 		t.Fatal(err)
 	}
-	if err := dropLine(filepath.Join(c.dir, "mlpromote.yaml"), "linux/amd64/v3"); err != nil {
+	if err := oneTarget(c.dir); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // two releases in prod, so that there is something to return to

@@ -21,11 +21,11 @@ type block struct {
 	text string
 }
 
-var fence = regexp.MustCompile("^```sh(?: exit=([0-9]+))?$")
+var fence = regexp.MustCompile("^```sh(?: (served))?(?: exit=([0-9]+))?$")
 
 // shellBlocks finds the blocks that start with ```sh, with the exit code that the info
-// string asks for.
-func shellBlocks(t *testing.T, page string) []block {
+// string asks for. Those of the kind "served" want a service at $URL.
+func shellBlocks(t *testing.T, page, kind string) []block {
 	t.Helper()
 	data, err := os.ReadFile(page)
 	if err != nil {
@@ -36,10 +36,10 @@ func shellBlocks(t *testing.T, page string) []block {
 	for i, line := range strings.Split(string(data), "\n") {
 		m := fence.FindStringSubmatch(line)
 		switch {
-		case open == nil && m != nil:
+		case open == nil && m != nil && m[1] == kind:
 			open = &block{line: i + 1}
-			if m[1] != "" {
-				open.exit, err = strconv.Atoi(m[1])
+			if m[2] != "" {
+				open.exit, err = strconv.Atoi(m[2])
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -64,7 +64,7 @@ func runBlocks(t *testing.T, program, page, dir string) {
 	where := filepath.Join(t.TempDir(), "dir")
 	env := append(os.Environ(), environment(t.TempDir(), testCache(t))...)
 	env = append(env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "PAGE_DIR="+where)
-	for i, b := range shellBlocks(t, page) {
+	for i, b := range shellBlocks(t, page, "") {
 		script := b.text
 		if i == 0 {
 			script += "pwd > \"$PAGE_DIR\"\n"

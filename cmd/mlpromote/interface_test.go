@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 
 	"oras.land/oras-go/v2/registry/remote"
@@ -23,14 +25,17 @@ import (
 
 // storage is all that a service keeps.
 type storage struct {
-	names interface {
-		registry.Refs
-		registry.Catalog
-		registry.Intents
-		registry.Deleter
-	}
+	names   names
 	blobs   registry.Blobs
 	uploads registry.Uploads
+}
+
+// names is all but bytes.
+type names interface {
+	registry.Refs
+	registry.Catalog
+	registry.Intents
+	registry.Deleter
 }
 
 func inMemory(*testing.T) storage {
@@ -114,4 +119,53 @@ func clientOf(t *testing.T, listening *httptest.Server, keys *registrytest.Keys)
 		t.Fatal(err)
 	}
 	return registrytest.Registry{Interface: c, Parts: far, Keys: keys}
+}
+
+// meeting is a catalog in which promotions wait for one another before they are applied.
+type meeting struct {
+	names
+	all *sync.WaitGroup
+}
+
+func (m meeting) Apply(ctx context.Context, c registry.Change) (registry.Event, error) {
+	if c.Event.Kind == registry.EventPromote {
+		m.all.Done()
+		m.all.Wait()
+	}
+	return m.names.Apply(ctx, c)
+}
+
+// Of two clients that promote at once, one wins and the other is told so.
+func TestOneOfTwoClientsWins(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]func(*testing.T) storage{"memory": inMemory, "disk": onDisk} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var all sync.WaitGroup
+			all.Add(2)
+			s := store(t)
+			s.names = meeting{s.names, &all}
+			r := overNetwork(t, s)
+			for _, b := range []registrytest.Build{{}, {Version: "1.1.0", Salt: "b"}} {
+				r.Prove(t, r.Build(t, b))
+			}
+			versions := []string{"1.0.0", "1.1.0"}
+			errs := make([]error, len(versions))
+			var done sync.WaitGroup
+			for i, version := range versions {
+				done.Go(func() {
+					_, errs[i] = r.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Reference: version})
+				})
+			}
+			done.Wait()
+			winner := slices.Index(errs, nil)
+			if winner < 0 || registry.CodeOf(errs[1-winner]) != registry.CodeConflict || registry.ExitCode(errs[1-winner]) != 1 {
+				t.Fatalf("errors %v, want one CodeConflict", errs)
+			}
+			heads, err := r.Heads(t.Context(), "prod", registrytest.Model)
+			if err != nil || len(heads) != 1 || heads[0].Version != versions[winner] {
+				t.Errorf("heads %+v, error %v, want %s", heads, err, versions[winner])
+			}
+		})
+	}
 }

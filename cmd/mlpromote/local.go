@@ -77,7 +77,8 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 }
 
 // create makes the data directory and, where there is no key at all, one that plays
-// every role: enough for a laptop. Nothing in it is ever to be committed.
+// every role: enough for a laptop. A service would not trust it, so beside one none is
+// made. Nothing in the directory is ever to be committed.
 func (a *app) create() error {
 	if err := os.MkdirAll(a.data, 0o700); err != nil {
 		return err
@@ -85,7 +86,7 @@ func (a *app) create() error {
 	if err := ignoreAll(a.data); err != nil {
 		return err
 	}
-	if a.keys != "" {
+	if a.keys != "" || a.registry != "" {
 		return nil
 	}
 	existing, err := filepath.Glob(filepath.Join(a.keyDir(), "*.key"))

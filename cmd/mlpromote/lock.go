@@ -26,9 +26,12 @@ func lockShared(dir string) (func() error, error) {
 		return f.Close, nil
 	}
 	if !errors.Is(err, unix.EWOULDBLOCK) {
-		return nil, errors.Join(registry.Errorf(registry.CodeUnavailable, "lock %s: %w", f.Name(), err), f.Close())
+		return nil, errors.Join(lockFailed(f, err), f.Close())
 	}
 	url := servedAt(f)
+	if url == "" {
+		return nil, errors.Join(registry.Errorf(registry.CodeUnavailable, "%s belongs to a service that is just starting or stopping: try again", dir), f.Close())
+	}
 	return nil, errors.Join(registry.WithHint(
 		registry.Errorf(registry.CodeUnavailable, "%s is served at %s, which has it to itself", dir, url),
 		"--registry %s, or MLPROMOTE_REGISTRY=%s", url, url), f.Close())
@@ -42,20 +45,33 @@ func lockExclusive(dir string) (announce func(url string) error, unlock func() e
 		return nil, nil, err
 	}
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		text := "%s is in use by another process: stop it, or wait until it is done"
-		if url := servedAt(f); url != "" {
-			text += " (a service at " + url + ")"
-		}
-		return nil, nil, errors.Join(registry.Errorf(registry.CodeUnavailable, text, dir), f.Close())
+		return nil, nil, errors.Join(inUse(dir, f, err), f.Close())
+	}
+	if err := f.Truncate(0); err != nil { // what a service left that was killed
+		return nil, nil, errors.Join(lockFailed(f, err), f.Close())
 	}
 	announce = func(url string) error {
-		if err := f.Truncate(0); err != nil {
-			return err
-		}
 		_, err := f.WriteAt([]byte(url+"\n"), 0)
 		return err
 	}
 	return announce, func() error { return errors.Join(f.Truncate(0), f.Close()) }, nil
+}
+
+// inUse says who has the directory: a service, or verbs, which can share it. Verbs leave
+// the file as a service that was killed left it.
+func inUse(dir string, f *os.File, cause error) error {
+	if !errors.Is(cause, unix.EWOULDBLOCK) {
+		return lockFailed(f, cause)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err == nil || servedAt(f) == "" {
+		return registry.Errorf(registry.CodeUnavailable, "%s is in use by another process: wait until it is done", dir)
+	}
+	url := servedAt(f)
+	return registry.WithHint(registry.Errorf(registry.CodeUnavailable, "%s is served already, at %s", dir, url), "stop that service first, or use %s", url)
+}
+
+func lockFailed(f *os.File, err error) error {
+	return registry.Errorf(registry.CodeUnavailable, "lock %s: %w", f.Name(), err)
 }
 
 func openLock(dir string) (*os.File, error) {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,21 +21,39 @@ const examples = "../../examples"
 // its own; toolchains and finished steps are shared between scripts and runs.
 func TestScripts(t *testing.T) {
 	t.Parallel()
+	p := scripts(t, nil)
+	p.Dir = "testdata/script"
+	testscript.Run(t, p)
+}
+
+// scripts are the parameters of scripts, with what else their setup does.
+func scripts(t *testing.T, setup func(env *testscript.Env, program string) error) testscript.Params {
+	t.Helper()
 	cache := testCache(t)
 	fast := fastProgram(t)
 	jobs := &jobs{root: t.TempDir(), cache: cache, program: fast}
-	testscript.Run(t, testscript.Params{
-		Dir:                "testdata/script",
+	return testscript.Params{
 		RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
 			env.Vars = append(env.Vars, environment(env.WorkDir, cache)...)
+			env.Vars = append(env.Vars, "HOST=", "DATA="+defaultData, "STORE="+defaultData)
 			if filepath.Base(env.WorkDir) != "script-main_race" {
 				env.Vars = append(env.Vars, "PATH="+filepath.Dir(fast)+string(filepath.ListSeparator)+os.Getenv("PATH"))
 			}
+			env.Values[servicesKey{}] = make(services)
+			if setup != nil {
+				return setup(env, fast)
+			}
 			return nil
 		},
+		Condition: func(name string) (bool, error) {
+			if name != "served" {
+				return false, fmt.Errorf("no condition %s", name)
+			}
+			return setup != nil, nil
+		},
 		Cmds: commands(jobs),
-	})
+	}
 }
 
 // fastProgram is the path of the program without the race detector, under which it
@@ -63,7 +82,7 @@ func environment(home, cache string) []string {
 	if err != nil {
 		panic(err) // the working directory is gone
 	}
-	return []string{"ONNX_TESTDATA=" + testdata, "HOME=" + home, "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_DATA=", "COSIGN_PASSWORD=", "GORACE=atexit_sleep_ms=10"}
+	return []string{"ONNX_TESTDATA=" + testdata, "HOME=" + home, "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_DATA=", "MLPROMOTE_REGISTRY=", "MLPROMOTE_KEYS=", "COSIGN_PASSWORD=", "GORACE=atexit_sleep_ms=10"}
 }
 
 // jobs are copies of the digits example that were carried on to some state once, so
@@ -102,7 +121,7 @@ func (j *jobs) advance(ts *testscript.TestScript, from, state, verb string) stri
 	dir := filepath.Join(j.root, state)
 	if from == "" {
 		ts.Check(copyTree(filepath.Join(examples, "digits"), dir))
-		ts.Check(dropLine(filepath.Join(dir, "mlpromote.yaml"), "linux/amd64/v3"))
+		ts.Check(oneTarget(dir))
 	} else {
 		ts.Check(copyTree(from, dir))
 	}
@@ -115,15 +134,16 @@ func (j *jobs) advance(ts *testscript.TestScript, from, state, verb string) stri
 	return dir
 }
 
-// dropLine leaves out the lines of a file that hold the text.
-func dropLine(path, text string) error {
+// oneTarget leaves one of the two targets out of the spec in a copy of the digits example.
+func oneTarget(dir string) error {
+	path := filepath.Join(dir, "mlpromote.yaml")
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
 	var kept strings.Builder
 	for line := range strings.Lines(string(data)) {
-		if !strings.Contains(line, text) {
+		if !strings.Contains(line, "linux/amd64/v3") {
 			kept.WriteString(line)
 		}
 	}

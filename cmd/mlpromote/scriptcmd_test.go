@@ -27,7 +27,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 // commands are the verbs that scripts have besides those of testscript:
 //
 //	example NAME           copy examples/NAME to $WORK/NAME
-//	job STATE              copy digits for one target, built, verified or promoted, and go there
+//	job STATE              copy digits for one target, built, verified or promoted, and go there; where scripts are served, so is its data
 //	exits CODE PROG ARG... run a program that must end with this exit code
 //	json VAR FILE PATH     set VAR from a JSON file or stdout, PATH such as engines.0.digest or engines.len
 //	equal A B              compare two texts
@@ -37,14 +37,17 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	help COMMAND...        the command's --help is text on stdout that begins like a sentence and shows its usage
 //	flip FILE              flip a bit of one byte in the middle of the file; twice restores it
 //	flip-all DIR           flip every file of a folder
-//	blob VAR DIGEST        set VAR to the path of a blob in .mlpromote
-//	layer VAR DIGEST       set VAR to the path of the first layer of a manifest in .mlpromote, and HEX to the layer's digest
-//	part VAR DIGEST ROLE   set VAR to the digest of the part with that role, of an index in .mlpromote
+//	blob VAR DIGEST        set VAR to the path of a blob in the data directory
+//	layer VAR DIGEST       set VAR to the path of the first layer of a manifest in the data directory, and HEX to the layer's digest
+//	part VAR DIGEST ROLE   set VAR to the digest of the part with that role, of an index in the data directory
 //	bundle VAR FILE TYPE D set VAR to the digest of the evidence of that predicate type about D, from what inspect said
 //	remember               note heads and history
 //	unchanged              fail unless heads and history are what they were at the last remember
 //	broken-toolchain DIR   make DIR the cache, with an install of which nothing can run, and no steps
 //	reset-derived          empty the tables that repeat what manifests say
+//	serve VAR DIR          serve a data directory and set VAR to the URL
+//	stop-service DIR       stop the service of a data directory, which must end well
+//	kill-service DIR       end it with SIGKILL
 //	registry VAR KIND      start a registry and set VAR to its host; kinds are those of cmdRegistry
 //	job-on STAGING PROD    copy digits for one target, unbuilt, with the content of environments on these hosts, - for none, and go there
 //	service VAR            serve .mlpromote of the script's folder and set VAR to its host
@@ -58,6 +61,7 @@ func commands(j *jobs) map[string]command {
 		"blob": cmdBlob, "layer": cmdLayer, "part": cmdPart, "bundle": cmdBundle, "remember": j.cmdRemember, "unchanged": j.cmdUnchanged,
 		"edit-all": cmdEditAll, "equal-stdout": cmdEqualStdout, "help": cmdHelp,
 		"registry": cmdRegistry, "job-on": cmdJobOn, "service": cmdService, "tag": cmdTag, "set-tag": cmdSetTag, "docker-config": cmdDockerConfig,
+		"serve": j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
 		"reset-derived": cmdResetDerived, "broken-toolchain": cmdBrokenToolchain,
 	}
 }
@@ -78,6 +82,10 @@ func (j *jobs) cmdJob(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, 1)
 	dir := filepath.Join(ts.Getenv("WORK"), "digits")
 	ts.Check(copyTree(j.folder(ts, args[0]), dir))
+	if s, ok := ts.Value(servedKey{}).(*served); ok {
+		ts.Check(s.take(filepath.Join(dir, defaultData)))
+		s.announce(ts.Setenv)
+	}
 	ts.Check(ts.Chdir(dir))
 }
 
@@ -202,12 +210,12 @@ func flip(ts *testscript.TestScript, path string) {
 	ts.Check(os.WriteFile(path, data, 0o444))
 }
 
-// blobPath is where .mlpromote of the script's folder keeps a blob.
+// blobPath is where the data directory of the script keeps a blob.
 func blobPath(ts *testscript.TestScript, d string) string {
 	parsed, err := digest.Parse(d)
 	ts.Check(err)
 	hex := parsed.Encoded()
-	return ts.MkAbs(filepath.Join(".mlpromote", "blobs", parsed.Algorithm().String(), hex[:2], hex))
+	return ts.MkAbs(filepath.Join(ts.Getenv("STORE"), "blobs", parsed.Algorithm().String(), hex[:2], hex))
 }
 
 func cmdBlob(ts *testscript.TestScript, neg bool, args []string) {
@@ -292,7 +300,7 @@ func (j *jobs) facts(ts *testscript.TestScript) []byte {
 	for _, args := range [][]string{{"list"}, {"history", "verify"}} {
 		cmd := exec.Command(j.program, args...)
 		cmd.Dir = ts.MkAbs(".")
-		cmd.Env = append(os.Environ(), "MLPROMOTE_DATA="+ts.Getenv("MLPROMOTE_DATA"))
+		cmd.Env = append(os.Environ(), "MLPROMOTE_DATA="+ts.Getenv("MLPROMOTE_DATA"), "MLPROMOTE_REGISTRY="+ts.Getenv("MLPROMOTE_REGISTRY"))
 		out, err := cmd.Output()
 		if err != nil {
 			ts.Fatalf("mlpromote %s: %v", strings.Join(args, " "), err)
@@ -305,7 +313,7 @@ func (j *jobs) facts(ts *testscript.TestScript) []byte {
 func cmdResetDerived(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 0, 0)
 	ctx := context.Background()
-	db, err := sqlite.Open(ctx, ts.MkAbs(".mlpromote/registry.db"))
+	db, err := sqlite.Open(ctx, ts.MkAbs(filepath.Join(ts.Getenv("STORE"), "registry.db")))
 	ts.Check(err)
 	ts.Check(errors.Join(db.ResetDerived(ctx), db.Close()))
 }

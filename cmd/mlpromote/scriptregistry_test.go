@@ -191,7 +191,7 @@ func cmdJobOn(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, 2)
 	dir := filepath.Join(ts.Getenv("WORK"), "digits")
 	ts.Check(copyTree(filepath.Join(examples, "digits"), dir))
-	ts.Check(dropLine(filepath.Join(dir, "mlpromote.yaml"), "linux/amd64/v3"))
+	ts.Check(oneTarget(dir))
 	on := func(host string) string {
 		if host == "-" {
 			return ""

@@ -166,12 +166,15 @@ func mayWrite(environments registry.Environments, access distribution.Access) er
 
 // nodeType reads a named node: DATA/node-types/NAME.json.
 func (a *app) nodeType(_ context.Context, name string) (registry.Node, error) {
-	if name != filepath.Base(name) || strings.HasPrefix(name, ".") {
+	if name != filepath.Base(name) || strings.HasPrefix(name, ".") || strings.ContainsRune(name, 0) {
 		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "node type %q: want a name", name)
 	}
 	described, err := node.ParseFile(filepath.Join(a.data, "node-types", name+".json"))
-	if err != nil {
+	switch {
+	case registry.HasCode(err, registry.CodeNotFound):
 		return registry.Node{}, registry.Errorf(registry.CodeNotFound, "node type %q is not known here", name)
+	case err != nil: // the file is the operator's, so the mistake in it is for the log
+		return registry.Node{}, registry.Errorf(registry.CodeInternal, "node type %s: %w", name, err)
 	}
 	return described, nil
 }

@@ -1,0 +1,358 @@
+//go:build cgo
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	ggcr "github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2"
+	"oras.land/oras-go/v2/content/file"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// TestPlainClients uses a service with programs and libraries that know nothing of
+// mlpromote, after the job was done over the network.
+func TestPlainClients(t *testing.T) {
+	t.Parallel()
+	p := newPlain(t)
+	for name, test := range map[string]func(*testing.T, *plain){
+		"oras-go": testOras, "go-containerregistry": testContainerRegistry, "direct push": testDirectPush,
+		"cosign": testCosign, "oras": testOrasProgram, "readme": testReadmeServed,
+		"node types": testNodeTypes,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, p)
+		})
+	}
+}
+
+// plain is a service with a promoted release.
+type plain struct {
+	*served
+	dir     string            // where the verbs run
+	staged  string            // HOST/REPOSITORY@DIGEST of the engine that this machine gets
+	prod    string            // as staged
+	engine  registry.Digest   // of both
+	release registry.Digest   // that it is of
+	stored  map[string][]byte // its files by name, as the data directory has them
+	exact   []byte            // its manifest
+}
+
+func newPlain(t *testing.T) *plain {
+	t.Helper()
+	root := t.TempDir()
+	p := &plain{dir: filepath.Join(root, "digits"), stored: make(map[string][]byte), served: &served{
+		program: fastProgram(t), dir: filepath.Join(root, "served"), client: filepath.Join(root, "client"), env: environment(root, testCache(t)),
+	}}
+	if err := errors.Join(copyTree(filepath.Join(examples, "digits"), p.dir), p.start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := copyTree(filepath.Join(p.served.dir, "keys"), filepath.Join(p.client, "keys")); err != nil {
+		t.Fatal(err)
+	}
+	p.must(t, "build")
+	p.must(t, "verify")
+	promoted := p.must(t, "promote")
+	p.staged, p.prod = p.must(t, "resolve", "vision/digits", "--env", "staging"), p.must(t, "resolve", "vision/digits", "--env", "prod")
+	p.engine = registry.Digest(p.prod[strings.Index(p.prod, "@")+1:])
+	p.release = registry.Digest(promoted[strings.Index(promoted, "@")+1:])
+	p.read(t)
+	return p
+}
+
+// read takes the engine from the files of the data directory.
+func (p *plain) read(t *testing.T) {
+	t.Helper()
+	p.exact = p.blob(t, p.engine)
+	var manifest ocispec.Manifest
+	if err := json.Unmarshal(p.exact, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	for _, layer := range manifest.Layers {
+		p.stored[layer.Annotations[ocispec.AnnotationTitle]] = p.blob(t, layer.Digest)
+	}
+	if len(p.stored["model.onnx"]) == 0 {
+		t.Fatalf("the engine has the files %v", sortedNames(p.stored))
+	}
+}
+
+func (p *plain) blob(t *testing.T, d registry.Digest) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(p.served.dir, "blobs", d.Algorithm().String(), d.Encoded()[:2], d.Encoded()))
+	if err != nil || digest.FromBytes(data) != d {
+		t.Fatalf("blob %s: %d bytes, %v", d, len(data), err)
+	}
+	return data
+}
+
+// must runs a verb against the service and gives its stdout.
+func (p *plain) must(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), p.program, args...)
+	cmd.Dir = p.dir
+	cmd.Env = append(append(os.Environ(), p.env...), "MLPROMOTE_REGISTRY="+p.url, "MLPROMOTE_DATA="+p.client)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("mlpromote %s: %v\n%s%s", strings.Join(args, " "), err, out, stderr.Bytes())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (p *plain) repository(t *testing.T, name string) *remote.Repository {
+	t.Helper()
+	repo, err := remote.NewRepository(p.host() + "/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	repo.PlainHTTP = true
+	return repo
+}
+
+// wantFiles wants a folder to hold the engine's files, under their names, and no others.
+func (p *plain) wantFiles(t *testing.T, dir string) {
+	t.Helper()
+	found := make(map[string]bool)
+	err := filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() {
+			name, _ := filepath.Rel(dir, path)
+			found[filepath.ToSlash(name)] = true
+		}
+		return err
+	})
+	if err != nil || len(found) != len(p.stored) {
+		t.Errorf("the folder has %v (error %v), want %v", sortedNames(found), err, sortedNames(p.stored))
+	}
+	for name, data := range p.stored {
+		if got, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%s: %d bytes (error %v), want the %d that are stored", name, len(got), err, len(data))
+		}
+	}
+}
+
+// oras-go, as the program oras uses it, puts the files of an engine into a folder.
+func testOras(t *testing.T, p *plain) {
+	for _, name := range []string{"staging/vision/digits", "prod/vision/digits"} {
+		dir := t.TempDir()
+		folder, err := file.New(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		desc, err := oras.Copy(t.Context(), p.repository(t, name), string(p.engine), folder, string(p.engine), oras.DefaultCopyOptions)
+		if err := errors.Join(err, folder.Close()); err != nil || desc.Digest != p.engine {
+			t.Fatalf("copy %s from %s: %v, %v", p.engine, name, desc, err)
+		}
+		p.wantFiles(t, dir)
+	}
+}
+
+// go-containerregistry, as docker's tools and cosign use it, gets the exact bytes.
+func testContainerRegistry(t *testing.T, p *plain) {
+	ref, err := name.ParseReference(p.prod, name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ggcr.Get(ref, ggcr.WithContext(t.Context()))
+	if err != nil || !bytes.Equal(got.Manifest, p.exact) {
+		t.Fatalf("the manifest is %v, error %v", got, err)
+	}
+	image, err := ggcr.Image(ref, ggcr.WithContext(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw, err := image.RawManifest(); err != nil || !bytes.Equal(raw, p.exact) {
+		t.Errorf("the image's manifest has %d bytes, error %v", len(raw), err)
+	}
+	layers, err := image.Layers()
+	if err != nil || len(layers) != len(p.stored) {
+		t.Fatalf("%d layers, error %v, want %d", len(layers), err, len(p.stored))
+	}
+	for _, layer := range layers {
+		d, err := layer.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := layer.Compressed()
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(content)
+		if err := errors.Join(err, content.Close()); err != nil || digest.FromBytes(data).String() != d.String() {
+			t.Errorf("layer %s has %d other bytes, error %v", d, len(data), err)
+		}
+	}
+	released, err := name.ParseReference(p.host()+"/prod/vision/digits:1.0.0", name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if index, err := ggcr.Index(released, ggcr.WithContext(t.Context())); err != nil {
+		t.Error(err)
+	} else if d, err := index.Digest(); err != nil || d.String() != string(p.release) {
+		t.Errorf("the tag names %s (error %v), want %s", d, err, p.release)
+	}
+}
+
+// What is protected is not written over /v2/, in none of the ways that there are.
+func testDirectPush(t *testing.T, p *plain) {
+	prod := p.repository(t, "prod/vision/digits")
+	released, err := prod.Resolve(t.Context(), "1.0.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := []byte("a blob")
+	blob := ocispec.Descriptor{MediaType: "application/octet-stream", Digest: digest.FromBytes(data), Size: int64(len(data))}
+	manifest := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: p.engine, Size: int64(len(p.exact))}
+	for what, err := range map[string]error{
+		"push a blob":          prod.Push(t.Context(), blob, bytes.NewReader(data)),
+		"mount a blob":         prod.Mount(t.Context(), blob, "staging/vision/digits", nil),
+		"push a manifest":      prod.Push(t.Context(), manifest, bytes.NewReader(p.exact)),
+		"move a tag":           prod.PushReference(t.Context(), manifest, bytes.NewReader(p.exact), "1.0.0"),
+		"make a tag":           prod.Tag(t.Context(), released, "9.9.9"),
+		"delete a manifest":    prod.Manifests().Delete(t.Context(), released),
+		"a model of one's own": p.repository(t, "prod/mine").Push(t.Context(), blob, bytes.NewReader(data)),
+		"no environment":       p.repository(t, "elsewhere/mine").Push(t.Context(), blob, bytes.NewReader(data)),
+	} {
+		var response *errcode.ErrorResponse
+		if !errors.As(err, &response) || response.StatusCode != http.StatusForbidden || len(response.Errors) != 1 || response.Errors[0].Code != "DENIED" {
+			t.Errorf("%s: error %v, want 403 DENIED", what, err)
+		}
+	}
+	if now, err := prod.Resolve(t.Context(), "1.0.0"); err != nil || now.Digest != released.Digest {
+		t.Errorf("1.0.0 in prod is %s, error %v", now.Digest, err)
+	}
+}
+
+// stockCosign is cosign as others have it; the test is skipped unless MLPROMOTE_COSIGN
+// names it.
+func stockCosign(t *testing.T) string {
+	t.Helper()
+	binary := os.Getenv("MLPROMOTE_COSIGN")
+	if binary == "" {
+		t.Skip("MLPROMOTE_COSIGN names no cosign binary; make test builds one")
+	}
+	return binary
+}
+
+func testCosign(t *testing.T, p *plain) {
+	binary, home := stockCosign(t), t.TempDir()
+	public := filepath.Join(p.served.dir, "keys", "local.pub")
+	other := filepath.Join(home, "local.pub")
+	p.must(t, "key", "generate", "--keys", home)
+	cosign := func(args ...string) ([]byte, error) {
+		cmd := exec.CommandContext(t.Context(), binary, args...)
+		cmd.Dir, cmd.Env = home, []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+		return cmd.CombinedOutput()
+	}
+	for _, ref := range []string{p.staged, p.prod} {
+		for name, c := range map[string]struct {
+			key  string
+			pass bool
+		}{"our key": {public, true}, "another key": {other, false}, "no key": {filepath.Join(home, "missing.pub"), false}} {
+			for _, verb := range [][]string{{"verify"}, {"verify-attestation", "--type", registry.PredicateParity}, {"verify-attestation", "--type", registry.PredicateProvenance}} {
+				args := append(verb, "--key", c.key, "--insecure-ignore-tlog", "--allow-http-registry", ref)
+				if out, err := cosign(args...); (err == nil) != c.pass {
+					t.Errorf("with %s: cosign %s: %v, want success %t\n%s", name, strings.Join(args, " "), err, c.pass, out)
+				}
+			}
+		}
+	}
+}
+
+func testOrasProgram(t *testing.T, p *plain) {
+	binary, err := exec.LookPath("oras")
+	if err != nil {
+		t.Skip("no oras in PATH; the library that it is made of is tested above")
+	}
+	dir := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), binary, "pull", "--plain-http", p.prod, "-o", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	p.wantFiles(t, dir)
+}
+
+// testReadmeServed runs what the README tells a node to type, less the lines whose
+// program is not here.
+func testReadmeServed(t *testing.T, p *plain) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(p.client, "keys"))); err != nil {
+		t.Fatal(err)
+	}
+	have := make(map[string]bool)
+	for _, program := range []string{"oras", "cosign"} {
+		_, err := exec.LookPath(program)
+		have[program] = err == nil
+	}
+	bin := t.TempDir()
+	if binary := os.Getenv("MLPROMOTE_COSIGN"); binary != "" {
+		if err := os.Symlink(binary, filepath.Join(bin, "cosign")); err != nil {
+			t.Fatal(err)
+		}
+		have["cosign"] = true
+	}
+	for _, b := range shellBlocks(t, "../../README.md", "served") {
+		script := b.text
+		for program, there := range have {
+			if !there {
+				t.Logf("README.md:%d: the line with %s is left out: it is not in PATH", b.line, program)
+				script = regexp.MustCompile("(?m)^"+program+" .*$").ReplaceAllString(script, ":")
+			}
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-euc", script+"echo \"REF=$REF\"\n")
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "URL="+p.url, "HOME="+dir, "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "\nREF="+p.host()+"/prod/vision/digits@sha256:") && !strings.HasPrefix(string(out), "REF="+p.host()+"/prod/vision/digits@sha256:") {
+			t.Errorf("README.md:%d: %v\n%s\n%s", b.line, err, script, out)
+		}
+	}
+}
+
+// testNodeTypes asks for the engine of a node that the operator has described.
+func testNodeTypes(t *testing.T, p *plain) {
+	types := filepath.Join(p.served.dir, "node-types")
+	if err := os.MkdirAll(types, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"box": p.must(t, "node", "describe"), "broken": `{"v":1,`, ".hidden": "{}"} {
+		if err := os.WriteFile(filepath.Join(types, name+".json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range map[string]int{
+		"box": 200, "closet": 404, "broken": 500, ".hidden": 400, "..%2Fkeys": 400, "%2Fetc%2Fpasswd": 400, "box%00": 400,
+	} {
+		response, err := http.Get(p.url + "/api/v1/models/vision/digits/resolve?env=prod&runtime=onnxruntime:1.30.0&nodeType=" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if err != nil || response.StatusCode != want || bytes.Contains(body, []byte(types)) || (want == 200) != bytes.Contains(body, []byte(p.engine)) {
+			t.Errorf("node type %s: %s, want %d\n%s (error %v)", name, response.Status, want, body, err)
+		}
+	}
+}
