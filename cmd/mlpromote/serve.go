@@ -105,11 +105,10 @@ func untilDone(ctx context.Context, srv *http.Server, listener net.Listener) err
 
 // loopback refuses addresses that others can reach, since nobody is asked who he is.
 func loopback(address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(address); err != nil {
 		return registry.Errorf(registry.CodeInvalid, "--listen %q: want HOST:PORT, for example 127.0.0.1:5080", address)
 	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+	if isLoopback(address) {
 		return nil
 	}
 	return registry.Errorf(registry.CodeInvalid, "--listen %s: only a loopback address is served, as there is no authentication yet; put a proxy that authenticates in front", address)
@@ -141,7 +140,7 @@ func (a *app) handler(i *instance) (http.Handler, error) {
 		}
 		w.WriteHeader(http.StatusNoContent)
 	})
-	return mux, nil
+	return localOnly(mux), nil
 }
 
 // mayWrite keeps everybody but the service out of protected environments, and out of

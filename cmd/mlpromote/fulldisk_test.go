@@ -1,0 +1,97 @@
+//go:build cgo && linux
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestFullDisk fills the disk under a service. What cannot be written is refused with a
+// sentence, what is there stays and is read, and with room again the job goes on.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	disk := filepath.Join(root, "served")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=8m"); err != nil {
+		t.Skipf("no small file system can be made here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(disk, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	c := &crash{t: t, program: fastProgram(t), dir: filepath.Join(root, "digits"), env: append(os.Environ(), environment(root, testCache(t))...)}
+	server := &served{program: c.program, dir: disk, client: filepath.Join(root, "client"), env: environment(root, testCache(t))}
+	if err := server.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c.env = append(c.env, "MLPROMOTE_REGISTRY="+server.url, "MLPROMOTE_DATA="+server.client)
+	err := errors.Join(copyTree(filepath.Join(disk, "keys"), filepath.Join(server.client, "keys")), copyTree(filepath.Join(examples, "digits"), c.dir), oneTarget(c.dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.bump()
+	for _, verb := range []string{"build", "verify", "promote"} {
+		c.must(verb)
+	}
+	staged, proven := c.head("staging"), c.head("prod")
+
+	filler := fill(t, disk)
+	c.bump()
+	cmd := c.command("build")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if cmd.ProcessState.ExitCode() != 1 || len(out) > 0 || !regexp.MustCompile(`mlpromote: error: .*cannot do this now`).Match(stderr.Bytes()) {
+		t.Errorf("build on a full disk: %v\n%s%s", err, out, stderr.Bytes())
+	}
+	if c.head("staging") != staged || c.head("prod") != proven {
+		t.Errorf("a head moved: staging %s, prod %s", c.head("staging"), c.head("prod"))
+	}
+	c.check(0, "a full disk")
+
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []string{"build", "verify", "promote"} {
+		c.must(verb)
+	}
+	c.check(0, "room again")
+	if c.head("prod") == proven {
+		t.Error("the job did not go on")
+	}
+}
+
+// fill takes all the room that a file system has, and gives the file that has it.
+func fill(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "filler")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	page := make([]byte, 4096)
+	for err == nil {
+		_, err = f.Write(page)
+	}
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatal(err)
+	}
+	return path
+}
