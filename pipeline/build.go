@@ -67,7 +67,7 @@ type takenStep struct {
 // the cache holds is not made again, and evidence that is there is not added again,
 // so that building twice changes nothing.
 func (p *Pipeline) Build(ctx context.Context, s *spec.Spec) (BuildResult, error) {
-	scratch, err := os.MkdirTemp(p.Scratch, "mlpromote-build-*")
+	scratch, err := os.MkdirTemp("", "mlpromote-build-*")
 	if err != nil {
 		return BuildResult{}, err
 	}
@@ -90,7 +90,7 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec) (BuildResult, error)
 
 // Plan says what Build would do, and does nothing but read.
 func (p *Pipeline) Plan(ctx context.Context, s *spec.Spec) (Plan, error) {
-	scratch, err := os.MkdirTemp(p.Scratch, "mlpromote-plan-*")
+	scratch, err := os.MkdirTemp("", "mlpromote-plan-*")
 	if err != nil {
 		return Plan{}, err
 	}

@@ -34,7 +34,6 @@ type Pipeline struct {
 	Toolchain func(ctx context.Context, name string) (Toolchain, error)
 	// Node describes this machine with the runtimes that are given to it.
 	Node     func(ctx context.Context, runtimes map[string]string) (registry.Node, error)
-	Scratch  string // folder for temporary files; empty means the system's
 	Tool     registry.ToolIdentity
 	Progress Progress       // nil shows nothing
 	Now      registry.Clock // nil means time.Now

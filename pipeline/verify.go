@@ -77,7 +77,7 @@ type material struct {
 // CodeLimit. Errors: CodeWrongNode when this machine meets no target; CodePolicy when
 // no trusted builder signed an engine; CodeDigest when stored bytes were changed.
 func (p *Pipeline) Verify(ctx context.Context, ref registry.Reference) (VerifyResult, error) {
-	scratch, err := os.MkdirTemp(p.Scratch, "mlpromote-verify-*")
+	scratch, err := os.MkdirTemp("", "mlpromote-verify-*")
 	if err != nil {
 		return VerifyResult{}, err
 	}
