@@ -77,7 +77,7 @@ func (v *verified) Close() error { return v.base.Close() }
 // mismatch is the error for bytes that are not what their digest says.
 func mismatch(s subject, want digest.Digest, found string) error {
 	err := registry.Errorf(registry.CodeDigest, "%s: the stored bytes of %s are not those of %s: %s", s.repository, s.what, want, found)
-	return registry.WithHint(err, "the store is damaged or was changed: restore these bytes from a backup or from another environment, or build them again; do not run what is there")
+	return registry.WithHint(err, "the store is damaged or was changed: restore these bytes from a backup; do not run what is there")
 }
 
 // checkDescriptor refuses a descriptor that nothing can be read by, or that embeds
