@@ -3,21 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/blob"
-	"mlpromote.dev/mlpromote/registry/distribution"
-	"mlpromote.dev/mlpromote/registry/node"
-	"mlpromote.dev/mlpromote/registry/server"
-	"mlpromote.dev/mlpromote/registry/service"
 )
 
 // Timeouts of the service. There is none for whole requests: blobs take as long as
@@ -112,68 +104,4 @@ func loopback(address string) error {
 		return nil
 	}
 	return registry.Errorf(registry.CodeInvalid, "--listen %s: only a loopback address is served, as there is no authentication yet; put a proxy that authenticates in front", address)
-}
-
-func (a *app) handler(i *instance) (http.Handler, error) {
-	logger := slog.New(slog.NewTextHandler(a.ui.stderr, nil))
-	api, err := server.New(server.Config{Registry: i, NodeType: a.nodeType, Logger: logger})
-	if err != nil {
-		return nil, err
-	}
-	endpoint, err := distribution.New(distribution.Config{
-		Blobs: i.local.blobs, Refs: i.local.db, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.db, Catalog: i.local.db, Content: i.store},
-		Uploads: blob.NewUploads(i.local.blobs), Logger: logger,
-		Authorize: func(_ context.Context, access distribution.Access) error { return mayWrite(i.environments, access) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/v2/", endpoint)
-	mux.Handle("/api/", api)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) {
-		if _, err := i.Heads(r.Context(), "", ""); err != nil {
-			logger.Error("not ready", "error", err)
-			http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
-			return
-		}
-		w.WriteHeader(http.StatusNoContent)
-	})
-	return localOnly(mux), nil
-}
-
-// mayWrite keeps everybody but the service out of protected environments, and out of
-// repositories that belong to none.
-func mayWrite(environments registry.Environments, access distribution.Access) error {
-	if access.Action == distribution.Pull {
-		return nil
-	}
-	if access.Repository == "" {
-		return nil
-	}
-	name, _, _ := strings.Cut(access.Repository, "/")
-	environment, err := environments.Find(name)
-	if err != nil {
-		return registry.Errorf(registry.CodePolicy, "repository %s is in no environment: %w", access.Repository, err)
-	}
-	if environment.Protected() {
-		return registry.Errorf(registry.CodePolicy, "environment %s is protected: promote a release into it", name)
-	}
-	return nil
-}
-
-// nodeType reads a named node: DATA/node-types/NAME.json.
-func (a *app) nodeType(_ context.Context, name string) (registry.Node, error) {
-	if name != filepath.Base(name) || strings.HasPrefix(name, ".") || strings.ContainsRune(name, 0) {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "node type %q: want a name", name)
-	}
-	described, err := node.ParseFile(filepath.Join(a.data, "node-types", name+".json"))
-	switch {
-	case registry.HasCode(err, registry.CodeNotFound):
-		return registry.Node{}, registry.Errorf(registry.CodeNotFound, "node type %q is not known here", name)
-	case err != nil: // the file is the operator's, so the mistake in it is for the log
-		return registry.Node{}, registry.Errorf(registry.CodeInternal, "node type %s: %w", name, err)
-	}
-	return described, nil
 }
