@@ -82,7 +82,11 @@ func environment(home, cache string) []string {
 	if err != nil {
 		panic(err) // the working directory is gone
 	}
-	return []string{"ONNX_TESTDATA=" + testdata, "HOME=" + home, "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_DATA=", "MLPROMOTE_REGISTRY=", "MLPROMOTE_KEYS=", "COSIGN_PASSWORD=", "GORACE=atexit_sleep_ms=10"}
+	own, err := filepath.Abs("testdata")
+	if err != nil {
+		panic(err)
+	}
+	return []string{"TESTDATA=" + own, "ONNX_TESTDATA=" + testdata, "HOME=" + home, "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_DATA=", "MLPROMOTE_REGISTRY=", "MLPROMOTE_KEYS=", "COSIGN_PASSWORD=", "GORACE=atexit_sleep_ms=10"}
 }
 
 // jobs are copies of the digits example that were carried on to some state once, so
