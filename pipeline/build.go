@@ -30,14 +30,13 @@ type BuildResult struct {
 
 // build is a build in the making.
 type build struct {
-	p        *Pipeline
-	began    time.Time
-	scratch  string
-	tools    Toolchain
-	identity toolchain.Identity
-	node     registry.Node
-	inputs   Inputs
-	plan     Plan
+	p       *Pipeline
+	began   time.Time
+	scratch string
+	tools   tools
+	node    registry.Node
+	inputs  Inputs
+	plan    Plan
 
 	golden           goldenSet
 	referenceLatency registry.Latency
@@ -50,6 +49,7 @@ type build struct {
 
 // builtEngine is an engine whose files are made.
 type builtEngine struct {
+	tool   tool
 	engine registry.Engine
 	files  []toolchain.OutputFile
 	steps  []takenStep
@@ -105,17 +105,20 @@ func (b *build) prepare(ctx context.Context, s *spec.Spec) error {
 	if b.inputs, err = readInputs(s, b.scratch); err != nil {
 		return err
 	}
-	if b.tools, err = b.p.Toolchain(ctx, toolchainName); err != nil {
+	b.tools = make(tools)
+	if err := b.tools.open(ctx, b.p, hub); err != nil {
 		return err
 	}
-	if b.identity, err = b.tools.Engines.Identity(ctx); err != nil {
-		return err
+	for _, e := range b.inputs.Engines {
+		if err := b.tools.open(ctx, b.p, e.Toolchain); err != nil {
+			return err
+		}
 	}
-	quantizer, err := b.tools.Quantizer.Identity(ctx)
+	seen, err := b.tools.planning(ctx)
 	if err != nil {
 		return err
 	}
-	b.plan, err = NewPlan(b.inputs, b.identity, []registry.Digest{b.identity.Code, quantizer.Code})
+	b.plan, err = NewPlan(b.inputs, seen)
 	return err
 }
 
@@ -150,7 +153,7 @@ func (b *build) already(ctx context.Context) (BuildResult, error) {
 // them. Steps that do not need each other run beside each other.
 func (b *build) make(ctx context.Context) error {
 	var err error
-	if b.node, err = b.p.Node(ctx, runtimes(b.identity)); err != nil {
+	if b.node, err = b.p.Node(ctx, b.tools.runtimes()); err != nil {
 		return err
 	}
 	b.engines = make([]builtEngine, len(b.plan.Engines))
@@ -180,13 +183,14 @@ type goldenSet struct {
 const referenceID = "reference"
 
 func (b *build) runReference(ctx context.Context) error {
+	reference := b.tools[hub]
 	inputs := append([]toolchain.Input{}, b.inputs.Model...)
 	inputs = append(inputs, b.inputs.Cases.files...)
 	job := toolchain.Job{Verb: toolchain.VerbRun, Inputs: inputs, Machine: machine(b.node), Run: &toolchain.RunOptions{
 		Engines: []toolchain.RunEngine{{ID: referenceID, Path: b.inputs.Model[0].Name}},
-		Threads: runThreads, Level: runLevel,
+		Threads: runThreads, Level: reference.Profile.Level,
 	}}
-	step, err := b.do(ctx, b.tools.Engines, "run the reference", job, nil)
+	step, err := b.do(ctx, reference.Engines, "run the reference", job, nil)
 	if err != nil {
 		return err
 	}
@@ -196,8 +200,8 @@ func (b *build) runReference(ctx context.Context) error {
 	}
 	b.golden = goldenSet{step: step, set: b.inputs.Cases.set}
 	b.golden.set.Labels, b.golden.set.Origin = "", ""
-	b.golden.set.Kind = toolchainName + "/" + runLevel
-	b.golden.set.Runtime = b.identity.Version
+	b.golden.set.Kind = hub + "/" + reference.Profile.Level
+	b.golden.set.Runtime = reference.identity.Version
 	b.golden.set.Node = &registry.Node{V: b.node.V, OS: b.node.OS, CPU: b.node.CPU}
 	for _, shard := range b.golden.set.Shards {
 		file, ok := step.outcome.File("outputs/" + referenceID + "/" + shard.File)
@@ -212,12 +216,13 @@ func (b *build) runReference(ctx context.Context) error {
 
 func (b *build) makeEngine(ctx context.Context, planned PlannedEngine) (builtEngine, error) {
 	label := planned.Variant + " for " + planned.Target.Name
-	made := builtEngine{engine: registry.Engine{
-		Target: planned.Target, Toolchain: planned.Toolchain, Variant: planned.Variant, Precision: planned.Precision}}
+	tool := b.tools[planned.Toolchain.Name]
+	made := builtEngine{tool: tool, engine: registry.Engine{
+		Target: planned.Target, Toolchain: planned.Toolchain, Variant: planned.Variant, Precision: planned.Precision, NativeCode: tool.Profile.NativeCode}}
 	model := b.inputs.Model
 	if planned.Quantize != nil {
 		job := toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: b.inputs.forQuantizer(planned.Quantize), Options: planned.Quantize, Machine: machine(b.node)}
-		step, err := b.do(ctx, b.tools.Quantizer, "quantize "+label, job, planned.Quantize)
+		step, err := b.do(ctx, b.tools[planned.Quantizer].Quantizer, "quantize "+label, job, planned.Quantize)
 		if err != nil {
 			return builtEngine{}, err
 		}
@@ -227,7 +232,7 @@ func (b *build) makeEngine(ctx context.Context, planned PlannedEngine) (builtEng
 		}
 	}
 	job := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: model, Options: planned.Compile, Machine: machine(b.node)}
-	step, err := b.do(ctx, b.tools.Engines, "compile "+label, job, planned.Compile)
+	step, err := b.do(ctx, tool.Engines, "compile "+label, job, planned.Compile)
 	if err != nil {
 		return builtEngine{}, err
 	}
@@ -238,9 +243,9 @@ func (b *build) makeEngine(ctx context.Context, planned PlannedEngine) (builtEng
 
 // modelOf takes the model that a step made as the input of the next one.
 func modelOf(outcome toolchain.Outcome) ([]toolchain.Input, error) {
-	file, ok := outcome.File(engineFile)
+	file, ok := outcome.File(hubFile)
 	if !ok {
-		return nil, registry.Errorf(registry.CodeInternal, "the quantizer left no %s", engineFile)
+		return nil, registry.Errorf(registry.CodeInternal, "the quantizer left no %s", hubFile)
 	}
 	return []toolchain.Input{{Role: toolchain.RoleModel, Name: file.Name, Path: file.Path, Digest: file.Digest, Size: file.Size}}, nil
 }

@@ -5,10 +5,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/format"
 )
 
 // fetch brings everything that the verification reads, each byte checked against its
@@ -25,7 +23,7 @@ func (v *verification) fetch(ctx context.Context) (err error) {
 	}
 	for i := range v.candidates {
 		c := &v.candidates[i]
-		if c.model, err = v.fetchEngine(ctx, repository, c.engine, engineID(i)); err != nil {
+		if c.model, err = v.fetchEngine(ctx, repository, *c); err != nil {
 			return err
 		}
 	}
@@ -84,16 +82,16 @@ func (v *verification) fetchSources(ctx context.Context) error {
 	if v.cases.set == nil || v.golden.set == nil {
 		return registry.Errorf(registry.CodeTrust, "sources %s of %s do not describe their cases", v.release.Sources, repository)
 	}
-	v.referenceModel, err = v.model(v.reference, referenceID)
+	v.referenceModel, err = v.reference.loadable(v.tools[hub].Profile, referenceID)
 	return err
 }
 
-func (v *verification) fetchEngine(ctx context.Context, repository string, e registry.Engine, id string) (toolchain.Input, error) {
-	m, err := v.material(ctx, repository, registry.PartRef{Digest: e.Digest}, id)
+func (v *verification) fetchEngine(ctx context.Context, repository string, c candidate) (loadable, error) {
+	m, err := v.material(ctx, repository, registry.PartRef{Digest: c.engine.Digest}, c.id)
 	if err != nil {
-		return toolchain.Input{}, err
+		return loadable{}, err
 	}
-	return v.model(m, id)
+	return m.loadable(c.tool.Profile, c.id)
 }
 
 // fetchCurrent brings the engines that the next environment has now, which latency is
@@ -103,7 +101,7 @@ func (v *verification) fetchCurrent(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v.current = make(map[string]toolchain.Input)
+	v.current = make(map[string]candidate)
 	for _, next := range environments.List {
 		if next.From != v.environment {
 			continue
@@ -116,13 +114,15 @@ func (v *verification) fetchCurrent(ctx context.Context) error {
 			return err
 		}
 		for _, e := range r.Engines {
-			if _, own := v.release.Engine(e.Digest); own || len(e.Target.Match(v.node, v.node.Runtime())) > 0 {
+			tool, have := v.tools[e.Toolchain.Name]
+			if _, own := v.release.Engine(e.Digest); own || !have || len(e.Target.Match(v.node, v.node.Runtime())) > 0 {
 				continue
 			}
-			id := currentID(len(v.current))
-			if v.current[e.Label()], err = v.fetchEngine(ctx, registry.Repository(next.Name, r.Model), e, id); err != nil {
+			c := candidate{id: currentID(len(v.current)), engine: e, tool: tool}
+			if c.model, err = v.fetchEngine(ctx, registry.Repository(next.Name, r.Model), c); err != nil {
 				return err
 			}
+			v.current[e.Label()] = c
 		}
 		return nil
 	}
@@ -137,19 +137,4 @@ func (v *verification) material(ctx context.Context, repository string, ref regi
 	}
 	part, err := v.p.Parts.Fetch(ctx, repository, ref.Digest, dir)
 	return material{ref: ref, dir: dir, files: part.Files, set: part.Set}, err
-}
-
-// model finds what the runtime loads in a part, past the gate for untrusted formats.
-func (v *verification) model(m material, id string) (toolchain.Input, error) {
-	for _, f := range m.files {
-		if filepath.Ext(f.Path) != ".onnx" || f.Kind != registry.FileEngine {
-			continue
-		}
-		path := filepath.Join(m.dir, filepath.FromSlash(f.Path))
-		if err := format.Check(path, format.ONNX, format.Limits{}); err != nil {
-			return toolchain.Input{}, err
-		}
-		return toolchain.Input{Role: toolchain.RoleModel, Name: id + "/" + f.Path, Path: path, Digest: f.Digest, Size: f.Size}, nil
-	}
-	return toolchain.Input{}, registry.Errorf(registry.CodeInvalid, "%s has no ONNX file to run", id)
 }

@@ -75,7 +75,7 @@ func readModel(file string) (*format.Model, error) {
 // modelInputs names the model's file like an engine's, whatever it is called here, and
 // its external data as the model does.
 func modelInputs(file string, external []string) ([]toolchain.Input, error) {
-	first, err := toolchain.FileInput(toolchain.RoleModel, engineFile, file)
+	first, err := toolchain.FileInput(toolchain.RoleModel, hubFile, file)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func requested(s *spec.Spec) ([]RequestedEngine, error) {
 			}
 			engines = append(engines, RequestedEngine{
 				Target: target.Registry(), Variant: variant.Name, Precision: variant.Precision,
-				Quantize: quantizeOptions(variant.Quantize), Toolchain: target.Toolchain.Version})
+				Quantize: quantizeOptions(variant.Quantize), Toolchain: target.Toolchain.Name, ToolVersion: target.Toolchain.Version})
 		}
 	}
 	return engines, nil

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -27,7 +28,6 @@ const (
 // measured is the timings of a run, by engine.
 type measured struct {
 	timings map[string][]int64
-	current map[string]string // by label: the engine's id
 }
 
 func (m measured) latency(id string) registry.Latency {
@@ -37,46 +37,53 @@ func (m measured) latency(id string) registry.Latency {
 // median is the median time of a run of the slowest engine.
 func (o runOutputs) median() time.Duration {
 	var slowest int64
-	for _, e := range o.outcome.Engines {
+	for _, e := range o.engines {
 		slowest = max(slowest, performance.Summarize(e.TimingsNS, engineBatch).P50Ns)
 	}
 	return time.Duration(slowest)
 }
 
-// measure times reference, candidates and what the next environment runs now,
-// interleaved in one process, so that what disturbs the machine disturbs all alike.
-func (v *verification) measure(ctx context.Context, median time.Duration) (measured, error) {
+// measure times reference, candidates and what the next environment runs now. Those of
+// one toolchain take turns in one process, so that what disturbs the machine disturbs
+// all alike; the toolchains follow each other.
+func (v *verification) measure(ctx context.Context, median time.Duration) (_ measured, err error) {
 	inputs, cases, err := v.timingCases()
 	if err != nil {
 		return measured{}, err
 	}
-	engines := []toolchain.RunEngine{{ID: referenceID, Path: v.referenceModel.Name}}
-	inputs = append(inputs, v.referenceModel)
-	for i, c := range v.candidates {
-		engines = append(engines, toolchain.RunEngine{ID: engineID(i), Path: c.model.Name})
-		inputs = append(inputs, c.model)
-	}
-	m := measured{timings: make(map[string][]int64), current: make(map[string]string)}
-	for label, model := range v.current {
-		id := filepath.Dir(model.Name)
-		m.current[label] = id
-		engines = append(engines, toolchain.RunEngine{ID: id, Path: model.Name})
-		inputs = append(inputs, model)
-	}
 	rounds := rounds(cases, median)
-	done := v.p.step(fmt.Sprintf("time %d engines, %d runs each", len(engines), rounds*cases))
-	outcome, err := v.tools.Timing.Do(ctx, toolchain.Job{Verb: toolchain.VerbRun, Inputs: inputs, Run: &toolchain.RunOptions{
-		Engines: engines, Rounds: rounds, Warmup: timingWarmup, Order: toolchain.OrderInterleaved, Threads: runThreads, Level: runLevel,
-	}}, filepath.Join(v.scratch, "outputs-of-timing"))
-	done("", err)
-	if err != nil {
-		return measured{}, err
+	done := v.p.step(fmt.Sprintf("time %d engines, %d runs each", 1+len(v.candidates)+len(v.current), rounds*cases))
+	defer func() { done("", err) }()
+	m := measured{timings: make(map[string][]int64)}
+	for _, name := range v.tools.names() {
+		run := v.tools[name].run(toolchain.RunOptions{Rounds: rounds, Warmup: timingWarmup, Order: toolchain.OrderInterleaved})
+		run.job.Inputs = slices.Clone(inputs)
+		if name == hub {
+			run.add(referenceID, v.referenceModel)
+		}
+		for _, c := range slices.Concat(v.candidates, v.currents()) {
+			if c.tool.identity.Name == name {
+				run.add(c.id, c.model)
+			}
+		}
+		results, err := run.do(ctx, filepath.Join(v.scratch, "outputs-of-timing-"+name))
+		if err != nil {
+			return measured{}, err
+		}
+		for _, e := range results {
+			m.timings[e.ID] = e.TimingsNS
+		}
 	}
-	result, err := outcome.RunResult()
-	for _, e := range result.Engines {
-		m.timings[e.ID] = e.TimingsNS
+	return m, nil
+}
+
+// currents lists the engines that the next environment has, in a fixed order.
+func (v *verification) currents() []candidate {
+	var all []candidate
+	for _, label := range slices.Sorted(maps.Keys(v.current)) {
+		all = append(all, v.current[label])
 	}
-	return m, err
+	return all
 }
 
 // rounds spends the budget on passes over the cases, within the bounds of samples.
@@ -111,5 +118,5 @@ func (v *verification) timingCases() ([]toolchain.Input, int, error) {
 		return nil, 0, err
 	}
 	input, err := toolchain.FileInput(toolchain.RoleCases, timingShard, path)
-	return slices.Clone([]toolchain.Input{input}), n, err
+	return []toolchain.Input{input}, n, err
 }

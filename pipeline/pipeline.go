@@ -41,9 +41,10 @@ type Pipeline struct {
 
 // Toolchain is the drivers of one install.
 type Toolchain struct {
+	Profile   toolchain.Profile
 	Engines   toolchain.Driver // compiles and runs
 	Timing    toolchain.Driver // runs, never from a cache
-	Quantizer toolchain.Driver
+	Quantizer toolchain.Driver // nil: this toolchain quantizes nothing
 }
 
 // Progress is told when a step starts and how it ended. It is called from several

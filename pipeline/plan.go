@@ -14,14 +14,10 @@ import (
 
 // How the reference and engines are run: every number that a report rests on.
 const (
-	toolchainName = "onnxruntime"
-	runLevel      = "disable_all" // an engine is optimized when it is built, never when it is loaded
-	runThreads    = 1
-	// compileLevel is as far as ONNX Runtime's optimizer goes without choosing kernels of
-	// the CPU that it runs on, so that engines of one CPU family share their file.
-	compileLevel = "extended"
-	engineFile   = "model.onnx"
-	engineFormat = "onnx"
+	hub        = "onnxruntime" // the toolchain that runs the reference and quantizes it
+	runThreads = 1
+	hubFile    = "model.onnx"
+	hubFormat  = "onnx"
 )
 
 // Plan is what a build makes: the spec with every default and preset written out, and
@@ -61,7 +57,8 @@ type PlannedEngine struct {
 	Variant   string             `json:"variant"`
 	Precision string             `json:"precision"`
 	Toolchain registry.Toolchain `json:"toolchain"`
-	Quantize  map[string]any     `json:"quantize,omitempty"` // options; nil for none
+	Quantizer string             `json:"quantizer,omitempty"` // toolchain that quantizes; empty for none
+	Quantize  map[string]any     `json:"quantize,omitempty"`  // its options; nil for none
 	Compile   map[string]any     `json:"compile"`
 }
 
@@ -81,18 +78,30 @@ type Inputs struct {
 
 // RequestedEngine is a target and a variant that the spec asks for.
 type RequestedEngine struct {
-	Target    registry.Target
-	Variant   string
-	Precision string
-	Quantize  map[string]any // as the spec says; nil for none
-	Toolchain string         // version, or its first components; empty for the one there is
+	Target      registry.Target
+	Variant     string
+	Precision   string
+	Quantize    map[string]any // as the spec says; nil for none
+	Toolchain   string         // name
+	ToolVersion string         // version, or its first components; empty for the one there is
 }
 
-// NewPlan expands what was asked for. It is pure: equal arguments give equal plans.
-func NewPlan(in Inputs, tool toolchain.Identity, drivers []registry.Digest) (Plan, error) {
+// Tool is a toolchain as a plan sees it: what would do the work, not what does it.
+type Tool struct {
+	Profile  toolchain.Profile
+	Identity toolchain.Identity
+	Code     []registry.Digest // of its drivers
+}
+
+// NewPlan expands what was asked for. tools has the hub and every toolchain that a
+// requested engine names. It is pure: equal arguments give equal plans.
+func NewPlan(in Inputs, tools map[string]Tool) (Plan, error) {
 	p := Plan{
 		Model: in.Name, Version: in.Version, Source: in.Model[0].Digest, ReferencePrecision: validators.PrecisionFP32,
-		Interface: in.Interface, Cases: planned(in.Cases), Drivers: drivers, Assets: plannedFiles(in.Assets),
+		Interface: in.Interface, Cases: planned(in.Cases), Assets: plannedFiles(in.Assets),
+	}
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		p.Drivers = append(p.Drivers, tools[name].Code...)
 	}
 	if len(in.Calibration.files) > 0 {
 		calibration := planned(in.Calibration)
@@ -100,6 +109,10 @@ func NewPlan(in Inputs, tool toolchain.Identity, drivers []registry.Digest) (Pla
 	}
 	var precisions []string
 	for _, requested := range in.Engines {
+		tool, ok := tools[requested.Toolchain]
+		if !ok {
+			return Plan{}, registry.Errorf(registry.CodeUnavailable, "target %s asks for %s, which is not open", requested.Target.Name, requested.Toolchain)
+		}
 		engine, err := planEngine(requested, tool)
 		if err != nil {
 			return Plan{}, err
@@ -124,23 +137,27 @@ func NewPlan(in Inputs, tool toolchain.Identity, drivers []registry.Digest) (Pla
 	return p, err
 }
 
-func planEngine(requested RequestedEngine, tool toolchain.Identity) (PlannedEngine, error) {
-	if want := requested.Toolchain; want != "" && tool.Version != want && !strings.HasPrefix(tool.Version, want+".") {
+func planEngine(requested RequestedEngine, t Tool) (PlannedEngine, error) {
+	tool := t.Identity
+	if want := requested.ToolVersion; want != "" && tool.Version != want && !strings.HasPrefix(tool.Version, want+".") {
 		return PlannedEngine{}, registry.Errorf(registry.CodeInvalid, "target %s asks for %s %s, and this program has %s", requested.Target.Name, tool.Name, want, tool.Version)
 	}
 	e := PlannedEngine{
 		Target: requested.Target, Variant: requested.Variant, Precision: requested.Precision,
 		Toolchain: registry.Toolchain{Name: tool.Name, Version: tool.Version, Lock: tool.Lock},
-		Compile:   map[string]any{"level": compileLevel},
+	}
+	var err error
+	if e.Compile, err = t.Profile.CompileOptions(e.Target, e.Precision); err != nil {
+		return PlannedEngine{}, err
 	}
 	if e.Target.Runtimes == nil {
 		e.Target.Runtimes = map[string]registry.Constraint{tool.Name: {Min: tool.Version}}
 	}
 	if requested.Quantize != nil {
+		e.Quantizer = hub
 		e.Quantize = quantizeDefaults(requested)
 		maps.Copy(e.Quantize, requested.Quantize)
 	}
-	var err error
 	e.Toolchain.Options, err = registry.CanonicalDigest(map[string]any{"quantize": e.Quantize, "compile": e.Compile})
 	return e, err
 }
@@ -182,11 +199,6 @@ func plannedFiles(inputs []toolchain.Input) []PlannedFile {
 		files = append(files, PlannedFile{in.Name, in.Digest})
 	}
 	return files
-}
-
-// runtimes is what a toolchain's install brings to the machine.
-func runtimes(tool toolchain.Identity) map[string]string {
-	return map[string]string{tool.Name: tool.Version}
 }
 
 // machine names the class of machine that floats are computed on.

@@ -15,6 +15,10 @@ import (
 // the target's machines add products of 8 bits without saturating.
 func TestQuantizeOptions(t *testing.T) {
 	t.Parallel()
+	tools := map[string]pipeline.Tool{"onnxruntime": {
+		Identity: toolchain.Identity{Name: "onnxruntime", Version: "1.30.0"},
+		Profile:  toolchain.Profile{CompileOptions: func(registry.Target, string) (map[string]any, error) { return nil, nil }},
+	}}
 	for name, c := range map[string]struct {
 		features   []string
 		asks, want map[string]any
@@ -30,9 +34,9 @@ func TestQuantizeOptions(t *testing.T) {
 		plan, err := pipeline.NewPlan(pipeline.Inputs{
 			Name: "a", Version: "1.0.0", Model: []toolchain.Input{{Name: "model.onnx"}},
 			Interface: validators.Interface{Outputs: []validators.TensorInfo{{Name: "y", DType: "float32", Shape: []validators.Dim{}}}},
-			Engines: []pipeline.RequestedEngine{{Variant: "v", Precision: "int8", Quantize: c.asks,
+			Engines: []pipeline.RequestedEngine{{Toolchain: "onnxruntime", Variant: "v", Precision: "int8", Quantize: c.asks,
 				Target: registry.Target{Name: "t", CPU: registry.TargetCPU{Arch: "amd64", Features: c.features}}}},
-		}, toolchain.Identity{Name: "onnxruntime", Version: "1.30.0"}, nil)
+		}, tools)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -72,7 +72,7 @@ func (b *build) provenance(e builtEngine) provenance {
 				"model": b.plan.Model, "version": b.plan.Version, "plan": b.plan.Digest,
 				"target": e.engine.Target, "variant": e.engine.Variant,
 			},
-			InternalParameters:   map[string]any{"node": b.node, "toolchain": b.identity, "referenceLatency": b.referenceLatency},
+			InternalParameters:   map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.referenceLatency},
 			ResolvedDependencies: dependencies,
 		},
 		RunDetails: runDetails{

@@ -13,15 +13,15 @@ import (
 )
 
 // head is what every report of this verification says.
-func (v *verification) head() registry.ReportHead {
+func (v *verification) head(by tool) registry.ReportHead {
 	return registry.ReportHead{
 		Verdict:   registry.VerdictUndecided,
 		StartedOn: v.began.UTC(), FinishedOn: v.p.now().UTC(),
 		Limits: registry.NewDigestSet(v.release.Limits), Sources: registry.NewDigestSet(v.release.Sources),
 		Reference: registry.NewDigestSet(v.reference.ref.Digest),
 		Node:      v.node,
-		Runtime:   registry.RuntimeUsed{Name: v.identity.Name, Version: v.identity.Version, Library: registry.NewDigestSet(v.identity.LibraryDigest)},
-		Settings:  registry.RunSettings{Threads: runThreads, Level: runLevel, Denormals: "keep"},
+		Runtime:   registry.RuntimeUsed{Name: by.identity.Name, Version: by.identity.Version, Library: registry.NewDigestSet(by.identity.LibraryDigest)},
+		Settings:  registry.RunSettings{Threads: runThreads, Level: by.Profile.Level, Denormals: "keep"},
 		Tool:      v.p.Tool,
 	}
 }
@@ -30,7 +30,7 @@ func (v *verification) head() registry.ReportHead {
 // be compared at all, because their shape or dtype differs, are a failure and no error.
 func (v *verification) parity(ctx context.Context, c candidate, outputs string) (registry.ParityReport, error) {
 	limits := v.limits.Precisions[c.engine.Precision].Outputs
-	report := registry.ParityReport{ReportHead: v.head(), Outputs: make(map[string]registry.OutputFigures)}
+	report := registry.ParityReport{ReportHead: v.head(c.tool), Outputs: make(map[string]registry.OutputFigures)}
 	report.Cases = registry.CasesRun{
 		Digest: registry.NewDigestSet(v.cases.ref.Digest), Golden: registry.NewDigestSet(v.golden.ref.Digest),
 		Count: v.cases.set.Count, Origin: v.cases.set.Origin, Labelled: v.cases.set.Labels != "",
@@ -86,13 +86,13 @@ func (v *verification) scored() (string, bool) {
 }
 
 // performance reports the latencies of a candidate, and judges them where limits ask.
-func (v *verification) performance(c candidate, latencies measured, id string) registry.PerformanceReport {
+func (v *verification) performance(c candidate, latencies measured) registry.PerformanceReport {
 	reference := latencies.latency(referenceID)
 	report := registry.PerformanceReport{
-		ReportHead: v.head(), Latency: latencies.latency(id), Warmup: timingWarmup, ReferenceLatency: &reference}
+		ReportHead: v.head(c.tool), Latency: latencies.latency(c.id), Warmup: timingWarmup, ReferenceLatency: &reference}
 	var current *registry.Latency
-	if currentID, ok := latencies.current[c.engine.Label()]; ok {
-		was := latencies.latency(currentID)
+	if running, ok := v.current[c.engine.Label()]; ok {
+		was := latencies.latency(running.id)
 		current = &was
 	}
 	report.Verdict, report.Reasons = v.limits.JudgeLatency(report.Latency, current)

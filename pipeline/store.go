@@ -75,7 +75,7 @@ func (b *build) push(ctx context.Context, environment string) (registry.Release,
 		e.engine.Limits, e.engine.Interface = b.limits.Digest, b.iface.Digest
 		files := append(outputFiles(e.files), b.inputs.assets()...)
 		e.part, err = b.p.Parts.PutPart(ctx, repository, registry.Part{
-			Role: registry.PartEngine, Files: files, Engine: e.engine, Model: b.plan.Model, Format: engineFormat})
+			Role: registry.PartEngine, Files: files, Engine: e.engine, Model: b.plan.Model, Format: e.tool.Profile.Format})
 		if err != nil {
 			return registry.Release{}, err
 		}
@@ -92,7 +92,7 @@ func (b *build) push(ctx context.Context, environment string) (registry.Release,
 func (b *build) pushSources(ctx context.Context, repository string) error {
 	golden, cases := b.golden.set, b.inputs.Cases.set
 	parts := []registry.Part{
-		{Role: registry.PartReference, Files: inputFiles(b.inputs.Model), Model: b.plan.Model, Format: engineFormat,
+		{Role: registry.PartReference, Files: inputFiles(b.inputs.Model), Model: b.plan.Model, Format: hubFormat,
 			Engine: registry.Engine{Variant: referenceID, Precision: b.plan.ReferencePrecision}},
 		{Role: registry.PartCases, Files: inputFiles(b.inputs.Cases.files), Set: &cases},
 		{Role: registry.PartGolden, Files: shardFiles(b.golden.set, b.golden.files), Set: &golden},

@@ -44,23 +44,24 @@ type verification struct {
 	scratch     string
 	environment string
 	release     registry.Release
-	tools       Toolchain
-	identity    toolchain.Identity
+	tools       tools
 	node        registry.Node
 	limits      validators.Limits
 	iface       validators.Interface
 
 	reference, cases, golden material
-	referenceModel           toolchain.Input
+	referenceModel           loadable
 	candidates               []candidate
-	current                  map[string]toolchain.Input // by label: the engine that the next environment has
+	current                  map[string]candidate // by label: the engine that the next environment has
 	skipped                  []SkippedEngine
 }
 
 // candidate is an engine that runs here.
 type candidate struct {
+	id     string // names it among the engines of a run
 	engine registry.Engine
-	model  toolchain.Input
+	tool   tool
+	model  loadable
 }
 
 // material is a part that was fetched.
@@ -100,19 +101,39 @@ func (v *verification) prepare(ctx context.Context, ref registry.Reference) erro
 	if v.release, err = v.p.Registry.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest()); err != nil {
 		return err
 	}
-	if v.tools, err = v.p.Toolchain(ctx, toolchainName); err != nil {
-		return err
-	}
-	if v.identity, err = v.tools.Engines.Identity(ctx); err != nil {
-		return err
-	}
-	if v.node, err = v.p.Node(ctx, runtimes(v.identity)); err != nil {
+	if err := v.openTools(ctx); err != nil {
 		return err
 	}
 	if err := v.choose(); err != nil {
 		return err
 	}
 	return v.checkSignatures(ctx)
+}
+
+// openTools opens the hub, and the toolchains of the engines that this machine would
+// run if it had them. One that cannot be had here is a runtime that the machine lacks.
+func (v *verification) openTools(ctx context.Context) error {
+	v.tools = make(tools)
+	if err := v.tools.open(ctx, v.p, hub); err != nil {
+		return err
+	}
+	bare, err := v.p.Node(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, e := range v.release.Engines {
+		machine := e.Target
+		machine.Runtimes = nil
+		if len(machine.Match(bare, bare.Runtime())) > 0 {
+			continue
+		}
+		err := v.tools.open(ctx, v.p, e.Toolchain.Name)
+		if err != nil && !registry.HasCode(err, registry.CodeUnavailable) && !registry.HasCode(err, registry.CodeNotFound) {
+			return err
+		}
+	}
+	v.node, err = v.p.Node(ctx, v.tools.runtimes())
+	return err
 }
 
 // choose keeps the engines whose target this machine meets.
@@ -122,7 +143,12 @@ func (v *verification) choose() error {
 			v.skipped = append(v.skipped, SkippedEngine{e.Label(), lacks})
 			continue
 		}
-		v.candidates = append(v.candidates, candidate{engine: e})
+		tool, ok := v.tools[e.Toolchain.Name]
+		if !ok {
+			v.skipped = append(v.skipped, SkippedEngine{e.Label(), []registry.Mismatch{{Requirement: "toolchain", Need: e.Toolchain.Name}}})
+			continue
+		}
+		v.candidates = append(v.candidates, candidate{id: engineID(len(v.candidates)), engine: e, tool: tool})
 	}
 	if len(v.candidates) > 0 {
 		return nil
@@ -166,12 +192,12 @@ func (v *verification) judge(ctx context.Context) (VerifyResult, error) {
 		Release:   v.release, Node: v.node, Skipped: v.skipped,
 	}
 	var failures []error
-	for i, c := range v.candidates {
+	for _, c := range v.candidates {
 		verified := VerifiedEngine{Label: c.engine.Label(), Digest: c.engine.Digest}
-		if verified.Parity, err = v.parity(ctx, c, outputs.dir(engineID(i))); err != nil {
+		if verified.Parity, err = v.parity(ctx, c, outputs.dir(c.id)); err != nil {
 			return VerifyResult{}, registry.Errorf(registry.CodeOf(err), "%s: %w", c.engine.Label(), err)
 		}
-		verified.Performance = v.performance(c, latencies, engineID(i))
+		verified.Performance = v.performance(c, latencies)
 		if err := v.report(ctx, c.engine, verified); err != nil {
 			return VerifyResult{}, err
 		}
@@ -201,32 +227,37 @@ func failed(e VerifiedEngine) error {
 // engineID names the i-th candidate among the engines of a run.
 func engineID(i int) string { return fmt.Sprintf("engine-%d", i) }
 
-// runOutputs is where a run left its outputs, and how long its single runs took.
+// runOutputs is where runs left their outputs, and how long their single runs took.
 type runOutputs struct {
-	root    string
-	outcome toolchain.RunResult
+	root    map[string]string // by engine: where its run left its outputs
+	engines []toolchain.EngineResult
 }
 
-func (o runOutputs) dir(id string) string { return filepath.Join(o.root, "outputs", id) }
+func (o runOutputs) dir(id string) string { return filepath.Join(o.root[id], "outputs", id) }
 
-// runCases runs all candidates on all cases, once.
-func (v *verification) runCases(ctx context.Context) (runOutputs, error) {
-	inputs := v.cases.inputs(toolchain.RoleCases)
-	var engines []toolchain.RunEngine
-	for i, c := range v.candidates {
-		inputs = append(inputs, c.model)
-		engines = append(engines, toolchain.RunEngine{ID: engineID(i), Path: c.model.Name})
+// runCases runs all candidates on all cases, once, each with its own toolchain.
+func (v *verification) runCases(ctx context.Context) (_ runOutputs, err error) {
+	done := v.p.step(fmt.Sprintf("run %d engines on %d cases", len(v.candidates), v.cases.set.Count))
+	defer func() { done("", err) }()
+	out := runOutputs{root: make(map[string]string)}
+	for _, name := range v.tools.names() {
+		run := v.tools[name].run(toolchain.RunOptions{})
+		run.job.Machine = machine(v.node)
+		run.job.Inputs = v.cases.inputs(toolchain.RoleCases)
+		dir := filepath.Join(v.scratch, "outputs-of-cases-"+name)
+		for _, c := range v.candidates {
+			if c.tool.identity.Name == name {
+				run.add(c.id, c.model)
+				out.root[c.id] = dir
+			}
+		}
+		results, err := run.do(ctx, dir)
+		if err != nil {
+			return runOutputs{}, err
+		}
+		out.engines = append(out.engines, results...)
 	}
-	out := filepath.Join(v.scratch, "outputs-of-cases")
-	done := v.p.step(fmt.Sprintf("run %d engines on %d cases", len(engines), v.cases.set.Count))
-	outcome, err := v.tools.Timing.Do(ctx, toolchain.Job{Verb: toolchain.VerbRun, Inputs: inputs, Machine: machine(v.node),
-		Run: &toolchain.RunOptions{Engines: engines, Threads: runThreads, Level: runLevel}}, out)
-	done("", err)
-	if err != nil {
-		return runOutputs{}, err
-	}
-	result, err := outcome.RunResult()
-	return runOutputs{out, result}, err
+	return out, nil
 }
 
 // inputs names the files of a fetched part as the inputs of a job.

@@ -9,6 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/python"
@@ -91,16 +92,16 @@ func (a *app) installer() (*install.Installer, error) {
 	return &install.Installer{Root: root, Python: a.getenv("MLPROMOTE_PYTHON")}, err
 }
 
-// toolchain gives the drivers of a toolchain, once per run of the program; missing
+// toolchain gives the drivers of a toolchain, each once per run of the program; missing
 // ones are installed where demand says so.
 func (a *app) toolchain(demand bool) func(context.Context, string) (pipeline.Toolchain, error) {
-	var once sync.Mutex
-	var made *pipeline.Toolchain
+	var lock sync.Mutex
+	made := make(map[string]pipeline.Toolchain)
 	return func(ctx context.Context, name string) (pipeline.Toolchain, error) {
-		once.Lock()
-		defer once.Unlock()
-		if made != nil {
-			return *made, nil
+		lock.Lock()
+		defer lock.Unlock()
+		if tools, ok := made[name]; ok {
+			return tools, nil
 		}
 		installer, err := a.installer()
 		if err != nil {
@@ -113,22 +114,29 @@ func (a *app) toolchain(demand bool) func(context.Context, string) (pipeline.Too
 		if err != nil {
 			return pipeline.Toolchain{}, err
 		}
-		tools := drivers(installer, name)
-		made = &tools
-		return tools, nil
+		made[name], err = openDrivers(installer, name)
+		return made[name], err
 	}
 }
 
-// drivers are those of the one toolchain there is so far.
-func drivers(installer *install.Installer, name string) pipeline.Toolchain {
-	engines := ort.New(ort.Options{Installs: installer})
-	quantizer := python.New(python.Installed(installer, name), child.Budget{})
-	cache := toolchain.NewStore(filepath.Join(installer.Root, "steps"))
-	return pipeline.Toolchain{
-		Engines:   toolchain.Cache(engines, cache),
-		Timing:    engines,
-		Quantizer: toolchain.Cache(quantizer, cache),
+// openDrivers are those of a toolchain. ONNX Runtime runs in a child of our own
+// program; what its Python does is quantize. The others do all their work in Python.
+func openDrivers(installer *install.Installer, name string) (pipeline.Toolchain, error) {
+	source, err := drivers.Find(name)
+	if err != nil {
+		return pipeline.Toolchain{}, err
 	}
+	cache := toolchain.NewStore(filepath.Join(installer.Root, "steps"))
+	program := python.New(python.Installed(installer, name), child.Budget{})
+	tools := pipeline.Toolchain{Profile: source.Profile, Engines: toolchain.Cache(program, cache), Timing: program}
+	if source.Quantizes {
+		tools.Quantizer = toolchain.Cache(program, cache)
+	}
+	if name == ort.Name {
+		engines := ort.New(ort.Options{Installs: installer})
+		tools.Engines, tools.Timing = toolchain.Cache(engines, cache), engines
+	}
+	return tools, nil
 }
 
 // describe reads this machine; what is given is what our own toolchains bring.

@@ -1,4 +1,4 @@
-// Package python runs drivers that are Python programs: one file of code, in an
+// Package python runs drivers that are Python programs: a few files of code, in an
 // environment made by package install.
 //
 // Python is started with -s -P -B: no packages of the user, no modules from the folder
@@ -20,10 +20,13 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 )
 
+// programFile is the module that is started.
+const programFile = "driver.py"
+
 // Program is a driver program with the interpreter that runs it.
 type Program struct {
-	Interpreter string // path
-	Code        []byte // of the one file
+	Interpreter string            // path
+	Code        map[string][]byte // driver.py, and the modules beside it
 	Identity    toolchain.Identity
 }
 
@@ -45,7 +48,7 @@ func Installed(installer *install.Installer, name string) func() (Program, error
 			Interpreter: record.Interpreter(),
 			Code:        source.Code,
 			Identity: toolchain.Identity{
-				Name: name, Version: record.Version, Lock: record.Lock, Code: child.CodeDigest(source.Code),
+				Name: name, Version: record.Version, Lock: record.Lock, Code: child.CodeDigest(source.Modules()...),
 				Library: record.LibraryPath(), LibraryDigest: record.LibraryDigest, Versions: versions,
 			},
 		}, nil
@@ -77,11 +80,12 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (_ too
 		return toolchain.Outcome{}, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	code := filepath.Join(dir, "driver.py")
-	if err := os.WriteFile(code, p.Code, 0o600); err != nil {
-		return toolchain.Outcome{}, err
+	for name, code := range p.Code {
+		if err := os.WriteFile(filepath.Join(dir, name), code, 0o600); err != nil {
+			return toolchain.Outcome{}, err
+		}
 	}
 	return child.Do(ctx, child.Program{
-		Name: p.Identity.Name, Path: p.Interpreter, Args: []string{p.Interpreter, "-s", "-P", "-B", code}, Library: p.Identity.Library,
+		Name: p.Identity.Name, Path: p.Interpreter, Args: []string{p.Interpreter, "-s", "-P", "-B", filepath.Join(dir, programFile)}, Library: p.Identity.Library,
 	}, d.budget, job, outDir)
 }

@@ -180,13 +180,13 @@ func TestPythonIsIsolated(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program.Code = []byte(`
+	program.Code = map[string][]byte{"driver.py": []byte(`
 import json, site, sys
 r = json.load(sys.stdin)
 result = {"path": sys.path, "user": site.ENABLE_USER_SITE, "bytecode": sys.dont_write_bytecode, "hash": hash("mlpromote"), "argv": sys.argv}
 with open(r["response_path"], "w") as f:
     json.dump({"protocol": r["protocol"], "id": r["id"], "ok": True, "result": result}, f)
-`)
+`)}
 	driver := python.New(func() (python.Program, error) { return program, nil }, child.Budget{})
 	var hashes []int64
 	for range 2 {

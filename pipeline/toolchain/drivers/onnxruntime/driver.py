@@ -1,7 +1,4 @@
-"""Driver for ONNX Runtime's quantizer, protocol mlpromote.driver/v1.
-
-Reads one request from standard input, does one job, leaves its files below out_dir
-and the response where the request says. Verbs:
+"""Driver for ONNX Runtime's quantizer, protocol mlpromote.driver/v1. Verbs:
 
 probe     versions of the tools.
 quantize  by method. Inputs: role "model", one .onnx file and its external data. Leaves
@@ -15,24 +12,14 @@ quantize  by method. Inputs: role "model", one .onnx file and its external data.
                         none, inputs and outputs stay as they are.
 """
 
-import errno
-import hashlib
 import json
-import logging
 import os
-import platform
-import struct
 import sys
 
-PROTOCOL = "mlpromote.driver/v1"
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-# As safetensors calls them, and as numpy does. Others have no numpy dtype.
-DTYPES = {
-    "BOOL": "?", "I8": "<i1", "I16": "<i2", "I32": "<i4", "I64": "<i8",
-    "U8": "<u1", "U16": "<u2", "U32": "<u4", "U64": "<u8",
-    "F16": "<f2", "F32": "<f4", "F64": "<f8",
-}
-MAX_HEADER = 16 << 20
+from protocol import Refused, inputs_of, main, model_of, options_of, versions, write  # noqa: E402
+from tensors import cases  # noqa: E402
 
 # Options of quantize with what they are when absent.
 DEFAULTS = {
@@ -62,116 +49,16 @@ APPLY = {
 }
 
 
-class Refused(Exception):
-    """A job that cannot be done, with the protocol's code for why."""
-
-    def __init__(self, code, message):
-        super().__init__(message)
-        self.code = code
-
-
-def options_of(request):
-    """The options with defaults, every name and value checked."""
-    given = request.get("options") or {}
-    for name, value in given.items():
-        if name not in DEFAULTS:
-            raise Refused("bad_input", f"option {name!r}: there are {', '.join(sorted(DEFAULTS))}")
-        if name in CHOICES and value not in CHOICES[name]:
-            raise Refused("bad_input", f"option {name} is {value!r}: want one of {', '.join(CHOICES[name])}")
-        want = type(DEFAULTS[name])
-        if want is float and type(value) is int:
-            value = float(value)
-        if type(value) is not want:
-            raise Refused("bad_input", f"option {name} is {value!r}: want a {want.__name__}")
-        if want is list and not all(isinstance(v, str) for v in value):
-            raise Refused("bad_input", f"option {name}: want a list of names")
-    chosen = {**DEFAULTS, **given}
+def chosen_options(request):
+    """The options that mean something to the method."""
+    chosen = options_of(request, DEFAULTS, CHOICES)
     apply = APPLY[chosen["method"]]
-    for name in given:
+    for name in request.get("options") or {}:
         if name not in apply:
             raise Refused("bad_input", f"option {name} means nothing to method {chosen['method']}: it has {', '.join(apply)}")
     if not 50 < chosen["percentile"] <= 100:
         raise Refused("bad_input", f"option percentile is {chosen['percentile']}: want more than 50 and at most 100")
     return {name: chosen[name] for name in DEFAULTS if name in apply}
-
-
-def inputs_of(request, role):
-    """The input files of a role, by name."""
-    return sorted((i for i in request["inputs"] if i["role"] == role), key=lambda i: i["name"])
-
-
-def model_of(request):
-    graphs = [i for i in inputs_of(request, "model") if i["name"].endswith(".onnx")]
-    if len(graphs) != 1:
-        raise Refused("bad_input", f"{len(graphs)} inputs of role model end in .onnx, expected one")
-    return graphs[0]["path"]
-
-
-def read_shard(item):
-    """The tensors of a safetensors file, mapped into memory and checked against its size."""
-    import numpy
-
-    name, size = item["name"], os.path.getsize(item["path"])
-    with open(item["path"], "rb") as f:
-        prefix = f.read(8)
-        length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else size
-        if length > min(size - 8, MAX_HEADER):
-            raise Refused("bad_input", f"{name}: this is no safetensors file, or it is cut short")
-        text = f.read(length)
-    try:
-        header = json.loads(text)
-        header.pop("__metadata__", None)
-        entries = [(k, v["dtype"], v["shape"], v["data_offsets"]) for k, v in header.items()]
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
-        raise Refused("bad_input", f"{name}: its header is no safetensors header: {e}") from None
-    tensors = {}
-    for key, dtype, shape, offsets in entries:
-        if dtype not in DTYPES:
-            raise Refused("bad_input", f"{name}: tensor {key!r} is {dtype}: want one of {', '.join(DTYPES)}")
-        numbers = [*shape, *offsets]
-        if len(offsets) != 2 or not all(type(n) is int and 0 <= n <= size for n in numbers):
-            raise Refused("bad_input", f"{name}: tensor {key!r} has shape {shape} and offsets {offsets}")
-        want = numpy.dtype(DTYPES[dtype]).itemsize
-        for n in shape:
-            want *= n
-        if not shape or offsets[1] - offsets[0] != want or 8 + length + offsets[1] > size:
-            raise Refused("bad_input", f"{name}: tensor {key!r} of shape {shape} lies outside its file, or has no case dimension")
-        at = 8 + length + offsets[0]
-        if want == 0:
-            tensors[key] = numpy.zeros(shape, DTYPES[dtype])
-        else:
-            tensors[key] = numpy.memmap(item["path"], DTYPES[dtype], "r", at, tuple(shape))
-    return tensors
-
-
-def cases(shards, inputs):
-    """One feed after the other: {input name: array}. A tensor of the input's rank keeps
-    a leading dimension of 1, one of a rank more drops the case dimension."""
-    import numpy
-
-    for item in shards:
-        tensors = read_shard(item)
-        missing = sorted(set(inputs) - set(tensors))
-        if missing:
-            raise Refused("bad_input", f"{item['name']} has no tensor for the model's input {', '.join(missing)}: it has {', '.join(sorted(tensors))}")
-        counts = {tensors[name].shape[0] for name in inputs}
-        if len(counts) != 1:
-            raise Refused("bad_input", f"{item['name']}: its tensors have different numbers of cases: {sorted(counts)}")
-        for name, (dtype, shape) in inputs.items():
-            check_fit(item["name"], name, tensors[name], dtype, shape)
-        for case in range(counts.pop()):
-            yield {
-                name: numpy.ascontiguousarray(tensors[name][case : case + 1] if tensors[name].ndim == len(shape) else tensors[name][case])
-                for name, (_, shape) in inputs.items()
-            }
-
-
-def check_fit(shard, name, tensor, dtype, shape):
-    got = tuple(tensor.shape)
-    one = (1, *got[1:]) if len(got) == len(shape) else got[1:]
-    fits = len(one) == len(shape) and all(want < 0 or want == have for want, have in zip(shape, one))
-    if tensor.dtype != dtype or not fits:
-        raise Refused("bad_input", f"{shard}: tensor {name!r} is {tensor.dtype} {list(got)}: the model's input wants {dtype} {list(shape)} for each case")
 
 
 def graph_inputs(model):
@@ -209,7 +96,7 @@ def one_thread():
 
 
 def quantize(request):
-    options = options_of(request)
+    options = chosen_options(request)
     method = {"static-int8": quantize_static, "dynamic-int8": quantize_dynamic, "fp16": halve}[options["method"]]
     return {**method(request, options), "options": options}
 
@@ -387,78 +274,12 @@ def number(value):
     return value
 
 
-def write(request, name, content):
-    with open(os.path.join(request["out_dir"], name), "wb") as f:
-        f.write(content)
-
-
 def probe(_request):
-    import numpy
-    import onnx
-    import onnxruntime
-
-    return {
-        "tool": {
-            "onnxruntime": onnxruntime.__version__, "onnx": onnx.__version__,
-            "numpy": numpy.__version__, "python": platform.python_version(),
-        },
-    }
+    return versions("onnxruntime", "onnx", "numpy")
 
 
-VERBS = {"probe": probe, "quantize": quantize}
-
-
-def listing(out_dir):
-    """Every file below out_dir with its size and digest."""
-    found = []
-    for folder, _, names in os.walk(out_dir):
-        for name in names:
-            path = os.path.join(folder, name)
-            with open(path, "rb") as f:
-                digest = hashlib.file_digest(f, "sha256").hexdigest()
-            relative = os.path.relpath(path, out_dir).replace(os.sep, "/")
-            found.append({"path": relative, "size": os.path.getsize(path), "sha256": digest})
-    return sorted(found, key=lambda f: f["path"])
-
-
-def explain(e):
-    """The protocol's code and a message for an exception."""
-    if isinstance(e, Refused):
-        return e.code, str(e)
-    if isinstance(e, MemoryError) or isinstance(e, OSError) and e.errno in (errno.EFBIG, errno.ENOSPC, errno.ENOMEM):
-        return "limit", f"out of memory or space: {e}"
-    if isinstance(e, ImportError):
-        return "unavailable", f"the install is damaged: {e}"
-    # Named, since these classes exist only where onnxruntime can be imported.
-    kind = {"NotImplemented": "unsupported_op", "InvalidGraph": "bad_input", "InvalidProtobuf": "bad_input", "InvalidArgument": "bad_input"}
-    return kind.get(type(e).__name__, "tool_failed"), f"{type(e).__name__}: {e}"
-
-
-def answer(request):
-    if request.get("protocol") != PROTOCOL:
-        raise Refused("bad_input", f"protocol {request.get('protocol')!r}: this driver speaks {PROTOCOL}")
-    verb = VERBS.get(request["verb"])
-    if verb is None:
-        raise Refused("bad_input", f"verb {request['verb']!r}: this driver has {', '.join(VERBS)}")
-    result = verb(request)
-    return {"ok": True, "files": listing(request["out_dir"]), "result": result}
-
-
-def main():
-    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
-    request = json.load(sys.stdin)
-    try:
-        response = answer(request)
-    except Exception as e:  # whatever a tool throws becomes an answer
-        if not isinstance(e, Refused):
-            logging.exception("%s", request.get("verb"))
-        code, message = explain(e)
-        response = {"ok": False, "error": {"code": code, "message": message}}
-    response.update(protocol=PROTOCOL, id=request.get("id"))
-    with open(request["response_path"], "w", encoding="utf-8") as f:
-        json.dump(response, f)
-    return 0 if response["ok"] else 1
-
+# Classes of onnxruntime's errors that say what is wrong with the model.
+KINDS = {"NotImplemented": "unsupported_op", "InvalidGraph": "bad_input", "InvalidProtobuf": "bad_input", "InvalidArgument": "bad_input"}
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main({"probe": probe, "quantize": quantize}, KINDS))

@@ -1,0 +1,125 @@
+"""What every driver in Python has in common: the protocol mlpromote.driver/v1.
+
+A driver reads one request from standard input, does one job, leaves its files below
+out_dir and the response where the request says. What it prints is a log.
+"""
+
+import errno
+import hashlib
+import json
+import logging
+import os
+import platform
+import sys
+
+PROTOCOL = "mlpromote.driver/v1"
+
+
+class Refused(Exception):
+    """A job that cannot be done, with the protocol's code for why."""
+
+    def __init__(self, code, message, op=None):
+        super().__init__(message)
+        self.code, self.op = code, op
+
+
+def options_of(request, defaults, choices=None):
+    """The options with their defaults, every name and value checked. An option has the
+    type of its default; choices has the values of those that have few."""
+    given = request.get("options") or {}
+    for name, value in given.items():
+        if name not in defaults:
+            raise Refused("bad_input", f"option {name!r}: there are {', '.join(sorted(defaults)) or 'none'}")
+        if name in (choices or {}) and value not in choices[name]:
+            raise Refused("bad_input", f"option {name} is {value!r}: want one of {', '.join(map(str, choices[name]))}")
+        want = type(defaults[name])
+        if want is float and type(value) is int:
+            value = given[name] = float(value)
+        if type(value) is not want:
+            raise Refused("bad_input", f"option {name} is {value!r}: want a {want.__name__}")
+        if want is list and not all(isinstance(v, str) for v in value):
+            raise Refused("bad_input", f"option {name}: want a list of names")
+    return {**defaults, **given}
+
+
+def inputs_of(request, role):
+    """The input files of a role, by name."""
+    return sorted((i for i in request["inputs"] if i["role"] == role), key=lambda i: i["name"])
+
+
+def model_of(request, suffix=".onnx"):
+    """The path of the one input of role model that ends in suffix."""
+    found = [i for i in inputs_of(request, "model") if i["name"].endswith(suffix)]
+    if len(found) != 1:
+        raise Refused("bad_input", f"{len(found)} inputs of role model end in {suffix}, expected one")
+    return found[0]["path"]
+
+
+def output_path(request, name):
+    """Where an output of that name goes; its folder is made."""
+    path = os.path.join(request["out_dir"], *name.split("/"))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    return path
+
+
+def write(request, name, content):
+    with open(output_path(request, name), "wb") as f:
+        f.write(content)
+
+
+def listing(out_dir):
+    """Every file below out_dir with its size and digest."""
+    found = []
+    for folder, _, names in os.walk(out_dir):
+        for name in names:
+            path = os.path.join(folder, name)
+            with open(path, "rb") as f:
+                digest = hashlib.file_digest(f, "sha256").hexdigest()
+            relative = os.path.relpath(path, out_dir).replace(os.sep, "/")
+            found.append({"path": relative, "size": os.path.getsize(path), "sha256": digest})
+    return sorted(found, key=lambda f: f["path"])
+
+
+def versions(*names):
+    """The result of probe: versions of installed packages, and of Python."""
+    from importlib import metadata
+
+    return {"tool": {**{n: metadata.version(n) for n in names}, "python": platform.python_version()}}
+
+
+def explain(e, kinds):
+    """The error of the protocol for an exception. kinds has codes by the name of a class,
+    since classes of tools exist only where the tool can be imported."""
+    if isinstance(e, Refused):
+        return {"code": e.code, "message": str(e), **({"op": e.op} if e.op else {})}
+    if isinstance(e, MemoryError) or isinstance(e, OSError) and e.errno in (errno.EFBIG, errno.ENOSPC, errno.ENOMEM):
+        return {"code": "limit", "message": f"out of memory or space: {e}"}
+    if isinstance(e, ImportError):
+        return {"code": "unavailable", "message": f"the install is damaged: {e}"}
+    return {"code": kinds.get(type(e).__name__, "tool_failed"), "message": f"{type(e).__name__}: {e}"}
+
+
+def answer(request, verbs):
+    if request.get("protocol") != PROTOCOL:
+        raise Refused("bad_input", f"protocol {request.get('protocol')!r}: this driver speaks {PROTOCOL}")
+    verb = verbs.get(request["verb"])
+    if verb is None:
+        raise Refused("bad_input", f"verb {request['verb']!r}: this driver has {', '.join(verbs)}")
+    result = verb(request)
+    return {"ok": True, "files": listing(request["out_dir"]), "result": result}
+
+
+def main(verbs, kinds=None):
+    """Answers the one request, by the function of its verb; gives the exit status."""
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
+    request = json.load(sys.stdin)
+    try:
+        response = answer(request, verbs)
+    except Exception as e:  # whatever a tool throws becomes an answer
+        if not isinstance(e, Refused):
+            logging.exception("%s", request.get("verb"))
+        response = {"ok": False, "error": explain(e, kinds or {})}
+    response.update(protocol=PROTOCOL, id=request.get("id"))
+    with open(request["response_path"], "w", encoding="utf-8") as f:
+        json.dump(response, f)
+    return 0 if response["ok"] else 1

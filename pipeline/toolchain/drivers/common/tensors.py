@@ -1,0 +1,106 @@
+"""Cases and outputs as safetensors files with a leading case dimension."""
+
+import json
+import os
+import struct
+
+from protocol import Refused
+
+# As safetensors calls them, and as numpy does. Others have no numpy dtype.
+DTYPES = {
+    "BOOL": "?", "I8": "<i1", "I16": "<i2", "I32": "<i4", "I64": "<i8",
+    "U8": "<u1", "U16": "<u2", "U32": "<u4", "U64": "<u8",
+    "F16": "<f2", "F32": "<f4", "F64": "<f8",
+}
+MAX_HEADER = 16 << 20
+
+
+def read_shard(item):
+    """The tensors of a safetensors file, mapped into memory and checked against its size."""
+    import numpy
+
+    name, size = item["name"], os.path.getsize(item["path"])
+    with open(item["path"], "rb") as f:
+        prefix = f.read(8)
+        length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else size
+        if length > min(size - 8, MAX_HEADER):
+            raise Refused("bad_input", f"{name}: this is no safetensors file, or it is cut short")
+        text = f.read(length)
+    try:
+        header = json.loads(text)
+        header.pop("__metadata__", None)
+        entries = [(k, v["dtype"], v["shape"], v["data_offsets"]) for k, v in header.items()]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise Refused("bad_input", f"{name}: its header is no safetensors header: {e}") from None
+    tensors = {}
+    for key, dtype, shape, offsets in entries:
+        if dtype not in DTYPES:
+            raise Refused("bad_input", f"{name}: tensor {key!r} is {dtype}: want one of {', '.join(DTYPES)}")
+        numbers = [*shape, *offsets]
+        if len(offsets) != 2 or not all(type(n) is int and 0 <= n <= size for n in numbers):
+            raise Refused("bad_input", f"{name}: tensor {key!r} has shape {shape} and offsets {offsets}")
+        want = numpy.dtype(DTYPES[dtype]).itemsize
+        for n in shape:
+            want *= n
+        if not shape or offsets[1] - offsets[0] != want or 8 + length + offsets[1] > size:
+            raise Refused("bad_input", f"{name}: tensor {key!r} of shape {shape} lies outside its file, or has no case dimension")
+        at = 8 + length + offsets[0]
+        if want == 0:
+            tensors[key] = numpy.zeros(shape, DTYPES[dtype])
+        else:
+            tensors[key] = numpy.memmap(item["path"], DTYPES[dtype], "r", at, tuple(shape))
+    return tensors
+
+
+def cases(shards, inputs):
+    """One feed after the other: {input name: array}. A tensor of the input's rank keeps
+    a leading dimension of 1, one of a rank more drops the case dimension."""
+    import numpy
+
+    for item in shards:
+        tensors = read_shard(item)
+        missing = sorted(set(inputs) - set(tensors))
+        if missing:
+            raise Refused("bad_input", f"{item['name']} has no tensor for the model's input {', '.join(missing)}: it has {', '.join(sorted(tensors))}")
+        counts = {tensors[name].shape[0] for name in inputs}
+        if len(counts) != 1:
+            raise Refused("bad_input", f"{item['name']}: its tensors have different numbers of cases: {sorted(counts)}")
+        for name, (dtype, shape) in inputs.items():
+            check_fit(item["name"], name, tensors[name], dtype, shape)
+        for case in range(counts.pop()):
+            yield {
+                name: numpy.ascontiguousarray(tensors[name][case : case + 1] if tensors[name].ndim == len(shape) else tensors[name][case])
+                for name, (_, shape) in inputs.items()
+            }
+
+
+def check_fit(shard, name, tensor, dtype, shape):
+    got = tuple(tensor.shape)
+    one = (1, *got[1:]) if len(got) == len(shape) else got[1:]
+    fits = len(one) == len(shape) and all(want < 0 or want == have for want, have in zip(shape, one))
+    if tensor.dtype != dtype or not fits:
+        raise Refused("bad_input", f"{shard}: tensor {name!r} is {tensor.dtype} {list(got)}: the model's input wants {dtype} {list(shape)} for each case")
+
+
+def write_shard(path, tensors):
+    """Writes {name: array}, by name. The header is padded so that data begins at a
+    multiple of 8 bytes."""
+    import numpy
+
+    words = {numpy.dtype(dtype): word for word, dtype in DTYPES.items()}
+    header, offset, blocks = {}, 0, []
+    for name in sorted(tensors):
+        array = numpy.ascontiguousarray(tensors[name])
+        if array.dtype not in words:
+            raise Refused("unsupported_format", f"output {name!r} is {array.dtype}, which safetensors has no word for")
+        header[name] = {"dtype": words[array.dtype], "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
+        offset += array.nbytes
+        blocks.append(array)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "xb") as f:
+        f.write(struct.pack("<Q", len(text)))
+        f.write(text)
+        for array in blocks:
+            f.write(array.tobytes())

@@ -1,0 +1,26 @@
+package drivers
+
+import (
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// known says of each program what its files do not.
+func known() []Source {
+	return []Source{
+		{
+			Name: "onnxruntime", Package: "onnxruntime", Library: "onnxruntime/capi/libonnxruntime.so.*", Python: "3.11", Quantizes: true,
+			Profile: toolchain.Profile{
+				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx",
+				Level:          "disable_all", // an engine is optimized when it is built, never when it is loaded
+				CompileOptions: onnxruntimeOptions,
+			},
+		},
+	}
+}
+
+// onnxruntimeOptions go as far as ONNX Runtime's optimizer goes without choosing kernels
+// of the CPU that it runs on, so that engines of one CPU family share their file.
+func onnxruntimeOptions(registry.Target, string) (map[string]any, error) {
+	return map[string]any{"level": "extended"}, nil
+}

@@ -1,0 +1,144 @@
+package pipeline
+
+import (
+	"context"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format"
+)
+
+// tool is an open toolchain.
+type tool struct {
+	Toolchain
+	identity toolchain.Identity
+}
+
+// tools are the toolchains that a build or a verification works with, by name.
+type tools map[string]tool
+
+// open adds a toolchain, installing it where the pipeline was told to.
+func (t tools) open(ctx context.Context, p *Pipeline, name string) error {
+	if _, ok := t[name]; ok {
+		return nil
+	}
+	opened, err := p.Toolchain(ctx, name)
+	if err != nil {
+		return err
+	}
+	identity, err := opened.Engines.Identity(ctx)
+	if err != nil {
+		return err
+	}
+	t[name] = tool{opened, identity}
+	return nil
+}
+
+// names lists the tools, in order.
+func (t tools) names() []string { return slices.Sorted(maps.Keys(t)) }
+
+// runtimes is what the tools bring to the machine that has them.
+func (t tools) runtimes() map[string]string {
+	found := make(map[string]string, len(t))
+	for name, tool := range t {
+		found[name] = tool.identity.Version
+	}
+	return found
+}
+
+// planning gives the tools as a plan sees them.
+func (t tools) planning(ctx context.Context) (map[string]Tool, error) {
+	seen := make(map[string]Tool, len(t))
+	for name, tool := range t {
+		known := Tool{Profile: tool.Profile, Identity: tool.identity, Code: []registry.Digest{tool.identity.Code}}
+		if tool.Quantizer != nil {
+			quantizer, err := tool.Quantizer.Identity(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if quantizer.Code != tool.identity.Code {
+				known.Code = append(known.Code, quantizer.Code)
+			}
+		}
+		seen[name] = known
+	}
+	return seen, nil
+}
+
+// loadable is an engine on disk: its files, and which of them the runtime loads.
+type loadable struct {
+	entry  string // name of an input
+	inputs []toolchain.Input
+}
+
+// loadable finds what the runtime of a toolchain loads in a part, past the gate for
+// untrusted formats. Its inputs lie in a folder of the name of id.
+func (m material) loadable(profile toolchain.Profile, id string) (loadable, error) {
+	found := loadable{}
+	for _, f := range m.files {
+		if f.Kind == registry.FileAsset {
+			continue
+		}
+		file := filepath.Join(m.dir, filepath.FromSlash(f.Path))
+		if err := gate(file, f.Path, profile); err != nil {
+			return loadable{}, err
+		}
+		in := toolchain.Input{Role: toolchain.RoleModel, Name: path.Join(id, f.Path), Path: file, Digest: f.Digest, Size: f.Size}
+		if f.Path == profile.Entry {
+			found.entry = in.Name
+		}
+		found.inputs = append(found.inputs, in)
+	}
+	if found.entry == "" {
+		return loadable{}, registry.Errorf(registry.CodeInvalid, "%s has no file %s, which %s loads", id, profile.Entry, profile.Name)
+	}
+	return found, nil
+}
+
+// gate lets a file of an engine pass: the one that is loaded must be in the format of
+// the toolchain, the others must not be of a kind that runs code when it is loaded.
+func gate(file, name string, profile toolchain.Profile) error {
+	kind := map[string]format.Kind{"onnx": format.ONNX, "tflite": format.TFLite}[profile.Format]
+	if name == profile.Entry && kind != format.Unknown {
+		return format.Check(file, kind, format.Limits{})
+	}
+	if profile.NativeCode {
+		return nil // it is machine code by nature, and its manifest says so
+	}
+	return refuseCode(file)
+}
+
+// engineRun is a run of engines of one toolchain in the making.
+type engineRun struct {
+	tool tool
+	job  toolchain.Job
+}
+
+// run begins a run with the settings that every report rests on.
+func (t tool) run(o toolchain.RunOptions) engineRun {
+	o.Threads, o.Level = runThreads, t.Profile.Level
+	return engineRun{t, toolchain.Job{Verb: toolchain.VerbRun, Run: &o}}
+}
+
+// add puts an engine into the run.
+func (r *engineRun) add(id string, engine loadable) {
+	r.job.Run.Engines = append(r.job.Run.Engines, toolchain.RunEngine{ID: id, Path: engine.entry})
+	r.job.Inputs = append(r.job.Inputs, engine.inputs...)
+}
+
+// do runs what was added, in the order of adding. A run of nothing does nothing.
+func (r *engineRun) do(ctx context.Context, dir string) ([]toolchain.EngineResult, error) {
+	if len(r.job.Run.Engines) == 0 {
+		return nil, nil
+	}
+	outcome, err := r.tool.Timing.Do(ctx, r.job, dir)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", r.tool.identity.Name, err)
+	}
+	result, err := outcome.RunResult()
+	return result.Engines, err
+}
