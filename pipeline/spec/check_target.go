@@ -53,7 +53,7 @@ func (c checker) checkMachine(i int, t Target) bool {
 }
 
 func (c checker) checkToolchain(i int, t Target) bool {
-	ok := c.oneOf(at("targets", i, "toolchain", "name"), "toolchain", t.Toolchain.Name, []string{ToolchainONNXRuntime}, []string{"tensorrt", "openvino", "coreml", "litert", "executorch", "tvm", "iree"})
+	ok := c.oneOf(at("targets", i, "toolchain", "name"), "toolchain", t.Toolchain.Name, Toolchains(), []string{"tensorrt", "coreml", "executorch", "tvm"})
 	if v := t.Toolchain.Version; v != "" && (registry.Constraint{Exact: v}).Validate() != nil {
 		c.problem(at("targets", i, "toolchain", "version"), "toolchain version %q: want numbers separated by dots", v)
 	}

@@ -42,6 +42,9 @@ type GPU struct {
 // ToolchainONNXRuntime is the toolchain where none is named.
 const ToolchainONNXRuntime = "onnxruntime"
 
+// Toolchains are the names that a target may ask for.
+func Toolchains() []string { return []string{ToolchainONNXRuntime, "openvino"} }
+
 // Toolchain is what is asked to make an engine. A name alone will do.
 type Toolchain struct {
 	Name    string `yaml:"name,required" doc:"Name of the toolchain"`

@@ -16,8 +16,17 @@ func known() []Source {
 				CompileOptions: onnxruntimeOptions,
 			},
 		},
+		{
+			Name: "openvino", Package: "openvino", Python: "3.11",
+			Profile: toolchain.Profile{
+				Name: "openvino", Format: "openvino-ir", Entry: "model.xml",
+				CompileOptions: noOptions, // the graph is kept as it is: OpenVINO chooses its kernels when it loads it
+			},
+		},
 	}
 }
+
+func noOptions(registry.Target, string) (map[string]any, error) { return map[string]any{}, nil }
 
 // onnxruntimeOptions go as far as ONNX Runtime's optimizer goes without choosing kernels
 // of the CPU that it runs on, so that engines of one CPU family share their file.

@@ -1,0 +1,69 @@
+"""Driver for OpenVINO on CPUs, protocol mlpromote.driver/v1. Verbs:
+
+probe    versions of the tools.
+compile  role "model", one .onnx file and its external data, to OpenVINO's intermediate
+         representation: model.xml, the graph, and model.bin, its weights as they are.
+run      such engines on cases.
+"""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from protocol import Refused, inputs_of, main, model_of, options_of, output_path, versions  # noqa: E402
+from running import run  # noqa: E402
+
+# How engines are run, so that a run says what it computed: nothing in a precision that
+# the model does not ask for, one stream of one thread.
+SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY", "ENABLE_CPU_PINNING": False}
+
+
+def core():
+    import openvino
+
+    return openvino.Core()
+
+
+def probe(_request):
+    return versions("openvino", "nncf", "numpy")
+
+
+def compile_(request):
+    options_of(request, {})
+    import openvino
+
+    source = model_of(request)
+    try:
+        model = core().read_model(source)
+    except RuntimeError as e:
+        raise refusal(e) from None
+    openvino.save_model(model, output_path(request, "model.xml"), compress_to_fp16=False)
+    return {"engine": {"format": "openvino-ir", "entry": "model.xml"}, "inputs": len(inputs_of(request, "model"))}
+
+
+def refusal(e):
+    """What OpenVINO's front end says of a model that it cannot take."""
+    text = str(e).strip()
+    for line in text.splitlines():
+        if "No conversion rule found for operations" in line:
+            return Refused("unsupported_op", line.strip(), op=line.rpartition(":")[2].strip())
+    return Refused("bad_input", text.splitlines()[-1] if text else "OpenVINO cannot read the model")
+
+
+class Engine:
+    def __init__(self, path, threads):
+        self.compiled = core().compile_model(path, "CPU", {**SETTINGS, "INFERENCE_NUM_THREADS": threads})
+        self.request = self.compiled.create_infer_request()
+        self.inputs = {
+            i.get_any_name(): (i.get_element_type().to_dtype(), [-1 if d.is_dynamic else d.get_length() for d in i.get_partial_shape()])
+            for i in self.compiled.inputs
+        }
+        self.outputs = [o.get_any_name() for o in self.compiled.outputs]
+
+    def run(self, feed):
+        return list(self.request.infer(feed).values())
+
+
+if __name__ == "__main__":
+    sys.exit(main({"probe": probe, "compile": compile_, "run": run(Engine)}))
