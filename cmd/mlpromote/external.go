@@ -115,7 +115,7 @@ var (
 
 // Fetch opens content.
 func (e *external) Fetch(ctx context.Context, target ocispec.Descriptor) (io.ReadCloser, error) {
-	rc, err := e.writer.Fetch(ctx, target)
+	rc, err := exact{e.writer}.Fetch(ctx, target)
 	return rc, e.explain(ctx, err)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"log"
 	"net/http"
@@ -13,6 +14,10 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	containerregistry "github.com/google/go-containerregistry/pkg/registry"
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -231,6 +236,70 @@ func TestIsLoopback(t *testing.T) {
 	} {
 		if got := isLoopback(host); got != want {
 			t.Errorf("%s: %v, want %v", host, got, want)
+		}
+	}
+}
+
+// Whoever may push can describe things wrongly, in manifests and, where there is no
+// referrers API, in the list of referrers. That is no failure, and hides
+// nothing that is described rightly beside it.
+func TestExternalPassesOverLies(t *testing.T) {
+	t.Parallel()
+	const name = "staging/" + registrytest.Model
+	server := newWatched(t, byOthers())
+	keys := registrytest.NewKeys(registrytest.RoleKeys())
+	store := storeOver(server.host(), "")
+	r, err := store.Release(t.Context(), name, string(registrytest.Build{}.Store(t, store)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	repo, err := remote.NewRepository(server.host() + "/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	repo.PlainHTTP = true
+	tag := func(index ocispec.Index, name string) {
+		t.Helper()
+		raw, err := json.Marshal(index)
+		if err != nil {
+			t.Fatal(err)
+		}
+		desc := ocispec.Descriptor{MediaType: index.MediaType, Digest: digest.FromBytes(raw), Size: int64(len(raw))}
+		if err := repo.PushReference(t.Context(), desc, bytes.NewReader(raw), name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	bundle := registrytest.Registry{Keys: keys}.Bundle(t, "approver", registry.PredicateQuarantine, struct{}{}, r.Digest)
+	stored, err := store.PutEvidence(t.Context(), name, registry.Bundle{Data: bundle}, r.Subjects()[:1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	real, err := repo.Resolve(t.Context(), string(stored[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	longer, shorter, other := real, real, real
+	longer.Size++
+	shorter.Size--
+	other.MediaType = ocispec.MediaTypeImageIndex
+	index := ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex}
+	list := strings.Replace(string(r.Digest), ":", "-", 1)
+	for _, lie := range []ocispec.Descriptor{longer, shorter, other} {
+		for _, c := range []struct {
+			listed []ocispec.Descriptor
+			found  int
+		}{{[]ocispec.Descriptor{lie, real}, 1}, {[]ocispec.Descriptor{real, lie}, 1}, {[]ocispec.Descriptor{lie}, 0}} {
+			index.Manifests = c.listed
+			tag(index, list)
+			if found, err := store.Evidence(t.Context(), name, r.Digest); err != nil || len(found) != c.found {
+				t.Errorf("listed as %+v: %d bundles, error %v, want %d", c.listed, len(found), err, c.found)
+			}
+		}
+		if err := store.Relist(t.Context(), name, real.Digest); err != nil {
+			t.Error(err)
+		}
+		if found, err := store.Evidence(t.Context(), name, r.Digest); err != nil || len(found) != 1 {
+			t.Errorf("listed again beside %+v: %d bundles, error %v", lie, len(found), err)
 		}
 	}
 }

@@ -2,9 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/environments"
@@ -26,7 +32,7 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 			return nil, err
 		}
 		repo.PlainHTTP = url.Scheme == "http"
-		return repo, nil
+		return exact{repo}, nil
 	})
 	store := oci.New(content.open, oci.Options{})
 	api, err := client.New(client.Config{URL: a.registry, Content: store})
@@ -52,4 +58,34 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 		Interface: api, environments: envs, store: store, verify: trust.Verify, keys: a.keyring(), host: url.Host,
 		close: func() error { return nil },
 	}, nil
+}
+
+// exact is a repository on a registry that does not have what is described wrongly, as
+// [oci.Repository] wants it. Anybody who may attach something to a release can describe it
+// wrongly, and must not make that look like a registry that fails.
+type exact struct{ *remote.Repository }
+
+// Fetch opens content.
+func (e exact) Fetch(ctx context.Context, target ocispec.Descriptor) (io.ReadCloser, error) {
+	rc, err := e.Repository.Fetch(ctx, target)
+	var response *errcode.ErrorResponse
+	if err == nil || errors.Is(err, errdef.ErrNotFound) || errors.As(err, &response) {
+		return rc, err
+	}
+	if stored, asked := e.stored(ctx, target); asked == nil && (stored.Size != target.Size || stored.MediaType != target.MediaType) {
+		return nil, fmt.Errorf("%s is a %s of %d bytes and no %s of %d: %w",
+			target.Digest, stored.MediaType, stored.Size, target.MediaType, target.Size, errdef.ErrNotFound)
+	}
+	return nil, err
+}
+
+// stored describes what the registry has under the digest of target. Blobs have no media
+// type there, so it is target's.
+func (e exact) stored(ctx context.Context, target ocispec.Descriptor) (ocispec.Descriptor, error) {
+	stored, err := e.Manifests().Resolve(ctx, string(target.Digest))
+	if errors.Is(err, errdef.ErrNotFound) {
+		stored, err = e.Blobs().Resolve(ctx, string(target.Digest))
+		stored.MediaType = target.MediaType
+	}
+	return stored, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -86,10 +87,11 @@ func (r repository) isAttached(ctx context.Context, a attached) (bool, error) {
 	return r.lists(ctx, a)
 }
 
-// lists reports whether a referrer is among those of its subject.
+// lists reports whether a referrer is among those of its subject, under a description by
+// which it can be read.
 func (r repository) lists(ctx context.Context, a attached) (bool, error) {
 	listed, err := r.referrers(ctx, a.subject)
-	same := func(desc ocispec.Descriptor) bool { return desc.Digest == a.desc.Digest }
+	same := func(desc ocispec.Descriptor) bool { return content.Equal(desc, a.desc) }
 	return slices.ContainsFunc(listed, same), err
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/content"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -143,7 +144,8 @@ func (s *Store) Evidence(ctx context.Context, name string, subject registry.Dige
 	return bundles, nil
 }
 
-// referrers lists what may refer to a subject, each once, by digest.
+// referrers lists what may refer to a subject, each once, by digest. A list that anybody
+// can write may describe one digest rightly and wrongly, and then both are given.
 func (r repository) referrers(ctx context.Context, subject registry.Digest) ([]ocispec.Descriptor, error) {
 	desc, err := r.Resolve(ctx, string(subject))
 	if isNotFound(err) {
@@ -160,8 +162,10 @@ func (r repository) referrers(ctx context.Context, subject registry.Digest) ([]o
 		err := registry.Errorf(registry.CodeInvalid, "%s: %s has %d referrers: at most %d are read", r.name, subject, len(found), maxReferrers)
 		return nil, registry.WithHint(err, "delete the referrers that are no evidence of yours")
 	}
-	slices.SortFunc(found, func(a, b ocispec.Descriptor) int { return cmp.Compare(a.Digest, b.Digest) })
-	return slices.CompactFunc(found, func(a, b ocispec.Descriptor) bool { return a.Digest == b.Digest }), nil
+	slices.SortFunc(found, func(a, b ocispec.Descriptor) int {
+		return cmp.Or(cmp.Compare(a.Digest, b.Digest), cmp.Compare(a.Size, b.Size), cmp.Compare(a.MediaType, b.MediaType))
+	})
+	return slices.CompactFunc(found, content.Equal), nil
 }
 
 // evidence is one piece of evidence as it is stored.

@@ -18,8 +18,9 @@ import (
 // Repository is one repository of an OCI registry, near or far: the part of oras-go's
 // interfaces that a [Store] needs. Manifests and blobs are told apart by media type.
 // Resolve takes a tag or the digest of a manifest. Predecessors gives at least the
-// manifests whose subject is the node. What is not there is errdef.ErrNotFound. A
-// repository that also is a [Mounter] is asked to mount rather than sent bytes.
+// manifests whose subject is the node. What is not there is errdef.ErrNotFound, and so is
+// what is there with another size: whoever named it was wrong. A repository that also is
+// a [Mounter] is asked to mount rather than sent bytes.
 type Repository interface {
 	content.Storage
 	content.TagResolver
