@@ -12,6 +12,9 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"mlpromote.dev/mlpromote/signer"
+	"mlpromote.dev/mlpromote/signer/keyfile"
 )
 
 // examples is where the examples of the repository are, seen from this package.
@@ -96,6 +99,9 @@ type jobs struct {
 
 	mu   sync.Mutex
 	done map[string]string // folder by state
+
+	keysMu sync.Mutex
+	keys   map[string]signer.Signer // by the text of the key file
 }
 
 // states are the verbs of the job in order, with the state that each leads to.
@@ -119,6 +125,22 @@ func (j *jobs) folder(ts *testscript.TestScript, state string) string {
 	}
 	ts.Fatalf("state %q: want built, verified or promoted", state)
 	return ""
+}
+
+// key opens a key file, each key once: under the race detector that takes seconds.
+func (j *jobs) key(ts *testscript.TestScript, file string) signer.Signer {
+	text := ts.ReadFile(file)
+	j.keysMu.Lock()
+	defer j.keysMu.Unlock()
+	if j.keys == nil {
+		j.keys = make(map[string]signer.Signer)
+	}
+	if j.keys[text] == nil {
+		opened, err := keyfile.Open(ts.MkAbs(file), nil)
+		ts.Check(err)
+		j.keys[text] = opened
+	}
+	return j.keys[text]
 }
 
 func (j *jobs) advance(ts *testscript.TestScript, from, state, verb string) string {

@@ -43,6 +43,14 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	bundle VAR FILE TYPE D set VAR to the digest of the evidence of that predicate type about D, from what inspect said
 //	remember               note heads and history
 //	unchanged              fail unless heads and history are what they were at the last remember
+//	report FILE REF ENGINE VERDICT NODE   write the predicate of a report of parity about an engine, made on a node
+//	sign FILE KEY TYPE DIGEST PREDICATE   write the bundle of a statement about DIGEST, signed with a key file
+//	attach VAR REF DIGEST FILE            hand a bundle about DIGEST to the registry, and set VAR to the digest of what holds it
+//	refer VAR REPO DIGEST KIND FILE       push a file as referrer of DIGEST with oras-go; kinds are those of cmdRefer
+//	forget REPO DIGEST     take the record of a manifest out of the database
+//	recall REPO DIGEST     put it back
+//	bend VAR REPO DIGEST TAG OLD NEW      store a copy of an index with OLD replaced, tag it, and set VAR to its digest
+//	npz FILE NAME...       write an npz file with members of these names
 //	broken-toolchain DIR   make DIR the cache, with an install of which nothing can run, and no steps
 //	reset-derived          empty the tables that repeat what manifests say
 //	serve VAR DIR          serve a data directory and set VAR to the URL
@@ -62,6 +70,8 @@ func commands(j *jobs) map[string]command {
 		"edit-all": cmdEditAll, "equal-stdout": cmdEqualStdout, "help": cmdHelp,
 		"registry": cmdRegistry, "job-on": cmdJobOn, "service": cmdService, "tag": cmdTag, "set-tag": cmdSetTag, "docker-config": cmdDockerConfig,
 		"serve": j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
+		"report": cmdReport, "sign": j.cmdSign, "attach": cmdAttach, "refer": cmdRefer,
+		"forget": cmdForget, "recall": cmdRecall, "bend": cmdBend, "npz": cmdNpz,
 		"reset-derived": cmdResetDerived, "broken-toolchain": cmdBrokenToolchain,
 	}
 }

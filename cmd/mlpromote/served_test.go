@@ -23,9 +23,9 @@ import (
 // directory to itself. The client has keys and the default trust in a folder of its own.
 //
 // Left out are scripts in which no registry is asked (usage, toolchain, the refusals of
-// files), those that change environments.yaml, keys or the database under the program
-// (key, folder, history, reindex), those of other registries (external_*), and those
-// that serve by themselves (serve_*).
+// files), those that change environments.yaml, keys or the history under the program
+// (key, folder, history), what a service has no need of (reindex), those of other
+// registries (external_*), and those that serve by themselves (serve_*, refuse_wrong_role).
 func TestScriptsServed(t *testing.T) {
 	t.Parallel()
 	p := scripts(t, func(env *testscript.Env, program string) error {
@@ -47,6 +47,7 @@ func TestScriptsServed(t *testing.T) {
 	})
 	for _, name := range []string{
 		"main_job", "init", "rebuild", "pull", "rollback", "tamper", "text", "version_taken", "refuse_broken_calibration", "refuse_wrong_node",
+		"refuse_bent_index", "refuse_junk", "refuse_missing_evidence", "refuse_other_hardware",
 	} {
 		p.Files = append(p.Files, filepath.Join("testdata", "script", name+".txtar"))
 	}

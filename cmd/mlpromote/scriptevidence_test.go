@@ -1,0 +1,209 @@
+//go:build cgo
+
+package main
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/rogpeppe/go-internal/testscript"
+	"oras.land/oras-go/v2"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/blob"
+	"mlpromote.dev/mlpromote/registry/node"
+	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/sqlite"
+)
+
+// typeBundle is the media type of sigstore bundles.
+const typeBundle = "application/vnd.dev.sigstore.bundle.v0.3+json"
+
+// at runs f on the registry that the script's program works with.
+func at(ts *testscript.TestScript, f func(ctx context.Context, i *instance) error) {
+	a := &app{
+		ui: &ui{stdout: io.Discard, stderr: io.Discard}, getenv: ts.Getenv, version: version,
+		data: ts.MkAbs(ts.Getenv("DATA")), registry: ts.Getenv("MLPROMOTE_REGISTRY"),
+	}
+	ctx := context.Background()
+	ts.Check(a.with(ctx, func(i *instance) error { return f(ctx, i) }))
+}
+
+// cmdReport writes what a verifier could say: a report of parity about an engine of a
+// release, made a moment ago on the machine of a node document.
+func cmdReport(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 5, 5)
+	machine, err := node.ParseFile(ts.MkAbs(args[4]))
+	ts.Check(err)
+	at(ts, func(ctx context.Context, i *instance) error {
+		r, err := releaseAt(ctx, i, args[1])
+		if err != nil {
+			return err
+		}
+		e, ok := r.Engine(registry.Digest(args[2]))
+		if !ok {
+			return fmt.Errorf("%s has no engine %s", args[1], args[2])
+		}
+		report, err := registry.CanonicalJSON(registry.ParityReport{
+			ReportHead: registry.ReportHead{
+				Verdict: registry.Verdict(args[3]), StartedOn: time.Now().UTC(), FinishedOn: time.Now().UTC(),
+				Limits: registry.NewDigestSet(r.Limits), Sources: registry.NewDigestSet(r.Sources), Reference: registry.NewDigestSet(e.Reference),
+				Node:    machine,
+				Runtime: registry.RuntimeUsed{Name: e.Toolchain.Name, Version: machine.Runtimes[e.Toolchain.Name]},
+			},
+			Cases: registry.CasesRun{Count: 360, Ran: 360, Origin: registry.OriginRecorded},
+		})
+		return errors.Join(err, os.WriteFile(ts.MkAbs(args[0]), report, 0o644))
+	})
+}
+
+func releaseAt(ctx context.Context, i *instance, reference string) (registry.Release, error) {
+	ref, err := registry.ParseReference(reference)
+	if err != nil {
+		return registry.Release{}, err
+	}
+	return i.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
+}
+
+// cmdSign signs a statement about a digest with a key file, whoever trusts that key.
+func (j *jobs) cmdSign(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 5, 5)
+	about := registry.StatementSubject{Digest: registry.NewDigestSet(registry.Digest(args[3]))}
+	statement, err := registry.NewStatement(args[2], json.RawMessage(ts.ReadFile(args[4])), about)
+	ts.Check(err)
+	bundle, err := j.key(ts, args[1]).Sign(context.Background(), statement)
+	ts.Check(err)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bundle, 0o644))
+}
+
+// cmdAttach hands a bundle to the registry, as verify does, and sets VAR to its digest.
+func cmdAttach(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 4, 4)
+	at(ts, func(ctx context.Context, i *instance) error {
+		r, err := releaseAt(ctx, i, args[1])
+		if err != nil {
+			return err
+		}
+		ref, _ := registry.ParseReference(args[1]) // releaseAt has parsed it
+		stored, err := i.Attach(ctx, registry.Attachment{
+			Environment: ref.Environment, Model: ref.Model, Release: r.Digest,
+			Subject: registry.Digest(args[2]), Bundle: []byte(ts.ReadFile(args[3])),
+		})
+		ts.Setenv(args[0], string(stored))
+		return err
+	})
+}
+
+// cmdRefer does what anybody can who may push: with oras-go alone it makes a file a
+// referrer of what a digest names, and sets VAR to the referrer's digest. Kinds are:
+//
+//	bundle  the file as evidence, as cosign attaches it
+//	text    the file as something that is no evidence
+//	absent  evidence whose bytes were never pushed
+//	longer  evidence that says its bytes are more than they are
+func cmdRefer(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 5, 5)
+	ctx := context.Background()
+	repo, done := pushTo(ts, args[1])
+	defer done()
+	subject, err := repo.Resolve(ctx, args[2])
+	ts.Check(err)
+	subject = ocispec.Descriptor{MediaType: subject.MediaType, Digest: subject.Digest, Size: subject.Size}
+	data := []byte(ts.ReadFile(args[4]))
+	layer := ocispec.Descriptor{MediaType: typeBundle, Digest: digest.FromBytes(data), Size: int64(len(data))}
+	if args[3] == "text" {
+		layer.MediaType = "text/plain"
+	}
+	if there, err := repo.Exists(ctx, layer); args[3] != "absent" && !there {
+		ts.Check(err)
+		ts.Check(repo.Push(ctx, layer, bytes.NewReader(data)))
+	}
+	if args[3] == "longer" {
+		layer.Size++
+	}
+	pushed, err := oras.PackManifest(ctx, repo, oras.PackManifestVersion1_1, layer.MediaType,
+		oras.PackManifestOptions{Subject: &subject, Layers: []ocispec.Descriptor{layer}})
+	ts.Check(err)
+	ts.Setenv(args[0], string(pushed.Digest))
+}
+
+// pushTo is [HOST/]REPOSITORY: on a registry, or where the script's data directory has it.
+func pushTo(ts *testscript.TestScript, name string) (oci.Repository, func()) {
+	if host, _, _ := strings.Cut(name, "/"); strings.Contains(host, ":") {
+		return repositoryAt(ts, name), func() {}
+	}
+	repo, db := storeOf(ts, name)
+	return repo, func() { ts.Check(db.Close()) }
+}
+
+// storeOf opens a repository past everything that guards it: by the files and the
+// database of the data directory, or of the service that has it.
+func storeOf(ts *testscript.TestScript, repository string) (oci.Repository, *sqlite.DB) {
+	dir := ts.MkAbs(ts.Getenv("STORE"))
+	db, err := sqlite.Open(context.Background(), filepath.Join(dir, "registry.db"))
+	ts.Check(err)
+	return oci.Local(blob.NewDir(dir), db, repository), db
+}
+
+// cmdForget takes the record of a manifest out of the database.
+func cmdForget(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, 2)
+	_, db := storeOf(ts, args[0])
+	ts.Check(errors.Join(db.DeleteManifest(context.Background(), args[0], registry.Digest(args[1])), db.Close()))
+}
+
+// cmdRecall undoes forget: the bytes are still there.
+func cmdRecall(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, 2)
+	repo, db := storeOf(ts, args[0])
+	raw := []byte(ts.ReadFile(blobPath(ts, args[1])))
+	desc := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageManifest, Digest: digest.Digest(args[1]), Size: int64(len(raw))}
+	ts.Check(errors.Join(repo.Push(context.Background(), desc, bytes.NewReader(raw)), db.Close()))
+}
+
+// cmdBend stores a copy of an index in which OLD is NEW, makes a tag name it, and sets
+// VAR to its digest.
+func cmdBend(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 6, 6)
+	index := ts.ReadFile(blobPath(ts, args[2]))
+	bent := []byte(strings.Replace(index, args[4], args[5], 1))
+	if string(bent) == index {
+		ts.Fatalf("%s does not hold %q: %s", args[2], args[4], index)
+	}
+	ctx := context.Background()
+	repo, db := storeOf(ts, args[1])
+	desc := ocispec.Descriptor{MediaType: ocispec.MediaTypeImageIndex, Digest: digest.FromBytes(bent), Size: int64(len(bent))}
+	ts.Check(errors.Join(repo.Push(ctx, desc, bytes.NewReader(bent)), repo.Tag(ctx, desc, args[3]), db.Close()))
+	ts.Setenv(args[0], string(desc.Digest))
+}
+
+// cmdNpz writes an npz file whose members, whatever they are called, are two images of
+// the digits example.
+func cmdNpz(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, 9)
+	const header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 8, 8), }\n"
+	npy := binary.LittleEndian.AppendUint16([]byte("\x93NUMPY\x01\x00"), uint16(len(header)))
+	npy = append(append(npy, header...), make([]byte, 4*2*8*8)...)
+	var packed bytes.Buffer
+	archive := zip.NewWriter(&packed)
+	for _, name := range args[1:] {
+		member, err := archive.Create(name)
+		ts.Check(err)
+		_, err = member.Write(npy)
+		ts.Check(err)
+	}
+	ts.Check(archive.Close())
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), packed.Bytes(), 0o644))
+}
