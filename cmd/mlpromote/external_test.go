@@ -274,11 +274,11 @@ func TestExternalPassesOverLies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	real, err := repo.Resolve(t.Context(), string(stored[0]))
+	right, err := repo.Resolve(t.Context(), string(stored[0]))
 	if err != nil {
 		t.Fatal(err)
 	}
-	longer, shorter, other := real, real, real
+	longer, shorter, other := right, right, right
 	longer.Size++
 	shorter.Size--
 	other.MediaType = ocispec.MediaTypeImageIndex
@@ -288,14 +288,14 @@ func TestExternalPassesOverLies(t *testing.T) {
 		for _, c := range []struct {
 			listed []ocispec.Descriptor
 			found  int
-		}{{[]ocispec.Descriptor{lie, real}, 1}, {[]ocispec.Descriptor{real, lie}, 1}, {[]ocispec.Descriptor{lie}, 0}} {
+		}{{[]ocispec.Descriptor{lie, right}, 1}, {[]ocispec.Descriptor{right, lie}, 1}, {[]ocispec.Descriptor{lie}, 0}} {
 			index.Manifests = c.listed
 			tag(index, list)
 			if found, err := store.Evidence(t.Context(), name, r.Digest); err != nil || len(found) != c.found {
 				t.Errorf("listed as %+v: %d bundles, error %v, want %d", c.listed, len(found), err, c.found)
 			}
 		}
-		if err := store.Relist(t.Context(), name, real.Digest); err != nil {
+		if err := store.Relist(t.Context(), name, right.Digest); err != nil {
 			t.Error(err)
 		}
 		if found, err := store.Evidence(t.Context(), name, r.Digest); err != nil || len(found) != 1 {
