@@ -151,7 +151,11 @@ func planEngine(requested RequestedEngine, t Tool) (PlannedEngine, error) {
 		return PlannedEngine{}, err
 	}
 	if e.Target.Runtimes == nil {
-		e.Target.Runtimes = map[string]registry.Constraint{tool.Name: {Min: tool.Version}}
+		needs := registry.Constraint{Min: tool.Version}
+		if t.Profile.ExactRuntime {
+			needs = registry.Constraint{Exact: tool.Version}
+		}
+		e.Target.Runtimes = map[string]registry.Constraint{tool.Name: needs}
 	}
 	if requested.Quantize != nil {
 		e.Quantizer = hub

@@ -27,8 +27,8 @@ func (c checker) checkTargets() {
 // checkMachine checks what the target asks of machine and toolchain, and reports
 // whether all of it can be.
 func (c checker) checkMachine(i int, t Target) bool {
-	if t.GPU != nil {
-		c.problem(at("targets", i, "gpu"), "target %s: gpu is not available in this version: engines are built for CPUs", t.Name)
+	if t.GPU != nil && !slices.Contains(forGPUs(), t.Toolchain.Name) {
+		c.problem(at("targets", i, "gpu"), "target %s: %s builds engines for CPUs: for gpu want toolchain %s", t.Name, t.Toolchain.Name, strings.Join(forGPUs(), " or "))
 		return false
 	}
 	ok := c.oneOf(at("targets", i, "os"), "os", t.OS, []string{"linux", "darwin", "windows"}, nil)

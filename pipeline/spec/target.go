@@ -43,7 +43,10 @@ type GPU struct {
 const ToolchainONNXRuntime = "onnxruntime"
 
 // Toolchains are the names that a target may ask for.
-func Toolchains() []string { return []string{ToolchainONNXRuntime, "openvino"} }
+func Toolchains() []string { return []string{ToolchainONNXRuntime, "openvino", "iree"} }
+
+// forGPUs are those of them that compile for accelerators.
+func forGPUs() []string { return []string{"iree"} }
 
 // Toolchain is what is asked to make an engine. A name alone will do.
 type Toolchain struct {
@@ -89,6 +92,14 @@ func (t *Target) complete(variants []Variant) {
 	if t.OS == "" {
 		t.OS = "linux"
 	}
+	if t.GPU != nil {
+		if t.GPU.Vendor == "" {
+			t.GPU.Vendor = "nvidia"
+		}
+		if t.CPU.Arch == "" {
+			t.CPU.Arch = "amd64"
+		}
+	}
 	if t.CPU.Level == "" && t.CPU.Arch == "amd64" {
 		t.CPU.Level = "v1"
 	}
@@ -112,7 +123,21 @@ func (t *Target) complete(variants []Variant) {
 func (t Target) Registry() registry.Target {
 	return registry.Target{
 		V: registry.TargetVersion, Name: t.Name, OS: t.OS,
-		CPU:       registry.TargetCPU{Arch: t.CPU.Arch, Level: t.CPU.Level, Features: t.CPU.Features},
-		Witnesses: t.Witnesses, Stretch: registry.Stretch(t.Stretch),
+		CPU:         registry.TargetCPU{Arch: t.CPU.Arch, Level: t.CPU.Level, Features: t.CPU.Features},
+		Accelerator: t.GPU.registry(),
+		Witnesses:   t.Witnesses, Stretch: registry.Stretch(t.Stretch),
 	}
+}
+
+// registry gives the accelerator of a target document, or nil.
+func (g *GPU) registry() *registry.TargetAccelerator {
+	if g == nil {
+		return nil
+	}
+	a := &registry.TargetAccelerator{
+		Vendor: g.Vendor, Arch: g.Arch, Product: g.Product, Count: g.Count, MemoryMiB: g.MemoryMiB, MIG: g.MIG}
+	if g.Driver != "" {
+		a.Driver = &registry.Constraint{Min: g.Driver}
+	}
+	return a
 }

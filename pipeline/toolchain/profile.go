@@ -12,6 +12,9 @@ type Profile struct {
 	Level string
 	// NativeCode is true where an engine is or holds machine code.
 	NativeCode bool
+	// ExactRuntime is true where an engine needs the version of the runtime that its
+	// compiler belongs to, and no later one.
+	ExactRuntime bool
 	// CompileOptions are the options of VerbCompile for a target and precision. Errors:
 	// CodeInvalid for a target that the toolchain cannot compile for.
 	CompileOptions func(t registry.Target, precision string) (map[string]any, error)

@@ -1,6 +1,8 @@
 package drivers
 
 import (
+	"strings"
+
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -23,7 +25,49 @@ func known() []Source {
 				CompileOptions: noOptions, // the graph is kept as it is: OpenVINO chooses its kernels when it loads it
 			},
 		},
+		{
+			Name: "iree", Package: "iree-base-runtime", Python: "3.11",
+			Profile: toolchain.Profile{
+				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", NativeCode: true, ExactRuntime: true,
+				CompileOptions: ireeOptions,
+			},
+		},
 	}
+}
+
+// ireeOptions name the target and nothing of the machine that compiles.
+func ireeOptions(t registry.Target, _ string) (map[string]any, error) {
+	if a := t.Accelerator; a != nil {
+		device, ok := map[string]string{"nvidia": "cuda", "amd": "hip"}[a.Vendor]
+		if !ok || a.Arch == "" {
+			return nil, registry.Errorf(registry.CodeInvalid, "target %s: iree compiles for gpu vendor nvidia or amd with an arch such as sm_90 or gfx942", t.Name)
+		}
+		return map[string]any{"device": device, "arch": a.Arch}, nil
+	}
+	switch t.CPU.Arch {
+	case "amd64":
+		cpu := "x86-64"
+		if t.CPU.Level != "" && t.CPU.Level != "v1" {
+			cpu += "-" + t.CPU.Level
+		}
+		options := map[string]any{"device": "local", "cpu": cpu}
+		if features := llvmFeatures(t.CPU.Features); len(features) > 0 {
+			options["features"] = features
+		}
+		return options, nil
+	case "arm64":
+		return map[string]any{"device": "local", "cpu": "generic", "triple": "aarch64-unknown-linux-gnu"}, nil
+	}
+	return nil, registry.Errorf(registry.CodeInvalid, "target %s: iree compiles for cpu.arch amd64 or arm64, not %q", t.Name, t.CPU.Arch)
+}
+
+// llvmFeatures writes features as LLVM does: "avx512_vnni" is "+avx512vnni".
+func llvmFeatures(features []string) []string {
+	var all []string
+	for _, f := range features {
+		all = append(all, "+"+strings.ReplaceAll(f, "_", ""))
+	}
+	return all
 }
 
 func noOptions(registry.Target, string) (map[string]any, error) { return map[string]any{}, nil }

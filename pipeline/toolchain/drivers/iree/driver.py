@@ -1,0 +1,150 @@
+"""Driver for IREE, protocol mlpromote.driver/v1. Verbs:
+
+probe    versions of the tools.
+compile  role "model", one .onnx file and its external data, for the CPU or the device
+         that the options name, be it here or not. Leaves model.vmfb, the module, and
+         model.json, the names and types that the module does not keep.
+run      modules on cases, where this machine has the device.
+"""
+
+import json
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from protocol import Refused, main, model_of, options_of, output_path, versions, write  # noqa: E402
+from running import run  # noqa: E402
+
+DEFAULTS = {
+    "device": "local",  # where the module runs: local is the CPU
+    "cpu": "",  # of device local, as LLVM calls it: "x86-64-v3"
+    "features": [],  # of it, beyond what the name stands for: "+avx512vnni"
+    "triple": "x86_64-unknown-linux-gnu",  # of device local
+    "arch": "",  # of other devices: "sm_90", "gfx942"
+}
+CHOICES = {"device": ("local", "cuda", "hip")}
+ENTRY = "main"
+
+
+def probe(_request):
+    return versions("iree-base-compiler", "iree-base-runtime", "onnx", "numpy")
+
+
+def flags(options):
+    """What the compiler is told of the target. Nothing of the machine that it runs on."""
+    common = [
+        f"--iree-hal-target-device={options['device']}",
+        "--iree-vm-bytecode-module-strip-source-map=true",
+        "--iree-hal-executable-debug-level=0",
+    ]
+    match options["device"]:
+        case "local":
+            if not options["cpu"]:
+                raise Refused("bad_input", "device local wants option cpu, for example x86-64-v3: the machine that compiles is not the one that runs")
+            return [
+                *common,
+                "--iree-hal-local-target-device-backends=llvm-cpu",
+                f"--iree-llvmcpu-target-triple={options['triple']}",
+                f"--iree-llvmcpu-target-cpu={options['cpu']}",
+                *([f"--iree-llvmcpu-target-cpu-features={','.join(options['features'])}"] if options["features"] else []),
+            ]
+        case "cuda":
+            return [*common, f"--iree-cuda-target={options['arch']}"]
+        case "hip":
+            return [*common, f"--iree-rocm-target={options['arch']}"]
+
+
+def read_model(path):
+    """The model, its graph under a name of our own, since the module's function gets it."""
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load(path)
+        onnx.checker.check_model(path)
+    except (DecodeError, onnx.checker.ValidationError) as e:
+        raise Refused("bad_input", f"the model is not valid ONNX: {e}") from None
+    model.graph.name = ENTRY
+    return model
+
+
+def interface(model):
+    """Names, dtypes and shapes of the inputs, -1 for open dimensions; names of the outputs."""
+    import onnx
+
+    initialized = {i.name for i in model.graph.initializer}
+    inputs = []
+    for value in model.graph.input:
+        if value.name in initialized:
+            continue
+        tensor = value.type.tensor_type
+        inputs.append({
+            "name": value.name,
+            "dtype": str(onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)),
+            "shape": [d.dim_value if d.HasField("dim_value") else -1 for d in tensor.shape.dim],
+        })
+    return {"function": ENTRY, "inputs": inputs, "outputs": [o.name for o in model.graph.output]}
+
+
+def compile_(request):
+    options = options_of(request, DEFAULTS, CHOICES)
+    arguments = flags(options)
+    import onnx
+    from iree.compiler import tools
+    from iree.compiler.tools.import_onnx import __main__ as importer
+
+    model = read_model(model_of(request))
+    onnx.save(model, "model.onnx")
+    importer.main(importer.parse_arguments(["model.onnx", "-o", "model.mlir", "--opset-version", str(max(17, opset(model)))]))
+    try:
+        tools.compile_file("model.mlir", output_file=output_path(request, "model.vmfb"), input_type="onnx", extra_args=arguments)
+    except tools.CompilerToolError as e:
+        raise refusal(str(e), options) from None
+    write(request, "model.json", json.dumps({**interface(model), **options}, sort_keys=True, indent=1).encode() + b"\n")
+    return {"engine": {"format": "iree-vmfb", "entry": "model.vmfb"}, "flags": arguments}
+
+
+def opset(model):
+    return max((i.version for i in model.opset_import if i.domain in ("", "ai.onnx")), default=1)
+
+
+def refusal(text, options):
+    """The compiler's complaint, short, with the operator that it is about."""
+    if "missing GPU target" in text or "nknown CUDA target" in text:
+        return Refused("unsupported_format", f"this compiler knows no {options['device']} architecture {options['arch']}: "
+                       "name an earlier one that it knows, such as sm_80, whose code later devices run (stretch: version-compatible)")
+    for line in text.splitlines():
+        if found := re.search(r"failed to legalize (?:operation )?'?(?:torch\.operator)?'?[^\"]*\"?(onnx\.\w+)?", line):
+            op = found.group(1) or (re.search(r"onnx\.\w+", text) or [None])[0]
+            return Refused("unsupported_op", line.split("error:")[-1].strip()[:300], op=op)
+    errors = [line.split("error:")[-1].strip() for line in text.splitlines() if "error:" in line]
+    return Refused("tool_failed", (errors or [text.strip()[-300:]])[0][:300])
+
+
+class Engine:
+    def __init__(self, path, threads):
+        import iree.runtime
+        import numpy
+
+        with open(os.path.join(os.path.dirname(path), "model.json"), encoding="utf-8") as f:
+            about = json.load(f)
+        driver = {"local": "local-sync" if threads == 1 else "local-task"}.get(about["device"], about["device"])
+        try:
+            self.module = iree.runtime.load_vm_flatbuffer_file(path, driver=driver)
+        except (RuntimeError, ValueError) as e:
+            raise Refused("target_mismatch", f"this machine cannot load a module for {about['device']} {about['cpu'] or about['arch']}: {str(e).splitlines()[0]}") from None
+        self.function = self.module[about["function"]]
+        self.inputs = {i["name"]: (numpy.dtype(i["dtype"]), i["shape"]) for i in about["inputs"]}
+        self.outputs = about["outputs"]
+
+    def run(self, feed):
+        results = self.function(*(feed[name] for name in self.inputs))
+        if len(self.outputs) == 1:
+            results = (results,)
+        return [r.to_host() for r in results]
+
+
+if __name__ == "__main__":
+    sys.exit(main({"probe": probe, "compile": compile_, "run": run(Engine)}))
