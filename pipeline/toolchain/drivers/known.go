@@ -32,6 +32,13 @@ func known() []Source {
 				CompileOptions: ireeOptions,
 			},
 		},
+		{
+			Name: "litert", Package: "ai-edge-litert", Python: "3.12",
+			Profile: toolchain.Profile{
+				Name: "litert", Format: "tflite", Entry: "model.tflite",
+				CompileOptions: noOptions, // a flatbuffer runs on any processor that has the runtime
+			},
+		},
 	}
 }
 

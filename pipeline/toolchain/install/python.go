@@ -20,26 +20,52 @@ type python struct {
 	version string // "3.12.1"
 }
 
-// python finds the interpreter and asks for its version.
+// python finds an interpreter that the lock is for: the one that was named, or else the
+// first of those that are usual.
 func (i *Installer) python(ctx context.Context, source drivers.Source) (python, error) {
-	name := i.Python
-	if name == "" {
-		name = "python3"
+	names := usual()
+	if i.Python != "" {
+		names = []string{i.Python}
 	}
-	hint := "install Python " + source.Python + " or later (on Debian: apt-get install python3 python3-venv), or name one in MLPROMOTE_PYTHON"
-	path, err := exec.LookPath(name)
-	if err != nil {
-		return python{}, registry.WithHint(registry.Errorf(registry.CodeUnavailable, "%s needs Python: %w", source.Name, err), "%s", hint)
+	var found []string
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		out, err := command(ctx, path, "-I", "-c", "import platform; print(platform.python_version())")
+		if ctx.Err() != nil {
+			return python{}, err
+		}
+		version := strings.TrimSpace(out)
+		if err == nil && atLeast(version, source.Python) {
+			return python{path, version}, nil
+		}
+		if err == nil {
+			found = append(found, path+" is "+version)
+		}
 	}
-	out, err := command(ctx, path, "-I", "-c", "import platform; print(platform.python_version())")
-	if err != nil {
-		return python{}, err
+	if len(found) == 0 {
+		found = []string{"found none of " + strings.Join(names, ", ")}
 	}
-	version := strings.TrimSpace(out)
-	if !atLeast(version, source.Python) {
-		return python{}, registry.WithHint(registry.Errorf(registry.CodeUnavailable, "%s needs Python %s or later: %s is %s", source.Name, source.Python, path, version), "%s", hint)
+	return python{}, registry.WithHint(
+		registry.Errorf(registry.CodeUnavailable, "%s needs Python %s or later: %s", source.Name, source.Python, strings.Join(found, ", ")),
+		"install it (on Debian: apt-get install python3 python3-venv), or name one in MLPROMOTE_PYTHON")
+}
+
+// usual are the interpreters to try: that of the path first, then versions by name, then
+// those that pyenv keeps.
+func usual() []string {
+	names := []string{"python3", "python3.13", "python3.12", "python3.11"}
+	root := os.Getenv("PYENV_ROOT")
+	if home, err := os.UserHomeDir(); err == nil && root == "" {
+		root = filepath.Join(home, ".pyenv")
 	}
-	return python{path, version}, nil
+	kept, err := filepath.Glob(filepath.Join(root, "versions", "3.1[1-3].*", "bin", "python3"))
+	if err == nil { // the pattern is our own
+		names = append(names, kept...)
+	}
+	return names
 }
 
 // atLeast compares the first two numbers of Python versions.
