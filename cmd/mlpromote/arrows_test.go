@@ -112,7 +112,7 @@ func TestJudge(t *testing.T) {
 		{"registry/oci", "pipeline", false},
 		{"pipeline", "registry/oci", false},
 		{"pipeline", "signer/keyfile", false},
-		{"pipeline/toolchain/ort", "pipeline/toolchain/python", false},
+		{"pipeline/toolchain/ort", "pipeline/toolchain/script", false},
 		{"validators/accuracy", "validators/parity", false},
 		{"validators/tensor", "registry", false},
 		{"web", "registry/service", false},

@@ -20,7 +20,7 @@ func TestSpecKnowsTheDrivers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p := s.Profile; p.Name != name || p.Format == "" || p.Entry == "" || p.CompileOptions == nil || len(s.Lock) == 0 || s.Code["driver.py"] == nil {
+		if p := s.Profile; p.Name != name || p.Format == "" || p.Entry == "" || p.CompileOptions == nil || len(s.Lock) == 0 || s.Code[s.Program()] == nil {
 			t.Errorf("%s: the driver is not complete: %+v", name, p)
 		}
 	}

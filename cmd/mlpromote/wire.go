@@ -12,7 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/python"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
@@ -127,7 +127,7 @@ func openDrivers(installer *install.Installer, name string) (pipeline.Toolchain,
 		return pipeline.Toolchain{}, err
 	}
 	cache := toolchain.NewStore(filepath.Join(installer.Root, "steps"))
-	program := python.New(python.Installed(installer, name), child.Budget{})
+	program := script.New(script.Installed(installer, name), child.Budget{})
 	tools := pipeline.Toolchain{Profile: source.Profile, Engines: toolchain.Cache(program, cache), Timing: program}
 	if source.Quantizes {
 		tools.Quantizer = toolchain.Cache(program, cache)

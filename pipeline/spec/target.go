@@ -43,7 +43,9 @@ type GPU struct {
 const ToolchainONNXRuntime = "onnxruntime"
 
 // Toolchains are the names that a target may ask for.
-func Toolchains() []string { return []string{ToolchainONNXRuntime, "openvino", "iree", "litert"} }
+func Toolchains() []string {
+	return []string{ToolchainONNXRuntime, "openvino", "iree", "litert", "onnxruntime-web"}
+}
 
 // forGPUs are those of them that compile for accelerators.
 func forGPUs() []string { return []string{"iree"} }

@@ -3,7 +3,7 @@
 //
 // Drivers start processes, because a toolchain parses bytes that it should not
 // trust and holds state that the next step should not see. The packages below this
-// one are the drivers: ort is ONNX Runtime in a child of our own program, python
+// one are the drivers: ort is ONNX Runtime in a child of our own program, script
 // runs a small program in an environment that install has made from a lock file.
 // All of them speak one protocol, which package child supervises.
 //

@@ -20,20 +20,31 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-//go:embed */*.py */requirements.lock
+//go:embed */*.py */requirements.lock */*.mjs */package.json */package-lock.json
 var files embed.FS
+
+// Language is what a program is written in, and so what installs it.
+type Language string
+
+// The languages of drivers.
+const (
+	Python     Language = "python"     // driver.py, requirements.lock, pip
+	JavaScript Language = "javascript" // driver.mjs, package-lock.json, npm
+)
 
 // Source is a driver program.
 type Source struct {
-	Name    string // "onnxruntime"
-	Package string // of the lock whose version is the toolchain's
-	Library string // glob, below site-packages, of the shared library that is shared with Go; may be empty
-	Python  string // oldest Python that the lock is for: "3.11"
+	Name     string // "onnxruntime"
+	Language Language
+	Package  string // of the lock whose version is the toolchain's
+	Library  string // glob, below site-packages, of the shared library that is shared with Go; may be empty
+	Oldest   string // interpreter that the lock is for: "3.11" of Python, "20" of Node.js
 	// Quantizes is true where the program has the verb quantize.
 	Quantizes bool
 	Profile   toolchain.Profile
-	Code      map[string][]byte // the program, driver.py, and the modules that it imports
-	Lock      []byte            // requirements.lock
+	Code      map[string][]byte // the program and the modules that it imports
+	Lock      []byte            // requirements.lock or package-lock.json
+	Manifest  []byte            // package.json, which npm wants beside its lock
 }
 
 // LockDigest is the digest of the lock file.
@@ -68,11 +79,29 @@ func Find(name string) (Source, error) {
 	return Source{}, registry.Errorf(registry.CodeNotFound, "no toolchain %q: there are %s", name, strings.Join(Names(), ", "))
 }
 
+// Program is the module that is started.
+func (s Source) Program() string { return "driver" + s.Language.suffix() }
+
+func (l Language) suffix() string {
+	if l == JavaScript {
+		return ".mjs"
+	}
+	return ".py"
+}
+
+// lockName is the file of the closure of packages.
+func (l Language) lockName() string {
+	if l == JavaScript {
+		return "package-lock.json"
+	}
+	return "requirements.lock"
+}
+
 // read takes the program's files from the binary.
 func (s *Source) read() error {
 	s.Code = make(map[string][]byte)
 	for _, folder := range []string{"common", s.Name} {
-		paths, err := fs.Glob(files, folder+"/*.py")
+		paths, err := fs.Glob(files, folder+"/*"+s.Language.suffix())
 		if err != nil {
 			return registry.Errorf(registry.CodeInternal, "driver %s: %w", s.Name, err)
 		}
@@ -83,7 +112,10 @@ func (s *Source) read() error {
 		}
 	}
 	var err error
-	if s.Lock, err = fs.ReadFile(files, path.Join(s.Name, "requirements.lock")); err != nil {
+	if s.Lock, err = fs.ReadFile(files, path.Join(s.Name, s.Language.lockName())); err == nil && s.Language == JavaScript {
+		s.Manifest, err = fs.ReadFile(files, path.Join(s.Name, "package.json"))
+	}
+	if err != nil {
 		return registry.Errorf(registry.CodeInternal, "driver %s: %w", s.Name, err)
 	}
 	return nil

@@ -11,7 +11,7 @@ import (
 func known() []Source {
 	return []Source{
 		{
-			Name: "onnxruntime", Package: "onnxruntime", Library: "onnxruntime/capi/libonnxruntime.so.*", Python: "3.11", Quantizes: true,
+			Name: "onnxruntime", Package: "onnxruntime", Library: "onnxruntime/capi/libonnxruntime.so.*", Language: Python, Oldest: "3.11", Quantizes: true,
 			Profile: toolchain.Profile{
 				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx",
 				Level:          "disable_all", // an engine is optimized when it is built, never when it is loaded
@@ -19,24 +19,31 @@ func known() []Source {
 			},
 		},
 		{
-			Name: "openvino", Package: "openvino", Python: "3.11",
+			Name: "openvino", Package: "openvino", Language: Python, Oldest: "3.11",
 			Profile: toolchain.Profile{
 				Name: "openvino", Format: "openvino-ir", Entry: "model.xml",
 				CompileOptions: noOptions, // the graph is kept as it is: OpenVINO chooses its kernels when it loads it
 			},
 		},
 		{
-			Name: "iree", Package: "iree-base-runtime", Python: "3.11",
+			Name: "iree", Package: "iree-base-runtime", Language: Python, Oldest: "3.11",
 			Profile: toolchain.Profile{
 				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", NativeCode: true, ExactRuntime: true,
 				CompileOptions: ireeOptions,
 			},
 		},
 		{
-			Name: "litert", Package: "ai-edge-litert", Python: "3.12",
+			Name: "litert", Package: "ai-edge-litert", Language: Python, Oldest: "3.12",
 			Profile: toolchain.Profile{
 				Name: "litert", Format: "tflite", Entry: "model.tflite",
 				CompileOptions: noOptions, // a flatbuffer runs on any processor that has the runtime
+			},
+		},
+		{
+			Name: "onnxruntime-web", Package: "onnxruntime-web", Language: JavaScript, Oldest: "20",
+			Profile: toolchain.Profile{
+				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx",
+				CompileOptions: noOptions, // WebAssembly is the same everywhere
 			},
 		},
 	}

@@ -50,11 +50,11 @@ func (i *Installer) Install(ctx context.Context, name string, progress func(stag
 	if err != nil {
 		return Record{}, err
 	}
-	python, err := i.python(ctx, source)
+	interpreter, err := i.interpreter(ctx, source)
 	if err != nil {
 		return Record{}, err
 	}
-	dir := filepath.Join(i.base(), name+"-"+key(source, python.version))
+	dir := filepath.Join(i.base(), name+"-"+key(source, interpreter.version))
 	unlock, err := lock(ctx, dir+".lock", func() { progress("waiting for another install of " + name) })
 	if err != nil {
 		return Record{}, err
@@ -70,12 +70,29 @@ func (i *Installer) Install(ctx context.Context, name string, progress func(stag
 	if err := os.RemoveAll(dir); err != nil {
 		return Record{}, err
 	}
-	r = Record{Name: name, Python: python.version, Lock: source.LockDigest(), Created: time.Now().UTC().Truncate(time.Second), Dir: dir}
-	return i.fill(ctx, source, python, r, progress)
+	r = Record{Name: name, Lock: source.LockDigest(), Created: time.Now().UTC().Truncate(time.Second), Dir: dir}
+	if source.Language == drivers.JavaScript {
+		return fillNode(ctx, source, interpreter, r, progress)
+	}
+	return fillPython(ctx, source, interpreter, r, progress)
 }
 
-// fill makes the environment and writes the record.
-func (i *Installer) fill(ctx context.Context, source drivers.Source, python python, r Record, progress func(string)) (Record, error) {
+// interpreter is a program that runs drivers of a language.
+type interpreter struct {
+	path    string
+	version string // "3.12.1"
+}
+
+func (i *Installer) interpreter(ctx context.Context, source drivers.Source) (interpreter, error) {
+	if source.Language == drivers.JavaScript {
+		return node(ctx, source)
+	}
+	return i.python(ctx, source)
+}
+
+// fillPython makes the environment and writes the record.
+func fillPython(ctx context.Context, source drivers.Source, python interpreter, r Record, progress func(string)) (Record, error) {
+	r.Python = python.version
 	progress("making an environment with Python " + python.version)
 	if err := python.venv(ctx, filepath.Join(r.Dir, venvDir)); err != nil {
 		return Record{}, err
@@ -94,8 +111,11 @@ func (i *Installer) fill(ctx context.Context, source drivers.Source, python pyth
 	return r, r.write()
 }
 
+// keyLength is how many digits of a digest tell installs apart.
+const keyLength = 16
+
 // key names an install by what it is made of.
-func key(source drivers.Source, pythonVersion string) string {
-	what := source.LockDigest().String() + "\n" + pythonVersion + "\n" + runtime.GOOS + "/" + runtime.GOARCH
-	return digest.FromString(what).Encoded()[:16]
+func key(source drivers.Source, interpreterVersion string) string {
+	what := source.LockDigest().String() + "\n" + interpreterVersion + "\n" + runtime.GOOS + "/" + runtime.GOARCH
+	return digest.FromString(what).Encoded()[:keyLength]
 }

@@ -14,15 +14,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// python is an interpreter that environments are made with.
-type python struct {
-	path    string
-	version string // "3.12.1"
-}
-
 // python finds an interpreter that the lock is for: the one that was named, or else the
 // first of those that are usual.
-func (i *Installer) python(ctx context.Context, source drivers.Source) (python, error) {
+func (i *Installer) python(ctx context.Context, source drivers.Source) (interpreter, error) {
 	names := usual()
 	if i.Python != "" {
 		names = []string{i.Python}
@@ -35,11 +29,11 @@ func (i *Installer) python(ctx context.Context, source drivers.Source) (python, 
 		}
 		out, err := command(ctx, path, "-I", "-c", "import platform; print(platform.python_version())")
 		if ctx.Err() != nil {
-			return python{}, err
+			return interpreter{}, err
 		}
 		version := strings.TrimSpace(out)
-		if err == nil && atLeast(version, source.Python) {
-			return python{path, version}, nil
+		if err == nil && atLeast(version, source.Oldest) {
+			return interpreter{path, version}, nil
 		}
 		if err == nil {
 			found = append(found, path+" is "+version)
@@ -48,8 +42,8 @@ func (i *Installer) python(ctx context.Context, source drivers.Source) (python, 
 	if len(found) == 0 {
 		found = []string{"found none of " + strings.Join(names, ", ")}
 	}
-	return python{}, registry.WithHint(
-		registry.Errorf(registry.CodeUnavailable, "%s needs Python %s or later: %s", source.Name, source.Python, strings.Join(found, ", ")),
+	return interpreter{}, registry.WithHint(
+		registry.Errorf(registry.CodeUnavailable, "%s needs Python %s or later: %s", source.Name, source.Oldest, strings.Join(found, ", ")),
 		"install it (on Debian: apt-get install python3 python3-venv), or name one in MLPROMOTE_PYTHON")
 }
 
@@ -68,7 +62,7 @@ func usual() []string {
 	return names
 }
 
-// atLeast compares the first two numbers of Python versions.
+// atLeast compares the first two numbers of Python versions: 3.12 is not before 3.9.
 func atLeast(version, oldest string) bool {
 	v, o := strings.Split(version, "."), strings.Split(oldest, ".")
 	if len(v) < 2 || v[0] != o[0] {
@@ -80,7 +74,7 @@ func atLeast(version, oldest string) bool {
 }
 
 // venv makes a virtual environment with pip in it.
-func (p python) venv(ctx context.Context, dir string) error {
+func (p interpreter) venv(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
 		return err
 	}
@@ -132,7 +126,7 @@ func settings(environ []string) []string {
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")
 		switch upper := strings.ToUpper(name); {
-		case strings.HasPrefix(upper, "PIP_"), strings.HasSuffix(upper, "_PROXY"),
+		case strings.HasPrefix(upper, "PIP_"), strings.HasPrefix(upper, "NPM_CONFIG_"), strings.HasSuffix(upper, "_PROXY"),
 			upper == "PATH", upper == "HOME", upper == "TMPDIR", upper == "XDG_CACHE_HOME", upper == "XDG_CONFIG_HOME",
 			upper == "SSL_CERT_FILE", upper == "SSL_CERT_DIR", upper == "REQUESTS_CA_BUNDLE", upper == "NETRC":
 			kept = append(kept, entry)

@@ -16,8 +16,10 @@ import (
 // Record says what an install is. It is read without starting any process.
 type Record struct {
 	Name          string            `json:"name"`
-	Version       string            `json:"version"` // of the toolchain: "1.30.0"
-	Python        string            `json:"python"`  // exact version: "3.12.1"
+	Version       string            `json:"version"`           // of the toolchain: "1.30.0"
+	Python        string            `json:"python,omitempty"`  // exact version: "3.12.1"
+	Node          string            `json:"node,omitempty"`    // exact version of Node.js: "20.20.2"
+	Program       string            `json:"program,omitempty"` // path of node, which belongs to the machine
 	Lock          registry.Digest   `json:"lock"`
 	Versions      map[string]string `json:"versions"`                // every package, by its normalized name
 	Library       string            `json:"library,omitempty"`       // relative to the install
@@ -28,8 +30,13 @@ type Record struct {
 	Dir string `json:"-"` // where it is
 }
 
-// Interpreter is the path of the install's Python.
-func (r Record) Interpreter() string { return filepath.Join(r.Dir, venvDir, "bin", "python") }
+// Interpreter is the path of the install's Python, or of the Node.js that it was made for.
+func (r Record) Interpreter() string {
+	if r.Program != "" {
+		return r.Program
+	}
+	return filepath.Join(r.Dir, venvDir, "bin", "python")
+}
 
 // LibraryPath is the path of the shared library, empty where the toolchain has none.
 func (r Record) LibraryPath() string {
@@ -113,6 +120,9 @@ func (i *Installer) records(name string) ([]Record, error) {
 	}
 	var all []Record
 	for _, path := range dirs {
+		if len(filepath.Base(filepath.Dir(path))) != len(name)+1+keyLength {
+			continue // of a toolchain whose name begins with this one
+		}
 		r, err := readRecord(filepath.Dir(path))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue

@@ -1,4 +1,4 @@
-package python_test
+package script_test
 
 import (
 	"encoding/json"
@@ -10,16 +10,16 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/python"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
 )
 
 const digits = "../../../examples/digits/"
 
-func installed(t *testing.T) func() (python.Program, error) {
+func installed(t *testing.T) func() (script.Program, error) {
 	t.Helper()
-	return python.Installed(toolchaintest.Installer(t, "onnxruntime"), "onnxruntime")
+	return script.Installed(toolchaintest.Installer(t, "onnxruntime"), "onnxruntime")
 }
 
 // quantize is the static int8 job of the example.
@@ -33,7 +33,7 @@ func quantize(t *testing.T, options map[string]any) toolchain.Job {
 
 func TestIdentity(t *testing.T) {
 	t.Parallel()
-	id, err := python.New(installed(t), child.Budget{}).Identity(t.Context())
+	id, err := script.New(installed(t), child.Budget{}).Identity(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestIdentity(t *testing.T) {
 
 func TestProbe(t *testing.T) {
 	t.Parallel()
-	driver := python.New(installed(t), child.Budget{})
+	driver := script.New(installed(t), child.Budget{})
 	outcome, err := driver.Do(t.Context(), toolchain.Job{Verb: toolchain.VerbProbe}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestProbe(t *testing.T) {
 // Every observer gives the same bytes in two processes, and others than its neighbours.
 func TestQuantizeIsReproducible(t *testing.T) {
 	t.Parallel()
-	driver := python.New(installed(t), child.Budget{})
+	driver := script.New(installed(t), child.Budget{})
 	seen := make(map[registry.Digest]string)
 	for _, observer := range []string{"minmax", "entropy", "percentile"} {
 		var twins []toolchain.Outcome
@@ -122,7 +122,7 @@ func checkTable(t *testing.T, path, observer string) {
 
 func TestQuantizeRefuses(t *testing.T) {
 	t.Parallel()
-	driver := python.New(installed(t), child.Budget{})
+	driver := script.New(installed(t), child.Budget{})
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	if err := os.WriteFile(garbage, []byte(strings.Repeat("garbage ", 100)), 0o600); err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ result = {"path": sys.path, "user": site.ENABLE_USER_SITE, "bytecode": sys.dont_
 with open(r["response_path"], "w") as f:
     json.dump({"protocol": r["protocol"], "id": r["id"], "ok": True, "result": result}, f)
 `)}
-	driver := python.New(func() (python.Program, error) { return program, nil }, child.Budget{})
+	driver := script.New(func() (script.Program, error) { return program, nil }, child.Budget{})
 	var hashes []int64
 	for range 2 {
 		outcome, err := driver.Do(t.Context(), toolchain.Job{Verb: toolchain.VerbProbe}, t.TempDir())
@@ -217,7 +217,7 @@ func TestNotInstalled(t *testing.T) {
 	installer := toolchaintest.Installer(t, "onnxruntime")
 	empty := *installer
 	empty.Root = t.TempDir()
-	driver := python.New(python.Installed(&empty, "onnxruntime"), child.Budget{})
+	driver := script.New(script.Installed(&empty, "onnxruntime"), child.Budget{})
 	if _, err := driver.Identity(t.Context()); !registry.HasCode(err, registry.CodeUnavailable) {
 		t.Errorf("identity: error %v, want CodeUnavailable", err)
 	}

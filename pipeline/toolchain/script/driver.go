@@ -1,11 +1,12 @@
-// Package python runs drivers that are Python programs: a few files of code, in an
-// environment made by package install.
+// Package script runs drivers that are scripts: a few files of code, in an environment
+// made by package install.
 //
 // Python is started with -s -P -B: no packages of the user, no modules from the folder
 // of the program, no bytecode left behind. That is -I without its deafness to
-// PYTHONHASHSEED, which fixes the order of sets; every other variable that Python
-// listens to is absent, since package child gives drivers an environment of its own.
-package python
+// PYTHONHASHSEED, which fixes the order of sets. Every other variable that Python or
+// Node.js listens to is absent, since package child gives drivers an environment of its
+// own.
+package script
 
 import (
 	"context"
@@ -13,6 +14,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
@@ -20,13 +22,13 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 )
 
-// programFile is the module that is started.
-const programFile = "driver.py"
-
 // Program is a driver program with the interpreter that runs it.
 type Program struct {
 	Interpreter string            // path
-	Code        map[string][]byte // driver.py, and the modules beside it
+	Flags       []string          // of the interpreter
+	Main        string            // the module that is started: "driver.py"
+	Args        []string          // of the program
+	Code        map[string][]byte // Main, and the modules beside it
 	Identity    toolchain.Identity
 }
 
@@ -43,10 +45,16 @@ func Installed(installer *install.Installer, name string) func() (Program, error
 			return Program{}, err
 		}
 		versions := maps.Clone(record.Versions)
-		versions["python"] = record.Python
+		flags, args := []string{"-s", "-P", "-B"}, []string(nil)
+		if source.Language == drivers.JavaScript {
+			flags, args = nil, []string{record.Dir}
+			versions["node"] = record.Node
+		} else {
+			versions["python"] = record.Python
+		}
 		return Program{
-			Interpreter: record.Interpreter(),
-			Code:        source.Code,
+			Interpreter: record.Interpreter(), Flags: flags, Main: source.Program(), Args: args,
+			Code: source.Code,
 			Identity: toolchain.Identity{
 				Name: name, Version: record.Version, Lock: record.Lock, Code: child.CodeDigest(source.Modules()...),
 				Library: record.LibraryPath(), LibraryDigest: record.LibraryDigest, Versions: versions,
@@ -86,6 +94,7 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (_ too
 		}
 	}
 	return child.Do(ctx, child.Program{
-		Name: p.Identity.Name, Path: p.Interpreter, Args: []string{p.Interpreter, "-s", "-P", "-B", filepath.Join(dir, programFile)}, Library: p.Identity.Library,
+		Name: p.Identity.Name, Path: p.Interpreter, Library: p.Identity.Library,
+		Args: slices.Concat([]string{p.Interpreter}, p.Flags, []string{filepath.Join(dir, p.Main)}, p.Args),
 	}, d.budget, job, outDir)
 }
