@@ -26,6 +26,7 @@ const (
 	RoleModel       = "model"
 	RoleCalibration = "calibration"
 	RoleCases       = "cases"
+	RoleRanges      = "ranges" // a table of ranges that calibration left
 )
 
 // Input is a file that a job reads.

@@ -49,6 +49,8 @@ func TestMethodsWithoutCalibration(t *testing.T) {
 		"dynamic per channel":  {tickets, map[string]any{"method": "dynamic-int8", "per_channel": true}, "ai.onnx.MatMulInteger", 0.4},
 		"dynamic 7 bits":       {tickets, map[string]any{"method": "dynamic-int8", "reduce_range": true}, "ai.onnx.MatMulInteger", 0.3},
 		"dynamic convolutions": {digits + "digits.onnx", map[string]any{"method": "dynamic-int8"}, "ai.onnx.ConvInteger", 0.3},
+		"int4 weights":         {tickets, map[string]any{"method": "weights-int4", "format": "qoperator"}, "com.microsoft.MatMulNBits", 0.85},
+		"int4 weights, qdq":    {tickets, map[string]any{"method": "weights-int4", "format": "qdq", "symmetric": false}, "ai.onnx.DequantizeLinear", 0.85},
 		"fp16 encoder":         {tickets, map[string]any{"method": "fp16"}, "ai.onnx.Cast", 0.51},
 		"fp16 convolutions":    {digits + "digits.onnx", map[string]any{"method": "fp16"}, "ai.onnx.Cast", 0.51},
 	} {
@@ -103,7 +105,7 @@ func TestMethodTellsItsOptions(t *testing.T) {
 	if err := json.Unmarshal(outcome.Result, &result); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]any{"method": "fp16", "exclude_nodes": []any{}}, result.Options); diff != "" || result.Halved < 10 {
+	if diff := cmp.Diff(map[string]any{"method": "fp16", "exclude_nodes": []any{}, "rtol": 0., "atol": 0.}, result.Options); diff != "" || result.Halved < 10 {
 		t.Errorf("result %+v %s", result, diff)
 	}
 }
@@ -151,7 +153,7 @@ func TestMethodsRefuse(t *testing.T) {
 	}{
 		"observer of dynamic": {map[string]any{"method": "dynamic-int8", "observer": "minmax"}, "option observer means nothing to method dynamic-int8"},
 		"range of fp16":       {map[string]any{"method": "fp16", "reduce_range": true}, "option reduce_range means nothing to method fp16"},
-		"method":              {map[string]any{"method": "fp8"}, "static-int8, dynamic-int8, fp16"},
+		"method":              {map[string]any{"method": "fp8"}, "static-int8, dynamic-int8, weights-int4, fp16"},
 		"nothing to do":       {map[string]any{"method": "dynamic-int8", "op_types": []string{"Softmax"}}, "no operator"},
 	} {
 		t.Run(name, func(t *testing.T) {

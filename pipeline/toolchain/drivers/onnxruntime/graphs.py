@@ -1,0 +1,71 @@
+"""ONNX graphs: reading them, what they take, and the settings they are worked on with."""
+
+from protocol import Refused
+
+
+def load(path):
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.load(path)
+        onnx.checker.check_model(path)
+    except DecodeError:
+        raise Refused("bad_input", "the model is no ONNX file") from None
+    except (onnx.checker.ValidationError, FileNotFoundError) as e:
+        raise Refused("bad_input", f"the model is not valid ONNX: {e}") from None
+    return model
+
+
+def graph_inputs(model):
+    """The model's inputs that are no initializers: {name: (dtype, shape)}, -1 for open dimensions."""
+    import onnx
+
+    initialized = {i.name for i in model.graph.initializer}
+    found = {}
+    for value in model.graph.input:
+        if value.name in initialized:
+            continue
+        tensor = value.type.tensor_type
+        if not value.type.HasField("tensor_type") or not tensor.HasField("shape"):
+            raise Refused("unsupported_format", f"input {value.name!r} is no tensor of known rank")
+        shape = [d.dim_value if d.HasField("dim_value") else -1 for d in tensor.shape.dim]
+        found[value.name] = (onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type), shape)
+    return found
+
+
+def one_thread():
+    """Sessions of one thread, here and in what the quantizer makes itself: sums must not
+    depend on how many cores a machine has."""
+    import onnxruntime
+
+    original = onnxruntime.SessionOptions
+
+    class Options(original):
+        def __init__(self):
+            super().__init__()
+            self.intra_op_num_threads = 1
+            self.inter_op_num_threads = 1
+            self.use_deterministic_compute = True
+
+    onnxruntime.SessionOptions = Options
+
+
+def prepare(source):
+    """Leaves prepared.onnx, the model with constants folded and shapes inferred."""
+    one_thread()
+    # Only now: it takes a second, and binds names that one_thread replaces.
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    quant_pre_process(source, "prepared.onnx", skip_symbolic_shape=True)
+
+
+def quantized_model(op_types):
+    """What the quantizer left and how many nodes of these types are in it, at least one."""
+    import onnx
+
+    model = onnx.load("quantized.onnx")
+    count = sum(node.op_type in op_types for node in model.graph.node)
+    if count == 0:
+        raise Refused("unsupported_op", "no operator of the model could be quantized")
+    return model.SerializeToString(deterministic=True), count

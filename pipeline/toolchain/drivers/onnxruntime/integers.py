@@ -1,0 +1,137 @@
+"""Int8, by onnxruntime.quantization."""
+
+import json
+
+from graphs import graph_inputs, load, prepare, quantized_model
+from protocol import Refused, inputs_of, model_of, write
+from tensors import cases
+
+CACHE = "ranges.json"  # the quantizer's own file of ranges
+
+
+def quantize_static(request, options):
+    source = model_of(request)
+    inputs = graph_inputs(load(source))
+    prepare(source)
+    from onnxruntime import quantization
+    from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
+
+    reader = calibration(request, options, inputs)
+    methods = quantization.CalibrationMethod
+    methods = {"minmax": methods.MinMax, "entropy": methods.Entropy, "percentile": methods.Percentile}
+    formats = {"qdq": quantization.QuantFormat.QDQ, "qoperator": quantization.QuantFormat.QOperator}
+    extra = {"CalibPercentile": options["percentile"]} if options["observer"] == "percentile" else {}
+    quantization.quantize_static(
+        "prepared.onnx", "quantized.onnx", reader,
+        quant_format=formats[options["format"]],
+        # Sorted, where the quantizer's own default is in the order of a set.
+        op_types_to_quantize=sorted(options["op_types"] or {*QDQRegistry, *QLinearOpsRegistry}),
+        per_channel=options["per_channel"], reduce_range=options["reduce_range"],
+        activation_type=integer(options["activation_type"]), weight_type=integer(options["weight_type"]),
+        nodes_to_exclude=options["exclude_nodes"],
+        calibrate_method=methods[options["observer"]], calibration_providers=["CPUExecutionProvider"],
+        extra_options=extra, calibration_cache_path=CACHE,
+    )
+    if reader is not None and reader.count == 0:
+        raise Refused("bad_input", "the calibration has no cases")
+    model, count = quantized_model({"QuantizeLinear"})
+    ranges = table(CACHE, options["observer"])
+    write(request, "model.onnx", model)
+    write(request, "calibration.json", json.dumps(ranges, sort_keys=True, indent=1).encode() + b"\n")
+    return {"cases": 0 if reader is None else reader.count, "quantized": count, "ranges": len(ranges["tensors"])}
+
+
+def calibration(request, options, inputs):
+    """A reader of the calibration's cases, or nothing where the ranges are given: they
+    then lie where the quantizer looks for them."""
+    given, shards = inputs_of(request, "ranges"), inputs_of(request, "calibration")
+    if given:
+        restore(given, options["observer"])
+        return None
+    if not shards:
+        raise Refused("bad_input", "static quantization needs calibration: inputs of role calibration, or ranges")
+    from onnxruntime import quantization
+
+    class Reader(quantization.CalibrationDataReader):
+        count = 0
+
+        def __init__(self):
+            self.feeds = cases(shards, inputs)
+
+        def get_next(self):
+            feed = next(self.feeds, None)
+            self.count += feed is not None
+            return feed
+
+    return Reader()
+
+
+def quantize_dynamic(request, options):
+    source = model_of(request)
+    load(source)
+    prepare(source)
+    from onnxruntime import quantization
+    from onnxruntime.quantization.registry import IntegerOpsRegistry
+
+    quantization.quantize_dynamic(
+        "prepared.onnx", "quantized.onnx",
+        op_types_to_quantize=sorted(options["op_types"] or IntegerOpsRegistry),
+        per_channel=options["per_channel"], reduce_range=options["reduce_range"],
+        weight_type=integer(options["weight_type"]), nodes_to_exclude=options["exclude_nodes"],
+        # Both sides computed: their product would be quantized twice for nothing saved.
+        extra_options={"MatMulConstBOnly": True},
+    )
+    model, count = quantized_model({"MatMulInteger", "ConvInteger", "DynamicQuantizeLinear", "DynamicQuantizeLSTM", "DequantizeLinear"})
+    write(request, "model.onnx", model)
+    return {"quantized": count}
+
+
+def integer(name):
+    from onnxruntime.quantization import QuantType
+
+    return {"int8": QuantType.QInt8, "uint8": QuantType.QUInt8}[name]
+
+
+def table(path, observer):
+    """The ranges that calibration found, without histograms: what quantization depends on."""
+    with open(path, encoding="utf-8") as f:
+        found = json.load(f)
+    tensors = {}
+    for name, entry in found["data"].items():
+        tensors[name] = {end: number(entry[end]) for end in ("lowest", "highest")}
+    return {"observer": observer, "tensors": tensors}
+
+
+def number(value):
+    """A float of the cache file, which writes numpy arrays as {"data": ..., "dtype": ...}."""
+    while isinstance(value, dict):
+        value = value["data"]
+    while isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    return value
+
+
+def restore(given, observer):
+    """Writes the quantizer's file of ranges from a table that an earlier run left."""
+    if len(given) != 1:
+        raise Refused("bad_input", f"{len(given)} inputs of role ranges: want one calibration.json")
+    try:
+        with open(given[0]["path"], encoding="utf-8") as f:
+            found = json.load(f)
+        was, data = found["observer"], {name: entry(e) for name, e in found["tensors"].items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise Refused("bad_input", f"{given[0]['name']}: no table of ranges: {e}") from None
+    if was != observer:
+        raise Refused("bad_input", f"{given[0]['name']}: its ranges are those of observer {was}, and the option says {observer}")
+    method = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile"}[observer]
+    with open(CACHE, "w", encoding="utf-8") as f:
+        json.dump({
+            "CLS": "TensorsData", "data": data, "smooth_quant": False,
+            "calibration_method": {"CLS": "CalibrationMethod", "value": f"CalibrationMethod.{method}"},
+        }, f)
+
+
+def entry(ends):
+    """One tensor's range as the quantizer writes it: float32 arrays of one number."""
+    array = {end: {"data": [float(ends[end])], "dtype": "float32", "CLS": "numpy.array"} for end in ("lowest", "highest")}
+    return {**array, "CLS": "TensorData"}
