@@ -5,7 +5,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/spec"
@@ -191,15 +190,6 @@ func refuseCode(file string) error {
 	return nil
 }
 
-// forQuantizer is what a quantizer reads: the model, and the calibration where its
-// method takes ranges from it.
-func (in Inputs) forQuantizer(options map[string]any) []toolchain.Input {
-	if options["method"] != methodStatic {
-		return in.Model
-	}
-	return slices.Concat(in.Model, in.Calibration.files)
-}
-
 func (in Inputs) assets() []registry.PartFile {
 	files := inputFiles(in.Assets)
 	for i := range files {
@@ -223,27 +213,6 @@ func requested(s *spec.Spec) ([]RequestedEngine, error) {
 		}
 	}
 	return engines, nil
-}
-
-// quantizeOptions are the driver's words for what the spec says. The range is left to
-// the target unless the spec asks to reduce it.
-func quantizeOptions(q *spec.Quantize) map[string]any {
-	if q == nil {
-		return nil
-	}
-	var options map[string]any
-	switch q.Method {
-	case spec.MethodFP16:
-		return map[string]any{"method": methodFP16}
-	case spec.MethodDynamic:
-		options = map[string]any{"method": methodDynamic, "per_channel": q.PerChannel}
-	default:
-		options = map[string]any{"method": methodStatic, "observer": q.Observer, "per_channel": q.PerChannel}
-	}
-	if q.ReduceRange {
-		options["reduce_range"] = true
-	}
-	return options
 }
 
 // Draft is a commented spec for the model, as it would lie at specFile, with one

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -164,33 +163,6 @@ func planEngine(requested RequestedEngine, t Tool) (PlannedEngine, error) {
 	}
 	e.Toolchain.Options, err = registry.CanonicalDigest(map[string]any{"quantize": e.Quantize, "compile": e.Compile})
 	return e, err
-}
-
-// The quantizer's methods.
-const (
-	methodStatic  = "static-int8"
-	methodDynamic = "dynamic-int8"
-	methodFP16    = "fp16"
-)
-
-// quantizeDefaults are the options of a method that the spec may leave out.
-func quantizeDefaults(requested RequestedEngine) map[string]any {
-	options := make(map[string]any)
-	switch requested.Quantize["method"] {
-	case methodFP16:
-		return options
-	case methodStatic:
-		options["observer"] = spec.ObserverMinMax
-	}
-	options["reduce_range"] = !hasVNNI(requested.Target)
-	return options
-}
-
-// hasVNNI reports whether every machine of the target multiplies int8 without
-// saturating. Where it does not, weights lose a bit, so that sums of two products of
-// uint8 and int8 fit 16 bits.
-func hasVNNI(t registry.Target) bool {
-	return slices.Contains(t.CPU.Features, "avx512_vnni") || slices.Contains(t.CPU.Features, "avx_vnni")
 }
 
 func planned(cs caseSet) PlannedSet {

@@ -151,7 +151,7 @@ func (c checker) checkVariants() {
 // checkVariant checks one variant. Without quantize its name is its precision.
 func (c checker) checkVariant(i int, v Variant) {
 	written := c.doc.At("variants", i, "quantize") != c.doc.At("variants", i)
-	available := []string{validators.PrecisionFP32, validators.PrecisionFP16, validators.PrecisionInt8}
+	available := []string{validators.PrecisionFP32, validators.PrecisionFP16, validators.PrecisionInt8, validators.PrecisionInt4}
 	switch {
 	case !written && !c.oneOf(at("variants", i, "name"), "variant", v.Name, available, validators.Precisions()):
 		return
@@ -162,32 +162,6 @@ func (c checker) checkVariant(i int, v Variant) {
 	}
 	if v.Quantize != nil {
 		c.checkQuantize(i, v.Name, *v.Quantize)
-	}
-}
-
-// checkQuantize checks that the method is known and that the other keys mean
-// something to it.
-func (c checker) checkQuantize(i int, name string, q Quantize) {
-	if !c.oneOf(at("variants", i, "quantize", "method"), "quantization method", q.Method, []string{MethodStatic, MethodDynamic, MethodFP16}, nil) {
-		return
-	}
-	if q.Method == MethodStatic {
-		c.oneOf(at("variants", i, "quantize", "observer"), "observer", q.Observer,
-			[]string{ObserverMinMax, ObserverEntropy, ObserverPercentile}, nil)
-		if c.Calibration == nil {
-			c.problem(at("variants", i), "variant %q is quantized statically and there is no calibration: add calibration: {path: FOLDER} with typical inputs", name)
-		}
-	} else if q.Observer != "" {
-		c.problem(at("variants", i, "quantize", "observer"), "method %s takes no ranges from calibration: remove observer", q.Method)
-	}
-	if q.Method != MethodFP16 {
-		return
-	}
-	if q.PerChannel {
-		c.problem(at("variants", i, "quantize", "per_channel"), "method fp16 has no scales: remove per_channel")
-	}
-	if q.ReduceRange {
-		c.problem(at("variants", i, "quantize", "reduce_range"), "method fp16 has no integers: remove reduce_range")
 	}
 }
 

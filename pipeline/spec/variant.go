@@ -13,24 +13,6 @@ type Variant struct {
 	Quantize  *Quantize `yaml:"quantize" doc:"How to quantize; without it the name says the precision"`
 }
 
-// Quantize says how smaller numbers are made of the model's.
-type Quantize struct {
-	Method      string `yaml:"method,required" doc:"static: int8, ranges from calibration data; dynamic: int8, ranges taken anew on every run; fp16: half precision" enum:"static,dynamic,fp16"`
-	Observer    string `yaml:"observer" doc:"How calibration takes ranges; of method static" enum:"minmax,entropy,percentile"`
-	PerChannel  bool   `yaml:"per_channel" doc:"A scale for each channel of the weights"`
-	ReduceRange bool   `yaml:"reduce_range" doc:"7-bit weights, for CPUs whose 8-bit products saturate: AVX2 and AVX-512 without VNNI"`
-}
-
-// Methods and observers of quantization.
-const (
-	MethodStatic       = "static"
-	MethodDynamic      = "dynamic"
-	MethodFP16         = "fp16"
-	ObserverMinMax     = "minmax" // the default
-	ObserverEntropy    = "entropy"
-	ObserverPercentile = "percentile"
-)
-
 // DecodeYAML reads a name, or the mapping.
 func (v *Variant) DecodeYAML(n *strictyaml.Node) {
 	if n.Kind() == strictyaml.Scalar {
@@ -45,11 +27,8 @@ func (v *Variant) DecodeYAML(n *strictyaml.Node) {
 func (v *Variant) complete() {
 	if v.Quantize == nil {
 		v.Precision = v.Name
-		switch v.Name {
-		case validators.PrecisionInt8:
-			v.Quantize = &Quantize{Method: MethodStatic}
-		case validators.PrecisionFP16:
-			v.Quantize = &Quantize{Method: MethodFP16}
+		if method, ok := methodOf[v.Name]; ok {
+			v.Quantize = &Quantize{Method: method}
 		}
 	} else {
 		v.Precision = v.Quantize.precision()
@@ -59,10 +38,9 @@ func (v *Variant) complete() {
 	}
 }
 
-// precision is what a method makes.
-func (q Quantize) precision() string {
-	if q.Method == MethodFP16 {
-		return validators.PrecisionFP16
-	}
-	return validators.PrecisionInt8
+// methodOf is the method that a variant's name alone stands for.
+var methodOf = map[string]string{
+	validators.PrecisionInt8: MethodStatic,
+	validators.PrecisionInt4: MethodWeights,
+	validators.PrecisionFP16: MethodFP16,
 }
