@@ -21,14 +21,20 @@ setup: ## Check for what a build needs; as root on Debian, install it
 demo: build ## Build, verify, promote and pull the digits example
 	sh examples/demo.sh
 
-# cosign is built once; go's own cache makes it quick on a machine that has built it.
-COSIGN := $(CURDIR)/tools/cosign/bin/cosign
-$(COSIGN): tools/cosign/go.mod tools/cosign/go.sum
-	@echo 'building cosign, to check that it accepts our signatures; minutes, once' >&2
-	cd tools/cosign && go build -trimpath -o bin/cosign github.com/sigstore/cosign/v3/cmd/cosign
+# Programs by others that tests run against what we serve and sign. Each is pinned in a
+# module of its own and built once; go's own cache makes it quick on a machine that did.
+CLIENTS := cosign crane oras regctl
+PROGRAMS := $(foreach name,$(CLIENTS),tools/$(name)/bin/$(name))
+.SECONDEXPANSION:
+$(PROGRAMS): tools/$$(@F)/go.mod tools/$$(@F)/go.sum
+	@echo 'building $(@F), to check that it works with what we serve; once' >&2
+	cd tools/$(@F) && go build -trimpath -o bin/$(@F) tool
 
-test: export MLPROMOTE_COSIGN := $(COSIGN)
-test: setup $(COSIGN) ## Run all tests, with the race detector and a little fuzzing; the last line is the count
+test: export MLPROMOTE_COSIGN := $(CURDIR)/tools/cosign/bin/cosign
+test: export MLPROMOTE_CRANE := $(CURDIR)/tools/crane/bin/crane
+test: export MLPROMOTE_ORAS := $(CURDIR)/tools/oras/bin/oras
+test: export MLPROMOTE_REGCTL := $(CURDIR)/tools/regctl/bin/regctl
+test: setup $(PROGRAMS) ## Run all tests, with the race detector and a little fuzzing; the last line is the count
 	@sh tools/setup.sh test
 	go vet ./...
 	CGO_ENABLED=0 go build ./...

@@ -18,13 +18,21 @@ command -v git >/dev/null 2>&1 || need git
 
 can_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; }
 
-if [ "${1:-}" = test ] && ! command -v docker-registry >/dev/null 2>&1; then
-	# Debian starts what it installs; the test starts a registry of its own.
+# wish PROGRAM: a Debian package of that name, for a test that is skipped without it.
+wish() {
+	command -v "$1" >/dev/null 2>&1 && return
 	if can_install && apt-get update -qq </dev/null >&2 &&
-		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker-registry </dev/null >&2; then
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" </dev/null >&2; then
+		return
+	fi
+	echo "setup: $1 (Debian's package name) is not here, so the tests with it are skipped" >&2
+}
+if [ "${1:-}" = test ]; then
+	wish skopeo
+	if ! command -v docker-registry >/dev/null 2>&1; then
+		wish docker-registry
+		# Debian starts what it installs; the test starts a registry of its own.
 		systemctl disable --now docker-registry >/dev/null 2>&1 || true
-	else
-		echo "setup: docker-registry (Debian's package name) is not here, so the test against it is skipped" >&2
 	fi
 fi
 
