@@ -25,7 +25,7 @@ func (h *handler) deleteBlob(w http.ResponseWriter, r *http.Request, at request)
 		return err
 	}
 	if err := h.Deleter.RemoveBlob(r.Context(), at.repository, d); err != nil {
-		return err
+		return keeps(err, "GET, HEAD")
 	}
 	w.WriteHeader(http.StatusAccepted)
 	return nil

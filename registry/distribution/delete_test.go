@@ -1,9 +1,13 @@
 package distribution_test
 
 import (
+	"context"
+	"strings"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
 )
 
 func TestDeleteTag(t *testing.T) {
@@ -57,4 +61,35 @@ func TestDeleteBlob(t *testing.T) {
 		w.pushBlob(t, repo, "content")
 		w.wantBlob(t, repo, "content", true)
 	})
+}
+
+// keeper is a Deleter that deletes nothing.
+type keeper struct{}
+
+func (keeper) DeleteManifest(context.Context, string, registry.Digest) error { return errKept() }
+func (keeper) DeleteTag(context.Context, string, string) error               { return errKept() }
+func (keeper) RemoveBlob(context.Context, string, registry.Digest) error     { return errKept() }
+
+func errKept() error { return registry.Errorf(registry.CodePolicy, "it belongs to a release") }
+
+// What is kept from everybody is no question of rights: the protocol wants 405 for it.
+func TestDeleteWhatIsKept(t *testing.T) {
+	t.Parallel()
+	c := memory(t)
+	c.Deleter = keeper{}
+	w := listen(t, c)
+	d := w.pushImage(t, repo, "1.0.0", nil)
+	for path, allowed := range map[string]string{
+		at(repo, "manifests", d):                                   "GET, HEAD, PUT",
+		at(repo, "manifests/1.0.0"):                                "GET, HEAD, PUT",
+		at(repo, "blobs", digest.FromString("layer")):              "GET, HEAD",
+		at("no/where", "manifests", digest.SHA512.FromString("x")): "GET, HEAD, PUT",
+	} {
+		a := w.do(t, "DELETE", path, nil).want(t, 405, "DENIED").wantHeader(t, "Allow", allowed)
+		if !strings.Contains(string(a.body), "it belongs to a release") {
+			t.Errorf("%s: the caller sees %s", path, a.body)
+		}
+	}
+	w.wantBlob(t, repo, "layer", true)
+	w.do(t, "GET", at(repo, "manifests/1.0.0"), nil).want(t, 200, "")
 }

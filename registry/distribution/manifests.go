@@ -105,20 +105,29 @@ func (h *handler) storeManifest(ctx context.Context, at request, m registry.Mani
 
 // deleteManifest removes a tag, or a manifest with all its tags.
 func (h *handler) deleteManifest(w http.ResponseWriter, r *http.Request, at request) error {
+	if err := h.deleteReference(r.Context(), at); err != nil {
+		return keeps(err, "GET, HEAD, PUT")
+	}
+	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+func (h *handler) deleteReference(ctx context.Context, at request) error {
 	if !isDigest(at.last) {
-		if err := h.Deleter.DeleteTag(r.Context(), at.repository, at.last); err != nil {
-			return err
-		}
-		w.WriteHeader(http.StatusAccepted)
-		return nil
+		return h.Deleter.DeleteTag(ctx, at.repository, at.last)
 	}
 	d, err := parseDigest(at.last)
 	if err != nil {
 		return err
 	}
-	if err := h.Deleter.DeleteManifest(r.Context(), at.repository, d); err != nil {
+	return h.Deleter.DeleteManifest(ctx, at.repository, d)
+}
+
+// keeps makes a 405 of what a Deleter refuses: that something cannot be deleted, by
+// anybody, is for the protocol a method that is not there. allowed is the others.
+func keeps(err error, allowed string) error {
+	if registry.CodeOf(err) != registry.CodePolicy {
 		return err
 	}
-	w.WriteHeader(http.StatusAccepted)
-	return nil
+	return problemf(http.StatusMethodNotAllowed, codeDenied, "%w", err).with("Allow", allowed)
 }
