@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 
 	"github.com/opencontainers/go-digest"
 
@@ -38,32 +39,27 @@ func (h *handler) findManifest(ctx context.Context, at request) (registry.Manife
 	return h.Refs.Manifest(ctx, at.repository, d)
 }
 
-// putManifest stores a manifest as it came: bytes, then record, then tag, so that what
+// putManifest stores a manifest as it came: bytes, then record, then tags, so that what
 // can be seen is always whole.
 func (h *handler) putManifest(w http.ResponseWriter, r *http.Request, at request) error {
-	if !isDigest(at.last) && !registry.ValidTag(at.last) {
-		return problemf(400, codeManifestInvalid, "tag %q: want up to 128 letters, digits, '.', '_' or '-'", at.last)
+	tags, err := tagsOf(r, at)
+	if err != nil {
+		return err
 	}
 	raw, err := h.readManifest(w, r)
 	if err != nil {
 		return err
 	}
-	d := digest.FromBytes(raw)
-	if isDigest(at.last) {
-		want, err := parseDigest(at.last)
-		if err != nil {
-			return err
-		}
-		if d = want.Algorithm().FromBytes(raw); d != want {
-			return problemf(400, codeDigestInvalid, "manifest %s: the %d bytes sent have the digest %s", want, len(raw), d)
-		}
+	d, err := digestOf(at, raw)
+	if err != nil {
+		return err
 	}
 	m, err := h.checkManifest(r.Context(), at.repository, r.Header.Get("Content-Type"), raw)
 	if err != nil {
 		return err
 	}
 	m.Digest = d
-	if err := h.storeManifest(r.Context(), at, m, raw); err != nil {
+	if err := h.storeManifest(r.Context(), at.repository, m, raw, tags); err != nil {
 		return err
 	}
 	w.Header().Set("Location", "/v2/"+at.repository+"/manifests/"+string(d))
@@ -71,8 +67,48 @@ func (h *handler) putManifest(w http.ResponseWriter, r *http.Request, at request
 	if m.Derived.Subject != "" {
 		w.Header().Set("OCI-Subject", string(m.Derived.Subject)) // tells clients to write no fallback tag
 	}
+	if isDigest(at.last) && len(tags) > 0 {
+		w.Header().Set("OCI-Tag", strings.Join(tags, ", ")) // tells clients to push none of them by itself
+	}
 	w.WriteHeader(http.StatusCreated)
 	return nil
+}
+
+// maxTags bounds the tags that come with one manifest.
+const maxTags = 100
+
+// tagsOf gives the tags that a manifest is to have: the one that it is pushed by or, for
+// a push by digest, those of the query. The latter is of the edition after 1.1.1; without
+// it no tag could name a manifest by another digest than sha256.
+func tagsOf(r *http.Request, at request) ([]string, error) {
+	tags := []string{at.last}
+	if isDigest(at.last) {
+		tags = r.URL.Query()["tag"]
+	}
+	if len(tags) > maxTags {
+		return nil, problemf(414, codeManifestInvalid, "%d tags: at most %d are set at a time", len(tags), maxTags)
+	}
+	for _, tag := range tags {
+		if !registry.ValidTag(tag) {
+			return nil, problemf(400, codeManifestInvalid, "tag %q: want up to 128 letters, digits, '.', '_' or '-'", tag)
+		}
+	}
+	return tags, nil
+}
+
+// digestOf gives the digest of a manifest, which must be the one that it is pushed by.
+func digestOf(at request, raw []byte) (registry.Digest, error) {
+	if !isDigest(at.last) {
+		return digest.FromBytes(raw), nil
+	}
+	want, err := parseDigest(at.last)
+	if err != nil {
+		return "", err
+	}
+	if d := want.Algorithm().FromBytes(raw); d != want {
+		return "", problemf(400, codeDigestInvalid, "manifest %s: the %d bytes sent have the digest %s", want, len(raw), d)
+	}
+	return want, nil
 }
 
 // readManifest reads a body of limited size.
@@ -90,17 +126,19 @@ func (h *handler) readManifest(w http.ResponseWriter, r *http.Request) ([]byte, 
 	return nil, p
 }
 
-func (h *handler) storeManifest(ctx context.Context, at request, m registry.Manifest, raw []byte) error {
+func (h *handler) storeManifest(ctx context.Context, repository string, m registry.Manifest, raw []byte, tags []string) error {
 	if err := h.Blobs.Put(ctx, m.Digest, m.Size, bytes.NewReader(raw)); err != nil {
 		return err
 	}
-	if err := h.Refs.PutManifest(ctx, at.repository, m); err != nil {
+	if err := h.Refs.PutManifest(ctx, repository, m); err != nil {
 		return err
 	}
-	if isDigest(at.last) {
-		return nil
+	for _, tag := range tags {
+		if err := h.Refs.SetTag(ctx, repository, tag, m.Digest); err != nil {
+			return err
+		}
 	}
-	return h.Refs.SetTag(ctx, at.repository, at.last, m.Digest)
+	return nil
 }
 
 // deleteManifest removes a tag, or a manifest with all its tags.

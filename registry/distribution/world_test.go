@@ -127,6 +127,9 @@ func (w *world) do(t testing.TB, method, path string, body io.Reader, header ...
 		t.Fatalf("%s %s: read the answer: %v", method, path, err)
 	}
 	a := answer{status: response.StatusCode, header: response.Header, body: content}
+	if warning := response.Header.Values("Warning"); len(warning) > 0 {
+		t.Errorf("%s %s: the protocol has a form for warnings, and nothing here warns: %q", method, path, warning)
+	}
 	if a.status >= 400 && method != http.MethodHead {
 		a.code = errorCode(t, method+" "+path, a.header, a.body)
 	}
