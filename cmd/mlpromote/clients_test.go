@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,7 +36,7 @@ func TestPlainClients(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *plain){
 		"oras-go": testOras, "go-containerregistry": testContainerRegistry, "direct push": testDirectPush,
 		"cosign": testCosign, "oras": testOrasProgram, "readme": testReadmeServed,
-		"node types": testNodeTypes,
+		"node types": testNodeTypes, "crane": testCrane, "regctl": testRegctl, "skopeo": testSkopeo,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -246,36 +247,20 @@ func testDirectPush(t *testing.T, p *plain) {
 	}
 }
 
-// stockCosign is cosign as others have it; the test is skipped unless MLPROMOTE_COSIGN
-// names it.
-func stockCosign(t *testing.T) string {
-	t.Helper()
-	binary := os.Getenv("MLPROMOTE_COSIGN")
-	if binary == "" {
-		t.Skip("MLPROMOTE_COSIGN names no cosign binary; make test builds one")
-	}
-	return binary
-}
-
 func testCosign(t *testing.T, p *plain) {
-	binary, home := stockCosign(t), t.TempDir()
+	cosign := newStock(t, "cosign")
 	public := filepath.Join(p.served.dir, "keys", "local.pub")
-	other := filepath.Join(home, "local.pub")
-	p.must(t, "key", "generate", "--keys", home)
-	cosign := func(args ...string) ([]byte, error) {
-		cmd := exec.CommandContext(t.Context(), binary, args...)
-		cmd.Dir, cmd.Env = home, []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
-		return cmd.CombinedOutput()
-	}
+	other := filepath.Join(cosign.dir, "local.pub")
+	p.must(t, "key", "generate", "--keys", cosign.dir)
 	for _, ref := range []string{p.staged, p.prod} {
 		for name, c := range map[string]struct {
 			key  string
 			pass bool
-		}{"our key": {public, true}, "another key": {other, false}, "no key": {filepath.Join(home, "missing.pub"), false}} {
+		}{"our key": {public, true}, "another key": {other, false}, "no key": {filepath.Join(cosign.dir, "missing.pub"), false}} {
 			for _, verb := range [][]string{{"verify"}, {"verify-attestation", "--type", registry.PredicateParity}, {"verify-attestation", "--type", registry.PredicateProvenance}} {
 				args := append(verb, "--key", c.key, "--insecure-ignore-tlog", "--allow-http-registry", ref)
-				if out, err := cosign(args...); (err == nil) != c.pass {
-					t.Errorf("with %s: cosign %s: %v, want success %t\n%s", name, strings.Join(args, " "), err, c.pass, out)
+				if out, told, err := cosign.try(t, nil, args...); (err == nil) != c.pass {
+					t.Errorf("with %s: cosign %s: %v, want success %t\n%s%s", name, strings.Join(args, " "), err, c.pass, out, told)
 				}
 			}
 		}
@@ -283,15 +268,53 @@ func testCosign(t *testing.T, p *plain) {
 }
 
 func testOrasProgram(t *testing.T, p *plain) {
-	binary, err := exec.LookPath("oras")
-	if err != nil {
-		t.Skip("no oras in PATH; the library that it is made of is tested above")
+	program := newStock(t, "oras")
+	program.must(t, "pull", "--plain-http", p.prod, "-o", "pulled")
+	p.wantFiles(t, filepath.Join(program.dir, "pulled"))
+}
+
+// crane sees the tags of a release and the exact bytes.
+func testCrane(t *testing.T, p *plain) {
+	crane := newStock(t, "crane")
+	if raw, told, err := crane.try(t, nil, "manifest", p.prod); err != nil || raw != string(p.exact) {
+		t.Errorf("the manifest has %d bytes, want the %d that are stored: %v\n%s", len(raw), len(p.exact), err, told)
 	}
-	dir := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), binary, "pull", "--plain-http", p.prod, "-o", dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if tags := strings.Fields(crane.must(t, "ls", p.host()+"/prod/vision/digits")); !slices.Contains(tags, "1.0.0") || !slices.Contains(tags, registry.HeadTag) {
+		t.Errorf("tags: %v", tags)
 	}
-	p.wantFiles(t, dir)
+	wantWords(t, "the release", crane.must(t, "digest", p.host()+"/prod/vision/digits:1.0.0"), string(p.release))
+}
+
+// regctl finds the evidence about an engine, and takes both along.
+func testRegctl(t *testing.T, p *plain) {
+	regctl := newStock(t, "regctl")
+	regctl.must(t, "registry", "set", p.host(), "--tls", "disabled")
+	list := []string{"artifact", "list", "--format", `{{range .Descriptors}}{{index .Annotations "dev.sigstore.bundle.predicateType"}}{{println}}{{end}}`}
+	found := strings.Fields(regctl.must(t, append(list, p.prod)...))
+	for _, predicate := range []string{registry.PredicateSign, registry.PredicateProvenance, registry.PredicateParity, registry.PredicateVSA} {
+		if !slices.Contains(found, predicate) {
+			t.Errorf("of the engine's evidence regctl lists %v, want %s too", found, predicate)
+		}
+	}
+	regctl.must(t, "image", "copy", "--referrers", p.prod, "ocidir://engine:1")
+	if copied := strings.Fields(regctl.must(t, append(list, "ocidir://engine:1")...)); len(copied) != len(found) {
+		t.Errorf("the copy has %v, want %v", copied, found)
+	}
+}
+
+// skopeo takes an engine into an OCI layout byte for byte.
+func testSkopeo(t *testing.T, p *plain) {
+	skopeo := newStock(t, "skopeo")
+	skopeo.must(t, "--insecure-policy", "copy", "--preserve-digests", "--src-tls-verify=false", "docker://"+p.prod, "oci:engine:1")
+	blobs := filepath.Join(skopeo.dir, "engine", "blobs", "sha256")
+	if raw, err := os.ReadFile(filepath.Join(blobs, p.engine.Encoded())); err != nil || !bytes.Equal(raw, p.exact) {
+		t.Errorf("the manifest in the layout has %d bytes, error %v", len(raw), err)
+	}
+	for name, data := range p.stored {
+		if got, err := os.ReadFile(filepath.Join(blobs, digest.FromBytes(data).Encoded())); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%s in the layout has %d bytes, error %v", name, len(got), err)
+		}
+	}
 }
 
 // testReadmeServed runs what the README tells a node to type, less the lines whose
@@ -301,23 +324,20 @@ func testReadmeServed(t *testing.T, p *plain) {
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join(p.client, "keys"))); err != nil {
 		t.Fatal(err)
 	}
-	have := make(map[string]bool)
+	have, bin := make(map[string]bool), t.TempDir()
 	for _, program := range []string{"oras", "cosign"} {
-		_, err := exec.LookPath(program)
-		have[program] = err == nil
-	}
-	bin := t.TempDir()
-	if binary := os.Getenv("MLPROMOTE_COSIGN"); binary != "" {
-		if err := os.Symlink(binary, filepath.Join(bin, "cosign")); err != nil {
-			t.Fatal(err)
+		var path string
+		if path, have[program] = findProgram(program); have[program] {
+			if err := os.Symlink(path, filepath.Join(bin, program)); err != nil {
+				t.Fatal(err)
+			}
 		}
-		have["cosign"] = true
 	}
 	for _, b := range shellBlocks(t, "../../README.md", "served") {
 		script := b.text
 		for program, there := range have {
 			if !there {
-				t.Logf("README.md:%d: the line with %s is left out: it is not in PATH", b.line, program)
+				t.Logf("README.md:%d: the line with %s is left out: it is not here", b.line, program)
 				script = regexp.MustCompile("(?m)^"+program+" .*$").ReplaceAllString(script, ":")
 			}
 		}
