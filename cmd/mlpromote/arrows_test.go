@@ -66,6 +66,7 @@ func arrows() []rule {
 		{"registry/mem", []string{"registry"}},
 		{"registry/node", []string{"registry"}},
 		{"registry/oci", []string{"registry"}},
+		{"registry/oci/transfer", []string{"registry"}},
 		{"registry/registrytest", []string{"registry"}},
 		{"registry/server", []string{"registry", "registry/internal/wire"}},
 		{"registry/service", []string{"registry"}},

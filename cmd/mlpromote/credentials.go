@@ -4,12 +4,9 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/google/go-containerregistry/pkg/authn"
-	"github.com/google/go-containerregistry/pkg/name"
 	"oras.land/oras-go/v2/registry/remote/auth"
-	"oras.land/oras-go/v2/registry/remote/retry"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/oci/transfer"
 )
 
 // client gives the one client for a registry, which keeps its tokens. Credentials go to
@@ -19,12 +16,13 @@ func (c *contents) client(host, address string) *auth.Client {
 		return made
 	}
 	made := &auth.Client{
-		Client: retry.DefaultClient, Cache: auth.NewCache(), Header: http.Header{"User-Agent": {c.agent}},
+		Client: &http.Client{Transport: transfer.Transport(nil)}, Cache: auth.NewCache(), Header: http.Header{"User-Agent": {c.agent}},
 		Credential: func(ctx context.Context, asked string) (auth.Credential, error) {
 			if asked != address {
 				return auth.EmptyCredential, nil
 			}
 			found, err := c.credential(ctx, host)
+			c.remember(host, found)
 			return auth.Credential{Username: found.Username, Password: found.Password, RefreshToken: found.IdentityToken, AccessToken: found.RegistryToken}, err
 		},
 	}
@@ -32,31 +30,35 @@ func (c *contents) client(host, address string) *auth.Client {
 	return made
 }
 
-// credential asks the docker config and its credential helpers. Errors: CodeUnavailable.
-func (c *contents) credential(ctx context.Context, host string) (authn.AuthConfig, error) {
-	target, err := name.NewRegistry(host)
-	if err != nil {
-		return authn.AuthConfig{}, registry.Errorf(registry.CodeInvalid, "registry %s: %w", host, err)
+// remember keeps which credential was used last for a registry, and tells of a new one.
+func (c *contents) remember(host string, l login) {
+	c.using.Lock()
+	defer c.using.Unlock()
+	name := l.String()
+	if c.used[host] == name {
+		return
 	}
-	found, err := authn.Resolve(ctx, c.keychain, target)
-	if err == nil {
-		var config *authn.AuthConfig
-		if config, err = authn.Authorization(ctx, found); err == nil {
-			return *config, nil
-		}
+	c.used[host] = name
+	if c.tell != nil {
+		c.tell(host, name)
 	}
-	return authn.AuthConfig{}, registry.Errorf(registry.CodeUnavailable, "credential for registry %s from the docker config: %w", host, err)
+}
+
+// usedFor names the credential that was used for a registry: "none" where it asked for none.
+func (c *contents) usedFor(host string) string {
+	c.using.Lock()
+	defer c.using.Unlock()
+	if name, ok := c.used[host]; ok {
+		return name
+	}
+	return login{}.String()
 }
 
 // credentialName says whose credential there is for a registry, and nothing of what it is.
 func (c *contents) credentialName(ctx context.Context, host string) string {
 	found, err := c.credential(ctx, host)
-	switch {
-	case err != nil || found == authn.AuthConfig{}:
-		return "none"
-	case found.IdentityToken != "" || found.RegistryToken != "":
-		return "a token"
-	default:
-		return found.Username
+	if err != nil {
+		found = login{}
 	}
+	return found.String()
 }

@@ -17,6 +17,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/oci/transfer"
 )
 
 // maxReferrerPages bounds what a registry can make a client read of one list.
@@ -30,15 +31,21 @@ type contents struct {
 	keychain     authn.Keychain
 	agent        string // of HTTP requests
 
+	transfer transfer.Options
+	tell     func(host, credential string) // of each credential that is used for the first time; may be nil
+
 	mu      sync.Mutex
 	opened  map[string]*external    // by repository
 	clients map[string]*auth.Client // by host
+
+	using sync.Mutex
+	used  map[string]string // names of credentials by host
 }
 
 func (a *app) contents(home func(repository string) (oci.Repository, error)) *contents {
 	return &contents{
 		home: home, keychain: authn.DefaultKeychain, agent: "mlpromote/" + a.version,
-		opened: make(map[string]*external), clients: make(map[string]*auth.Client),
+		opened: make(map[string]*external), clients: make(map[string]*auth.Client), used: make(map[string]string),
 	}
 }
 
@@ -66,10 +73,11 @@ func (c *contents) open(_ context.Context, repository string) (oci.Repository, e
 		return e, nil
 	}
 	e := &external{contents: c, host: host}
-	var err error
-	if e.writer, err = c.remote(host, repository); err != nil {
+	writer, err := c.remote(host, repository)
+	if err != nil {
 		return nil, err
 	}
+	e.writer = transfer.New(writer, c.transfer)
 	if e.reader, err = c.remote(host, repository); err != nil {
 		return nil, err
 	}
@@ -103,14 +111,16 @@ func isLoopback(host string) bool {
 // acknowledge a subject for one without the referrers API, and would look in the fallback
 // tag alone.
 type external struct {
-	contents       *contents
-	host           string
-	writer, reader *remote.Repository
+	contents *contents
+	host     string
+	writer   *transfer.Repository
+	reader   *remote.Repository
 }
 
 var (
 	_ oci.Repository = (*external)(nil)
 	_ oci.Mounter    = (*external)(nil)
+	_ oci.Sender     = (*external)(nil)
 )
 
 // Fetch opens content.
@@ -147,18 +157,18 @@ func (e *external) Predecessors(ctx context.Context, node ocispec.Descriptor) ([
 	return found, e.explain(ctx, err)
 }
 
+// Send stores a blob, which it may have to read more than once.
+func (e *external) Send(ctx context.Context, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
+	return e.explain(ctx, e.writer.Send(ctx, desc, open))
+}
+
 // Mount asks the registry for a blob of another repository of its own. What is on another
 // registry is sent.
-func (e *external) Mount(ctx context.Context, desc ocispec.Descriptor, from string, getContent func() (io.ReadCloser, error)) error {
-	if e.contents.host(from) == e.host {
-		return e.explain(ctx, e.writer.Mount(ctx, desc, from, getContent))
+func (e *external) Mount(ctx context.Context, desc ocispec.Descriptor, from string, open func() (io.ReadCloser, error)) error {
+	if e.contents.host(from) != e.host {
+		return e.Send(ctx, desc, open)
 	}
-	rc, err := getContent()
-	if err != nil {
-		return err
-	}
-	defer rc.Close()
-	return e.Push(ctx, desc, rc)
+	return e.explain(ctx, e.writer.Mount(ctx, desc, from, open))
 }
 
 // explain says what a registry's refusal means: who was refused, and where the credential

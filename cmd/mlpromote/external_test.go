@@ -8,6 +8,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/oci/transfer"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
@@ -74,10 +76,15 @@ func newWatched(t *testing.T, inner http.Handler) *watched {
 
 // storeOver is a store with staging and prod on the hosts; "" is in memory.
 func storeOver(staging, prod string) *oci.Store {
+	return storeOverWith(staging, prod, transfer.Options{})
+}
+
+func storeOverWith(staging, prod string, o transfer.Options) *oci.Store {
 	blobs, refs := mem.NewBlobs(), mem.New()
 	c := (&app{version: "0.0.0"}).contents(func(repository string) (oci.Repository, error) {
 		return oci.Local(blobs, refs, repository), nil
 	})
+	c.transfer = o
 	c.keychain = authn.NewMultiKeychain() // of nobody's docker config
 	c.environments = registrytest.Chain()
 	c.environments.List[0].Registry, c.environments.List[1].Registry = staging, prod
@@ -211,15 +218,28 @@ func TestExternalCredentials(t *testing.T) {
 		{authn.AuthConfig{Username: "alice", Password: "secret"}, auth.Credential{Username: "alice", Password: "secret"}, "alice"},
 		{authn.AuthConfig{Username: "<token>", IdentityToken: "secret"}, auth.Credential{Username: "<token>", RefreshToken: "secret"}, "a token"},
 		{authn.AuthConfig{RegistryToken: "secret"}, auth.Credential{AccessToken: "secret"}, "a token"},
+		{authn.AuthConfig{Password: "secret"}, auth.Credential{Password: "secret"}, "a token"},
 	} {
 		contents := (&app{}).contents(nil)
 		contents.keychain = keychainOf(c.config)
+		var told []string
+		contents.tell = func(host, credential string) { told = append(told, host+" "+credential) }
 		client := contents.client("registry.example.com", "registry.example.com:443")
+		if name := contents.usedFor("registry.example.com"); name != "none" {
+			t.Errorf("before it is asked for, the credential %q was used", name)
+		}
 		if got, err := client.Credential(t.Context(), "registry.example.com:443"); err != nil || got != c.want {
 			t.Errorf("credential %+v, error %v, want %+v", got, err, c.want)
 		}
 		if got, err := client.Credential(t.Context(), "elsewhere.example.com"); err != nil || got != auth.EmptyCredential {
 			t.Errorf("elsewhere gets %+v, error %v", got, err)
+		}
+		if name := contents.usedFor("registry.example.com"); name != c.name {
+			t.Errorf("the credential %q was used, want %q", name, c.name)
+		}
+		_, _ = client.Credential(t.Context(), "registry.example.com:443") // the same is not told twice
+		if want := []string{"registry.example.com " + c.name}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
 		}
 		err := (&external{contents: contents, host: "registry.example.com"}).explain(t.Context(), auth.ErrBasicCredentialNotFound)
 		if !strings.Contains(err.Error(), "(credential: "+c.name+")") || strings.Contains(err.Error(), "secret") {

@@ -54,7 +54,21 @@ func (a *app) promote(ctx context.Context, i *instance, req registry.PromoteRequ
 	if promotion.Already {
 		a.ui.note("%s is at %s already", promotion.Environment, promotion.Version)
 	}
+	a.tellCredentials(i, promotion.From, promotion.Environment)
 	return a.promoted(i, promotion)
+}
+
+// tellCredentials says whose credentials were used on the registries of environments, where
+// it was this process that went there and not a service.
+func (a *app) tellCredentials(i *instance, environments ...string) {
+	if i.local == nil {
+		return
+	}
+	for _, environment := range environments {
+		if host := i.hostOf(environment); host != "" {
+			a.ui.note("%s is on registry %s (credential: %s)", environment, host, i.content.usedFor(host))
+		}
+	}
 }
 
 func (a *app) promoted(i *instance, p registry.Promotion) error {

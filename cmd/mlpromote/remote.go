@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/environments"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/oci/transfer"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -26,13 +29,16 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	home := &auth.Client{
+		Client: &http.Client{Transport: transfer.Transport(nil)}, Cache: auth.NewCache(), Header: http.Header{"User-Agent": {"mlpromote/" + a.version}},
+	}
 	content := a.contents(func(repository string) (oci.Repository, error) {
 		repo, err := remote.NewRepository(url.Host + "/" + repository)
 		if err != nil {
 			return nil, err
 		}
-		repo.PlainHTTP = url.Scheme == "http"
-		return exact{repo}, nil
+		repo.PlainHTTP, repo.Client = url.Scheme == "http", home
+		return exact{transfer.New(repo, transfer.Options{})}, nil
 	})
 	store := oci.New(content.open, oci.Options{})
 	api, err := client.New(client.Config{URL: a.registry, Content: store})
@@ -55,7 +61,7 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 		return nil, err
 	}
 	return &instance{
-		Interface: api, environments: envs, store: store, verify: trust.Verify, keys: a.keyring(), host: url.Host,
+		Interface: api, environments: envs, store: store, content: content, verify: trust.Verify, keys: a.keyring(), host: url.Host,
 		close: func() error { return nil },
 	}, nil
 }
@@ -63,7 +69,7 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 // exact is a repository on a registry that does not have what is described wrongly, as
 // [oci.Repository] wants it. Anybody who may attach something to a release can describe it
 // wrongly, and must not make that look like a registry that fails.
-type exact struct{ *remote.Repository }
+type exact struct{ *transfer.Repository }
 
 // Fetch opens content.
 func (e exact) Fetch(ctx context.Context, target ocispec.Descriptor) (io.ReadCloser, error) {

@@ -4,10 +4,12 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -36,7 +38,7 @@ const (
 //
 //	plain      in memory, without the referrers API
 //	referrers  in memory, with it
-//	login      as plain, for loginUser with loginSecret alone
+//	login      as plain, for loginUser with loginSecret alone; login=USER:SECRET for another
 //	frozen     as plain, and refuses the tags of repositories that the file $WORK/frozen names
 //	debian     Debian's docker-registry, on disk
 func cmdRegistry(ts *testscript.TestScript, neg bool, args []string) {
@@ -53,13 +55,14 @@ func cmdRegistry(ts *testscript.TestScript, neg bool, args []string) {
 func registryOf(ts *testscript.TestScript, kind string) http.Handler {
 	silent := containerregistry.Logger(log.New(io.Discard, "", 0))
 	plain := containerregistry.New(silent)
+	kind, login, _ := strings.Cut(kind, "=")
 	switch kind {
 	case "plain":
 		return plain
 	case "referrers":
 		return containerregistry.New(silent, containerregistry.WithReferrersSupport(true))
 	case "login":
-		return withLogin(plain)
+		return withLogin(plain, cmp.Or(login, loginUser+":"+loginSecret))
 	case "frozen":
 		return frozen(plain, filepath.Join(ts.Getenv("WORK"), "frozen"))
 	}
@@ -67,9 +70,9 @@ func registryOf(ts *testscript.TestScript, kind string) http.Handler {
 	return nil
 }
 
-// withLogin lets in one user.
-func withLogin(inner http.Handler) http.Handler {
-	wanted := sha256.Sum256([]byte(loginUser + ":" + loginSecret))
+// withLogin lets in one user, of the form USER:SECRET.
+func withLogin(inner http.Handler, login string) http.Handler {
+	wanted := sha256.Sum256([]byte(login))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, secret, _ := r.BasicAuth()
 		if got := sha256.Sum256([]byte(user + ":" + secret)); subtle.ConstantTimeCompare(got[:], wanted[:]) != 1 {
@@ -95,36 +98,51 @@ func frozen(inner http.Handler, file string) http.Handler {
 	})
 }
 
-// startDebian starts docker-registry on a port that it chooses and says.
+// startDebian starts docker-registry for a script.
 func startDebian(ts *testscript.TestScript) string {
-	dir := filepath.Join(ts.Getenv("WORK"), "docker-registry")
+	host, stop, err := dockerRegistry(filepath.Join(ts.Getenv("WORK"), "docker-registry"))
+	ts.Check(err)
+	ts.Defer(stop)
+	return host
+}
+
+// dockerRegistry starts docker-registry on a port that it chooses and says.
+func dockerRegistry(dir string) (host string, stop func(), err error) {
 	config := filepath.Join(dir, "config.yml")
-	ts.Check(os.MkdirAll(dir, 0o755))
-	ts.Check(os.WriteFile(config, []byte("version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: "+dir+"}}\nhttp: {addr: \"127.0.0.1:0\"}\n"), 0o600))
-	ctx, stop := context.WithCancel(context.Background())
+	err = errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(config,
+		[]byte("version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: "+dir+"}}\nhttp: {addr: \"127.0.0.1:0\"}\n"), 0o600))
+	if err != nil {
+		return "", nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, "docker-registry", "serve", config)
 	logs, err := cmd.StderrPipe()
-	ts.Check(err)
-	ts.Check(cmd.Start())
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		cancel()
+		return "", nil, err
+	}
 	address := make(chan string, 1)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		listening(logs, address)
 	}()
-	ts.Defer(func() {
-		stop()
+	stop = func() {
+		cancel()
 		<-done
 		_ = cmd.Wait() // it was killed
-	})
+	}
 	select {
 	case host := <-address:
-		return host
+		return host, stop, nil
 	case <-done:
 	case <-time.After(time.Minute):
 	}
-	ts.Fatalf("docker-registry does not say where it listens")
-	return ""
+	stop()
+	return "", nil, errors.New("docker-registry does not say where it listens")
 }
 
 // listening reads the log to its end and gives the address in it.

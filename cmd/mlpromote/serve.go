@@ -61,6 +61,7 @@ func (a *app) serve(ctx context.Context, address string) (err error) {
 	if n, err := i.local.blobs.Sweep(ctx, now()); err != nil || n > 0 {
 		a.ui.note("removed %d leftovers of uploads that were broken off: %v", n, err)
 	}
+	i.content.tell = func(host, credential string) { a.ui.note("registry %s: using credential %s", host, credential) }
 	handler, err := a.handler(i)
 	if err != nil {
 		return err

@@ -15,6 +15,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2"
 	"oras.land/oras-go/v2/registry/remote"
+
+	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // regctl uses the optional parts of the protocol more than others do.
@@ -71,12 +73,12 @@ func regctlResumes(t *testing.T, regctl *stock, host string) {
 	if _, told, err := regctl.try(t, data, "blob", "put", host+"/staging/regctl/resumed"); err != nil {
 		t.Fatal(err, told)
 	}
-	network := newCutter(t, host, 1<<20, cuts)
-	got, told, err := regctl.try(t, nil, "--host", "reg="+network.host()+",tls=disabled", "blob", "get", network.host()+"/staging/regctl/resumed", d)
+	network := registrytest.NewNetwork(t, host, 1, 1<<20, cuts)
+	got, told, err := regctl.try(t, nil, "--host", "reg="+network.Host()+",tls=disabled", "blob", "get", network.Host()+"/staging/regctl/resumed", d)
 	if err != nil || got != string(data) {
 		t.Errorf("blob get over a network that breaks: %d bytes, %v\n%s", len(got), err, told)
 	}
-	if n, down := network.cuts.Load(), network.down.Load(); n != cuts || down > size*5/4 {
+	if n, down := network.Broken(), network.Down(); n != cuts || down > size*5/4 {
 		t.Errorf("%d connections were cut, want %d; %d bytes came for %d", n, cuts, down, size)
 	}
 }

@@ -7,12 +7,10 @@ import (
 	"bytes"
 	"crypto/rand"
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"testing"
 )
 
@@ -145,67 +143,4 @@ func tarOf(t *testing.T, name string, data []byte) []byte {
 		t.Fatal(err)
 	}
 	return b.Bytes()
-}
-
-// cutter is a network that loses connections: it passes bytes on to a service, and of
-// each connection no more than so many, until it has broken enough of them.
-type cutter struct {
-	net.Listener
-	up, down atomic.Int64 // bytes that were passed on
-	cuts     atomic.Int64 // connections that it broke
-}
-
-// newCutter begins to pass on what comes to its address. Each way of a connection is cut
-// after limit bytes, cuts times in all.
-func newCutter(t *testing.T, to string, limit int64, cuts int64) *cutter {
-	t.Helper()
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &cutter{Listener: listener}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			near, err := listener.Accept()
-			if err != nil {
-				return // the test has ended
-			}
-			far, err := net.Dial("tcp", to)
-			if err != nil {
-				_ = near.Close()
-				continue
-			}
-			go c.pass(far, near, limit, cuts, &c.up)
-			go c.pass(near, far, limit, cuts, &c.down)
-		}
-	}()
-	return c
-}
-
-// host is HOST:PORT of the network's end.
-func (c *cutter) host() string { return c.Addr().String() }
-
-// pass copies one way until it ends or is cut, and then closes both.
-func (c *cutter) pass(to, from net.Conn, limit, cuts int64, count *atomic.Int64) {
-	defer to.Close()
-	defer from.Close()
-	buffer := make([]byte, 4096)
-	for passed := int64(0); ; {
-		n, err := from.Read(buffer)
-		if n > 0 {
-			passed += int64(n)
-			count.Add(int64(n))
-			if _, err := to.Write(buffer[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-		if passed >= limit && c.cuts.Load() < cuts {
-			c.cuts.Add(1)
-			return
-		}
-	}
 }

@@ -28,6 +28,7 @@ type instance struct {
 	registry.Interface
 	environments registry.Environments
 	store        *oci.Store
+	content      *contents // what store opens repositories with
 	verify       registry.VerifyEvidence
 	keys         *signer.Keyring
 	host         string // of a service; empty for the local directory

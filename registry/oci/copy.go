@@ -96,12 +96,7 @@ func copyBlob(ctx context.Context, src, dst repository, b object) error {
 		}
 		return nil
 	}
-	rc, err := open()
-	if err != nil {
-		return err
-	}
-	defer rc.Close()
-	return dst.pushFrom(ctx, b.what, b.desc, rc)
+	return dst.send(ctx, b.what, b.desc, open)
 }
 
 // holds looks up everything that was copied.

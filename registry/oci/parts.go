@@ -3,6 +3,7 @@ package oci
 import (
 	"cmp"
 	"context"
+	"io"
 	"slices"
 	"time"
 
@@ -47,12 +48,13 @@ func putFile(ctx context.Context, repo repository, what string, desc ocispec.Des
 	if f.Open == nil {
 		return registry.Errorf(registry.CodeNotFound, "%s: %s %s is not there, and there is nothing to make it from", repo.name, what, desc.Digest)
 	}
-	rc, err := f.Open()
-	if err != nil {
-		return registry.Errorf(registry.CodeOf(err), "%s: open %s: %w", repo.name, what, err)
-	}
-	defer rc.Close()
-	return repo.pushFrom(ctx, what, desc, rc)
+	return repo.send(ctx, what, desc, func() (io.ReadCloser, error) {
+		rc, err := f.Open()
+		if err != nil {
+			return nil, registry.Errorf(registry.CodeOf(err), "%s: open %s: %w", repo.name, what, err)
+		}
+		return rc, nil
+	})
 }
 
 // makePart builds a manifest and the bytes of its config, and reads them as any reader

@@ -34,6 +34,12 @@ type Mounter interface {
 	Mount(ctx context.Context, desc ocispec.Descriptor, fromRepo string, getContent func() (io.ReadCloser, error)) error
 }
 
+// Sender is a repository that may have to read what it stores more than once, as one
+// beyond a network does that loses an upload. open gives the content from its beginning.
+type Sender interface {
+	Send(ctx context.Context, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error
+}
+
 // repository is an opened Repository with its name. Errors of its methods name both.
 type repository struct {
 	Repository
@@ -92,6 +98,24 @@ func (r repository) push(ctx context.Context, what string, desc ocispec.Descript
 func (r repository) pushFrom(ctx context.Context, what string, desc ocispec.Descriptor, from io.Reader) error {
 	desc = ocispec.Descriptor{MediaType: desc.MediaType, Digest: desc.Digest, Size: desc.Size}
 	if err := r.Push(ctx, desc, from); err != nil && !errors.Is(err, errdef.ErrAlreadyExists) {
+		return r.failed("store", what, string(desc.Digest), err)
+	}
+	return nil
+}
+
+// send stores what open gives.
+func (r repository) send(ctx context.Context, what string, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
+	sender, ok := r.Repository.(Sender)
+	if !ok {
+		rc, err := open()
+		if err != nil {
+			return err
+		}
+		defer rc.Close()
+		return r.pushFrom(ctx, what, desc, rc)
+	}
+	desc = ocispec.Descriptor{MediaType: desc.MediaType, Digest: desc.Digest, Size: desc.Size}
+	if err := sender.Send(ctx, desc, open); err != nil && !errors.Is(err, errdef.ErrAlreadyExists) {
 		return r.failed("store", what, string(desc.Digest), err)
 	}
 	return nil

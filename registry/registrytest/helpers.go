@@ -16,7 +16,7 @@ import (
 func d(word string) registry.Digest { return digest.FromString(word) }
 
 // must ends the test on an error.
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

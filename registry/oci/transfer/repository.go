@@ -1,0 +1,126 @@
+package transfer
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Options are how patient a Repository is. The zero Options are good.
+type Options struct {
+	// Chunk is the number of bytes that are sent at a time, and held in memory. A blob
+	// that is no larger goes in one request. 0: 16 MiB.
+	Chunk int64
+	// Tries is how often in a row something may fail, without a byte in between, before
+	// it is given up. 0: 8.
+	Tries int
+	// Pause is the longest pause after the first failure. It doubles with every one that
+	// follows, up to five seconds. 0: 100 ms.
+	Pause time.Duration
+}
+
+const (
+	defaultChunk = 16 << 20 // well above the 5 MiB that some registries want, and below the limits of others
+	defaultTries = 8
+	defaultPause = 100 * time.Millisecond
+	maxPause     = 5 * time.Second
+	maxChunk     = 256 << 20 // of what a registry may ask for
+)
+
+// Repository is a repository of a registry. It is safe for concurrent use.
+type Repository struct {
+	*remote.Repository
+	options Options
+	whole   atomic.Bool // the registry takes no chunks
+}
+
+// New makes a Repository of one by oras-go, whose client should be over [Transport].
+func New(repo *remote.Repository, o Options) *Repository {
+	o.Chunk = cmp.Or(o.Chunk, defaultChunk)
+	o.Tries = cmp.Or(o.Tries, defaultTries)
+	o.Pause = cmp.Or(o.Pause, defaultPause)
+	return &Repository{Repository: repo, options: o}
+}
+
+// Push stores content. A blob that cannot be read again, since it is no io.Seeker, is lost
+// where the registry forgets the upload. Errors: CodeUnavailable when the network or the
+// registry fails too often; those of the content; *errcode.ErrorResponse otherwise.
+func (r *Repository) Push(ctx context.Context, desc ocispec.Descriptor, content io.Reader) error {
+	if isManifest(desc.MediaType) {
+		return r.Repository.Push(ctx, desc, content)
+	}
+	return r.Send(ctx, desc, rewinding(content))
+}
+
+// rewinding opens content that is open.
+func rewinding(content io.Reader) func() (io.ReadCloser, error) {
+	used := false
+	return func() (io.ReadCloser, error) {
+		if used {
+			seeker, ok := content.(io.Seeker)
+			if !ok {
+				return nil, registry.Errorf(registry.CodeUnavailable, "the registry lost the upload, and what is sent cannot be read again")
+			}
+			if _, err := seeker.Seek(0, io.SeekStart); err != nil {
+				return nil, registry.Errorf(registry.CodeInternal, "read what is sent again: %w", err)
+			}
+		}
+		used = true
+		return io.NopCloser(content), nil
+	}
+}
+
+// Send stores a blob. open gives its bytes from the beginning; it is called once, and once
+// more for every time that the registry loses the upload. Errors as for Push.
+func (r *Repository) Send(ctx context.Context, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
+	return r.send(ctx, desc, nil, open)
+}
+
+// Mount makes a blob of another repository of this registry one of this, or sends it
+// where the registry cannot.
+func (r *Repository) Mount(ctx context.Context, desc ocispec.Descriptor, from string, open func() (io.ReadCloser, error)) error {
+	s, err := r.begin(ctx, desc.Digest, from)
+	if err != nil || s == nil {
+		return err
+	}
+	return r.send(ctx, desc, s, open)
+}
+
+// do sends a request with the repository's credentials.
+func (r *Repository) do(req *http.Request) (*http.Response, error) {
+	if r.Client != nil {
+		return r.Client.Do(req)
+	}
+	return auth.DefaultClient.Do(req)
+}
+
+// host is the registry, for messages.
+func (r *Repository) host() string { return r.Reference.Registry }
+
+// url is that of something in the repository.
+func (r *Repository) url(rest string) string {
+	scheme := "https"
+	if r.PlainHTTP {
+		scheme = "http"
+	}
+	return scheme + "://" + r.Reference.Host() + "/v2/" + r.Reference.Repository + "/" + rest
+}
+
+// isManifest reports whether content is kept as a manifest.
+func isManifest(mediaType string) bool {
+	switch mediaType {
+	case ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex,
+		"application/vnd.docker.distribution.manifest.v2+json", "application/vnd.docker.distribution.manifest.list.v2+json":
+		return true
+	}
+	return false
+}

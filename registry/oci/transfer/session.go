@@ -1,0 +1,236 @@
+package transfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/registry/remote/auth"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// session is an upload that a registry has begun.
+type session struct {
+	repo  *Repository
+	at    *url.URL // where it goes on: the newest Location
+	have  int64    // bytes that the registry has
+	least int64    // the smallest chunk that it wants, but for the last one
+}
+
+// begin starts an upload. With a digest and another repository it asks for a mount, and
+// gives no session where that was all.
+func (r *Repository) begin(ctx context.Context, mount digest.Digest, from string) (*session, error) {
+	target := r.url("blobs/uploads/")
+	if mount != "" {
+		target += "?" + url.Values{"mount": {string(mount)}, "from": {from}}.Encode()
+		other := r.Reference
+		other.Repository = from
+		ctx = auth.AppendRepositoryScope(ctx, other, auth.ActionPull)
+	}
+	req, err := r.request(ctx, http.MethodPost, target, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := r.do(req)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case resp.StatusCode == http.StatusCreated && mount != "":
+		return nil, resp.Body.Close()
+	case resp.StatusCode != http.StatusAccepted:
+		return nil, problem(resp)
+	}
+	s := &session{repo: r}
+	if least, err := strconv.ParseInt(resp.Header.Get("OCI-Chunk-Min-Length"), 10, 64); err == nil {
+		s.least = min(least, maxChunk)
+	}
+	_ = resp.Body.Close() // it says nothing more
+	return s, s.follow(resp, true)
+}
+
+// request makes a request of an upload.
+func (r *Repository) request(ctx context.Context, method, target string, body io.Reader) (*http.Request, error) {
+	ctx = auth.AppendRepositoryScope(ctx, r.Reference, auth.ActionPull, auth.ActionPush)
+	return http.NewRequestWithContext(ctx, method, target, body)
+}
+
+// follow takes the newest place of the upload. It must be on the registry that the
+// credentials are for, since they are sent there.
+func (s *session) follow(resp *http.Response, needed bool) error {
+	if resp.Header.Get("Location") == "" && !needed {
+		return nil
+	}
+	to, err := resp.Location()
+	if err != nil {
+		return registry.Errorf(registry.CodeUnavailable, "registry %s: %s %s: Location %q: %w", s.repo.host(), resp.Request.Method, resp.Request.URL.Path, resp.Header.Get("Location"), err)
+	}
+	want, err := url.Parse(s.repo.url(""))
+	if err != nil {
+		return err
+	}
+	if to.Scheme != want.Scheme || to.Hostname() != want.Hostname() || port(to) != port(want) {
+		return registry.Errorf(registry.CodeUnavailable, "registry %s wants the upload at %s://%s: credentials do not go there", s.repo.host(), to.Scheme, to.Host)
+	}
+	to.Host = want.Host // with its port or without: tokens are kept by it
+	s.at = to
+	return nil
+}
+
+func port(u *url.URL) string {
+	if p := u.Port(); p != "" {
+		return p
+	}
+	if u.Scheme == "https" {
+		return "443"
+	}
+	return "80"
+}
+
+// exchange sends a request of the upload once, and wants one of the statuses.
+func (s *session) exchange(req *http.Request, accepted ...int) (*http.Response, error) {
+	resp, err := s.repo.do(req)
+	if err != nil {
+		return nil, err
+	}
+	for _, status := range accepted {
+		if resp.StatusCode == status {
+			_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // so that the connection is used again
+			_ = resp.Body.Close()                                        // as above
+			return resp, nil
+		}
+	}
+	return nil, problem(resp)
+}
+
+// patch sends a chunk that begins where the registry is.
+func (s *session) patch(ctx context.Context, piece []byte) error {
+	req, err := s.repo.request(once(ctx), http.MethodPatch, s.at.String(), bytes.NewReader(piece))
+	if err != nil {
+		return err
+	}
+	end := s.have + int64(len(piece))
+	req.Header.Set("Content-Type", "application/octet-stream")
+	req.Header.Set("Content-Range", fmt.Sprintf("%d-%d", s.have, end-1))
+	resp, err := s.exchange(req, http.StatusAccepted, http.StatusNoContent, http.StatusCreated)
+	if err != nil {
+		return err
+	}
+	before := s.have
+	s.have = end
+	if got, ok := received(resp); ok {
+		s.have = got
+	}
+	if s.have <= before {
+		return fmt.Errorf("it took %d bytes at %d and says that it has %d", len(piece), before, s.have)
+	}
+	return s.follow(resp, false)
+}
+
+// received reads how much of an upload there is. An empty one has no way to say so, and
+// looks like one of a byte.
+func received(resp *http.Response) (int64, bool) {
+	var first, last int64
+	if _, err := fmt.Sscanf(resp.Header.Get("Range"), "%d-%d", &first, &last); err != nil || first != 0 {
+		return 0, false
+	}
+	return last + 1, true
+}
+
+// ask finds out how much the registry has of an upload, after so many failures to send
+// the chunk that begins at start.
+func (s *session) ask(ctx context.Context, start int64, failures int) error {
+	req, err := s.repo.request(ctx, http.MethodGet, s.at.String(), nil)
+	if err != nil {
+		return err
+	}
+	resp, err := s.exchange(req, http.StatusNoContent, http.StatusOK, http.StatusAccepted)
+	if err != nil {
+		return err
+	}
+	got, ok := received(resp)
+	switch {
+	case !ok:
+		return lost{registry.Errorf(registry.CodeUnavailable, "the registry does not say how much of the upload it has")}
+	case got == 1 && start == 0 && failures%2 == 1:
+		got = 0 // or else it is 1: then the chunk is refused, and this asked again
+	}
+	s.have = got
+	return s.follow(resp, false)
+}
+
+// put sends a blob in one request, and ends the upload with it: data that is in memory,
+// or else a stream.
+func (s *session) put(ctx context.Context, desc ocispec.Descriptor, data []byte, content io.Reader) error {
+	if content == nil {
+		content = bytes.NewReader(data)
+	}
+	req, err := s.closing(ctx, desc, content)
+	if err != nil {
+		return err
+	}
+	req.ContentLength = desc.Size
+	req.Header.Set("Content-Type", "application/octet-stream")
+	_, err = s.exchange(req, http.StatusCreated, http.StatusNoContent)
+	return s.settle(ctx, desc, err)
+}
+
+// finish ends an upload whose content is there.
+func (s *session) finish(ctx context.Context, desc ocispec.Descriptor) error {
+	for failures := 1; ; failures++ {
+		req, err := s.closing(ctx, desc, nil)
+		if err != nil {
+			return err
+		}
+		_, err = s.exchange(req, http.StatusCreated, http.StatusNoContent)
+		if err != nil && judge(err) == again && failures < s.repo.options.Tries {
+			if there, found := s.repo.Exists(ctx, desc); found == nil && there {
+				return nil
+			}
+			if err := s.repo.pause(ctx, failures); err != nil {
+				return err
+			}
+			continue
+		}
+		return s.settle(ctx, desc, err)
+	}
+}
+
+// closing is the request that ends an upload.
+func (s *session) closing(ctx context.Context, desc ocispec.Descriptor, content io.Reader) (*http.Request, error) {
+	target := *s.at
+	query := target.Query()
+	query.Set("digest", string(desc.Digest))
+	target.RawQuery = query.Encode()
+	return s.repo.request(once(ctx), http.MethodPut, target.String(), content)
+}
+
+// settle says what came of the request that was to end an upload: it may have done so
+// and only the answer be lost.
+func (s *session) settle(ctx context.Context, desc ocispec.Descriptor, err error) error {
+	if err == nil || judge(err) == fatal {
+		return err
+	}
+	if there, found := s.repo.Exists(ctx, desc); found == nil && there {
+		return nil
+	}
+	if judge(err) == unable && !garbled(err) {
+		return err
+	}
+	return lost{err}
+}
+
+// garbled reports whether a registry found other bytes than were sent.
+func garbled(err error) bool {
+	var said errcode.Error
+	return errors.As(err, &said) && said.Code == errcode.ErrorCodeDigestInvalid
+}
