@@ -87,6 +87,9 @@ func configuredHelper(host string) string {
 	if err != nil || json.Unmarshal(data, &config) != nil {
 		return ""
 	}
+	if host == name.DefaultRegistry {
+		host = authn.DefaultAuthKey // Docker Hub, for reasons of its own
+	}
 	return cmp.Or(config.Helpers[host], config.Store)
 }
 

@@ -121,13 +121,12 @@ func random(n int) []byte {
 	return data
 }
 
-// writeFile writes a file into the folder of the program, and gives its name.
-func (s *stock) writeFile(t *testing.T, name string, data []byte) string {
+// writeFile writes a file into the folder of the program.
+func (s *stock) writeFile(t *testing.T, name string, data []byte) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(s.dir, name), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return name
 }
 
 // tarOf gives the layer of an image, with one file in it.

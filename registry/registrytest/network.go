@@ -1,6 +1,7 @@
 package registrytest
 
 import (
+	"context"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -31,7 +32,7 @@ func NewNetwork(t testing.TB, to string, seed uint64, limit, cuts int64) *Networ
 	must(t, err)
 	n := &Network{listener: listener, to: to, limit: limit, cuts: cuts, random: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // it is to be the same every time
 	t.Cleanup(func() { _ = listener.Close() })
-	go n.accept()
+	go n.accept(t.Context())
 	return n
 }
 
@@ -47,13 +48,14 @@ func (n *Network) Down() int64 { return n.down.Load() }
 // Broken is the number of connections that were cut.
 func (n *Network) Broken() int64 { return n.broken.Load() }
 
-func (n *Network) accept() {
+func (n *Network) accept(ctx context.Context) {
+	var dialer net.Dialer
 	for {
 		near, err := n.listener.Accept()
 		if err != nil {
 			return // the test has ended
 		}
-		far, err := net.Dial("tcp", n.to)
+		far, err := dialer.DialContext(ctx, "tcp", n.to)
 		if err != nil {
 			_ = near.Close() // as a network does beyond which nobody is
 			continue
@@ -72,8 +74,7 @@ func (n *Network) draw() int64 {
 
 // pass copies one way until it ends or is cut, and then closes both.
 func (n *Network) pass(to, from net.Conn, limit int64, count *atomic.Int64) {
-	defer to.Close()
-	defer from.Close()
+	defer func() { _, _ = to.Close(), from.Close() }() // one may be closed
 	buffer := make([]byte, 4096)
 	for passed := int64(0); ; {
 		got, err := from.Read(buffer)

@@ -117,9 +117,12 @@ func TestFetchFails(t *testing.T) {
 		again func(w http.ResponseWriter) // answers the request for the rest
 		text  string
 	}{
-		"deleted":     {func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }, "404"},
-		"forbidden":   {func(w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) }, "403"},
-		"other range": {func(w http.ResponseWriter) { w.Header().Set("Content-Range", "bytes 5-9/10"); w.WriteHeader(206) }, "bytes 5-9/10"},
+		"deleted":   {func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }, "404"},
+		"forbidden": {func(w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) }, "403"},
+		"other range": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Range", "bytes 5-9/10")
+			w.WriteHeader(http.StatusPartialContent)
+		}, "bytes 5-9/10"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -44,10 +44,14 @@ type onceKey struct{}
 
 func once(ctx context.Context) context.Context { return context.WithValue(ctx, onceKey{}, true) }
 
-// worthAnother adds to oras-go's rule a connection that ended without any answer.
+// worthAnother adds to oras-go's rule a connection that ended without any answer, and
+// takes from it what the registry will never do.
 func worthAnother(resp *http.Response, err error) (bool, error) {
-	if errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) {
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.EPIPE):
 		return true, nil
+	case err == nil && resp.StatusCode == http.StatusNotImplemented:
+		return false, nil
 	}
 	return retry.DefaultPredicate(resp, err)
 }

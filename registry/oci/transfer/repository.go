@@ -89,7 +89,10 @@ func (r *Repository) Send(ctx context.Context, desc ocispec.Descriptor, open fun
 // where the registry cannot.
 func (r *Repository) Mount(ctx context.Context, desc ocispec.Descriptor, from string, open func() (io.ReadCloser, error)) error {
 	s, err := r.begin(ctx, desc.Digest, from)
-	if err != nil || s == nil {
+	switch {
+	case err != nil && (judge(err) == unable || judge(err) == gone):
+		return r.Send(ctx, desc, open) // some refuse what they should answer with an upload
+	case err != nil || s == nil:
 		return err
 	}
 	return r.send(ctx, desc, s, open)

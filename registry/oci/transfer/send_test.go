@@ -281,6 +281,29 @@ func TestMount(t *testing.T) {
 	}
 }
 
+// A registry that refuses to mount, where it should begin an upload, gets one all the same;
+// one that refuses the caller does not.
+func TestMountRefused(t *testing.T) {
+	t.Parallel()
+	for status, sent := range map[int]bool{http.StatusNotFound: true, http.StatusMethodNotAllowed: true, http.StatusNotImplemented: true, http.StatusForbidden: false} {
+		f := newFar(t, on(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Query().Has("mount") {
+				w.WriteHeader(status)
+				return true
+			}
+			return false
+		}))
+		c := blob(200_000)
+		r := open(t, f.host(), quick)
+		if err := r.Mount(t.Context(), c.Descriptor, "staging/other", c.open(nil)); (err == nil) != sent {
+			t.Errorf("%d: error %v, want sent %t", status, err, sent)
+		}
+		if there, err := r.Exists(t.Context(), c.Descriptor); err != nil || there != sent {
+			t.Errorf("%d: there %t, error %v, want %t", status, there, err, sent)
+		}
+	}
+}
+
 // What cannot be sent says why, and how far it came.
 func TestSendFails(t *testing.T) {
 	t.Parallel()
@@ -314,7 +337,7 @@ func TestSendFails(t *testing.T) {
 				t.Errorf("error %v (%s), want %s that says %q", err, registry.CodeOf(err), c.code, c.text)
 			}
 			var refused *errcode.ErrorResponse
-			if name == "forbidden" && (!errors.As(err, &refused) || refused.StatusCode != 403 || len(refused.Errors) != 1) {
+			if name == "forbidden" && (!errors.As(err, &refused) || refused.StatusCode != http.StatusForbidden || len(refused.Errors) != 1) {
 				t.Errorf("error %v, want what the registry said", err)
 			}
 			if there, err := open(t, f.host(), quick).Exists(t.Context(), whole.Descriptor); err != nil || there {

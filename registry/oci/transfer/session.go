@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/opencontainers/go-digest"
@@ -40,22 +41,26 @@ func (r *Repository) begin(ctx context.Context, mount digest.Digest, from string
 	if err != nil {
 		return nil, err
 	}
-	resp, err := r.do(req)
+	if mount == "" {
+		return r.began(r.exchange(req, http.StatusAccepted))
+	}
+	a, err := r.exchange(req, http.StatusAccepted, http.StatusCreated)
+	if err == nil && a.status == http.StatusCreated {
+		return nil, nil
+	}
+	return r.began(a, err)
+}
+
+// began makes the session of an upload that was begun.
+func (r *Repository) began(a answer, err error) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case resp.StatusCode == http.StatusCreated && mount != "":
-		return nil, resp.Body.Close()
-	case resp.StatusCode != http.StatusAccepted:
-		return nil, problem(resp)
-	}
 	s := &session{repo: r}
-	if least, err := strconv.ParseInt(resp.Header.Get("OCI-Chunk-Min-Length"), 10, 64); err == nil {
+	if least, err := strconv.ParseInt(a.header.Get("OCI-Chunk-Min-Length"), 10, 64); err == nil {
 		s.least = min(least, maxChunk)
 	}
-	_ = resp.Body.Close() // it says nothing more
-	return s, s.follow(resp, true)
+	return s, s.follow(a, true)
 }
 
 // request makes a request of an upload.
@@ -64,15 +69,37 @@ func (r *Repository) request(ctx context.Context, method, target string, body io
 	return http.NewRequestWithContext(ctx, method, target, body)
 }
 
+// answer is a response that has been read.
+type answer struct {
+	status int
+	header http.Header
+	to     *http.Request
+}
+
+// exchange sends a request and wants one of the statuses.
+func (r *Repository) exchange(req *http.Request, accepted ...int) (answer, error) {
+	resp, err := r.do(req)
+	if err != nil {
+		return answer{}, err
+	}
+	if !slices.Contains(accepted, resp.StatusCode) {
+		return answer{}, problem(resp)
+	}
+	defer resp.Body.Close()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // so that the connection is used again
+	return answer{resp.StatusCode, resp.Header, resp.Request}, nil
+}
+
 // follow takes the newest place of the upload. It must be on the registry that the
 // credentials are for, since they are sent there.
-func (s *session) follow(resp *http.Response, needed bool) error {
-	if resp.Header.Get("Location") == "" && !needed {
+func (s *session) follow(a answer, needed bool) error {
+	location := a.header.Get("Location")
+	if location == "" && !needed {
 		return nil
 	}
-	to, err := resp.Location()
-	if err != nil {
-		return registry.Errorf(registry.CodeUnavailable, "registry %s: %s %s: Location %q: %w", s.repo.host(), resp.Request.Method, resp.Request.URL.Path, resp.Header.Get("Location"), err)
+	to, err := a.to.URL.Parse(location)
+	if err != nil || location == "" {
+		return registry.Errorf(registry.CodeUnavailable, "registry %s: %s %s: want a Location in the answer, got %q", s.repo.host(), a.to.Method, a.to.URL.Path, location)
 	}
 	want, err := url.Parse(s.repo.url(""))
 	if err != nil {
@@ -96,22 +123,6 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// exchange sends a request of the upload once, and wants one of the statuses.
-func (s *session) exchange(req *http.Request, accepted ...int) (*http.Response, error) {
-	resp, err := s.repo.do(req)
-	if err != nil {
-		return nil, err
-	}
-	for _, status := range accepted {
-		if resp.StatusCode == status {
-			_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10)) // so that the connection is used again
-			_ = resp.Body.Close()                                        // as above
-			return resp, nil
-		}
-	}
-	return nil, problem(resp)
-}
-
 // patch sends a chunk that begins where the registry is.
 func (s *session) patch(ctx context.Context, piece []byte) error {
 	req, err := s.repo.request(once(ctx), http.MethodPatch, s.at.String(), bytes.NewReader(piece))
@@ -121,26 +132,26 @@ func (s *session) patch(ctx context.Context, piece []byte) error {
 	end := s.have + int64(len(piece))
 	req.Header.Set("Content-Type", "application/octet-stream")
 	req.Header.Set("Content-Range", fmt.Sprintf("%d-%d", s.have, end-1))
-	resp, err := s.exchange(req, http.StatusAccepted, http.StatusNoContent, http.StatusCreated)
+	a, err := s.repo.exchange(req, http.StatusAccepted, http.StatusNoContent, http.StatusCreated)
 	if err != nil {
 		return err
 	}
 	before := s.have
 	s.have = end
-	if got, ok := received(resp); ok {
+	if got, ok := received(a); ok {
 		s.have = got
 	}
 	if s.have <= before {
 		return fmt.Errorf("it took %d bytes at %d and says that it has %d", len(piece), before, s.have)
 	}
-	return s.follow(resp, false)
+	return s.follow(a, false)
 }
 
 // received reads how much of an upload there is. An empty one has no way to say so, and
 // looks like one of a byte.
-func received(resp *http.Response) (int64, bool) {
+func received(a answer) (int64, bool) {
 	var first, last int64
-	if _, err := fmt.Sscanf(resp.Header.Get("Range"), "%d-%d", &first, &last); err != nil || first != 0 {
+	if _, err := fmt.Sscanf(a.header.Get("Range"), "%d-%d", &first, &last); err != nil || first != 0 {
 		return 0, false
 	}
 	return last + 1, true
@@ -153,11 +164,11 @@ func (s *session) ask(ctx context.Context, start int64, failures int) error {
 	if err != nil {
 		return err
 	}
-	resp, err := s.exchange(req, http.StatusNoContent, http.StatusOK, http.StatusAccepted)
+	a, err := s.repo.exchange(req, http.StatusNoContent, http.StatusOK, http.StatusAccepted)
 	if err != nil {
 		return err
 	}
-	got, ok := received(resp)
+	got, ok := received(a)
 	switch {
 	case !ok:
 		return lost{registry.Errorf(registry.CodeUnavailable, "the registry does not say how much of the upload it has")}
@@ -165,7 +176,7 @@ func (s *session) ask(ctx context.Context, start int64, failures int) error {
 		got = 0 // or else it is 1: then the chunk is refused, and this asked again
 	}
 	s.have = got
-	return s.follow(resp, false)
+	return s.follow(a, false)
 }
 
 // put sends a blob in one request, and ends the upload with it: data that is in memory,
@@ -180,7 +191,7 @@ func (s *session) put(ctx context.Context, desc ocispec.Descriptor, data []byte,
 	}
 	req.ContentLength = desc.Size
 	req.Header.Set("Content-Type", "application/octet-stream")
-	_, err = s.exchange(req, http.StatusCreated, http.StatusNoContent)
+	_, err = s.repo.exchange(req, http.StatusCreated, http.StatusNoContent)
 	return s.settle(ctx, desc, err)
 }
 
@@ -191,7 +202,7 @@ func (s *session) finish(ctx context.Context, desc ocispec.Descriptor) error {
 		if err != nil {
 			return err
 		}
-		_, err = s.exchange(req, http.StatusCreated, http.StatusNoContent)
+		_, err = s.repo.exchange(req, http.StatusCreated, http.StatusNoContent)
 		if err != nil && judge(err) == again && failures < s.repo.options.Tries {
 			if there, found := s.repo.Exists(ctx, desc); found == nil && there {
 				return nil
