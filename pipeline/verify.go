@@ -144,7 +144,7 @@ func (v *verification) choose() error {
 			continue
 		}
 		tool, ok := v.tools[e.Toolchain.Name]
-		if !ok {
+		if !ok || tool.Profile.CompileOnly {
 			v.skipped = append(v.skipped, SkippedEngine{e.Label(), []registry.Mismatch{{Requirement: "toolchain", Need: e.Toolchain.Name}}})
 			continue
 		}

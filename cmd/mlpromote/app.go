@@ -18,11 +18,12 @@ type app struct {
 	stdin   io.Reader
 	version string
 
-	data     string // --data
-	keys     string // --keys
-	registry string // --registry
-	output   string // --output
-	verbose  bool   // --verbose
+	data       string // --data
+	keys       string // --keys
+	registry   string // --registry
+	toolchains string // --toolchains
+	output     string // --output
+	verbose    bool   // --verbose
 }
 
 // defaultData is the data directory where neither --data nor MLPROMOTE_DATA says otherwise.
@@ -65,6 +66,7 @@ identical bytes from staging to prod.
 		PersistentPreRunE:          func(*cobra.Command, []string) error { return a.configure() },
 	}
 	flags := root.PersistentFlags()
+	flags.StringVar(&a.toolchains, "toolchains", "", "folder of manifests of compilers that are not ours (default MLPROMOTE_TOOLCHAINS)")
 	flags.StringVar(&a.data, "data", "", "data directory (default MLPROMOTE_DATA, else "+defaultData+")")
 	flags.StringVar(&a.registry, "registry", "", "URL of a service to work against (default MLPROMOTE_REGISTRY, else the data directory)")
 	flags.StringVar(&a.keys, "keys", "", "folder of signing keys (default MLPROMOTE_KEYS, else DATA/keys)")
@@ -86,6 +88,9 @@ identical bytes from staging to prod.
 func (a *app) configure() error {
 	if a.output != "text" && a.output != "json" {
 		return registry.Errorf(registry.CodeInvalid, "--output %q: want text or json", a.output)
+	}
+	if a.toolchains == "" {
+		a.toolchains = a.getenv("MLPROMOTE_TOOLCHAINS")
 	}
 	if a.data == "" {
 		a.data = a.getenv("MLPROMOTE_DATA")

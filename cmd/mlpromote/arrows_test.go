@@ -39,6 +39,7 @@ func arrows() []rule {
 		{"pipeline/toolchain", []string{"registry", "validators", "validators/tensor"}},
 		// What every family of drivers stands on; families never know each other.
 		{"pipeline/toolchain/child", []string{"pipeline/toolchain", "registry"}},
+		{"pipeline/toolchain/manifest", []string{"pipeline/toolchain", "pipeline/toolchain/child", "registry", "registry/strictyaml"}},
 		{"pipeline/toolchain/drivers", []string{"pipeline/toolchain", "registry"}},
 		{"pipeline/toolchain/install", []string{"pipeline/toolchain", "pipeline/toolchain/drivers", "registry"}},
 		{"pipeline/toolchain/*", []string{

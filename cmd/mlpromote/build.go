@@ -23,7 +23,7 @@ stdout: the reference of the release.`,
 		Example: "  REF=$(mlpromote build)",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := spec.Load(file)
+			s, err := a.loadSpec(file)
 			if err != nil {
 				return err
 			}
@@ -78,7 +78,7 @@ func (a *app) planCommand() *cobra.Command {
 		Short: "Say what build would do, and what presets stand for",
 		Args:  exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := spec.Load(file)
+			s, err := a.loadSpec(file)
 			if err != nil {
 				return err
 			}

@@ -233,8 +233,8 @@ func cmdBlob(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], blobPath(ts, args[1]))
 }
 
-// manifest is what scripts look up in manifests and indexes.
-type manifest struct {
+// ociManifest is what scripts look up in manifests and indexes.
+type ociManifest struct {
 	Layers    []entry
 	Manifests []entry
 }
@@ -244,8 +244,8 @@ type entry struct {
 	Annotations map[string]string
 }
 
-func readManifest(ts *testscript.TestScript, d string) manifest {
-	var m manifest
+func readManifest(ts *testscript.TestScript, d string) ociManifest {
+	var m ociManifest
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(blobPath(ts, d))), &m))
 	return m
 }

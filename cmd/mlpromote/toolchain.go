@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/manifest"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -105,7 +106,16 @@ func (a *app) driverCommand() *cobra.Command {
 			return nil
 		},
 	}
-	c := group("driver", "Speak mlpromote.driver/v1 on stdin", onnxruntime)
+	commandLine := &cobra.Command{
+		Use: "command",
+		RunE: func(c *cobra.Command, _ []string) error {
+			if exit = manifest.Main(c.Context(), a.stdin, a.ui.stderr); exit != 0 {
+				os.Exit(exit)
+			}
+			return nil
+		},
+	}
+	c := group("driver", "Speak mlpromote.driver/v1 on stdin", onnxruntime, commandLine)
 	c.Hidden = true
 	return c
 }

@@ -108,6 +108,10 @@ func (a *app) toolchain(demand bool) func(context.Context, string) (pipeline.Too
 		if err != nil {
 			return pipeline.Toolchain{}, err
 		}
+		if tools, ok, err := a.manifestDrivers(ctx, installer, name); ok || err != nil {
+			made[name] = tools
+			return tools, err
+		}
 		_, err = installer.Find(name)
 		if registry.HasCode(err, registry.CodeUnavailable) && demand {
 			_, err = a.install(ctx, installer, name)

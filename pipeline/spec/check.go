@@ -32,7 +32,8 @@ var featureName = regexp.MustCompile(`^[a-z0-9]+([._-][a-z0-9]+)*$`)
 // checker notes in the document what is wrong with the meaning of the spec.
 type checker struct {
 	*Spec
-	doc *strictyaml.Document
+	doc    *strictyaml.Document
+	others []string // toolchains besides those that ship with us
 }
 
 func (c checker) check() {

@@ -27,7 +27,7 @@ func (c checker) checkTargets() {
 // checkMachine checks what the target asks of machine and toolchain, and reports
 // whether all of it can be.
 func (c checker) checkMachine(i int, t Target) bool {
-	if t.GPU != nil && !slices.Contains(forGPUs(), t.Toolchain.Name) {
+	if t.GPU != nil && slices.Contains(Toolchains(), t.Toolchain.Name) && !slices.Contains(forGPUs(), t.Toolchain.Name) {
 		c.problem(at("targets", i, "gpu"), "target %s: %s builds engines for CPUs: for gpu want toolchain %s", t.Name, t.Toolchain.Name, strings.Join(forGPUs(), " or "))
 		return false
 	}
@@ -53,7 +53,7 @@ func (c checker) checkMachine(i int, t Target) bool {
 }
 
 func (c checker) checkToolchain(i int, t Target) bool {
-	ok := c.oneOf(at("targets", i, "toolchain", "name"), "toolchain", t.Toolchain.Name, Toolchains(), []string{"tensorrt", "coreml", "executorch", "tvm"})
+	ok := c.oneOf(at("targets", i, "toolchain", "name"), "toolchain", t.Toolchain.Name, append(Toolchains(), c.others...), []string{"tensorrt", "coreml", "executorch", "tvm"})
 	if v := t.Toolchain.Version; v != "" && (registry.Constraint{Exact: v}).Validate() != nil {
 		c.problem(at("targets", i, "toolchain", "version"), "toolchain version %q: want numbers separated by dots", v)
 	}

@@ -30,10 +30,11 @@ type Spec struct {
 	Limits      Limits    `yaml:"limits" doc:"How far an engine may be from the reference"`
 }
 
-// Load reads and checks the spec in the file path. Errors: CodeInvalid, with
+// Load reads and checks the spec in the file path. Targets may name [Toolchains], and
+// those that the caller knows besides. Errors: CodeInvalid, with
 // file:line:column for everything that is wrong in it, and with a hint where there
 // is no such file; CodeInternal where it cannot be read.
-func Load(path string) (*Spec, error) {
+func Load(path string, toolchains ...string) (*Spec, error) {
 	data, err := strictyaml.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -54,7 +55,7 @@ func Load(path string) (*Spec, error) {
 		return nil, err
 	}
 	s.complete()
-	c := checker{s, doc}
+	c := checker{Spec: s, doc: doc, others: toolchains}
 	c.check()
 	if err := doc.Err(); err != nil {
 		return nil, err

@@ -12,6 +12,8 @@ type Profile struct {
 	Level string
 	// NativeCode is true where an engine is or holds machine code.
 	NativeCode bool
+	// CompileOnly is true where no driver runs the engines: others have to prove them.
+	CompileOnly bool
 	// ExactRuntime is true where an engine needs the version of the runtime that its
 	// compiler belongs to, and no later one.
 	ExactRuntime bool

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/manifest"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// manifestSuffix ends the files of manifests, whose names are those of toolchains.
+const manifestSuffix = ".yaml"
+
+// loadSpec reads a spec, whose targets may name toolchains that manifests describe.
+func (a *app) loadSpec(file string) (*spec.Spec, error) {
+	names, err := a.manifests()
+	if err != nil {
+		return nil, err
+	}
+	return spec.Load(file, names...)
+}
+
+// manifests are the toolchains that the folder of manifests describes. A manifest says
+// which program is started, so the folder is only what somebody named, never a default.
+func (a *app) manifests() ([]string, error) {
+	if a.toolchains == "" {
+		return nil, nil
+	}
+	entries, err := os.ReadDir(a.toolchains)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "--toolchains: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if name, ok := strings.CutSuffix(e.Name(), manifestSuffix); ok {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// manifestDrivers are those of a toolchain that a manifest describes, if one does.
+func (a *app) manifestDrivers(ctx context.Context, installer *install.Installer, name string) (pipeline.Toolchain, bool, error) {
+	if a.toolchains == "" || slices.Contains(drivers.Names(), name) {
+		return pipeline.Toolchain{}, false, nil
+	}
+	path := filepath.Join(a.toolchains, name+manifestSuffix)
+	m, err := manifest.Load(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return pipeline.Toolchain{}, false, nil
+	}
+	if err != nil {
+		return pipeline.Toolchain{}, false, err
+	}
+	if m.Name != name {
+		return pipeline.Toolchain{}, false, registry.Errorf(registry.CodeInvalid, "%s: name is %q: want the name of the file, %q", path, m.Name, name)
+	}
+	driver, err := manifest.New(ctx, m, manifest.Options{})
+	if err != nil {
+		return pipeline.Toolchain{}, false, err
+	}
+	cache := toolchain.NewStore(filepath.Join(installer.Root, "steps"))
+	return pipeline.Toolchain{Profile: m.Profile(), Engines: toolchain.Cache(driver, cache), Timing: driver}, true, nil
+}

@@ -1,0 +1,123 @@
+package manifest
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Args are the arguments, its own name first, with which the program must call [Main].
+func Args() []string { return []string{"mlpromote", "driver", "command"} }
+
+// versionTime is how long a tool may take to say its version.
+const versionTime = 30 * time.Second
+
+// Options say how the child is started.
+type Options struct {
+	Executable string       // the program whose Args lead to Main; empty means this one
+	Budget     child.Budget // of one job; the zero one is generous
+}
+
+// New is the driver of a manifest. It asks the tool for its version, once. Errors:
+// CodeUnavailable where there is no such tool, or it says no version.
+func New(ctx context.Context, m Manifest, o Options) (toolchain.Driver, error) {
+	path, err := exec.LookPath(m.Executable)
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	if err != nil {
+		return nil, registry.WithHint(registry.Errorf(registry.CodeUnavailable, "%s: %w", m.Name, err),
+			"install it under its licence (%s), or name its path in the manifest", m.Licence)
+	}
+	version, err := m.version(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	binary, _, err := toolchain.HashFile(path)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeUnavailable, "%s: %w", m.Name, err)
+	}
+	if o.Executable == "" {
+		if o.Executable, err = os.Executable(); err != nil {
+			return nil, registry.Errorf(registry.CodeUnavailable, "find this program, to start it as a driver: %w", err)
+		}
+	}
+	return driver{o, m, path, toolchain.Identity{
+		Name: m.Name, Version: version, Code: child.CodeDigest(m.text), LibraryDigest: binary,
+		Versions: map[string]string{m.Name: version},
+	}}, nil
+}
+
+// version runs the tool for its version.
+func (m Manifest) version(ctx context.Context, path string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, versionTime)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, m.Version.Arguments...).CombinedOutput() //nolint:gosec // whoever wrote the manifest names the program
+	found := regexp.MustCompile(m.Version.Pattern).FindSubmatch(out)
+	if found == nil {
+		return "", registry.Errorf(registry.CodeUnavailable, "%s: %s %s says no version that matches %q (%v): %.200s",
+			m.Name, path, strings.Join(m.Version.Arguments, " "), m.Version.Pattern, err, out)
+	}
+	version := string(found[1])
+	if (registry.Constraint{Exact: version}).Validate() != nil {
+		return "", registry.Errorf(registry.CodeUnavailable, "%s: version %q: want numbers separated by dots", m.Name, version)
+	}
+	return version, nil
+}
+
+// Profile is what is fixed about the engines of the tool.
+func (m Manifest) Profile() toolchain.Profile {
+	return toolchain.Profile{
+		Name: m.Name, Format: m.Engine.Format, Entry: m.Engine.Entry,
+		CompileOnly: true, NativeCode: m.Engine.NativeCode, ExactRuntime: m.Engine.ExactRuntime, CompileOptions: m.options,
+	}
+}
+
+// options are the arguments with what the target says filled in.
+func (m Manifest) options(t registry.Target, _ string) (map[string]any, error) {
+	var known []string
+	for _, name := range m.TiedTo {
+		value := fields[name](t)
+		if value == "" {
+			return nil, registry.Errorf(registry.CodeInvalid, "target %s: an engine of %s is tied to %s, which the target does not say", t.Name, m.Name, name)
+		}
+		known = append(known, "{"+name+"}", value)
+	}
+	replacer := strings.NewReplacer(known...)
+	arguments := make([]string, len(m.Compile.Arguments))
+	for i, a := range m.Compile.Arguments {
+		arguments[i] = replacer.Replace(a)
+	}
+	return map[string]any{"arguments": arguments, "outputs": m.Engine.Outputs, "licence": m.Licence}, nil
+}
+
+// Digest names the manifest.
+func (m Manifest) Digest() registry.Digest { return digest.FromBytes(m.text) }
+
+type driver struct {
+	Options
+	manifest Manifest
+	path     string // of the tool
+	identity toolchain.Identity
+}
+
+func (d driver) Identity(context.Context) (toolchain.Identity, error) { return d.identity, nil }
+
+// Do compiles; there is no other verb.
+func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (toolchain.Outcome, error) {
+	if job.Verb != toolchain.VerbCompile {
+		return toolchain.Outcome{}, registry.Errorf(registry.CodeUnavailable, "%s is described by a manifest, which says how it compiles and not how to %s", d.manifest.Name, job.Verb)
+	}
+	program := child.Program{Name: d.manifest.Name, Path: d.Executable, Args: Args(), Library: d.path}
+	return child.Do(ctx, program, d.Budget, job, outDir)
+}

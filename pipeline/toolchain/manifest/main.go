@@ -1,0 +1,95 @@
+package manifest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+)
+
+// Main answers the request on stdin for the tool that it names, and gives the exit
+// status of the process.
+func Main(ctx context.Context, stdin io.Reader, stderr io.Writer) int {
+	return child.Serve(ctx, stdin, stderr, func(ctx context.Context, r child.Request) (any, error) {
+		return compile(ctx, r, stderr)
+	})
+}
+
+// options of VerbCompile.
+type options struct {
+	Arguments []string `json:"arguments"`
+	Outputs   []string `json:"outputs"`
+	Licence   string   `json:"licence"`
+}
+
+func compile(ctx context.Context, r child.Request, stderr io.Writer) (any, error) {
+	o, err := optionsOf(r)
+	if err != nil {
+		return nil, err
+	}
+	model := slices.IndexFunc(r.Inputs, func(in child.RequestInput) bool {
+		return in.Role == toolchain.RoleModel && strings.HasSuffix(in.Name, ".onnx")
+	})
+	if model < 0 {
+		return nil, child.Errorf(child.BadInput, "no input of role model ends in .onnx")
+	}
+	replacer := strings.NewReplacer("{model}", r.Inputs[model].Path, "{out}", r.OutDir)
+	arguments := make([]string, len(o.Arguments))
+	for i, a := range o.Arguments {
+		arguments[i] = replacer.Replace(a)
+	}
+	cmd := exec.CommandContext(ctx, r.Library, arguments...) //nolint:gosec // the manifest names the program
+	cmd.Stdout, cmd.Stderr = stderr, stderr
+	cmd.Env = os.Environ() // package child has made it
+	var ended *exec.ExitError
+	switch err := cmd.Run(); {
+	case errors.As(err, &ended):
+		return nil, child.Errorf(child.ToolFailed, "%s ended with %s", r.Library, ended.ProcessState)
+	case err != nil:
+		return nil, child.Errorf(child.Unavailable, "%v", err)
+	}
+	return map[string]any{"licence": o.Licence}, outputs(r.OutDir, o.Outputs)
+}
+
+func optionsOf(r child.Request) (options, error) {
+	var o options
+	if r.Verb != toolchain.VerbCompile {
+		return o, child.Errorf(child.BadInput, "verb %s: a tool with a manifest has compile", r.Verb)
+	}
+	text, err := json.Marshal(r.Options)
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	if err != nil || len(o.Outputs) == 0 {
+		return o, child.Errorf(child.BadInput, "options: want arguments and outputs: %v", err)
+	}
+	return o, nil
+}
+
+// outputs holds what the tool left against what its manifest promises.
+func outputs(dir string, promised []string) error {
+	files, err := toolchain.Collect(dir)
+	if err != nil {
+		return child.Errorf(child.ToolFailed, "%v", err)
+	}
+	var left []string
+	for _, f := range files {
+		left = append(left, f.Name)
+		if !slices.Contains(promised, f.Name) {
+			return child.Errorf(child.ToolFailed, "the tool left %s, which its manifest does not name", f.Name)
+		}
+	}
+	for _, name := range promised {
+		if !slices.Contains(left, name) {
+			return child.Errorf(child.ToolFailed, "the tool left no %s, which its manifest promises", name)
+		}
+	}
+	return nil
+}
