@@ -1,7 +1,8 @@
 #!/bin/sh
 # Checks that this machine has what a build and its tests need. As root on a Debian
 # system it installs what is missing; elsewhere it says what to install. With "test" as
-# its argument it also installs what single tests want and are skipped without.
+# its argument it also installs what single tests want and are skipped without, with
+# "bench" the servers that `make bench-registry` measures beside ours.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -18,15 +19,28 @@ command -v git >/dev/null 2>&1 || need git
 
 can_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; }
 
-if [ "${1:-}" = test ] && ! command -v docker-registry >/dev/null 2>&1; then
-	# Debian starts what it installs; the test starts a registry of its own.
-	if can_install && apt-get update -qq </dev/null >&2 &&
-		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker-registry </dev/null >&2; then
-		systemctl disable --now docker-registry >/dev/null 2>&1 || true
-	else
+# server NAME: install a package that is a server, unless it is there. Debian starts what
+# it installs; tests and measurements start one of their own.
+server() {
+	[ ! -x "/usr/bin/$1" ] && [ ! -x "/usr/sbin/$1" ] || return 0
+	can_install && apt-get update -qq </dev/null >&2 &&
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" </dev/null >&2 || return 1
+	systemctl disable --now "$1" >/dev/null 2>&1 || true
+}
+
+case ${1:-} in
+test)
+	server docker-registry ||
 		echo "setup: docker-registry (Debian's package name) is not here, so the test against it is skipped" >&2
-	fi
-fi
+	;;
+bench)
+	for name in docker-registry nginx; do
+		server "$name" && continue
+		echo "setup: this machine lacks $name (Debian's package name), which is measured beside ours: install it" >&2
+		exit 1
+	done
+	;;
+esac
 
 if [ -n "$missing" ]; then
 	if ! can_install; then
