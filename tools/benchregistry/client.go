@@ -113,6 +113,11 @@ func (s *server) pushArtifacts(ctx context.Context, repository string, n, worker
 	if err != nil {
 		return err
 	}
+	// Here, because docker-registry 2.8.2 answers 500 to those who ask for a blob at the
+	// moment that it comes.
+	if err := pushOnce(ctx, r, ocispec.DescriptorEmptyJSON, ocispec.DescriptorEmptyJSON.Data); err != nil {
+		return err
+	}
 	next := atomic.Int64{}
 	return atOnce(workers, func(int) error {
 		for {
