@@ -8,8 +8,10 @@ import (
 
 const (
 	// copyBytes is how much is read, hashed and written at a time: enough that handing it
-	// to another processor costs nothing beside. Two such buffers are in use.
+	// to another processor costs nothing beside.
 	copyBytes = 512 << 10
+	// copyBuffers lets the hash fall behind and catch up. With two, either side waits.
+	copyBuffers = 4
 	// firstBytes is up to what content is not worth another processor. Most is less.
 	firstBytes = 32 << 10
 )
@@ -59,7 +61,7 @@ func withoutEOF(err error) error {
 	return err
 }
 
-// hashing is a hash at work. Of its two buffers it has one while the caller fills the other.
+// hashing is a hash at work. It has some of the buffers while the caller fills another.
 type hashing struct {
 	full, empty chan []byte
 	done        chan struct{}
@@ -67,9 +69,10 @@ type hashing struct {
 
 // startHashing starts a goroutine, which ends when the caller waits for it.
 func startHashing(hash io.Writer) *hashing {
-	h := &hashing{full: make(chan []byte, 1), empty: make(chan []byte, 2), done: make(chan struct{})}
-	h.empty <- make([]byte, copyBytes)
-	h.empty <- make([]byte, copyBytes)
+	h := &hashing{full: make(chan []byte, copyBuffers), empty: make(chan []byte, copyBuffers), done: make(chan struct{})}
+	for range copyBuffers {
+		h.empty <- make([]byte, copyBytes)
+	}
 	go func() {
 		defer close(h.done)
 		for b := range h.full {

@@ -36,13 +36,13 @@ func (f *full) Write(p []byte) (int, error) {
 // read, and what was hashed is what was written: uploads go on from there.
 func TestCopyHashed(t *testing.T) {
 	t.Parallel()
-	content := make([]byte, 3*copyBytes+firstBytes)
+	content := make([]byte, 6*copyBytes+firstBytes)
 	for i := range content {
 		content[i] = byte(i>>11 ^ i)
 	}
 	// Sizes near those of buffers, where mistakes would be.
 	size := rapid.Custom(func(t *rapid.T) int {
-		edge := rapid.SampledFrom([]int{0, firstBytes, firstBytes + copyBytes, firstBytes + 2*copyBytes, firstBytes + 3*copyBytes}).Draw(t, "edge")
+		edge := rapid.SampledFrom([]int{0, firstBytes, firstBytes + copyBytes, firstBytes + 2*copyBytes, firstBytes + 6*copyBytes}).Draw(t, "edge")
 		return min(max(edge+rapid.IntRange(-3, 3).Draw(t, "beside"), 0), len(content))
 	})
 	rapid.Check(t, func(t *rapid.T) {
