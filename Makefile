@@ -7,7 +7,7 @@ COUNT      := go run ./tools/testcount
 # Every toolchain that has a driver.
 TOOLCHAINS := onnxruntime
 
-.PHONY: build help demo setup test lint bench soak test-large toolchains-all generate clean
+.PHONY: build help demo setup test lint bench bench-registry soak test-large toolchains-all generate clean
 
 build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs)
 	CGO_ENABLED=1 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
@@ -45,6 +45,16 @@ lint: setup ## Check formatting, house rules and architecture
 
 bench: ## Run the benchmarks briefly
 	go test -run '^$$' -bench . -benchtime 200ms -benchmem ./...
+
+# As cosign above.
+DISTRIBUTION := $(CURDIR)/tools/distribution/bin/registry
+$(DISTRIBUTION): tools/distribution/go.mod tools/distribution/go.sum
+	@echo 'building CNCF distribution, to measure beside it; minutes, once' >&2
+	cd tools/distribution && go build -trimpath -o bin/registry github.com/distribution/distribution/v3/cmd/registry
+
+bench-registry: build $(DISTRIBUTION) ## Measure the service beside other registries; 8 minutes, or 1 with ARGS=-quick
+	@sh tools/setup.sh bench
+	cd tools/benchregistry && go test . && go build -trimpath -o bin/benchregistry . && bin/benchregistry $(ARGS)
 
 soak: setup ## Run the long forms of seeded tests, and every fuzz target for a minute
 	@MLPROMOTE_SOAK=1 $(COUNT) -fuzz 60s -race -timeout 60m ./...

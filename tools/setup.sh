@@ -1,7 +1,8 @@
 #!/bin/sh
 # Checks that this machine has what a build and its tests need. As root on a Debian
 # system it installs what is missing; elsewhere it says what to install. With "test" as
-# its argument it also installs what single tests want and are skipped without.
+# its argument it also installs what single tests want and are skipped without, with
+# "bench" the servers that `make bench-registry` measures beside ours.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -18,23 +19,43 @@ command -v git >/dev/null 2>&1 || need git
 
 can_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; }
 
-# wish PROGRAM: a Debian package of that name, for a test that is skipped without it.
-wish() {
-	command -v "$1" >/dev/null 2>&1 && return
-	if can_install && apt-get update -qq </dev/null >&2 &&
-		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$1" </dev/null >&2; then
-		return
-	fi
-	echo "setup: $1 (Debian's package name) is not here, so the tests with it are skipped" >&2
+apt_install() {
+	can_install && apt-get update -qq </dev/null >&2 &&
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" </dev/null >&2
 }
-if [ "${1:-}" = test ]; then
-	wish skopeo
-	if ! command -v docker-registry >/dev/null 2>&1; then
-		wish docker-registry
-		# Debian starts what it installs; the test starts a registry of its own.
-		systemctl disable --now docker-registry >/dev/null 2>&1 || true
-	fi
-fi
+
+# server NAME: install a package that is a server, unless it is there. Debian starts what
+# it installs; tests and measurements start one of their own.
+server() {
+	[ ! -x "/usr/bin/$1" ] && [ ! -x "/usr/sbin/$1" ] || return 0
+	apt_install "$1" || return 1
+	systemctl disable --now "$1" >/dev/null 2>&1 || true
+}
+
+# postgresql: the same, but Debian would make a database as well, and start that.
+postgresql() {
+	command -v initdb >/dev/null 2>&1 || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 && return 0
+	apt_install postgresql-common &&
+		sed -i 's/^#*create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf &&
+		apt_install postgresql
+}
+
+skipped() { echo "setup: $1 (Debian's package name) is not here, so the tests with it are skipped" >&2; }
+
+case ${1:-} in
+test)
+	command -v skopeo >/dev/null 2>&1 || apt_install skopeo || skipped skopeo
+	server docker-registry || skipped docker-registry
+	postgresql || skipped postgresql
+	;;
+bench)
+	for name in docker-registry nginx; do
+		server "$name" && continue
+		echo "setup: this machine lacks $name (Debian's package name), which is measured beside ours: install it" >&2
+		exit 1
+	done
+	;;
+esac
 
 if [ -n "$missing" ]; then
 	if ! can_install; then

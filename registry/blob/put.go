@@ -14,10 +14,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// copyBytes is how much is read, hashed and written at a time: enough that calls cost
-// nothing, little enough to stay in a processor's cache between hash and write.
-const copyBytes = 256 << 10
-
 // Put stores r under d. Where a file of that size is there already, r is not read.
 func (dir *Dir) Put(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
 	if err := ctx.Err(); err != nil {
@@ -62,7 +58,7 @@ func (dir *Dir) write(ctx context.Context, path string, d registry.Digest, size 
 		}
 	}()
 	source := &source{ctx: ctx, r: r}
-	if err := hashInto(f, d, size, source); err != nil {
+	if err := hashInto(&early{f: f}, d, size, source); err != nil {
 		if source.err != nil {
 			return fmt.Errorf("read what to store as blob %s: %w", d, source.err) // keeps its own code
 		}
@@ -78,7 +74,7 @@ func hashInto(w io.Writer, d registry.Digest, size int64, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	n, err := io.CopyBuffer(io.MultiWriter(hash, onlyWriter{w}), io.LimitReader(r, size), make([]byte, min(copyBytes, max(size, 1))))
+	n, err := copyHashed(w, hash, io.LimitReader(r, size))
 	if err != nil {
 		return err
 	}

@@ -91,12 +91,12 @@ func (u *Uploads) Append(ctx context.Context, repository, id string, offset int6
 
 // write copies r behind the size bytes of f and gives the new size.
 func (u *Uploads) write(f *os.File, path string, size int64, r *source) (int64, error) {
-	w := io.Writer(onlyWriter{f})
 	sum, ok := u.sums.take(path, size)
-	if ok {
-		w = io.MultiWriter(w, sum)
+	hash := io.Writer(sum)
+	if !ok {
+		hash = io.Discard // it is hashed at the end, all of it
 	}
-	n, err := io.CopyBuffer(w, r, make([]byte, copyBytes))
+	n, err := copyHashed(&early{f: f, at: size, flushed: size}, hash, r)
 	if err != nil && r.err == nil {
 		// A write failed, perhaps after half of its bytes: the file knows.
 		info, statErr := f.Stat()

@@ -26,8 +26,8 @@ const (
 // DB is an open database. Make one with [Open].
 type DB struct {
 	path   string
-	writer *sql.DB // one connection: SQLite has one writer at a time anyway
-	reader *sql.DB // opens its connections when the first one is needed
+	writer *prepared // one connection: SQLite has one writer at a time anyway
+	reader *prepared // opens its connections when the first one is needed
 }
 
 var (
@@ -63,7 +63,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 // Close closes the database. No method may be running.
 func (db *DB) Close() error {
 	var errs []error
-	for _, pool := range []*sql.DB{db.reader, db.writer} {
+	for _, pool := range []*prepared{db.reader, db.writer} {
 		if pool != nil {
 			errs = append(errs, pool.Close())
 		}
@@ -79,7 +79,7 @@ func (db *DB) ResetDerived(ctx context.Context) error {
 }
 
 // pool is a pool of at most n connections. It opens none yet.
-func pool(path string, n int, options url.Values) (*sql.DB, error) {
+func pool(path string, n int, options url.Values) (*prepared, error) {
 	options.Set("_busy_timeout", strconv.FormatInt(busyTimeout.Milliseconds(), 10))
 	options.Set("_defensive", "1")
 	options.Set("_error_rc", "1")
@@ -92,7 +92,7 @@ func pool(path string, n int, options url.Values) (*sql.DB, error) {
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(n)
 	db.SetMaxIdleConns(n)
-	return db, nil
+	return &prepared{DB: db}, nil
 }
 
 // read is the queries that change nothing, each on a snapshot of its own.

@@ -44,8 +44,8 @@ func TestDurable(t *testing.T) {
 func TestInterpretError(t *testing.T) {
 	t.Parallel()
 	db := openTest(t)
-	exec := func(pool *sql.DB, statement string) error {
-		_, err := pool.Exec(statement)
+	exec := func(pool *prepared, statement string) error {
+		_, err := pool.ExecContext(t.Context(), statement)
 		return err
 	}
 	const row = `INSERT INTO tags VALUES ('r', 't', 'd')`
@@ -123,7 +123,7 @@ func TestMigrationsDownAndUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	provider, err := goose.NewProvider(goose.DialectSQLite3, db.writer, steps, goose.WithLogger(goose.NopLogger()))
+	provider, err := goose.NewProvider(goose.DialectSQLite3, db.writer.DB, steps, goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func (db *DB) up(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider(goose.DialectSQLite3, db.writer, steps,
+	provider, err := goose.NewProvider(goose.DialectSQLite3, db.writer.DB, steps,
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return err

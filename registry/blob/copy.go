@@ -1,0 +1,96 @@
+package blob
+
+import (
+	"cmp"
+	"errors"
+	"io"
+)
+
+const (
+	// copyBytes is how much is read, hashed and written at a time: enough that handing it
+	// to another processor costs nothing beside.
+	copyBytes = 512 << 10
+	// copyBuffers lets the hash fall behind and catch up. With two, either side waits.
+	copyBuffers = 4
+	// firstBytes is up to what content is not worth another processor. Most is less.
+	firstBytes = 32 << 10
+)
+
+// copyHashed copies r to w, and has hash work at the same time on another processor, since
+// it takes as long as all the rest. It gives how many bytes w took; whatever the error,
+// hash has had exactly those.
+func copyHashed(w, hash io.Writer, r io.Reader) (int64, error) {
+	n, err := copyBuffer(w, hash.Write, r, make([]byte, firstBytes))
+	if err != nil {
+		return n, withoutEOF(err)
+	}
+	b := startHashing(hash)
+	defer b.wait()
+	for err == nil {
+		var more int64
+		more, err = copyBuffer(w, b.write, r, <-b.empty)
+		n += more
+	}
+	return n, withoutEOF(err)
+}
+
+// copyBuffer copies what fits into the buffer. It gives the error that ended it, io.EOF
+// among them.
+func copyBuffer(w io.Writer, hash func([]byte) (int, error), r io.Reader, buffer []byte) (int64, error) {
+	n, err := fill(buffer, r)
+	written, failure := w.Write(buffer[:n])
+	_, _ = hash(buffer[:written]) // never fails
+	return int64(written), cmp.Or(failure, err)
+}
+
+// fill reads until the buffer is full. Unlike io.ReadFull it gives the reader's error as
+// it is, so that content that was cut off is not taken for content that ended.
+func fill(buffer []byte, r io.Reader) (n int, err error) {
+	for n < len(buffer) && err == nil {
+		var more int
+		more, err = r.Read(buffer[n:])
+		n += more
+	}
+	return n, err
+}
+
+func withoutEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// hashing is a hash at work. It has some of the buffers while the caller fills another.
+type hashing struct {
+	full, empty chan []byte
+	done        chan struct{}
+}
+
+// startHashing starts a goroutine, which ends when the caller waits for it.
+func startHashing(hash io.Writer) *hashing {
+	h := &hashing{full: make(chan []byte, copyBuffers), empty: make(chan []byte, copyBuffers), done: make(chan struct{})}
+	for range copyBuffers {
+		h.empty <- make([]byte, copyBytes)
+	}
+	go func() {
+		defer close(h.done)
+		for b := range h.full {
+			_, _ = hash.Write(b) // never fails
+			h.empty <- b[:copyBytes]
+		}
+	}()
+	return h
+}
+
+// write hands a buffer over.
+func (h *hashing) write(b []byte) (int, error) {
+	h.full <- b
+	return len(b), nil
+}
+
+// wait waits until all is hashed.
+func (h *hashing) wait() {
+	close(h.full)
+	<-h.done
+}

@@ -1,0 +1,206 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+)
+
+// config is where things are.
+type config struct {
+	mlpromote, distribution string // programs
+	disk, memory            string // folders
+	secured, ca, token      string // see the flags
+	only                    string
+}
+
+// Names of what is measured, as the tables have them.
+const (
+	ours     = "mlpromote"
+	secured  = "mlpromote, secured"
+	cncf     = "distribution"
+	debian   = "docker-registry"
+	static   = "nginx"
+	nothing  = "empty chi handler"
+	hashing  = "sha256"
+	writing  = "write + fsync"
+	debianBy = "docker-registry" // program of the package
+)
+
+// peer is a kind of server.
+type peer struct {
+	name  string
+	start func(ctx context.Context, s *server) error // in s.dir
+}
+
+// registries are those that take pushes. Ours come first.
+func (c config) registries() []peer {
+	peers := []peer{{ours, func(ctx context.Context, s *server) error { return c.serve(ctx, s, "") }}}
+	if c.secured != "" {
+		peers = append(peers, peer{secured, func(ctx context.Context, s *server) error {
+			if err := c.trust(s); err != nil {
+				return err
+			}
+			return c.serve(ctx, s, c.secured)
+		}})
+	}
+	return append(peers,
+		peer{cncf, func(ctx context.Context, s *server) error { return dockerRegistry(ctx, s, c.distribution) }},
+		peer{debian, func(ctx context.Context, s *server) error { return dockerRegistry(ctx, s, debianBy) }})
+}
+
+// run starts a peer in a new folder below root.
+func (p peer) run(ctx context.Context, root string) (*server, error) {
+	dir, err := os.MkdirTemp(root, "server-*")
+	if err != nil {
+		return nil, err
+	}
+	s := &server{name: p.name, dir: dir, client: newClient(nil)}
+	if err := p.start(ctx, s); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	return s, nil
+}
+
+func newClient(roots *x509.CertPool) *http.Client {
+	return &http.Client{Transport: &http.Transport{
+		MaxIdleConnsPerHost: 64,
+		TLSClientConfig:     &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+	}}
+}
+
+func (c config) serve(ctx context.Context, s *server, more string) error {
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(s.dir, "data")}, strings.Fields(more)...)
+	return start(ctx, s, nil, c.mlpromote, args...)
+}
+
+// trust prepares a client for the secured service.
+func (c config) trust(s *server) error {
+	if c.token != "" {
+		token, err := os.ReadFile(c.token)
+		if err != nil {
+			return err
+		}
+		s.token = strings.TrimSpace(string(token))
+	}
+	if c.ca == "" {
+		return nil
+	}
+	pem, err := os.ReadFile(c.ca)
+	if err != nil {
+		return err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return fmt.Errorf("%s: no certificate in it", c.ca)
+	}
+	s.client = newClient(roots)
+	return nil
+}
+
+// dockerRegistry starts distribution, whose configuration is the same since version 2.
+// It is that of its own example, less its log of requests.
+func dockerRegistry(ctx context.Context, s *server, program string) error {
+	address, err := freeAddress(ctx)
+	if err != nil {
+		return err
+	}
+	s.url = "http://" + address
+	file := filepath.Join(s.dir, "config.yml")
+	if err := os.WriteFile(file, fmt.Appendf(nil, `version: 0.1
+log: {level: error, accesslog: {disabled: true}}
+storage:
+  cache: {blobdescriptor: inmemory}
+  filesystem: {rootdirectory: %s}
+http:
+  addr: %s
+  secret: only-for-this-process
+`, filepath.Join(s.dir, "data"), address), 0o600); err != nil {
+		return err
+	}
+	return start(ctx, s, []string{"OTEL_TRACES_EXPORTER=none"}, program, "serve", file)
+}
+
+// nginxPeer is nginx over files that are named like the protocol's URLs.
+func nginxPeer(files map[string]string, mediaType string) peer {
+	return peer{static, func(ctx context.Context, s *server) error {
+		address, err := freeAddress(ctx)
+		if err != nil {
+			return err
+		}
+		s.url = "http://" + address
+		root := filepath.Join(s.dir, "root")
+		for name, content := range files {
+			place := filepath.Join(root, name)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(place), 0o755), os.Link(content, place)); err != nil {
+				return err
+			}
+		}
+		file := filepath.Join(s.dir, "nginx.conf")
+		if err := os.WriteFile(file, fmt.Appendf(nil, nginxConfig, s.dir, mediaType, address, root), 0o600); err != nil {
+			return err
+		}
+		return start(ctx, s, nil, "/usr/sbin/nginx", "-e", "stderr", "-c", file)
+	}}
+}
+
+// What Debian's configuration says, less the log, and with connections that stay.
+const nginxConfig = `daemon off;
+user root;
+pid %[1]s/pid;
+worker_processes auto;
+error_log stderr;
+events { worker_connections 1024; }
+http {
+  access_log off;
+  sendfile on;
+  tcp_nopush on;
+  keepalive_requests 1000000000;
+  default_type %[2]s;
+  client_body_temp_path %[1]s/body;
+  proxy_temp_path %[1]s/proxy;
+  fastcgi_temp_path %[1]s/fastcgi;
+  uwsgi_temp_path %[1]s/uwsgi;
+  scgi_temp_path %[1]s/scgi;
+  server { listen %[3]s; root %[4]s; }
+}
+`
+
+// emptyPeer is this program, answering with an empty document.
+func emptyPeer() peer {
+	return peer{nothing, func(ctx context.Context, s *server) error {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		return start(ctx, s, nil, self, "-empty-handler")
+	}}
+}
+
+// serveNothing is what emptyPeer starts.
+func serveNothing(ctx context.Context) error {
+	router := chi.NewRouter()
+	router.Get("/*", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(os.Stdout, "http://"+listener.Addr().String())
+	server := &http.Server{Handler: router, ReadHeaderTimeout: startTimeout}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
