@@ -18,7 +18,7 @@ import (
 )
 
 // Finish checks the digest, makes the bytes durable and renames the file.
-func (u *Uploads) Finish(ctx context.Context, repository, id string, d registry.Digest) (size int64, err error) {
+func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest) (size int64, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -26,7 +26,7 @@ func (u *Uploads) Finish(ctx context.Context, repository, id string, d registry.
 	if err != nil {
 		return 0, err
 	}
-	path := u.path(repository, id)
+	path := u.path(owner, id)
 	f, size, err := openLocked(path, os.O_RDWR)
 	if err != nil {
 		return 0, u.interpretError("finish", id, err)
@@ -88,15 +88,15 @@ func (u *Uploads) publish(f *os.File, path, place string) error {
 // idGrammar is what Begin makes, so that identifiers are no paths.
 var idGrammar = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// path is the file of an upload. The repository is part of its name, hashed, so that
-// the upload cannot be found through another one. What is no identifier has the path
+// path is the file of an upload. The owner is part of its name, hashed, so that
+// the upload cannot be found by another one. What is no identifier has the path
 // of no file.
-func (u *Uploads) path(repository, id string) string {
+func (u *Uploads) path(owner registry.UploadOwner, id string) string {
 	if !idGrammar.MatchString(id) {
 		id = "none"
 	}
-	owner := sha256.Sum256([]byte(repository))
-	return filepath.Join(u.dir.path, incomingFolder, id+"."+hex.EncodeToString(owner[:]))
+	sum := sha256.Sum256([]byte(owner.Repository + "\x00" + owner.Principal))
+	return filepath.Join(u.dir.path, incomingFolder, id+"."+hex.EncodeToString(sum[:]))
 }
 
 // openLocked opens the file of an upload for the caller alone, until he closes it, and

@@ -14,7 +14,7 @@ import (
 )
 
 // Uploads is [registry.Uploads] in a [Dir]. An upload is a file under incoming/, named
-// after its identifier and its repository, and its size is how far it has come: nothing
+// after its identifier and its owner, and its size is how far it has come: nothing
 // else is written that could disagree with it. Finishing renames the file. One that is
 // left alone is removed by [Dir.Sweep]. Make one with [NewUploads]; several, also in
 // several processes, can share a directory.
@@ -32,7 +32,7 @@ func NewUploads(dir *Dir) *Uploads { return &Uploads{dir: dir} }
 const uploadMode fs.FileMode = 0o644
 
 // Begin makes an empty file. The identifier is a random UUID, version 4 of RFC 9562.
-func (u *Uploads) Begin(ctx context.Context, repository string) (string, error) {
+func (u *Uploads) Begin(ctx context.Context, owner registry.UploadOwner) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
@@ -40,7 +40,7 @@ func (u *Uploads) Begin(ctx context.Context, repository string) (string, error) 
 	_, _ = rand.Read(b[:]) // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	id := fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-	path := u.path(repository, id)
+	path := u.path(owner, id)
 	if err := u.dir.makeFolder(filepath.Dir(path)); err != nil {
 		return "", u.dir.interpret("begin", "upload "+id, err)
 	}
@@ -52,11 +52,11 @@ func (u *Uploads) Begin(ctx context.Context, repository string) (string, error) 
 }
 
 // Offset gives the size of the file.
-func (u *Uploads) Offset(ctx context.Context, repository, id string) (int64, error) {
+func (u *Uploads) Offset(ctx context.Context, owner registry.UploadOwner, id string) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	info, err := os.Lstat(u.path(repository, id))
+	info, err := os.Lstat(u.path(owner, id))
 	if err != nil {
 		return 0, u.interpretError("look at", id, err)
 	}
@@ -64,11 +64,11 @@ func (u *Uploads) Offset(ctx context.Context, repository, id string) (int64, err
 }
 
 // Append writes at the end of the file, and hashes what it writes.
-func (u *Uploads) Append(ctx context.Context, repository, id string, offset int64, r io.Reader) (n int64, err error) {
+func (u *Uploads) Append(ctx context.Context, owner registry.UploadOwner, id string, offset int64, r io.Reader) (n int64, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	path := u.path(repository, id)
+	path := u.path(owner, id)
 	f, size, err := openLocked(path, os.O_WRONLY|os.O_APPEND)
 	if err != nil {
 		return 0, u.interpretError("append to", id, err)

@@ -24,9 +24,11 @@ func TestUploads(t *testing.T) {
 	})
 }
 
+var owner = registry.UploadOwner{Repository: "staging/a"}
+
 func begin(t *testing.T, uploads *blob.Uploads, content string) string {
 	t.Helper()
-	id, err := uploads.Begin(t.Context(), "staging/a")
+	id, err := uploads.Begin(t.Context(), owner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +38,7 @@ func begin(t *testing.T, uploads *blob.Uploads, content string) string {
 
 func appendTo(t *testing.T, uploads *blob.Uploads, id string, offset int64, content string) {
 	t.Helper()
-	if _, err := uploads.Append(t.Context(), "staging/a", id, offset, strings.NewReader(content)); err != nil {
+	if _, err := uploads.Append(t.Context(), owner, id, offset, strings.NewReader(content)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -50,7 +52,7 @@ func TestUploadsOutliveTheirProcess(t *testing.T) {
 	appendTo(t, second, id, 4, "two ")
 	appendTo(t, first, id, 8, "three")
 	d := digest.FromString("one two three")
-	if n, err := second.Finish(t.Context(), "staging/a", id, d); n != 13 || err != nil {
+	if n, err := second.Finish(t.Context(), owner, id, d); n != 13 || err != nil {
 		t.Fatalf("got %d, %v", n, err)
 	}
 	for name, mode := range files(t, path) {
@@ -76,7 +78,7 @@ func TestUploadsTamperedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := uploads.Finish(t.Context(), "staging/a", id, digest.FromString("content")); registry.CodeOf(err) != registry.CodeDigest {
+	if _, err := uploads.Finish(t.Context(), owner, id, digest.FromString("content")); registry.CodeOf(err) != registry.CodeDigest {
 		t.Errorf("got %v, want CodeDigest", err)
 	}
 	if got := files(t, path); len(got) != 0 {
@@ -104,10 +106,10 @@ func TestSweepUploads(t *testing.T) {
 	if n, err := dir.Sweep(t.Context(), time.Now()); n != 1 || err != nil {
 		t.Errorf("swept %d, %v; want 1", n, err)
 	}
-	if _, err := uploads.Offset(t.Context(), "staging/a", old); registry.CodeOf(err) != registry.CodeNotFound {
+	if _, err := uploads.Offset(t.Context(), owner, old); registry.CodeOf(err) != registry.CodeNotFound {
 		t.Errorf("the old upload: got %v, want CodeNotFound", err)
 	}
-	if n, err := uploads.Offset(t.Context(), "staging/a", young); n != 5 || err != nil {
+	if n, err := uploads.Offset(t.Context(), owner, young); n != 5 || err != nil {
 		t.Errorf("the young upload: got %d, %v", n, err)
 	}
 }

@@ -23,6 +23,11 @@ type Config struct {
 	// that asks nobody cannot be made.
 	Authorize func(ctx context.Context, a Access) error
 
+	// Principal names the caller, whom the context names: an upload belongs to whoever
+	// began it, and to nobody else who may push. nil means that nobody is told from
+	// anybody.
+	Principal func(ctx context.Context) string
+
 	// Challenge is the WWW-Authenticate header of a 401; empty means Basic.
 	Challenge string
 	// Logger gets what callers are not told; nil discards it.
@@ -81,6 +86,9 @@ func New(c Config) (http.Handler, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Principal == nil {
+		c.Principal = func(context.Context) string { return "" }
 	}
 	c.Challenge = cmp.Or(c.Challenge, defaultChallenge)
 	c.MaxManifestBytes = cmp.Or(c.MaxManifestBytes, DefaultMaxManifestBytes)
