@@ -64,7 +64,7 @@ type UploadStates interface {
 	// identifier is taken.
 	CreateUpload(ctx context.Context, s UploadState) error
 	// Upload gives the state of an upload. Errors: CodeNotFound, also for anybody but its
-	// owner and for what is no identifier at all.
+	// owner and for what is no identifier.
 	Upload(ctx context.Context, owner UploadOwner, id string) (UploadState, error)
 	// SwapUpload replaces Offset, Hash, Place and Touched of the upload s.ID if its
 	// version is still s.Version, which counts up by one. Errors: CodeNotFound;

@@ -66,7 +66,7 @@ func (a *app) serve(ctx context.Context, address string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, i.close()) }()
-	if n, err := i.local.blobs.Sweep(ctx, now()); err != nil || n > 0 {
+	if n, err := blob.NewUploads(i.local.blobs, i.local.db).Sweep(ctx, now()); err != nil || n > 0 {
 		a.ui.note("removed %d leftovers of uploads that were broken off: %v", n, err)
 	}
 	handler, err := a.handler(i)
@@ -122,7 +122,7 @@ func (a *app) handler(i *instance) (http.Handler, error) {
 	}
 	endpoint, err := distribution.New(distribution.Config{
 		Blobs: i.local.blobs, Refs: i.local.db, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.db, Catalog: i.local.db, Content: i.store},
-		Uploads: blob.NewUploads(i.local.blobs), Logger: logger,
+		Uploads: blob.NewUploads(i.local.blobs, i.local.db), Logger: logger,
 		Authorize: func(_ context.Context, access distribution.Access) error { return mayWrite(i.environments, access) },
 	})
 	if err != nil {

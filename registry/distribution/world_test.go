@@ -60,7 +60,7 @@ func disk(t testing.TB) distribution.Config {
 	}
 	t.Cleanup(func() { db.Close() })
 	dir := blob.NewDir(path)
-	return distribution.Config{Blobs: dir, Refs: db, Deleter: db, Uploads: blob.NewUploads(dir), Authorize: allow}
+	return distribution.Config{Blobs: dir, Refs: db, Deleter: db, Uploads: blob.NewUploads(dir, db), Authorize: allow}
 }
 
 // listen serves a registry until the test ends.
