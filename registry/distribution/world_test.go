@@ -86,7 +86,7 @@ func listen(t testing.TB, c distribution.Config) *world {
 // everywhere runs a test on each kind of store.
 func everywhere(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
-	for name, store := range map[string]func(testing.TB) distribution.Config{"memory": memory, "disk": disk} {
+	for name, store := range map[string]func(testing.TB) distribution.Config{"memory": memory, "disk": disk, "object store": bucket} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, listen(t, store(t)))

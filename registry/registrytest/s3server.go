@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -32,21 +33,49 @@ const (
 )
 
 // StartS3Server starts an object store for one test, which is skipped where
-// MLPROMOTE_S3SERVER names none.
+// MLPROMOTE_S3SERVER names none. Its credentials are in the environment already, if
+// [WithS3Server] runs the tests.
 func StartS3Server(t testing.TB) *S3Server {
 	t.Helper()
-	server := NewS3Server(t.TempDir())
+	server := newS3Server(t.TempDir())
 	if server == nil {
 		t.Skip("MLPROMOTE_S3SERVER names no program: make test builds one")
 	}
-	mustTB(t, server.Start())
+	if err := server.Start(); err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(server.Stop)
 	return server
 }
 
-// NewS3Server is an object store over a folder, which is not started yet; nil where
-// MLPROMOTE_S3SERVER names no program.
-func NewS3Server(folder string) *S3Server {
+// WithS3Server runs the tests of a package while an object store runs that they share,
+// with its credentials in the environment. The store is nil where MLPROMOTE_S3SERVER
+// names none.
+func WithS3Server(run func(*S3Server) int) (code int, err error) {
+	folder, err := os.MkdirTemp("", "s3-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(folder)
+	server := newS3Server(folder)
+	if server == nil {
+		return run(nil), nil
+	}
+	for _, variable := range server.Env() {
+		name, value, _ := strings.Cut(variable, "=")
+		if err := os.Setenv(name, value); err != nil {
+			return 0, err
+		}
+	}
+	if err := server.Start(); err != nil {
+		return 0, err
+	}
+	defer server.Stop()
+	return run(server), nil
+}
+
+// newS3Server is an object store over a folder, which is not started yet.
+func newS3Server(folder string) *S3Server {
 	program := os.Getenv("MLPROMOTE_S3SERVER")
 	if program == "" {
 		return nil
@@ -54,17 +83,9 @@ func NewS3Server(folder string) *S3Server {
 	return &S3Server{program: program, folder: folder}
 }
 
-// mustTB ends the test or benchmark on an error.
-func mustTB(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Start starts the server, again at the same address where it was stopped.
 func (s *S3Server) Start() error {
-	for _, folder := range []string{"data/" + s3Bucket, "metadata", "iam"} {
+	for _, folder := range []string{filepath.Join("data", s3Bucket), "metadata"} {
 		if err := os.MkdirAll(filepath.Join(s.folder, folder), 0o755); err != nil {
 			return err
 		}
@@ -122,5 +143,5 @@ func (s *S3Server) URL(prefix string) string {
 
 // Env is the credentials, for the environment of who uses the server.
 func (s *S3Server) Env() []string {
-	return []string{"AWS_ACCESS_KEY_ID=" + s3AccessKey, "AWS_SECRET_ACCESS_KEY=" + s3SecretKey, "AWS_EC2_METADATA_DISABLED=true"}
+	return []string{"AWS_ACCESS_KEY_ID=" + s3AccessKey, "AWS_SECRET_ACCESS_KEY=" + s3SecretKey}
 }

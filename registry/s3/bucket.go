@@ -40,7 +40,9 @@ type Bucket struct {
 	prefix string
 	config Config
 
-	copyBytes int64 // maxCopyBytes
+	// As the constants; smaller in tests.
+	partBytes int
+	copyBytes int64
 	buffers   sync.Pool
 }
 
@@ -66,7 +68,7 @@ func Open(ctx context.Context, c Config) (*Bucket, error) {
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "endpoint %q: %w", c.Endpoint, err)
 	}
-	b := &Bucket{core: core, name: c.Bucket, prefix: c.Prefix, config: c, copyBytes: maxCopyBytes}
+	b := &Bucket{core: core, name: c.Bucket, prefix: c.Prefix, config: c, partBytes: partBytes, copyBytes: maxCopyBytes}
 	b.buffers.New = func() any { return new([]byte) }
 	exists, err := core.BucketExists(ctx, c.Bucket)
 	if err == nil && !exists {

@@ -23,8 +23,7 @@ func (b *Bucket) Put(ctx context.Context, d registry.Digest, size int64, r io.Re
 	if err == nil && have == size {
 		return nil
 	}
-	subject := "blob " + string(d)
-	if err := b.interpretError("store", subject, err); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+	if err := b.interpretError("store", "blob "+string(d), err); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
 		return err
 	}
 	sum, err := registry.NewHash(d)
@@ -34,29 +33,30 @@ func (b *Bucket) Put(ctx context.Context, d registry.Digest, size int64, r io.Re
 	c := &content{d: d, size: size, r: r, sum: sum}
 	buffer := b.borrow()
 	defer b.giveBack(buffer)
-	if size <= partBytes {
-		if *buffer, err = c.fill(ctx, (*buffer)[:0], size); err != nil {
-			return err
-		}
-		if err := c.check(); err != nil {
-			return err
-		}
-		return b.interpretError("store", subject, b.write(ctx, key, *buffer))
+	if size > int64(b.partBytes) {
+		return b.putParts(ctx, key, c, buffer)
 	}
-	return b.interpretError("store", subject, b.putParts(ctx, key, c, buffer))
+	if *buffer, err = c.fill(ctx, *buffer, size); err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	return b.interpretError("store", "blob "+string(d), b.write(ctx, key, *buffer))
 }
 
 // putParts makes an object of many parts, or none.
 func (b *Bucket) putParts(ctx context.Context, key string, c *content, buffer *[]byte) error {
+	subject := "blob " + string(c.d)
 	m, err := b.newMultipart(ctx, key)
 	if err != nil {
-		return err
+		return b.interpretError("store", subject, err)
 	}
-	length := max(partBytes, (c.size+maxParts-1)/maxParts) // no blob is too large for Put
-	for number := 1; err == nil && (c.n < c.size || number == 1); number++ {
+	length := max(int64(b.partBytes), (c.size+maxParts-1)/maxParts) // no blob is too large for Put
+	for number := 1; err == nil && c.n < c.size; number++ {
 		*buffer, err = c.fill(ctx, (*buffer)[:0], min(length, c.size-c.n))
 		if err == nil {
-			err = m.put(ctx, number, *buffer)
+			err = b.interpretError("store", subject, m.put(ctx, number, *buffer))
 		}
 	}
 	if err == nil {
@@ -75,7 +75,7 @@ func (b *Bucket) putParts(ctx context.Context, key string, c *content, buffer *[
 	if err != nil {
 		m.abort(ctx)
 	}
-	return err
+	return b.interpretError("store", subject, err)
 }
 
 // content is what a Put was promised.

@@ -7,6 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/minio/minio-go/v7"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
@@ -19,33 +22,16 @@ import (
 var shared *registrytest.S3Server
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
+	minio.DefaultRetryUnit = time.Millisecond // a store that does not answer is no reason to wait here
+	code, err := registrytest.WithS3Server(func(s *registrytest.S3Server) int {
+		shared = s
+		return m.Run()
+	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		code = 1
 	}
 	os.Exit(code)
-}
-
-func run(m *testing.M) (int, error) {
-	folder, err := os.MkdirTemp("", "s3-")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(folder)
-	if shared = registrytest.NewS3Server(folder); shared != nil {
-		for _, variable := range shared.Env() {
-			name, value, _ := strings.Cut(variable, "=")
-			if err := os.Setenv(name, value); err != nil {
-				return 0, err
-			}
-		}
-		if err := shared.Start(); err != nil {
-			return 0, err
-		}
-		defer shared.Stop()
-	}
-	return m.Run(), nil
 }
 
 // newPrefix is where one test keeps its things, on the shared server.

@@ -105,9 +105,9 @@ func (s *session) explain(ctx context.Context, operation string, err error) erro
 func (s *session) receive(ctx context.Context, r io.Reader) (unread, err error) {
 	for {
 		have := len(*s.buffer)
-		*s.buffer, unread = fill(ctx, *s.buffer, partBytes, r, s.sum)
+		*s.buffer, unread = fill(ctx, *s.buffer, s.u.b.partBytes, r, s.sum)
 		s.offset += int64(len(*s.buffer) - have)
-		if unread != nil || len(*s.buffer) < partBytes {
+		if unread != nil || len(*s.buffer) < s.u.b.partBytes {
 			return unread, nil
 		}
 		if err := s.sendPart(ctx); err != nil {
@@ -143,7 +143,7 @@ func (s *session) sendPart(ctx context.Context) error {
 func (s *session) take(ctx context.Context) error {
 	n := s.notes
 	if n.Used+takenParts > maxParts {
-		return registry.Errorf(registry.CodeInvalid, "upload %s: %s takes at most %d bytes in pieces", s.state.ID, s.u.b, int64(maxParts)*partBytes)
+		return registry.Errorf(registry.CodeInvalid, "upload %s: %s takes at most %d bytes in pieces", s.state.ID, s.u.b, int64(maxParts)*int64(s.u.b.partBytes))
 	}
 	if n.ID == "" {
 		m, err := s.u.b.newMultipart(ctx, s.newKey())
