@@ -27,8 +27,16 @@ $(COSIGN): tools/cosign/go.mod tools/cosign/go.sum
 	@echo 'building cosign, to check that it accepts our signatures; minutes, once' >&2
 	cd tools/cosign && go build -trimpath -o bin/cosign github.com/sigstore/cosign/v3/cmd/cosign
 
+# Likewise an S3 server.
+S3SERVER := $(CURDIR)/tools/s3server/bin/versitygw
+$(S3SERVER): tools/s3server/go.mod tools/s3server/go.sum
+	@echo 'building an S3 server, to test object storage against; a minute or two, once' >&2
+	cd tools/s3server && go build -trimpath -o bin/versitygw github.com/versity/versitygw/cmd/versitygw
+
+test soak test-large: export MLPROMOTE_S3SERVER := $(S3SERVER)
+
 test: export MLPROMOTE_COSIGN := $(COSIGN)
-test: setup $(COSIGN) ## Run all tests, with the race detector and a little fuzzing; the last line is the count
+test: setup $(COSIGN) $(S3SERVER) ## Run all tests, with the race detector and a little fuzzing; the last line is the count
 	@sh tools/setup.sh test
 	go vet ./...
 	CGO_ENABLED=0 go build ./...
@@ -40,10 +48,10 @@ lint: setup ## Check formatting, house rules and architecture
 bench: ## Run the benchmarks briefly
 	go test -run '^$$' -bench . -benchtime 200ms -benchmem ./...
 
-soak: setup ## Run the long forms of seeded tests, and every fuzz target for a minute
+soak: setup $(S3SERVER) ## Run the long forms of seeded tests, and every fuzz target for a minute
 	@MLPROMOTE_SOAK=1 $(COUNT) -fuzz 60s -race -timeout 60m ./...
 
-test-large: setup ## Run the tests that need much memory or disk
+test-large: setup $(S3SERVER) ## Run the tests that need much memory or disk
 	@MLPROMOTE_LARGE=1 $(COUNT) -timeout 60m -run Large ./...
 
 toolchains-all: build ## Install every toolchain that this machine can run

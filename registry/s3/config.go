@@ -40,29 +40,29 @@ const (
 func ParseURL(text string) (Config, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "s3" || u.Fragment != "" || u.Opaque != "" {
-		return Config{}, invalid(text, "want s3://BUCKET[/PREFIX][?endpoint=URL&region=REGION&redirect=DURATION]")
+		return Config{}, invalid("want s3://BUCKET[/PREFIX][?endpoint=URL&region=REGION&redirect=DURATION]")
 	}
 	if u.User != nil {
-		return Config{}, invalid("s3://...@"+u.Host, "credentials do not belong into a URL: use AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a shared credentials file or a role")
+		return Config{}, invalid("credentials do not belong into a URL: use AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a shared credentials file or a role")
 	}
 	c := Config{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/"), Region: defaultRegion}
 	if err := s3utils.CheckValidBucketNameStrict(c.Bucket); err != nil {
-		return Config{}, invalid(text, "bucket %q: %v", c.Bucket, err)
+		return Config{}, invalid("bucket %q: %v", c.Bucket, err)
 	}
 	for component := range strings.SplitSeq(c.Prefix, "/") {
 		if component == "." || component == ".." || (component == "" && c.Prefix != "") {
-			return Config{}, invalid(text, "prefix %q: want names separated by single slashes", c.Prefix)
+			return Config{}, invalid("prefix %q: want names separated by single slashes", c.Prefix)
 		}
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return Config{}, invalid(text, "%v", err)
+		return Config{}, invalid("its options cannot be read: want endpoint, region and redirect, escaped as in any URL")
 	}
 	for option, values := range query {
 		if len(values) != 1 || values[0] == "" {
-			return Config{}, invalid(text, "option %s: want one value", option)
+			return Config{}, invalid("option %s: want one value", option)
 		}
-		if err := c.set(text, option, values[0]); err != nil {
+		if err := c.set(option, values[0]); err != nil {
 			return Config{}, err
 		}
 	}
@@ -73,30 +73,31 @@ func ParseURL(text string) (Config, error) {
 }
 
 // set takes one option of a URL.
-func (c *Config) set(text, option, value string) error {
+func (c *Config) set(option, value string) error {
 	switch option {
 	case "region":
 		c.Region = value
 	case "endpoint":
 		e, err := url.Parse(value)
 		if err != nil || (e.Scheme != "http" && e.Scheme != "https") || e.Host == "" || e.User != nil || strings.Trim(e.Path, "/") != "" || e.RawQuery != "" || e.Fragment != "" {
-			return invalid(text, "endpoint: want http://HOST[:PORT] or https://HOST[:PORT]")
+			return invalid("endpoint: want http://HOST[:PORT] or https://HOST[:PORT]")
 		}
 		c.Endpoint = e.Scheme + "://" + e.Host
 	case "redirect":
 		d, err := time.ParseDuration(value)
 		if err != nil || d < time.Second || d > maxRedirect {
-			return invalid(text, "redirect %q: want how long a URL is good, from 1s to %v", value, maxRedirect)
+			return invalid("redirect %q: want how long a URL is good, from 1s to %v", value, maxRedirect)
 		}
 		c.Redirect = d
 	default:
-		return invalid(text, "there is no option %s: want endpoint, region or redirect", option)
+		return invalid("there is no option %s: want endpoint, region or redirect", option)
 	}
 	return nil
 }
 
-func invalid(text, format string, args ...any) error {
-	return registry.Errorf(registry.CodeInvalid, "storage %s: "+format, append([]any{text}, args...)...)
+// invalid does not repeat the URL, where somebody may have written a secret after all.
+func invalid(format string, args ...any) error {
+	return registry.Errorf(registry.CodeInvalid, "URL of the storage: "+format, args...)
 }
 
 // String is the URL of the bucket, without options.
