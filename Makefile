@@ -30,11 +30,18 @@ $(PROGRAMS): tools/$$(@F)/go.mod tools/$$(@F)/go.sum
 	@echo 'building $(@F), to check that it works with what we serve; once' >&2
 	cd tools/$(@F) && go build -trimpath -o bin/$(@F) tool
 
+# Likewise an S3 server, whose program has another name than its folder.
+S3SERVER := $(CURDIR)/tools/s3server/bin/versitygw
+$(S3SERVER): tools/s3server/go.mod tools/s3server/go.sum
+	@echo 'building an S3 server, to test object storage against; a minute or two, once' >&2
+	cd tools/s3server && go build -trimpath -o bin/versitygw github.com/versity/versitygw/cmd/versitygw
+
+test soak test-large: export MLPROMOTE_S3SERVER := $(S3SERVER)
 test: export MLPROMOTE_COSIGN := $(CURDIR)/tools/cosign/bin/cosign
 test: export MLPROMOTE_CRANE := $(CURDIR)/tools/crane/bin/crane
 test: export MLPROMOTE_ORAS := $(CURDIR)/tools/oras/bin/oras
 test: export MLPROMOTE_REGCTL := $(CURDIR)/tools/regctl/bin/regctl
-test: setup $(PROGRAMS) ## Run all tests, with the race detector and a little fuzzing; the last line is the count
+test: setup $(PROGRAMS) $(S3SERVER) ## Run all tests, with the race detector and a little fuzzing; the last line is the count
 	@sh tools/setup.sh test
 	go vet ./...
 	CGO_ENABLED=0 go build ./...
@@ -56,10 +63,10 @@ bench-registry: build $(DISTRIBUTION) ## Measure the service beside other regist
 	@sh tools/setup.sh bench
 	cd tools/benchregistry && go test . && go build -trimpath -o bin/benchregistry . && bin/benchregistry $(ARGS)
 
-soak: setup ## Run the long forms of seeded tests, and every fuzz target for a minute
+soak: setup $(S3SERVER) ## Run the long forms of seeded tests, and every fuzz target for a minute
 	@MLPROMOTE_SOAK=1 $(COUNT) -fuzz 60s -race -timeout 60m ./...
 
-test-large: setup ## Run the tests that need much memory or disk
+test-large: setup $(S3SERVER) ## Run the tests that need much memory or disk
 	@MLPROMOTE_LARGE=1 $(COUNT) -timeout 60m -run Large ./...
 
 toolchains-all: build ## Install every toolchain that this machine can run

@@ -98,22 +98,6 @@ type Deleter interface {
 	RemoveBlob(ctx context.Context, repository string, d Digest) error
 }
 
-// Uploads is blobs that arrive in pieces. An upload belongs to one repository, and
-// outlives the process that began it.
-type Uploads interface {
-	// Begin starts an upload and gives its identifier.
-	Begin(ctx context.Context, repository string) (id string, err error)
-	// Offset gives the number of bytes that arrived. Errors: CodeNotFound.
-	Offset(ctx context.Context, repository, id string) (int64, error)
-	// Append writes r behind the bytes that arrived, which must be offset, and gives
-	// their new number, also when r fails half-way: what came counts. Errors:
-	// CodeNotFound; CodeConflict for another offset or while another Append is at work.
-	Append(ctx context.Context, repository, id string, offset int64, r io.Reader) (int64, error)
-	// Finish makes the upload the blob d, durably, and ends it. Errors: CodeNotFound;
-	// CodeDigest when the bytes are not d's, and then the upload is gone.
-	Finish(ctx context.Context, repository, id string, d Digest) (size int64, err error)
-}
-
 // Refs is the names of things: memberships, manifests and tags. Implementations are
 // safe for concurrent use, also by several processes. Writes are durable on return.
 type Refs interface {

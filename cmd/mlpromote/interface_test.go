@@ -51,7 +51,7 @@ func onDisk(t *testing.T) storage {
 	}
 	t.Cleanup(func() { db.Close() })
 	blobs := blob.NewDir(dir)
-	return storage{names: db, blobs: blobs, uploads: blob.NewUploads(blobs)}
+	return storage{names: db, blobs: blobs, uploads: blob.NewUploads(blobs, db)}
 }
 
 // TestInterface holds what a client sees of a service against the contract that the

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/blob"
 )
 
 // Timeouts of the service. There is none for whole requests: blobs take as long as
@@ -58,7 +59,7 @@ func (a *app) serve(ctx context.Context, address string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, i.close()) }()
-	if n, err := i.local.blobs.Sweep(ctx, now()); err != nil || n > 0 {
+	if n, err := blob.NewUploads(i.local.blobs, i.local.db).Sweep(ctx, now()); err != nil || n > 0 {
 		a.ui.note("removed %d leftovers of uploads that were broken off: %v", n, err)
 	}
 	i.content.tell = func(host, credential string) { a.ui.note("registry %s: using credential %s", host, credential) }

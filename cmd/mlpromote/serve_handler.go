@@ -24,7 +24,7 @@ func (a *app) handler(i *instance) (http.Handler, error) {
 	}
 	endpoint, err := distribution.New(distribution.Config{
 		Blobs: i.local.blobs, Refs: i.local.db, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.db, Catalog: i.local.db, Content: i.store},
-		Uploads: blob.NewUploads(i.local.blobs), Logger: logger,
+		Uploads: blob.NewUploads(i.local.blobs, i.local.db), Logger: logger,
 		Authorize: func(_ context.Context, access distribution.Access) error { return mayWrite(i.environments, access) },
 	})
 	if err != nil {

@@ -75,7 +75,7 @@ func (dir *Dir) Delete(ctx context.Context, d registry.Digest) error {
 
 // place is the path of d's file.
 func (dir *Dir) place(d registry.Digest) (string, error) {
-	if _, err := newHash(d); err != nil {
+	if _, err := registry.NewHash(d); err != nil {
 		return "", err
 	}
 	hex := d.Encoded()

@@ -7,6 +7,7 @@
 // bytes, whatever crashed, and any number of processes can share the directory: two
 // writers of one digest write the same file twice and the last rename wins.
 //
-// What comes in pieces is a file under incoming/ too, until it is whole: [Uploads].
-// A killed writer leaves its file there, which [Dir.Sweep] removes.
+// What comes in pieces is a file under incoming/ too, until it is whole, and a record
+// of how many of its bytes count, which several processes share: [Uploads]. A killed
+// writer leaves its file there, which [Uploads.Sweep] and [Dir.Sweep] remove.
 package blob

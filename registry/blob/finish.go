@@ -2,14 +2,12 @@ package blob
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 	"golang.org/x/sys/unix"
@@ -17,116 +15,110 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Finish checks the digest, makes the bytes durable and renames the file.
-func (u *Uploads) Finish(ctx context.Context, repository, id string, d registry.Digest) (size int64, err error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
+// Finish checks the digest, makes the bytes durable, ends the upload and renames the file.
+func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest) (size int64, err error) {
 	place, err := u.dir.place(d)
 	if err != nil {
 		return 0, err
 	}
-	path := u.path(repository, id)
-	f, size, err := openLocked(path, os.O_RDWR)
+	state, err := u.states.Upload(ctx, owner, id)
+	if err != nil {
+		return 0, err
+	}
+	s, err := u.open(ctx, state)
 	if err != nil {
 		return 0, u.interpretError("finish", id, err)
 	}
 	defer func() {
-		if closed := f.Close(); err == nil {
+		if closed := s.file.Close(); err == nil {
 			err = u.interpretError("finish", id, closed)
 		}
 	}()
-	got, err := u.digest(ctx, f, path, size, d.Algorithm())
+	got, err := s.digest(ctx, d.Algorithm())
 	if err != nil {
 		return 0, u.interpretError("finish", id, err)
 	}
 	if got != d {
-		u.sums.forget(path)
+		if err := s.end(ctx); err != nil {
+			return 0, u.interpretError("finish", id, err)
+		}
 		return 0, errors.Join(
-			registry.Errorf(registry.CodeDigest, "upload %s: the %d bytes that came have the digest %s and not %s: nothing was stored; send the right content or the right digest", id, size, got, d),
-			u.interpretError("remove", id, os.Remove(path)))
+			registry.Errorf(registry.CodeDigest, "upload %s: the %d bytes that came have the digest %s and not %s: nothing was stored; send the right content or the right digest", id, s.offset, got, d),
+			u.interpretError("remove", id, os.Remove(s.path())))
 	}
-	if err := u.publish(f, path, place); err != nil {
-		return 0, u.interpretError("finish", id, err)
-	}
-	u.sums.forget(path)
-	return size, nil
+	return s.offset, u.interpretError("finish", id, s.publish(ctx, place))
 }
 
-// digest gives the digest of the file, which it reads only where this process has not
-// hashed all of it already.
-func (u *Uploads) digest(ctx context.Context, f *os.File, path string, size int64, algorithm digest.Algorithm) (registry.Digest, error) {
+// digest gives the digest of what came. For sha256 that was computed while it came.
+func (s *session) digest(ctx context.Context, algorithm digest.Algorithm) (registry.Digest, error) {
 	if algorithm == digest.SHA256 {
-		if d, ok := u.sums.digest(path, size); ok {
-			return d, nil
-		}
+		return digest.NewDigest(algorithm, s.sum), nil
 	}
 	hash := algorithm.Hash()
-	file := &source{ctx: ctx, r: io.NewSectionReader(f, 0, size)}
+	file := &source{ctx: ctx, r: io.NewSectionReader(s.file, 0, s.offset)}
 	_, err := io.CopyBuffer(onlyWriter{hash}, file, make([]byte, copyBytes))
 	return digest.NewDigest(algorithm, hash), err
 }
 
-// publish makes the file of an upload that of a blob.
-func (u *Uploads) publish(f *os.File, path, place string) error {
-	info, err := f.Stat()
+// publish makes the file of the upload that of a blob. The upload ends before that:
+// nobody who can still claim it may write into a blob.
+func (s *session) publish(ctx context.Context, place string) error {
+	if err := s.u.dir.makeFolder(filepath.Dir(place)); err != nil {
+		return err
+	}
+	info, err := s.file.Stat()
 	if err != nil {
 		return err
 	}
-	if err := u.dir.makeFolder(filepath.Dir(place)); err != nil {
+	if info.Size() > s.offset {
+		err = s.file.Truncate(s.offset)
+	}
+	if err := errors.Join(err, s.file.Sync()); err != nil {
 		return err
 	}
-	if err := errors.Join(f.Chmod(info.Mode().Perm()&blobMode), f.Sync()); err != nil {
+	if err := s.end(ctx); err != nil {
 		return err
 	}
-	if err := os.Rename(path, place); err != nil {
+	if err := errors.Join(s.file.Chmod(info.Mode().Perm()&blobMode), os.Rename(s.path(), place)); err != nil {
 		return err
 	}
 	return syncFolder(filepath.Dir(place))
 }
 
-// idGrammar is what Begin makes, so that identifiers are no paths.
-var idGrammar = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
-
-// path is the file of an upload. The repository is part of its name, hashed, so that
-// the upload cannot be found through another one. What is no identifier has the path
-// of no file.
-func (u *Uploads) path(repository, id string) string {
-	if !idGrammar.MatchString(id) {
-		id = "none"
+// end makes this session the last one of the upload.
+func (s *session) end(ctx context.Context) error {
+	if err := s.u.states.EndUpload(ctx, s.state.ID, s.state.Version); err != nil {
+		return s.giveUp(ctx, err)
 	}
-	owner := sha256.Sum256([]byte(repository))
-	return filepath.Join(u.dir.path, incomingFolder, id+"."+hex.EncodeToString(owner[:]))
+	s.abandon()
+	return nil
 }
 
-// openLocked opens the file of an upload for the caller alone, until he closes it, and
-// gives its size.
-func openLocked(path string, flag int) (*os.File, int64, error) {
-	f, err := os.OpenFile(path, flag, 0)
-	if err != nil {
-		return nil, 0, err
+// expire ends an upload that was left alone and whose file nobody writes, and reports
+// whether it did.
+func (u *Uploads) expire(ctx context.Context, state registry.UploadState, now time.Time) (bool, error) {
+	if n, err := readNotes(state); err == nil {
+		info, err := os.Lstat(u.path(n.File))
+		switch {
+		case err == nil && now.Sub(info.ModTime()) <= LeftoverAge:
+			return false, nil // a slow sender
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return false, u.interpretError("sweep", state.ID, err)
+		}
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil, 0, errors.Join(err, f.Close())
+	err := u.states.EndUpload(ctx, state.ID, state.Version)
+	if registry.HasCode(err, registry.CodeConflict) || registry.HasCode(err, registry.CodeNotFound) {
+		return false, nil // somebody went on with it or ended it
 	}
-	// Before the lock was ours, the file may have become a blob, which nobody may write.
-	opened, err := f.Stat()
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
-	}
-	named, err := os.Lstat(path)
-	if err == nil && !os.SameFile(opened, named) {
-		err = fs.ErrNotExist
-	}
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
-	}
-	return f, opened.Size(), nil
+	return err == nil, err
 }
 
 // interpretError is that of the directory, for uploads.
 func (u *Uploads) interpretError(operation, id string, err error) error {
+	var coded *registry.Error
 	switch {
+	case errors.As(err, &coded):
+		return err
 	case errors.Is(err, fs.ErrNotExist):
 		return registry.Errorf(registry.CodeNotFound, "upload %s: not found; it has ended, or was left alone for more than %v: begin another", id, LeftoverAge)
 	case errors.Is(err, unix.EWOULDBLOCK):

@@ -70,7 +70,7 @@ func (dir *Dir) write(ctx context.Context, path string, d registry.Digest, size 
 // hashInto copies r to w and checks that it is the size bytes of d. It reads at most
 // one byte more than that.
 func hashInto(w io.Writer, d registry.Digest, size int64, r io.Reader) error {
-	hash, err := newHash(d)
+	hash, err := registry.NewHash(d)
 	if err != nil {
 		return err
 	}

@@ -2,111 +2,110 @@ package blob
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Uploads is [registry.Uploads] in a [Dir]. An upload is a file under incoming/, named
-// after its identifier and its repository, and its size is how far it has come: nothing
-// else is written that could disagree with it. Finishing renames the file. One that is
-// left alone is removed by [Dir.Sweep]. Make one with [NewUploads]; several, also in
-// several processes, can share a directory.
+// Uploads is [registry.Uploads] in a [Dir]. The bytes of an upload are a file under
+// incoming/; how many of them count is in its [registry.UploadState], and what the file
+// has beyond them is what somebody was writing when he was killed. Finishing renames
+// the file. Make one with [NewUploads]; several, also in several processes, can share a
+// directory and its states, and go on with each other's uploads.
+//
+// On one machine a lock on the file keeps two writers apart. That the lock may mean
+// nothing to another machine harms nothing: whoever writes has claimed the upload by a
+// swap of its state, and who takes over a claim of another machine goes on in a copy.
 type Uploads struct {
-	dir  *Dir
-	sums sums
+	dir    *Dir
+	states registry.UploadStates
+	boot   string
 }
 
 var _ registry.Uploads = (*Uploads)(nil)
 
 // NewUploads is the uploads that end in dir.
-func NewUploads(dir *Dir) *Uploads { return &Uploads{dir: dir} }
-
-// uploadMode lets its owner write. What the umask takes away stays away.
-const uploadMode fs.FileMode = 0o644
-
-// Begin makes an empty file. The identifier is a random UUID, version 4 of RFC 9562.
-func (u *Uploads) Begin(ctx context.Context, repository string) (string, error) {
-	if err := ctx.Err(); err != nil {
-		return "", err
-	}
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	id := fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-	path := u.path(repository, id)
-	if err := u.dir.makeFolder(filepath.Dir(path)); err != nil {
-		return "", u.dir.interpret("begin", "upload "+id, err)
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, uploadMode)
-	if err == nil {
-		err = f.Close()
-	}
-	return id, u.dir.interpret("begin", "upload "+id, err)
+func NewUploads(dir *Dir, states registry.UploadStates) *Uploads {
+	return &Uploads{dir: dir, states: states, boot: bootID()}
 }
 
-// Offset gives the size of the file.
-func (u *Uploads) Offset(ctx context.Context, repository, id string) (int64, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	info, err := os.Lstat(u.path(repository, id))
-	if err != nil {
-		return 0, u.interpretError("look at", id, err)
-	}
-	return info.Size(), nil
+const (
+	// uploadMode lets its owner write. What the umask takes away stays away.
+	uploadMode fs.FileMode = 0o644
+
+	// savedBytes is how much of one Append a killed process loses at most.
+	savedBytes = 64 << 20
+
+	// saveTimeout is how long writing down what came may take after its sender has gone.
+	saveTimeout = 10 * time.Second
+)
+
+// Begin writes down that there is an upload. Its file comes with its first bytes.
+func (u *Uploads) Begin(ctx context.Context, owner registry.UploadOwner) (string, error) {
+	state := registry.NewUpload(owner, time.Now())
+	state.Place = notes{File: state.ID}.encode()
+	return state.ID, u.states.CreateUpload(ctx, state)
 }
 
-// Append writes at the end of the file, and hashes what it writes.
-func (u *Uploads) Append(ctx context.Context, repository, id string, offset int64, r io.Reader) (n int64, err error) {
-	if err := ctx.Err(); err != nil {
+// Offset gives the number of bytes that count.
+func (u *Uploads) Offset(ctx context.Context, owner registry.UploadOwner, id string) (int64, error) {
+	state, err := u.states.Upload(ctx, owner, id)
+	return state.Offset, err
+}
+
+// Append writes behind the bytes that count, and hashes what it writes.
+func (u *Uploads) Append(ctx context.Context, owner registry.UploadOwner, id string, offset int64, r io.Reader) (n int64, err error) {
+	state, err := u.states.Upload(ctx, owner, id)
+	if err != nil {
 		return 0, err
 	}
-	path := u.path(repository, id)
-	f, size, err := openLocked(path, os.O_WRONLY|os.O_APPEND)
+	if state.Offset != offset {
+		return state.Offset, registry.Errorf(registry.CodeConflict, "upload %s: %d bytes are here, so the next ones cannot begin at %d; continue at the end", id, state.Offset, offset)
+	}
+	s, err := u.open(ctx, state)
 	if err != nil {
-		return 0, u.interpretError("append to", id, err)
+		return offset, u.interpretError("append to", id, err)
 	}
 	defer func() {
-		if closed := f.Close(); err == nil {
+		if closed := s.file.Close(); err == nil {
 			err = u.interpretError("append to", id, closed)
 		}
 	}()
-	if size != offset {
-		return size, registry.Errorf(registry.CodeConflict, "upload %s: %d bytes are here, so the next ones cannot begin at %d; continue at the end", id, size, offset)
+	if err := s.claim(ctx); err != nil {
+		return offset, u.interpretError("append to", id, err)
 	}
 	source := &source{ctx: ctx, r: r}
-	n, err = u.write(f, path, size, source)
+	err = s.write(ctx, source)
+	saveCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer cancel()
+	err = errors.Join(s.save(saveCtx, false), err)
 	if source.err != nil {
-		return n, fmt.Errorf("read what to append to upload %s: %w", id, source.err) // keeps its own code
+		return s.state.Offset, fmt.Errorf("read what to append to upload %s: %w", id, err) // keeps its own code
 	}
-	return n, u.interpretError("append to", id, err)
+	return s.state.Offset, u.interpretError("append to", id, err)
 }
 
-// write copies r behind the size bytes of f and gives the new size.
-func (u *Uploads) write(f *os.File, path string, size int64, r *source) (int64, error) {
-	sum, ok := u.sums.take(path, size)
-	hash := io.Writer(sum)
-	if !ok {
-		hash = io.Discard // it is hashed at the end, all of it
-	}
-	n, err := copyHashed(&early{f: f, at: size, flushed: size}, hash, r)
-	if err != nil && r.err == nil {
-		// A write failed, perhaps after half of its bytes: the file knows.
-		info, statErr := f.Stat()
-		if statErr != nil {
-			return size + n, errors.Join(err, statErr)
+// Sweep ends the uploads that were left alone for more than [LeftoverAge] before now,
+// and removes what [Dir.Sweep] removes. It returns how many leftovers there were.
+// Running it beside writers, in any number of processes, is safe.
+func (u *Uploads) Sweep(ctx context.Context, now time.Time) (int, error) {
+	swept := 0
+	for state, err := range u.states.StaleUploads(ctx, now.Add(-LeftoverAge)) {
+		if err != nil {
+			return swept, err
 		}
-		return info.Size(), err
+		ended, err := u.expire(ctx, state, now)
+		if err != nil {
+			return swept, err
+		}
+		if ended {
+			swept++
+		}
 	}
-	if ok {
-		u.sums.put(path, sum, size+n)
-	}
-	return size + n, err
+	files, err := u.dir.Sweep(ctx, now)
+	return swept + files, err
 }

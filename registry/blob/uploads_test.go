@@ -2,7 +2,6 @@ package blob_test
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,20 +12,48 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/blob"
+	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/sqlite"
 )
 
 func TestUploads(t *testing.T) {
 	t.Parallel()
 	registrytest.TestUploads(t, func(t *testing.T) (registry.Uploads, registry.Blobs) {
 		dir := blob.NewDir(filepath.Join(t.TempDir(), "not", "there", "yet"))
-		return blob.NewUploads(dir), dir
+		return blob.NewUploads(dir, mem.New()), dir
 	})
 }
 
+// Other values on the same folder and database are what another process has.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	registrytest.TestReplicas(t, func(t *testing.T) (replicas [2]registrytest.Replica) {
+		path := t.TempDir()
+		for i := range replicas {
+			dir := blob.NewDir(path)
+			replicas[i] = registrytest.Replica{Uploads: blob.NewUploads(dir, states(t, path)), Blobs: dir}
+		}
+		return replicas
+	})
+}
+
+// states opens the database of a folder.
+func states(t *testing.T, path string) *sqlite.DB {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), filepath.Join(path, "registry.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+var owner = registry.UploadOwner{Repository: "staging/a"}
+
 func begin(t *testing.T, uploads *blob.Uploads, content string) string {
 	t.Helper()
-	id, err := uploads.Begin(t.Context(), "staging/a")
+	id, err := uploads.Begin(t.Context(), owner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,78 +63,135 @@ func begin(t *testing.T, uploads *blob.Uploads, content string) string {
 
 func appendTo(t *testing.T, uploads *blob.Uploads, id string, offset int64, content string) {
 	t.Helper()
-	if _, err := uploads.Append(t.Context(), "staging/a", id, offset, strings.NewReader(content)); err != nil {
+	if _, err := uploads.Append(t.Context(), owner, id, offset, strings.NewReader(content)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Another value on the same folder is what the process after this one is.
-func TestUploadsOutliveTheirProcess(t *testing.T) {
+func TestFinishLeavesOneFile(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
-	first, second := blob.NewUploads(blob.NewDir(path)), blob.NewUploads(blob.NewDir(path))
-	id := begin(t, first, "one ")
-	appendTo(t, second, id, 4, "two ")
-	appendTo(t, first, id, 8, "three")
-	d := digest.FromString("one two three")
-	if n, err := second.Finish(t.Context(), "staging/a", id, d); n != 13 || err != nil {
+	uploads := blob.NewUploads(blob.NewDir(path), mem.New())
+	id := begin(t, uploads, "one ")
+	appendTo(t, uploads, id, 4, "two")
+	if n, err := uploads.Finish(t.Context(), owner, id, digest.FromString("one two")); n != 7 || err != nil {
 		t.Fatalf("got %d, %v", n, err)
 	}
-	for name, mode := range files(t, path) {
+	got := files(t, path)
+	for name, mode := range got {
 		if !strings.HasPrefix(name, "blobs/") || mode.Perm()&0o222 != 0 {
 			t.Errorf("left is %s with mode %v, want one blob that nobody may write", name, mode)
 		}
 	}
-}
-
-// Bytes that got into the file behind the back of its writer are noticed.
-func TestUploadsTamperedFile(t *testing.T) {
-	t.Parallel()
-	path := t.TempDir()
-	uploads := blob.NewUploads(blob.NewDir(path))
-	id := begin(t, uploads, "content")
-	for name := range files(t, path) {
-		f, err := os.OpenFile(filepath.Join(path, name), os.O_WRONLY|os.O_APPEND, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = f.WriteString("!")
-		if err := errors.Join(err, f.Close()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := uploads.Finish(t.Context(), "staging/a", id, digest.FromString("content")); registry.CodeOf(err) != registry.CodeDigest {
-		t.Errorf("got %v, want CodeDigest", err)
-	}
-	if got := files(t, path); len(got) != 0 {
-		t.Errorf("left are %v, want nothing", got)
+	if len(got) != 1 {
+		t.Errorf("left are %v, want one blob", got)
 	}
 }
 
-// An upload that nobody goes on with is swept, as other leftovers are.
-func TestSweepUploads(t *testing.T) {
-	t.Parallel()
-	path := t.TempDir()
-	dir := blob.NewDir(path)
-	uploads := blob.NewUploads(dir)
-	old, young := begin(t, uploads, "old"), begin(t, uploads, "young")
-	err := filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() || !strings.HasPrefix(e.Name(), old) {
-			return err
-		}
-		then := time.Now().Add(-blob.LeftoverAge - time.Hour)
-		return os.Chtimes(p, then, then)
-	})
+// change writes into the only file under incoming/, as a process did that was killed
+// before it could say so, or as a disk does that forgets.
+func change(t *testing.T, path string, write func(*os.File) error) {
+	t.Helper()
+	names, err := filepath.Glob(filepath.Join(path, "incoming", "*"))
+	if err != nil || len(names) != 1 {
+		t.Fatalf("incoming are %v (%v), want one file", names, err)
+	}
+	f, err := os.OpenFile(names[0], os.O_WRONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := dir.Sweep(t.Context(), time.Now()); n != 1 || err != nil {
-		t.Errorf("swept %d, %v; want 1", n, err)
+	if err := errors.Join(write(f), f.Close()); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := uploads.Offset(t.Context(), "staging/a", old); registry.CodeOf(err) != registry.CodeNotFound {
-		t.Errorf("the old upload: got %v, want CodeNotFound", err)
+}
+
+// Bytes behind those that were counted did not arrive.
+func TestUploadsUncountedBytes(t *testing.T) {
+	t.Parallel()
+	for _, rest := range []string{"", "s"} {
+		path := t.TempDir()
+		dir := blob.NewDir(path)
+		uploads := blob.NewUploads(dir, mem.New())
+		id := begin(t, uploads, "content")
+		change(t, path, func(f *os.File) error {
+			_, err := f.WriteAt([]byte("behind it"), 7)
+			return err
+		})
+		if n, err := uploads.Offset(t.Context(), owner, id); n != 7 || err != nil {
+			t.Errorf("got offset %d, %v; want 7", n, err)
+		}
+		if rest != "" {
+			appendTo(t, uploads, id, 7, rest)
+		}
+		d := digest.FromString("content" + rest)
+		if _, err := uploads.Finish(t.Context(), owner, id, d); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(filepath.Join(path, "blobs", "sha256", d.Encoded()[:2], d.Encoded()))
+		if err != nil || string(got) != "content"+rest {
+			t.Errorf("got %q, %v", got, err)
+		}
 	}
-	if n, err := uploads.Offset(t.Context(), "staging/a", young); n != 5 || err != nil {
-		t.Errorf("the young upload: got %d, %v", n, err)
+}
+
+// An upload whose bytes are gone has to be begun again, whatever is asked of it.
+func TestUploadsLostBytes(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(*os.File) error{
+		"cut off": func(f *os.File) error { return f.Truncate(3) },
+		"gone":    func(f *os.File) error { return os.Remove(f.Name()) },
+	} {
+		for _, finish := range []bool{false, true} {
+			path := t.TempDir()
+			uploads := blob.NewUploads(blob.NewDir(path), mem.New())
+			id := begin(t, uploads, "content")
+			change(t, path, lose)
+			var err error
+			if finish {
+				_, err = uploads.Finish(t.Context(), owner, id, digest.FromString("content"))
+			} else {
+				_, err = uploads.Append(t.Context(), owner, id, 7, strings.NewReader("!"))
+			}
+			if registry.CodeOf(err) != registry.CodeNotFound {
+				t.Errorf("%s: got %v, want CodeNotFound", name, err)
+			}
+			if got := files(t, path); len(got) != 0 {
+				t.Errorf("%s: left are %v, want nothing", name, got)
+			}
+		}
+	}
+}
+
+// An upload that nobody goes on with is swept, file and record; one whose sender is
+// slow is not.
+func TestSweepUploads(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	uploads := blob.NewUploads(blob.NewDir(path), mem.New())
+	old, slow := begin(t, uploads, "old"), begin(t, uploads, "slow")
+	empty, err := uploads.Begin(t.Context(), owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Add(blob.LeftoverAge + time.Hour)
+	if err := os.Chtimes(filepath.Join(path, "incoming", slow), now, now); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := uploads.Sweep(t.Context(), time.Now()); n != 0 || err != nil {
+		t.Errorf("swept %d, %v; want nothing yet", n, err)
+	}
+	if n, err := uploads.Sweep(t.Context(), now); n != 3 || err != nil { // two records, one file
+		t.Errorf("swept %d, %v; want 3", n, err)
+	}
+	for _, id := range []string{old, empty} {
+		if _, err := uploads.Offset(t.Context(), owner, id); registry.CodeOf(err) != registry.CodeNotFound {
+			t.Errorf("a swept upload: got %v, want CodeNotFound", err)
+		}
+	}
+	if n, err := uploads.Offset(t.Context(), owner, slow); n != 4 || err != nil {
+		t.Errorf("the slow upload: got %d, %v", n, err)
+	}
+	if got := files(t, path); len(got) != 1 {
+		t.Errorf("left are %v, want the file of the slow one", got)
 	}
 }

@@ -15,6 +15,10 @@ func (h *handler) getBlob(w http.ResponseWriter, r *http.Request, at request) er
 	if err != nil {
 		return err
 	}
+	redirected, err := h.redirect(w, r, d, size)
+	if redirected || err != nil {
+		return err
+	}
 	return h.content(w, r, d, size, "application/octet-stream")
 }
 

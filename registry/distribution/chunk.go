@@ -16,7 +16,7 @@ import (
 // refused with 416, and with where it should have begun.
 func (h *handler) receive(r *http.Request, at request) (int64, error) {
 	ctx := r.Context()
-	have, err := h.Uploads.Offset(ctx, at.repository, at.last)
+	have, err := h.Uploads.Offset(ctx, h.owner(ctx, at), at.last)
 	if err != nil {
 		return 0, err
 	}
@@ -28,7 +28,7 @@ func (h *handler) receive(r *http.Request, at request) (int64, error) {
 		return 0, h.outOfOrder(ctx, at, nil)
 	}
 	body := &body{r: r.Body, want: c.length}
-	n, err := h.Uploads.Append(ctx, at.repository, at.last, have, body)
+	n, err := h.Uploads.Append(ctx, h.owner(ctx, at), at.last, have, body)
 	switch {
 	case body.err != nil:
 		// What came counts, so the caller can go on from there.
@@ -43,7 +43,7 @@ func (h *handler) receive(r *http.Request, at request) (int64, error) {
 
 // outOfOrder refuses a chunk and says where the next one begins.
 func (h *handler) outOfOrder(ctx context.Context, at request, cause error) error {
-	have, err := h.Uploads.Offset(ctx, at.repository, at.last)
+	have, err := h.Uploads.Offset(ctx, h.owner(ctx, at), at.last)
 	if err != nil {
 		return err
 	}

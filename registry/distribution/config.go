@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -22,6 +23,16 @@ type Config struct {
 	// repository); messages of these are shown to the caller. Required: a handler
 	// that asks nobody cannot be made.
 	Authorize func(ctx context.Context, a Access) error
+
+	// Redirect lets clients pull blobs from where Blobs keeps them, by URLs that are good
+	// for so long, if Blobs is a [Redirector]. Whoever has such a URL can read that one
+	// blob. 0 sends all bytes through the handler.
+	Redirect time.Duration
+
+	// Principal names the caller, whom the context names: an upload belongs to whoever
+	// began it, and to nobody else who may push. nil means that nobody is told from
+	// anybody.
+	Principal func(ctx context.Context) string
 
 	// Challenge is the WWW-Authenticate header of a 401; empty means Basic.
 	Challenge string
@@ -81,6 +92,9 @@ func New(c Config) (http.Handler, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Principal == nil {
+		c.Principal = func(context.Context) string { return "" }
 	}
 	c.Challenge = cmp.Or(c.Challenge, defaultChallenge)
 	c.MaxManifestBytes = cmp.Or(c.MaxManifestBytes, DefaultMaxManifestBytes)

@@ -8,6 +8,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry/blob"
+	"mlpromote.dev/mlpromote/registry/mem"
 )
 
 func TestPing(t *testing.T) {
@@ -115,7 +116,7 @@ func TestPullDamagedBlob(t *testing.T) {
 	c := disk(t)
 	path := t.TempDir()
 	dir := blob.NewDir(path)
-	c.Blobs, c.Uploads = dir, blob.NewUploads(dir)
+	c.Blobs, c.Uploads = dir, blob.NewUploads(dir, mem.New())
 	w := listen(t, c)
 	d := w.pushBlob(t, repo, "content")
 	place := filepath.Join(path, "blobs", "sha256", d.Encoded()[:2], d.Encoded())

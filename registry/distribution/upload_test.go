@@ -1,15 +1,19 @@
 package distribution_test
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
 	"pgregory.net/rapid"
+
+	"mlpromote.dev/mlpromote/registry/distribution"
 )
 
 func TestPushBlobInOneRequest(t *testing.T) {
@@ -157,6 +161,37 @@ func TestUploadBelongsToItsRepository(t *testing.T) {
 		w.do(t, "GET", at(other, "blobs/uploads", id), nil).want(t, 404, "BLOB_UPLOAD_UNKNOWN")
 		w.do(t, "GET", upload, nil).want(t, 204, "").wantHeader(t, "Range", "0-0")
 	})
+}
+
+// Who may push to a repository may not go on with what somebody else pushes there.
+func TestUploadBelongsToItsPrincipal(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]func(testing.TB) distribution.Config{"memory": memory, "disk": disk} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var caller atomic.Value
+			c := store(t)
+			c.Principal = func(context.Context) string { return caller.Load().(string) }
+			w := listen(t, c)
+			d := digest.FromString("content").String()
+			caller.Store("alice")
+			upload := w.begin(t, repo)
+			w.do(t, "PATCH", upload, strings.NewReader("con"), "Content-Range", "0-2").want(t, 202, "")
+			for _, stranger := range []string{"bob", ""} {
+				caller.Store(stranger)
+				for _, r := range []answer{
+					w.do(t, "GET", upload, nil),
+					w.do(t, "PATCH", upload, strings.NewReader("tent"), "Content-Range", "3-6"),
+					w.do(t, "PUT", upload+"?digest="+d, strings.NewReader("tent")),
+				} {
+					r.want(t, 404, "BLOB_UPLOAD_UNKNOWN")
+				}
+			}
+			caller.Store("alice")
+			w.do(t, "PUT", upload+"?digest="+d, strings.NewReader("tent")).want(t, 201, "")
+			w.wantBlob(t, repo, "content", true)
+		})
+	}
 }
 
 // Of chunks that all begin at the same place, one is taken.

@@ -33,7 +33,7 @@ func (h *handler) beginUpload(w http.ResponseWriter, r *http.Request, at request
 			return nil
 		}
 	}
-	id, err := h.Uploads.Begin(r.Context(), at.repository)
+	id, err := h.Uploads.Begin(r.Context(), h.owner(r.Context(), at))
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (h *handler) mount(ctx context.Context, at request, d registry.Digest, from
 
 // getUpload says how far an upload has come.
 func (h *handler) getUpload(w http.ResponseWriter, r *http.Request, at request) error {
-	n, err := h.Uploads.Offset(r.Context(), at.repository, at.last)
+	n, err := h.Uploads.Offset(r.Context(), h.owner(r.Context(), at), at.last)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (h *handler) finish(w http.ResponseWriter, r *http.Request, at request, d r
 		}
 	}
 	ctx := r.Context()
-	size, err := h.Uploads.Finish(ctx, at.repository, at.last, d)
+	size, err := h.Uploads.Finish(ctx, h.owner(ctx, at), at.last, d)
 	if registry.HasCode(err, registry.CodeConflict) {
 		return h.outOfOrder(ctx, at, err)
 	}
@@ -130,6 +130,11 @@ func (h *handler) finish(w http.ResponseWriter, r *http.Request, at request, d r
 	}
 	created(w, at, d)
 	return nil
+}
+
+// owner is whom the uploads of a request belong to.
+func (h *handler) owner(ctx context.Context, at request) registry.UploadOwner {
+	return registry.UploadOwner{Repository: at.repository, Principal: h.Principal(ctx)}
 }
 
 // location is the URL of an upload.

@@ -60,7 +60,7 @@ func disk(t testing.TB) distribution.Config {
 	}
 	t.Cleanup(func() { db.Close() })
 	dir := blob.NewDir(path)
-	return distribution.Config{Blobs: dir, Refs: db, Deleter: db, Uploads: blob.NewUploads(dir), Authorize: allow}
+	return distribution.Config{Blobs: dir, Refs: db, Deleter: db, Uploads: blob.NewUploads(dir, db), Authorize: allow}
 }
 
 // listen serves a registry until the test ends.
@@ -86,7 +86,7 @@ func listen(t testing.TB, c distribution.Config) *world {
 // everywhere runs a test on each kind of store.
 func everywhere(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
-	for name, store := range map[string]func(testing.TB) distribution.Config{"memory": memory, "disk": disk} {
+	for name, store := range map[string]func(testing.TB) distribution.Config{"memory": memory, "disk": disk, "object store": bucket} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, listen(t, store(t)))

@@ -3,8 +3,6 @@ package mem
 import (
 	"bytes"
 	"context"
-	_ "crypto/sha256" // for go-digest
-	_ "crypto/sha512"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +10,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-
-	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -94,13 +90,8 @@ func (b *Blobs) Digests(ctx context.Context) iter.Seq2[registry.Digest, error] {
 
 // validate refuses what is no digest.
 func validate(d registry.Digest) error {
-	if err := d.Validate(); err != nil {
-		return registry.Errorf(registry.CodeInvalid, "digest %q: %w; want sha256:<64 hex digits> or sha512:<128 hex digits>", string(d), err)
-	}
-	if a := d.Algorithm(); a != digest.SHA256 && a != digest.SHA512 {
-		return registry.Errorf(registry.CodeInvalid, "digest %s: blobs are kept by sha256 or sha512, not by %s", d, a)
-	}
-	return nil
+	_, err := registry.NewHash(d)
+	return err
 }
 
 // each yields values until the context ends.

@@ -6,8 +6,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// DB is [registry.Refs], [registry.Catalog] and [registry.Intents] over the same maps,
-// as one database is. Make one with [New].
+// DB is [registry.Refs], [registry.Catalog], [registry.Intents] and
+// [registry.UploadStates] over the same maps, as one database is. Make one with [New].
 type DB struct {
 	mu        sync.RWMutex
 	blobs     map[member]int64 // sizes
@@ -15,13 +15,15 @@ type DB struct {
 	tags      map[tagKey]registry.Digest
 	heads     map[headKey]registry.Head
 	intents   map[headKey]registry.Intent
+	uploads   map[string]registry.UploadState
 	history   []registry.Event
 }
 
 var (
-	_ registry.Refs    = (*DB)(nil)
-	_ registry.Catalog = (*DB)(nil)
-	_ registry.Intents = (*DB)(nil)
+	_ registry.Refs         = (*DB)(nil)
+	_ registry.Catalog      = (*DB)(nil)
+	_ registry.Intents      = (*DB)(nil)
+	_ registry.UploadStates = (*DB)(nil)
 )
 
 type (
@@ -41,5 +43,6 @@ func New() *DB {
 		tags:      make(map[tagKey]registry.Digest),
 		heads:     make(map[headKey]registry.Head),
 		intents:   make(map[headKey]registry.Intent),
+		uploads:   make(map[string]registry.UploadState),
 	}
 }

@@ -17,3 +17,8 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	registrytest.TestStore(t, func(*testing.T) registrytest.Store { return mem.New() })
 }
+
+func TestUploadStates(t *testing.T) {
+	t.Parallel()
+	registrytest.TestUploadStates(t, func(*testing.T) registry.UploadStates { return mem.New() })
+}

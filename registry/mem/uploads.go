@@ -3,11 +3,11 @@ package mem
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -21,7 +21,10 @@ type Uploads struct {
 
 var _ registry.Uploads = (*Uploads)(nil)
 
-type uploadKey struct{ repository, id string }
+type uploadKey struct {
+	owner registry.UploadOwner
+	id    string
+}
 
 type upload struct {
 	content []byte
@@ -34,28 +37,25 @@ func NewUploads(blobs *Blobs) *Uploads {
 }
 
 // Begin makes an empty upload.
-func (u *Uploads) Begin(ctx context.Context, repository string) (string, error) {
+func (u *Uploads) Begin(ctx context.Context, owner registry.UploadOwner) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	id := fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	id := registry.NewUpload(owner, time.Now()).ID
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.open[uploadKey{repository, id}] = &upload{}
+	u.open[uploadKey{owner, id}] = &upload{}
 	return id, nil
 }
 
 // Offset gives the number of bytes that arrived.
-func (u *Uploads) Offset(ctx context.Context, repository, id string) (int64, error) {
+func (u *Uploads) Offset(ctx context.Context, owner registry.UploadOwner, id string) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	found, err := u.find(repository, id)
+	found, err := u.find(owner, id)
 	if err != nil {
 		return 0, err
 	}
@@ -63,8 +63,8 @@ func (u *Uploads) Offset(ctx context.Context, repository, id string) (int64, err
 }
 
 // Append keeps what r has.
-func (u *Uploads) Append(ctx context.Context, repository, id string, offset int64, r io.Reader) (int64, error) {
-	found, err := u.acquire(ctx, repository, id, offset)
+func (u *Uploads) Append(ctx context.Context, owner registry.UploadOwner, id string, offset int64, r io.Reader) (int64, error) {
+	found, err := u.acquire(ctx, owner, id, offset)
 	if err != nil {
 		return 0, err
 	}
@@ -89,13 +89,13 @@ func (u *Uploads) Append(ctx context.Context, repository, id string, offset int6
 }
 
 // acquire gives an upload to one Append alone.
-func (u *Uploads) acquire(ctx context.Context, repository, id string, offset int64) (*upload, error) {
+func (u *Uploads) acquire(ctx context.Context, owner registry.UploadOwner, id string, offset int64) (*upload, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	found, err := u.find(repository, id)
+	found, err := u.find(owner, id)
 	if err != nil {
 		return nil, err
 	}
@@ -114,20 +114,20 @@ func (u *Uploads) grow(found *upload, p []byte) int64 {
 }
 
 // Finish makes the upload a blob. Whatever comes of it, the upload is gone.
-func (u *Uploads) Finish(ctx context.Context, repository, id string, d registry.Digest) (int64, error) {
+func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest) (int64, error) {
 	if err := errors.Join(ctx.Err(), validate(d)); err != nil {
 		return 0, err
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	found, err := u.find(repository, id)
+	found, err := u.find(owner, id)
 	if err != nil {
 		return 0, err
 	}
 	if found.busy {
 		return 0, registry.Errorf(registry.CodeConflict, "upload %s: somebody else is writing it; finish it after that", id)
 	}
-	delete(u.open, uploadKey{repository, id})
+	delete(u.open, uploadKey{owner, id})
 	size := int64(len(found.content))
 	if got := d.Algorithm().FromBytes(found.content); got != d {
 		return 0, registry.Errorf(registry.CodeDigest, "upload %s: the %d bytes that came have the digest %s and not %s: nothing was stored; send the right content or the right digest", id, size, got, d)
@@ -135,8 +135,8 @@ func (u *Uploads) Finish(ctx context.Context, repository, id string, d registry.
 	return size, u.blobs.Put(ctx, d, size, bytes.NewReader(found.content))
 }
 
-func (u *Uploads) find(repository, id string) (*upload, error) {
-	found, ok := u.open[uploadKey{repository, id}]
+func (u *Uploads) find(owner registry.UploadOwner, id string) (*upload, error) {
+	found, ok := u.open[uploadKey{owner, id}]
 	if !ok {
 		return nil, registry.Errorf(registry.CodeNotFound, "upload %s: not found; begin another", id)
 	}

@@ -26,7 +26,7 @@ func TestUploads(t *testing.T, open OpenUploads) {
 		"empty blob":                   testUploadsEmpty,
 		"sha512":                       testUploadsSHA512,
 		"blob that is there already":   testUploadsAgain,
-		"belongs to its repository":    testUploadsRepository,
+		"belongs to its owner":         testUploadsOwner,
 		"no such upload":               testUploadsUnknown,
 		"wrong offset":                 testUploadsOffset,
 		"reader that fails":            testUploadsReaderFails,
@@ -44,7 +44,7 @@ func TestUploads(t *testing.T, open OpenUploads) {
 	}
 }
 
-const uploader = "staging/a" // the repository of most uploads here
+var uploader = registry.UploadOwner{Repository: "staging/a"} // of most uploads here
 
 func beginUpload(t *testing.T, uploads registry.Uploads) string {
 	t.Helper()
@@ -76,13 +76,13 @@ func wantFinish(t *testing.T, uploads registry.Uploads, blobs registry.Blobs, id
 	wantNoUpload(t, uploads, uploader, id)
 }
 
-func wantNoUpload(t *testing.T, uploads registry.Uploads, repository, id string) {
+func wantNoUpload(t *testing.T, uploads registry.Uploads, owner registry.UploadOwner, id string) {
 	t.Helper()
-	_, err := uploads.Offset(t.Context(), repository, id)
+	_, err := uploads.Offset(t.Context(), owner, id)
 	wantCode(t, err, registry.CodeNotFound)
-	_, err = uploads.Append(t.Context(), repository, id, 0, strings.NewReader("x"))
+	_, err = uploads.Append(t.Context(), owner, id, 0, strings.NewReader("x"))
 	wantCode(t, err, registry.CodeNotFound)
-	_, err = uploads.Finish(t.Context(), repository, id, d(""))
+	_, err = uploads.Finish(t.Context(), owner, id, d(""))
 	wantCode(t, err, registry.CodeNotFound)
 }
 
@@ -126,12 +126,25 @@ func testUploadsAgain(t *testing.T, uploads registry.Uploads, blobs registry.Blo
 	wantFinish(t, uploads, blobs, id, "content")
 }
 
-func testUploadsRepository(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
-	id := beginUpload(t, uploads)
-	for _, elsewhere := range []string{"staging/b", "staging", "", "staging/a/b"} {
-		wantNoUpload(t, uploads, elsewhere, id)
+func testUploadsOwner(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
+	for _, owner := range []registry.UploadOwner{uploader, alice} {
+		id, err := uploads.Begin(t.Context(), owner)
+		must(t, err)
+		for _, stranger := range []registry.UploadOwner{
+			uploader, alice, {Repository: "staging/a", Principal: "bob"}, {Repository: "staging/b", Principal: "alice"},
+			{Repository: "staging/b"}, {Repository: "staging"}, {}, {Repository: "staging/a/b"}, {Principal: "staging/a"},
+		} {
+			if stranger != owner {
+				wantNoUpload(t, uploads, stranger, id)
+			}
+		}
+		n, err := uploads.Append(t.Context(), owner, id, 0, strings.NewReader("x"))
+		must(t, err)
+		wantEqual(t, n, int64(1))
+		_, err = uploads.Finish(t.Context(), owner, id, d("x"))
+		must(t, err)
+		wantBlob(t, blobs, d("x"), []byte("x"))
 	}
-	wantFinish(t, uploads, blobs, id, "")
 }
 
 func testUploadsUnknown(t *testing.T, uploads registry.Uploads, _ registry.Blobs) {

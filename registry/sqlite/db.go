@@ -31,9 +31,10 @@ type DB struct {
 }
 
 var (
-	_ registry.Refs    = (*DB)(nil)
-	_ registry.Catalog = (*DB)(nil)
-	_ registry.Intents = (*DB)(nil)
+	_ registry.Refs         = (*DB)(nil)
+	_ registry.Catalog      = (*DB)(nil)
+	_ registry.Intents      = (*DB)(nil)
+	_ registry.UploadStates = (*DB)(nil)
 )
 
 // Open opens the database in the file at path, makes it if there is none, and brings

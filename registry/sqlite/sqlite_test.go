@@ -37,6 +37,13 @@ func TestStore(t *testing.T) {
 	})
 }
 
+func TestUploadStates(t *testing.T) {
+	t.Parallel()
+	registrytest.TestUploadStates(t, func(t *testing.T) registry.UploadStates {
+		return open(t, filepath.Join(t.TempDir(), "catalog.db"))
+	})
+}
+
 // Handles of their own on one file are what processes are to each other.
 func TestHandlesRace(t *testing.T) {
 	t.Parallel()

@@ -20,3 +20,14 @@ type Intent struct {
 	Release     string
 	Begun       int64
 }
+
+type Upload struct {
+	ID         string
+	Repository string
+	Principal  string
+	Arrived    int64
+	Hash       []byte
+	Place      string
+	Version    int64
+	Touched    int64
+}

@@ -1,0 +1,110 @@
+package mem
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// CreateUpload records the state of an upload.
+func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if _, taken := db.uploads[s.ID]; taken {
+		return registry.Errorf(registry.CodeConflict, "upload %s: is there already; begin another", s.ID)
+	}
+	s.Version = 1
+	db.uploads[s.ID] = kept(s)
+	return nil
+}
+
+// kept is a state as it is stored: nobody else has its bytes.
+func kept(s registry.UploadState) registry.UploadState {
+	s.Hash = slices.Clone(s.Hash)
+	s.Touched = s.Touched.UTC().Truncate(time.Microsecond)
+	return s
+}
+
+// Upload gives the state of an upload.
+func (db *DB) Upload(ctx context.Context, owner registry.UploadOwner, id string) (registry.UploadState, error) {
+	if err := ctx.Err(); err != nil {
+		return registry.UploadState{}, err
+	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	s, ok := db.uploads[id]
+	if !ok || s.Owner != owner {
+		return registry.UploadState{}, noUpload(id)
+	}
+	return kept(s), nil
+}
+
+// SwapUpload replaces the state of an upload.
+func (db *DB) SwapUpload(ctx context.Context, s registry.UploadState) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	have, err := db.upload(s.ID, s.Version)
+	if err != nil {
+		return err
+	}
+	s.Owner = have.Owner
+	s.Version++
+	db.uploads[s.ID] = kept(s)
+	return nil
+}
+
+// EndUpload forgets an upload.
+func (db *DB) EndUpload(ctx context.Context, id string, version int64) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if _, err := db.upload(id, version); err != nil {
+		return err
+	}
+	delete(db.uploads, id)
+	return nil
+}
+
+// upload finds a version of an upload.
+func (db *DB) upload(id string, version int64) (registry.UploadState, error) {
+	s, ok := db.uploads[id]
+	if !ok {
+		return s, noUpload(id)
+	}
+	if s.Version != version {
+		return s, registry.Errorf(registry.CodeConflict, "upload %s: somebody else went on with it; ask how far it has come", id)
+	}
+	return s, nil
+}
+
+func noUpload(id string) error {
+	return registry.Errorf(registry.CodeNotFound, "upload %s: not found; begin another", id)
+}
+
+// StaleUploads lists what was stale when the sequence was started.
+func (db *DB) StaleUploads(ctx context.Context, before time.Time) iter.Seq2[registry.UploadState, error] {
+	return func(yield func(registry.UploadState, error) bool) {
+		db.mu.RLock()
+		before = before.Truncate(time.Microsecond) // as what it is compared with
+		stale := slices.Collect(maps.Values(db.uploads))
+		db.mu.RUnlock()
+		stale = slices.DeleteFunc(stale, func(s registry.UploadState) bool { return !s.Touched.Before(before) })
+		slices.SortFunc(stale, func(a, b registry.UploadState) int {
+			return cmp.Or(a.Touched.Compare(b.Touched), cmp.Compare(a.ID, b.ID))
+		})
+		each(ctx, stale, yield)
+	}
+}

@@ -1,0 +1,163 @@
+package s3
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/minio/minio-go/v7"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+const (
+	// partBytes is the size of all parts but the last. The store takes 10,000 of them, so
+	// a blob that comes in pieces has at most 156 GiB. Each writer has one in memory.
+	partBytes = 16 << 20
+
+	maxParts = 10_000
+
+	// maxCopyBytes is what the store copies in one request.
+	maxCopyBytes = 5 << 30
+
+	// tries is how often a request is sent that the store does not answer: two seconds.
+	tries = 4
+
+	// tidyTimeout bounds what is done after a caller has gone or has his answer.
+	tidyTimeout = time.Minute
+)
+
+// Bucket is [registry.Blobs] in a bucket. Make one with [Open].
+type Bucket struct {
+	core   *minio.Core
+	name   string
+	prefix string
+	config Config
+
+	// As the constants; smaller in tests.
+	partBytes int
+	copyBytes int64
+	buffers   sync.Pool
+}
+
+var _ registry.Blobs = (*Bucket)(nil)
+
+// Open connects to a bucket, which must exist. Errors: CodeUnavailable when there are no
+// credentials, no answer or no bucket.
+func Open(ctx context.Context, c Config) (*Bucket, error) {
+	endpoint, err := url.Parse(c.Endpoint)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "endpoint %q: %w", c.Endpoint, err)
+	}
+	found := chain(c.Region)
+	value, err := found.GetWithContext(nil)
+	if err != nil || value.AccessKeyID == "" {
+		return nil, registry.WithHint(
+			registry.Errorf(registry.CodeUnavailable, "no credentials for %s in the environment, in the files of the AWS tools or from a role", c),
+			"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_FILE")
+	}
+	core, err := minio.NewCore(endpoint.Host, &minio.Options{
+		Creds: found, Secure: endpoint.Scheme == "https", Region: c.Region, MaxRetries: tries,
+	})
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "endpoint %q: %w", c.Endpoint, err)
+	}
+	b := &Bucket{core: core, name: c.Bucket, prefix: c.Prefix, config: c, partBytes: partBytes, copyBytes: maxCopyBytes}
+	b.buffers.New = func() any { return new([]byte) }
+	exists, err := core.BucketExists(ctx, c.Bucket)
+	if err == nil && !exists {
+		err = minio.ErrorResponse{Code: minio.NoSuchBucket, StatusCode: 404}
+	}
+	if err != nil {
+		return nil, b.interpretError("open", "bucket "+c.Bucket, err)
+	}
+	return b, nil
+}
+
+// String is the URL of the bucket.
+func (b *Bucket) String() string { return b.config.String() }
+
+// key is the key of a blob.
+func (b *Bucket) key(d registry.Digest) (string, error) {
+	if _, err := registry.NewHash(d); err != nil {
+		return "", err
+	}
+	hex := d.Encoded()
+	return path.Join(b.prefix, "blobs", string(d.Algorithm()), hex[:2], hex), nil
+}
+
+// under is what keys in a folder begin with.
+func (b *Bucket) under(folder string) string { return path.Join(b.prefix, folder) + "/" }
+
+// size is that of an object. Errors: those of the store.
+func (b *Bucket) size(ctx context.Context, key string) (int64, error) {
+	info, err := b.core.StatObject(ctx, b.name, key, minio.StatObjectOptions{})
+	return info.Size, err
+}
+
+// write makes an object of bytes that are at hand.
+func (b *Bucket) write(ctx context.Context, key string, content []byte) error {
+	_, err := b.core.PutObject(ctx, b.name, key, bytes.NewReader(content), int64(len(content)), "", signed(content),
+		minio.PutObjectOptions{DisableContentSha256: true})
+	return err
+}
+
+// signed is the hash of a body that is sent whole. Its signature covers it, so that the
+// store refuses what was damaged on the way; the alternative, a stream of signed chunks,
+// is an encoding that not every store has.
+func signed(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// copy makes an object the same as another one, inside the store.
+func (b *Bucket) copy(ctx context.Context, from, to string, size int64) error {
+	source := minio.CopySrcOptions{Bucket: b.name, Object: from}
+	target := minio.CopyDestOptions{Bucket: b.name, Object: to}
+	if size <= b.copyBytes {
+		_, err := b.core.Client.CopyObject(ctx, target, source)
+		return err
+	}
+	target.PartSize = uint64(b.copyBytes)
+	_, err := b.core.ComposeObject(ctx, target, source)
+	return err
+}
+
+// remove removes an object. That it is not there is no error.
+func (b *Bucket) remove(ctx context.Context, key string) error {
+	err := b.core.RemoveObject(ctx, b.name, key, minio.RemoveObjectOptions{})
+	if saidCode(err, minio.NoSuchKey) {
+		return nil
+	}
+	return err
+}
+
+// Redirect gives a URL by which anybody can read d from the store itself until it
+// expires. It does not look whether d is there.
+func (b *Bucket) Redirect(ctx context.Context, d registry.Digest, expiry time.Duration) (string, bool, error) {
+	key, err := b.key(d)
+	if err != nil {
+		return "", false, err
+	}
+	u, err := b.core.PresignedGetObject(ctx, b.name, key, expiry, url.Values{
+		"response-content-type": {"application/octet-stream"},
+	})
+	if err != nil {
+		return "", false, b.interpretError("redirect to", "blob "+string(d), err)
+	}
+	return u.String(), true, nil
+}
+
+// digestOf is the digest whose blob has a key, if it is one.
+func (b *Bucket) digestOf(key string) (registry.Digest, bool) {
+	algorithm, rest, _ := strings.Cut(strings.TrimPrefix(key, b.under("blobs")), "/")
+	d := registry.Digest(algorithm + ":" + rest[strings.LastIndexByte(rest, '/')+1:])
+	place, err := b.key(d)
+	return d, err == nil && place == key
+}

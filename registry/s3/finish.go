@@ -1,0 +1,158 @@
+package s3
+
+import (
+	"context"
+	"io"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Finish checks the digest, makes one object of what came, and copies it to where the
+// blob belongs. Every step can be made again by who finishes after a failure, so the
+// upload ends last.
+func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest) (int64, error) {
+	key, err := u.b.key(d)
+	if err != nil {
+		return 0, err
+	}
+	state, err := u.states.Upload(ctx, owner, id)
+	if err != nil {
+		return 0, err
+	}
+	s, err := u.open(state)
+	if err != nil {
+		return 0, err
+	}
+	defer s.close()
+	if err := s.finish(ctx, key, d); err != nil {
+		return 0, s.explain(ctx, "finish", err)
+	}
+	return s.offset, nil
+}
+
+func (s *session) finish(ctx context.Context, key string, d registry.Digest) error {
+	if d.Algorithm() == digest.SHA256 {
+		if got := digest.NewDigest(digest.SHA256, s.sum); got != d {
+			return s.reject(ctx, "", d, got)
+		}
+	}
+	staged, err := s.gather(ctx)
+	if err != nil {
+		return err
+	}
+	if d.Algorithm() != digest.SHA256 { // only that one was computed while the bytes came
+		got, err := s.rehash(ctx, staged, d.Algorithm())
+		if err != nil {
+			return err
+		}
+		if got != d {
+			return s.reject(ctx, staged, d, got)
+		}
+	}
+	if err := s.publish(ctx, staged, key); err != nil {
+		return err
+	}
+	if err := s.u.states.EndUpload(ctx, s.state.ID, s.state.Version); err != nil {
+		return err
+	}
+	s.forget(ctx, staged)
+	return nil
+}
+
+// reject ends an upload whose bytes are not what was promised.
+func (s *session) reject(ctx context.Context, staged string, d, got registry.Digest) error {
+	if err := s.u.states.EndUpload(ctx, s.state.ID, s.state.Version); err != nil {
+		return err
+	}
+	s.forget(ctx, staged)
+	return registry.Errorf(registry.CodeDigest, "upload %s: the %d bytes that came have the digest %s and not %s: nothing was stored; send the right content or the right digest", s.state.ID, s.offset, got, d)
+}
+
+// forget removes what an upload that is over leaves in the store.
+func (s *session) forget(ctx context.Context, staged string) {
+	if s.notes.ID != "" && s.notes.Key != staged {
+		s.multipart().abort(ctx)
+	}
+	s.tidy(ctx, staged, s.notes.TailKey)
+}
+
+// gather gives the key of an object under staging/ that has all bytes, or none where the
+// buffer has them.
+func (s *session) gather(ctx context.Context) (string, error) {
+	switch {
+	case len(s.parts) == 0 && s.notes.TailKey == "":
+		return "", s.loadTail(ctx)
+	case len(s.parts) == 0:
+		return s.notes.TailKey, nil
+	}
+	if done, err := s.completed(ctx); done || err != nil {
+		return s.notes.Key, err
+	}
+	if s.notes.TailSize > 0 {
+		if err := s.loadTail(ctx); err != nil {
+			return "", err
+		}
+		if err := s.sendPart(ctx); err != nil {
+			return "", err
+		}
+	}
+	m := s.multipart()
+	err := m.complete(ctx)
+	if saidCode(err, minio.NoSuchUpload) { // it may have done it and not been heard
+		done, failed := s.completed(ctx)
+		if done || failed != nil {
+			return m.key, failed
+		}
+	}
+	return m.key, err
+}
+
+// completed reports whether somebody who tried to finish before made one object of all
+// the parts. Nobody remembers what he made it of, so it is read.
+func (s *session) completed(ctx context.Context) (bool, error) {
+	size, err := s.u.b.size(ctx, s.notes.Key)
+	if saidCode(err, minio.NoSuchKey) {
+		return false, nil
+	}
+	var got registry.Digest
+	if err == nil && size == s.offset {
+		got, err = s.rehash(ctx, s.notes.Key, digest.SHA256)
+	}
+	if err != nil || got == digest.NewDigest(digest.SHA256, s.sum) {
+		return err == nil, err
+	}
+	if err := s.u.states.EndUpload(ctx, s.state.ID, s.state.Version); err != nil {
+		return false, err
+	}
+	s.forget(ctx, s.notes.Key)
+	return false, registry.Errorf(registry.CodeNotFound, "upload %s: its record is older than its bytes, as after a failure of the database: begin another", s.state.ID)
+}
+
+// rehash gives the digest of all bytes, which an object has or the buffer.
+func (s *session) rehash(ctx context.Context, key string, algorithm digest.Algorithm) (registry.Digest, error) {
+	sum := algorithm.Hash()
+	if key == "" {
+		sum.Write(*s.buffer)
+		return digest.NewDigest(algorithm, sum), nil
+	}
+	all := &object{ctx: ctx, b: s.u.b, key: key, size: s.offset}
+	defer all.Close()
+	if _, err := io.Copy(sum, all); err != nil {
+		return "", err
+	}
+	return digest.NewDigest(algorithm, sum), nil
+}
+
+// publish makes the blob, if it is not there already.
+func (s *session) publish(ctx context.Context, staged, key string) error {
+	if staged == "" {
+		return s.u.b.write(ctx, key, *s.buffer)
+	}
+	if have, err := s.u.b.size(ctx, key); err == nil && have == s.offset {
+		return nil
+	}
+	return s.u.b.copy(ctx, staged, key, s.offset)
+}

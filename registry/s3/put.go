@@ -1,0 +1,157 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+
+	"github.com/minio/minio-go/v7"
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Put stores r under d. Where an object of that size is there already, r is not read.
+func (b *Bucket) Put(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
+	key, err := b.key(d)
+	if err != nil {
+		return err
+	}
+	have, err := b.size(ctx, key)
+	if err == nil && have == size {
+		return nil
+	}
+	if err := b.interpretError("store", "blob "+string(d), err); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+		return err
+	}
+	sum, err := registry.NewHash(d)
+	if err != nil {
+		return err
+	}
+	c := &content{d: d, size: size, r: r, sum: sum}
+	buffer := b.borrow()
+	defer b.giveBack(buffer)
+	if size > int64(b.partBytes) {
+		return b.putParts(ctx, key, c, buffer)
+	}
+	if *buffer, err = c.fill(ctx, *buffer, size); err != nil {
+		return err
+	}
+	if err := c.check(); err != nil {
+		return err
+	}
+	return b.interpretError("store", "blob "+string(d), b.write(ctx, key, *buffer))
+}
+
+// putParts makes an object of many parts, or none.
+func (b *Bucket) putParts(ctx context.Context, key string, c *content, buffer *[]byte) error {
+	subject := "blob " + string(c.d)
+	m, err := b.newMultipart(ctx, key)
+	if err != nil {
+		return b.interpretError("store", subject, err)
+	}
+	length := max(int64(b.partBytes), (c.size+maxParts-1)/maxParts) // no blob is too large for Put
+	for number := 1; err == nil && c.n < c.size; number++ {
+		*buffer, err = c.fill(ctx, (*buffer)[:0], min(length, c.size-c.n))
+		if err == nil {
+			err = b.interpretError("store", subject, m.put(ctx, number, *buffer))
+		}
+	}
+	if err == nil {
+		err = c.check()
+	}
+	if err != nil {
+		m.abort(ctx)
+		return err
+	}
+	err = m.complete(ctx)
+	if saidCode(err, minio.NoSuchUpload) { // it may have done it and not been heard
+		if have, failed := b.size(ctx, key); failed == nil && have == c.size {
+			return nil
+		}
+	}
+	if err != nil {
+		m.abort(ctx)
+	}
+	return b.interpretError("store", subject, err)
+}
+
+// content is what a Put was promised.
+type content struct {
+	d    registry.Digest
+	size int64
+	r    io.Reader
+	sum  hash.Hash
+	n    int64 // bytes that came
+}
+
+// fill reads want bytes into buffer. Fewer are CodeDigest.
+func (c *content) fill(ctx context.Context, buffer []byte, want int64) ([]byte, error) {
+	buffer, err := fill(ctx, buffer, int(max(want, 0)), c.r, c.sum)
+	c.n += int64(len(buffer))
+	if err != nil {
+		return buffer, fmt.Errorf("read what to store as blob %s: %w", c.d, err) // keeps its own code
+	}
+	if int64(len(buffer)) < want {
+		return buffer, registry.Errorf(registry.CodeDigest, "blob %s: %d of %d bytes came: nothing was stored; send the whole content again", c.d, c.n, c.size)
+	}
+	return buffer, nil
+}
+
+// check wants the bytes that came to be d, and none to follow them.
+func (c *content) check() error {
+	extra, err := io.CopyN(io.Discard, c.r, 1)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read what to store as blob %s: %w", c.d, err)
+	}
+	if extra > 0 || c.size < 0 {
+		return registry.Errorf(registry.CodeDigest, "blob %s: more than its %d bytes came: nothing was stored; send the right content or the right size", c.d, c.size)
+	}
+	if got := digest.NewDigest(c.d.Algorithm(), c.sum); got != c.d {
+		return registry.Errorf(registry.CodeDigest, "blob %s: the %d bytes sent have the digest %s: nothing was stored; send the right content or the right digest", c.d, c.n, got)
+	}
+	return nil
+}
+
+// fill reads into buffer behind what it has until it has limit bytes or r ends, and
+// writes what it reads to sum, which does not fail. Errors are those of r and of ctx.
+func fill(ctx context.Context, buffer []byte, limit int, r io.Reader, sum io.Writer) ([]byte, error) {
+	for len(buffer) < limit {
+		if err := ctx.Err(); err != nil {
+			return buffer, err
+		}
+		if len(buffer) == cap(buffer) {
+			grown := make([]byte, len(buffer), min(limit, max(2*cap(buffer), minBuffer)))
+			copy(grown, buffer)
+			buffer = grown
+		}
+		have := len(buffer)
+		n, err := r.Read(buffer[have:min(cap(buffer), limit)])
+		_, _ = sum.Write(buffer[have : have+n])
+		buffer = buffer[:have+n]
+		if errors.Is(err, io.EOF) {
+			return buffer, nil
+		}
+		if err != nil {
+			return buffer, err
+		}
+	}
+	return buffer, nil
+}
+
+// minBuffer is what most configs fit into. A buffer grows from there to one part.
+const minBuffer = 64 << 10
+
+// borrow gives a buffer that others have used.
+func (b *Bucket) borrow() *[]byte {
+	buffer, ok := b.buffers.Get().(*[]byte)
+	if !ok {
+		return new([]byte)
+	}
+	*buffer = (*buffer)[:0]
+	return buffer
+}
+
+func (b *Bucket) giveBack(buffer *[]byte) { b.buffers.Put(buffer) }

@@ -1,0 +1,75 @@
+package s3
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Uploads is [registry.Uploads] in a [Bucket]. Make one with [NewUploads]; any number of
+// processes can share a bucket and the states, and go on with each other's uploads.
+//
+// Nothing but the states orders them. An Append sends its bytes to places that nobody
+// else writes to, and they count once it has swapped the state. Of two that begin at the
+// same place in two processes, the first to swap wins and the other one is told so.
+type Uploads struct {
+	b      *Bucket
+	states registry.UploadStates
+	held   sync.Map // identifiers that this process is at work on
+}
+
+var _ registry.Uploads = (*Uploads)(nil)
+
+// NewUploads is the uploads that end in a bucket.
+func NewUploads(b *Bucket, states registry.UploadStates) *Uploads {
+	return &Uploads{b: b, states: states}
+}
+
+// Begin writes down that there is an upload. The store hears of it with its first bytes.
+func (u *Uploads) Begin(ctx context.Context, owner registry.UploadOwner) (string, error) {
+	state := registry.NewUpload(owner, time.Now())
+	var err error
+	if state.Place, err = (notes{}).encode(); err != nil {
+		return "", registry.Errorf(registry.CodeInternal, "begin upload: %w", err)
+	}
+	return state.ID, u.states.CreateUpload(ctx, state)
+}
+
+// Offset gives the number of bytes that count.
+func (u *Uploads) Offset(ctx context.Context, owner registry.UploadOwner, id string) (int64, error) {
+	state, err := u.states.Upload(ctx, owner, id)
+	return state.Offset, err
+}
+
+// Append gathers bytes until they make a part, and keeps what is left as the tail.
+func (u *Uploads) Append(ctx context.Context, owner registry.UploadOwner, id string, offset int64, r io.Reader) (int64, error) {
+	state, err := u.states.Upload(ctx, owner, id)
+	if err != nil {
+		return 0, err
+	}
+	if state.Offset != offset {
+		return state.Offset, registry.Errorf(registry.CodeConflict, "upload %s: %d bytes are here, so the next ones cannot begin at %d; continue at the end", id, state.Offset, offset)
+	}
+	s, err := u.open(state)
+	if err != nil {
+		return offset, err
+	}
+	defer s.close()
+	if err := s.loadTail(ctx); err != nil {
+		return offset, s.explain(ctx, "append to", err)
+	}
+	unread, err := s.receive(ctx, r)
+	if err == nil {
+		err = s.saveTail(ctx)
+	}
+	err = s.explain(ctx, "append to", err)
+	if unread != nil {
+		err = fmt.Errorf("read what to append to upload %s: %w", id, errors.Join(err, unread)) // keeps its own code
+	}
+	return s.state.Offset, err
+}

@@ -1,0 +1,58 @@
+package registry_test
+
+import (
+	"crypto/md5"
+	"crypto/sha256"
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// However often a hash is put down and taken up again, it is that of all the bytes.
+func TestUploadStateSum(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(r *rapid.T) {
+		pieces := rapid.SliceOf(rapid.SliceOfN(rapid.Byte(), 0, 200)).Draw(r, "pieces")
+		state := registry.NewUpload(registry.UploadOwner{Repository: "staging/a"}, time.Now())
+		var all []byte
+		for _, piece := range pieces {
+			sum, err := state.Sum()
+			if err != nil {
+				t.Fatal(err)
+			}
+			sum.Write(piece)
+			all = append(all, piece...)
+			if state, err = state.Advanced(int64(len(all)), sum); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sum, err := state.Sum()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := fmt.Sprintf("%x", sum.Sum(nil)), fmt.Sprintf("%x", sha256.Sum256(all)); got != want || state.Offset != int64(len(all)) {
+			t.Fatalf("got %s of %d bytes, want %s of %d", got, state.Offset, want, len(all))
+		}
+	})
+}
+
+func TestUploadStateDamaged(t *testing.T) {
+	t.Parallel()
+	other, err := registry.UploadState{}.Advanced(3, md5.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]registry.UploadState{
+		"no state":         {Offset: 3},
+		"no state of ours": {Offset: 3, Hash: []byte("sha")},
+		"another hash":     other,
+	} {
+		if sum, err := s.Sum(); sum != nil || registry.CodeOf(err) != registry.CodeInternal {
+			t.Errorf("%s: got %v, %v; want CodeInternal", name, sum, err)
+		}
+	}
+}
