@@ -2,13 +2,16 @@ package mem
 
 import (
 	"sync"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// DB is [registry.Refs], [registry.Catalog] and [registry.Intents] over the same maps,
-// as one database is. Make one with [New].
+// DB is [registry.Refs], [registry.Catalog] and [registry.Intents], and what collectors
+// need, over the same maps, as one database is. Make one with [New].
 type DB struct {
+	Now registry.Clock // nil means time.Now; to be set before use
+
 	mu        sync.RWMutex
 	blobs     map[member]int64 // sizes
 	manifests map[member]registry.Manifest
@@ -16,6 +19,10 @@ type DB struct {
 	heads     map[headKey]registry.Head
 	intents   map[headKey]registry.Intent
 	history   []registry.Event
+	ages      map[recordKey]age
+	condemned map[registry.Digest]time.Time
+	leases    map[string]lease
+	executing sync.RWMutex // held by Execute, so that Rescind waits
 }
 
 var (
@@ -31,7 +38,19 @@ type (
 	}
 	tagKey  struct{ repository, tag string }
 	headKey struct{ environment, model string }
+	// recordKey is a record of a repository: a blob, or a manifest.
+	recordKey struct {
+		member
+		manifest bool
+	}
 )
+
+func (db *DB) now() time.Time {
+	if db.Now == nil {
+		return time.Now()
+	}
+	return db.Now()
+}
 
 // New is an empty database.
 func New() *DB {
@@ -41,5 +60,8 @@ func New() *DB {
 		tags:      make(map[tagKey]registry.Digest),
 		heads:     make(map[headKey]registry.Head),
 		intents:   make(map[headKey]registry.Intent),
+		ages:      make(map[recordKey]age),
+		condemned: make(map[registry.Digest]time.Time),
+		leases:    make(map[string]lease),
 	}
 }

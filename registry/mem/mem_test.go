@@ -17,3 +17,8 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	registrytest.TestStore(t, func(*testing.T) registrytest.Store { return mem.New() })
 }
+
+func TestCollection(t *testing.T) {
+	t.Parallel()
+	registrytest.TestCollection(t, func(*testing.T) registrytest.Collectable { return mem.New() })
+}

@@ -137,11 +137,13 @@ func TestMigrationsDownAndUp(t *testing.T) {
 	if version, err := db.version(t.Context()); version != 0 || err != nil {
 		t.Errorf("version %d (%v), want 0", version, err)
 	}
-	for n := 1; n <= migrations.SQLiteVersion; n++ {
-		if _, err := provider.UpByOne(t.Context()); err != nil {
+	for n := int64(0); n != migrations.SQLiteVersion; {
+		step, err := provider.UpByOne(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
-		if version, err := db.version(t.Context()); version != n || err != nil {
+		n = step.Source.Version
+		if version, err := db.version(t.Context()); int64(version) != n || err != nil {
 			t.Errorf("version %d (%v), want %d", version, err, n)
 		}
 	}
