@@ -63,7 +63,7 @@ func TestInterpretError(t *testing.T) {
 		"busy":       {func() error { return busy(db) }, registry.CodeUnavailable, "kept database"},
 		"full": {func() error {
 			return exec(db.writer, `PRAGMA max_page_count = 1; INSERT INTO tags VALUES ('r', 'big', hex(zeroblob(1000000)))`)
-		}, registry.CodeUnavailable, "no space is left"},
+		}, registry.CodeFull, "no space is left"},
 		"statement": {func() error { return exec(db.reader, "SELECT FROM") }, registry.CodeInternal, "syntax error"},
 		"canceled":  {func() error { return context.Canceled }, registry.CodeInternal, "canceled"},
 		"deadline":  {func() error { return context.DeadlineExceeded }, registry.CodeUnavailable, "deadline"},
