@@ -15,6 +15,7 @@ type Code string
 const (
 	CodeInternal    Code = "internal"        // 1: a bug or an I/O failure; the message is logged, never shown to a remote client
 	CodeUnavailable Code = "unavailable"     // 1: a part that is not installed, not built in or not reachable
+	CodeFull        Code = "full"            // 1: no space is left to write; what is there can be read
 	CodeNotFound    Code = "not_found"       // 1: no such environment, model, release, tag or blob
 	CodeConflict    Code = "conflict"        // 1: somebody else changed it first; try again
 	CodeInvalid     Code = "invalid"         // 2: usage, specification or input
@@ -31,6 +32,7 @@ const (
 var codes = map[Code]struct{ exit, status int }{
 	CodeInternal:    {1, 500},
 	CodeUnavailable: {1, 503},
+	CodeFull:        {1, 507},
 	CodeNotFound:    {1, 404},
 	CodeConflict:    {1, 409},
 	CodeInvalid:     {2, 400},

@@ -48,7 +48,7 @@ type Derived struct {
 }
 
 // Members is the blobs that belong to each repository: a blob can be read only
-// through a repository that it belongs to.
+// through a repository that it belongs to. Asking and adding rescinds ([Stock]).
 type Members interface {
 	// AddBlob makes d, of size bytes, belong to the repository. Adding twice succeeds.
 	AddBlob(ctx context.Context, repository string, d Digest, size int64) error
@@ -56,7 +56,8 @@ type Members interface {
 	Blob(ctx context.Context, repository string, d Digest) (int64, error)
 }
 
-// Manifests is the manifests of each repository and who refers to whom.
+// Manifests is the manifests of each repository and who refers to whom. Asking for one
+// by its digest and putting it rescinds ([Stock]).
 type Manifests interface {
 	// PutManifest records m. Recording again replaces what is derived, and that alone.
 	PutManifest(ctx context.Context, repository string, m Manifest) error

@@ -185,6 +185,8 @@ func (e *external) explain(ctx context.Context, err error) error {
 		return err
 	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
 		return e.refused(ctx, "refuses "+response.Method+" "+response.URL.Path+" with "+strings.ToLower(http.StatusText(response.StatusCode)))
+	case response.StatusCode == http.StatusInsufficientStorage:
+		return registry.Errorf(registry.CodeFull, "registry %s: %w", e.host, err)
 	default:
 		return registry.Errorf(registry.CodeUnavailable, "registry %s: %w", e.host, err)
 	}

@@ -5,11 +5,15 @@ package main
 import (
 	"bytes"
 	"errors"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
+	"github.com/opencontainers/go-digest"
 	"golang.org/x/sys/unix"
 )
 
@@ -52,14 +56,21 @@ func TestFullDisk(t *testing.T) {
 	staged, proven := c.head("staging"), c.head("prod")
 
 	filler := fill(t, disk)
-	c.bump()
-	cmd := c.command("build")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if cmd.ProcessState.ExitCode() != 1 || len(out) > 0 || !regexp.MustCompile(`mlpromote: error: .*cannot do this now`).Match(stderr.Bytes()) {
-		t.Errorf("build on a full disk: %v\n%s%s", err, out, stderr.Bytes())
+	refuses := func(verb ...string) {
+		t.Helper()
+		cmd := c.command(verb...)
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if cmd.ProcessState.ExitCode() != 1 || len(out) > 0 || !regexp.MustCompile(`mlpromote: error: .*(disk is full|no space is left)`).Match(stderr.Bytes()) {
+			t.Errorf("%v on a full disk: %v\n%s%s", verb, err, out, stderr.Bytes())
+		}
 	}
+	refuses("verify") // by REST
+	c.bump()
+	refuses("build") // by the OCI endpoint
+	wantFull(t, server.url)
+	c.must("pull", "vision/digits", "--env", "prod", "-o", filepath.Join(root, "pulled"))
 	if c.head("staging") != staged || c.head("prod") != proven {
 		t.Errorf("a head moved: staging %s, prod %s", c.head("staging"), c.head("prod"))
 	}
@@ -74,6 +85,21 @@ func TestFullDisk(t *testing.T) {
 	c.check(0, "room again")
 	if c.head("prod") == proven {
 		t.Error("the job did not go on")
+	}
+}
+
+// wantFull pushes a blob as any client would.
+func wantFull(t *testing.T, url string) {
+	t.Helper()
+	content := strings.Repeat("x", 1<<20)
+	response, err := http.Post(url+"/v2/staging/vision/digits/blobs/uploads/?digest="+digest.FromString(content).String(), "application/octet-stream", strings.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusInsufficientStorage || !strings.Contains(string(body), `"DENIED","message":"the registry's disk is full: nothing was stored`) {
+		t.Errorf("push to a full disk: status %d, %s (%v)", response.StatusCode, body, err)
 	}
 }
 

@@ -19,16 +19,17 @@ import (
 
 // local is the data directory itself.
 type local struct {
-	db    *sqlite.DB
-	blobs *blob.Dir
+	db       *sqlite.DB
+	blobs    *blob.Dir
+	arriving *blob.Uploads    // uploads, and what is left of them
+	spared   registry.Blobs   // blobs, safe beside collectors: to store in
+	uploads  registry.Uploads // they end in blobs, as safe
 }
 
 // openLocal opens the data directory, which exists and which no service has to itself.
 func (a *app) openLocal(ctx context.Context) (*instance, error) {
 	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
-		return nil, registry.WithHint(
-			registry.Errorf(registry.CodeNotFound, "no data directory %s here", a.data),
-			"mlpromote build makes it; --data DIR or MLPROMOTE_DATA names another")
+		return nil, noData(a.data)
 	}
 	unlock, err := lockShared(a.data)
 	if err != nil {
@@ -41,6 +42,12 @@ func (a *app) openLocal(ctx context.Context) (*instance, error) {
 	closeDB := i.close
 	i.close = func() error { return errors.Join(closeDB(), unlock()) }
 	return i, nil
+}
+
+func noData(dir string) error {
+	return registry.WithHint(
+		registry.Errorf(registry.CodeNotFound, "no data directory %s here", dir),
+		"mlpromote build makes it; --data DIR or MLPROMOTE_DATA names another")
 }
 
 // openDirectory opens the data directory without a lock.
@@ -59,9 +66,11 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	here := &local{db: db, blobs: blob.NewDir(a.data)}
+	blobs := blob.NewDir(a.data)
+	arriving := blob.NewUploads(blobs, db)
+	here := &local{db: db, blobs: blobs, arriving: arriving, spared: service.Spare(blobs, db), uploads: service.SpareUploads(arriving, db)}
 	content := a.contents(func(repository string) (oci.Repository, error) {
-		return oci.Local(here.blobs, here.db, repository), nil
+		return oci.Local(here.spared, here.db, repository), nil
 	})
 	content.environments = envs
 	store := oci.New(content.open, oci.Options{Progress: a.ui.hashing()})

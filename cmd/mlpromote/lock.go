@@ -11,8 +11,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// lockFile is what processes on one data directory agree on. Verbs share it; a service
-// has it to itself and writes its URL into it.
+// lockFile is what processes on one data directory agree on. Verbs share it, but for gc; a
+// service has it to itself and writes its URL into it.
 const lockFile = "lock"
 
 // lockShared lets other verbs in and services out. It gives what ends that.
@@ -30,7 +30,7 @@ func lockShared(dir string) (func() error, error) {
 	}
 	url := servedAt(f)
 	if url == "" {
-		return nil, errors.Join(registry.Errorf(registry.CodeUnavailable, "%s belongs to a service that is just starting or stopping: try again", dir), f.Close())
+		return nil, errors.Join(registry.Errorf(registry.CodeUnavailable, "%s belongs to a collection, or to a service that is just starting or stopping: try again", dir), f.Close())
 	}
 	return nil, errors.Join(registry.WithHint(
 		registry.Errorf(registry.CodeUnavailable, "%s is served at %s, which has it to itself", dir, url),

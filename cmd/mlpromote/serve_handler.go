@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/server"
@@ -23,8 +22,8 @@ func (a *app) handler(i *instance) (http.Handler, error) {
 		return nil, err
 	}
 	endpoint, err := distribution.New(distribution.Config{
-		Blobs: i.local.blobs, Refs: i.local.db, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.db, Catalog: i.local.db, Content: i.store},
-		Uploads: blob.NewUploads(i.local.blobs, i.local.db), Logger: logger,
+		Blobs: i.local.spared, Refs: i.local.db, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.db, Catalog: i.local.db, Content: i.store},
+		Uploads: i.local.uploads, Logger: logger,
 		Authorize: func(_ context.Context, access distribution.Access) error { return mayWrite(i.environments, access) },
 	})
 	if err != nil {

@@ -24,7 +24,7 @@ func (dir *Dir) interpret(operation, subject string, err error) error {
 		return registry.Errorf(registry.CodeNotFound, "%s: not found in %s", subject, dir.path)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return registry.WithHint(
-			registry.Errorf(registry.CodeUnavailable, "%s %s: no space is left for %s; nothing was stored: %w", operation, subject, dir.path, err),
+			registry.Errorf(registry.CodeFull, "%s %s: no space is left for %s; nothing was stored: %w", operation, subject, dir.path, err),
 			"free space there or use another data folder, then run the command again")
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return registry.Errorf(registry.CodeUnavailable, "%s %s: %s must be writable and readable by this user: %w", operation, subject, dir.path, err)

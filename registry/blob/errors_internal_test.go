@@ -23,8 +23,8 @@ func TestInterpretError(t *testing.T) {
 		code      registry.Code
 		says      string
 	}{
-		"full disk":   {"store", &os.PathError{Op: "write", Path: "data/incoming/x", Err: syscall.ENOSPC}, registry.CodeUnavailable, "no space is left for data"},
-		"quota":       {"store", syscall.EDQUOT, registry.CodeUnavailable, "no space"},
+		"full disk":   {"store", &os.PathError{Op: "write", Path: "data/incoming/x", Err: syscall.ENOSPC}, registry.CodeFull, "no space is left for data"},
+		"quota":       {"store", syscall.EDQUOT, registry.CodeFull, "no space"},
 		"permission":  {"store", syscall.EACCES, registry.CodeUnavailable, "must be writable"},
 		"read-only":   {"store", syscall.EROFS, registry.CodeUnavailable, "must be writable"},
 		"missing":     {"open", fs.ErrNotExist, registry.CodeNotFound, "not found"},

@@ -98,6 +98,7 @@ func TestAuthorizeErrors(t *testing.T) {
 		{registry.Errorf(registry.CodePolicy, "promote instead"), 403, "DENIED", true},
 		{registry.Errorf(registry.CodeNotFound, "no environment stagin"), 404, "NAME_UNKNOWN", true},
 		{registry.Errorf(registry.CodeUnavailable, "disk /srv is full"), 503, "TOOMANYREQUESTS", false},
+		{registry.Errorf(registry.CodeFull, "disk /srv is full"), 507, "DENIED", false},
 		{errors.New("password is 12345"), 500, "UNSUPPORTED", false},
 	} {
 		var log bytes.Buffer

@@ -91,6 +91,8 @@ func explain(at request, err error) *problem {
 		p = problemf(400, codeDigestInvalid, "%w", err)
 	case registry.CodeConflict, registry.CodePolicy, registry.CodeTrust, registry.CodeUnsafe:
 		p = problemf(code.HTTPStatus(), codeDenied, "%w", err)
+	case registry.CodeFull: // where there is no space is not for callers to know
+		p = problemf(507, codeDenied, "the registry's disk is full: nothing was stored; try again when there is space")
 	case registry.CodeUnavailable:
 		p = problemf(503, codeTooManyRequests, "the registry cannot do this now; try again later").with("Retry-After", "5")
 	default:

@@ -2,13 +2,16 @@ package mem
 
 import (
 	"sync"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// DB is [registry.Refs], [registry.Catalog], [registry.Intents] and
-// [registry.UploadStates] over the same maps, as one database is. Make one with [New].
+// DB is [registry.Refs], [registry.Catalog], [registry.Intents], [registry.UploadStates] and
+// what collectors need, over the same maps, as one database is. Make one with [New].
 type DB struct {
+	Now registry.Clock // nil means time.Now; to be set before use
+
 	mu        sync.RWMutex
 	blobs     map[member]int64 // sizes
 	manifests map[member]registry.Manifest
@@ -17,6 +20,10 @@ type DB struct {
 	intents   map[headKey]registry.Intent
 	uploads   map[string]registry.UploadState
 	history   []registry.Event
+	ages      map[recordKey]age
+	condemned map[registry.Digest]time.Time
+	leases    map[string]lease
+	executing sync.RWMutex // held by Execute, so that Rescind waits
 }
 
 var (
@@ -33,7 +40,19 @@ type (
 	}
 	tagKey  struct{ repository, tag string }
 	headKey struct{ environment, model string }
+	// recordKey is a record of a repository: a blob, or a manifest.
+	recordKey struct {
+		member
+		manifest bool
+	}
 )
+
+func (db *DB) now() time.Time {
+	if db.Now == nil {
+		return time.Now()
+	}
+	return db.Now()
+}
 
 // New is an empty database.
 func New() *DB {
@@ -44,5 +63,8 @@ func New() *DB {
 		heads:     make(map[headKey]registry.Head),
 		intents:   make(map[headKey]registry.Intent),
 		uploads:   make(map[string]registry.UploadState),
+		ages:      make(map[recordKey]age),
+		condemned: make(map[registry.Digest]time.Time),
+		leases:    make(map[string]lease),
 	}
 }

@@ -20,11 +20,16 @@ func (db *DB) DeleteManifest(ctx context.Context, repository string, d registry.
 	if _, ok := db.manifests[key]; !ok {
 		return registry.Errorf(registry.CodeNotFound, "manifest %s in %s: not found", d, repository)
 	}
-	delete(db.manifests, key)
-	maps.DeleteFunc(db.tags, func(k tagKey, named registry.Digest) bool {
-		return k.repository == repository && named == d
-	})
+	db.deleteManifest(key)
 	return nil
+}
+
+func (db *DB) deleteManifest(key member) {
+	delete(db.manifests, key)
+	delete(db.ages, recordKey{key, true})
+	maps.DeleteFunc(db.tags, func(k tagKey, named registry.Digest) bool {
+		return k.repository == key.repository && named == key.digest
+	})
 }
 
 // DeleteTag removes a tag.
@@ -53,6 +58,11 @@ func (db *DB) RemoveBlob(ctx context.Context, repository string, d registry.Dige
 	if _, ok := db.blobs[key]; !ok {
 		return registry.Errorf(registry.CodeNotFound, "blob %s in %s: not found", d, repository)
 	}
-	delete(db.blobs, key)
+	db.deleteBlob(key)
 	return nil
+}
+
+func (db *DB) deleteBlob(key member) {
+	delete(db.blobs, key)
+	delete(db.ages, recordKey{key, false})
 }

@@ -22,3 +22,8 @@ func TestUploadStates(t *testing.T) {
 	t.Parallel()
 	registrytest.TestUploadStates(t, func(*testing.T) registry.UploadStates { return mem.New() })
 }
+
+func TestCollection(t *testing.T) {
+	t.Parallel()
+	registrytest.TestCollection(t, func(*testing.T) registrytest.Collectable { return mem.New() })
+}

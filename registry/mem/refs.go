@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// AddBlob records a membership. A second one changes nothing.
+// AddBlob records a membership. A second one only rescinds.
 func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -21,20 +21,23 @@ func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest,
 	if _, ok := db.blobs[key]; !ok {
 		db.blobs[key] = size
 	}
+	db.put(recordKey{key, false})
 	return nil
 }
 
-// Blob gives the size that the membership was recorded with.
+// Blob gives the size that the membership was recorded with, and rescinds.
 func (db *DB) Blob(ctx context.Context, repository string, d registry.Digest) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	db.mu.RLock()
-	defer db.mu.RUnlock()
-	size, ok := db.blobs[member{repository, d}]
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	key := member{repository, d}
+	size, ok := db.blobs[key]
 	if !ok {
 		return 0, registry.Errorf(registry.CodeNotFound, "blob %s in %s: not found", d, repository)
 	}
+	db.rescind(recordKey{key, false})
 	return size, nil
 }
 
@@ -50,20 +53,23 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 		m.MediaType, m.Size = have.MediaType, have.Size
 	}
 	db.manifests[key] = clone(m)
+	db.put(recordKey{key, true})
 	return nil
 }
 
-// Manifest gives the record of d.
+// Manifest gives the record of d, and rescinds.
 func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
 	if err := ctx.Err(); err != nil {
 		return registry.Manifest{}, err
 	}
-	db.mu.RLock()
-	defer db.mu.RUnlock()
-	m, ok := db.manifests[member{repository, d}]
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	key := member{repository, d}
+	m, ok := db.manifests[key]
 	if !ok {
 		return registry.Manifest{}, registry.Errorf(registry.CodeNotFound, "manifest %s in %s: not found", d, repository)
 	}
+	db.rescind(recordKey{key, true})
 	return clone(m), nil
 }
 

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
 	"oras.land/oras-go/v2/errdef"
+	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -134,6 +136,7 @@ func (r repository) has(ctx context.Context, what string, desc ocispec.Descripto
 func (r repository) failed(operation, what, name string, err error) error {
 	code := registry.CodeOf(err)
 	var network net.Error
+	var answer *errcode.ErrorResponse
 	switch {
 	case isNotFound(err):
 		return registry.Errorf(registry.CodeNotFound, "%s: %s %s is not there: %w", r.name, what, name, err)
@@ -141,6 +144,8 @@ func (r repository) failed(operation, what, name string, err error) error {
 		code = registry.CodeDigest
 	case code == registry.CodeInternal && errors.As(err, &network):
 		code = registry.CodeUnavailable
+	case code == registry.CodeInternal && errors.As(err, &answer) && answer.StatusCode == http.StatusInsufficientStorage:
+		code = registry.CodeFull
 	}
 	return registry.Errorf(code, "%s: %s %s %s: %w", r.name, operation, what, name, err)
 }

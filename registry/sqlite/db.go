@@ -105,11 +105,20 @@ func (db *DB) write() *dbsqlc.Queries { return dbsqlc.New(db.writer) }
 // transaction makes what change does one transaction. It holds the write lock from
 // the beginning, so what change reads stays true until the commit.
 func (db *DB) transaction(ctx context.Context, change func(*dbsqlc.Queries) error) error {
-	tx, err := db.writer.BeginTx(ctx, nil)
+	return within(ctx, db.writer, change)
+}
+
+// snapshot makes what look reads all of one instant.
+func (db *DB) snapshot(ctx context.Context, look func(*dbsqlc.Queries) error) error {
+	return within(ctx, db.reader, look)
+}
+
+func within(ctx context.Context, pool *prepared, do func(*dbsqlc.Queries) error) error {
+	tx, err := pool.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	if err := change(dbsqlc.New(tx)); err != nil {
+	if err := do(dbsqlc.New(tx)); err != nil {
 		return errors.Join(err, tx.Rollback())
 	}
 	return tx.Commit()

@@ -13,17 +13,19 @@ var _ registry.Deleter = (*DB)(nil)
 
 // DeleteManifest removes a record, what is derived from it and its tags in one transaction.
 func (db *DB) DeleteManifest(ctx context.Context, repository string, d registry.Digest) error {
-	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
-		n, err := q.ManifestDelete(ctx, dbsqlc.ManifestDeleteParams{Repository: repository, Digest: string(d)})
-		if err := found(n, err); err != nil {
-			return err
-		}
-		if err := q.DerivedDelete(ctx, dbsqlc.DerivedDeleteParams{Repository: repository, Digest: string(d)}); err != nil {
-			return err
-		}
-		return q.TagDeleteAll(ctx, dbsqlc.TagDeleteAllParams{Repository: repository, Digest: string(d)})
-	})
+	err := db.transaction(ctx, func(q *dbsqlc.Queries) error { return deleteManifest(ctx, q, repository, d) })
 	return db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
+}
+
+func deleteManifest(ctx context.Context, q *dbsqlc.Queries, repository string, d registry.Digest) error {
+	n, err := q.ManifestDelete(ctx, dbsqlc.ManifestDeleteParams{Repository: repository, Digest: string(d)})
+	if err := found(n, err); err != nil {
+		return err
+	}
+	if err := q.DerivedDelete(ctx, dbsqlc.DerivedDeleteParams{Repository: repository, Digest: string(d)}); err != nil {
+		return err
+	}
+	return q.TagDeleteAll(ctx, dbsqlc.TagDeleteAllParams{Repository: repository, Digest: string(d)})
 }
 
 // DeleteTag removes a tag.

@@ -29,7 +29,7 @@ func (db *DB) interpretError(subject string, err error) error {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
 		return registry.Errorf(registry.CodeUnavailable, "%s: other processes have kept database %s locked for %v; try again when they are done: %w", subject, db.path, busyTimeout, err)
 	case sqlite3.SQLITE_FULL:
-		return registry.Errorf(registry.CodeUnavailable, "%s: no space is left for database %s; nothing has changed; free space there and try again: %w", subject, db.path, err)
+		return registry.Errorf(registry.CodeFull, "%s: no space is left for database %s; nothing has changed; free space there and try again: %w", subject, db.path, err)
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
 		return registry.Errorf(registry.CodeUnavailable, "%s: database %s and its folder must exist and be writable by this user: %w", subject, db.path, err)
 	case sqlite3.SQLITE_CONSTRAINT:

@@ -99,7 +99,7 @@ func TestInterpretError(t *testing.T) {
 		"busy":       {func() error { return busy(db) }, registry.CodeUnavailable, "kept database"},
 		"full": {func() error {
 			return exec(db.writer, `PRAGMA max_page_count = 1; INSERT INTO tags VALUES ('r', 'big', hex(zeroblob(1000000)))`)
-		}, registry.CodeUnavailable, "no space is left"},
+		}, registry.CodeFull, "no space is left"},
 		"statement": {func() error { return exec(db.reader, "SELECT FROM") }, registry.CodeInternal, "syntax error"},
 		"canceled":  {func() error { return context.Canceled }, registry.CodeInternal, "canceled"},
 		"deadline":  {func() error { return context.DeadlineExceeded }, registry.CodeUnavailable, "deadline"},
@@ -173,11 +173,13 @@ func TestMigrationsDownAndUp(t *testing.T) {
 	if version, err := db.version(t.Context()); version != 0 || err != nil {
 		t.Errorf("version %d (%v), want 0", version, err)
 	}
-	for n := 1; n <= migrations.SQLiteVersion; n++ {
-		if _, err := provider.UpByOne(t.Context()); err != nil {
+	for n := int64(0); n != migrations.SQLiteVersion; {
+		step, err := provider.UpByOne(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
-		if version, err := db.version(t.Context()); version != n || err != nil {
+		n = step.Source.Version
+		if version, err := db.version(t.Context()); int64(version) != n || err != nil {
 			t.Errorf("version %d (%v), want %d", version, err, n)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
@@ -18,7 +19,7 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 		return registry.Errorf(registry.CodeInternal, "%s: %w", subject, err)
 	}
 	err = db.transaction(ctx, func(q *dbsqlc.Queries) error {
-		fact := dbsqlc.ManifestAddParams{Repository: repository, Digest: string(m.Digest), MediaType: m.MediaType, Size: m.Size}
+		fact := dbsqlc.ManifestAddParams{Repository: repository, Digest: string(m.Digest), MediaType: m.MediaType, Size: m.Size, Created: time.Now().UnixMicro()}
 		if err := q.ManifestAdd(ctx, fact); err != nil {
 			return err
 		}
@@ -32,13 +33,20 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 	return db.interpretError(subject, err)
 }
 
-// Manifest gives the record of d.
+// Manifest gives the record of d, and rescinds.
 func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
 	row, err := db.read().ManifestGet(ctx, dbsqlc.ManifestGetParams{Repository: repository, Digest: string(d)})
+	if err == nil && row.Condemned != 0 {
+		// Until it is rescinded it may go, so that only this tells whether it is there.
+		err = found(db.write().ManifestRescind(ctx, dbsqlc.ManifestRescindParams{Repository: repository, Digest: string(d)}))
+	}
 	if err != nil {
 		return registry.Manifest{}, db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
 	}
-	return manifest(dbsqlc.ManifestPageRow(row))
+	return manifest(dbsqlc.ManifestPageRow{
+		Repository: row.Repository, Digest: row.Digest, MediaType: row.MediaType, Size: row.Size,
+		ArtifactType: row.ArtifactType, Subject: row.Subject, Annotations: row.Annotations,
+	})
 }
 
 // Referrers lists who refers to d.

@@ -3,19 +3,27 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
-// AddBlob records a membership. A second one changes nothing.
+// AddBlob records a membership. A second one only rescinds.
 func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
-	err := db.write().BlobAdd(ctx, dbsqlc.BlobAddParams{Repository: repository, Digest: string(d), Size: size})
+	err := db.write().BlobAdd(ctx, dbsqlc.BlobAddParams{Repository: repository, Digest: string(d), Size: size, Created: time.Now().UnixMicro()})
 	return db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), err)
 }
 
-// Blob gives the size that the membership was recorded with.
+// Blob gives the size that the membership was recorded with, and rescinds.
 func (db *DB) Blob(ctx context.Context, repository string, d registry.Digest) (int64, error) {
-	size, err := db.read().BlobSize(ctx, dbsqlc.BlobSizeParams{Repository: repository, Digest: string(d)})
-	return size, db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), err)
+	row, err := db.read().BlobSize(ctx, dbsqlc.BlobSizeParams{Repository: repository, Digest: string(d)})
+	if err == nil && row.Condemned != 0 {
+		// Until it is rescinded it may go, so that only this tells whether it is there.
+		err = found(db.write().BlobRescind(ctx, dbsqlc.BlobRescindParams{Repository: repository, Digest: string(d)}))
+	}
+	if err != nil {
+		return 0, db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), err)
+	}
+	return row.Size, nil
 }

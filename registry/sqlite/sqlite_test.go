@@ -44,6 +44,13 @@ func TestUploadStates(t *testing.T) {
 	})
 }
 
+func TestCollection(t *testing.T) {
+	t.Parallel()
+	registrytest.TestCollection(t, func(t *testing.T) registrytest.Collectable {
+		return open(t, filepath.Join(t.TempDir(), "catalog.db"))
+	})
+}
+
 // Handles of their own on one file are what processes are to each other.
 func TestHandlesRace(t *testing.T) {
 	t.Parallel()

@@ -132,6 +132,7 @@ func titles() []codeTitle {
 	return []codeTitle{
 		{registry.CodeInternal, "Internal error"},
 		{registry.CodeUnavailable, "Not available"},
+		{registry.CodeFull, "No space is left"},
 		{registry.CodeNotFound, "Not found"},
 		{registry.CodeConflict, "Somebody else was first"},
 		{registry.CodeInvalid, "Invalid request"},

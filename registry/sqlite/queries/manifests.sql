@@ -1,6 +1,8 @@
 -- name: ManifestAdd :exec
-INSERT INTO manifests (repository, digest, media_type, size) VALUES (@repository, @digest, @media_type, @size)
-ON CONFLICT (repository, digest) DO NOTHING;
+-- Once more only rescinds.
+INSERT INTO manifests (repository, digest, media_type, size, created)
+VALUES (@repository, @digest, @media_type, @size, @created)
+ON CONFLICT (repository, digest) DO UPDATE SET condemned = 0 WHERE manifests.condemned <> 0;
 
 -- name: DerivedSet :exec
 INSERT INTO manifest_derived (repository, digest, artifact_type, subject, annotations)
@@ -14,7 +16,7 @@ ON CONFLICT (repository, digest) DO UPDATE SET
 DELETE FROM manifest_derived;
 
 -- name: ManifestGet :one
-SELECT m.repository, m.digest, m.media_type, m.size,
+SELECT m.repository, m.digest, m.media_type, m.size, m.condemned,
     coalesce(d.artifact_type, '') AS artifact_type,
     coalesce(d.subject, '') AS subject,
     coalesce(d.annotations, '') AS annotations

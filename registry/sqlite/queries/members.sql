@@ -1,6 +1,7 @@
 -- name: BlobAdd :exec
-INSERT INTO blobs (repository, digest, size) VALUES (@repository, @digest, @size)
-ON CONFLICT (repository, digest) DO NOTHING;
+-- Once more only rescinds.
+INSERT INTO blobs (repository, digest, size, created) VALUES (@repository, @digest, @size, @created)
+ON CONFLICT (repository, digest) DO UPDATE SET condemned = 0 WHERE blobs.condemned <> 0;
 
 -- name: BlobSize :one
-SELECT size FROM blobs WHERE repository = @repository AND digest = @digest;
+SELECT size, condemned FROM blobs WHERE repository = @repository AND digest = @digest;

@@ -47,8 +47,9 @@ func (q *Queries) DerivedSet(ctx context.Context, arg DerivedSetParams) error {
 }
 
 const manifestAdd = `-- name: ManifestAdd :exec
-INSERT INTO manifests (repository, digest, media_type, size) VALUES (?1, ?2, ?3, ?4)
-ON CONFLICT (repository, digest) DO NOTHING
+INSERT INTO manifests (repository, digest, media_type, size, created)
+VALUES (?1, ?2, ?3, ?4, ?5)
+ON CONFLICT (repository, digest) DO UPDATE SET condemned = 0 WHERE manifests.condemned <> 0
 `
 
 type ManifestAddParams struct {
@@ -56,20 +57,23 @@ type ManifestAddParams struct {
 	Digest     string
 	MediaType  string
 	Size       int64
+	Created    int64
 }
 
+// Once more only rescinds.
 func (q *Queries) ManifestAdd(ctx context.Context, arg ManifestAddParams) error {
 	_, err := q.db.ExecContext(ctx, manifestAdd,
 		arg.Repository,
 		arg.Digest,
 		arg.MediaType,
 		arg.Size,
+		arg.Created,
 	)
 	return err
 }
 
 const manifestGet = `-- name: ManifestGet :one
-SELECT m.repository, m.digest, m.media_type, m.size,
+SELECT m.repository, m.digest, m.media_type, m.size, m.condemned,
     coalesce(d.artifact_type, '') AS artifact_type,
     coalesce(d.subject, '') AS subject,
     coalesce(d.annotations, '') AS annotations
@@ -88,6 +92,7 @@ type ManifestGetRow struct {
 	Digest       string
 	MediaType    string
 	Size         int64
+	Condemned    int64
 	ArtifactType string
 	Subject      string
 	Annotations  string
@@ -101,6 +106,7 @@ func (q *Queries) ManifestGet(ctx context.Context, arg ManifestGetParams) (Manif
 		&i.Digest,
 		&i.MediaType,
 		&i.Size,
+		&i.Condemned,
 		&i.ArtifactType,
 		&i.Subject,
 		&i.Annotations,

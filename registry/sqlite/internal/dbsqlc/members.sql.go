@@ -10,23 +10,30 @@ import (
 )
 
 const blobAdd = `-- name: BlobAdd :exec
-INSERT INTO blobs (repository, digest, size) VALUES (?1, ?2, ?3)
-ON CONFLICT (repository, digest) DO NOTHING
+INSERT INTO blobs (repository, digest, size, created) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (repository, digest) DO UPDATE SET condemned = 0 WHERE blobs.condemned <> 0
 `
 
 type BlobAddParams struct {
 	Repository string
 	Digest     string
 	Size       int64
+	Created    int64
 }
 
+// Once more only rescinds.
 func (q *Queries) BlobAdd(ctx context.Context, arg BlobAddParams) error {
-	_, err := q.db.ExecContext(ctx, blobAdd, arg.Repository, arg.Digest, arg.Size)
+	_, err := q.db.ExecContext(ctx, blobAdd,
+		arg.Repository,
+		arg.Digest,
+		arg.Size,
+		arg.Created,
+	)
 	return err
 }
 
 const blobSize = `-- name: BlobSize :one
-SELECT size FROM blobs WHERE repository = ?1 AND digest = ?2
+SELECT size, condemned FROM blobs WHERE repository = ?1 AND digest = ?2
 `
 
 type BlobSizeParams struct {
@@ -34,9 +41,14 @@ type BlobSizeParams struct {
 	Digest     string
 }
 
-func (q *Queries) BlobSize(ctx context.Context, arg BlobSizeParams) (int64, error) {
+type BlobSizeRow struct {
+	Size      int64
+	Condemned int64
+}
+
+func (q *Queries) BlobSize(ctx context.Context, arg BlobSizeParams) (BlobSizeRow, error) {
 	row := q.db.QueryRowContext(ctx, blobSize, arg.Repository, arg.Digest)
-	var size int64
-	err := row.Scan(&size)
-	return size, err
+	var i BlobSizeRow
+	err := row.Scan(&i.Size, &i.Condemned)
+	return i, err
 }

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/service"
+)
+
+func (a *app) gcCommand() *cobra.Command {
+	keep := registry.DefaultRetention()
+	var dryRun bool
+	c := &cobra.Command{
+		Use:   "gc",
+		Short: "Delete what nothing in the data directory needs",
+		Long: `Deletes engines, evidence, sources and other content that no head, no earlier head, no tag
+and nothing young needs. An engine and its evidence go together. Other verbs wait until it
+is done; a service collects by itself, without a pause (mlpromote serve --gc-interval).
+stdout: what was deleted, or with --dry-run what would be, and why the rest stays.`,
+		Example: "  mlpromote gc --dry-run\n  mlpromote gc --grace 1h --keep-heads 3 --keep-for 720h",
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if a.registry != "" {
+				return registry.Errorf(registry.CodeInvalid, "gc works on a data directory, not on --registry %s, which collects by itself", a.registry)
+			}
+			return a.undisturbed(c.Context(), func(i *instance) error { return a.collect(c.Context(), i, keep, dryRun) })
+		},
+	}
+	c.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing")
+	c.Flags().DurationVar(&keep.Grace, "grace", keep.Grace, "leave alone what is younger")
+	c.Flags().IntVar(&keep.Heads, "keep-heads", keep.Heads, "leave alone so many earlier heads of each model in each protected environment")
+	c.Flags().DurationVar(&keep.Period, "keep-for", keep.Period, "leave alone what was a head within this time")
+	return c
+}
+
+// undisturbed runs f on a data directory that nobody else works with.
+func (a *app) undisturbed(ctx context.Context, f func(*instance) error) (err error) {
+	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
+		return noData(a.data)
+	}
+	_, unlock, err := lockExclusive(a.data)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	i, err := a.openDirectory(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(i), i.close())
+}
+
+// collector collects in the data directory.
+func (i *instance) collector(keep registry.Retention, alone bool) (*service.Collector, error) {
+	return service.NewCollector(service.CollectorConfig{
+		Environments: i.environments, Stock: i.local.db, Catalog: i.local.db, Intents: i.local.db, Blobs: i.local.blobs, Condemned: i.local.db,
+		Retention: keep, Alone: alone, Sweep: i.local.arriving.Sweep, Now: now,
+	})
+}
+
+func (a *app) collect(ctx context.Context, i *instance, keep registry.Retention, dryRun bool) error {
+	c, err := i.collector(keep, true)
+	if err != nil {
+		return err
+	}
+	if dryRun {
+		plan, err := c.Plan(ctx)
+		if err != nil {
+			return err
+		}
+		return a.ui.result(collectionText(plan, a.verbose), collectionOf(plan))
+	}
+	did, err := c.Collect(ctx)
+	if err != nil {
+		return err
+	}
+	for _, left := range did.LeftAlone {
+		a.ui.note("%s is left alone: %s", left.Repository, left.Reason)
+	}
+	return a.ui.result(fmt.Sprintf("deleted %d manifests and %d blobs, %s; %d leftovers of broken uploads", did.Manifests, did.Blobs, size(did.Bytes), did.Leftovers), did)
+}
+
+// plannedFate is what a plan says about one thing.
+type plannedFate struct {
+	Repository string          `json:"repository"`
+	Kind       string          `json:"kind"` // manifest or blob
+	Digest     registry.Digest `json:"digest"`
+	Size       int64           `json:"size"`
+	Tags       []string        `json:"tags,omitempty"`
+	Created    time.Time       `json:"created"`
+	Goes       bool            `json:"goes"`
+	Why        string          `json:"why,omitempty"` // it stays
+}
+
+// collection is what a collection would do.
+type collection struct {
+	Content   []plannedFate         `json:"content"`
+	Blobs     int                   `json:"blobs"`
+	Bytes     int64                 `json:"bytes"`
+	LeftAlone []service.Unaccounted `json:"leftAlone,omitempty"`
+}
+
+func collectionOf(p service.Plan) collection {
+	out := collection{Content: []plannedFate{}, Blobs: p.Blobs, Bytes: p.Bytes, LeftAlone: p.LeftAlone}
+	for _, r := range p.Repositories {
+		for _, f := range r.Fates {
+			kind := "blob"
+			if f.Manifest {
+				kind = "manifest"
+			}
+			out.Content = append(out.Content, plannedFate{r.Repository, kind, f.Digest, f.Size, f.Tags, f.Created, f.Due, f.Why})
+		}
+	}
+	return out
+}
+
+// collectionText shows what goes, and of what stays the manifests: blobs stay with them.
+func collectionText(p service.Plan, verbose bool) string {
+	rows := [][]string{{"REPOSITORY", "KIND", "DIGEST", "SIZE", "FATE"}}
+	manifests := 0
+	for _, f := range collectionOf(p).Content {
+		if f.Goes && f.Kind == "manifest" {
+			manifests++
+		}
+		fate := "goes"
+		if !f.Goes {
+			fate = "stays: " + f.Why
+		}
+		if f.Goes || f.Kind == "manifest" || verbose {
+			rows = append(rows, []string{f.Repository, f.Kind, short(f.Digest), size(f.Size), fate})
+		}
+	}
+	text := table(rows)
+	for _, left := range p.LeftAlone {
+		text += fmt.Sprintf("%s is left alone: %s\n", left.Repository, left.Reason)
+	}
+	return text + fmt.Sprintf("\nwould delete %d manifests and %d blobs, %s\n", manifests, p.Blobs, size(p.Bytes))
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/service"
+)
+
+// serveConfig is what can be set of a service.
+type serveConfig struct {
+	listen string
+
+	collect time.Duration // between two collections; 0: none
+	keep    registry.Retention
+
+	headerTimeout  time.Duration // for the headers of a request
+	idleTimeout    time.Duration // of a connection between requests
+	maxHeaderBytes int
+	shutdownGrace  time.Duration
+}
+
+// settings is everything that can be set, with its default. To add a setting is to add a
+// field above and a line here: the flag --NAME, the variable MLPROMOTE_NAME and the key NAME
+// of the file come with it, and docs/reference/serve.md, which a test compares.
+func (a *app) settings(c *serveConfig) []setting {
+	keep := registry.DefaultRetention()
+	return []setting{
+		{name: "data", at: &a.data, shared: true, fallback: defaultData, usage: "data directory"},
+		{name: "keys", at: &a.keys, shared: true, usage: "folder of signing keys; empty: DATA/keys"},
+		{name: "listen", at: &c.listen, fallback: "127.0.0.1:5080", usage: "loopback address and port; port 0 takes a free one"},
+		{name: "gc-interval", at: &c.collect, fallback: "1h0m0s", usage: "how often to collect what nothing needs; 0s: never"},
+		{name: "gc-grace", at: &c.keep.Grace, fallback: keep.Grace.String(), usage: "collect nothing younger; longer than any push takes"},
+		{name: "gc-keep-heads", at: &c.keep.Heads, fallback: "10", usage: "earlier heads of each model to keep in each protected environment"},
+		{name: "gc-keep-for", at: &c.keep.Period, fallback: keep.Period.String(), usage: "keep what was a head within this time"},
+		{name: "header-timeout", at: &c.headerTimeout, fallback: "10s", usage: "time for the headers of a request"},
+		{name: "idle-timeout", at: &c.idleTimeout, fallback: "2m0s", usage: "how long a connection may wait for its next request"},
+		{name: "max-header-bytes", at: &c.maxHeaderBytes, fallback: "65536", usage: "size of the headers of a request"},
+		{name: "shutdown-grace", at: &c.shutdownGrace, fallback: "30s", usage: "time for requests to finish when the service is asked to stop"},
+	}
+}
+
+// check refuses settings that no service could have.
+func (c serveConfig) check() error {
+	for name, d := range map[string]time.Duration{
+		"header-timeout": c.headerTimeout, "idle-timeout": c.idleTimeout,
+	} {
+		if d <= 0 {
+			return registry.Errorf(registry.CodeInvalid, "%s %v: want more than none", name, d)
+		}
+	}
+	switch {
+	case c.collect > 0 && c.keep.Grace < service.MinGrace:
+		return registry.Errorf(registry.CodeInvalid, "gc-grace: a grace of %v is too short: want at least %v, longer than any push takes", c.keep.Grace, service.MinGrace)
+	case c.collect != 0 && c.collect < time.Second:
+		return registry.Errorf(registry.CodeInvalid, "gc-interval %v: want at least 1s, or 0s for never", c.collect)
+	case c.shutdownGrace < 0:
+		return registry.Errorf(registry.CodeInvalid, "shutdown-grace %v: want none or more", c.shutdownGrace)
+	case c.maxHeaderBytes < 1<<10 || c.maxHeaderBytes > 1<<20:
+		return registry.Errorf(registry.CodeInvalid, "max-header-bytes %d: want 1024 to 1048576", c.maxHeaderBytes)
+	}
+	return loopback(c.listen)
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/strictyaml"
+)
+
+// setting is something that can be set in four places. A flag goes before a variable of the
+// environment, that before a file, and that before the default.
+type setting struct {
+	name     string // of the flag, as --gc-interval
+	at       any    // *string, *int, *bool or *time.Duration
+	fallback string
+	usage    string
+	secret   bool // never shown
+	shared   bool // a flag of all verbs, which is there already
+}
+
+// env is the variable of the environment.
+func (s setting) env() string {
+	return "MLPROMOTE_" + strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
+}
+
+// key is the key in a file.
+func (s setting) key() string { return strings.ReplaceAll(s.name, "-", "_") }
+
+// parse reads a value and gives what sets it.
+func (s setting) parse(text string) (set func(), err error) {
+	switch at := s.at.(type) {
+	case *int:
+		n, err := strconv.Atoi(text)
+		return func() { *at = n }, err
+	case *bool:
+		b, err := strconv.ParseBool(text)
+		return func() { *at = b }, err
+	case *time.Duration:
+		d, err := time.ParseDuration(text)
+		return func() { *at = d }, err
+	case *string:
+		return func() { *at = text }, nil
+	}
+	return nil, fmt.Errorf("setting %s is a %T, which no text sets", s.name, s.at)
+}
+
+// wanted says what a value looks like.
+func (s setting) wanted() string {
+	switch s.at.(type) {
+	case *int:
+		return "a whole number"
+	case *bool:
+		return "true or false"
+	case *time.Duration:
+		return "a time such as 90s or 24h"
+	}
+	return "text"
+}
+
+// String is the value as it is. It, Set and Type make the setting the value of a flag.
+func (s setting) String() string {
+	switch at := s.at.(type) {
+	case *int:
+		return strconv.Itoa(*at)
+	case *bool:
+		return strconv.FormatBool(*at)
+	case *time.Duration:
+		return at.String()
+	case *string:
+		return *at
+	}
+	return ""
+}
+
+// Set sets the value.
+func (s setting) Set(text string) error {
+	set, err := s.parse(text)
+	if err != nil {
+		return fmt.Errorf("want %s", s.wanted())
+	}
+	set()
+	return nil
+}
+
+// Type is what help calls a value.
+func (s setting) Type() string {
+	return strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", s.at), "*"), "time.")
+}
+
+// defineSettings makes a flag of each setting that is not a flag of all verbs already.
+func defineSettings(c *cobra.Command, settings []setting) {
+	for _, s := range settings {
+		if s.shared {
+			continue
+		}
+		_ = s.Set(s.fallback) // a test sees that every default is one
+		flag := c.Flags().VarPF(s, s.name, "", s.usage)
+		if _, ok := s.at.(*bool); ok {
+			flag.NoOptDefVal = "true"
+		}
+	}
+}
+
+// effective is a setting as it is, and where that was said.
+type effective struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	From  string `json:"from"`
+}
+
+// configFile is the name of the file in the data directory.
+const configFile = "serve.yaml"
+
+// resolve gives every setting its value. Flags have been read. The file is path, or where
+// that is empty the one in the data directory, if there is one. Errors: CodeInvalid, which
+// names the place.
+func resolve(c *cobra.Command, settings []setting, getenv func(string) string, path string) ([]effective, error) {
+	file, err := readSettings(settings, path, c.Flag("data").Value.String())
+	if err != nil {
+		return nil, err
+	}
+	var all []effective
+	for _, s := range settings {
+		from, text := "default", ""
+		inFile, isInFile := file.values[s.name]
+		flagged := c.Flag(s.name).Changed
+		switch variable := getenv(s.env()); {
+		case flagged:
+			from = "--" + s.name
+		case variable != "":
+			from, text = s.env(), variable
+		case isInFile:
+			from, text = file.path, inFile
+		}
+		if from != "default" && !flagged {
+			if err := s.Set(text); err != nil {
+				return nil, registry.Errorf(registry.CodeInvalid, "%s=%s: %w", from, s.show(text), err)
+			}
+		}
+		all = append(all, effective{s.name, s.show(s.String()), from})
+	}
+	return all, nil
+}
+
+// show is a value as it may be seen. Of the URL of a server all but the password is no secret.
+func (s setting) show(value string) string {
+	if !s.secret || value == "" {
+		return value
+	}
+	if u, err := url.Parse(value); err == nil && u.Scheme != "" && u.Host != "" {
+		u.RawQuery = ""
+		return u.Redacted()
+	}
+	return "(hidden)"
+}
+
+// effectiveText shows settings to people.
+func effectiveText(all []effective) string {
+	rows := [][]string{{"SETTING", "VALUE", "FROM"}}
+	for _, e := range all {
+		rows = append(rows, []string{e.Name, dash(e.Value), e.From})
+	}
+	return table(rows)
+}
+
+// settingsFile is a file of settings: YAML, a key for each.
+type settingsFile struct {
+	path     string
+	settings []setting
+	inside   bool              // the data directory, so that it cannot say where that is
+	values   map[string]string // by name of the setting
+}
+
+// readSettings reads the file at path, which must be there, or the one in the data
+// directory, which may be.
+func readSettings(settings []setting, path, data string) (settingsFile, error) {
+	f := settingsFile{path: path, settings: settings, values: make(map[string]string)}
+	if path == "" {
+		f.path, f.inside = filepath.Join(data, configFile), true
+	}
+	raw, err := strictyaml.ReadFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) && f.inside {
+		return f, nil
+	}
+	if err != nil {
+		return f, registry.Errorf(registry.CodeInvalid, "read the configuration: %w", err)
+	}
+	_, err = strictyaml.Decode(f.path, raw, &f)
+	return f, err
+}
+
+// DecodeYAML notes every key. An empty file sets nothing.
+func (f *settingsFile) DecodeYAML(n *strictyaml.Node) {
+	if n.Kind() != strictyaml.Mapping && n.Kind() != strictyaml.Null {
+		n.Problemf("found %s: want a key for each setting", n.Kind())
+	}
+	var keys []string
+	for _, s := range f.settings {
+		keys = append(keys, s.key())
+	}
+	for _, e := range n.Entries() {
+		i := slices.Index(keys, e.Key)
+		if i < 0 {
+			e.Name.Problemf("unknown setting %q%s: want one of %s", e.Key, strictyaml.Suggest(e.Key, keys), strings.Join(keys, ", "))
+			continue
+		}
+		s := f.settings[i]
+		_, err := s.parse(e.Value.Text())
+		switch {
+		case f.inside && s.name == "data":
+			e.Name.Problemf("this file is in the data directory, so it cannot name another: use --config FILE")
+		case e.Value.Kind() != strictyaml.Scalar || err != nil:
+			e.Value.Problemf("%s: want %s", e.Key, s.wanted())
+		default:
+			f.values[s.name] = e.Value.Text()
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package mem
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+var (
+	_ registry.Stock     = (*DB)(nil)
+	_ registry.Condemned = (*DB)(nil)
+)
+
+// age is when a record came, and since when it is condemned.
+type age struct{ created, condemned time.Time }
+
+// put notes that a record was put, once more perhaps. The caller holds the lock.
+func (db *DB) put(key recordKey) {
+	if _, ok := db.ages[key]; !ok {
+		db.ages[key] = age{created: micros(db.now())}
+	}
+	db.rescind(key)
+}
+
+// rescind forgets that a record is condemned. The caller holds the lock.
+func (db *DB) rescind(key recordKey) {
+	db.ages[key] = age{created: db.ages[key].created}
+}
+
+// micros is a time as databases keep it.
+func micros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+// Repositories lists repositories in byte order.
+func (db *DB) Repositories(ctx context.Context) ([]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	names := make(map[string]bool)
+	for key := range db.ages {
+		names[key.repository] = true
+	}
+	return slices.Sorted(maps.Keys(names)), nil
+}
+
+// Holdings gives what a repository holds.
+func (db *DB) Holdings(ctx context.Context, repository string) ([]registry.Holding, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	return db.holdings(repository), nil
+}
+
+func (db *DB) holdings(repository string) []registry.Holding {
+	tags := make(map[registry.Digest][]string)
+	for key, d := range db.tags {
+		if key.repository == repository {
+			tags[d] = append(tags[d], key.tag)
+		}
+	}
+	var all []registry.Holding
+	for key, a := range db.ages {
+		if key.repository != repository {
+			continue
+		}
+		h := registry.Holding{Digest: key.digest, Manifest: key.manifest, Size: db.blobs[key.member], Created: a.created, Condemned: a.condemned}
+		if key.manifest {
+			m := db.manifests[key.member]
+			h.MediaType, h.Size, h.Tags = m.MediaType, m.Size, slices.Sorted(slices.Values(tags[key.digest]))
+		}
+		all = append(all, h)
+	}
+	slices.SortFunc(all, func(a, b registry.Holding) int {
+		if a.Manifest != b.Manifest {
+			return map[bool]int{true: -1, false: 1}[a.Manifest]
+		}
+		return cmp.Compare(a.Digest, b.Digest)
+	})
+	return all
+}
+
+// Settle holds the lock of everything while decide thinks.
+func (db *DB) Settle(ctx context.Context, repository string, decide func([]registry.Holding) (registry.Settlement, error)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	s, err := decide(db.holdings(repository))
+	if err != nil {
+		return err
+	}
+	record := func(key registry.HoldingKey) recordKey {
+		return recordKey{member{repository, key.Digest}, key.Manifest}
+	}
+	for _, key := range s.Rescind {
+		if a, ok := db.ages[record(key)]; ok {
+			db.ages[record(key)] = age{created: a.created}
+		}
+	}
+	for _, key := range s.Condemn {
+		if a, ok := db.ages[record(key)]; ok && a.condemned.IsZero() {
+			db.ages[record(key)] = age{a.created, micros(s.At)}
+		}
+	}
+	for _, key := range s.Remove {
+		if key.Manifest {
+			db.deleteManifest(record(key).member)
+		} else {
+			db.deleteBlob(record(key).member)
+		}
+	}
+	return nil
+}
+
+// Unheld gives the digests that no repository holds.
+func (db *DB) Unheld(ctx context.Context, digests []registry.Digest) ([]registry.Digest, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	var unheld []registry.Digest
+	for _, d := range digests {
+		if !db.holds(d) {
+			unheld = append(unheld, d)
+		}
+	}
+	return unheld, nil
+}
+
+func (db *DB) holds(d registry.Digest) bool {
+	for key := range db.ages {
+		if key.digest == d {
+			return true
+		}
+	}
+	return false
+}
+
+// Condemn notes that nobody holds the digests.
+func (db *DB) Condemn(ctx context.Context, at time.Time, digests []registry.Digest) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for _, d := range digests {
+		if _, ok := db.condemned[d]; !ok {
+			db.condemned[d] = micros(at)
+		}
+	}
+	return nil
+}
+
+// Rescind forgets that d is condemned.
+func (db *DB) Rescind(ctx context.Context, d registry.Digest) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.executing.RLock()
+	defer db.executing.RUnlock()
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	delete(db.condemned, d)
+	return nil
+}
+
+// Due lists what was condemned when the sequence was started.
+func (db *DB) Due(ctx context.Context, before time.Time) iter.Seq2[registry.Digest, error] {
+	return func(yield func(registry.Digest, error) bool) {
+		db.mu.RLock()
+		var due []registry.Digest
+		for d, at := range db.condemned {
+			if !at.After(before) {
+				due = append(due, d)
+			}
+		}
+		db.mu.RUnlock()
+		each(ctx, due, yield)
+	}
+}
+
+// Execute lets nobody rescind while remove is at work.
+func (db *DB) Execute(ctx context.Context, d registry.Digest, before time.Time, remove func(context.Context) error) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	db.executing.Lock()
+	defer db.executing.Unlock()
+	db.mu.Lock()
+	at, ok := db.condemned[d]
+	held := db.holds(d)
+	if held {
+		delete(db.condemned, d)
+	}
+	db.mu.Unlock()
+	if !ok || held || at.After(before) {
+		return false, nil
+	}
+	if err := remove(ctx); err != nil {
+		return false, err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	delete(db.condemned, d)
+	return true, nil
+}

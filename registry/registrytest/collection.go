@@ -1,0 +1,352 @@
+package registrytest
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Collectable is names that a collector can take away.
+type Collectable interface {
+	DeletableRefs
+	registry.Stock
+	registry.Condemned
+	registry.Leases
+}
+
+// TestCollection is the contract of [registry.Stock], [registry.Condemned] and
+// [registry.Leases] over the names of one store, and of [registry.Refs] towards them.
+func TestCollection(t *testing.T, open func(t *testing.T) Collectable) {
+	for name, test := range map[string]func(*testing.T, Collectable){
+		"holdings":                       testHoldings,
+		"settle condemns":                testSettleCondemns,
+		"settle removes":                 testSettleRemoves,
+		"settle fails":                   testSettleFails,
+		"settle finds nothing":           testSettleNothing,
+		"asking rescinds":                testAskingRescinds,
+		"asking waits for a settlement":  testAskingWaits,
+		"unheld bytes":                   testUnheld,
+		"due bytes":                      testDue,
+		"execute":                        testExecute,
+		"execute spares what is held":    testExecuteHeld,
+		"rescind waits for an execution": testRescindWaits,
+		"lease":                          testLease,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
+// dusk is when things are condemned here.
+func dusk() time.Time { return time.Date(2026, 11, 21, 18, 0, 0, 123456000, time.UTC) }
+
+// stocked has a manifest with two tags and two blobs in one repository, and one of the
+// blobs in another.
+func stocked(t *testing.T, c Collectable) {
+	t.Helper()
+	must(t, c.PutManifest(t.Context(), "staging/a", record("m", "")))
+	must(t, c.PutManifest(t.Context(), "staging/a", record("n", "m")))
+	for _, tag := range []string{"2.0.0", "1.0.0"} {
+		must(t, c.SetTag(t.Context(), "staging/a", tag, d("m")))
+	}
+	must(t, c.AddBlob(t.Context(), "staging/a", d("blob"), 4))
+	must(t, c.AddBlob(t.Context(), "staging/a", d("m"), 1))
+	must(t, c.AddBlob(t.Context(), "prod/a", d("blob"), 4))
+}
+
+// holdings reads what a repository holds, without the times of its records.
+func holdings(t *testing.T, c registry.Stock, repository string) []registry.Holding {
+	t.Helper()
+	held, err := c.Holdings(t.Context(), repository)
+	must(t, err)
+	for i := range held {
+		held[i].Created = time.Time{}
+	}
+	return held
+}
+
+// settle decides without looking.
+func settle(t *testing.T, c registry.Stock, repository string, s registry.Settlement) {
+	t.Helper()
+	must(t, c.Settle(t.Context(), repository, func([]registry.Holding) (registry.Settlement, error) { return s, nil }))
+}
+
+// condemnedKeys lists what is condemned in a repository, and since when.
+func condemnedKeys(t *testing.T, c registry.Stock, repository string) map[registry.HoldingKey]time.Time {
+	t.Helper()
+	found := make(map[registry.HoldingKey]time.Time)
+	for _, h := range holdings(t, c, repository) {
+		if !h.Condemned.IsZero() {
+			found[h.Key()] = h.Condemned
+		}
+	}
+	return found
+}
+
+func testHoldings(t *testing.T, c Collectable) {
+	before := time.Now().Truncate(time.Microsecond)
+	stocked(t, c)
+	names, err := c.Repositories(t.Context())
+	must(t, err)
+	wantEqual(t, names, []string{"prod/a", "staging/a"})
+	m, n := record("m", ""), record("n", "m")
+	want := []registry.Holding{
+		{Digest: m.Digest, Manifest: true, MediaType: m.MediaType, Size: m.Size, Tags: []string{"1.0.0", "2.0.0"}},
+		{Digest: n.Digest, Manifest: true, MediaType: n.MediaType, Size: n.Size},
+	}
+	blobs := []registry.Holding{{Digest: d("blob"), Size: 4}, {Digest: d("m"), Size: 1}}
+	byDigest := func(a, b registry.Holding) int { return cmpStrings(a.Digest, b.Digest) }
+	slices.SortFunc(want, byDigest)
+	slices.SortFunc(blobs, byDigest)
+	wantEqual(t, holdings(t, c, "staging/a"), slices.Concat(want, blobs))
+	wantEqual(t, len(holdings(t, c, "no/where")), 0)
+
+	// A record keeps the time at which it came.
+	held, err := c.Holdings(t.Context(), "staging/a")
+	must(t, err)
+	stocked(t, c)
+	again, err := c.Holdings(t.Context(), "staging/a")
+	must(t, err)
+	wantEqual(t, again, held)
+	for _, h := range held {
+		if h.Created.Before(before) || h.Created.After(time.Now()) || h.Created.Location() != time.UTC {
+			t.Errorf("%s came at %v, want the time of the test in UTC", h.Digest, h.Created)
+		}
+	}
+}
+
+func testSettleCondemns(t *testing.T, c Collectable) {
+	stocked(t, c)
+	m, blob := registry.HoldingKey{Digest: d("m"), Manifest: true}, registry.HoldingKey{Digest: d("blob")}
+	settle(t, c, "staging/a", registry.Settlement{At: dusk(), Condemn: []registry.HoldingKey{m, blob, {Digest: d("nothing")}}})
+	wantEqual(t, condemnedKeys(t, c, "staging/a"), map[registry.HoldingKey]time.Time{m: dusk(), blob: dusk()})
+	wantEqual(t, len(condemnedKeys(t, c, "prod/a")), 0)
+	settle(t, c, "staging/a", registry.Settlement{At: dusk().Add(time.Hour), Condemn: []registry.HoldingKey{m}, Rescind: []registry.HoldingKey{blob}})
+	wantEqual(t, condemnedKeys(t, c, "staging/a"), map[registry.HoldingKey]time.Time{m: dusk()})
+}
+
+func testSettleRemoves(t *testing.T, c Collectable) {
+	stocked(t, c)
+	settle(t, c, "staging/a", registry.Settlement{At: dusk(), Remove: []registry.HoldingKey{{Digest: d("m"), Manifest: true}, {Digest: d("n"), Manifest: true}, {Digest: d("blob")}}})
+	wantEqual(t, holdings(t, c, "staging/a"), []registry.Holding{{Digest: d("m"), Size: 1}})
+	wantEqual(t, holdings(t, c, "prod/a"), []registry.Holding{{Digest: d("blob"), Size: 4}})
+	wantTagList(t, c, "staging/a")
+	_, err := c.Manifest(t.Context(), "staging/a", d("m"))
+	wantCode(t, err, registry.CodeNotFound)
+	_, err = c.Blob(t.Context(), "staging/a", d("blob"))
+	wantCode(t, err, registry.CodeNotFound)
+	referrers, err := c.Referrers(t.Context(), "staging/a", d("m"), "")
+	must(t, err)
+	wantEqual(t, len(referrers), 0)
+}
+
+func testSettleFails(t *testing.T, c Collectable) {
+	stocked(t, c)
+	before := holdings(t, c, "staging/a")
+	lost := errors.New("lost")
+	err := c.Settle(t.Context(), "staging/a", func(held []registry.Holding) (registry.Settlement, error) {
+		return registry.Settlement{At: dusk(), Remove: []registry.HoldingKey{held[0].Key()}}, lost
+	})
+	if !errors.Is(err, lost) {
+		t.Errorf("got error %v, want that of decide", err)
+	}
+	wantEqual(t, holdings(t, c, "staging/a"), before)
+}
+
+func testSettleNothing(t *testing.T, c Collectable) {
+	asked := false
+	must(t, c.Settle(t.Context(), "no/where", func(held []registry.Holding) (registry.Settlement, error) {
+		asked = true
+		wantEqual(t, len(held), 0)
+		return registry.Settlement{At: dusk(), Remove: []registry.HoldingKey{{Digest: d("x")}}, Condemn: []registry.HoldingKey{{Digest: d("y")}}}, nil
+	}))
+	wantEqual(t, asked, true)
+	names, err := c.Repositories(t.Context())
+	must(t, err)
+	wantEqual(t, len(names), 0)
+}
+
+// Whoever is told that something is there may rely on it.
+func testAskingRescinds(t *testing.T, c Collectable) {
+	stocked(t, c)
+	m, blob := registry.HoldingKey{Digest: d("m"), Manifest: true}, registry.HoldingKey{Digest: d("blob")}
+	for _, ask := range []func() error{
+		func() error {
+			_, err := c.Manifest(t.Context(), "staging/a", m.Digest)
+			return errors.Join(err, second(c.Blob(t.Context(), "staging/a", blob.Digest)))
+		},
+		func() error {
+			return errors.Join(c.PutManifest(t.Context(), "staging/a", record("m", "")), c.AddBlob(t.Context(), "staging/a", blob.Digest, 4))
+		},
+	} {
+		settle(t, c, "staging/a", registry.Settlement{At: dusk(), Condemn: []registry.HoldingKey{m, blob, {Digest: d("m")}}})
+		must(t, second(c.Blob(t.Context(), "prod/a", blob.Digest))) // another repository's
+		wantEqual(t, len(condemnedKeys(t, c, "staging/a")), 3)
+		must(t, ask())
+		wantEqual(t, condemnedKeys(t, c, "staging/a"), map[registry.HoldingKey]time.Time{{Digest: d("m")}: dusk()})
+		must(t, second(c.Blob(t.Context(), "staging/a", d("m"))))
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// Who asks while a settlement is made is told what is true when it is done.
+func testAskingWaits(t *testing.T, c Collectable) {
+	stocked(t, c)
+	m := registry.HoldingKey{Digest: d("m"), Manifest: true}
+	settle(t, c, "staging/a", registry.Settlement{At: dusk(), Condemn: []registry.HoldingKey{m}})
+	var asked sync.WaitGroup
+	var answers [8]error
+	must(t, c.Settle(t.Context(), "staging/a", func([]registry.Holding) (registry.Settlement, error) {
+		for i := range answers {
+			asked.Go(func() { _, answers[i] = c.Manifest(context.WithoutCancel(t.Context()), "staging/a", m.Digest) })
+		}
+		return registry.Settlement{At: dusk(), Remove: []registry.HoldingKey{m}}, nil
+	}))
+	asked.Wait()
+	for _, err := range answers {
+		wantCode(t, err, registry.CodeNotFound)
+	}
+}
+
+func testUnheld(t *testing.T, c Collectable) {
+	stocked(t, c)
+	got, err := c.Unheld(t.Context(), []registry.Digest{d("x"), d("blob"), d("n"), d("a"), d("m")})
+	must(t, err)
+	wantEqual(t, got, []registry.Digest{d("x"), d("a")})
+	must(t, c.RemoveBlob(t.Context(), "staging/a", d("blob")))
+	must(t, c.DeleteManifest(t.Context(), "staging/a", d("n")))
+	got, err = c.Unheld(t.Context(), []registry.Digest{d("blob"), d("n")})
+	must(t, err)
+	wantEqual(t, got, []registry.Digest{d("n")}) // prod has the blob
+	got, err = c.Unheld(t.Context(), nil)
+	must(t, err)
+	wantEqual(t, len(got), 0)
+}
+
+func testDue(t *testing.T, c Collectable) {
+	due := func(before time.Time) []registry.Digest {
+		found := collect(t, c.Due(t.Context(), before))
+		slices.Sort(found)
+		return found
+	}
+	wantEqual(t, len(due(dusk())), 0)
+	var many []registry.Digest
+	for i := range 1100 {
+		many = append(many, digest.FromBytes([]byte{byte(i), byte(i >> 8)}))
+	}
+	must(t, c.Condemn(t.Context(), dusk(), many))
+	slices.Sort(many)
+	must(t, c.Condemn(t.Context(), dusk().Add(time.Hour), []registry.Digest{many[0], d("later")}))
+	wantEqual(t, due(dusk()), many)
+	wantEqual(t, len(due(dusk().Add(-time.Microsecond))), 0)
+	wantEqual(t, len(due(dusk().Add(time.Hour))), len(many)+1)
+	must(t, c.Rescind(t.Context(), many[0]))
+	must(t, c.Rescind(t.Context(), d("nobody condemned it")))
+	wantEqual(t, due(dusk()), many[1:])
+	wantCanceled(t, func(ctx context.Context) iter.Seq2[registry.Digest, error] { return c.Due(ctx, dusk()) })
+}
+
+func testExecute(t *testing.T, c Collectable) {
+	must(t, c.Condemn(t.Context(), dusk(), []registry.Digest{d("x")}))
+	calls := 0
+	remove := func(context.Context) error { calls++; return nil }
+	execute := func(before time.Time, remove func(context.Context) error) bool {
+		t.Helper()
+		done, err := c.Execute(t.Context(), d("x"), before, remove)
+		must(t, err)
+		return done
+	}
+	wantEqual(t, execute(dusk().Add(-time.Microsecond), remove), false)
+	lost := errors.New("lost")
+	if _, err := c.Execute(t.Context(), d("x"), dusk(), func(context.Context) error { return lost }); !errors.Is(err, lost) {
+		t.Errorf("got error %v, want that of remove", err)
+	}
+	wantEqual(t, execute(dusk(), remove), true)
+	wantEqual(t, execute(dusk(), remove), false)
+	must(t, c.Condemn(t.Context(), dusk(), []registry.Digest{d("x")}))
+	must(t, c.Rescind(t.Context(), d("x")))
+	wantEqual(t, execute(dusk(), remove), false)
+	wantEqual(t, calls, 1)
+}
+
+func testExecuteHeld(t *testing.T, c Collectable) {
+	stocked(t, c)
+	for _, held := range []registry.Digest{d("blob"), d("n")} {
+		must(t, c.Condemn(t.Context(), dusk(), []registry.Digest{held}))
+		done, err := c.Execute(t.Context(), held, dusk(), func(context.Context) error {
+			t.Errorf("the bytes of %s were to be removed", held)
+			return nil
+		})
+		must(t, err)
+		wantEqual(t, done, false)
+	}
+	wantEqual(t, len(collect(t, c.Due(t.Context(), dusk()))), 0)
+}
+
+// Bytes that are about to be stored again are stored after they were removed, not before.
+func testRescindWaits(t *testing.T, c Collectable) {
+	must(t, c.Condemn(t.Context(), dusk(), []registry.Digest{d("x")}))
+	rescinded := make(chan error, 1)
+	done, err := c.Execute(t.Context(), d("x"), dusk(), func(ctx context.Context) error {
+		go func() { rescinded <- c.Rescind(context.WithoutCancel(ctx), d("x")) }()
+		select {
+		case err := <-rescinded:
+			t.Errorf("Rescind did not wait (%v)", err)
+			rescinded <- err
+		case <-time.After(20 * time.Millisecond):
+		}
+		return nil
+	})
+	must(t, err)
+	wantEqual(t, done, true)
+	must(t, <-rescinded)
+}
+
+func testLease(t *testing.T, c Collectable) {
+	acquire := func(holder string, d time.Duration) bool {
+		t.Helper()
+		got, err := c.Acquire(t.Context(), "collection", holder, d)
+		must(t, err)
+		return got
+	}
+	wantEqual(t, acquire("one", time.Hour), true)
+	wantEqual(t, acquire("two", time.Hour), false)
+	wantEqual(t, acquire("one", time.Hour), true)
+	other, err := c.Acquire(t.Context(), "other", "two", time.Hour)
+	must(t, err)
+	wantEqual(t, other, true)
+	must(t, c.Release(t.Context(), "collection", "two"))
+	wantEqual(t, acquire("two", time.Hour), false)
+	must(t, c.Release(t.Context(), "collection", "one"))
+	wantEqual(t, acquire("two", 0), true) // and is over at once
+	wantEqual(t, acquire("one", time.Hour), true)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	winners := 0
+	for _, holder := range []string{"a", "b", "c", "d"} {
+		wg.Go(func() {
+			got, err := c.Acquire(t.Context(), "race", holder, time.Hour)
+			mu.Lock()
+			defer mu.Unlock()
+			if got {
+				winners++
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	wantEqual(t, winners, 1)
+}

@@ -1,0 +1,397 @@
+package registry_test
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/opencontainers/go-digest"
+	"pgregory.net/rapid"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// noon is when the collections of the tests happen.
+func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
+
+// name gives the digest of a word.
+func name(word string) registry.Digest { return digest.FromString(word) }
+
+// held is a holding that is a year old.
+func held(word string, manifest bool) registry.Holding {
+	return registry.Holding{Digest: name(word), Manifest: manifest, Created: noon().AddDate(-1, 0, 0)}
+}
+
+// estate is a repository of a release with an engine and evidence about both.
+func estate() registry.Estate {
+	e := registry.Estate{Links: map[registry.Digest]registry.Links{
+		name("release"):        {Mentions: []registry.Digest{name("engine"), name("limits"), name("sources")}},
+		name("engine"):         {Mentions: []registry.Digest{name("config"), name("weights")}},
+		name("limits"):         {Mentions: []registry.Digest{name("limits.json")}},
+		name("report"):         {Subject: name("engine"), Mentions: []registry.Digest{name("bundle")}},
+		name("signed report"):  {Subject: name("report")},
+		name("signed release"): {Subject: name("release")},
+	}}
+	for _, word := range []string{"release", "engine", "limits", "report", "signed report", "signed release"} {
+		e.Holdings = append(e.Holdings, held(word, true))
+	}
+	for _, word := range []string{"config", "weights", "limits.json", "bundle"} {
+		e.Holdings = append(e.Holdings, held(word, false))
+	}
+	return e
+}
+
+// edit changes the holding of a word.
+func edit(e *registry.Estate, word string, change func(*registry.Holding)) {
+	i := slices.IndexFunc(e.Holdings, func(h registry.Holding) bool { return h.Digest == name(word) })
+	change(&e.Holdings[i])
+}
+
+// words are all that an estate can hold.
+func words() []string {
+	return strings.Split("release,engine,limits,report,signed report,signed release,config,weights,limits.json,bundle", ",")
+}
+
+// staying lists what stays by the first word of each, and what is due.
+func staying(fates []registry.Fate) (stay, due []string) {
+	for _, f := range fates {
+		i := slices.IndexFunc(words(), func(word string) bool { return name(word) == f.Digest })
+		if f.Why != "" {
+			stay = append(stay, words()[i])
+		}
+		if f.Due {
+			due = append(due, words()[i])
+		}
+	}
+	return stay, due
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	day := 24 * time.Hour
+	condemnAll := func(e *registry.Estate) {
+		for i := range e.Holdings {
+			e.Holdings[i].Condemned = noon().Add(-2 * day)
+		}
+	}
+	for title, c := range map[string]struct {
+		change func(e *registry.Estate)
+		stay   string // "all", or words
+		due    string
+	}{
+		"nothing needs it":      {func(*registry.Estate) {}, "", ""},
+		"condemned long enough": {condemnAll, "", "all"},
+		"condemned of late": {func(e *registry.Estate) {
+			for i := range e.Holdings {
+				e.Holdings[i].Condemned = noon().Add(-time.Hour)
+			}
+		}, "", ""},
+		"head": {func(e *registry.Estate) {
+			e.Anchors.Releases = map[registry.Digest]string{name("release"): "head of prod"}
+		}, "all", ""},
+		"tag of the release": {func(e *registry.Estate) {
+			edit(e, "release", func(h *registry.Holding) { h.Tags = []string{"1.0.0"} })
+		}, "all", ""},
+		"condemned and tagged since": {func(e *registry.Estate) {
+			condemnAll(e)
+			edit(e, "release", func(h *registry.Holding) { h.Tags = []string{"1.0.0"} })
+		}, "all", ""},
+		"a part that waits for its release": {func(e *registry.Estate) {
+			condemnAll(e)
+			edit(e, "engine", func(h *registry.Holding) { h.Tags = []string{"part-0123456789ab-linux-amd64-v3-int8"} })
+		}, "engine,report,signed report,config,weights,bundle", "release,limits,signed release,limits.json"},
+		"young evidence keeps its subject": {func(e *registry.Estate) {
+			condemnAll(e)
+			edit(e, "report", func(h *registry.Holding) { h.Created = noon().Add(-time.Hour) })
+		}, "engine,report,signed report,config,weights,bundle", "release,limits,signed release,limits.json"},
+		"evidence of the history stays without its subject": {func(e *registry.Estate) {
+			condemnAll(e)
+			e.Anchors.Evidence = map[registry.Digest]string{name("report"): "history names it"}
+		}, "report,signed report,bundle", "release,engine,limits,signed release,config,weights,limits.json"},
+		"wanted elsewhere": {func(e *registry.Estate) {
+			condemnAll(e)
+			e.Wanted = map[registry.Digest]string{name("limits"): "part of a release"}
+		}, "limits,limits.json", "release,engine,report,signed report,signed release,config,weights,bundle"},
+		"a young blob alone": {func(e *registry.Estate) {
+			condemnAll(e)
+			edit(e, "weights", func(h *registry.Holding) { h.Created = noon().Add(-day).Add(time.Microsecond) })
+		}, "weights", "release,engine,limits,report,signed report,signed release,config,limits.json,bundle"},
+		"somebody asked for the release": {func(e *registry.Estate) {
+			condemnAll(e)
+			edit(e, "release", func(h *registry.Holding) { h.Condemned = time.Time{} })
+		}, "", ""},
+		"somebody asked for the engine": {func(e *registry.Estate) {
+			condemnAll(e)
+			edit(e, "engine", func(h *registry.Holding) { h.Condemned = noon().Add(-time.Hour) })
+		}, "", "release,limits,signed release,limits.json"},
+	} {
+		e := estate()
+		c.change(&e)
+		stay, due := staying(registry.DefaultRetention().Judge(e, noon(), day))
+		for what, list := range map[string]struct{ got, want []string }{"stays": {stay, list(c.stay)}, "due": {due, list(c.due)}} {
+			if diff := cmp.Diff(list.want, list.got); diff != "" {
+				t.Errorf("%s: %s (-want +got):\n%s", title, what, diff)
+			}
+		}
+	}
+}
+
+// list reads the words of a case.
+func list(text string) []string {
+	switch text {
+	case "":
+		return nil
+	case "all":
+		return words()
+	}
+	return strings.Split(text, ",")
+}
+
+// Who has a repository to himself waits for nothing, and takes nothing that is needed.
+func TestJudgeAlone(t *testing.T) {
+	t.Parallel()
+	e := estate()
+	edit(&e, "limits", func(h *registry.Holding) { h.Tags = []string{"kept"} })
+	stay, due := staying(registry.Retention{}.Judge(e, noon(), 0))
+	if diff := cmp.Diff([]string{"limits", "limits.json"}, stay); diff != "" || len(stay)+len(due) != len(words()) {
+		t.Errorf("stays (-want +got):\n%s\ndue: %q", diff, due)
+	}
+}
+
+// A settlement condemns once, rescinds what is needed again and removes what is due.
+func TestSettlement(t *testing.T) {
+	t.Parallel()
+	condemned := func(h registry.Holding) registry.Holding {
+		h.Condemned = noon().AddDate(0, -1, 0)
+		return h
+	}
+	got := registry.Retention{}.Settlement([]registry.Fate{
+		{Holding: held("stays", true), Why: "tag 1.0.0"},
+		{Holding: condemned(held("is needed again", true)), Why: "tag 1.0.0"},
+		{Holding: held("is found", false)},
+		{Holding: condemned(held("waits", false))},
+		{Holding: condemned(held("goes", true)), Due: true},
+	}, noon())
+	want := registry.Settlement{
+		At: noon(), Rescind: []registry.HoldingKey{{Digest: name("is needed again"), Manifest: true}},
+		Condemn: []registry.HoldingKey{{Digest: name("is found")}}, Remove: []registry.HoldingKey{{Digest: name("goes"), Manifest: true}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// drawEstate makes any repository: cycles, dangling links and double records included.
+func drawEstate(t *rapid.T) registry.Estate {
+	e := registry.Estate{Links: make(map[registry.Digest]registry.Links), Wanted: make(map[registry.Digest]string)}
+	e.Anchors = registry.Anchors{Releases: make(map[registry.Digest]string), Evidence: make(map[registry.Digest]string)}
+	some := rapid.Custom(func(t *rapid.T) registry.Digest { return name(fmt.Sprint(rapid.IntRange(0, 12).Draw(t, "n"))) })
+	seldom := func(what string) bool { return rapid.IntRange(0, 9).Draw(t, what) == 0 }
+	age := rapid.SampledFrom([]time.Duration{0, time.Hour, 23 * time.Hour, 25 * time.Hour, 1000 * time.Hour})
+	for i := range rapid.IntRange(0, 12).Draw(t, "holdings") {
+		h := registry.Holding{Digest: name(fmt.Sprint(i)), Manifest: rapid.Bool().Draw(t, "manifest"), Created: noon().Add(-age.Draw(t, "age"))}
+		if rapid.Bool().Draw(t, "condemned") {
+			h.Condemned = noon().Add(-age.Draw(t, "since"))
+		}
+		if h.Manifest {
+			links := registry.Links{Mentions: rapid.SliceOfN(some, 0, 3).Draw(t, "mentions")}
+			if rapid.Bool().Draw(t, "refers") {
+				links.Subject = some.Draw(t, "subject")
+			}
+			e.Links[h.Digest] = links
+			if seldom("tagged") {
+				h.Tags = []string{"t"}
+			}
+			if seldom("both") {
+				e.Holdings = append(e.Holdings, registry.Holding{Digest: h.Digest, Created: h.Created})
+			}
+		}
+		for what, m := range map[string]map[registry.Digest]string{"head": e.Anchors.Releases, "recorded": e.Anchors.Evidence, "wanted": e.Wanted} {
+			if seldom(what) {
+				m[h.Digest] = what
+			}
+		}
+		e.Holdings = append(e.Holdings, h)
+	}
+	return e
+}
+
+// closure is the same rule as Judge's, written so that it can be believed: whatever touches
+// something in the set comes in, until nothing does.
+func closure(e registry.Estate, in []bool, subjects bool) {
+	belongs := func(part, whole registry.Holding) bool {
+		links := e.Links[whole.Digest]
+		mine := e.Links[part.Digest]
+		return whole.Manifest && (slices.Contains(links.Mentions, part.Digest) ||
+			part.Manifest && mine.Subject != "" && mine.Subject == whole.Digest ||
+			subjects && links.Subject == part.Digest)
+	}
+	for grown := true; grown; {
+		grown = false
+		for i, part := range e.Holdings {
+			for k, whole := range e.Holdings {
+				if !in[i] && in[k] && belongs(part, whole) {
+					in[i], grown = true, true
+				}
+			}
+		}
+	}
+}
+
+// Judge agrees with the rule as it is written down, on any repository.
+func TestJudgeProperty(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		e := drawEstate(t)
+		const grace = 24 * time.Hour
+		wait := rapid.SampledFrom([]time.Duration{0, grace}).Draw(t, "wait")
+		stay, wantWait := make([]bool, len(e.Holdings)), make([]bool, len(e.Holdings))
+		for i, h := range e.Holdings {
+			stay[i] = h.Manifest && e.Anchors.Releases[h.Digest] != "" || len(h.Tags) > 0 || e.Wanted[h.Digest] != "" || noon().Sub(h.Created) < grace
+		}
+		closure(e, stay, true)
+		full := slices.Clone(stay)
+		for i, h := range e.Holdings {
+			stay[i] = stay[i] || e.Anchors.Evidence[h.Digest] != ""
+		}
+		recorded := make([]bool, len(stay))
+		for i := range stay {
+			recorded[i] = stay[i]
+		}
+		closure(e, recorded, false)
+		for i, h := range e.Holdings {
+			stay[i] = full[i] || recorded[i]
+			wantWait[i] = !stay[i] && wait > 0 && (h.Condemned.IsZero() || noon().Sub(h.Condemned) < wait)
+		}
+		closure(e, wantWait, true)
+		for i, f := range (registry.Retention{Grace: grace}).Judge(e, noon(), wait) {
+			if (f.Why != "") != stay[i] {
+				t.Fatalf("%d: stays because %q, want it to stay: %v", i, f.Why, stay[i])
+			}
+			if want := !stay[i] && !wantWait[i]; f.Due != want {
+				t.Fatalf("%d: due %v, want %v", i, f.Due, want)
+			}
+		}
+	})
+}
+
+// events is a history whose every row is a day younger than the one before; the last is a day old.
+func events(rows ...registry.Event) iter.Seq2[registry.Event, error] {
+	return func(yield func(registry.Event, error) bool) {
+		for i, e := range rows {
+			e.Seq, e.Time = int64(i+1), noon().AddDate(0, 0, i-len(rows))
+			if e.Model == "" {
+				e.Model = "m"
+			}
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func promoted(release string) registry.Event {
+	return registry.Event{Kind: registry.EventPromote, Environment: "prod", Release: name(release)}
+}
+
+func TestAnchors(t *testing.T) {
+	t.Parallel()
+	envs := registry.Environments{List: []registry.Environment{{Name: "staging"}, {Name: "prod", From: "staging"}}}
+	attach := registry.Event{Kind: registry.EventAttach, Environment: "staging", Release: name("a"), Evidence: []registry.Digest{name("bundle")}}
+	published := func(release string) registry.Event {
+		return registry.Event{Kind: registry.EventPublish, Environment: "staging", Release: name(release)}
+	}
+	for title, c := range map[string]struct {
+		retention registry.Retention
+		rows      []registry.Event
+		releases  []string
+	}{
+		"the last two":            {registry.Retention{Heads: 2}, []registry.Event{promoted("a"), promoted("b"), promoted("c"), promoted("d")}, []string{"b", "c"}},
+		"none":                    {registry.Retention{}, []registry.Event{promoted("a"), promoted("b")}, nil},
+		"each counts once":        {registry.Retention{Heads: 2}, []registry.Event{promoted("a"), promoted("b"), promoted("c"), promoted("b"), promoted("c"), promoted("d")}, []string{"b", "c"}},
+		"back to what was":        {registry.Retention{Heads: 1}, []registry.Event{promoted("a"), promoted("b"), promoted("a")}, []string{"b"}},
+		"ended within the time":   {registry.Retention{Period: 50 * time.Hour}, []registry.Event{promoted("a"), promoted("b"), promoted("c"), promoted("d")}, []string{"b", "c"}},
+		"nobody rolls back there": {registry.Retention{Heads: 9}, []registry.Event{published("a"), published("b")}, nil},
+		"an environment that is gone": {registry.Retention{Heads: 9}, []registry.Event{
+			{Kind: registry.EventPublish, Environment: "gone", Release: name("a")}, {Kind: registry.EventPublish, Environment: "gone", Release: name("b")}}, []string{"a"}},
+		"a hold that ends": {registry.Retention{Heads: 1}, []registry.Event{promoted("a"), promoted("b"),
+			{Kind: registry.EventHoldRelease, Environment: "prod", Release: name("b")}}, []string{"a"}},
+		"evidence": {registry.Retention{}, []registry.Event{attach}, nil},
+	} {
+		got, err := c.retention.Anchors(envs, nil, nil, events(c.rows...), noon())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var releases []registry.Digest
+		for _, word := range c.releases {
+			releases = append(releases, name(word))
+		}
+		var kept []registry.Digest
+		if got["m"] != nil {
+			for d := range got["m"].Releases {
+				kept = append(kept, d)
+			}
+			if len(got["m"].Evidence) > 0 != (title == "evidence") {
+				t.Errorf("%s: evidence %v", title, got["m"].Evidence)
+			}
+		}
+		slices.Sort(kept)
+		slices.Sort(releases)
+		if !slices.Equal(kept, releases) {
+			t.Errorf("%s: kept %v, want %v", title, kept, c.releases)
+		}
+	}
+}
+
+// Heads and promotions under way keep releases, each for its model alone.
+func TestAnchorsOfHeadsAndIntents(t *testing.T) {
+	t.Parallel()
+	heads := []registry.Head{{Environment: "staging", Model: "a", Release: name("head")}}
+	intents := []registry.Intent{{Environment: "prod", From: "staging", Model: "a", Release: name("moving")}}
+	got, err := registry.Retention{}.Anchors(registry.Environments{}, heads, intents, events(), noon())
+	want := map[string]*registry.Anchors{"a": {Releases: map[registry.Digest]string{name("head"): "head of staging", name("moving"): "under way to prod"}}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("error %v, (-want +got):\n%s", err, diff)
+	}
+	failing := func(yield func(registry.Event, error) bool) { yield(registry.Event{}, fmt.Errorf("lost")) }
+	if got, err := (registry.Retention{}).Anchors(registry.Environments{}, heads, nil, failing, noon()); err == nil || got != nil {
+		t.Errorf("a history that cannot be read anchors %v (%v): want an error", got, err)
+	}
+}
+
+func TestManifestLinks(t *testing.T) {
+	t.Parallel()
+	a, b, c := name("a"), digest.SHA512.FromString("b"), name("c")
+	raw := fmt.Sprintf(`{"config":{"digest":%q},"x":[{"y":{"z":%q}}],"annotations":{"k":%q,"other":"sha256:short"},"subject":{"digest":%q,"k":%q}}`, a, b, a, c, b)
+	want := registry.Links{Subject: c, Mentions: []registry.Digest{a, b}}
+	slices.Sort(want.Mentions)
+	if got, err := registry.ManifestLinks([]byte(raw)); err != nil || cmp.Diff(want, got) != "" {
+		t.Errorf("error %v, (-want +got):\n%s", err, cmp.Diff(want, got))
+	}
+	for _, bad := range []string{``, `null`, `[]`, `"x"`, `{`, `{}{}`} {
+		if _, err := registry.ManifestLinks([]byte(bad)); registry.CodeOf(err) != registry.CodeInvalid || err == nil {
+			t.Errorf("%s: got %v, want CodeInvalid", bad, err)
+		}
+	}
+	odd := fmt.Sprintf(`{"subject":%q}`, a) // no descriptor, so a mention
+	if got, err := registry.ManifestLinks([]byte(odd)); err != nil || !slices.Equal(got.Mentions, []registry.Digest{a}) || got.Subject != "" {
+		t.Errorf("%s: got %+v, %v", odd, got, err)
+	}
+}
+
+func TestModelOf(t *testing.T) {
+	t.Parallel()
+	for repository, want := range map[string]string{
+		"staging/digits": "digits false", "staging/vision/digits": "vision/digits false",
+		"staging/vision/digits/sources": "vision/digits true", "staging/sources": "sources false", "alone": " false",
+	} {
+		model, sources := registry.ModelOf(repository)
+		if got := fmt.Sprint(model, " ", sources); got != want {
+			t.Errorf("%s: got %q, want %q", repository, got, want)
+		}
+	}
+}

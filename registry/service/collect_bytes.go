@@ -1,0 +1,84 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// byteBatch is how many digests are looked up at a time.
+const byteBatch = 500
+
+// collectBytes condemns the bytes that no repository holds and deletes those that were
+// condemned long enough ago.
+func (c *Collector) collectBytes(ctx context.Context, now time.Time, did *Collected) error {
+	for unheld, err := range c.unheld(ctx) {
+		if err != nil {
+			return err
+		}
+		if err := c.Condemned.Condemn(ctx, now, unheld); err != nil {
+			return err
+		}
+	}
+	before := now.Add(-c.wait())
+	for d, err := range c.Condemned.Due(ctx, before) {
+		if err != nil {
+			return err
+		}
+		size, err := c.sizeOf(ctx, d)
+		if err != nil {
+			return err
+		}
+		gone, err := c.Condemned.Execute(ctx, d, before, func(ctx context.Context) error { return c.Blobs.Delete(ctx, d) })
+		if err != nil {
+			return err
+		}
+		if gone {
+			did.Blobs++
+			did.Bytes += size
+		}
+	}
+	return nil
+}
+
+// unheld lists the stored digests that no repository holds, some at a time.
+func (c *Collector) unheld(ctx context.Context) iter.Seq2[[]registry.Digest, error] {
+	return func(yield func([]registry.Digest, error) bool) {
+		var batch []registry.Digest
+		flush := func() bool {
+			unheld, err := c.Condemned.Unheld(ctx, batch)
+			batch = batch[:0]
+			return (err == nil && len(unheld) == 0) || yield(unheld, err) && err == nil
+		}
+		for d, err := range c.Blobs.Digests(ctx) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if batch = append(batch, d); len(batch) == byteBatch && !flush() {
+				return
+			}
+		}
+		flush()
+	}
+}
+
+// sizeOf gives the size of a blob; 0 where there is none.
+func (c *Collector) sizeOf(ctx context.Context, d registry.Digest) (int64, error) {
+	blob, size, err := c.Blobs.Open(ctx, d)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return size, blob.Close()
+}
+
+func isDamaged(err error) bool {
+	var d damaged
+	return errors.As(err, &d)
+}

@@ -1,0 +1,121 @@
+package service_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/service"
+)
+
+// faultyStock is names of which a call may fail.
+type faultyStock struct {
+	registry.Stock
+	*faults
+}
+
+func (s faultyStock) Holdings(ctx context.Context, repository string) ([]registry.Holding, error) {
+	return read(s.faults, func() ([]registry.Holding, error) { return s.Stock.Holdings(ctx, repository) })
+}
+
+func (s faultyStock) Settle(ctx context.Context, repository string, decide func([]registry.Holding) (registry.Settlement, error)) error {
+	return callErr(s.faults, func() error { return s.Stock.Settle(ctx, repository, decide) })
+}
+
+// faultyCondemned is condemnations of which a call may fail.
+type faultyCondemned struct {
+	registry.Condemned
+	*faults
+}
+
+func (c faultyCondemned) Unheld(ctx context.Context, digests []registry.Digest) ([]registry.Digest, error) {
+	return read(c.faults, func() ([]registry.Digest, error) { return c.Condemned.Unheld(ctx, digests) })
+}
+
+func (c faultyCondemned) Condemn(ctx context.Context, at time.Time, digests []registry.Digest) error {
+	return callErr(c.faults, func() error { return c.Condemned.Condemn(ctx, at, digests) })
+}
+
+func (c faultyCondemned) Execute(ctx context.Context, d registry.Digest, before time.Time, remove func(context.Context) error) (bool, error) {
+	return call(c.faults, func() (bool, error) { return c.Condemned.Execute(ctx, d, before, remove) })
+}
+
+// faultyBlobs is bytes of which a deletion may fail.
+type faultyBlobs struct {
+	registry.Blobs
+	*faults
+}
+
+func (b faultyBlobs) Delete(ctx context.Context, d registry.Digest) error {
+	return callErr(b.faults, func() error { return b.Blobs.Delete(ctx, d) })
+}
+
+// Wherever a collection is broken off, before a step or after it, nothing that is needed is
+// gone, and the next collection finishes it.
+func TestCollectSurvivesEveryFault(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprintf("late %v", late), func(t *testing.T) {
+			t.Parallel()
+			w := setup(t)
+			w.Promoted(t, registrytest.Build{Version: "0.9.0", Engines: small()})
+			f := new(faults)
+			faulty := func(c *service.CollectorConfig) {
+				c.Alone = true
+				c.Stock, c.Condemned, c.Blobs = faultyStock{c.Stock, f}, faultyCondemned{c.Condemned, f}, faultyBlobs{c.Blobs, f}
+			}
+			for at := 1; ; at++ {
+				w.Build(t, registrytest.Build{Salt: fmt.Sprint("garbage ", at), Engines: small()})
+				r := w.Build(t, registrytest.Build{Salt: fmt.Sprint("kept ", at), Engines: small()})
+				f.reset(at, late)
+				_, err := w.collector(t, 2*days, faulty).Collect(t.Context())
+				happened := f.calls >= f.at
+				f.reset(0, false)
+				if happened != errors.Is(err, errInjected) || !happened && err != nil {
+					t.Fatalf("call %d failed: %v; the collection's error is %v", at, happened, err)
+				}
+				if err := w.config.Content.Rehash(t.Context(), "staging/"+registrytest.Model, r); err != nil {
+					t.Fatalf("call %d failed: %v", at, err)
+				}
+				w.whole(t)
+				collect(t, w.collector(t, 2*days, alone))
+				if did := collect(t, w.collector(t, 2*days, alone)); did.Manifests+did.Members+did.Blobs+did.Condemned != 0 {
+					t.Fatalf("call %d failed: the collection after the next one finds %+v", at, did)
+				}
+				if left := w.garbage(t); left > 0 {
+					t.Fatalf("call %d failed: %d blobs are left that no repository holds", at, left)
+				}
+				if !happened {
+					if at < 20 {
+						t.Errorf("only %d calls were made to fail", at-1)
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
+// small is one engine.
+func small() []registry.Engine { return []registry.Engine{registrytest.MakeEngine("v3", "int8")} }
+
+// garbage counts the blobs that no repository holds.
+func (w *world) garbage(t *testing.T) int {
+	t.Helper()
+	var all []registry.Digest
+	for d, err := range w.blobs.Digests(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, d)
+	}
+	unheld, err := w.db.Unheld(t.Context(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(unheld)
+}

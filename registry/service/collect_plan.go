@@ -1,0 +1,101 @@
+package service
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Plan is what a collection would do now, and why what stays stays.
+type Plan struct {
+	Repositories []Inventory
+	LeftAlone    []Unaccounted
+	Blobs        int   // whose bytes would be deleted
+	Bytes        int64 // of those blobs
+}
+
+// Inventory is a repository with what becomes of all that it holds.
+type Inventory struct {
+	Repository string
+	Fates      []registry.Fate
+}
+
+// Plan looks and changes nothing. Errors: as Collect.
+func (c *Collector) Plan(ctx context.Context) (Plan, error) {
+	s, err := c.survey(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	var plan Plan
+	err = s.each(ctx, func(repository string) error {
+		held, err := s.Stock.Holdings(ctx, repository)
+		if err != nil {
+			return err
+		}
+		links := make(map[registry.Digest]registry.Links)
+		fates, err := s.judge(ctx, repository, held, links)
+		if err != nil {
+			return err
+		}
+		s.want(repository, fates, links)
+		plan.Repositories = append(plan.Repositories, Inventory{repository, fates})
+		return nil
+	})
+	if err != nil {
+		return Plan{}, err
+	}
+	plan.LeftAlone = s.leftAlone
+	return plan, c.planBytes(ctx, s, &plan)
+}
+
+// planBytes counts the bytes that nothing would hold any more.
+func (c *Collector) planBytes(ctx context.Context, s *survey, plan *Plan) error {
+	stays, err := c.remaining(ctx, *plan)
+	if err != nil {
+		return err
+	}
+	due := make(map[registry.Digest]bool)
+	for d, err := range c.Condemned.Due(ctx, s.now.Add(-c.wait())) {
+		if err != nil {
+			return err
+		}
+		due[d] = true
+	}
+	for d, err := range c.Blobs.Digests(ctx) {
+		if err != nil {
+			return err
+		}
+		if stays[d] || !c.Alone && !due[d] {
+			continue
+		}
+		size, err := c.sizeOf(ctx, d)
+		if err != nil {
+			return err
+		}
+		plan.Blobs++
+		plan.Bytes += size
+	}
+	return nil
+}
+
+// remaining is all that some repository would still hold.
+func (c *Collector) remaining(ctx context.Context, plan Plan) (map[registry.Digest]bool, error) {
+	stays := make(map[registry.Digest]bool)
+	for _, r := range plan.Repositories {
+		for _, f := range r.Fates {
+			if !f.Due {
+				stays[f.Digest] = true
+			}
+		}
+	}
+	for _, r := range plan.LeftAlone {
+		held, err := c.Stock.Holdings(ctx, r.Repository)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range held {
+			stays[h.Digest] = true
+		}
+	}
+	return stays, nil
+}

@@ -1,0 +1,186 @@
+package service
+
+import (
+	"context"
+	"io"
+	"iter"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// survey is what one collection knows.
+type survey struct {
+	*Collector
+	now       time.Time
+	anchors   map[string]*registry.Anchors          // by model
+	wanted    map[string]map[registry.Digest]string // by model: why its sources are needed; empty: not yet
+	unclear   map[string]bool                       // models of which something cannot be read
+	leftAlone []Unaccounted
+}
+
+// survey reads what the catalog says must stay. Whatever gets a head after this was asked
+// for at that time, so that it is not due.
+func (c *Collector) survey(ctx context.Context) (*survey, error) {
+	s := &survey{Collector: c, now: c.Now(), wanted: make(map[string]map[registry.Digest]string), unclear: make(map[string]bool)}
+	heads, err := c.Catalog.Heads(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	intents, err := c.Intents.Pending(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.anchors, err = c.Retention.Anchors(c.Environments, heads, intents, verified(c.Catalog.History(ctx, registry.HistoryQuery{})), s.now)
+	return s, err
+}
+
+// verified is a history that ends with an error where its chain breaks.
+func verified(history iter.Seq2[registry.Event, error]) iter.Seq2[registry.Event, error] {
+	return func(yield func(registry.Event, error) bool) {
+		var before registry.Event
+		for e, err := range history {
+			if err == nil {
+				err = e.VerifyChain(before)
+			}
+			if !yield(e, err) || err != nil {
+				return
+			}
+			before = e
+		}
+	}
+}
+
+// each visits every repository, those of sources last: what they hold is needed by others.
+// One that cannot be read is left alone.
+func (s *survey) each(ctx context.Context, visit func(repository string) error) error {
+	repositories, err := s.Stock.Repositories(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.sources(ctx, repositories); err != nil {
+		return err
+	}
+	for _, ofSources := range []bool{false, true} {
+		for _, repository := range repositories {
+			model, sources := registry.ModelOf(repository)
+			if sources != ofSources {
+				continue
+			}
+			err := ctx.Err()
+			if sources && s.unclear[model] {
+				err = damaged{registry.Errorf(registry.CodeDigest, "a repository of %s, which needs it, cannot be read", model)}
+			} else if err == nil {
+				err = visit(repository)
+			}
+			if isDamaged(err) {
+				s.unclear[model] = true
+				s.leftAlone = append(s.leftAlone, Unaccounted{repository, err.Error()})
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// judge says what becomes of what a repository holds.
+func (s *survey) judge(ctx context.Context, repository string, held []registry.Holding, links map[registry.Digest]registry.Links) ([]registry.Fate, error) {
+	for _, h := range held {
+		if _, known := links[h.Digest]; known || !h.Manifest {
+			continue
+		}
+		read, err := s.links(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		links[h.Digest] = read
+	}
+	model, sources := registry.ModelOf(repository)
+	estate := registry.Estate{Holdings: held, Links: links}
+	if a := s.anchors[model]; a != nil {
+		estate.Anchors = *a
+	}
+	if sources {
+		estate.Wanted = s.wanted[model]
+	}
+	return s.Retention.Judge(estate, s.now, s.wait()), nil
+}
+
+// sources notes what there is that other repositories may need. What comes later is not
+// due for a while.
+func (s *survey) sources(ctx context.Context, repositories []string) error {
+	for _, repository := range repositories {
+		model, sources := registry.ModelOf(repository)
+		if !sources {
+			continue
+		}
+		held, err := s.Stock.Holdings(ctx, repository)
+		if err != nil {
+			return err
+		}
+		if s.wanted[model] == nil {
+			s.wanted[model] = make(map[registry.Digest]string, len(held))
+		}
+		for _, h := range held {
+			s.wanted[model][h.Digest] = ""
+		}
+	}
+	return nil
+}
+
+// want notes which sources the manifests that are left in a repository mention.
+func (s *survey) want(repository string, fates []registry.Fate, links map[registry.Digest]registry.Links) {
+	model, _ := registry.ModelOf(repository)
+	for _, f := range fates {
+		if f.Due || !f.Manifest {
+			continue
+		}
+		for _, d := range links[f.Digest].Mentions {
+			if why, ok := s.wanted[model][d]; ok && why == "" {
+				s.wanted[model][d] = "needed by " + repository + "@" + string(f.Digest)
+			}
+		}
+	}
+}
+
+// damaged is an error that says that content is not what its record says.
+type damaged struct{ error }
+
+func (d damaged) Unwrap() error { return d.error }
+
+// links reads what a manifest says about other content. What is derived from it in the
+// database is not asked: it can be missing while it is made anew.
+func (s *survey) links(ctx context.Context, h registry.Holding) (registry.Links, error) {
+	raw, err := s.read(ctx, h)
+	if err != nil {
+		return registry.Links{}, err
+	}
+	if h.Digest.Algorithm().FromBytes(raw) != h.Digest {
+		return registry.Links{}, damaged{registry.Errorf(registry.CodeDigest, "manifest %s: its bytes were changed", h.Digest)}
+	}
+	links, err := registry.ManifestLinks(raw)
+	if err != nil {
+		return registry.Links{}, damaged{registry.Errorf(registry.CodeOf(err), "manifest %s: %w", h.Digest, err)}
+	}
+	return links, nil
+}
+
+func (s *survey) read(ctx context.Context, h registry.Holding) ([]byte, error) {
+	blob, size, err := s.Blobs.Open(ctx, h.Digest)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return nil, damaged{registry.Errorf(registry.CodeNotFound, "manifest %s: its bytes are gone", h.Digest)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer blob.Close()
+	if size != h.Size {
+		return nil, damaged{registry.Errorf(registry.CodeDigest, "manifest %s: it has %d bytes, want %d", h.Digest, size, h.Size)}
+	}
+	raw, err := io.ReadAll(blob)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeOf(err), "manifest %s: %w", h.Digest, err)
+	}
+	return raw, nil
+}
