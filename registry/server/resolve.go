@@ -11,17 +11,19 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
+// resolveQuery is what a query can ask.
+func resolveQuery() []string {
+	return append([]string{"env", "environment", "version", "variant", "runtime", "nodeType"}, facts()...)
+}
+
 // resolveFacts answers GET: a node type by name, or the facts of a node as query.
-func (s server) resolveFacts(w http.ResponseWriter, r *http.Request, model string) error {
-	about := append([]string{"env", "environment", "version", "variant", "runtime", "nodeType"}, facts()...)
-	values, err := asked(r, about...)
-	if err != nil {
-		return err
-	}
+func (s server) resolveFacts(w http.ResponseWriter, r *request) error {
+	values := r.Values
 	request := wire.ResolveRequest{
 		Environment: first(values, "env", "environment"), Version: values.Get("version"), Variant: values.Get("variant"),
 		NodeType: values.Get("nodeType"),
 	}
+	var err error
 	if request.Runtime, err = runtimeOf(values["runtime"]); err != nil {
 		return err
 	}
@@ -32,21 +34,21 @@ func (s server) resolveFacts(w http.ResponseWriter, r *http.Request, model strin
 		}
 		request.Node = &node
 	}
-	return s.resolve(w, r, model, request)
+	return s.resolve(w, r, request)
 }
 
 // resolveNode answers POST: a node document.
-func (s server) resolveNode(w http.ResponseWriter, r *http.Request, model string) error {
+func (s server) resolveNode(w http.ResponseWriter, r *request) error {
 	var request wire.ResolveRequest
 	if err := read(r, &request); err != nil {
 		return err
 	}
-	return s.resolve(w, r, model, request)
+	return s.resolve(w, r, request)
 }
 
-func (s server) resolve(w http.ResponseWriter, r *http.Request, model string, request wire.ResolveRequest) error {
+func (s server) resolve(w http.ResponseWriter, r *request, request wire.ResolveRequest) error {
 	q := registry.ResolveQuery{
-		Environment: request.Environment, Model: model, Version: request.Version, Variant: request.Variant, Runtime: request.Runtime}
+		Environment: request.Environment, Model: r.Name, Version: request.Version, Variant: request.Variant, Runtime: request.Runtime}
 	switch {
 	case request.Node != nil && request.NodeType != "":
 		return registry.Errorf(registry.CodeInvalid, "resolve: want a node or a node type, not both")
@@ -70,7 +72,7 @@ func (s server) resolve(w http.ResponseWriter, r *http.Request, model string, re
 	if ref, err := registry.ParseReference(resolution.Reference); err == nil && ref.Host == "" {
 		resolution.Reference = r.Host + "/" + resolution.Reference
 	}
-	if wantsText(r) {
+	if wantsText(r.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		_, _ = w.Write([]byte(resolution.Reference + "\n")) //nolint:gosec // plain text of checked names; if it fails the client is gone
 		return nil

@@ -13,10 +13,17 @@ import (
 
 const model = "/api/v1/models/vision/digits/"
 
-func TestNewRefusesNoRegistry(t *testing.T) {
+func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	if h, err := server.New(server.Config{}); h != nil || registry.CodeOf(err) != registry.CodeInvalid {
-		t.Errorf("got %v, error %v, want CodeInvalid", h, err)
+	for name, edit := range map[string]func(c *server.Config){
+		"no registry":  func(c *server.Config) { c.Registry = nil },
+		"no authorize": func(c *server.Config) { c.Authorize = nil },
+	} {
+		c := setup(t).config
+		edit(&c)
+		if h, err := server.New(c); h != nil || registry.CodeOf(err) != registry.CodeInvalid {
+			t.Errorf("%s: got %v, error %v, want CodeInvalid", name, h, err)
+		}
 	}
 }
 

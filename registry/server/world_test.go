@@ -23,6 +23,7 @@ import (
 type world struct {
 	registrytest.Registry
 	handler http.Handler
+	config  server.Config
 	log     *bytes.Buffer
 }
 
@@ -39,8 +40,8 @@ func setup(t *testing.T, edits ...func(c *server.Config)) *world {
 		t.Fatal(err)
 	}
 	w.Interface = svc
-	config := server.Config{
-		Registry: svc, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+	w.config = server.Config{
+		Registry: svc, Authorize: func(context.Context, registry.Permission, string, string) error { return nil }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
 		NodeType: func(_ context.Context, name string) (registry.Node, error) {
 			if name != "box" {
 				return registry.Node{}, registry.Errorf(registry.CodeNotFound, "no node type %q", name)
@@ -49,9 +50,9 @@ func setup(t *testing.T, edits ...func(c *server.Config)) *world {
 		},
 	}
 	for _, edit := range edits {
-		edit(&config)
+		edit(&w.config)
 	}
-	if w.handler, err = server.New(config); err != nil {
+	if w.handler, err = server.New(w.config); err != nil {
 		t.Fatal(err)
 	}
 	return w

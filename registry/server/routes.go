@@ -1,0 +1,89 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
+)
+
+// Route is one operation of the API.
+type Route struct {
+	Method string
+	// Pattern is the path. {model} stands for a name that may have slashes, {name} for
+	// the rest of a path, any other word in braces for one component.
+	Pattern string
+	// Permission is what a caller needs for it.
+	Permission registry.Permission
+	// ByRegistry means that environment and model are known only to the handler, which
+	// asks registry.Interface for everything: the Registry of a Config refuses what is
+	// not allowed. Other routes are checked by Config.Authorize before they are handled.
+	ByRegistry bool
+	Summary    string
+	Query      []string // names that the query may have
+}
+
+// Routes lists every operation that [New] serves.
+func Routes() []Route {
+	var routes []Route
+	for _, r := range table() {
+		routes = append(routes, r.Route)
+	}
+	return routes
+}
+
+// route is a Route with what answers it.
+type route struct {
+	Route
+	handle func(s server, w http.ResponseWriter, r *request) error
+}
+
+// request is a request that a route was found for.
+type request struct {
+	*http.Request
+	Name   string // of the model, or what stands in the path for {name}
+	Values query
+}
+
+// modelPrefix begins the patterns of operations on a model.
+const modelPrefix = wire.ModelsPath + "{model}/"
+
+// table is the one list of operations; routes, permissions and documents are made of it.
+func table() []route {
+	const (
+		read    = registry.PermissionRead
+		push    = registry.PermissionPush
+		verify  = registry.PermissionVerify
+		promote = registry.PermissionPromote
+		get     = http.MethodGet
+		post    = http.MethodPost
+	)
+	named := []string{"environment", "reference"}
+	return []route{
+		{Route{get, wire.EnvironmentsPath, read, true, "The chain of environments with policies and trust", nil}, server.environments},
+		{Route{get, wire.HeadsPath, read, true, "Heads by environment and model", []string{"environment", "model"}}, server.heads},
+		{Route{get, wire.HistoryPath, read, true, "Events, oldest first", historyQuery()}, server.history},
+
+		{Route{get, modelPrefix + wire.OpResolve, read, true, "The engine for a node type, or for a node whose facts are in the query", resolveQuery()}, server.resolveFacts},
+		{Route{post, modelPrefix + wire.OpResolve, read, true, "The engine for a node", nil}, server.resolveNode},
+		{Route{get, modelPrefix + wire.OpReleases, read, true, "A release by tag or digest", named}, server.release},
+		{Route{get, modelPrefix + wire.OpClaims, read, true, "The evidence for a release and its engines", named}, server.claims},
+		{Route{post, modelPrefix + wire.OpPublications, push, true, "Move the first environment's head to a release that was built there", nil}, server.publish},
+		{Route{post, modelPrefix + wire.OpEvidence, verify, true, "Attach signed evidence", nil}, server.attach},
+		{Route{post, modelPrefix + wire.OpPromotions, promote, true, "Promote a release to the next environment", nil}, server.promote},
+		{Route{post, modelPrefix + wire.OpRollbacks, promote, true, "Put an environment back to an earlier head", nil}, server.rollback},
+		{Route{post, modelPrefix + wire.OpHoldReleases, promote, true, "Let promotions move a held head again", nil}, server.releaseHold},
+	}
+}
+
+// validate refuses a route that would let everybody in, or that nobody could ask for.
+func (r route) validate() error {
+	switch {
+	case r.Permission == "":
+		return registry.Errorf(registry.CodeInvalid, "server: route %s %s has no permission", r.Method, r.Pattern)
+	case r.handle == nil || r.Method == "" || !strings.HasPrefix(r.Pattern, wire.Prefix+"/"):
+		return registry.Errorf(registry.CodeInvalid, "server: route %q %q is incomplete", r.Method, r.Pattern)
+	}
+	return nil
+}
