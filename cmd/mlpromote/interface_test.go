@@ -34,6 +34,7 @@ type storage struct {
 type names interface {
 	registry.Refs
 	registry.Catalog
+	registry.Listing
 	registry.Intents
 	registry.Deleter
 }
@@ -74,7 +75,7 @@ func overNetwork(t *testing.T, s storage) registrytest.Registry {
 		return oci.Local(s.blobs, s.names, repository), nil
 	}, oci.Options{})
 	svc, err := service.New(service.Config{
-		Environments: registrytest.Chain(), Catalog: s.names, Intents: s.names, Content: near, Mirror: near,
+		Environments: registrytest.Chain(), Catalog: s.names, Listing: s.names, Intents: s.names, Content: near, Mirror: near,
 		Verify: keys.Verify, Sign: keys.Sign,
 	})
 	if err != nil {

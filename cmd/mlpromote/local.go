@@ -67,7 +67,7 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 	store := oci.New(content.open, oci.Options{Progress: a.ui.hashing()})
 	keys := a.keyring()
 	svc, err := service.New(service.Config{
-		Environments: envs, Catalog: db, Intents: db, Content: store, Mirror: store,
+		Environments: envs, Catalog: db, Listing: db, Intents: db, Content: store, Mirror: store,
 		Verify: trust.Verify, Sign: keys.Sign, Tool: a.tool(),
 	})
 	if err != nil {

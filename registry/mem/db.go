@@ -22,6 +22,7 @@ var (
 	_ registry.Refs    = (*DB)(nil)
 	_ registry.Catalog = (*DB)(nil)
 	_ registry.Intents = (*DB)(nil)
+	_ registry.Listing = (*DB)(nil)
 )
 
 type (

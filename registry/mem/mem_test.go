@@ -13,6 +13,13 @@ func TestBlobs(t *testing.T) {
 	registrytest.TestBlobs(t, func(*testing.T) registry.Blobs { return mem.NewBlobs() })
 }
 
+func TestTables(t *testing.T) {
+	t.Parallel()
+	registrytest.TestTables(t, func(*testing.T) registrytest.Tables {
+		return registrytest.Tables{NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime]()}
+	})
+}
+
 func TestStore(t *testing.T) {
 	t.Parallel()
 	registrytest.TestStore(t, func(*testing.T) registrytest.Store { return mem.New() })

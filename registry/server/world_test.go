@@ -34,7 +34,7 @@ func setup(t *testing.T, edits ...func(c *server.Config)) *world {
 	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
 	w.Parts, w.Keys = content, registrytest.NewKeys(registrytest.RoleKeys())
 	svc, err := service.New(service.Config{
-		Environments: registrytest.Chain(), Catalog: db, Intents: db, Content: content, Verify: w.Keys.Verify, Sign: w.Keys.Sign,
+		Environments: registrytest.Chain(), Catalog: db, Listing: db, Intents: db, Content: content, Verify: w.Keys.Verify, Sign: w.Keys.Sign,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,7 @@ var (
 	_ registry.Refs    = (*DB)(nil)
 	_ registry.Catalog = (*DB)(nil)
 	_ registry.Intents = (*DB)(nil)
+	_ registry.Listing = (*DB)(nil)
 )
 
 // Open opens the database in the file at path, makes it if there is none, and brings

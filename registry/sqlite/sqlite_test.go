@@ -37,6 +37,14 @@ func TestStore(t *testing.T) {
 	})
 }
 
+func TestTables(t *testing.T) {
+	t.Parallel()
+	registrytest.TestTables(t, func(t *testing.T) registrytest.Tables {
+		db := open(t, filepath.Join(t.TempDir(), "catalog.db"))
+		return registrytest.Tables{NodeTypes: db.NodeTypes(), Runtimes: db.Runtimes()}
+	})
+}
+
 // Handles of their own on one file are what processes are to each other.
 func TestHandlesRace(t *testing.T) {
 	t.Parallel()
