@@ -16,6 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
@@ -88,7 +89,11 @@ func overNetwork(t *testing.T, s storage) registrytest.Registry {
 
 func bothEndpoints(t *testing.T, svc *service.Service, s storage) http.Handler {
 	t.Helper()
-	api, err := server.New(server.Config{Registry: svc, Authorize: anybody})
+	api, err := server.New(server.Config{
+		Registry: svc, Authorize: anybody, History: s.names.History,
+		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
+		ReadNode: node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,6 +125,15 @@ func clientOf(t *testing.T, listening *httptest.Server, keys *registrytest.Keys)
 		t.Fatal(err)
 	}
 	return registrytest.Registry{Interface: c, Parts: far, Keys: keys}
+}
+
+// TestTablesOverNetwork holds the tables that a client sees against the same contract.
+func TestTablesOverNetwork(t *testing.T) {
+	t.Parallel()
+	registrytest.TestTables(t, func(t *testing.T) registrytest.Tables {
+		c := overNetwork(t, inMemory(t)).Interface.(*client.Client)
+		return registrytest.Tables{NodeTypes: c.NodeTypes(), Runtimes: c.Runtimes()}
+	})
 }
 
 // meeting is a catalog in which promotions wait for one another before they are applied.

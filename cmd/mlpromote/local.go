@@ -73,7 +73,7 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &instance{Interface: svc, environments: envs, store: store, verify: trust.Verify, keys: keys, local: here, close: db.Close}, nil
+	return &instance{Interface: svc, environments: envs, store: store, verify: trust.Verify, keys: keys, nodeTypes: a.localNodeTypes(db), local: here, close: db.Close}, nil
 }
 
 // create makes the data directory and, where there is no key at all, one that plays

@@ -4,13 +4,11 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/distribution"
-	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
 )
@@ -18,7 +16,7 @@ import (
 // handler is everything that the service answers.
 func (a *app) handler(i *instance) (http.Handler, error) {
 	logger := slog.New(slog.NewTextHandler(a.ui.stderr, nil))
-	api, err := server.New(server.Config{Registry: i, Authorize: anybody, NodeType: a.nodeType, Logger: logger})
+	api, err := server.New(apiConfig(i, logger))
 	if err != nil {
 		return nil, err
 	}
@@ -37,9 +35,6 @@ func (a *app) handler(i *instance) (http.Handler, error) {
 	mux.Handle("GET /readyz", ready(i, logger))
 	return localOnly(mux), nil
 }
-
-// anybody may do everything: only who is on this machine can ask.
-func anybody(context.Context, registry.Permission, string, string) error { return nil }
 
 // ready answers whether requests can be answered: that takes the database.
 func ready(r registry.Reader, logger *slog.Logger) http.HandlerFunc {
@@ -71,19 +66,4 @@ func mayWrite(environments registry.Environments, access distribution.Access) er
 		return registry.Errorf(registry.CodePolicy, "environment %s is protected: promote a release into it", name)
 	}
 	return nil
-}
-
-// nodeType reads a named node: DATA/node-types/NAME.json.
-func (a *app) nodeType(_ context.Context, name string) (registry.Node, error) {
-	if name != filepath.Base(name) || strings.HasPrefix(name, ".") || strings.ContainsRune(name, 0) {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "node type %q: want a name", name)
-	}
-	described, err := node.ParseFile(filepath.Join(a.data, "node-types", name+".json"))
-	switch {
-	case registry.HasCode(err, registry.CodeNotFound):
-		return registry.Node{}, registry.Errorf(registry.CodeNotFound, "node type %q is not known here", name)
-	case err != nil: // the file is the operator's, so the mistake in it is for the log
-		return registry.Node{}, registry.Errorf(registry.CodeInternal, "node type %s: %w", name, err)
-	}
-	return described, nil
 }

@@ -29,6 +29,7 @@ type instance struct {
 	store        *oci.Store
 	verify       registry.VerifyEvidence
 	keys         *signer.Keyring
+	nodeTypes    registry.NodeTypes
 	host         string // of a service; empty for the local directory
 	local        *local // nil for a service
 	close        func() error

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -10,41 +11,39 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// answer writes a value as JSON.
-func answer(w http.ResponseWriter, status int, value any) error {
-	body, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // the client is gone if this fails
-	return nil
-}
-
-// read decodes a JSON body strictly. Its media type is one that a browser does not send
-// to another site without asking there first.
-func read(r *request, into any) error {
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
-		return refusal{
+// raw reads a JSON body. Its media type is one that a browser does not send to another
+// site without asking there first.
+func raw(r *request) ([]byte, error) {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
+		return nil, refusal{
 			error:  registry.Errorf(registry.CodeInvalid, "Content-Type is %q: want application/json", r.Header.Get("Content-Type")),
 			status: http.StatusUnsupportedMediaType,
 		}
 	}
-	decoder := json.NewDecoder(r.Body)
-	decoder.DisallowUnknownFields()
-	err := decoder.Decode(into)
-	if err == nil {
-		if _, err = decoder.Token(); err == nil {
-			err = errors.New("there is more behind the JSON document")
-		} else if errors.Is(err, io.EOF) {
-			return nil
-		}
-	}
+	data, err := io.ReadAll(r.Body)
 	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
-		return refusal{error: registry.Errorf(registry.CodeInvalid, "request body: want at most %d bytes", tooLarge.Limit), status: http.StatusRequestEntityTooLarge}
+	switch {
+	case errors.As(err, &tooLarge):
+		return nil, refusal{error: registry.Errorf(registry.CodeInvalid, "request body: want at most %d bytes", tooLarge.Limit), status: http.StatusRequestEntityTooLarge}
+	case err != nil:
+		return nil, registry.Errorf(registry.CodeInvalid, "request body: %w", err)
 	}
-	return registry.Errorf(registry.CodeInvalid, "request body: %w", err)
+	return data, nil
+}
+
+// read decodes a JSON body strictly.
+func read(r *request, into any) error {
+	data, err := raw(r)
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return registry.Errorf(registry.CodeInvalid, "request body: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return registry.Errorf(registry.CodeInvalid, "request body: there is more behind the JSON document")
+	}
+	return nil
 }

@@ -16,69 +16,119 @@ import (
 // methods are the operations on one resource.
 type methods map[string]route
 
-// newRouter makes a handler of a table. Errors: CodeInvalid.
-func newRouter(s server, table []route) (http.Handler, error) {
-	resources := make(map[string]methods) // by the pattern that chi is given
-	operations := make(map[string]methods)
+// resources are the operations of a table: by the pattern that chi is given, and those
+// on models, whose names chi cannot find the end of.
+type resources struct {
+	patterns   map[string]methods
+	operations map[string]methods
+}
+
+func group(table []route) (resources, error) {
+	all := resources{patterns: make(map[string]methods), operations: make(map[string]methods)}
 	for _, r := range table {
 		if err := r.validate(); err != nil {
-			return nil, err
+			return resources{}, err
 		}
-		group, pattern := resources, r.Pattern
+		of, key := all.patterns, r.Pattern
 		if operation, ok := strings.CutPrefix(r.Pattern, modelPrefix); ok {
-			group, pattern = operations, operation
+			of, key = all.operations, operation
 		} else if prefix, _, ok := strings.Cut(r.Pattern, "{"); ok {
-			pattern = prefix + "*"
+			key = prefix + "*"
 		}
-		if group[pattern] == nil {
-			group[pattern] = make(methods)
+		if of[key] == nil {
+			of[key] = make(methods)
 		}
-		if _, twice := group[pattern][r.Method]; twice {
-			return nil, registry.Errorf(registry.CodeInvalid, "server: route %s %s stands there twice", r.Method, r.Pattern)
+		if _, twice := of[key][r.Method]; twice {
+			return resources{}, registry.Errorf(registry.CodeInvalid, "server: route %s %s stands there twice", r.Method, r.Pattern)
 		}
-		group[pattern][r.Method] = r
+		of[key][r.Method] = r
+	}
+	return all, nil
+}
+
+// newRouter makes a handler of a table. Errors: CodeInvalid.
+func newRouter(s server, table []route) (http.Handler, error) {
+	all, err := group(table)
+	if err != nil {
+		return nil, err
 	}
 	router := chi.NewRouter()
-	for pattern, m := range resources {
-		prefix, _, _ := strings.Cut(pattern, "*")
-		router.HandleFunc(pattern, s.handle(func(w http.ResponseWriter, r *http.Request) error {
-			return s.dispatch(w, r, m, strings.TrimPrefix(r.URL.Path, prefix))
+	for pattern, m := range all.patterns {
+		prefix, _, below := strings.Cut(pattern, "*")
+		router.HandleFunc(pattern, s.serve(func(r *http.Request) (methods, string, error) {
+			name := strings.TrimPrefix(r.URL.Path, prefix)
+			if below && name == "" {
+				return nil, "", noResource(r)
+			}
+			return m, name, nil
 		}))
 	}
-	router.HandleFunc(wire.ModelsPath+"*", s.handle(func(w http.ResponseWriter, r *http.Request) error {
+	router.HandleFunc(wire.ModelsPath+"*", s.serve(func(r *http.Request) (methods, string, error) {
 		model, operation, err := wire.ParseModelPath(r.URL.Path)
-		if err != nil {
-			return err
-		}
-		return s.dispatch(w, r, operations[operation], model)
+		return all.operations[operation], model, err
 	}))
-	router.NotFound(s.handle(func(_ http.ResponseWriter, r *http.Request) error { return noResource(r) }))
+	router.NotFound(s.serve(func(r *http.Request) (methods, string, error) { return nil, "", noResource(r) }))
 	return router, nil
 }
 
+// serve answers requests by the operations that find gives, with the name in the path.
+func (s server) serve(find func(r *http.Request) (methods, string, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r = nameRequest(w, r)
+		r.Body = http.MaxBytesReader(w, r.Body, wire.MaxBody)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		m, name, err := find(r)
+		request := &request{Request: r, Name: name}
+		var a *response
+		if err == nil {
+			a, err = s.dispatch(m, request)
+		}
+		if err == nil && a.stream != nil {
+			err = a.stream(w, request)
+			if err == nil {
+				return
+			}
+		}
+		if err != nil {
+			a = s.problem(r, err)
+		}
+		s.send(w, r, a)
+	}
+}
+
 // dispatch answers a request by one of the operations on a resource.
-func (s server) dispatch(w http.ResponseWriter, r *http.Request, m methods, name string) error {
+func (s server) dispatch(m methods, r *request) (*response, error) {
 	if len(m) == 0 {
-		return noResource(r)
+		return nil, noResource(r.Request)
 	}
-	route, ok := m[r.Method]
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	route, ok := m[method]
 	if !ok {
-		return notAllowed(w, r, slices.Sorted(maps.Keys(m))...)
+		return nil, notAllowed(r.Request, allowed(m)...)
 	}
-	values, err := asked(r, route.Query...)
-	if err != nil {
-		return err
+	var err error
+	if r.Values, err = asked(r.Request, route.Query...); err != nil {
+		return nil, err
 	}
 	if !route.ByRegistry {
 		if err := s.Authorize(r.Context(), route.Permission, "", ""); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return route.handle(s, w, &request{Request: r, Name: name, Values: values})
+	return route.handle(s, r)
 }
 
-func noResource(r *http.Request) error {
-	return registry.Errorf(registry.CodeNotFound, "no resource %s", r.URL.Path)
+// allowed lists the methods of a resource for a header.
+func allowed(m methods) []string {
+	names := slices.Collect(maps.Keys(m))
+	if slices.Contains(names, http.MethodGet) {
+		names = append(names, http.MethodHead)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // query is the values of a query.

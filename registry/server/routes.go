@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -36,7 +37,7 @@ func Routes() []Route {
 // route is a Route with what answers it.
 type route struct {
 	Route
-	handle func(s server, w http.ResponseWriter, r *request) error
+	handle func(s server, r *request) (*response, error)
 }
 
 // request is a request that a route was found for.
@@ -50,6 +51,8 @@ type request struct {
 const modelPrefix = wire.ModelsPath + "{model}/"
 
 // table is the one list of operations; routes, permissions and documents are made of it.
+// Approvals, quarantines and the reports of nodes will stand beside the evidence of a
+// model.
 func table() []route {
 	const (
 		read    = registry.PermissionRead
@@ -59,22 +62,35 @@ func table() []route {
 		get     = http.MethodGet
 		post    = http.MethodPost
 	)
-	named := []string{"environment", "reference"}
-	return []route{
+	about := []string{"environment", "reference"}
+	one := []string{"environment", "digest"}
+	return slices.Concat([]route{
 		{Route{get, wire.EnvironmentsPath, read, true, "The chain of environments with policies and trust", nil}, server.environments},
-		{Route{get, wire.HeadsPath, read, true, "Heads by environment and model", []string{"environment", "model"}}, server.heads},
-		{Route{get, wire.HistoryPath, read, true, "Events, oldest first", historyQuery()}, server.history},
+		{Route{get, wire.HeadsPath, read, true, "Heads by model and environment; limit counts models", paged("environment", "model")}, server.heads},
+		{Route{get, wire.ModelListPath, read, true, "Models that have a head, with their heads", paged("environment")}, server.models},
+		{Route{get, wire.TargetsPath, read, true, "What the engines at heads were made for; limit counts models", paged("environment")}, server.targets},
+		{Route{get, wire.HistoryPath, read, true, "Events, oldest first", paged("environment", "model", "kind", "subject", "after", "before", "order")}, server.history},
+		{Route{get, wire.VerificationPath, read, false, "Check the chain of the whole history", nil}, server.verification},
+		{Route{get, wire.PromotionsPath + "{seq}", read, true, "A promotion by the number of its event", nil}, server.promotion},
 
 		{Route{get, modelPrefix + wire.OpResolve, read, true, "The engine for a node type, or for a node whose facts are in the query", resolveQuery()}, server.resolveFacts},
-		{Route{post, modelPrefix + wire.OpResolve, read, true, "The engine for a node", nil}, server.resolveNode},
-		{Route{get, modelPrefix + wire.OpReleases, read, true, "A release by tag or digest", named}, server.release},
-		{Route{get, modelPrefix + wire.OpClaims, read, true, "The evidence for a release and its engines", named}, server.claims},
-		{Route{post, modelPrefix + wire.OpPublications, push, true, "Move the first environment's head to a release that was built there", nil}, server.publish},
+		{Route{post, modelPrefix + wire.OpResolve, read, true, "The engine for a node, or for one that Kubernetes has labelled", nil}, server.resolveNode},
+		{Route{get, modelPrefix + wire.OpReleases, read, true, "The releases of an environment by tag", paged("environment")}, server.releases},
+		{Route{get, modelPrefix + wire.OpRelease, read, true, "A release by tag or digest, or the head", about}, server.release},
+		{Route{get, modelPrefix + wire.OpEngines, read, true, "The engines of a release", about}, server.engines},
+		{Route{get, modelPrefix + wire.OpEngine, read, true, "An engine by digest", one}, server.engine},
+		{Route{get, modelPrefix + wire.OpEvidence, read, true, "The evidence for a release and its engines: what verifies, and what is ignored", about}, server.evidence},
+		{Route{get, modelPrefix + wire.OpBundle, read, true, "The bytes of one piece of evidence", one}, server.bundle},
 		{Route{post, modelPrefix + wire.OpEvidence, verify, true, "Attach signed evidence", nil}, server.attach},
+		{Route{post, modelPrefix + wire.OpPublications, push, true, "Move the first environment's head to a release that was built there", nil}, server.publish},
+		{Route{get, modelPrefix + wire.OpPromotions, read, true, "The promotions of a model, newest first", paged("environment")}, server.promotions},
 		{Route{post, modelPrefix + wire.OpPromotions, promote, true, "Promote a release to the next environment", nil}, server.promote},
 		{Route{post, modelPrefix + wire.OpRollbacks, promote, true, "Put an environment back to an earlier head", nil}, server.rollback},
 		{Route{post, modelPrefix + wire.OpHoldReleases, promote, true, "Let promotions move a held head again", nil}, server.releaseHold},
-	}
+	},
+		tableRoutes(wire.NodeTypesPath, "node type", nodeTypes),
+		tableRoutes(wire.RuntimesPath, "runtime", runtimes),
+	)
 }
 
 // validate refuses a route that would let everybody in, or that nobody could ask for.

@@ -13,6 +13,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
@@ -42,12 +43,11 @@ func setup(t *testing.T, edits ...func(c *server.Config)) *world {
 	w.Interface = svc
 	w.config = server.Config{
 		Registry: svc, Authorize: func(context.Context, registry.Permission, string, string) error { return nil }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
-		NodeType: func(_ context.Context, name string) (registry.Node, error) {
-			if name != "box" {
-				return registry.Node{}, registry.Errorf(registry.CodeNotFound, "no node type %q", name)
-			}
-			return registrytest.Node("v1"), nil
-		},
+		History: db.History, NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
+		ReadNode: node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
+	}
+	if err := w.config.NodeTypes.Put(t.Context(), "box", registrytest.Node("v1")); err != nil {
+		t.Fatal(err)
 	}
 	for _, edit := range edits {
 		edit(&w.config)
@@ -61,8 +61,8 @@ func setup(t *testing.T, edits ...func(c *server.Config)) *world {
 // broken is a registry of which nothing can be said.
 type broken struct{ registry.Interface }
 
-func (broken) Heads(context.Context, string, string) ([]registry.Head, error) {
-	return nil, errors.New("open /srv/secret: permission denied")
+func (broken) Models(context.Context, string, string, int) (registry.Page[registry.ModelHeads], error) {
+	return registry.Page[registry.ModelHeads]{}, errors.New("open /srv/secret: permission denied")
 }
 
 // do sends a request; header is keys and values.
@@ -84,6 +84,7 @@ func (w *world) post(target, body string) *httptest.ResponseRecorder {
 // problem is what an error looks like from outside.
 type problem struct {
 	Type, Title, Detail, Code string
+	RequestID                 string
 	Status                    int
 	Promotion                 *registry.Promotion
 	Resolution                *registry.Resolution
@@ -101,10 +102,18 @@ func wantProblem(t *testing.T, subject string, got *httptest.ResponseRecorder, s
 	return p
 }
 
+// cached is how the Cache-Control of an answer begins.
+func cached(got *httptest.ResponseRecorder) string {
+	if got.Header().Get("ETag") == "" {
+		return "no-store"
+	}
+	return "private, "
+}
+
 // want decodes an answer that is none.
 func want(t *testing.T, got *httptest.ResponseRecorder, status int, into any) { //nolint:unparam // the status that is wanted stands where it is wanted
 	t.Helper()
-	if got.Code != status || got.Header().Get("Content-Type") != "application/json" || got.Header().Get("Cache-Control") != "no-store" {
+	if got.Code != status || got.Header().Get("Content-Type") != "application/json" || !strings.HasPrefix(got.Header().Get("Cache-Control"), cached(got)) {
 		t.Fatalf("%d %v %s, want %d and JSON", got.Code, got.Header(), got.Body, status)
 	}
 	if err := json.Unmarshal(got.Body.Bytes(), into); err != nil {
