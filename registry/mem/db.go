@@ -16,6 +16,8 @@ type DB struct {
 	heads     map[headKey]registry.Head
 	intents   map[headKey]registry.Intent
 	history   []registry.Event
+	leases    map[string]lease
+	answers   map[answerKey]claimedAnswer
 }
 
 var (
@@ -42,5 +44,7 @@ func New() *DB {
 		tags:      make(map[tagKey]registry.Digest),
 		heads:     make(map[headKey]registry.Head),
 		intents:   make(map[headKey]registry.Intent),
+		leases:    make(map[string]lease),
+		answers:   make(map[answerKey]claimedAnswer),
 	}
 }

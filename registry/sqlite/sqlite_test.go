@@ -37,6 +37,16 @@ func TestStore(t *testing.T) {
 	})
 }
 
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	registrytest.TestLeases(t, func(t *testing.T) registry.Leases { return open(t, filepath.Join(t.TempDir(), "catalog.db")) })
+}
+
+func TestIdempotency(t *testing.T) {
+	t.Parallel()
+	registrytest.TestIdempotency(t, func(t *testing.T) registry.Idempotency { return open(t, filepath.Join(t.TempDir(), "catalog.db")) })
+}
+
 func TestTables(t *testing.T) {
 	t.Parallel()
 	registrytest.TestTables(t, func(t *testing.T) registrytest.Tables {

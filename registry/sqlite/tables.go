@@ -14,6 +14,12 @@ func (db *DB) NodeTypes() registry.NodeTypes { return table[registry.Node]{db, "
 // Runtimes is the table of named runtimes.
 func (db *DB) Runtimes() registry.Runtimes { return table[registry.Runtime]{db, "runtime"} }
 
+// Webhooks is the table of registered webhooks.
+func (db *DB) Webhooks() registry.Webhooks { return table[registry.Webhook]{db, "webhook"} }
+
+// Deliveries is the table of how far webhooks were told.
+func (db *DB) Deliveries() registry.Deliveries { return table[registry.Delivery]{db, "delivery"} }
+
 // table is the documents of one kind.
 type table[T any] struct {
 	db   *DB
