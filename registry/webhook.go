@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"crypto/rand"
+	"encoding/base64"
 	"slices"
 	"time"
 )
@@ -22,6 +24,18 @@ func (w Webhook) Wants(e Event) bool {
 	return e.Seq > w.After &&
 		(w.Environment == "" || w.Environment == e.Environment) && (w.Model == "" || w.Model == e.Model) &&
 		(len(w.Kinds) == 0 || slices.Contains(w.Kinds, e.Kind))
+}
+
+// NewWebhookSecret makes a secret of as many bytes as Standard Webhooks wants.
+func NewWebhookSecret() []byte {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // it never fails: see crypto/rand
+	return secret
+}
+
+// SecretText is the secret as libraries of Standard Webhooks take it.
+func (w Webhook) SecretText() string {
+	return "whsec_" + base64.StdEncoding.EncodeToString(w.Secret)
 }
 
 // Delivery is how far a webhook was told. Who delivers writes it, nobody else.

@@ -70,6 +70,7 @@ func arrows() []rule {
 		{"registry/seed", []string{"registry"}},
 		{"registry/server", []string{"registry", "registry/internal/wire"}},
 		{"registry/service", []string{"registry"}},
+		{"registry/webhook", []string{"registry"}},
 		{"registry/strictyaml", []string{"registry"}},
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/webhook"
 )
 
 // storage is all that a service keeps.
@@ -37,6 +38,7 @@ type names interface {
 	registry.Catalog
 	registry.Listing
 	registry.Intents
+	registry.Idempotency
 	registry.Deleter
 }
 
@@ -92,6 +94,8 @@ func bothEndpoints(t *testing.T, svc *service.Service, s storage) http.Handler {
 	api, err := server.New(server.Config{
 		Registry: svc, Authorize: anybody, History: s.names.History,
 		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
+		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: s.names,
+		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },
 		ReadNode: node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
@@ -22,6 +23,7 @@ const (
 
 func (a *app) serveCommand() *cobra.Command {
 	var listen string
+	var h hooks
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Put the data directory on the network",
@@ -34,14 +36,15 @@ loopback address is served. stdout: the URL.`,
 			if a.registry != "" {
 				return registry.Errorf(registry.CodeInvalid, "serve works on a data directory, not on --registry %s", a.registry)
 			}
-			return a.serve(c.Context(), listen)
+			return a.serve(c.Context(), listen, h)
 		},
 	}
 	c.Flags().StringVar(&listen, "listen", "127.0.0.1:5080", "loopback address and port; port 0 takes a free one")
+	c.Flags().BoolVar(&h.privateUnsafe, "private-webhooks-unsafe", false, "let webhooks have addresses of this machine and network: who registers one can then reach what only this machine should")
 	return c
 }
 
-func (a *app) serve(ctx context.Context, address string) (err error) {
+func (a *app) serve(ctx context.Context, address string, h hooks) (err error) {
 	if err := loopback(address); err != nil {
 		return err
 	}
@@ -61,10 +64,15 @@ func (a *app) serve(ctx context.Context, address string) (err error) {
 	if n, err := i.local.blobs.Sweep(ctx, now()); err != nil || n > 0 {
 		a.ui.note("removed %d leftovers of uploads that were broken off: %v", n, err)
 	}
-	handler, err := a.handler(i)
+	handler, err := a.handler(ctx, i, h)
 	if err != nil {
 		return err
 	}
+	stop, err := h.start(ctx, i, slog.New(slog.NewTextHandler(a.ui.stderr, nil)))
+	if err != nil {
+		return err
+	}
+	defer stop()
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
 		return registry.Errorf(registry.CodeUnavailable, "listen on %s: %w", address, err)

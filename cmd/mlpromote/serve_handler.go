@@ -13,10 +13,10 @@ import (
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
-// handler is everything that the service answers.
-func (a *app) handler(i *instance) (http.Handler, error) {
+// handler is everything that the service answers until ctx ends.
+func (a *app) handler(ctx context.Context, i *instance, hooks hooks) (http.Handler, error) {
 	logger := slog.New(slog.NewTextHandler(a.ui.stderr, nil))
-	api, err := server.New(apiConfig(i, logger))
+	api, err := server.New(apiConfig(ctx, i, hooks, logger))
 	if err != nil {
 		return nil, err
 	}

@@ -109,6 +109,9 @@ func (s server) dispatch(m methods, r *request) (*response, error) {
 	if !ok {
 		return nil, notAllowed(r.Request, allowed(m)...)
 	}
+	if err := s.limiter.allow(r.Request, s.Now()); err != nil {
+		return nil, err
+	}
 	var err error
 	if r.Values, err = asked(r.Request, route.Query...); err != nil {
 		return nil, err
@@ -117,6 +120,13 @@ func (s server) dispatch(m methods, r *request) (*response, error) {
 		if err := s.Authorize(r.Context(), route.Permission, "", ""); err != nil {
 			return nil, err
 		}
+	}
+	if route.Method == http.MethodGet {
+		return route.handle(s, r)
+	}
+	defer s.feed.changed()
+	if route.once() {
+		return s.once(route, r)
 	}
 	return route.handle(s, r)
 }

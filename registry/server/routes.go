@@ -71,6 +71,7 @@ func table() []route {
 		{Route{get, wire.TargetsPath, read, true, "What the engines at heads were made for; limit counts models", paged("environment")}, server.targets},
 		{Route{get, wire.HistoryPath, read, true, "Events, oldest first", paged("environment", "model", "kind", "subject", "after", "before", "order")}, server.history},
 		{Route{get, wire.VerificationPath, read, false, "Check the chain of the whole history", nil}, server.verification},
+		{Route{get, wire.EventsPath, read, true, "Events as they happen, as a stream", eventsQuery()}, server.events},
 		{Route{get, wire.PromotionsPath + "{seq}", read, true, "A promotion by the number of its event", nil}, server.promotion},
 
 		{Route{get, modelPrefix + wire.OpResolve, read, true, "The engine for a node type, or for a node whose facts are in the query", resolveQuery()}, server.resolveFacts},
@@ -90,7 +91,14 @@ func table() []route {
 	},
 		tableRoutes(wire.NodeTypesPath, "node type", nodeTypes),
 		tableRoutes(wire.RuntimesPath, "runtime", runtimes),
+		webhookRoutes(),
 	)
+}
+
+// once reports whether a request that comes twice with a key is answered once: those that
+// change what environments have.
+func (r route) once() bool {
+	return r.Method == http.MethodPost && r.ByRegistry && r.Permission != registry.PermissionRead
 }
 
 // validate refuses a route that would let everybody in, or that nobody could ask for.

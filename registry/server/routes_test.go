@@ -40,7 +40,10 @@ func TestRoutesAreServed(t *testing.T) {
 func TestRoutesAreAuthorized(t *testing.T) {
 	t.Parallel()
 	var asked []registry.Permission
+	stopped := make(chan struct{})
+	close(stopped)
 	w := setup(t, func(c *server.Config) {
+		c.Stop = stopped
 		c.Authorize = func(_ context.Context, p registry.Permission, environment, model string) error {
 			if environment != "" || model != "" {
 				t.Errorf("asked for %s of %s in %s", p, model, environment)

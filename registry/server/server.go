@@ -7,6 +7,8 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -31,7 +33,16 @@ type Config struct {
 	ReadRuntime func(name string, data []byte) (registry.Runtime, error)
 	ReadLabels  func(labels map[string]string) (registry.Node, error)
 
-	Logger *slog.Logger // nil discards
+	Webhooks        registry.Webhooks
+	Deliveries      registry.Deliveries
+	CheckWebhookURL func(url string) error // Errors: CodeInvalid
+	Idempotency     registry.Idempotency
+
+	Rate   Rate            // of each caller; the zero Rate is no limit
+	Poll   time.Duration   // between looks for what other replicas did; 0 means a second
+	Stop   <-chan struct{} // closed when the service stops, which ends streams of events; nil: it never does
+	Now    registry.Clock  // nil means time.Now
+	Logger *slog.Logger    // nil discards
 }
 
 // New gives the handler of everything below /api/v1. Errors: CodeInvalid.
@@ -39,6 +50,7 @@ func New(c Config) (http.Handler, error) {
 	for what, missing := range map[string]bool{
 		"registry": c.Registry == nil, "authorize": c.Authorize == nil, "history": c.History == nil,
 		"node types": c.NodeTypes == nil, "runtimes": c.Runtimes == nil,
+		"webhooks": c.Webhooks == nil || c.Deliveries == nil || c.CheckWebhookURL == nil, "idempotency": c.Idempotency == nil,
 		"readers of documents": c.ReadNode == nil || c.ReadRuntime == nil || c.ReadLabels == nil,
 	} {
 		if missing {
@@ -48,10 +60,26 @@ func New(c Config) (http.Handler, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return newRouter(server{Config: c, engineCache: new(engineCache)}, table())
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Poll <= 0 {
+		c.Poll = time.Second
+	}
+	return newRouter(newServer(c), table())
 }
 
+// server is the state of the API. All of it may be lost.
 type server struct {
 	Config
 	engineCache *engineCache
+	feed        *feed
+	streams     *atomic.Int64 // open
+	limiter     *limiter
+}
+
+func newServer(c Config) server {
+	return server{
+		Config: c, engineCache: new(engineCache), feed: newFeed(c.History, c.Poll), streams: new(atomic.Int64), limiter: newLimiter(c.Rate),
+	}
 }

@@ -21,6 +21,9 @@ func TestNewRefuses(t *testing.T) {
 		"no history":   func(c *server.Config) { c.History = nil },
 		"no types":     func(c *server.Config) { c.NodeTypes = nil },
 		"no runtimes":  func(c *server.Config) { c.Runtimes = nil },
+		"no webhooks":  func(c *server.Config) { c.Webhooks = nil },
+		"no check":     func(c *server.Config) { c.CheckWebhookURL = nil },
+		"no keys":      func(c *server.Config) { c.Idempotency = nil },
 		"no reader":    func(c *server.Config) { c.ReadLabels = nil },
 	} {
 		c := setup(t).config

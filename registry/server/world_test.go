@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
@@ -18,6 +19,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/webhook"
 )
 
 // world is the API over a service in memory.
@@ -28,7 +30,7 @@ type world struct {
 	log     *bytes.Buffer
 }
 
-func setup(t *testing.T, edits ...func(c *server.Config)) *world {
+func setup(t testing.TB, edits ...func(c *server.Config)) *world {
 	t.Helper()
 	w := &world{log: new(bytes.Buffer)}
 	db, blobs := mem.New(), mem.NewBlobs()
@@ -44,7 +46,10 @@ func setup(t *testing.T, edits ...func(c *server.Config)) *world {
 	w.config = server.Config{
 		Registry: svc, Authorize: func(context.Context, registry.Permission, string, string) error { return nil }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
 		History: db.History, NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
-		ReadNode: node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
+		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: db,
+		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },
+		Poll:            10 * time.Millisecond,
+		ReadNode:        node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 	}
 	if err := w.config.NodeTypes.Put(t.Context(), "box", registrytest.Node("v1")); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,8 @@ const (
 	TargetsPath      = Prefix + "/targets"
 	NodeTypesPath    = Prefix + "/node-types" // and a name
 	RuntimesPath     = Prefix + "/runtimes"   // and a name
+	EventsPath       = Prefix + "/events"
+	WebhooksPath     = Prefix + "/webhooks" // and an identifier
 	ModelListPath    = Prefix + "/models"
 	ModelsPath       = ModelListPath + "/"
 
