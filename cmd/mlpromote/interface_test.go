@@ -73,6 +73,13 @@ func TestInterface(t *testing.T) {
 // overNetwork serves the storage and gives a client of it.
 func overNetwork(t *testing.T, s storage) registrytest.Registry {
 	t.Helper()
+	_, r := network(t, s)
+	return r
+}
+
+// network serves the storage, and gives where as well.
+func network(t *testing.T, s storage) (url string, r registrytest.Registry) {
+	t.Helper()
 	keys := registrytest.NewKeys(registrytest.RoleKeys())
 	near := oci.New(func(_ context.Context, repository string) (oci.Repository, error) {
 		return oci.Local(s.blobs, s.names, repository), nil
@@ -86,7 +93,7 @@ func overNetwork(t *testing.T, s storage) registrytest.Registry {
 	}
 	listening := httptest.NewServer(bothEndpoints(t, svc, s))
 	t.Cleanup(listening.Close)
-	return clientOf(t, listening, keys)
+	return listening.URL, clientOf(t, listening, keys)
 }
 
 func bothEndpoints(t *testing.T, svc *service.Service, s storage) http.Handler {

@@ -60,7 +60,7 @@ func (s server) stream(w http.ResponseWriter, r *request, q registry.HistoryQuer
 	}
 	defer s.streams.Add(-1)
 	header := w.Header()
-	header.Set("Content-Type", "text/event-stream")
+	header.Set("Content-Type", streamType)
 	header.Set("Cache-Control", never)
 	header.Set("X-Accel-Buffering", "no") // proxies shall not collect
 	w.WriteHeader(http.StatusOK)

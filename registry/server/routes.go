@@ -65,6 +65,7 @@ func table() []route {
 	about := []string{"environment", "reference"}
 	one := []string{"environment", "digest"}
 	return slices.Concat([]route{
+		{Route{get, wire.OpenAPIPath, read, false, "This document", nil}, server.openAPI},
 		{Route{get, wire.EnvironmentsPath, read, true, "The chain of environments with policies and trust", nil}, server.environments},
 		{Route{get, wire.HeadsPath, read, true, "Heads by model and environment; limit counts models", paged("environment", "model")}, server.heads},
 		{Route{get, wire.ModelListPath, read, true, "Models that have a head, with their heads", paged("environment")}, server.models},

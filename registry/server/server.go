@@ -66,7 +66,12 @@ func New(c Config) (http.Handler, error) {
 	if c.Poll <= 0 {
 		c.Poll = time.Second
 	}
-	return newRouter(newServer(c), table())
+	s := newServer(c)
+	var err error
+	if s.document, err = openAPI(table()); err != nil {
+		return nil, err
+	}
+	return newRouter(s, table())
 }
 
 // server is the state of the API. All of it may be lost.
@@ -76,6 +81,7 @@ type server struct {
 	feed        *feed
 	streams     *atomic.Int64 // open
 	limiter     *limiter
+	document    []byte // OpenAPI
 }
 
 func newServer(c Config) server {
