@@ -112,10 +112,11 @@ func (c *Client) do(request *http.Request, into any) (http.Header, *wire.Problem
 	}
 	if got.status/100 != 2 {
 		var problem wire.Problem
-		if err := json.Unmarshal(got.body, &problem); err != nil || problem.Code == "" {
-			return nil, nil, registry.Errorf(registry.CodeUnavailable, "%s answered %d %s and is no mlpromote service", request.URL, got.status, http.StatusText(got.status))
+		err := c.refused(request, got, &problem)
+		if problem.Code == "" {
+			return nil, nil, err
 		}
-		return nil, &problem, problem.Err()
+		return nil, &problem, err
 	}
 	if into == nil {
 		return got.header, nil, nil
@@ -124,6 +125,18 @@ func (c *Client) do(request *http.Request, into any) (http.Header, *wire.Problem
 		return nil, nil, c.strange("body", err)
 	}
 	return got.header, nil, nil
+}
+
+// refused gives the error that an answer is, and its problem where that is asked for.
+func (c *Client) refused(request *http.Request, got answer, problem *wire.Problem) error {
+	if problem == nil {
+		problem = new(wire.Problem)
+	}
+	if err := json.Unmarshal(got.body, problem); err != nil || problem.Code == "" {
+		problem.Code = ""
+		return registry.Errorf(registry.CodeUnavailable, "%s answered %d %s and is no mlpromote service", request.URL, got.status, http.StatusText(got.status))
+	}
+	return problem.Err()
 }
 
 // attempts is how often a request is sent at most.

@@ -121,9 +121,12 @@ func all[T any](ctx context.Context, c *Client, path string, values url.Values, 
 
 // Resolve asks for the engine of a node.
 func (c *Client) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
-	body := wire.ResolveRequest{Environment: q.Environment, Version: q.Version, Variant: q.Variant, Node: &q.Node, Runtime: q.Runtime}
+	return c.resolve(ctx, q.Model, wire.ResolveRequest{Environment: q.Environment, Version: q.Version, Variant: q.Variant, Node: &q.Node, Runtime: q.Runtime})
+}
+
+func (c *Client) resolve(ctx context.Context, model string, body wire.ResolveRequest) (registry.Resolution, error) {
 	var resolution registry.Resolution
-	problem, err := c.post(ctx, q.Model, wire.OpResolve, body, &resolution)
+	problem, err := c.post(ctx, model, wire.OpResolve, body, &resolution)
 	switch {
 	case problem != nil && problem.Resolution != nil:
 		return *problem.Resolution, err

@@ -3,6 +3,7 @@ package client_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,7 +19,7 @@ type attempts struct {
 	bodies []string
 }
 
-func (a *attempts) handle(t *testing.T, answer func(n int, w http.ResponseWriter)) http.HandlerFunc {
+func (a *attempts) handle(answer func(n int, w http.ResponseWriter)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body := make([]byte, 1000)
 		n, _ := r.Body.Read(body)
@@ -28,6 +29,13 @@ func (a *attempts) handle(t *testing.T, answer func(n int, w http.ResponseWriter
 		a.mu.Unlock()
 		answer(count, w)
 	}
+}
+
+// seen is the keys and bodies of the requests so far.
+func (a *attempts) seen() (keys, bodies []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.keys), slices.Clone(a.bodies)
 }
 
 func say(w http.ResponseWriter, status int, code registry.Code, header ...string) {
@@ -56,7 +64,7 @@ func TestRetries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var a attempts
-			c := speaker(t, a.handle(t, func(n int, w http.ResponseWriter) {
+			c := speaker(t, a.handle(func(n int, w http.ResponseWriter) {
 				if n < 2 {
 					fail(w)
 					return
@@ -66,11 +74,13 @@ func TestRetries(t *testing.T) {
 			if _, err := c.Promote(t.Context(), registry.PromoteRequest{Model: "digits", To: "prod"}); err != nil {
 				t.Fatal(err)
 			}
-			if len(a.keys) != 2 || len(a.keys[0]) < 20 || a.keys[0] != a.keys[1] || !strings.Contains(a.bodies[0], "prod") || a.bodies[0] != a.bodies[1] {
-				t.Errorf("keys %q, bodies %q", a.keys, a.bodies)
+			keys, bodies := a.seen()
+			if len(keys) != 2 || len(keys[0]) < 20 || keys[0] != keys[1] || !strings.Contains(bodies[0], "prod") || bodies[0] != bodies[1] {
+				t.Errorf("keys %q, bodies %q", keys, bodies)
 			}
-			if _, err := c.Promote(t.Context(), registry.PromoteRequest{Model: "digits"}); err != nil || a.keys[2] == a.keys[0] {
-				t.Errorf("another promotion has the key %q, error %v", a.keys[2], err)
+			_, err := c.Promote(t.Context(), registry.PromoteRequest{Model: "digits"})
+			if again, _ := a.seen(); err != nil || again[2] == keys[0] {
+				t.Errorf("another promotion has the key %q, error %v", again[2], err)
 			}
 		})
 	}
@@ -94,10 +104,10 @@ func TestGivesUp(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var a attempts
-			speak := speaker(t, a.handle(t, func(_ int, w http.ResponseWriter) { c.fail(w) }))
+			speak := speaker(t, a.handle(func(_ int, w http.ResponseWriter) { c.fail(w) }))
 			_, err := speak.Promote(t.Context(), registry.PromoteRequest{Model: "digits"})
-			if registry.CodeOf(err) != c.code || len(a.keys) != c.times {
-				t.Errorf("asked %d times, error %v; want %d times and %s", len(a.keys), err, c.times, c.code)
+			if keys, _ := a.seen(); registry.CodeOf(err) != c.code || len(keys) != c.times {
+				t.Errorf("asked %d times, error %v; want %d times and %s", len(keys), err, c.times, c.code)
 			}
 		})
 	}
@@ -112,5 +122,49 @@ func TestPagesWithoutEnd(t *testing.T) {
 	})
 	if _, err := c.History(t.Context(), registry.HistoryQuery{}); registry.CodeOf(err) != registry.CodeUnavailable {
 		t.Errorf("error %v, want CodeUnavailable", err)
+	}
+}
+
+// A stream that breaks off is taken up where it was, and what is no event ends it.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	event := func(n string) string { return "id: " + n + "\nevent: attach\ndata: {\"seq\":" + n + "}\n\n" }
+	stream := func(w http.ResponseWriter, text string) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = w.Write([]byte(text))
+	}
+	for name, c := range map[string]struct {
+		answers []func(w http.ResponseWriter)
+		want    int
+		code    registry.Code
+	}{
+		"breaks off": {[]func(w http.ResponseWriter){
+			func(w http.ResponseWriter) { stream(w, "retry: 1\n\n"+event("3")+": still here\n\n") },
+			func(w http.ResponseWriter) { say(w, 503, registry.CodeUnavailable) },
+			func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+			func(w http.ResponseWriter) { stream(w, event("4")+event("9")+"data: {") },
+			func(w http.ResponseWriter) { say(w, 403, registry.CodePolicy) },
+		}, 3, registry.CodePolicy},
+		"backwards": {[]func(w http.ResponseWriter){func(w http.ResponseWriter) { stream(w, event("5")+event("5")) }}, 1, registry.CodeInvalid},
+		"no events": {[]func(w http.ResponseWriter){func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }}, 0, registry.CodeInvalid},
+		"too long":  {[]func(w http.ResponseWriter){func(w http.ResponseWriter) { stream(w, "data: "+strings.Repeat("x", 2<<20)) }}, 0, registry.CodeInvalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var a attempts
+			speak := speaker(t, a.handle(func(n int, w http.ResponseWriter) { c.answers[min(n, len(c.answers))-1](w) }))
+			got := 0
+			var last error
+			for e, err := range speak.Events(t.Context(), registry.HistoryQuery{After: 2}) {
+				if last = err; err == nil {
+					got++
+				} else if e.Seq != 0 {
+					t.Errorf("an event comes with the error %v", err)
+				}
+			}
+			if got != c.want || registry.CodeOf(last) != c.code {
+				t.Errorf("%d events and the error %v, want %d and %s", got, last, c.want, c.code)
+			}
+		})
 	}
 }
