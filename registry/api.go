@@ -12,7 +12,7 @@ type Reader interface {
 	// CodeNotFound without such a release; CodePolicy where a protected environment has
 	// no proof for it; CodeNoEngine, with the Resolution, when no candidate is left.
 	Resolve(ctx context.Context, q ResolveQuery) (Resolution, error)
-	// History lists events.
+	// History lists events that the caller may see: q.Limit of them, where there are as many.
 	History(ctx context.Context, q HistoryQuery) ([]Event, error)
 }
 
@@ -48,6 +48,23 @@ type Inspector interface {
 	// Claims lists the evidence for a release and its engines, in claims that verify for
 	// some trusted role in the environment and in what is ignored.
 	Claims(ctx context.Context, environment string, r Release) (claims []Claim, ignored []Ignored, err error)
+	// Engine reads one engine by digest, whatever release it is of. Errors: CodeNotFound.
+	Engine(ctx context.Context, environment, model string, d Digest) (Engine, error)
+	// Bundle reads one piece of evidence by the digest of its manifest, whether it counts
+	// or not. Errors: CodeNotFound.
+	Bundle(ctx context.Context, environment, model string, d Digest) (Bundle, error)
+}
+
+// Lister pages through names, in byte order. A page holds up to limit things, a hundred
+// where limit is 0, and a thousand at most, and begins behind a name that an earlier
+// page gave as Next. It may be short, even empty, with more behind it.
+type Lister interface {
+	// Models lists the models that have a head in an environment, in any if it is empty,
+	// with those heads. Errors: CodeNotFound without such an environment.
+	Models(ctx context.Context, environment, after string, limit int) (Page[ModelHeads], error)
+	// Releases lists the releases of a model in an environment by tag. The tag that
+	// mirrors the head is left out. Errors: CodeNotFound without such an environment.
+	Releases(ctx context.Context, environment, model, after string, limit int) (Page[TaggedRelease], error)
 }
 
 // Interface is all that the verbs need of a registry, near or far.
@@ -56,6 +73,7 @@ type Interface interface {
 	Writer
 	Operator
 	Inspector
+	Lister
 }
 
 // ResolveQuery asks for the right engine.

@@ -14,6 +14,11 @@ const (
 	EventHoldRelease EventKind = "hold-release"
 )
 
+// EventKinds lists every kind.
+func EventKinds() []EventKind {
+	return []EventKind{EventPublish, EventAttach, EventPromote, EventRollback, EventHoldRelease}
+}
+
 // Event is one row of the history: append-only and hash-chained. Hash covers every
 // other field through the canonical JSON, Prev included.
 type Event struct {

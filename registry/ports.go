@@ -123,6 +123,22 @@ type Catalog interface {
 	History(ctx context.Context, q HistoryQuery) iter.Seq2[Event, error]
 }
 
+// Listing pages through names by key, so that a page costs the same wherever it begins.
+// A limit is at least 1. Names are in byte order.
+type Listing interface {
+	// ModelPage lists the heads of up to limit models behind a model (exclusive, "" for the
+	// first), by model and environment. An empty environment means all.
+	ModelPage(ctx context.Context, environment, after string, limit int) ([]Head, error)
+	// TagPage lists up to limit tags behind a tag that name manifests of an artifact type.
+	TagPage(ctx context.Context, repository, artifactType, after string, limit int) ([]Tagged, error)
+}
+
+// Tagged is a tag and what it names.
+type Tagged struct {
+	Tag    string
+	Digest Digest
+}
+
 // Intents remembers promotions that were begun and not finished.
 type Intents interface {
 	// Begin records an intent, in place of an earlier one of the same destination and model.
@@ -166,7 +182,9 @@ type HistoryQuery struct {
 	Kind        EventKind
 	Subject     Digest
 	After       int64 // sequence number, exclusive
+	Before      int64 // sequence number, exclusive; 0: no bound
 	Descending  bool  // newest first
+	Limit       int   // of the events selected, the first so many; 0: all
 }
 
 // EvidenceStore keeps evidence beside what it is about.
@@ -178,6 +196,9 @@ type EvidenceStore interface {
 	// PutEvidence stores one bundle for every subject: one blob, and one referrer manifest
 	// each, whose digests it returns in the same order.
 	PutEvidence(ctx context.Context, repository string, b Bundle, subjects []Subject) ([]Digest, error)
+	// Bundle reads one piece of evidence by the digest of its manifest. Errors:
+	// CodeNotFound, also for a manifest that is no evidence; CodeDigest.
+	Bundle(ctx context.Context, repository string, d Digest) (Bundle, error)
 }
 
 // Content is releases and their evidence as a repository holds them. Reading checks
@@ -188,6 +209,9 @@ type Content interface {
 	// each engine's manifest says. Errors: CodeNotFound; CodeInvalid when it is no
 	// release; CodeTrust when index and manifest differ; CodeDigest.
 	Release(ctx context.Context, repository, tagOrDigest string) (Release, error)
+	// Engine reads one engine by the digest of its manifest. Errors: CodeNotFound, also for
+	// a manifest that is no engine; CodeDigest.
+	Engine(ctx context.Context, repository string, d Digest) (Engine, error)
 	// Rehash reads every blob and manifest of the release and checks its digest.
 	Rehash(ctx context.Context, repository string, r Release) error
 	// Copy makes the release and the evidence (bundle manifests) present in the

@@ -52,6 +52,9 @@ func (r Release) Tag() string {
 	return r.Version
 }
 
+// ReleaseType is the artifactType of a release's index.
+const ReleaseType = "application/vnd.mlpromote.release.v1+json"
+
 // HeadTag is the tag that mirrors an environment's head.
 const HeadTag = "current"
 

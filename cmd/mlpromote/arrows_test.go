@@ -69,8 +69,10 @@ func arrows() []rule {
 		{"registry/oci", []string{"registry"}},
 		{"registry/oci/transfer", []string{"registry"}},
 		{"registry/registrytest", []string{"registry"}},
+		{"registry/seed", []string{"registry"}},
 		{"registry/server", []string{"registry", "registry/internal/wire"}},
 		{"registry/service", []string{"registry"}},
+		{"registry/webhook", []string{"registry"}},
 		{"registry/strictyaml", []string{"registry"}},
 	}
 }

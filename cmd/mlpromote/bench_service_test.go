@@ -174,7 +174,7 @@ func BenchmarkServe(b *testing.B) {
 	r := s.release(b)
 	_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: benchModel})
 	check(b, err)
-	handler, err := s.app.handler(s.instance)
+	handler, err := s.app.handler(b.Context(), s.instance, hooks{})
 	check(b, err)
 	service := httptest.NewServer(handler)
 	defer service.Close()

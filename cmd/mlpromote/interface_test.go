@@ -16,11 +16,13 @@ import (
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/sqlite"
+	"mlpromote.dev/mlpromote/registry/webhook"
 )
 
 // storage is all that a service keeps.
@@ -34,7 +36,9 @@ type storage struct {
 type names interface {
 	registry.Refs
 	registry.Catalog
+	registry.Listing
 	registry.Intents
+	registry.Idempotency
 	registry.Deleter
 }
 
@@ -69,12 +73,19 @@ func TestInterface(t *testing.T) {
 // overNetwork serves the storage and gives a client of it.
 func overNetwork(t *testing.T, s storage) registrytest.Registry {
 	t.Helper()
+	_, r := network(t, s)
+	return r
+}
+
+// network serves the storage, and gives where as well.
+func network(t *testing.T, s storage) (url string, r registrytest.Registry) {
+	t.Helper()
 	keys := registrytest.NewKeys(registrytest.RoleKeys())
 	near := oci.New(func(_ context.Context, repository string) (oci.Repository, error) {
 		return oci.Local(s.blobs, s.names, repository), nil
 	}, oci.Options{})
 	svc, err := service.New(service.Config{
-		Environments: registrytest.Chain(), Catalog: s.names, Intents: s.names, Content: near, Mirror: near,
+		Environments: registrytest.Chain(), Catalog: s.names, Listing: s.names, Intents: s.names, Content: near, Mirror: near,
 		Verify: keys.Verify, Sign: keys.Sign,
 	})
 	if err != nil {
@@ -82,12 +93,18 @@ func overNetwork(t *testing.T, s storage) registrytest.Registry {
 	}
 	listening := httptest.NewServer(bothEndpoints(t, svc, s))
 	t.Cleanup(listening.Close)
-	return clientOf(t, listening, keys)
+	return listening.URL, clientOf(t, listening, keys)
 }
 
 func bothEndpoints(t *testing.T, svc *service.Service, s storage) http.Handler {
 	t.Helper()
-	api, err := server.New(server.Config{Registry: svc})
+	api, err := server.New(server.Config{
+		Registry: svc, Authorize: anybody, History: s.names.History,
+		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
+		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: s.names,
+		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },
+		ReadNode:        node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,6 +136,15 @@ func clientOf(t *testing.T, listening *httptest.Server, keys *registrytest.Keys)
 		t.Fatal(err)
 	}
 	return registrytest.Registry{Interface: c, Parts: far, Keys: keys}
+}
+
+// TestTablesOverNetwork holds the tables that a client sees against the same contract.
+func TestTablesOverNetwork(t *testing.T) {
+	t.Parallel()
+	registrytest.TestTables(t, func(t *testing.T) registrytest.Tables {
+		c := overNetwork(t, inMemory(t)).Interface.(*client.Client)
+		return registrytest.Tables{NodeTypes: c.NodeTypes(), Runtimes: c.Runtimes()}
+	})
 }
 
 // meeting is a catalog in which promotions wait for one another before they are applied.

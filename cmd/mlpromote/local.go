@@ -76,13 +76,13 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 	store := oci.New(content.open, oci.Options{Progress: a.ui.hashing()})
 	keys := a.keyring()
 	svc, err := service.New(service.Config{
-		Environments: envs, Catalog: db, Intents: db, Content: store, Mirror: store,
+		Environments: envs, Catalog: db, Listing: db, Intents: db, Content: store, Mirror: store,
 		Verify: trust.Verify, Sign: keys.Sign, Tool: a.tool(),
 	})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &instance{Interface: svc, environments: envs, store: store, content: content, verify: trust.Verify, keys: keys, local: here, close: db.Close}, nil
+	return &instance{Interface: svc, environments: envs, store: store, content: content, verify: trust.Verify, keys: keys, nodeTypes: a.localNodeTypes(db), local: here, close: db.Close}, nil
 }
 
 // create makes the data directory and, where there is no key at all, one that plays

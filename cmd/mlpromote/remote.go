@@ -61,7 +61,7 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 		return nil, err
 	}
 	return &instance{
-		Interface: api, environments: envs, store: store, content: content, verify: trust.Verify, keys: a.keyring(), host: url.Host,
+		Interface: api, environments: envs, store: store, content: content, verify: trust.Verify, keys: a.keyring(), nodeTypes: api.NodeTypes(), host: url.Host,
 		close: func() error { return nil },
 	}, nil
 }

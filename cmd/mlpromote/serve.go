@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
@@ -75,7 +76,7 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 		a.ui.note("removed %d leftovers of uploads that were broken off: %v", n, err)
 	}
 	i.content.tell = func(host, credential string) { a.ui.note("registry %s: using credential %s", host, credential) }
-	handler, err := a.handler(i)
+	handler, err := a.handler(ctx, i, config.hooks)
 	if err != nil {
 		return err
 	}
@@ -103,16 +104,20 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 
 // background starts what a service does beside answering, and gives what ends it.
 func (a *app) background(ctx context.Context, i *instance, config serveConfig) (stop func(), err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	stop = func() { cancel(); running.Wait() }
-	if config.collect == 0 {
-		return stop, nil
+	deliverer, err := config.hooks.deliverer(i, slog.New(slog.NewTextHandler(a.ui.stderr, nil)))
+	if err != nil {
+		return nil, err
 	}
 	c, err := i.collector(config.keep, false)
 	if err != nil {
-		cancel()
 		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	stop = func() { cancel(); running.Wait() }
+	running.Go(func() { deliverer.Run(ctx) })
+	if config.collect == 0 {
+		return stop, nil
 	}
 	collections := service.Collections{Collector: c, Leases: i.local.db, Holder: rand.Text(), Interval: config.collect, Tell: a.tellCollected}
 	running.Go(func() { collections.Run(ctx) })

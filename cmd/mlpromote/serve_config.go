@@ -14,6 +14,8 @@ type serveConfig struct {
 	collect time.Duration // between two collections; 0: none
 	keep    registry.Retention
 
+	hooks hooks
+
 	headerTimeout  time.Duration // for the headers of a request
 	idleTimeout    time.Duration // of a connection between requests
 	maxHeaderBytes int
@@ -33,6 +35,7 @@ func (a *app) settings(c *serveConfig) []setting {
 		{name: "gc-grace", at: &c.keep.Grace, fallback: keep.Grace.String(), usage: "collect nothing younger; longer than any push takes"},
 		{name: "gc-keep-heads", at: &c.keep.Heads, fallback: "10", usage: "earlier heads of each model to keep in each protected environment"},
 		{name: "gc-keep-for", at: &c.keep.Period, fallback: keep.Period.String(), usage: "keep what was a head within this time"},
+		{name: "private-webhooks-unsafe", at: &c.hooks.privateUnsafe, fallback: "false", usage: "let webhooks have addresses of this machine and network: who registers one can then reach what only this machine should"},
 		{name: "header-timeout", at: &c.headerTimeout, fallback: "10s", usage: "time for the headers of a request"},
 		{name: "idle-timeout", at: &c.idleTimeout, fallback: "2m0s", usage: "how long a connection may wait for its next request"},
 		{name: "max-header-bytes", at: &c.maxHeaderBytes, fallback: "65536", usage: "size of the headers of a request"},

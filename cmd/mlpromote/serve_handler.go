@@ -4,20 +4,18 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"path/filepath"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/distribution"
-	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
-// handler is everything that the service answers.
-func (a *app) handler(i *instance) (http.Handler, error) {
+// handler is everything that the service answers until ctx ends.
+func (a *app) handler(ctx context.Context, i *instance, hooks hooks) (http.Handler, error) {
 	logger := slog.New(slog.NewTextHandler(a.ui.stderr, nil))
-	api, err := server.New(server.Config{Registry: i, NodeType: a.nodeType, Logger: logger})
+	api, err := server.New(apiConfig(ctx, i, hooks, logger))
 	if err != nil {
 		return nil, err
 	}
@@ -67,19 +65,4 @@ func mayWrite(environments registry.Environments, access distribution.Access) er
 		return registry.Errorf(registry.CodePolicy, "environment %s is protected: promote a release into it", name)
 	}
 	return nil
-}
-
-// nodeType reads a named node: DATA/node-types/NAME.json.
-func (a *app) nodeType(_ context.Context, name string) (registry.Node, error) {
-	if name != filepath.Base(name) || strings.HasPrefix(name, ".") || strings.ContainsRune(name, 0) {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "node type %q: want a name", name)
-	}
-	described, err := node.ParseFile(filepath.Join(a.data, "node-types", name+".json"))
-	switch {
-	case registry.HasCode(err, registry.CodeNotFound):
-		return registry.Node{}, registry.Errorf(registry.CodeNotFound, "node type %q is not known here", name)
-	case err != nil: // the file is the operator's, so the mistake in it is for the log
-		return registry.Node{}, registry.Errorf(registry.CodeInternal, "node type %s: %w", name, err)
-	}
-	return described, nil
 }

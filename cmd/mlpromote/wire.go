@@ -31,6 +31,7 @@ type instance struct {
 	content      *contents // what store opens repositories with
 	verify       registry.VerifyEvidence
 	keys         *signer.Keyring
+	nodeTypes    registry.NodeTypes
 	host         string // of a service; empty for the local directory
 	local        *local // nil for a service
 	close        func() error

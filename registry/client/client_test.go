@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 
@@ -31,7 +32,7 @@ func speaker(t *testing.T, handler http.HandlerFunc) *client.Client {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	c, err := client.New(client.Config{URL: server.URL, Content: noContent{}, HTTP: server.Client()})
+	c, err := client.New(client.Config{URL: server.URL, Content: noContent{}, HTTP: server.Client(), Backoff: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestDeadServer(t *testing.T) {
 	}
 	url := "http://" + listener.Addr().String()
 	listener.Close()
-	c, err := client.New(client.Config{URL: url, Content: noContent{}})
+	c, err := client.New(client.Config{URL: url, Content: noContent{}, Backoff: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -136,11 +136,14 @@ func (db *DB) events(q registry.HistoryQuery) []registry.Event {
 	if q.Descending {
 		slices.Reverse(found)
 	}
+	if q.Limit > 0 {
+		found = found[:min(q.Limit, len(found))]
+	}
 	return found
 }
 
 func selects(q registry.HistoryQuery, e registry.Event) bool {
-	return e.Seq > q.After &&
+	return e.Seq > q.After && (q.Before == 0 || e.Seq < q.Before) &&
 		(q.Environment == "" || e.Environment == q.Environment) &&
 		(q.Model == "" || e.Model == q.Model) &&
 		(q.Kind == "" || e.Kind == q.Kind) &&

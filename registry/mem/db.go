@@ -23,6 +23,7 @@ type DB struct {
 	ages      map[recordKey]age
 	condemned map[registry.Digest]time.Time
 	leases    map[string]lease
+	answers   map[answerKey]claimedAnswer
 	executing sync.RWMutex // held by Execute, so that Rescind waits
 }
 
@@ -31,6 +32,7 @@ var (
 	_ registry.Catalog      = (*DB)(nil)
 	_ registry.Intents      = (*DB)(nil)
 	_ registry.UploadStates = (*DB)(nil)
+	_ registry.Listing      = (*DB)(nil)
 )
 
 type (
@@ -66,5 +68,6 @@ func New() *DB {
 		ages:      make(map[recordKey]age),
 		condemned: make(map[registry.Digest]time.Time),
 		leases:    make(map[string]lease),
+		answers:   make(map[answerKey]claimedAnswer),
 	}
 }

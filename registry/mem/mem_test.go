@@ -13,6 +13,23 @@ func TestBlobs(t *testing.T) {
 	registrytest.TestBlobs(t, func(*testing.T) registry.Blobs { return mem.NewBlobs() })
 }
 
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	registrytest.TestLeases(t, func(*testing.T) registry.Leases { return mem.New() })
+}
+
+func TestIdempotency(t *testing.T) {
+	t.Parallel()
+	registrytest.TestIdempotency(t, func(*testing.T) registry.Idempotency { return mem.New() })
+}
+
+func TestTables(t *testing.T) {
+	t.Parallel()
+	registrytest.TestTables(t, func(*testing.T) registrytest.Tables {
+		return registrytest.Tables{NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime]()}
+	})
+}
+
 func TestStore(t *testing.T) {
 	t.Parallel()
 	registrytest.TestStore(t, func(*testing.T) registrytest.Store { return mem.New() })

@@ -144,6 +144,23 @@ func (s *Store) Evidence(ctx context.Context, name string, subject registry.Dige
 	return bundles, nil
 }
 
+// Bundle reads one piece of evidence. Errors: see [registry.EvidenceStore].
+func (s *Store) Bundle(ctx context.Context, name string, d registry.Digest) (registry.Bundle, error) {
+	repo, err := s.repository(ctx, name)
+	if err != nil {
+		return registry.Bundle{}, err
+	}
+	desc, err := repo.resolve(ctx, "evidence", string(d))
+	if err != nil {
+		return registry.Bundle{}, err
+	}
+	e, ok, err := repo.evidence(ctx, desc, "")
+	if err == nil && !ok {
+		err = registry.Errorf(registry.CodeNotFound, "%s: %s is no evidence", name, d)
+	}
+	return e.bundle, err
+}
+
 // referrers lists what may refer to a subject, each once, by digest. A list that anybody
 // can write may describe one digest rightly and wrongly, and then both are given.
 func (r repository) referrers(ctx context.Context, subject registry.Digest) ([]ocispec.Descriptor, error) {

@@ -6,7 +6,7 @@ import (
 
 // Media types and artifact types of format 1.
 const (
-	typeRelease     = "application/vnd.mlpromote.release.v1+json"
+	typeRelease     = registry.ReleaseType
 	typeSources     = "application/vnd.mlpromote.sources.v1+json"
 	typeLimits      = "application/vnd.mlpromote.limits.v1+json"
 	typeInterface   = "application/vnd.mlpromote.interface.v1+json"

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strconv"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -29,6 +31,26 @@ func (r repository) release(ctx context.Context, tagOrDigest string) (tree, regi
 		return tree{}, registry.Release{}, r.about("release", t.desc.Digest, err)
 	}
 	return t, release, nil
+}
+
+// Engine reads one engine. Errors: see [registry.Content].
+func (s *Store) Engine(ctx context.Context, name string, d registry.Digest) (registry.Engine, error) {
+	repo, err := s.repository(ctx, name)
+	if err != nil {
+		return registry.Engine{}, err
+	}
+	desc, err := repo.resolve(ctx, "engine", string(d))
+	if err != nil {
+		return registry.Engine{}, err
+	}
+	var p part
+	if desc.MediaType == ocispec.MediaTypeImageManifest {
+		p, err = repo.part(ctx, desc)
+	}
+	if err == nil && p.role != registry.PartEngine || registry.CodeOf(err) == registry.CodeInvalid && err != nil {
+		return registry.Engine{}, registry.Errorf(registry.CodeNotFound, "%s: %s is no engine", name, d)
+	}
+	return p.engine, err
 }
 
 // release says what the tree of a release is.

@@ -228,10 +228,14 @@ func testHistoryQueries(t *testing.T, catalog registry.Catalog) {
 			for _, kind := range []registry.EventKind{"", registry.EventAttach, registry.EventPromote} {
 				for _, subject := range []registry.Digest{"", d("engine"), d("nobody")} {
 					for _, after := range []int64{0, 5, 12} {
-						q := registry.HistoryQuery{Environment: environment, Model: model, Kind: kind, Subject: subject, After: after}
-						wantHistory(t, catalog, q, all)
-						q.Descending = true
-						wantHistory(t, catalog, q, all)
+						for _, before := range []int64{0, 1, 9} {
+							for _, limit := range []int{0, 1, 3} {
+								q := registry.HistoryQuery{Environment: environment, Model: model, Kind: kind, Subject: subject, After: after, Before: before, Limit: limit}
+								wantHistory(t, catalog, q, all)
+								q.Descending = true
+								wantHistory(t, catalog, q, all)
+							}
+						}
 					}
 				}
 			}
@@ -244,7 +248,7 @@ func wantHistory(t *testing.T, catalog registry.Catalog, q registry.HistoryQuery
 	t.Helper()
 	want := []int64{}
 	for _, e := range all {
-		if e.Seq > q.After && (q.Environment == "" || e.Environment == q.Environment) && (q.Model == "" || e.Model == q.Model) &&
+		if e.Seq > q.After && (q.Before == 0 || e.Seq < q.Before) && (q.Environment == "" || e.Environment == q.Environment) && (q.Model == "" || e.Model == q.Model) &&
 			(q.Kind == "" || e.Kind == q.Kind) && (q.Subject == "" || e.Subject == q.Subject) {
 			want = append(want, e.Seq)
 		}
@@ -253,6 +257,9 @@ func wantHistory(t *testing.T, catalog registry.Catalog, q registry.HistoryQuery
 		for i, j := 0, len(want)-1; i < j; i, j = i+1, j-1 {
 			want[i], want[j] = want[j], want[i]
 		}
+	}
+	if q.Limit > 0 {
+		want = want[:min(q.Limit, len(want))]
 	}
 	got := []int64{}
 	for _, e := range history(t, catalog, q) {
@@ -270,6 +277,11 @@ func testLongHistory(t *testing.T, catalog registry.Catalog) {
 		apply(t, catalog, registry.Change{Event: event("a", fmt.Sprint(i))})
 	}
 	wantChain(t, catalog, n)
+	for _, q := range []registry.HistoryQuery{{Limit: 150}, {Limit: 200, Descending: true}, {Before: n - 2, Limit: 101, Descending: true}} {
+		if events := history(t, catalog, q); len(events) != q.Limit {
+			t.Errorf("%+v: %d events", q, len(events))
+		}
+	}
 	for _, q := range []registry.HistoryQuery{{Descending: true}, {Environment: "prod", Model: "a"}, {Environment: "prod", Model: "a", Descending: true}} {
 		events := history(t, catalog, q)
 		if len(events) != n {

@@ -10,6 +10,7 @@ import (
 type Store interface {
 	registry.Refs
 	registry.Catalog
+	registry.Listing
 	registry.Intents
 }
 
@@ -18,6 +19,14 @@ type Store interface {
 func TestStore(t *testing.T, open func(t *testing.T) Store) {
 	TestRefs(t, func(t *testing.T) registry.Refs { return open(t) })
 	TestCatalog(t, func(t *testing.T) registry.Catalog { return open(t) })
+	t.Run("model page", func(t *testing.T) {
+		t.Parallel()
+		testModelPage(t, open(t))
+	})
+	t.Run("tag page", func(t *testing.T) {
+		t.Parallel()
+		testTagPage(t, open(t))
+	})
 	TestIntents(t, func(t *testing.T) registry.Intents { return open(t) })
 	t.Run("change is seen everywhere", func(t *testing.T) {
 		t.Parallel()

@@ -1,176 +1,138 @@
 package server
 
 import (
+	"context"
+	"maps"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
+// resolveQuery is what a query can ask.
+func resolveQuery() []string {
+	return append([]string{"env", "environment", "version", "variant", "runtime", "nodeType"}, facts()...)
+}
+
 // resolveFacts answers GET: a node type by name, or the facts of a node as query.
-func (s server) resolveFacts(w http.ResponseWriter, r *http.Request, model string) error {
-	about := append([]string{"env", "environment", "version", "variant", "runtime", "nodeType"}, facts()...)
-	values, err := asked(r, about...)
-	if err != nil {
-		return err
-	}
+func (s server) resolveFacts(r *request) (*response, error) {
+	values := r.Values
 	request := wire.ResolveRequest{
 		Environment: first(values, "env", "environment"), Version: values.Get("version"), Variant: values.Get("variant"),
 		NodeType: values.Get("nodeType"),
 	}
-	if request.Runtime, err = runtimeOf(values["runtime"]); err != nil {
-		return err
+	var err error
+	if request.Runtime, err = s.runtimeOf(r.Context(), values["runtime"]); err != nil {
+		return nil, err
 	}
 	if request.NodeType == "" || slices.ContainsFunc(facts(), values.Has) {
 		node, err := nodeOf(values)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		request.Node = &node
 	}
-	return s.resolve(w, r, model, request)
+	return s.resolve(r, request)
 }
 
-// resolveNode answers POST: a node document.
-func (s server) resolveNode(w http.ResponseWriter, r *http.Request, model string) error {
+// resolveNode answers POST: a node document, or the labels of a node.
+func (s server) resolveNode(r *request) (*response, error) {
 	var request wire.ResolveRequest
 	if err := read(r, &request); err != nil {
-		return err
+		return nil, err
 	}
-	return s.resolve(w, r, model, request)
+	if request.RuntimeName != "" {
+		if request.Runtime != nil {
+			return nil, registry.Errorf(registry.CodeInvalid, "resolve: want a runtime or the name of one, not both")
+		}
+		runtime, err := s.Runtimes.Get(r.Context(), request.RuntimeName)
+		if err != nil {
+			return nil, err
+		}
+		request.Runtime = &runtime
+	}
+	return s.resolve(r, request)
 }
 
-func (s server) resolve(w http.ResponseWriter, r *http.Request, model string, request wire.ResolveRequest) error {
-	q := registry.ResolveQuery{
-		Environment: request.Environment, Model: model, Version: request.Version, Variant: request.Variant, Runtime: request.Runtime}
-	switch {
-	case request.Node != nil && request.NodeType != "":
-		return registry.Errorf(registry.CodeInvalid, "resolve: want a node or a node type, not both")
-	case request.Node != nil && request.Node.V > nodeVersion:
-		return registry.Errorf(registry.CodeInvalid, "resolve: node document of version %d: want %d", request.Node.V, nodeVersion)
-	case request.Node != nil:
-		q.Node = *request.Node
-	case request.NodeType != "":
-		node, err := s.NodeType(r.Context(), request.NodeType)
-		if err != nil {
-			return err
-		}
-		q.Node = node
-	default:
-		return registry.Errorf(registry.CodeInvalid, "resolve: want a node or a node type")
-	}
-	resolution, err := s.Registry.Resolve(r.Context(), q)
+func (s server) resolve(r *request, request wire.ResolveRequest) (*response, error) {
+	node, err := s.nodeOf(r.Context(), request)
 	if err != nil {
-		return refusal{error: err, resolution: &resolution}
+		return nil, err
+	}
+	resolution, err := s.Registry.Resolve(r.Context(), registry.ResolveQuery{
+		Environment: request.Environment, Model: r.Name, Version: request.Version,
+		Node: node, Runtime: request.Runtime, Variant: request.Variant})
+	if err != nil {
+		return nil, refusal{error: err, resolution: &resolution}
 	}
 	if ref, err := registry.ParseReference(resolution.Reference); err == nil && ref.Host == "" {
 		resolution.Reference = r.Host + "/" + resolution.Reference
 	}
+	var a *response
 	if wantsText(r) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = w.Write([]byte(resolution.Reference + "\n")) //nolint:gosec // plain text of checked names; if it fails the client is gone
-		return nil
+		a = &response{status: http.StatusOK, kind: "text/plain; charset=utf-8", body: []byte(resolution.Reference + "\n")}
+	} else if a, err = ok(resolution); err != nil {
+		return nil, err
 	}
-	return answer(w, http.StatusOK, resolution)
+	return a.with("Vary", "Accept"), nil
+}
+
+// nodeOf is the node that a request is about.
+func (s server) nodeOf(ctx context.Context, request wire.ResolveRequest) (registry.Node, error) {
+	said := 0
+	for _, given := range []bool{request.Node != nil, request.NodeType != "", request.Labels != nil} {
+		if given {
+			said++
+		}
+	}
+	switch {
+	case said != 1:
+		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "resolve: want one of a node, a node type and the labels of a node")
+	case request.Labels != nil:
+		return s.ReadLabels(request.Labels)
+	case request.NodeType != "":
+		if err := registry.ValidateName(request.NodeType); err != nil {
+			return registry.Node{}, err
+		}
+		return s.NodeTypes.Get(ctx, request.NodeType)
+	case request.Node.V > nodeVersion:
+		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "resolve: node document of version %d: want %d", request.Node.V, nodeVersion)
+	}
+	return *request.Node, nil
 }
 
 // nodeVersion is the version of node documents that is understood here. A node that says
 // nothing at all is one that has nothing.
 const nodeVersion = 1
 
-// wantsText reports whether the client asks for just the reference.
-func wantsText(r *http.Request) bool {
-	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
-		switch kind, _, _ := strings.Cut(strings.TrimSpace(part), ";"); kind {
-		case "text/plain":
-			return true
-		case "application/json", "*/*":
-			return false
-		}
-	}
-	return false
-}
-
-// facts are what a query can say of a node. Those of an accelerator are of gpuCount alike.
-func facts() []string {
-	return []string{
-		"os", "arch", "level", "features", "memoryMiB",
-		"gpuVendor", "gpuProduct", "gpuArch", "gpuMemoryMiB", "gpuMig", "gpuDriver", "gpuCount",
-	}
-}
-
-// nodeOf reads the facts of a node from a query.
-func nodeOf(values url.Values) (registry.Node, error) {
-	if values.Get("arch") == "" {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "resolve: want nodeType=NAME, or the facts of a node: arch=amd64&level=v3&features=avx512_vnni&runtime=onnxruntime:1.30.0")
-	}
-	node := registry.Node{V: 1, OS: values.Get("os"), Source: "query", CPU: registry.NodeCPU{Arch: values.Get("arch"), Level: values.Get("level")}}
-	if node.OS == "" {
-		node.OS = "linux"
-	}
-	for _, list := range values["features"] {
-		node.CPU.Features = append(node.CPU.Features, strings.Split(list, ",")...)
-	}
-	var err error
-	if node.MemoryMiB, err = number(values, "memoryMiB", 0); err != nil {
-		return registry.Node{}, err
-	}
-	if values.Get("gpuProduct") == "" && values.Get("gpuArch") == "" {
-		return node, nil
-	}
-	device := registry.NodeAccelerator{
-		Vendor: values.Get("gpuVendor"), Product: values.Get("gpuProduct"), Arch: values.Get("gpuArch"),
-		MIG: values.Get("gpuMig"), Driver: values.Get("gpuDriver")}
-	if device.Vendor == "" {
-		device.Vendor = "nvidia"
-	}
-	if device.MemoryMiB, err = number(values, "gpuMemoryMiB", 0); err != nil {
-		return registry.Node{}, err
-	}
-	count, err := number(values, "gpuCount", 1)
-	if err != nil || count < 1 || count > maxDevices {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "gpuCount %q: want 1 to %d", values.Get("gpuCount"), maxDevices)
-	}
-	node.Accelerators = slices.Repeat([]registry.NodeAccelerator{device}, int(count))
-	return node, nil
-}
-
-// maxDevices bounds the accelerators of a node in a query.
-const maxDevices = 64
-
-func number(values url.Values, name string, absent int64) (int64, error) {
-	text := values.Get(name)
-	if text == "" {
-		return absent, nil
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 {
-		return 0, registry.Errorf(registry.CodeInvalid, "%s %q: want a number", name, text)
-	}
-	return n, nil
-}
-
-// runtimeOf reads NAME:VERSION, once for each runtime. None means those of the node.
-func runtimeOf(values []string) (*registry.Runtime, error) {
+// runtimeOf reads names of known runtimes, or NAME:VERSION, once for each runtime. None
+// means those of the node.
+func (s server) runtimeOf(ctx context.Context, values []string) (*registry.Runtime, error) {
 	if len(values) == 0 {
 		return nil, nil
 	}
 	runtime := &registry.Runtime{V: 1, Name: strings.Join(values, " "), Runtimes: make(map[string]string)}
 	for _, v := range values {
+		known, err := s.Runtimes.Get(ctx, v)
+		if err == nil {
+			maps.Copy(runtime.Runtimes, known.Runtimes)
+			continue
+		}
+		if !registry.HasCode(err, registry.CodeNotFound) {
+			return nil, err
+		}
 		name, version, ok := strings.Cut(v, ":")
 		if !ok || name == "" || version == "" {
-			return nil, registry.Errorf(registry.CodeInvalid, "runtime %q: want NAME:VERSION, for example onnxruntime:1.30.0", v)
+			return nil, registry.Errorf(registry.CodeInvalid, "runtime %q: want the name of a runtime that is known here, or NAME:VERSION, for example onnxruntime:1.30.0", v)
 		}
 		runtime.Runtimes[name] = version
 	}
 	return runtime, nil
 }
 
-func first(values url.Values, names ...string) string {
+func first(values query, names ...string) string {
 	for _, name := range names {
 		if v := values.Get(name); v != "" {
 			return v

@@ -48,7 +48,7 @@ func TestResolveAsText(t *testing.T) {
 	w.Promoted(t, registrytest.Build{})
 	path := "http://127.0.0.1:5080" + model + "resolve?env=prod&arch=amd64&level=v3&runtime=onnxruntime:1.30.0"
 	for accept, text := range map[string]bool{
-		"text/plain": true, "text/plain;charset=utf-8, */*": true, "application/json": false, "": false, "*/*": false, "text/html, application/json, text/plain": false,
+		"text/plain": true, "text/plain;charset=utf-8, */*": true, "text/*": true, "text/plain;q=0.5, */*": false, "application/json;q=0.1, text/plain;q=0.2": true, "text/plain;q=0": false, "application/json": false, "": false, "*/*": false, "text/html, application/json, text/plain": false,
 	} {
 		got := w.do("GET", path, "", "Accept", accept)
 		body := got.Body.String()

@@ -13,10 +13,24 @@ import (
 
 const model = "/api/v1/models/vision/digits/"
 
-func TestNewRefusesNoRegistry(t *testing.T) {
+func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	if h, err := server.New(server.Config{}); h != nil || registry.CodeOf(err) != registry.CodeInvalid {
-		t.Errorf("got %v, error %v, want CodeInvalid", h, err)
+	for name, edit := range map[string]func(c *server.Config){
+		"no registry":  func(c *server.Config) { c.Registry = nil },
+		"no authorize": func(c *server.Config) { c.Authorize = nil },
+		"no history":   func(c *server.Config) { c.History = nil },
+		"no types":     func(c *server.Config) { c.NodeTypes = nil },
+		"no runtimes":  func(c *server.Config) { c.Runtimes = nil },
+		"no webhooks":  func(c *server.Config) { c.Webhooks = nil },
+		"no check":     func(c *server.Config) { c.CheckWebhookURL = nil },
+		"no keys":      func(c *server.Config) { c.Idempotency = nil },
+		"no reader":    func(c *server.Config) { c.ReadLabels = nil },
+	} {
+		c := setup(t).config
+		edit(&c)
+		if h, err := server.New(c); h != nil || registry.CodeOf(err) != registry.CodeInvalid {
+			t.Errorf("%s: got %v, error %v, want CodeInvalid", name, h, err)
+		}
 	}
 }
 
@@ -38,12 +52,12 @@ func TestUnknownRoutesAndMethods(t *testing.T) {
 		{"GET", model + "frobnicate", 404, registry.CodeNotFound, ""},
 		{"GET", "/api/v1/models/Vision/resolve", 404, registry.CodeNotFound, ""},
 		{"GET", "/api/v1/models/a/../b/resolve", 404, registry.CodeNotFound, ""},
-		{"POST", "/api/v1/environments", 405, registry.CodeInvalid, "GET"},
-		{"DELETE", "/api/v1/heads", 405, registry.CodeInvalid, "GET"},
-		{"PUT", "/api/v1/history", 405, registry.CodeInvalid, "GET"},
-		{"GET", model + "promotions", 405, registry.CodeInvalid, "POST"},
-		{"DELETE", model + "releases", 405, registry.CodeInvalid, "GET"},
-		{"PATCH", model + "resolve", 405, registry.CodeInvalid, "GET, POST"},
+		{"POST", "/api/v1/environments", 405, registry.CodeInvalid, "GET, HEAD"},
+		{"DELETE", "/api/v1/heads", 405, registry.CodeInvalid, "GET, HEAD"},
+		{"PUT", "/api/v1/history", 405, registry.CodeInvalid, "GET, HEAD"},
+		{"GET", model + "rollbacks", 405, registry.CodeInvalid, "POST"},
+		{"DELETE", model + "releases", 405, registry.CodeInvalid, "GET, HEAD"},
+		{"PATCH", model + "resolve", 405, registry.CodeInvalid, "GET, HEAD, POST"},
 	} {
 		got := w.do(c.method, c.path, "")
 		wantProblem(t, c.method+" "+c.path, got, c.status, c.code)
@@ -83,8 +97,8 @@ func TestQueriesAreStrict(t *testing.T) {
 	w := setup(t)
 	for _, path := range []string{
 		"/api/v1/environments?x=y", "/api/v1/heads?env=prod", "/api/v1/heads?environment=%zz", "/api/v1/heads?a;b",
-		"/api/v1/history?after=x", "/api/v1/history?order=up", "/api/v1/history?limit=3",
-		model + "releases?env=prod", model + "claims?release=x",
+		"/api/v1/history?after=x", "/api/v1/history?order=up", "/api/v1/history?limit=0", "/api/v1/history?limit=1001", "/api/v1/history?cursor=x", "/api/v1/models?cursor=MTpq_", "/api/v1/history?before=-1",
+		model + "releases?env=prod", model + "evidence?release=x",
 		model + "resolve?env=prod", model + "resolve?env=prod&arch=amd64&feature=avx2", model + "resolve?env=prod&arch=amd64&memoryMiB=-1",
 		model + "resolve?env=prod&arch=amd64&gpuProduct=NVIDIA-L4&gpuCount=0", model + "resolve?env=prod&arch=amd64&gpuProduct=NVIDIA-L4&gpuCount=65",
 		model + "resolve?env=prod&arch=amd64&gpuProduct=NVIDIA-L4&gpuMemoryMiB=much", model + "resolve?env=prod&arch=amd64&runtime=onnxruntime",
@@ -122,7 +136,7 @@ func TestListsAreNeverNull(t *testing.T) {
 		}
 	}
 	release := w.Build(t, registrytest.Build{})
-	if body := w.do("GET", model+"claims?environment=staging&reference="+string(release.Digest), "").Body.String(); body != `{"claims":[],"ignored":[]}`+"\n" {
+	if body := w.do("GET", model+"evidence?environment=staging&reference="+string(release.Digest), "").Body.String(); body != `{"claims":[],"ignored":[]}`+"\n" {
 		t.Errorf("claims are %s", body)
 	}
 }

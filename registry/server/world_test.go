@@ -10,48 +10,54 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/webhook"
 )
 
 // world is the API over a service in memory.
 type world struct {
 	registrytest.Registry
 	handler http.Handler
+	config  server.Config
 	log     *bytes.Buffer
 }
 
-func setup(t *testing.T, edits ...func(c *server.Config)) *world {
+func setup(t testing.TB, edits ...func(c *server.Config)) *world {
 	t.Helper()
 	w := &world{log: new(bytes.Buffer)}
 	db, blobs := mem.New(), mem.NewBlobs()
 	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
 	w.Parts, w.Keys = content, registrytest.NewKeys(registrytest.RoleKeys())
 	svc, err := service.New(service.Config{
-		Environments: registrytest.Chain(), Catalog: db, Intents: db, Content: content, Verify: w.Keys.Verify, Sign: w.Keys.Sign,
+		Environments: registrytest.Chain(), Catalog: db, Listing: db, Intents: db, Content: content, Verify: w.Keys.Verify, Sign: w.Keys.Sign,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.Interface = svc
-	config := server.Config{
-		Registry: svc, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
-		NodeType: func(_ context.Context, name string) (registry.Node, error) {
-			if name != "box" {
-				return registry.Node{}, registry.Errorf(registry.CodeNotFound, "no node type %q", name)
-			}
-			return registrytest.Node("v1"), nil
-		},
+	w.config = server.Config{
+		Registry: svc, Authorize: func(context.Context, registry.Permission, string, string) error { return nil }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+		History: db.History, NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
+		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: db,
+		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },
+		Poll:            10 * time.Millisecond,
+		ReadNode:        node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
+	}
+	if err := w.config.NodeTypes.Put(t.Context(), "box", registrytest.Node("v1")); err != nil {
+		t.Fatal(err)
 	}
 	for _, edit := range edits {
-		edit(&config)
+		edit(&w.config)
 	}
-	if w.handler, err = server.New(config); err != nil {
+	if w.handler, err = server.New(w.config); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -60,8 +66,8 @@ func setup(t *testing.T, edits ...func(c *server.Config)) *world {
 // broken is a registry of which nothing can be said.
 type broken struct{ registry.Interface }
 
-func (broken) Heads(context.Context, string, string) ([]registry.Head, error) {
-	return nil, errors.New("open /srv/secret: permission denied")
+func (broken) Models(context.Context, string, string, int) (registry.Page[registry.ModelHeads], error) {
+	return registry.Page[registry.ModelHeads]{}, errors.New("open /srv/secret: permission denied")
 }
 
 // do sends a request; header is keys and values.
@@ -83,6 +89,7 @@ func (w *world) post(target, body string) *httptest.ResponseRecorder {
 // problem is what an error looks like from outside.
 type problem struct {
 	Type, Title, Detail, Code string
+	RequestID                 string
 	Status                    int
 	Promotion                 *registry.Promotion
 	Resolution                *registry.Resolution
@@ -100,10 +107,18 @@ func wantProblem(t *testing.T, subject string, got *httptest.ResponseRecorder, s
 	return p
 }
 
+// cached is how the Cache-Control of an answer begins.
+func cached(got *httptest.ResponseRecorder) string {
+	if got.Header().Get("ETag") == "" {
+		return "no-store"
+	}
+	return "private, "
+}
+
 // want decodes an answer that is none.
 func want(t *testing.T, got *httptest.ResponseRecorder, status int, into any) { //nolint:unparam // the status that is wanted stands where it is wanted
 	t.Helper()
-	if got.Code != status || got.Header().Get("Content-Type") != "application/json" || got.Header().Get("Cache-Control") != "no-store" {
+	if got.Code != status || got.Header().Get("Content-Type") != "application/json" || !strings.HasPrefix(got.Header().Get("Cache-Control"), cached(got)) {
 		t.Fatalf("%d %v %s, want %d and JSON", got.Code, got.Header(), got.Body, status)
 	}
 	if err := json.Unmarshal(got.Body.Bytes(), into); err != nil {

@@ -44,7 +44,7 @@ func (c Collections) Run(ctx context.Context) {
 // turn collects if it is this replica's turn. It stays so for the next time, unless this
 // replica is gone by then.
 func (c Collections) turn(ctx context.Context) {
-	mine, err := c.Leases.Acquire(ctx, collectionLease, c.Holder, 2*c.Interval)
+	mine, err := c.acquire(ctx)
 	if err == nil && !mine || ctx.Err() != nil {
 		return
 	}
@@ -66,6 +66,12 @@ func (c Collections) turn(ctx context.Context) {
 	}
 }
 
+// acquire takes the lease, or prolongs it, for longer than until the next turn.
+func (c Collections) acquire(ctx context.Context) (bool, error) {
+	at := time.Now()
+	return c.Leases.AcquireLease(ctx, collectionLease, c.Holder, at, at.Add(2*c.Interval))
+}
+
 // keep prolongs the lease of a collection that takes longer than the interval. If it is
 // lost, two replicas collect, which does no harm.
 func (c Collections) keep(ctx context.Context) {
@@ -76,7 +82,7 @@ func (c Collections) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			_, _ = c.Leases.Acquire(ctx, collectionLease, c.Holder, 2*c.Interval)
+			_, _ = c.acquire(ctx)
 		}
 	}
 }
@@ -85,5 +91,5 @@ func (c Collections) keep(ctx context.Context) {
 func (c Collections) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = c.Leases.Release(ctx, collectionLease, c.Holder) // else it ends by itself
+	_ = c.Leases.ReleaseLease(ctx, collectionLease, c.Holder) // else it ends by itself
 }

@@ -42,6 +42,35 @@ func (s *Service) Claims(ctx context.Context, environment string, r registry.Rel
 	return s.claims(ctx, registry.Repository(environment, r.Model), s.resource(environment, r.Model), r)
 }
 
+// Engine reads one engine of an environment.
+func (s *Service) Engine(ctx context.Context, environment, model string, d registry.Digest) (registry.Engine, error) {
+	repository, err := s.repository(environment, model, d)
+	if err != nil {
+		return registry.Engine{}, err
+	}
+	return s.Content.Engine(ctx, repository, d)
+}
+
+// Bundle reads one piece of evidence of an environment.
+func (s *Service) Bundle(ctx context.Context, environment, model string, d registry.Digest) (registry.Bundle, error) {
+	repository, err := s.repository(environment, model, d)
+	if err != nil {
+		return registry.Bundle{}, err
+	}
+	return s.Content.Bundle(ctx, repository, d)
+}
+
+// repository is where a model's content is, in which d is looked for.
+func (s *Service) repository(environment, model string, d registry.Digest) (string, error) {
+	if _, err := s.find(environment); err != nil {
+		return "", err
+	}
+	if err := d.Validate(); err != nil {
+		return "", registry.Errorf(registry.CodeInvalid, "digest %q: %w", d, err)
+	}
+	return registry.Repository(environment, model), registry.ValidateModel(model)
+}
+
 // claims reads every bundle about the release in a repository and verifies it for a
 // resource, which is the destination's where the two differ. A bundle that does not
 // verify blocks nothing; one whose stored bytes were changed, or that could not be

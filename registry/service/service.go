@@ -15,6 +15,7 @@ import (
 type Config struct {
 	Environments registry.Environments
 	Catalog      registry.Catalog
+	Listing      registry.Listing // of the database that Catalog is
 	Intents      registry.Intents
 	Content      registry.Content
 	Verify       registry.VerifyEvidence
@@ -32,8 +33,8 @@ var _ registry.Interface = (*Service)(nil)
 // New checks the configuration. A part that is missing is refused, since each of
 // them is a wall. Errors: CodeInvalid.
 func New(c Config) (*Service, error) {
-	if c.Catalog == nil || c.Intents == nil || c.Content == nil || c.Verify == nil || c.Sign == nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "service: catalog, intents, content, verify and sign are all required")
+	if c.Catalog == nil || c.Listing == nil || c.Intents == nil || c.Content == nil || c.Verify == nil || c.Sign == nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "service: catalog, listing, intents, content, verify and sign are all required")
 	}
 	if err := c.Environments.Validate(); err != nil {
 		return nil, err

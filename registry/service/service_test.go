@@ -25,6 +25,7 @@ func TestNewRefusesWhatIsMissing(t *testing.T) {
 	for name, remove := range map[string]func(c *service.Config){
 		"everything":   func(c *service.Config) { *c = service.Config{} },
 		"catalog":      func(c *service.Config) { c.Catalog = nil },
+		"listing":      func(c *service.Config) { c.Listing = nil },
 		"intents":      func(c *service.Config) { c.Intents = nil },
 		"content":      func(c *service.Config) { c.Content = nil },
 		"verify":       func(c *service.Config) { c.Verify = nil },

@@ -44,7 +44,7 @@ func setup(t *testing.T, edits ...func(c *service.Config)) *world {
 	}, oci.Options{})
 	w.Parts = store
 	w.config = service.Config{
-		Environments: registrytest.Chain(), Catalog: w.db, Intents: w.db, Content: store, Mirror: store,
+		Environments: registrytest.Chain(), Catalog: w.db, Listing: w.db, Intents: w.db, Content: store, Mirror: store,
 		Tool: registry.ToolIdentity{Name: "mlpromote", Version: "0.0.0"}, Now: clock(),
 	}
 	for _, edit := range edits {

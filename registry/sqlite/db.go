@@ -35,6 +35,7 @@ var (
 	_ registry.Catalog      = (*DB)(nil)
 	_ registry.Intents      = (*DB)(nil)
 	_ registry.UploadStates = (*DB)(nil)
+	_ registry.Listing      = (*DB)(nil)
 )
 
 // Open opens the database in the file at path, makes it if there is none, and brings

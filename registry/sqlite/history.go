@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"iter"
 	"math"
-	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
@@ -17,14 +16,23 @@ func (db *DB) History(ctx context.Context, query registry.HistoryQuery) iter.Seq
 	return func(yield func(registry.Event, error) bool) {
 		page := dbsqlc.HistoryAscendingParams{
 			Environment: query.Environment, Model: query.Model, Kind: string(query.Kind),
-			After: query.After, Before: math.MaxInt64, PageSize: pageSize,
+			After: query.After, Before: query.Before,
 		}
-		for {
+		if query.Before == 0 {
+			page.Before = math.MaxInt64
+		}
+		left := query.Limit
+		if left <= 0 {
+			left = math.MaxInt
+		}
+		for left > 0 {
+			page.PageSize = int64(min(left, pageSize))
 			bodies, err := db.historyPage(ctx, query, page)
 			if err != nil {
 				yield(registry.Event{}, db.interpretError("history", err))
 				return
 			}
+			left -= len(bodies)
 			seq := page.After
 			for _, body := range bodies {
 				event, err := decodeEvent(body)
@@ -36,7 +44,7 @@ func (db *DB) History(ctx context.Context, query registry.HistoryQuery) iter.Seq
 				}
 				seq = event.Seq
 			}
-			if len(bodies) < pageSize || query.Subject != "" {
+			if len(bodies) < pageSize {
 				return
 			}
 			if query.Descending {
@@ -53,14 +61,16 @@ func (db *DB) historyPage(ctx context.Context, query registry.HistoryQuery, page
 	q := db.read()
 	ofModel := query.Environment != "" && query.Model != ""
 	switch {
-	case query.Subject != "":
-		bodies, err := q.HistoryOfSubject(ctx, dbsqlc.HistoryOfSubjectParams{
-			Subject: string(query.Subject), Environment: page.Environment, Model: page.Model, Kind: page.Kind, After: page.After,
+	case query.Subject != "" && query.Descending:
+		return q.HistoryOfSubjectDescending(ctx, dbsqlc.HistoryOfSubjectDescendingParams{
+			Subject: string(query.Subject), Environment: page.Environment, Model: page.Model, Kind: page.Kind,
+			After: page.After, Before: page.Before, PageSize: page.PageSize,
 		})
-		if query.Descending {
-			slices.Reverse(bodies)
-		}
-		return bodies, err
+	case query.Subject != "":
+		return q.HistoryOfSubjectAscending(ctx, dbsqlc.HistoryOfSubjectAscendingParams{
+			Subject: string(query.Subject), Environment: page.Environment, Model: page.Model, Kind: page.Kind,
+			After: page.After, Before: page.Before, PageSize: page.PageSize,
+		})
 	case ofModel && query.Descending:
 		return q.HistoryOfModelDescending(ctx, dbsqlc.HistoryOfModelDescendingParams(page))
 	case ofModel:

@@ -51,6 +51,24 @@ func TestCollection(t *testing.T) {
 	})
 }
 
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	registrytest.TestLeases(t, func(t *testing.T) registry.Leases { return open(t, filepath.Join(t.TempDir(), "catalog.db")) })
+}
+
+func TestIdempotency(t *testing.T) {
+	t.Parallel()
+	registrytest.TestIdempotency(t, func(t *testing.T) registry.Idempotency { return open(t, filepath.Join(t.TempDir(), "catalog.db")) })
+}
+
+func TestTables(t *testing.T) {
+	t.Parallel()
+	registrytest.TestTables(t, func(t *testing.T) registrytest.Tables {
+		db := open(t, filepath.Join(t.TempDir(), "catalog.db"))
+		return registrytest.Tables{NodeTypes: db.NodeTypes(), Runtimes: db.Runtimes()}
+	})
+}
+
 // Handles of their own on one file are what processes are to each other.
 func TestHandlesRace(t *testing.T) {
 	t.Parallel()

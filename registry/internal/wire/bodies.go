@@ -2,14 +2,17 @@ package wire
 
 import "mlpromote.dev/mlpromote/registry"
 
-// ResolveRequest is the body of POST resolve.
+// ResolveRequest is the body of POST resolve: about a node, a node type, or the labels of
+// a Kubernetes node.
 type ResolveRequest struct {
 	Environment string            `json:"environment"`
 	Version     string            `json:"version,omitempty"`
 	Variant     string            `json:"variant,omitempty"`
-	NodeType    string            `json:"nodeType,omitempty"` // in place of node
+	NodeType    string            `json:"nodeType,omitempty"`
 	Node        *registry.Node    `json:"node,omitempty"`
-	Runtime     *registry.Runtime `json:"runtime,omitempty"` // absent: the runtimes of the node
+	Labels      map[string]string `json:"labels,omitempty"`
+	Runtime     *registry.Runtime `json:"runtime,omitempty"`     // absent: the runtimes of the node
+	RuntimeName string            `json:"runtimeName,omitempty"` // of a runtime that the service knows
 }
 
 // Publication is the body of POST publications.
@@ -51,7 +54,33 @@ type HoldRelease struct {
 	Reason      string `json:"reason"`
 }
 
-// Claims is the answer to GET claims.
+// BundleType is the media type of a bundle's bytes.
+const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+
+// Verification is the answer to GET history/verification.
+type Verification struct {
+	Intact bool            `json:"intact"`
+	Events int64           `json:"events"`         // that follow one another from the first
+	Last   registry.Digest `json:"last,omitempty"` // hash of the last of them
+	Fault  string          `json:"fault,omitempty"`
+}
+
+// TargetUse is a target, and the engines at heads that were made for it.
+type TargetUse struct {
+	Target  registry.Target `json:"target"`
+	Engines []TargetEngine  `json:"engines"`
+}
+
+// TargetEngine is an engine at a head.
+type TargetEngine struct {
+	Environment string          `json:"environment"`
+	Model       string          `json:"model"`
+	Version     string          `json:"version"` // tag of the release
+	Engine      registry.Digest `json:"engine"`
+	Variant     string          `json:"variant"`
+}
+
+// Claims is the answer to GET evidence.
 type Claims struct {
 	Claims  []Claim            `json:"claims"`
 	Ignored []registry.Ignored `json:"ignored"`

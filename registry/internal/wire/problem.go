@@ -21,6 +21,7 @@ type Problem struct {
 	Errors     []Fault              `json:"errors,omitempty"`
 	Promotion  *registry.Promotion  `json:"promotion,omitempty"`  // of a promotion that was refused
 	Resolution *registry.Resolution `json:"resolution,omitempty"` // of a resolve without an answer
+	RequestID  string               `json:"requestId,omitempty"`  // what logs call the request
 }
 
 // Fault is one error of a Problem.

@@ -16,17 +16,33 @@ const (
 	EnvironmentsPath = Prefix + "/environments"
 	HeadsPath        = Prefix + "/heads"
 	HistoryPath      = Prefix + "/history"
-	ModelsPath       = Prefix + "/models/"
+	VerificationPath = HistoryPath + "/verification"
+	PromotionsPath   = Prefix + "/promotions/" // and the number of the event
+	TargetsPath      = Prefix + "/targets"
+	NodeTypesPath    = Prefix + "/node-types" // and a name
+	RuntimesPath     = Prefix + "/runtimes"   // and a name
+	EventsPath       = Prefix + "/events"
+	WebhooksPath     = Prefix + "/webhooks" // and an identifier
+	OpenAPIPath      = Prefix + "/openapi.json"
+	ModelListPath    = Prefix + "/models"
+	ModelsPath       = ModelListPath + "/"
 
 	OpResolve      = "resolve"
-	OpReleases     = "releases" // ?environment=&reference=: tag or digest, the head without
-	OpClaims       = "claims"   // ?environment=&reference=
+	OpReleases     = "releases" // ?environment=
+	OpRelease      = "release"  // ?environment=&reference=: tag or digest, the head without
+	OpEngines      = "engines"  // ?environment=&reference=
+	OpEngine       = "engine"   // ?environment=&digest=
+	OpBundle       = "bundle"   // ?environment=&digest=
 	OpPublications = "publications"
-	OpEvidence     = "evidence"
+	OpEvidence     = "evidence" // ?environment=&reference=
 	OpPromotions   = "promotions"
 	OpRollbacks    = "rollbacks"
 	OpHoldReleases = "hold-releases"
 )
+
+// IdempotencyKey is the header that makes a service do what is posted once, however often
+// it arrives.
+const IdempotencyKey = "Idempotency-Key"
 
 // MaxBody bounds a request or response body. A bundle is at most 4 MiB, and base64
 // makes it a third longer.

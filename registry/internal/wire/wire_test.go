@@ -10,7 +10,7 @@ import (
 
 func operations() []string {
 	return []string{
-		wire.OpResolve, wire.OpReleases, wire.OpClaims, wire.OpPublications,
+		wire.OpResolve, wire.OpReleases, wire.OpRelease, wire.OpEngines, wire.OpEngine, wire.OpBundle, wire.OpPublications,
 		wire.OpEvidence, wire.OpPromotions, wire.OpRollbacks, wire.OpHoldReleases,
 	}
 }

@@ -38,12 +38,22 @@ WHERE environment = @environment AND model = @model
     AND seq > @after AND seq < @before
 ORDER BY seq DESC LIMIT @page_size;
 
--- name: HistoryOfSubject :many
--- All rows about one subject, which are few.
+-- name: HistoryOfSubjectAscending :many
+-- As HistoryAscending, about one subject, by its index.
 SELECT body FROM history
 WHERE subject = @subject AND subject <> ''
     AND (CAST(@environment AS TEXT) = '' OR environment = @environment)
     AND (CAST(@model AS TEXT) = '' OR model = @model)
     AND (CAST(@kind AS TEXT) = '' OR kind = @kind)
-    AND seq > @after
-ORDER BY seq;
+    AND seq > @after AND seq < @before
+ORDER BY seq LIMIT @page_size;
+
+-- name: HistoryOfSubjectDescending :many
+-- As HistoryOfSubjectAscending, from the newest on.
+SELECT body FROM history
+WHERE subject = @subject AND subject <> ''
+    AND (CAST(@environment AS TEXT) = '' OR environment = @environment)
+    AND (CAST(@model AS TEXT) = '' OR model = @model)
+    AND (CAST(@kind AS TEXT) = '' OR kind = @kind)
+    AND seq > @after AND seq < @before
+ORDER BY seq DESC LIMIT @page_size;

@@ -228,32 +228,88 @@ func (q *Queries) HistoryOfModelDescending(ctx context.Context, arg HistoryOfMod
 	return items, nil
 }
 
-const historyOfSubject = `-- name: HistoryOfSubject :many
+const historyOfSubjectAscending = `-- name: HistoryOfSubjectAscending :many
 SELECT body FROM history
 WHERE subject = ?1 AND subject <> ''
     AND (CAST(?2 AS TEXT) = '' OR environment = ?2)
     AND (CAST(?3 AS TEXT) = '' OR model = ?3)
     AND (CAST(?4 AS TEXT) = '' OR kind = ?4)
-    AND seq > ?5
-ORDER BY seq
+    AND seq > ?5 AND seq < ?6
+ORDER BY seq LIMIT ?7
 `
 
-type HistoryOfSubjectParams struct {
+type HistoryOfSubjectAscendingParams struct {
 	Subject     string
 	Environment string
 	Model       string
 	Kind        string
 	After       int64
+	Before      int64
+	PageSize    int64
 }
 
-// All rows about one subject, which are few.
-func (q *Queries) HistoryOfSubject(ctx context.Context, arg HistoryOfSubjectParams) ([]string, error) {
-	rows, err := q.db.QueryContext(ctx, historyOfSubject,
+// As HistoryAscending, about one subject, by its index.
+func (q *Queries) HistoryOfSubjectAscending(ctx context.Context, arg HistoryOfSubjectAscendingParams) ([]string, error) {
+	rows, err := q.db.QueryContext(ctx, historyOfSubjectAscending,
 		arg.Subject,
 		arg.Environment,
 		arg.Model,
 		arg.Kind,
 		arg.After,
+		arg.Before,
+		arg.PageSize,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var body string
+		if err := rows.Scan(&body); err != nil {
+			return nil, err
+		}
+		items = append(items, body)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const historyOfSubjectDescending = `-- name: HistoryOfSubjectDescending :many
+SELECT body FROM history
+WHERE subject = ?1 AND subject <> ''
+    AND (CAST(?2 AS TEXT) = '' OR environment = ?2)
+    AND (CAST(?3 AS TEXT) = '' OR model = ?3)
+    AND (CAST(?4 AS TEXT) = '' OR kind = ?4)
+    AND seq > ?5 AND seq < ?6
+ORDER BY seq DESC LIMIT ?7
+`
+
+type HistoryOfSubjectDescendingParams struct {
+	Subject     string
+	Environment string
+	Model       string
+	Kind        string
+	After       int64
+	Before      int64
+	PageSize    int64
+}
+
+// As HistoryOfSubjectAscending, from the newest on.
+func (q *Queries) HistoryOfSubjectDescending(ctx context.Context, arg HistoryOfSubjectDescendingParams) ([]string, error) {
+	rows, err := q.db.QueryContext(ctx, historyOfSubjectDescending,
+		arg.Subject,
+		arg.Environment,
+		arg.Model,
+		arg.Kind,
+		arg.After,
+		arg.Before,
+		arg.PageSize,
 	)
 	if err != nil {
 		return nil, err

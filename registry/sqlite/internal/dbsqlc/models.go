@@ -4,6 +4,17 @@
 
 package dbsqlc
 
+type Answer struct {
+	Principal string
+	Key       string
+	Request   string
+	Claimant  string
+	Until     int64
+	Status    int64
+	Type      string
+	Body      []byte
+}
+
 type Head struct {
 	Environment string
 	Model       string
@@ -19,6 +30,12 @@ type Intent struct {
 	Source      string
 	Release     string
 	Begun       int64
+}
+
+type Lease struct {
+	Name   string
+	Holder string
+	Until  int64
 }
 
 type Upload struct {

@@ -1,0 +1,53 @@
+package client
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
+)
+
+// Release asks the service which release is meant, and reads it by digest from the
+// content, so that what it says is what its digest covers.
+func (c *Client) Release(ctx context.Context, environment, model, tagOrDigest string) (registry.Release, error) {
+	var meant registry.Release
+	if err := c.getOf(ctx, model, wire.OpRelease, query("environment", environment, "reference", tagOrDigest), &meant); err != nil {
+		return registry.Release{}, err
+	}
+	if err := meant.Digest.Validate(); err != nil {
+		return registry.Release{}, c.strange("release", err)
+	}
+	if asked := registry.Digest(tagOrDigest); asked.Validate() == nil && asked != meant.Digest {
+		return registry.Release{}, registry.Errorf(registry.CodeDigest, "%s was asked for release %s and answered with %s", c.base, asked, meant.Digest)
+	}
+	r, err := c.content.Release(ctx, registry.Repository(environment, model), string(meant.Digest))
+	if err == nil && r.Model != model {
+		return registry.Release{}, registry.Errorf(registry.CodeTrust,
+			"release %s in %s says that it is a release of %s, not of %s", r.Digest, environment, r.Model, model)
+	}
+	return r, err
+}
+
+// Claims lists evidence as the service's trust judges it.
+func (c *Client) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, []registry.Ignored, error) {
+	var body wire.Claims
+	about := query("environment", environment, "reference", string(r.Digest))
+	if err := c.getOf(ctx, r.Model, wire.OpEvidence, about, &body); err != nil {
+		return nil, nil, err
+	}
+	var claims []registry.Claim
+	for _, claim := range body.Claims {
+		claims = append(claims, registry.Claim(claim))
+	}
+	return claims, body.Ignored, nil
+}
+
+// Engine reads one engine from the content, which the digest covers.
+func (c *Client) Engine(ctx context.Context, environment, model string, d registry.Digest) (registry.Engine, error) {
+	return c.content.Engine(ctx, registry.Repository(environment, model), d)
+}
+
+// Bundle reads one piece of evidence from the content, which the digest covers.
+func (c *Client) Bundle(ctx context.Context, environment, model string, d registry.Digest) (registry.Bundle, error) {
+	return c.content.Bundle(ctx, registry.Repository(environment, model), d)
+}

@@ -1,0 +1,228 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	cryptorand "crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
+)
+
+// query makes a query of pairs of names and values, without the empty ones.
+func query(pairs ...string) url.Values {
+	values := make(url.Values)
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			values.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return values
+}
+
+func (c *Client) get(ctx context.Context, path string, values url.Values, into any) error {
+	_, err := c.getPage(ctx, path, values, into)
+	return err
+}
+
+// getPage gives the cursor of the next page as well; empty: there is none.
+func (c *Client) getPage(ctx context.Context, path string, values url.Values, into any) (next string, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.at(path, values), nil)
+	if err != nil {
+		return "", err
+	}
+	header, _, err := c.do(request, into)
+	return cursorOf(header), err
+}
+
+func (c *Client) getOf(ctx context.Context, model, operation string, values url.Values, into any) error {
+	path, err := wire.ModelPath(model, operation)
+	if err != nil {
+		return err
+	}
+	return c.get(ctx, path, values, into)
+}
+
+// post gives the problem as well, for what it carries beside the error.
+func (c *Client) post(ctx context.Context, model, operation string, body, into any) (*wire.Problem, error) {
+	path, err := wire.ModelPath(model, operation)
+	if err != nil {
+		return nil, err
+	}
+	return c.send(ctx, http.MethodPost, path, body, into)
+}
+
+// send sends a body. What is posted has a key, so that the service does it once however
+// often it arrives.
+func (c *Client) send(ctx context.Context, method, path string, body, into any) (*wire.Problem, error) {
+	var encoded []byte
+	if body != nil {
+		var err error
+		if encoded, err = json.Marshal(body); err != nil {
+			return nil, err
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.at(path, nil), bytes.NewReader(encoded))
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if method == http.MethodPost {
+		request.Header.Set(wire.IdempotencyKey, cryptorand.Text())
+	}
+	_, problem, err := c.do(request, into)
+	return problem, err
+}
+
+func (c *Client) at(path string, values url.Values) string {
+	u := *c.base
+	u.Path, u.RawQuery = path, values.Encode()
+	return u.String()
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// do sends a request, several times if need be. An answer that is an error comes back as
+// one, with its problem.
+func (c *Client) do(request *http.Request, into any) (http.Header, *wire.Problem, error) {
+	request.Header.Set("Accept", "application/json")
+	got, err := c.persist(request)
+	if cause := request.Context().Err(); err != nil && cause != nil {
+		return nil, nil, cause
+	}
+	if err != nil {
+		return nil, nil, registry.Errorf(registry.CodeUnavailable, "no answer from %s: %w", c.base, err)
+	}
+	if got.status/100 != 2 {
+		var problem wire.Problem
+		err := c.refused(request, got, &problem)
+		if problem.Code == "" {
+			return nil, nil, err
+		}
+		return nil, &problem, err
+	}
+	if into == nil {
+		return got.header, nil, nil
+	}
+	if err := json.Unmarshal(got.body, into); err != nil {
+		return nil, nil, c.strange("body", err)
+	}
+	return got.header, nil, nil
+}
+
+// refused gives the error that an answer is, and its problem where that is asked for.
+func (c *Client) refused(request *http.Request, got answer, problem *wire.Problem) error {
+	if problem == nil {
+		problem = new(wire.Problem)
+	}
+	if err := json.Unmarshal(got.body, problem); err != nil || problem.Code == "" {
+		problem.Code = ""
+		return registry.Errorf(registry.CodeUnavailable, "%s answered %d %s and is no mlpromote service", request.URL, got.status, http.StatusText(got.status))
+	}
+	return problem.Err()
+}
+
+// attempts is how often a request is sent at most.
+const attempts = 4
+
+// persist sends a request until there is an answer that sending it again would not
+// change. Every request can be sent again: what does not only read has a key, or says
+// what shall be there.
+func (c *Client) persist(request *http.Request) (got answer, err error) {
+	wait := c.backoff
+	for n := 1; ; n++ {
+		got, err = c.exchange(request)
+		delay, again := retryable(got, err, wait/2+rand.N(wait))
+		if !again || n == attempts {
+			return got, err
+		}
+		select {
+		case <-request.Context().Done():
+			return answer{}, request.Context().Err()
+		case <-time.After(delay):
+		}
+		wait *= 2
+		if request.GetBody != nil {
+			if request.Body, err = request.GetBody(); err != nil {
+				return answer{}, err
+			}
+		}
+	}
+}
+
+// maxRetryAfter is how long a service may ask a client to wait; longer is for its user to decide.
+const maxRetryAfter = 30 * time.Second
+
+// retryable says whether and when a request may be sent again: where nobody answered, or
+// who did asks for it. A conflict does where the same request is still at work.
+func retryable(got answer, err error, wait time.Duration) (time.Duration, bool) {
+	if err != nil {
+		return wait, errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EPIPE) ||
+			errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	}
+	asked := retryAfter(got.header.Get("Retry-After"))
+	switch got.status {
+	case http.StatusServiceUnavailable:
+		return max(wait, asked), asked <= maxRetryAfter
+	case http.StatusTooManyRequests, http.StatusConflict:
+		return max(wait, asked), asked > 0 && asked <= maxRetryAfter
+	}
+	return 0, false
+}
+
+// retryAfter reads seconds or a date; 0 is neither.
+func retryAfter(text string) time.Duration {
+	if at, err := http.ParseTime(text); err == nil {
+		return time.Until(at)
+	}
+	seconds, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+func (c *Client) exchange(request *http.Request) (answer, error) {
+	response, err := c.http.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	return answer{response.StatusCode, response.Header, body}, err
+}
+
+// maxAnswer bounds what is read of an answer: all claims of a release.
+const maxAnswer = 256 << 20
+
+// cursorOf finds the cursor of the next page in a Link header. Where the link leads is
+// not followed: the list is asked again, with the cursor.
+func cursorOf(header http.Header) string {
+	for _, link := range header.Values("Link") {
+		target, parameters, ok := strings.Cut(strings.TrimPrefix(link, "<"), ">")
+		if !ok || !strings.Contains(parameters, `rel="next"`) {
+			continue
+		}
+		if u, err := url.Parse(target); err == nil {
+			return u.Query().Get("cursor")
+		}
+	}
+	return ""
+}

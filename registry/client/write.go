@@ -1,0 +1,67 @@
+package client
+
+import (
+	"context"
+	"fmt"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
+)
+
+// Publish moves the first environment's head.
+func (c *Client) Publish(ctx context.Context, p registry.Publication) (registry.Head, error) {
+	var head registry.Head
+	if _, err := c.post(ctx, p.Model, wire.OpPublications, wire.Publication{Release: p.Release}, &head); err != nil {
+		return registry.Head{}, err
+	}
+	if head.Release != p.Release {
+		return registry.Head{}, c.strange("head", fmt.Errorf("it is at %q, not at the published %s", head.Release, p.Release))
+	}
+	return head, nil
+}
+
+// Attach adds evidence.
+func (c *Client) Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error) {
+	body := wire.Attachment{Environment: a.Environment, Release: a.Release, Subject: a.Subject, Bundle: a.Bundle}
+	var attached wire.Attached
+	if _, err := c.post(ctx, a.Model, wire.OpEvidence, body, &attached); err != nil {
+		return "", err
+	}
+	if err := attached.Bundle.Validate(); err != nil {
+		return "", c.strange("bundle", err)
+	}
+	return attached.Bundle, nil
+}
+
+// Promote asks for a promotion.
+func (c *Client) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
+	body := wire.PromoteRequest{Reference: r.Reference, From: r.From, To: r.To, DryRun: r.DryRun}
+	return c.move(ctx, r.Model, wire.OpPromotions, body)
+}
+
+// Rollback asks for an earlier head.
+func (c *Client) Rollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {
+	body := wire.RollbackRequest{Environment: r.Environment, Version: r.Version, Reason: r.Reason}
+	return c.move(ctx, r.Model, wire.OpRollbacks, body)
+}
+
+func (c *Client) move(ctx context.Context, model, operation string, body any) (registry.Promotion, error) {
+	var promotion registry.Promotion
+	problem, err := c.post(ctx, model, operation, body, &promotion)
+	switch {
+	case problem != nil && problem.Promotion != nil:
+		return *problem.Promotion, err
+	case err != nil:
+		return registry.Promotion{}, err
+	}
+	if err := promotion.Release.Validate(); err != nil {
+		return registry.Promotion{}, c.strange("promotion", err)
+	}
+	return promotion, nil
+}
+
+// ReleaseHold lets promotions move a held head again.
+func (c *Client) ReleaseHold(ctx context.Context, environment, model, reason string) error {
+	_, err := c.post(ctx, model, wire.OpHoldReleases, wire.HoldRelease{Environment: environment, Reason: reason}, nil)
+	return err
+}

@@ -1,0 +1,89 @@
+package mem
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Table is documents by name. Make one with [NewTable].
+type Table[T any] struct {
+	mu        sync.RWMutex
+	documents map[string][]byte // JSON, so that nobody shares what is kept
+}
+
+var _ registry.NodeTypes = (*Table[registry.Node])(nil)
+
+// NewTable is an empty table.
+func NewTable[T any]() *Table[T] { return &Table[T]{documents: make(map[string][]byte)} }
+
+// Put stores a document.
+func (t *Table[T]) Put(ctx context.Context, name string, document T) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	body, err := json.Marshal(document)
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "%s: %w", name, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.documents[name] = body
+	return nil
+}
+
+// Get gives a document.
+func (t *Table[T]) Get(ctx context.Context, name string) (document T, err error) {
+	if err := ctx.Err(); err != nil {
+		return document, err
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	body, ok := t.documents[name]
+	if !ok {
+		return document, registry.Errorf(registry.CodeNotFound, "%s: not found", name)
+	}
+	return document, json.Unmarshal(body, &document)
+}
+
+// List gives a page of documents.
+func (t *Table[T]) List(ctx context.Context, after string, limit int) ([]registry.Named[T], error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var page []registry.Named[T]
+	for _, name := range slices.Sorted(maps.Keys(t.documents)) {
+		if name <= after {
+			continue
+		}
+		if len(page) == limit {
+			break
+		}
+		named := registry.Named[T]{Name: name}
+		if err := json.Unmarshal(t.documents[name], &named.Document); err != nil {
+			return nil, err
+		}
+		page = append(page, named)
+	}
+	return page, nil
+}
+
+// Delete removes a document.
+func (t *Table[T]) Delete(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.documents[name]; !ok {
+		return registry.Errorf(registry.CodeNotFound, "%s: not found", name)
+	}
+	delete(t.documents, name)
+	return nil
+}

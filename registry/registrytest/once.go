@@ -1,0 +1,148 @@
+package registrytest
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// TestLeases is the contract of [registry.Leases].
+func TestLeases(t *testing.T, open func(t *testing.T) registry.Leases) {
+	t.Run("one holder", func(t *testing.T) {
+		t.Parallel()
+		leases, now := open(t), begin()
+		acquire := func(name, holder string, at, until time.Duration, want bool) {
+			t.Helper()
+			got, err := leases.AcquireLease(t.Context(), name, holder, now.Add(at), now.Add(until))
+			must(t, err)
+			wantEqual(t, got, want)
+		}
+		acquire("a", "one", 0, time.Minute, true)
+		acquire("a", "two", time.Second, time.Hour, false)
+		acquire("b", "two", 0, time.Minute, true)
+		acquire("a", "one", time.Second, 2*time.Minute, true) // renewed
+		acquire("a", "two", 90*time.Second, time.Hour, false)
+		acquire("a", "two", 2*time.Minute, time.Hour, true) // run out
+		acquire("a", "one", 3*time.Minute, time.Hour, false)
+		must(t, leases.ReleaseLease(t.Context(), "a", "one")) // another's
+		acquire("a", "one", 3*time.Minute, time.Hour, false)
+		must(t, leases.ReleaseLease(t.Context(), "a", "two"))
+		acquire("a", "one", 3*time.Minute, time.Hour, true)
+		must(t, leases.ReleaseLease(t.Context(), "none", "one"))
+	})
+	t.Run("race", func(t *testing.T) {
+		t.Parallel()
+		leases, now := open(t), begin()
+		var won atomic.Int32
+		var wg sync.WaitGroup
+		for i := range 16 {
+			wg.Go(func() {
+				ok, err := leases.AcquireLease(t.Context(), "a", string(rune('a'+i)), now, now.Add(time.Minute))
+				if err != nil {
+					t.Error(err)
+				}
+				if ok {
+					won.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		wantEqual(t, won.Load(), int32(1))
+	})
+}
+
+// TestIdempotency is the contract of [registry.Idempotency].
+func TestIdempotency(t *testing.T, open func(t *testing.T) registry.Idempotency) {
+	now := begin()
+	claim := func(claimant string) registry.KeyClaim {
+		return registry.KeyClaim{Principal: "token:ci", Key: "k", Request: d("request"), Claimant: claimant, Now: now, Until: now.Add(time.Minute)}
+	}
+	claimed := func(t *testing.T, db registry.Idempotency, c registry.KeyClaim) {
+		t.Helper()
+		kept, err := db.ClaimKey(t.Context(), c)
+		must(t, err)
+		wantEqual(t, kept, (*registry.KeptAnswer)(nil))
+	}
+	answer := registry.KeptAnswer{Status: 201, Type: "application/json", Body: []byte("{\x00\xff}")}
+	t.Run("answer", func(t *testing.T) {
+		t.Parallel()
+		db := open(t)
+		claimed(t, db, claim("one"))
+		_, err := db.ClaimKey(t.Context(), claim("two"))
+		wantCode(t, err, registry.CodeConflict)
+		must(t, db.SaveAnswer(t.Context(), claim("one"), answer))
+		for range 2 {
+			kept, err := db.ClaimKey(t.Context(), claim("three"))
+			must(t, err)
+			wantEqual(t, *kept, answer)
+		}
+		other := claim("four")
+		other.Request = d("another request")
+		_, err = db.ClaimKey(t.Context(), other)
+		wantCode(t, err, registry.CodeInvalid)
+		for _, edit := range []func(c *registry.KeyClaim){
+			func(c *registry.KeyClaim) { c.Principal = "token:other" }, func(c *registry.KeyClaim) { c.Key = "K" },
+			func(c *registry.KeyClaim) { c.Now, c.Until = now.Add(time.Minute), now.Add(time.Hour) },
+		} {
+			c := claim("five")
+			edit(&c)
+			claimed(t, db, c)
+		}
+	})
+	t.Run("no body", func(t *testing.T) {
+		t.Parallel()
+		db := open(t)
+		claimed(t, db, claim("one"))
+		must(t, db.SaveAnswer(t.Context(), claim("one"), registry.KeptAnswer{Status: 204}))
+		kept, err := db.ClaimKey(t.Context(), claim("two"))
+		must(t, err)
+		wantEqual(t, []any{kept.Status, kept.Type, len(kept.Body)}, []any{204, "", 0})
+	})
+	t.Run("free and renew", func(t *testing.T) {
+		t.Parallel()
+		db := open(t)
+		must(t, db.FreeKey(t.Context(), claim("nobody")))
+		claimed(t, db, claim("one"))
+		must(t, db.FreeKey(t.Context(), claim("two"))) // another's
+		_, err := db.ClaimKey(t.Context(), claim("two"))
+		wantCode(t, err, registry.CodeConflict)
+		longer := claim("one")
+		longer.Until = now.Add(time.Hour)
+		must(t, db.RenewKey(t.Context(), longer))
+		later := claim("two")
+		later.Now, later.Until = now.Add(30*time.Minute), now.Add(2*time.Hour)
+		_, err = db.ClaimKey(t.Context(), later)
+		wantCode(t, err, registry.CodeConflict)
+		must(t, db.FreeKey(t.Context(), claim("one")))
+		claimed(t, db, later)
+		wantCode(t, db.RenewKey(t.Context(), claim("one")), registry.CodeConflict)
+		wantCode(t, db.SaveAnswer(t.Context(), claim("one"), answer), registry.CodeConflict)
+		must(t, db.SaveAnswer(t.Context(), later, answer))
+		wantCode(t, db.SaveAnswer(t.Context(), later, answer), registry.CodeConflict) // it is answered
+		must(t, db.FreeKey(t.Context(), later))                                       // an answer stays
+		kept, err := db.ClaimKey(t.Context(), claim("three"))
+		must(t, err)
+		wantEqual(t, *kept, answer)
+	})
+	t.Run("race", func(t *testing.T) {
+		t.Parallel()
+		db := open(t)
+		var won atomic.Int32
+		var wg sync.WaitGroup
+		for i := range 16 {
+			wg.Go(func() {
+				switch _, err := db.ClaimKey(t.Context(), claim(string(rune('a'+i)))); {
+				case err == nil:
+					won.Add(1)
+				case registry.CodeOf(err) != registry.CodeConflict:
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		wantEqual(t, won.Load(), int32(1))
+	})
+}

@@ -1,0 +1,92 @@
+package registrytest
+
+import (
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Tables is the tables of one database.
+type Tables struct {
+	NodeTypes registry.NodeTypes
+	Runtimes  registry.Runtimes
+}
+
+// TestTables is the contract of [registry.Table], for both tables, and that neither
+// shows in the other.
+func TestTables(t *testing.T, open func(t *testing.T) Tables) {
+	node := Node("v3")
+	node.Accelerators = []registry.NodeAccelerator{{Vendor: "nvidia", Product: "NVIDIA-L4", Arch: "sm_89", MemoryMiB: 23034, Driver: "580.65"}}
+	t.Run("node types", func(t *testing.T) {
+		t.Parallel()
+		testTable(t, func(t *testing.T) registry.NodeTypes { return open(t).NodeTypes }, Node("v1"), node)
+	})
+	t.Run("runtimes", func(t *testing.T) {
+		t.Parallel()
+		one := registry.Runtime{V: 1, Name: "triton-server:26.10", Runtimes: map[string]string{"onnxruntime": "1.30.0"}}
+		other := registry.Runtime{V: 1, Name: "x", Runtimes: map[string]string{"tensorrt": "11.0.0.1", "cuda": "13.1"}}
+		testTable(t, func(t *testing.T) registry.Runtimes { return open(t).Runtimes }, one, other)
+	})
+	t.Run("apart", func(t *testing.T) {
+		t.Parallel()
+		tables := open(t)
+		must(t, tables.NodeTypes.Put(t.Context(), "a", node))
+		_, err := tables.Runtimes.Get(t.Context(), "a")
+		wantCode(t, err, registry.CodeNotFound)
+		wantCode(t, tables.Runtimes.Delete(t.Context(), "a"), registry.CodeNotFound)
+	})
+}
+
+func testTable[T any](t *testing.T, open func(t *testing.T) registry.Table[T], one, other T) {
+	t.Run("put, get and delete", func(t *testing.T) {
+		t.Parallel()
+		table := open(t)
+		_, err := table.Get(t.Context(), "a")
+		wantCode(t, err, registry.CodeNotFound)
+		wantCode(t, table.Delete(t.Context(), "a"), registry.CodeNotFound)
+		for _, document := range []T{one, other, other, one} {
+			must(t, table.Put(t.Context(), "a", document))
+			got, err := table.Get(t.Context(), "a")
+			must(t, err)
+			wantEqual(t, got, document)
+		}
+		must(t, table.Delete(t.Context(), "a"))
+		_, err = table.Get(t.Context(), "a")
+		wantCode(t, err, registry.CodeNotFound)
+	})
+	t.Run("list", func(t *testing.T) {
+		t.Parallel()
+		table := open(t)
+		page, err := table.List(t.Context(), "", 10)
+		must(t, err)
+		wantEqual(t, len(page), 0)
+		names := []string{"A", "a", "a-b", "a.b/c:1@x", "b", "g6.xlarge"}
+		for i := range names {
+			must(t, table.Put(t.Context(), names[len(names)-1-i], one))
+		}
+		must(t, table.Put(t.Context(), "b", other))
+		for _, limit := range []int{1, 2, len(names), 100} {
+			var got []registry.Named[T]
+			for after := ""; ; after = got[len(got)-1].Name {
+				page, err := table.List(t.Context(), after, limit)
+				must(t, err)
+				if len(page) == 0 {
+					break
+				}
+				if len(page) > limit {
+					t.Fatalf("a page of %d has %d documents", limit, len(page))
+				}
+				got = append(got, page...)
+			}
+			var want []registry.Named[T]
+			for _, name := range names {
+				document := one
+				if name == "b" {
+					document = other
+				}
+				want = append(want, registry.Named[T]{Name: name, Document: document})
+			}
+			wantEqual(t, got, want)
+		}
+	})
+}

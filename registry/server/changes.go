@@ -1,0 +1,70 @@
+package server
+
+import (
+	"net/http"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
+)
+
+func (s server) publish(r *request) (*response, error) {
+	var body wire.Publication
+	if err := read(r, &body); err != nil {
+		return nil, err
+	}
+	head, err := s.Registry.Publish(r.Context(), registry.Publication{Model: r.Name, Release: body.Release})
+	if err != nil {
+		return nil, err
+	}
+	return ok(head)
+}
+
+func (s server) attach(r *request) (*response, error) {
+	var body wire.Attachment
+	if err := read(r, &body); err != nil {
+		return nil, err
+	}
+	d, err := s.Registry.Attach(r.Context(), registry.Attachment{
+		Environment: body.Environment, Model: r.Name, Release: body.Release, Subject: body.Subject, Bundle: body.Bundle})
+	if err != nil {
+		return nil, err
+	}
+	return answer(http.StatusCreated, wire.Attached{Bundle: d})
+}
+
+func (s server) promote(r *request) (*response, error) {
+	var body wire.PromoteRequest
+	if err := read(r, &body); err != nil {
+		return nil, err
+	}
+	promotion, err := s.Registry.Promote(r.Context(), registry.PromoteRequest{
+		Model: r.Name, Reference: body.Reference, From: body.From, To: body.To, DryRun: body.DryRun})
+	if err != nil {
+		return nil, refusal{error: err, promotion: &promotion}
+	}
+	return ok(promotion)
+}
+
+func (s server) rollback(r *request) (*response, error) {
+	var body wire.RollbackRequest
+	if err := read(r, &body); err != nil {
+		return nil, err
+	}
+	promotion, err := s.Registry.Rollback(r.Context(), registry.RollbackRequest{
+		Environment: body.Environment, Model: r.Name, Version: body.Version, Reason: body.Reason})
+	if err != nil {
+		return nil, refusal{error: err, promotion: &promotion}
+	}
+	return ok(promotion)
+}
+
+func (s server) releaseHold(r *request) (*response, error) {
+	var body wire.HoldRelease
+	if err := read(r, &body); err != nil {
+		return nil, err
+	}
+	if err := s.Registry.ReleaseHold(r.Context(), body.Environment, r.Name, body.Reason); err != nil {
+		return nil, err
+	}
+	return &response{status: http.StatusNoContent}, nil
+}

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Times and bounds of streams of events.
+const (
+	heartbeat    = 15 * time.Second // so that nobody between takes the connection for dead
+	streamTime   = 30 * time.Minute // then the client comes again, and says anew who it is
+	writeTimeout = 30 * time.Second
+	maxStreams   = 1000
+	streamPage   = 100
+)
+
+// eventsQuery is what a stream can be asked for.
+func eventsQuery() []string { return []string{"environment", "model", "kind", "after"} }
+
+// events streams what happens as server-sent events (HTML standard, section 9.2). The
+// identifier of each is its number in the history, so that Last-Event-ID, or after, goes
+// on where a stream broke off. Without either it begins with what happens next.
+func (s server) events(r *request) (*response, error) {
+	q := registry.HistoryQuery{
+		Environment: r.Values.Get("environment"), Model: r.Values.Get("model"), Kind: registry.EventKind(r.Values.Get("kind")), Limit: streamPage,
+	}
+	from := first(r.Values, "after")
+	if last := r.Header.Get("Last-Event-ID"); last != "" {
+		from = last
+	}
+	var err error
+	if q.After, err = sequence("Last-Event-ID or after", from); err != nil {
+		return nil, err
+	}
+	if from == "" {
+		if q.After, err = s.feed.newest(r.Context()); err != nil {
+			return nil, err
+		}
+	}
+	// What may not be seen at all is told before the stream begins.
+	if _, err := s.Registry.History(r.Context(), registry.HistoryQuery{Environment: q.Environment, Model: q.Model, Limit: 1}); err != nil {
+		return nil, err
+	}
+	return &response{stream: func(w http.ResponseWriter, r *request) error { return s.stream(w, r, q) }}, nil
+}
+
+func (s server) stream(w http.ResponseWriter, r *request, q registry.HistoryQuery) error {
+	if n := s.streams.Add(1); n > maxStreams {
+		s.streams.Add(-1)
+		return refusal{
+			error:  registry.Errorf(registry.CodeUnavailable, "%d streams of events are open, as many as there may be", maxStreams),
+			header: http.Header{"Retry-After": {"30"}},
+		}
+	}
+	defer s.streams.Add(-1)
+	header := w.Header()
+	header.Set("Content-Type", streamType)
+	header.Set("Cache-Control", never)
+	header.Set("X-Accel-Buffering", "no") // proxies shall not collect
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), streamTime)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.Stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	out := &eventWriter{w: w, controller: http.NewResponseController(w)}
+	defer out.done()
+	if err := out.text("retry: 2000\n\n"); err != nil {
+		return nil //nolint:nilerr // the client is gone
+	}
+	if err := s.follow(ctx, out, q); err != nil && !errors.Is(err, errWrite) && ctx.Err() == nil {
+		s.Logger.ErrorContext(ctx, "stream of events", "request", RequestID(ctx), "error", err)
+	}
+	return nil
+}
+
+// follow writes events until ctx ends.
+func (s server) follow(ctx context.Context, out *eventWriter, q registry.HistoryQuery) error {
+	for ctx.Err() == nil {
+		// What is found is newer than this, or cannot be seen by the caller: either way it
+		// was looked at.
+		seen, err := s.feed.current(ctx)
+		if err != nil {
+			return err
+		}
+		events, err := s.Registry.History(ctx, q)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if err := out.event(e); err != nil {
+				return err
+			}
+			q.After = e.Seq
+		}
+		if len(events) == streamPage {
+			continue
+		}
+		q.After = max(q.After, seen)
+		for {
+			more, err := s.feed.wait(ctx, q.After, heartbeat)
+			if err != nil || more {
+				if err != nil {
+					return err
+				}
+				break
+			}
+			if ctx.Err() != nil {
+				return nil
+			}
+			if err := out.text(": still here\n\n"); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// errWrite means that the client is gone.
+var errWrite = errors.New("write events")
+
+// eventWriter writes server-sent events to a client that has to take them in time.
+type eventWriter struct {
+	w          http.ResponseWriter
+	controller *http.ResponseController
+}
+
+func (o *eventWriter) event(e registry.Event) error {
+	data, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	return o.text(fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", e.Seq, e.Kind, data))
+}
+
+// done takes back the deadline, which was for the stream and not for what the same
+// connection carries next.
+func (o *eventWriter) done() {
+	_ = o.controller.SetWriteDeadline(time.Time{}) // where there are none, none is left
+}
+
+func (o *eventWriter) text(text string) error {
+	if err := o.controller.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return errors.Join(errWrite, err)
+	}
+	if _, err := o.w.Write([]byte(text)); err != nil { //nolint:gosec // JSON, and text of ours
+		return errors.Join(errWrite, err)
+	}
+	if err := o.controller.Flush(); err != nil {
+		return errors.Join(errWrite, err)
+	}
+	return nil
+}

@@ -1,0 +1,69 @@
+package server
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// facts are what a query can say of a node. Those of an accelerator are of gpuCount alike.
+func facts() []string {
+	return []string{
+		"os", "arch", "level", "features", "memoryMiB",
+		"gpuVendor", "gpuProduct", "gpuArch", "gpuMemoryMiB", "gpuMig", "gpuDriver", "gpuCount",
+	}
+}
+
+// nodeOf reads the facts of a node from a query.
+func nodeOf(values url.Values) (registry.Node, error) {
+	if values.Get("arch") == "" {
+		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "resolve: want nodeType=NAME, or the facts of a node: arch=amd64&level=v3&features=avx512_vnni&runtime=onnxruntime:1.30.0")
+	}
+	node := registry.Node{V: 1, OS: values.Get("os"), Source: "query", CPU: registry.NodeCPU{Arch: values.Get("arch"), Level: values.Get("level")}}
+	if node.OS == "" {
+		node.OS = "linux"
+	}
+	for _, list := range values["features"] {
+		node.CPU.Features = append(node.CPU.Features, strings.Split(list, ",")...)
+	}
+	var err error
+	if node.MemoryMiB, err = number(values, "memoryMiB", 0); err != nil {
+		return registry.Node{}, err
+	}
+	if values.Get("gpuProduct") == "" && values.Get("gpuArch") == "" {
+		return node, nil
+	}
+	device := registry.NodeAccelerator{
+		Vendor: values.Get("gpuVendor"), Product: values.Get("gpuProduct"), Arch: values.Get("gpuArch"),
+		MIG: values.Get("gpuMig"), Driver: values.Get("gpuDriver")}
+	if device.Vendor == "" {
+		device.Vendor = "nvidia"
+	}
+	if device.MemoryMiB, err = number(values, "gpuMemoryMiB", 0); err != nil {
+		return registry.Node{}, err
+	}
+	count, err := number(values, "gpuCount", 1)
+	if err != nil || count < 1 || count > maxDevices {
+		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "gpuCount %q: want 1 to %d", values.Get("gpuCount"), maxDevices)
+	}
+	node.Accelerators = slices.Repeat([]registry.NodeAccelerator{device}, int(count))
+	return node, nil
+}
+
+// maxDevices bounds the accelerators of a node in a query.
+const maxDevices = 64
+
+func number(values url.Values, name string, absent int64) (int64, error) {
+	text := values.Get(name)
+	if text == "" {
+		return absent, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, registry.Errorf(registry.CodeInvalid, "%s %q: want a number", name, text)
+	}
+	return n, nil
+}

@@ -1,0 +1,110 @@
+package server
+
+import (
+	"strconv"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
+)
+
+func (s server) history(r *request) (*response, error) {
+	if order := r.Values.Get("order"); order != "" && order != "asc" && order != "desc" {
+		return nil, registry.Errorf(registry.CodeInvalid, "order %q: want asc or desc", order)
+	}
+	q := registry.HistoryQuery{
+		Environment: r.Values.Get("environment"), Model: r.Values.Get("model"), Kind: registry.EventKind(r.Values.Get("kind")),
+		Subject: registry.Digest(r.Values.Get("subject")), Descending: r.Values.Get("order") == "desc",
+	}
+	var err error
+	if q.After, err = sequence("after", r.Values.Get("after")); err != nil {
+		return nil, err
+	}
+	if q.Before, err = sequence("before", r.Values.Get("before")); err != nil {
+		return nil, err
+	}
+	return s.eventPage(r, q)
+}
+
+// promotions lists the promotions of a model, newest first.
+func (s server) promotions(r *request) (*response, error) {
+	return s.eventPage(r, registry.HistoryQuery{
+		Environment: r.Values.Get("environment"), Model: r.Name, Kind: registry.EventPromote, Descending: true,
+	})
+}
+
+// promotion gives one promotion by the number of its event.
+func (s server) promotion(r *request) (*response, error) {
+	seq, err := sequence("promotion", r.Name)
+	if err != nil || seq == 0 {
+		return nil, noResource(r.Request)
+	}
+	events, err := s.Registry.History(r.Context(), registry.HistoryQuery{Kind: registry.EventPromote, After: seq - 1, Before: seq + 1, Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	if len(events) == 0 {
+		return nil, registry.Errorf(registry.CodeNotFound, "no promotion %d", seq)
+	}
+	return ok(events[0])
+}
+
+// eventPage is a page of what q selects. The cursor is the number of the last event.
+func (s server) eventPage(r *request, q registry.HistoryQuery) (*response, error) {
+	cursor, limit, err := pageOf(r.Values)
+	if err != nil {
+		return nil, err
+	}
+	from, err := sequence("cursor", cursor)
+	switch {
+	case err != nil:
+		return nil, err
+	case from > 0 && q.Descending:
+		q.Before = from
+	case from > 0:
+		q.After = from
+	}
+	q.Limit = limit + 1
+	events, err := s.Registry.History(r.Context(), q)
+	if err != nil {
+		return nil, err
+	}
+	next := ""
+	if len(events) > limit {
+		events = events[:limit]
+		next = strconv.FormatInt(events[limit-1].Seq, 10)
+	}
+	return page(r, events, next)
+}
+
+// sequence reads the number of an event; an empty text is 0. Errors: CodeInvalid.
+func sequence(what, text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n == 1<<63-1 {
+		return 0, registry.Errorf(registry.CodeInvalid, "%s %.40q: want the sequence number of an event", what, text)
+	}
+	return n, nil
+}
+
+// verification checks the whole chain. That a row was changed is an answer, not an error.
+func (s server) verification(r *request) (*response, error) {
+	var result wire.Verification
+	var before registry.Event
+	for e, err := range s.History(r.Context(), registry.HistoryQuery{}) {
+		if err == nil {
+			err = e.VerifyChain(before)
+		}
+		if registry.HasCode(err, registry.CodeTrust) {
+			result.Fault = err.Error()
+			return ok(result)
+		}
+		if err != nil {
+			return nil, err
+		}
+		result.Events, result.Last, before = e.Seq, e.Hash, e
+	}
+	result.Intact = true
+	return ok(result)
+}

@@ -1,0 +1,110 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// A table with a route that lets everybody in, or that is two at once, is not served.
+func TestRouterRefusesTables(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(r []route) []route{
+		"no permission": func(r []route) []route { r[0].Permission = ""; return r },
+		"no handler":    func(r []route) []route { r[len(r)-1].handle = nil; return r },
+		"no method":     func(r []route) []route { r[1].Method = ""; return r },
+		"elsewhere":     func(r []route) []route { r[1].Pattern = "/v2/"; return r },
+		"twice":         func(r []route) []route { return append(r, r[3]) },
+	} {
+		h, err := newRouter(server{}, edit(slices.Clone(table())))
+		if h != nil || registry.CodeOf(err) != registry.CodeInvalid {
+			t.Errorf("%s: got %v, error %v, want CodeInvalid", name, h, err)
+		}
+	}
+	if _, err := newRouter(server{}, table()); err != nil {
+		t.Error(err)
+	}
+}
+
+// However many callers there are, few are remembered, and those who are at their limit
+// longest.
+func TestLimiterIsBounded(t *testing.T) {
+	t.Parallel()
+	l, now := newLimiter(Rate{PerSecond: 1, Burst: 1}), time.Now()
+	from := func(who int, at time.Time) error {
+		return l.allow(&http.Request{RemoteAddr: "10.0." + strconv.Itoa(who/256) + "." + strconv.Itoa(who%256) + ":1"}, at)
+	}
+	for who := range maxCallers {
+		if err := from(who, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	later := now.Add(time.Minute)
+	if from(0, later) != nil || from(0, later) == nil {
+		t.Fatal("a caller is not limited")
+	}
+	for who := maxCallers; who < 2*maxCallers; who++ {
+		if err := from(who, later); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(l.callers); n > maxCallers {
+		t.Errorf("%d callers are remembered, want at most %d", n, maxCallers)
+	}
+}
+
+// What passes as a key is one, with quotes or without.
+func FuzzKey(f *testing.F) {
+	for _, key := range []string{"", "k", `"k"`, `"`, `""`, " k ", "\x00"} {
+		f.Add(key)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		key, err := keyOf(http.Header{"Idempotency-Key": {text}})
+		if err != nil {
+			if registry.CodeOf(err) != registry.CodeInvalid || key != "" {
+				t.Fatalf("%q: %q, %v", text, key, err)
+			}
+			return
+		}
+		if key == "" || len(key) > 255 {
+			t.Fatalf("%q is the key %q", text, key)
+		}
+		if again, err := keyOf(http.Header{"Idempotency-Key": {`"` + key + `"`}}); err != nil || again != key {
+			t.Fatalf("%q is the key %q, and quoted %q (%v)", text, key, again, err)
+		}
+	})
+}
+
+func FuzzCursor(f *testing.F) {
+	for _, cursor := range []string{"", encodeCursor("vision/digits"), encodeCursor("7"), "MTo", "====", "\x00"} {
+		f.Add(cursor)
+	}
+	f.Fuzz(func(t *testing.T, cursor string) {
+		after, err := decodeCursor(cursor)
+		if err != nil {
+			if registry.CodeOf(err) != registry.CodeInvalid {
+				t.Fatalf("%q: %v", cursor, err)
+			}
+			return
+		}
+		if cursor != "" && encodeCursor(after) != cursor {
+			t.Fatalf("%q is read as %q, which is written %q", cursor, after, encodeCursor(after))
+		}
+	})
+}
+
+func FuzzAccept(f *testing.F) {
+	f.Add("text/plain;q=0.5, */*", "text/plain")
+	f.Add("gzip;q=0.001, identity", "gzip")
+	f.Add(";;,q=", "")
+	f.Fuzz(func(t *testing.T, header, name string) {
+		weight, _ := quality([]string{header}, name)
+		if !(weight >= 0 && weight <= 1) {
+			t.Fatalf("%q gives %q the weight %v", header, name, weight)
+		}
+	})
+}

@@ -1,0 +1,57 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
+)
+
+// refusal is an error with what was found out all the same, or with a status of its own.
+type refusal struct {
+	error
+	promotion  *registry.Promotion
+	resolution *registry.Resolution
+	status     int         // 0: that of the error's code
+	header     http.Header // more headers, may be nil
+}
+
+func (r refusal) Unwrap() error { return r.error }
+
+// problem is the answer that says why there is none. It is the one place that writes errors.
+func (s server) problem(r *http.Request, err error) *response {
+	var more refusal
+	errors.As(err, &more)
+	if more.error != nil {
+		err = more.error
+	}
+	p := wire.NewProblem(err)
+	p.Promotion, p.Resolution, p.RequestID = more.promotion, more.resolution, RequestID(r.Context())
+	if more.status != 0 {
+		p.Status = more.status
+	}
+	if p.Hidden() && r.Context().Err() == nil {
+		s.Logger.ErrorContext(r.Context(), "request failed", "request", p.RequestID, "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	body, failed := json.Marshal(p)
+	if failed != nil { // a figure of a report that JSON has no word for: the decision goes, the refusal stays
+		p.Promotion, p.Resolution = nil, nil
+		body, _ = json.Marshal(p)
+	}
+	return &response{status: p.Status, kind: wire.ProblemType, body: append(body, '\n'), header: more.header}
+}
+
+func notAllowed(r *http.Request, allowed ...string) error {
+	return refusal{
+		error:  registry.Errorf(registry.CodeInvalid, "%s %s: want %s", r.Method, r.URL.Path, strings.Join(allowed, " or ")),
+		status: http.StatusMethodNotAllowed,
+		header: http.Header{"Allow": {strings.Join(allowed, ", ")}},
+	}
+}
+
+func noResource(r *http.Request) error {
+	return registry.Errorf(registry.CodeNotFound, "no resource %s", r.URL.Path)
+}

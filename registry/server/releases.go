@@ -1,0 +1,86 @@
+package server
+
+import (
+	"net/http"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
+)
+
+func (s server) releases(r *request) (*response, error) {
+	after, limit, err := pageOf(r.Values)
+	if err != nil {
+		return nil, err
+	}
+	releases, err := s.Registry.Releases(r.Context(), r.Values.Get("environment"), r.Name, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	return page(r, releases.Items, releases.Next)
+}
+
+// named is the release that a query names, and its environment.
+func (s server) named(r *request) (registry.Release, string, error) {
+	environment := r.Values.Get("environment")
+	release, err := s.Registry.Release(r.Context(), environment, r.Name, r.Values.Get("reference"))
+	return release, environment, err
+}
+
+func (s server) release(r *request) (*response, error) {
+	release, _, err := s.named(r)
+	if err != nil {
+		return nil, err
+	}
+	a, err := ok(release)
+	if err == nil && r.Values.Get("reference") == string(release.Digest) {
+		a.with("Cache-Control", forever)
+	}
+	return a, err
+}
+
+func (s server) engines(r *request) (*response, error) {
+	release, _, err := s.named(r)
+	if err != nil {
+		return nil, err
+	}
+	return ok(nonNil(release.Engines))
+}
+
+func (s server) engine(r *request) (*response, error) {
+	engine, err := s.Registry.Engine(r.Context(), r.Values.Get("environment"), r.Name, registry.Digest(r.Values.Get("digest")))
+	if err != nil {
+		return nil, err
+	}
+	a, err := ok(engine)
+	if err != nil {
+		return nil, err
+	}
+	return a.with("Cache-Control", forever), nil
+}
+
+// evidence tells what is known about a release: claims that verify, and what is ignored.
+func (s server) evidence(r *request) (*response, error) {
+	release, environment, err := s.named(r)
+	if err != nil {
+		return nil, err
+	}
+	claims, ignored, err := s.Registry.Claims(r.Context(), environment, release)
+	if err != nil {
+		return nil, err
+	}
+	body := wire.Claims{Claims: []wire.Claim{}, Ignored: nonNil(ignored)}
+	for _, c := range claims {
+		body.Claims = append(body.Claims, wire.Claim(c))
+	}
+	return ok(body)
+}
+
+// bundle gives the exact bytes of one piece of evidence.
+func (s server) bundle(r *request) (*response, error) {
+	bundle, err := s.Registry.Bundle(r.Context(), r.Values.Get("environment"), r.Name, registry.Digest(r.Values.Get("digest")))
+	if err != nil {
+		return nil, err
+	}
+	a := &response{status: http.StatusOK, kind: wire.BundleType, body: bundle.Data}
+	return a.with("Cache-Control", forever), nil
+}

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// response is an answer before it is sent: whole, so that it can be tagged, compressed
+// and kept. One with a stream sends itself.
+type response struct {
+	status int
+	kind   string      // Content-Type; empty: there is no body
+	body   []byte      // exact
+	header http.Header // more headers, may be nil
+	stream func(w http.ResponseWriter, r *request) error
+}
+
+// How long an answer to GET may be kept. All of them depend on who asks.
+const (
+	revalidate = "private, no-cache"                 // by asking whether it is still the same
+	forever    = "private, max-age=86400, immutable" // what a digest names does not change
+	never      = "no-store"
+)
+
+const jsonType = "application/json"
+
+// answer is a value as JSON.
+func answer(status int, value any) (*response, error) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return &response{status: status, kind: jsonType, body: append(body, '\n')}, nil
+}
+
+// ok is an answer to a question.
+func ok(value any) (*response, error) { return answer(http.StatusOK, value) }
+
+// with adds a header.
+func (a *response) with(key, value string) *response {
+	if a.header == nil {
+		a.header = make(http.Header)
+	}
+	a.header.Set(key, value)
+	return a
+}
+
+// send writes an answer. What reads and succeeds gets an ETag of its bytes, and is not sent
+// again to who has it.
+func (s server) send(w http.ResponseWriter, r *http.Request, a *response) {
+	header := w.Header()
+	for key, values := range a.header {
+		header[key] = values
+	}
+	reading := r.Method == http.MethodGet || r.Method == http.MethodHead
+	body, coding := encoded(r, a)
+	if a.kind == jsonType {
+		header.Add("Vary", "Accept-Encoding")
+	}
+	switch {
+	case !reading || a.status != http.StatusOK:
+		header.Set("Cache-Control", never)
+	default:
+		if header.Get("Cache-Control") == "" {
+			header.Set("Cache-Control", revalidate)
+		}
+		tag := etag(a.body, coding)
+		header.Set("ETag", tag)
+		if matches(r.Header.Values("If-None-Match"), tag) {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+	}
+	if a.kind != "" {
+		header.Set("Content-Type", a.kind)
+		header.Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	if coding != "" {
+		header.Set("Content-Encoding", coding)
+	}
+	w.WriteHeader(a.status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(body) // the client is gone if this fails
+	}
+}
+
+// etag is a strong tag: equal tags mean equal bytes on the wire.
+func etag(body []byte, coding string) string {
+	sum := sha256.Sum256(body)
+	tag := base64.RawURLEncoding.EncodeToString(sum[:16])
+	if coding != "" {
+		tag += "-" + coding
+	}
+	return `"` + tag + `"`
+}
+
+// matches reports whether If-None-Match names a tag, by weak comparison as RFC 9110 has it.
+func matches(values []string, tag string) bool {
+	for part := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		part = strings.TrimSpace(part)
+		if part == "*" || strings.TrimPrefix(part, "W/") == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// minCompressed is how many bytes a body has at least before it is worth compressing.
+const minCompressed = 1 << 10
+
+// encoded compresses the body of an answer where the client takes that.
+func encoded(r *http.Request, a *response) (body []byte, coding string) {
+	compressible := a.kind == jsonType && len(a.body) >= minCompressed
+	if !compressible || !prefers(r.Header.Values("Accept-Encoding"), "gzip", "identity") {
+		return a.body, ""
+	}
+	var buffer bytes.Buffer
+	zip, _ := gzip.NewWriterLevel(&buffer, gzip.BestSpeed) // the level is a constant that there is
+	_, _ = zip.Write(a.body)                               // to a buffer
+	_ = zip.Close()                                        // as above
+	return buffer.Bytes(), "gzip"
+}

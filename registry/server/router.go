@@ -1,0 +1,167 @@
+package server
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
+)
+
+// methods are the operations on one resource.
+type methods map[string]route
+
+// resources are the operations of a table: by the pattern that chi is given, and those
+// on models, whose names chi cannot find the end of.
+type resources struct {
+	patterns   map[string]methods
+	operations map[string]methods
+}
+
+func group(table []route) (resources, error) {
+	all := resources{patterns: make(map[string]methods), operations: make(map[string]methods)}
+	for _, r := range table {
+		if err := r.validate(); err != nil {
+			return resources{}, err
+		}
+		of, key := all.patterns, r.Pattern
+		if operation, ok := strings.CutPrefix(r.Pattern, modelPrefix); ok {
+			of, key = all.operations, operation
+		} else if prefix, _, ok := strings.Cut(r.Pattern, "{"); ok {
+			key = prefix + "*"
+		}
+		if of[key] == nil {
+			of[key] = make(methods)
+		}
+		if _, twice := of[key][r.Method]; twice {
+			return resources{}, registry.Errorf(registry.CodeInvalid, "server: route %s %s stands there twice", r.Method, r.Pattern)
+		}
+		of[key][r.Method] = r
+	}
+	return all, nil
+}
+
+// newRouter makes a handler of a table. Errors: CodeInvalid.
+func newRouter(s server, table []route) (http.Handler, error) {
+	all, err := group(table)
+	if err != nil {
+		return nil, err
+	}
+	router := chi.NewRouter()
+	for pattern, m := range all.patterns {
+		prefix, _, below := strings.Cut(pattern, "*")
+		router.HandleFunc(pattern, s.serve(func(r *http.Request) (methods, string, error) {
+			name := strings.TrimPrefix(r.URL.Path, prefix)
+			if below && name == "" {
+				return nil, "", noResource(r)
+			}
+			return m, name, nil
+		}))
+	}
+	router.HandleFunc(wire.ModelsPath+"*", s.serve(func(r *http.Request) (methods, string, error) {
+		model, operation, err := wire.ParseModelPath(r.URL.Path)
+		return all.operations[operation], model, err
+	}))
+	router.NotFound(s.serve(func(r *http.Request) (methods, string, error) { return nil, "", noResource(r) }))
+	return router, nil
+}
+
+// serve answers requests by the operations that find gives, with the name in the path.
+func (s server) serve(find func(r *http.Request) (methods, string, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		r = nameRequest(w, r)
+		r.Body = http.MaxBytesReader(w, r.Body, wire.MaxBody)
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		m, name, err := find(r)
+		request := &request{Request: r, Name: name}
+		var a *response
+		if err == nil {
+			a, err = s.dispatch(m, request)
+		}
+		if err == nil && a.stream != nil {
+			err = a.stream(w, request)
+			if err == nil {
+				return
+			}
+		}
+		if err != nil {
+			a = s.problem(r, err)
+		}
+		s.send(w, r, a)
+	}
+}
+
+// dispatch answers a request by one of the operations on a resource.
+func (s server) dispatch(m methods, r *request) (*response, error) {
+	if len(m) == 0 {
+		return nil, noResource(r.Request)
+	}
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	route, ok := m[method]
+	if !ok {
+		return nil, notAllowed(r.Request, allowed(m)...)
+	}
+	if err := s.limiter.allow(r.Request, s.Now()); err != nil {
+		return nil, err
+	}
+	var err error
+	if r.Values, err = asked(r.Request, route.Query...); err != nil {
+		return nil, err
+	}
+	if !route.ByRegistry {
+		if err := s.Authorize(r.Context(), route.Permission, "", ""); err != nil {
+			return nil, err
+		}
+	}
+	if route.Method == http.MethodGet {
+		return route.handle(s, r)
+	}
+	defer s.feed.changed()
+	if route.once() {
+		return s.once(route, r)
+	}
+	return route.handle(s, r)
+}
+
+// allowed lists the methods of a resource for a header.
+func allowed(m methods) []string {
+	names := slices.Collect(maps.Keys(m))
+	if slices.Contains(names, http.MethodGet) {
+		names = append(names, http.MethodHead)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// query is the values of a query.
+type query = url.Values
+
+// asked gives the values of a query. A name that nobody reads is a mistake: what it was
+// meant to ask would be passed over.
+func asked(r *http.Request, names ...string) (query, error) {
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "query: %w", err)
+	}
+	for name := range values {
+		if !slices.Contains(names, name) {
+			return nil, registry.Errorf(registry.CodeInvalid, "query: unknown %q: want %s", name, wanted(names))
+		}
+	}
+	return values, nil
+}
+
+func wanted(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,114 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
+)
+
+// Route is one operation of the API.
+type Route struct {
+	Method string
+	// Pattern is the path. {model} stands for a name that may have slashes, {name} for
+	// the rest of a path, any other word in braces for one component.
+	Pattern string
+	// Permission is what a caller needs for it.
+	Permission registry.Permission
+	// ByRegistry means that environment and model are known only to the handler, which
+	// asks registry.Interface for everything: the Registry of a Config refuses what is
+	// not allowed. Other routes are checked by Config.Authorize before they are handled.
+	ByRegistry bool
+	Summary    string
+	Query      []string // names that the query may have
+}
+
+// Routes lists every operation that [New] serves.
+func Routes() []Route {
+	var routes []Route
+	for _, r := range table() {
+		routes = append(routes, r.Route)
+	}
+	return routes
+}
+
+// route is a Route with what answers it.
+type route struct {
+	Route
+	handle func(s server, r *request) (*response, error)
+}
+
+// request is a request that a route was found for.
+type request struct {
+	*http.Request
+	Name   string // of the model, or what stands in the path for {name}
+	Values query
+}
+
+// modelPrefix begins the patterns of operations on a model.
+const modelPrefix = wire.ModelsPath + "{model}/"
+
+// table is the one list of operations; routes, permissions and documents are made of it.
+// Approvals, quarantines and the reports of nodes will stand beside the evidence of a
+// model.
+func table() []route {
+	const (
+		read    = registry.PermissionRead
+		push    = registry.PermissionPush
+		verify  = registry.PermissionVerify
+		promote = registry.PermissionPromote
+		get     = http.MethodGet
+		post    = http.MethodPost
+	)
+	about := []string{"environment", "reference"}
+	one := []string{"environment", "digest"}
+	return slices.Concat([]route{
+		{Route{get, wire.OpenAPIPath, read, false, "This document", nil}, server.openAPI},
+		{Route{get, wire.EnvironmentsPath, read, true, "The chain of environments with policies and trust", nil}, server.environments},
+		{Route{get, wire.HeadsPath, read, true, "Heads by model and environment; limit counts models", paged("environment", "model")}, server.heads},
+		{Route{get, wire.ModelListPath, read, true, "Models that have a head, with their heads", paged("environment")}, server.models},
+		{Route{get, wire.TargetsPath, read, true, "What the engines at heads were made for; limit counts models", paged("environment")}, server.targets},
+		{Route{get, wire.HistoryPath, read, true, "Events, oldest first", paged("environment", "model", "kind", "subject", "after", "before", "order")}, server.history},
+		{Route{get, wire.VerificationPath, read, false, "Check the chain of the whole history", nil}, server.verification},
+		{Route{get, wire.EventsPath, read, true, "Events as they happen, as a stream", eventsQuery()}, server.events},
+		{Route{get, wire.PromotionsPath + "{seq}", read, true, "A promotion by the number of its event", nil}, server.promotion},
+
+		{Route{get, modelPrefix + wire.OpResolve, read, true, "The engine for a node type, or for a node whose facts are in the query", resolveQuery()}, server.resolveFacts},
+		{Route{post, modelPrefix + wire.OpResolve, read, true, "The engine for a node, or for one that Kubernetes has labelled", nil}, server.resolveNode},
+		{Route{get, modelPrefix + wire.OpReleases, read, true, "The releases of an environment by tag", paged("environment")}, server.releases},
+		{Route{get, modelPrefix + wire.OpRelease, read, true, "A release by tag or digest, or the head", about}, server.release},
+		{Route{get, modelPrefix + wire.OpEngines, read, true, "The engines of a release", about}, server.engines},
+		{Route{get, modelPrefix + wire.OpEngine, read, true, "An engine by digest", one}, server.engine},
+		{Route{get, modelPrefix + wire.OpEvidence, read, true, "The evidence for a release and its engines: what verifies, and what is ignored", about}, server.evidence},
+		{Route{get, modelPrefix + wire.OpBundle, read, true, "The bytes of one piece of evidence", one}, server.bundle},
+		{Route{post, modelPrefix + wire.OpEvidence, verify, true, "Attach signed evidence", nil}, server.attach},
+		{Route{post, modelPrefix + wire.OpPublications, push, true, "Move the first environment's head to a release that was built there", nil}, server.publish},
+		{Route{get, modelPrefix + wire.OpPromotions, read, true, "The promotions of a model, newest first", paged("environment")}, server.promotions},
+		{Route{post, modelPrefix + wire.OpPromotions, promote, true, "Promote a release to the next environment", nil}, server.promote},
+		{Route{post, modelPrefix + wire.OpRollbacks, promote, true, "Put an environment back to an earlier head", nil}, server.rollback},
+		{Route{post, modelPrefix + wire.OpHoldReleases, promote, true, "Let promotions move a held head again", nil}, server.releaseHold},
+	},
+		tableRoutes(wire.NodeTypesPath, "node type", nodeTypes),
+		tableRoutes(wire.RuntimesPath, "runtime", runtimes),
+		webhookRoutes(),
+	)
+}
+
+// once reports whether a request that comes twice with a key is answered once: those that
+// change what environments have.
+func (r route) once() bool {
+	return r.Method == http.MethodPost && r.ByRegistry && r.Permission != registry.PermissionRead
+}
+
+// validate refuses a route that would let everybody in, or that nobody could ask for.
+func (r route) validate() error {
+	switch {
+	case r.Permission == "":
+		return registry.Errorf(registry.CodeInvalid, "server: route %s %s has no permission", r.Method, r.Pattern)
+	case r.handle == nil || r.Method == "" || !strings.HasPrefix(r.Pattern, wire.Prefix+"/"):
+		return registry.Errorf(registry.CodeInvalid, "server: route %q %q is incomplete", r.Method, r.Pattern)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package server
+
+import (
+	"net/http"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// tableOf is the operations on a table of documents. read makes a document of a body.
+type tableOf[T any] struct {
+	table registry.Table[T]
+	read  func(name string, data []byte) (T, error)
+}
+
+func nodeTypes(s server) tableOf[registry.Node] {
+	return tableOf[registry.Node]{s.NodeTypes, s.ReadNode}
+}
+func runtimes(s server) tableOf[registry.Runtime] {
+	return tableOf[registry.Runtime]{s.Runtimes, s.ReadRuntime}
+}
+
+// tableRoutes are the four operations on the table at a path.
+func tableRoutes[T any](path, what string, of func(s server) tableOf[T]) []route {
+	const read, administer = registry.PermissionRead, registry.PermissionAdminister
+	return []route{
+		{Route{http.MethodGet, path, read, false, "The " + what + "s, by name", paged("after")}, func(s server, r *request) (*response, error) { return of(s).list(r) }},
+		{Route{http.MethodGet, path + "/{name}", read, false, "One " + what, nil}, func(s server, r *request) (*response, error) { return of(s).get(r) }},
+		{Route{http.MethodPut, path + "/{name}", administer, false, "Store a " + what + ", in place of an earlier one of the name", nil}, func(s server, r *request) (*response, error) { return of(s).put(r) }},
+		{Route{http.MethodDelete, path + "/{name}", administer, false, "Delete a " + what, nil}, func(s server, r *request) (*response, error) { return of(s).delete(r) }},
+	}
+}
+
+func (t tableOf[T]) list(r *request) (*response, error) {
+	after, limit, err := pageOf(r.Values)
+	if err != nil {
+		return nil, err
+	}
+	if after == "" {
+		after = r.Values.Get("after")
+	}
+	items, err := t.table.List(r.Context(), after, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	next := ""
+	if len(items) > limit {
+		items = items[:limit]
+		next = items[limit-1].Name
+	}
+	return page(r, items, next)
+}
+
+func (t tableOf[T]) get(r *request) (*response, error) {
+	if err := registry.ValidateName(r.Name); err != nil {
+		return nil, err
+	}
+	document, err := t.table.Get(r.Context(), r.Name)
+	if err != nil {
+		return nil, err
+	}
+	return ok(document)
+}
+
+func (t tableOf[T]) put(r *request) (*response, error) {
+	if err := registry.ValidateName(r.Name); err != nil {
+		return nil, err
+	}
+	data, err := raw(r)
+	if err != nil {
+		return nil, err
+	}
+	document, err := t.read(r.Name, data)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.table.Put(r.Context(), r.Name, document); err != nil {
+		return nil, err
+	}
+	return &response{status: http.StatusNoContent}, nil
+}
+
+func (t tableOf[T]) delete(r *request) (*response, error) {
+	if err := registry.ValidateName(r.Name); err != nil {
+		return nil, err
+	}
+	if err := t.table.Delete(r.Context(), r.Name); err != nil {
+		return nil, err
+	}
+	return &response{status: http.StatusNoContent}, nil
+}

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
+)
+
+// targets lists what the engines at the heads of a page of models were made for. Two
+// targets are one if their documents are.
+func (s server) targets(r *request) (*response, error) {
+	models, err := s.modelPage(r)
+	if err != nil {
+		return nil, err
+	}
+	uses := make(map[registry.Digest]*wire.TargetUse)
+	for _, m := range models.Items {
+		for _, head := range m.Heads {
+			engines, err := s.enginesAt(r.Context(), head)
+			if err != nil {
+				return nil, err
+			}
+			for _, e := range engines {
+				if err := use(uses, head, e); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	var list []wire.TargetUse
+	for _, u := range uses {
+		list = append(list, *u)
+	}
+	slices.SortFunc(list, func(a, b wire.TargetUse) int {
+		return cmp.Or(cmp.Compare(a.Target.Name, b.Target.Name), cmp.Compare(a.Engines[0].Engine, b.Engines[0].Engine))
+	})
+	return page(r, list, models.Next)
+}
+
+func use(uses map[registry.Digest]*wire.TargetUse, head registry.Head, e registry.Engine) error {
+	d, err := registry.CanonicalDigest(e.Target)
+	if err != nil {
+		return err
+	}
+	if uses[d] == nil {
+		uses[d] = &wire.TargetUse{Target: e.Target}
+	}
+	uses[d].Engines = append(uses[d].Engines, wire.TargetEngine{
+		Environment: head.Environment, Model: head.Model, Version: head.Version, Engine: e.Digest, Variant: e.Variant,
+	})
+	return nil
+}
+
+// enginesAt gives the engines of a head. What a digest names does not change, so it is
+// read once; that the caller may see the head was decided when it was listed.
+func (s server) enginesAt(ctx context.Context, head registry.Head) ([]registry.Engine, error) {
+	key := engineKey{head.Environment, head.Model, head.Release}
+	if engines, ok := s.engineCache.get(key); ok {
+		return engines, nil
+	}
+	release, err := s.Registry.Release(ctx, head.Environment, head.Model, string(head.Release))
+	if err != nil {
+		return nil, err
+	}
+	s.engineCache.put(key, release.Engines)
+	return release.Engines, nil
+}
+
+type engineKey struct {
+	environment, model string
+	release            registry.Digest
+}
+
+// engineCache keeps the engines of releases. It drops any of them where there are too many.
+type engineCache struct {
+	mu      sync.Mutex
+	engines map[engineKey][]registry.Engine
+}
+
+// maxCachedReleases is more heads than most registries have; a release takes some kilobytes.
+const maxCachedReleases = 10_000
+
+func (c *engineCache) get(key engineKey) ([]registry.Engine, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	engines, ok := c.engines[key]
+	return engines, ok
+}
+
+func (c *engineCache) put(key engineKey, engines []registry.Engine) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.engines == nil {
+		c.engines = make(map[engineKey][]registry.Engine)
+	}
+	for other := range c.engines {
+		if len(c.engines) < maxCachedReleases {
+			break
+		}
+		delete(c.engines, other)
+	}
+	c.engines[key] = engines
+}

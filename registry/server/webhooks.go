@@ -1,0 +1,150 @@
+package server
+
+import (
+	"crypto/rand"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
+)
+
+// webhookRoutes are the operations on webhooks. All of them are for administrators: an
+// address is told of everything that it asks for.
+func webhookRoutes() []route {
+	const administer = registry.PermissionAdminister
+	one := wire.WebhooksPath + "/{id}"
+	return []route{
+		{Route{http.MethodGet, wire.WebhooksPath, administer, false, "Webhooks, and how far each was told", paged()}, server.webhooks},
+		{Route{http.MethodPost, wire.WebhooksPath, administer, false, "Register a webhook; the answer has its secret, once", nil}, server.addWebhook},
+		{Route{http.MethodGet, one, administer, false, "One webhook", nil}, server.webhook},
+		{Route{http.MethodPut, one, administer, false, "Change a webhook, and resume it where it was given up", nil}, server.putWebhook},
+		{Route{http.MethodDelete, one, administer, false, "Delete a webhook", nil}, server.deleteWebhook},
+	}
+}
+
+func (s server) webhooks(r *request) (*response, error) {
+	after, limit, err := pageOf(r.Values)
+	if err != nil {
+		return nil, err
+	}
+	hooks, err := s.Webhooks.List(r.Context(), after, limit+1)
+	if err != nil {
+		return nil, err
+	}
+	next := ""
+	if len(hooks) > limit {
+		hooks = hooks[:limit]
+		next = hooks[limit-1].Name
+	}
+	var list []wire.Webhook
+	for _, hook := range hooks {
+		shown, err := s.shown(r, hook.Name, hook.Document)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, shown)
+	}
+	return page(r, list, next)
+}
+
+func (s server) webhook(r *request) (*response, error) {
+	hook, err := s.Webhooks.Get(r.Context(), r.Name)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := s.shown(r, r.Name, hook)
+	if err != nil {
+		return nil, err
+	}
+	return ok(shown)
+}
+
+func (s server) addWebhook(r *request) (*response, error) {
+	hook, err := s.readWebhook(r, registry.Webhook{Secret: registry.NewWebhookSecret(), Created: s.now()})
+	if err != nil {
+		return nil, err
+	}
+	if hook.After, err = s.feed.newest(r.Context()); err != nil {
+		return nil, err
+	}
+	id := strings.ToLower(rand.Text())
+	if err := s.Webhooks.Put(r.Context(), id, hook); err != nil {
+		return nil, err
+	}
+	shown, err := s.shown(r, id, hook)
+	if err != nil {
+		return nil, err
+	}
+	shown.Secret = hook.SecretText()
+	a, err := answer(http.StatusCreated, shown)
+	if err != nil {
+		return nil, err
+	}
+	return a.with("Location", wire.WebhooksPath+"/"+id), nil
+}
+
+func (s server) putWebhook(r *request) (*response, error) {
+	hook, err := s.Webhooks.Get(r.Context(), r.Name)
+	if err != nil {
+		return nil, err
+	}
+	hook.Resumed = s.now()
+	if hook, err = s.readWebhook(r, hook); err != nil {
+		return nil, err
+	}
+	if err := s.Webhooks.Put(r.Context(), r.Name, hook); err != nil {
+		return nil, err
+	}
+	shown, err := s.shown(r, r.Name, hook)
+	if err != nil {
+		return nil, err
+	}
+	return ok(shown)
+}
+
+func (s server) deleteWebhook(r *request) (*response, error) {
+	if err := s.Webhooks.Delete(r.Context(), r.Name); err != nil {
+		return nil, err
+	}
+	if err := s.Deliveries.Delete(r.Context(), r.Name); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+		return nil, err
+	}
+	return &response{status: http.StatusNoContent}, nil
+}
+
+// readWebhook puts what a body says into a webhook.
+func (s server) readWebhook(r *request, hook registry.Webhook) (registry.Webhook, error) {
+	var body wire.WebhookRequest
+	if err := read(r, &body); err != nil {
+		return hook, err
+	}
+	if err := s.CheckWebhookURL(body.URL); err != nil {
+		return hook, err
+	}
+	for _, kind := range body.Kinds {
+		if !slices.Contains(registry.EventKinds(), kind) {
+			return hook, registry.Errorf(registry.CodeInvalid, "kind %q: want some of %v", kind, registry.EventKinds())
+		}
+	}
+	hook.URL, hook.Environment, hook.Model, hook.Kinds = body.URL, body.Environment, body.Model, body.Kinds
+	return hook, nil
+}
+
+// shown is a webhook as it is shown, without its secret.
+func (s server) shown(r *request, id string, hook registry.Webhook) (wire.Webhook, error) {
+	state, err := s.Deliveries.Get(r.Context(), id)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		state, err = registry.Delivery{Delivered: hook.After}, nil
+	}
+	return wire.Webhook{
+		ID: id, WebhookRequest: wire.WebhookRequest{URL: hook.URL, Environment: hook.Environment, Model: hook.Model, Kinds: hook.Kinds},
+		Created: hook.Created, Delivered: state.Delivered, Attempts: state.Attempts, NextAttempt: state.NextAttempt,
+		LastError: state.LastError, Suspended: !state.Active(hook),
+	}, err
+}
+
+// now is the time to the second.
+func (s server) now() time.Time { return s.Now().UTC().Truncate(time.Second) }

@@ -1,0 +1,42 @@
+package sqlite
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+)
+
+// ModelPage lists the heads of a page of models.
+func (db *DB) ModelPage(ctx context.Context, environment, after string, limit int) ([]registry.Head, error) {
+	var rows []dbsqlc.Head
+	var err error
+	if environment == "" {
+		rows, err = db.read().ModelPage(ctx, dbsqlc.ModelPageParams{After: after, PageSize: int64(limit)})
+	} else {
+		rows, err = db.read().ModelPageOf(ctx, dbsqlc.ModelPageOfParams{Environment: environment, After: after, PageSize: int64(limit)})
+	}
+	if err != nil {
+		return nil, db.interpretError("models", err)
+	}
+	var heads []registry.Head
+	for _, row := range rows {
+		heads = append(heads, head(row))
+	}
+	return heads, nil
+}
+
+// TagPage lists tags of manifests of a type.
+func (db *DB) TagPage(ctx context.Context, repository, artifactType, after string, limit int) ([]registry.Tagged, error) {
+	rows, err := db.read().TagPage(ctx, dbsqlc.TagPageParams{
+		Repository: repository, ArtifactType: artifactType, After: after, PageSize: int64(limit),
+	})
+	if err != nil {
+		return nil, db.interpretError("tags of "+repository, err)
+	}
+	var tags []registry.Tagged
+	for _, row := range rows {
+		tags = append(tags, registry.Tagged{Tag: row.Tag, Digest: registry.Digest(row.Digest)})
+	}
+	return tags, nil
+}

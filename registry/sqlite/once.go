@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+)
+
+var (
+	_ registry.Leases      = (*DB)(nil)
+	_ registry.Idempotency = (*DB)(nil)
+)
+
+// AcquireLease compares and swaps.
+func (db *DB) AcquireLease(ctx context.Context, name, holder string, now, until time.Time) (bool, error) {
+	acquired := false
+	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
+		have, err := q.LeaseGet(ctx, name)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		if err == nil && have.Holder != holder && have.Until > now.UnixMicro() {
+			return nil
+		}
+		acquired = true
+		return q.LeaseSet(ctx, dbsqlc.LeaseSetParams{Name: name, Holder: holder, Until: until.UnixMicro()})
+	})
+	return acquired && err == nil, db.interpretError("lease "+name, err)
+}
+
+// ReleaseLease gives a lease up.
+func (db *DB) ReleaseLease(ctx context.Context, name, holder string) error {
+	err := db.write().LeaseRelease(ctx, dbsqlc.LeaseReleaseParams{Name: name, Holder: holder})
+	return db.interpretError("lease "+name, err)
+}
+
+// ClaimKey looks and claims in one transaction.
+func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.KeptAnswer, error) {
+	var kept *registry.KeptAnswer
+	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
+		row, err := q.AnswerGet(ctx, dbsqlc.AnswerGetParams{Principal: c.Principal, Key: c.Key})
+		switch {
+		case err != nil && !errors.Is(err, sql.ErrNoRows):
+			return err
+		case err == nil && row.Until > c.Now.UnixMicro():
+			kept, err = keptAnswer(row, c)
+			return err
+		}
+		err = q.AnswerClaim(ctx, dbsqlc.AnswerClaimParams{
+			Principal: c.Principal, Key: c.Key, Request: string(c.Request), Claimant: c.Claimant, Until: c.Until.UnixMicro(),
+		})
+		if err != nil {
+			return err
+		}
+		return q.AnswerForget(ctx, c.Now.UnixMicro())
+	})
+	return kept, db.interpretError("idempotency key", err)
+}
+
+// keptAnswer is what a row that counts says about a claim.
+func keptAnswer(row dbsqlc.Answer, c registry.KeyClaim) (*registry.KeptAnswer, error) {
+	switch {
+	case row.Request != string(c.Request):
+		return nil, registry.Errorf(registry.CodeInvalid, "idempotency key %q was used for another request: make a new one for each", c.Key)
+	case row.Status == 0:
+		return nil, registry.Errorf(registry.CodeConflict, "the same request is being worked on: wait for it")
+	}
+	return &registry.KeptAnswer{Status: int(row.Status), Type: row.Type, Body: row.Body}, nil
+}
+
+// RenewKey keeps a claim.
+func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
+	n, err := db.write().AnswerRenew(ctx, dbsqlc.AnswerRenewParams{
+		Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: c.Until.UnixMicro(),
+	})
+	return db.interpretError("idempotency key", claimed(n, err))
+}
+
+// SaveAnswer ends a claim with an answer.
+func (db *DB) SaveAnswer(ctx context.Context, c registry.KeyClaim, answer registry.KeptAnswer) error {
+	body := answer.Body
+	if body == nil {
+		body = []byte{}
+	}
+	n, err := db.write().AnswerSave(ctx, dbsqlc.AnswerSaveParams{
+		Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: c.Until.UnixMicro(),
+		Status: int64(answer.Status), Type: answer.Type, Body: body,
+	})
+	return db.interpretError("idempotency key", claimed(n, err))
+}
+
+// FreeKey ends a claim.
+func (db *DB) FreeKey(ctx context.Context, c registry.KeyClaim) error {
+	err := db.write().AnswerFree(ctx, dbsqlc.AnswerFreeParams{Principal: c.Principal, Key: c.Key, Claimant: c.Claimant})
+	return db.interpretError("idempotency key", err)
+}
+
+// claimed makes an error of a change that met no claim.
+func claimed(rows int64, err error) error {
+	if err == nil && rows == 0 {
+		return registry.Errorf(registry.CodeConflict, "the idempotency key has run out, or somebody else has it")
+	}
+	return err
+}

@@ -1,0 +1,171 @@
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// How often and how patiently an event is sent. The waits of all attempts together take
+// about half a day.
+const (
+	maxAttempts = 20
+	firstWait   = 5 * time.Second // doubled with each attempt
+	longestWait = time.Hour
+	sendTimeout = 10 * time.Second
+	maxTurn     = 20 * time.Second // of one webhook, before the others have theirs
+	maxTold     = 300              // bytes of an answer that are kept
+)
+
+// errGone means that the receiver wants to be told nothing more.
+var errGone = errors.New("it answered 410 Gone")
+
+// turn tells one webhook what it was not told yet.
+func (d *Deliverer) turn(ctx context.Context, hook registry.Named[registry.Webhook]) error {
+	state, err := d.Deliveries.Get(ctx, hook.Name)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		state, err = registry.Delivery{Delivered: hook.Document.After}, nil
+	}
+	if err != nil {
+		return err
+	}
+	if !state.Active(hook.Document) {
+		return nil
+	}
+	if !state.Suspended.IsZero() { // it was resumed
+		state = registry.Delivery{Delivered: state.Delivered}
+	}
+	if d.Now().Before(state.NextAttempt) {
+		return nil
+	}
+	return d.catchUp(ctx, hook, state)
+}
+
+// catchUp sends events in order until there are none, one fails, or the turn is over. What
+// was sent is written down even while the service stops. All events are looked at, not
+// those that are wanted alone, so that what is done with is never looked at again.
+func (d *Deliverer) catchUp(ctx context.Context, hook registry.Named[registry.Webhook], state registry.Delivery) error {
+	before, until := state.Delivered, d.Now().Add(maxTurn)
+	saving := context.WithoutCancel(ctx)
+	for e, err := range d.History(ctx, registry.HistoryQuery{After: state.Delivered}) {
+		if err != nil {
+			return err
+		}
+		if d.Now().After(until) || ctx.Err() != nil {
+			break
+		}
+		if !hook.Document.Wants(e) {
+			state.Delivered = e.Seq
+			continue
+		}
+		if err := d.send(ctx, hook, e); err != nil {
+			if ctx.Err() != nil { // the service stops
+				break
+			}
+			return d.save(saving, hook.Name, d.failed(hook.Name, e, state, err))
+		}
+		state, before = registry.Delivery{Delivered: e.Seq}, e.Seq
+		if err := d.save(saving, hook.Name, state); err != nil {
+			return err
+		}
+	}
+	if state.Delivered == before {
+		return nil
+	}
+	return d.save(saving, hook.Name, state)
+}
+
+// save keeps how far a webhook was told, unless it is gone by now.
+func (d *Deliverer) save(ctx context.Context, id string, state registry.Delivery) error {
+	if _, err := d.Webhooks.Get(ctx, id); err != nil {
+		if registry.HasCode(err, registry.CodeNotFound) {
+			return nil
+		}
+		return err
+	}
+	return d.Deliveries.Put(ctx, id, state)
+}
+
+// failed is the state after an attempt that failed.
+func (d *Deliverer) failed(id string, e registry.Event, state registry.Delivery, err error) registry.Delivery {
+	now := d.Now()
+	state.Attempts++
+	state.LastError = err.Error()
+	wait := min(firstWait<<min(state.Attempts-1, 20), longestWait)
+	wait = wait/2 + rand.N(wait/2)
+	var asked retryAfter
+	if errors.As(err, &asked) {
+		wait = min(max(wait, asked.wait), longestWait)
+	}
+	state.NextAttempt = now.Add(wait)
+	if state.Attempts >= maxAttempts || errors.Is(err, errGone) {
+		state.Suspended, state.NextAttempt = now, time.Time{}
+	}
+	d.Logger.Warn("webhook was not told", "webhook", id, "event", e.Seq, "attempts", state.Attempts, "suspended", !state.Suspended.IsZero(), "error", err)
+	return state
+}
+
+// retryAfter is a failure whose receiver says when to come again.
+type retryAfter struct {
+	error
+	wait time.Duration
+}
+
+func (r retryAfter) Unwrap() error { return r.error }
+
+// send makes one attempt.
+func (d *Deliverer) send(ctx context.Context, hook registry.Named[registry.Webhook], e registry.Event) error {
+	m, err := newMessage(hook.Name, e)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, hook.Document.URL, bytes.NewReader(m.body))
+	if err != nil {
+		return err
+	}
+	timestamp := strconv.FormatInt(d.Now().Unix(), 10)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "mlpromote-webhook")
+	request.Header.Set("webhook-id", m.id)
+	request.Header.Set("webhook-timestamp", timestamp)
+	request.Header.Set("webhook-signature", m.signature(hook.Document.Secret, timestamp))
+	response, err := d.client.Do(request)
+	if err != nil {
+		var withURL *url.Error // which may have a secret in it
+		if errors.As(err, &withURL) {
+			err = withURL.Err
+		}
+		return err
+	}
+	defer response.Body.Close()
+	return judge(response)
+}
+
+// judge says whether an answer means that the event arrived.
+func judge(response *http.Response) error {
+	told, err := io.ReadAll(io.LimitReader(response.Body, maxTold))
+	switch {
+	case response.StatusCode/100 == 2:
+		return nil
+	case response.StatusCode == http.StatusGone:
+		return errGone
+	case err != nil:
+		return err
+	}
+	err = fmt.Errorf("it answered %d: %q", response.StatusCode, told)
+	if seconds, failed := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16); failed == nil {
+		return retryAfter{err, time.Duration(seconds) * time.Second}
+	}
+	return err
+}

@@ -1,0 +1,142 @@
+package webhook
+
+import (
+	"context"
+	"crypto/rand"
+	"iter"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Config is what a Deliverer works with. The first four are required.
+type Config struct {
+	Webhooks   registry.Webhooks
+	Deliveries registry.Deliveries
+	Leases     registry.Leases
+	History    func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
+
+	// PrivateUnsafe calls addresses of this machine and network too, by http as well.
+	// Whoever may register a webhook can then reach what only this machine should.
+	PrivateUnsafe bool
+	Interval      time.Duration  // between looks for what is new; 0 means a second
+	Now           registry.Clock // nil means time.Now
+	Logger        *slog.Logger   // nil discards
+}
+
+// Deliverer tells webhooks of events. Of several with one database, one at a time does.
+type Deliverer struct {
+	Config
+	client *http.Client
+	holder string
+	until  time.Time // of the lease; zero: another has it
+}
+
+// leaseName and leaseTime are how one of several replicas is chosen. A turn is shorter.
+const (
+	leaseName = "webhooks"
+	leaseTime = time.Minute
+)
+
+// atOnce is how many webhooks are told at the same time.
+const atOnce = 8
+
+// New checks a configuration. Errors: CodeInvalid.
+func New(c Config) (*Deliverer, error) {
+	if c.Webhooks == nil || c.Deliveries == nil || c.Leases == nil || c.History == nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "webhook: webhooks, deliveries, leases and history are all required")
+	}
+	if c.Interval <= 0 {
+		c.Interval = time.Second
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Deliverer{Config: c, client: newClient(c.PrivateUnsafe), holder: rand.Text()}, nil
+}
+
+// Run delivers until ctx ends. Errors of the database are logged, and it goes on.
+func (d *Deliverer) Run(ctx context.Context) {
+	ticker := time.NewTicker(d.Interval)
+	defer ticker.Stop()
+	defer d.stop(ctx)
+	for {
+		if err := d.Round(ctx); err != nil && ctx.Err() == nil {
+			d.Logger.ErrorContext(ctx, "webhooks", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// stop lets another replica go on at once.
+func (d *Deliverer) stop(ctx context.Context) {
+	d.client.CloseIdleConnections()
+	if d.until.IsZero() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTimeout)
+	defer cancel()
+	if err := d.Leases.ReleaseLease(ctx, leaseName, d.holder); err != nil {
+		d.Logger.ErrorContext(ctx, "webhooks", "error", err)
+	}
+}
+
+// Round gives every webhook a turn, if no other replica is at it. It is not safe for
+// concurrent use.
+func (d *Deliverer) Round(ctx context.Context) error {
+	mine, err := d.lead(ctx)
+	if err != nil || !mine {
+		return err
+	}
+	var group errgroup.Group
+	group.SetLimit(atOnce)
+	for after := ""; ; {
+		page, err := d.Webhooks.List(ctx, after, registry.DefaultPage)
+		if err != nil {
+			return waitFor(&group, err)
+		}
+		for _, hook := range page {
+			group.Go(func() error { return d.turn(ctx, hook) })
+		}
+		if len(page) < registry.DefaultPage {
+			return group.Wait()
+		}
+		after = page[len(page)-1].Name
+		if mine, err := d.lead(ctx); err != nil || !mine {
+			return waitFor(&group, err)
+		}
+	}
+}
+
+// waitFor lets turns end before an error is told.
+func waitFor(group *errgroup.Group, err error) error {
+	if failed := group.Wait(); err == nil {
+		return failed
+	}
+	return err
+}
+
+// lead takes the lease, or renews it when half of it has passed.
+func (d *Deliverer) lead(ctx context.Context) (bool, error) {
+	now := d.Now()
+	if d.until.Sub(now) > leaseTime/2 {
+		return true, nil
+	}
+	mine, err := d.Leases.AcquireLease(ctx, leaseName, d.holder, now, now.Add(leaseTime))
+	d.until = time.Time{}
+	if mine && err == nil {
+		d.until = now.Add(leaseTime)
+	}
+	return mine, err
+}

@@ -1,0 +1,39 @@
+package webhook
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Payload is the body of a delivery.
+type Payload struct {
+	Type      registry.EventKind `json:"type"`
+	Timestamp time.Time          `json:"timestamp"` // of the event
+	Data      registry.Event     `json:"data"`
+}
+
+// message is one delivery before it is signed: the same each time that it is tried.
+type message struct {
+	id   string
+	body []byte
+}
+
+func newMessage(hook string, e registry.Event) (message, error) {
+	body, err := json.Marshal(Payload{Type: e.Kind, Timestamp: e.Time, Data: e})
+	return message{id: hook + "." + strconv.FormatInt(e.Seq, 10), body: body}, err
+}
+
+// signature is what the header webhook-signature says.
+// Source: Standard Webhooks, "Signature scheme", symmetric.
+func (m message) signature(secret []byte, timestamp string) string {
+	mac := hmac.New(sha256.New, secret)
+	mac.Write([]byte(m.id + "." + timestamp + "."))
+	mac.Write(m.body)
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
