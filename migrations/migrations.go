@@ -14,4 +14,4 @@ import "embed"
 var SQLite embed.FS
 
 // SQLiteVersion is the number of the last step in [SQLite].
-const SQLiteVersion = 1
+const SQLiteVersion = 3

@@ -6,8 +6,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// DB is [registry.Refs], [registry.Catalog] and [registry.Intents] over the same maps,
-// as one database is. Make one with [New].
+// DB is [registry.Refs], [registry.Catalog], [registry.Intents], [registry.Tokens] and
+// [registry.Secrets] over the same maps, as one database is. Make one with [New].
 type DB struct {
 	mu        sync.RWMutex
 	blobs     map[member]int64 // sizes
@@ -16,6 +16,8 @@ type DB struct {
 	heads     map[headKey]registry.Head
 	intents   map[headKey]registry.Intent
 	history   []registry.Event
+	tokens    map[string]registry.Token
+	secrets   map[string][]byte
 }
 
 var (
@@ -41,5 +43,7 @@ func New() *DB {
 		tags:      make(map[tagKey]registry.Digest),
 		heads:     make(map[headKey]registry.Head),
 		intents:   make(map[headKey]registry.Intent),
+		tokens:    make(map[string]registry.Token),
+		secrets:   make(map[string][]byte),
 	}
 }

@@ -17,3 +17,13 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	registrytest.TestStore(t, func(*testing.T) registrytest.Store { return mem.New() })
 }
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	registrytest.TestTokens(t, func(*testing.T) registry.Tokens { return mem.New() })
+}
+
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	registrytest.TestSecrets(t, func(*testing.T) registry.Secrets { return mem.New() })
+}

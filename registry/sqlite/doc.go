@@ -1,5 +1,6 @@
 // Package sqlite keeps names, heads and history in one SQLite file: the default
-// implementation of [registry.Refs], [registry.Catalog] and [registry.Intents].
+// implementation of [registry.Refs], [registry.Catalog], [registry.Intents],
+// [registry.Tokens] and [registry.Secrets].
 //
 // The file is in WAL mode with synchronous=FULL, so that what a method has returned
 // from survives a power failure. Writers take the write lock at the beginning of their

@@ -20,3 +20,13 @@ type Intent struct {
 	Release     string
 	Begun       int64
 }
+
+type Token struct {
+	ID      string
+	Name    string
+	Hash    []byte
+	Grants  string
+	Created int64
+	Expires int64
+	Revoked int64
+}
