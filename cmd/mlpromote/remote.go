@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"net/http"
 	"os"
 
 	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/retry"
 
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/environments"
 	"mlpromote.dev/mlpromote/registry/oci"
@@ -20,20 +23,28 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
+	var transport http.RoundTripper
 	content := a.contents(func(repository string) (oci.Repository, error) {
 		repo, err := remote.NewRepository(url.Host + "/" + repository)
 		if err != nil {
 			return nil, err
 		}
+		repo.Client = &http.Client{Transport: retry.NewTransport(transport)}
 		repo.PlainHTTP = url.Scheme == "http"
-		return repo, nil
+		return serviceRepository{repo}, nil
 	})
+	if transport, err = a.serviceTransport(ctx, url, content); err != nil {
+		return nil, err
+	}
 	store := oci.New(content.open, oci.Options{})
-	api, err := client.New(client.Config{URL: a.registry, Content: store})
+	api, err := client.New(client.Config{URL: a.registry, Content: store, HTTP: &http.Client{Transport: transport}})
 	if err != nil {
 		return nil, err
 	}
 	envs, err := api.Environments(ctx)
+	if registry.HasCode(err, registry.CodeUnauthenticated) {
+		return nil, registry.WithHint(err, "MLPROMOTE_TOKEN holds a token that %s takes, or docker login %s keeps one", url, url.Host)
+	}
 	if err != nil {
 		return nil, err
 	}

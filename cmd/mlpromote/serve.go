@@ -21,28 +21,29 @@ const (
 )
 
 func (a *app) serveCommand() *cobra.Command {
-	var listen string
+	var e entrance
 	c := &cobra.Command{
 		Use:   "serve",
 		Short: "Put the data directory on the network",
 		Long: `Serves the OCI endpoint (/v2/), the REST API (/api/v1) and /healthz and /readyz. Protected
-environments are written by promotions alone. There is no authentication yet, so only a
-loopback address is served. stdout: the URL.`,
-		Example: "  mlpromote serve --listen 127.0.0.1:5080 --data /srv/mlpromote",
-		Args:    exactly(),
+environments are written by promotions alone. Where others can reach it, and wherever there
+is a token or DATA/access.yaml, whoever comes is asked for a token. stdout: the URL.`,
+		Example: `  mlpromote serve --data /srv/mlpromote
+  mlpromote serve --data /srv/mlpromote --listen :5443 --tls-cert tls.crt --tls-key tls.key --url https://registry.example.com:5443`,
+		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if a.registry != "" {
 				return registry.Errorf(registry.CodeInvalid, "serve works on a data directory, not on --registry %s", a.registry)
 			}
-			return a.serve(c.Context(), listen)
+			return a.serve(c.Context(), e)
 		},
 	}
-	c.Flags().StringVar(&listen, "listen", "127.0.0.1:5080", "loopback address and port; port 0 takes a free one")
+	e.flags(c.Flags())
 	return c
 }
 
-func (a *app) serve(ctx context.Context, address string) (err error) {
-	if err := loopback(address); err != nil {
+func (a *app) serve(ctx context.Context, e entrance) (err error) {
+	if err := e.check(); err != nil {
 		return err
 	}
 	if err := a.create(); err != nil {
@@ -61,15 +62,15 @@ func (a *app) serve(ctx context.Context, address string) (err error) {
 	if n, err := i.local.blobs.Sweep(ctx, now()); err != nil || n > 0 {
 		a.ui.note("removed %d leftovers of uploads that were broken off: %v", n, err)
 	}
-	handler, err := a.handler(i)
+	srv, err := a.server(ctx, e, i)
 	if err != nil {
 		return err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", e.listen)
 	if err != nil {
-		return registry.Errorf(registry.CodeUnavailable, "listen on %s: %w", address, err)
+		return registry.Errorf(registry.CodeUnavailable, "listen on %s: %w", e.listen, err)
 	}
-	url := "http://" + listener.Addr().String()
+	url := e.address(listener)
 	if err := announce(url); err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -77,7 +78,7 @@ func (a *app) serve(ctx context.Context, address string) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	a.ui.note("serving %s; MLPROMOTE_REGISTRY=%s points the verbs here", a.data, url)
-	return untilDone(ctx, &http.Server{Handler: handler, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout}, listener)
+	return untilDone(ctx, srv, listener)
 }
 
 // untilDone serves until ctx ends, and then lets requests finish.
@@ -88,20 +89,13 @@ func untilDone(ctx context.Context, srv *http.Server, listener net.Listener) err
 		defer cancel()
 		stopped <- srv.Shutdown(grace)
 	})
-	err := srv.Serve(listener)
+	serve := srv.Serve
+	if srv.TLSConfig != nil {
+		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
+	}
+	err := serve(listener)
 	if stop() { // it ended by itself
 		return err
 	}
 	return <-stopped
-}
-
-// loopback refuses addresses that others can reach, since nobody is asked who he is.
-func loopback(address string) error {
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return registry.Errorf(registry.CodeInvalid, "--listen %q: want HOST:PORT, for example 127.0.0.1:5080", address)
-	}
-	if isLoopback(address) {
-		return nil
-	}
-	return registry.Errorf(registry.CodeInvalid, "--listen %s: only a loopback address is served, as there is no authentication yet; put a proxy that authenticates in front", address)
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/node"
@@ -15,27 +16,55 @@ import (
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
+// server is the service, ready to listen.
+func (a *app) server(ctx context.Context, e entrance, i *instance) (*http.Server, error) {
+	options := &slog.HandlerOptions{}
+	if a.verbose {
+		options.Level = slog.LevelDebug
+	}
+	logger := slog.New(slog.NewTextHandler(a.ui.stderr, options))
+	d, err := a.door(ctx, e, i, logger)
+	if err != nil {
+		return nil, err
+	}
+	handler, err := a.handler(i, d, logger)
+	if err != nil {
+		return nil, err
+	}
+	srv := &http.Server{
+		Handler: secure(d.outside(handler), e.strictTransport()), ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+	if e.tlsCert == "" {
+		return srv, nil
+	}
+	c, err := newCertificate(e.tlsCert, e.tlsKey, logger)
+	if err != nil {
+		return nil, err
+	}
+	srv.TLSConfig = c.config()
+	return srv, nil
+}
+
 // handler is everything that the service answers.
-func (a *app) handler(i *instance) (http.Handler, error) {
-	logger := slog.New(slog.NewTextHandler(a.ui.stderr, nil))
-	api, err := server.New(server.Config{Registry: i, NodeType: a.nodeType, Logger: logger})
+func (a *app) handler(i *instance, d door, logger *slog.Logger) (http.Handler, error) {
+	api, err := server.New(server.Config{Registry: access.Guard(i), NodeType: a.nodeType, Logger: logger})
 	if err != nil {
 		return nil, err
 	}
 	endpoint, err := distribution.New(distribution.Config{
 		Blobs: i.local.blobs, Refs: i.local.db, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.db, Catalog: i.local.db, Content: i.store},
-		Uploads: blob.NewUploads(i.local.blobs), Logger: logger,
-		Authorize: func(_ context.Context, access distribution.Access) error { return mayWrite(i.environments, access) },
+		Uploads: blob.NewUploads(i.local.blobs), Logger: logger, Authorize: authorize(i.environments), Challenge: d.challenge,
 	})
 	if err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/v2/", endpoint)
-	mux.Handle("/api/", api)
+	mux.Handle("/v2/", d.registry(endpoint))
+	mux.Handle("/api/", d.api(api))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.Handle("GET /readyz", ready(i, logger))
-	return localOnly(mux), nil
+	return mux, nil
 }
 
 // ready answers whether requests can be answered: that takes the database.
@@ -48,26 +77,6 @@ func ready(r registry.Reader, logger *slog.Logger) http.HandlerFunc {
 		}
 		w.WriteHeader(http.StatusNoContent)
 	}
-}
-
-// mayWrite keeps everybody but the service out of protected environments, and out of
-// repositories that belong to none.
-func mayWrite(environments registry.Environments, access distribution.Access) error {
-	if access.Action == distribution.Pull {
-		return nil
-	}
-	if access.Repository == "" {
-		return nil
-	}
-	name, _, _ := strings.Cut(access.Repository, "/")
-	environment, err := environments.Find(name)
-	if err != nil {
-		return registry.Errorf(registry.CodePolicy, "repository %s is in no environment: %w", access.Repository, err)
-	}
-	if environment.Protected() {
-		return registry.Errorf(registry.CodePolicy, "environment %s is protected: promote a release into it", name)
-	}
-	return nil
 }
 
 // nodeType reads a named node: DATA/node-types/NAME.json.
