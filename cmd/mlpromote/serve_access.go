@@ -2,12 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -16,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/gate"
+	"mlpromote.dev/mlpromote/registry/access/oidc"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/distribution"
 )
@@ -100,8 +98,8 @@ func (a *app) door(ctx context.Context, e entrance, i *instance, logger *slog.Lo
 	if err != nil {
 		return door{}, err
 	}
-	_, noFile := os.Stat(filepath.Join(a.data, accessFile))
-	if noFile != nil && !errors.Is(noFile, fs.ErrNotExist) {
+	issuers, noFile := oidc.Load(filepath.Join(a.data, accessFile))
+	if noFile != nil && !registry.HasCode(noFile, registry.CodeNotFound) {
 		return door{}, noFile
 	}
 	if isLoopback(e.listen) && !e.auth && len(tokens) == 0 && noFile != nil {
@@ -114,14 +112,16 @@ func (a *app) door(ctx context.Context, e entrance, i *instance, logger *slog.Lo
 			usable++
 		}
 	}
-	a.ui.note("who comes in is asked for a token; %d are in use", usable)
-	if usable == 0 {
+	a.ui.note("who comes in is asked for a token; %d are in use, and %d issuers are trusted", usable, len(issuers.Issuers))
+	if usable == 0 && noFile != nil {
 		a.ui.note("the first one: mlpromote token create admin --allow administer --data %s", a.data)
 	}
 	if e.insecureHTTP && !isLoopback(e.listen) {
 		a.ui.note("WARNING: --insecure-http: tokens cross the network to %s as they are; everybody on the way can take them and act by them", e.listen)
 	}
-	g, err := gate.New(ctx, gate.Config{Tokens: i.local.db, Secrets: i.local.db, URL: e.url, Logger: logger})
+	g, err := gate.New(ctx, gate.Config{
+		Tokens: i.local.db, Secrets: i.local.db, Identify: oidc.New(issuers, now, logger).Identify, URL: e.url, Logger: logger,
+	})
 	return door{g}, err
 }
 

@@ -283,13 +283,14 @@ func FuzzAuthorization(f *testing.F) {
 	})
 }
 
-// holds reports whether a header has one of the secrets, as it is or as a password.
+// holds reports whether a header has one of the secrets, as it is or as a password. The
+// last character of a signature has bits that say nothing.
 func holds(authorization string, secrets ...string) bool {
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("Authorization", authorization)
 	_, password, _ := r.BasicAuth()
 	for _, secret := range secrets {
-		if password == secret || strings.Contains(authorization, secret) {
+		if signed := secret[:len(secret)-1]; strings.Contains(password, signed) || strings.Contains(authorization, signed) {
 			return true
 		}
 	}
