@@ -36,6 +36,7 @@ type Tokens interface {
 // Secrets is what the replicas of a service share, and nobody else may know.
 type Secrets interface {
 	// Secret gives the secret of a name. Where there is none yet, it becomes fresh: of
-	// several that come at once one decides, and all get the same.
+	// several that come at once one decides, and all get the same. Errors: CodeInvalid
+	// when fresh is empty.
 	Secret(ctx context.Context, name string, fresh []byte) ([]byte, error)
 }

@@ -142,7 +142,7 @@ func reader(ctx context.Context, environment, model string) (registry.Principal,
 	case environment != "" && model != "":
 		return p, Allow(ctx, registry.PermissionRead, environment, model)
 	case !p.MayAnywhere(registry.PermissionRead):
-		return registry.Principal{}, denied(p, registry.PermissionRead, environment, model)
+		return registry.Principal{}, registry.Errorf(registry.CodePolicy, "%s may read nothing here: it has no grant to read", p.Name)
 	}
 	return p, nil
 }

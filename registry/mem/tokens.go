@@ -90,6 +90,9 @@ func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, er
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if len(fresh) == 0 {
+		return nil, registry.Errorf(registry.CodeInvalid, "secret %s: want something for where there is none", name)
+	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if _, ok := db.secrets[name]; !ok {

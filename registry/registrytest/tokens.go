@@ -175,6 +175,8 @@ func TestSecrets(t *testing.T, open func(t *testing.T) registry.Secrets) {
 	t.Run("the first decides", func(t *testing.T) {
 		t.Parallel()
 		secrets := open(t)
+		_, err := secrets.Secret(t.Context(), "key", nil)
+		wantCode(t, err, registry.CodeInvalid)
 		fresh := []byte{0, 1, 255}
 		for _, offered := range [][]byte{fresh, []byte("later")} {
 			got, err := secrets.Secret(t.Context(), "key", offered)

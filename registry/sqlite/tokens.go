@@ -64,6 +64,9 @@ func (db *DB) RevokeToken(ctx context.Context, id string, at time.Time) error {
 
 // Secret gives the secret of a name, which fresh becomes where there is none.
 func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
+	if len(fresh) == 0 {
+		return nil, registry.Errorf(registry.CodeInvalid, "secret %s: want something for where there is none", name)
+	}
 	var secret []byte
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) (err error) {
 		if err := q.SecretOffer(ctx, dbsqlc.SecretOfferParams{Name: name, Value: fresh}); err != nil {

@@ -233,7 +233,7 @@ func (w *world) forge(t testing.TB, key []byte, alg jose.SignatureAlgorithm, edi
 func TestForgedTokens(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	key, err := w.db.Secret(t.Context(), "oci-token-key", nil)
+	key, err := w.db.Secret(t.Context(), "oci-token-key", []byte("it is there"))
 	if err != nil {
 		t.Fatal(err)
 	}
