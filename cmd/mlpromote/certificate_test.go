@@ -140,7 +140,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 func TestOldTLSIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRenewing(t)
-	old := &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11} //nolint:gosec // to see it refused
+	old := &tls.Config{MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
 	if name, err := r.connect(t, r.file(t, "ca.pem"), old); err == nil {
 		t.Errorf("TLS 1.1 gives the certificate of %s", name)
 	}

@@ -34,7 +34,7 @@ func (a *app) serviceTransport(ctx context.Context, service *url.URL, c *content
 
 // authorization is the header that goes with every request to the service; empty: none.
 func (a *app) authorization(ctx context.Context, service *url.URL, c *contents) (string, error) {
-	header := ""
+	var header string
 	if token := strings.TrimSpace(a.getenv("MLPROMOTE_TOKEN")); token == "" {
 		header = a.dockerAuthorization(ctx, service, c)
 	} else if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {

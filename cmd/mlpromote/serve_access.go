@@ -98,31 +98,35 @@ func (a *app) door(ctx context.Context, e entrance, i *instance, logger *slog.Lo
 	if err != nil {
 		return door{}, err
 	}
-	issuers, noFile := oidc.Load(filepath.Join(a.data, accessFile))
-	if noFile != nil && !registry.HasCode(noFile, registry.CodeNotFound) {
-		return door{}, noFile
+	issuers, err := oidc.Load(filepath.Join(a.data, accessFile))
+	if err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+		return door{}, err
 	}
-	if isLoopback(e.listen) && !e.auth && len(tokens) == 0 && noFile != nil {
+	if isLoopback(e.listen) && !e.auth && len(tokens) == 0 && len(issuers.Issuers) == 0 {
 		a.ui.note("everybody on this machine may do everything here, until there is a token: mlpromote token create NAME --data %s", a.data)
 		return door{}, nil
 	}
+	a.sayHowToGetIn(e, tokens, len(issuers.Issuers))
+	g, err := gate.New(ctx, gate.Config{
+		Tokens: i.local.db, Secrets: i.local.db, Identify: oidc.New(issuers, now, logger).Identify, URL: e.url, Logger: logger,
+	})
+	return door{g}, err
+}
+
+func (a *app) sayHowToGetIn(e entrance, tokens []registry.Token, issuers int) {
 	usable := 0
 	for _, t := range tokens {
 		if access.Usable(t, now()) == nil {
 			usable++
 		}
 	}
-	a.ui.note("who comes in is asked for a token; %d are in use, and %d issuers are trusted", usable, len(issuers.Issuers))
-	if usable == 0 && noFile != nil {
+	a.ui.note("who comes in is asked for a token; %d are in use, and %d issuers are trusted", usable, issuers)
+	if usable+issuers == 0 {
 		a.ui.note("the first one: mlpromote token create admin --allow administer --data %s", a.data)
 	}
 	if e.insecureHTTP && !isLoopback(e.listen) {
 		a.ui.note("WARNING: --insecure-http: tokens cross the network to %s as they are; everybody on the way can take them and act by them", e.listen)
 	}
-	g, err := gate.New(ctx, gate.Config{
-		Tokens: i.local.db, Secrets: i.local.db, Identify: oidc.New(issuers, now, logger).Identify, URL: e.url, Logger: logger,
-	})
-	return door{g}, err
 }
 
 // everybody is who comes in where nobody is asked.

@@ -218,22 +218,18 @@ func TestGuardKnowsNobody(t *testing.T) {
 	t.Parallel()
 	everything := []registry.Grant{{Permissions: registry.Permissions(), Environment: "**", Model: "**"}}
 	why := registry.Errorf(registry.CodeUnavailable, "the database does not answer")
-	for name, c := range map[string]struct {
-		ctx  context.Context
-		code registry.Code
-	}{
-		"nobody":      {t.Context(), registry.CodeUnauthenticated},
-		"no name":     {registry.WithPrincipal(t.Context(), registry.Principal{Grants: everything}), registry.CodeUnauthenticated},
-		"a refusal":   {access.WithRefusal(t.Context(), why), registry.CodeUnavailable},
-		"also beside": {access.WithRefusal(as(t, registry.PermissionAdminister, "**", "**"), why), registry.CodeUnavailable},
-	} {
+	check := func(ctx context.Context, name string, code registry.Code) {
 		for _, row := range calls(t) {
 			r := new(recorder)
-			if err := row.do(c.ctx, access.Guard(r)); registry.CodeOf(err) != c.code || r.asked != "" {
-				t.Errorf("%s as %s: error %v, want %s; the registry was asked for %q", row.method, name, err, c.code, r.asked)
+			if err := row.do(ctx, access.Guard(r)); registry.CodeOf(err) != code || r.asked != "" {
+				t.Errorf("%s as %s: error %v, want %s; the registry was asked for %q", row.method, name, err, code, r.asked)
 			}
 		}
 	}
+	check(t.Context(), "nobody", registry.CodeUnauthenticated)
+	check(registry.WithPrincipal(t.Context(), registry.Principal{Grants: everything}), "one without a name", registry.CodeUnauthenticated)
+	check(access.WithRefusal(t.Context(), why), "one who was refused", registry.CodeUnavailable)
+	check(access.WithRefusal(as(t, registry.PermissionAdminister, "**", "**"), why), "one who is known too", registry.CodeUnavailable)
 }
 
 func TestGuardFiltersLists(t *testing.T) {

@@ -41,8 +41,8 @@ type issuer struct {
 	log    bytes.Buffer
 }
 
-// newIssuer trusts an issuer by a file with these rules.
-func newIssuer(t testing.TB, principal, rules string) *issuer {
+// newIssuer trusts an issuer by a file with the rules, and what else it says.
+func newIssuer(t testing.TB, principal string) *issuer {
 	t.Helper()
 	i := &issuer{inner: &oidctest.Server{}}
 	i.at(noon)
@@ -111,7 +111,7 @@ func (i *issuer) token(t testing.TB, key crypto.Signer, claims map[string]any) s
 	return oidctest.SignIDToken(key, i.kid(), "ES256", string(text))
 }
 
-const oneRule = `      - match: {repository: "acme/*", ref: "refs/heads/**"}
+const rules = `      - match: {repository: "acme/*", ref: "refs/heads/**"}
         grants: [{allow: [push], environment: staging, model: "vision/**"}]
       - match: {ref_protected: "true"}
         grants: [{allow: [promote], environment: prod, model: "vision/**"}]
@@ -123,7 +123,7 @@ const oneRule = `      - match: {repository: "acme/*", ref: "refs/heads/**"}
 
 func TestIdentify(t *testing.T) {
 	t.Parallel()
-	i := newIssuer(t, "    principal: \"ci:{sub}/{repository}\"\n", oneRule)
+	i := newIssuer(t, "    principal: \"ci:{sub}/{repository}\"\n")
 	for name, c := range map[string]struct {
 		claims map[string]any
 		may    []registry.Permission
@@ -179,7 +179,7 @@ func TestIdentify(t *testing.T) {
 
 func TestDefaultName(t *testing.T) {
 	t.Parallel()
-	i := newIssuer(t, "", oneRule)
+	i := newIssuer(t, "")
 	p, err := i.Identify(t.Context(), i.token(t, i.key, map[string]any{"ref_protected": "true", "sub": "alice"}))
 	if err != nil || p.Name != "oidc:"+i.server.URL+"#alice" {
 		t.Errorf("%+v, error %v", p, err)
@@ -202,7 +202,7 @@ func symmetric(t *testing.T, key []byte, claims map[string]any) string {
 
 func TestIdentifyRefuses(t *testing.T) {
 	t.Parallel()
-	i := newIssuer(t, "", oneRule)
+	i := newIssuer(t, "")
 	stranger, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestIdentifyRefuses(t *testing.T) {
 // An issuer may be away when the service starts, and is not asked by every token.
 func TestIssuerIsAway(t *testing.T) {
 	t.Parallel()
-	i := newIssuer(t, "", oneRule)
+	i := newIssuer(t, "")
 	token := i.token(t, i.key, map[string]any{"ref_protected": "true"})
 	i.down.Store(true)
 	for range 20 {
@@ -281,7 +281,7 @@ func TestIssuerIsAway(t *testing.T) {
 
 func TestKeysChange(t *testing.T) {
 	t.Parallel()
-	i := newIssuer(t, "", oneRule)
+	i := newIssuer(t, "")
 	token := func() string {
 		return i.token(t, i.key, map[string]any{"ref_protected": "true", "exp": noon.Add(24 * time.Hour).Unix()})
 	}
@@ -316,7 +316,7 @@ func TestKeysChange(t *testing.T) {
 
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	i := newIssuer(t, "", oneRule)
+	i := newIssuer(t, "")
 	token := i.token(t, i.key, map[string]any{"ref_protected": "true"})
 	var all sync.WaitGroup
 	for range 16 {
@@ -335,7 +335,7 @@ func TestManyAtOnce(t *testing.T) {
 // A certificate that no CA of the issuer's signed is not the issuer.
 func TestIssuerOfAnotherCA(t *testing.T) {
 	t.Parallel()
-	i := newIssuer(t, "", oneRule)
+	i := newIssuer(t, "")
 	c := oidc.Config{Issuers: []oidc.Issuer{{URL: i.server.URL, Audience: "registry", Rules: []oidc.Rule{{
 		Match: map[string]string{"sub": "job"}, Grants: []registry.Grant{{Permissions: []registry.Permission{"read"}, Environment: "**", Model: "**"}}}}}}}
 	_, err := oidc.New(c, nil, nil).Identify(t.Context(), i.token(t, i.key, nil))
@@ -346,7 +346,7 @@ func TestIssuerOfAnotherCA(t *testing.T) {
 
 // Whatever comes, only what the issuer signed lets anybody in.
 func FuzzIdentify(f *testing.F) {
-	i := newIssuer(f, "", oneRule)
+	i := newIssuer(f, "")
 	good := i.token(f, i.key, map[string]any{"ref_protected": "true"})
 	f.Add(good)
 	f.Add("eyJhbGciOiJub25lIn0.e30.")
