@@ -13,36 +13,38 @@ type Code string
 
 // The codes. The comments give the exit code of a verb that ends with one.
 const (
-	CodeInternal    Code = "internal"        // 1: a bug or an I/O failure; the message is logged, never shown to a remote client
-	CodeUnavailable Code = "unavailable"     // 1: a part that is not installed, not built in or not reachable
-	CodeFull        Code = "full"            // 1: no space is left to write; what is there can be read
-	CodeNotFound    Code = "not_found"       // 1: no such environment, model, release, tag or blob
-	CodeConflict    Code = "conflict"        // 1: somebody else changed it first; try again
-	CodeInvalid     Code = "invalid"         // 2: usage, specification or input
-	CodeLimit       Code = "limit_exceeded"  // 3: parity, accuracy or performance is outside the release's limits
-	CodePolicy      Code = "policy"          // 4: the destination's policy says no
-	CodeTrust       Code = "untrusted"       // 5: a signature, role or manifest that cannot be trusted
-	CodeDigest      Code = "digest_mismatch" // 5: bytes that are not what their digest says
-	CodeUnsafe      Code = "unsafe_format"   // 5: a format that runs code when it is loaded
-	CodeNoEngine    Code = "no_engine"       // 6: no engine for this node and runtime
-	CodeWrongNode   Code = "wrong_node"      // 6: this machine is not the target
+	CodeInternal        Code = "internal"        // 1: a bug or an I/O failure; the message is logged, never shown to a remote client
+	CodeUnavailable     Code = "unavailable"     // 1: a part that is not installed, not built in or not reachable
+	CodeFull            Code = "full"            // 1: no space is left to write; what is there can be read
+	CodeNotFound        Code = "not_found"       // 1: no such environment, model, release, tag or blob
+	CodeConflict        Code = "conflict"        // 1: somebody else changed it first; try again
+	CodeInvalid         Code = "invalid"         // 2: usage, specification or input
+	CodeLimit           Code = "limit_exceeded"  // 3: parity, accuracy or performance is outside the release's limits
+	CodePolicy          Code = "policy"          // 4: the destination's policy says no, or who asks may not
+	CodeUnauthenticated Code = "unauthenticated" // 4: the service does not know who asks
+	CodeTrust           Code = "untrusted"       // 5: a signature, role or manifest that cannot be trusted
+	CodeDigest          Code = "digest_mismatch" // 5: bytes that are not what their digest says
+	CodeUnsafe          Code = "unsafe_format"   // 5: a format that runs code when it is loaded
+	CodeNoEngine        Code = "no_engine"       // 6: no engine for this node and runtime
+	CodeWrongNode       Code = "wrong_node"      // 6: this machine is not the target
 )
 
 // codes is the one table from code to exit code and HTTP status.
 var codes = map[Code]struct{ exit, status int }{
-	CodeInternal:    {1, 500},
-	CodeUnavailable: {1, 503},
-	CodeFull:        {1, 507},
-	CodeNotFound:    {1, 404},
-	CodeConflict:    {1, 409},
-	CodeInvalid:     {2, 400},
-	CodeLimit:       {3, 422},
-	CodePolicy:      {4, 403},
-	CodeTrust:       {5, 422},
-	CodeDigest:      {5, 422},
-	CodeUnsafe:      {5, 415},
-	CodeNoEngine:    {6, 404},
-	CodeWrongNode:   {6, 409},
+	CodeInternal:        {1, 500},
+	CodeUnavailable:     {1, 503},
+	CodeFull:            {1, 507},
+	CodeNotFound:        {1, 404},
+	CodeConflict:        {1, 409},
+	CodeInvalid:         {2, 400},
+	CodeLimit:           {3, 422},
+	CodePolicy:          {4, 403},
+	CodeUnauthenticated: {4, 401},
+	CodeTrust:           {5, 422},
+	CodeDigest:          {5, 422},
+	CodeUnsafe:          {5, 415},
+	CodeNoEngine:        {6, 404},
+	CodeWrongNode:       {6, 409},
 }
 
 // HTTPStatus is the status of a response that reports code.

@@ -17,7 +17,7 @@ import (
 // exitCodes is the documented table, written down a second time.
 var exitCodes = map[registry.Code]int{
 	registry.CodeInternal: 1, registry.CodeUnavailable: 1, registry.CodeFull: 1, registry.CodeNotFound: 1, registry.CodeConflict: 1,
-	registry.CodeInvalid: 2, registry.CodeLimit: 3, registry.CodePolicy: 4,
+	registry.CodeInvalid: 2, registry.CodeLimit: 3, registry.CodePolicy: 4, registry.CodeUnauthenticated: 4,
 	registry.CodeTrust: 5, registry.CodeDigest: 5, registry.CodeUnsafe: 5,
 	registry.CodeNoEngine: 6, registry.CodeWrongNode: 6,
 }

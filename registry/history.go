@@ -35,7 +35,8 @@ type Event struct {
 	Evidence      []Digest  `json:"evidence,omitempty"`      // bundle manifests that came in with the event
 	Signer        string    `json:"signer,omitempty"`        // attach: key identifier
 	Reason        string    `json:"reason,omitempty"`
-	Prev          Digest    `json:"prev,omitempty"` // Hash of the event before; empty for the first
+	Principal     string    `json:"principal,omitempty"` // who asked for it; empty: whoever has the data directory
+	Prev          Digest    `json:"prev,omitempty"`      // Hash of the event before; empty for the first
 	Hash          Digest    `json:"hash,omitempty"`
 }
 

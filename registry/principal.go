@@ -48,7 +48,7 @@ type Principal struct {
 // that a grant must name every environment and model.
 func (p Principal) May(permission Permission, environment, model string) bool {
 	for _, g := range p.Grants {
-		if g.allows(permission) && matches(g.Environment, environment) && matches(g.Model, model) {
+		if g.allows(permission) && MatchPattern(g.Environment, environment) && MatchPattern(g.Model, model) {
 			return true
 		}
 	}
@@ -77,14 +77,15 @@ func (g Grant) Validate() error {
 		}
 	}
 	for what, pattern := range map[string]string{"environment": g.Environment, "model": g.Model} {
-		if !validPattern(pattern) {
+		if !ValidPattern(pattern) {
 			return Errorf(CodeInvalid, "%s pattern %q: want a name, with * for a part of a component and a final /** for all below", what, pattern)
 		}
 	}
 	return nil
 }
 
-func validPattern(pattern string) bool {
+// ValidPattern reports whether a pattern is one as a [Grant] has them.
+func ValidPattern(pattern string) bool {
 	if pattern == "**" {
 		return true
 	}
@@ -102,8 +103,8 @@ func (g Grant) allows(permission Permission) bool {
 		(slices.Contains(g.Permissions, permission) || slices.Contains(g.Permissions, PermissionAdminister))
 }
 
-// matches reports whether a pattern names a name.
-func matches(pattern, name string) bool {
+// MatchPattern reports whether a pattern as a [Grant] has them names a name.
+func MatchPattern(pattern, name string) bool {
 	base, all := strings.CutSuffix(pattern, "**")
 	if !all {
 		ok, err := path.Match(pattern, name)
@@ -115,7 +116,7 @@ func matches(pattern, name string) bool {
 	above, slash := strings.CutSuffix(base, "/")
 	parts := strings.Split(name, "/")
 	depth := strings.Count(above, "/") + 1
-	return slash && above != "" && len(parts) > depth && matches(above, strings.Join(parts[:depth], "/"))
+	return slash && above != "" && len(parts) > depth && MatchPattern(above, strings.Join(parts[:depth], "/"))
 }
 
 // principalKey is where a context keeps who asks.

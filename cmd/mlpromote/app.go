@@ -22,6 +22,7 @@ type app struct {
 	keys       string // --keys
 	registry   string // --registry
 	toolchains string // --toolchains
+	tlsCA      string // --tls-ca
 	output     string // --output
 	verbose    bool   // --verbose
 }
@@ -69,6 +70,7 @@ identical bytes from staging to prod.
 	flags.StringVar(&a.toolchains, "toolchains", "", "folder of manifests of compilers that are not ours (default MLPROMOTE_TOOLCHAINS)")
 	flags.StringVar(&a.data, "data", "", "data directory (default MLPROMOTE_DATA, else "+defaultData+")")
 	flags.StringVar(&a.registry, "registry", "", "URL of a service to work against (default MLPROMOTE_REGISTRY, else the data directory)")
+	flags.StringVar(&a.tlsCA, "tls-ca", "", "PEM file of a CA to trust, for a service with a certificate of a private one (default MLPROMOTE_CA)")
 	flags.StringVar(&a.keys, "keys", "", "folder of signing keys (default MLPROMOTE_KEYS, else DATA/keys)")
 	flags.StringVar(&a.output, "output", "text", "text or json")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more on stderr")
@@ -80,7 +82,7 @@ identical bytes from staging to prod.
 	root.AddCommand(
 		a.initCommand(), a.buildCommand(), a.verifyCommand(), a.promoteCommand(), a.resolveCommand(), a.pullCommand(),
 		a.rollbackCommand(), a.holdCommand(), a.planCommand(), a.inspectCommand(), a.listCommand(), a.trustCommand(),
-		a.nodeCommand(), a.toolchainCommand(), a.keyCommand(), a.historyCommand(), a.reindexCommand(), a.gcCommand(), a.serveCommand(), a.driverCommand(),
+		a.nodeCommand(), a.toolchainCommand(), a.keyCommand(), a.historyCommand(), a.reindexCommand(), a.gcCommand(), a.serveCommand(), a.tokenCommand(), a.driverCommand(),
 	)
 	return root
 }
@@ -103,6 +105,9 @@ func (a *app) configure() error {
 	}
 	if a.keys == "" {
 		a.keys = a.getenv("MLPROMOTE_KEYS")
+	}
+	if a.tlsCA == "" {
+		a.tlsCA = a.getenv("MLPROMOTE_CA")
 	}
 	a.ui.configure(a.output == "json", a.verbose)
 	return nil

@@ -57,6 +57,9 @@ func arrows() []rule {
 		{"signer/*", []string{"registry", "signer"}},
 
 		{"registry", nil}, // the ground floor
+		{"registry/access", []string{"registry"}},
+		{"registry/access/gate", []string{"registry", "registry/access", "registry/internal/wire"}},
+		{"registry/access/oidc", []string{"registry", "registry/strictyaml"}},
 		{"registry/environments", []string{"registry", "registry/strictyaml"}},
 		{"registry/sqlite", []string{"migrations", "registry", "registry/sqlite/internal/*"}},
 		{"registry/sqlite/internal/*", nil},

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -174,7 +175,7 @@ func BenchmarkServe(b *testing.B) {
 	r := s.release(b)
 	_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: benchModel})
 	check(b, err)
-	handler, err := s.app.handler(b.Context(), s.instance, hooks{})
+	handler, err := s.app.handler(b.Context(), s.instance, hooks{}, door{}, slog.New(slog.DiscardHandler))
 	check(b, err)
 	service := httptest.NewServer(handler)
 	defer service.Close()

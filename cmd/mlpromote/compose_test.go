@@ -38,7 +38,7 @@ func TestCompose(t *testing.T) {
 	if err := found.ParseFlags(args); err != nil {
 		t.Errorf("command %v: %v", registry.Command, err)
 	}
-	if listen := found.Flag("listen").Value.String(); loopback(listen) != nil && registry.NetworkMode == "host" {
+	if listen := found.Flag("listen").Value.String(); !isLoopback(listen) && registry.NetworkMode == "host" {
 		t.Errorf("the service would refuse to listen on %s", listen)
 	}
 	volume := registry.Volumes[0]

@@ -4,14 +4,19 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"oras.land/oras-go/v2/registry/remote"
+	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/access/gate"
 	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/distribution"
@@ -40,6 +45,8 @@ type names interface {
 	registry.Intents
 	registry.Idempotency
 	registry.Deleter
+	registry.Tokens
+	registry.Secrets
 }
 
 func inMemory(*testing.T) storage {
@@ -59,7 +66,8 @@ func onDisk(t *testing.T) storage {
 }
 
 // TestInterface holds what a client sees of a service against the contract that the
-// service itself keeps: releases are read and written over /v2/, all else over REST.
+// service itself keeps: releases are read and written over /v2/, all else over REST, and
+// both with the token of an administrator.
 func TestInterface(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]func(*testing.T) storage{"memory": inMemory, "disk": onDisk} {
@@ -93,13 +101,31 @@ func network(t *testing.T, s storage) (url string, r registrytest.Registry) {
 	}
 	listening := httptest.NewServer(bothEndpoints(t, svc, s))
 	t.Cleanup(listening.Close)
-	return listening.URL, clientOf(t, listening, keys)
+	return listening.URL, clientOf(t, listening, keys, administrator(t, s.names))
+}
+
+// administrator makes the token of somebody who may do everything.
+func administrator(t *testing.T, tokens registry.Tokens) string {
+	t.Helper()
+	token, text, err := access.Mint("admin", everybody().Grants, now(), time.Time{})
+	if err == nil {
+		err = tokens.CreateToken(t.Context(), token)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 func bothEndpoints(t *testing.T, svc *service.Service, s storage) http.Handler {
 	t.Helper()
+	g, err := gate.New(t.Context(), gate.Config{Tokens: s.names, Secrets: s.names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := door{g}
 	api, err := server.New(server.Config{
-		Registry: svc, Authorize: anybody, History: s.names.History,
+		Registry: access.Guard(svc), Authorize: access.AllowRoute, History: s.names.History,
 		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
 		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: s.names,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },
@@ -110,18 +136,18 @@ func bothEndpoints(t *testing.T, svc *service.Service, s storage) http.Handler {
 	}
 	content, err := distribution.New(distribution.Config{
 		Blobs: s.blobs, Refs: s.names, Deleter: s.names, Uploads: s.uploads,
-		Authorize: func(_ context.Context, a distribution.Access) error { return mayWrite(registrytest.Chain(), a) },
+		Authorize: authorize(registrytest.Chain()), Challenge: d.challenge,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/api/", api)
-	mux.Handle("/v2/", content)
+	mux.Handle("/api/", d.api(api))
+	mux.Handle("/v2/", d.registry(content))
 	return mux
 }
 
-func clientOf(t *testing.T, listening *httptest.Server, keys *registrytest.Keys) registrytest.Registry {
+func clientOf(t *testing.T, listening *httptest.Server, keys *registrytest.Keys, token string) registrytest.Registry {
 	t.Helper()
 	far := oci.New(func(_ context.Context, repository string) (oci.Repository, error) {
 		repo, err := remote.NewRepository(listening.Listener.Addr().String() + "/" + repository)
@@ -129,9 +155,18 @@ func clientOf(t *testing.T, listening *httptest.Server, keys *registrytest.Keys)
 			return nil, err
 		}
 		repo.PlainHTTP = true
+		repo.Client = &auth.Client{ // as stock clients do: a password, for which they get tokens
+			Client: listening.Client(), Cache: auth.NewCache(),
+			Credential: auth.StaticCredential(listening.Listener.Addr().String(), auth.Credential{Username: "me", Password: token}),
+		}
 		return repo, nil
 	}, oci.Options{})
-	c, err := client.New(client.Config{URL: listening.URL, Content: far, HTTP: listening.Client()})
+	service, err := url.Parse(listening.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(client.Config{URL: listening.URL, Content: far, HTTP: &http.Client{
+		Transport: &authorized{base: listening.Client().Transport, service: service, authorization: "Bearer " + token}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,6 +64,9 @@ func (a *app) historyCommand() *cobra.Command {
 				}
 				var before registry.Event
 				for _, e := range events {
+					if i.host != "" && e.Seq > before.Seq+1 {
+						return registry.Errorf(registry.CodePolicy, "history rows %d to %d are not shown: either this token may not read them, or they are gone; ask with one that may read everything", before.Seq+1, e.Seq-1)
+					}
 					if err := e.VerifyChain(before); err != nil {
 						return err
 					}
@@ -89,9 +92,9 @@ func (a *app) historyListCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				rows := [][]string{{"ROW", "TIME", "WHAT", "ENVIRONMENT", "MODEL", "VERSION", "DETAIL"}}
+				rows := [][]string{{"ROW", "TIME", "WHO", "WHAT", "ENVIRONMENT", "MODEL", "VERSION", "DETAIL"}}
 				for _, e := range events {
-					rows = append(rows, []string{fmt.Sprint(e.Seq), e.Time.UTC().Format(time.DateTime), string(e.Kind), e.Environment, e.Model, e.Version, dash(detail(e))})
+					rows = append(rows, []string{fmt.Sprint(e.Seq), e.Time.UTC().Format(time.DateTime), dash(e.Principal), string(e.Kind), e.Environment, e.Model, e.Version, dash(detail(e))})
 				}
 				return a.ui.result(table(rows), listed(events))
 			})

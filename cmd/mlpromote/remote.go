@@ -11,9 +11,9 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/errdef"
 	"oras.land/oras-go/v2/registry/remote"
-	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/environments"
 	"mlpromote.dev/mlpromote/registry/oci"
@@ -29,23 +29,28 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	home := &auth.Client{
-		Client: &http.Client{Transport: transfer.Transport(nil)}, Cache: auth.NewCache(), Header: http.Header{"User-Agent": {"mlpromote/" + a.version}},
-	}
+	var transport http.RoundTripper
 	content := a.contents(func(repository string) (oci.Repository, error) {
 		repo, err := remote.NewRepository(url.Host + "/" + repository)
 		if err != nil {
 			return nil, err
 		}
-		repo.PlainHTTP, repo.Client = url.Scheme == "http", home
-		return exact{transfer.New(repo, transfer.Options{})}, nil
+		repo.Client = &http.Client{Transport: transfer.Transport(transport)}
+		repo.PlainHTTP = url.Scheme == "http"
+		return serviceRepository{exact{transfer.New(repo, transfer.Options{})}}, nil
 	})
+	if transport, err = a.serviceTransport(ctx, url, content); err != nil {
+		return nil, err
+	}
 	store := oci.New(content.open, oci.Options{})
-	api, err := client.New(client.Config{URL: a.registry, Content: store})
+	api, err := client.New(client.Config{URL: a.registry, Content: store, HTTP: &http.Client{Transport: transport}})
 	if err != nil {
 		return nil, err
 	}
 	envs, err := api.Environments(ctx)
+	if registry.HasCode(err, registry.CodeUnauthenticated) {
+		return nil, registry.WithHint(err, "MLPROMOTE_TOKEN holds a token that %s takes, or docker login %s keeps one", url, url.Host)
+	}
 	if err != nil {
 		return nil, err
 	}

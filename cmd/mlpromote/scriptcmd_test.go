@@ -53,7 +53,8 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	npz FILE NAME...       write an npz file with members of these names
 //	broken-toolchain DIR   make DIR the cache, with an install of which nothing can run, and no steps
 //	reset-derived          empty the tables that repeat what manifests say
-//	serve VAR DIR          serve a data directory and set VAR to the URL
+//	serve VAR DIR FLAG...  serve a data directory and set VAR to the URL
+//	certificate DIR        make ca.pem, and tls.crt and tls.key of that CA for this machine, in DIR
 //	stop-service DIR       stop the service of a data directory, which must end well
 //	kill-service DIR       end it with SIGKILL
 //	registry VAR KIND      start a registry and set VAR to its host; kinds are those of cmdRegistry
@@ -69,7 +70,8 @@ func commands(j *jobs) map[string]command {
 		"blob": cmdBlob, "layer": cmdLayer, "part": cmdPart, "bundle": cmdBundle, "remember": j.cmdRemember, "unchanged": j.cmdUnchanged,
 		"edit-all": cmdEditAll, "equal-stdout": cmdEqualStdout, "help": cmdHelp,
 		"registry": cmdRegistry, "job-on": cmdJobOn, "service": cmdService, "tag": cmdTag, "set-tag": cmdSetTag, "docker-config": cmdDockerConfig,
-		"serve": j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
+		"certificate": cmdCertificate,
+		"serve":       j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
 		"report": cmdReport, "sign": j.cmdSign, "attach": cmdAttach, "refer": cmdRefer,
 		"forget": cmdForget, "recall": cmdRecall, "bend": cmdBend, "npz": cmdNpz,
 		"reset-derived": cmdResetDerived, "broken-toolchain": cmdBrokenToolchain,

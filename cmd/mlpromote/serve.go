@@ -25,13 +25,15 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Put the data directory on the network",
 		Long: `Serves the OCI endpoint (/v2/), the REST API (/api/v1) and /healthz and /readyz. Protected
-environments are written by promotions alone. There is no authentication yet, so only a
-loopback address is served. stdout: the URL.
+environments are written by promotions alone. Where others can reach it, and wherever there
+is a token or DATA/access.yaml, whoever comes is asked for a token. stdout: the URL.
 
 What is not a flag is looked for in the environment (--gc-interval is MLPROMOTE_GC_INTERVAL),
 then in the file of --config, or serve.yaml in the data directory (gc_interval).`,
-		Example: "  mlpromote serve --listen 127.0.0.1:5080 --data /srv/mlpromote\n  mlpromote serve --print-config",
-		Args:    exactly(),
+		Example: `  mlpromote serve --data /srv/mlpromote
+  mlpromote serve --data /srv/mlpromote --listen :5443 --tls-cert tls.crt --tls-key tls.key --url https://registry.example.com:5443
+  mlpromote serve --print-config`,
+		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if a.registry != "" {
 				return registry.Errorf(registry.CodeInvalid, "serve works on a data directory, not on --registry %s", a.registry)
@@ -76,7 +78,7 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 		a.ui.note("removed %d leftovers of uploads that were broken off: %v", n, err)
 	}
 	i.content.tell = func(host, credential string) { a.ui.note("registry %s: using credential %s", host, credential) }
-	handler, err := a.handler(ctx, i, config.hooks)
+	srv, err := a.server(ctx, config, i)
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 	if err != nil {
 		return registry.Errorf(registry.CodeUnavailable, "listen on %s: %w", config.listen, err)
 	}
-	url := "http://" + listener.Addr().String()
+	url := config.address(listener)
 	if err := announce(url); err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -97,9 +99,7 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	a.ui.note("serving %s; MLPROMOTE_REGISTRY=%s points the verbs here", a.data, url)
-	return untilDone(ctx, config, &http.Server{
-		Handler: handler, ReadHeaderTimeout: config.headerTimeout, IdleTimeout: config.idleTimeout, MaxHeaderBytes: config.maxHeaderBytes,
-	}, listener)
+	return untilDone(ctx, config, srv, listener)
 }
 
 // background starts what a service does beside answering, and gives what ends it.
@@ -142,20 +142,13 @@ func untilDone(ctx context.Context, config serveConfig, srv *http.Server, listen
 		defer cancel()
 		stopped <- srv.Shutdown(grace)
 	})
-	err := srv.Serve(listener)
+	serve := srv.Serve
+	if srv.TLSConfig != nil {
+		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
+	}
+	err := serve(listener)
 	if stop() { // it ended by itself
 		return err
 	}
 	return <-stopped
-}
-
-// loopback refuses addresses that others can reach, since nobody is asked who he is.
-func loopback(address string) error {
-	if _, _, err := net.SplitHostPort(address); err != nil {
-		return registry.Errorf(registry.CodeInvalid, "--listen %q: want HOST:PORT, for example 127.0.0.1:5080", address)
-	}
-	if isLoopback(address) {
-		return nil
-	}
-	return registry.Errorf(registry.CodeInvalid, "--listen %s: only a loopback address is served, as there is no authentication yet; put a proxy that authenticates in front", address)
 }

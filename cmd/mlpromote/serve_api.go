@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/seed"
 	"mlpromote.dev/mlpromote/registry/server"
@@ -13,12 +14,11 @@ import (
 	"mlpromote.dev/mlpromote/registry/webhook"
 )
 
-// apiConfig is what the REST API is made of. There is no limit on requests, since only
-// this machine can send any.
+// apiConfig is what the REST API is made of.
 func apiConfig(ctx context.Context, i *instance, h hooks, logger *slog.Logger) server.Config {
 	db := i.local.db
 	return server.Config{
-		Registry: i, Authorize: anybody, History: db.History,
+		Registry: access.Guard(i), Authorize: access.AllowRoute, History: db.History,
 		NodeTypes: i.nodeTypes, Runtimes: seed.Over(db.Runtimes(), seed.Runtimes()),
 		ReadNode: node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db,
@@ -26,9 +26,6 @@ func apiConfig(ctx context.Context, i *instance, h hooks, logger *slog.Logger) s
 		Stop:            ctx.Done(), Logger: logger,
 	}
 }
-
-// anybody may do everything: only who is on this machine can ask.
-func anybody(context.Context, registry.Permission, string, string) error { return nil }
 
 // hooks is how webhooks are told.
 type hooks struct {

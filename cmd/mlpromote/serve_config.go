@@ -9,7 +9,7 @@ import (
 
 // serveConfig is what can be set of a service.
 type serveConfig struct {
-	listen string
+	entrance
 
 	collect time.Duration // between two collections; 0: none
 	keep    registry.Retention
@@ -30,7 +30,12 @@ func (a *app) settings(c *serveConfig) []setting {
 	return []setting{
 		{name: "data", at: &a.data, shared: true, fallback: defaultData, usage: "data directory"},
 		{name: "keys", at: &a.keys, shared: true, usage: "folder of signing keys; empty: DATA/keys"},
-		{name: "listen", at: &c.listen, fallback: "127.0.0.1:5080", usage: "loopback address and port; port 0 takes a free one"},
+		{name: "listen", at: &c.listen, fallback: "127.0.0.1:5080", usage: "address and port; port 0 takes a free one"},
+		{name: "url", at: &c.url, usage: "where clients reach the service, if not at the address it listens on: https://registry.example.com"},
+		{name: "auth", at: &c.auth, fallback: "false", usage: "ask who it is on a loopback address too, before there is any token"},
+		{name: "tls-cert", at: &c.tlsCert, usage: "PEM file of the certificate, with those up to its CA; read again when it changes"},
+		{name: "tls-key", at: &c.tlsKey, usage: "PEM file of the certificate's key; read again when it changes"},
+		{name: "insecure-http", at: &c.insecureHTTP, fallback: "false", usage: "plain HTTP where others reach it: only behind a proxy that speaks TLS (needs --url)"},
 		{name: "gc-interval", at: &c.collect, fallback: "1h0m0s", usage: "how often to collect what nothing needs; 0s: never"},
 		{name: "gc-grace", at: &c.keep.Grace, fallback: keep.Grace.String(), usage: "collect nothing younger; longer than any push takes"},
 		{name: "gc-keep-heads", at: &c.keep.Heads, fallback: "10", usage: "earlier heads of each model to keep in each protected environment"},
@@ -44,7 +49,7 @@ func (a *app) settings(c *serveConfig) []setting {
 }
 
 // check refuses settings that no service could have.
-func (c serveConfig) check() error {
+func (c *serveConfig) check() error {
 	for name, d := range map[string]time.Duration{
 		"header-timeout": c.headerTimeout, "idle-timeout": c.idleTimeout,
 	} {
@@ -62,5 +67,5 @@ func (c serveConfig) check() error {
 	case c.maxHeaderBytes < 1<<10 || c.maxHeaderBytes > 1<<20:
 		return registry.Errorf(registry.CodeInvalid, "max-header-bytes %d: want 1024 to 1048576", c.maxHeaderBytes)
 	}
-	return loopback(c.listen)
+	return c.entrance.check()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/distribution"
@@ -12,27 +11,57 @@ import (
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
+// server is the service, ready to listen.
+func (a *app) server(ctx context.Context, config serveConfig, i *instance) (*http.Server, error) {
+	options := &slog.HandlerOptions{}
+	if a.verbose {
+		options.Level = slog.LevelDebug
+	}
+	logger := slog.New(slog.NewTextHandler(a.ui.stderr, options))
+	d, err := a.door(ctx, config.entrance, i, logger)
+	if err != nil {
+		return nil, err
+	}
+	handler, err := a.handler(ctx, i, config.hooks, d, logger)
+	if err != nil {
+		return nil, err
+	}
+	srv := &http.Server{
+		Handler:           secure(d.outside(handler), config.strictTransport()),
+		ReadHeaderTimeout: config.headerTimeout, IdleTimeout: config.idleTimeout, MaxHeaderBytes: config.maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+	}
+	if config.tlsCert == "" {
+		return srv, nil
+	}
+	c, err := newCertificate(config.tlsCert, config.tlsKey, logger)
+	if err != nil {
+		return nil, err
+	}
+	srv.TLSConfig = c.config()
+	return srv, nil
+}
+
 // handler is everything that the service answers until ctx ends.
-func (a *app) handler(ctx context.Context, i *instance, hooks hooks) (http.Handler, error) {
-	logger := slog.New(slog.NewTextHandler(a.ui.stderr, nil))
+func (a *app) handler(ctx context.Context, i *instance, hooks hooks, d door, logger *slog.Logger) (http.Handler, error) {
 	api, err := server.New(apiConfig(ctx, i, hooks, logger))
 	if err != nil {
 		return nil, err
 	}
 	endpoint, err := distribution.New(distribution.Config{
 		Blobs: i.local.spared, Refs: i.local.db, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.db, Catalog: i.local.db, Content: i.store},
-		Uploads: i.local.uploads, Logger: logger,
-		Authorize: func(_ context.Context, access distribution.Access) error { return mayWrite(i.environments, access) },
+		Uploads: i.local.uploads, Logger: logger, Principal: principalName,
+		Authorize: authorize(i.environments), Challenge: d.challenge,
 	})
 	if err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/v2/", endpoint)
-	mux.Handle("/api/", api)
+	mux.Handle("/v2/", d.registry(endpoint))
+	mux.Handle("/api/", d.api(api))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.Handle("GET /readyz", ready(i, logger))
-	return localOnly(mux), nil
+	return mux, nil
 }
 
 // ready answers whether requests can be answered: that takes the database.
@@ -45,24 +74,4 @@ func ready(r registry.Reader, logger *slog.Logger) http.HandlerFunc {
 		}
 		w.WriteHeader(http.StatusNoContent)
 	}
-}
-
-// mayWrite keeps everybody but the service out of protected environments, and out of
-// repositories that belong to none.
-func mayWrite(environments registry.Environments, access distribution.Access) error {
-	if access.Action == distribution.Pull {
-		return nil
-	}
-	if access.Repository == "" {
-		return nil
-	}
-	name, _, _ := strings.Cut(access.Repository, "/")
-	environment, err := environments.Find(name)
-	if err != nil {
-		return registry.Errorf(registry.CodePolicy, "repository %s is in no environment: %w", access.Repository, err)
-	}
-	if environment.Protected() {
-		return registry.Errorf(registry.CodePolicy, "environment %s is protected: promote a release into it", name)
-	}
-	return nil
 }

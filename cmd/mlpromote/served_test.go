@@ -63,6 +63,7 @@ type served struct {
 	dir     string   // of the service
 	client  string   // data directory of the client: keys, no content
 	env     []string // of the service
+	flags   []string // of serve, besides those for where
 
 	url    string
 	cmd    *exec.Cmd
@@ -72,7 +73,7 @@ type served struct {
 // start runs the service and waits until it says where it is.
 func (s *served) start() error {
 	ctx := context.Background() // it is stopped by name
-	s.cmd = exec.CommandContext(ctx, s.program, "serve", "--listen", "127.0.0.1:0", "--data", s.dir)
+	s.cmd = exec.CommandContext(ctx, s.program, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", s.dir}, s.flags...)...)
 	s.cmd.Env = append(os.Environ(), s.env...)
 	s.stderr.Reset()
 	s.cmd.Stderr = &s.stderr
@@ -93,7 +94,7 @@ func (s *served) start() error {
 }
 
 // host is HOST:PORT of the service.
-func (s *served) host() string { return strings.TrimPrefix(s.url, "http://") }
+func (s *served) host() string { return s.url[strings.Index(s.url, "//")+2:] }
 
 // announce tells a script where the service is, and where things are.
 func (s *served) announce(set func(key, value string)) {
@@ -145,8 +146,8 @@ type services map[string]*served
 
 // cmdServe serves a data directory: serve VAR DIR.
 func (j *jobs) cmdServe(ts *testscript.TestScript, neg bool, args []string) {
-	want(ts, neg, args, 2, 2)
-	s := &served{program: j.program, dir: ts.MkAbs(args[1]), env: environment(ts.Getenv("WORK"), j.cache)}
+	want(ts, neg, args, 2, 10)
+	s := &served{program: j.program, dir: ts.MkAbs(args[1]), env: environment(ts.Getenv("WORK"), j.cache), flags: args[2:]}
 	ts.Check(s.start())
 	ts.Defer(func() { _ = s.cmd.Process.Kill() }) // where the script did not stop it
 	ts.Setenv(args[0], s.url)

@@ -94,7 +94,7 @@ func TestAuthorizeErrors(t *testing.T) {
 		code   string
 		shown  bool
 	}{
-		{registry.Errorf(registry.CodeTrust, "say who you are"), 401, "UNAUTHORIZED", true},
+		{registry.Errorf(registry.CodeUnauthenticated, "say who you are"), 401, "UNAUTHORIZED", true},
 		{registry.Errorf(registry.CodePolicy, "promote instead"), 403, "DENIED", true},
 		{registry.Errorf(registry.CodeNotFound, "no environment stagin"), 404, "NAME_UNKNOWN", true},
 		{registry.Errorf(registry.CodeUnavailable, "disk /srv is full"), 503, "TOOMANYREQUESTS", false},

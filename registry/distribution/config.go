@@ -19,9 +19,9 @@ type Config struct {
 
 	// Authorize says whether the caller, whom the context names, may have access: nil
 	// is yes. It is asked before anything is looked up. Errors are answered by code:
-	// CodeTrust is 401 (say who you are), CodePolicy 403, CodeNotFound 404 (no such
-	// repository); messages of these are shown to the caller. Required: a handler
-	// that asks nobody cannot be made.
+	// CodeUnauthenticated is 401, CodePolicy 403, CodeNotFound 404 (no such repository);
+	// messages of these are shown to the caller. Required: a handler that asks nobody
+	// cannot be made.
 	Authorize func(ctx context.Context, a Access) error
 
 	// Redirect lets clients pull blobs from where Blobs keeps them, by URLs that are good
@@ -34,8 +34,9 @@ type Config struct {
 	// anybody.
 	Principal func(ctx context.Context) string
 
-	// Challenge is the WWW-Authenticate header of a 401; empty means Basic.
-	Challenge string
+	// Challenge gives the WWW-Authenticate header of a 401, for the access that would be
+	// needed; nil means Basic.
+	Challenge func(r *http.Request, a Access) string
 	// Logger gets what callers are not told; nil discards it.
 	Logger *slog.Logger
 	// MaxManifestBytes bounds a manifest; 0 means [DefaultMaxManifestBytes].
@@ -49,9 +50,9 @@ const (
 	DefaultMaxManifestBytes = 4 << 20
 	// DefaultMaxTags is how many tags are listed at a time, and how many at most.
 	DefaultMaxTags = 1000
-
-	defaultChallenge = `Basic realm="mlpromote", charset="UTF-8"`
 )
+
+func basicChallenge(*http.Request, Access) string { return `Basic realm="mlpromote", charset="UTF-8"` }
 
 // Access is what a caller wants to do.
 type Access struct {
@@ -96,7 +97,9 @@ func New(c Config) (http.Handler, error) {
 	if c.Principal == nil {
 		c.Principal = func(context.Context) string { return "" }
 	}
-	c.Challenge = cmp.Or(c.Challenge, defaultChallenge)
+	if c.Challenge == nil {
+		c.Challenge = basicChallenge
+	}
 	c.MaxManifestBytes = cmp.Or(c.MaxManifestBytes, DefaultMaxManifestBytes)
 	c.MaxTags = cmp.Or(c.MaxTags, DefaultMaxTags)
 	return &handler{Config: c, routes: routes()}, nil

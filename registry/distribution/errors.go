@@ -58,10 +58,10 @@ func (p *problem) with(key, value string) *problem {
 }
 
 // refusal is the answer to who may not do something.
-func (h *handler) refusal(err error) error {
+func (h *handler) refusal(r *http.Request, a Access, err error) error {
 	switch registry.CodeOf(err) {
-	case registry.CodeTrust:
-		return problemf(401, codeUnauthorized, "%w", err).with("WWW-Authenticate", h.Challenge)
+	case registry.CodeUnauthenticated:
+		return problemf(401, codeUnauthorized, "%w", err).with("WWW-Authenticate", h.Challenge(r, a))
 	case registry.CodePolicy:
 		return problemf(403, codeDenied, "%w", err)
 	case registry.CodeNotFound:

@@ -77,7 +77,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, at request) erro
 		return problemf(400, codeNameInvalid, "repository %q: want at most %d characters: lower-case letters and digits in components separated by '/', inner '.', '_' or '-'", at.repository, registry.MaxNameLength)
 	}
 	if err := h.Authorize(r.Context(), Access{at.repository, route.action}); err != nil {
-		return h.refusal(err)
+		return h.refusal(r, Access{at.repository, route.action}, err)
 	}
 	return route.serve(h, w, r, at)
 }

@@ -7,8 +7,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// DB is [registry.Refs], [registry.Catalog], [registry.Intents], [registry.UploadStates] and
-// what collectors need, over the same maps, as one database is. Make one with [New].
+// DB is every port that a database fills, over the same maps, as one database is. Make one
+// with [New].
 type DB struct {
 	Now registry.Clock // nil means time.Now; to be set before use
 
@@ -25,6 +25,8 @@ type DB struct {
 	leases    map[string]lease
 	answers   map[answerKey]claimedAnswer
 	executing sync.RWMutex // held by Execute, so that Rescind waits
+	tokens    map[string]registry.Token
+	secrets   map[string][]byte
 }
 
 var (
@@ -69,5 +71,7 @@ func New() *DB {
 		condemned: make(map[registry.Digest]time.Time),
 		leases:    make(map[string]lease),
 		answers:   make(map[answerKey]claimedAnswer),
+		tokens:    make(map[string]registry.Token),
+		secrets:   make(map[string][]byte),
 	}
 }

@@ -44,3 +44,13 @@ func TestCollection(t *testing.T) {
 	t.Parallel()
 	registrytest.TestCollection(t, func(*testing.T) registrytest.Collectable { return mem.New() })
 }
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	registrytest.TestTokens(t, func(*testing.T) registry.Tokens { return mem.New() })
+}
+
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	registrytest.TestSecrets(t, func(*testing.T) registry.Secrets { return mem.New() })
+}

@@ -27,7 +27,7 @@ func (s *Service) Attach(ctx context.Context, a registry.Attachment) (registry.D
 	if err != nil {
 		return "", err
 	}
-	_, err = s.Catalog.Apply(ctx, registry.Change{Event: registry.Event{
+	_, err = s.apply(ctx, registry.Change{Event: registry.Event{
 		Time: s.Now(), Kind: registry.EventAttach, Environment: a.Environment, Model: a.Model, Version: r.Tag(),
 		Release: r.Digest, Subject: a.Subject, PredicateType: claim.Statement.PredicateType, Evidence: stored, Signer: claim.Signer,
 	}})

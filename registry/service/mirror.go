@@ -39,7 +39,7 @@ func (s *Service) move(ctx context.Context, e registry.Environment, change regis
 	if e.External() {
 		change.Tags, change.EndIntent = nil, false
 	}
-	if _, err := s.Catalog.Apply(ctx, change); err != nil || !e.External() {
+	if _, err := s.apply(ctx, change); err != nil || !e.External() {
 		return err
 	}
 	return s.mirror(ctx, e, change.Event.Model)

@@ -127,7 +127,7 @@ func (s *Service) ReleaseHold(ctx context.Context, environment, model, reason st
 	if strings.TrimSpace(reason) == "" {
 		return registry.Errorf(registry.CodeInvalid, "hold release: a reason is required, it stays in the history (--reason TEXT)")
 	}
-	_, err = s.Catalog.Apply(ctx, registry.Change{
+	_, err = s.apply(ctx, registry.Change{
 		Event: registry.Event{Time: s.Now(), Kind: registry.EventHoldRelease, Environment: environment, Model: model,
 			Version: head.Version, Release: head.Release, Previous: head.Release, Reason: reason},
 		Move: &registry.HeadMove{Expect: head.Release},

@@ -75,6 +75,14 @@ func (s *Service) History(ctx context.Context, q registry.HistoryQuery) ([]regis
 	return events, nil
 }
 
+// apply makes a change in the name of whoever ctx works for.
+func (s *Service) apply(ctx context.Context, change registry.Change) (registry.Event, error) {
+	if p, ok := registry.PrincipalOf(ctx); ok {
+		change.Event.Principal = p.Name
+	}
+	return s.Catalog.Apply(ctx, change)
+}
+
 func (s *Service) find(environment string) (registry.Environment, error) {
 	return s.Config.Environments.Find(environment)
 }

@@ -1,6 +1,7 @@
 package service_test
 
 import (
+	"context"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -45,4 +46,74 @@ func TestNewRefusesWhatIsMissing(t *testing.T) {
 	if s, err := service.New(good); err != nil || s.Now == nil {
 		t.Errorf("without a clock: error %v", err)
 	}
+}
+
+// Every kind of event has who asked for it, and its hash covers that.
+func TestHistoryNamesThePrincipal(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.Interface = as{w.service, "token:ci"}
+	first := w.Promoted(t, registrytest.Build{})
+	w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
+	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: first.Model, Reason: "bad"}); err != nil {
+		t.Fatal(err)
+	}
+	w.Interface = as{w.service, ""}
+	if err := w.ReleaseHold(t.Context(), "prod", first.Model, "mended"); err != nil {
+		t.Fatal(err)
+	}
+	w.Interface = w.service
+	w.Build(t, registrytest.Build{Version: "1.2.0", Salt: "c"})
+	events, err := w.History(t.Context(), registry.HistoryQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds := make(map[registry.EventKind]bool)
+	for i, e := range events {
+		want := "token:ci"
+		if i >= len(events)-2 {
+			want = ""
+		}
+		kinds[e.Kind] = true
+		if e.Principal != want {
+			t.Errorf("row %d, %s, is by %q, want %q", e.Seq, e.Kind, e.Principal, want)
+		}
+	}
+	if len(kinds) != 5 {
+		t.Errorf("there are events of the kinds %v, want all five", kinds)
+	}
+	var before registry.Event
+	if events[0].Principal = "token:mallory"; events[0].VerifyChain(before) == nil {
+		t.Error("another name in a row is not noticed")
+	}
+}
+
+// as is a registry that somebody asks.
+type as struct {
+	registry.Interface
+	name string
+}
+
+func (a as) in(ctx context.Context) context.Context {
+	return registry.WithPrincipal(ctx, registry.Principal{Name: a.name})
+}
+
+func (a as) Publish(ctx context.Context, p registry.Publication) (registry.Head, error) {
+	return a.Interface.Publish(a.in(ctx), p)
+}
+
+func (a as) Attach(ctx context.Context, e registry.Attachment) (registry.Digest, error) {
+	return a.Interface.Attach(a.in(ctx), e)
+}
+
+func (a as) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
+	return a.Interface.Promote(a.in(ctx), r)
+}
+
+func (a as) Rollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {
+	return a.Interface.Rollback(a.in(ctx), r)
+}
+
+func (a as) ReleaseHold(ctx context.Context, environment, model, reason string) error {
+	return a.Interface.ReleaseHold(a.in(ctx), environment, model, reason)
 }

@@ -1,6 +1,6 @@
 // Package sqlite keeps names, heads and history in one SQLite file: the default
-// implementation of [registry.Refs], [registry.Catalog], [registry.Intents] and
-// [registry.UploadStates].
+// implementation of every port that a database fills, such as [registry.Refs] and
+// [registry.Catalog].
 //
 // The file is in WAL mode with synchronous=FULL, so that what a method has returned
 // from survives a power failure; the states of uploads alone need not, and do not wait

@@ -139,6 +139,7 @@ func titles() []codeTitle {
 		{registry.CodeInvalid, "Invalid request"},
 		{registry.CodeLimit, "A limit was exceeded"},
 		{registry.CodePolicy, "The policy says no"},
+		{registry.CodeUnauthenticated, "Who is asking?"},
 		{registry.CodeTrust, "Not trusted"},
 		{registry.CodeDigest, "Bytes do not match their digest"},
 		{registry.CodeUnsafe, "Unsafe format"},

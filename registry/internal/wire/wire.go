@@ -1,5 +1,6 @@
 // Package wire is the REST shapes of the registry: paths, bodies and problems. Only
-// registry/server and registry/client import it, so that the two cannot drift apart.
+// registry/server and registry/client import it, so that the two cannot drift apart, and
+// registry/access/gate, which answers for the server those it does not let in.
 package wire
 
 import (

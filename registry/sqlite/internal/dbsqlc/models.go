@@ -38,6 +38,16 @@ type Lease struct {
 	Until  int64
 }
 
+type Token struct {
+	ID      string
+	Name    string
+	Hash    []byte
+	Grants  string
+	Created int64
+	Expires int64
+	Revoked int64
+}
+
 type Upload struct {
 	ID         string
 	Repository string

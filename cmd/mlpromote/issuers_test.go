@@ -1,0 +1,80 @@
+//go:build cgo
+
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc/oidctest"
+)
+
+// TestIssuersAreTrusted lets in CI by a token that its issuer gave it, and by nothing else.
+func TestIssuersAreTrusted(t *testing.T) {
+	t.Parallel()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	issuer := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "k", Algorithm: "ES256"}}}
+	listening := httptest.NewServer(issuer)
+	t.Cleanup(listening.Close)
+	issuer.SetIssuer(listening.URL)
+	token := func(project string) string {
+		return oidctest.SignIDToken(key, "k", "ES256", fmt.Sprintf(
+			`{"iss":%q,"aud":"registry","sub":"job","project_path":%q,"exp":%d}`, listening.URL, project, time.Now().Add(time.Minute).Unix()))
+	}
+	root := t.TempDir()
+	s := &secretive{root: root, served: &served{
+		program: fastProgram(t), dir: filepath.Join(root, "data"), client: filepath.Join(root, "client"), env: environment(root, filepath.Join(root, "cache")),
+	}}
+	file := filepath.Join(s.dir, "access.yaml")
+	good := "issuers:\n  - issuer: " + listening.URL + "\n    audience: registry\n    rules:\n      - match: {project_path: ml/*}\n" +
+		"        grants: [{allow: [read], environment: '*', model: '**'}]\n"
+	if err := os.Mkdir(s.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(strings.Replace(good, "audience", "audiense", 1))
+	s.run(t, 2, nil, "serve", "--listen", "127.0.0.1:0", "--data", s.dir)
+	if said := s.said.String(); !strings.Contains(said, file+":3:5: unknown key \"audiense\"") {
+		t.Errorf("a mistake in the file is told as %s", said)
+	}
+	write(good)
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.kill)
+	for _, c := range []struct {
+		token string
+		code  int
+		says  string
+	}{
+		{token("ml/vision"), 0, ""}, {token("web/shop"), 4, "no rule lets it in"}, {"", 4, "none was sent"},
+		{strings.TrimSuffix(token("ml/vision"), "A") + "AA", 4, "not taken"},
+	} {
+		s.said.Reset()
+		s.run(t, c.code, []string{"MLPROMOTE_TOKEN=" + c.token}, "list", "--registry", s.url, "--data", s.client)
+		if !strings.Contains(s.said.String(), c.says) {
+			t.Errorf("the verb says %s, want %q", s.said.String(), c.says)
+		}
+	}
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	if log := s.stderr.String(); !strings.Contains(log, "0 are in use, and 1 issuers are trusted") {
+		t.Errorf("the service says %s", log)
+	}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// serviceTransport is how the verbs speak to a service: with the token of MLPROMOTE_TOKEN,
+// else with the credential that the docker config has for the host, trusting the CA of
+// --tls-ca besides those of the system.
+func (a *app) serviceTransport(ctx context.Context, service *url.URL, c *contents) (http.RoundTripper, error) {
+	authorization, err := a.authorization(ctx, service, c)
+	if err != nil {
+		return nil, err
+	}
+	base, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return nil, registry.Errorf(registry.CodeInternal, "the default transport is a %T", http.DefaultTransport)
+	}
+	base = base.Clone()
+	if base.TLSClientConfig, err = a.tlsConfig(); err != nil {
+		return nil, err
+	}
+	return &authorized{base: base, service: service, authorization: authorization, agent: c.agent}, nil
+}
+
+// authorization is the header that goes with every request to the service; empty: none.
+func (a *app) authorization(ctx context.Context, service *url.URL, c *contents) (string, error) {
+	var header string
+	if token := strings.TrimSpace(a.getenv("MLPROMOTE_TOKEN")); token == "" {
+		header = a.dockerAuthorization(ctx, service, c)
+	} else if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", registry.Errorf(registry.CodeInvalid, "MLPROMOTE_TOKEN: want the text of one token, and nothing else")
+	} else {
+		header = "Bearer " + token
+	}
+	if header != "" && service.Scheme == "http" && !isLoopback(service.Host) {
+		a.ui.note("WARNING: the token goes to %s as it is: everybody on the way can take it; use https", service)
+	}
+	return header, nil
+}
+
+// dockerAuthorization is made of the credential that docker login left. A config that
+// cannot be read stops only who needs one, and the service says who does.
+func (a *app) dockerAuthorization(ctx context.Context, service *url.URL, c *contents) string {
+	found, err := c.credential(ctx, service.Host)
+	switch {
+	case err != nil:
+		a.ui.note("%v", err)
+	case found.RegistryToken != "":
+		return "Bearer " + found.RegistryToken
+	case found.Password != "":
+		return "Basic " + base64.StdEncoding.EncodeToString([]byte(found.Username+":"+found.Password))
+	}
+	return ""
+}
+
+// tlsConfig trusts the CAs of the system, and the one of --tls-ca. Errors: CodeInvalid.
+func (a *app) tlsConfig() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if a.tlsCA == "" {
+		return config, nil
+	}
+	data, err := os.ReadFile(a.tlsCA)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "--tls-ca: %w", err)
+	}
+	if config.RootCAs, err = x509.SystemCertPool(); err != nil {
+		config.RootCAs = x509.NewCertPool()
+	}
+	if !config.RootCAs.AppendCertsFromPEM(data) {
+		return nil, registry.Errorf(registry.CodeInvalid, "--tls-ca %s: want certificates in PEM", a.tlsCA)
+	}
+	return config, nil
+}
+
+// authorized sends a credential to one service, and to nobody whom that service may point
+// to.
+type authorized struct {
+	base          http.RoundTripper
+	service       *url.URL
+	authorization string
+	agent         string
+}
+
+// RoundTrip sends a request.
+func (t *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("User-Agent", t.agent)
+	if t.authorization != "" && r.URL.Scheme == t.service.Scheme && r.URL.Host == t.service.Host {
+		r.Header.Set("Authorization", t.authorization)
+	}
+	return t.base.RoundTrip(r)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/registry/remote/errcode"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/oci"
+)
+
+// serviceRepository is a repository of a service. That somebody may not do something has
+// the code there that it has over REST.
+type serviceRepository struct{ inner exact }
+
+var (
+	_ oci.Repository = serviceRepository{}
+	_ oci.Mounter    = serviceRepository{}
+	_ oci.Sender     = serviceRepository{}
+)
+
+// Fetch opens content.
+func (s serviceRepository) Fetch(ctx context.Context, target ocispec.Descriptor) (io.ReadCloser, error) {
+	rc, err := s.inner.Fetch(ctx, target)
+	return rc, refusal(err)
+}
+
+// Exists reports whether content is there.
+func (s serviceRepository) Exists(ctx context.Context, target ocispec.Descriptor) (bool, error) {
+	there, err := s.inner.Exists(ctx, target)
+	return there, refusal(err)
+}
+
+// Push stores content.
+func (s serviceRepository) Push(ctx context.Context, expected ocispec.Descriptor, from io.Reader) error {
+	return refusal(s.inner.Push(ctx, expected, from))
+}
+
+// Resolve gives the manifest that a tag or digest names.
+func (s serviceRepository) Resolve(ctx context.Context, reference string) (ocispec.Descriptor, error) {
+	desc, err := s.inner.Resolve(ctx, reference)
+	return desc, refusal(err)
+}
+
+// Tag makes a tag name a manifest.
+func (s serviceRepository) Tag(ctx context.Context, desc ocispec.Descriptor, reference string) error {
+	return refusal(s.inner.Tag(ctx, desc, reference))
+}
+
+// Predecessors lists the referrers of a manifest.
+func (s serviceRepository) Predecessors(ctx context.Context, node ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+	found, err := s.inner.Predecessors(ctx, node)
+	return found, refusal(err)
+}
+
+// Send stores a blob, which it may have to read more than once.
+func (s serviceRepository) Send(ctx context.Context, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
+	return refusal(s.inner.Send(ctx, desc, open))
+}
+
+// Mount asks for a blob of another repository.
+func (s serviceRepository) Mount(ctx context.Context, desc ocispec.Descriptor, from string, getContent func() (io.ReadCloser, error)) error {
+	return refusal(s.inner.Mount(ctx, desc, from, getContent))
+}
+
+// refusal gives an answer of 401 and 403 its code and the service's words. A HEAD has no
+// words. Other errors stay.
+func refusal(err error) error {
+	var response *errcode.ErrorResponse
+	if !errors.As(err, &response) {
+		return err
+	}
+	words := http.StatusText(response.StatusCode)
+	if len(response.Errors) > 0 {
+		words = response.Errors[0].Message
+	}
+	switch response.StatusCode {
+	case http.StatusUnauthorized:
+		return registry.Errorf(registry.CodeUnauthenticated, "%s", words)
+	case http.StatusForbidden:
+		return registry.Errorf(registry.CodePolicy, "%s %s: %s", response.Method, response.URL.Path, words)
+	}
+	return err
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/sqlite"
+)
+
+func (a *app) tokenCommand() *cobra.Command {
+	return group("token", "Make and revoke the tokens that a service lets in", a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
+}
+
+// withTokens runs f on the tokens of the data directory, also while it is served: the
+// database takes several processes, and a service sees at once what another one wrote.
+func (a *app) withTokens(ctx context.Context, f func(registry.Tokens) error) error {
+	if a.registry != "" {
+		return registry.Errorf(registry.CodeInvalid, "token works on the data directory of the service, not on --registry %s", a.registry)
+	}
+	if err := a.create(); err != nil {
+		return err
+	}
+	db, err := sqlite.Open(ctx, filepath.Join(a.data, "registry.db"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(f(db), db.Close())
+}
+
+// never is the lifetime of a token that does not expire.
+const never = "never"
+
+func (a *app) tokenCreateCommand() *cobra.Command {
+	var allow, environments, models, more []string
+	var expires string
+	c := &cobra.Command{
+		Use:   "create NAME",
+		Short: "Make a token",
+		Long: `Makes a token for the service that serves the data directory, also while it does. stdout: the
+token, which is shown this once and kept nowhere. It allows each permission in each environment
+for each model that is named:
+
+  read        pull, resolve, list          verify      attach reports
+  push        push, publish, sign          approve     attach approvals and quarantines
+  promote     promote, roll back           administer  all of these, delete, make tokens
+
+In names, * stands for a part of a component, and a final /** for everything below. What else it
+allows elsewhere is a --grant.`,
+		Example: `  mlpromote token create ci --allow read,push,verify --environment staging --model 'vision/**' \
+    --grant 'read:prod:vision/**' --expires 720h
+  mlpromote token create admin --allow administer`,
+		Args: exactly("NAME"),
+		RunE: func(c *cobra.Command, args []string) error {
+			lifetime, err := parseLifetime(expires)
+			if err != nil {
+				return err
+			}
+			all, err := grants(allow, environments, models, more)
+			if err != nil {
+				return err
+			}
+			made := now()
+			token, text, err := access.Mint(args[0], all, made, end(made, lifetime))
+			if err != nil {
+				return err
+			}
+			err = a.withTokens(c.Context(), func(tokens registry.Tokens) error { return tokens.CreateToken(c.Context(), token) })
+			if err != nil {
+				return err
+			}
+			a.ui.note("token %s may %s; it expires: %s", token.Name, describe(token.Grants), expiry(token))
+			return a.ui.result(text, struct {
+				registry.Token
+				Text string `json:"token"`
+			}{token, text})
+		},
+	}
+	c.Flags().StringSliceVar(&allow, "allow", nil, "what it allows: "+permissionNames())
+	c.Flags().StringSliceVar(&environments, "environment", []string{"**"}, "in which environments")
+	c.Flags().StringSliceVar(&models, "model", []string{"**"}, "for which models; sources are MODEL/sources")
+	c.Flags().StringArrayVar(&more, "grant", nil, "what else it allows, as PERMISSION[,PERMISSION]:ENVIRONMENT:MODEL; may be repeated")
+	c.Flags().StringVar(&expires, "expires", "2160h", "how long it can be used, or never")
+	return c
+}
+
+func (a *app) tokenListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the tokens, and what each allows",
+		Args:  exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.withTokens(c.Context(), func(tokens registry.Tokens) error {
+				all, err := tokens.ListTokens(c.Context())
+				if err != nil {
+					return err
+				}
+				slices.SortStableFunc(all, func(x, y registry.Token) int { return x.Created.Compare(y.Created) })
+				rows := [][]string{{"ID", "NAME", "CREATED", "EXPIRES", "STATE", "ALLOWS"}}
+				for _, t := range all {
+					rows = append(rows, []string{t.ID, t.Name, t.Created.Format(time.DateTime), expiry(t), state(t), describe(t.Grants)})
+				}
+				return a.ui.result(table(rows), listed(all))
+			})
+		},
+	}
+}
+
+func (a *app) tokenRevokeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "revoke NAME|ID",
+		Short: "End a token at once",
+		Args:  exactly("NAME|ID"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.withTokens(c.Context(), func(tokens registry.Tokens) error {
+				all, err := tokens.ListTokens(c.Context())
+				if err != nil {
+					return err
+				}
+				i := slices.IndexFunc(all, func(t registry.Token) bool {
+					return t.ID == args[0] || t.Name == args[0] && t.Revoked.IsZero()
+				})
+				if i < 0 {
+					return registry.WithHint(registry.Errorf(registry.CodeNotFound, "no token %q that is not revoked", args[0]), "mlpromote token list --data %s", a.data)
+				}
+				if err := tokens.RevokeToken(c.Context(), all[i].ID, now()); err != nil {
+					return err
+				}
+				return a.ui.result(all[i].ID, map[string]string{"id": all[i].ID, "name": all[i].Name})
+			})
+		},
+	}
+}
+
+// grants are all combinations of environments and models, and what is granted besides.
+func grants(allow, environments, models, more []string) ([]registry.Grant, error) {
+	var all []registry.Grant
+	for _, e := range environments {
+		for _, m := range models {
+			if len(allow) > 0 || len(more) == 0 {
+				all = append(all, registry.Grant{Permissions: permissions(allow), Environment: e, Model: m})
+			}
+		}
+	}
+	for _, text := range more {
+		parts := strings.Split(text, ":")
+		if len(parts) != 3 {
+			return nil, registry.Errorf(registry.CodeInvalid, "--grant %q: want PERMISSION[,PERMISSION]:ENVIRONMENT:MODEL, for example read:prod:vision/**", text)
+		}
+		all = append(all, registry.Grant{Permissions: permissions(strings.Split(parts[0], ",")), Environment: parts[1], Model: parts[2]})
+	}
+	return all, nil
+}
+
+func permissions(names []string) []registry.Permission {
+	var all []registry.Permission
+	for _, name := range names {
+		all = append(all, registry.Permission(name))
+	}
+	return all
+}
+
+func parseLifetime(text string) (time.Duration, error) {
+	if text == never {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d <= 0 {
+		return 0, registry.Errorf(registry.CodeInvalid, "--expires %q: want a time such as 720h, or never", text)
+	}
+	return d, nil
+}
+
+// end is when a token of a lifetime ends; 0 is never.
+func end(made time.Time, lifetime time.Duration) time.Time {
+	if lifetime == 0 {
+		return time.Time{}
+	}
+	return made.Add(lifetime)
+}
+
+func expiry(t registry.Token) string {
+	if t.Expires.IsZero() {
+		return never
+	}
+	return t.Expires.UTC().Format(time.DateTime)
+}
+
+func state(t registry.Token) string {
+	switch {
+	case !t.Revoked.IsZero():
+		return "revoked"
+	case access.Usable(t, now()) != nil:
+		return "expired"
+	default:
+		return "in use"
+	}
+}
+
+// describe says in words what grants allow.
+func describe(grants []registry.Grant) string {
+	var parts []string
+	for _, g := range grants {
+		var names []string
+		for _, p := range g.Permissions {
+			names = append(names, string(p))
+		}
+		parts = append(parts, fmt.Sprintf("%s %s in %s", strings.Join(names, ","), g.Model, g.Environment))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func permissionNames() string {
+	var names []string
+	for _, p := range registry.Permissions() {
+		names = append(names, string(p))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,164 @@
+package gate
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
+)
+
+// Config is what a Gate is made of. Tokens and Secrets are required.
+type Config struct {
+	Tokens  registry.Tokens
+	Secrets registry.Secrets
+	// Identify gives the principal of a JWT that somebody else issued. Errors:
+	// CodeUnauthenticated for one that lets nobody in; CodeUnavailable when its issuer
+	// does not answer. Nil trusts no issuer.
+	Identify func(ctx context.Context, jwt string) (registry.Principal, error)
+	// URL is the service as clients reach it, "https://registry.example.com". Empty: as
+	// the request at hand reached it.
+	URL    string
+	Now    registry.Clock // nil means time.Now
+	Logger *slog.Logger   // nil discards
+}
+
+// Gate knows who is who. It is safe for concurrent use.
+type Gate struct {
+	Config
+	key []byte // that signs the tokens of OCI clients
+}
+
+// keyName is what the database calls the key.
+const keyName = "oci-token-key"
+
+// New reads the key that the replicas of the service share, or makes it. Errors:
+// CodeInvalid when something required is missing, or URL is none.
+func New(ctx context.Context, c Config) (*Gate, error) {
+	if c.Tokens == nil || c.Secrets == nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "gate: tokens and secrets are both required")
+	}
+	if c.URL != "" {
+		u, err := url.Parse(c.URL)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+			return nil, registry.Errorf(registry.CodeInvalid, "URL of the service %q: want https://HOST[:PORT]", c.URL)
+		}
+	}
+	if c.Identify == nil {
+		c.Identify = func(context.Context, string) (registry.Principal, error) {
+			return registry.Principal{}, registry.Errorf(registry.CodeUnauthenticated, "this service takes the tokens of no issuer but itself")
+		}
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	fresh := make([]byte, 32)
+	_, _ = rand.Read(fresh) // never fails
+	key, err := c.Secrets.Secret(ctx, keyName, fresh)
+	if err != nil {
+		return nil, err
+	}
+	if len(key) < len(fresh) {
+		return nil, registry.Errorf(registry.CodeInternal, "secret %s has %d bytes: want %d", keyName, len(key), len(fresh))
+	}
+	return &Gate{Config: c, key: key}, nil
+}
+
+// API lets only requests of known principals through to next. Others are answered with a
+// problem (RFC 9457).
+func (g *Gate) API(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, err := g.identify(r)
+		if err == nil {
+			next.ServeHTTP(w, r.WithContext(who.in(r.Context())))
+			return
+		}
+		g.note(r, err)
+		p := wire.NewProblem(err)
+		if p.Status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="mlpromote"`)
+		}
+		w.Header().Set("Content-Type", wire.ProblemType)
+		w.Header().Set("Cache-Control", "no-store")
+		w.WriteHeader(p.Status)
+		_ = json.NewEncoder(w).Encode(p) // the client is gone if this fails
+	})
+}
+
+// Registry is before the handler of /v2/: it answers [TokenPath] itself, and all else
+// next, with the principal in the context or the reason why there is none, so that next
+// can refuse in the form of the protocol and ask for what is needed.
+func (g *Gate) Registry(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == TokenPath {
+			g.serveToken(w, r)
+			return
+		}
+		who, err := g.identify(r)
+		if err != nil {
+			g.note(r, err)
+			next.ServeHTTP(w, r.WithContext(access.WithRefusal(r.Context(), err)))
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(who.in(r.Context())))
+	})
+}
+
+// note logs why somebody was not let in. To send nothing at first is how OCI clients
+// begin, and no news.
+func (g *Gate) note(r *http.Request, err error) {
+	level := slog.LevelInfo
+	switch {
+	case registry.CodeOf(err) != registry.CodeUnauthenticated:
+		level = slog.LevelError
+	case len(r.Header.Values("Authorization")) == 0:
+		level = slog.LevelDebug
+	}
+	g.Logger.Log(r.Context(), level, "not let in", "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr, "error", err)
+}
+
+// identity is who sent a request.
+type identity struct {
+	principal registry.Principal
+	token     string           // ID of the token that let him in; empty: another credential did
+	asked     []registry.Grant // what an OCI client asked for when it got its own token
+	derived   bool             // it was let in by a token that this service made for an OCI client
+}
+
+func (i identity) in(ctx context.Context) context.Context {
+	if i.derived {
+		ctx = access.WithAsked(ctx, i.asked)
+	}
+	return registry.WithPrincipal(ctx, i.principal)
+}
+
+// identify finds out who sent a request. Errors: CodeUnauthenticated; others when that
+// could not be found out.
+func (g *Gate) identify(r *http.Request) (identity, error) {
+	secret, err := credential(r.Header.Values("Authorization"))
+	if err != nil {
+		return identity{}, err
+	}
+	if access.IsToken(secret) {
+		t, err := access.Redeem(r.Context(), g.Tokens, secret, g.Now())
+		return identity{principal: access.Bearer(t), token: t.ID}, err
+	}
+	if token, ok := ours(secret); ok {
+		return g.verify(r.Context(), token)
+	}
+	if strings.Count(secret, ".") != 2 {
+		return identity{}, registry.Errorf(registry.CodeUnauthenticated, "the credential that was sent is no token: want mlp_..., or a JWT of an issuer that this service trusts")
+	}
+	p, err := g.Identify(r.Context(), secret)
+	return identity{principal: p}, err
+}

@@ -1,0 +1,98 @@
+package gate
+
+import (
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// maxScopes bounds what one token is asked for.
+const maxScopes = 100
+
+// The actions of a scope, and what each takes.
+const (
+	actionPull   = "pull"
+	actionPush   = "push"
+	actionDelete = "delete"
+)
+
+func permissionOf(action string) (registry.Permission, bool) {
+	switch action {
+	case actionPull:
+		return registry.PermissionRead, true
+	case actionPush:
+		return registry.PermissionPush, true
+	case actionDelete:
+		return registry.PermissionAdminister, true
+	}
+	return "", false
+}
+
+// scopes reads what a client asks for: repository:NAME:ACTION[,ACTION], several in one
+// value or in many. It gives a grant for each, of one repository. Resources that are no
+// repositories and actions that are not known are passed over, as the protocol has it.
+// Errors: CodeInvalid.
+//
+// Source: https://distribution.github.io/distribution/spec/auth/scope/.
+func scopes(values []string) ([]registry.Grant, error) {
+	var asked []registry.Grant
+	n := 0
+	for _, value := range values {
+		for scope := range strings.SplitSeq(value, " ") {
+			if scope == "" {
+				continue
+			}
+			if n++; n > maxScopes {
+				return nil, registry.Errorf(registry.CodeInvalid, "scope: more than %d were asked for at once", maxScopes)
+			}
+			grant, ok, err := parseScope(scope)
+			if err != nil {
+				return nil, err
+			}
+			if ok {
+				asked = append(asked, grant)
+			}
+		}
+	}
+	return asked, nil
+}
+
+func parseScope(scope string) (grant registry.Grant, ok bool, err error) {
+	kind, rest, _ := strings.Cut(scope, ":")
+	last := strings.LastIndexByte(rest, ':')
+	if kind == "" || last < 0 {
+		return registry.Grant{}, false, registry.Errorf(registry.CodeInvalid, "scope %.300q: want repository:NAME:ACTION[,ACTION]", scope)
+	}
+	name, actions := rest[:last], rest[last+1:]
+	if kind, _, _ = strings.Cut(kind, "("); kind != "repository" {
+		return registry.Grant{}, false, nil
+	}
+	if !registry.ValidRepository(name) {
+		return registry.Grant{}, false, registry.Errorf(registry.CodeInvalid, "scope %.300q: %.300q is no repository", scope, name)
+	}
+	grant.Environment, grant.Model, _ = strings.Cut(name, "/")
+	if actions == "*" {
+		actions = actionPull + "," + actionPush + "," + actionDelete
+	}
+	for action := range strings.SplitSeq(actions, ",") {
+		if p, known := permissionOf(action); known && !slices.Contains(grant.Permissions, p) {
+			grant.Permissions = append(grant.Permissions, p)
+		}
+	}
+	return grant, len(grant.Permissions) > 0 && grant.Model != "", nil
+}
+
+// narrow gives what a principal is allowed of what was asked for.
+func narrow(p registry.Principal, asked []registry.Grant) []registry.Grant {
+	var granted []registry.Grant
+	for _, g := range asked {
+		left := slices.DeleteFunc(slices.Clone(g.Permissions), func(permission registry.Permission) bool {
+			return !p.May(permission, g.Environment, g.Model)
+		})
+		if len(left) > 0 {
+			granted = append(granted, registry.Grant{Permissions: left, Environment: g.Environment, Model: g.Model})
+		}
+	}
+	return granted
+}

@@ -1,0 +1,116 @@
+package gate
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// TokenPath is where OCI clients ask for a token.
+//
+// Source: https://distribution.github.io/distribution/spec/auth/token/.
+const TokenPath = "/v2/token"
+
+// Challenge is the WWW-Authenticate header that tells an OCI client where to get a token,
+// and for what. An empty repository asks only for one at all.
+func (g *Gate) Challenge(r *http.Request, repository string, permission registry.Permission) string {
+	challenge := `Bearer realm="` + g.base(r) + TokenPath + `",service="` + Service + `"`
+	if repository == "" {
+		return challenge
+	}
+	actions := actionPull
+	switch permission {
+	case registry.PermissionPush: // who pushes looks first what is there
+		actions += "," + actionPush
+	case registry.PermissionAdminister:
+		actions += "," + actionDelete
+	}
+	return challenge + `,scope="repository:` + repository + ":" + actions + `"`
+}
+
+// base is the URL of the service: as it was configured, or as the client reached it.
+func (g *Gate) base(r *http.Request) string {
+	if g.URL != "" {
+		return g.URL
+	}
+	u := url.URL{Scheme: "http", Host: r.Host}
+	if r.TLS != nil {
+		u.Scheme = "https"
+	}
+	return strings.ReplaceAll(u.String(), `"`, "")
+}
+
+// issued is the answer to a client that asked for a token. Both names of the token are in
+// use.
+type issued struct {
+	Token       string `json:"token"`
+	AccessToken string `json:"access_token"`
+	ExpiresIn   int    `json:"expires_in"` // seconds
+	IssuedAt    string `json:"issued_at"`  // RFC 3339
+}
+
+// serveToken gives an OCI client a token of its own.
+func (g *Gate) serveToken(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if r.Method != http.MethodGet { // some clients try POST first, and then this
+		w.Header().Set("Allow", http.MethodGet)
+		refuse(w, http.StatusMethodNotAllowed, "UNSUPPORTED", "method "+r.Method+": want GET")
+		return
+	}
+	answer, err := g.issue(r)
+	if err == nil {
+		_ = json.NewEncoder(w).Encode(answer) //nolint:gosec // the token is what was asked for; if this fails the client is gone
+		return
+	}
+	g.note(r, err)
+	switch registry.CodeOf(err) {
+	case registry.CodeUnauthenticated:
+		w.Header().Set("WWW-Authenticate", `Basic realm="mlpromote", charset="UTF-8"`)
+		refuse(w, http.StatusUnauthorized, "UNAUTHORIZED", err.Error())
+	case registry.CodeInvalid:
+		refuse(w, http.StatusBadRequest, "UNSUPPORTED", err.Error())
+	case registry.CodeUnavailable:
+		w.Header().Set("Retry-After", "5")
+		refuse(w, http.StatusServiceUnavailable, "TOOMANYREQUESTS", "the registry cannot do this now; try again later")
+	default:
+		refuse(w, http.StatusInternalServerError, "UNSUPPORTED", "internal error; the registry's log says more")
+	}
+}
+
+// issue answers a client. Who holds such a token does not get another one for it: it
+// would never end.
+func (g *Gate) issue(r *http.Request) (issued, error) {
+	who, err := g.identify(r)
+	if err != nil {
+		return issued{}, err
+	}
+	if who.derived {
+		return issued{}, registry.Errorf(registry.CodeUnauthenticated, "this takes the token that you were given, and not one that was got for it here")
+	}
+	query := r.URL.Query()
+	if service := query.Get("service"); service != "" && service != Service {
+		return issued{}, registry.Errorf(registry.CodeInvalid, "service %.100q: this one is %s", service, Service)
+	}
+	asked, err := scopes(query["scope"])
+	if err != nil {
+		return issued{}, err
+	}
+	token, err := g.derive(who, asked)
+	return issued{Token: token, AccessToken: token, ExpiresIn: int(Lifetime.Seconds()), IssuedAt: g.Now().UTC().Format(time.RFC3339)}, err
+}
+
+// refuse answers with an error in the form of the OCI protocol.
+func refuse(w http.ResponseWriter, status int, code, message string) {
+	w.WriteHeader(status)
+	type problem struct {
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	}
+	_ = json.NewEncoder(w).Encode(map[string][]problem{"errors": {{code, message}}}) // the client is gone if this fails
+}

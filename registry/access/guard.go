@@ -1,0 +1,202 @@
+package access
+
+import (
+	"context"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Guard is a registry that asks for every call whether the principal of its context may.
+// Lists leave out what he may not read.
+func Guard(inner registry.Interface) registry.Interface { return guard{inner} }
+
+// guard does not embed the registry: a method that the interface gets later shall not
+// pass unasked.
+type guard struct{ inner registry.Interface }
+
+// Environments is for everybody who may do anything: no verb works without.
+func (g guard) Environments(ctx context.Context) (registry.Environments, error) {
+	p, err := principal(ctx)
+	if err != nil {
+		return registry.Environments{}, err
+	}
+	if !slices.ContainsFunc(registry.Permissions(), p.MayAnywhere) {
+		return registry.Environments{}, registry.Errorf(registry.CodePolicy, "%s may do nothing here: it has no grants", p.Name)
+	}
+	return g.inner.Environments(ctx)
+}
+
+func (g guard) Heads(ctx context.Context, environment, model string) ([]registry.Head, error) {
+	p, err := reader(ctx, environment, model)
+	if err != nil {
+		return nil, err
+	}
+	heads, err := g.inner.Heads(ctx, environment, model)
+	return slices.DeleteFunc(heads, func(h registry.Head) bool {
+		return !p.May(registry.PermissionRead, h.Environment, h.Model)
+	}), err
+}
+
+func (g guard) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
+	if err := Allow(ctx, registry.PermissionRead, q.Environment, q.Model); err != nil {
+		return registry.Resolution{}, err
+	}
+	return g.inner.Resolve(ctx, q)
+}
+
+// History asks for more where what the caller may not see leaves a page short.
+func (g guard) History(ctx context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
+	p, err := reader(ctx, q.Environment, q.Model)
+	if err != nil {
+		return nil, err
+	}
+	var seen []registry.Event
+	for {
+		events, err := g.inner.History(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range events {
+			if p.May(registry.PermissionRead, e.Environment, e.Model) && (q.Limit == 0 || len(seen) < q.Limit) {
+				seen = append(seen, e)
+			}
+		}
+		if q.Limit == 0 || len(events) < q.Limit || len(seen) == q.Limit {
+			return seen, nil
+		}
+		if last := events[len(events)-1].Seq; q.Descending {
+			q.Before = last
+		} else {
+			q.After = last
+		}
+	}
+}
+
+func (g guard) Publish(ctx context.Context, p registry.Publication) (registry.Head, error) {
+	if _, err := principal(ctx); err != nil {
+		return registry.Head{}, err
+	}
+	environments, err := g.inner.Environments(ctx)
+	if err != nil {
+		return registry.Head{}, err
+	}
+	if err := Allow(ctx, registry.PermissionPush, environments.First().Name, p.Model); err != nil {
+		return registry.Head{}, err
+	}
+	return g.inner.Publish(ctx, p)
+}
+
+func (g guard) Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error) {
+	if _, err := principal(ctx); err != nil {
+		return "", err
+	}
+	permission, err := attachPermission(a.Bundle)
+	if err != nil {
+		return "", err
+	}
+	if err := Allow(ctx, permission, a.Environment, a.Model); err != nil {
+		return "", err
+	}
+	return g.inner.Attach(ctx, a)
+}
+
+// Promote asks for the destination: who may decide what is there may take it from where
+// it comes from.
+func (g guard) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
+	if _, err := principal(ctx); err != nil {
+		return registry.Promotion{}, err
+	}
+	environments, err := g.inner.Environments(ctx)
+	if err != nil {
+		return registry.Promotion{}, err
+	}
+	_, to, err := environments.Edge(r.From, r.To)
+	if err != nil {
+		return registry.Promotion{}, err
+	}
+	if err := Allow(ctx, registry.PermissionPromote, to.Name, r.Model); err != nil {
+		return registry.Promotion{}, err
+	}
+	return g.inner.Promote(ctx, r)
+}
+
+func (g guard) Rollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {
+	if err := Allow(ctx, registry.PermissionPromote, r.Environment, r.Model); err != nil {
+		return registry.Promotion{}, err
+	}
+	return g.inner.Rollback(ctx, r)
+}
+
+func (g guard) ReleaseHold(ctx context.Context, environment, model, reason string) error {
+	if err := Allow(ctx, registry.PermissionPromote, environment, model); err != nil {
+		return err
+	}
+	return g.inner.ReleaseHold(ctx, environment, model, reason)
+}
+
+func (g guard) Release(ctx context.Context, environment, model, tagOrDigest string) (registry.Release, error) {
+	if err := Allow(ctx, registry.PermissionRead, environment, model); err != nil {
+		return registry.Release{}, err
+	}
+	return g.inner.Release(ctx, environment, model, tagOrDigest)
+}
+
+func (g guard) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, []registry.Ignored, error) {
+	if err := Allow(ctx, registry.PermissionRead, environment, r.Model); err != nil {
+		return nil, nil, err
+	}
+	return g.inner.Claims(ctx, environment, r)
+}
+
+func (g guard) Engine(ctx context.Context, environment, model string, d registry.Digest) (registry.Engine, error) {
+	if err := Allow(ctx, registry.PermissionRead, environment, model); err != nil {
+		return registry.Engine{}, err
+	}
+	return g.inner.Engine(ctx, environment, model, d)
+}
+
+func (g guard) Bundle(ctx context.Context, environment, model string, d registry.Digest) (registry.Bundle, error) {
+	if err := Allow(ctx, registry.PermissionRead, environment, model); err != nil {
+		return registry.Bundle{}, err
+	}
+	return g.inner.Bundle(ctx, environment, model, d)
+}
+
+// Models leaves out what the caller may not read, so that a page may be short.
+func (g guard) Models(ctx context.Context, environment, after string, limit int) (registry.Page[registry.ModelHeads], error) {
+	p, err := reader(ctx, environment, "")
+	if err != nil {
+		return registry.Page[registry.ModelHeads]{}, err
+	}
+	page, err := g.inner.Models(ctx, environment, after, limit)
+	for i, m := range page.Items {
+		page.Items[i].Heads = slices.DeleteFunc(m.Heads, func(h registry.Head) bool {
+			return !p.May(registry.PermissionRead, h.Environment, h.Model)
+		})
+	}
+	page.Items = slices.DeleteFunc(page.Items, func(m registry.ModelHeads) bool { return len(m.Heads) == 0 })
+	return page, err
+}
+
+func (g guard) Releases(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.TaggedRelease], error) {
+	if err := Allow(ctx, registry.PermissionRead, environment, model); err != nil {
+		return registry.Page[registry.TaggedRelease]{}, err
+	}
+	return g.inner.Releases(ctx, environment, model, after, limit)
+}
+
+// reader is who reads a list: of one model, which he must be allowed to, or of whatever
+// he may read.
+func reader(ctx context.Context, environment, model string) (registry.Principal, error) {
+	p, err := principal(ctx)
+	switch {
+	case err != nil:
+		return registry.Principal{}, err
+	case environment != "" && model != "":
+		return p, Allow(ctx, registry.PermissionRead, environment, model)
+	case !p.MayAnywhere(registry.PermissionRead):
+		return registry.Principal{}, registry.Errorf(registry.CodePolicy, "%s may read nothing here: it has no grant to read", p.Name)
+	}
+	return p, nil
+}

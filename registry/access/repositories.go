@@ -1,0 +1,44 @@
+package access
+
+import (
+	"context"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Repositories decides over the OCI endpoint. A repository is ENVIRONMENT/MODEL; that of
+// sources is a model of its own, MODEL/sources, so that who may pull engines need not be
+// let to the cases that they are judged by.
+type Repositories struct {
+	Environments registry.Environments
+}
+
+// Authorize refuses what the principal of ctx may not do. An empty repository asks only
+// whether there is a principal. Protected environments are written by promotions and by
+// evidence alone, so nobody writes them here, whatever he may administer. Errors:
+// CodeUnauthenticated, also for a token that was not asked to do this; CodePolicy.
+func (r Repositories) Authorize(ctx context.Context, repository string, permission registry.Permission) error {
+	p, err := principal(ctx)
+	if err != nil || repository == "" {
+		return err
+	}
+	environment, model, _ := strings.Cut(repository, "/")
+	if !p.May(permission, environment, model) {
+		if !wasAsked(ctx, permission, environment, model) {
+			return registry.Errorf(registry.CodeUnauthenticated, "the token that was sent is not for this: ask for one with the scope of %s", repository)
+		}
+		return denied(p, permission, environment, model)
+	}
+	if permission == registry.PermissionRead {
+		return nil
+	}
+	e, err := r.Environments.Find(environment)
+	if err != nil {
+		return registry.Errorf(registry.CodePolicy, "repository %s is in no environment: %w", repository, err)
+	}
+	if e.Protected() {
+		return registry.Errorf(registry.CodePolicy, "environment %s is protected: promote a release into it", environment)
+	}
+	return nil
+}
