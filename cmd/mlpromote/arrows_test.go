@@ -73,6 +73,7 @@ func arrows() []rule {
 		{"registry/oci/transfer", []string{"registry"}},
 		{"registry/registrytest", []string{"registry"}},
 		{"registry/seed", []string{"registry"}},
+		{"registry/s3", []string{"registry"}},
 		{"registry/server", []string{"registry", "registry/internal/wire"}},
 		{"registry/service", []string{"registry"}},
 		{"registry/webhook", []string{"registry"}},
