@@ -40,7 +40,8 @@ func (h hooks) start(ctx context.Context, i *instance, logger *slog.Logger) (sto
 	db := i.local.db
 	deliverer, err := webhook.New(webhook.Config{
 		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Leases: db, History: db.History,
-		PrivateUnsafe: h.privateUnsafe, Logger: logger,
+		PrivateUnsafe: h.privateUnsafe, Holder: "the data directory", // which one process has to itself
+		Logger: logger,
 	})
 	if err != nil {
 		return nil, err

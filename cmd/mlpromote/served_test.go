@@ -62,6 +62,7 @@ type served struct {
 	dir     string   // of the service
 	client  string   // data directory of the client: keys, no content
 	env     []string // of the service
+	args    []string // of serve, more than it needs
 
 	url    string
 	cmd    *exec.Cmd
@@ -71,7 +72,7 @@ type served struct {
 // start runs the service and waits until it says where it is.
 func (s *served) start() error {
 	ctx := context.Background() // it is stopped by name
-	s.cmd = exec.CommandContext(ctx, s.program, "serve", "--listen", "127.0.0.1:0", "--data", s.dir)
+	s.cmd = exec.CommandContext(ctx, s.program, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", s.dir}, s.args...)...)
 	s.cmd.Env = append(os.Environ(), s.env...)
 	s.stderr.Reset()
 	s.cmd.Stderr = &s.stderr

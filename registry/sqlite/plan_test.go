@@ -1,0 +1,49 @@
+package sqlite
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Lists are read by an index from where a page begins: never from the beginning of a table.
+func TestListsAreNotScanned(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	parameter := regexp.MustCompile(`@\w+`)
+	checked := 0
+	for _, file := range []string{"listing", "documents", "once", "history"} {
+		text, err := os.ReadFile("queries/" + file + ".sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, query := range strings.Split(string(text), "-- name: ")[1:] {
+			name, statement, _ := strings.Cut(query, "\n")
+			if !strings.Contains(statement, "SELECT") || strings.HasPrefix(name, "HistoryLast") {
+				continue
+			}
+			rows, err := db.reader.Query("EXPLAIN QUERY PLAN " + parameter.ReplaceAllString(statement, "'x'"))
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			for rows.Next() {
+				var id, parent, unused int
+				var detail string
+				if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+					t.Fatal(err)
+				}
+				if strings.HasPrefix(detail, "SCAN") || strings.Contains(detail, "TEMP B-TREE") {
+					t.Errorf("%s: %s", name, detail)
+				}
+				checked++
+			}
+			if err := rows.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("%d steps were looked at", checked)
+	}
+}
