@@ -21,10 +21,11 @@ type block struct {
 	text string
 }
 
-var fence = regexp.MustCompile("^```sh(?: (served))?(?: exit=([0-9]+))?$")
+var fence = regexp.MustCompile("^```sh(?: (served|node))?(?: exit=([0-9]+))?$")
 
 // shellBlocks finds the blocks that start with ```sh, with the exit code that the info
-// string asks for. Those of the kind "served" want a service at $URL.
+// string asks for. Those of the kind "served" want a service at $URL, those of the kind
+// "node" one that knows a node type.
 func shellBlocks(t *testing.T, page, kind string) []block {
 	t.Helper()
 	data, err := os.ReadFile(page)

@@ -15,13 +15,14 @@ import (
 
 // question is the flags that resolve and pull share.
 type question struct {
-	environment, version, node, runtime, variant string
+	environment, version, node, labels, runtime, variant string
 }
 
 func (q *question) flags(c *cobra.Command) {
 	c.Flags().StringVar(&q.environment, "env", "", "environment")
 	c.Flags().StringVar(&q.version, "version", "", "tag of a release (default: the head)")
 	c.Flags().StringVar(&q.node, "node", "", "node document (default: this machine)")
+	c.Flags().StringVar(&q.labels, "labels", "", "file with a Kubernetes node as kubectl get node -o json prints it, in place of --node; --runtime says what runs there")
 	c.Flags().StringVar(&q.runtime, "runtime", "", "NAME:VERSION such as onnxruntime:1.30.0, or a runtime document (default: what the node has)")
 	c.Flags().StringVar(&q.variant, "variant", "", "only this variant")
 	required(c, "env")
@@ -32,9 +33,14 @@ func (q *question) flags(c *cobra.Command) {
 func (a *app) query(ctx context.Context, q question, model string) (registry.ResolveQuery, error) {
 	query := registry.ResolveQuery{Environment: q.environment, Model: model, Version: q.version, Variant: q.variant}
 	var err error
-	if q.node != "" {
+	switch {
+	case q.node != "" && q.labels != "":
+		err = registry.Errorf(registry.CodeInvalid, "--node and --labels: want one of them")
+	case q.labels != "":
+		query.Node, err = readLabels(q.labels)
+	case q.node != "":
 		query.Node, err = node.ParseFile(q.node)
-	} else {
+	default:
 		query.Node, err = a.describe(ctx, a.installedRuntimes())
 	}
 	if err != nil || q.runtime == "" {

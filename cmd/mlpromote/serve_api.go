@@ -37,7 +37,8 @@ func (h hooks) deliverer(i *instance, logger *slog.Logger) (*webhook.Deliverer, 
 	db := i.local.db
 	return webhook.New(webhook.Config{
 		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Leases: db, History: db.History,
-		PrivateUnsafe: h.privateUnsafe, Logger: logger,
+		PrivateUnsafe: h.privateUnsafe, Holder: "the data directory", // which one process has to itself
+		Logger: logger,
 	})
 }
 

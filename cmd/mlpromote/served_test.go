@@ -46,7 +46,7 @@ func TestScriptsServed(t *testing.T) {
 		return nil
 	})
 	for _, name := range []string{
-		"main_job", "init", "rebuild", "pull", "rollback", "tamper", "text", "version_taken", "refuse_broken_calibration", "refuse_wrong_node",
+		"main_job", "init", "rebuild", "pull", "rollback", "tamper", "text", "node_type", "version_taken", "refuse_broken_calibration", "refuse_wrong_node",
 		"refuse_bent_index", "refuse_junk", "refuse_missing_evidence", "refuse_other_hardware",
 	} {
 		p.Files = append(p.Files, filepath.Join("testdata", "script", name+".txtar"))

@@ -149,7 +149,7 @@ func (c *Client) persist(request *http.Request) (got answer, err error) {
 	wait := c.backoff
 	for n := 1; ; n++ {
 		got, err = c.exchange(request)
-		delay, again := retryable(got, err, wait/2+rand.N(wait))
+		delay, again := retryable(got, err, wait/2+rand.N(wait)) //nolint:gosec // so that clients do not come back all at once; anybody may guess it
 		if !again || n == attempts {
 			return got, err
 		}

@@ -52,7 +52,7 @@ func TestRetries(t *testing.T) {
 	promoted := `{"release":"` + string(release()) + `"}`
 	for name, fail := range map[string]func(w http.ResponseWriter){
 		"unavailable": func(w http.ResponseWriter) { say(w, 503, registry.CodeUnavailable) },
-		"proxy":       func(w http.ResponseWriter) { http.Error(w, "no backend", 503) },
+		"proxy":       func(w http.ResponseWriter) { http.Error(w, "no backend", http.StatusServiceUnavailable) },
 		"too many":    func(w http.ResponseWriter) { say(w, 429, registry.CodeUnavailable, "Retry-After", "1") },
 		"at work":     func(w http.ResponseWriter) { say(w, 409, registry.CodeConflict, "Retry-After", "1") },
 		"hangs up":    func(http.ResponseWriter) { panic(http.ErrAbortHandler) },

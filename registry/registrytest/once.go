@@ -56,93 +56,103 @@ func TestLeases(t *testing.T, open func(t *testing.T) registry.Leases) {
 
 // TestIdempotency is the contract of [registry.Idempotency].
 func TestIdempotency(t *testing.T, open func(t *testing.T) registry.Idempotency) {
-	now := begin()
-	claim := func(claimant string) registry.KeyClaim {
-		return registry.KeyClaim{Principal: "token:ci", Key: "k", Request: d("request"), Claimant: claimant, Now: now, Until: now.Add(time.Minute)}
+	for name, test := range map[string]func(*testing.T, registry.Idempotency){
+		"answer": testAnswerIsKept, "no body": testAnswerWithoutBody, "renew and free": testClaimsEnd, "race": testClaimsRace,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
 	}
-	claimed := func(t *testing.T, db registry.Idempotency, c registry.KeyClaim) {
-		t.Helper()
-		kept, err := db.ClaimKey(t.Context(), c)
-		must(t, err)
-		wantEqual(t, kept, (*registry.KeptAnswer)(nil))
-	}
-	answer := registry.KeptAnswer{Status: 201, Type: "application/json", Body: []byte("{\x00\xff}")}
-	t.Run("answer", func(t *testing.T) {
-		t.Parallel()
-		db := open(t)
-		claimed(t, db, claim("one"))
-		_, err := db.ClaimKey(t.Context(), claim("two"))
-		wantCode(t, err, registry.CodeConflict)
-		must(t, db.SaveAnswer(t.Context(), claim("one"), answer))
-		for range 2 {
-			kept, err := db.ClaimKey(t.Context(), claim("three"))
-			must(t, err)
-			wantEqual(t, *kept, answer)
-		}
-		other := claim("four")
-		other.Request = d("another request")
-		_, err = db.ClaimKey(t.Context(), other)
-		wantCode(t, err, registry.CodeInvalid)
-		for _, edit := range []func(c *registry.KeyClaim){
-			func(c *registry.KeyClaim) { c.Principal = "token:other" }, func(c *registry.KeyClaim) { c.Key = "K" },
-			func(c *registry.KeyClaim) { c.Now, c.Until = now.Add(time.Minute), now.Add(time.Hour) },
-		} {
-			c := claim("five")
-			edit(&c)
-			claimed(t, db, c)
-		}
-	})
-	t.Run("no body", func(t *testing.T) {
-		t.Parallel()
-		db := open(t)
-		claimed(t, db, claim("one"))
-		must(t, db.SaveAnswer(t.Context(), claim("one"), registry.KeptAnswer{Status: 204}))
-		kept, err := db.ClaimKey(t.Context(), claim("two"))
-		must(t, err)
-		wantEqual(t, []any{kept.Status, kept.Type, len(kept.Body)}, []any{204, "", 0})
-	})
-	t.Run("free and renew", func(t *testing.T) {
-		t.Parallel()
-		db := open(t)
-		must(t, db.FreeKey(t.Context(), claim("nobody")))
-		claimed(t, db, claim("one"))
-		must(t, db.FreeKey(t.Context(), claim("two"))) // another's
-		_, err := db.ClaimKey(t.Context(), claim("two"))
-		wantCode(t, err, registry.CodeConflict)
-		longer := claim("one")
-		longer.Until = now.Add(time.Hour)
-		must(t, db.RenewKey(t.Context(), longer))
-		later := claim("two")
-		later.Now, later.Until = now.Add(30*time.Minute), now.Add(2*time.Hour)
-		_, err = db.ClaimKey(t.Context(), later)
-		wantCode(t, err, registry.CodeConflict)
-		must(t, db.FreeKey(t.Context(), claim("one")))
-		claimed(t, db, later)
-		wantCode(t, db.RenewKey(t.Context(), claim("one")), registry.CodeConflict)
-		wantCode(t, db.SaveAnswer(t.Context(), claim("one"), answer), registry.CodeConflict)
-		must(t, db.SaveAnswer(t.Context(), later, answer))
-		wantCode(t, db.SaveAnswer(t.Context(), later, answer), registry.CodeConflict) // it is answered
-		must(t, db.FreeKey(t.Context(), later))                                       // an answer stays
+}
+
+// claim is a claim on one key for one request.
+func claim(claimant string) registry.KeyClaim {
+	return registry.KeyClaim{Principal: "token:ci", Key: "k", Request: d("request"), Claimant: claimant, Now: begin(), Until: begin().Add(time.Minute)}
+}
+
+// wantClaimed wants a claim to succeed.
+func wantClaimed(t *testing.T, db registry.Idempotency, c registry.KeyClaim) {
+	t.Helper()
+	kept, err := db.ClaimKey(t.Context(), c)
+	must(t, err)
+	wantEqual(t, kept, (*registry.KeptAnswer)(nil))
+}
+
+func keptAnswer() registry.KeptAnswer {
+	return registry.KeptAnswer{Status: 201, Type: "application/json", Body: []byte("{\x00\xff}")}
+}
+
+func testAnswerIsKept(t *testing.T, db registry.Idempotency) {
+	wantClaimed(t, db, claim("one"))
+	_, err := db.ClaimKey(t.Context(), claim("two"))
+	wantCode(t, err, registry.CodeConflict)
+	must(t, db.SaveAnswer(t.Context(), claim("one"), keptAnswer()))
+	for range 2 {
 		kept, err := db.ClaimKey(t.Context(), claim("three"))
 		must(t, err)
-		wantEqual(t, *kept, answer)
-	})
-	t.Run("race", func(t *testing.T) {
-		t.Parallel()
-		db := open(t)
-		var won atomic.Int32
-		var wg sync.WaitGroup
-		for i := range 16 {
-			wg.Go(func() {
-				switch _, err := db.ClaimKey(t.Context(), claim(string(rune('a'+i)))); {
-				case err == nil:
-					won.Add(1)
-				case registry.CodeOf(err) != registry.CodeConflict:
-					t.Error(err)
-				}
-			})
-		}
-		wg.Wait()
-		wantEqual(t, won.Load(), int32(1))
-	})
+		wantEqual(t, *kept, keptAnswer())
+	}
+	other := claim("four")
+	other.Request = d("another request")
+	_, err = db.ClaimKey(t.Context(), other)
+	wantCode(t, err, registry.CodeInvalid)
+	for _, edit := range []func(c *registry.KeyClaim){
+		func(c *registry.KeyClaim) { c.Principal = "token:other" }, func(c *registry.KeyClaim) { c.Key = "K" },
+		func(c *registry.KeyClaim) { c.Now, c.Until = c.Until, c.Until.Add(time.Hour) },
+	} {
+		c := claim("five")
+		edit(&c)
+		wantClaimed(t, db, c)
+	}
+}
+
+func testAnswerWithoutBody(t *testing.T, db registry.Idempotency) {
+	wantClaimed(t, db, claim("one"))
+	must(t, db.SaveAnswer(t.Context(), claim("one"), registry.KeptAnswer{Status: 204}))
+	kept, err := db.ClaimKey(t.Context(), claim("two"))
+	must(t, err)
+	wantEqual(t, []any{kept.Status, kept.Type, len(kept.Body)}, []any{204, "", 0})
+}
+
+func testClaimsEnd(t *testing.T, db registry.Idempotency) {
+	must(t, db.FreeKey(t.Context(), claim("nobody")))
+	wantClaimed(t, db, claim("one"))
+	must(t, db.FreeKey(t.Context(), claim("two"))) // another's
+	_, err := db.ClaimKey(t.Context(), claim("two"))
+	wantCode(t, err, registry.CodeConflict)
+	longer := claim("one")
+	longer.Until = begin().Add(time.Hour)
+	must(t, db.RenewKey(t.Context(), longer))
+	later := claim("two")
+	later.Now, later.Until = begin().Add(30*time.Minute), begin().Add(2*time.Hour)
+	_, err = db.ClaimKey(t.Context(), later)
+	wantCode(t, err, registry.CodeConflict)
+	must(t, db.FreeKey(t.Context(), claim("one")))
+	wantClaimed(t, db, later)
+	wantCode(t, db.RenewKey(t.Context(), claim("one")), registry.CodeConflict)
+	wantCode(t, db.SaveAnswer(t.Context(), claim("one"), keptAnswer()), registry.CodeConflict)
+	must(t, db.SaveAnswer(t.Context(), later, keptAnswer()))
+	wantCode(t, db.SaveAnswer(t.Context(), later, keptAnswer()), registry.CodeConflict) // it is answered
+	must(t, db.FreeKey(t.Context(), later))                                             // an answer stays
+	kept, err := db.ClaimKey(t.Context(), claim("three"))
+	must(t, err)
+	wantEqual(t, *kept, keptAnswer())
+}
+
+func testClaimsRace(t *testing.T, db registry.Idempotency) {
+	var won atomic.Int32
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			switch _, err := db.ClaimKey(t.Context(), claim(string(rune('a'+i)))); {
+			case err == nil:
+				won.Add(1)
+			case registry.CodeOf(err) != registry.CodeConflict:
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	wantEqual(t, won.Load(), int32(1))
 }

@@ -13,7 +13,6 @@ import (
 
 // Times and bounds of streams of events.
 const (
-	heartbeat    = 15 * time.Second // so that nobody between takes the connection for dead
 	streamTime   = 30 * time.Minute // then the client comes again, and says anew who it is
 	writeTimeout = 30 * time.Second
 	maxStreams   = 1000
@@ -79,7 +78,7 @@ func (s server) stream(w http.ResponseWriter, r *request, q registry.HistoryQuer
 	out := &eventWriter{w: w, controller: http.NewResponseController(w)}
 	defer out.done()
 	if err := out.text("retry: 2000\n\n"); err != nil {
-		return nil //nolint:nilerr // the client is gone
+		return nil // the client is gone
 	}
 	if err := s.follow(ctx, out, q); err != nil && !errors.Is(err, errWrite) && ctx.Err() == nil {
 		s.Logger.ErrorContext(ctx, "stream of events", "request", RequestID(ctx), "error", err)
@@ -110,23 +109,25 @@ func (s server) follow(ctx context.Context, out *eventWriter, q registry.History
 			continue
 		}
 		q.After = max(q.After, seen)
-		for {
-			more, err := s.feed.wait(ctx, q.After, heartbeat)
-			if err != nil || more {
-				if err != nil {
-					return err
-				}
-				break
-			}
-			if ctx.Err() != nil {
-				return nil
-			}
-			if err := out.text(": still here\n\n"); err != nil {
-				return err
-			}
+		if err := s.idle(ctx, out, q.After); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// idle returns when there is an event behind a number, or ctx ends. Until then it lets the
+// client know that the connection lives.
+func (s server) idle(ctx context.Context, out *eventWriter, after int64) error {
+	for {
+		more, err := s.feed.wait(ctx, after, s.Heartbeat)
+		if err != nil || more || ctx.Err() != nil {
+			return err
+		}
+		if err := out.text(": still here\n\n"); err != nil {
+			return err
+		}
+	}
 }
 
 // errWrite means that the client is gone.
@@ -156,7 +157,7 @@ func (o *eventWriter) text(text string) error {
 	if err := o.controller.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return errors.Join(errWrite, err)
 	}
-	if _, err := o.w.Write([]byte(text)); err != nil { //nolint:gosec // JSON, and text of ours
+	if _, err := o.w.Write([]byte(text)); err != nil {
 		return errors.Join(errWrite, err)
 	}
 	if err := o.controller.Flush(); err != nil {

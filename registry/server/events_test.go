@@ -35,7 +35,7 @@ func listen(t *testing.T, w *world, path string, header ...string) *listener {
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	response, err := http.DefaultClient.Do(r)
+	response, err := http.DefaultClient.Do(r) //nolint:bodyclose // by who reads it, below
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,6 +128,28 @@ func TestStopEndsStreams(t *testing.T) {
 	case <-l.closed:
 	case <-time.After(20 * time.Second):
 		t.Error("the stream goes on")
+	}
+}
+
+// A stream on which nothing happens shows that it lives.
+func TestHeartbeat(t *testing.T) {
+	t.Parallel()
+	w := setup(t, func(c *server.Config) { c.Heartbeat = 5 * time.Millisecond })
+	s := httptest.NewServer(w.handler)
+	t.Cleanup(s.Close)
+	response, err := http.Get(s.URL + "/api/v1/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	beats := 0
+	for lines := bufio.NewScanner(response.Body); beats < 3 && lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), ":") {
+			beats++
+		}
+	}
+	if beats < 3 {
+		t.Errorf("it says %d times that it lives", beats)
 	}
 }
 

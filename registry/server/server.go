@@ -38,11 +38,14 @@ type Config struct {
 	CheckWebhookURL func(url string) error // Errors: CodeInvalid
 	Idempotency     registry.Idempotency
 
-	Rate   Rate            // of each caller; the zero Rate is no limit
-	Poll   time.Duration   // between looks for what other replicas did; 0 means a second
-	Stop   <-chan struct{} // closed when the service stops, which ends streams of events; nil: it never does
-	Now    registry.Clock  // nil means time.Now
-	Logger *slog.Logger    // nil discards
+	Rate Rate          // of each caller; the zero Rate is no limit
+	Poll time.Duration // between looks for what other replicas did; 0 means a second
+	// Heartbeat is after how much silence a stream of events says that it lives, so that
+	// nobody between takes the connection for dead; 0 means 15 seconds.
+	Heartbeat time.Duration
+	Stop      <-chan struct{} // closed when the service stops, which ends streams of events; nil: it never does
+	Now       registry.Clock  // nil means time.Now
+	Logger    *slog.Logger    // nil discards
 }
 
 // New gives the handler of everything below /api/v1. Errors: CodeInvalid.
@@ -65,6 +68,9 @@ func New(c Config) (http.Handler, error) {
 	}
 	if c.Poll <= 0 {
 		c.Poll = time.Second
+	}
+	if c.Heartbeat <= 0 {
+		c.Heartbeat = 15 * time.Second
 	}
 	s := newServer(c)
 	var err error

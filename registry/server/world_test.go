@@ -116,7 +116,7 @@ func cached(got *httptest.ResponseRecorder) string {
 }
 
 // want decodes an answer that is none.
-func want(t *testing.T, got *httptest.ResponseRecorder, status int, into any) { //nolint:unparam // the status that is wanted stands where it is wanted
+func want(t *testing.T, got *httptest.ResponseRecorder, status int, into any) {
 	t.Helper()
 	if got.Code != status || got.Header().Get("Content-Type") != "application/json" || !strings.HasPrefix(got.Header().Get("Cache-Control"), cached(got)) {
 		t.Fatalf("%d %v %s, want %d and JSON", got.Code, got.Header(), got.Body, status)

@@ -101,7 +101,7 @@ func (d *Deliverer) failed(id string, e registry.Event, state registry.Delivery,
 	state.Attempts++
 	state.LastError = err.Error()
 	wait := min(firstWait<<min(state.Attempts-1, 20), longestWait)
-	wait = wait/2 + rand.N(wait/2)
+	wait = wait/2 + rand.N(wait/2) //nolint:gosec // so that receivers are not called all at once; anybody may guess it
 	var asked retryAfter
 	if errors.As(err, &asked) {
 		wait = min(max(wait, asked.wait), longestWait)

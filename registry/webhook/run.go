@@ -23,16 +23,18 @@ type Config struct {
 	// PrivateUnsafe calls addresses of this machine and network too, by http as well.
 	// Whoever may register a webhook can then reach what only this machine should.
 	PrivateUnsafe bool
-	Interval      time.Duration  // between looks for what is new; 0 means a second
-	Now           registry.Clock // nil means time.Now
-	Logger        *slog.Logger   // nil discards
+	// Holder is what the lease calls this process: unlike any other replica, and better the
+	// same after a crash, so that it goes on at once. Empty means a random name.
+	Holder   string
+	Interval time.Duration  // between looks for what is new; 0 means a second
+	Now      registry.Clock // nil means time.Now
+	Logger   *slog.Logger   // nil discards
 }
 
 // Deliverer tells webhooks of events. Of several with one database, one at a time does.
 type Deliverer struct {
 	Config
 	client *http.Client
-	holder string
 	until  time.Time // of the lease; zero: another has it
 }
 
@@ -59,7 +61,10 @@ func New(c Config) (*Deliverer, error) {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Deliverer{Config: c, client: newClient(c.PrivateUnsafe), holder: rand.Text()}, nil
+	if c.Holder == "" {
+		c.Holder = rand.Text()
+	}
+	return &Deliverer{Config: c, client: newClient(c.PrivateUnsafe)}, nil
 }
 
 // Run delivers until ctx ends. Errors of the database are logged, and it goes on.
@@ -87,7 +92,7 @@ func (d *Deliverer) stop(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTimeout)
 	defer cancel()
-	if err := d.Leases.ReleaseLease(ctx, leaseName, d.holder); err != nil {
+	if err := d.Leases.ReleaseLease(ctx, leaseName, d.Holder); err != nil {
 		d.Logger.ErrorContext(ctx, "webhooks", "error", err)
 	}
 }
@@ -133,7 +138,7 @@ func (d *Deliverer) lead(ctx context.Context) (bool, error) {
 	if d.until.Sub(now) > leaseTime/2 {
 		return true, nil
 	}
-	mine, err := d.Leases.AcquireLease(ctx, leaseName, d.holder, now, now.Add(leaseTime))
+	mine, err := d.Leases.AcquireLease(ctx, leaseName, d.Holder, now, now.Add(leaseTime))
 	d.until = time.Time{}
 	if mine && err == nil {
 		d.until = now.Add(leaseTime)

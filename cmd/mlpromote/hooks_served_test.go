@@ -1,0 +1,99 @@
+//go:build cgo
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/client"
+	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/sqlite"
+)
+
+// TestServeTellsWebhooks wants the program to tell a webhook what happens, also what it
+// could not before it was killed, and to stop while a stream of events is open.
+func TestServeTellsWebhooks(t *testing.T) {
+	t.Parallel()
+	told := make(chan string, 100)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { told <- r.Header.Get("webhook-id") }))
+	t.Cleanup(receiver.Close)
+	root := t.TempDir()
+	s := &served{
+		program: fastProgram(t), dir: filepath.Join(root, "served"), env: environment(root, testCache(t)), flags: []string{"--private-webhooks-unsafe"},
+	}
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	asking, err := client.New(client.Config{URL: s.url, Content: oci.New(nil, oci.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook, err := asking.AddWebhook(t.Context(), client.WebhookRequest{URL: receiver.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.happen(t)
+	wantTold(t, told, hook.ID+".1")
+	s.kill()
+	s.happen(t)
+	if err := s.start(); err != nil {
+		t.Fatal(err)
+	}
+	wantTold(t, told, hook.ID+".2")
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/api/v1/events?after=1", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "id: 2") {
+	}
+	began := time.Now()
+	if err := s.stop(); err != nil || time.Since(began) > stopTimeout/2 {
+		t.Errorf("serve stops after %v, error %v", time.Since(began), err)
+	}
+}
+
+// happen writes an event into the database of a service, as another replica would.
+func (s *served) happen(t *testing.T) {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), filepath.Join(s.dir, "registry.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	event := registry.Event{Time: time.Now(), Kind: registry.EventAttach, Environment: "staging", Model: "digits"}
+	if _, err := db.Apply(t.Context(), registry.Change{Event: event}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantTold waits for a delivery. One that came before may come again.
+func wantTold(t *testing.T, told <-chan string, id string) {
+	t.Helper()
+	for deadline := time.After(time.Minute); ; {
+		select {
+		case got := <-told:
+			if got == id {
+				return
+			}
+		case <-deadline:
+			t.Fatalf("nobody is told of %s", id)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/node"
+)
+
+func (a *app) nodeTypeCommand() *cobra.Command {
+	put := &cobra.Command{
+		Use:     "put NAME FILE",
+		Short:   "Name a node document, in place of an earlier one of the name",
+		Example: "  mlpromote node describe > node.json\n  mlpromote node-type put g6.xlarge node.json",
+		Args:    exactly("NAME", "FILE"),
+		RunE: func(c *cobra.Command, args []string) error {
+			described, err := node.ParseFile(args[1])
+			if err != nil {
+				return err
+			}
+			if err := registry.ValidateName(args[0]); err != nil {
+				return err
+			}
+			return a.with(c.Context(), func(i *instance) error {
+				if err := i.nodeTypes.Put(c.Context(), args[0], described); err != nil {
+					return err
+				}
+				return a.ui.result(args[0], registry.Named[registry.Node]{Name: args[0], Document: described})
+			})
+		},
+	}
+	get := &cobra.Command{
+		Use:   "get NAME",
+		Short: "Print a node document by its name",
+		Args:  exactly("NAME"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(i *instance) error {
+				described, err := i.nodeTypes.Get(c.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				text, err := json.MarshalIndent(described, "", "  ")
+				if err != nil {
+					return err
+				}
+				return a.ui.result(string(text), described)
+			})
+		},
+	}
+	remove := &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Forget a name",
+		Args:  exactly("NAME"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(i *instance) error {
+				if err := i.nodeTypes.Delete(c.Context(), args[0]); err != nil {
+					return err
+				}
+				return a.ui.result(args[0], map[string]string{"deleted": args[0]})
+			})
+		},
+	}
+	return group("node-type", "Name nodes, so that a scheduler can ask for one", put, get, a.nodeTypeListCommand(), remove)
+}
+
+func (a *app) nodeTypeListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the named nodes",
+		Args:  exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.with(c.Context(), func(i *instance) error {
+				var all []registry.Named[registry.Node]
+				for after := ""; ; {
+					page, err := i.nodeTypes.List(c.Context(), after, registry.MaxPage)
+					if err != nil {
+						return err
+					}
+					all = append(all, page...)
+					if len(page) < registry.MaxPage {
+						return a.ui.result(nodeTypesText(all), listed(all))
+					}
+					after = page[len(page)-1].Name
+				}
+			})
+		},
+	}
+}
+
+func nodeTypesText(all []registry.Named[registry.Node]) string {
+	rows := [][]string{{"NAME", "OS", "ARCH", "LEVEL", "ACCELERATORS"}}
+	for _, t := range all {
+		accelerators := ""
+		for _, device := range t.Document.Accelerators {
+			accelerators += device.Product + " "
+		}
+		rows = append(rows, []string{t.Name, t.Document.OS, t.Document.CPU.Arch, dash(t.Document.CPU.Level), dash(accelerators)})
+	}
+	return table(rows)
+}
+
+// readLabels reads the node that the labels in a file describe.
+func readLabels(path string) (registry.Node, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "labels: %w", err)
+	}
+	labels, err := node.ParseLabels(path, data)
+	if err != nil {
+		return registry.Node{}, err
+	}
+	return node.FromLabels(labels)
+}

@@ -1,0 +1,60 @@
+package sqlite
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Lists are read by an index from where a page begins: never from the beginning of a table.
+func TestListsAreNotScanned(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	parameter := regexp.MustCompile(`@\w+`)
+	checked := 0
+	for _, file := range []string{"listing", "documents", "once", "history"} {
+		text, err := os.ReadFile("queries/" + file + ".sql")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, query := range strings.Split(string(text), "-- name: ")[1:] {
+			name, statement, _ := strings.Cut(query, "\n")
+			if !strings.Contains(statement, "SELECT") || strings.HasPrefix(name, "HistoryLast") {
+				continue
+			}
+			for _, detail := range steps(t, db, parameter.ReplaceAllString(statement, "'x'")) {
+				if strings.HasPrefix(detail, "SCAN") || strings.Contains(detail, "TEMP B-TREE") {
+					t.Errorf("%s: %s", name, detail)
+				}
+				checked++
+			}
+		}
+	}
+	if checked < 10 {
+		t.Errorf("%d steps were looked at", checked)
+	}
+}
+
+// steps are how SQLite answers a query.
+func steps(t *testing.T, db *DB, query string) []string {
+	t.Helper()
+	rows, err := db.reader.Query("EXPLAIN QUERY PLAN " + query)
+	if err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, detail)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
