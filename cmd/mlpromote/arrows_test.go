@@ -67,6 +67,7 @@ func arrows() []rule {
 		{"registry/node", []string{"registry"}},
 		{"registry/oci", []string{"registry"}},
 		{"registry/registrytest", []string{"registry"}},
+		{"registry/s3", []string{"registry"}},
 		{"registry/server", []string{"registry", "registry/internal/wire"}},
 		{"registry/service", []string{"registry"}},
 		{"registry/strictyaml", []string{"registry"}},

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/environments"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/service"
@@ -20,7 +19,7 @@ import (
 // local is the data directory itself.
 type local struct {
 	db    *sqlite.DB
-	blobs *blob.Dir
+	blobs *blobStorage
 }
 
 // openLocal opens the data directory, which exists and which no service has to itself.
@@ -59,7 +58,11 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	here := &local{db: db, blobs: blob.NewDir(a.data)}
+	blobs, err := a.openStorage(ctx, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	here := &local{db: db, blobs: blobs}
 	content := a.contents(func(repository string) (oci.Repository, error) {
 		return oci.Local(here.blobs, here.db, repository), nil
 	})

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/server"
@@ -66,7 +65,7 @@ func (a *app) serve(ctx context.Context, address string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, i.close()) }()
-	if n, err := blob.NewUploads(i.local.blobs, i.local.db).Sweep(ctx, now()); err != nil || n > 0 {
+	if n, err := i.local.blobs.uploads.Sweep(ctx, now()); err != nil || n > 0 {
 		a.ui.note("removed %d leftovers of uploads that were broken off: %v", n, err)
 	}
 	handler, err := a.handler(i)
@@ -121,8 +120,8 @@ func (a *app) handler(i *instance) (http.Handler, error) {
 		return nil, err
 	}
 	endpoint, err := distribution.New(distribution.Config{
-		Blobs: i.local.blobs, Refs: i.local.db, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.db, Catalog: i.local.db, Content: i.store},
-		Uploads: blob.NewUploads(i.local.blobs, i.local.db), Logger: logger,
+		Blobs: i.local.blobs.Blobs, Refs: i.local.db, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.db, Catalog: i.local.db, Content: i.store},
+		Uploads: i.local.blobs.uploads, Redirect: i.local.blobs.redirect, Logger: logger,
 		Authorize: func(_ context.Context, access distribution.Access) error { return mayWrite(i.environments, access) },
 	})
 	if err != nil {
