@@ -100,7 +100,7 @@ func (s *S3Server) Start() error {
 			return err
 		}
 	}
-	s.process = exec.Command(s.program, "--port", s.address, "--quiet", "--keep-alive",
+	s.process = exec.CommandContext(context.Background(), s.program, "--port", s.address, "--quiet", "--keep-alive",
 		"posix", "--sidecar", filepath.Join(s.folder, "metadata"), filepath.Join(s.folder, "data"))
 	s.process.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+s3AccessKey, "ROOT_SECRET_KEY="+s3SecretKey)
 	s.process.Stderr = os.Stderr

@@ -29,7 +29,7 @@ const (
 
 // TestLarge streams a blob in and out. What is allocated does not grow with it. It runs
 // before the tests that are parallel, whose memory it would count.
-func TestLarge(t *testing.T) { //nolint:paralleltest // see above
+func TestLarge(t *testing.T) {
 	newPrefix(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // which would take buffers away that are used again
 	size := int64(streamedBytes)
