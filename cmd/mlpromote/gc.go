@@ -61,7 +61,7 @@ func (a *app) undisturbed(ctx context.Context, f func(*instance) error) (err err
 func (i *instance) collector(keep registry.Retention, alone bool) (*service.Collector, error) {
 	return service.NewCollector(service.CollectorConfig{
 		Environments: i.environments, Stock: i.local.db, Catalog: i.local.db, Intents: i.local.db, Blobs: i.local.blobs, Condemned: i.local.db,
-		Retention: keep, Alone: alone, Sweep: i.local.arriving.Sweep, Now: now,
+		Retention: keep, Alone: alone, Sweep: i.local.blobs.uploads.Sweep, Now: now,
 	})
 }
 

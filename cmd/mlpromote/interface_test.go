@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +26,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/s3"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/sqlite"
@@ -47,6 +50,7 @@ type names interface {
 	registry.Deleter
 	registry.Tokens
 	registry.Secrets
+	registry.UploadStates
 }
 
 func inMemory(*testing.T) storage {
@@ -65,14 +69,37 @@ func onDisk(t *testing.T) storage {
 	return storage{names: db, blobs: blobs, uploads: blob.NewUploads(blobs, db)}
 }
 
+// onObjectStore gives every test a bucket's prefix of its own.
+func onObjectStore(t *testing.T) func(*testing.T) storage {
+	server := registrytest.StartS3Server(t)
+	return func(t *testing.T) storage {
+		config, err := s3.ParseURL(server.URL(strings.ToLower(rand.Text())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		bucket, err := s3.Open(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := onDisk(t)
+		s.blobs, s.uploads = bucket, s3.NewUploads(bucket, s.names)
+		return s
+	}
+}
+
 // TestInterface holds what a client sees of a service against the contract that the
 // service itself keeps: releases are read and written over /v2/, all else over REST, and
 // both with the token of an administrator.
 func TestInterface(t *testing.T) {
 	t.Parallel()
-	for name, store := range map[string]func(*testing.T) storage{"memory": inMemory, "disk": onDisk} {
+	for name, open := range map[string]func(*testing.T) func(*testing.T) storage{
+		"memory":       func(*testing.T) func(*testing.T) storage { return inMemory },
+		"disk":         func(*testing.T) func(*testing.T) storage { return onDisk },
+		"object store": onObjectStore,
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			store := open(t)
 			registrytest.TestInterface(t, func(t *testing.T) registrytest.Registry { return overNetwork(t, store(t)) })
 		})
 	}

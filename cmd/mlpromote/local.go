@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/environments"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/service"
@@ -19,11 +18,10 @@ import (
 
 // local is the data directory itself.
 type local struct {
-	db       *sqlite.DB
-	blobs    *blob.Dir
-	arriving *blob.Uploads    // uploads, and what is left of them
-	spared   registry.Blobs   // blobs, safe beside collectors: to store in
-	uploads  registry.Uploads // they end in blobs, as safe
+	db      *sqlite.DB
+	blobs   *blobStorage
+	spared  registry.Blobs   // blobs, safe beside collectors: to store in
+	uploads registry.Uploads // they end in blobs, as safe
 }
 
 // openLocal opens the data directory, which exists and which no service has to itself.
@@ -66,9 +64,11 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	blobs := blob.NewDir(a.data)
-	arriving := blob.NewUploads(blobs, db)
-	here := &local{db: db, blobs: blobs, arriving: arriving, spared: service.Spare(blobs, db), uploads: service.SpareUploads(arriving, db)}
+	blobs, err := a.openStorage(ctx, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	here := &local{db: db, blobs: blobs, spared: service.Spare(blobs.Blobs, db), uploads: service.SpareUploads(blobs.uploads, db)}
 	content := a.contents(func(repository string) (oci.Repository, error) {
 		return oci.Local(here.spared, here.db, repository), nil
 	})

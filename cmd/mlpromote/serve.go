@@ -74,7 +74,7 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, i.close()) }()
-	if n, err := i.local.arriving.Sweep(ctx, now()); err != nil || n > 0 {
+	if n, err := i.local.blobs.uploads.Sweep(ctx, now()); err != nil || n > 0 {
 		a.ui.note("removed %d leftovers of uploads that were broken off: %v", n, err)
 	}
 	i.content.tell = func(host, credential string) { a.ui.note("registry %s: using credential %s", host, credential) }

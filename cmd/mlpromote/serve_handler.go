@@ -50,7 +50,7 @@ func (a *app) handler(ctx context.Context, i *instance, hooks hooks, d door, log
 	}
 	endpoint, err := distribution.New(distribution.Config{
 		Blobs: i.local.spared, Refs: i.local.db, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.db, Catalog: i.local.db, Content: i.store},
-		Uploads: i.local.uploads, Logger: logger, Principal: principalName,
+		Uploads: i.local.uploads, Redirect: i.local.blobs.redirect, Logger: logger, Principal: principalName,
 		Authorize: authorize(i.environments), Challenge: d.challenge,
 	})
 	if err != nil {

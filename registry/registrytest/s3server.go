@@ -33,8 +33,8 @@ const (
 )
 
 // StartS3Server starts an object store for one test, which is skipped where
-// MLPROMOTE_S3SERVER names none. Its credentials are in the environment already, if
-// [WithS3Server] runs the tests.
+// MLPROMOTE_S3SERVER names none. Its credentials, which all have, are in the environment
+// from then on.
 func StartS3Server(t testing.TB) *S3Server {
 	t.Helper()
 	server := newS3Server(t.TempDir())
@@ -48,9 +48,8 @@ func StartS3Server(t testing.TB) *S3Server {
 	return server
 }
 
-// WithS3Server runs the tests of a package while an object store runs that they share,
-// with its credentials in the environment. The store is nil where MLPROMOTE_S3SERVER
-// names none.
+// WithS3Server runs the tests of a package while an object store runs that they share.
+// It is nil where MLPROMOTE_S3SERVER names none.
 func WithS3Server(run func(*S3Server) int) (code int, err error) {
 	folder, err := os.MkdirTemp("", "s3-")
 	if err != nil {
@@ -60,12 +59,6 @@ func WithS3Server(run func(*S3Server) int) (code int, err error) {
 	server := newS3Server(folder)
 	if server == nil {
 		return run(nil), nil
-	}
-	for _, variable := range server.Env() {
-		name, value, _ := strings.Cut(variable, "=")
-		if err := os.Setenv(name, value); err != nil {
-			return 0, err
-		}
 	}
 	if err := server.Start(); err != nil {
 		return 0, err
@@ -85,6 +78,12 @@ func newS3Server(folder string) *S3Server {
 
 // Start starts the server, again at the same address where it was stopped.
 func (s *S3Server) Start() error {
+	for _, variable := range s.Env() {
+		name, value, _ := strings.Cut(variable, "=")
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
 	for _, folder := range []string{filepath.Join("data", s3Bucket), "metadata"} {
 		if err := os.MkdirAll(filepath.Join(s.folder, folder), 0o755); err != nil {
 			return err
@@ -101,7 +100,7 @@ func (s *S3Server) Start() error {
 			return err
 		}
 	}
-	s.process = exec.Command(s.program, "--port", s.address, "--quiet", "--keep-alive",
+	s.process = exec.CommandContext(context.Background(), s.program, "--port", s.address, "--quiet", "--keep-alive",
 		"posix", "--sidecar", filepath.Join(s.folder, "metadata"), filepath.Join(s.folder, "data"))
 	s.process.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+s3AccessKey, "ROOT_SECRET_KEY="+s3SecretKey)
 	s.process.Stderr = os.Stderr

@@ -106,7 +106,7 @@ func special(r rune) bool {
 }
 
 // What is wrong with a store is said when it is opened, with what to do about it.
-func TestOpenRefuses(t *testing.T) { //nolint:paralleltest // it changes the environment
+func TestOpenRefuses(t *testing.T) { // not parallel: it changes the environment
 	newPrefix(t)
 	refuse := func(name, url string, says ...string) {
 		t.Helper()

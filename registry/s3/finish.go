@@ -138,7 +138,7 @@ func (s *session) rehash(ctx context.Context, key string, algorithm digest.Algor
 		sum.Write(*s.buffer)
 		return digest.NewDigest(algorithm, sum), nil
 	}
-	all := &object{ctx: ctx, b: s.u.b, key: key, size: s.offset}
+	var all registry.Blob = &object{ctx: ctx, b: s.u.b, key: key, size: s.offset}
 	defer all.Close()
 	if _, err := io.Copy(sum, all); err != nil {
 		return "", err

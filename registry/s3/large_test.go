@@ -22,14 +22,15 @@ const (
 	streamedBytes = 64 << 20
 	largeBytes    = 600 << 20 // with MLPROMOTE_LARGE
 
-	// allocated is how much more a stream may allocate than one of half its length: the
-	// work of the requests, but no bytes of the blob.
-	allocated = 4 << 20
+	// allocated is how much more a stream may allocate than one of half its length: one
+	// buffer, which the race detector forgets at random, and the work of the requests. It
+	// is less than half the blob.
+	allocated = 24 << 20
 )
 
 // TestLarge streams a blob in and out. What is allocated does not grow with it. It runs
 // before the tests that are parallel, whose memory it would count.
-func TestLarge(t *testing.T) { //nolint:paralleltest // see above
+func TestLarge(t *testing.T) {
 	newPrefix(t)
 	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // which would take buffers away that are used again
 	size := int64(streamedBytes)

@@ -123,7 +123,7 @@ func fill(ctx context.Context, buffer []byte, limit int, r io.Reader, sum io.Wri
 			return buffer, err
 		}
 		if len(buffer) == cap(buffer) {
-			grown := make([]byte, len(buffer), min(limit, max(2*cap(buffer), minBuffer)))
+			grown := make([]byte, len(buffer), min(limit, max(16*cap(buffer), minBuffer)))
 			copy(grown, buffer)
 			buffer = grown
 		}
@@ -141,7 +141,8 @@ func fill(ctx context.Context, buffer []byte, limit int, r io.Reader, sum io.Wri
 	return buffer, nil
 }
 
-// minBuffer is what most configs fit into. A buffer grows from there to one part.
+// minBuffer is what most configs fit into. A buffer grows from there to one part, in two
+// steps, so that little is copied.
 const minBuffer = 64 << 10
 
 // borrow gives a buffer that others have used.

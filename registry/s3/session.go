@@ -76,7 +76,7 @@ func (s *session) loadTail(ctx context.Context) error {
 		*s.buffer = append((*s.buffer)[:0], s.notes.Tail...)
 		return nil
 	}
-	tail := &object{ctx: ctx, b: s.u.b, key: s.notes.TailKey, size: s.notes.TailSize}
+	var tail registry.Blob = &object{ctx: ctx, b: s.u.b, key: s.notes.TailKey, size: s.notes.TailSize}
 	defer tail.Close()
 	var err error
 	*s.buffer, err = fill(ctx, (*s.buffer)[:0], int(s.notes.TailSize), tail, io.Discard)

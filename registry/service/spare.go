@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"io"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -11,7 +12,22 @@ import (
 // so that bytes which are just about to be deleted would be taken for stored: before it
 // looks, they are rescinded.
 func Spare(blobs registry.Blobs, condemned registry.Condemned) registry.Blobs {
-	return sparing{blobs, condemned}
+	s := sparing{blobs, condemned}
+	if there, ok := blobs.(redirector); ok {
+		return redirecting{s, there}
+	}
+	return s
+}
+
+// redirector is blobs that clients can pull from where they are.
+type redirector interface {
+	Redirect(ctx context.Context, d registry.Digest, expiry time.Duration) (url string, ok bool, err error)
+}
+
+// redirecting is sparing, and says where blobs are.
+type redirecting struct {
+	sparing
+	redirector
 }
 
 type sparing struct {
