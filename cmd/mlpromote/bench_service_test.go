@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -174,7 +175,7 @@ func BenchmarkServe(b *testing.B) {
 	r := s.release(b)
 	_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: benchModel})
 	check(b, err)
-	handler, err := s.app.handler(s.instance)
+	handler, err := s.app.handler(s.instance, defaultServe(b), new(atomic.Bool))
 	check(b, err)
 	service := httptest.NewServer(handler)
 	defer service.Close()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -74,7 +75,8 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 	if n, err := i.local.blobs.Sweep(ctx, now()); err != nil || n > 0 {
 		a.ui.note("removed %d leftovers of uploads that were broken off: %v", n, err)
 	}
-	handler, err := a.handler(i)
+	stopping := new(atomic.Bool)
+	handler, err := a.handler(i, config, stopping)
 	if err != nil {
 		return err
 	}
@@ -95,7 +97,7 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	a.ui.note("serving %s; MLPROMOTE_REGISTRY=%s points the verbs here", a.data, url)
-	return untilDone(ctx, config, &http.Server{
+	return untilDone(ctx, config, stopping, &http.Server{
 		Handler: handler, ReadHeaderTimeout: config.headerTimeout, IdleTimeout: config.idleTimeout, MaxHeaderBytes: config.maxHeaderBytes,
 	}, listener)
 }
@@ -128,13 +130,20 @@ func (a *app) tellCollected(_ context.Context, did service.Collected, _ time.Dur
 	}
 }
 
-// untilDone serves until ctx ends, and then lets requests finish.
-func untilDone(ctx context.Context, config serveConfig, srv *http.Server, listener net.Listener) error {
+// untilDone serves until ctx ends. Then it is not ready any more, a moment later takes no
+// more connections, and lets requests finish that are at work.
+func untilDone(ctx context.Context, config serveConfig, stopping *atomic.Bool, srv *http.Server, listener net.Listener) error {
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
+		stopping.Store(true)
+		time.Sleep(config.shutdownDelay)
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), config.shutdownGrace)
 		defer cancel()
-		stopped <- srv.Shutdown(grace)
+		err := srv.Shutdown(grace)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = errors.Join(registry.Errorf(registry.CodeUnavailable, "stopped with requests at work that did not finish in %v: their clients have to begin again", config.shutdownGrace), srv.Close())
+		}
+		stopped <- err
 	})
 	err := srv.Serve(listener)
 	if stop() { // it ended by itself

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/distribution"
@@ -15,7 +16,7 @@ import (
 )
 
 // handler is everything that the service answers.
-func (a *app) handler(i *instance) (http.Handler, error) {
+func (a *app) handler(i *instance, config serveConfig, stopping *atomic.Bool) (http.Handler, error) {
 	logger := slog.New(slog.NewTextHandler(a.ui.stderr, nil))
 	api, err := server.New(server.Config{Registry: i, NodeType: a.nodeType, Logger: logger})
 	if err != nil {
@@ -33,13 +34,18 @@ func (a *app) handler(i *instance) (http.Handler, error) {
 	mux.Handle("/v2/", endpoint)
 	mux.Handle("/api/", api)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.Handle("GET /readyz", ready(i, logger))
-	return localOnly(mux), nil
+	mux.Handle("GET /readyz", ready(i, stopping, logger))
+	return paced(localOnly(mux), config.bodyTimeout), nil
 }
 
-// ready answers whether requests can be answered: that takes the database.
-func ready(r registry.Reader, logger *slog.Logger) http.HandlerFunc {
+// ready answers whether requests can be answered, now and in a moment: that takes the
+// database, and that nobody has asked the service to stop.
+func ready(r registry.Reader, stopping *atomic.Bool, logger *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
+		if stopping.Load() {
+			http.Error(w, "the service is stopping", http.StatusServiceUnavailable)
+			return
+		}
 		if _, err := r.Heads(req.Context(), "", ""); err != nil {
 			logger.ErrorContext(req.Context(), "not ready", "error", err)
 			http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
