@@ -73,13 +73,3 @@ type Condemned interface {
 	// holds is rescinded. An error of remove is returned, and d stays condemned.
 	Execute(ctx context.Context, d Digest, before time.Time, remove func(context.Context) error) (bool, error)
 }
-
-// Leases lets one process at a time do what needs no second one. Nothing relies on that
-// for being right: a process may be stopped for longer than its lease.
-type Leases interface {
-	// Acquire gives a lease to a holder, or prolongs it, for so long from now on by the
-	// clock of the implementation. It is false while another holder has it.
-	Acquire(ctx context.Context, name, holder string, d time.Duration) (bool, error)
-	// Release ends a lease if it is the holder's.
-	Release(ctx context.Context, name, holder string) error
-}

@@ -1,4 +1,4 @@
--- What a collector needs: when records came, what it has condemned, and whose turn it is.
+-- What a collector needs: when records came, and what it has condemned.
 
 -- +goose Up
 
@@ -22,18 +22,10 @@ CREATE TABLE condemned (
     PRIMARY KEY (digest)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE leases (
-    name TEXT NOT NULL,
-    holder TEXT NOT NULL,
-    until INTEGER NOT NULL,
-    PRIMARY KEY (name)
-) STRICT, WITHOUT ROWID;
-
 PRAGMA user_version = 8;
 
 -- +goose Down
 
-DROP TABLE leases;
 DROP TABLE condemned;
 DROP INDEX manifests_digest;
 DROP INDEX blobs_digest;

@@ -22,3 +22,8 @@ func TestCollection(t *testing.T) {
 	t.Parallel()
 	registrytest.TestCollection(t, func(*testing.T) registrytest.Collectable { return mem.New() })
 }
+
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	registrytest.TestLeases(t, func(*testing.T) registry.Leases { return mem.New() })
+}

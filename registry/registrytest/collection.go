@@ -19,11 +19,10 @@ type Collectable interface {
 	DeletableRefs
 	registry.Stock
 	registry.Condemned
-	registry.Leases
 }
 
-// TestCollection is the contract of [registry.Stock], [registry.Condemned] and
-// [registry.Leases] over the names of one store, and of [registry.Refs] towards them.
+// TestCollection is the contract of [registry.Stock] and [registry.Condemned] over the
+// names of one store, and of [registry.Refs] towards them.
 func TestCollection(t *testing.T, open func(t *testing.T) Collectable) {
 	for name, test := range map[string]func(*testing.T, Collectable){
 		"holdings":                       testHoldings,
@@ -38,7 +37,6 @@ func TestCollection(t *testing.T, open func(t *testing.T) Collectable) {
 		"execute":                        testExecute,
 		"execute spares what is held":    testExecuteHeld,
 		"rescind waits for an execution": testRescindWaits,
-		"lease":                          testLease,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -311,42 +309,4 @@ func testRescindWaits(t *testing.T, c Collectable) {
 	must(t, err)
 	wantEqual(t, done, true)
 	must(t, <-rescinded)
-}
-
-func testLease(t *testing.T, c Collectable) {
-	acquire := func(holder string, d time.Duration) bool {
-		t.Helper()
-		got, err := c.Acquire(t.Context(), "collection", holder, d)
-		must(t, err)
-		return got
-	}
-	wantEqual(t, acquire("one", time.Hour), true)
-	wantEqual(t, acquire("two", time.Hour), false)
-	wantEqual(t, acquire("one", time.Hour), true)
-	other, err := c.Acquire(t.Context(), "other", "two", time.Hour)
-	must(t, err)
-	wantEqual(t, other, true)
-	must(t, c.Release(t.Context(), "collection", "two"))
-	wantEqual(t, acquire("two", time.Hour), false)
-	must(t, c.Release(t.Context(), "collection", "one"))
-	wantEqual(t, acquire("two", 0), true) // and is over at once
-	wantEqual(t, acquire("one", time.Hour), true)
-	var wg sync.WaitGroup
-	var mu sync.Mutex
-	winners := 0
-	for _, holder := range []string{"a", "b", "c", "d"} {
-		wg.Go(func() {
-			got, err := c.Acquire(t.Context(), "race", holder, time.Hour)
-			mu.Lock()
-			defer mu.Unlock()
-			if got {
-				winners++
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	wantEqual(t, winners, 1)
 }

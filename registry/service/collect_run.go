@@ -44,7 +44,7 @@ func (c Collections) Run(ctx context.Context) {
 // turn collects if it is this replica's turn. It stays so for the next time, unless this
 // replica is gone by then.
 func (c Collections) turn(ctx context.Context) {
-	mine, err := c.Leases.Acquire(ctx, collectionLease, c.Holder, 2*c.Interval)
+	mine, err := c.acquire(ctx)
 	if err == nil && !mine || ctx.Err() != nil {
 		return
 	}
@@ -76,14 +76,20 @@ func (c Collections) keep(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			_, _ = c.Leases.Acquire(ctx, collectionLease, c.Holder, 2*c.Interval)
+			_, _ = c.acquire(ctx)
 		}
 	}
+}
+
+// acquire takes or prolongs the lease, past the next turn.
+func (c Collections) acquire(ctx context.Context) (bool, error) {
+	now := c.Collector.Now()
+	return c.Leases.AcquireLease(ctx, collectionLease, c.Holder, now, now.Add(2*c.Interval))
 }
 
 // release lets another replica collect at once.
 func (c Collections) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = c.Leases.Release(ctx, collectionLease, c.Holder) // else it ends by itself
+	_ = c.Leases.ReleaseLease(ctx, collectionLease, c.Holder) // else it ends by itself
 }

@@ -6,13 +6,16 @@ import (
 	"errors"
 	"time"
 
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
-// Acquire gives or prolongs a lease.
-func (db *DB) Acquire(ctx context.Context, name, holder string, d time.Duration) (got bool, err error) {
-	err = db.transaction(ctx, func(q *dbsqlc.Queries) error {
-		now := time.Now()
+var _ registry.Leases = (*DB)(nil)
+
+// AcquireLease compares and swaps.
+func (db *DB) AcquireLease(ctx context.Context, name, holder string, now, until time.Time) (bool, error) {
+	acquired := false
+	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		have, err := q.LeaseGet(ctx, name)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
@@ -20,13 +23,14 @@ func (db *DB) Acquire(ctx context.Context, name, holder string, d time.Duration)
 		if err == nil && have.Holder != holder && have.Until > now.UnixMicro() {
 			return nil
 		}
-		got = true
-		return q.LeaseSet(ctx, dbsqlc.LeaseSetParams{Name: name, Holder: holder, Until: now.Add(d).UnixMicro()})
+		acquired = true
+		return q.LeaseSet(ctx, dbsqlc.LeaseSetParams{Name: name, Holder: holder, Until: until.UnixMicro()})
 	})
-	return got && err == nil, db.interpretError("lease "+name, err)
+	return acquired && err == nil, db.interpretError("lease "+name, err)
 }
 
-// Release ends a lease.
-func (db *DB) Release(ctx context.Context, name, holder string) error {
-	return db.interpretError("lease "+name, db.write().LeaseRelease(ctx, dbsqlc.LeaseReleaseParams{Name: name, Holder: holder}))
+// ReleaseLease gives a lease up.
+func (db *DB) ReleaseLease(ctx context.Context, name, holder string) error {
+	err := db.write().LeaseRelease(ctx, dbsqlc.LeaseReleaseParams{Name: name, Holder: holder})
+	return db.interpretError("lease "+name, err)
 }

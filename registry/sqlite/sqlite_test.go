@@ -197,3 +197,8 @@ func BenchmarkOpen(b *testing.B) {
 		}
 	}
 }
+
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	registrytest.TestLeases(t, func(t *testing.T) registry.Leases { return open(t, filepath.Join(t.TempDir(), "catalog.db")) })
+}

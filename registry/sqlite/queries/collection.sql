@@ -45,13 +45,3 @@ DELETE FROM condemned WHERE digest = @digest;
 -- name: CondemnedPage :many
 -- A page of what was condemned up to a time, behind a digest.
 SELECT digest FROM condemned WHERE at <= @before AND digest > @after ORDER BY digest LIMIT @page_size;
-
--- name: LeaseGet :one
-SELECT holder, until FROM leases WHERE name = @name;
-
--- name: LeaseSet :exec
-INSERT INTO leases (name, holder, until) VALUES (@name, @holder, @until)
-ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until;
-
--- name: LeaseRelease :exec
-DELETE FROM leases WHERE name = @name AND holder = @holder;

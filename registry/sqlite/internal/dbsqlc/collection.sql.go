@@ -235,52 +235,6 @@ func (q *Queries) HoldingTags(ctx context.Context, repository string) ([]Holding
 	return items, nil
 }
 
-const leaseGet = `-- name: LeaseGet :one
-SELECT holder, until FROM leases WHERE name = ?1
-`
-
-type LeaseGetRow struct {
-	Holder string
-	Until  int64
-}
-
-func (q *Queries) LeaseGet(ctx context.Context, name string) (LeaseGetRow, error) {
-	row := q.db.QueryRowContext(ctx, leaseGet, name)
-	var i LeaseGetRow
-	err := row.Scan(&i.Holder, &i.Until)
-	return i, err
-}
-
-const leaseRelease = `-- name: LeaseRelease :exec
-DELETE FROM leases WHERE name = ?1 AND holder = ?2
-`
-
-type LeaseReleaseParams struct {
-	Name   string
-	Holder string
-}
-
-func (q *Queries) LeaseRelease(ctx context.Context, arg LeaseReleaseParams) error {
-	_, err := q.db.ExecContext(ctx, leaseRelease, arg.Name, arg.Holder)
-	return err
-}
-
-const leaseSet = `-- name: LeaseSet :exec
-INSERT INTO leases (name, holder, until) VALUES (?1, ?2, ?3)
-ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-`
-
-type LeaseSetParams struct {
-	Name   string
-	Holder string
-	Until  int64
-}
-
-func (q *Queries) LeaseSet(ctx context.Context, arg LeaseSetParams) error {
-	_, err := q.db.ExecContext(ctx, leaseSet, arg.Name, arg.Holder, arg.Until)
-	return err
-}
-
 const manifestCondemn = `-- name: ManifestCondemn :exec
 UPDATE manifests SET condemned = ?1 WHERE repository = ?2 AND digest = ?3 AND condemned = 0
 `

@@ -20,3 +20,9 @@ type Intent struct {
 	Release     string
 	Begun       int64
 }
+
+type Lease struct {
+	Name   string
+	Holder string
+	Until  int64
+}
