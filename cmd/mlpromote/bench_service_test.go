@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -175,7 +176,7 @@ func BenchmarkServe(b *testing.B) {
 	r := s.release(b)
 	_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: benchModel})
 	check(b, err)
-	handler, err := s.app.handler(b.Context(), s.instance, hooks{}, door{}, slog.New(slog.DiscardHandler))
+	handler, err := s.app.handler(b.Context(), s.instance, defaultServe(b), door{}, new(atomic.Bool), slog.New(slog.DiscardHandler))
 	check(b, err)
 	service := httptest.NewServer(handler)
 	defer service.Close()

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -78,7 +79,8 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 		a.ui.note("removed %d leftovers of uploads that were broken off: %v", n, err)
 	}
 	i.content.tell = func(host, credential string) { a.ui.note("registry %s: using credential %s", host, credential) }
-	srv, err := a.server(ctx, config, i)
+	stopping := new(atomic.Bool)
+	srv, err := a.server(ctx, config, i, stopping)
 	if err != nil {
 		return err
 	}
@@ -99,7 +101,7 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	a.ui.note("serving %s; MLPROMOTE_REGISTRY=%s points the verbs here", a.data, url)
-	return untilDone(ctx, config, srv, listener)
+	return untilDone(ctx, config, stopping, srv, listener)
 }
 
 // background starts what a service does beside answering, and gives what ends it.
@@ -134,13 +136,20 @@ func (a *app) tellCollected(_ context.Context, did service.Collected, _ time.Dur
 	}
 }
 
-// untilDone serves until ctx ends, and then lets requests finish.
-func untilDone(ctx context.Context, config serveConfig, srv *http.Server, listener net.Listener) error {
+// untilDone serves until ctx ends. Then it is not ready any more, a moment later takes no
+// more connections, and lets requests finish that are at work.
+func untilDone(ctx context.Context, config serveConfig, stopping *atomic.Bool, srv *http.Server, listener net.Listener) error {
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
+		stopping.Store(true)
+		time.Sleep(config.shutdownDelay)
 		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), config.shutdownGrace)
 		defer cancel()
-		stopped <- srv.Shutdown(grace)
+		err := srv.Shutdown(grace)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = errors.Join(registry.Errorf(registry.CodeUnavailable, "stopped with requests at work that did not finish in %v: their clients have to begin again", config.shutdownGrace), srv.Close())
+		}
+		stopped <- err
 	})
 	serve := srv.Serve
 	if srv.TLSConfig != nil {

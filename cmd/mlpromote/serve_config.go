@@ -17,9 +17,11 @@ type serveConfig struct {
 	hooks hooks
 
 	headerTimeout  time.Duration // for the headers of a request
+	bodyTimeout    time.Duration // of a pause in a body
 	idleTimeout    time.Duration // of a connection between requests
 	maxHeaderBytes int
-	shutdownGrace  time.Duration
+	shutdownDelay  time.Duration // between not being ready and taking no connections
+	shutdownGrace  time.Duration // for requests to finish after that
 }
 
 // settings is everything that can be set, with its default. To add a setting is to add a
@@ -42,16 +44,18 @@ func (a *app) settings(c *serveConfig) []setting {
 		{name: "gc-keep-for", at: &c.keep.Period, fallback: keep.Period.String(), usage: "keep what was a head within this time"},
 		{name: "private-webhooks-unsafe", at: &c.hooks.privateUnsafe, fallback: "false", usage: "let webhooks have addresses of this machine and network: who registers one can then reach what only this machine should"},
 		{name: "header-timeout", at: &c.headerTimeout, fallback: "10s", usage: "time for the headers of a request"},
+		{name: "body-timeout", at: &c.bodyTimeout, fallback: "1m0s", usage: "longest pause in the body of a request or answer"},
 		{name: "idle-timeout", at: &c.idleTimeout, fallback: "2m0s", usage: "how long a connection may wait for its next request"},
 		{name: "max-header-bytes", at: &c.maxHeaderBytes, fallback: "65536", usage: "size of the headers of a request"},
-		{name: "shutdown-grace", at: &c.shutdownGrace, fallback: "30s", usage: "time for requests to finish when the service is asked to stop"},
+		{name: "shutdown-delay", at: &c.shutdownDelay, fallback: "0s", usage: "how long /readyz says no, when asked to stop, before connections are refused"},
+		{name: "shutdown-grace", at: &c.shutdownGrace, fallback: "30s", usage: "time for requests to finish after that"},
 	}
 }
 
 // check refuses settings that no service could have.
 func (c *serveConfig) check() error {
 	for name, d := range map[string]time.Duration{
-		"header-timeout": c.headerTimeout, "idle-timeout": c.idleTimeout,
+		"header-timeout": c.headerTimeout, "body-timeout": c.bodyTimeout, "idle-timeout": c.idleTimeout,
 	} {
 		if d <= 0 {
 			return registry.Errorf(registry.CodeInvalid, "%s %v: want more than none", name, d)
@@ -62,8 +66,8 @@ func (c *serveConfig) check() error {
 		return registry.Errorf(registry.CodeInvalid, "gc-grace: a grace of %v is too short: want at least %v, longer than any push takes", c.keep.Grace, service.MinGrace)
 	case c.collect != 0 && c.collect < time.Second:
 		return registry.Errorf(registry.CodeInvalid, "gc-interval %v: want at least 1s, or 0s for never", c.collect)
-	case c.shutdownGrace < 0:
-		return registry.Errorf(registry.CodeInvalid, "shutdown-grace %v: want none or more", c.shutdownGrace)
+	case c.shutdownDelay < 0 || c.shutdownGrace < 0:
+		return registry.Errorf(registry.CodeInvalid, "shutdown-delay %v, shutdown-grace %v: want none or more", c.shutdownDelay, c.shutdownGrace)
 	case c.maxHeaderBytes < 1<<10 || c.maxHeaderBytes > 1<<20:
 		return registry.Errorf(registry.CodeInvalid, "max-header-bytes %d: want 1024 to 1048576", c.maxHeaderBytes)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/distribution"
@@ -12,7 +13,7 @@ import (
 )
 
 // server is the service, ready to listen.
-func (a *app) server(ctx context.Context, config serveConfig, i *instance) (*http.Server, error) {
+func (a *app) server(ctx context.Context, config serveConfig, i *instance, stopping *atomic.Bool) (*http.Server, error) {
 	options := &slog.HandlerOptions{}
 	if a.verbose {
 		options.Level = slog.LevelDebug
@@ -22,12 +23,12 @@ func (a *app) server(ctx context.Context, config serveConfig, i *instance) (*htt
 	if err != nil {
 		return nil, err
 	}
-	handler, err := a.handler(ctx, i, config.hooks, d, logger)
+	handler, err := a.handler(ctx, i, config, d, stopping, logger)
 	if err != nil {
 		return nil, err
 	}
 	srv := &http.Server{
-		Handler:           secure(d.outside(handler), config.strictTransport()),
+		Handler:           secure(paced(d.outside(handler), config.bodyTimeout), config.strictTransport()),
 		ReadHeaderTimeout: config.headerTimeout, IdleTimeout: config.idleTimeout, MaxHeaderBytes: config.maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
 	}
@@ -43,8 +44,8 @@ func (a *app) server(ctx context.Context, config serveConfig, i *instance) (*htt
 }
 
 // handler is everything that the service answers until ctx ends.
-func (a *app) handler(ctx context.Context, i *instance, hooks hooks, d door, logger *slog.Logger) (http.Handler, error) {
-	api, err := server.New(apiConfig(ctx, i, hooks, logger))
+func (a *app) handler(ctx context.Context, i *instance, config serveConfig, d door, stopping *atomic.Bool, logger *slog.Logger) (http.Handler, error) {
+	api, err := server.New(apiConfig(ctx, i, config.hooks, logger))
 	if err != nil {
 		return nil, err
 	}
@@ -60,13 +61,18 @@ func (a *app) handler(ctx context.Context, i *instance, hooks hooks, d door, log
 	mux.Handle("/v2/", d.registry(endpoint))
 	mux.Handle("/api/", d.api(api))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.Handle("GET /readyz", ready(i, logger))
+	mux.Handle("GET /readyz", ready(i, stopping, logger))
 	return mux, nil
 }
 
-// ready answers whether requests can be answered: that takes the database.
-func ready(r registry.Reader, logger *slog.Logger) http.HandlerFunc {
+// ready answers whether requests can be answered, now and in a moment: that takes the
+// database, and that nobody has asked the service to stop.
+func ready(r registry.Reader, stopping *atomic.Bool, logger *slog.Logger) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
+		if stopping.Load() {
+			http.Error(w, "the service is stopping", http.StatusServiceUnavailable)
+			return
+		}
 		if _, err := r.Heads(req.Context(), "", ""); err != nil {
 			logger.ErrorContext(req.Context(), "not ready", "error", err)
 			http.Error(w, "the database does not answer", http.StatusServiceUnavailable)

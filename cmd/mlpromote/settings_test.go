@@ -171,10 +171,23 @@ func TestServeSettings(t *testing.T) {
 	}
 }
 
+// defaultServe is a service as it is when nobody sets anything.
+func defaultServe(t testing.TB) serveConfig {
+	t.Helper()
+	var config serveConfig
+	for _, s := range new(app).settings(&config) {
+		if err := s.Set(s.fallback); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return config
+}
+
 func TestServeConfigRefuses(t *testing.T) {
 	t.Parallel()
 	for says, change := range map[string]func(*serveConfig){
 		"header-timeout":      func(c *serveConfig) { c.headerTimeout = 0 },
+		"body-timeout":        func(c *serveConfig) { c.bodyTimeout = 0 },
 		"idle-timeout":        func(c *serveConfig) { c.idleTimeout = -1 },
 		"gc-interval":         func(c *serveConfig) { c.collect = time.Millisecond },
 		"shutdown-grace":      func(c *serveConfig) { c.shutdownGrace = -1 },
@@ -183,12 +196,7 @@ func TestServeConfigRefuses(t *testing.T) {
 		"want HOST:PORT":      func(c *serveConfig) { c.listen = "127.0.0.1" },
 		"grace of 1s is too ": func(c *serveConfig) { c.keep.Grace = time.Second },
 	} {
-		var config serveConfig
-		for _, s := range new(app).settings(&config) {
-			if err := s.Set(s.fallback); err != nil {
-				t.Fatal(err)
-			}
-		}
+		config := defaultServe(t)
 		change(&config)
 		if err := config.check(); registry.CodeOf(err) != registry.CodeInvalid || err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want %q", err, says)

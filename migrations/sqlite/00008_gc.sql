@@ -1,4 +1,4 @@
--- What a collector needs: when records came, what it has condemned, and whose turn it is.
+-- What a collector needs: when records came, and what it has condemned.
 
 -- +goose Up
 

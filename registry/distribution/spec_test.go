@@ -216,7 +216,7 @@ func TestErrorCodes(t *testing.T) {
 		"GET " + at("NAME", "tags/list"):                "400 NAME_INVALID",
 		"GET " + at("not_found", "tags/list"):           "404 NAME_UNKNOWN",
 		"POST " + at(repo, "blobs/uploads/?digest="+d):  "400 SIZE_INVALID",
-		"GET " + at("unauthenticated", "tags/list"):           "401 UNAUTHORIZED",
+		"GET " + at("unauthenticated", "tags/list"):     "401 UNAUTHORIZED",
 		"GET " + at("policy", "tags/list"):              "403 DENIED",
 		"POST " + at(repo, "tags/list"):                 "405 UNSUPPORTED",
 		"GET " + at("unavailable", "manifests/current"): "503 TOOMANYREQUESTS",

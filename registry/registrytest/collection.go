@@ -21,8 +21,8 @@ type Collectable interface {
 	registry.Condemned
 }
 
-// TestCollection is the contract of [registry.Stock] and [registry.Condemned]
-// over the names of one store, and of [registry.Refs] towards them.
+// TestCollection is the contract of [registry.Stock] and [registry.Condemned] over the
+// names of one store, and of [registry.Refs] towards them.
 func TestCollection(t *testing.T, open func(t *testing.T) Collectable) {
 	for name, test := range map[string]func(*testing.T, Collectable){
 		"holdings":                       testHoldings,

@@ -66,12 +66,6 @@ func (c Collections) turn(ctx context.Context) {
 	}
 }
 
-// acquire takes the lease, or prolongs it, for longer than until the next turn.
-func (c Collections) acquire(ctx context.Context) (bool, error) {
-	at := time.Now()
-	return c.Leases.AcquireLease(ctx, collectionLease, c.Holder, at, at.Add(2*c.Interval))
-}
-
 // keep prolongs the lease of a collection that takes longer than the interval. If it is
 // lost, two replicas collect, which does no harm.
 func (c Collections) keep(ctx context.Context) {
@@ -85,6 +79,12 @@ func (c Collections) keep(ctx context.Context) {
 			_, _ = c.acquire(ctx)
 		}
 	}
+}
+
+// acquire takes or prolongs the lease, past the next turn.
+func (c Collections) acquire(ctx context.Context) (bool, error) {
+	now := c.Collector.Now()
+	return c.Leases.AcquireLease(ctx, collectionLease, c.Holder, now, now.Add(2*c.Interval))
 }
 
 // release lets another replica collect at once.

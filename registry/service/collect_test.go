@@ -268,11 +268,13 @@ func TestNewCollectorRefuses(t *testing.T) {
 	}
 }
 
+// stopped is a clock by which no lease ends.
+func stopped(c *service.CollectorConfig) { c.Now = func() time.Time { return time.Unix(1e9, 0) } }
+
 // Two replicas on one database take turns, and one that stops hands over.
 func TestCollectionsTakeTurns(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	w.db.Now = func() time.Time { return time.Unix(0, 0) } // no lease ends by itself
 	told := make(chan string)
 	replica := func(name string) (stop func()) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -280,7 +282,7 @@ func TestCollectionsTakeTurns(t *testing.T) {
 		go func() {
 			defer close(done)
 			service.Collections{
-				Collector: w.collector(t, 0), Leases: w.db, Holder: name, Interval: 5 * time.Millisecond,
+				Collector: w.collector(t, 0, stopped), Leases: w.db, Holder: name, Interval: 5 * time.Millisecond,
 				Tell: func(ctx context.Context, _ service.Collected, _ time.Duration, err error) {
 					if err != nil {
 						t.Error(err)
