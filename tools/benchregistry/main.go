@@ -49,6 +49,8 @@ func run(ctx context.Context, args []string) error {
 	flags.Int64Var(&n.blob, "blob", n.blob, "bytes to push, pull and mount")
 	flags.Int64Var(&n.rss, "rss", n.rss, "bytes to push while memory is watched")
 	flags.IntVar(&n.artifacts, "artifacts", n.artifacts, "small artifacts to push")
+	flags.IntVar(&n.workers, "workers", n.workers, "clients that push them")
+	flags.IntVar(&n.conns, "connections", n.conns, "connections that ask for manifests")
 	flags.DurationVar(&n.get, "get", n.get, "time of manifest requests, per server and round")
 	flags.StringVar(&c.mlpromote, "mlpromote", "../../bin/mlpromote", "program to measure")
 	flags.StringVar(&c.distribution, "distribution", "../distribution/bin/registry", "program of CNCF distribution")
