@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -39,7 +40,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string) (err error) {
 	var c config
 	n := sizes{rounds: 5, blob: 1 << 30, rss: 4 << 30, artifacts: 200, workers: 8, get: 2 * time.Second, conns: 64}
 	flags := flag.NewFlagSet("benchregistry", flag.ContinueOnError)
@@ -73,7 +74,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer b.close()
+	defer func() { err = errors.Join(err, b.close()) }()
 	if err := b.measure(ctx); err != nil {
 		return err
 	}
