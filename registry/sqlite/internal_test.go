@@ -6,10 +6,14 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/opencontainers/go-digest"
 	"github.com/pressly/goose/v3"
 
 	"mlpromote.dev/mlpromote/migrations"
@@ -224,4 +228,52 @@ func TestHistoryIsAppendOnly(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", change, last, says)
 		}
 	}
+}
+
+// Writes that share a commit fail alone.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	known, unknown := digest.FromString("known"), digest.FromString("unknown")
+	if err := db.PutManifest(t.Context(), "r", registry.Manifest{Digest: known}); err != nil {
+		t.Fatal(err)
+	}
+	db.writes.turn <- struct{}{} // nobody commits until all wait
+	const n = 20
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			d := known
+			if i%5 == 3 {
+				d = unknown
+			}
+			errs[i] = db.SetTag(t.Context(), "r", strconv.Itoa(i), d)
+		})
+	}
+	for deadline := time.Now().Add(10 * time.Second); waiting(db) < n; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d writes wait, want %d", waiting(db), n)
+		}
+	}
+	<-db.writes.turn
+	wg.Wait()
+	for i, err := range errs {
+		want := known
+		if i%5 == 3 {
+			want = ""
+		}
+		if got, _ := db.Tag(t.Context(), "r", strconv.Itoa(i)); got != want || registry.HasCode(err, registry.CodeNotFound) != (want == "") || (err != nil) != (want == "") {
+			t.Errorf("tag %d is %q (%v), want %q", i, got, err, want)
+		}
+	}
+	if waiting(db) != 0 {
+		t.Error("there are still writes that wait")
+	}
+}
+
+func waiting(db *DB) int {
+	db.writes.mu.Lock()
+	defer db.writes.mu.Unlock()
+	return len(db.writes.waiting)
 }

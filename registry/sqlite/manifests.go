@@ -18,7 +18,7 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 	if err != nil {
 		return registry.Errorf(registry.CodeInternal, "%s: %w", subject, err)
 	}
-	err = db.transaction(ctx, func(q *dbsqlc.Queries) error {
+	err = db.together(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		fact := dbsqlc.ManifestAddParams{Repository: repository, Digest: string(m.Digest), MediaType: m.MediaType, Size: m.Size, Created: time.Now().UnixMicro()}
 		if err := q.ManifestAdd(ctx, fact); err != nil {
 			return err

@@ -23,15 +23,12 @@ func (p *prepared) statement(ctx context.Context, query string) *sql.Stmt {
 	if err != nil {
 		return nil
 	}
-	if known, ok := p.known.LoadOrStore(query, made); ok {
-		_ = made.Close() // somebody was faster
-		return known.(*sql.Stmt)
-	}
+	p.known.Store(query, made) // in place of somebody's who was faster; the pool closes both
 	return made
 }
 
 func (p *prepared) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	if s := p.statement(ctx, query); s != nil {
+	if s := p.statement(ctx, query); s != nil { //nolint:sqlclosecheck // it is kept, until the pool is closed
 		return s.QueryContext(ctx, args...)
 	}
 	return p.DB.QueryContext(ctx, query, args...)
@@ -40,7 +37,7 @@ func (p *prepared) QueryContext(ctx context.Context, query string, args ...any) 
 // QueryRowContext does not watch for the end of ctx while it looks: a row is found by
 // its key, in less time than the two goroutines cost that would watch.
 func (p *prepared) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	if s := p.statement(ctx, query); s != nil {
+	if s := p.statement(ctx, query); s != nil { //nolint:sqlclosecheck // it is kept, until the pool is closed
 		if ctx.Err() == nil {
 			ctx = context.WithoutCancel(ctx)
 		}
@@ -50,7 +47,7 @@ func (p *prepared) QueryRowContext(ctx context.Context, query string, args ...an
 }
 
 func (p *prepared) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	if s := p.statement(ctx, query); s != nil {
+	if s := p.statement(ctx, query); s != nil { //nolint:sqlclosecheck // it is kept, until the pool is closed
 		return s.ExecContext(ctx, args...)
 	}
 	return p.DB.ExecContext(ctx, query, args...)

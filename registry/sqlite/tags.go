@@ -16,10 +16,13 @@ func (db *DB) Tag(ctx context.Context, repository, tag string) (registry.Digest,
 
 // SetTag sets a tag. Errors: CodeNotFound when the manifest of d is not recorded.
 func (db *DB) SetTag(ctx context.Context, repository, tag string, d registry.Digest) error {
-	set, err := db.write().TagSetRecorded(ctx, dbsqlc.TagSetRecordedParams{Repository: repository, Tag: tag, Digest: string(d)})
-	if err == nil && set == 0 {
-		return registry.Errorf(registry.CodeNotFound, "tag %s in %s: manifest %s is not recorded there; put the manifest first", tag, repository, d)
-	}
+	err := db.together(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+		set, err := q.TagSetRecorded(ctx, dbsqlc.TagSetRecordedParams{Repository: repository, Tag: tag, Digest: string(d)})
+		if err == nil && set == 0 {
+			return registry.Errorf(registry.CodeNotFound, "tag %s in %s: manifest %s is not recorded there; put the manifest first", tag, repository, d)
+		}
+		return err
+	})
 	return db.interpretError(fmt.Sprintf("tag %s in %s", tag, repository), err)
 }
 

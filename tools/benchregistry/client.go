@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -92,7 +93,7 @@ func tagImage(ctx context.Context, r *remote.Repository, layer ocispec.Descripto
 func manifest(layer ocispec.Descriptor) ([]byte, error) {
 	config := ocispec.DescriptorEmptyJSON
 	config.Data = nil
-	return marshal(ocispec.Manifest{
+	return json.Marshal(ocispec.Manifest{
 		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest,
 		ArtifactType: artifactType, Config: config, Layers: []ocispec.Descriptor{layer},
 	})

@@ -43,7 +43,7 @@ func (s *server) load(ctx context.Context, path, accept string, size int64, conn
 		if err != nil {
 			return err
 		}
-		defer conn.Close()
+		defer func() { _ = conn.Close() }() // there is no more to say on it
 		stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 		defer stop()
 		r := bufio.NewReader(conn)

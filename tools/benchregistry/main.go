@@ -10,6 +10,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -39,7 +40,7 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string) (err error) {
 	var c config
 	n := sizes{rounds: 5, blob: 1 << 30, rss: 4 << 30, artifacts: 200, workers: 8, get: 2 * time.Second, conns: 64}
 	flags := flag.NewFlagSet("benchregistry", flag.ContinueOnError)
@@ -49,6 +50,8 @@ func run(ctx context.Context, args []string) error {
 	flags.Int64Var(&n.blob, "blob", n.blob, "bytes to push, pull and mount")
 	flags.Int64Var(&n.rss, "rss", n.rss, "bytes to push while memory is watched")
 	flags.IntVar(&n.artifacts, "artifacts", n.artifacts, "small artifacts to push")
+	flags.IntVar(&n.workers, "workers", n.workers, "clients that push them")
+	flags.IntVar(&n.conns, "connections", n.conns, "connections that ask for manifests")
 	flags.DurationVar(&n.get, "get", n.get, "time of manifest requests, per server and round")
 	flags.StringVar(&c.mlpromote, "mlpromote", "../../bin/mlpromote", "program to measure")
 	flags.StringVar(&c.distribution, "distribution", "../distribution/bin/registry", "program of CNCF distribution")
@@ -71,7 +74,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer b.close()
+	defer func() { err = errors.Join(err, b.close()) }()
 	if err := b.measure(ctx); err != nil {
 		return err
 	}

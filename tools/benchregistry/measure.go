@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -127,6 +126,7 @@ type contestant struct {
 // compare has every contestant once per round, in random order.
 func compare(ctx context.Context, what string, rounds int, contestants []contestant) error {
 	for round := range rounds {
+		//nolint:gosec // no secret is drawn
 		mathrand.Shuffle(len(contestants), func(i, j int) { contestants[i], contestants[j] = contestants[j], contestants[i] })
 		for _, c := range contestants {
 			if err := c.once(ctx, round); err != nil {
@@ -210,5 +210,3 @@ func copyDurably(from, to string) error {
 	_, err = io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{f}, make([]byte, 1<<20))
 	return errors.Join(err, w.Sync(), w.Close(), os.Remove(to))
 }
-
-func marshal(value any) ([]byte, error) { return json.Marshal(value) }
