@@ -76,7 +76,7 @@ func (c checker) oneOf(path []any, what, word string, available, others []string
 
 func (c checker) checkSources() {
 	c.exists(c.Source.Path, false, "source", "path")
-	c.oneOf(at("source", "format"), "source format", c.Source.Format, []string{FormatONNX}, []string{"pytorch", "tensorflow", "jax", "safetensors", "gguf"})
+	c.checkFormat()
 	if c.Calibration != nil {
 		c.exists(c.Calibration.Path, true, "calibration", "path")
 	}
@@ -91,6 +91,22 @@ func (c checker) checkSources() {
 	}
 	for _, symbol := range slices.Sorted(maps.Keys(c.Shapes)) {
 		c.report(validators.DimRange(c.Shapes[symbol]).Validate(), "shapes", symbol)
+	}
+}
+
+// checkFormat checks that what the source says besides its path means something to its
+// format. That a pickle is trusted is no matter of form, and not checked here.
+func (c checker) checkFormat() {
+	s := c.Source
+	c.oneOf(at("source", "format"), "source format", s.Format, Formats(), []string{"pytorch", "torchscript", "tensorflow", "savedmodel", "keras", "tflite", "jax", "pmml", "gguf"})
+	if s.Simplify && s.Format != FormatONNX {
+		c.problem(at("source", "simplify"), "simplify is for format %s: remove the key", FormatONNX)
+	}
+	if len(s.Trust.Types) > 0 && s.Format != FormatSkops {
+		c.problem(at("source", "trust", "types"), "types are trusted in format %s: remove the key", FormatSkops)
+	}
+	if s.Trust.Pickle && s.Format != FormatPickle {
+		c.problem(at("source", "trust", "pickle"), "trust in pickles is for format %s: remove the key", FormatPickle)
 	}
 }
 

@@ -32,13 +32,29 @@ func (p *Path) resolve(dir string) {
 	}
 }
 
-// FormatONNX is the only source format so far.
-const FormatONNX = "onnx"
+// The formats of a source. All but ONNX are imported: turned into ONNX before anything
+// else, and the reference is what their own framework predicts.
+const (
+	FormatONNX   = "onnx"
+	FormatSkops  = "skops"  // of scikit-learn, by skops
+	FormatPickle = "pickle" // of scikit-learn, by pickle or joblib; only with Trust.Pickle
+)
+
+// Formats lists the formats of sources.
+func Formats() []string { return []string{FormatONNX, FormatSkops, FormatPickle} }
 
 // Source is the model to build from. A path alone is one in ONNX.
 type Source struct {
-	Path   Path   `yaml:"path,required" doc:"The model's file"`
-	Format string `yaml:"format" doc:"Format of the file" enum:"onnx"`
+	Path     Path   `yaml:"path,required" doc:"The model's file"`
+	Format   string `yaml:"format" doc:"Format of the file" enum:"onnx,skops,pickle"`
+	Simplify bool   `yaml:"simplify" doc:"For onnx: fold constants and drop what has no effect; engines are still compared with the model as it is"`
+	Trust    Trust  `yaml:"trust" doc:"For skops and pickle: what of the file may be loaded although it is no known data"`
+}
+
+// Trust is what a person vouches for in a file that can hold code.
+type Trust struct {
+	Types  []string `yaml:"types" doc:"Types in a skops file, as MODULE.NAME"`
+	Pickle bool     `yaml:"pickle" doc:"The file is a pickle, which can run code when it is loaded, and its origin is known"`
 }
 
 // DecodeYAML reads a path, or the mapping.
