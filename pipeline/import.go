@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"path/filepath"
 	"slices"
+	"strconv"
 
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -92,6 +93,13 @@ func importOptions(s spec.Source) map[string]any {
 		trusted := slices.Clone(s.Trust.Types)
 		slices.Sort(trusted)
 		return map[string]any{"trusted": append([]string{}, trusted...)}
+	}
+	if a := s.Architecture; a != nil {
+		input := make([]string, len(a.Input))
+		for i, size := range a.Input {
+			input[i] = strconv.FormatInt(size, 10)
+		}
+		return map[string]any{"kind": a.Kind, "input": input, "layers": a.Layers}
 	}
 	return map[string]any{}
 }

@@ -48,6 +48,10 @@ func openForeign(s spec.Source) (source, error) {
 		if err := format.Check(name, format.Skops, format.Limits{}); err != nil {
 			return source{}, err
 		}
+	case spec.FormatSafetensors:
+		if err := format.Check(name, format.Safetensors, format.Limits{}); err != nil {
+			return source{}, err
+		}
 	case spec.FormatPickle:
 		if err := checkPickle(s); err != nil {
 			return source{}, err

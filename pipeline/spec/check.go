@@ -99,6 +99,7 @@ func (c checker) checkSources() {
 func (c checker) checkFormat() {
 	s := c.Source
 	c.oneOf(at("source", "format"), "source format", s.Format, Formats(), []string{"pytorch", "torchscript", "tensorflow", "savedmodel", "keras", "tflite", "jax", "pmml", "gguf"})
+	c.checkArchitecture()
 	if s.Simplify && s.Format != FormatONNX {
 		c.problem(at("source", "simplify"), "simplify is for format %s: remove the key", FormatONNX)
 	}
@@ -107,6 +108,30 @@ func (c checker) checkFormat() {
 	}
 	if s.Trust.Pickle && s.Format != FormatPickle {
 		c.problem(at("source", "trust", "pickle"), "trust in pickles is for format %s: remove the key", FormatPickle)
+	}
+}
+
+// checkArchitecture checks that weights, and nothing else, have an architecture. Whether it
+// fits them is for the importer to find out.
+func (c checker) checkArchitecture() {
+	a := c.Source.Architecture
+	switch {
+	case a == nil && c.Source.Format == FormatSafetensors:
+		c.problem(at("source"), "a safetensors file holds weights and no network: want architecture: {kind: mlp, input: [SIZE], layers: [NAME, relu, NAME]}")
+	case a == nil:
+	case c.Source.Format != FormatSafetensors:
+		c.problem(at("source", "architecture"), "an architecture is for format %s: remove the key", FormatSafetensors)
+	default:
+		dims := map[string]int{ArchitectureMLP: 1, ArchitectureCNN: 3}
+		if !c.oneOf(at("source", "architecture", "kind"), "architecture", a.Kind, []string{ArchitectureMLP, ArchitectureCNN}, []string{"encoder", "resnet"}) {
+			return
+		}
+		if len(a.Input) != dims[a.Kind] || slices.ContainsFunc(a.Input, func(n int64) bool { return n < 1 }) {
+			c.problem(at("source", "architecture", "input"), "input %v: want %d sizes of at least 1", a.Input, dims[a.Kind])
+		}
+		if len(a.Layers) == 0 {
+			c.problem(at("source", "architecture", "layers"), "layers is empty: want words and names of weights, in order")
+		}
 	}
 }
 

@@ -51,6 +51,10 @@ func known() []Source {
 			Name: "scikit-learn", Package: "scikit-learn", Language: Python, Oldest: "3.11",
 			Imports: []string{"skops", "pickle"},
 		},
+		{
+			Name: "safetensors", Package: "numpy", Language: Python, Oldest: "3.11",
+			Imports: []string{"safetensors"},
+		},
 	}
 }
 
