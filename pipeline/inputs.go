@@ -38,7 +38,7 @@ func readInputs(s *spec.Spec, m hubModel, scratch string) (Inputs, error) {
 // Gate refuses a spec whose model or assets cannot be built, before anything is made
 // for it. Errors: CodeUnsafe for a format that runs code; CodeInvalid for what is no model.
 func Gate(s *spec.Spec) error {
-	if _, err := openSource(s.Source); err != nil {
+	if _, err := gateSource(s.Source); err != nil {
 		return err
 	}
 	for _, asset := range s.Assets {

@@ -26,41 +26,35 @@ type source struct {
 	model *format.Model     // nil where the format is not ONNX
 }
 
-// openSource reads the source of a spec. Errors: CodeUnsafe for what runs code when it is
-// loaded and is not trusted; CodeInvalid for what is not what the spec says it is.
+// openSource reads the source of a spec past the gate. Errors: those of gateSource.
 func openSource(s spec.Source) (source, error) {
-	if s.Format != spec.FormatONNX {
-		return openForeign(s)
-	}
-	model, err := readModel(s.Path.Absolute)
+	model, err := gateSource(s)
 	if err != nil {
 		return source{}, err
+	}
+	if model == nil {
+		in, err := toolchain.FileInput(toolchain.RoleModel, foreignName(s), s.Path.Absolute)
+		return source{files: []toolchain.Input{in}}, err
 	}
 	files, err := modelInputs(s.Path.Absolute, model.ExternalData)
 	return source{files, model}, err
 }
 
-// openForeign reads a source in the format of another framework.
-func openForeign(s spec.Source) (source, error) {
-	name := s.Path.Absolute
+// gateSource lets the source of a spec pass, and reads it if it is ONNX; for other formats
+// the model is nil. Errors: CodeUnsafe for what runs code when it is loaded and is not
+// trusted; CodeInvalid for what is not what the spec says it is.
+func gateSource(s spec.Source) (*format.Model, error) {
 	switch s.Format {
+	case spec.FormatONNX:
+		return readModel(s.Path.Absolute)
 	case spec.FormatSkops:
-		if err := format.Check(name, format.Skops, format.Limits{}); err != nil {
-			return source{}, err
-		}
+		return nil, format.Check(s.Path.Absolute, format.Skops, format.Limits{})
 	case spec.FormatSafetensors:
-		if err := format.Check(name, format.Safetensors, format.Limits{}); err != nil {
-			return source{}, err
-		}
+		return nil, format.Check(s.Path.Absolute, format.Safetensors, format.Limits{})
 	case spec.FormatPickle:
-		if err := checkPickle(s); err != nil {
-			return source{}, err
-		}
-	default:
-		return source{}, registry.Errorf(registry.CodeInvalid, "source format %q cannot be imported", s.Format)
+		return nil, checkPickle(s)
 	}
-	in, err := toolchain.FileInput(toolchain.RoleModel, foreignName(s), name)
-	return source{files: []toolchain.Input{in}}, err
+	return nil, registry.Errorf(registry.CodeInvalid, "source format %q cannot be imported", s.Format)
 }
 
 // foreignName is what an importer sees the file as, whatever it is called here.

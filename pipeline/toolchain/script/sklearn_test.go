@@ -21,7 +21,7 @@ import os, pickle, sys
 import joblib, numpy, skops.io
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_wine
-from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -29,7 +29,7 @@ from sklearn.semi_supervised import LabelSpreading
 
 rows, labels = load_wine(return_X_y=True)
 rows = rows.astype(numpy.float32)
-boosted = GradientBoostingClassifier(n_estimators=3, random_state=1).fit(rows, labels)
+boosted = HistGradientBoostingClassifier(max_iter=3, random_state=1).fit(rows, labels)
 made = {
     "classes": make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, labels),
     "names": make_pipeline(StandardScaler(), LogisticRegression()).fit(rows, numpy.array(["red", "rosé", "white"])[labels]),
