@@ -106,7 +106,7 @@ func hasSkopsSchema(archive *zip.Reader) bool {
 	if err != nil {
 		return false
 	}
-	defer body.Close()
+	defer func() { _ = body.Close() }() // only read from
 	var schema struct {
 		Class   *string `json:"__class__"`
 		Version *string `json:"_skops_version"`
