@@ -101,8 +101,11 @@ func (p *Pipeline) Plan(ctx context.Context, s *spec.Spec) (Plan, error) {
 }
 
 func (b *build) prepare(ctx context.Context, s *spec.Spec) error {
-	var err error
-	if b.inputs, err = readInputs(s, b.scratch); err != nil {
+	model, err := b.imported(ctx, s)
+	if err != nil {
+		return err
+	}
+	if b.inputs, err = readInputs(s, model, b.scratch); err != nil {
 		return err
 	}
 	b.tools = make(tools)
@@ -183,14 +186,8 @@ type goldenSet struct {
 const referenceID = "reference"
 
 func (b *build) runReference(ctx context.Context) error {
-	reference := b.tools[hub]
-	inputs := append([]toolchain.Input{}, b.inputs.Model...)
-	inputs = append(inputs, b.inputs.Cases.files...)
-	job := toolchain.Job{Verb: toolchain.VerbRun, Inputs: inputs, Machine: machine(b.node), Run: &toolchain.RunOptions{
-		Engines: []toolchain.RunEngine{{ID: referenceID, Path: b.inputs.Model[0].Name}},
-		Threads: runThreads, Level: reference.Profile.Level,
-	}}
-	step, err := b.do(ctx, reference.Engines, "run the reference", job, nil)
+	driver, job, kind, version := b.referenceRun()
+	step, err := b.do(ctx, driver, "run the reference", job, job.Options)
 	if err != nil {
 		return err
 	}
@@ -200,8 +197,7 @@ func (b *build) runReference(ctx context.Context) error {
 	}
 	b.golden = goldenSet{step: step, set: b.inputs.Cases.set}
 	b.golden.set.Labels, b.golden.set.Origin = "", ""
-	b.golden.set.Kind = hub + "/" + reference.Profile.Level
-	b.golden.set.Runtime = reference.identity.Version
+	b.golden.set.Kind, b.golden.set.Runtime = kind, version
 	b.golden.set.Node = &registry.Node{V: b.node.V, OS: b.node.OS, CPU: b.node.CPU}
 	for _, shard := range b.golden.set.Shards {
 		file, ok := step.outcome.File("outputs/" + referenceID + "/" + shard.File)
@@ -245,7 +241,7 @@ func (b *build) makeEngine(ctx context.Context, planned PlannedEngine) (builtEng
 func modelOf(outcome toolchain.Outcome) ([]toolchain.Input, error) {
 	file, ok := outcome.File(hubFile)
 	if !ok {
-		return nil, registry.Errorf(registry.CodeInternal, "the quantizer left no %s", hubFile)
+		return nil, registry.Errorf(registry.CodeInternal, "the step left no %s", hubFile)
 	}
 	return []toolchain.Input{{Role: toolchain.RoleModel, Name: file.Name, Path: file.Path, Digest: file.Digest, Size: file.Size}}, nil
 }

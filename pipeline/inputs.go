@@ -5,7 +5,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -15,18 +14,11 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// readInputs reads everything that the spec names, past the gate for untrusted
-// formats, and checks that it fits together.
-func readInputs(s *spec.Spec, scratch string) (Inputs, error) {
-	in := Inputs{Name: s.Model, Version: s.Version, Preset: s.Limits.Preset, Limits: s.LimitOverrides()}
-	model, err := readModel(s.Source.Path.Absolute)
-	if err != nil {
-		return Inputs{}, err
-	}
-	if in.Model, err = modelInputs(s.Source.Path.Absolute, model.ExternalData); err != nil {
-		return Inputs{}, err
-	}
-	bare, err := interfaceOf(model)
+// readInputs reads what the spec names besides its source, past the gate for untrusted
+// formats, and checks that all fits together.
+func readInputs(s *spec.Spec, m hubModel, scratch string) (Inputs, error) {
+	in := Inputs{Name: s.Model, Version: s.Version, Preset: s.Limits.Preset, Limits: s.LimitOverrides(), Model: m.files, Import: m.plan, hub: m}
+	bare, err := interfaceOf(m.model)
 	if err != nil {
 		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
 	}
@@ -46,7 +38,7 @@ func readInputs(s *spec.Spec, scratch string) (Inputs, error) {
 // Gate refuses a spec whose model or assets cannot be built, before anything is made
 // for it. Errors: CodeUnsafe for a format that runs code; CodeInvalid for what is no model.
 func Gate(s *spec.Spec) error {
-	if _, err := readModel(s.Source.Path.Absolute); err != nil {
+	if _, err := gateSource(s.Source); err != nil {
 		return err
 	}
 	for _, asset := range s.Assets {
@@ -55,20 +47,6 @@ func Gate(s *spec.Spec) error {
 		}
 	}
 	return nil
-}
-
-func readModel(file string) (*format.Model, error) {
-	model, err := format.OpenONNX(file, format.Limits{})
-	if err != nil {
-		return nil, err
-	}
-	if err := format.CheckExternalData(filepath.Dir(file), model); err != nil {
-		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", file, err)
-	}
-	if domains := model.CustomDomains(); len(domains) > 0 {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s: operators of %s need a library that onnxruntime does not have", file, strings.Join(domains, ", "))
-	}
-	return model, nil
 }
 
 // modelInputs names the model's file like an engine's, whatever it is called here, and
@@ -109,7 +87,7 @@ func tensorInfos(what string, values []format.Value) ([]validators.TensorInfo, e
 			return nil, registry.Errorf(registry.CodeInvalid, "%s %q is %s: only dense tensors of numbers can be compared", what, v.Name, v.DType)
 		}
 		if v.Shape == nil {
-			return nil, registry.Errorf(registry.CodeInvalid, "%s %q has no shape: run ONNX shape inference on the model first", what, v.Name)
+			return nil, registry.Errorf(registry.CodeInvalid, "%s %q has no shape: export the model with the shapes of its inputs, at least their ranks", what, v.Name)
 		}
 		info := validators.TensorInfo{Name: v.Name, DType: dtype, Shape: []validators.Dim{}}
 		for axis, d := range v.Shape {
@@ -222,7 +200,7 @@ func Draft(modelFile, specFile, target string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	iface, err := interfaceOf(model)
+	iface, err := interfaceOf(&format.Model{Inputs: model.Inputs}) // a build may find shapes of outputs that the file does not say
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "%s: %w", modelFile, err)
 	}

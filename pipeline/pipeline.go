@@ -32,6 +32,8 @@ type Pipeline struct {
 	ReadPart func(manifest []byte) (registry.FetchedPart, error)
 	// Toolchain gives the drivers of a toolchain, installing it where asked to.
 	Toolchain func(ctx context.Context, name string) (Toolchain, error)
+	// ImporterOf gives the toolchain that imports a format of sources.
+	ImporterOf func(format string) (string, error)
 	// Node describes this machine with the runtimes that are given to it.
 	Node     func(ctx context.Context, runtimes map[string]string) (registry.Node, error)
 	Tool     registry.ToolIdentity
@@ -45,6 +47,8 @@ type Toolchain struct {
 	Engines   toolchain.Driver // compiles and runs
 	Timing    toolchain.Driver // runs, never from a cache
 	Quantizer toolchain.Driver // nil: this toolchain quantizes nothing
+	Importer  toolchain.Driver // nil: this toolchain imports nothing
+	Framework string           // what an importer predicts with: "scikit-learn"
 }
 
 // Progress is told when a step starts and how it ended. It is called from several

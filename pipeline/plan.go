@@ -24,7 +24,8 @@ const (
 type Plan struct {
 	Model              string               `json:"model"`
 	Version            string               `json:"version"`
-	Source             registry.Digest      `json:"source"` // of the model file
+	Source             registry.Digest      `json:"source"` // of the file that the spec names
+	Import             *PlannedImport       `json:"import,omitempty"`
 	ReferencePrecision string               `json:"referencePrecision"`
 	Interface          validators.Interface `json:"interface"`
 	Limits             validators.Limits    `json:"limits"`
@@ -66,6 +67,7 @@ type Inputs struct {
 	Name        string // model
 	Version     string
 	Model       []toolchain.Input // the model file first, then its external data
+	Import      *PlannedImport    // nil for a source that is the model
 	Interface   validators.Interface
 	Cases       caseSet
 	Calibration caseSet
@@ -73,6 +75,8 @@ type Inputs struct {
 	Preset      string
 	Limits      validators.LimitOverrides
 	Engines     []RequestedEngine
+
+	hub hubModel
 }
 
 // RequestedEngine is a target and a variant that the spec asks for.
@@ -98,6 +102,9 @@ func NewPlan(in Inputs, tools map[string]Tool) (Plan, error) {
 	p := Plan{
 		Model: in.Name, Version: in.Version, Source: in.Model[0].Digest, ReferencePrecision: validators.PrecisionFP32,
 		Interface: in.Interface, Cases: planned(in.Cases), Assets: plannedFiles(in.Assets),
+	}
+	if p.Import = in.Import; p.Import != nil {
+		p.Source = p.Import.Files[0].Digest
 	}
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
 		p.Drivers = append(p.Drivers, tools[name].Code...)

@@ -60,8 +60,18 @@ func (b *build) provenance(e builtEngine) provenance {
 	if e.engine.Toolchain.Lock != "" {
 		dependencies = append(dependencies, resourceDigest{Name: "toolchain lock", Digest: registry.NewDigestSet(e.engine.Toolchain.Lock)})
 	}
-	steps := make([]resourceDigest, len(e.steps))
-	for i, s := range e.steps {
+	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.referenceLatency}
+	taken := e.steps
+	if p := b.plan.Import; p != nil {
+		internal["importer"] = b.inputs.hub.importer()
+		dependencies = append(dependencies, resourceDigest{Name: "imported model", Digest: registry.NewDigestSet(b.inputs.Model[0].Digest)})
+		if p.Toolchain.Lock != "" {
+			dependencies = append(dependencies, resourceDigest{Name: "importer lock", Digest: registry.NewDigestSet(p.Toolchain.Lock)})
+		}
+		taken = append([]takenStep{b.inputs.hub.step}, taken...)
+	}
+	steps := make([]resourceDigest, len(taken))
+	for i, s := range taken {
 		steps[i] = resourceDigest{Name: s.name, Digest: registry.NewDigestSet(s.outcome.Key),
 			Annotations: map[string]any{"cached": s.outcome.Cached, "elapsedNs": s.outcome.Elapsed.Nanoseconds(), "options": s.options}}
 	}
@@ -72,7 +82,7 @@ func (b *build) provenance(e builtEngine) provenance {
 				"model": b.plan.Model, "version": b.plan.Version, "plan": b.plan.Digest,
 				"target": e.engine.Target, "variant": e.engine.Variant,
 			},
-			InternalParameters:   map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.referenceLatency},
+			InternalParameters:   internal,
 			ResolvedDependencies: dependencies,
 		},
 		RunDetails: runDetails{

@@ -44,6 +44,9 @@ func (b *build) store(ctx context.Context) (BuildResult, error) {
 
 func (b *build) count() (steps, cached int) {
 	all := []takenStep{b.golden.step}
+	if b.plan.Import != nil {
+		all = append(all, b.inputs.hub.step)
+	}
 	for _, e := range b.engines {
 		all = append(all, e.steps...)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -82,7 +83,7 @@ func (a *app) planCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := &pipeline.Pipeline{Toolchain: a.toolchain(false), Node: a.describe, Tool: a.tool()}
+			p := &pipeline.Pipeline{Toolchain: a.toolchain(false), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress}
 			plan, err := p.Plan(c.Context(), s)
 			if err != nil {
 				return err

@@ -79,7 +79,7 @@ func (a *app) pipeline(i *instance) *pipeline.Pipeline {
 			return err
 		},
 		Sign: i.keys.Sign, CheckBundle: i.verify, ReadPart: oci.ReadPart,
-		Toolchain: a.toolchain(true), Node: a.describe,
+		Toolchain: a.toolchain(true), ImporterOf: drivers.Importer, Node: a.describe,
 		Tool: a.tool(), Progress: a.ui.progress,
 	}
 }
@@ -135,6 +135,9 @@ func openDrivers(installer *install.Installer, name string) (pipeline.Toolchain,
 	cache := toolchain.NewStore(filepath.Join(installer.Root, "steps"))
 	program := script.New(script.Installed(installer, name), child.Budget{})
 	tools := pipeline.Toolchain{Profile: source.Profile, Engines: toolchain.Cache(program, cache), Timing: program}
+	if len(source.Imports) > 0 {
+		tools.Importer, tools.Framework = toolchain.Cache(program, cache), source.Package
+	}
 	if source.Quantizes {
 		tools.Quantizer = toolchain.Cache(program, cache)
 	}

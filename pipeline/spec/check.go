@@ -77,7 +77,7 @@ func (c checker) oneOf(path []any, what, word string, available, others []string
 
 func (c checker) checkSources() {
 	c.exists(c.Source.Path, false, "source", "path")
-	c.oneOf(at("source", "format"), "source format", c.Source.Format, []string{FormatONNX}, []string{"pytorch", "tensorflow", "jax", "safetensors", "gguf"})
+	c.checkFormat()
 	if c.Calibration != nil {
 		c.exists(c.Calibration.Path, true, "calibration", "path")
 	}
@@ -92,6 +92,47 @@ func (c checker) checkSources() {
 	}
 	for _, symbol := range slices.Sorted(maps.Keys(c.Shapes)) {
 		c.report(validators.DimRange(c.Shapes[symbol]).Validate(), "shapes", symbol)
+	}
+}
+
+// checkFormat checks that what the source says besides its path means something to its
+// format. That a pickle is trusted is no matter of form, and not checked here.
+func (c checker) checkFormat() {
+	s := c.Source
+	c.oneOf(at("source", "format"), "source format", s.Format, Formats(), []string{"pytorch", "torchscript", "tensorflow", "savedmodel", "keras", "tflite", "jax", "pmml", "gguf"})
+	c.checkArchitecture()
+	if s.Simplify && s.Format != FormatONNX {
+		c.problem(at("source", "simplify"), "simplify is for format %s: remove the key", FormatONNX)
+	}
+	if len(s.Trust.Types) > 0 && s.Format != FormatSkops {
+		c.problem(at("source", "trust", "types"), "types are trusted in format %s: remove the key", FormatSkops)
+	}
+	if s.Trust.Pickle && s.Format != FormatPickle {
+		c.problem(at("source", "trust", "pickle"), "trust in pickles is for format %s: remove the key", FormatPickle)
+	}
+}
+
+// checkArchitecture checks that weights, and nothing else, have an architecture. Whether it
+// fits them is for the importer to find out.
+func (c checker) checkArchitecture() {
+	a := c.Source.Architecture
+	switch {
+	case a == nil && c.Source.Format == FormatSafetensors:
+		c.problem(at("source"), "a safetensors file holds weights and no network: want architecture: {kind: mlp, input: [SIZE], layers: [NAME, relu, NAME]}")
+	case a == nil:
+	case c.Source.Format != FormatSafetensors:
+		c.problem(at("source", "architecture"), "an architecture is for format %s: remove the key", FormatSafetensors)
+	default:
+		dims := map[string]int{ArchitectureMLP: 1, ArchitectureCNN: 3}
+		if !c.oneOf(at("source", "architecture", "kind"), "architecture", a.Kind, []string{ArchitectureMLP, ArchitectureCNN}, []string{"encoder", "resnet"}) {
+			return
+		}
+		if len(a.Input) != dims[a.Kind] || slices.ContainsFunc(a.Input, func(n int64) bool { return n < 1 }) {
+			c.problem(at("source", "architecture", "input"), "input %v: want %d sizes of at least 1", a.Input, dims[a.Kind])
+		}
+		if len(a.Layers) == 0 {
+			c.problem(at("source", "architecture", "layers"), "layers is empty: want words and names of weights, in order")
+		}
 	}
 }
 

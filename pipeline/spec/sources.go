@@ -32,13 +32,46 @@ func (p *Path) resolve(dir string) {
 	}
 }
 
-// FormatONNX is the only source format so far.
-const FormatONNX = "onnx"
+// The formats of a source. All but ONNX are imported: turned into ONNX before anything
+// else, and the reference is what their own framework predicts.
+const (
+	FormatONNX   = "onnx"
+	FormatSkops  = "skops"  // of scikit-learn, by skops
+	FormatPickle = "pickle" // of scikit-learn, by pickle or joblib; only with Trust.Pickle
+	// FormatSafetensors is weights by name, and Architecture says what they are weights of.
+	FormatSafetensors = "safetensors"
+)
+
+// Formats lists the formats of sources.
+func Formats() []string { return []string{FormatONNX, FormatSkops, FormatPickle, FormatSafetensors} }
 
 // Source is the model to build from. A path alone is one in ONNX.
 type Source struct {
-	Path   Path   `yaml:"path,required" doc:"The model's file"`
-	Format string `yaml:"format" doc:"Format of the file" enum:"onnx"`
+	Path     Path   `yaml:"path,required" doc:"The model's file"`
+	Format   string `yaml:"format" doc:"Format of the file" enum:"onnx,skops,pickle,safetensors"`
+	Simplify bool   `yaml:"simplify" doc:"For onnx: fold constants and drop what has no effect; engines are still compared with the model as it is"`
+	// Architecture is nil for every format but safetensors.
+	Architecture *Architecture `yaml:"architecture" doc:"For safetensors: the network that the weights belong to"`
+	Trust        Trust         `yaml:"trust" doc:"For skops and pickle: what of the file may be loaded although it is no known data"`
+}
+
+// The kinds of networks whose weights can be a source.
+const (
+	ArchitectureMLP = "mlp" // dense layers
+	ArchitectureCNN = "cnn" // convolutions and pools, then dense layers
+)
+
+// Architecture is the network that weights belong to: layers, one after the other.
+type Architecture struct {
+	Kind   string   `yaml:"kind,required" doc:"mlp or cnn" enum:"mlp,cnn"`
+	Input  []int64  `yaml:"input,required" doc:"Shape of one case: [features], or [channels, height, width]"`
+	Layers []string `yaml:"layers,required" doc:"In order: relu, tanh, sigmoid, softmax, for cnn also maxpool, avgpool, flatten; and NAME of NAME.weight and NAME.bias"`
+}
+
+// Trust is what a person vouches for in a file that can hold code.
+type Trust struct {
+	Types  []string `yaml:"types" doc:"Types in a skops file, as MODULE.NAME"`
+	Pickle bool     `yaml:"pickle" doc:"The file is a pickle, which can run code when it is loaded, and its origin is known"`
 }
 
 // DecodeYAML reads a path, or the mapping.

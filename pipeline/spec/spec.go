@@ -20,7 +20,7 @@ type Spec struct {
 
 	Model       string    `yaml:"model,required" doc:"Name of the model: lower-case words separated by '/'"`
 	Version     string    `yaml:"version,required" doc:"Semantic version of the release, without build metadata"`
-	Source      Source    `yaml:"source,required" doc:"The model: an ONNX file"`
+	Source      Source    `yaml:"source,required" doc:"The model: an ONNX file, or one in another format that is imported"`
 	Shapes      Shapes    `yaml:"shapes" doc:"What the model's symbolic dimensions can be: [min, opt, max], or one size"`
 	Cases       Cases     `yaml:"cases,required" doc:"Inputs that every engine is compared with the reference on: recorded ones in a folder, or generated ones"`
 	Calibration *Folder   `yaml:"calibration" doc:"Inputs that static quantization takes ranges from: safetensors in a folder"`

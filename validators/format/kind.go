@@ -13,6 +13,7 @@ const (
 	PickleZip                // a zip archive with a pickle in it: torch .pt and .pth, npz with object arrays
 	NumpyObject              // an .npy array of Python objects, which are a pickle
 	Zip                      // another zip archive, every entry of which was looked at
+	Skops                    // a scikit-learn model saved by skops, whose schema may name types to import
 	Compressed               // a compressed stream that does not begin a pickle
 	Safetensors              // tensors with a JSON header
 	Numpy                    // an .npy array of plain numbers or strings
@@ -45,6 +46,7 @@ var kinds = [...]struct {
 	PickleZip:    {"pickle-zip", "a zip archive with a Python pickle in it", riskPickle},
 	NumpyObject:  {"npy-object", "a numpy array of Python objects, which are pickled", riskPickle},
 	Zip:          {"zip", "a zip archive", riskData},
+	Skops:        {"skops", "a skops archive of scikit-learn", riskCode},
 	Compressed:   {"compressed", "a compressed stream", riskData},
 	Safetensors:  {"safetensors", "a safetensors file", riskData},
 	Numpy:        {"npy", "a numpy array", riskData},

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/bzip2"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,8 @@ const (
 	zipDirBytes = 32 << 20
 	// zipEntries bounds how many entries are looked into.
 	zipEntries = 4096
+	// skopsSchemaBytes bounds what is read of a skops archive's schema.
+	skopsSchemaBytes = 32 << 20
 	// zipBzip2 is the compression method that Python reads and Go does not.
 	zipBzip2 = 12
 )
@@ -90,7 +93,26 @@ func sniffEntries(archive *zip.Reader) finding {
 			result = finding{Unknown, fmt.Sprintf("a zip archive whose entry %q cannot be looked into", f.Name)}
 		}
 	}
+	if result.kind == Zip && hasSkopsSchema(archive) {
+		result.kind = Skops
+	}
 	return result
+}
+
+// hasSkopsSchema recognises what skops writes beside its arrays: one JSON object, whose
+// root says of which class it is and by which version of skops it was written.
+func hasSkopsSchema(archive *zip.Reader) bool {
+	body, err := archive.Open("schema.json")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = body.Close() }() // only read from
+	var schema struct {
+		Class   *string `json:"__class__"`
+		Version *string `json:"_skops_version"`
+	}
+	err = json.NewDecoder(io.LimitReader(body, skopsSchemaBytes)).Decode(&schema)
+	return err == nil && schema.Class != nil && schema.Version != nil
 }
 
 var errEncrypted = errors.New("entry is encrypted")

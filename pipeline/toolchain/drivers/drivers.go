@@ -41,10 +41,15 @@ type Source struct {
 	Oldest   string // interpreter that the lock is for: "3.11" of Python, "20" of Node.js
 	// Quantizes is true where the program has the verb quantize.
 	Quantizes bool
-	Profile   toolchain.Profile
-	Code      map[string][]byte // the program and the modules that it imports
-	Lock      []byte            // requirements.lock or package-lock.json
-	Manifest  []byte            // package.json, which npm wants beside its lock
+	// Imports are the formats that the verb import turns into ONNX, as package spec names
+	// them. Of all but ONNX itself, the verb run gives the predictions of the framework
+	// that the format belongs to.
+	Imports []string
+	// Profile of the engines that the program makes; without a name where it makes none.
+	Profile  toolchain.Profile
+	Code     map[string][]byte // the program and the modules that it imports
+	Lock     []byte            // requirements.lock or package-lock.json
+	Manifest []byte            // package.json, which npm wants beside its lock
 }
 
 // LockDigest is the digest of the lock file.
@@ -66,6 +71,16 @@ func Names() []string {
 		names = append(names, s.Name)
 	}
 	return names
+}
+
+// Importer gives the name of the program that imports a format. Errors: CodeNotFound.
+func Importer(format string) (string, error) {
+	for _, s := range known() {
+		if slices.Contains(s.Imports, format) {
+			return s.Name, nil
+		}
+	}
+	return "", registry.Errorf(registry.CodeNotFound, "no toolchain imports format %q", format)
 }
 
 // Find gives the program of a name. Errors: CodeNotFound, naming those there are.

@@ -12,6 +12,7 @@ func known() []Source {
 	return []Source{
 		{
 			Name: "onnxruntime", Package: "onnxruntime", Library: "onnxruntime/capi/libonnxruntime.so.*", Language: Python, Oldest: "3.11", Quantizes: true,
+			Imports: []string{"onnx"},
 			Profile: toolchain.Profile{
 				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx",
 				Level:          "disable_all", // an engine is optimized when it is built, never when it is loaded
@@ -45,6 +46,14 @@ func known() []Source {
 				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx",
 				CompileOptions: noOptions, // WebAssembly is the same everywhere
 			},
+		},
+		{
+			Name: "scikit-learn", Package: "scikit-learn", Language: Python, Oldest: "3.11",
+			Imports: []string{"skops", "pickle"},
+		},
+		{
+			Name: "safetensors", Package: "numpy", Language: Python, Oldest: "3.11",
+			Imports: []string{"safetensors"},
 		},
 	}
 }

@@ -1,6 +1,8 @@
 """Driver for ONNX Runtime's quantizers, protocol mlpromote.driver/v1. Verbs:
 
 probe     versions of the tools.
+import    role "model", one .onnx file and its external data, to model.onnx: the same graph
+          with the shapes of all outputs, and with option simplify as onnxslim leaves it.
 quantize  by method. Inputs: role "model", one .onnx file and its external data. Leaves
           model.onnx, whose inputs and outputs are those of the model.
           static-int8   role "calibration" besides: safetensors shards whose tensors are
@@ -22,6 +24,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from halves import halve  # noqa: E402
+from imports import import_  # noqa: E402
 from integers import quantize_dynamic, quantize_static  # noqa: E402
 from protocol import Refused, main, options_of, versions  # noqa: E402
 from weights import quantize_weights  # noqa: E402
@@ -81,11 +84,11 @@ def quantize(request):
 
 
 def probe(_request):
-    return versions("onnxruntime", "onnx", "numpy")
+    return versions("onnxruntime", "onnx", "onnxslim", "numpy")
 
 
 # Classes of onnxruntime's errors that say what is wrong with the model.
 KINDS = {"NotImplemented": "unsupported_op", "InvalidGraph": "bad_input", "InvalidProtobuf": "bad_input", "InvalidArgument": "bad_input"}
 
 if __name__ == "__main__":
-    sys.exit(main({"probe": probe, "quantize": quantize}, KINDS))
+    sys.exit(main({"probe": probe, "import": import_, "quantize": quantize}, KINDS))

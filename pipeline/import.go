@@ -1,0 +1,183 @@
+package pipeline
+
+import (
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format"
+)
+
+// hubModel is the source as ONNX, which engines are made of.
+type hubModel struct {
+	source source
+	files  []toolchain.Input // the model file first, then its external data
+	model  *format.Model
+
+	// Of a source that had to be imported:
+	plan      *PlannedImport
+	step      takenStep
+	identity  toolchain.Identity
+	framework framework // zero: ONNX Runtime runs the source itself
+}
+
+// framework predicts with a source as it is.
+type framework struct {
+	name   string // "scikit-learn"
+	driver toolchain.Driver
+}
+
+// imported reads the source of the spec and turns it into ONNX with known shapes.
+func (b *build) imported(ctx context.Context, s *spec.Spec) (hubModel, error) {
+	opened, err := openSource(s.Source)
+	if err != nil {
+		return hubModel{}, err
+	}
+	m := hubModel{source: opened, files: opened.files, model: opened.model}
+	if opened.model != nil && !s.Source.Simplify && shaped(opened.model) {
+		return m, nil
+	}
+	return m, b.runImport(ctx, s.Source, &m)
+}
+
+// shaped reports whether the shapes of all outputs are known.
+func shaped(m *format.Model) bool {
+	return !slices.ContainsFunc(m.Outputs, func(v format.Value) bool { return v.Shape == nil })
+}
+
+func (b *build) runImport(ctx context.Context, s spec.Source, m *hubModel) error {
+	name, err := b.p.ImporterOf(s.Format)
+	if err != nil {
+		return err
+	}
+	tool, err := b.p.Toolchain(ctx, name)
+	if err != nil {
+		return err
+	}
+	if m.identity, err = tool.Importer.Identity(ctx); err != nil {
+		return err
+	}
+	node, err := b.p.Node(ctx, nil)
+	if err != nil {
+		return err
+	}
+	options := importOptions(s)
+	job := toolchain.Job{Verb: toolchain.VerbImport, Inputs: m.source.files, Options: options, Machine: machine(node)}
+	if m.step, err = b.do(ctx, tool.Importer, "import "+s.Path.Written, job, options); err != nil {
+		return err
+	}
+	if m.model != nil {
+		err = m.takeONNX()
+	} else {
+		m.framework = framework{tool.Framework, tool.Importer}
+		m.files, m.model, err = outcomeModel(m.step.outcome, nil)
+	}
+	if err != nil {
+		return err
+	}
+	m.plan, err = plannedImport(s.Format, m.identity, options, m.source.files)
+	return err
+}
+
+// importOptions are the importer's words for what the spec says.
+func importOptions(s spec.Source) map[string]any {
+	switch s.Format {
+	case spec.FormatONNX:
+		return map[string]any{"simplify": s.Simplify}
+	case spec.FormatSkops:
+		trusted := slices.Clone(s.Trust.Types)
+		slices.Sort(trusted)
+		return map[string]any{"trusted": append([]string{}, trusted...)}
+	}
+	if a := s.Architecture; a != nil {
+		input := make([]string, len(a.Input))
+		for i, size := range a.Input {
+			input[i] = strconv.FormatInt(size, 10)
+		}
+		return map[string]any{"kind": a.Kind, "input": input, "layers": a.Layers}
+	}
+	return map[string]any{}
+}
+
+// takeONNX takes an ONNX source over as it was imported. External data that the importer
+// did not write again is that of the source.
+func (m *hubModel) takeONNX() error {
+	var err error
+	m.files, m.model, err = outcomeModel(m.step.outcome, m.source.files[1:])
+	return err
+}
+
+// outcomeModel is the model that an importer left, past the same gate as one of a user.
+func outcomeModel(outcome toolchain.Outcome, external []toolchain.Input) ([]toolchain.Input, *format.Model, error) {
+	files, err := modelOf(outcome)
+	if err != nil {
+		return nil, nil, err
+	}
+	model, err := format.OpenONNX(files[0].Path, format.Limits{})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range model.ExternalData {
+		if made, ok := outcome.File(name); ok {
+			files = append(files, toolchain.Input{Role: toolchain.RoleModel, Name: name, Path: made.Path, Digest: made.Digest, Size: made.Size})
+			continue
+		}
+		i := slices.IndexFunc(external, func(in toolchain.Input) bool { return in.Name == filepath.ToSlash(filepath.Clean(name)) })
+		if i < 0 {
+			return nil, nil, registry.Errorf(registry.CodeInternal, "the importer left no %s, which its model needs", name)
+		}
+		files = append(files, external[i])
+	}
+	return files, model, nil
+}
+
+// PlannedImport is how a source becomes ONNX.
+type PlannedImport struct {
+	Format    string             `json:"format"`
+	Toolchain registry.Toolchain `json:"toolchain"`
+	Driver    registry.Digest    `json:"driver"` // its code
+	Options   map[string]any     `json:"options"`
+	Files     []PlannedFile      `json:"files"` // of the source
+}
+
+func plannedImport(format string, tool toolchain.Identity, options map[string]any, files []toolchain.Input) (*PlannedImport, error) {
+	digest, err := registry.CanonicalDigest(options)
+	return &PlannedImport{
+		Format: format, Driver: tool.Code, Options: options, Files: plannedFiles(files),
+		Toolchain: registry.Toolchain{Name: tool.Name, Version: tool.Version, Lock: tool.Lock, Options: digest},
+	}, err
+}
+
+// referenceRun is how the outputs are made that engines are compared with: by the
+// framework of the source, on the source, so that a conversion is judged with the rest.
+func (b *build) referenceRun() (driver toolchain.Driver, job toolchain.Job, kind, version string) {
+	m := b.inputs.hub
+	job = toolchain.Job{Verb: toolchain.VerbRun, Machine: machine(b.node), Run: &toolchain.RunOptions{
+		Engines: []toolchain.RunEngine{{ID: referenceID, Path: m.source.files[0].Name}}, Threads: runThreads,
+	}}
+	job.Inputs = slices.Concat(m.source.files, b.inputs.Cases.files)
+	if f := m.framework; f.driver != nil {
+		job.Options = m.plan.Options
+		return f.driver, job, f.name + "/" + m.identity.Version, m.identity.Version
+	}
+	reference := b.tools[hub]
+	job.Run.Level = reference.Profile.Level
+	return reference.Engines, job, hub + "/" + reference.Profile.Level, reference.identity.Version
+}
+
+// importer is what provenance says of the import, nil where there was none.
+func (m hubModel) importer() any {
+	if m.plan == nil {
+		return nil
+	}
+	return struct {
+		Tool   toolchain.Identity `json:"tool"`
+		Plan   *PlannedImport     `json:"plan"`
+		Result json.RawMessage    `json:"result,omitempty"`
+	}{m.identity, m.plan, m.step.outcome.Result}
+}

@@ -1,0 +1,117 @@
+package pipeline
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format"
+)
+
+// What the hub's ONNX Runtime loads: operator sets of the default domain, and versions
+// of the file format. The oldest set is the oldest that all its operators go back to.
+const (
+	oldestOpset = 7
+	newestOpset = 26
+	newestIR    = 13
+)
+
+// source is the model that a spec names, past the gate for untrusted formats.
+type source struct {
+	files []toolchain.Input // the file that the spec names first, then what belongs to it
+	model *format.Model     // nil where the format is not ONNX
+}
+
+// openSource reads the source of a spec past the gate. Errors: those of gateSource.
+func openSource(s spec.Source) (source, error) {
+	model, err := gateSource(s)
+	if err != nil {
+		return source{}, err
+	}
+	if model == nil {
+		in, err := toolchain.FileInput(toolchain.RoleModel, foreignName(s), s.Path.Absolute)
+		return source{files: []toolchain.Input{in}}, err
+	}
+	files, err := modelInputs(s.Path.Absolute, model.ExternalData)
+	return source{files, model}, err
+}
+
+// gateSource lets the source of a spec pass, and reads it if it is ONNX; for other formats
+// the model is nil. Errors: CodeUnsafe for what runs code when it is loaded and is not
+// trusted; CodeInvalid for what is not what the spec says it is.
+func gateSource(s spec.Source) (*format.Model, error) {
+	switch s.Format {
+	case spec.FormatONNX:
+		return readModel(s.Path.Absolute)
+	case spec.FormatSkops:
+		return nil, format.Check(s.Path.Absolute, format.Skops, format.Limits{})
+	case spec.FormatSafetensors:
+		return nil, format.Check(s.Path.Absolute, format.Safetensors, format.Limits{})
+	case spec.FormatPickle:
+		return nil, checkPickle(s)
+	}
+	return nil, registry.Errorf(registry.CodeInvalid, "source format %q cannot be imported", s.Format)
+}
+
+// foreignName is what an importer sees the file as, whatever it is called here.
+func foreignName(s spec.Source) string { return "source." + s.Format }
+
+// checkPickle lets a pickle pass that a person vouches for, for the importer alone.
+func checkPickle(s spec.Source) error {
+	if !s.Trust.Pickle {
+		return registry.WithHint(
+			registry.Errorf(registry.CodeUnsafe, "%s: a pickle can run code when it is loaded, and the spec does not trust this one", s.Path.Written),
+			"save the model with skops (format: skops), or, if you know where the file is from, write trust: {pickle: true}")
+	}
+	f, err := os.Open(s.Path.Absolute)
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "source: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if kind := format.Sniff(f, info.Size()); kind != format.Pickle {
+		return registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s, expected %s", s.Path.Absolute, kind.Describe(), format.Pickle.Describe())
+	}
+	return nil
+}
+
+func readModel(file string) (*format.Model, error) {
+	model, err := format.OpenONNX(file, format.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	if err := format.CheckExternalData(filepath.Dir(file), model); err != nil {
+		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", file, err)
+	}
+	if domains := model.CustomDomains(); len(domains) > 0 {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: operators of %s need a library that onnxruntime does not have", file, strings.Join(domains, ", "))
+	}
+	if err := checkVersions(model); err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
+	}
+	return model, nil
+}
+
+// checkVersions refuses a model that ONNX Runtime is too old or too new for.
+func checkVersions(m *format.Model) error {
+	opset, ok := m.Opsets[format.DefaultDomain]
+	var problem string
+	switch {
+	case ok && opset < oldestOpset:
+		problem = fmt.Sprintf("its operator set is %d, and %s has %d to %d: convert it with onnx.version_converter, or export it anew", opset, hub, oldestOpset, newestOpset)
+	case opset > newestOpset:
+		problem = fmt.Sprintf("its operator set is %d, and %s has %d to %d: export it with opset %d or earlier", opset, hub, oldestOpset, newestOpset, newestOpset)
+	case m.IRVersion > newestIR:
+		problem = fmt.Sprintf("its file format is ONNX IR %d, and %s reads up to %d: export it for IR %d, such as with an earlier onnx", m.IRVersion, hub, newestIR, newestIR)
+	default:
+		return nil
+	}
+	return registry.Errorf(registry.CodeInvalid, "%s", problem)
+}

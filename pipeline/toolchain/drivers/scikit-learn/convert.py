@@ -1,0 +1,89 @@
+"""Estimators to ONNX, by skl2onnx."""
+
+import warnings
+
+from protocol import Refused
+
+OPSETS = {"": 17, "ai.onnx.ml": 3}  # which the compilers of all targets read
+INPUT, BATCH = "input", "batch"
+
+
+def convert(estimator):
+    """The model, and the names of its outputs."""
+    import skl2onnx
+    from skl2onnx.common import exceptions
+    from skl2onnx.common.data_types import FloatTensorType
+
+    types = [(INPUT, FloatTensorType([None, features(estimator)]))]
+
+    def to_onnx(options):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return skl2onnx.to_onnx(estimator, initial_types=types, options=options, target_opset=OPSETS, name="model")
+
+    unsupported = (exceptions.MissingShapeCalculator, exceptions.MissingConverter, NotImplementedError)
+    try:
+        try:
+            model = to_onnx({"zipmap": False})  # else probabilities would be a list of dictionaries
+        except NameError:  # nothing in the model has that option
+            model = to_onnx(None)
+    except unsupported as e:
+        raise refusal(e) from None
+    except (RuntimeError, ValueError, TypeError, AttributeError) as e:
+        raise Refused("unsupported_op", f"skl2onnx cannot convert {type(estimator).__qualname__}: {first_line(e)}", op=type(estimator).__qualname__) from None
+    return finished(model, estimator)
+
+
+def features(estimator):
+    count = getattr(estimator, "n_features_in_", None)
+    if not isinstance(count, int) or count < 1:
+        raise Refused("unsupported_format", f"{type(estimator).__qualname__} is not fitted, or takes no matrix of numbers: want one that does, such as the part of the pipeline behind its vectorizer")
+    return count
+
+
+def refusal(e):
+    """skl2onnx names the class that it has no converter for in its first line."""
+    message = first_line(e)
+    op = message.partition("'<class '")[2].partition("'")[0] or None
+    if op:
+        message = f"it has no converter for {op}"
+    return Refused("unsupported_op", f"skl2onnx cannot convert this model: {message}", op=op)
+
+
+def first_line(e):
+    return next((line.strip() for line in str(e).splitlines() if line.strip()), type(e).__name__)[:300]
+
+
+def finished(model, estimator):
+    """Outputs that can be compared, a name for the batch, and every operator set once."""
+    import onnx
+
+    numbers = [o.name for o in model.graph.output if o.type.tensor_type.elem_type not in (0, onnx.TensorProto.STRING)]
+    kept = [name for name in numbers if name != "probabilities" or hasattr(estimator, "predict_proba")]
+    if not kept:
+        raise Refused("unsupported_format", f"{type(estimator).__qualname__} predicts names and no probabilities, which nothing can be compared by: train it on the numbers of its classes")
+    if len(kept) < len(model.graph.output):
+        drop(model.graph, kept)
+    for value in (*model.graph.input, *model.graph.output):
+        dim = value.type.tensor_type.shape.dim
+        if dim and not dim[0].HasField("dim_value"):
+            dim[0].dim_param = BATCH
+    versions = {o.domain: o.version for o in model.opset_import}
+    del model.opset_import[:]
+    model.opset_import.extend(onnx.helper.make_opsetid(d, versions[d]) for d in sorted(versions))
+    onnx.checker.check_model(model, full_check=True)
+    return model, [o.name for o in model.graph.output]
+
+
+def drop(graph, kept):
+    """Leaves only the outputs of these names, and the nodes that they need."""
+    outputs = [o for o in graph.output if o.name in kept]
+    needed, nodes = set(kept), []
+    for node in reversed(graph.node):
+        if needed & set(node.output):
+            needed |= set(node.input)
+            nodes.append(node)
+    weights = [i for i in graph.initializer if i.name in needed]
+    for field, left in ((graph.output, outputs), (graph.node, nodes[::-1]), (graph.initializer, weights)):
+        del field[:]
+        field.extend(left)
