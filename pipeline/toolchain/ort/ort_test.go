@@ -10,6 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -17,6 +18,9 @@ import (
 
 // TestMain makes this test program answer as the child that it starts.
 func TestMain(m *testing.M) {
+	if exit, keeper := sandbox.Enter(); keeper {
+		os.Exit(exit)
+	}
 	if filepath.Base(os.Args[0]) == ort.Args()[0] {
 		os.Exit(ort.Main(context.Background(), os.Stdin, os.Stderr))
 	}

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
@@ -26,6 +27,7 @@ const programFile = "driver.py"
 // Program is a driver program with the interpreter that runs it.
 type Program struct {
 	Interpreter string            // path
+	Folders     []string          // that it and its packages lie in
 	Code        map[string][]byte // driver.py, and the modules beside it
 	Identity    toolchain.Identity
 }
@@ -46,6 +48,7 @@ func Installed(installer *install.Installer, name string) func() (Program, error
 		versions["python"] = record.Python
 		return Program{
 			Interpreter: record.Interpreter(),
+			Folders:     record.Folders(),
 			Code:        source.Code,
 			Identity: toolchain.Identity{
 				Name: name, Version: record.Version, Lock: record.Lock, Code: child.CodeDigest(source.Modules()...),
@@ -86,6 +89,7 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (_ too
 		}
 	}
 	return child.Do(ctx, child.Program{
-		Name: p.Identity.Name, Path: p.Interpreter, Args: []string{p.Interpreter, "-s", "-P", "-B", filepath.Join(dir, programFile)}, Library: p.Identity.Library,
+		Name: p.Identity.Name, Path: p.Interpreter, Args: []string{p.Interpreter, "-s", "-P", "-B", filepath.Join(dir, programFile)},
+		Library: p.Identity.Library, Reads: append(slices.Clone(p.Folders), dir),
 	}, d.budget, job, outDir)
 }
