@@ -43,7 +43,8 @@ func arrows() []rule {
 		{"pipeline/toolchain/drivers", []string{"pipeline/toolchain", "registry"}},
 		{"pipeline/toolchain/install", []string{"pipeline/toolchain", "pipeline/toolchain/drivers", "registry"}},
 		{"pipeline/toolchain/toolchaintest", []string{
-			"pipeline/toolchain", "pipeline/toolchain/child", "pipeline/toolchain/install", "pipeline/toolchain/sandbox", "registry",
+			"pipeline/toolchain", "pipeline/toolchain/child", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
+			"pipeline/toolchain/sandbox", "registry",
 		}},
 		{"pipeline/toolchain/*", []string{
 			"pipeline/toolchain", "pipeline/toolchain/child", "pipeline/toolchain/drivers", "pipeline/toolchain/install",

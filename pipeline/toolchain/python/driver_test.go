@@ -11,16 +11,12 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/python"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
 )
 
 func TestMain(m *testing.M) {
-	if exit, keeper := sandbox.Enter(); keeper {
-		os.Exit(exit)
-	}
-	os.Exit(m.Run())
+	os.Exit(toolchaintest.Main(m, nil))
 }
 
 const digits = "../../../examples/digits/"

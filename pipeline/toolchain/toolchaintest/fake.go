@@ -1,10 +1,12 @@
 package toolchaintest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -15,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
 )
 
@@ -22,8 +25,8 @@ import (
 const fakeName = "fake"
 
 // Fake is a driver that does what its behaviour says: one of [Faults] or [Escapes],
-// "well behaved", whose result are [Facts], or "echo", whose result is the request. The test
-// program must have [Main].
+// "well behaved", whose result are [Facts], or "record", which leaves the request as it
+// came in the file request.json, or "tool", which answers probe alone. The test program must have [Main].
 func Fake(behaviour string) child.Program {
 	return child.Program{Name: fakeName, Path: "/proc/self/exe", Args: []string{fakeName, behaviour}}
 }
@@ -37,8 +40,17 @@ func fake(behaviour string) int {
 			return nil, child.Errorf(child.ErrorCode(code), "it is the model's fault")
 		})
 	}
+	text, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return 2
+	}
+	if behaviour == "record" {
+		return child.Serve(context.Background(), bytes.NewReader(text), os.Stderr, func(_ context.Context, r child.Request) (any, error) {
+			return nil, os.WriteFile(filepath.Join(r.OutDir, "request.json"), text, 0o666)
+		})
+	}
 	var r child.Request
-	if err := json.NewDecoder(os.Stdin).Decode(&r); err != nil {
+	if err := json.Unmarshal(text, &r); err != nil {
 		return 2
 	}
 	return raw[behaviour](r)
@@ -59,7 +71,12 @@ type Facts struct {
 // handlers follow the protocol; what some of them do beside that is another matter.
 var handlers = map[string]child.Handler{
 	"well behaved": wellBehaved,
-	"echo":         func(_ context.Context, r child.Request) (any, error) { return r, nil },
+	"tool": func(_ context.Context, r child.Request) (any, error) {
+		if r.Verb != toolchain.VerbProbe {
+			return nil, child.Errorf(child.BadInput, "verb %s: this is a fake", r.Verb)
+		}
+		return toolchain.ProbeResult{Tool: map[string]string{"fake": "1"}}, nil
+	},
 	"link": func(_ context.Context, r child.Request) (any, error) {
 		return nil, os.Symlink("/etc/hostname", filepath.Join(r.OutDir, "link"))
 	},
