@@ -254,11 +254,14 @@ func (b *build) do(ctx context.Context, driver toolchain.Driver, name string, jo
 		return takenStep{}, err
 	}
 	outcome, err := driver.Do(ctx, job, filepath.Join(out, "out"))
-	note := ""
-	if outcome.Cached {
-		note = "cached"
+	switch {
+	case err != nil:
+		done("", err)
+	case outcome.Cached:
+		done("cached", nil)
+	default:
+		done("", nil, outcome.Enforced.String())
 	}
-	done(note, err)
 	if err != nil {
 		return takenStep{}, registry.Errorf(registry.CodeOf(err), "%s: %w", name, err)
 	}

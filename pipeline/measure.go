@@ -53,7 +53,8 @@ func (v *verification) measure(ctx context.Context, median time.Duration) (_ mea
 	}
 	rounds := rounds(cases, median)
 	done := v.p.step(fmt.Sprintf("time %d engines, %d runs each", 1+len(v.candidates)+len(v.current), rounds*cases))
-	defer func() { done("", err) }()
+	var held []string
+	defer func() { done("", err, held...) }()
 	m := measured{timings: make(map[string][]int64)}
 	for _, name := range v.tools.names() {
 		run := v.tools[name].run(toolchain.RunOptions{Rounds: rounds, Warmup: timingWarmup, Order: toolchain.OrderInterleaved})
@@ -70,6 +71,7 @@ func (v *verification) measure(ctx context.Context, median time.Duration) (_ mea
 		if err != nil {
 			return measured{}, err
 		}
+		held = append(held, run.held...)
 		for _, e := range results {
 			m.timings[e.ID] = e.TimingsNS
 		}

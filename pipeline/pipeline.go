@@ -60,6 +60,7 @@ type Step struct {
 	Name    string // "quantize int8 for linux-amd64-v3"
 	State   StepState
 	Note    string        // done: "cached", "9 of 9 cases"
+	Details []string      // done: more, for those who want it
 	Elapsed time.Duration // done and failed
 }
 
@@ -74,14 +75,14 @@ const (
 )
 
 // step reports the start of work and gives what reports its end.
-func (p *Pipeline) step(name string) func(note string, err error) {
+func (p *Pipeline) step(name string) func(note string, err error, details ...string) {
 	if p.Progress == nil {
-		return func(string, error) {}
+		return func(string, error, ...string) {}
 	}
 	began := p.now()
 	p.Progress(Step{Name: name, State: StepStarted})
-	return func(note string, err error) {
-		end := Step{Name: name, State: StepDone, Note: note, Elapsed: p.now().Sub(began)}
+	return func(note string, err error, details ...string) {
+		end := Step{Name: name, State: StepDone, Note: note, Details: details, Elapsed: p.now().Sub(began)}
 		if err != nil {
 			end.State = StepFailed
 		}

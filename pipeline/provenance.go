@@ -72,8 +72,7 @@ func (b *build) provenance(e builtEngine) provenance {
 	}
 	steps := make([]resourceDigest, len(taken))
 	for i, s := range taken {
-		steps[i] = resourceDigest{Name: s.name, Digest: registry.NewDigestSet(s.outcome.Key),
-			Annotations: map[string]any{"cached": s.outcome.Cached, "elapsedNs": s.outcome.Elapsed.Nanoseconds(), "options": s.options}}
+		steps[i] = s.provenance()
 	}
 	return provenance{
 		BuildDefinition: buildDefinition{
@@ -91,4 +90,13 @@ func (b *build) provenance(e builtEngine) provenance {
 			Byproducts: steps,
 		},
 	}
+}
+
+// provenance says how a step was done, or had been done when it was not done again.
+func (s takenStep) provenance() resourceDigest {
+	said := map[string]any{"cached": s.outcome.Cached, "elapsedNs": s.outcome.Elapsed.Nanoseconds(), "options": s.options}
+	if s.outcome.Enforced.Sandbox != "" {
+		said["enforced"] = s.outcome.Enforced
+	}
+	return resourceDigest{Name: s.name, Digest: registry.NewDigestSet(s.outcome.Key), Annotations: said}
 }

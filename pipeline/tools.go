@@ -116,12 +116,13 @@ func gate(file, name string, profile toolchain.Profile) error {
 type engineRun struct {
 	tool tool
 	job  toolchain.Job
+	held []string // how the driver was held, if it ran
 }
 
 // run begins a run with the settings that every report rests on.
 func (t tool) run(o toolchain.RunOptions) engineRun {
 	o.Threads, o.Level = runThreads, t.Profile.Level
-	return engineRun{t, toolchain.Job{Verb: toolchain.VerbRun, Run: &o}}
+	return engineRun{tool: t, job: toolchain.Job{Verb: toolchain.VerbRun, Run: &o}}
 }
 
 // add puts an engine into the run.
@@ -139,6 +140,7 @@ func (r *engineRun) do(ctx context.Context, dir string) ([]toolchain.EngineResul
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", r.tool.identity.Name, err)
 	}
+	r.held = []string{r.tool.identity.Name + ": " + outcome.Enforced.String()}
 	result, err := outcome.RunResult()
 	return result.Engines, err
 }

@@ -238,7 +238,8 @@ func (o runOutputs) dir(id string) string { return filepath.Join(o.root[id], "ou
 // runCases runs all candidates on all cases, once, each with its own toolchain.
 func (v *verification) runCases(ctx context.Context) (_ runOutputs, err error) {
 	done := v.p.step(fmt.Sprintf("run %d engines on %d cases", len(v.candidates), v.cases.set.Count))
-	defer func() { done("", err) }()
+	var held []string
+	defer func() { done("", err, held...) }()
 	out := runOutputs{root: make(map[string]string)}
 	for _, name := range v.tools.names() {
 		run := v.tools[name].run(toolchain.RunOptions{})
@@ -256,6 +257,7 @@ func (v *verification) runCases(ctx context.Context) (_ runOutputs, err error) {
 			return runOutputs{}, err
 		}
 		out.engines = append(out.engines, results...)
+		held = append(held, run.held...)
 	}
 	return out, nil
 }

@@ -38,10 +38,15 @@ func arrows() []rule {
 		{"pipeline/spec/internal/*", []string{"pipeline/spec"}}, // writes its schema
 		{"pipeline/toolchain", []string{"registry", "validators", "validators/tensor"}},
 		// What every family of drivers stands on; families never know each other.
-		{"pipeline/toolchain/child", []string{"pipeline/toolchain", "registry"}},
+		{"pipeline/toolchain/sandbox", []string{"pipeline/toolchain", "registry"}},
+		{"pipeline/toolchain/child", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry"}},
 		{"pipeline/toolchain/manifest", []string{"pipeline/toolchain", "pipeline/toolchain/child", "registry", "registry/strictyaml"}},
 		{"pipeline/toolchain/drivers", []string{"pipeline/toolchain", "registry"}},
 		{"pipeline/toolchain/install", []string{"pipeline/toolchain", "pipeline/toolchain/drivers", "registry"}},
+		{"pipeline/toolchain/toolchaintest", []string{
+			"pipeline/toolchain", "pipeline/toolchain/child", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
+			"pipeline/toolchain/sandbox", "registry",
+		}},
 		{"pipeline/toolchain/*", []string{
 			"pipeline/toolchain", "pipeline/toolchain/child", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
 			"registry", "validators", "validators/tensor",

@@ -9,12 +9,19 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 )
 
 // version is set by the linker.
 var version = "0.1.0-dev"
 
-func main() { os.Exit(run()) }
+func main() {
+	if exit, keeper := sandbox.Enter(); keeper {
+		os.Exit(exit)
+	}
+	os.Exit(run())
+}
 
 // gcPercent lets the heap grow before it is collected: most verbs are done with less
 // than one collection would cost them.

@@ -94,8 +94,19 @@ func (u *ui) progress(s pipeline.Step) {
 		return
 	}
 	if s.State != pipeline.StepStarted {
-		fmt.Fprintln(u.stderr, line(s))
+		fmt.Fprintln(u.stderr, u.lines(s))
 	}
+}
+
+// lines is what is said of a step that ended.
+func (u *ui) lines(s pipeline.Step) string {
+	text := line(s)
+	if u.verbose {
+		for _, d := range s.Details {
+			text += "\n    " + d
+		}
+	}
+	return text
 }
 
 // hashing shows the re-hash of content that takes longer than a moment as a step.
@@ -153,7 +164,7 @@ func (u *ui) move(s pipeline.Step) {
 		bar.SetCurrent(1)
 		delete(u.open, s.Name)
 	}
-	fmt.Fprintln(u.bars, line(s))
+	fmt.Fprintln(u.bars, u.lines(s))
 }
 
 // close ends what moves, so that what follows stands below it.

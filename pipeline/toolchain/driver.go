@@ -55,6 +55,8 @@ type Outcome struct {
 	Cached  bool            // nothing ran: the files are from the store
 	Elapsed time.Duration   // wall time of the work, when it was done
 	Key     registry.Digest // of everything that could change the result; set by Cache
+	// Enforced is what held the driver while the work was done.
+	Enforced Enforced
 }
 
 // OutputFile is a file that a job left. Digest and Size were computed on this side,

@@ -17,6 +17,8 @@ type Profile struct {
 	// ExactRuntime is true where an engine needs the version of the runtime that its
 	// compiler belongs to, and no later one.
 	ExactRuntime bool
+	// Reproducible is what becomes of an engine that is compiled twice.
+	Reproducible registry.Reproducibility
 	// CompileOptions are the options of VerbCompile for a target and precision. Errors:
 	// CodeInvalid for a target that the toolchain cannot compile for.
 	CompileOptions func(t registry.Target, precision string) (map[string]any, error)

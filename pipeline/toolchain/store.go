@@ -28,6 +28,7 @@ type step struct {
 	Files     []stepFile      `json:"files"`
 	Result    json.RawMessage `json:"result"`
 	ElapsedNS int64           `json:"elapsed_ns"`
+	Enforced  Enforced        `json:"enforced"`
 }
 
 type stepFile struct {
@@ -51,7 +52,7 @@ func (s *Store) Load(ctx context.Context, key registry.Digest, outDir string) (O
 	if err != nil {
 		return Outcome{}, err
 	}
-	outcome := Outcome{Result: record.Result, Cached: true, Elapsed: time.Duration(record.ElapsedNS), Key: key}
+	outcome := Outcome{Result: record.Result, Cached: true, Elapsed: time.Duration(record.ElapsedNS), Key: key, Enforced: record.Enforced}
 	if err := os.MkdirAll(outDir, 0o777); err != nil {
 		return Outcome{}, err
 	}
@@ -72,7 +73,7 @@ func (s *Store) Load(ctx context.Context, key registry.Digest, outDir string) (O
 // Save keeps an outcome under its Key. The files are hashed once more as they are
 // copied. Errors: CodeDigest for a file that changed since.
 func (s *Store) Save(ctx context.Context, verb Verb, outcome Outcome) error {
-	record := step{Key: outcome.Key, Verb: verb, Result: outcome.Result, ElapsedNS: int64(outcome.Elapsed)}
+	record := step{Key: outcome.Key, Verb: verb, Result: outcome.Result, ElapsedNS: int64(outcome.Elapsed), Enforced: outcome.Enforced}
 	for _, f := range outcome.Files {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -1,13 +1,23 @@
 package child
 
-import "time"
+import (
+	"time"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
+)
 
 // Budget bounds one job. The zero Budget is the generous default.
 type Budget struct {
 	Wall        time.Duration // from start to end; 0 means 30 minutes
-	CPU         time.Duration // of all threads together, whole seconds; 0 means 4 hours
-	MemoryBytes int64         // private writable memory, where the system can bound it; 0 means 16 GiB
+	CPU         time.Duration // of all threads of a process together, whole seconds; 0 means 4 hours
+	MemoryBytes int64         // private writable memory of a process, where the system can bound it; 0 means 16 GiB
 	FileBytes   int64         // of one file; 0 means 16 GiB
+	Processes   int64         // and threads, where the system can bound them; 0 means 1024
+	OpenFiles   int64         // of a process; 0 means 4096
+	// Sandbox is the strongest that is tried; empty tries all. It is for tests, and for
+	// machines on which the stronger ones are in the way.
+	Sandbox toolchain.Sandbox
 }
 
 func (b Budget) withDefaults() Budget {
@@ -18,11 +28,17 @@ func (b Budget) withDefaults() Budget {
 	if b.CPU <= 0 {
 		b.CPU = 4 * time.Hour
 	}
-	if b.MemoryBytes <= 0 {
-		b.MemoryBytes = 16 * gib
-	}
-	if b.FileBytes <= 0 {
-		b.FileBytes = 16 * gib
+	for _, d := range []struct {
+		field *int64
+		value int64
+	}{{&b.MemoryBytes, 16 * gib}, {&b.FileBytes, 16 * gib}, {&b.Processes, 1024}, {&b.OpenFiles, 4096}} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
 	}
 	return b
+}
+
+func (b Budget) limits() sandbox.Limits {
+	return sandbox.Limits{CPU: b.CPU, MemoryBytes: b.MemoryBytes, FileBytes: b.FileBytes, Processes: b.Processes, OpenFiles: b.OpenFiles}
 }

@@ -25,6 +25,7 @@ type Program struct {
 	Path    string   // of the executable
 	Args    []string // its arguments, the first being its own name
 	Library string   // for Request.Library
+	Reads   []string // files and folders that it is made of, beside the system's own software
 }
 
 // Do does a job as the Do of [toolchain.Driver] says, in a process of its own.
@@ -41,18 +42,25 @@ func Do(ctx context.Context, program Program, budget Budget, job toolchain.Job, 
 		return toolchain.Outcome{}, err
 	}
 	defer func() { err = errors.Join(err, s.remove()) }()
+	outcome, err := do(ctx, &process{program: program, budget: budget.withDefaults(), log: tail{max: logBytes}}, s, job, outDir)
+	if err != nil {
+		return toolchain.Outcome{}, errors.Join(err, empty(outDir))
+	}
+	return outcome, nil
+}
+
+func do(ctx context.Context, p *process, s *scratch, job toolchain.Job, outDir string) (toolchain.Outcome, error) {
 	if err := s.stage(job.Inputs); err != nil {
 		return toolchain.Outcome{}, err
 	}
-	p := &process{program: program, budget: budget.withDefaults(), log: tail{max: logBytes}}
-	request := newRequest(program, job, s, outDir)
+	request := newRequest(p.program, job, s, outDir)
 	begin := time.Now()
-	status, err := p.run(ctx, request, s)
+	status, enforced, err := p.run(ctx, request, s)
 	if err != nil {
 		return toolchain.Outcome{}, err
 	}
 	elapsed := time.Since(begin)
-	if err := s.unchanged(); err != nil {
+	if err := s.unchanged(enforced); err != nil {
 		return toolchain.Outcome{}, err
 	}
 	response, err := p.response(s.response(), request.ID, status)
@@ -60,7 +68,20 @@ func Do(ctx context.Context, program Program, budget Budget, job toolchain.Job, 
 		return toolchain.Outcome{}, err
 	}
 	files, err := p.outputs(outDir, response.Files)
-	return toolchain.Outcome{Files: files, Result: response.Result, Elapsed: elapsed}, err
+	return toolchain.Outcome{Files: files, Result: response.Result, Elapsed: elapsed, Enforced: enforced}, err
+}
+
+// empty removes what a job that failed has left.
+func empty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		errs = append(errs, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return errors.Join(errs...)
 }
 
 // emptyDir makes dir if it is not there and gives its absolute path.

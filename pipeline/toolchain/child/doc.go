@@ -7,8 +7,8 @@
 // response is valid and says why it is not, anything else is a crash. A driver reads
 // the inputs, writes below out_dir alone and lists every file that it left.
 //
-// [Do] is the parent's side: it lays the inputs out, starts the process in its own
-// process group with a clean environment, an empty working directory and bounds on
-// time, memory and file size, and believes nothing of the answer that it can check.
-// [Serve] is the child's side for drivers written in Go.
+// [Do] is the parent's side: it lays the inputs out, starts the process in a sandbox
+// with a clean environment, an empty working directory and bounds on time, memory,
+// processes and files, believes nothing of the answer that it can check, and leaves
+// nothing of a job that failed. [Serve] is the child's side for drivers written in Go.
 package child

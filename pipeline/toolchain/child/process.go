@@ -1,22 +1,18 @@
 package child
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"os/exec"
 	"syscall"
 	"time"
 
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 	"mlpromote.dev/mlpromote/registry"
 )
 
-const (
-	logBytes = 64 << 10
-	// grace is how long after the end of a process its pipes may stay open.
-	grace = 2 * time.Second
-)
+const logBytes = 64 << 10
 
 // process is one run of a program.
 type process struct {
@@ -25,69 +21,47 @@ type process struct {
 	log     tail
 }
 
-// run starts the program, hands it the request and waits for its end: exit status
-// 0 or 1. It leaves no process of the group behind.
-func (p *process) run(ctx context.Context, request Request, s *scratch) (status int, err error) {
+// run hands the program the request and waits for its end: exit status 0 or 1. It
+// leaves no process behind.
+func (p *process) run(ctx context.Context, request Request, s *scratch) (status int, e toolchain.Enforced, err error) {
 	text, err := json.Marshal(request)
 	if err != nil {
-		return 0, registry.Errorf(registry.CodeInvalid, "%s: options: %w", request.Verb, err)
+		return 0, e, registry.Errorf(registry.CodeInvalid, "%s: options: %w", request.Verb, err)
 	}
-	bounded, cancel := context.WithTimeout(ctx, p.budget.Wall)
+	bounded, cancel := context.WithTimeoutCause(ctx, p.budget.Wall, errWall)
 	defer cancel()
-	cmd := exec.CommandContext(bounded, p.program.Path)
-	cmd.Args = p.program.Args
-	cmd.Dir, cmd.Env = s.work(), environment(s.work())
-	cmd.Stdout, cmd.Stderr = &p.log, &p.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return killGroup(cmd) }
-	cmd.WaitDelay = grace
-	stdin, err := cmd.StdinPipe()
+	end, err := sandbox.Run(bounded, sandbox.Job{
+		Path: p.program.Path, Args: p.program.Args, Env: environment(s.work()), Dir: s.work(), Stdin: text, Output: &p.log,
+		Read: p.program.Reads, Files: s.files(), Inputs: s.in(), Temp: s.temp(), Write: []string{s.work(), s.answer(), request.OutDir},
+		Limits: p.budget.limits(), Most: p.budget.Sandbox,
+	})
+	e = end.Enforced
+	e.WallSeconds = int64(p.budget.Wall / time.Second)
+	if errors.Is(err, errWall) && ctx.Err() == nil {
+		return 0, e, p.failure(Limit, "%s ran longer than %s and was stopped", p.program.Name, p.budget.Wall)
+	}
 	if err != nil {
-		return 0, err
+		return 0, e, err
 	}
-	if err := cmd.Start(); err != nil {
-		return 0, registry.Errorf(registry.CodeUnavailable, "start %s: %w", p.program.Path, err)
-	}
-	// Nothing of the request is known to the child before its bounds are set.
-	err = restrict(cmd.Process.Pid, p.budget)
-	if err == nil {
-		_, err = bytes.NewReader(text).WriteTo(stdin)
-	}
-	errStdin := errors.Join(err, stdin.Close())
-	err = cmd.Wait()
-	_ = killGroup(cmd) // it is gone where all ended well
-	return p.judge(ctx, bounded, cmd, err, errStdin)
+	status, err = p.judge(end)
+	return status, e, err
 }
 
-// killGroup ends the process and all that it started.
-func killGroup(cmd *exec.Cmd) error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+// errWall is why a program is stopped that takes longer than its budget.
+var errWall = errors.New("the wall-clock budget is spent")
 
 // judge says how the process ended.
-func (p *process) judge(ctx, bounded context.Context, cmd *exec.Cmd, errWait, errStdin error) (int, error) {
-	state := cmd.ProcessState
+func (p *process) judge(end sandbox.End) (int, error) {
 	switch {
-	case ctx.Err() != nil:
-		return 0, context.Cause(ctx)
-	case state == nil:
-		return 0, errWait
-	case bounded.Err() != nil && !state.Success():
-		return 0, p.failure(Limit, "%s ran longer than %s and was stopped", p.program.Name, p.budget.Wall)
-	}
-	if status := state.ExitCode(); status == 0 || status == 1 {
-		return status, nil
-	}
-	// The kernel's count, which ends the process, runs a little ahead of the one it reports.
-	if state.UserTime()+state.SystemTime() >= p.budget.CPU*9/10 {
+	case end.Exit == 0 || end.Exit == 1:
+		return end.Exit, nil
+	// What the kernel counts towards the limit and what it reports in the end differ.
+	case end.Signal == syscall.SIGXCPU, end.Signal == syscall.SIGKILL && end.CPU >= p.budget.CPU/2, end.CPU >= p.budget.CPU*9/10:
 		return 0, p.failure(Limit, "%s computed for %s and was stopped", p.program.Name, p.budget.CPU)
+	case end.Signal == syscall.SIGXFSZ:
+		return 0, p.failure(Limit, "%s wrote a file of more than %d bytes and was stopped", p.program.Name, p.budget.FileBytes)
+	case end.Signal != 0:
+		return 0, p.failure(ToolFailed, "%s crashed: %s", p.program.Name, end.Signal)
 	}
-	if w, ok := state.Sys().(syscall.WaitStatus); ok && w.Signaled() {
-		if w.Signal() == syscall.SIGXFSZ {
-			return 0, p.failure(Limit, "%s wrote a file of more than %d bytes and was stopped", p.program.Name, p.budget.FileBytes)
-		}
-		return 0, p.failure(ToolFailed, "%s crashed: %s", p.program.Name, w.Signal())
-	}
-	if errStdin != nil {
-		return 0, p.failure(ToolFailed, "%s crashed: %s, before it read its request (%v)", p.program.Name, state, errStdin)
-	}
-	return 0, p.failure(ToolFailed, "%s crashed: %s", p.program.Name, state)
+	return 0, p.failure(ToolFailed, "%s crashed: exit status %d", p.program.Name, end.Exit)
 }

@@ -14,7 +14,7 @@ func known() []Source {
 			Name: "onnxruntime", Package: "onnxruntime", Library: "onnxruntime/capi/libonnxruntime.so.*", Language: Python, Oldest: "3.11", Quantizes: true,
 			Imports: []string{"onnx"},
 			Profile: toolchain.Profile{
-				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx",
+				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes,
 				Level:          "disable_all", // an engine is optimized when it is built, never when it is loaded
 				CompileOptions: onnxruntimeOptions,
 			},
@@ -22,21 +22,21 @@ func known() []Source {
 		{
 			Name: "openvino", Package: "openvino", Language: Python, Oldest: "3.11",
 			Profile: toolchain.Profile{
-				Name: "openvino", Format: "openvino-ir", Entry: "model.xml",
+				Name: "openvino", Format: "openvino-ir", Entry: "model.xml", Reproducible: registry.ReproducibleBytes,
 				CompileOptions: noOptions, // the graph is kept as it is: OpenVINO chooses its kernels when it loads it
 			},
 		},
 		{
 			Name: "iree", Package: "iree-base-runtime", Language: Python, Oldest: "3.11",
 			Profile: toolchain.Profile{
-				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", NativeCode: true, ExactRuntime: true,
+				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes,
 				CompileOptions: ireeOptions,
 			},
 		},
 		{
 			Name: "litert", Package: "ai-edge-litert", Language: Python, Oldest: "3.12",
 			Profile: toolchain.Profile{
-				Name: "litert", Format: "tflite", Entry: "model.tflite",
+				Name: "litert", Format: "tflite", Entry: "model.tflite", Reproducible: registry.ReproducibleBytes,
 				CompileOptions: noOptions, // a flatbuffer runs on any processor that has the runtime
 			},
 		},

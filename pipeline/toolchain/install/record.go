@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
@@ -36,6 +37,23 @@ func (r Record) Interpreter() string {
 		return r.Program
 	}
 	return filepath.Join(r.Dir, venvDir, "bin", "python")
+}
+
+// Folders are what the install's Python reads: the install, and the Python that it was
+// made with, which may lie anywhere.
+func (r Record) Folders() []string {
+	folders := []string{r.Dir}
+	text, err := os.ReadFile(filepath.Join(r.Dir, venvDir, "pyvenv.cfg"))
+	if err != nil {
+		return folders // there is no Python to be found
+	}
+	for line := range strings.Lines(string(text)) {
+		key, home, _ := strings.Cut(line, "=")
+		if base := filepath.Dir(strings.TrimSpace(home)); strings.TrimSpace(key) == "home" && filepath.IsAbs(base) && base != "/" {
+			folders = append(folders, base)
+		}
+	}
+	return folders
 }
 
 // LibraryPath is the path of the shared library, empty where the toolchain has none.

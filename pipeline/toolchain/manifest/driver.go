@@ -118,6 +118,6 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (toolc
 	if job.Verb != toolchain.VerbCompile {
 		return toolchain.Outcome{}, registry.Errorf(registry.CodeUnavailable, "%s is described by a manifest, which says how it compiles and not how to %s", d.manifest.Name, job.Verb)
 	}
-	program := child.Program{Name: d.manifest.Name, Path: d.Executable, Args: Args(), Library: d.path}
+	program := child.Program{Name: d.manifest.Name, Path: d.Executable, Args: Args(), Library: d.path, Reads: []string{filepath.Dir(d.path)}}
 	return child.Do(ctx, program, d.Budget, job, outDir)
 }

@@ -64,7 +64,7 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (toolc
 			return toolchain.Outcome{}, registry.Errorf(registry.CodeUnavailable, "find this program, to start it as a driver: %w", err)
 		}
 	}
-	program := child.Program{Name: Name, Path: executable, Args: Args(), Library: record.LibraryPath()}
+	program := child.Program{Name: Name, Path: executable, Args: Args(), Library: record.LibraryPath(), Reads: []string{record.Dir}}
 	return child.Do(ctx, program, d.Budget, job, outDir)
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
@@ -17,10 +18,24 @@ import (
 
 // TestMain makes this test program answer as the child that it starts.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == ort.Args()[0] {
-		os.Exit(ort.Main(context.Background(), os.Stdin, os.Stderr))
+	os.Exit(toolchaintest.Main(m, map[string]func() int{
+		ort.Args()[0]: func() int { return ort.Main(context.Background(), os.Stdin, os.Stderr) },
+	}))
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	installer := toolchaintest.Installer(t, ort.Name)
+	toolchaintest.TestDigits(t, ort.Name, func() toolchain.Driver { return ort.New(ort.Options{Installs: installer}) })
+}
+
+func TestResponsesFollowTheSchema(t *testing.T) {
+	t.Parallel()
+	record, err := toolchaintest.Installer(t, ort.Name).Find(ort.Name)
+	if err != nil {
+		t.Fatal(err)
 	}
-	os.Exit(m.Run())
+	toolchaintest.CheckResponses(t, child.Program{Path: "/proc/self/exe", Args: ort.Args(), Library: record.LibraryPath()})
 }
 
 const digits = "../../../examples/digits/"

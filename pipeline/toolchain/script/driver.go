@@ -28,6 +28,7 @@ type Program struct {
 	Flags       []string          // of the interpreter
 	Main        string            // the module that is started: "driver.py"
 	Args        []string          // of the program
+	Folders     []string          // that it and its packages lie in
 	Code        map[string][]byte // Main, and the modules beside it
 	Identity    toolchain.Identity
 }
@@ -54,7 +55,7 @@ func Installed(installer *install.Installer, name string) func() (Program, error
 		}
 		return Program{
 			Interpreter: record.Interpreter(), Flags: flags, Main: source.Program(), Args: args,
-			Code: source.Code,
+			Folders: record.Folders(), Code: source.Code,
 			Identity: toolchain.Identity{
 				Name: name, Version: record.Version, Lock: record.Lock, Code: child.CodeDigest(source.Modules()...),
 				Library: record.LibraryPath(), LibraryDigest: record.LibraryDigest, Versions: versions,
@@ -94,7 +95,7 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (_ too
 		}
 	}
 	return child.Do(ctx, child.Program{
-		Name: p.Identity.Name, Path: p.Interpreter, Library: p.Identity.Library,
+		Name: p.Identity.Name, Path: p.Interpreter, Library: p.Identity.Library, Reads: append(slices.Clone(p.Folders), dir),
 		Args: slices.Concat([]string{p.Interpreter}, p.Flags, []string{filepath.Join(dir, p.Main)}, p.Args),
 	}, d.budget, job, outDir)
 }

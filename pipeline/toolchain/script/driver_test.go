@@ -15,6 +15,10 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
+func TestMain(m *testing.M) {
+	os.Exit(toolchaintest.Main(m, nil))
+}
+
 const digits = "../../../examples/digits/"
 
 func installed(t *testing.T) func() (script.Program, error) {

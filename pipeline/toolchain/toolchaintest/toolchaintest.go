@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/registry"
 )
 
 // Installer is an installer that has the toolchain of that name: it is installed
@@ -14,15 +16,34 @@ import (
 // cache is MLPROMOTE_TEST_CACHE, or else the one that the program uses.
 func Installer(tb testing.TB, name string) *install.Installer {
 	tb.Helper()
-	root, err := install.Root(os.Getenv("MLPROMOTE_TEST_CACHE"))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	installer := &install.Installer{Root: root, Python: os.Getenv("MLPROMOTE_PYTHON")}
+	installer := newInstaller(tb)
 	if _, err := installer.Install(tb.Context(), name, func(stage string) { tb.Log(stage) }); err != nil {
 		tb.Fatalf("install %s for tests: %v", name, err)
 	}
 	return installer
+}
+
+// Installed is an installer that has the toolchain already; where it has not, the test
+// is skipped. MLPROMOTE_TEST_TOOLCHAINS=all installs it as [Installer] does.
+func Installed(tb testing.TB, name string) *install.Installer {
+	tb.Helper()
+	if os.Getenv("MLPROMOTE_TEST_TOOLCHAINS") == "all" {
+		return Installer(tb, name)
+	}
+	installer := newInstaller(tb)
+	if _, err := installer.Find(name); err != nil {
+		tb.Skipf("%v, or test with MLPROMOTE_TEST_TOOLCHAINS=all", err)
+	}
+	return installer
+}
+
+func newInstaller(tb testing.TB) *install.Installer {
+	tb.Helper()
+	root, err := install.Root(os.Getenv("MLPROMOTE_TEST_CACHE"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return &install.Installer{Root: root, Python: os.Getenv("MLPROMOTE_PYTHON")}
 }
 
 // Input hashes a file and makes it an input.
@@ -33,4 +54,24 @@ func Input(tb testing.TB, role, name, path string) toolchain.Input {
 		tb.Fatal(err)
 	}
 	return in
+}
+
+// TestDigits is [TestDriver] of a toolchain on examples/digits, for the processor of any
+// machine. The tests must lie three folders below the repository's root.
+func TestDigits(t *testing.T, name string, driver func() toolchain.Driver) {
+	t.Helper()
+	source, err := drivers.Find(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target := registry.Target{Name: "any", OS: "linux", CPU: registry.TargetCPU{Arch: "amd64", Level: "v1"}}
+	options, err := source.Profile.CompileOptions(target, "fp32")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const digits = "../../../examples/digits/"
+	TestDriver(t, Conformance{
+		New: driver, Profile: source.Profile, Options: options,
+		Model: digits + "digits.onnx", Cases: digits + "cases/cases-00000.safetensors", Count: 360,
+	})
 }

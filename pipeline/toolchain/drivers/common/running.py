@@ -78,7 +78,7 @@ class Runner:
         self.engines, self.outputs, self.results = [], [], []
         for item in group:
             began = time.perf_counter_ns()
-            engine = load(item["path"], request["threads"])
+            engine = open_engine(load, item, request["threads"])
             took = time.perf_counter_ns() - began
             select(engine, item["id"], self.asked.get("select_outputs"))
             self.engines.append(engine)
@@ -116,6 +116,17 @@ class Runner:
                 for n in order:
                     self.results[n]["timings_ns"].append(self.one(n, shard, case, keep=round_ == 0))
             order.reverse()
+
+
+def open_engine(load, item, threads):
+    """An engine that the runtime does not take is a bad input, whatever it throws."""
+    try:
+        return load(item["path"], threads)
+    except (Refused, MemoryError, ImportError):
+        raise
+    except Exception as e:
+        message = " ".join(str(e).replace(item["path"], item["id"]).split())
+        raise Refused("bad_input", f"engine {item['id']} does not load: {type(e).__name__}: {message[:500]}") from e
 
 
 def select(engine, name, only):

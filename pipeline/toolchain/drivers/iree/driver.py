@@ -8,6 +8,7 @@ run      modules on cases, where this machine has the device.
 """
 
 import json
+import mmap
 import os
 import re
 import sys
@@ -132,7 +133,11 @@ class Engine:
             about = json.load(f)
         driver = {"local": "local-sync" if threads == 1 else "local-task"}.get(about["device"], about["device"])
         try:
-            self.module = iree.runtime.load_vm_flatbuffer_file(path, driver=driver)
+            config = iree.runtime.Config(driver)
+            # The runtime's own way to map a file opens it for writing.
+            with open(path, "rb") as f:
+                self.mapped = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+            self.module = iree.runtime.load_vm_module(iree.runtime.VmModule.wrap_buffer(config.vm_instance, self.mapped), config)
         except (RuntimeError, ValueError) as e:
             raise Refused("target_mismatch", f"this machine cannot load a module for {about['device']} {about['cpu'] or about['arch']}: {str(e).splitlines()[0]}") from None
         self.function = self.module[about["function"]]

@@ -86,4 +86,4 @@ def signature(d):
 
 
 if __name__ == "__main__":
-    sys.exit(main({"probe": probe, "compile": compile_, "run": run(Engine)}))
+    sys.exit(main({"probe": probe, "compile": compile_, "run": run(Engine)}, {"DecodeError": "bad_input"}))

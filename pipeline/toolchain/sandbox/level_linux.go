@@ -1,0 +1,100 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+)
+
+// level is one way to hold a program.
+type level struct {
+	Sandbox toolchain.Sandbox `json:"sandbox"`
+	// UserNamespace is true where the namespaces belong to a user namespace of their own.
+	// Without one, only root can make them.
+	UserNamespace bool `json:"userNamespace"`
+}
+
+func (l level) String() string {
+	if l.UserNamespace {
+		return "user " + string(l.Sandbox)
+	}
+	return string(l.Sandbox)
+}
+
+// tries are all levels, the strongest first, each with what says whether it works here
+// and asks the kernel once.
+var tries = []struct {
+	level
+	works func() error
+}{
+	try(level{toolchain.SandboxNamespaces, true}),
+	try(level{toolchain.SandboxNamespaces, false}),
+	try(level{toolchain.SandboxLandlock, false}),
+	try(level{toolchain.SandboxNone, false}),
+}
+
+func try(l level) struct {
+	level
+	works func() error
+} {
+	return struct {
+		level
+		works func() error
+	}{l, sync.OnceValue(func() error { return probe(l) })}
+}
+
+// strongest gives the strongest level that works here, none stronger than most, and why
+// those before it do not.
+func strongest(most toolchain.Sandbox) (level, []string) {
+	var lacks []string
+	allowed := most == ""
+	for _, t := range tries {
+		if allowed = allowed || t.Sandbox == most; !allowed {
+			continue
+		}
+		err := t.works()
+		if err == nil {
+			return t.level, lacks
+		}
+		lacks = append(lacks, fmt.Sprintf("%s: %v", t.level, err))
+	}
+	return level{Sandbox: toolchain.SandboxNone}, lacks
+}
+
+// probeTime bounds the try of one level.
+const probeTime = 10 * time.Second
+
+// probe sets up an empty sandbox of the level.
+func probe(l level) error {
+	switch {
+	case l.Sandbox == toolchain.SandboxNone:
+		return nil
+	case l.Sandbox == toolchain.SandboxNamespaces && !l.UserNamespace && os.Geteuid() != 0:
+		return unix.EPERM
+	}
+	dir, err := os.MkdirTemp("", "mlpromote-sandbox-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	folder := func(name string) string { return filepath.Join(dir, name) }
+	job := Job{Dir: folder("work"), Inputs: folder("in"), Temp: folder("tmp"), Write: []string{folder("work")}}
+	for _, f := range []string{job.Dir, job.Inputs, job.Temp} {
+		if err := os.Mkdir(f, 0o777); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
+	defer cancel()
+	k := keeper{orders: newOrders(job, l)}
+	k.orders.Probe = true
+	_, err = k.run(ctx, job)
+	return err
+}

@@ -1,0 +1,135 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+)
+
+// programName is the argv[0] of the process that bounds itself and becomes the program.
+// Only a process can bound itself without privileges over others.
+const programName = "mlpromote: program"
+
+// failFD is where that process says why it did not become the program. Nothing there and
+// its end mean that it did.
+const failFD = 3
+
+// self is this program, wherever it lies and whatever became of its file.
+const self = "/proc/self/exe"
+
+// fork starts the program, in a process group of its own, and waits until it is it.
+func (s *server) fork(e *toolchain.Enforced) (pid int, err error) {
+	if !s.Level.UserNamespace && s.User == nil {
+		s.Job.Limits.Processes = 0 // the user's other processes would count
+	}
+	limits, err := json.Marshal(s.Job.Limits)
+	if err != nil {
+		return 0, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	attr := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if s.User != nil {
+		attr.Credential = &syscall.Credential{Uid: s.User.UID, Gid: s.User.GID, Groups: []uint32{}}
+		attr.AmbientCaps = []uintptr{unix.CAP_DAC_OVERRIDE}
+	}
+	args := append([]string{programName, string(limits), s.Job.Path}, s.Job.Args...)
+	pid, err = syscall.ForkExec(self, args, &syscall.ProcAttr{Dir: s.Job.Dir, Env: s.Job.Env, Files: []uintptr{0, 1, 2, w.Fd()}, Sys: attr})
+	w.Close()
+	_ = unix.Close(0) // the program alone reads it
+	if err != nil {
+		return 0, err
+	}
+	why, err := io.ReadAll(r)
+	if err == nil && len(why) > 0 {
+		err = errors.New(string(why))
+	}
+	s.Job.Limits.enforced(e)
+	return pid, err
+}
+
+// become makes this process the program, bounded, or gives an exit status.
+func become() int {
+	unix.CloseOnExec(failFD)
+	fail := func(err error) int {
+		fmt.Fprint(os.NewFile(failFD, "fail"), err)
+		return 2
+	}
+	var l Limits
+	if err := json.Unmarshal([]byte(os.Args[1]), &l); err != nil {
+		return fail(err)
+	}
+	for _, r := range l.resources() {
+		if err := r.set(); err != nil {
+			return fail(err)
+		}
+	}
+	return fail(syscall.Exec(os.Args[2], os.Args[3:], os.Environ()))
+}
+
+// resource is one bound of setrlimit(2).
+type resource struct {
+	name   string
+	number int
+	bound  int64
+}
+
+// resources are the bounds. RLIMIT_DATA counts private writable memory (Linux 4.7 and
+// later); RLIMIT_AS would also count the address space that allocators reserve and never
+// touch. It comes last: this process holds memory itself.
+func (l Limits) resources() []resource {
+	all := []resource{
+		{"core", unix.RLIMIT_CORE, 0},
+		{"cpu", unix.RLIMIT_CPU, int64((l.CPU + time.Second - 1) / time.Second)},
+		{"fsize", unix.RLIMIT_FSIZE, l.FileBytes},
+		{"nofile", unix.RLIMIT_NOFILE, l.OpenFiles},
+	}
+	if l.Processes > 0 {
+		all = append(all, resource{"nproc", unix.RLIMIT_NPROC, l.Processes})
+	}
+	return append(all, resource{"data", unix.RLIMIT_DATA, l.MemoryBytes})
+}
+
+// within gives the bound that is to be: no process can have a higher one than it has.
+func (r resource) within() (uint64, error) {
+	var have unix.Rlimit
+	if err := unix.Getrlimit(r.number, &have); err != nil {
+		return 0, fmt.Errorf("read limit %s: %w", r.name, err)
+	}
+	return min(uint64(r.bound), have.Max), nil
+}
+
+func (r resource) set() error {
+	limit, err := r.within()
+	if err != nil {
+		return err
+	}
+	if err := syscall.Setrlimit(r.number, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
+		return fmt.Errorf("set limit %s: %w", r.name, err)
+	}
+	return nil
+}
+
+// enforced notes the bounds that a process started here has.
+func (l Limits) enforced(e *toolchain.Enforced) {
+	fields := map[string]*int64{"cpu": &e.CPUSeconds, "data": &e.MemoryBytes, "fsize": &e.FileBytes, "nproc": &e.Processes, "nofile": &e.OpenFiles}
+	for _, r := range l.resources() {
+		if limit, err := r.within(); err == nil && fields[r.name] != nil {
+			*fields[r.name] = int64(min(limit, 1<<62))
+		}
+	}
+	if l.Processes <= 0 {
+		e.Lacks = append(e.Lacks, "number of processes: those of the same user count too")
+	}
+}

@@ -1,0 +1,208 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// What of the machine every program sees: the software of the system, what finds its
+// libraries, names of users and time zones, and what tells of processors.
+var (
+	systemFolders = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"}
+	systemFiles   = []string{
+		"/etc/alternatives", "/etc/group", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
+		"/etc/localtime", "/etc/nsswitch.conf", "/etc/passwd",
+	}
+	devices       = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
+	processorPath = "/sys/devices/system"
+)
+
+func systemPaths() []string { return append(append([]string{}, systemFolders...), systemFiles...) }
+
+// hostName is what every program thinks that the machine is called.
+const hostName = "mlpromote"
+
+// root is a file system in the making.
+type root struct {
+	trees  []tree
+	inputs []tree
+	links  map[string]string // what is a symbolic link, to where it leads
+}
+
+// enterRoot leaves this process's mount name space with nothing but what the job may see.
+// Everything is opened first, in the old root, and hung up afterwards, in the new one,
+// where no name leads back.
+func (s *server) enterRoot() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("part the mounts from the system's: %w", err)
+	}
+	mask := unix.Umask(0o022)
+	defer unix.Umask(mask)
+	r := root{links: make(map[string]string)}
+	if err := errors.Join(r.system(), r.job(s.Job)); err != nil {
+		return err
+	}
+	if err := pivot(s.Job.Inputs); err != nil {
+		return fmt.Errorf("change the root: %w", err)
+	}
+	if err := r.hang(s.Job); err != nil {
+		return err
+	}
+	return s.finish()
+}
+
+// finish makes read-only what had to be written until now.
+func (s *server) finish() error {
+	if s.Level.UserNamespace {
+		// A program that makes a user namespace would be root in it.
+		if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
+			return err
+		}
+	}
+	for _, path := range []string{"/proc", s.Job.Inputs, "/"} {
+		if err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+			return fmt.Errorf("make %s read-only: %w", path, err)
+		}
+	}
+	if err := unix.Sethostname([]byte(hostName)); err != nil {
+		return fmt.Errorf("name the host: %w", err)
+	}
+	return os.Chdir(s.Job.Dir)
+}
+
+// system opens what every program sees.
+func (r *root) system() error {
+	for _, path := range systemPaths() {
+		info, err := os.Lstat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case err != nil:
+			return err
+		case info.Mode()&fs.ModeSymlink != 0 && info.Mode().Type() == fs.ModeSymlink:
+			to, err := os.Readlink(path)
+			if err != nil {
+				return err
+			}
+			r.links[path] = to
+			continue
+		}
+		if err := r.add(path, path, readOnlyMount); err != nil {
+			return err
+		}
+	}
+	for _, path := range devices {
+		if err := r.add(path, path, deviceMount); err != nil {
+			return err
+		}
+	}
+	if _, err := os.Stat(processorPath); err == nil {
+		if err := r.add(processorPath, processorPath, readOnlyMount|unix.MOUNT_ATTR_NOEXEC); err != nil {
+			return err
+		}
+	}
+	return r.proc()
+}
+
+// proc makes a /proc of this process name space alone. The kernel gives one only to who
+// sees one already, so it must be made in the old root.
+func (r *root) proc() error {
+	context, err := unix.Fsopen("proc", unix.FSOPEN_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("make /proc: %w", err)
+	}
+	defer closeFD(context)
+	if err := unix.FsconfigCreate(context); err != nil {
+		return fmt.Errorf("make /proc: %w", err)
+	}
+	fd, err := unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, plainMount|unix.MOUNT_ATTR_NOEXEC)
+	if err != nil {
+		return fmt.Errorf("make /proc: %w", err)
+	}
+	r.trees = append(r.trees, tree{fd, "/proc", true})
+	return nil
+}
+
+// job opens what this program sees. Where a path leads through links, what it leads to
+// is seen there too.
+func (r *root) job(j wire) error {
+	if err := r.add(j.Temp, "/tmp", plainMount); err != nil {
+		return err
+	}
+	for _, path := range j.Read {
+		target, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return err
+		}
+		for _, at := range []string{filepath.Clean(path), target} {
+			if r.covered(at) {
+				continue
+			}
+			if err := r.add(target, at, readOnlyMount); err != nil {
+				return err
+			}
+		}
+	}
+	for _, path := range j.Write {
+		if err := r.add(path, path, plainMount); err != nil {
+			return err
+		}
+	}
+	for _, f := range j.Files {
+		t, err := open(f.From, f.At, readOnlyMount)
+		if err != nil {
+			return err
+		}
+		r.inputs = append(r.inputs, t)
+	}
+	return nil
+}
+
+// covered reports whether a path is seen already, with a folder above it.
+func (r *root) covered(path string) bool {
+	for _, t := range r.trees {
+		if t.at != "/tmp" && (path == t.at || strings.HasPrefix(path, t.at+"/")) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *root) add(path, at string, attributes uint64) error {
+	t, err := open(path, at, attributes)
+	r.trees = append(r.trees, t)
+	return err
+}
+
+// hang puts every mount at its place in the new root, the inputs last: their folder
+// becomes read-only, and may lie below others.
+func (r *root) hang(j wire) error {
+	for at, to := range r.links {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink(to, at)); err != nil {
+			return err
+		}
+	}
+	for _, t := range r.trees {
+		if err := t.hang(); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(os.MkdirAll(j.Inputs, 0o755), memory(j.Inputs, "mode=755,size=16m")); err != nil {
+		return err
+	}
+	for _, t := range r.inputs {
+		if err := t.hang(); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll("/dev/shm", 0o755); err != nil {
+		return err
+	}
+	return memory("/dev/shm", fmt.Sprintf("mode=1777,size=%d", max(j.Limits.MemoryBytes, 1<<20)))
+}

@@ -1,0 +1,226 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// grace is how long the keeper may take to end a program, and how long after that its
+// pipes may stay open.
+const grace = 5 * time.Second
+
+// entered is true once this program has shown that it can be a keeper.
+var entered atomic.Bool
+
+// Enter must be the first thing that a program does which calls [Run], a test program
+// too. Where keeper is true, this process was a keeper's, has done its work, and must
+// end with the status.
+func Enter() (exit int, keeper bool) {
+	switch os.Args[0] {
+	case keeperName:
+		return serve(), true
+	case programName:
+		return become(), true
+	}
+	entered.Store(true)
+	return 0, false
+}
+
+// Run runs the program of the job in the strongest sandbox that works here and waits for
+// it. When ctx ends first, the program is ended and the error is that of ctx. No process
+// that it started is left. Errors: CodeUnavailable for a program that does not start;
+// CodeInternal for a sandbox that cannot be set up.
+func Run(ctx context.Context, job Job) (End, error) {
+	if !entered.Load() {
+		return End{}, registry.Errorf(registry.CodeInternal, "this program does not call sandbox.Enter first, so nothing can hold %s", job.Path)
+	}
+	if _, err := os.Stat(job.Path); err != nil {
+		return End{}, registry.Errorf(registry.CodeUnavailable, "start %s: %w", job.Path, err)
+	}
+	l, lacks := strongest(job.Most)
+	readOnly := l.Sandbox != toolchain.SandboxNone
+	if l.Sandbox == toolchain.SandboxLandlock {
+		version, err := landlockVersion()
+		if err != nil {
+			return End{}, err
+		}
+		readOnly = version >= landlockTruncate
+	}
+	if l.Sandbox != toolchain.SandboxNamespaces {
+		if err := place(job.Files, readOnly); err != nil {
+			return End{}, err
+		}
+	}
+	k := keeper{orders: newOrders(job, l)}
+	end, err := k.run(ctx, job)
+	if k.orders.User != nil {
+		err = errors.Join(err, giveBack(job))
+	}
+	end.Enforced.Inputs = toolchain.InputsCopied
+	if readOnly {
+		end.Enforced.Inputs = toolchain.InputsReadOnly
+	}
+	end.Enforced.Lacks = append(lacks, end.Enforced.Lacks...)
+	return end, err
+}
+
+func newOrders(job Job, l level) orders {
+	return orders{Level: l, User: nobody(), Job: wire{
+		Path: job.Path, Args: job.Args, Env: job.Env, Dir: job.Dir, Read: readable(job), Files: job.Files,
+		Inputs: job.Inputs, Write: job.Write, Temp: job.Temp, Limits: job.Limits}}
+}
+
+// readable is what the program reads in its place: itself, if it is there, with the rest.
+func readable(job Job) []string {
+	if job.Path == "" {
+		return job.Read
+	}
+	return append(slices.Clone(job.Read), job.Path)
+}
+
+// keeper is this process's side of a keeper.
+type keeper struct {
+	orders orders
+	cmd    *exec.Cmd
+	alive  *os.File // closed to have everything ended
+	told   *os.File
+}
+
+// run starts a keeper and waits for what it reports.
+func (k *keeper) run(ctx context.Context, job Job) (End, error) {
+	stdin, err := k.start(job.Output)
+	if err != nil {
+		return End{}, registry.Errorf(registry.CodeInternal, "start the sandbox %s: %w", k.orders.Level, err)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		_ = k.alive.Close()
+		_ = k.told.SetReadDeadline(time.Now().Add(grace)) // a pipe of ours takes deadlines
+	})
+	defer stop()
+	end, err := k.listen(stdin, job)
+	_ = k.alive.Close()
+	_ = stdin.Close()
+	_ = k.cmd.Process.Kill() // it has nothing left to do
+	_ = k.cmd.Wait()         // how it ends says nothing
+	_ = k.told.Close()
+	if ctx.Err() != nil && (err != nil || end.Exit != 0) {
+		return end, context.Cause(ctx)
+	}
+	return end, err
+}
+
+func (k *keeper) start(output io.Writer) (stdin *os.File, err error) {
+	pipes := make([]*os.File, 0, 6)
+	defer func() {
+		for i, f := range pipes {
+			if err != nil || i%2 == 0 { // what the keeper has now
+				f.Close()
+			}
+		}
+	}()
+	pipe := func(forKeeper int) error {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		ends := []*os.File{r, w}
+		pipes = append(pipes, ends[forKeeper], ends[1-forKeeper])
+		return nil
+	}
+	if err := errors.Join(pipe(0), pipe(0), pipe(1)); err != nil {
+		return nil, err
+	}
+	k.alive, stdin, k.told = pipes[1], pipes[3], pipes[5]
+	k.cmd = exec.Command(self) //nolint:noctx // run ends it, which must first end what it started
+	k.cmd.Args, k.cmd.Env = []string{keeperName}, []string{}
+	k.cmd.Stdin, k.cmd.Stdout, k.cmd.Stderr = pipes[2], output, output
+	k.cmd.ExtraFiles = []*os.File{ordersFD - 3: pipes[0], reportFD - 3: pipes[4]}
+	k.cmd.SysProcAttr = k.orders.Level.attributes()
+	k.cmd.WaitDelay = grace
+	if err := k.cmd.Start(); err != nil {
+		return nil, err
+	}
+	return stdin, nil
+}
+
+// attributes are what a process must be born with to be the keeper of the level.
+func (l level) attributes() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	if l.Sandbox != toolchain.SandboxNamespaces {
+		return attr
+	}
+	attr.Cloneflags = unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	if !l.UserNamespace {
+		return attr
+	}
+	attr.Cloneflags |= unix.CLONE_NEWUSER
+	uid, gid := os.Geteuid(), os.Getegid()
+	if uid != 0 {
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+		// Exec takes the capabilities of a new user namespace from all but its root.
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_RESOURCE}
+		return attr
+	}
+	attr.UidMappings, attr.GidMappings = sameIDs("/proc/self/uid_map"), sameIDs("/proc/self/gid_map")
+	attr.GidMappingsEnableSetgroups = true
+	return attr
+}
+
+// listen gives the keeper its orders and the program its input, and reads the reports.
+func (k *keeper) listen(stdin *os.File, job Job) (End, error) {
+	if err := json.NewEncoder(k.alive).Encode(k.orders); err != nil {
+		return End{}, registry.Errorf(registry.CodeInternal, "tell the sandbox %s what to do: %w", k.orders.Level, err)
+	}
+	reports := json.NewDecoder(k.told)
+	var r report
+	if err := reports.Decode(&r); err != nil {
+		return End{}, registry.Errorf(registry.CodeInternal, "the sandbox %s broke off: %w", k.orders.Level, err)
+	}
+	if r.Started == nil {
+		code := registry.CodeInternal
+		if r.Program {
+			code = registry.CodeUnavailable
+		}
+		return End{}, registry.Errorf(code, "%s", r.Failed)
+	}
+	end := End{Enforced: *r.Started}
+	if k.orders.Probe {
+		return end, nil
+	}
+	go func() {
+		_, _ = stdin.Write(job.Stdin) // a program need not read what it is told
+		_ = stdin.Close()
+	}()
+	r = report{}
+	if err := reports.Decode(&r); err != nil || r.Ended == nil {
+		return end, registry.Errorf(registry.CodeInternal, "the sandbox %s of %s broke off: %w", k.orders.Level, job.Path, err)
+	}
+	return end.with(*r.Ended)
+}
+
+// with adds how the program ended.
+func (e End) with(r ended) (End, error) {
+	status := syscall.WaitStatus(r.Status)
+	e.Exit, e.CPU = status.ExitStatus(), r.CPU
+	if status.Signaled() {
+		e.Signal = status.Signal()
+	}
+	if r.Left > 0 {
+		return e, registry.Errorf(registry.CodeInternal, "%d processes that the program started could not be ended", r.Left)
+	}
+	return e, nil
+}

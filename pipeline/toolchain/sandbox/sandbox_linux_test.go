@@ -1,0 +1,388 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func TestMain(m *testing.M) {
+	if exit, keeper := Enter(); keeper {
+		syscall.Exit(exit)
+	}
+	os.Exit(m.Run())
+}
+
+// log collects what a program prints.
+type log struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// shell is a job that runs a script with one input, $INPUT, and may write to $OUT.
+func shell(t *testing.T, script string) (Job, *log) {
+	t.Helper()
+	dir := t.TempDir()
+	out := new(log)
+	folder := func(name string) string { return filepath.Join(dir, name) }
+	for _, name := range []string{"in", "out", "tmp", "own"} {
+		if err := os.Mkdir(folder(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(folder("own/file"), []byte("content\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Job{
+		Path: "/bin/sh", Args: []string{"sh", "-c", script}, Dir: folder("out"), Output: out,
+		Env:   []string{"PATH=/usr/bin:/bin", "INPUT=" + folder("in/model/m"), "OWN=" + folder("own"), "OUT=" + folder("out")},
+		Files: []File{{At: folder("in/model/m"), From: folder("own/file"), Solid: true}}, Inputs: folder("in"),
+		Write: []string{folder("out")}, Temp: folder("tmp"),
+		Limits: Limits{CPU: time.Minute, MemoryBytes: 4 << 30, FileBytes: 1 << 20, Processes: 100, OpenFiles: 256},
+	}, out
+}
+
+// have skips where this machine does not have the level.
+func have(t *testing.T, l level) {
+	t.Helper()
+	for _, try := range tries {
+		if try.level != l {
+			continue
+		}
+		if err := try.works(); err != nil {
+			t.Skipf("this machine has no sandbox %s: %v", l, err)
+		}
+	}
+}
+
+// sleep is a command that sleeps longer than any test runs, and can be told from others.
+func sleep() string { return fmt.Sprintf("sleep %d", 36_000_000+rand.IntN(1_000_000_000)) }
+
+// gone checks that a command does not run any more.
+func gone(t *testing.T, command string) {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil || len(lines) == 0 {
+		t.Fatalf("no processes at all: %v", err)
+	}
+	for _, line := range lines {
+		if text, err := os.ReadFile(line); err == nil && strings.ReplaceAll(strings.Trim(string(text), "\x00"), "\x00", " ") == command {
+			t.Errorf("%s: %s still runs", line, command)
+		}
+	}
+}
+
+// on runs a job on a level.
+func on(t *testing.T, l level, job Job) (End, error) {
+	t.Helper()
+	have(t, l)
+	if l.Sandbox != toolchain.SandboxNamespaces {
+		if err := place(job.Files, l.Sandbox == toolchain.SandboxLandlock); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k := keeper{orders: newOrders(job, l)}
+	return k.run(t.Context(), job)
+}
+
+// Each script ends with 0 where the sandbox holds.
+func TestLevels(t *testing.T) {
+	t.Parallel()
+	outside := t.TempDir()
+	secret := filepath.Join(outside, "secret")
+	if err := os.WriteFile(secret, []byte("secret"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	scripts := []struct {
+		name, script string
+		from         toolchain.Sandbox // the weakest sandbox that can
+	}{
+		{"reads its input", `test "$(cat $INPUT)" = content`, toolchain.SandboxNone},
+		{"writes its output", `echo made > $OUT/made && mkdir $OUT/d && mv $OUT/made $OUT/d/made`, toolchain.SandboxNone},
+		{"is not root", `test $(id -u) -ne 0`, toolchain.SandboxNone},
+		{"gets no privileges", `grep -q '^NoNewPrivs:.1$' /proc/self/status`, toolchain.SandboxNone},
+		{"has few open files", `test $(ulimit -n) -eq 256`, toolchain.SandboxNone},
+		{"may ask what it may", `test -r $INPUT && test -w $OUT`, toolchain.SandboxNone},
+		{"cannot write to its input", `! echo spoilt > $INPUT`, toolchain.SandboxLandlock},
+		{"cannot remove its input", `! rm -f $INPUT`, toolchain.SandboxLandlock},
+		{"cannot add an input", `! touch ${INPUT}2`, toolchain.SandboxLandlock},
+		{"cannot read elsewhere", `! cat ` + secret, toolchain.SandboxLandlock},
+		{"cannot write elsewhere", `! touch ` + outside + `/new`, toolchain.SandboxLandlock},
+		{"cannot link to elsewhere", `! ln ` + secret + ` $OUT/stolen`, toolchain.SandboxLandlock},
+		{"cannot write to the system", `! touch /usr/new && ! touch /etc/new && ! mkdir /new`, toolchain.SandboxLandlock},
+		{"cannot change modes of its input", `! chmod 777 $INPUT`, toolchain.SandboxNamespaces},
+		{"sees no folder of others", `test ! -e ` + outside + ` && test ! -e /root && test ! -e /home`, toolchain.SandboxNamespaces},
+		{"has a /tmp of its own", `test $(ls /tmp | wc -l) -le 1 && touch /tmp/new`, toolchain.SandboxNamespaces},
+		{"sees no process of others", `test $(ls -d /proc/[0-9]* | wc -l) -lt 8`, toolchain.SandboxNamespaces},
+		{"has no network", `test "$(tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' ')" = lo && ! grep -q . /proc/net/fib_trie`, toolchain.SandboxNamespaces},
+		{"cannot tune the kernel", `! echo 1 > /proc/sys/kernel/core_pattern`, toolchain.SandboxNamespaces},
+		{"has no devices", `test ! -e /dev/mem && test ! -e /dev/vda && echo x > /dev/null`, toolchain.SandboxNamespaces},
+		{"does not know the machine's name", `test "$(uname -n)" = mlpromote`, toolchain.SandboxNamespaces},
+		{"has no capability but one", `test "$(grep CapEff /proc/self/status | cut -f2)" = ` + capabilities(), toolchain.SandboxNone},
+	}
+	order := map[toolchain.Sandbox]int{toolchain.SandboxNamespaces: 0, toolchain.SandboxLandlock: 1, toolchain.SandboxNone: 2}
+	for _, l := range tries {
+		for _, s := range scripts {
+			if order[l.Sandbox] > order[s.from] {
+				continue
+			}
+			t.Run(l.String()+" "+s.name, func(t *testing.T) {
+				t.Parallel()
+				job, out := shell(t, s.script)
+				end, err := on(t, l.level, job)
+				if err != nil || end.Exit != 0 || end.Signal != 0 {
+					t.Errorf("%+v (%v): %s", end, err, out)
+				}
+				if text, err := os.ReadFile(job.Files[0].From); err != nil || string(text) != "content\n" {
+					t.Errorf("the input is now %q (%v)", text, err)
+				}
+			})
+		}
+	}
+}
+
+// capabilities is what a program has: root's can read and write what it is given.
+func capabilities() string {
+	if os.Geteuid() == 0 {
+		return "0000000000000002"
+	}
+	return "0000000000000000"
+}
+
+// Nothing listens where the program looks: it cannot reach loopback either.
+func TestNoLoopback(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			io.WriteString(c, "here\n")
+			c.Close()
+		}
+	}()
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("bash, which can open TCP connections, is not installed")
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	for _, l := range tries {
+		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
+			job, out := shell(t, "")
+			job.Path, job.Args = bash, []string{"bash", "-c", `read line < /dev/tcp/127.0.0.1/` + port + ` && test "$line" = here`}
+			end, err := on(t, l.level, job)
+			if reached := end.Exit == 0; err != nil || reached != (l.Sandbox == toolchain.SandboxNone) {
+				t.Errorf("%+v (%v): %s", end, err, out)
+			}
+		})
+	}
+}
+
+func TestEnds(t *testing.T) {
+	t.Parallel()
+	for _, l := range tries {
+		for script, want := range map[string]End{
+			"exit 0":                {},
+			"exit 7":                {Exit: 7},
+			"kill -SEGV $$":         {Exit: -1, Signal: syscall.SIGSEGV},
+			"kill -ABRT $$":         {Exit: -1, Signal: syscall.SIGABRT},
+			"SLEEP & exit 3":        {Exit: 3},
+			"setsid SLEEP & exit":   {},
+			"(setsid SLEEP &) & :":  {},
+			"nohup SLEEP & sleep 1": {},
+		} {
+			t.Run(l.String()+" "+script, func(t *testing.T) {
+				t.Parallel()
+				command := sleep()
+				job, out := shell(t, strings.ReplaceAll(script, "SLEEP", command))
+				end, err := on(t, l.level, job)
+				if err != nil || end.Exit != want.Exit || end.Signal != want.Signal {
+					t.Errorf("%+v (%v): %s", end, err, out)
+				}
+				gone(t, command)
+			})
+		}
+	}
+}
+
+// A fork bomb goes off within its bounds, and is over with the program.
+func TestProcesses(t *testing.T) {
+	t.Parallel()
+	for _, l := range tries {
+		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
+			job, out := shell(t, `i=0; while test $i -lt 200; do i=$((i+1)); sleep 1000 & done; exit 9`)
+			job.Limits.Processes = 40
+			end, err := on(t, l.level, job)
+			if !l.UserNamespace && os.Getuid() != 0 {
+				if len(end.Enforced.Lacks) == 0 || end.Enforced.Processes != 0 {
+					t.Errorf("enforced %+v, want that this is not bounded", end.Enforced)
+				}
+				return
+			}
+			if err != nil || end.Exit == 9 || end.Enforced.Processes != 40 || !strings.Contains(out.String(), "fork") {
+				t.Errorf("%+v (%v): %s", end, err, out)
+			}
+		})
+	}
+}
+
+// when calls f once the program has written the file ready.
+func when(job Job, f func()) {
+	for {
+		if _, err := os.Stat(filepath.Join(job.Dir, "ready")); err == nil {
+			f()
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func TestContextEndsAll(t *testing.T) {
+	t.Parallel()
+	for _, l := range tries {
+		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
+			have(t, l.level)
+			command := sleep()
+			job, _ := shell(t, `setsid `+command+` & echo > ready; exec `+command)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			reason := errors.New("enough")
+			go when(job, func() { cancel(reason) })
+			k := keeper{orders: newOrders(job, l.level)}
+			if _, err := k.run(ctx, job); !errors.Is(err, reason) {
+				t.Errorf("error %v, want the reason of the context", err)
+			}
+			gone(t, command)
+		})
+	}
+}
+
+// A keeper whose master is gone ends what it started.
+func TestMasterGone(t *testing.T) {
+	t.Parallel()
+	for _, l := range tries {
+		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
+			have(t, l.level)
+			command := sleep()
+			job, out := shell(t, `setsid `+command+` & echo > ready; exec `+command)
+			k := keeper{orders: newOrders(job, l.level)}
+			stdin, err := k.start(out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stdin.Close()
+			go when(job, func() { k.alive.Close() })
+			if _, err := k.listen(stdin, job); err == nil {
+				t.Error("the keeper reports an orderly end")
+			}
+			if err := k.cmd.Wait(); err == nil {
+				t.Error("the keeper ends with 0")
+			}
+			gone(t, command)
+		})
+	}
+}
+
+func TestRun(t *testing.T) {
+	t.Parallel()
+	job, out := shell(t, "cat > $OUT/heard")
+	job.Stdin = bytes.Repeat([]byte("heard\n"), 100_000)
+	job.Limits.FileBytes = 1 << 30
+	end, err := Run(t.Context(), job)
+	if err != nil || end.Exit != 0 {
+		t.Fatalf("%+v (%v): %s", end, err, out)
+	}
+	heard := filepath.Join(job.Dir, "heard")
+	if text, err := os.ReadFile(heard); err != nil || !bytes.Equal(text, job.Stdin) {
+		t.Errorf("the program heard %d bytes (%v), want %d", len(text), err, len(job.Stdin))
+	}
+	if info, err := os.Stat(heard); err != nil || int(info.Sys().(*syscall.Stat_t).Uid) != os.Getuid() {
+		t.Errorf("%+v (%v): what the program left is not ours", info, err)
+	}
+	if text := fmt.Sprint(end.Enforced); !strings.HasPrefix(text, "sandbox ") || !strings.Contains(text, "100 processes") {
+		t.Errorf("enforced: %s", text)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*Job){
+		"no program":     func(j *Job) { j.Path = "/no/such/program" },
+		"no executable":  func(j *Job) { j.Path = j.Files[0].From },
+		"another folder": func(j *Job) { j.Path = "/" },
+	} {
+		job, _ := shell(t, "exit 0")
+		edit(&job)
+		if _, err := Run(t.Context(), job); !registry.HasCode(err, registry.CodeUnavailable) {
+			t.Errorf("%s: error %v, want CodeUnavailable", name, err)
+		}
+	}
+}
+
+// The same holds where this is not root's program.
+func TestUnprivileged(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("these tests do not run as root: the others are this one")
+	}
+	dir := t.TempDir()
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "sandbox.test")
+	if err := copyFile(own, program); err != nil {
+		t.Fatal(err)
+	}
+	for path := dir; path != os.TempDir() && path != "/"; path = filepath.Dir(path) {
+		if err := os.Chmod(path, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	temp := filepath.Join(dir, "temp")
+	if err := errors.Join(os.Chmod(program, 0o755), os.Mkdir(temp, 0o700), os.Chown(temp, overflowID, overflowID)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, "-test.run", "TestLevels|TestNoLoopback|TestProcesses|TestRun$")
+	cmd.Dir, cmd.Env = dir, []string{"TMPDIR=" + temp, "PATH=/usr/bin:/bin"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: overflowID, Gid: overflowID}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,174 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+)
+
+// server is the keeper itself.
+type server struct {
+	orders
+	reports *json.Encoder
+	gone    chan struct{} // closed when whoever gave the orders is gone
+	kin     chan ended    // gets how the program ended
+	alone   chan struct{} // closed when no process is left that the program started
+}
+
+// serve does what the keeper's process is for, and gives its exit status.
+func serve() int {
+	unix.CloseOnExec(ordersFD)
+	unix.CloseOnExec(reportFD)
+	in, out := os.NewFile(ordersFD, "orders"), os.NewFile(reportFD, "reports")
+	s := &server{reports: json.NewEncoder(out), gone: make(chan struct{}), kin: make(chan ended, 1), alone: make(chan struct{})}
+	if err := json.NewDecoder(in).Decode(&s.orders); err != nil {
+		return 2
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		close(s.gone)
+	}()
+	pid, enforced, err := s.start()
+	switch {
+	case err != nil:
+		var program programError
+		return s.tell(report{Failed: err.Error(), Program: errors.As(err, &program)})
+	case s.Probe:
+		return s.tell(report{Started: &enforced})
+	}
+	go s.reap(pid)
+	if s.tell(report{Started: &enforced}) != 0 {
+		s.endAll(pid)
+		return 2
+	}
+	select {
+	case <-s.gone:
+		s.endAll(pid)
+		return 2
+	case e := <-s.kin:
+		e.Left = s.endAll(pid)
+		return s.tell(report{Ended: &e})
+	}
+}
+
+func (s *server) tell(r report) int {
+	if err := s.reports.Encode(r); err != nil {
+		return 2
+	}
+	return 0
+}
+
+// programError is that the program did not start, the sandbox being in order.
+type programError struct{ error }
+
+func (e programError) Unwrap() error { return e.error }
+
+// start sets the sandbox up and starts the program in it. It stays on one thread, since
+// what it takes from itself it takes from the thread that the program comes from.
+func (s *server) start() (pid int, e toolchain.Enforced, err error) {
+	runtime.LockOSThread()
+	e = toolchain.Enforced{Sandbox: s.Level.Sandbox}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return 0, e, err
+	}
+	if s.User != nil {
+		if err := s.User.give(append([]string{s.Job.Temp}, s.Job.Write...)); err != nil {
+			return 0, e, err
+		}
+	}
+	switch s.Level.Sandbox {
+	case toolchain.SandboxNamespaces:
+		e.NoOtherFiles, e.NoNetwork, e.NoOtherProcesses = true, true, true
+		err = s.enterRoot()
+	case toolchain.SandboxLandlock:
+		e.NoOtherFiles = true
+		e.Lacks, err = s.landlock()
+	}
+	if err != nil {
+		return 0, e, err
+	}
+	if err := s.weaken(); err != nil {
+		return 0, e, err
+	}
+	e.NoNewPrivileges, e.UnprivilegedUser = true, os.Getuid() != 0 || s.User != nil
+	if s.Probe {
+		return 0, e, nil
+	}
+	if pid, err = s.fork(&e); err != nil {
+		return 0, e, programError{fmt.Errorf("start %s: %w", s.Job.Path, err)}
+	}
+	return pid, e, nil
+}
+
+// weaken takes from this thread what the program must not have.
+func (s *server) weaken() error {
+	err := errors.Join(
+		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
+		unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0),
+	)
+	if s.User == nil {
+		return err
+	}
+	// Who becomes nobody keeps the one capability from here to the program, and access(2)
+	// tells the program what it can do rather than what nobody could.
+	return errors.Join(err, unix.Prctl(unix.PR_SET_SECUREBITS, securebitNoSetuidFixup, 0, 0, 0))
+}
+
+// securebitNoSetuidFixup is SECBIT_NO_SETUID_FIXUP of linux/securebits.h.
+const securebitNoSetuidFixup = 1 << 2
+
+// reap waits for every process that comes to be this one's child.
+func (s *server) reap(pid int) {
+	for {
+		var status unix.WaitStatus
+		var usage unix.Rusage
+		done, err := unix.Wait4(-1, &status, 0, &usage)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			close(s.alone)
+			return
+		case done == pid:
+			s.kin <- ended{Status: uint32(status), CPU: time.Duration(usage.Utime.Nano() + usage.Stime.Nano())}
+		}
+	}
+}
+
+// endAll ends every process that the program started, and gives the number of those
+// that it could not end in time.
+func (s *server) endAll(pid int) int {
+	deadline := time.After(grace / 2)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		s.kill(pid)
+		select {
+		case <-s.alone:
+			return 0
+		case <-deadline:
+			return max(len(children()), 1)
+		case <-tick.C:
+		}
+	}
+}
+
+// kill signals all at once where this is the first process of its name space. Elsewhere
+// it signals the program's group, and the orphans that have come to be this process's.
+func (s *server) kill(pid int) {
+	if s.Level.Sandbox == toolchain.SandboxNamespaces {
+		_ = unix.Kill(-1, unix.SIGKILL)
+		return
+	}
+	_ = unix.Kill(-pid, unix.SIGKILL)
+	for _, child := range children() {
+		_ = unix.Kill(child, unix.SIGKILL)
+	}
+}

@@ -1,0 +1,92 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// overflowID is the user and group nobody.
+const overflowID = 65534
+
+// nobody is whom a program of root's runs as. It is nil where this process is not root,
+// or cannot become somebody else and still read what it is given.
+func nobody() *user {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	for _, c := range []int{unix.CAP_SETUID, unix.CAP_SETGID, unix.CAP_SETPCAP, unix.CAP_DAC_OVERRIDE, unix.CAP_CHOWN} {
+		if !hasCapability(c) {
+			return nil
+		}
+	}
+	if !holds(sameIDs("/proc/self/uid_map"), overflowID) || !holds(sameIDs("/proc/self/gid_map"), overflowID) {
+		return nil
+	}
+	return &user{overflowID, overflowID}
+}
+
+func hasCapability(c int) bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return false
+	}
+	return data[c/32].Effective&(1<<(c%32)) != 0
+}
+
+// sameIDs maps each user or group that this process knows to itself.
+func sameIDs(file string) []syscall.SysProcIDMap {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil
+	}
+	var all []syscall.SysProcIDMap
+	for line := range strings.Lines(string(text)) {
+		var inside, outside, size int
+		if _, err := fmt.Sscan(line, &inside, &outside, &size); err == nil {
+			all = append(all, syscall.SysProcIDMap{ContainerID: inside, HostID: inside, Size: size})
+		}
+	}
+	return all
+}
+
+func holds(ids []syscall.SysProcIDMap, id int) bool {
+	for _, m := range ids {
+		if m.ContainerID <= id && id-m.ContainerID < m.Size {
+			return true
+		}
+	}
+	return false
+}
+
+// give makes the folders that the program may write its own.
+func (u *user) give(folders []string) error {
+	for _, folder := range folders {
+		if err := os.Lchown(folder, int(u.UID), int(u.GID)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// giveBack makes what the program left this user's own. Nobody else is there any more
+// who could exchange a file meanwhile.
+func giveBack(job Job) error {
+	var errs []error
+	for _, folder := range append([]string{job.Temp}, job.Write...) {
+		errs = append(errs, filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			return os.Lchown(path, os.Getuid(), os.Getgid()) //nolint:gosec // it follows no link, and nobody is left to make one
+		}))
+	}
+	return errors.Join(errs...)
+}

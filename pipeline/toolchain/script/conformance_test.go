@@ -1,0 +1,51 @@
+package script_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
+)
+
+// Every driver that compiles and runs in Python, where it is installed.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	for _, name := range drivers.Names() {
+		if name == ort.Name {
+			continue // its engines are made and run by package ort
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			installer := toolchaintest.Installed(t, name)
+			toolchaintest.TestDigits(t, name, func() toolchain.Driver { return script.New(script.Installed(installer, name), child.Budget{}) })
+		})
+	}
+}
+
+// What the drivers answer is what the published schema says.
+func TestResponsesFollowTheSchema(t *testing.T) {
+	t.Parallel()
+	for _, name := range drivers.Names() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			program, err := script.Installed(toolchaintest.Installed(t, name), name)()
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			for module, code := range program.Code {
+				if err := os.WriteFile(filepath.Join(dir, module), code, 0o666); err != nil {
+					t.Fatal(err)
+				}
+			}
+			args := []string{program.Interpreter, "-s", "-P", "-B", filepath.Join(dir, "driver.py")}
+			toolchaintest.CheckResponses(t, child.Program{Path: program.Interpreter, Args: args, Library: program.Identity.Library})
+		})
+	}
+}
