@@ -258,10 +258,7 @@ func TestJudgeProperty(t *testing.T) {
 		for i, h := range e.Holdings {
 			stay[i] = stay[i] || e.Anchors.Evidence[h.Digest] != ""
 		}
-		recorded := make([]bool, len(stay))
-		for i := range stay {
-			recorded[i] = stay[i]
-		}
+		recorded := slices.Clone(stay)
 		closure(e, recorded, false)
 		for i, h := range e.Holdings {
 			stay[i] = full[i] || recorded[i]

@@ -95,6 +95,14 @@ func (c checker) checkQuantize(i int, name string, q Quantize) {
 	if q.Method == MethodStatic {
 		c.oneOf(key("observer"), "observer", q.Observer, []string{ObserverMinMax, ObserverEntropy, ObserverPercentile}, nil)
 	}
+	c.checkQuantizeValues(q, key)
+	if q.Calibrated() && c.Calibration == nil {
+		c.problem(at("variants", i), "variant %q needs calibration and there is none: add calibration: {path: FOLDER} with typical inputs", name)
+	}
+}
+
+// checkQuantizeValues checks the values of keys that are given.
+func (c checker) checkQuantizeValues(q Quantize, key func(string) []any) {
 	if q.Percentile != 0 && (q.Observer != ObserverPercentile || q.Percentile <= 0.5 || q.Percentile > 1) {
 		c.problem(key("percentile"), "percentile %v: want observer percentile, and more than 50%% and at most 100%%", float64(q.Percentile))
 	}
@@ -106,8 +114,5 @@ func (c checker) checkQuantize(i int, name string, q Quantize) {
 	}
 	if t := q.Tolerance; t != nil && (t.RTol < 0 || t.ATol < 0 || t.RTol+t.ATol == 0) {
 		c.problem(key("tolerance"), "tolerance: want rtol or atol, and no less than 0")
-	}
-	if q.Calibrated() && c.Calibration == nil {
-		c.problem(at("variants", i), "variant %q needs calibration and there is none: add calibration: {path: FOLDER} with typical inputs", name)
 	}
 }

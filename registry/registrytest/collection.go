@@ -74,7 +74,7 @@ func holdings(t *testing.T, c registry.Stock, repository string) []registry.Hold
 }
 
 // settle decides without looking.
-func settle(t *testing.T, c registry.Stock, repository string, s registry.Settlement) {
+func settle(t *testing.T, c registry.Stock, repository string, s registry.Settlement) { //nolint:unparam // the repository stands where it is settled
 	t.Helper()
 	must(t, c.Settle(t.Context(), repository, func([]registry.Holding) (registry.Settlement, error) { return s, nil }))
 }

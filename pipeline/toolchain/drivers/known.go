@@ -43,7 +43,7 @@ func known() []Source {
 		{
 			Name: "onnxruntime-web", Package: "onnxruntime-web", Language: JavaScript, Oldest: "20",
 			Profile: toolchain.Profile{
-				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx",
+				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes,
 				CompileOptions: noOptions, // WebAssembly is the same everywhere
 			},
 		},

@@ -62,7 +62,7 @@ func New(ctx context.Context, m Manifest, o Options) (toolchain.Driver, error) {
 func (m Manifest) version(ctx context.Context, path string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, versionTime)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, path, m.Version.Arguments...).CombinedOutput() //nolint:gosec // whoever wrote the manifest names the program
+	out, err := exec.CommandContext(ctx, path, m.Version.Arguments...).CombinedOutput()
 	found := regexp.MustCompile(m.Version.Pattern).FindSubmatch(out)
 	if found == nil {
 		return "", registry.Errorf(registry.CodeUnavailable, "%s: %s %s says no version that matches %q (%v): %.200s",

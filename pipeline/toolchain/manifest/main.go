@@ -45,7 +45,7 @@ func compile(ctx context.Context, r child.Request, stderr io.Writer) (any, error
 	for i, a := range o.Arguments {
 		arguments[i] = replacer.Replace(a)
 	}
-	cmd := exec.CommandContext(ctx, r.Library, arguments...) //nolint:gosec // the manifest names the program
+	cmd := exec.CommandContext(ctx, r.Library, arguments...)
 	cmd.Stdout, cmd.Stderr = stderr, stderr
 	cmd.Env = os.Environ() // package child has made it
 	var ended *exec.ExitError

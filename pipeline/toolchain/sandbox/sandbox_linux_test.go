@@ -65,7 +65,7 @@ func shell(t *testing.T, script string) (Job, *log) {
 		Env:   []string{"PATH=/usr/bin:/bin", "INPUT=" + folder("in/model/m"), "OWN=" + folder("own"), "OUT=" + folder("out")},
 		Files: []File{{At: folder("in/model/m"), From: folder("own/file"), Solid: true}}, Inputs: folder("in"),
 		Write: []string{folder("out")}, Temp: folder("tmp"),
-		Limits: Limits{CPU: time.Minute, MemoryBytes: 4 << 30, FileBytes: 1 << 20, Processes: 100, OpenFiles: 256},
+		Limits: Limits{CPU: time.Minute, MemoryBytes: 4 << 30, FileBytes: 1 << 20, Processes: 4096, OpenFiles: 256},
 	}, out
 }
 
@@ -335,7 +335,7 @@ func TestRun(t *testing.T) {
 	if info, err := os.Stat(heard); err != nil || int(info.Sys().(*syscall.Stat_t).Uid) != os.Getuid() {
 		t.Errorf("%+v (%v): what the program left is not ours", info, err)
 	}
-	if text := fmt.Sprint(end.Enforced); !strings.HasPrefix(text, "sandbox ") || !strings.Contains(text, "100 processes") {
+	if text := fmt.Sprint(end.Enforced); !strings.HasPrefix(text, "sandbox ") || !strings.Contains(text, "4096 processes") {
 		t.Errorf("enforced: %s", text)
 	}
 }

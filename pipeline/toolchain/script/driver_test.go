@@ -148,7 +148,7 @@ func TestQuantizeRefuses(t *testing.T) {
 		"no safetensors":  {edit: func(j *toolchain.Job) { j.Inputs[1] = toolchaintest.Input(t, "calibration", "c", garbage) }, want: "no safetensors file"},
 		"no onnx":         {edit: func(j *toolchain.Job) { j.Inputs[0] = toolchaintest.Input(t, "model", "m.onnx", garbage) }, want: "no ONNX file"},
 		"nothing to do":   {options: map[string]any{"op_types": []string{"Softmax"}}, want: "no operator"},
-		"verb of another": {edit: func(j *toolchain.Job) { j.Verb = toolchain.VerbImport }, want: "probe, quantize"},
+		"verb of another": {edit: func(j *toolchain.Job) { j.Verb = toolchain.VerbCompile }, want: "this driver has probe"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
