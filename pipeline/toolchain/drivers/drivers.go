@@ -31,9 +31,29 @@ type Source struct {
 	Python  string // oldest Python that the lock is for: "3.11"
 	// Quantizes is true where the program has the verb quantize.
 	Quantizes bool
+	Needs     []Need
 	Profile   toolchain.Profile
 	Code      map[string][]byte // the program, driver.py, and the modules that it imports
 	Lock      []byte            // requirements.lock
+}
+
+// Need is what a program needs of a machine, beside its interpreter and its packages.
+type Need struct {
+	Library string   // file of a shared library of the system: "libGL.so.1"
+	Package string   // of Debian that has the library: "libgl1"
+	GPUs    []string // vendors, one of which will do: "nvidia"
+	For     string   // what it is needed for: "running engines for GPUs"; empty for everything
+}
+
+// Version is that of the package which gives the toolchain its version, as the lock has it.
+func (s Source) Version() string {
+	for line := range strings.Lines(string(s.Lock)) {
+		if rest, ok := strings.CutPrefix(line, s.Package+"=="); ok {
+			version, _, _ := strings.Cut(rest, " ")
+			return strings.TrimSpace(version)
+		}
+	}
+	return ""
 }
 
 // LockDigest is the digest of the lock file.
