@@ -59,7 +59,7 @@ type Progress func(Step)
 type Step struct {
 	Name    string // "quantize int8 for linux-amd64-v3"
 	State   StepState
-	Note    string        // done: "cached", "9 of 9 cases"
+	Note    string        // moving and done: "cached", "9 of 9 cases"
 	Details []string      // done: more, for those who want it
 	Elapsed time.Duration // done and failed
 }
@@ -70,6 +70,7 @@ type StepState int
 // The states of a step.
 const (
 	StepStarted StepState = iota
+	StepMoving            // Note says how far it is
 	StepDone
 	StepFailed
 )

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -21,75 +23,148 @@ func (a *app) toolchainCommand() *cobra.Command {
 all projects (MLPROMOTE_CACHE, else the user's cache). build does this on demand.`,
 		Example: "  mlpromote toolchain install onnxruntime",
 		Args:    exactly("NAME"),
-		RunE: func(c *cobra.Command, args []string) error {
-			installer, err := a.installer()
-			if err != nil {
-				return err
-			}
-			record, err := installer.Find(args[0])
-			if registry.HasCode(err, registry.CodeUnavailable) {
-				record, err = a.install(c.Context(), installer, args[0])
-			}
-			if err != nil {
-				return err
-			}
-			return a.ui.result(installText([]install.Record{record}), installed{record, record.Dir, record.Interpreter(), record.LibraryPath()})
-		},
+		RunE:    func(c *cobra.Command, args []string) error { return a.installToolchain(c.Context(), args[0]) },
 	}
 	listCommand := &cobra.Command{
 		Use:   "list",
-		Short: "List the toolchains that are installed",
+		Short: "List toolchains: what is installed, what can be, and what is missing",
 		Args:  exactly(),
-		RunE: func(*cobra.Command, []string) error {
-			installer, err := a.installer()
-			if err != nil {
-				return err
-			}
-			records, err := installer.List()
-			if err != nil {
-				return err
-			}
-			all := []installed{}
-			for _, r := range records {
-				all = append(all, installed{r, r.Dir, r.Interpreter(), r.LibraryPath()})
-			}
-			return a.ui.result(installText(records), all)
-		},
+		RunE:  func(c *cobra.Command, _ []string) error { return a.listToolchains(c.Context()) },
 	}
-	return group("toolchain", "Install and list toolchains", installCommand, listCommand)
+	var all bool
+	removeCommand := &cobra.Command{
+		Use:   "remove NAME",
+		Short: "Remove the install of a toolchain; it can be made again",
+		Args:  exactly("NAME"),
+		RunE:  func(c *cobra.Command, args []string) error { return a.removeToolchain(c.Context(), args[0], all) },
+	}
+	removeCommand.Flags().BoolVar(&all, "all-versions", false, "also those that other versions of this program made")
+	return group("toolchain", "Install, list and remove toolchains", installCommand, listCommand, removeCommand)
 }
 
-// installed is a record with where things are.
-type installed struct {
-	install.Record
-	Dir         string `json:"dir"`
-	Interpreter string `json:"interpreter"`
-	LibraryPath string `json:"libraryPath,omitempty"`
+func (a *app) installToolchain(ctx context.Context, name string) error {
+	installer, err := a.installer()
+	if err != nil {
+		return err
+	}
+	record, err := installer.Find(name)
+	if registry.HasCode(err, registry.CodeUnavailable) {
+		record, err = a.install(ctx, installer, name)
+	}
+	if err != nil {
+		return err
+	}
+	found := install.Found{Record: record, Dir: record.Dir, Interpreter: record.Interpreter(), LibraryPath: record.LibraryPath(), Current: true}
+	return a.ui.result(foundText([]install.Found{found}), found)
 }
 
-func installText(records []install.Record) string {
-	rows := [][]string{{"NAME", "VERSION", "PYTHON", "LOCK", "FOLDER"}}
-	for _, r := range records {
-		rows = append(rows, []string{r.Name, r.Version, r.Python, short(r.Lock), r.Dir})
+func (a *app) listToolchains(ctx context.Context) error {
+	installer, err := a.installer()
+	if err != nil {
+		return err
+	}
+	machine, err := a.describe(ctx, nil)
+	if err != nil {
+		return err
+	}
+	var gpus []string
+	for _, accelerator := range machine.Accelerators {
+		gpus = append(gpus, accelerator.Vendor)
+	}
+	all, err := installer.Survey(ctx, gpus)
+	if err != nil {
+		return err
+	}
+	return a.ui.result(statusText(all), all)
+}
+
+func (a *app) removeToolchain(ctx context.Context, name string, all bool) error {
+	installer, err := a.installer()
+	if err != nil {
+		return err
+	}
+	removed, err := installer.Remove(ctx, name, all)
+	if err != nil {
+		return err
+	}
+	return a.ui.result(foundText(removed), removed)
+}
+
+// foundText is a table of installs.
+func foundText(installs []install.Found) string {
+	rows := [][]string{{"NAME", "VERSION", "PYTHON", "LOCK", "SIZE", "FOLDER"}}
+	for _, f := range installs {
+		rows = append(rows, []string{f.Name, f.Version, f.Python, short(f.Lock), size(f.Size), f.Dir})
 	}
 	return table(rows)
 }
 
+// statusText is a table of toolchains with what to do about each, and below it what some
+// of them lack for part of their work.
+func statusText(all []install.Status) string {
+	rows := [][]string{{"NAME", "VERSION", "STATE", "SIZE", "FOLDER, OR WHAT TO DO"}}
+	notes := ""
+	for _, s := range all {
+		if s.State != install.StateInstalled {
+			rows = append(rows, []string{s.Name, s.Version, string(s.State), "-", howTo(s)})
+		}
+		for _, f := range s.Installs {
+			state := "installed"
+			if !f.Current {
+				state = "old"
+			}
+			rows = append(rows, []string{f.Name, f.Version, state, size(f.Size), f.Dir})
+		}
+		for _, m := range s.Missing {
+			if m.For != "" {
+				notes += fmt.Sprintf("\n%s lacks %s for %s", s.Name, m.What, m.For)
+			}
+		}
+	}
+	return table(rows) + notes
+}
+
+// howTo says what installs a toolchain, and what must be there first.
+func howTo(s install.Status) string {
+	var lacks []string
+	for _, m := range s.Missing {
+		if m.For != "" {
+			continue
+		}
+		text := m.What
+		if m.Hint != "" {
+			text += " (" + m.Hint + ")"
+		}
+		lacks = append(lacks, text)
+	}
+	if len(lacks) == 0 {
+		return s.Command
+	}
+	return "needs " + strings.Join(lacks, ", ") + "; then " + s.Command
+}
+
 // install makes an install and shows its stages.
 func (a *app) install(ctx context.Context, installer *install.Installer, name string) (install.Record, error) {
-	title := "install " + name
-	a.ui.progress(pipeline.Step{Name: title, State: pipeline.StepStarted})
+	step := pipeline.Step{Name: "install " + name, State: pipeline.StepStarted}
+	a.ui.progress(step)
 	began := now()
-	record, err := installer.Install(ctx, name, func(stage string) {
-		if a.verbose {
-			a.ui.note("%s: %s", title, stage)
+	stage := ""
+	record, err := installer.Install(ctx, name, func(p install.Progress) {
+		if !a.ui.terminal && p.Stage == stage {
+			return // there, a line for each stage is enough
 		}
+		stage = p.Stage
+		step.State, step.Note = pipeline.StepMoving, p.Stage
+		if p.Bytes > 0 {
+			step.Note += ", " + size(p.Bytes)
+		}
+		a.ui.progress(step)
 	})
-	end := pipeline.Step{Name: title, State: pipeline.StepDone, Elapsed: now().Sub(began)}
+	step.State, step.Note, step.Elapsed = pipeline.StepDone, "", now().Sub(began)
 	if err != nil {
-		end.State = pipeline.StepFailed
+		step.State = pipeline.StepFailed
 	}
-	a.ui.progress(end)
+	a.ui.progress(step)
 	return record, err
 }
 

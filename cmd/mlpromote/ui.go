@@ -31,9 +31,10 @@ type ui struct {
 	terminal       bool
 	json, verbose  bool
 
-	mu   sync.Mutex
-	bars *mpb.Progress
-	open map[string]*mpb.Bar
+	mu    sync.Mutex
+	bars  *mpb.Progress
+	open  map[string]*mpb.Bar
+	notes sync.Map // by step, how far it is; bars read it when they are drawn
 }
 
 func newUI(stdout, stderr *os.File) *ui {
@@ -93,7 +94,13 @@ func (u *ui) progress(s pipeline.Step) {
 		u.move(s)
 		return
 	}
-	if s.State != pipeline.StepStarted {
+	switch s.State {
+	case pipeline.StepStarted:
+	case pipeline.StepMoving:
+		if u.verbose {
+			fmt.Fprintf(u.stderr, "    %s: %s\n", s.Name, s.Note)
+		}
+	default:
 		fmt.Fprintln(u.stderr, u.lines(s))
 	}
 }
@@ -154,17 +161,30 @@ func (u *ui) move(s pipeline.Step) {
 		u.bars = mpb.New(mpb.WithOutput(u.stderr), mpb.WithRefreshRate(120*time.Millisecond))
 		u.open = make(map[string]*mpb.Bar)
 	}
-	if s.State == pipeline.StepStarted {
+	switch s.State {
+	case pipeline.StepStarted:
 		u.open[s.Name] = u.bars.New(1, mpb.SpinnerStyle(), mpb.BarRemoveOnComplete(),
 			mpb.PrependDecorators(decor.Name(s.Name, decor.WCSyncSpaceR)),
-			mpb.AppendDecorators(decor.Elapsed(decor.ET_STYLE_GO)))
+			mpb.AppendDecorators(decor.Elapsed(decor.ET_STYLE_GO), decor.Any(func(decor.Statistics) string { return u.noteOf(s.Name) })))
+		return
+	case pipeline.StepMoving:
+		u.notes.Store(s.Name, s.Note)
 		return
 	}
+	u.notes.Delete(s.Name)
 	if bar, ok := u.open[s.Name]; ok {
 		bar.SetCurrent(1)
 		delete(u.open, s.Name)
 	}
 	fmt.Fprintln(u.bars, u.lines(s))
+}
+
+// noteOf is how far a step is, behind its time.
+func (u *ui) noteOf(step string) string {
+	if note, ok := u.notes.Load(step); ok {
+		return fmt.Sprintf("  %s", note)
+	}
+	return ""
 }
 
 // close ends what moves, so that what follows stands below it.

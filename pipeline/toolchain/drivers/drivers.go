@@ -8,6 +8,7 @@ package drivers
 
 import (
 	"embed"
+	"encoding/json"
 	"io/fs"
 	"maps"
 	"path"
@@ -45,11 +46,38 @@ type Source struct {
 	// them. Of all but ONNX itself, the verb run gives the predictions of the framework
 	// that the format belongs to.
 	Imports []string
+	Needs   []Need
 	// Profile of the engines that the program makes; without a name where it makes none.
 	Profile  toolchain.Profile
 	Code     map[string][]byte // the program and the modules that it imports
 	Lock     []byte            // requirements.lock or package-lock.json
 	Manifest []byte            // package.json, which npm wants beside its lock
+}
+
+// Need is what a program needs of a machine, beside its interpreter and its packages.
+type Need struct {
+	Library string   // file of a shared library of the system: "libGL.so.1"
+	Package string   // of Debian that has the library: "libgl1"
+	GPUs    []string // vendors, one of which will do: "nvidia"
+	For     string   // what it is needed for: "running engines for GPUs"; empty for everything
+}
+
+// Version is that of the package which gives the toolchain its version, as the lock has it.
+func (s Source) Version() string {
+	if s.Language == JavaScript {
+		var manifest struct{ Dependencies map[string]string }
+		if json.Unmarshal(s.Manifest, &manifest) != nil {
+			return ""
+		}
+		return manifest.Dependencies[s.Package]
+	}
+	for line := range strings.Lines(string(s.Lock)) {
+		if rest, ok := strings.CutPrefix(line, s.Package+"=="); ok {
+			version, _, _ := strings.Cut(rest, " ")
+			return strings.TrimSpace(version)
+		}
+	}
+	return ""
 }
 
 // LockDigest is the digest of the lock file.

@@ -28,6 +28,7 @@ func known() []Source {
 		},
 		{
 			Name: "iree", Package: "iree-base-runtime", Language: Python, Oldest: "3.11",
+			Needs: []Need{{GPUs: []string{"nvidia", "amd"}, For: "running engines for GPUs; it compiles them without"}},
 			Profile: toolchain.Profile{
 				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes,
 				CompileOptions: ireeOptions,
@@ -35,6 +36,7 @@ func known() []Source {
 		},
 		{
 			Name: "litert", Package: "ai-edge-litert", Language: Python, Oldest: "3.12",
+			Needs: []Need{{Library: "libGL.so.1", Package: "libgl1"}}, // of OpenCV, which onnx2tf imports
 			Profile: toolchain.Profile{
 				Name: "litert", Format: "tflite", Entry: "model.tflite", Reproducible: registry.ReproducibleBytes,
 				CompileOptions: noOptions, // a flatbuffer runs on any processor that has the runtime

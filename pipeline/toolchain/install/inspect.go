@@ -73,7 +73,10 @@ func versions(site string) (map[string]string, error) {
 }
 
 // write makes the install count: everything else is on disk before the record is.
-func (r Record) write() error {
+func (r *Record) write() (err error) {
+	if r.Size, err = treeSize(r.Dir); err != nil {
+		return err
+	}
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return registry.Errorf(registry.CodeInternal, "record of %s: %w", r.Name, err)

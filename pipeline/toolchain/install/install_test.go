@@ -79,6 +79,7 @@ case "$*" in
 	${VENV}
 	mkdir -p "$dir/bin" "$dir/lib/python3.12/site-packages"
 	cp "$0" "$dir/bin/python" ;;
+*ensurepip*) ;;
 *"-m pip install"*)
 	echo pip >> "${PIPS}"
 	${PIP}
@@ -200,10 +201,11 @@ func TestInstallCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	first := make(chan error, 1)
 	go func() {
-		_, err := installer.Install(ctx, name, func(stage string) {})
+		_, err := installer.Install(ctx, name, func(install.Progress) {})
 		first <- err
 	}()
-	_, err := installer.Install(ctx, name, func(stage string) {
+	_, err := installer.Install(ctx, name, func(p install.Progress) {
+		stage := p.Stage
 		if strings.HasPrefix(stage, "installing") || strings.HasPrefix(stage, "waiting") {
 			cancel()
 		}

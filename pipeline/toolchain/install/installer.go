@@ -40,11 +40,11 @@ func (i *Installer) base() string { return filepath.Join(i.Root, "toolchains") }
 
 // Install makes an install of a toolchain, or finds the one that is there. It
 // needs the network where there is none. progress, which may be nil, is told each
-// stage. Errors: CodeNotFound for an unknown name; CodeUnavailable where Python, its
+// stage, and in it how many bytes have arrived, from another goroutine. Errors: CodeNotFound for an unknown name; CodeUnavailable where Python, its
 // venv module or the packages cannot be had, saying what to do.
-func (i *Installer) Install(ctx context.Context, name string, progress func(stage string)) (Record, error) {
+func (i *Installer) Install(ctx context.Context, name string, progress func(Progress)) (Record, error) {
 	if progress == nil {
-		progress = func(string) {}
+		progress = func(Progress) {}
 	}
 	source, err := drivers.Find(name)
 	if err != nil {
@@ -55,7 +55,10 @@ func (i *Installer) Install(ctx context.Context, name string, progress func(stag
 		return Record{}, err
 	}
 	dir := filepath.Join(i.base(), name+"-"+key(source, interpreter.version))
-	unlock, err := lock(ctx, dir+".lock", func() { progress("waiting for another install of " + name) })
+	if r, err := readRecord(dir); err == nil {
+		return r, nil // jobs may hold its lock
+	}
+	unlock, err := lock(ctx, dir+lockSuffix, true, func() { progress(Progress{Stage: "waiting for another install of " + name}) })
 	if err != nil {
 		return Record{}, err
 	}
@@ -91,9 +94,9 @@ func (i *Installer) interpreter(ctx context.Context, source drivers.Source) (int
 }
 
 // fillPython makes the environment and writes the record.
-func fillPython(ctx context.Context, source drivers.Source, python interpreter, r Record, progress func(string)) (Record, error) {
+func fillPython(ctx context.Context, source drivers.Source, python interpreter, r Record, progress func(Progress)) (Record, error) {
 	r.Python = python.version
-	progress("making an environment with Python " + python.version)
+	progress(Progress{Stage: "making an environment with Python " + python.version})
 	if err := python.venv(ctx, filepath.Join(r.Dir, venvDir)); err != nil {
 		return Record{}, err
 	}
@@ -101,14 +104,22 @@ func fillPython(ctx context.Context, source drivers.Source, python interpreter, 
 	if err := os.WriteFile(lockPath, source.Lock, 0o666); err != nil {
 		return Record{}, err
 	}
-	progress("installing the packages of " + source.Name)
-	if err := pipInstall(ctx, source.Name, r.Interpreter(), lockPath); err != nil {
+	progress(Progress{Stage: "installing the packages of " + source.Name})
+	temp := filepath.Join(r.Dir, "tmp")
+	if err := os.Mkdir(temp, 0o777); err != nil {
+		return Record{}, err
+	}
+	if err := pipInstall(ctx, source.Name, r.Interpreter(), lockPath, temp, progress); err != nil {
+		return Record{}, err
+	}
+	if err := os.RemoveAll(temp); err != nil {
 		return Record{}, err
 	}
 	if err := r.inspect(source); err != nil {
 		return Record{}, err
 	}
-	return r, r.write()
+	err := r.write()
+	return r, err
 }
 
 // keyLength is how many digits of a digest tell installs apart.

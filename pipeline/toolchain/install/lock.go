@@ -10,28 +10,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockPoll is how often a waiting install looks whether the other has ended.
+// lockSuffix is what the file lock of an install is called behind the install's name.
+const lockSuffix = ".lock"
+
+// lockPoll is how often who waits for a lock looks whether the other has ended.
 const lockPoll = 200 * time.Millisecond
 
-// lock takes the file lock of path for this process, telling waiting once if another
-// holds it. The lock ends with the process, whatever ends that.
-func lock(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
+// errLocked is that somebody else has the lock.
+var errLocked = errors.New("somebody else has the lock")
+
+// lock takes the file lock of path for this process, alone or together with others who
+// do the same. It tells waiting once if somebody else holds it. The lock ends with the
+// process, whatever ends that.
+func lock(ctx context.Context, path string, alone bool, waiting func()) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
-	if err != nil {
 		return nil, err
 	}
 	ticker := time.NewTicker(lockPoll)
 	defer ticker.Stop()
 	for first := true; ; first = false {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			return func() { f.Close() }, nil
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
-			return nil, errors.Join(err, f.Close())
+		unlock, err := tryLock(path, alone)
+		if !errors.Is(err, errLocked) {
+			return unlock, err
 		}
 		if first {
 			waiting()
@@ -39,7 +39,35 @@ func lock(ctx context.Context, path string, waiting func()) (unlock func(), err 
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), f.Close())
+			return nil, context.Cause(ctx)
 		}
 	}
+}
+
+// tryLock is lock without waiting. Errors: errLocked.
+func tryLock(path string, alone bool) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if errors.Is(err, os.ErrPermission) && !alone {
+		f, err = os.Open(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	how := unix.LOCK_SH
+	if alone {
+		how = unix.LOCK_EX
+	}
+	for {
+		err = unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = errLocked
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() { f.Close() }, nil
 }

@@ -36,9 +36,9 @@ func node(ctx context.Context, source drivers.Source) (interpreter, error) {
 
 // fillNode installs exactly what the lock lists, runs none of its scripts, and writes
 // the record.
-func fillNode(ctx context.Context, source drivers.Source, node interpreter, r Record, progress func(string)) (Record, error) {
+func fillNode(ctx context.Context, source drivers.Source, node interpreter, r Record, progress func(Progress)) (Record, error) {
 	r.Node, r.Program = node.version, node.path
-	progress("installing the packages of " + source.Name)
+	progress(Progress{Stage: "installing the packages of " + source.Name})
 	if err := os.MkdirAll(r.Dir, 0o777); err != nil {
 		return Record{}, err
 	}

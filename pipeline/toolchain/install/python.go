@@ -1,7 +1,6 @@
 package install
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -9,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/registry"
@@ -87,10 +87,16 @@ func (p interpreter) venv(ctx context.Context, dir string) error {
 }
 
 // pipInstall installs exactly what the lock lists, and no file whose hash it does
-// not name.
-func pipInstall(ctx context.Context, name, interpreter, lock string) error {
-	_, err := command(ctx, interpreter, "-I", "-m", "pip", "install", "--require-hashes", "--only-binary=:all:", "--no-deps",
-		"--no-input", "--disable-pip-version-check", "--quiet", "--requirement", lock)
+// not name. temp is an empty folder that pip may fetch to.
+func pipInstall(ctx context.Context, name, interpreter, lock, temp string, tell func(Progress)) error {
+	f := &fetching{folder: temp, tell: tell}
+	done := make(chan struct{})
+	var polling sync.WaitGroup
+	polling.Go(func() { f.poll(done) })
+	defer polling.Wait()
+	defer close(done)
+	_, err := follow(ctx, []string{"TMPDIR=" + temp}, f.line, interpreter, "-I", "-m", "pip", "install", "--require-hashes", "--only-binary=:all:", "--no-deps",
+		"--no-input", "--disable-pip-version-check", "--progress-bar=off", "--no-color", "--requirement", lock)
 	if err != nil {
 		return registry.WithHint(registry.Errorf(registry.CodeUnavailable, "install %s: %w", name, err),
 			"it needs a Python package index: pip's own settings (PIP_INDEX_URL, proxies) are honoured")
@@ -101,23 +107,48 @@ func pipInstall(ctx context.Context, name, interpreter, lock string) error {
 // command runs a program with the settings of pip and proxies, and no others of
 // ours, and gives what it printed.
 func command(ctx context.Context, path string, args ...string) (string, error) {
+	return follow(ctx, nil, func(string) {}, path, args...)
+}
+
+// follow is command with more settings, which reads each line as it is printed.
+func follow(ctx context.Context, env []string, line func(string), path string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = settings(os.Environ())
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Env = append(settings(os.Environ()), env...)
+	out := &lines{each: line}
+	cmd.Stdout, cmd.Stderr = out, out
 	err := cmd.Run()
 	if ctx.Err() != nil {
-		return out.String(), context.Cause(ctx)
+		return out.text.String(), context.Cause(ctx)
 	}
 	var missing *exec.Error
 	if errors.As(err, &missing) {
 		return "", registry.Errorf(registry.CodeUnavailable, "%w", err)
 	}
 	if err != nil {
-		text := strings.TrimSpace(out.String())
-		return out.String(), registry.Errorf(registry.CodeUnavailable, "%s %s: %w: %s", filepath.Base(path), args[min(2, len(args)-1)], err, text[max(0, len(text)-1000):])
+		text := strings.TrimSpace(out.text.String())
+		return out.text.String(), registry.Errorf(registry.CodeUnavailable, "%s %s: %w: %s", filepath.Base(path), args[min(2, len(args)-1)], err, text[max(0, len(text)-1000):])
 	}
-	return out.String(), nil
+	return out.text.String(), nil
+}
+
+// lines keeps what is printed, and hands each line on when it is whole.
+type lines struct {
+	text strings.Builder
+	from int // of the line that is not whole yet
+	each func(string)
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.text.Write(p)
+	for {
+		rest := l.text.String()[l.from:]
+		end := strings.IndexByte(rest, '\n')
+		if end < 0 {
+			return len(p), nil
+		}
+		l.from += end + 1
+		l.each(rest[:end])
+	}
 }
 
 // settings filters an environment down to what finding and fetching packages needs.

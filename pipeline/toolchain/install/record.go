@@ -27,6 +27,7 @@ type Record struct {
 	LibraryDigest registry.Digest   `json:"libraryDigest,omitempty"` // of its bytes
 	LibrarySize   int64             `json:"librarySize,omitempty"`
 	Created       time.Time         `json:"created"`
+	Size          int64             `json:"size,omitempty"` // bytes of all files; 0 where nobody counted
 
 	Dir string `json:"-"` // where it is
 }
@@ -39,18 +40,25 @@ func (r Record) Interpreter() string {
 	return filepath.Join(r.Dir, venvDir, "bin", "python")
 }
 
-// Folders are what the install's Python reads: the install, and the Python that it was
-// made with, which may lie anywhere.
+// Folders are what the install's interpreter reads: the install, and the Python that it
+// was made with, which may lie anywhere.
 func (r Record) Folders() []string {
 	folders := []string{r.Dir}
+	add := func(bin string) {
+		if base := filepath.Dir(bin); filepath.IsAbs(base) && base != "/" && !slices.Contains(folders, base) {
+			folders = append(folders, base)
+		}
+	}
+	if interpreter, err := filepath.EvalSymlinks(r.Interpreter()); err == nil {
+		add(filepath.Dir(interpreter))
+	}
 	text, err := os.ReadFile(filepath.Join(r.Dir, venvDir, "pyvenv.cfg"))
 	if err != nil {
-		return folders // there is no Python to be found
+		return folders // who has no such file has no such Python
 	}
 	for line := range strings.Lines(string(text)) {
-		key, home, _ := strings.Cut(line, "=")
-		if base := filepath.Dir(strings.TrimSpace(home)); strings.TrimSpace(key) == "home" && filepath.IsAbs(base) && base != "/" {
-			folders = append(folders, base)
+		if key, home, _ := strings.Cut(line, "="); strings.TrimSpace(key) == "home" {
+			add(strings.TrimSpace(home))
 		}
 	}
 	return folders

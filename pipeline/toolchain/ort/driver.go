@@ -58,6 +58,11 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (toolc
 	if err != nil {
 		return toolchain.Outcome{}, err
 	}
+	release, err := record.Hold(ctx)
+	if err != nil {
+		return toolchain.Outcome{}, err
+	}
+	defer release()
 	executable := d.Executable
 	if executable == "" {
 		if executable, err = os.Executable(); err != nil {

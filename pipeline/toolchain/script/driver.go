@@ -24,13 +24,15 @@ import (
 
 // Program is a driver program with the interpreter that runs it.
 type Program struct {
-	Interpreter string            // path
-	Flags       []string          // of the interpreter
-	Main        string            // the module that is started: "driver.py"
-	Args        []string          // of the program
-	Folders     []string          // that it and its packages lie in
-	Code        map[string][]byte // Main, and the modules beside it
-	Identity    toolchain.Identity
+	Interpreter string   // path
+	Flags       []string // of the interpreter
+	Main        string   // the module that is started: "driver.py"
+	Args        []string // of the program
+	Folders     []string // that it and its packages lie in
+	// Hold keeps them as they are until release is called; nil where nobody else changes them.
+	Hold     func(context.Context) (release func(), err error)
+	Code     map[string][]byte // Main, and the modules beside it
+	Identity toolchain.Identity
 }
 
 // Installed gives what [New] asks for: the program of that name, in the install that
@@ -55,7 +57,7 @@ func Installed(installer *install.Installer, name string) func() (Program, error
 		}
 		return Program{
 			Interpreter: record.Interpreter(), Flags: flags, Main: source.Program(), Args: args,
-			Folders: record.Folders(), Code: source.Code,
+			Folders: record.Folders(), Hold: record.Hold, Code: source.Code,
 			Identity: toolchain.Identity{
 				Name: name, Version: record.Version, Lock: record.Lock, Code: child.CodeDigest(source.Modules()...),
 				Library: record.LibraryPath(), LibraryDigest: record.LibraryDigest, Versions: versions,
@@ -83,6 +85,13 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (_ too
 	p, err := d.locate()
 	if err != nil {
 		return toolchain.Outcome{}, err
+	}
+	if p.Hold != nil {
+		release, err := p.Hold(ctx)
+		if err != nil {
+			return toolchain.Outcome{}, err
+		}
+		defer release()
 	}
 	dir, err := os.MkdirTemp("", "mlpromote-driver-")
 	if err != nil {

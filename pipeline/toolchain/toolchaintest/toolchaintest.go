@@ -17,7 +17,14 @@ import (
 func Installer(tb testing.TB, name string) *install.Installer {
 	tb.Helper()
 	installer := newInstaller(tb)
-	if _, err := installer.Install(tb.Context(), name, func(stage string) { tb.Log(stage) }); err != nil {
+	stage := ""
+	tell := func(p install.Progress) {
+		if p.Stage != stage {
+			stage = p.Stage
+			tb.Log(stage)
+		}
+	}
+	if _, err := installer.Install(tb.Context(), name, tell); err != nil {
 		tb.Fatalf("install %s for tests: %v", name, err)
 	}
 	return installer

@@ -1,0 +1,81 @@
+package install
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Remove removes the installs of a toolchain that were made from the lock which this
+// program carries, or from every lock, and gives what it removed. Errors: CodeNotFound
+// for an unknown name, and where there is nothing to remove; CodeConflict for an install
+// that a job uses.
+func (i *Installer) Remove(ctx context.Context, name string, allVersions bool) ([]Found, error) {
+	source, err := drivers.Find(name)
+	if err != nil {
+		return nil, err
+	}
+	records, err := i.records(name)
+	if err != nil {
+		return nil, err
+	}
+	var removed []Found
+	for _, r := range records {
+		if !allVersions && r.Lock != source.LockDigest() {
+			continue
+		}
+		found, err := r.found(source)
+		if err != nil {
+			return removed, err
+		}
+		if err := i.remove(ctx, r); err != nil {
+			return removed, err
+		}
+		removed = append(removed, found)
+	}
+	switch {
+	case len(removed) > 0:
+		return removed, nil
+	case len(records) > 0:
+		return nil, registry.WithHint(registry.Errorf(registry.CodeNotFound, "%s: there are installs of other versions alone", name), "remove them with --all-versions")
+	}
+	return nil, registry.Errorf(registry.CodeNotFound, "%s is not installed", name)
+}
+
+// remove takes the record first, so that what is cut short does not count.
+func (i *Installer) remove(ctx context.Context, r Record) error {
+	busy := registry.Errorf(registry.CodeConflict, "a job uses the install %s: try again when it has ended", r.Dir)
+	unlock, err := tryLock(r.Dir+lockSuffix, true)
+	if errors.Is(err, errLocked) {
+		return busy
+	}
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := os.Remove(filepath.Join(r.Dir, recordFile)); err != nil {
+		return err
+	}
+	return errors.Join(os.RemoveAll(r.Dir), ctx.Err())
+}
+
+// Hold keeps an install from being removed until release is called. Errors:
+// CodeUnavailable where it was removed.
+func (r Record) Hold(ctx context.Context) (release func(), err error) {
+	unlock, err := lock(ctx, r.Dir+lockSuffix, false, func() {})
+	if errors.Is(err, os.ErrPermission) {
+		return func() {}, nil // it is somebody else's, whose removal nobody can hold up
+	}
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(r.Dir, recordFile)); err != nil {
+		unlock()
+		return nil, registry.Errorf(registry.CodeUnavailable, "the install %s was removed: %w", r.Dir, err)
+	}
+	return unlock, nil
+}
