@@ -5,9 +5,9 @@ export GOFLAGS := -buildvcs=false
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.0.0-dev)
 COUNT      := go run ./tools/testcount
 # Every toolchain that has a driver.
-TOOLCHAINS := onnxruntime
+TOOLCHAINS := onnxruntime openvino iree litert onnxruntime-web
 
-.PHONY: build help demo setup test lint bench bench-registry soak test-large toolchains-all generate clean
+.PHONY: build help demo setup test lint bench bench-registry soak test-large toolchains-all toolchains-table generate clean
 
 build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs)
 	CGO_ENABLED=1 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
@@ -71,6 +71,9 @@ test-large: setup $(S3SERVER) ## Run the tests that need much memory or disk
 
 toolchains-all: build ## Install every toolchain that this machine can run
 	for name in $(TOOLCHAINS); do bin/mlpromote toolchain install $$name || exit 1; done
+
+toolchains-table: toolchains-all ## Build and verify the examples with every toolchain; write docs/toolchains.md
+	go run ./tools/toolchainstable -mlpromote bin/mlpromote docs/toolchains.md
 
 generate: ## Write generated code anew
 	go generate ./...
