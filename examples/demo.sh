@@ -30,5 +30,5 @@ printf 'staging  %s\nprod     %s\n' "${staging#*@}" "${prod#*@}"
 printf 'resolved %s\n\n' "$engine"
 
 # Stock onnxruntime, none of our code: only the files that were pulled.
-python=$("$mlpromote" toolchain install onnxruntime --output json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0]["interpreter"])')
+python=$("$mlpromote" toolchain install onnxruntime --output json | python3 -c 'import json, sys; print(json.load(sys.stdin)["interpreter"])')
 "$python" predict.py pulled cases/cases-00000.safetensors 7
