@@ -7,6 +7,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -155,7 +156,7 @@ func installed(program string) ([]string, error) {
 
 // call gives what a program prints: its result, or all that it says where it fails.
 func call(dir, program string, args ...string) ([]byte, error) {
-	cmd := exec.Command(program, args...)
+	cmd := exec.CommandContext(context.Background(), program, args...) // it ends with this program
 	var out, all bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &all
 	cmd.Env = append(os.Environ(), "COSIGN_PASSWORD=")
