@@ -70,6 +70,7 @@ func arrows() []rule {
 		{"registry/server", []string{"registry", "registry/internal/wire"}},
 		{"registry/service", []string{"registry"}},
 		{"registry/strictyaml", []string{"registry"}},
+		{"registry/telemetry", []string{"registry"}},
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -175,7 +174,11 @@ func BenchmarkServe(b *testing.B) {
 	r := s.release(b)
 	_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: benchModel})
 	check(b, err)
-	handler, err := s.app.handler(s.instance, defaultServe(b), new(atomic.Bool))
+	config := defaultServe(b)
+	config.logLevel = "error"
+	svc, err := s.app.newServing(b.Context(), config)
+	check(b, err)
+	handler, err := s.app.handler(s.instance, svc)
 	check(b, err)
 	service := httptest.NewServer(handler)
 	defer service.Close()

@@ -1,15 +1,21 @@
 package main
 
 import (
+	"io"
+	"net"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
 // serveConfig is what can be set of a service.
 type serveConfig struct {
-	listen string
+	listen        string
+	metricsListen string
+
+	logLevel, logFormat string
 
 	collect time.Duration // between two collections; 0: none
 	keep    registry.Retention
@@ -31,6 +37,9 @@ func (a *app) settings(c *serveConfig) []setting {
 		{name: "data", at: &a.data, shared: true, fallback: defaultData, usage: "data directory"},
 		{name: "keys", at: &a.keys, shared: true, usage: "folder of signing keys; empty: DATA/keys"},
 		{name: "listen", at: &c.listen, fallback: "127.0.0.1:5080", usage: "loopback address and port; port 0 takes a free one"},
+		{name: "metrics-listen", at: &c.metricsListen, usage: "address and port of /metrics alone; empty: beside the rest"},
+		{name: "log-level", at: &c.logLevel, fallback: "info", usage: "debug, info, warn or error; info has a line for each request"},
+		{name: "log-format", at: &c.logFormat, fallback: "text", usage: "text or json"},
 		{name: "gc-interval", at: &c.collect, fallback: "1h0m0s", usage: "how often to collect what nothing needs; 0s: never"},
 		{name: "gc-grace", at: &c.keep.Grace, fallback: keep.Grace.String(), usage: "collect nothing younger; longer than any push takes"},
 		{name: "gc-keep-heads", at: &c.keep.Heads, fallback: "10", usage: "earlier heads of each model to keep in each protected environment"},
@@ -52,6 +61,12 @@ func (c serveConfig) check() error {
 		if d <= 0 {
 			return registry.Errorf(registry.CodeInvalid, "%s %v: want more than none", name, d)
 		}
+	}
+	if _, err := telemetry.NewLogger(io.Discard, c.logFormat, c.logLevel); err != nil {
+		return err
+	}
+	if _, _, err := net.SplitHostPort(c.metricsListen); c.metricsListen != "" && err != nil {
+		return registry.Errorf(registry.CodeInvalid, "metrics-listen %q: want HOST:PORT, for example 127.0.0.1:9090", c.metricsListen)
 	}
 	switch {
 	case c.collect > 0 && c.keep.Grace < service.MinGrace:

@@ -13,18 +13,18 @@ import (
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
 // handler is everything that the service answers.
-func (a *app) handler(i *instance, config serveConfig, stopping *atomic.Bool) (http.Handler, error) {
-	logger := slog.New(slog.NewTextHandler(a.ui.stderr, nil))
-	api, err := server.New(server.Config{Registry: i, NodeType: a.nodeType, Logger: logger})
+func (a *app) handler(i *instance, s *serving) (http.Handler, error) {
+	api, err := server.New(server.Config{Registry: s.telemetry.Registry(i), NodeType: a.nodeType, Logger: s.logger})
 	if err != nil {
 		return nil, err
 	}
 	endpoint, err := distribution.New(distribution.Config{
-		Blobs: i.local.spared, Refs: i.local.db, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.db, Catalog: i.local.db, Content: i.store},
-		Uploads: i.local.uploads, Logger: logger,
+		Blobs: i.local.spared, Refs: i.local.refs, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.refs, Catalog: i.local.catalog, Content: i.store},
+		Uploads: i.local.uploads, Logger: s.logger,
 		Authorize: func(_ context.Context, access distribution.Access) error { return mayWrite(i.environments, access) },
 	})
 	if err != nil {
@@ -34,8 +34,23 @@ func (a *app) handler(i *instance, config serveConfig, stopping *atomic.Bool) (h
 	mux.Handle("/v2/", endpoint)
 	mux.Handle("/api/", api)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.Handle("GET /readyz", ready(i, stopping, logger))
-	return paced(localOnly(mux), config.bodyTimeout), nil
+	mux.Handle("GET /readyz", ready(i, &s.stopping, s.logger))
+	if s.config.metricsListen == "" {
+		mux.Handle("GET /metrics", s.telemetry.Handler())
+	}
+	inside := telemetry.Identified(mux)
+	return s.telemetry.Requests(paced(localOnly(inside), s.config.bodyTimeout), routes(), s.logger), nil
+}
+
+// routes are the patterns of all paths, for labels.
+func routes() telemetry.Routes {
+	const repository, model = "/v2/{name}/", "/api/v1/models/{model}/"
+	return telemetry.NewRoutes(
+		"/v2/", repository+"blobs/uploads/", repository+"blobs/uploads/{id}", repository+"blobs/{digest}",
+		repository+"manifests/{reference}", repository+"tags/list", repository+"referrers/{digest}",
+		"/api/v1/environments", "/api/v1/heads", "/api/v1/history",
+		model+"resolve", model+"releases", model+"claims", model+"publications", model+"evidence", model+"promotions", model+"rollbacks", model+"hold-releases",
+		"/healthz", "/readyz", "/metrics")
 }
 
 // ready answers whether requests can be answered, now and in a moment: that takes the
