@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
 // app is one run of the program: where it reads and writes, and its global flags.
@@ -26,6 +27,8 @@ type app struct {
 	tlsCA      string // --tls-ca
 	output     string // --output
 	verbose    bool   // --verbose
+
+	telemetry *telemetry.Telemetry // of a service; nil for other verbs
 }
 
 // defaultData is the data directory where neither --data nor MLPROMOTE_DATA says otherwise.

@@ -83,6 +83,7 @@ func arrows() []rule {
 		{"registry/service", []string{"registry"}},
 		{"registry/webhook", []string{"registry"}},
 		{"registry/strictyaml", []string{"registry"}},
+		{"registry/telemetry", []string{"registry"}},
 	}
 }
 

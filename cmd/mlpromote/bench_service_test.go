@@ -7,12 +7,10 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -176,7 +174,11 @@ func BenchmarkServe(b *testing.B) {
 	r := s.release(b)
 	_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: benchModel})
 	check(b, err)
-	handler, err := s.app.handler(b.Context(), s.instance, defaultServe(b), door{}, new(atomic.Bool), slog.New(slog.DiscardHandler))
+	config := defaultServe(b)
+	config.logLevel = "error"
+	svc, err := s.app.newServing(b.Context(), config)
+	check(b, err)
+	handler, err := s.app.handler(b.Context(), s.instance, svc, door{})
 	check(b, err)
 	service := httptest.NewServer(handler)
 	defer service.Close()

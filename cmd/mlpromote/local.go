@@ -19,6 +19,8 @@ import (
 // local is the data directory itself.
 type local struct {
 	db      *sqlite.DB
+	refs    registry.Refs // of db, and so is catalog
+	catalog registry.Catalog
 	blobs   *blobStorage
 	spared  registry.Blobs   // blobs, safe beside collectors: to store in
 	uploads registry.Uploads // they end in blobs, as safe
@@ -68,15 +70,18 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	here := &local{db: db, blobs: blobs, spared: service.Spare(blobs.Blobs, db), uploads: service.SpareUploads(blobs.uploads, db)}
+	here := &local{db: db, refs: db, catalog: db, blobs: blobs, spared: service.Spare(blobs.Blobs, db), uploads: service.SpareUploads(blobs.uploads, db)}
+	if a.telemetry != nil {
+		here.refs, here.catalog = a.telemetry.Refs(db), a.telemetry.Catalog(db)
+	}
 	content := a.contents(func(repository string) (oci.Repository, error) {
-		return oci.Local(here.spared, here.db, repository), nil
+		return oci.Local(here.spared, here.refs, repository), nil
 	})
 	content.environments = envs
 	store := oci.New(content.open, oci.Options{Progress: a.ui.hashing()})
 	keys := a.keyring()
 	svc, err := service.New(service.Config{
-		Environments: envs, Catalog: db, Listing: db, Intents: db, Content: store, Mirror: store,
+		Environments: envs, Catalog: here.catalog, Listing: db, Intents: db, Content: store, Mirror: store,
 		Verify: trust.Verify, Sign: keys.Sign, Tool: a.tool(),
 	})
 	if err != nil {

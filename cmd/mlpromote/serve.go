@@ -2,19 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
-	"log/slog"
-	"net"
-	"net/http"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/service"
 )
 
 func (a *app) serveCommand() *cobra.Command {
@@ -62,6 +54,11 @@ then in the file of --config, or serve.yaml in the data directory (gc_interval).
 }
 
 func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
+	s, err := a.newServing(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.flush(ctx)) }()
 	if err := a.create(); err != nil {
 		return err
 	}
@@ -70,29 +67,29 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	a.telemetry = s.telemetry
 	i, err := a.openDirectory(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, i.close()) }()
 	if n, err := i.local.blobs.uploads.Sweep(ctx, now()); err != nil || n > 0 {
-		a.ui.note("removed %d leftovers of uploads that were broken off: %v", n, err)
+		s.logger.InfoContext(ctx, "removed leftovers of uploads that were broken off", "number", n, "error", err)
 	}
 	i.content.tell = func(host, credential string) { a.ui.note("registry %s: using credential %s", host, credential) }
-	stopping := new(atomic.Bool)
-	srv, err := a.server(ctx, config, i, stopping)
+	srv, err := a.server(ctx, s, i)
 	if err != nil {
 		return err
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", config.listen)
+	listener, err := listen(ctx, config.listen)
 	if err != nil {
-		return registry.Errorf(registry.CodeUnavailable, "listen on %s: %w", config.listen, err)
+		return err
 	}
 	url := config.address(listener)
 	if err := announce(url); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	stop, err := a.background(ctx, i, config)
+	stop, err := s.background(ctx, i)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -100,64 +97,6 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 	if err := a.ui.result(url, map[string]string{"url": url}); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	a.ui.note("serving %s; MLPROMOTE_REGISTRY=%s points the verbs here", a.data, url)
-	return untilDone(ctx, config, stopping, srv, listener)
-}
-
-// background starts what a service does beside answering, and gives what ends it.
-func (a *app) background(ctx context.Context, i *instance, config serveConfig) (stop func(), err error) {
-	deliverer, err := config.hooks.deliverer(i, slog.New(slog.NewTextHandler(a.ui.stderr, nil)))
-	if err != nil {
-		return nil, err
-	}
-	c, err := i.collector(config.keep, false)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var running sync.WaitGroup
-	stop = func() { cancel(); running.Wait() }
-	running.Go(func() { deliverer.Run(ctx) })
-	if config.collect == 0 {
-		return stop, nil
-	}
-	collections := service.Collections{Collector: c, Leases: i.local.db, Holder: rand.Text(), Interval: config.collect, Tell: a.tellCollected}
-	running.Go(func() { collections.Run(ctx) })
-	return stop, nil
-}
-
-// tellCollected says what a collection did, if anything.
-func (a *app) tellCollected(_ context.Context, did service.Collected, _ time.Duration, err error) {
-	for _, left := range did.LeftAlone {
-		a.ui.note("collection: %s is left alone: %s", left.Repository, left.Reason)
-	}
-	if err != nil {
-		a.ui.note("collection: %v", err)
-	}
-}
-
-// untilDone serves until ctx ends. Then it is not ready any more, a moment later takes no
-// more connections, and lets requests finish that are at work.
-func untilDone(ctx context.Context, config serveConfig, stopping *atomic.Bool, srv *http.Server, listener net.Listener) error {
-	stopped := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
-		stopping.Store(true)
-		time.Sleep(config.shutdownDelay)
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), config.shutdownGrace)
-		defer cancel()
-		err := srv.Shutdown(grace)
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = errors.Join(registry.Errorf(registry.CodeUnavailable, "stopped with requests at work that did not finish in %v: their clients have to begin again", config.shutdownGrace), srv.Close())
-		}
-		stopped <- err
-	})
-	serve := srv.Serve
-	if srv.TLSConfig != nil {
-		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
-	}
-	err := serve(listener)
-	if stop() { // it ended by itself
-		return err
-	}
-	return <-stopped
+	s.logger.InfoContext(ctx, "serving", "data", a.data, "url", url, "hint", "MLPROMOTE_REGISTRY="+url+" points the verbs here")
+	return s.untilDone(ctx, srv, listener)
 }

@@ -98,7 +98,7 @@ func (a *app) door(ctx context.Context, e entrance, i *instance, logger *slog.Lo
 		return door{}, err
 	}
 	if isLoopback(e.listen) && !e.auth && len(tokens) == 0 && len(issuers.Issuers) == 0 {
-		a.ui.note("everybody on this machine may do everything here, until there is a token: mlpromote token create NAME --data %s", a.data)
+		logger.InfoContext(ctx, "everybody on this machine may do everything here, until there is a token", "hint", "mlpromote token create NAME --data "+a.data)
 		return door{}, nil
 	}
 	a.sayHowToGetIn(e, tokens, len(issuers.Issuers))
@@ -144,6 +144,17 @@ func (d door) registry(next http.Handler) http.Handler {
 		return d.gate.Registry(next)
 	}
 	return open(next)
+}
+
+// metrics are for whoever is let in at all: they name no model.
+func (d door) metrics(next http.Handler) http.Handler {
+	return d.api(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := access.AllowRoute(r.Context(), registry.PermissionRead, "", ""); err != nil {
+			http.Error(w, err.Error(), registry.CodeOf(err).HTTPStatus())
+			return
+		}
+		next.ServeHTTP(w, r)
+	}))
 }
 
 // open lets everybody in.

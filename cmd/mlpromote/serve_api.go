@@ -15,15 +15,15 @@ import (
 )
 
 // apiConfig is what the REST API is made of.
-func apiConfig(ctx context.Context, i *instance, h hooks, logger *slog.Logger) server.Config {
+func apiConfig(ctx context.Context, i *instance, s *serving) server.Config {
 	db := i.local.db
 	return server.Config{
-		Registry: access.Guard(i), Authorize: access.AllowRoute, History: db.History,
+		Registry: s.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History,
 		NodeTypes: i.nodeTypes, Runtimes: seed.Over(db.Runtimes(), seed.Runtimes()),
 		ReadNode: node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db,
-		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, h.privateUnsafe) },
-		Stop:            ctx.Done(), Logger: logger,
+		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, s.config.hooks.privateUnsafe) },
+		Stop:            ctx.Done(), Logger: s.logger,
 	}
 }
 

@@ -1,15 +1,21 @@
 package main
 
 import (
+	"io"
+	"net"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
 // serveConfig is what can be set of a service.
 type serveConfig struct {
 	entrance
+	metricsListen string
+
+	logLevel, logFormat string
 
 	collect time.Duration // between two collections; 0: none
 	keep    registry.Retention
@@ -38,6 +44,9 @@ func (a *app) settings(c *serveConfig) []setting {
 		{name: "tls-cert", at: &c.tlsCert, usage: "PEM file of the certificate, with those up to its CA; read again when it changes"},
 		{name: "tls-key", at: &c.tlsKey, usage: "PEM file of the certificate's key; read again when it changes"},
 		{name: "insecure-http", at: &c.insecureHTTP, fallback: "false", usage: "plain HTTP where others reach it: only behind a proxy that speaks TLS (needs --url)"},
+		{name: "metrics-listen", at: &c.metricsListen, usage: "address and port of /metrics alone; empty: beside the rest"},
+		{name: "log-level", at: &c.logLevel, fallback: "info", usage: "debug, info, warn or error; info has a line for each request"},
+		{name: "log-format", at: &c.logFormat, fallback: "text", usage: "text or json"},
 		{name: "gc-interval", at: &c.collect, fallback: "1h0m0s", usage: "how often to collect what nothing needs; 0s: never"},
 		{name: "gc-grace", at: &c.keep.Grace, fallback: keep.Grace.String(), usage: "collect nothing younger; longer than any push takes"},
 		{name: "gc-keep-heads", at: &c.keep.Heads, fallback: "10", usage: "earlier heads of each model to keep in each protected environment"},
@@ -60,6 +69,12 @@ func (c *serveConfig) check() error {
 		if d <= 0 {
 			return registry.Errorf(registry.CodeInvalid, "%s %v: want more than none", name, d)
 		}
+	}
+	if _, err := telemetry.NewLogger(io.Discard, c.logFormat, c.logLevel); err != nil {
+		return err
+	}
+	if _, _, err := net.SplitHostPort(c.metricsListen); c.metricsListen != "" && err != nil {
+		return registry.Errorf(registry.CodeInvalid, "metrics-listen %q: want HOST:PORT, for example 127.0.0.1:9090", c.metricsListen)
 	}
 	switch {
 	case c.collect > 0 && c.keep.Grace < service.MinGrace:

@@ -4,38 +4,32 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access/gate"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
 // server is the service, ready to listen.
-func (a *app) server(ctx context.Context, config serveConfig, i *instance, stopping *atomic.Bool) (*http.Server, error) {
-	options := &slog.HandlerOptions{}
-	if a.verbose {
-		options.Level = slog.LevelDebug
-	}
-	logger := slog.New(slog.NewTextHandler(a.ui.stderr, options))
-	d, err := a.door(ctx, config.entrance, i, logger)
+func (a *app) server(ctx context.Context, s *serving, i *instance) (*http.Server, error) {
+	d, err := a.door(ctx, s.config.entrance, i, s.logger)
 	if err != nil {
 		return nil, err
 	}
-	handler, err := a.handler(ctx, i, config, d, stopping, logger)
+	handler, err := a.handler(ctx, i, s, d)
 	if err != nil {
 		return nil, err
 	}
-	srv := &http.Server{
-		Handler:           secure(paced(d.outside(handler), config.bodyTimeout), config.strictTransport()),
-		ReadHeaderTimeout: config.headerTimeout, IdleTimeout: config.idleTimeout, MaxHeaderBytes: config.maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
-	}
-	if config.tlsCert == "" {
+	srv := s.server(secure(s.telemetry.Requests(paced(d.outside(handler), s.config.bodyTimeout), routes(), s.logger), s.config.strictTransport()))
+	if s.config.tlsCert == "" {
 		return srv, nil
 	}
-	c, err := newCertificate(config.tlsCert, config.tlsKey, logger)
+	c, err := newCertificate(s.config.tlsCert, s.config.tlsKey, s.logger)
 	if err != nil {
 		return nil, err
 	}
@@ -44,25 +38,40 @@ func (a *app) server(ctx context.Context, config serveConfig, i *instance, stopp
 }
 
 // handler is everything that the service answers until ctx ends.
-func (a *app) handler(ctx context.Context, i *instance, config serveConfig, d door, stopping *atomic.Bool, logger *slog.Logger) (http.Handler, error) {
-	api, err := server.New(apiConfig(ctx, i, config.hooks, logger))
+func (a *app) handler(ctx context.Context, i *instance, s *serving, d door) (http.Handler, error) {
+	api, err := server.New(apiConfig(ctx, i, s))
 	if err != nil {
 		return nil, err
 	}
 	endpoint, err := distribution.New(distribution.Config{
-		Blobs: i.local.spared, Refs: i.local.db, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.db, Catalog: i.local.db, Content: i.store},
-		Uploads: i.local.uploads, Redirect: i.local.blobs.redirect, Logger: logger, Principal: principalName,
+		Blobs: i.local.spared, Refs: i.local.refs, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.refs, Catalog: i.local.catalog, Content: i.store},
+		Uploads: i.local.uploads, Redirect: i.local.blobs.redirect, Logger: s.logger, Principal: principalName,
 		Authorize: authorize(i.environments), Challenge: d.challenge,
 	})
 	if err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/v2/", d.registry(endpoint))
-	mux.Handle("/api/", d.api(api))
+	mux.Handle("/v2/", d.registry(telemetry.Identified(endpoint)))
+	mux.Handle("/api/", d.api(telemetry.Identified(api)))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.Handle("GET /readyz", ready(i, stopping, logger))
+	mux.Handle("GET /readyz", ready(i, &s.stopping, s.logger))
+	if s.config.metricsListen == "" {
+		mux.Handle("GET /metrics", d.metrics(s.telemetry.Handler()))
+	}
 	return mux, nil
+}
+
+// routes are the patterns of all paths, for labels.
+func routes() telemetry.Routes {
+	var patterns []string
+	for _, r := range distribution.Routes() {
+		patterns = append(patterns, strings.ReplaceAll(r.Pattern, "{repository}", "{name}"))
+	}
+	for _, r := range server.Routes() {
+		patterns = append(patterns, r.Pattern)
+	}
+	return telemetry.NewRoutes(append(patterns, gate.TokenPath, "/healthz", "/readyz", "/metrics")...)
 }
 
 // ready answers whether requests can be answered, now and in a moment: that takes the

@@ -186,15 +186,18 @@ func defaultServe(t testing.TB) serveConfig {
 func TestServeConfigRefuses(t *testing.T) {
 	t.Parallel()
 	for says, change := range map[string]func(*serveConfig){
-		"header-timeout":      func(c *serveConfig) { c.headerTimeout = 0 },
-		"body-timeout":        func(c *serveConfig) { c.bodyTimeout = 0 },
-		"idle-timeout":        func(c *serveConfig) { c.idleTimeout = -1 },
-		"gc-interval":         func(c *serveConfig) { c.collect = time.Millisecond },
-		"shutdown-grace":      func(c *serveConfig) { c.shutdownGrace = -1 },
-		"max-header-bytes":    func(c *serveConfig) { c.maxHeaderBytes = 10 },
-		"a loopback address":  func(c *serveConfig) { c.listen = "0.0.0.0:5080" },
-		"want HOST:PORT":      func(c *serveConfig) { c.listen = "127.0.0.1" },
-		"grace of 1s is too ": func(c *serveConfig) { c.keep.Grace = time.Second },
+		"header-timeout":            func(c *serveConfig) { c.headerTimeout = 0 },
+		"body-timeout":              func(c *serveConfig) { c.bodyTimeout = 0 },
+		"idle-timeout":              func(c *serveConfig) { c.idleTimeout = -1 },
+		"gc-interval":               func(c *serveConfig) { c.collect = time.Millisecond },
+		"shutdown-grace":            func(c *serveConfig) { c.shutdownGrace = -1 },
+		"max-header-bytes":          func(c *serveConfig) { c.maxHeaderBytes = 10 },
+		"log-level":                 func(c *serveConfig) { c.logLevel = "loud" },
+		"log-format":                func(c *serveConfig) { c.logFormat = "xml" },
+		"metrics-listen":            func(c *serveConfig) { c.metricsListen = "9090" },
+		"others reach this address": func(c *serveConfig) { c.listen = "0.0.0.0:5080" },
+		"want HOST:PORT":            func(c *serveConfig) { c.listen = "127.0.0.1" },
+		"grace of 1s is too ":       func(c *serveConfig) { c.keep.Grace = time.Second },
 	} {
 		config := defaultServe(t)
 		change(&config)

@@ -1,0 +1,100 @@
+package telemetry
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Refs times the operations of inner.
+func (t *Telemetry) Refs(inner registry.Refs) registry.Refs { return timedRefs{inner, t} }
+
+// Catalog times the operations of inner.
+func (t *Telemetry) Catalog(inner registry.Catalog) registry.Catalog { return timedCatalog{inner, t} }
+
+// timed runs an operation.
+func timed[T any](t *Telemetry, operation string, do func() (T, error)) (T, error) {
+	began := time.Now()
+	v, err := do()
+	t.database.WithLabelValues(operation).Observe(time.Since(began).Seconds())
+	return v, err
+}
+
+// timedOnly runs an operation that gives nothing.
+func timedOnly(t *Telemetry, operation string, do func() error) error {
+	_, err := timed(t, operation, func() (struct{}, error) { return struct{}{}, do() })
+	return err
+}
+
+// timedRefs hands on AllManifests, which lasts as long as its reader likes.
+type timedRefs struct {
+	registry.Refs
+	t *Telemetry
+}
+
+func (r timedRefs) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
+	return timedOnly(r.t, "add_blob", func() error { return r.Refs.AddBlob(ctx, repository, d, size) })
+}
+
+func (r timedRefs) Blob(ctx context.Context, repository string, d registry.Digest) (int64, error) {
+	return timed(r.t, "blob", func() (int64, error) { return r.Refs.Blob(ctx, repository, d) })
+}
+
+func (r timedRefs) PutManifest(ctx context.Context, repository string, m registry.Manifest) error {
+	return timedOnly(r.t, "put_manifest", func() error { return r.Refs.PutManifest(ctx, repository, m) })
+}
+
+func (r timedRefs) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
+	return timed(r.t, "manifest", func() (registry.Manifest, error) { return r.Refs.Manifest(ctx, repository, d) })
+}
+
+func (r timedRefs) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string) ([]registry.Manifest, error) {
+	return timed(r.t, "referrers", func() ([]registry.Manifest, error) { return r.Refs.Referrers(ctx, repository, d, artifactType) })
+}
+
+func (r timedRefs) Tag(ctx context.Context, repository, tag string) (registry.Digest, error) {
+	return timed(r.t, "tag", func() (registry.Digest, error) { return r.Refs.Tag(ctx, repository, tag) })
+}
+
+func (r timedRefs) SetTag(ctx context.Context, repository, tag string, d registry.Digest) error {
+	return timedOnly(r.t, "set_tag", func() error { return r.Refs.SetTag(ctx, repository, tag, d) })
+}
+
+func (r timedRefs) ListTags(ctx context.Context, repository, after string, limit int) ([]string, error) {
+	return timed(r.t, "list_tags", func() ([]string, error) { return r.Refs.ListTags(ctx, repository, after, limit) })
+}
+
+type timedCatalog struct {
+	registry.Catalog
+	t *Telemetry
+}
+
+func (c timedCatalog) Head(ctx context.Context, environment, model string) (registry.Head, error) {
+	return timed(c.t, "head", func() (registry.Head, error) { return c.Catalog.Head(ctx, environment, model) })
+}
+
+func (c timedCatalog) Heads(ctx context.Context, environment, model string) ([]registry.Head, error) {
+	return timed(c.t, "heads", func() ([]registry.Head, error) { return c.Catalog.Heads(ctx, environment, model) })
+}
+
+func (c timedCatalog) Apply(ctx context.Context, change registry.Change) (registry.Event, error) {
+	return timed(c.t, "apply", func() (registry.Event, error) { return c.Catalog.Apply(ctx, change) })
+}
+
+// History is timed to the first event: the rest is at its reader's pace.
+func (c timedCatalog) History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error] {
+	return func(yield func(registry.Event, error) bool) {
+		began, first := time.Now(), true
+		for e, err := range c.Catalog.History(ctx, q) {
+			if first {
+				c.t.database.WithLabelValues("history").Observe(time.Since(began).Seconds())
+				first = false
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}

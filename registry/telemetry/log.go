@@ -1,0 +1,65 @@
+package telemetry
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// NewLogger writes a log in a format, "text" or "json", from a level on: "debug", "info",
+// "warn" or "error". Lines that are written for a request say which. Errors: CodeInvalid.
+func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+	options := new(slog.HandlerOptions)
+	var least slog.Level
+	switch level {
+	case "debug":
+		least = slog.LevelDebug
+	case "info":
+	case "warn":
+		least = slog.LevelWarn
+	case "error":
+		least = slog.LevelError
+	default:
+		return nil, registry.Errorf(registry.CodeInvalid, "log-level %q: want debug, info, warn or error", level)
+	}
+	options.Level = least
+	switch format {
+	case "text":
+		return slog.New(named{slog.NewTextHandler(w, options)}), nil
+	case "json":
+		return slog.New(named{slog.NewJSONHandler(w, options)}), nil
+	}
+	return nil, registry.Errorf(registry.CodeInvalid, "log-format %q: want text or json", format)
+}
+
+// named adds what a request is called to each line.
+type named struct{ slog.Handler }
+
+// Handle adds the names of the request and of its trace, unless the line has them.
+func (n named) Handle(ctx context.Context, line slog.Record) error {
+	has := false
+	line.Attrs(func(a slog.Attr) bool {
+		has = a.Key == "request"
+		return !has
+	})
+	if id := RequestID(ctx); id != "" && !has {
+		line = line.Clone()
+		line.AddAttrs(slog.String("request", id))
+		if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
+			line.AddAttrs(slog.String("trace", span.TraceID().String()))
+		}
+	}
+	return n.Handler.Handle(ctx, line)
+}
+
+// WithAttrs keeps the names.
+func (n named) WithAttrs(attributes []slog.Attr) slog.Handler {
+	return named{n.Handler.WithAttrs(attributes)}
+}
+
+// WithGroup keeps the names, inside of the group.
+func (n named) WithGroup(name string) slog.Handler { return named{n.Handler.WithGroup(name)} }

@@ -1,0 +1,129 @@
+package telemetry
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Registry counts and traces what changes environments and what is asked of them.
+func (t *Telemetry) Registry(inner registry.Interface) registry.Interface {
+	return observed{inner, t}
+}
+
+// observed hands on what it does not count.
+type observed struct {
+	registry.Interface
+	t *Telemetry
+}
+
+// trace begins a span. What it gives ends it.
+func (o observed) trace(ctx context.Context, name, environment, model string) (context.Context, func(error)) {
+	ctx, span := o.t.tracer.Start(ctx, name, trace.WithAttributes(attribute.String("mlpromote.environment", environment), attribute.String("mlpromote.model", model)))
+	return ctx, func(err error) {
+		if err != nil {
+			span.SetAttributes(attribute.String("mlpromote.code", string(registry.CodeOf(err))))
+			span.SetStatus(codes.Error, "")
+		}
+		span.End()
+	}
+}
+
+// result is the label of what came of an operation.
+func result(done string, err error) string {
+	if err == nil {
+		return done
+	}
+	return string(registry.CodeOf(err))
+}
+
+func (o observed) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
+	ctx, end := o.trace(ctx, "resolve", q.Environment, q.Model)
+	r, err := o.Interface.Resolve(ctx, q)
+	end(err)
+	o.t.resolves.WithLabelValues(result("hit", err)).Inc()
+	return r, err
+}
+
+func (o observed) Publish(ctx context.Context, p registry.Publication) (registry.Head, error) {
+	ctx, end := o.trace(ctx, "publish", "", p.Model)
+	head, err := o.Interface.Publish(ctx, p)
+	end(err)
+	return head, err
+}
+
+func (o observed) Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error) {
+	ctx, end := o.trace(ctx, "attach", a.Environment, a.Model)
+	d, err := o.Interface.Attach(ctx, a)
+	end(err)
+	o.t.attachments.WithLabelValues(result("done", err)).Inc()
+	return d, err
+}
+
+func (o observed) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
+	ctx, end := o.trace(ctx, "promote", r.To, r.Model)
+	p, err := o.Interface.Promote(ctx, r)
+	end(err)
+	if r.DryRun {
+		return p, err
+	}
+	done := "promoted"
+	if p.Already {
+		done = "already"
+	}
+	o.t.promotions.WithLabelValues(result(done, err)).Inc()
+	if registry.HasCode(err, registry.CodePolicy) {
+		o.refused(p.Decision)
+	}
+	return p, err
+}
+
+// refused counts each requirement once. A hold or a version that is taken is none.
+func (o observed) refused(d registry.Decision) {
+	seen := make(map[string]bool)
+	for _, unmet := range d.Unmet() {
+		if !seen[unmet.Name] {
+			seen[unmet.Name] = true
+			o.t.refusals.WithLabelValues(unmet.Name).Inc()
+		}
+	}
+	if len(seen) == 0 {
+		o.t.refusals.WithLabelValues("none").Inc()
+	}
+}
+
+func (o observed) Rollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {
+	ctx, end := o.trace(ctx, "rollback", r.Environment, r.Model)
+	p, err := o.Interface.Rollback(ctx, r)
+	end(err)
+	o.t.rollbacks.WithLabelValues(result("done", err)).Inc()
+	return p, err
+}
+
+// Collection is what a collection did, by name.
+type Collection struct {
+	Condemned, Rescinded, Manifests, Memberships, Blobs, Leftovers, LeftAlone int
+	Bytes                                                                     int64
+}
+
+// Collected counts a collection that took so long.
+func (t *Telemetry) Collected(did Collection, took time.Duration, err error) {
+	t.gc.runs.WithLabelValues(result("done", err)).Inc()
+	t.gc.seconds.Observe(took.Seconds())
+	for change, n := range map[string]int{"condemned": did.Condemned, "rescinded": did.Rescinded} {
+		t.gc.condemned.WithLabelValues(change).Add(float64(n))
+	}
+	for kind, n := range map[string]int{"manifest": did.Manifests, "membership": did.Memberships, "blob": did.Blobs, "leftover": did.Leftovers} {
+		t.gc.removed.WithLabelValues(kind).Add(float64(n))
+	}
+	t.gc.bytes.Add(float64(did.Bytes))
+	if err == nil {
+		t.gc.leftAlone.Set(float64(did.LeftAlone))
+		t.gc.last.SetToCurrentTime()
+	}
+}

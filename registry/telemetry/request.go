@@ -1,0 +1,167 @@
+package telemetry
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// requestIDHeader names a request in both directions.
+const requestIDHeader = "X-Request-Id"
+
+// requestIDPattern is what a client, or a proxy before us, may call a request: it stands
+// in logs and headers as it is.
+var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9._:/+=-]{1,128}$`)
+
+// note is what a request is known by. Inner handlers fill in what they find out.
+type note struct {
+	id        string
+	principal string
+}
+
+type noteKey struct{}
+
+// RequestID is what the request that ctx works for is called: what the client called it, or
+// a random name. It is empty outside of a request.
+func RequestID(ctx context.Context) string {
+	if n, ok := ctx.Value(noteKey{}).(*note); ok {
+		return n.id
+	}
+	return ""
+}
+
+// Requests names, counts, times, traces and logs each request that next answers. It belongs
+// around everything else. Routes give the route of a path for labels.
+func (t *Telemetry) Requests(next http.Handler, routes Routes, logger *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		n := &note{id: r.Header.Get(requestIDHeader)}
+		if !requestIDPattern.MatchString(n.id) {
+			n.id = rand.Text()
+		}
+		route := routes.Of(r.URL.Path)
+		ctx, span := t.tracer.Start(
+			propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)),
+			method(r)+" "+route, trace.WithSpanKind(trace.SpanKindServer))
+		defer span.End()
+		r = r.WithContext(context.WithValue(ctx, noteKey{}, n))
+		if r.Header.Get(requestIDHeader) != n.id {
+			r.Header = r.Header.Clone() // inner handlers call it the same
+			r.Header.Set(requestIDHeader, n.id)
+		}
+		w.Header().Set(requestIDHeader, n.id)
+		body := &countedBody{ReadCloser: r.Body}
+		if r.Body != nil && r.Body != http.NoBody {
+			r.Body = body
+		}
+		answer := &answer{ResponseWriter: w}
+		moves := t.begin(r, route)
+		defer func() { // also of a handler that breaks off
+			moves(answer, body)
+			t.tell(r, n, route, answer, body, began, span, logger)
+		}()
+		next.ServeHTTP(answer, r)
+		if answer.status == 0 {
+			answer.status = http.StatusOK
+		}
+	})
+}
+
+// begin counts a request as being answered, and gives what counts its bytes and ends that.
+func (t *Telemetry) begin(r *http.Request, route string) (end func(*answer, *countedBody)) {
+	t.inFlight.Inc()
+	brings := isUpload(route) && r.ContentLength != 0
+	if brings {
+		t.uploads.Inc()
+	}
+	return func(answer *answer, body *countedBody) {
+		t.inFlight.Dec()
+		if brings {
+			t.uploads.Dec()
+			t.blobBytes.WithLabelValues("pushed").Add(float64(body.bytes))
+		}
+		if isBlob(route) && r.Method == http.MethodGet && answer.status/100 == 2 {
+			t.blobBytes.WithLabelValues("pulled").Add(float64(answer.bytes))
+		}
+	}
+}
+
+// tell writes what came of a request.
+func (t *Telemetry) tell(r *http.Request, n *note, route string, answer *answer, body *countedBody, began time.Time, span trace.Span, logger *slog.Logger) {
+	took := time.Since(began)
+	t.requests.WithLabelValues(route, method(r), strconv.Itoa(answer.status)).Inc()
+	t.seconds.WithLabelValues(route, method(r)).Observe(took.Seconds())
+	digest := digestOf(r, answer)
+	span.SetAttributes(
+		attribute.String("http.request.method", r.Method), attribute.String("http.route", route), attribute.String("url.path", r.URL.Path),
+		attribute.Int("http.response.status_code", answer.status), attribute.String("mlpromote.request_id", n.id),
+		attribute.String("mlpromote.principal", n.principal), attribute.String("mlpromote.digest", digest))
+	if answer.status >= 500 || answer.status == 0 {
+		span.SetStatus(codes.Error, http.StatusText(answer.status))
+	}
+	level := slog.LevelInfo
+	if isProbe(route) && answer.status/100 == 2 {
+		level = slog.LevelDebug
+	}
+	ctx := r.Context()
+	if !logger.Enabled(ctx, level) {
+		return
+	}
+	attributes := []slog.Attr{
+		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", answer.status),
+		slog.Int64("bytes", answer.bytes), slog.Int64("received", body.bytes), slog.Duration("duration", took),
+		slog.String("from", r.RemoteAddr),
+	}
+	for key, value := range map[string]string{"principal": n.principal, "digest": digest} {
+		if value != "" {
+			attributes = append(attributes, slog.String(key, value))
+		}
+	}
+	logger.LogAttrs(ctx, level, "request", attributes...)
+}
+
+// Identified notes on whose behalf a request is answered. It belongs inside of what finds
+// that out.
+func Identified(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p, ok := registry.PrincipalOf(r.Context()); ok {
+			if n, ok := r.Context().Value(noteKey{}).(*note); ok {
+				n.principal = p.Name
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// method is the method of a request, or OTHER for one that nobody serves: it is a label.
+func method(r *http.Request) string {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
+		return r.Method
+	}
+	return "OTHER"
+}
+
+// digestOf is the content that a request was about, as its answer names it, or its path.
+func digestOf(r *http.Request, answer *answer) string {
+	if d := answer.Header().Get("Docker-Content-Digest"); d != "" {
+		return d
+	}
+	last := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
+	if registry.Digest(last).Validate() == nil {
+		return last
+	}
+	return ""
+}

@@ -1,0 +1,89 @@
+package telemetry
+
+import "strings"
+
+// Routes finds the pattern of a path. Make them with [NewRoutes].
+type Routes struct{ patterns []pattern }
+
+// pattern is fixed components, then perhaps one or more of any kind, then components that
+// are fixed or of any kind.
+type pattern struct {
+	text   string
+	prefix string // up to the many; the whole path where there are none
+	many   bool
+	suffix []string // anything for any one component
+}
+
+// anything is a component of a pattern that stands for any one, but none that is empty.
+const anything = "{}"
+
+// other is the route of all paths that have none.
+const other = "other"
+
+// NewRoutes reads patterns: "/v2/{name}/tags/list". {name} and {model} stand for one or
+// more components, any other word in braces for one. The first that fits counts.
+func NewRoutes(patterns ...string) Routes {
+	var all Routes
+	for _, text := range patterns {
+		p := pattern{text: text, prefix: text}
+		for _, name := range []string{"{name}", "{model}"} {
+			if before, after, found := strings.Cut(text, name); found {
+				p.prefix, p.many, p.suffix = before, true, components(after)
+				break
+			}
+		}
+		if before, after, found := strings.Cut(text, "{"); found && !p.many {
+			p.prefix, p.suffix = before, components("/{"+after)
+		}
+		all.patterns = append(all.patterns, p)
+	}
+	return all
+}
+
+// components are what stands behind the slashes of a path.
+func components(path string) []string {
+	parts := strings.Split(path, "/")[1:]
+	for i, part := range parts {
+		if strings.HasPrefix(part, "{") {
+			parts[i] = anything
+		}
+	}
+	return parts
+}
+
+// Of gives the pattern of a path, or "other".
+func (r Routes) Of(path string) string {
+	for _, p := range r.patterns {
+		if p.fits(path) {
+			return p.text
+		}
+	}
+	return other
+}
+
+func (p pattern) fits(path string) bool {
+	rest, ok := strings.CutPrefix(path, p.prefix)
+	if !ok || len(p.suffix) == 0 {
+		return ok && (rest != "") == p.many
+	}
+	for i := len(p.suffix) - 1; i >= 0; i-- {
+		cut := strings.LastIndexByte(rest, '/')
+		last := rest[cut+1:]
+		if p.suffix[i] != last && (p.suffix[i] != anything || last == "") {
+			return false
+		}
+		if cut < 0 {
+			return i == 0 && !p.many
+		}
+		rest = rest[:cut]
+	}
+	return p.many && rest != ""
+}
+
+func isUpload(route string) bool { return strings.Contains(route, "/blobs/uploads/") }
+
+func isBlob(route string) bool { return strings.HasSuffix(route, "/blobs/{digest}") }
+
+func isProbe(route string) bool {
+	return route == "/healthz" || route == "/readyz" || route == "/metrics"
+}
