@@ -1,0 +1,25 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+)
+
+// AddBlob records a membership. A second one changes nothing.
+func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	err := db.queries().BlobAdd(ctx, dbsqlc.BlobAddParams{Repository: repository, Digest: string(d), Size: size})
+	return db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), err)
+}
+
+// Blob gives the size that the membership was recorded with.
+func (db *DB) Blob(ctx context.Context, repository string, d registry.Digest) (int64, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	size, err := db.queries().BlobSize(ctx, dbsqlc.BlobSizeParams{Repository: repository, Digest: string(d)})
+	return size, db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), err)
+}
