@@ -82,7 +82,7 @@ func environment(home, cache string) []string {
 	if err != nil {
 		panic(err) // the working directory is gone
 	}
-	return []string{"ONNX_TESTDATA=" + testdata, "HOME=" + home, "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_DATA=", "MLPROMOTE_REGISTRY=", "MLPROMOTE_KEYS=", "COSIGN_PASSWORD=", "GORACE=atexit_sleep_ms=10"}
+	return []string{"ONNX_TESTDATA=" + testdata, "HOME=" + home, "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_DATA=", "MLPROMOTE_REGISTRY=", "MLPROMOTE_DATABASE=", "MLPROMOTE_KEYS=", "COSIGN_PASSWORD=", "GORACE=atexit_sleep_ms=10"}
 }
 
 // jobs are copies of the digits example that were carried on to some state once, so

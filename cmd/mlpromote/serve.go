@@ -35,7 +35,8 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "Put the data directory on the network",
 		Long: `Serves the OCI endpoint (/v2/), the REST API (/api/v1) and /healthz and /readyz. Protected
 environments are written by promotions alone. There is no authentication yet, so only a
-loopback address is served. stdout: the URL.`,
+loopback address is served. With --database there may be several services on one data
+directory, and verbs beside them; otherwise one has it to itself. stdout: the URL.`,
 		Example: "  mlpromote serve --listen 127.0.0.1:5080 --data /srv/mlpromote",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -56,7 +57,7 @@ func (a *app) serve(ctx context.Context, address string) (err error) {
 	if err := a.create(); err != nil {
 		return err
 	}
-	announce, unlock, err := lockExclusive(a.data)
+	announce, unlock, err := a.lockServed()
 	if err != nil {
 		return err
 	}

@@ -261,17 +261,24 @@ func TestDeadlockIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A server that is told not to wait for its disk waits for us.
-func TestCommitsAreDurable(t *testing.T) {
+// A server that is told not to wait for its disk waits for us, and one that would wait for
+// a client that is gone does not.
+func TestSettings(t *testing.T) {
 	t.Parallel()
-	for set, want := range map[string]string{"off": "on", "remote_apply": "remote_apply"} {
-		db, err := Open(t.Context(), pgtest.Database(t)+"?synchronous_commit="+set)
+	for set, want := range map[string]string{
+		"synchronous_commit=off":                   "on",
+		"synchronous_commit=remote_apply":          "remote_apply",
+		"idle_in_transaction_session_timeout=0":    "20s",
+		"idle_in_transaction_session_timeout=5000": "5s",
+	} {
+		db, err := Open(t.Context(), pgtest.Database(t)+"?"+set)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var got string
-		if err := db.pool.QueryRow(t.Context(), "SHOW synchronous_commit").Scan(&got); err != nil || got != want {
-			t.Errorf("a server with %s: commits with %q (%v), want %q", set, got, err, want)
+		name, _, _ := strings.Cut(set, "=")
+		if err := db.pool.QueryRow(t.Context(), "SHOW "+name).Scan(&got); err != nil || got != want {
+			t.Errorf("a server with %s: %q (%v), want %q", set, got, err, want)
 		}
 		_ = db.Close()
 	}

@@ -50,19 +50,23 @@ const serverGet = `-- name: ServerGet :one
 SELECT
     current_setting('server_encoding')::text AS encoding,
     set_config('synchronous_commit', CASE current_setting('synchronous_commit')
-        WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)::text AS synchronous_commit
+        WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, false)::text AS synchronous_commit,
+    set_config('idle_in_transaction_session_timeout', CASE current_setting('idle_in_transaction_session_timeout')
+        WHEN '0' THEN '20s' ELSE current_setting('idle_in_transaction_session_timeout') END, false)::text AS idle_in_transaction
 `
 
 type ServerGetRow struct {
 	Encoding          string
 	SynchronousCommit string
+	IdleInTransaction string
 }
 
-// What a connection must know of its server. Commits that the server has been told not
-// to wait for are waited for in this session; what waits for more stays as it is.
+// What a connection must know of its server, and what it asks of it. Commits that the
+// server has been told not to wait for are waited for; what waits for more stays as it is.
+// A replica whose machine is gone without a word lets go of its locks after a while.
 func (q *Queries) ServerGet(ctx context.Context) (ServerGetRow, error) {
 	row := q.db.QueryRow(ctx, serverGet)
 	var i ServerGetRow
-	err := row.Scan(&i.Encoding, &i.SynchronousCommit)
+	err := row.Scan(&i.Encoding, &i.SynchronousCommit, &i.IdleInTransaction)
 	return i, err
 }
