@@ -89,7 +89,8 @@ CREATE TABLE history (
 CREATE INDEX history_environment ON history (environment, seq);
 CREATE INDEX history_model ON history (model, seq);
 CREATE INDEX history_environment_model ON history (environment, model, seq);
-CREATE INDEX history_kind ON history (kind, environment, seq);
+CREATE INDEX history_kind ON history (kind, seq);
+CREATE INDEX history_kind_environment ON history (kind, environment, seq);
 CREATE INDEX history_subject ON history (subject, seq) WHERE subject <> '';
 
 -- The chain shows tampering; the triggers stop accidents.

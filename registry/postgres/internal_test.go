@@ -24,12 +24,17 @@ import (
 func openTest(t *testing.T) (*DB, string) {
 	t.Helper()
 	url := pgtest.Database(t)
+	return openURL(t, url), url
+}
+
+func openURL(t testing.TB, url string) *DB {
+	t.Helper()
 	db, err := Open(t.Context(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	return db, url
+	return db
 }
 
 func exec(t *testing.T, db *DB, statement string) error {

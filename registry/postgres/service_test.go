@@ -1,4 +1,4 @@
-package postgres_test
+package postgres
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
-	"mlpromote.dev/mlpromote/registry/postgres"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
@@ -16,7 +15,7 @@ import (
 
 // replica is a service over a database, beside others that have the same content. Each
 // edit changes the configuration before the service is made.
-func replica(t testing.TB, db *postgres.DB, content registry.Blobs, keys *registrytest.Keys, edits ...func(*service.Config)) registrytest.Registry {
+func replica(t testing.TB, db *DB, content registry.Blobs, keys *registrytest.Keys, edits ...func(*service.Config)) registrytest.Registry {
 	t.Helper()
 	store := oci.New(func(_ context.Context, name string) (oci.Repository, error) {
 		return oci.Local(content, db, name), nil
@@ -39,7 +38,7 @@ func replica(t testing.TB, db *postgres.DB, content registry.Blobs, keys *regist
 func TestInterface(t *testing.T) {
 	t.Parallel()
 	registrytest.TestInterface(t, func(t *testing.T) registrytest.Registry {
-		return replica(t, open(t, pgtest.Database(t)), mem.NewBlobs(), registrytest.NewKeys(registrytest.RoleKeys()))
+		return replica(t, openURL(t, pgtest.Database(t)), mem.NewBlobs(), registrytest.NewKeys(registrytest.RoleKeys()))
 	})
 }
 
@@ -67,13 +66,13 @@ func TestOneOfTwoPromotionsWins(t *testing.T) {
 			var all, done sync.WaitGroup
 			all.Add(len(references))
 			url, content, keys := pgtest.Database(t), mem.NewBlobs(), registrytest.NewKeys(registrytest.RoleKeys())
-			db := open(t, url)
+			db := openURL(t, url)
 			var replicas []registrytest.Registry
 			var arrivals []func()
 			for range references {
 				arrive := sync.OnceFunc(all.Done)
 				arrivals = append(arrivals, arrive)
-				replicas = append(replicas, replica(t, open(t, url), content, keys, func(c *service.Config) { c.Catalog = meeting{c.Catalog, arrive, &all} }))
+				replicas = append(replicas, replica(t, openURL(t, url), content, keys, func(c *service.Config) { c.Catalog = meeting{c.Catalog, arrive, &all} }))
 			}
 			for _, b := range []registrytest.Build{{}, {Version: "1.1.0", Salt: "b"}} {
 				replicas[0].Prove(t, replicas[0].Build(t, b))

@@ -20,7 +20,7 @@ func TestServerGoesWithItsProcess(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(victim) != "" {
 		server := pgtest.New(t, "fsync=off")
-		fmt.Println("serving", server.Dir())
+		fmt.Fprintln(os.Stdout, "serving", server.Dir())
 		select {}
 	}
 	cmd := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$")

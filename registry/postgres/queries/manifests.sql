@@ -33,13 +33,15 @@ WHERE d.repository = @repository AND d.subject = @subject AND d.subject <> ''
 ORDER BY d.digest;
 
 -- name: ManifestPage :many
--- The page after (repository, digest), in that order.
+-- The page after (repository, digest), in that order. The place is named for both tables:
+-- a merge of the two would read one of them from its beginning.
 SELECT m.repository, m.digest, m.media_type, m.size,
     coalesce(d.artifact_type, '') AS artifact_type,
     coalesce(d.subject, '') AS subject,
     coalesce(d.annotations, '') AS annotations
 FROM manifests m
 LEFT JOIN manifest_derived d ON d.repository = m.repository AND d.digest = m.digest
+    AND (d.repository, d.digest) > (@repository::text, @digest::text)
 WHERE (m.repository, m.digest) > (@repository::text, @digest::text)
 ORDER BY m.repository, m.digest
 LIMIT @page_size;

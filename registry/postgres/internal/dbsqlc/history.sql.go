@@ -25,12 +25,18 @@ func (q *Queries) HistoryAppend(ctx context.Context, arg HistoryAppendParams) er
 
 const historyAscending = `-- name: HistoryAscending :many
 SELECT body FROM history
-WHERE ($1::text = '' OR environment = $1)
-    AND ($2::text = '' OR model = $2)
-    AND ($3::text = '' OR kind = $3)
-    AND ($4::text = '' OR (subject = $4 AND subject <> ''))
+WHERE ($1::text = '' OR environment BETWEEN $1 AND $1)
+    AND ($2::text = '' OR model BETWEEN $2 AND $2)
+    AND ($3::text = '' OR kind BETWEEN $3 AND $3)
+    AND ($4::text = '' OR (subject BETWEEN $4 AND $4 AND subject <> ''))
     AND seq > $5 AND seq < $6
-ORDER BY seq LIMIT $7
+ORDER BY
+    CASE WHEN $4 = '' THEN '' ELSE subject END,
+    CASE WHEN $3 = '' OR $2 <> '' OR $4 <> '' THEN '' ELSE kind END,
+    CASE WHEN $1 = '' OR $4 <> '' THEN '' ELSE environment END,
+    CASE WHEN $2 = '' OR $4 <> '' THEN '' ELSE model END,
+    seq
+LIMIT $7
 `
 
 type HistoryAscendingParams struct {
@@ -43,8 +49,12 @@ type HistoryAscendingParams struct {
 	PageSize    int32
 }
 
-// A page of rows with after < seq < before. An empty filter selects all. To be planned
-// with its arguments: which index serves depends on which filters are set.
+// A page of rows with after < seq < before. An empty filter selects all.
+// To be planned with its arguments, which makes constants of what does not depend on a
+// row. Rows are ordered by what is filtered and then by seq, so that only the index on
+// just that serves; BETWEEN hides that the former is one value. Ordered by seq alone, the
+// server may walk along all rows in the hope of meeting those that are wanted, and does
+// where they are many, but long ago.
 func (q *Queries) HistoryAscending(ctx context.Context, arg HistoryAscendingParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, historyAscending,
 		arg.Environment,
@@ -75,12 +85,18 @@ func (q *Queries) HistoryAscending(ctx context.Context, arg HistoryAscendingPara
 
 const historyDescending = `-- name: HistoryDescending :many
 SELECT body FROM history
-WHERE ($1::text = '' OR environment = $1)
-    AND ($2::text = '' OR model = $2)
-    AND ($3::text = '' OR kind = $3)
-    AND ($4::text = '' OR (subject = $4 AND subject <> ''))
+WHERE ($1::text = '' OR environment BETWEEN $1 AND $1)
+    AND ($2::text = '' OR model BETWEEN $2 AND $2)
+    AND ($3::text = '' OR kind BETWEEN $3 AND $3)
+    AND ($4::text = '' OR (subject BETWEEN $4 AND $4 AND subject <> ''))
     AND seq > $5 AND seq < $6
-ORDER BY seq DESC LIMIT $7
+ORDER BY
+    CASE WHEN $4 = '' THEN '' ELSE subject END DESC,
+    CASE WHEN $3 = '' OR $2 <> '' OR $4 <> '' THEN '' ELSE kind END DESC,
+    CASE WHEN $1 = '' OR $4 <> '' THEN '' ELSE environment END DESC,
+    CASE WHEN $2 = '' OR $4 <> '' THEN '' ELSE model END DESC,
+    seq DESC
+LIMIT $7
 `
 
 type HistoryDescendingParams struct {

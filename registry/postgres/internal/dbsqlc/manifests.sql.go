@@ -117,6 +117,7 @@ SELECT m.repository, m.digest, m.media_type, m.size,
     coalesce(d.annotations, '') AS annotations
 FROM manifests m
 LEFT JOIN manifest_derived d ON d.repository = m.repository AND d.digest = m.digest
+    AND (d.repository, d.digest) > ($1::text, $2::text)
 WHERE (m.repository, m.digest) > ($1::text, $2::text)
 ORDER BY m.repository, m.digest
 LIMIT $3
@@ -138,7 +139,8 @@ type ManifestPageRow struct {
 	Annotations  string
 }
 
-// The page after (repository, digest), in that order.
+// The page after (repository, digest), in that order. The place is named for both tables:
+// a merge of the two would read one of them from its beginning.
 func (q *Queries) ManifestPage(ctx context.Context, arg ManifestPageParams) ([]ManifestPageRow, error) {
 	rows, err := q.db.Query(ctx, manifestPage, arg.Repository, arg.Digest, arg.PageSize)
 	if err != nil {
