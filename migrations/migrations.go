@@ -15,3 +15,12 @@ var SQLite embed.FS
 
 // SQLiteVersion is the number of the last step in [SQLite].
 const SQLiteVersion = 8
+
+// Postgres holds the steps of the PostgreSQL database, under "postgres". Every step sets
+// the version in the table catalog to its own number.
+//
+//go:embed postgres/*.sql
+var Postgres embed.FS
+
+// PostgresVersion is the number of the last step in [Postgres].
+const PostgresVersion = 3

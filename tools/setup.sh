@@ -57,6 +57,16 @@ bench)
 	;;
 esac
 
+if [ "${1:-}" = test ] && ! command -v initdb >/dev/null 2>&1 && ! ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; then
+	# Debian would make a database and start it; tests start servers of their own.
+	if ! { can_install && apt-get update -qq </dev/null >&2 &&
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql-common </dev/null >&2 &&
+		sed -i 's/^#*create_main_cluster.*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf &&
+		DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends postgresql </dev/null >&2; }; then
+		echo "setup: postgresql (Debian's package name) is not here, so the tests on PostgreSQL are skipped" >&2
+	fi
+fi
+
 if [ -n "$missing" ]; then
 	if ! can_install; then
 		echo "setup: this machine lacks:$missing (Debian's package names)." >&2

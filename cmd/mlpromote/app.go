@@ -22,6 +22,7 @@ type app struct {
 	data       string // --data
 	keys       string // --keys
 	registry   string // --registry
+	database   string // --database
 	toolchains string // --toolchains
 	storage    string // --storage
 	tlsCA      string // --tls-ca
@@ -76,6 +77,7 @@ identical bytes from staging to prod.
 	flags.StringVar(&a.registry, "registry", "", "URL of a service to work against (default MLPROMOTE_REGISTRY, else the data directory)")
 	flags.StringVar(&a.tlsCA, "tls-ca", "", "PEM file of a CA to trust, for a service with a certificate of a private one (default MLPROMOTE_CA)")
 	flags.StringVar(&a.storage, "storage", "", "s3://BUCKET/PREFIX that has the data directory's content (default MLPROMOTE_STORAGE, else the directory)")
+	flags.StringVar(&a.database, "database", "", "postgres:// URL of the data directory's catalog (default MLPROMOTE_DATABASE, else a file in the directory)")
 	flags.StringVar(&a.keys, "keys", "", "folder of signing keys (default MLPROMOTE_KEYS, else DATA/keys)")
 	flags.StringVar(&a.output, "output", "text", "text or json")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more on stderr")
@@ -115,7 +117,10 @@ func (a *app) configure() error {
 		a.tlsCA = a.getenv("MLPROMOTE_CA")
 	}
 	a.ui.configure(a.output == "json", a.verbose)
-	return a.configureStorage()
+	if err := a.configureStorage(); err != nil {
+		return err
+	}
+	return a.configureDatabase()
 }
 
 // usage gives a mistake on the command line its code, and says where help is.

@@ -35,34 +35,31 @@ const maxDelay = 4 * time.Millisecond
 // protected head is without its summary, and the same verb, run again, finishes.
 func TestCrashServed(t *testing.T) {
 	t.Parallel()
-	seed, rounds := uint64(crashSeed), kills
-	if text := os.Getenv("MLPROMOTE_CRASH_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
+	newCrashServed(t, 1, "").rounds(kills)
+}
+
+// rounds kills the service so often, or as often as MLPROMOTE_SOAK asks for.
+func (c *crashServed) rounds(n int) {
+	c.t.Helper()
 	if os.Getenv("MLPROMOTE_SOAK") != "" {
-		rounds = soakKills
+		n = soakKills
 	}
-	t.Logf("seed %d, %d kills", seed, rounds)
-	c := newCrashServed(t, rand.New(rand.NewPCG(seed, 1)))
 	job := [][]string{{"build"}, {"verify"}, {"promote"}, {"rollback", "vision/digits", "--env", "prod", "--reason", "crash test"}}
-	for n := range rounds {
-		verb := job[n%len(job)]
+	for round := range n {
+		verb := job[round%len(job)]
 		if verb[0] == "build" {
 			c.bump()
 		}
-		c.kill(n, verb)
+		c.kill(round, verb)
 		if verb[0] == "rollback" {
 			c.must("hold", "release", "vision/digits", "--env", "prod", "--reason", "crash test")
 		}
 	}
 	c.note.Lock()
 	defer c.note.Unlock()
-	t.Logf("verbs that the kill broke off: %d of %d; acknowledged: %d changes, %d pieces of content", c.broken, rounds, len(c.changes), len(c.content))
+	c.t.Logf("verbs that the kill broke off: %d of %d; acknowledged: %d changes, %d pieces of content", c.broken, n, len(c.changes), len(c.content))
 	if c.broken == 0 || len(c.changes) == 0 || len(c.content) == 0 {
-		t.Error("nothing was broken off, or nothing acknowledged: the test tests nothing")
+		c.t.Error("nothing was broken off, or nothing acknowledged: the test tests nothing")
 	}
 }
 
@@ -71,9 +68,12 @@ func TestCrashServed(t *testing.T) {
 type crashServed struct {
 	*crash
 	server *served
-	proxy  *httptest.Server
-	asks   map[string]int // requests that a verb makes
-	broken int
+	// standby is a second replica, which takes over when the first is killed; nil: there
+	// is none, and the service is started again.
+	standby *served
+	proxy   *httptest.Server
+	asks    map[string]int // requests that a verb makes
+	broken  int
 
 	note    sync.Mutex
 	target  *url.URL
@@ -91,16 +91,34 @@ type change struct {
 	digest registry.Digest // of the release, or the bundle
 }
 
-func newCrashServed(t *testing.T, random *rand.Rand) *crashServed {
+// newCrashServed serves two releases. The instants of kills are those of crashSeed and
+// stream; the catalog is in the database, or, with none, in the data directory.
+func newCrashServed(t *testing.T, stream uint64, database string) *crashServed {
 	t.Helper()
+	seed := uint64(crashSeed)
+	if text := os.Getenv("MLPROMOTE_CRASH_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, stream))
 	root := t.TempDir()
 	c := &crashServed{asks: make(map[string]int), crash: &crash{
 		t: t, random: random, program: fastProgram(t), dir: filepath.Join(root, "digits"),
 		env: append(os.Environ(), environment(root, testCache(t))...),
 	}}
-	c.server = &served{program: c.program, dir: filepath.Join(root, "served"), client: filepath.Join(root, "client"), env: environment(root, testCache(t))}
+	c.server = c.replica(root, database)
 	c.start()
 	t.Cleanup(func() { c.server.kill() })
+	if database != "" {
+		c.standby = c.replica(root, database)
+		if err := c.standby.start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.standby.kill() })
+	}
 	c.proxy = httptest.NewServer(c.forward())
 	t.Cleanup(c.proxy.Close)
 	c.crash.env = append(c.crash.env, "MLPROMOTE_REGISTRY="+c.proxy.URL, "MLPROMOTE_DATA="+c.server.client)
@@ -122,9 +140,19 @@ func newCrashServed(t *testing.T, random *rand.Rand) *crashServed {
 	return c
 }
 
+func (c *crashServed) replica(root, database string) *served {
+	return &served{
+		program: c.program, dir: filepath.Join(root, "served"), client: filepath.Join(root, "client"),
+		env: append(environment(root, testCache(c.t)), "MLPROMOTE_DATABASE="+database),
+	}
+}
+
+// start starts the service where nobody stands by to take over.
 func (c *crashServed) start() {
 	c.t.Helper()
-	if err := c.server.start(); err != nil {
+	if c.standby != nil {
+		c.server, c.standby = c.standby, c.server
+	} else if err := c.server.start(); err != nil {
 		c.t.Fatal(err)
 	}
 	target, err := url.Parse(c.server.url)
@@ -157,6 +185,7 @@ func (c *crashServed) forward() http.Handler {
 			defer c.note.Unlock()
 			r.SetURL(c.target)
 			r.Out.Host = r.In.Host
+			r.Out.Header.Del("Accept-Encoding") // what is acknowledged is read here
 		},
 		Transport:      &http.Transport{DisableKeepAlives: true}, // a connection to a service that is gone is no news
 		ModifyResponse: c.acknowledged,
@@ -213,7 +242,9 @@ func (c *crashServed) kill(n int, args []string) {
 	request := 1 + c.random.IntN(c.asks[args[0]])
 	delay := time.Duration(c.random.Float64() * float64(maxDelay))
 	before := c.head("prod")
-	c.arm(request, func() { time.AfterFunc(delay, func() { _ = c.server.cmd.Process.Kill() }) })
+	victim := c.server.cmd.Process
+	c.arm(request, func() { time.AfterFunc(delay, func() { _ = victim.Kill() }) })
+	neighbours := c.neighbours()
 	cmd := c.command(args...)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
@@ -224,6 +255,7 @@ func (c *crashServed) kill(n int, args []string) {
 		c.t.Fatalf("kill %d after request %d of %s: %v\n%s", n, request, args[0], err, out)
 	}
 	c.server.kill()
+	neighbours()
 	c.arm(0, nil)
 	c.start()
 	c.check(n, args[0])
@@ -234,6 +266,11 @@ func (c *crashServed) kill(n int, args []string) {
 		c.asks[args[0]] = max(c.asks[args[0]], c.requests())
 	}
 	c.check(n, args[0]+" again")
+	if c.standby != nil {
+		if err := c.standby.start(); err != nil {
+			c.t.Fatal(err)
+		}
+	}
 }
 
 // kept wants all that was ever acknowledged.

@@ -108,12 +108,16 @@ func TestInterface(t *testing.T) {
 // overNetwork serves the storage and gives a client of it.
 func overNetwork(t *testing.T, s storage) registrytest.Registry {
 	t.Helper()
-	_, r := network(t, s)
+	g, err := gate.New(t.Context(), gate.Config{Tokens: s.names, Secrets: s.names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, r := network(t, s, door{g})
 	return r
 }
 
-// network serves the storage, and gives where as well.
-func network(t *testing.T, s storage) (url string, r registrytest.Registry) {
+// network serves the storage behind a door, and gives where as well.
+func network(t *testing.T, s storage, d door) (url string, r registrytest.Registry) {
 	t.Helper()
 	keys := registrytest.NewKeys(registrytest.RoleKeys())
 	near := oci.New(func(_ context.Context, repository string) (oci.Repository, error) {
@@ -126,7 +130,7 @@ func network(t *testing.T, s storage) (url string, r registrytest.Registry) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listening := httptest.NewServer(bothEndpoints(t, svc, s))
+	listening := httptest.NewServer(bothEndpoints(t, svc, s, d))
 	t.Cleanup(listening.Close)
 	return listening.URL, clientOf(t, listening, keys, administrator(t, s.names))
 }
@@ -144,13 +148,8 @@ func administrator(t *testing.T, tokens registry.Tokens) string {
 	return text
 }
 
-func bothEndpoints(t *testing.T, svc *service.Service, s storage) http.Handler {
+func bothEndpoints(t *testing.T, svc *service.Service, s storage, d door) http.Handler {
 	t.Helper()
-	g, err := gate.New(t.Context(), gate.Config{Tokens: s.names, Secrets: s.names})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := door{g}
 	api, err := server.New(server.Config{
 		Registry: access.Guard(svc), Authorize: access.AllowRoute, History: s.names.History,
 		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),

@@ -11,14 +11,13 @@ import (
 	"mlpromote.dev/mlpromote/registry/environments"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/service"
-	"mlpromote.dev/mlpromote/registry/sqlite"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/keyfile"
 )
 
 // local is the data directory itself.
 type local struct {
-	db      *sqlite.DB
+	db      database
 	refs    registry.Refs // of db, and so is catalog
 	catalog registry.Catalog
 	blobs   *blobStorage
@@ -62,7 +61,7 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := sqlite.Open(ctx, filepath.Join(a.data, "registry.db"))
+	db, err := a.openDatabase(ctx)
 	if err != nil {
 		return nil, err
 	}

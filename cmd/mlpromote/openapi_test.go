@@ -68,7 +68,7 @@ type api struct {
 // every answer against the schema that the document gives for it.
 func TestExamplesOfOpenAPI(t *testing.T) {
 	t.Parallel()
-	base, r := network(t, onDisk(t))
+	base, r := network(t, onDisk(t), door{})
 	first := r.Promoted(t, registrytest.Build{})
 	r.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	report := registrytest.Report(first, first.Engines[0], registry.VerdictPass)

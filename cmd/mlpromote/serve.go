@@ -19,7 +19,9 @@ func (a *app) serveCommand() *cobra.Command {
 		Short: "Put the data directory on the network",
 		Long: `Serves the OCI endpoint (/v2/), the REST API (/api/v1) and /healthz and /readyz. Protected
 environments are written by promotions alone. Where others can reach it, and wherever there
-is a token or DATA/access.yaml, whoever comes is asked for a token. stdout: the URL.
+is a token or DATA/access.yaml, whoever comes is asked for a token. With
+--database there may be several services on one data directory, and verbs beside them;
+otherwise one has it to itself. stdout: the URL.
 
 What is not a flag is looked for in the environment (--gc-interval is MLPROMOTE_GC_INTERVAL),
 then in the file of --config, or serve.yaml in the data directory (gc_interval).`,
@@ -62,7 +64,7 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 	if err := a.create(); err != nil {
 		return err
 	}
-	announce, unlock, err := lockExclusive(a.data)
+	announce, unlock, err := a.lockServed()
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/seed"
 	"mlpromote.dev/mlpromote/registry/server"
-	"mlpromote.dev/mlpromote/registry/sqlite"
 	"mlpromote.dev/mlpromote/registry/webhook"
 )
 
@@ -44,6 +43,6 @@ func (h hooks) deliverer(i *instance, logger *slog.Logger) (*webhook.Deliverer, 
 
 // localNodeTypes are those that were put, and those that the operator wrote as files:
 // DATA/node-types/NAME.json.
-func (a *app) localNodeTypes(db *sqlite.DB) registry.NodeTypes {
+func (a *app) localNodeTypes(db database) registry.NodeTypes {
 	return seed.Over(db.NodeTypes(), seed.Folder[registry.Node]{Dir: filepath.Join(a.data, "node-types"), Read: node.ParseFile})
 }

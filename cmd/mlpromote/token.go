@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +12,6 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
-	"mlpromote.dev/mlpromote/registry/sqlite"
 )
 
 func (a *app) tokenCommand() *cobra.Command {
@@ -29,7 +27,7 @@ func (a *app) withTokens(ctx context.Context, f func(registry.Tokens) error) err
 	if err := a.create(); err != nil {
 		return err
 	}
-	db, err := sqlite.Open(ctx, filepath.Join(a.data, "registry.db"))
+	db, err := a.openDatabase(ctx)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,230 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+)
+
+// Repositories lists repositories in byte order.
+func (db *DB) Repositories(ctx context.Context) ([]string, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	names, err := db.queries().RepositoryList(ctx)
+	return names, db.interpretError("repositories", err)
+}
+
+// Holdings gives what a repository holds.
+func (db *DB) Holdings(ctx context.Context, repository string) ([]registry.Holding, error) {
+	var all []registry.Holding
+	err := db.snapshot(ctx, func(ctx context.Context, q *dbsqlc.Queries) (err error) {
+		all, err = holdings(ctx, q, repository)
+		return err
+	})
+	return all, db.interpretError("holdings of "+repository, err)
+}
+
+func holdings(ctx context.Context, q *dbsqlc.Queries, repository string) ([]registry.Holding, error) {
+	named, err := q.HoldingTags(ctx, repository)
+	if err != nil {
+		return nil, err
+	}
+	tags := make(map[string][]string)
+	for _, t := range named {
+		tags[t.Digest] = append(tags[t.Digest], t.Tag)
+	}
+	manifests, err := q.HoldingManifests(ctx, repository)
+	if err != nil {
+		return nil, err
+	}
+	var all []registry.Holding
+	for _, m := range manifests {
+		all = append(all, registry.Holding{
+			Digest: registry.Digest(m.Digest), Manifest: true, MediaType: m.MediaType, Size: m.Size,
+			Created: m.Created.UTC(), Condemned: timeOf(m.Condemned), Tags: tags[m.Digest],
+		})
+	}
+	blobs, err := q.HoldingBlobs(ctx, repository)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range blobs {
+		all = append(all, registry.Holding{Digest: registry.Digest(b.Digest), Size: b.Size, Created: b.Created.UTC(), Condemned: timeOf(b.Condemned)})
+	}
+	return all, nil
+}
+
+// Settle keeps all names from being written while decide thinks, also those of other
+// repositories: what is asked and written there is many small transactions, which wait.
+func (db *DB) Settle(ctx context.Context, repository string, decide func([]registry.Holding) (registry.Settlement, error)) error {
+	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+		if err := q.CollectionLock(ctx); err != nil {
+			return err
+		}
+		held, err := holdings(ctx, q, repository)
+		if err != nil {
+			return err
+		}
+		s, err := decide(held)
+		if err != nil {
+			return err
+		}
+		for _, key := range s.Rescind {
+			if err := rescindRecord(ctx, q, repository, key); err != nil {
+				return err
+			}
+		}
+		for _, key := range s.Condemn {
+			if err := condemnRecord(ctx, q, repository, key, s.At); err != nil {
+				return err
+			}
+		}
+		for _, key := range s.Remove {
+			if err := removeRecord(ctx, q, repository, key); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return db.interpretError("settle "+repository, err)
+}
+
+func rescindRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.HoldingKey) (err error) {
+	if key.Manifest {
+		_, err = q.ManifestRescind(ctx, dbsqlc.ManifestRescindParams{Repository: repository, Digest: string(key.Digest)})
+	} else {
+		_, err = q.BlobRescind(ctx, dbsqlc.BlobRescindParams{Repository: repository, Digest: string(key.Digest)})
+	}
+	return err
+}
+
+func condemnRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.HoldingKey, at time.Time) error {
+	if key.Manifest {
+		return q.ManifestCondemn(ctx, dbsqlc.ManifestCondemnParams{Repository: repository, Digest: string(key.Digest), At: at})
+	}
+	return q.BlobCondemn(ctx, dbsqlc.BlobCondemnParams{Repository: repository, Digest: string(key.Digest), At: at})
+}
+
+func removeRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.HoldingKey) (err error) {
+	if key.Manifest {
+		err = deleteManifest(ctx, q, repository, key.Digest)
+	} else {
+		err = found(q.BlobRemove(ctx, dbsqlc.BlobRemoveParams{Repository: repository, Digest: string(key.Digest)}))
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// Unheld gives the digests that no repository holds.
+func (db *DB) Unheld(ctx context.Context, digests []registry.Digest) ([]registry.Digest, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	rows, err := db.queries().Unheld(ctx, texts(digests))
+	if err != nil {
+		return nil, db.interpretError("bytes that nobody holds", err)
+	}
+	var unheld []registry.Digest
+	for _, d := range rows {
+		unheld = append(unheld, registry.Digest(d))
+	}
+	return unheld, nil
+}
+
+// texts is digests as a column holds them.
+func texts(digests []registry.Digest) []string {
+	all := make([]string, len(digests))
+	for i, d := range digests {
+		all[i] = string(d)
+	}
+	return all
+}
+
+// Condemn notes that nobody holds the digests.
+func (db *DB) Condemn(ctx context.Context, at time.Time, digests []registry.Digest) error {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	return db.interpretError("condemn bytes", db.queries().CondemnedAdd(ctx, dbsqlc.CondemnedAddParams{At: at, Digests: texts(digests)}))
+}
+
+// Rescind forgets that d is condemned. The read spares those a write that never were; a
+// reader does not see what an Execute is about to do, so what is condemned waits for it.
+func (db *DB) Rescind(ctx context.Context, d registry.Digest) error {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	_, err := db.queries().CondemnedGet(ctx, string(d))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err == nil {
+		err = db.queries().CondemnedRemove(ctx, string(d))
+	}
+	return db.interpretError(fmt.Sprintf("rescind blob %s", d), err)
+}
+
+// Due reads in pages and holds nothing open between them.
+func (db *DB) Due(ctx context.Context, before time.Time) iter.Seq2[registry.Digest, error] {
+	return func(yield func(registry.Digest, error) bool) {
+		page := dbsqlc.CondemnedPageParams{Before: before, PageSize: pageSize}
+		for {
+			digests, err := db.duePage(ctx, page)
+			if err != nil {
+				yield("", db.interpretError("condemned bytes", err))
+				return
+			}
+			for _, d := range digests {
+				if !yield(registry.Digest(d), nil) {
+					return
+				}
+			}
+			if len(digests) < pageSize {
+				return
+			}
+			page.After = digests[len(digests)-1]
+		}
+	}
+}
+
+func (db *DB) duePage(ctx context.Context, page dbsqlc.CondemnedPageParams) ([]string, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	return db.queries().CondemnedPage(ctx, page)
+}
+
+// Execute holds the condemnation while remove is at work. Where the transaction is made
+// again, so is the removal, which finds the bytes gone.
+func (db *DB) Execute(ctx context.Context, d registry.Digest, before time.Time, remove func(context.Context) error) (done bool, err error) {
+	err = db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+		at, err := q.CondemnedLock(ctx, string(d))
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		unheld, err := q.Unheld(ctx, []string{string(d)})
+		held := len(unheld) == 0
+		if err != nil || !held && at.After(before) {
+			return err
+		}
+		if !held {
+			if err := remove(ctx); err != nil {
+				return err
+			}
+			done = true
+		}
+		return q.CondemnedRemove(ctx, string(d))
+	})
+	if err != nil {
+		return false, db.interpretError(fmt.Sprintf("remove blob %s", d), err)
+	}
+	return done, nil
+}

@@ -1,0 +1,53 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+)
+
+// DeleteManifest removes a record, what is derived from it and its tags in one
+// transaction. The record goes first: whoever sets a tag or what is derived holds it.
+func (db *DB) DeleteManifest(ctx context.Context, repository string, d registry.Digest) error {
+	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error { return deleteManifest(ctx, q, repository, d) })
+	return db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
+}
+
+func deleteManifest(ctx context.Context, q *dbsqlc.Queries, repository string, d registry.Digest) error {
+	n, err := q.ManifestDelete(ctx, dbsqlc.ManifestDeleteParams{Repository: repository, Digest: string(d)})
+	if err := found(n, err); err != nil {
+		return err
+	}
+	if err := q.DerivedDelete(ctx, dbsqlc.DerivedDeleteParams{Repository: repository, Digest: string(d)}); err != nil {
+		return err
+	}
+	return q.TagDeleteAll(ctx, dbsqlc.TagDeleteAllParams{Repository: repository, Digest: string(d)})
+}
+
+// DeleteTag removes a tag.
+func (db *DB) DeleteTag(ctx context.Context, repository, tag string) error {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	n, err := db.queries().TagDelete(ctx, dbsqlc.TagDeleteParams{Repository: repository, Tag: tag})
+	return db.interpretError(fmt.Sprintf("tag %s in %s", tag, repository), found(n, err))
+}
+
+// RemoveBlob removes a membership.
+func (db *DB) RemoveBlob(ctx context.Context, repository string, d registry.Digest) error {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	n, err := db.queries().BlobRemove(ctx, dbsqlc.BlobRemoveParams{Repository: repository, Digest: string(d)})
+	return db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), found(n, err))
+}
+
+// found makes an error of a deletion that met no row.
+func found(rows int64, err error) error {
+	if err == nil && rows == 0 {
+		return pgx.ErrNoRows
+	}
+	return err
+}

@@ -1,0 +1,47 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+)
+
+// Begin records an intent. Its time is kept in UTC to the microsecond.
+func (db *DB) Begin(ctx context.Context, i registry.Intent) error {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	err := db.queries().IntentBegin(ctx, dbsqlc.IntentBeginParams{
+		Environment: i.Environment, Model: i.Model, Source: i.From,
+		Release: string(i.Release), Begun: i.Begun.Truncate(time.Microsecond),
+	})
+	return db.interpretError(fmt.Sprintf("intent for %s in %s", i.Model, i.Environment), err)
+}
+
+// End forgets an intent.
+func (db *DB) End(ctx context.Context, environment, model string, release registry.Digest) error {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	err := db.queries().IntentEndFor(ctx, dbsqlc.IntentEndForParams{Environment: environment, Model: model, Release: string(release)})
+	return db.interpretError(fmt.Sprintf("end the intent for %s in %s", model, environment), err)
+}
+
+// Pending lists intents by environment and model.
+func (db *DB) Pending(ctx context.Context) ([]registry.Intent, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	rows, err := db.queries().IntentList(ctx)
+	if err != nil {
+		return nil, db.interpretError("intents", err)
+	}
+	var pending []registry.Intent
+	for _, row := range rows {
+		pending = append(pending, registry.Intent{
+			Environment: row.Environment, Model: row.Model, From: row.Source,
+			Release: registry.Digest(row.Release), Begun: row.Begun.UTC(),
+		})
+	}
+	return pending, nil
+}

@@ -1,0 +1,50 @@
+package postgres
+
+import (
+	"context"
+	"math"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+)
+
+// ModelPage lists the heads of a page of models.
+func (db *DB) ModelPage(ctx context.Context, environment, after string, limit int) ([]registry.Head, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	var rows []dbsqlc.Head
+	var err error
+	if environment == "" {
+		rows, err = db.queries().ModelPage(ctx, dbsqlc.ModelPageParams{After: after, PageSize: pageLimit(limit)})
+	} else {
+		rows, err = db.queries().ModelPageOf(ctx, dbsqlc.ModelPageOfParams{Environment: environment, After: after, PageSize: pageLimit(limit)})
+	}
+	if err != nil {
+		return nil, db.interpretError("models", err)
+	}
+	var heads []registry.Head
+	for _, row := range rows {
+		heads = append(heads, head(row))
+	}
+	return heads, nil
+}
+
+// TagPage lists tags of manifests of a type.
+func (db *DB) TagPage(ctx context.Context, repository, artifactType, after string, limit int) ([]registry.Tagged, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	rows, err := db.queries().TagPage(ctx, dbsqlc.TagPageParams{
+		Repository: repository, ArtifactType: artifactType, After: after, PageSize: pageLimit(limit),
+	})
+	if err != nil {
+		return nil, db.interpretError("tags of "+repository, err)
+	}
+	var tags []registry.Tagged
+	for _, row := range rows {
+		tags = append(tags, registry.Tagged{Tag: row.Tag, Digest: registry.Digest(row.Digest)})
+	}
+	return tags, nil
+}
+
+// pageLimit is the size of a page as a query takes it.
+func pageLimit(n int) int32 { return int32(min(n, math.MaxInt32)) }

@@ -1,0 +1,123 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+)
+
+// PutManifest records m. Media type and size stay as first recorded.
+func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Manifest) error {
+	subject := fmt.Sprintf("manifest %s in %s", m.Digest, repository)
+	annotations, err := json.Marshal(m.Derived.Annotations)
+	if err != nil {
+		return registry.Errorf(registry.CodeInternal, "%s: %w", subject, err)
+	}
+	err = db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+		fact := dbsqlc.ManifestAddParams{Repository: repository, Digest: string(m.Digest), MediaType: m.MediaType, Size: m.Size, Created: time.Now()}
+		if err := q.ManifestAdd(ctx, fact); err != nil {
+			return err
+		}
+		return q.DerivedSet(ctx, dbsqlc.DerivedSetParams{
+			Repository: repository, Digest: string(m.Digest),
+			ArtifactType: m.Derived.ArtifactType,
+			Subject:      string(m.Derived.Subject),
+			Annotations:  string(annotations),
+		})
+	})
+	return db.interpretError(subject, err)
+}
+
+// Manifest gives the record of d, and rescinds.
+func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	row, err := db.queries().ManifestGet(ctx, dbsqlc.ManifestGetParams{Repository: repository, Digest: string(d)})
+	if err == nil && row.Condemned != nil {
+		// Until it is rescinded it may go, so that only this tells whether it is there.
+		err = found(db.queries().ManifestRescind(ctx, dbsqlc.ManifestRescindParams{Repository: repository, Digest: string(d)}))
+	}
+	if err != nil {
+		return registry.Manifest{}, db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
+	}
+	return manifest(dbsqlc.ManifestPageRow{
+		Repository: row.Repository, Digest: row.Digest, MediaType: row.MediaType, Size: row.Size,
+		ArtifactType: row.ArtifactType, Subject: row.Subject, Annotations: row.Annotations,
+	})
+}
+
+// Referrers lists who refers to d.
+func (db *DB) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string) ([]registry.Manifest, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	rows, err := db.queries().ManifestReferrers(ctx, dbsqlc.ManifestReferrersParams{
+		Repository: repository, Subject: string(d), ArtifactType: artifactType,
+	})
+	if err != nil {
+		return nil, db.interpretError(fmt.Sprintf("referrers of %s in %s", d, repository), err)
+	}
+	var found []registry.Manifest
+	for _, row := range rows {
+		m, err := manifest(dbsqlc.ManifestPageRow(row))
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, m)
+	}
+	return found, nil
+}
+
+// AllManifests reads in pages and holds nothing open between them, so that records can
+// be written while the sequence runs.
+func (db *DB) AllManifests(ctx context.Context) iter.Seq2[registry.RepositoryManifest, error] {
+	return func(yield func(registry.RepositoryManifest, error) bool) {
+		page := dbsqlc.ManifestPageParams{PageSize: pageSize}
+		for {
+			rows, err := db.manifestPage(ctx, page)
+			if err != nil {
+				yield(registry.RepositoryManifest{}, db.interpretError("manifests", err))
+				return
+			}
+			for _, row := range rows {
+				m, err := manifest(row)
+				if !yield(registry.RepositoryManifest{Repository: row.Repository, Manifest: m}, err) || err != nil {
+					return
+				}
+			}
+			if len(rows) < pageSize {
+				return
+			}
+			last := rows[len(rows)-1]
+			page.Repository, page.Digest = last.Repository, last.Digest
+		}
+	}
+}
+
+func (db *DB) manifestPage(ctx context.Context, page dbsqlc.ManifestPageParams) ([]dbsqlc.ManifestPageRow, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	return db.queries().ManifestPage(ctx, page)
+}
+
+// manifest makes the record of a row. Without derived columns it is the facts alone.
+func manifest(row dbsqlc.ManifestPageRow) (registry.Manifest, error) {
+	m := registry.Manifest{
+		Digest: registry.Digest(row.Digest), MediaType: row.MediaType, Size: row.Size,
+		Derived: registry.Derived{ArtifactType: row.ArtifactType, Subject: registry.Digest(row.Subject)},
+	}
+	if row.Annotations == "" {
+		return m, nil
+	}
+	if err := json.Unmarshal([]byte(row.Annotations), &m.Derived.Annotations); err != nil {
+		return registry.Manifest{}, registry.Errorf(registry.CodeInternal, "annotations of manifest %s in %s are damaged, reindex makes them anew: %w", row.Digest, row.Repository, err)
+	}
+	if len(m.Derived.Annotations) == 0 {
+		m.Derived.Annotations = nil
+	}
+	return m, nil
+}

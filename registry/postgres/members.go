@@ -1,0 +1,30 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+)
+
+// AddBlob records a membership. A second one only rescinds.
+func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	err := db.queries().BlobAdd(ctx, dbsqlc.BlobAddParams{Repository: repository, Digest: string(d), Size: size, Created: time.Now()})
+	return db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), err)
+}
+
+// Blob gives the size that the membership was recorded with, and rescinds.
+func (db *DB) Blob(ctx context.Context, repository string, d registry.Digest) (int64, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	row, err := db.queries().BlobSize(ctx, dbsqlc.BlobSizeParams{Repository: repository, Digest: string(d)})
+	if err == nil && row.Condemned != nil {
+		// Until it is rescinded it may go, so that only this tells whether it is there.
+		err = found(db.queries().BlobRescind(ctx, dbsqlc.BlobRescindParams{Repository: repository, Digest: string(d)}))
+	}
+	return row.Size, db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), err)
+}

@@ -1,0 +1,79 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+
+	"mlpromote.dev/mlpromote/migrations"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+)
+
+// migrate brings the schema up to date. A database that is has cost one query. Of several
+// processes that find one that is not, one takes the steps and the others wait.
+func (db *DB) migrate(ctx context.Context) error {
+	if done, err := db.current(ctx); done || err != nil {
+		return err
+	}
+	// A connection beside the pool, which may have only one.
+	conn, err := pgx.ConnectConfig(ctx, db.pool.Config().ConnConfig)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // and with it the lock
+	tx, err := conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	if err := dbsqlc.New(tx).MigrationLock(ctx); err != nil {
+		return err
+	}
+	if done, err := db.current(ctx); done || err != nil {
+		return err
+	}
+	if err := db.up(ctx); err != nil {
+		return err
+	}
+	_, err = db.current(ctx)
+	return err
+}
+
+// current reports whether the schema is that of this program, and reads the catalog's
+// identity. Errors: CodeUnavailable when it is that of a newer one.
+func (db *DB) current(ctx context.Context) (bool, error) {
+	row, err := db.queries().CatalogGet(ctx)
+	var failure *pgconn.PgError
+	if errors.As(err, &failure) && failure.Code == undefinedTable || errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if row.Version > migrations.PostgresVersion {
+		return false, registry.Errorf(registry.CodeUnavailable, "database %s has schema %d and this program knows schemas up to %d: use the newer version of the program that wrote it", db.name, row.Version, migrations.PostgresVersion)
+	}
+	db.id = row.ID
+	return row.Version == migrations.PostgresVersion, nil
+}
+
+func (db *DB) up(ctx context.Context) error {
+	steps, err := fs.Sub(migrations.Postgres, "postgres")
+	if err != nil {
+		return err
+	}
+	pool := stdlib.OpenDBFromPool(db.pool)
+	defer func() { _ = pool.Close() }() // it gives its connections back; the pool stays open
+	provider, err := goose.NewProvider(goose.DialectPostgres, pool, steps,
+		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+	if err != nil {
+		return err
+	}
+	_, err = provider.Up(ctx)
+	return err
+}

@@ -1,0 +1,94 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+)
+
+// AcquireLease compares and swaps.
+func (db *DB) AcquireLease(ctx context.Context, name, holder string, now, until time.Time) (bool, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	n, err := db.queries().LeaseAcquire(ctx, dbsqlc.LeaseAcquireParams{Name: name, Holder: holder, Now: now, Until: until})
+	return n > 0 && err == nil, db.interpretError("lease "+name, err)
+}
+
+// ReleaseLease gives a lease up.
+func (db *DB) ReleaseLease(ctx context.Context, name, holder string) error {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	err := db.queries().LeaseRelease(ctx, dbsqlc.LeaseReleaseParams{Name: name, Holder: holder})
+	return db.interpretError("lease "+name, err)
+}
+
+// ClaimKey claims, or else looks, in one transaction.
+func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.KeptAnswer, error) {
+	var kept *registry.KeptAnswer
+	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+		n, err := q.AnswerClaim(ctx, dbsqlc.AnswerClaimParams{
+			Principal: c.Principal, Key: c.Key, Request: string(c.Request), Claimant: c.Claimant, Until: c.Until, Now: c.Now,
+		})
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			return q.AnswerForget(ctx, c.Now)
+		}
+		row, err := q.AnswerGet(ctx, dbsqlc.AnswerGetParams{Principal: c.Principal, Key: c.Key})
+		if err != nil {
+			return err
+		}
+		kept, err = keptAnswer(row, c)
+		return err
+	})
+	return kept, db.interpretError("idempotency key", err)
+}
+
+// keptAnswer is what a row that counts says about a claim.
+func keptAnswer(row dbsqlc.Answer, c registry.KeyClaim) (*registry.KeptAnswer, error) {
+	switch {
+	case row.Request != string(c.Request):
+		return nil, registry.Errorf(registry.CodeInvalid, "idempotency key %q was used for another request: make a new one for each", c.Key)
+	case row.Status == 0:
+		return nil, registry.Errorf(registry.CodeConflict, "the same request is being worked on: wait for it")
+	}
+	return &registry.KeptAnswer{Status: int(row.Status), Type: row.Type, Body: row.Body}, nil
+}
+
+// RenewKey keeps a claim.
+func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	n, err := db.queries().AnswerRenew(ctx, dbsqlc.AnswerRenewParams{Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: c.Until})
+	return db.interpretError("idempotency key", claimed(n, err))
+}
+
+// SaveAnswer ends a claim with an answer.
+func (db *DB) SaveAnswer(ctx context.Context, c registry.KeyClaim, answer registry.KeptAnswer) error {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	n, err := db.queries().AnswerSave(ctx, dbsqlc.AnswerSaveParams{
+		Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: c.Until,
+		Status: int64(answer.Status), Type: answer.Type, Body: notNull(answer.Body),
+	})
+	return db.interpretError("idempotency key", claimed(n, err))
+}
+
+// FreeKey ends a claim.
+func (db *DB) FreeKey(ctx context.Context, c registry.KeyClaim) error {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	err := db.queries().AnswerFree(ctx, dbsqlc.AnswerFreeParams{Principal: c.Principal, Key: c.Key, Claimant: c.Claimant})
+	return db.interpretError("idempotency key", err)
+}
+
+// claimed makes an error of a change that met no claim.
+func claimed(rows int64, err error) error {
+	if err == nil && rows == 0 {
+		return registry.Errorf(registry.CodeConflict, "the idempotency key has run out, or somebody else has it")
+	}
+	return err
+}

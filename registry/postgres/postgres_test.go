@@ -1,0 +1,244 @@
+package postgres_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/postgres"
+	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+)
+
+func open(t testing.TB, url string) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	registrytest.TestStore(t, func(t *testing.T) registrytest.Store { return open(t, pgtest.Database(t)) })
+}
+
+func TestDeleter(t *testing.T) {
+	t.Parallel()
+	registrytest.TestDeleter(t, func(t *testing.T) registrytest.DeletableRefs { return open(t, pgtest.Database(t)) })
+}
+
+func TestUploadStates(t *testing.T) {
+	t.Parallel()
+	registrytest.TestUploadStates(t, func(t *testing.T) registry.UploadStates { return open(t, pgtest.Database(t)) })
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	registrytest.TestTokens(t, func(t *testing.T) registry.Tokens { return open(t, pgtest.Database(t)) })
+}
+
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	registrytest.TestSecrets(t, func(t *testing.T) registry.Secrets { return open(t, pgtest.Database(t)) })
+}
+
+func TestCollection(t *testing.T) {
+	t.Parallel()
+	registrytest.TestCollection(t, func(t *testing.T) registrytest.Collectable { return open(t, pgtest.Database(t)) })
+}
+
+func TestLeases(t *testing.T) {
+	t.Parallel()
+	registrytest.TestLeases(t, func(t *testing.T) registry.Leases { return open(t, pgtest.Database(t)) })
+}
+
+func TestIdempotency(t *testing.T) {
+	t.Parallel()
+	registrytest.TestIdempotency(t, func(t *testing.T) registry.Idempotency { return open(t, pgtest.Database(t)) })
+}
+
+func TestTables(t *testing.T) {
+	t.Parallel()
+	registrytest.TestTables(t, func(t *testing.T) registrytest.Tables {
+		db := open(t, pgtest.Database(t))
+		return registrytest.Tables{NodeTypes: db.NodeTypes(), Runtimes: db.Runtimes()}
+	})
+}
+
+// Pools of their own on one database are what replicas are to each other.
+func TestPoolsRace(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	registrytest.Race(t, open(t, url), open(t, url))
+}
+
+// Several replicas may find an empty database and all make the schema.
+func TestOpenRace(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Database(t)
+	ids := make([]string, 4)
+	var wg sync.WaitGroup
+	for i := range ids {
+		wg.Go(func() {
+			db, err := postgres.Open(t.Context(), url)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer db.Close()
+			ids[i] = db.ID()
+			if _, err := db.Apply(t.Context(), change(fmt.Sprint(i))); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	for _, id := range ids {
+		if id == "" || id != ids[0] {
+			t.Errorf("identities %q, want one", ids)
+		}
+	}
+}
+
+// A pool of one connection is enough for everything.
+func TestOneConnection(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.Database(t)+"?pool_max_conns=1")
+	for n := range 3 {
+		if _, err := db.Apply(t.Context(), change(fmt.Sprint(n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, err := range db.History(t.Context(), registry.HistoryQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Heads(t.Context(), "", ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestResetDerived(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	db := open(t, pgtest.Database(t))
+	subject := digest.FromString("subject")
+	m := registry.Manifest{Digest: digest.FromString("m"), MediaType: "type", Size: 1}
+	m.Derived = registry.Derived{ArtifactType: "artifact", Subject: subject, Annotations: map[string]string{"a": "b"}}
+	if err := db.PutManifest(ctx, "staging/a", m); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.SetTag(ctx, "staging/a", "1.0.0", m.Digest); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.ResetDerived(ctx); err != nil {
+		t.Fatal(err)
+	}
+	bare, err := db.Manifest(ctx, "staging/a", m.Digest)
+	if err != nil || bare.MediaType != "type" || bare.Size != 1 || bare.Derived.ArtifactType != "" {
+		t.Errorf("after the reset: got %+v, %v; want the facts alone", bare, err)
+	}
+	if _, err := db.Tag(ctx, "staging/a", "1.0.0"); err != nil {
+		t.Errorf("the tag is a fact: %v", err)
+	}
+	for rm, err := range db.AllManifests(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		rm.Manifest.Derived = m.Derived
+		if err := db.PutManifest(ctx, rm.Repository, rm.Manifest); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := db.Referrers(ctx, "staging/a", subject, "artifact"); err != nil || len(got) != 1 {
+		t.Errorf("after recording again: got %v, %v", got, err)
+	}
+}
+
+// What PostgreSQL cannot hold is the caller's mistake, and nothing breaks by it.
+func TestTextsThatCannotBeHeld(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	db := open(t, pgtest.Database(t))
+	m := registry.Manifest{Digest: digest.FromString("m"), MediaType: "type"}
+	event := func(model string) error {
+		c := change("1.0.0")
+		c.Event.Model = model
+		_, err := db.Apply(ctx, c)
+		return err
+	}
+	nul := registry.Manifest{Digest: m.Digest, MediaType: "a\x00b"}
+	long := strings.Repeat("no compression makes this short: ", 1000)
+	for name, err := range map[string]error{
+		"NUL in a repository":     db.AddBlob(ctx, "a\x00b", m.Digest, 1),
+		"no UTF-8 in a name":      db.AddBlob(ctx, "a\xffb", m.Digest, 1),
+		"NUL in a media type":     db.PutManifest(ctx, "staging/a", nul),
+		"NUL in a tag":            db.SetTag(ctx, "staging/a", "a\x00b", m.Digest),
+		"NUL in a model":          event("a\x00b"),
+		"quote in a model":        event(`a","model":"b`),
+		"NUL in an intent":        db.Begin(ctx, registry.Intent{Environment: "prod", Model: "\x00"}),
+		"tag that is too long":    longTag(t, db, long),
+		"NUL in what is asked of": secondError(db.Tag(ctx, "staging/a", "\x00")),
+	} {
+		if registry.CodeOf(err) != registry.CodeInvalid {
+			t.Errorf("%s: got %v (%s), want %s", name, err, registry.CodeOf(err), registry.CodeInvalid)
+		}
+	}
+	for e, err := range db.History(ctx, registry.HistoryQuery{}) {
+		t.Errorf("history has %v, %v; want nothing", e, err)
+	}
+}
+
+func secondError[T any](_ T, err error) error { return err }
+
+// longTag sets a tag that no index can hold.
+func longTag(t *testing.T, db *postgres.DB, pattern string) error {
+	t.Helper()
+	var tag strings.Builder
+	for n := range 2000 { // what repeats itself would be compressed
+		tag.WriteString(digest.FromString(fmt.Sprint(pattern, n)).Encoded())
+	}
+	c := change("1.0.0")
+	c.Tags = []registry.TagMove{{Repository: "prod/a", Tag: tag.String(), Digest: c.Event.Release}}
+	return secondError(db.Apply(t.Context(), c))
+}
+
+func change(release string) registry.Change {
+	return registry.Change{
+		Event: registry.Event{
+			Time: time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC), Kind: registry.EventPublish,
+			Environment: "prod", Model: "a", Version: release, Release: digest.FromString(release),
+		},
+	}
+}
+
+// BenchmarkApply makes commits, each of tags, head and history. The server does not sync
+// to disk, so this is what everything else costs.
+func BenchmarkApply(b *testing.B) {
+	db := open(b, pgtest.Database(b))
+	var head registry.Digest
+	for n := 0; b.Loop(); n++ {
+		c := change(fmt.Sprint(n))
+		c.Move = &registry.HeadMove{Expect: head}
+		c.Tags = []registry.TagMove{{Repository: "prod/a", Tag: registry.HeadTag, Digest: c.Event.Release}}
+		event, err := db.Apply(b.Context(), c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		head = event.Release
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "commits/s")
+}

@@ -1,0 +1,15 @@
+-- name: ManifestDelete :execrows
+DELETE FROM manifests WHERE repository = @repository AND digest = @digest;
+
+-- name: DerivedDelete :exec
+DELETE FROM manifest_derived WHERE repository = @repository AND digest = @digest;
+
+-- name: TagDeleteAll :exec
+-- All tags of one manifest.
+DELETE FROM tags WHERE repository = @repository AND digest = @digest;
+
+-- name: TagDelete :execrows
+DELETE FROM tags WHERE repository = @repository AND tag = @tag;
+
+-- name: BlobRemove :execrows
+DELETE FROM blobs WHERE repository = @repository AND digest = @digest;

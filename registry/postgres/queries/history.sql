@@ -1,0 +1,45 @@
+-- name: HistoryLast :one
+SELECT body FROM history ORDER BY seq DESC LIMIT 1;
+
+-- name: HistoryGet :one
+SELECT body FROM history WHERE seq = @seq;
+
+-- name: HistoryAppend :exec
+INSERT INTO history (seq, body) VALUES (@seq, @body);
+
+-- name: HistoryAscending :many
+-- A page of rows with after < seq < before. An empty filter selects all.
+-- To be planned with its arguments, which makes constants of what does not depend on a
+-- row. Rows are ordered by what is filtered and then by seq, so that only the index on
+-- just that serves; BETWEEN hides that the former is one value. Ordered by seq alone, the
+-- server may walk along all rows in the hope of meeting those that are wanted, and does
+-- where they are many, but long ago.
+SELECT body FROM history
+WHERE (@environment::text = '' OR environment BETWEEN @environment AND @environment)
+    AND (@model::text = '' OR model BETWEEN @model AND @model)
+    AND (@kind::text = '' OR kind BETWEEN @kind AND @kind)
+    AND (@subject::text = '' OR (subject BETWEEN @subject AND @subject AND subject <> ''))
+    AND seq > @after AND seq < @before
+ORDER BY
+    CASE WHEN @subject = '' THEN '' ELSE subject END,
+    CASE WHEN @kind = '' OR @model <> '' OR @subject <> '' THEN '' ELSE kind END,
+    CASE WHEN @environment = '' OR @subject <> '' THEN '' ELSE environment END,
+    CASE WHEN @model = '' OR @subject <> '' THEN '' ELSE model END,
+    seq
+LIMIT @page_size;
+
+-- name: HistoryDescending :many
+-- As HistoryAscending, from the newest on.
+SELECT body FROM history
+WHERE (@environment::text = '' OR environment BETWEEN @environment AND @environment)
+    AND (@model::text = '' OR model BETWEEN @model AND @model)
+    AND (@kind::text = '' OR kind BETWEEN @kind AND @kind)
+    AND (@subject::text = '' OR (subject BETWEEN @subject AND @subject AND subject <> ''))
+    AND seq > @after AND seq < @before
+ORDER BY
+    CASE WHEN @subject = '' THEN '' ELSE subject END DESC,
+    CASE WHEN @kind = '' OR @model <> '' OR @subject <> '' THEN '' ELSE kind END DESC,
+    CASE WHEN @environment = '' OR @subject <> '' THEN '' ELSE environment END DESC,
+    CASE WHEN @model = '' OR @subject <> '' THEN '' ELSE model END DESC,
+    seq DESC
+LIMIT @page_size;

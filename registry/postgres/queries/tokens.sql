@@ -1,0 +1,19 @@
+-- name: TokenCreate :exec
+INSERT INTO tokens (id, name, hash, grants, created, expires, revoked)
+VALUES (@id, @name, @hash, @grants, @created, @expires, @revoked);
+
+-- name: TokenGet :one
+SELECT * FROM tokens WHERE id = @id;
+
+-- name: TokenList :many
+SELECT * FROM tokens ORDER BY id;
+
+-- name: TokenRevoke :execrows
+-- Keeps the time of an earlier revocation.
+UPDATE tokens SET revoked = coalesce(revoked, @at::timestamptz) WHERE id = @id;
+
+-- name: SecretOffer :exec
+INSERT INTO secrets (name, value) VALUES (@name, @value) ON CONFLICT (name) DO NOTHING;
+
+-- name: SecretGet :one
+SELECT value FROM secrets WHERE name = @name;

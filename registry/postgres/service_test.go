@@ -1,0 +1,114 @@
+package postgres
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/service"
+)
+
+// replica is a service over a database, beside others that have the same content. Each
+// edit changes the configuration before the service is made.
+func replica(t testing.TB, db *DB, content registry.Blobs, keys *registrytest.Keys, edits ...func(*service.Config)) registrytest.Registry {
+	t.Helper()
+	store := oci.New(func(_ context.Context, name string) (oci.Repository, error) {
+		return oci.Local(content, db, name), nil
+	}, oci.Options{})
+	config := service.Config{
+		Environments: registrytest.Chain(), Catalog: db, Listing: db, Intents: db, Content: store, Mirror: store,
+		Tool: registry.ToolIdentity{Name: "mlpromote", Version: "0.0.0"},
+	}
+	for _, edit := range edits {
+		edit(&config)
+	}
+	config.Verify, config.Sign = keys.Verify, keys.Sign
+	s, err := service.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return registrytest.Registry{Interface: s, Parts: store, Keys: keys}
+}
+
+func TestInterface(t *testing.T) {
+	t.Parallel()
+	registrytest.TestInterface(t, func(t *testing.T) registrytest.Registry {
+		return replica(t, openURL(t, pgtest.Database(t)), mem.NewBlobs(), registrytest.NewKeys(registrytest.RoleKeys()))
+	})
+}
+
+// meeting is a catalog in which promotions wait for one another before they are applied.
+type meeting struct {
+	registry.Catalog
+	arrive func()
+	all    *sync.WaitGroup
+}
+
+func (m meeting) Apply(ctx context.Context, c registry.Change) (registry.Event, error) {
+	if c.Event.Kind == registry.EventPromote {
+		m.arrive()
+		m.all.Wait()
+	}
+	return m.Catalog.Apply(ctx, c)
+}
+
+// Two replicas promote at once: one wins, and the other one is told.
+func TestOneOfTwoPromotionsWins(t *testing.T) {
+	t.Parallel()
+	for name, references := range map[string][]string{"of two releases": {"1.0.0", "1.1.0"}, "of one release": {"1.1.0", "1.1.0"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var all, done sync.WaitGroup
+			all.Add(len(references))
+			url, content, keys := pgtest.Database(t), mem.NewBlobs(), registrytest.NewKeys(registrytest.RoleKeys())
+			db := openURL(t, url)
+			var replicas []registrytest.Registry
+			var arrivals []func()
+			for range references {
+				arrive := sync.OnceFunc(all.Done)
+				arrivals = append(arrivals, arrive)
+				replicas = append(replicas, replica(t, openURL(t, url), content, keys, func(c *service.Config) { c.Catalog = meeting{c.Catalog, arrive, &all} }))
+			}
+			for _, b := range []registrytest.Build{{}, {Version: "1.1.0", Salt: "b"}} {
+				replicas[0].Prove(t, replicas[0].Build(t, b))
+			}
+			promotions, errs := make([]registry.Promotion, len(references)), make([]error, len(references))
+			for i, reference := range references {
+				done.Go(func() {
+					defer arrivals[i]() // where it does not come so far
+					promotions[i], errs[i] = replicas[i].Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Reference: reference})
+				})
+			}
+			done.Wait()
+			winner := 0
+			if errs[0] != nil {
+				winner = 1
+			}
+			if errs[winner] != nil || registry.CodeOf(errs[1-winner]) != registry.CodeConflict {
+				t.Fatalf("errors %v, want one CodeConflict", errs)
+			}
+			head, err := db.Head(t.Context(), "prod", registrytest.Model)
+			if err != nil || head.Release != promotions[winner].Release || head.Version != references[winner] {
+				t.Errorf("the head is %+v (%v), the winner's promotion %+v", head, err, promotions[winner])
+			}
+			for _, tag := range []string{registry.HeadTag, head.Version} {
+				if d, err := db.Tag(t.Context(), registry.Repository("prod", registrytest.Model), tag); err != nil || d != head.Release {
+					t.Errorf("tag %s names %s (%v), want the head %s", tag, d, err, head.Release)
+				}
+			}
+			for i, r := range replicas {
+				if events, err := r.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPromote}); err != nil || len(events) != 1 {
+					t.Errorf("replica %d sees %d promotions in history, want 1 (error %v)", i, len(events), err)
+				}
+				if pending, err := db.Pending(t.Context()); err != nil || len(pending) != 0 {
+					t.Errorf("intents are left: %v (%v)", pending, err)
+				}
+			}
+		})
+	}
+}

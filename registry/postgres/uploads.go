@@ -1,0 +1,119 @@
+package postgres
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+)
+
+// CreateUpload records the state of an upload.
+func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
+	err := db.unsynced(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+		return q.UploadCreate(ctx, dbsqlc.UploadCreateParams{
+			ID: s.ID, Repository: s.Owner.Repository, Principal: s.Owner.Principal,
+			Arrived: s.Offset, Hash: notNull(s.Hash), Place: s.Place, Touched: s.Touched,
+		})
+	})
+	return db.interpretError("upload "+s.ID, err)
+}
+
+// Upload gives the state of an upload.
+func (db *DB) Upload(ctx context.Context, owner registry.UploadOwner, id string) (registry.UploadState, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	row, err := db.queries().UploadGet(ctx, dbsqlc.UploadGetParams{ID: id, Repository: owner.Repository, Principal: owner.Principal})
+	if unstorable(err) {
+		err = pgx.ErrNoRows // what no column can hold is no identifier
+	}
+	if err != nil {
+		return registry.UploadState{}, db.interpretError("upload "+id, err)
+	}
+	return uploadState(row), nil
+}
+
+// SwapUpload replaces the state of an upload.
+func (db *DB) SwapUpload(ctx context.Context, s registry.UploadState) error {
+	return db.changeUpload(ctx, s.ID, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+		return q.UploadSwap(ctx, dbsqlc.UploadSwapParams{
+			ID: s.ID, Version: s.Version,
+			Arrived: s.Offset, Hash: notNull(s.Hash), Place: s.Place, Touched: s.Touched,
+		})
+	})
+}
+
+// EndUpload forgets an upload.
+func (db *DB) EndUpload(ctx context.Context, id string, version int64) error {
+	return db.changeUpload(ctx, id, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
+		return q.UploadEnd(ctx, dbsqlc.UploadEndParams{ID: id, Version: version})
+	})
+}
+
+// changeUpload makes a change that finds its row, or says why it did not.
+func (db *DB) changeUpload(ctx context.Context, id string, change func(context.Context, *dbsqlc.Queries) (int64, error)) error {
+	err := db.unsynced(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+		if n, err := change(ctx, q); n > 0 || err != nil {
+			return err
+		}
+		if _, err := q.UploadVersion(ctx, id); err != nil {
+			return err
+		}
+		return registry.Errorf(registry.CodeConflict, "upload %s: somebody else went on with it; ask how far it has come", id)
+	})
+	return db.interpretError("upload "+id, err)
+}
+
+// unsynced makes what change does one transaction that does not wait for the disk.
+func (db *DB) unsynced(ctx context.Context, change func(context.Context, *dbsqlc.Queries) error) error {
+	return db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+		if err := q.UploadUnsynced(ctx); err != nil {
+			return err
+		}
+		return change(ctx, q)
+	})
+}
+
+// StaleUploads reads in pages and holds nothing open between them, so that uploads can
+// be ended while the sequence runs.
+func (db *DB) StaleUploads(ctx context.Context, before time.Time) iter.Seq2[registry.UploadState, error] {
+	return func(yield func(registry.UploadState, error) bool) {
+		page := dbsqlc.UploadStaleParams{Before: before, PageSize: pageSize}
+		for {
+			rows, err := db.stalePage(ctx, page)
+			if err != nil {
+				yield(registry.UploadState{}, db.interpretError("uploads", err))
+				return
+			}
+			for _, row := range rows {
+				if !yield(uploadState(row), nil) {
+					return
+				}
+			}
+			if len(rows) < pageSize {
+				return
+			}
+			last := rows[len(rows)-1]
+			page.Touched, page.ID = last.Touched, last.ID
+		}
+	}
+}
+
+func (db *DB) stalePage(ctx context.Context, page dbsqlc.UploadStaleParams) ([]dbsqlc.Upload, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	return db.queries().UploadStale(ctx, page)
+}
+
+func uploadState(row dbsqlc.Upload) registry.UploadState {
+	return registry.UploadState{
+		ID: row.ID, Owner: registry.UploadOwner{Repository: row.Repository, Principal: row.Principal},
+		Offset: row.Arrived, Hash: row.Hash, Place: row.Place, Version: row.Version, Touched: row.Touched.UTC(),
+	}
+}
+
+// notNull is b, or an empty slice for a nil one, which a column would take for NULL.
+func notNull(b []byte) []byte { return append([]byte{}, b...) }
