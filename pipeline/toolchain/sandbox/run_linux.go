@@ -20,7 +20,7 @@ import (
 
 // grace is how long the keeper may take to end a program, and how long after that its
 // pipes may stay open.
-const grace = 5 * time.Second
+const grace = time.Minute
 
 // entered is true once this program has shown that it can be a keeper.
 var entered atomic.Bool

@@ -18,7 +18,7 @@ import (
 func Enter() (exit int, keeper bool) { return 0, false }
 
 // grace is how long after the end of a process its pipes may stay open.
-const grace = 2 * time.Second
+const grace = time.Minute
 
 // Run runs the program of the job on copies of its files, and ends its process group
 // when it or ctx ends. Nothing else holds it: the error is that of ctx where ctx ended.
