@@ -134,7 +134,7 @@ func TestRequests(t *testing.T) {
 	if lines[1].Received != 12 || lines[2].Digest != digest.FromString("manifest").String() || lines[3].Status != 0 {
 		t.Errorf("got %+v", lines)
 	}
-	if id := got.Header().Get("X-Request-Id"); !regexp.MustCompile(`^[A-Z2-7]{26}$`).MatchString(id) || lines[4].Request != id || seen[5] != id+" "+id || seen[0] != "mine-1 mine-1" {
+	if id := got.Header().Get("X-Request-Id"); !regexp.MustCompile(`^[A-Z2-7]{26}$`).MatchString(id) || lines[4].Request != id || seen[5] != id+" "+id || seen[0] != "mine-1 mine-1" { //nolint:dupword // identifiers of requests
 		t.Errorf("the request is called %q, in the log %q, inside %q", id, lines[4].Request, seen)
 	}
 	spans := d.spans.Ended()
@@ -149,7 +149,7 @@ func TestLogLevel(t *testing.T) {
 	for level, lines := range map[string]int{"debug": 2, "info": 1, "warn": 0, "error": 0} {
 		d := newDesk(t, level, func(http.ResponseWriter, *http.Request) {})
 		for _, path := range []string{"/healthz", "/v2/"} {
-			d.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", path, nil))
+			d.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
 		}
 		if got := len(d.lines(t)); got != lines {
 			t.Errorf("%s: %d lines, want %d", level, got, lines)
@@ -164,7 +164,7 @@ func TestNoSecrets(t *testing.T) {
 		_, _ = io.Copy(w, r.Body)
 		w.Header().Set("Set-Cookie", "hunter2")
 	})
-	r := httptest.NewRequest("POST", "http://user:hunter2@localhost/v2/?token=hunter2&digest=hunter2#hunter2", strings.NewReader("hunter2"))
+	r := httptest.NewRequest(http.MethodPost, "http://user:hunter2@localhost/v2/?token=hunter2&digest=hunter2#hunter2", strings.NewReader("hunter2"))
 	for _, name := range []string{"Authorization", "Cookie", "X-Api-Key", "User-Agent", "Referer", "X-Forwarded-For"} {
 		r.Header.Set(name, "hunter2")
 	}
@@ -173,12 +173,12 @@ func TestNoSecrets(t *testing.T) {
 	told.WriteString(d.log.String())
 	for _, span := range d.spans.Ended() {
 		for _, a := range span.Attributes() {
-			told.WriteString(a.Value.Emit() + " ")
+			told.WriteString(a.Value.String() + " ")
 		}
 		told.WriteString(span.Name())
 	}
 	recorder := httptest.NewRecorder()
-	d.Telemetry.Handler().ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", nil))
+	d.Telemetry.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	told.Write(recorder.Body.Bytes())
 	if !strings.Contains(told.String(), "/v2/") || strings.Contains(told.String(), "hunter2") {
 		t.Errorf("a secret was written, or nothing at all: %s", told.String())
@@ -192,8 +192,8 @@ func TestIdentified(t *testing.T) {
 	d := newDesk(t, "info", func(w http.ResponseWriter, r *http.Request) {
 		inside.ServeHTTP(w, r.WithContext(registry.WithPrincipal(r.Context(), registry.Principal{Name: "token:ci"})))
 	})
-	d.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/v2/", nil))
-	inside.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/v2/", nil)) // and nobody is asked outside
+	d.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/v2/", nil))
+	inside.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/v2/", nil)) // and nobody is asked outside
 	if l := d.lines(t); len(l) != 1 || l[0].Principal != "token:ci" {
 		t.Errorf("got %+v, want the principal", l)
 	}
@@ -223,7 +223,7 @@ func TestRequestsKeepReadFrom(t *testing.T) {
 	}
 	d := newDesk(t, "info", func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, path) })
 	w := &fileWriter{ResponseRecorder: httptest.NewRecorder()}
-	d.ServeHTTP(w, httptest.NewRequest("GET", "/v2/a/blobs/"+digest.FromString("x").String(), nil))
+	d.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v2/a/blobs/"+digest.FromString("x").String(), nil))
 	if w.files != 1 || w.Body.Len() != 100_000 {
 		t.Errorf("%d files of %d bytes went by way of ReadFrom", w.files, w.Body.Len())
 	}
@@ -294,7 +294,7 @@ func TestLoggerNames(t *testing.T) {
 		logger.With("k", "v").InfoContext(r.Context(), "two", "request", "its-own")
 		logger.InfoContext(context.Background(), "three")
 	}), telemetry.NewRoutes(), slog.New(slog.DiscardHandler))
-	r := httptest.NewRequest("GET", "/", nil)
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.Header.Set("X-Request-Id", "mine")
 	handler.ServeHTTP(httptest.NewRecorder(), r)
 	if got := regexp.MustCompile(`(time|trace)=\S+ ?`).ReplaceAllString(d.log.String(), ""); got != "level=INFO msg=one request=mine \nlevel=INFO msg=two k=v request=its-own\nlevel=INFO msg=three\n" {

@@ -55,7 +55,7 @@ func setup(t *testing.T) *world {
 func scrape(t *testing.T, of *telemetry.Telemetry) map[string]float64 {
 	t.Helper()
 	recorder := httptest.NewRecorder()
-	of.Handler().ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", nil))
+	of.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	body, err := io.ReadAll(recorder.Body)
 	if err != nil || recorder.Code != 200 {
 		t.Fatalf("status %d, %v", recorder.Code, err)
@@ -119,9 +119,9 @@ func TestMetricsLint(t *testing.T) {
 	w := setup(t)
 	w.Promoted(t, registrytest.Build{})
 	w.telemetry.Collected(telemetry.Collection{}, time.Second, nil)
-	w.telemetry.Requests(http.NotFoundHandler(), telemetry.NewRoutes(), slog.New(slog.DiscardHandler)).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+	w.telemetry.Requests(http.NotFoundHandler(), telemetry.NewRoutes(), slog.New(slog.DiscardHandler)).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 	recorder := httptest.NewRecorder()
-	w.telemetry.Handler().ServeHTTP(recorder, httptest.NewRequest("GET", "/metrics", nil))
+	w.telemetry.Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	problems, err := promlint.New(recorder.Body).Lint()
 	if err != nil {
 		t.Fatal(err)
