@@ -187,7 +187,7 @@ func openLocked(path string, flag int) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := lockFile(f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	// Before the lock was ours, the file may have become a blob, which nobody may write.
@@ -203,4 +203,16 @@ func openLocked(path string, flag int) (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
+}
+
+// lockFile locks f. A child process that is just being started holds a copy of every open
+// file for a moment, so a lock that is taken is asked for a few times more.
+func lockFile(f *os.File) error {
+	for tries := 0; ; tries++ {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || tries == 20 {
+			return err
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
 }
