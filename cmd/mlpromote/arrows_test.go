@@ -71,6 +71,7 @@ func arrows() []rule {
 		{"registry/postgres", []string{"migrations", "registry", "registry/postgres/internal/*"}},
 		{"registry/postgres/internal/*", nil},
 		{"registry/postgres/pgtest", nil},
+		{"registry/backup", []string{"registry"}},
 		{"registry/blob", []string{"registry"}},
 		{"registry/client", []string{"registry", "registry/internal/wire"}},
 		{"registry/distribution", []string{"registry"}},
