@@ -95,6 +95,9 @@ identical bytes from staging to prod.
 }
 
 func (a *app) configure() error {
+	if err := a.readSecretFiles(); err != nil {
+		return err
+	}
 	if a.output != "text" && a.output != "json" {
 		return registry.Errorf(registry.CodeInvalid, "--output %q: want text or json", a.output)
 	}

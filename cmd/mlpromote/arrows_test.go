@@ -26,6 +26,7 @@ func arrows() []rule {
 	return []rule{
 		{"cmd/*", []string{"*"}},
 		{"tools/*", nil},
+		{"examples/*", nil}, // tests of what operators copy
 		{"migrations", nil},
 
 		{"web", []string{"registry"}},
