@@ -26,6 +26,7 @@ func arrows() []rule {
 	return []rule{
 		{"cmd/*", []string{"*"}},
 		{"tools/*", nil},
+		{"examples/*", nil}, // tests of what operators copy
 		{"migrations", nil},
 
 		{"web", []string{"registry"}},
@@ -71,6 +72,7 @@ func arrows() []rule {
 		{"registry/postgres", []string{"migrations", "registry", "registry/postgres/internal/*"}},
 		{"registry/postgres/internal/*", nil},
 		{"registry/postgres/pgtest", nil},
+		{"registry/backup", []string{"registry"}},
 		{"registry/blob", []string{"registry"}},
 		{"registry/client", []string{"registry", "registry/internal/wire"}},
 		{"registry/distribution", []string{"registry"}},

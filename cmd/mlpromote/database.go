@@ -65,6 +65,9 @@ func (a *app) configureDatabase() error {
 // configured, else in a file. A directory belongs to one catalog, since what a catalog
 // does not know may be collected.
 func (a *app) openDatabase(ctx context.Context) (database, error) {
+	if err := a.refuseHalf(); err != nil {
+		return nil, err
+	}
 	if a.database == "" {
 		return a.openSQLite(ctx)
 	}

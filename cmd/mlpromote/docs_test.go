@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
 )
 
 // block is a fenced block of shell in a page.
@@ -21,11 +23,11 @@ type block struct {
 	text string
 }
 
-var fence = regexp.MustCompile("^```sh(?: (served|node))?(?: exit=([0-9]+))?$")
+var fence = regexp.MustCompile("^```sh(?: (served|node|postgres))?(?: exit=([0-9]+))?$")
 
 // shellBlocks finds the blocks that start with ```sh, with the exit code that the info
 // string asks for. Those of the kind "served" want a service at $URL, those of the kind
-// "node" one that knows a node type.
+// "node" one that knows a node type, those of the kind "postgres" a database.
 func shellBlocks(t *testing.T, page, kind string) []block {
 	t.Helper()
 	data, err := os.ReadFile(page)
@@ -58,14 +60,14 @@ func shellBlocks(t *testing.T, page, kind string) []block {
 	return blocks
 }
 
-// runBlocks runs the blocks of a page one after the other, each in the folder that the
-// first of them went to.
-func runBlocks(t *testing.T, program, page, dir string) {
+// runBlocks runs the blocks of a kind of a page one after the other, each in the folder that
+// the first of them went to.
+func runBlocks(t *testing.T, program, page, kind, dir string, more ...string) {
 	t.Helper()
 	where := filepath.Join(t.TempDir(), "dir")
 	env := append(os.Environ(), environment(t.TempDir(), testCache(t))...)
-	env = append(env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "PAGE_DIR="+where)
-	for i, b := range shellBlocks(t, page, "") {
+	env = append(append(env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "PAGE_DIR="+where), more...)
+	for i, b := range shellBlocks(t, page, kind) {
 		script := b.text
 		if i == 0 {
 			script += "pwd > \"$PAGE_DIR\"\n"
@@ -100,7 +102,7 @@ func TestPages(t *testing.T) {
 		if err := copyTree(examples, filepath.Join(dir, "examples")); err != nil {
 			t.Fatal(err)
 		}
-		runBlocks(t, program, "../../docs/tutorial.md", dir)
+		runBlocks(t, program, "../../docs/tutorial.md", "", dir)
 	})
 	t.Run("readme", func(t *testing.T) {
 		t.Parallel()
@@ -112,6 +114,54 @@ func TestPages(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "model.onnx"), model, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		runBlocks(t, program, "../../README.md", dir)
+		runBlocks(t, program, "../../README.md", "", dir)
 	})
+}
+
+// TestOperate runs what operate.md says about backups: on a directory with its own
+// catalog, which is served meanwhile, and on one whose catalog is in PostgreSQL.
+func TestOperate(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"", "postgres"} {
+		t.Run("on "+kind, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			c := &crash{t: t, program: fastProgram(t), dir: filepath.Join(root, "digits")}
+			data, backup, own := filepath.Join(root, "data"), filepath.Join(root, "backup"), environment(root, testCache(t))
+			restored := ""
+			if kind == "postgres" {
+				server := pgtest.Shared(t)
+				own = append(own, "MLPROMOTE_DATABASE="+server.Database(t))
+				restored = server.Database(t)
+			}
+			c.env = append(append(os.Environ(), own...), "MLPROMOTE_DATA="+data)
+			if err := errors.Join(copyTree(filepath.Join(examples, "digits"), c.dir), oneTarget(c.dir), os.Mkdir(backup, 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			c.bump()
+			for _, verb := range []string{"build", "verify", "promote"} {
+				c.must(verb)
+			}
+			proven := c.must("list")
+			server := &served{program: c.program, dir: data, env: own}
+			if err := server.start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(server.kill)
+			runBlocks(t, c.program, "../../docs/how-to/operate.md", kind, root,
+				append(own, "DATA="+data, "BACKUP="+backup, "RESTORED_DATABASE="+restored)...)
+			server.kill()
+			c.env = append(append(os.Environ(), own...), "MLPROMOTE_DATA="+data+"-restored")
+			if restored != "" {
+				c.env = append(c.env, "MLPROMOTE_DATABASE="+restored)
+			}
+			if got := c.must("list"); got != proven {
+				t.Errorf("restored are\n%s, want\n%s", got, proven)
+			}
+			c.must("pull", "vision/digits", "--env", "prod", "-o", filepath.Join(root, "pulled"))
+			if _, err := os.Stat(filepath.Join(data+"-restored", "keys", "local.key")); err == nil {
+				t.Error("the private key was in the backup")
+			}
+		})
+	}
 }

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+// deployed is a service as a file for its deployment starts it.
+type deployed struct {
+	file string
+	args []string // of the program
+	env  map[string]string
+}
+
+// config gives the settings that hold, and fails the test where one does not exist.
+func (d deployed) config(t *testing.T) (serveConfig, *app) {
+	t.Helper()
+	a := &app{ui: newUI(os.Stdout, os.Stderr), getenv: func(name string) string { return d.env[name] }}
+	var config serveConfig
+	known := append(secretVariables(), "PGPASSWORD", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+	for _, name := range secretVariables() {
+		known = append(known, name+"_FILE")
+	}
+	settings := a.settings(&config)
+	for _, s := range settings {
+		known = append(known, s.env())
+	}
+	for name := range d.env {
+		if !slices.Contains(known, name) {
+			t.Errorf("%s sets %s, which nothing reads", d.file, name)
+		}
+	}
+	found, args, err := a.root().Find(d.args)
+	if err != nil || found.Name() != "serve" {
+		t.Fatalf("%s starts %v: %v", d.file, d.args, err)
+	}
+	if err := found.ParseFlags(args); err != nil {
+		t.Fatalf("%s starts %v: %v", d.file, d.args, err)
+	}
+	a.data = t.TempDir() // without a file of settings
+	flags := found.Flags()
+	for _, s := range settings {
+		if flag := flags.Lookup(s.name); flag != nil && flag.Changed {
+			_ = s.Set(flag.Value.String()) // which just was one
+		} else if value := d.env[s.env()]; value != "" {
+			if err := s.Set(value); err != nil {
+				t.Errorf("%s: %s=%s: %v", d.file, s.env(), value, err)
+			}
+		} else if !s.shared {
+			_ = s.Set(s.fallback)
+		}
+	}
+	if err := config.check(); err != nil {
+		t.Errorf("%s: %v", d.file, err)
+	}
+	return config, a
+}
+
+// endsWithin wants the service to be given the time to stop that it asks for.
+func (d deployed) endsWithin(t *testing.T, c serveConfig, given time.Duration) {
+	t.Helper()
+	if asks := c.shutdownDelay + c.shutdownGrace + flushTimeout; given < asks {
+		t.Errorf("%s gives the service %v to stop, and it may take %v", d.file, given, asks)
+	}
+}
+
+// kubernetes finds the container of the manifest, whose shape a test beside it checks.
+func kubernetes(t *testing.T) (d deployed, grace time.Duration) {
+	t.Helper()
+	d = deployed{file: "../../examples/kubernetes/mlpromote.yaml", env: make(map[string]string)}
+	text, err := os.ReadFile(d.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	for {
+		var document struct {
+			Kind string
+			Spec struct {
+				Template struct {
+					Spec struct {
+						Grace      int `yaml:"terminationGracePeriodSeconds"`
+						Containers []struct {
+							Args []string
+							Env  []struct {
+								Name  string
+								Value string
+							}
+						}
+					}
+				}
+			}
+		}
+		if err := decoder.Decode(&document); err == io.EOF {
+			t.Fatal("no Deployment")
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if document.Kind != "Deployment" {
+			continue
+		}
+		pod := document.Spec.Template.Spec
+		for _, e := range pod.Containers[0].Env {
+			d.env[e.Name] = e.Value
+		}
+		d.args = pod.Containers[0].Args
+		return d, time.Duration(pod.Grace) * time.Second
+	}
+}
+
+func TestKubernetes(t *testing.T) {
+	t.Parallel()
+	d, grace := kubernetes(t)
+	c, _ := d.config(t)
+	d.endsWithin(t, c, grace)
+	if c.shutdownDelay < 5*time.Second {
+		t.Errorf("%v are too short for endpoints to be taken out", c.shutdownDelay)
+	}
+	if isLoopback(c.listen) || isLoopback(c.metricsListen) || !c.auth {
+		t.Errorf("listens on %s and %s, auth %v: want what the cluster reaches, with tokens", c.listen, c.metricsListen, c.auth)
+	}
+	for _, name := range []string{"MLPROMOTE_DATABASE", "MLPROMOTE_STORAGE"} {
+		if value, ok := d.env[name]; !ok || value != "" {
+			t.Errorf("%s is %q, want it from a secret", name, value)
+		}
+	}
+}
+
+// unit is a section of a unit file: values by key, in order.
+func unit(t *testing.T, file, section string) map[string][]string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, in := make(map[string][]string), ""
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "[") {
+			in = strings.Trim(line, "[]")
+		} else if key, value, ok := strings.Cut(line, "="); ok && in == section && !strings.HasPrefix(line, "#") {
+			all[key] = append(all[key], value)
+		}
+	}
+	return all
+}
+
+const unitFile = "../../examples/systemd/mlpromote.service"
+
+func TestUnit(t *testing.T) {
+	t.Parallel()
+	service := unit(t, unitFile, "Service")
+	d := deployed{file: unitFile, env: make(map[string]string)}
+	for _, line := range service["Environment"] {
+		for _, assignment := range strings.Fields(line) {
+			name, value, _ := strings.Cut(assignment, "=")
+			d.env[name] = value
+		}
+	}
+	d.args = strings.Fields(service["ExecStart"][0])[1:]
+	c, _ := d.config(t)
+	stop, err := time.ParseDuration(service["TimeoutStopSec"][0] + "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.endsWithin(t, c, stop)
+	if isLoopback(c.listen) || c.tlsCert == "" || !c.auth {
+		t.Errorf("listens on %s with certificate %q, auth %v", c.listen, c.tlsCert, c.auth)
+	}
+	given := make(map[string]bool)
+	for _, line := range service["LoadCredential"] {
+		name, _, _ := strings.Cut(line, ":")
+		given[name] = true
+	}
+	used := c.tlsCert + " " + c.tlsKey + " " + d.env["COSIGN_PASSWORD_FILE"]
+	for name := range given {
+		if !strings.Contains(used, "/"+name) {
+			t.Errorf("credential %s is used by nothing", name)
+		}
+	}
+	for path := range strings.FieldsSeq(used) {
+		if !given[filepath.Base(path)] {
+			t.Errorf("%s is no credential of the unit", path)
+		}
+	}
+}
+
+// TestUnitOfSystemd asks systemd itself: whether it understands every line, and how much
+// the service could do to the machine.
+func TestUnitOfSystemd(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("systemd-analyze is not here")
+	}
+	text, err := os.ReadFile(unitFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "mlpromote.service")
+	if err := os.WriteFile(file, bytes.Replace(text, []byte("/usr/local/bin/mlpromote"), []byte(program), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", "--recursive-errors=no", file).CombinedOutput(); err != nil || len(bytes.TrimSpace(out)) > 0 {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+	if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=true", "--threshold="+fmt.Sprint(maxExposure), file).CombinedOutput(); err != nil {
+		t.Errorf("systemd-analyze security: %v\n%s", err, out)
+	}
+}
+
+// maxExposure is ten times what systemd calls the exposure of the unit, rounded up.
+const maxExposure = 15

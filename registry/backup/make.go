@@ -1,0 +1,217 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Source is the data directory that a snapshot is of, which others may use meanwhile.
+type Source struct {
+	// CopyCatalog writes the catalog as it is at one instant into a file that is not there.
+	CopyCatalog func(ctx context.Context, path string) error
+	Blobs       registry.Blobs
+	Dir         string   // of the files
+	Files       []string // paths in Dir, with slashes; none named files
+	Tool        registry.ToolIdentity
+	Now         registry.Clock
+}
+
+// tries is how often the catalog is copied where content of the copy has been collected
+// meanwhile. What a collector takes is older than its grace, so that once is enough unless
+// the grace is shorter than a copy takes.
+const tries = 3
+
+// Make adds a snapshot. Names go first, then the content that they name: what comes
+// later is not in it. Content that a collector takes meanwhile is in no later copy of the
+// catalog either, so such a copy is made; what is missing nevertheless is CodeDigest, and
+// nothing counts as saved. Other errors: CodeTrust for a history whose chain is broken.
+func (s *Store) Make(ctx context.Context, from Source) (Snapshot, error) {
+	if err := s.clean(); err != nil {
+		return Snapshot{}, err
+	}
+	var missing []registry.Digest
+	for range tries {
+		snapshot, inside, err := s.begin(ctx, from)
+		if err != nil {
+			return Snapshot{}, err
+		}
+		if gone := stillNamed(missing, inside); len(gone) > 0 {
+			return Snapshot{}, lost(gone)
+		}
+		if missing, err = s.take(ctx, from.Blobs, inside); err != nil {
+			return Snapshot{}, err
+		}
+		if len(missing) == 0 {
+			return snapshot, s.complete(from, &snapshot)
+		}
+		if err := os.RemoveAll(s.path(snapshot.Name)); err != nil {
+			return Snapshot{}, err
+		}
+	}
+	return Snapshot{}, registry.WithHint(
+		registry.Errorf(registry.CodeUnavailable, "content was collected while it was copied, %d times in a row: nothing counts as saved", tries),
+		"a grace (mlpromote serve --gc-grace) that is longer than a backup takes")
+}
+
+// stillNamed gives what was missing and is named by a later copy of the catalog too.
+func stillNamed(missing []registry.Digest, inside content) []registry.Digest {
+	return slices.DeleteFunc(missing, func(d registry.Digest) bool { _, named := inside[d]; return !named })
+}
+
+func lost(gone []registry.Digest) error {
+	var names []string
+	for _, d := range gone[:min(len(gone), 10)] {
+		names = append(names, string(d))
+	}
+	return registry.WithHint(
+		registry.Errorf(registry.CodeDigest, "%d blobs that the catalog names are missing in the storage, or are not what their digests say (%s): nothing counts as saved", len(gone), strings.Join(names, ", ")),
+		"push them again, from a backup or a node; or delete the releases that they belong to")
+}
+
+// begin copies the catalog into a new snapshot and reads it.
+func (s *Store) begin(ctx context.Context, from Source) (Snapshot, content, error) {
+	created := from.Now().UTC()
+	snapshot := Snapshot{Format: Format, Name: created.Format(nameLayout), Created: created, Tool: from.Tool}
+	if err := os.MkdirAll(filepath.Join(s.Dir, snapshotsFolder), 0o700); err != nil {
+		return Snapshot{}, nil, err
+	}
+	if err := os.Mkdir(s.path(snapshot.Name), 0o700); err != nil {
+		return Snapshot{}, nil, err
+	}
+	catalog := s.path(snapshot.Name, catalogFile)
+	if err := from.CopyCatalog(ctx, catalog); err != nil {
+		return Snapshot{}, nil, err
+	}
+	inside, err := s.survey(ctx, catalog, &snapshot)
+	if err != nil {
+		return Snapshot{}, nil, err
+	}
+	return snapshot, inside, writeFile(s.path(snapshot.Name, contentFile), inside.text())
+}
+
+// survey reads a copy of a catalog: what it names, its heads and its history.
+func (s *Store) survey(ctx context.Context, path string, into *Snapshot) (inside content, err error) {
+	catalog, err := s.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, catalog.Close()) }()
+	heads, err := catalog.Heads(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	into.Heads = len(heads)
+	var last registry.Event
+	for e, err := range catalog.History(ctx, registry.HistoryQuery{}) {
+		if err != nil {
+			return nil, err
+		}
+		if err := e.VerifyChain(last); err != nil {
+			return nil, err
+		}
+		last = e
+	}
+	into.Events, into.Last = last.Seq, last.Hash
+	inside, err = named(ctx, catalog)
+	into.Blobs, into.Bytes = len(inside), inside.bytes()
+	return inside, err
+}
+
+// take copies content and gives what is not to be had.
+func (s *Store) take(ctx context.Context, from registry.Blobs, inside content) (missing []registry.Digest, err error) {
+	var done int64
+	for _, d := range inside.digests() {
+		err := s.takeOne(ctx, from, d, inside[d])
+		switch {
+		case registry.HasCode(err, registry.CodeNotFound) || registry.HasCode(err, registry.CodeDigest):
+			missing = append(missing, d)
+		case err != nil:
+			return nil, err
+		}
+		done += inside[d]
+		s.progress(done, inside.bytes())
+	}
+	return missing, nil
+}
+
+func (s *Store) takeOne(ctx context.Context, from registry.Blobs, d registry.Digest, size int64) error {
+	if have, n, err := s.Blobs.Open(ctx, d); err == nil {
+		if err := have.Close(); err != nil || n == size {
+			return err
+		}
+	}
+	blob, _, err := from.Open(ctx, d)
+	if err != nil {
+		return err
+	}
+	return errors.Join(s.Blobs.Put(ctx, d, size, blob), blob.Close())
+}
+
+func (s *Store) progress(done, total int64) {
+	if s.Progress != nil {
+		s.Progress(done, total)
+	}
+}
+
+// complete copies the files and says, last, that the snapshot counts.
+func (s *Store) complete(from Source, snapshot *Snapshot) error {
+	inside, err := s.files(from, snapshot.Name)
+	if err != nil {
+		return err
+	}
+	snapshot.Files = inside
+	text, err := json.MarshalIndent(snapshot, "", "  ")
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		syncFolder(filepath.Join(s.Dir, snapshotsFolder)), syncFolder(s.Dir),
+		writeFile(s.path(snapshot.Name, snapshotFile), append(text, '\n')),
+	)
+}
+
+// files copies the files of the operator and describes them, with the catalog and the
+// list of the content.
+func (s *Store) files(from Source, name string) ([]File, error) {
+	var all []File
+	for _, file := range from.Files {
+		inside := path.Join(filesFolder, file)
+		size, d, err := copyFile(filepath.Join(from.Dir, filepath.FromSlash(file)), s.path(name, filepath.FromSlash(inside)))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, File{inside, size, d})
+	}
+	for _, file := range []string{catalogFile, contentFile} {
+		f, err := describe(s.path(name, file))
+		if err != nil {
+			return nil, err
+		}
+		f.Path = file
+		all = append(all, f)
+	}
+	slices.SortFunc(all, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return all, nil
+}
+
+// clean removes snapshots that were broken off.
+func (s *Store) clean() error {
+	names, err := s.names()
+	for _, name := range names {
+		if _, err := os.Stat(s.path(name, snapshotFile)); errors.Is(err, fs.ErrNotExist) {
+			if err := os.RemoveAll(s.path(name)); err != nil {
+				return err
+			}
+		}
+	}
+	return err
+}

@@ -1,0 +1,142 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Verify checks that a snapshot can be restored, and restores nothing: every file, the
+// history's chain, that the catalog names what the list has, and every blob's digest.
+// scratch is a folder for a copy of the catalog. Errors: CodeDigest, CodeTrust.
+func (s *Store) Verify(ctx context.Context, snapshot Snapshot, scratch string) error {
+	for _, f := range snapshot.Files {
+		if err := checked(s.path(snapshot.Name, filepath.FromSlash(f.Path)), filepath.Join(scratch, filepath.FromSlash(f.Path)), f); err != nil {
+			return err
+		}
+	}
+	inside, err := s.compare(ctx, snapshot, filepath.Join(scratch, catalogFile), filepath.Join(scratch, contentFile))
+	if err != nil {
+		return err
+	}
+	return s.each(ctx, inside, func(d registry.Digest, size int64) error { return checkBlob(ctx, s.Blobs, d, size) })
+}
+
+// Target is what a snapshot is restored into: a directory without a catalog.
+type Target struct {
+	Dir   string
+	Blobs registry.Blobs // that have the directory's content
+}
+
+// Restore makes a directory what it was when the snapshot was made. Content goes first,
+// and the catalog, which names it, appears last. What an earlier try has put there is read
+// again rather than trusted. Errors: those of Verify.
+func (s *Store) Restore(ctx context.Context, snapshot Snapshot, to Target) error {
+	catalog, list := filepath.Join(to.Dir, catalogFile+".restoring"), filepath.Join(to.Dir, contentFile+".restoring")
+	for _, f := range snapshot.Files {
+		place := filepath.Join(to.Dir, filepath.FromSlash(strings.TrimPrefix(f.Path, filesFolder+"/")))
+		switch f.Path {
+		case catalogFile:
+			place = catalog
+		case contentFile:
+			place = list
+		}
+		if err := checked(s.path(snapshot.Name, filepath.FromSlash(f.Path)), place, f); err != nil {
+			return err
+		}
+	}
+	inside, err := s.compare(ctx, snapshot, catalog, list)
+	if err != nil {
+		return err
+	}
+	if err := s.each(ctx, inside, func(d registry.Digest, size int64) error { return s.give(ctx, to.Blobs, d, size) }); err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(list), os.Rename(catalog, filepath.Join(to.Dir, catalogFile)), syncFolder(to.Dir))
+}
+
+// compare reads a copy of the catalog and holds it against what the snapshot says.
+func (s *Store) compare(ctx context.Context, want Snapshot, catalog, list string) (content, error) {
+	var found Snapshot
+	named, err := s.survey(ctx, catalog, &found)
+	if err != nil {
+		return nil, err
+	}
+	listed, err := readContent(list)
+	if err != nil {
+		return nil, err
+	}
+	if found.Events != want.Events || found.Last != want.Last || found.Heads != want.Heads || string(named.text()) != string(listed.text()) {
+		return nil, registry.Errorf(registry.CodeTrust, "snapshot %s: its catalog has %d heads, %d events and %d blobs, and the list says %d, %d and %d, or others: the backup was changed",
+			want.Name, found.Heads, found.Events, found.Blobs, want.Heads, want.Events, want.Blobs)
+	}
+	return listed, nil
+}
+
+// each does all blobs and gives what is wrong with any.
+func (s *Store) each(ctx context.Context, inside content, do func(registry.Digest, int64) error) error {
+	var wrong []error
+	var done int64
+	total := inside.bytes()
+	for _, d := range inside.digests() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := do(d, inside[d]); err != nil {
+			if wrong = append(wrong, err); len(wrong) == 10 {
+				break
+			}
+		}
+		done += inside[d]
+		s.progress(done, total)
+	}
+	return errors.Join(wrong...)
+}
+
+// give puts a blob of the backup where it belongs.
+func (s *Store) give(ctx context.Context, to registry.Blobs, d registry.Digest, size int64) error {
+	if checkBlob(ctx, to, d, size) == nil {
+		return nil
+	}
+	blob, _, err := s.Blobs.Open(ctx, d)
+	if err != nil {
+		return absent(d, err)
+	}
+	if err := to.Delete(ctx, d); err != nil { // a damaged one would be taken for stored
+		return errors.Join(err, blob.Close())
+	}
+	return errors.Join(to.Put(ctx, d, size, blob), blob.Close())
+}
+
+func absent(d registry.Digest, err error) error {
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return registry.Errorf(registry.CodeDigest, "blob %s is missing in the backup", d)
+	}
+	return err
+}
+
+// checkBlob reads a blob and compares it with its digest.
+func checkBlob(ctx context.Context, blobs registry.Blobs, d registry.Digest, size int64) error {
+	blob, n, err := blobs.Open(ctx, d)
+	if err != nil {
+		return absent(d, err)
+	}
+	defer blob.Close()
+	hash, err := registry.NewHash(d)
+	if err != nil {
+		return err
+	}
+	if _, err := copyUntil(ctx, hash, blob); err != nil {
+		return err
+	}
+	if got := digest.NewDigest(d.Algorithm(), hash); got != d || n != size {
+		return registry.Errorf(registry.CodeDigest, "blob %s of the backup has %d bytes with the digest %s, want %d bytes: it was damaged", d, n, got, size)
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+package backup
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Catalog is a copy of a catalog, as a backup reads it.
+type Catalog interface {
+	Repositories(ctx context.Context) ([]string, error)
+	Holdings(ctx context.Context, repository string) ([]registry.Holding, error)
+	Heads(ctx context.Context, environment, model string) ([]registry.Head, error)
+	History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
+	Close() error
+}
+
+// Store is a backup. Nobody else may write to its folder meanwhile.
+type Store struct {
+	Dir   string
+	Blobs registry.Blobs // that the folder holds
+	// Open opens a copy of a catalog, which it may change. Whoever opens closes.
+	Open func(ctx context.Context, path string) (Catalog, error)
+	// Progress is told how many of the bytes are done; it may be nil.
+	Progress func(done, total int64)
+}
+
+// Snapshot is one copy of a data directory, as snapshot.json describes it.
+type Snapshot struct {
+	Format  string                `json:"format"` // [Format]
+	Name    string                `json:"name"`   // its folder
+	Created time.Time             `json:"created"`
+	Tool    registry.ToolIdentity `json:"tool"`
+	Heads   int                   `json:"heads"`
+	Events  int64                 `json:"events"`         // rows of the history
+	Last    registry.Digest       `json:"last,omitempty"` // hash of the last of them
+	Blobs   int                   `json:"blobs"`
+	Bytes   int64                 `json:"bytes"` // of the blobs
+	Files   []File                `json:"files"` // all others, by path
+}
+
+// File is a file of a snapshot beside snapshot.json.
+type File struct {
+	Path   string          `json:"path"` // within the snapshot, with slashes
+	Size   int64           `json:"size"` // bytes
+	Digest registry.Digest `json:"digest"`
+}
+
+// Format is what snapshot.json says it is.
+const Format = "https://mlpromote.dev/backup/v1"
+
+const (
+	snapshotsFolder = "snapshots"
+	filesFolder     = "files"
+	catalogFile     = "registry.db"
+	contentFile     = "content"
+	snapshotFile    = "snapshot.json"
+
+	// nameLayout sorts as time does.
+	nameLayout = "20060102T150405.000000Z"
+	// maxDocument is how much of snapshot.json is read.
+	maxDocument = 16 << 20
+)
+
+// List lists the complete snapshots, the oldest first. A folder that is no backup has
+// none. Errors: CodeTrust for a snapshot that does not describe itself.
+func (s *Store) List() ([]Snapshot, error) {
+	names, err := s.names()
+	if err != nil {
+		return nil, err
+	}
+	var all []Snapshot
+	for _, name := range names {
+		snapshot, err := s.read(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, snapshot)
+	}
+	return all, nil
+}
+
+// Find gives a snapshot; an empty name means the newest. Errors: CodeNotFound.
+func (s *Store) Find(name string) (Snapshot, error) {
+	all, err := s.List()
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if name == "" && len(all) > 0 {
+		return all[len(all)-1], nil
+	}
+	if i := slices.IndexFunc(all, func(one Snapshot) bool { return one.Name == name }); i >= 0 {
+		return all[i], nil
+	}
+	if name == "" {
+		return Snapshot{}, registry.Errorf(registry.CodeNotFound, "%s has no complete snapshot: it is no backup, or the one that was begun did not finish", s.Dir)
+	}
+	return Snapshot{}, registry.Errorf(registry.CodeNotFound, "%s has no complete snapshot %s", s.Dir, name)
+}
+
+// names lists the folders of snapshots, the oldest first, also those that are incomplete.
+func (s *Store) names() ([]string, error) {
+	entries, err := os.ReadDir(filepath.Join(s.Dir, snapshotsFolder))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var names []string
+	for _, e := range entries {
+		if _, err := time.Parse(nameLayout, e.Name()); err == nil && e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, err
+}
+
+func (s *Store) path(name string, file ...string) string {
+	return filepath.Join(append([]string{s.Dir, snapshotsFolder, name}, file...)...)
+}
+
+func (s *Store) read(name string) (Snapshot, error) {
+	path := s.path(name, snapshotFile)
+	f, err := os.Open(path)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxDocument))
+	if err != nil {
+		return Snapshot{}, err
+	}
+	var snapshot Snapshot
+	if err := json.Unmarshal(text, &snapshot); err != nil {
+		return Snapshot{}, registry.Errorf(registry.CodeTrust, "%s is not what a backup writes: %w", path, err)
+	}
+	switch {
+	case snapshot.Format != Format:
+		return Snapshot{}, registry.Errorf(registry.CodeTrust, "%s has format %q and this program reads %s: use the version that wrote it", path, snapshot.Format, Format)
+	case snapshot.Name != name:
+		return Snapshot{}, registry.Errorf(registry.CodeTrust, "%s describes snapshot %q: its folder was renamed", path, snapshot.Name)
+	}
+	for _, f := range snapshot.Files {
+		if !filepath.IsLocal(filepath.FromSlash(f.Path)) {
+			return Snapshot{}, registry.Errorf(registry.CodeTrust, "%s names %q, which is outside of the snapshot", path, f.Path)
+		}
+	}
+	return snapshot, nil
+}

@@ -1,0 +1,78 @@
+package sqlite_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/sqlite"
+)
+
+// A snapshot is of one instant, whoever writes meanwhile, and changes nothing.
+func TestSnapshot(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "registry.db")
+	db, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var writing sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	writing.Go(func() {
+		for n := 0; ctx.Err() == nil; n++ {
+			if _, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach, Environment: "staging", Model: "m", Reason: fmt.Sprint(n)}}); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	var before int64
+	for n := range 5 {
+		into := filepath.Join(dir, fmt.Sprint(n))
+		if err := sqlite.Snapshot(t.Context(), path, into); err != nil {
+			t.Fatal(err)
+		}
+		before = max(before, events(t, into))
+	}
+	stop()
+	writing.Wait()
+	if after := events(t, path); before == 0 || after < before {
+		t.Errorf("%d events in a snapshot, %d now", before, after)
+	}
+	if err := sqlite.Snapshot(t.Context(), path, filepath.Join(dir, "0")); !registry.HasCode(err, registry.CodeConflict) {
+		t.Errorf("a snapshot over another: %v", err)
+	}
+	if err := sqlite.Snapshot(t.Context(), filepath.Join(dir, "none"), filepath.Join(dir, "of-none")); !registry.HasCode(err, registry.CodeNotFound) {
+		t.Errorf("a snapshot of nothing: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "none")); err == nil {
+		t.Error("a snapshot of nothing made a database")
+	}
+}
+
+// events counts the rows of a history, whose chain must hold.
+func events(t *testing.T, path string) int64 {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var last registry.Event
+	for e, err := range db.History(t.Context(), registry.HistoryQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.VerifyChain(last); err != nil {
+			t.Fatal(err)
+		}
+		last = e
+	}
+	return last.Seq
+}
