@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/opencontainers/go-digest"
 )
 
 // Role is what a key or identity is trusted to say.
@@ -37,17 +40,17 @@ const (
 // RoleFor is the role that may issue a predicate type. An unknown type has none, so
 // no signature makes it count.
 func RoleFor(predicateType string) (Role, bool) {
-	role, ok := map[string]Role{
-		PredicateSign:        RoleBuilder,
-		PredicateProvenance:  RoleBuilder,
-		PredicateTestResult:  RoleVerifier,
-		PredicateParity:      RoleVerifier,
-		PredicatePerformance: RoleVerifier,
-		PredicateApproval:    RoleApprover,
-		PredicateQuarantine:  RoleApprover,
-		PredicateVSA:         RolePromoter,
-	}[predicateType]
-	return role, ok
+	switch predicateType {
+	case PredicateSign, PredicateProvenance:
+		return RoleBuilder, true
+	case PredicateTestResult, PredicateParity, PredicatePerformance:
+		return RoleVerifier, true
+	case PredicateApproval, PredicateQuarantine:
+		return RoleApprover, true
+	case PredicateVSA:
+		return RolePromoter, true
+	}
+	return "", false
 }
 
 // Statement is an in-toto Statement v1.
@@ -80,7 +83,15 @@ func NewDigestSet(d Digest) DigestSet {
 
 // Names reports whether the set holds d.
 func (s DigestSet) Names(d Digest) bool {
-	return d != "" && d.Validate() == nil && s[string(d.Algorithm())] == d.Encoded()
+	algorithm, hex, _ := strings.Cut(string(d), ":")
+	return hex != "" && s[algorithm] == hex && isHex(hex, digest.Algorithm(algorithm))
+}
+
+// isHex reports whether text is a hash of the algorithm, as Digest.Validate does with a
+// regular expression. Policy asks for every digest of every statement.
+func isHex(text string, algorithm digest.Algorithm) bool {
+	other := func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') }
+	return algorithm.Available() && len(text) == 2*algorithm.Size() && !strings.ContainsFunc(text, other)
 }
 
 // NewStatement makes the statement that predicate holds for the subjects, in
@@ -117,6 +128,19 @@ type Claim struct {
 	Statement Statement
 	Signer    string // key identifier
 	Roles     []Role // that trust gives the signer for the resource; may be empty
+
+	report *report // what Read made of the predicate; nil: nothing yet
+}
+
+// Read gives the claim with its report, if it is one, taken apart: for who asks Policy
+// about the same claim again and again. It changes no answer.
+func (c Claim) Read() Claim {
+	if c.Statement.PredicateType == PredicateParity || c.Statement.PredicateType == PredicatePerformance {
+		if r, err := c.readReport(); err == nil {
+			c.report = &r
+		}
+	}
+	return c
 }
 
 // Ignored is evidence that does not count, and why. It blocks nothing by itself.

@@ -123,6 +123,13 @@ type Catalog interface {
 	History(ctx context.Context, q HistoryQuery) iter.Seq2[Event, error]
 }
 
+// Latest says whether anything has happened since somebody looked.
+type Latest interface {
+	// LastEvent gives the hash of the newest event of a model in an environment, or "" where
+	// there is none. It costs one look by a key.
+	LastEvent(ctx context.Context, environment, model string) (Digest, error)
+}
+
 // Listing pages through names by key, so that a page costs the same wherever it begins.
 // A limit is at least 1. Names are in byte order.
 type Listing interface {

@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -174,18 +176,7 @@ func BenchmarkServe(b *testing.B) {
 	r := s.release(b)
 	_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: benchModel})
 	check(b, err)
-	config := defaultServe(b)
-	config.logLevel = "error"
-	svc, err := s.app.newServing(b.Context(), config)
-	check(b, err)
-	handler, err := s.app.handler(b.Context(), s.instance, svc, door{})
-	check(b, err)
-	service := httptest.NewServer(handler)
-	defer service.Close()
-	router := chi.NewRouter()
-	router.Get("/*", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
-	empty := httptest.NewServer(router)
-	defer empty.Close()
+	service, empty := s.serve(b)
 	for name, path := range map[string]string{
 		"manifest": "/v2/prod/" + benchModel + "/manifests/" + r.Tag(),
 		"resolve":  "/api/v1/models/" + benchModel + "/resolve?env=prod&arch=amd64&level=v1",
@@ -193,8 +184,8 @@ func BenchmarkServe(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var ours, nothing time.Duration
 			for b.Loop() {
-				nothing += get(b, empty.URL+path)
-				ours += get(b, service.URL+path)
+				nothing += get(b, empty+path)
+				ours += get(b, service+path)
 			}
 			b.ReportMetric(float64(ours.Microseconds())/float64(b.N), "us/op")
 			b.ReportMetric(float64(ours)/float64(nothing), "empty-handler")
@@ -202,12 +193,103 @@ func BenchmarkServe(b *testing.B) {
 	}
 }
 
+// serve gives the URLs of the service and of a chi handler that does nothing.
+func (s *shop) serve(b *testing.B) (service, empty string) {
+	b.Helper()
+	config := defaultServe(b)
+	config.logLevel = "error"
+	svc, err := s.app.newServing(b.Context(), config)
+	check(b, err)
+	handler, err := s.app.handler(b.Context(), s.instance, svc, door{})
+	check(b, err)
+	ours := httptest.NewServer(handler)
+	b.Cleanup(ours.Close)
+	router := chi.NewRouter()
+	router.Get("/*", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
+	nothing := httptest.NewServer(router)
+	b.Cleanup(nothing.Close)
+	return ours.URL, nothing.URL
+}
+
+// BenchmarkResolve asks from many connections at once for an engine of a protected
+// environment, in a catalog of 10,000 engines, and then the same of a chi handler that does
+// nothing.
+func BenchmarkResolve(b *testing.B) {
+	s := newShop(b)
+	s.release(b)
+	_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: benchModel})
+	check(b, err)
+	s.crowd(b, 10_000)
+	service, empty := s.serve(b)
+	const path = "/api/v1/models/" + benchModel + "/resolve?env=prod&arch=amd64&level=v1"
+	var rates [2]float64
+	for i, url := range []string{empty + path, service + path} {
+		b.Run([]string{"empty-handler", "resolve"}[i], func(b *testing.B) {
+			const connections = 64
+			client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}}
+			defer client.CloseIdleConnections()
+			took := make(chan time.Duration, b.N+connections)
+			b.SetParallelism(connections / runtime.GOMAXPROCS(0))
+			began := time.Now()
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					took <- getBy(b, client, url)
+				}
+			})
+			rates[i] = float64(b.N) / time.Since(began).Seconds()
+			b.ReportMetric(rates[i], "requests/s")
+			b.ReportMetric(percentile(took, 0.99), "p99-us")
+			if i == 1 && rates[0] > 0 {
+				b.ReportMetric(rates[1]/rates[0], "of-empty-handler")
+			}
+		})
+	}
+	b.Run("alone", func(b *testing.B) {
+		took := make(chan time.Duration, 1<<20)
+		for b.Loop() {
+			took <- get(b, service+path)
+		}
+		b.ReportMetric(percentile(took, 0.99), "p99-us")
+	})
+}
+
+// percentile is that of all that came, in microseconds.
+func percentile(took chan time.Duration, p float64) float64 {
+	close(took)
+	var all []time.Duration
+	for d := range took {
+		all = append(all, d)
+	}
+	slices.Sort(all)
+	return float64(all[int(p*float64(len(all)-1))].Microseconds())
+}
+
+// crowd fills the catalog with so many engines of other models, three to a release.
+func (s *shop) crowd(b *testing.B, engines int) {
+	b.Helper()
+	db := s.local.db
+	for n := range engines {
+		model, d := fmt.Sprintf("crowd/%d", n/3), digest.FromString(fmt.Sprint("crowd ", n))
+		check(b, db.PutManifest(b.Context(), "prod/"+model, registry.Manifest{Digest: d, Size: 1, MediaType: "application/vnd.oci.image.manifest.v1+json"}))
+		if n%3 == 0 {
+			_, err := db.Apply(b.Context(), registry.Change{Move: &registry.HeadMove{}, Event: registry.Event{
+				Time: time.Now(), Kind: registry.EventPromote, Environment: "prod", Model: model, Version: "1.0.0", Release: d}})
+			check(b, err)
+		}
+	}
+}
+
 func get(b *testing.B, url string) time.Duration {
+	b.Helper()
+	return getBy(b, http.DefaultClient, url)
+}
+
+func getBy(b *testing.B, client *http.Client, url string) time.Duration {
 	b.Helper()
 	began := time.Now()
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil)
 	check(b, err)
-	response, err := http.DefaultClient.Do(request)
+	response, err := client.Do(request)
 	check(b, err)
 	defer response.Body.Close()
 	if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != http.StatusOK {

@@ -19,6 +19,7 @@ type database interface {
 	registry.Refs
 	registry.Deleter
 	registry.Catalog
+	registry.Latest
 	registry.Listing
 	registry.Intents
 	registry.UploadStates

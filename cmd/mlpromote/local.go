@@ -15,11 +15,15 @@ import (
 	"mlpromote.dev/mlpromote/signer/keyfile"
 )
 
+// resolveMemory is how many bytes of releases and evidence are remembered for resolves.
+const resolveMemory = 64 << 20
+
 // local is the data directory itself.
 type local struct {
 	db      database
-	refs    registry.Refs // of db, and so is catalog
+	refs    registry.Refs // of db, and so are catalog and latest
 	catalog registry.Catalog
+	latest  registry.Latest
 	blobs   *blobStorage
 	spared  registry.Blobs   // blobs, safe beside collectors: to store in
 	uploads registry.Uploads // they end in blobs, as safe
@@ -69,9 +73,9 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	here := &local{db: db, refs: db, catalog: db, blobs: blobs, spared: service.Spare(blobs.Blobs, db), uploads: service.SpareUploads(blobs.uploads, db)}
+	here := &local{db: db, refs: db, catalog: db, latest: db, blobs: blobs, spared: service.Spare(blobs.Blobs, db), uploads: service.SpareUploads(blobs.uploads, db)}
 	if a.telemetry != nil {
-		here.refs, here.catalog = a.telemetry.Refs(db), a.telemetry.Catalog(db)
+		here.refs, here.catalog, here.latest = a.telemetry.Refs(db), a.telemetry.Catalog(db), a.telemetry.Latest(db)
 	}
 	content := a.contents(func(repository string) (oci.Repository, error) {
 		return oci.Local(here.spared, here.refs, repository), nil
@@ -86,7 +90,7 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &instance{Interface: svc, environments: envs, store: store, content: content, verify: trust.Verify, keys: keys, nodeTypes: a.localNodeTypes(db), local: here, close: db.Close}, nil
+	return &instance{Interface: service.Remember(svc, here.latest, resolveMemory), environments: envs, store: store, content: content, verify: trust.Verify, keys: keys, nodeTypes: a.localNodeTypes(db), local: here, close: db.Close}, nil
 }
 
 // create makes the data directory and, where there is no key at all, one that plays

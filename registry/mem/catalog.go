@@ -123,6 +123,14 @@ func (db *DB) History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[re
 	}
 }
 
+// LastEvent gives the hash of the newest event of a model in an environment.
+func (db *DB) LastEvent(ctx context.Context, environment, model string) (registry.Digest, error) {
+	for e, err := range db.History(ctx, registry.HistoryQuery{Environment: environment, Model: model, Descending: true, Limit: 1}) {
+		return e.Hash, err
+	}
+	return "", ctx.Err()
+}
+
 func (db *DB) events(q registry.HistoryQuery) []registry.Event {
 	db.mu.RLock()
 	defer db.mu.RUnlock()

@@ -3,8 +3,12 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"iter"
 	"math"
+
+	"github.com/jackc/pgx/v5"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
@@ -54,6 +58,20 @@ func (db *DB) History(ctx context.Context, query registry.HistoryQuery) iter.Seq
 			}
 		}
 	}
+}
+
+// LastEvent gives the hash of the newest event of a model in an environment.
+func (db *DB) LastEvent(ctx context.Context, environment, model string) (registry.Digest, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	hash, err := db.queries().HistoryNewestHash(ctx, dbsqlc.HistoryNewestHashParams{Environment: environment, Model: model})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", db.interpretError(fmt.Sprintf("last event of %s in %s", model, environment), err)
+	}
+	return registry.Digest(hash), nil
 }
 
 func (db *DB) historyPage(ctx context.Context, page dbsqlc.HistoryAscendingParams, descending bool) ([]string, error) {

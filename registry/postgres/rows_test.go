@@ -196,6 +196,10 @@ func questions() []question {
 			_, err := db.Head(ctx, rowsEnvironment, rowsModel(release/releasesOfModel))
 			return err
 		}},
+		{"last event", func(ctx context.Context, db *DB, _ rows, release int) error {
+			_, err := db.LastEvent(ctx, rowsEnvironment, rowsModel(release/releasesOfModel))
+			return err
+		}},
 		{"tag", func(ctx context.Context, db *DB, _ rows, release int) error {
 			_, err := db.Tag(ctx, rowsRepositoryOf(release), rowsVersion(release))
 			return err

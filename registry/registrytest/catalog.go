@@ -351,3 +351,26 @@ func Race(t *testing.T, catalogs ...registry.Catalog) {
 	wantEqual(t, head.Version, <-won)
 	wantChain(t, catalogs[0], 1+each*len(catalogs))
 }
+
+// testLastEvent wants the newest event of one model in one environment, of whatever kind.
+func testLastEvent(t *testing.T, store Store) {
+	want := func(environment, model string, hash registry.Digest) {
+		t.Helper()
+		got, err := store.LastEvent(t.Context(), environment, model)
+		must(t, err)
+		wantEqual(t, got, hash)
+	}
+	want("prod", "a", "")
+	first := apply(t, store, move("a", "", "1.0.0"))
+	want("prod", "a", first.Hash)
+	attached := event("a", "1.0.0")
+	attached.Kind, attached.Reason = registry.EventAttach, `"hash":"another"`
+	second := apply(t, store, registry.Change{Event: attached})
+	apply(t, store, move("b", "", "1.0.0"))
+	elsewhere := move("a", "", "1.0.0")
+	elsewhere.Event.Environment = "staging"
+	apply(t, store, elsewhere)
+	want("prod", "a", second.Hash)
+	want("prod", "c", "")
+	want("moon", "a", "")
+}

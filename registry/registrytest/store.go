@@ -10,6 +10,7 @@ import (
 type Store interface {
 	registry.Refs
 	registry.Catalog
+	registry.Latest
 	registry.Listing
 	registry.Intents
 }
@@ -19,6 +20,10 @@ type Store interface {
 func TestStore(t *testing.T, open func(t *testing.T) Store) {
 	TestRefs(t, func(t *testing.T) registry.Refs { return open(t) })
 	TestCatalog(t, func(t *testing.T) registry.Catalog { return open(t) })
+	t.Run("last event", func(t *testing.T) {
+		t.Parallel()
+		testLastEvent(t, open(t))
+	})
 	t.Run("model page", func(t *testing.T) {
 		t.Parallel()
 		testModelPage(t, open(t))

@@ -15,22 +15,18 @@ func (s *Service) Resolve(ctx context.Context, q registry.ResolveQuery) (registr
 	if err != nil {
 		return registry.Resolution{}, err
 	}
-	r, err := s.Release(ctx, q.Environment, q.Model, q.Version)
+	d, err := s.dossier(ctx, environment, q.Model, q.Version)
 	if err != nil {
 		return registry.Resolution{}, err
 	}
-	var claims []registry.Claim
-	if environment.Protected() {
-		if claims, _, err = s.Claims(ctx, q.Environment, r); err != nil {
-			return registry.Resolution{}, err
-		}
-		if err := s.summarized(q.Environment, r, claims); err != nil {
-			return registry.Resolution{}, err
-		}
-	}
-	answer := registry.Resolution{Release: r.Digest, Version: r.Tag()}
-	for _, e := range ranked(r.Engines) {
-		answer.Candidates = append(answer.Candidates, consider(&answer, environment, r, e, q, claims))
+	return d.choose(environment, q)
+}
+
+// choose judges every engine of the release, now.
+func (d dossier) choose(environment registry.Environment, q registry.ResolveQuery) (registry.Resolution, error) {
+	answer := registry.Resolution{Release: d.release.Digest, Version: d.release.Tag()}
+	for _, e := range d.engines {
+		answer.Candidates = append(answer.Candidates, consider(&answer, environment, d.release, e, q))
 	}
 	chosenFirst(answer.Candidates)
 	if answer.Engine == nil {
@@ -42,7 +38,7 @@ func (s *Service) Resolve(ctx context.Context, q registry.ResolveQuery) (registr
 }
 
 // consider judges one engine. The first that nothing speaks against is the answer.
-func consider(answer *registry.Resolution, env registry.Environment, r registry.Release, e registry.Engine, q registry.ResolveQuery, claims []registry.Claim) registry.Candidate {
+func consider(answer *registry.Resolution, env registry.Environment, r registry.Release, e contender, q registry.ResolveQuery) registry.Candidate {
 	c := registry.Candidate{Engine: e.Digest, Label: e.Label()}
 	runtime := q.Node.Runtime()
 	if q.Runtime != nil {
@@ -55,14 +51,14 @@ func consider(answer *registry.Resolution, env registry.Environment, r registry.
 		c.Lost = append(c.Lost, fmt.Sprintf("variant %s was asked for", q.Variant))
 	}
 	if env.Protected() {
-		for _, unmet := range env.Policy().CheckEngine(r, e, claims).Unmet() {
+		for _, unmet := range env.Policy().CheckEngine(r, e.Engine, e.claims).Unmet() {
 			c.Lost = append(c.Lost, fmt.Sprintf("%s of %s: %s", unmet.Name, unmet.Subject, unmet.Detail))
 		}
 	}
 	if len(c.Lost) == 0 && answer.Engine == nil {
-		c.Chosen, answer.Engine = true, &e
+		c.Chosen, answer.Engine = true, &e.Engine
 	} else if len(c.Lost) == 0 {
-		c.Lost = append(c.Lost, preference(*answer.Engine, e))
+		c.Lost = append(c.Lost, preference(*answer.Engine, e.Engine))
 	}
 	return c
 }

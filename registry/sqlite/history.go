@@ -2,7 +2,10 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"iter"
 	"math"
 
@@ -54,6 +57,18 @@ func (db *DB) History(ctx context.Context, query registry.HistoryQuery) iter.Seq
 			}
 		}
 	}
+}
+
+// LastEvent gives the hash of the newest event of a model in an environment.
+func (db *DB) LastEvent(ctx context.Context, environment, model string) (registry.Digest, error) {
+	hash, err := db.read().HistoryNewestHash(ctx, dbsqlc.HistoryNewestHashParams{Environment: environment, Model: model})
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
+	}
+	if err != nil {
+		return "", db.interpretError(fmt.Sprintf("last event of %s in %s", model, environment), err)
+	}
+	return registry.Digest(hash), nil
 }
 
 // historyPage asks the query whose index serves best.

@@ -14,6 +14,18 @@ func (t *Telemetry) Refs(inner registry.Refs) registry.Refs { return timedRefs{i
 // Catalog times the operations of inner.
 func (t *Telemetry) Catalog(inner registry.Catalog) registry.Catalog { return timedCatalog{inner, t} }
 
+// Latest times the operations of inner.
+func (t *Telemetry) Latest(inner registry.Latest) registry.Latest { return timedLatest{inner, t} }
+
+type timedLatest struct {
+	inner registry.Latest
+	t     *Telemetry
+}
+
+func (l timedLatest) LastEvent(ctx context.Context, environment, model string) (registry.Digest, error) {
+	return timed(l.t, "last_event", func() (registry.Digest, error) { return l.inner.LastEvent(ctx, environment, model) })
+}
+
 // timed runs an operation.
 func timed[T any](t *Telemetry, operation string, do func() (T, error)) (T, error) {
 	began := time.Now()

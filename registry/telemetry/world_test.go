@@ -101,6 +101,7 @@ func TestInterface(t *testing.T) {
 type observedStore struct {
 	registry.Refs
 	registry.Catalog
+	registry.Latest
 	registry.Listing
 	registry.Intents
 }
@@ -109,7 +110,7 @@ func TestStore(t *testing.T) {
 	t.Parallel()
 	registrytest.TestStore(t, func(*testing.T) registrytest.Store {
 		db, observer := mem.New(), telemetry.New("0.0.0", nil)
-		return observedStore{observer.Refs(db), observer.Catalog(db), db, db}
+		return observedStore{observer.Refs(db), observer.Catalog(db), observer.Latest(db), db, db}
 	})
 }
 

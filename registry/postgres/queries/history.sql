@@ -4,6 +4,11 @@ SELECT body FROM history ORDER BY seq DESC LIMIT 1;
 -- name: HistoryGet :one
 SELECT body FROM history WHERE seq = @seq;
 
+-- name: HistoryNewestHash :one
+-- The body is canonical JSON, in which no string has a quote that is not escaped.
+SELECT substring(body FROM '"hash":"([^"]*)"')::text AS hash FROM history
+WHERE environment = @environment AND model = @model ORDER BY seq DESC LIMIT 1;
+
 -- name: HistoryAppend :exec
 INSERT INTO history (seq, body) VALUES (@seq, @body);
 

@@ -1,6 +1,9 @@
 -- name: HistoryLast :one
 SELECT body FROM history ORDER BY seq DESC LIMIT 1;
 
+-- name: HistoryNewestHash :one
+SELECT hash FROM history WHERE environment = @environment AND model = @model ORDER BY seq DESC LIMIT 1;
+
 -- name: HistoryAppend :exec
 INSERT INTO history (seq, body) VALUES (@seq, @body);
 

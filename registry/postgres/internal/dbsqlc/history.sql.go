@@ -159,3 +159,21 @@ func (q *Queries) HistoryLast(ctx context.Context) (string, error) {
 	err := row.Scan(&body)
 	return body, err
 }
+
+const historyNewestHash = `-- name: HistoryNewestHash :one
+SELECT substring(body FROM '"hash":"([^"]*)"')::text AS hash FROM history
+WHERE environment = $1 AND model = $2 ORDER BY seq DESC LIMIT 1
+`
+
+type HistoryNewestHashParams struct {
+	Environment string
+	Model       string
+}
+
+// The body is canonical JSON, in which no string has a quote that is not escaped.
+func (q *Queries) HistoryNewestHash(ctx context.Context, arg HistoryNewestHashParams) (string, error) {
+	row := q.db.QueryRow(ctx, historyNewestHash, arg.Environment, arg.Model)
+	var hash string
+	err := row.Scan(&hash)
+	return hash, err
+}

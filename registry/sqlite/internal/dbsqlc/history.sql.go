@@ -132,6 +132,22 @@ func (q *Queries) HistoryLast(ctx context.Context) (string, error) {
 	return body, err
 }
 
+const historyNewestHash = `-- name: HistoryNewestHash :one
+SELECT hash FROM history WHERE environment = ?1 AND model = ?2 ORDER BY seq DESC LIMIT 1
+`
+
+type HistoryNewestHashParams struct {
+	Environment string
+	Model       string
+}
+
+func (q *Queries) HistoryNewestHash(ctx context.Context, arg HistoryNewestHashParams) (string, error) {
+	row := q.db.QueryRowContext(ctx, historyNewestHash, arg.Environment, arg.Model)
+	var hash string
+	err := row.Scan(&hash)
+	return hash, err
+}
+
 const historyOfModelAscending = `-- name: HistoryOfModelAscending :many
 SELECT body FROM history
 WHERE environment = ?1 AND model = ?2

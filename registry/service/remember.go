@@ -1,0 +1,128 @@
+package service
+
+import (
+	"context"
+	"sync"
+
+	"github.com/hashicorp/golang-lru/v2/simplelru"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Remembering is a Service that reads a release and verifies its evidence once for many
+// resolves. What it remembers is bytes that were checked and signatures that verified;
+// the policy judges them anew at every request. Before each it asks the catalog for the
+// last event of the model there: as long as that is the same, so is the head, and so is
+// the evidence, whoever writes to the catalog. It is safe for concurrent use.
+//
+// Environments and trust are those of the Service, for its whole life: who changes them
+// makes another.
+type Remembering struct {
+	*Service
+	latest registry.Latest
+	mu     sync.Mutex
+	known  *simplelru.LRU[asked, remembered]
+	bytes  int // of what is known
+	limit  int
+}
+
+var _ registry.Interface = (*Remembering)(nil)
+
+// asked is what a resolve asks for, less the node.
+type asked struct{ environment, model, version string }
+
+// remembered is a dossier as it was after an event.
+type remembered struct {
+	dossier
+	event registry.Digest
+	bytes int
+}
+
+// Remember makes s remember up to about so many bytes. latest is of the catalog of s.
+func Remember(s *Service, latest registry.Latest, bytes int) *Remembering {
+	m := &Remembering{Service: s, latest: latest, limit: bytes}
+	// An entry has more than a byte, so it is the bytes that limit. The only error is a limit under 1.
+	m.known, _ = simplelru.NewLRU(max(bytes, 1), func(_ asked, gone remembered) { m.bytes -= gone.bytes })
+	return m
+}
+
+// Resolve gives the engine for a node, and why every other candidate lost.
+func (m *Remembering) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
+	environment, err := m.find(q.Environment)
+	if err != nil {
+		return registry.Resolution{}, err
+	}
+	if !lasting(environment, q) {
+		return m.Service.Resolve(ctx, q)
+	}
+	d, err := m.recall(ctx, environment, asked{q.Environment, q.Model, q.Version})
+	if err != nil {
+		return registry.Resolution{}, err
+	}
+	return d.choose(environment, q)
+}
+
+// lasting reports whether nothing but an event can change what is asked for. A head and
+// what it is made of cannot be deleted, and neither can a tag of a protected environment.
+// Other tags move by a push, and on another registry evidence comes and goes.
+func lasting(e registry.Environment, q registry.ResolveQuery) bool {
+	return !e.External() && (q.Version == "" || e.Protected() && registry.ValidTag(q.Version))
+}
+
+// recall gives what is remembered if nothing has happened since, and else reads it. The
+// event is asked for first: what happens while it is read is read again the next time.
+func (m *Remembering) recall(ctx context.Context, environment registry.Environment, a asked) (dossier, error) {
+	event, err := m.latest.LastEvent(ctx, a.environment, a.model)
+	if err != nil {
+		return dossier{}, err
+	}
+	m.mu.Lock()
+	known, ok := m.known.Get(a)
+	m.mu.Unlock()
+	if ok && known.event == event {
+		return known.dossier, nil
+	}
+	d, err := m.dossier(ctx, environment, a.model, a.version)
+	if err == nil && event != "" {
+		m.remember(a, remembered{d, event, d.bytes()})
+	}
+	return d, err
+}
+
+// Bytes is about how many bytes are remembered.
+func (m *Remembering) Bytes() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.bytes
+}
+
+func (m *Remembering) remember(a asked, r remembered) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known.Remove(a)
+	if r.bytes > m.limit {
+		return
+	}
+	m.known.Add(a, r)
+	for m.bytes += r.bytes; m.bytes > m.limit; {
+		m.known.RemoveOldest()
+	}
+}
+
+// bytes is about what a dossier takes in memory. Evidence about a release is counted once.
+func (d dossier) bytes() int {
+	const (
+		fixed = 2 << 10 // of an engine or a claim, without what the claim says
+		read  = 3       // times as much as the JSON: it is kept, and what was read of it
+	)
+	n := fixed
+	for i, e := range d.engines {
+		n += fixed
+		for _, c := range e.claims {
+			if i == 0 || c.Subject == e.Digest {
+				n += fixed + read*len(c.Statement.Predicate)
+			}
+		}
+	}
+	return n
+}
