@@ -246,6 +246,14 @@ func modelOf(outcome toolchain.Outcome) ([]toolchain.Input, error) {
 	return []toolchain.Input{{Role: toolchain.RoleModel, Name: file.Name, Path: file.Path, Digest: file.Digest, Size: file.Size}}, nil
 }
 
+// remembered says that nothing was done, and who did it if it was not this machine.
+func remembered(o toolchain.Origin) string {
+	if o.Cache == "" {
+		return "cached"
+	}
+	return "cached in " + o.Cache
+}
+
 // do runs a job in a folder of its own.
 func (b *build) do(ctx context.Context, driver toolchain.Driver, name string, job toolchain.Job, options map[string]any) (takenStep, error) {
 	done := b.p.step(name)
@@ -258,7 +266,7 @@ func (b *build) do(ctx context.Context, driver toolchain.Driver, name string, jo
 	case err != nil:
 		done("", err)
 	case outcome.Cached:
-		done("cached", nil)
+		done(remembered(outcome.Origin), nil)
 	default:
 		done("", nil, outcome.Enforced.String())
 	}

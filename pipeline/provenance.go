@@ -95,6 +95,9 @@ func (b *build) provenance(e builtEngine) provenance {
 // provenance says how a step was done, or had been done when it was not done again.
 func (s takenStep) provenance() resourceDigest {
 	said := map[string]any{"cached": s.outcome.Cached, "elapsedNs": s.outcome.Elapsed.Nanoseconds(), "options": s.options}
+	if origin := s.outcome.Origin; origin.Cache != "" {
+		said["cachedIn"], said["doneBy"] = origin.Cache, origin.Signer
+	}
 	if s.outcome.Enforced.Sandbox != "" {
 		said["enforced"] = s.outcome.Enforced
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 
 func (a *app) buildCommand() *cobra.Command {
 	var file string
+	var cache cacheFlags
 	c := &cobra.Command{
 		Use:   "build",
 		Short: "Make the engines of a spec and put them into the first environment",
@@ -34,16 +36,21 @@ stdout: the reference of the release.`,
 			if err := a.create(); err != nil {
 				return err
 			}
-			return a.with(c.Context(), func(i *instance) error { return a.build(c.Context(), i, s) })
+			return a.with(c.Context(), func(i *instance) error { return a.build(c.Context(), i, s, cache) })
 		},
 	}
 	specFlag(c, &file)
+	cache.add(c)
 	return c
 }
 
-func (a *app) build(ctx context.Context, i *instance, s *spec.Spec) error {
-	result, err := a.pipeline(i).Build(ctx, s)
+func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, cache cacheFlags) error {
+	m, err := a.memory(i, s, cache)
 	if err != nil {
+		return err
+	}
+	result, err := a.pipeline(i, m.steps).Build(ctx, s)
+	if err := errors.Join(err, m.close(ctx, a, result.Steps > result.Cached)); err != nil {
 		return err
 	}
 	if result.Already && i.environments.First().External() {
@@ -83,7 +90,11 @@ func (a *app) planCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := &pipeline.Pipeline{Toolchain: a.toolchain(false), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress}
+			m := &memory{}
+			if err := a.openLocalSteps(m); err != nil {
+				return err
+			}
+			p := &pipeline.Pipeline{Toolchain: a.toolchain(false, m.steps), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress}
 			plan, err := p.Plan(c.Context(), s)
 			if err != nil {
 				return err

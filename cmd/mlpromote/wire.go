@@ -70,8 +70,9 @@ func (a *app) tool() registry.ToolIdentity {
 	return registry.ToolIdentity{Name: "mlpromote", Version: a.version}
 }
 
-// pipeline is the pipeline over the opened data directory.
-func (a *app) pipeline(i *instance) *pipeline.Pipeline {
+// pipeline is the pipeline over the opened data directory. steps remembers what drivers
+// do; nil remembers nothing.
+func (a *app) pipeline(i *instance, steps toolchain.Steps) *pipeline.Pipeline {
 	return &pipeline.Pipeline{
 		Registry: i, Parts: i.store, Evidence: i.store,
 		OpenKey: func(ctx context.Context, role registry.Role) error {
@@ -79,7 +80,7 @@ func (a *app) pipeline(i *instance) *pipeline.Pipeline {
 			return err
 		},
 		Sign: i.keys.Sign, CheckBundle: i.verify, ReadPart: oci.ReadPart,
-		Toolchain: a.toolchain(true), ImporterOf: drivers.Importer, Node: a.describe,
+		Toolchain: a.toolchain(true, steps), ImporterOf: drivers.Importer, Node: a.describe,
 		Tool: a.tool(), Progress: a.ui.progress,
 	}
 }
@@ -96,7 +97,7 @@ func (a *app) installer() (*install.Installer, error) {
 
 // toolchain gives the drivers of a toolchain, each once per run of the program; missing
 // ones are installed where demand says so.
-func (a *app) toolchain(demand bool) func(context.Context, string) (pipeline.Toolchain, error) {
+func (a *app) toolchain(demand bool, steps toolchain.Steps) func(context.Context, string) (pipeline.Toolchain, error) {
 	var lock sync.Mutex
 	made := make(map[string]pipeline.Toolchain)
 	return func(ctx context.Context, name string) (pipeline.Toolchain, error) {
@@ -109,7 +110,7 @@ func (a *app) toolchain(demand bool) func(context.Context, string) (pipeline.Too
 		if err != nil {
 			return pipeline.Toolchain{}, err
 		}
-		if tools, ok, err := a.manifestDrivers(ctx, installer, name); ok || err != nil {
+		if tools, ok, err := a.manifestDrivers(ctx, steps, name); ok || err != nil {
 			made[name] = tools
 			return tools, err
 		}
@@ -120,32 +121,39 @@ func (a *app) toolchain(demand bool) func(context.Context, string) (pipeline.Too
 		if err != nil {
 			return pipeline.Toolchain{}, err
 		}
-		made[name], err = openDrivers(installer, name)
+		made[name], err = openDrivers(installer, steps, name)
 		return made[name], err
 	}
 }
 
 // openDrivers are those of a toolchain. ONNX Runtime runs in a child of our own
 // program; what its Python does is quantize. The others do all their work in Python.
-func openDrivers(installer *install.Installer, name string) (pipeline.Toolchain, error) {
+func openDrivers(installer *install.Installer, steps toolchain.Steps, name string) (pipeline.Toolchain, error) {
 	source, err := drivers.Find(name)
 	if err != nil {
 		return pipeline.Toolchain{}, err
 	}
-	cache := toolchain.NewStore(filepath.Join(installer.Root, "steps"))
 	program := script.New(script.Installed(installer, name), child.Budget{})
-	tools := pipeline.Toolchain{Profile: source.Profile, Engines: toolchain.Cache(program, cache), Timing: program}
+	tools := pipeline.Toolchain{Profile: source.Profile, Engines: remember(program, steps), Timing: program}
 	if len(source.Imports) > 0 {
-		tools.Importer, tools.Framework = toolchain.Cache(program, cache), source.Package
+		tools.Importer, tools.Framework = remember(program, steps), source.Package
 	}
 	if source.Quantizes {
-		tools.Quantizer = toolchain.Cache(program, cache)
+		tools.Quantizer = remember(program, steps)
 	}
 	if name == ort.Name {
 		engines := ort.New(ort.Options{Installs: installer})
-		tools.Engines, tools.Timing = toolchain.Cache(engines, cache), engines
+		tools.Engines, tools.Timing = remember(engines, steps), engines
 	}
 	return tools, nil
+}
+
+// remember is driver with the memory, if there is one.
+func remember(driver toolchain.Driver, steps toolchain.Steps) toolchain.Driver {
+	if steps == nil {
+		return driver
+	}
+	return toolchain.Cache(driver, steps)
 }
 
 // describe reads this machine; what is given is what our own toolchains bring.

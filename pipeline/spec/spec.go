@@ -28,6 +28,7 @@ type Spec struct {
 	Variants    []Variant `yaml:"variants,required" doc:"In which precisions to build"`
 	Targets     []Target  `yaml:"targets,required" doc:"For which machines to build: os/arch or os/arch/level, or a mapping"`
 	Limits      Limits    `yaml:"limits" doc:"How far an engine may be from the reference"`
+	Cache       Cache     `yaml:"cache" doc:"OCI repository in which builds on several machines share finished steps: oci://HOST/REPOSITORY"`
 }
 
 // Load reads and checks the spec in the file path. Targets may name [Toolchains], and
