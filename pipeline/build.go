@@ -23,14 +23,24 @@ type BuildResult struct {
 	Steps     int                `json:"steps"`   // steps of drivers
 	Cached    int                `json:"cached"`  // of them, taken from the cache
 	Attached  int                `json:"attached"`
+	// Reproducible is the class of each engine, by label, where it was asked for.
+	Reproducible map[string]registry.Reproducibility `json:"reproducible,omitempty"`
 	// ReferenceLatency is of the reference's own run, when it was made.
 	ReferenceLatency registry.Latency `json:"referenceLatency"`
 	Elapsed          time.Duration    `json:"elapsedNs"`
 }
 
+// BuildOptions say how a build is done. The zero BuildOptions make what is not there.
+type BuildOptions struct {
+	// CheckReproducible does every step twice, in two processes, and says in the provenance
+	// how it came out; the drivers must remember nothing. It makes a release that is there.
+	CheckReproducible bool
+}
+
 // build is a build in the making.
 type build struct {
 	p       *Pipeline
+	options BuildOptions
 	began   time.Time
 	scratch string
 	tools   tools
@@ -61,23 +71,29 @@ type takenStep struct {
 	name    string
 	options map[string]any
 	outcome toolchain.Outcome
+	driver  toolchain.Driver // that did it, and what it was asked
+	job     toolchain.Job
+
+	reproducible registry.Reproducibility // empty where nobody tried
 }
 
 // Build makes the release that the spec describes, in the first environment. What
 // the cache holds is not made again, and evidence that is there is not added again,
 // so that building twice changes nothing.
-func (p *Pipeline) Build(ctx context.Context, s *spec.Spec) (BuildResult, error) {
+func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (BuildResult, error) {
 	scratch, err := os.MkdirTemp("", "mlpromote-build-*")
 	if err != nil {
 		return BuildResult{}, err
 	}
 	defer os.RemoveAll(scratch)
-	b := &build{p: p, began: p.now(), scratch: scratch}
+	b := &build{p: p, options: o, began: p.now(), scratch: scratch}
 	if err := b.prepare(ctx, s); err != nil {
 		return BuildResult{}, err
 	}
-	if result, err := b.already(ctx); err != nil || result.Already {
-		return result, err
+	if !o.CheckReproducible {
+		if result, err := b.already(ctx); err != nil || result.Already {
+			return result, err
+		}
 	}
 	if err := p.openKey(ctx, registry.RoleBuilder); err != nil {
 		return BuildResult{}, err
@@ -160,6 +176,7 @@ func (b *build) make(ctx context.Context) error {
 		return err
 	}
 	b.engines = make([]builtEngine, len(b.plan.Engines))
+	outer := ctx
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return b.runReference(ctx) })
 	group.Go(func() error {
@@ -172,7 +189,10 @@ func (b *build) make(ctx context.Context) error {
 		}
 		return nil
 	})
-	return group.Wait()
+	if err := group.Wait(); err != nil || !b.options.CheckReproducible {
+		return err
+	}
+	return b.reproduce(outer)
 }
 
 // goldenSet is the reference's outputs on the cases.
@@ -273,5 +293,5 @@ func (b *build) do(ctx context.Context, driver toolchain.Driver, name string, jo
 	if err != nil {
 		return takenStep{}, registry.Errorf(registry.CodeOf(err), "%s: %w", name, err)
 	}
-	return takenStep{name: name, options: options, outcome: outcome}, nil
+	return takenStep{name: name, options: options, outcome: outcome, driver: driver, job: job}, nil
 }

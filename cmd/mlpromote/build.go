@@ -16,6 +16,7 @@ import (
 func (a *app) buildCommand() *cobra.Command {
 	var file string
 	var cache cacheFlags
+	var options pipeline.BuildOptions
 	c := &cobra.Command{
 		Use:   "build",
 		Short: "Make the engines of a spec and put them into the first environment",
@@ -36,20 +37,24 @@ stdout: the reference of the release.`,
 			if err := a.create(); err != nil {
 				return err
 			}
-			return a.with(c.Context(), func(i *instance) error { return a.build(c.Context(), i, s, cache) })
+			return a.with(c.Context(), func(i *instance) error { return a.build(c.Context(), i, s, cache, options) })
 		},
 	}
 	specFlag(c, &file)
 	cache.add(c)
+	c.Flags().BoolVar(&options.CheckReproducible, "check-reproducible", false, "do every step twice, without the cache, and record in the provenance whether bytes or outputs are the same")
 	return c
 }
 
-func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, cache cacheFlags) error {
+func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, cache cacheFlags, options pipeline.BuildOptions) error {
+	if options.CheckReproducible {
+		cache.none = true
+	}
 	m, err := a.memory(i, s, cache)
 	if err != nil {
 		return err
 	}
-	result, err := a.pipeline(i, m.steps).Build(ctx, s)
+	result, err := a.pipeline(i, m.steps).Build(ctx, s, options)
 	if err := errors.Join(err, m.close(ctx, a, result.Steps > result.Cached)); err != nil {
 		return err
 	}
