@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"mlpromote.dev/mlpromote/pipeline"
@@ -100,17 +101,25 @@ func (a *app) installer() (*install.Installer, error) {
 func (a *app) toolchain(demand bool, steps toolchain.Steps) func(context.Context, string) (pipeline.Toolchain, error) {
 	var lock sync.Mutex
 	made := make(map[string]pipeline.Toolchain)
+	var room *toolchain.Room
 	return func(ctx context.Context, name string) (pipeline.Toolchain, error) {
 		lock.Lock()
 		defer lock.Unlock()
 		if tools, ok := made[name]; ok {
 			return tools, nil
 		}
+		if room == nil {
+			var err error
+			if room, err = a.room(ctx); err != nil {
+				return pipeline.Toolchain{}, err
+			}
+		}
+		w := workshop{steps, room}
 		installer, err := a.installer()
 		if err != nil {
 			return pipeline.Toolchain{}, err
 		}
-		if tools, ok, err := a.manifestDrivers(ctx, steps, name); ok || err != nil {
+		if tools, ok, err := a.manifestDrivers(ctx, w, name); ok || err != nil {
 			made[name] = tools
 			return tools, err
 		}
@@ -121,39 +130,54 @@ func (a *app) toolchain(demand bool, steps toolchain.Steps) func(context.Context
 		if err != nil {
 			return pipeline.Toolchain{}, err
 		}
-		made[name], err = openDrivers(installer, steps, name)
+		made[name], err = openDrivers(installer, w, name)
 		return made[name], err
 	}
 }
 
 // openDrivers are those of a toolchain. ONNX Runtime runs in a child of our own
 // program; what its Python does is quantize. The others do all their work in Python.
-func openDrivers(installer *install.Installer, steps toolchain.Steps, name string) (pipeline.Toolchain, error) {
+func openDrivers(installer *install.Installer, w workshop, name string) (pipeline.Toolchain, error) {
 	source, err := drivers.Find(name)
 	if err != nil {
 		return pipeline.Toolchain{}, err
 	}
 	program := script.New(script.Installed(installer, name), child.Budget{})
-	tools := pipeline.Toolchain{Profile: source.Profile, Engines: remember(program, steps), Timing: program}
+	tools := pipeline.Toolchain{Profile: source.Profile, Engines: w.driver(program, source.Profile.Cost), Timing: program}
 	if len(source.Imports) > 0 {
-		tools.Importer, tools.Framework = remember(program, steps), source.Package
+		tools.Importer, tools.Framework = w.driver(program, source.Profile.Cost), source.Package
 	}
 	if source.Quantizes {
-		tools.Quantizer = remember(program, steps)
+		tools.Quantizer = w.driver(program, source.Profile.Cost)
 	}
 	if name == ort.Name {
 		engines := ort.New(ort.Options{Installs: installer})
-		tools.Engines, tools.Timing = remember(engines, steps), engines
+		tools.Engines, tools.Timing = w.driver(engines, source.Profile.Cost), engines
 	}
 	return tools, nil
 }
 
-// remember is driver with the memory, if there is one.
-func remember(driver toolchain.Driver, steps toolchain.Steps) toolchain.Driver {
-	if steps == nil {
-		return driver
+// workshop is what the drivers of one run share: a memory, and the room that steps take
+// of the machine.
+type workshop struct {
+	steps toolchain.Steps // nil remembers nothing
+	room  *toolchain.Room
+}
+
+// room is that of this machine. Cores are those that this process may use, which GOMAXPROCS
+// and the limits of a container set.
+func (a *app) room(ctx context.Context) (*toolchain.Room, error) {
+	machine, err := a.describe(ctx, nil)
+	return toolchain.NewRoom(runtime.GOMAXPROCS(0), machine.MemoryMiB<<20, len(machine.Accelerators)), err
+}
+
+// driver is one with the memory, behind which a step that is to be done waits for room.
+func (w workshop) driver(d toolchain.Driver, cost toolchain.Cost) toolchain.Driver {
+	d = toolchain.Limit(d, w.room, cost)
+	if w.steps == nil {
+		return d
 	}
-	return toolchain.Cache(driver, steps)
+	return toolchain.Cache(d, w.steps)
 }
 
 // describe reads this machine; what is given is what our own toolchains bring.

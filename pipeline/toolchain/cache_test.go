@@ -227,52 +227,6 @@ func TestLoadDoesNotOverwrite(t *testing.T) {
 	}
 }
 
-func TestLimit(t *testing.T) {
-	t.Parallel()
-	const n = 3
-	gate := &gate{entered: make(chan struct{}, 10), leave: make(chan struct{})}
-	limited := toolchain.Limit(gate, n)
-	var group sync.WaitGroup
-	for range 10 {
-		group.Go(func() {
-			if _, err := limited.Do(t.Context(), toolchain.Job{}, ""); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	for range n {
-		<-gate.entered
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := limited.Do(ctx, toolchain.Job{}, ""); !errors.Is(err, context.Canceled) {
-		t.Errorf("a waiting job whose context ended: error %v", err)
-	}
-	close(gate.leave)
-	group.Wait()
-	if most := gate.most.Load(); most != n {
-		t.Errorf("%d jobs at once, want %d", most, n)
-	}
-}
-
-// gate is a driver whose jobs wait to be let go.
-type gate struct {
-	echo
-	entered   chan struct{}
-	leave     chan struct{}
-	now, most atomic.Int64
-}
-
-func (g *gate) Do(context.Context, toolchain.Job, string) (toolchain.Outcome, error) {
-	now := g.now.Add(1)
-	for most := g.most.Load(); now > most && !g.most.CompareAndSwap(most, now); most = g.most.Load() {
-	}
-	g.entered <- struct{}{}
-	<-g.leave
-	g.now.Add(-1)
-	return toolchain.Outcome{}, nil
-}
-
 // FuzzLoad: no record makes Load panic, or write outside the output directory.
 func FuzzLoad(f *testing.F) {
 	key := digest.FromString("key")

@@ -101,7 +101,7 @@ func TestKeyChangesWithEveryField(t *testing.T) {
 
 // free are the fields that change nothing: where things are, not what they are. The size
 // of an input follows from its digest.
-var free = []string{"Job.Inputs.Path", "Job.Inputs.Size", "Identity.Library"}
+var free = []string{"Job.Inputs.Path", "Job.Inputs.Size", "Identity.Library", "Job.Budget.Time", "Job.Budget.Cores", "Job.Budget.MemoryBytes", "Job.Budget.GPUs"}
 
 // Every field of what a key is made of, however deep, and of one that is added tomorrow,
 // changes the key, unless it is free.
