@@ -47,9 +47,10 @@ func (b *build) sign(ctx context.Context, environment string, r registry.Release
 // unsaid makes the statements about a subject that no trusted builder has signed yet.
 func (b *build) unsaid(subject registry.Subject, claims []registry.Claim) ([][]byte, error) {
 	var statements [][]byte
-	add := func(predicateType string, predicate any, about registry.StatementSubject) error {
+	add := func(predicateType string, predicate any, about registry.StatementSubject, class registry.Reproducibility) error {
 		said := slices.ContainsFunc(claims, func(c registry.Claim) bool {
-			return c.Subject == subject.Digest && c.Statement.PredicateType == predicateType && slices.Contains(c.Roles, registry.RoleBuilder)
+			return c.Subject == subject.Digest && c.Statement.PredicateType == predicateType && slices.Contains(c.Roles, registry.RoleBuilder) &&
+				(class == "" || c.Statement.Reproducible() == class)
 		})
 		if said {
 			return nil
@@ -59,7 +60,7 @@ func (b *build) unsaid(subject registry.Subject, claims []registry.Claim) ([][]b
 		return err
 	}
 	// cosign names no subject in what it signs, and so neither does this.
-	if err := add(registry.PredicateSign, struct{}{}, registry.StatementSubject{Digest: registry.NewDigestSet(subject.Digest)}); err != nil {
+	if err := add(registry.PredicateSign, struct{}{}, registry.StatementSubject{Digest: registry.NewDigestSet(subject.Digest)}, ""); err != nil {
 		return nil, err
 	}
 	for _, e := range b.engines {
@@ -67,7 +68,7 @@ func (b *build) unsaid(subject registry.Subject, claims []registry.Claim) ([][]b
 			continue
 		}
 		about := registry.StatementSubject{Name: b.plan.Model, Digest: registry.NewDigestSet(subject.Digest)}
-		if err := add(registry.PredicateProvenance, b.provenance(e), about); err != nil {
+		if err := add(registry.PredicateProvenance, b.provenance(e), about, b.reproducible(e)); err != nil {
 			return nil, err
 		}
 	}

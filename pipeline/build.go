@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -23,16 +24,27 @@ type BuildResult struct {
 	Steps     int                `json:"steps"`   // steps of drivers
 	Cached    int                `json:"cached"`  // of them, taken from the cache
 	Attached  int                `json:"attached"`
+	// Reproducible is the class of each engine, by label, where it was asked for.
+	Reproducible map[string]registry.Reproducibility `json:"reproducible,omitempty"`
 	// ReferenceLatency is of the reference's own run, when it was made.
 	ReferenceLatency registry.Latency `json:"referenceLatency"`
 	Elapsed          time.Duration    `json:"elapsedNs"`
 }
 
+// BuildOptions say how a build is done. The zero BuildOptions make what is not there.
+type BuildOptions struct {
+	// CheckReproducible does every step twice, in two processes, and says in the provenance
+	// how it came out; the drivers must remember nothing. It makes a release that is there.
+	CheckReproducible bool
+}
+
 // build is a build in the making.
 type build struct {
 	p       *Pipeline
+	options BuildOptions
 	began   time.Time
 	scratch string
+	budgets map[string]toolchain.Budget // by toolchain
 	tools   tools
 	node    registry.Node
 	inputs  Inputs
@@ -61,23 +73,29 @@ type takenStep struct {
 	name    string
 	options map[string]any
 	outcome toolchain.Outcome
+	driver  toolchain.Driver // that did it, and what it was asked
+	job     toolchain.Job
+
+	reproducible registry.Reproducibility // empty where nobody tried
 }
 
 // Build makes the release that the spec describes, in the first environment. What
 // the cache holds is not made again, and evidence that is there is not added again,
 // so that building twice changes nothing.
-func (p *Pipeline) Build(ctx context.Context, s *spec.Spec) (BuildResult, error) {
+func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (BuildResult, error) {
 	scratch, err := os.MkdirTemp("", "mlpromote-build-*")
 	if err != nil {
 		return BuildResult{}, err
 	}
 	defer os.RemoveAll(scratch)
-	b := &build{p: p, began: p.now(), scratch: scratch}
+	b := &build{p: p, options: o, began: p.now(), scratch: scratch, budgets: budgets(s)}
 	if err := b.prepare(ctx, s); err != nil {
 		return BuildResult{}, err
 	}
-	if result, err := b.already(ctx); err != nil || result.Already {
-		return result, err
+	if !o.CheckReproducible {
+		if result, err := b.already(ctx); err != nil || result.Already {
+			return result, err
+		}
 	}
 	if err := p.openKey(ctx, registry.RoleBuilder); err != nil {
 		return BuildResult{}, err
@@ -95,9 +113,18 @@ func (p *Pipeline) Plan(ctx context.Context, s *spec.Spec) (Plan, error) {
 		return Plan{}, err
 	}
 	defer os.RemoveAll(scratch)
-	b := &build{p: p, began: p.now(), scratch: scratch}
+	b := &build{p: p, began: p.now(), scratch: scratch, budgets: budgets(s)}
 	err = b.prepare(ctx, s)
 	return b.plan, err
+}
+
+// budgets are what the spec gives the steps of toolchains.
+func budgets(s *spec.Spec) map[string]toolchain.Budget {
+	all := make(map[string]toolchain.Budget, len(s.Budgets))
+	for name, b := range s.Budgets {
+		all[name] = toolchain.Budget{Time: time.Duration(b.Time), Cores: int(b.Cores), MemoryBytes: int64(b.Memory), GPUs: int(b.GPUs)}
+	}
+	return all
 }
 
 func (b *build) prepare(ctx context.Context, s *spec.Spec) error {
@@ -159,20 +186,41 @@ func (b *build) make(ctx context.Context) error {
 	if b.node, err = b.p.Node(ctx, b.tools.runtimes()); err != nil {
 		return err
 	}
+	if err := b.makeAll(ctx); err != nil || !b.options.CheckReproducible {
+		return err
+	}
+	return b.reproduce(ctx)
+}
+
+// makeAll runs the reference and makes every engine, each in a lane of its own, as far as
+// there is room. What they say comes in the order of the plan, and of several errors that
+// of the first.
+func (b *build) makeAll(ctx context.Context) error {
 	b.engines = make([]builtEngine, len(b.plan.Engines))
+	lanes := newLanes(1+len(b.engines), b.p.Progress)
+	errs := make([]error, 1+len(b.engines))
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return b.runReference(ctx) })
-	group.Go(func() error {
-		for i, planned := range b.plan.Engines {
-			made, err := b.makeEngine(ctx, planned)
-			if err != nil {
-				return err
-			}
-			b.engines[i] = made
+	start := func(lane int, work func(p *Pipeline) error) {
+		group.Go(func() error {
+			defer lanes.end(lane)
+			errs[lane] = work(b.p.lane(lanes, lane))
+			return errs[lane]
+		})
+	}
+	start(0, func(p *Pipeline) error { return b.runReference(ctx, p) })
+	for i, planned := range b.plan.Engines {
+		start(1+i, func(p *Pipeline) (err error) {
+			b.engines[i], err = b.makeEngine(ctx, p, planned)
+			return err
+		})
+	}
+	first := group.Wait()
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			return err
 		}
-		return nil
-	})
-	return group.Wait()
+	}
+	return first
 }
 
 // goldenSet is the reference's outputs on the cases.
@@ -185,9 +233,9 @@ type goldenSet struct {
 // referenceID names the reference among the engines of a run.
 const referenceID = "reference"
 
-func (b *build) runReference(ctx context.Context) error {
+func (b *build) runReference(ctx context.Context, p *Pipeline) error {
 	driver, job, kind, version := b.referenceRun()
-	step, err := b.do(ctx, driver, "run the reference", job, job.Options)
+	step, err := b.do(ctx, p, driver, "run the reference", job, job.Options)
 	if err != nil {
 		return err
 	}
@@ -210,7 +258,7 @@ func (b *build) runReference(ctx context.Context) error {
 	return nil
 }
 
-func (b *build) makeEngine(ctx context.Context, planned PlannedEngine) (builtEngine, error) {
+func (b *build) makeEngine(ctx context.Context, p *Pipeline, planned PlannedEngine) (builtEngine, error) {
 	label := planned.Variant + " for " + planned.Target.Name
 	tool := b.tools[planned.Toolchain.Name]
 	made := builtEngine{tool: tool, engine: registry.Engine{
@@ -218,7 +266,7 @@ func (b *build) makeEngine(ctx context.Context, planned PlannedEngine) (builtEng
 	model := b.inputs.Model
 	if planned.Quantize != nil {
 		job := toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: b.inputs.forQuantizer(planned.Quantize), Options: planned.Quantize, Machine: machine(b.node)}
-		step, err := b.do(ctx, b.tools[planned.Quantizer].Quantizer, "quantize "+label, job, planned.Quantize)
+		step, err := b.do(ctx, p, b.tools[planned.Quantizer].Quantizer, "quantize "+label, job, planned.Quantize)
 		if err != nil {
 			return builtEngine{}, err
 		}
@@ -228,7 +276,7 @@ func (b *build) makeEngine(ctx context.Context, planned PlannedEngine) (builtEng
 		}
 	}
 	job := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: model, Options: planned.Compile, Machine: machine(b.node)}
-	step, err := b.do(ctx, tool.Engines, "compile "+label, job, planned.Compile)
+	step, err := b.do(ctx, p, tool.Engines, "compile "+label, job, planned.Compile)
 	if err != nil {
 		return builtEngine{}, err
 	}
@@ -246,9 +294,22 @@ func modelOf(outcome toolchain.Outcome) ([]toolchain.Input, error) {
 	return []toolchain.Input{{Role: toolchain.RoleModel, Name: file.Name, Path: file.Path, Digest: file.Digest, Size: file.Size}}, nil
 }
 
-// do runs a job in a folder of its own.
-func (b *build) do(ctx context.Context, driver toolchain.Driver, name string, job toolchain.Job, options map[string]any) (takenStep, error) {
-	done := b.p.step(name)
+// remembered says that nothing was done, and who did it if it was not this machine.
+func remembered(o toolchain.Origin) string {
+	if o.Cache == "" {
+		return "cached"
+	}
+	return "cached in " + o.Cache
+}
+
+// do runs a job in a folder of its own, within the budget of its toolchain.
+func (b *build) do(ctx context.Context, p *Pipeline, driver toolchain.Driver, name string, job toolchain.Job, options map[string]any) (takenStep, error) {
+	tool, err := driver.Identity(ctx)
+	if err != nil {
+		return takenStep{}, err
+	}
+	job.Budget = b.budgets[tool.Name]
+	done := p.step(name)
 	out, err := os.MkdirTemp(b.scratch, "step-*")
 	if err != nil {
 		return takenStep{}, err
@@ -258,12 +319,12 @@ func (b *build) do(ctx context.Context, driver toolchain.Driver, name string, jo
 	case err != nil:
 		done("", err)
 	case outcome.Cached:
-		done("cached", nil)
+		done(remembered(outcome.Origin), nil)
 	default:
 		done("", nil, outcome.Enforced.String())
 	}
 	if err != nil {
 		return takenStep{}, registry.Errorf(registry.CodeOf(err), "%s: %w", name, err)
 	}
-	return takenStep{name: name, options: options, outcome: outcome}, nil
+	return takenStep{name: name, options: options, outcome: outcome, driver: driver, job: job}, nil
 }

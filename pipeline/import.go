@@ -68,7 +68,7 @@ func (b *build) runImport(ctx context.Context, s spec.Source, m *hubModel) error
 	}
 	options := importOptions(s)
 	job := toolchain.Job{Verb: toolchain.VerbImport, Inputs: m.source.files, Options: options, Machine: machine(node)}
-	if m.step, err = b.do(ctx, tool.Importer, "import "+s.Path.Written, job, options); err != nil {
+	if m.step, err = b.do(ctx, b.p, tool.Importer, "import "+s.Path.Written, job, options); err != nil {
 		return err
 	}
 	if m.model != nil {

@@ -40,6 +40,8 @@ type builder struct {
 type buildMetadata struct {
 	StartedOn  time.Time `json:"startedOn"`
 	FinishedOn time.Time `json:"finishedOn"`
+	// The name is registry.ReproducibleField.
+	Reproducible registry.Reproducibility `json:"mlpromote_reproducible,omitempty"`
 }
 
 // resourceDigest is an in-toto ResourceDescriptor.
@@ -61,14 +63,13 @@ func (b *build) provenance(e builtEngine) provenance {
 		dependencies = append(dependencies, resourceDigest{Name: "toolchain lock", Digest: registry.NewDigestSet(e.engine.Toolchain.Lock)})
 	}
 	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.referenceLatency}
-	taken := e.steps
+	taken := b.stepsOf(e)
 	if p := b.plan.Import; p != nil {
 		internal["importer"] = b.inputs.hub.importer()
 		dependencies = append(dependencies, resourceDigest{Name: "imported model", Digest: registry.NewDigestSet(b.inputs.Model[0].Digest)})
 		if p.Toolchain.Lock != "" {
 			dependencies = append(dependencies, resourceDigest{Name: "importer lock", Digest: registry.NewDigestSet(p.Toolchain.Lock)})
 		}
-		taken = append([]takenStep{b.inputs.hub.step}, taken...)
 	}
 	steps := make([]resourceDigest, len(taken))
 	for i, s := range taken {
@@ -86,7 +87,7 @@ func (b *build) provenance(e builtEngine) provenance {
 		},
 		RunDetails: runDetails{
 			Builder:    builder{ID: builderID, Version: map[string]string{b.p.Tool.Name: b.p.Tool.Version}},
-			Metadata:   buildMetadata{StartedOn: b.began.UTC(), FinishedOn: b.p.now().UTC()},
+			Metadata:   buildMetadata{StartedOn: b.began.UTC(), FinishedOn: b.p.now().UTC(), Reproducible: b.reproducible(e)},
 			Byproducts: steps,
 		},
 	}
@@ -95,6 +96,12 @@ func (b *build) provenance(e builtEngine) provenance {
 // provenance says how a step was done, or had been done when it was not done again.
 func (s takenStep) provenance() resourceDigest {
 	said := map[string]any{"cached": s.outcome.Cached, "elapsedNs": s.outcome.Elapsed.Nanoseconds(), "options": s.options}
+	if origin := s.outcome.Origin; origin.Cache != "" {
+		said["cachedIn"], said["doneBy"] = origin.Cache, origin.Signer
+	}
+	if s.reproducible != "" {
+		said["reproducible"] = s.reproducible
+	}
 	if s.outcome.Enforced.Sandbox != "" {
 		said["enforced"] = s.outcome.Enforced
 	}

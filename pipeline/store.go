@@ -35,9 +35,16 @@ func (b *build) store(ctx context.Context) (BuildResult, error) {
 		return BuildResult{}, err
 	}
 	steps, cached := b.count()
+	classes := make(map[string]registry.Reproducibility)
+	for _, e := range b.engines {
+		if class := b.reproducible(e); class != "" {
+			classes[e.engine.Label()] = class
+		}
+	}
 	return BuildResult{
-		Reference: registry.Reference{Environment: first, Model: b.plan.Model, Tag: head.Version, Digest: r.Digest},
-		Release:   r, Plan: b.plan.Digest, Steps: steps, Cached: cached, Attached: attached,
+		Reproducible: classes,
+		Reference:    registry.Reference{Environment: first, Model: b.plan.Model, Tag: head.Version, Digest: r.Digest},
+		Release:      r, Plan: b.plan.Digest, Steps: steps, Cached: cached, Attached: attached,
 		ReferenceLatency: b.referenceLatency, Elapsed: b.p.now().Sub(b.began),
 	}, nil
 }

@@ -13,6 +13,9 @@ const (
 	RequireParity        = "parity"         // a pass by a verifier for every engine
 	RequireRecordedCases = "recorded-cases" // that pass rests on recorded, not on generated cases
 	RequireSeparateRoles = "separate-roles" // no builder's key is also a verifier's or approver's
+	// Every step of every engine, done twice, gave the same bytes, or at least the same outputs.
+	RequireReproducibleBytes    = "reproducible-bytes"
+	RequireReproducibleSemantic = "reproducible-semantic"
 )
 
 // requireQuarantine is asked always: it cannot be left out.
@@ -61,7 +64,7 @@ func (d Decision) Unmet() []Requirement {
 
 // Validate checks that every requirement is known. Errors: CodeInvalid.
 func (p Policy) Validate() error {
-	known := append(DefaultRequire(), RequireRecordedCases, RequireSeparateRoles)
+	known := append(DefaultRequire(), RequireRecordedCases, RequireSeparateRoles, RequireReproducibleBytes, RequireReproducibleSemantic)
 	for i, name := range p.Require {
 		if !slices.Contains(known, name) {
 			return Errorf(CodeInvalid, "requirement %q: want one of %s", name, strings.Join(known, ", "))
@@ -164,6 +167,10 @@ func require(name string, r Release, cs counted) []Requirement {
 		case RequireParity, RequireRecordedCases:
 			engine, _ := r.Engine(s.Digest)
 			judgeParity(&req, r, engine, cs)
+		case RequireReproducibleBytes:
+			judgeReproducible(&req, ReproducibleBytes, cs.of(PredicateProvenance, s.Digest))
+		case RequireReproducibleSemantic:
+			judgeReproducible(&req, ReproducibleSemantic, cs.of(PredicateProvenance, s.Digest))
 		case RequireSeparateRoles:
 			judgeSeparation(&req, cs, s.Digest, r.Digest)
 		}

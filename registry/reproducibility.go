@@ -1,12 +1,73 @@
 package registry
 
+import (
+	"encoding/json"
+	"fmt"
+)
+
 // Reproducibility says what becomes of a step that is done twice, in two processes, from
 // the same inputs. The zero Reproducibility is that nobody tried.
 type Reproducibility string
 
 // The classes of reproducibility, the best first.
 const (
-	ReproducibleBytes    Reproducibility = "bytes"    // the same bytes
-	ReproducibleSemantic Reproducibility = "semantic" // other bytes that compute the same, within the limits of the release
-	ReproducibleNone     Reproducibility = "none"     // something else each time
+	// ReproducibleBytes is the same files with the same bytes.
+	ReproducibleBytes Reproducibility = "bytes"
+	// ReproducibleSemantic is other bytes in files of the same names that compute the same:
+	// on every case of the release, every output of the one is bit for bit that of the other.
+	ReproducibleSemantic Reproducibility = "semantic"
+	// ReproducibleNone is something else, or something that nothing here can run.
+	ReproducibleNone Reproducibility = "none"
 )
+
+// rank orders classes, the best highest. What nobody tried ranks below all.
+func (r Reproducibility) rank() int {
+	return map[Reproducibility]int{ReproducibleBytes: 3, ReproducibleSemantic: 2, ReproducibleNone: 1}[r]
+}
+
+// AtLeast reports whether r is as good as want.
+func (r Reproducibility) AtLeast(want Reproducibility) bool { return r.rank() >= want.rank() }
+
+// ReproducibleField is the field of the metadata of SLSA provenance that holds the class
+// of an engine: the worst of its steps. Vendors prefix their fields with their name
+// (https://slsa.dev/spec/v1.0/provenance#extension-fields).
+const ReproducibleField = "mlpromote_reproducible"
+
+// Reproducible reads from a statement of provenance how the engine came out when its steps
+// were done twice; empty where nobody tried.
+func (s Statement) Reproducible() Reproducibility {
+	var predicate struct {
+		RunDetails struct {
+			Metadata map[string]json.RawMessage `json:"metadata"`
+		} `json:"runDetails"`
+	}
+	var class Reproducibility
+	if json.Unmarshal(s.Predicate, &predicate) != nil || json.Unmarshal(predicate.RunDetails.Metadata[ReproducibleField], &class) != nil || class.rank() == 0 {
+		return ""
+	}
+	return class
+}
+
+// judgeReproducible decides whether builders found the engine to come out as wanted. Of
+// several findings the worst counts.
+func judgeReproducible(req *Requirement, want Reproducibility, provenance []Claim) {
+	found := Reproducibility("")
+	for _, c := range provenance {
+		class := c.Statement.Reproducible()
+		if class == "" {
+			continue
+		}
+		req.cite(c)
+		if found == "" || found.AtLeast(class) {
+			found = class
+		}
+	}
+	switch {
+	case found == "":
+		req.Detail = "nobody built it twice: run mlpromote build --check-reproducible"
+	case found.AtLeast(want):
+		req.Met, req.Detail = true, fmt.Sprintf("built twice with the class %s", found)
+	default:
+		req.Detail = fmt.Sprintf("built twice, it came out with the class %s, and %s is asked for: choose a toolchain or variant that keeps it", found, want)
+	}
+}

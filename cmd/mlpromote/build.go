@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,8 @@ import (
 
 func (a *app) buildCommand() *cobra.Command {
 	var file string
+	var cache cacheFlags
+	var options pipeline.BuildOptions
 	c := &cobra.Command{
 		Use:   "build",
 		Short: "Make the engines of a spec and put them into the first environment",
@@ -34,16 +37,25 @@ stdout: the reference of the release.`,
 			if err := a.create(); err != nil {
 				return err
 			}
-			return a.with(c.Context(), func(i *instance) error { return a.build(c.Context(), i, s) })
+			return a.with(c.Context(), func(i *instance) error { return a.build(c.Context(), i, s, cache, options) })
 		},
 	}
 	specFlag(c, &file)
+	cache.add(c)
+	c.Flags().BoolVar(&options.CheckReproducible, "check-reproducible", false, "do every step twice, without the cache, and record in the provenance whether bytes or outputs are the same")
 	return c
 }
 
-func (a *app) build(ctx context.Context, i *instance, s *spec.Spec) error {
-	result, err := a.pipeline(i).Build(ctx, s)
+func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, cache cacheFlags, options pipeline.BuildOptions) error {
+	if options.CheckReproducible {
+		cache.none = true
+	}
+	m, err := a.memory(i, s, cache)
 	if err != nil {
+		return err
+	}
+	result, err := a.pipeline(i, m.steps).Build(ctx, s, options)
+	if err := errors.Join(err, m.close(ctx, a, result.Steps > result.Cached)); err != nil {
 		return err
 	}
 	if result.Already && i.environments.First().External() {
@@ -83,7 +95,11 @@ func (a *app) planCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p := &pipeline.Pipeline{Toolchain: a.toolchain(false), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress}
+			m := &memory{}
+			if err := a.openLocalSteps(m); err != nil {
+				return err
+			}
+			p := &pipeline.Pipeline{Toolchain: a.toolchain(false, m.steps), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress}
 			plan, err := p.Plan(c.Context(), s)
 			if err != nil {
 				return err

@@ -72,17 +72,27 @@ func (c *contents) open(_ context.Context, repository string) (oci.Repository, e
 	if e, ok := c.opened[repository]; ok {
 		return e, nil
 	}
-	e := &external{contents: c, host: host}
+	e, err := c.external(host, repository)
+	if err == nil {
+		c.opened[repository] = e
+	}
+	return e, err
+}
+
+// at opens a repository of a registry that no environment is on.
+func (c *contents) at(host, repository string) (*external, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.external(host, repository)
+}
+
+func (c *contents) external(host, repository string) (*external, error) {
 	writer, err := c.remote(host, repository)
 	if err != nil {
 		return nil, err
 	}
-	e.writer = transfer.New(writer, c.transfer)
-	if e.reader, err = c.remote(host, repository); err != nil {
-		return nil, err
-	}
-	c.opened[repository] = e
-	return e, nil
+	reader, err := c.remote(host, repository)
+	return &external{contents: c, host: host, writer: transfer.New(writer, c.transfer), reader: reader}, err
 }
 
 func (c *contents) remote(host, repository string) (*remote.Repository, error) {

@@ -11,9 +11,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
-	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/manifest"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -50,7 +48,7 @@ func (a *app) manifests() ([]string, error) {
 }
 
 // manifestDrivers are those of a toolchain that a manifest describes, if one does.
-func (a *app) manifestDrivers(ctx context.Context, installer *install.Installer, name string) (pipeline.Toolchain, bool, error) {
+func (a *app) manifestDrivers(ctx context.Context, w workshop, name string) (pipeline.Toolchain, bool, error) {
 	if a.toolchains == "" || slices.Contains(drivers.Names(), name) {
 		return pipeline.Toolchain{}, false, nil
 	}
@@ -69,6 +67,5 @@ func (a *app) manifestDrivers(ctx context.Context, installer *install.Installer,
 	if err != nil {
 		return pipeline.Toolchain{}, false, err
 	}
-	cache := toolchain.NewStore(filepath.Join(installer.Root, "steps"))
-	return pipeline.Toolchain{Profile: m.Profile(), Engines: toolchain.Cache(driver, cache), Timing: driver}, true, nil
+	return pipeline.Toolchain{Profile: m.Profile(), Engines: w.driver(driver, m.Profile().Cost), Timing: driver}, true, nil
 }

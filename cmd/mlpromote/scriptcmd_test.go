@@ -62,6 +62,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	service VAR            serve .mlpromote of the script's folder and set VAR to its host
 //	tag VAR REPO TAG       set VAR to the digest that a tag of HOST/REPO names
 //	set-tag REPO TAG TO    make a tag of HOST/REPO name what another tag or digest names
+//	rotate-tags REPO       make every tag of HOST/REPO name what the next one names
 //	docker-config DIR HOST USER SECRET   write a docker config with this credential into DIR
 func commands(j *jobs) map[string]command {
 	return map[string]command{
@@ -69,7 +70,7 @@ func commands(j *jobs) map[string]command {
 		"flip": cmdFlip, "flip-all": cmdFlipAll,
 		"blob": cmdBlob, "layer": cmdLayer, "part": cmdPart, "bundle": cmdBundle, "remember": j.cmdRemember, "unchanged": j.cmdUnchanged,
 		"edit-all": cmdEditAll, "equal-stdout": cmdEqualStdout, "help": cmdHelp,
-		"registry": cmdRegistry, "job-on": cmdJobOn, "service": cmdService, "tag": cmdTag, "set-tag": cmdSetTag, "docker-config": cmdDockerConfig,
+		"registry": cmdRegistry, "job-on": cmdJobOn, "service": cmdService, "tag": cmdTag, "set-tag": cmdSetTag, "rotate-tags": cmdRotateTags, "docker-config": cmdDockerConfig,
 		"certificate": cmdCertificate,
 		"serve":       j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
 		"report": cmdReport, "sign": j.cmdSign, "attach": cmdAttach, "refer": cmdRefer,

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	containerregistry "github.com/google/go-containerregistry/pkg/registry"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/rogpeppe/go-internal/testscript"
 	"oras.land/oras-go/v2/registry/remote"
 )
@@ -194,6 +195,27 @@ func cmdSetTag(ts *testscript.TestScript, neg bool, args []string) {
 	desc, err := repo.Resolve(ctx, args[2])
 	ts.Check(err)
 	ts.Check(repo.Tag(ctx, desc, args[1]))
+}
+
+// cmdRotateTags makes every tag of HOST/REPO name what the next one names.
+func cmdRotateTags(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, 1)
+	ctx := context.Background()
+	repo := repositoryAt(ts, args[0])
+	var tags []string
+	ts.Check(repo.Tags(ctx, "", func(some []string) error {
+		tags = append(tags, some...)
+		return nil
+	}))
+	named := make([]ocispec.Descriptor, len(tags))
+	for i, tag := range tags {
+		desc, err := repo.Resolve(ctx, tag)
+		ts.Check(err)
+		named[i] = desc
+	}
+	for i, tag := range tags {
+		ts.Check(repo.Tag(ctx, named[(i+1)%len(named)], tag))
+	}
 }
 
 func repositoryAt(ts *testscript.TestScript, name string) *remote.Repository {

@@ -33,7 +33,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 }
 
 func (a *app) verify(ctx context.Context, i *instance, ref registry.Reference) error {
-	result, err := a.pipeline(i).Verify(ctx, ref)
+	result, err := a.pipeline(i, nil).Verify(ctx, ref)
 	if len(result.Engines) == 0 {
 		return err
 	}

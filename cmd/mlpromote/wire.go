@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"runtime"
 	"sync"
 
 	"mlpromote.dev/mlpromote/pipeline"
@@ -70,8 +71,9 @@ func (a *app) tool() registry.ToolIdentity {
 	return registry.ToolIdentity{Name: "mlpromote", Version: a.version}
 }
 
-// pipeline is the pipeline over the opened data directory.
-func (a *app) pipeline(i *instance) *pipeline.Pipeline {
+// pipeline is the pipeline over the opened data directory. steps remembers what drivers
+// do; nil remembers nothing.
+func (a *app) pipeline(i *instance, steps toolchain.Steps) *pipeline.Pipeline {
 	return &pipeline.Pipeline{
 		Registry: i, Parts: i.store, Evidence: i.store,
 		OpenKey: func(ctx context.Context, role registry.Role) error {
@@ -79,7 +81,7 @@ func (a *app) pipeline(i *instance) *pipeline.Pipeline {
 			return err
 		},
 		Sign: i.keys.Sign, CheckBundle: i.verify, ReadPart: oci.ReadPart,
-		Toolchain: a.toolchain(true), ImporterOf: drivers.Importer, Node: a.describe,
+		Toolchain: a.toolchain(true, steps), ImporterOf: drivers.Importer, Node: a.describe,
 		Tool: a.tool(), Progress: a.ui.progress,
 	}
 }
@@ -96,20 +98,28 @@ func (a *app) installer() (*install.Installer, error) {
 
 // toolchain gives the drivers of a toolchain, each once per run of the program; missing
 // ones are installed where demand says so.
-func (a *app) toolchain(demand bool) func(context.Context, string) (pipeline.Toolchain, error) {
+func (a *app) toolchain(demand bool, steps toolchain.Steps) func(context.Context, string) (pipeline.Toolchain, error) {
 	var lock sync.Mutex
 	made := make(map[string]pipeline.Toolchain)
+	var room *toolchain.Room
 	return func(ctx context.Context, name string) (pipeline.Toolchain, error) {
 		lock.Lock()
 		defer lock.Unlock()
 		if tools, ok := made[name]; ok {
 			return tools, nil
 		}
+		if room == nil {
+			var err error
+			if room, err = a.room(ctx); err != nil {
+				return pipeline.Toolchain{}, err
+			}
+		}
+		w := workshop{steps, room}
 		installer, err := a.installer()
 		if err != nil {
 			return pipeline.Toolchain{}, err
 		}
-		if tools, ok, err := a.manifestDrivers(ctx, installer, name); ok || err != nil {
+		if tools, ok, err := a.manifestDrivers(ctx, w, name); ok || err != nil {
 			made[name] = tools
 			return tools, err
 		}
@@ -120,32 +130,54 @@ func (a *app) toolchain(demand bool) func(context.Context, string) (pipeline.Too
 		if err != nil {
 			return pipeline.Toolchain{}, err
 		}
-		made[name], err = openDrivers(installer, name)
+		made[name], err = openDrivers(installer, w, name)
 		return made[name], err
 	}
 }
 
 // openDrivers are those of a toolchain. ONNX Runtime runs in a child of our own
 // program; what its Python does is quantize. The others do all their work in Python.
-func openDrivers(installer *install.Installer, name string) (pipeline.Toolchain, error) {
+func openDrivers(installer *install.Installer, w workshop, name string) (pipeline.Toolchain, error) {
 	source, err := drivers.Find(name)
 	if err != nil {
 		return pipeline.Toolchain{}, err
 	}
-	cache := toolchain.NewStore(filepath.Join(installer.Root, "steps"))
 	program := script.New(script.Installed(installer, name), child.Budget{})
-	tools := pipeline.Toolchain{Profile: source.Profile, Engines: toolchain.Cache(program, cache), Timing: program}
+	tools := pipeline.Toolchain{Profile: source.Profile, Engines: w.driver(program, source.Profile.Cost), Timing: program}
 	if len(source.Imports) > 0 {
-		tools.Importer, tools.Framework = toolchain.Cache(program, cache), source.Package
+		tools.Importer, tools.Framework = w.driver(program, source.Profile.Cost), source.Package
 	}
 	if source.Quantizes {
-		tools.Quantizer = toolchain.Cache(program, cache)
+		tools.Quantizer = w.driver(program, source.Profile.Cost)
 	}
 	if name == ort.Name {
 		engines := ort.New(ort.Options{Installs: installer})
-		tools.Engines, tools.Timing = toolchain.Cache(engines, cache), engines
+		tools.Engines, tools.Timing = w.driver(engines, source.Profile.Cost), engines
 	}
 	return tools, nil
+}
+
+// workshop is what the drivers of one run share: a memory, and the room that steps take
+// of the machine.
+type workshop struct {
+	steps toolchain.Steps // nil remembers nothing
+	room  *toolchain.Room
+}
+
+// room is that of this machine. Cores are those that this process may use, which GOMAXPROCS
+// and the limits of a container set.
+func (a *app) room(ctx context.Context) (*toolchain.Room, error) {
+	machine, err := a.describe(ctx, nil)
+	return toolchain.NewRoom(runtime.GOMAXPROCS(0), machine.MemoryMiB<<20, len(machine.Accelerators)), err
+}
+
+// driver is one with the memory, behind which a step that is to be done waits for room.
+func (w workshop) driver(d toolchain.Driver, cost toolchain.Cost) toolchain.Driver {
+	d = toolchain.Limit(d, w.room, cost)
+	if w.steps == nil {
+		return d
+	}
+	return toolchain.Cache(d, w.steps)
 }
 
 // describe reads this machine; what is given is what our own toolchains bring.

@@ -44,6 +44,7 @@ func (c checker) check() {
 	c.checkVariants()
 	c.checkTargets()
 	c.checkLimits()
+	c.checkBudgets()
 }
 
 // report notes err, if any, at the path.

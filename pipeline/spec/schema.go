@@ -68,6 +68,14 @@ func (Target) schema(fields object) object {
 
 func (Toolchain) schema(fields object) object { return either(text(), fields) }
 
+func (Cache) schema(object) object {
+	return object{"type": "string", "pattern": "^" + cacheScheme + "[^/]+/.+$"}
+}
+
+func (Size) schema(object) object {
+	return either(object{"type": "integer", "minimum": 0}, object{"type": "string", "pattern": `^[0-9]*\.?[0-9]+ *([KMGT]i?)?B?$`})
+}
+
 func (Fraction) schema(object) object {
 	return either(object{"type": "number"}, object{"type": "string", "pattern": `^[+-]?[0-9]*\.?[0-9]+ *%$`})
 }

@@ -18,16 +18,18 @@ type Spec struct {
 	File string // as Load was given it
 	Dir  string // absolute; what written paths start from
 
-	Model       string    `yaml:"model,required" doc:"Name of the model: lower-case words separated by '/'"`
-	Version     string    `yaml:"version,required" doc:"Semantic version of the release, without build metadata"`
-	Source      Source    `yaml:"source,required" doc:"The model: an ONNX file, or one in another format that is imported"`
-	Shapes      Shapes    `yaml:"shapes" doc:"What the model's symbolic dimensions can be: [min, opt, max], or one size"`
-	Cases       Cases     `yaml:"cases,required" doc:"Inputs that every engine is compared with the reference on: recorded ones in a folder, or generated ones"`
-	Calibration *Folder   `yaml:"calibration" doc:"Inputs that static quantization takes ranges from: safetensors in a folder"`
-	Assets      []Path    `yaml:"assets" doc:"Files that are part of every engine, such as a tokenizer or labels"`
-	Variants    []Variant `yaml:"variants,required" doc:"In which precisions to build"`
-	Targets     []Target  `yaml:"targets,required" doc:"For which machines to build: os/arch or os/arch/level, or a mapping"`
-	Limits      Limits    `yaml:"limits" doc:"How far an engine may be from the reference"`
+	Model       string            `yaml:"model,required" doc:"Name of the model: lower-case words separated by '/'"`
+	Version     string            `yaml:"version,required" doc:"Semantic version of the release, without build metadata"`
+	Source      Source            `yaml:"source,required" doc:"The model: an ONNX file, or one in another format that is imported"`
+	Shapes      Shapes            `yaml:"shapes" doc:"What the model's symbolic dimensions can be: [min, opt, max], or one size"`
+	Cases       Cases             `yaml:"cases,required" doc:"Inputs that every engine is compared with the reference on: recorded ones in a folder, or generated ones"`
+	Calibration *Folder           `yaml:"calibration" doc:"Inputs that static quantization takes ranges from: safetensors in a folder"`
+	Assets      []Path            `yaml:"assets" doc:"Files that are part of every engine, such as a tokenizer or labels"`
+	Variants    []Variant         `yaml:"variants,required" doc:"In which precisions to build"`
+	Targets     []Target          `yaml:"targets,required" doc:"For which machines to build: os/arch or os/arch/level, or a mapping"`
+	Limits      Limits            `yaml:"limits" doc:"How far an engine may be from the reference"`
+	Budgets     map[string]Budget `yaml:"budgets" doc:"Per toolchain: what one step may take"`
+	Cache       Cache             `yaml:"cache" doc:"OCI repository in which builds on several machines share finished steps: oci://HOST/REPOSITORY"`
 }
 
 // Load reads and checks the spec in the file path. Targets may name [Toolchains], and

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -151,10 +152,7 @@ func TestCacheRepairsDamage(t *testing.T) {
 					return outcome
 				}
 				do()
-				files, err := toolchain.Collect(dir)
-				if err != nil || len(files) != 3 {
-					t.Fatalf("the store has %v (%v), want two objects and a record", files, err)
-				}
+				files := held(t, dir)
 				if err := damage(files[n].Path); err != nil {
 					t.Fatal(err)
 				}
@@ -186,10 +184,23 @@ func TestCacheConcurrently(t *testing.T) {
 		})
 	}
 	group.Wait()
-	files, err := toolchain.Collect(dir)
-	if err != nil || len(files) != 3 {
-		t.Errorf("the store has %v (%v), want two objects and a record", files, err)
+	held(t, dir)
+	if n := driver.jobs.Load(); n != 1 {
+		t.Errorf("the step was done %d times, want once", n)
 	}
+}
+
+// held gives the two objects and the record that a store of one step has.
+func held(t *testing.T, dir string) []toolchain.OutputFile {
+	t.Helper()
+	files, err := toolchain.Collect(dir)
+	files = slices.DeleteFunc(files, func(f toolchain.OutputFile) bool {
+		return f.Name == "lock" || strings.HasPrefix(f.Name, "locks/")
+	})
+	if err != nil || len(files) != 3 {
+		t.Fatalf("the store has %v (%v), want two objects and a record", files, err)
+	}
+	return files
 }
 
 // An output directory that already holds one of the files is left as it is.
@@ -214,52 +225,6 @@ func TestLoadDoesNotOverwrite(t *testing.T) {
 	if _, err := store.Load(t.Context(), outcome.Key, t.TempDir()); err != nil {
 		t.Errorf("and the step is gone: %v", err)
 	}
-}
-
-func TestLimit(t *testing.T) {
-	t.Parallel()
-	const n = 3
-	gate := &gate{entered: make(chan struct{}, 10), leave: make(chan struct{})}
-	limited := toolchain.Limit(gate, n)
-	var group sync.WaitGroup
-	for range 10 {
-		group.Go(func() {
-			if _, err := limited.Do(t.Context(), toolchain.Job{}, ""); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	for range n {
-		<-gate.entered
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := limited.Do(ctx, toolchain.Job{}, ""); !errors.Is(err, context.Canceled) {
-		t.Errorf("a waiting job whose context ended: error %v", err)
-	}
-	close(gate.leave)
-	group.Wait()
-	if most := gate.most.Load(); most != n {
-		t.Errorf("%d jobs at once, want %d", most, n)
-	}
-}
-
-// gate is a driver whose jobs wait to be let go.
-type gate struct {
-	echo
-	entered   chan struct{}
-	leave     chan struct{}
-	now, most atomic.Int64
-}
-
-func (g *gate) Do(context.Context, toolchain.Job, string) (toolchain.Outcome, error) {
-	now := g.now.Add(1)
-	for most := g.most.Load(); now > most && !g.most.CompareAndSwap(most, now); most = g.most.Load() {
-	}
-	g.entered <- struct{}{}
-	<-g.leave
-	g.now.Add(-1)
-	return toolchain.Outcome{}, nil
 }
 
 // FuzzLoad: no record makes Load panic, or write outside the output directory.

@@ -52,11 +52,20 @@ type Identity struct {
 type Outcome struct {
 	Files   []OutputFile    // sorted by name
 	Result  json.RawMessage // what the driver reports, per verb: [ProbeResult], [RunResult], ...
-	Cached  bool            // nothing ran: the files are from the store
+	Cached  bool            // nothing ran: the files are remembered
+	Origin  Origin          // of what is remembered: who did the work
 	Elapsed time.Duration   // wall time of the work, when it was done
 	Key     registry.Digest // of everything that could change the result; set by Cache
 	// Enforced is what held the driver while the work was done.
 	Enforced Enforced
+
+	about About // of what is remembered
+}
+
+// Origin says where a remembered step was done. The zero Origin is this machine.
+type Origin struct {
+	Cache  string `json:"cache,omitempty"`  // "oci://host/repository"
+	Signer string `json:"signer,omitempty"` // the builder's key that signed it there
 }
 
 // OutputFile is a file that a job left. Digest and Size were computed on this side,

@@ -18,6 +18,7 @@ type Job struct {
 	// steps whose result is the same everywhere.
 	Machine string
 	Run     *RunOptions // for VerbRun, else nil
+	Budget  Budget      // no part of any key
 }
 
 // The roles of inputs. Files of one role are one group: a model and its external

@@ -19,6 +19,8 @@ type Profile struct {
 	ExactRuntime bool
 	// Reproducible is what becomes of an engine that is compiled twice.
 	Reproducible registry.Reproducibility
+	// Cost is what a step takes of the machine, where nothing else is said.
+	Cost Cost
 	// CompileOptions are the options of VerbCompile for a target and precision. Errors:
 	// CodeInvalid for a target that the toolchain cannot compile for.
 	CompileOptions func(t registry.Target, precision string) (map[string]any, error)

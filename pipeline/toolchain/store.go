@@ -2,7 +2,6 @@ package toolchain
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -13,46 +12,25 @@ import (
 )
 
 // Store is a directory of finished steps: objects/ holds files by digest, steps/
-// one record per key. Files are written under another name, flushed and renamed, so
-// that processes may share it and a crash leaves nothing half there. What does not
-// hash to its name counts as absent and is thrown away.
+// one record per key, locks/ what keeps two from doing one step. Files are written under
+// another name, flushed and renamed, so that processes may share it and a crash leaves
+// nothing half there. What does not hash to its name counts as absent and is thrown away.
+// A step's last use is the modification time of its record.
 type Store struct{ dir string }
+
+var _ Steps = (*Store)(nil)
 
 // NewStore is the store in dir, which is made when something is saved.
 func NewStore(dir string) *Store { return &Store{dir} }
 
-// step is the record of a finished step.
-type step struct {
-	Key       registry.Digest `json:"key"`
-	Verb      Verb            `json:"verb"`
-	Files     []stepFile      `json:"files"`
-	Result    json.RawMessage `json:"result"`
-	ElapsedNS int64           `json:"elapsed_ns"`
-	Enforced  Enforced        `json:"enforced"`
-}
-
-type stepFile struct {
-	Name   string          `json:"name"`
-	Digest registry.Digest `json:"digest"`
-	Size   int64           `json:"size"`
-}
-
-// sealed is a step as it is written, with the digest of its text, so that a
-// flipped bit in a result is seen as one in a file is.
-type sealed struct {
-	Step json.RawMessage `json:"step"`
-	Sum  registry.Digest `json:"sum"`
-}
-
-// Load copies the files of a step into outDir and gives its outcome. Every byte is
-// hashed on the way. Errors: CodeNotFound for a key that is not there or whose
-// content is damaged, and then outDir is as empty as before.
+// Load puts the files of a step into outDir, as [Steps] says.
 func (s *Store) Load(ctx context.Context, key registry.Digest, outDir string) (Outcome, error) {
+	defer s.hold(ctx)()
 	record, err := s.record(key)
 	if err != nil {
 		return Outcome{}, err
 	}
-	outcome := Outcome{Result: record.Result, Cached: true, Elapsed: time.Duration(record.ElapsedNS), Key: key, Enforced: record.Enforced}
+	outcome := record.outcome()
 	if err := os.MkdirAll(outDir, 0o777); err != nil {
 		return Outcome{}, err
 	}
@@ -67,13 +45,14 @@ func (s *Store) Load(ctx context.Context, key registry.Digest, outDir string) (O
 		}
 		outcome.Files = append(outcome.Files, OutputFile{f.Name, path, f.Digest, f.Size})
 	}
+	now := time.Now()
+	_ = os.Chtimes(s.stepPath(key), now, now) // of a store that cannot be written to, nobody asks what was used last
 	return outcome, nil
 }
 
-// Save keeps an outcome under its Key. The files are hashed once more as they are
-// copied. Errors: CodeDigest for a file that changed since.
-func (s *Store) Save(ctx context.Context, verb Verb, outcome Outcome) error {
-	record := step{Key: outcome.Key, Verb: verb, Result: outcome.Result, ElapsedNS: int64(outcome.Elapsed), Enforced: outcome.Enforced}
+// Save keeps an outcome under its Key. The files are hashed once more.
+func (s *Store) Save(ctx context.Context, about About, outcome Outcome) error {
+	defer s.hold(ctx)()
 	for _, f := range outcome.Files {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -81,13 +60,27 @@ func (s *Store) Save(ctx context.Context, verb Verb, outcome Outcome) error {
 		if err := s.keep(f); err != nil {
 			return err
 		}
-		record.Files = append(record.Files, stepFile{f.Name, f.Digest, f.Size})
 	}
-	text, err := seal(record)
+	text, err := seal(newRecord(about, outcome))
 	if err != nil {
 		return err
 	}
 	return writeFile(s.stepPath(outcome.Key), text)
+}
+
+// hold keeps others from clearing the store until it is released. A store that cannot be
+// written to is cleared by nobody.
+func (s *Store) hold(ctx context.Context) (release func()) {
+	unlock, err := LockFile(ctx, s.lockPath(), false, nil)
+	if err != nil {
+		return func() {}
+	}
+	return unlock
+}
+
+// lock keeps others from doing a step.
+func (s *Store) lock(ctx context.Context, key registry.Digest) (unlock func(), err error) {
+	return LockFile(ctx, filepath.Join(s.dir, "locks", key.Encoded()), true, nil)
 }
 
 // record reads and checks the record of a key; a damaged one is removed.
@@ -130,3 +123,5 @@ func (s *Store) stepPath(key registry.Digest) string {
 func (s *Store) objectPath(d registry.Digest) string {
 	return filepath.Join(s.dir, "objects", d.Encoded()[:2], d.Encoded())
 }
+
+func (s *Store) lockPath() string { return filepath.Join(s.dir, "lock") }

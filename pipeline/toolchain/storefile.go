@@ -2,90 +2,69 @@ package toolchain
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
-	"github.com/opencontainers/go-digest"
+	"github.com/google/uuid"
 
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// fetch copies an object to path. An object that is gone or damaged is removed and
+// fetch puts an object at path. An object that is gone or damaged is removed and
 // reported as CodeNotFound.
 func (s *Store) fetch(f stepFile, path string) error {
 	object := s.objectPath(f.Digest)
-	in, err := os.Open(object)
+	d, size, err := HashFile(object)
 	if errors.Is(err, fs.ErrNotExist) {
 		return registry.Errorf(registry.CodeNotFound, "build cache: %s (%s) is gone", f.Name, f.Digest)
 	}
 	if err != nil {
 		return err
 	}
-	defer in.Close()
+	if d != f.Digest || size != f.Size {
+		return errors.Join(remove(object),
+			registry.Errorf(registry.CodeNotFound, "build cache: %s is damaged: want %s, %d bytes; got %s, %d bytes", f.Name, f.Digest, f.Size, d, size))
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	return Place(object, path)
+}
+
+// keep takes a file into the store. An object that is there is replaced all the same: it
+// may be the damaged one because of which the step was done again.
+func (s *Store) keep(f OutputFile) error {
+	d, size, err := HashFile(f.Path)
 	if err != nil {
 		return err
-	}
-	d, size, err := hashCopy(out, in)
-	if err := errors.Join(err, out.Close()); err != nil {
-		return errors.Join(err, remove(path))
 	}
 	if d != f.Digest || size != f.Size {
-		return errors.Join(remove(path), remove(object),
-			registry.Errorf(registry.CodeNotFound, "build cache: %s is damaged: want %s, %d bytes; got %s, %d bytes", f.Name, f.Digest, f.Size, d, size))
+		return registry.Errorf(registry.CodeDigest, "%s changed after it was made: it was %s, is now %s", f.Name, f.Digest, d)
 	}
-	return nil
+	path := s.objectPath(f.Digest)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	staged := path + ".tmp-" + uuid.NewString()
+	if err := Place(f.Path, staged); err != nil {
+		return err
+	}
+	if err := flush(staged); err != nil {
+		return errors.Join(err, remove(staged))
+	}
+	return os.Rename(staged, path)
 }
 
-// keep copies a file into the store. An object that is there is replaced all the
-// same: it may be the damaged one because of which the step was done again.
-func (s *Store) keep(f OutputFile) error {
-	in, err := os.Open(f.Path)
+// flush waits until a file is on disk.
+func flush(path string) error {
+	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
-	defer in.Close()
-	return atomically(s.objectPath(f.Digest), func(w io.Writer) error {
-		d, size, err := hashCopy(w, in)
-		if err == nil && (d != f.Digest || size != f.Size) {
-			return registry.Errorf(registry.CodeDigest, "%s changed after it was made: it was %s, is now %s", f.Name, f.Digest, d)
-		}
-		return err
-	})
-}
-
-func seal(record step) ([]byte, error) {
-	text, err := json.Marshal(record)
-	if err != nil {
-		return nil, registry.Errorf(registry.CodeInternal, "record of step %s: %w", record.Key, err)
-	}
-	return json.Marshal(sealed{text, digest.FromBytes(text)})
-}
-
-// unseal reads a record and reports whether it is whole and names no file outside
-// the output directory.
-func unseal(text []byte) (step, bool) {
-	var outer sealed
-	if json.Unmarshal(text, &outer) != nil || outer.Sum != digest.FromBytes(outer.Step) {
-		return step{}, false
-	}
-	var record step
-	if json.Unmarshal(outer.Step, &record) != nil {
-		return step{}, false
-	}
-	for _, f := range record.Files {
-		if !fs.ValidPath(f.Name) || f.Name == "." || f.Digest.Validate() != nil {
-			return step{}, false
-		}
-	}
-	return record, true
+	return errors.Join(f.Sync(), f.Close())
 }
 
 func writeFile(path string, text []byte) error {

@@ -20,6 +20,17 @@ type Budget struct {
 	Sandbox toolchain.Sandbox
 }
 
+// with is the budget with what a job says of its own.
+func (b Budget) with(job toolchain.Budget) Budget {
+	if job.Time > 0 {
+		b.Wall = job.Time
+	}
+	if job.MemoryBytes > 0 {
+		b.MemoryBytes = job.MemoryBytes
+	}
+	return b
+}
+
 func (b Budget) withDefaults() Budget {
 	const gib = 1 << 30
 	if b.Wall <= 0 {

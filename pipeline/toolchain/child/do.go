@@ -42,7 +42,7 @@ func Do(ctx context.Context, program Program, budget Budget, job toolchain.Job, 
 		return toolchain.Outcome{}, err
 	}
 	defer func() { err = errors.Join(err, s.remove()) }()
-	outcome, err := do(ctx, &process{program: program, budget: budget.withDefaults(), log: tail{max: logBytes}}, s, job, outDir)
+	outcome, err := do(ctx, &process{program: program, budget: budget.with(job.Budget).withDefaults(), log: tail{max: logBytes}}, s, job, outDir)
 	if err != nil {
 		return toolchain.Outcome{}, errors.Join(err, empty(outDir))
 	}

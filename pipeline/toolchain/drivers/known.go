@@ -14,7 +14,7 @@ func known() []Source {
 			Name: "onnxruntime", Package: "onnxruntime", Library: "onnxruntime/capi/libonnxruntime.so.*", Language: Python, Oldest: "3.11", Quantizes: true,
 			Imports: []string{"onnx"},
 			Profile: toolchain.Profile{
-				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes,
+				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
 				Level:          "disable_all", // an engine is optimized when it is built, never when it is loaded
 				CompileOptions: onnxruntimeOptions,
 			},
@@ -22,7 +22,7 @@ func known() []Source {
 		{
 			Name: "openvino", Package: "openvino", Language: Python, Oldest: "3.11",
 			Profile: toolchain.Profile{
-				Name: "openvino", Format: "openvino-ir", Entry: "model.xml", Reproducible: registry.ReproducibleBytes,
+				Name: "openvino", Format: "openvino-ir", Entry: "model.xml", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				CompileOptions: noOptions, // the graph is kept as it is: OpenVINO chooses its kernels when it loads it
 			},
 		},
@@ -30,7 +30,7 @@ func known() []Source {
 			Name: "iree", Package: "iree-base-runtime", Language: Python, Oldest: "3.11",
 			Needs: []Need{{GPUs: []string{"nvidia", "amd"}, For: "running engines for GPUs; it compiles them without"}},
 			Profile: toolchain.Profile{
-				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes,
+				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				CompileOptions: ireeOptions,
 			},
 		},
@@ -38,14 +38,14 @@ func known() []Source {
 			Name: "litert", Package: "ai-edge-litert", Language: Python, Oldest: "3.12",
 			Needs: []Need{{Library: "libGL.so.1", Package: "libgl1"}}, // of OpenCV, which onnx2tf imports
 			Profile: toolchain.Profile{
-				Name: "litert", Format: "tflite", Entry: "model.tflite", Reproducible: registry.ReproducibleBytes,
+				Name: "litert", Format: "tflite", Entry: "model.tflite", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
 				CompileOptions: noOptions, // a flatbuffer runs on any processor that has the runtime
 			},
 		},
 		{
 			Name: "onnxruntime-web", Package: "onnxruntime-web", Language: JavaScript, Oldest: "20",
 			Profile: toolchain.Profile{
-				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes,
+				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
 				CompileOptions: noOptions, // WebAssembly is the same everywhere
 			},
 		},
@@ -59,6 +59,13 @@ func known() []Source {
 		},
 	}
 }
+
+// What steps take of a machine. All of them hold the model two or three times: as it was
+// read, as a graph, and as what they write. allCores is for tools that start a thread for
+// every core, whatever they are asked.
+func allCores() toolchain.Cost { return toolchain.Cost{MemoryBytes: 512 << 20, ModelFactor: 3} }
+
+func oneThread() toolchain.Cost { return toolchain.Cost{Cores: 1, MemoryBytes: 512 << 20, ModelFactor: 3} }
 
 // ireeOptions name the target and nothing of the machine that compiles.
 func ireeOptions(t registry.Target, _ string) (map[string]any, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -36,6 +37,9 @@ func Root(cache string) (string, error) {
 	return filepath.Join(dir, "mlpromote"), nil
 }
 
+// lockSuffix is what the file lock of an install is called behind the install's name.
+const lockSuffix = ".lock"
+
 func (i *Installer) base() string { return filepath.Join(i.Root, "toolchains") }
 
 // Install makes an install of a toolchain, or finds the one that is there. It
@@ -58,7 +62,7 @@ func (i *Installer) Install(ctx context.Context, name string, progress func(Prog
 	if r, err := readRecord(dir); err == nil {
 		return r, nil // jobs may hold its lock
 	}
-	unlock, err := lock(ctx, dir+lockSuffix, true, func() { progress(Progress{Stage: "waiting for another install of " + name}) })
+	unlock, err := toolchain.LockFile(ctx, dir+lockSuffix, true, func() { progress(Progress{Stage: "waiting for another install of " + name}) })
 	if err != nil {
 		return Record{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -49,8 +50,8 @@ func (i *Installer) Remove(ctx context.Context, name string, allVersions bool) (
 // remove takes the record first, so that what is cut short does not count.
 func (i *Installer) remove(ctx context.Context, r Record) error {
 	busy := registry.Errorf(registry.CodeConflict, "a job uses the install %s: try again when it has ended", r.Dir)
-	unlock, err := tryLock(r.Dir+lockSuffix, true)
-	if errors.Is(err, errLocked) {
+	unlock, err := toolchain.TryLockFile(r.Dir+lockSuffix, true)
+	if errors.Is(err, toolchain.ErrLocked) {
 		return busy
 	}
 	if err != nil {
@@ -66,7 +67,7 @@ func (i *Installer) remove(ctx context.Context, r Record) error {
 // Hold keeps an install from being removed until release is called. Errors:
 // CodeUnavailable where it was removed.
 func (r Record) Hold(ctx context.Context) (release func(), err error) {
-	unlock, err := lock(ctx, r.Dir+lockSuffix, false, func() {})
+	unlock, err := toolchain.LockFile(ctx, r.Dir+lockSuffix, false, nil)
 	if errors.Is(err, os.ErrPermission) {
 		return func() {}, nil // it is somebody else's, whose removal nobody can hold up
 	}

@@ -1,4 +1,4 @@
-package install
+package toolchain
 
 import (
 	"context"
@@ -10,30 +10,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockSuffix is what the file lock of an install is called behind the install's name.
-const lockSuffix = ".lock"
-
 // lockPoll is how often who waits for a lock looks whether the other has ended.
-const lockPoll = 200 * time.Millisecond
+const lockPoll = 50 * time.Millisecond
 
-// errLocked is that somebody else has the lock.
-var errLocked = errors.New("somebody else has the lock")
+// ErrLocked is that somebody else has the lock.
+var ErrLocked = errors.New("somebody else has the lock")
 
-// lock takes the file lock of path for this process, alone or together with others who
-// do the same. It tells waiting once if somebody else holds it. The lock ends with the
-// process, whatever ends that.
-func lock(ctx context.Context, path string, alone bool, waiting func()) (unlock func(), err error) {
+// LockFile takes the file lock of path for the caller, alone or together with others who
+// do the same. It tells waiting, which may be nil, once if somebody else holds it. The
+// lock ends with the process, whatever ends that.
+func LockFile(ctx context.Context, path string, alone bool, waiting func()) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err
 	}
 	ticker := time.NewTicker(lockPoll)
 	defer ticker.Stop()
 	for first := true; ; first = false {
-		unlock, err := tryLock(path, alone)
-		if !errors.Is(err, errLocked) {
+		unlock, err := TryLockFile(path, alone)
+		if !errors.Is(err, ErrLocked) {
 			return unlock, err
 		}
-		if first {
+		if first && waiting != nil {
 			waiting()
 		}
 		select {
@@ -44,8 +41,8 @@ func lock(ctx context.Context, path string, alone bool, waiting func()) (unlock 
 	}
 }
 
-// tryLock is lock without waiting. Errors: errLocked.
-func tryLock(path string, alone bool) (unlock func(), err error) {
+// TryLockFile is [LockFile] without waiting. Errors: ErrLocked.
+func TryLockFile(path string, alone bool) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if errors.Is(err, os.ErrPermission) && !alone {
 		f, err = os.Open(path)
@@ -64,7 +61,7 @@ func tryLock(path string, alone bool) (unlock func(), err error) {
 		}
 	}
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = errLocked
+		err = ErrLocked
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

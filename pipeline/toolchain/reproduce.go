@@ -1,0 +1,40 @@
+package toolchain
+
+import (
+	"context"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Reproduce does a job once more, in a process of its own, and says how what it leaves in
+// outDir stands to what the first time left. driver must remember nothing. same runs what
+// both times left and reports whether their outputs are bit for bit the same; nil where
+// nothing can run it. Errors: those of driver and same.
+func Reproduce(ctx context.Context, driver Driver, job Job, first Outcome, outDir string, same func(ctx context.Context, second Outcome) (bool, error)) (registry.Reproducibility, error) {
+	second, err := driver.Do(ctx, job, outDir)
+	if err != nil {
+		return "", err
+	}
+	if second.Cached {
+		return "", registry.Errorf(registry.CodeInternal, "%s: a remembered step says nothing of how it is reproduced", job.Verb)
+	}
+	switch {
+	case slices.EqualFunc(first.Files, second.Files, sameBytes):
+		return registry.ReproducibleBytes, nil
+	case same == nil || !slices.EqualFunc(first.Files, second.Files, sameName):
+		return registry.ReproducibleNone, nil
+	}
+	equal, err := same(ctx, second)
+	if err != nil {
+		return "", err
+	}
+	if equal {
+		return registry.ReproducibleSemantic, nil
+	}
+	return registry.ReproducibleNone, nil
+}
+
+func sameName(a, b OutputFile) bool { return a.Name == b.Name }
+
+func sameBytes(a, b OutputFile) bool { return a.Name == b.Name && a.Digest == b.Digest }
