@@ -108,6 +108,9 @@ func (b *build) prepare(ctx context.Context, s *spec.Spec) error {
 	if b.inputs, err = readInputs(s, model, b.scratch); err != nil {
 		return err
 	}
+	if said := b.inputs.Quantized; said != "" {
+		b.p.step("read "+s.Source.Path.Written)("already quantized ("+said+"), passes through", nil)
+	}
 	b.tools = make(tools)
 	if err := b.tools.open(ctx, b.p, hub); err != nil {
 		return err

@@ -27,6 +27,7 @@ type Plan struct {
 	Source             registry.Digest      `json:"source"` // of the file that the spec names
 	Import             *PlannedImport       `json:"import,omitempty"`
 	ReferencePrecision string               `json:"referencePrecision"`
+	Quantized          string               `json:"quantized,omitempty"` // how the source came quantized: "QDQ, 12 nodes"
 	Interface          validators.Interface `json:"interface"`
 	Limits             validators.Limits    `json:"limits"`
 	Cases              PlannedSet           `json:"cases"`
@@ -68,6 +69,8 @@ type Inputs struct {
 	Version     string
 	Model       []toolchain.Input // the model file first, then its external data
 	Import      *PlannedImport    // nil for a source that is the model
+	Quantized   string            // how the source is quantized already; empty for not at all
+	Precision   string            // of the source; empty for fp32
 	Interface   validators.Interface
 	Cases       caseSet
 	Calibration caseSet
@@ -100,7 +103,7 @@ type Tool struct {
 // requested engine names. It is pure: equal arguments give equal plans.
 func NewPlan(in Inputs, tools map[string]Tool) (Plan, error) {
 	p := Plan{
-		Model: in.Name, Version: in.Version, Source: in.Model[0].Digest, ReferencePrecision: validators.PrecisionFP32,
+		Model: in.Name, Version: in.Version, Source: in.Model[0].Digest, ReferencePrecision: cmp.Or(in.Precision, validators.PrecisionFP32), Quantized: in.Quantized,
 		Interface: in.Interface, Cases: planned(in.Cases), Assets: plannedFiles(in.Assets),
 	}
 	if p.Import = in.Import; p.Import != nil {

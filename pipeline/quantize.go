@@ -6,6 +6,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/format"
 )
 
 // The quantizer's words for the methods of a spec.
@@ -19,7 +21,7 @@ const (
 // quantizeOptions are the driver's words for what the spec says, and nothing for what it
 // leaves out.
 func quantizeOptions(q *spec.Quantize) map[string]any {
-	if q == nil {
+	if q == nil || q.Method == spec.MethodNone {
 		return nil
 	}
 	options := map[string]any{"method": map[string]string{
@@ -44,6 +46,48 @@ func quantizeOptions(q *spec.Quantize) map[string]any {
 		options["rtol"], options["atol"] = q.Tolerance.RTol, q.Tolerance.ATol
 	}
 	return options
+}
+
+// checkQuantized wants variants to be what the source is: one that is quantized already
+// passes through and is quantized no second time, one that is not has to be.
+func checkQuantized(s *spec.Spec, m *format.Model) error {
+	found := m.Quantized()
+	for _, v := range s.Variants {
+		asIs := v.Quantize != nil && v.Quantize.Method == spec.MethodNone
+		switch {
+		case found.Nodes == 0 && !asIs:
+		case found.Nodes == 0:
+			return registry.Errorf(registry.CodeInvalid, "%s: variant %s is to stay as it is, and %s is not quantized: name a method, such as quantize: {method: static}", s.File, v.Name, s.Source.Path.Written)
+		case !asIs && v.Quantize == nil:
+			return registry.Errorf(registry.CodeInvalid, "%s: variant %s: %s is already quantized (%s), so nothing makes it %s: write %s", s.File, v.Name, s.Source.Path.Written, found, v.Precision, asItIs(found))
+		case !asIs:
+			return registry.Errorf(registry.CodeInvalid, "%s: variant %s: %s is already quantized (%s) and is not quantized again: write %s, or start from the model as it was", s.File, v.Name, s.Source.Path.Written, found, asItIs(found))
+		case found.Bits != 0 && v.Precision != precisionOf(found):
+			return registry.Errorf(registry.CodeInvalid, "%s: variant %s: %s is quantized (%s) to %s: name the variant so", s.File, v.Name, s.Source.Path.Written, found, precisionOf(found))
+		}
+	}
+	return nil
+}
+
+// quantizedSource says of the source that it is quantized, if it is, and its precision.
+func quantizedSource(s *spec.Spec, m *format.Model) (said, precision string) {
+	if q := m.Quantized(); q.Nodes > 0 {
+		return q.String(), s.Variants[0].Precision
+	}
+	return "", validators.PrecisionFP32
+}
+
+// asItIs is the variant of a source that is quantized, as a spec says it.
+func asItIs(q format.Quantized) string {
+	return "variants: [{name: " + precisionOf(q) + ", quantize: {method: none}}]"
+}
+
+// precisionOf is that of a model whose weights were made smaller.
+func precisionOf(q format.Quantized) string {
+	if q.Bits == 8 {
+		return validators.PrecisionInt8
+	}
+	return validators.PrecisionInt4
 }
 
 // quantizeDefaults are the options of a method that the spec may leave out.

@@ -10,7 +10,7 @@ import (
 // Quantize says how smaller numbers are made of the model's. Which keys mean something
 // depends on the method.
 type Quantize struct {
-	Method      string     `yaml:"method,required" doc:"static: int8, ranges from calibration data; dynamic: int8, ranges taken anew on every run; weights: int4 weights of matrix products; fp16: half precision" enum:"static,dynamic,weights,fp16"`
+	Method      string     `yaml:"method,required" doc:"static: int8, ranges from calibration data; dynamic: int8, ranges taken anew on every run; weights: int4 weights of matrix products; fp16: half precision; none: the source is quantized already and stays as it is" enum:"static,dynamic,weights,fp16,none"`
 	Observer    string     `yaml:"observer" doc:"How calibration takes ranges; of method static" enum:"minmax,entropy,percentile"`
 	Percentile  Fraction   `yaml:"percentile" doc:"Share of values that a range holds; of observer percentile, 99.999% where nothing is said"`
 	Format      string     `yaml:"format" doc:"qdq: operators between quantize and dequantize, what compilers want; qoperator: operators on integers" enum:"qdq,qoperator"`
@@ -35,6 +35,7 @@ const (
 	MethodDynamic      = "dynamic"
 	MethodWeights      = "weights"
 	MethodFP16         = "fp16"
+	MethodNone         = "none"
 	ObserverMinMax     = "minmax" // the default
 	ObserverEntropy    = "entropy"
 	ObserverPercentile = "percentile"
@@ -42,9 +43,17 @@ const (
 	FormatQOperator    = "qoperator"
 )
 
-// precision is what a method makes.
-func (q Quantize) precision() string {
+// methods are those that there are.
+func methods() []string {
+	return []string{MethodStatic, MethodDynamic, MethodWeights, MethodFP16, MethodNone}
+}
+
+// precision is what a method makes of a variant of that name. What is quantized already
+// is named after its precision.
+func (q Quantize) precision(name string) string {
 	switch q.Method {
+	case MethodNone:
+		return name
 	case MethodFP16:
 		return validators.PrecisionFP16
 	case MethodWeights:
@@ -84,8 +93,11 @@ func (q Quantize) given() []struct {
 // something to it.
 func (c checker) checkQuantize(i int, name string, q Quantize) {
 	key := func(k string) []any { return at("variants", i, "quantize", k) }
-	if !c.oneOf(key("method"), "quantization method", q.Method, []string{MethodStatic, MethodDynamic, MethodWeights, MethodFP16}, nil) {
+	if !c.oneOf(key("method"), "quantization method", q.Method, methods(), nil) {
 		return
+	}
+	if quantized := []string{validators.PrecisionInt8, validators.PrecisionInt4}; q.Method == MethodNone && !slices.Contains(quantized, name) {
+		c.problem(at("variants", i, "name"), "variant %q stays as its source is: name it after the source's precision, %s", name, strings.Join(quantized, " or "))
 	}
 	for _, g := range q.given() {
 		if g.is && !slices.Contains(g.methods, q.Method) {

@@ -31,7 +31,7 @@ func (v *Variant) complete() {
 			v.Quantize = &Quantize{Method: method}
 		}
 	} else {
-		v.Precision = v.Quantize.precision()
+		v.Precision = v.Quantize.precision(v.Name)
 	}
 	if q := v.Quantize; q != nil && q.Method == MethodStatic && q.Observer == "" {
 		q.Observer = ObserverMinMax

@@ -1,13 +1,17 @@
 """Makes the ONNX files beside this script: python3 make.py, with onnx and numpy of the
-digits example's training.
+digits example's training, and onnxruntime for quantized.onnx.
 
 unshaped.onnx  the digits network whose output has no shape, with two nodes that do nothing
 stuck.onnx     an output whose rank only the data says
 late.onnx      an operator set that is not out yet
+quantized.onnx the digits network as it comes from others who quantized it: QDQ, static int8
 """
 
+import json
 import pathlib
+import struct
 
+import numpy
 import onnx
 from onnx import TensorProto, helper
 
@@ -41,6 +45,25 @@ no_rank = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
 reshape = helper.make_node("Reshape", ["x", "shape"], ["z"], "anyhow")
 relu = helper.make_node("Relu", ["z"], ["y"], "last")
 
+def quantized():
+    from onnxruntime import quantization
+
+    data = (here / "../../../../examples/digits/calibration/calibration-00000.safetensors").read_bytes()
+    length = struct.unpack("<Q", data[:8])[0]
+    start, end = json.loads(data[8 : 8 + length])["image"]["data_offsets"]
+    images = numpy.frombuffer(data[8 + length + start : 8 + length + end], "<f4").reshape(-1, 1, 1, 8, 8)
+
+    class Reader(quantization.CalibrationDataReader):
+        feeds = iter(images)
+
+        def get_next(self):
+            image = next(self.feeds, None)
+            return None if image is None else {"image": image}
+
+    quantization.quantize_static(here / "../../../../examples/digits/digits.onnx", here / "quantized.onnx", Reader())
+
+
+quantized()
 unshaped()
 save(small([reshape, relu], [x, shape], no_rank, 17), "stuck.onnx")
 save(small([helper.make_node("Relu", ["x"], ["y"])], [x], helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4]), 27), "late.onnx")
