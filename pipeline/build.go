@@ -116,8 +116,10 @@ func (b *build) prepare(ctx context.Context, s *spec.Spec) error {
 		return err
 	}
 	for _, e := range b.inputs.Engines {
-		if err := b.tools.open(ctx, b.p, e.Toolchain); err != nil {
-			return err
+		for _, name := range e.tools() {
+			if err := b.tools.open(ctx, b.p, name); err != nil {
+				return err
+			}
 		}
 	}
 	seen, err := b.tools.planning(ctx)
@@ -221,7 +223,7 @@ func (b *build) makeEngine(ctx context.Context, planned PlannedEngine) (builtEng
 	model := b.inputs.Model
 	if planned.Quantize != nil {
 		job := toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: b.inputs.forQuantizer(planned.Quantize), Options: planned.Quantize, Machine: machine(b.node)}
-		step, err := b.do(ctx, b.tools[planned.Quantizer].Quantizer, "quantize "+label, job, planned.Quantize)
+		step, err := b.do(ctx, b.tools[planned.Quantizer.Name].Quantizer, "quantize "+label, job, planned.Quantize)
 		if err != nil {
 			return builtEngine{}, err
 		}

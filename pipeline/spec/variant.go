@@ -33,7 +33,7 @@ func (v *Variant) complete() {
 	} else {
 		v.Precision = v.Quantize.precision(v.Name)
 	}
-	if q := v.Quantize; q != nil && q.Method == MethodStatic && q.Observer == "" {
+	if q := v.Quantize; q != nil && q.Method == MethodStatic && q.Tool != ToolNNCF && q.Observer == "" {
 		q.Observer = ObserverMinMax
 	}
 }

@@ -53,6 +53,7 @@ func known() []Source {
 			Name: "scikit-learn", Package: "scikit-learn", Language: Python, Oldest: "3.11",
 			Imports: []string{"skops", "pickle"},
 		},
+		{Name: "nncf", Package: "nncf", Language: Python, Oldest: "3.11", Quantizes: true},
 		{
 			Name: "safetensors", Package: "numpy", Language: Python, Oldest: "3.11",
 			Imports: []string{"safetensors"},

@@ -4,6 +4,8 @@ digits example's training, and onnxruntime for quantized.onnx.
 unshaped.onnx  the digits network whose output has no shape, with two nodes that do nothing
 stuck.onnx     an output whose rank only the data says
 late.onnx      an operator set that is not out yet
+scaled.onnx    the digits network, one of whose channels is 300 times as large between its
+               convolutions: the same function, and no 8 bits hold it beside the others
 quantized.onnx the digits network as it comes from others who quantized it: QDQ, static int8
 """
 
@@ -13,6 +15,7 @@ import struct
 
 import numpy
 import onnx
+import onnx.numpy_helper
 from onnx import TensorProto, helper
 
 here = pathlib.Path(__file__).resolve().parent
@@ -63,6 +66,23 @@ def quantized():
     quantization.quantize_static(here / "../../../../examples/digits/digits.onnx", here / "quantized.onnx", Reader())
 
 
+def scaled(factor=300):
+    model = onnx.load(here / "../../../../examples/digits/digits.onnx")
+    weights = {i.name: i for i in model.graph.initializer}
+    first, second = (n for n in model.graph.node if n.op_type == "Conv")
+
+    def scale(name, at, by):
+        array = onnx.numpy_helper.to_array(weights[name]).copy()
+        array[at] *= numpy.float32(by)
+        weights[name].CopyFrom(onnx.numpy_helper.from_array(array, name))
+
+    scale(first.input[1], numpy.s_[0], factor)
+    scale(first.input[2], numpy.s_[0], factor)
+    scale(second.input[1], numpy.s_[:, 0], 1 / factor)
+    save(model, "scaled.onnx")
+
+
+scaled()
 quantized()
 unshaped()
 save(small([reshape, relu], [x, shape], no_rank, 17), "stuck.onnx")
