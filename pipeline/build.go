@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -38,6 +39,7 @@ type build struct {
 	inputs  Inputs
 	plan    Plan
 
+	ranges           knownRanges
 	golden           goldenSet
 	referenceLatency registry.Latency
 	engines          []builtEngine
@@ -60,6 +62,7 @@ type builtEngine struct {
 type takenStep struct {
 	name    string
 	options map[string]any
+	ranges  registry.Digest // of the table that stood in for calibration; empty for none
 	outcome toolchain.Outcome
 }
 
@@ -164,6 +167,9 @@ func (b *build) make(ctx context.Context) error {
 	if b.node, err = b.p.Node(ctx, b.tools.runtimes()); err != nil {
 		return err
 	}
+	if err := b.findRanges(ctx); err != nil {
+		return err
+	}
 	b.engines = make([]builtEngine, len(b.plan.Engines))
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return b.runReference(ctx) })
@@ -222,7 +228,11 @@ func (b *build) makeEngine(ctx context.Context, planned PlannedEngine) (builtEng
 		Target: planned.Target, Toolchain: planned.Toolchain, Variant: planned.Variant, Precision: planned.Precision, NativeCode: tool.Profile.NativeCode}}
 	model := b.inputs.Model
 	if planned.Quantize != nil {
-		job := toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: b.inputs.forQuantizer(planned.Quantize), Options: planned.Quantize, Machine: machine(b.node)}
+		inputs, err := b.quantizerInputs(planned)
+		if err != nil {
+			return builtEngine{}, err
+		}
+		job := toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: inputs, Options: planned.Quantize, Machine: machine(b.node)}
 		step, err := b.do(ctx, b.tools[planned.Quantizer.Name].Quantizer, "quantize "+label, job, planned.Quantize)
 		if err != nil {
 			return builtEngine{}, err
@@ -263,12 +273,20 @@ func (b *build) do(ctx context.Context, driver toolchain.Driver, name string, jo
 	case err != nil:
 		done("", err)
 	case outcome.Cached:
-		done("cached", nil)
+		done(b.note(job, "cached"), nil)
 	default:
-		done("", nil, outcome.Enforced.String())
+		done(b.note(job, ""), nil, outcome.Enforced.String())
 	}
 	if err != nil {
 		return takenStep{}, registry.Errorf(registry.CodeOf(err), "%s: %w", name, err)
 	}
-	return takenStep{name: name, options: options, outcome: outcome}, nil
+	return takenStep{name: name, options: options, ranges: rangesOf(job), outcome: outcome}, nil
+}
+
+// note says of a step what else a person should know.
+func (b *build) note(job toolchain.Job, said string) string {
+	if rangesOf(job) == "" {
+		return said
+	}
+	return strings.TrimPrefix(said+", from the ranges of "+b.ranges.from, ", ")
 }
