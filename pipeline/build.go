@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -50,6 +51,7 @@ type build struct {
 	inputs  Inputs
 	plan    Plan
 
+	ranges           knownRanges
 	golden           goldenSet
 	referenceLatency registry.Latency
 	engines          []builtEngine
@@ -72,6 +74,7 @@ type builtEngine struct {
 type takenStep struct {
 	name    string
 	options map[string]any
+	ranges  registry.Digest // of the table that stood in for calibration; empty for none
 	outcome toolchain.Outcome
 	driver  toolchain.Driver // that did it, and what it was asked
 	job     toolchain.Job
@@ -135,13 +138,18 @@ func (b *build) prepare(ctx context.Context, s *spec.Spec) error {
 	if b.inputs, err = readInputs(s, model, b.scratch); err != nil {
 		return err
 	}
+	if said := b.inputs.Quantized; said != "" {
+		b.p.step("read "+s.Source.Path.Written)("already quantized ("+said+"), passes through", nil)
+	}
 	b.tools = make(tools)
 	if err := b.tools.open(ctx, b.p, hub); err != nil {
 		return err
 	}
 	for _, e := range b.inputs.Engines {
-		if err := b.tools.open(ctx, b.p, e.Toolchain); err != nil {
-			return err
+		for _, name := range e.tools() {
+			if err := b.tools.open(ctx, b.p, name); err != nil {
+				return err
+			}
 		}
 	}
 	seen, err := b.tools.planning(ctx)
@@ -184,6 +192,9 @@ func (b *build) already(ctx context.Context) (BuildResult, error) {
 func (b *build) make(ctx context.Context) error {
 	var err error
 	if b.node, err = b.p.Node(ctx, b.tools.runtimes()); err != nil {
+		return err
+	}
+	if err := b.findRanges(ctx); err != nil {
 		return err
 	}
 	if err := b.makeAll(ctx); err != nil || !b.options.CheckReproducible {
@@ -265,8 +276,12 @@ func (b *build) makeEngine(ctx context.Context, p *Pipeline, planned PlannedEngi
 		Target: planned.Target, Toolchain: planned.Toolchain, Variant: planned.Variant, Precision: planned.Precision, NativeCode: tool.Profile.NativeCode}}
 	model := b.inputs.Model
 	if planned.Quantize != nil {
-		job := toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: b.inputs.forQuantizer(planned.Quantize), Options: planned.Quantize, Machine: machine(b.node)}
-		step, err := b.do(ctx, p, b.tools[planned.Quantizer].Quantizer, "quantize "+label, job, planned.Quantize)
+		inputs, err := b.quantizerInputs(planned)
+		if err != nil {
+			return builtEngine{}, err
+		}
+		job := toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: inputs, Options: planned.Quantize, Machine: machine(b.node)}
+		step, err := b.do(ctx, p, b.tools[planned.Quantizer.Name].Quantizer, "quantize "+label, job, planned.Quantize)
 		if err != nil {
 			return builtEngine{}, err
 		}
@@ -319,12 +334,20 @@ func (b *build) do(ctx context.Context, p *Pipeline, driver toolchain.Driver, na
 	case err != nil:
 		done("", err)
 	case outcome.Cached:
-		done(remembered(outcome.Origin), nil)
+		done(b.note(job, remembered(outcome.Origin)), nil)
 	default:
-		done("", nil, outcome.Enforced.String())
+		done(b.note(job, ""), nil, outcome.Enforced.String())
 	}
 	if err != nil {
 		return takenStep{}, registry.Errorf(registry.CodeOf(err), "%s: %w", name, err)
 	}
-	return takenStep{name: name, options: options, outcome: outcome, driver: driver, job: job}, nil
+	return takenStep{name: name, options: options, ranges: rangesOf(job), outcome: outcome, driver: driver, job: job}, nil
+}
+
+// note says of a step what else a person should know.
+func (b *build) note(job toolchain.Job, said string) string {
+	if rangesOf(job) == "" {
+		return said
+	}
+	return strings.TrimPrefix(said+", from the ranges of "+b.ranges.from, ", ")
 }

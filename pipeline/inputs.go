@@ -18,6 +18,10 @@ import (
 // formats, and checks that all fits together.
 func readInputs(s *spec.Spec, m hubModel, scratch string) (Inputs, error) {
 	in := Inputs{Name: s.Model, Version: s.Version, Preset: s.Limits.Preset, Limits: s.LimitOverrides(), Model: m.files, Import: m.plan, hub: m}
+	if err := checkQuantized(s, m.model); err != nil {
+		return Inputs{}, err
+	}
+	in.Quantized, in.Precision = quantizedSource(s, m.model)
 	bare, err := interfaceOf(m.model)
 	if err != nil {
 		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
@@ -187,7 +191,7 @@ func requested(s *spec.Spec) ([]RequestedEngine, error) {
 			}
 			engines = append(engines, RequestedEngine{
 				Target: target.Registry(), Variant: variant.Name, Precision: variant.Precision,
-				Quantize: quantizeOptions(variant.Quantize), Toolchain: target.Toolchain.Name, ToolVersion: target.Toolchain.Version})
+				Quantize: quantizeOptions(variant.Quantize), Quantizer: quantizer(variant.Quantize), Toolchain: target.Toolchain.Name, ToolVersion: target.Toolchain.Version})
 		}
 	}
 	return engines, nil
@@ -208,5 +212,9 @@ func Draft(modelFile, specFile, target string) ([]byte, error) {
 	if err != nil {
 		relative = modelFile
 	}
-	return spec.Draft(spec.DraftOptions{Source: filepath.ToSlash(relative), Interface: iface, Target: target})
+	options := spec.DraftOptions{Source: filepath.ToSlash(relative), Interface: iface, Target: target}
+	if q := model.Quantized(); q.Nodes > 0 {
+		options.Quantized = precisionOf(q)
+	}
+	return spec.Draft(options)
 }

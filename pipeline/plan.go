@@ -27,6 +27,7 @@ type Plan struct {
 	Source             registry.Digest      `json:"source"` // of the file that the spec names
 	Import             *PlannedImport       `json:"import,omitempty"`
 	ReferencePrecision string               `json:"referencePrecision"`
+	Quantized          string               `json:"quantized,omitempty"` // how the source came quantized: "QDQ, 12 nodes"
 	Interface          validators.Interface `json:"interface"`
 	Limits             validators.Limits    `json:"limits"`
 	Cases              PlannedSet           `json:"cases"`
@@ -53,13 +54,13 @@ type PlannedFile struct {
 
 // PlannedEngine is an engine to make.
 type PlannedEngine struct {
-	Target    registry.Target    `json:"target"`
-	Variant   string             `json:"variant"`
-	Precision string             `json:"precision"`
-	Toolchain registry.Toolchain `json:"toolchain"`
-	Quantizer string             `json:"quantizer,omitempty"` // toolchain that quantizes; empty for none
-	Quantize  map[string]any     `json:"quantize,omitempty"`  // its options; nil for none
-	Compile   map[string]any     `json:"compile"`
+	Target    registry.Target     `json:"target"`
+	Variant   string              `json:"variant"`
+	Precision string              `json:"precision"`
+	Toolchain registry.Toolchain  `json:"toolchain"`
+	Quantizer *registry.Toolchain `json:"quantizer,omitempty"` // what quantizes; nil for nothing
+	Quantize  map[string]any      `json:"quantize,omitempty"`  // its options; nil for none
+	Compile   map[string]any      `json:"compile"`
 }
 
 // Inputs is the content that a spec names, read and checked.
@@ -68,6 +69,8 @@ type Inputs struct {
 	Version     string
 	Model       []toolchain.Input // the model file first, then its external data
 	Import      *PlannedImport    // nil for a source that is the model
+	Quantized   string            // how the source is quantized already; empty for not at all
+	Precision   string            // of the source; empty for fp32
 	Interface   validators.Interface
 	Cases       caseSet
 	Calibration caseSet
@@ -85,8 +88,17 @@ type RequestedEngine struct {
 	Variant     string
 	Precision   string
 	Quantize    map[string]any // as the spec says; nil for none
+	Quantizer   string         // name of the toolchain that quantizes; empty for none
 	Toolchain   string         // name
 	ToolVersion string         // version, or its first components; empty for the one there is
+}
+
+// tools are the toolchains that the engine takes.
+func (r RequestedEngine) tools() []string {
+	if r.Quantizer == "" {
+		return []string{r.Toolchain}
+	}
+	return []string{r.Toolchain, r.Quantizer}
 }
 
 // Tool is a toolchain as a plan sees it: what would do the work, not what does it.
@@ -100,7 +112,7 @@ type Tool struct {
 // requested engine names. It is pure: equal arguments give equal plans.
 func NewPlan(in Inputs, tools map[string]Tool) (Plan, error) {
 	p := Plan{
-		Model: in.Name, Version: in.Version, Source: in.Model[0].Digest, ReferencePrecision: validators.PrecisionFP32,
+		Model: in.Name, Version: in.Version, Source: in.Model[0].Digest, ReferencePrecision: cmp.Or(in.Precision, validators.PrecisionFP32), Quantized: in.Quantized,
 		Interface: in.Interface, Cases: planned(in.Cases), Assets: plannedFiles(in.Assets),
 	}
 	if p.Import = in.Import; p.Import != nil {
@@ -115,11 +127,12 @@ func NewPlan(in Inputs, tools map[string]Tool) (Plan, error) {
 	}
 	var precisions []string
 	for _, requested := range in.Engines {
-		tool, ok := tools[requested.Toolchain]
-		if !ok {
-			return Plan{}, registry.Errorf(registry.CodeUnavailable, "target %s asks for %s, which is not open", requested.Target.Name, requested.Toolchain)
+		for _, name := range requested.tools() {
+			if _, ok := tools[name]; !ok {
+				return Plan{}, registry.Errorf(registry.CodeUnavailable, "target %s asks for %s, which is not open", requested.Target.Name, name)
+			}
 		}
-		engine, err := planEngine(requested, tool)
+		engine, err := planEngine(requested, tools, in)
 		if err != nil {
 			return Plan{}, err
 		}
@@ -143,7 +156,8 @@ func NewPlan(in Inputs, tools map[string]Tool) (Plan, error) {
 	return p, err
 }
 
-func planEngine(requested RequestedEngine, t Tool) (PlannedEngine, error) {
+func planEngine(requested RequestedEngine, tools map[string]Tool, in Inputs) (PlannedEngine, error) {
+	t := tools[requested.Toolchain]
 	tool := t.Identity
 	if want := requested.ToolVersion; want != "" && tool.Version != want && !strings.HasPrefix(tool.Version, want+".") {
 		return PlannedEngine{}, registry.Errorf(registry.CodeInvalid, "target %s asks for %s %s, and this program has %s", requested.Target.Name, tool.Name, want, tool.Version)
@@ -163,10 +177,9 @@ func planEngine(requested RequestedEngine, t Tool) (PlannedEngine, error) {
 		}
 		e.Target.Runtimes = map[string]registry.Constraint{tool.Name: needs}
 	}
-	if requested.Quantize != nil {
-		e.Quantizer = hub
-		e.Quantize = quantizeDefaults(requested)
-		maps.Copy(e.Quantize, requested.Quantize)
+	if e.Quantize = planQuantize(requested, in); e.Quantize != nil {
+		by := tools[requested.Quantizer].Identity
+		e.Quantizer = &registry.Toolchain{Name: by.Name, Version: by.Version, Lock: by.Lock}
 	}
 	e.Toolchain.Options, err = registry.CanonicalDigest(map[string]any{"quantize": e.Quantize, "compile": e.Compile})
 	return e, err

@@ -105,5 +105,8 @@ func (s takenStep) provenance() resourceDigest {
 	if s.outcome.Enforced.Sandbox != "" {
 		said["enforced"] = s.outcome.Enforced
 	}
+	if s.ranges != "" {
+		said["ranges"] = s.ranges
+	}
 	return resourceDigest{Name: s.name, Digest: registry.NewDigestSet(s.outcome.Key), Annotations: said}
 }

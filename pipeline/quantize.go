@@ -1,25 +1,41 @@
 package pipeline
 
 import (
+	"maps"
 	"slices"
 
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/format"
 )
 
-// The quantizer's words for the methods of a spec.
+// The quantizers' words for the methods of a spec.
 const (
-	methodStatic  = "static-int8"
-	methodDynamic = "dynamic-int8"
-	methodWeights = "weights-int4"
-	methodFP16    = "fp16"
+	methodStatic   = "static-int8"
+	methodDynamic  = "dynamic-int8"
+	methodWeights  = "weights-int4"
+	methodWeights8 = "weights-int8"
+	methodFP16     = "fp16"
 )
+
+// quantizer is the toolchain that does what a spec asks for; empty where nothing is
+// quantized.
+func quantizer(q *spec.Quantize) string {
+	switch {
+	case q == nil || q.Method == spec.MethodNone:
+		return ""
+	case q.Tool == spec.ToolNNCF:
+		return spec.ToolNNCF
+	}
+	return hub
+}
 
 // quantizeOptions are the driver's words for what the spec says, and nothing for what it
 // leaves out.
 func quantizeOptions(q *spec.Quantize) map[string]any {
-	if q == nil {
+	if quantizer(q) == "" {
 		return nil
 	}
 	options := map[string]any{"method": map[string]string{
@@ -31,12 +47,16 @@ func quantizeOptions(q *spec.Quantize) map[string]any {
 			options[name] = value
 		}
 	}
+	set(q.Bits == 8, "method", methodWeights8)
 	set(q.Observer != "", "observer", q.Observer)
 	set(q.Percentile != 0, "percentile", 100*float64(q.Percentile))
 	set(q.Format != "", "format", q.Format)
-	set(q.Method == spec.MethodStatic || q.Method == spec.MethodDynamic, "per_channel", q.PerChannel)
-	set(q.ReduceRange, "reduce_range", true)
+	set(q.Tool != spec.ToolNNCF && (q.Method == spec.MethodStatic || q.Method == spec.MethodDynamic), "per_channel", q.PerChannel)
+	set(q.ReduceRange != nil, "reduce_range", q.ReduceRange != nil && *q.ReduceRange)
+	set(q.Preset != "", "preset", q.Preset)
+	set(q.AccuracyAware, "accuracy_aware", true)
 	set(q.BlockSize != 0, "block_size", q.BlockSize)
+	set(q.Algorithm == spec.AlgorithmHQQ, "algorithm", q.Algorithm)
 	set(q.Asymmetric, "symmetric", false)
 	set(len(q.Exclude) > 0, "exclude_nodes", q.Exclude)
 	set(len(q.Operators) > 0, "op_types", q.Operators)
@@ -46,32 +66,89 @@ func quantizeOptions(q *spec.Quantize) map[string]any {
 	return options
 }
 
-// quantizeDefaults are the options of a method that the spec may leave out.
-func quantizeDefaults(requested RequestedEngine) map[string]any {
-	options := make(map[string]any)
-	switch requested.Quantize["method"] {
-	case methodFP16, methodWeights:
-		return options
-	case methodStatic:
-		options["observer"] = spec.ObserverMinMax
+// checkQuantized wants variants to be what the source is: one that is quantized already
+// passes through and is quantized no second time, one that is not has to be.
+func checkQuantized(s *spec.Spec, m *format.Model) error {
+	found := m.Quantized()
+	for _, v := range s.Variants {
+		asIs := v.Quantize != nil && v.Quantize.Method == spec.MethodNone
+		switch {
+		case found.Nodes == 0 && !asIs:
+		case found.Nodes == 0:
+			return registry.Errorf(registry.CodeInvalid, "%s: variant %s is to stay as it is, and %s is not quantized: name a method, such as quantize: {method: static}", s.File, v.Name, s.Source.Path.Written)
+		case !asIs && v.Quantize == nil:
+			return registry.Errorf(registry.CodeInvalid, "%s: variant %s: %s is already quantized (%s), so nothing makes it %s: write %s", s.File, v.Name, s.Source.Path.Written, found, v.Precision, asItIs(found))
+		case !asIs:
+			return registry.Errorf(registry.CodeInvalid, "%s: variant %s: %s is already quantized (%s) and is not quantized again: write %s, or start from the model as it was", s.File, v.Name, s.Source.Path.Written, found, asItIs(found))
+		case found.Bits != 0 && v.Precision != precisionOf(found):
+			return registry.Errorf(registry.CodeInvalid, "%s: variant %s: %s is quantized (%s) to %s: name the variant so", s.File, v.Name, s.Source.Path.Written, found, precisionOf(found))
+		}
 	}
-	options["reduce_range"] = !hasVNNI(requested.Target)
+	return nil
+}
+
+// quantizedSource says of the source that it is quantized, if it is, and its precision.
+func quantizedSource(s *spec.Spec, m *format.Model) (said, precision string) {
+	if q := m.Quantized(); q.Nodes > 0 {
+		return q.String(), s.Variants[0].Precision
+	}
+	return "", validators.PrecisionFP32
+}
+
+// asItIs is the variant of a source that is quantized, as a spec says it.
+func asItIs(q format.Quantized) string {
+	return "variants: [{name: " + precisionOf(q) + ", quantize: {method: none}}]"
+}
+
+// precisionOf is that of a model whose weights were made smaller.
+func precisionOf(q format.Quantized) string {
+	if q.Bits == 8 {
+		return validators.PrecisionInt8
+	}
+	return validators.PrecisionInt4
+}
+
+// planQuantize is everything that decides what the quantizer makes: what was asked for,
+// and what the target, the limits and the cases say where that leaves something out.
+func planQuantize(requested RequestedEngine, in Inputs) map[string]any {
+	if requested.Quantize == nil {
+		return nil
+	}
+	options := make(map[string]any)
+	switch method := requested.Quantize["method"]; {
+	case method == methodStatic && requested.Quantizer != spec.ToolNNCF:
+		options["observer"] = spec.ObserverMinMax
+		fallthrough
+	case method == methodStatic, method == methodDynamic:
+		options["reduce_range"] = saturates(requested.Target)
+	}
+	maps.Copy(options, requested.Quantize)
+	if options["accuracy_aware"] == true {
+		options["labels"], options["max_drop"] = in.Cases.set.Labels, in.Limits.Accuracy.Drop.Max
+		options["output"], _ = scoredOutput(in.Interface, true)
+	}
 	return options
 }
 
-// hasVNNI reports whether every machine of the target multiplies int8 without
-// saturating. Where it does not, weights lose a bit, so that sums of two products of
-// uint8 and int8 fit 16 bits.
-func hasVNNI(t registry.Target) bool {
-	return slices.Contains(t.CPU.Features, "avx512_vnni") || slices.Contains(t.CPU.Features, "avx_vnni")
+// saturates reports whether some machine of the target adds two products of uint8 and
+// int8 in 16 bits, which overflow: x86 without VNNI. There weights lose a bit, so that the
+// sums fit. Arm and accelerators add in 32 bits.
+func saturates(t registry.Target) bool {
+	if t.Accelerator != nil || t.CPU.Arch == "arm64" {
+		return false
+	}
+	return !slices.Contains(t.CPU.Features, "avx512_vnni") && !slices.Contains(t.CPU.Features, "avx_vnni")
 }
 
-// forQuantizer is what a quantizer reads: the model, and the calibration where its
-// method takes something from it.
+// forQuantizer is what a quantizer reads: the model, and calibration and cases where its
+// method takes something from them.
 func (in Inputs) forQuantizer(options map[string]any) []toolchain.Input {
-	_, tolerant := options["atol"]
-	if options["method"] != methodStatic && !tolerant {
-		return in.Model
+	inputs := slices.Clone(in.Model)
+	if _, tolerant := options["atol"]; tolerant || options["method"] == methodStatic {
+		inputs = append(inputs, in.Calibration.files...)
 	}
-	return slices.Concat(in.Model, in.Calibration.files)
+	if options["accuracy_aware"] == true {
+		inputs = append(inputs, in.Cases.files...)
+	}
+	return inputs
 }

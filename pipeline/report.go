@@ -77,12 +77,16 @@ func (v *verification) scored() (string, bool) {
 	if v.cases.set.Labels == "" {
 		return "", false
 	}
-	for _, output := range v.iface.Outputs {
+	return scoredOutput(v.iface, v.limits.Accuracy != nil)
+}
+
+func scoredOutput(iface validators.Interface, must bool) (string, bool) {
+	for _, output := range iface.Outputs {
 		if output.Ranks() {
 			return output.Name, true
 		}
 	}
-	return v.iface.Outputs[0].Name, v.limits.Accuracy != nil
+	return iface.Outputs[0].Name, must
 }
 
 // performance reports the latencies of a candidate, and judges them where limits ask.

@@ -111,6 +111,13 @@ func (b *build) pushSources(ctx context.Context, repository string) error {
 		calibration := b.inputs.Calibration.set
 		parts = append(parts, registry.Part{Role: registry.PartCalibration, Files: inputFiles(b.inputs.Calibration.files), Set: &calibration})
 	}
+	tuning, err := b.tuning()
+	if err != nil {
+		return err
+	}
+	if len(tuning.Files) > 0 {
+		parts = append(parts, tuning)
+	}
 	var refs []registry.PartRef
 	for _, part := range parts {
 		ref, err := b.p.Parts.PutPart(ctx, repository, part)
@@ -122,7 +129,6 @@ func (b *build) pushSources(ctx context.Context, repository string) error {
 		}
 		refs = append(refs, ref)
 	}
-	var err error
 	b.sources, err = b.p.Parts.Assemble(ctx, repository, registry.Assembly{Model: b.plan.Model, Parts: refs, Tags: []string{b.plan.Version}})
 	return err
 }

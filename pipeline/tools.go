@@ -45,7 +45,9 @@ func (t tools) names() []string { return slices.Sorted(maps.Keys(t)) }
 func (t tools) runtimes() map[string]string {
 	found := make(map[string]string, len(t))
 	for name, tool := range t {
-		found[name] = tool.identity.Version
+		if tool.Profile.Name != "" { // what only quantizes runs nothing
+			found[name] = tool.identity.Version
+		}
 	}
 	return found
 }

@@ -118,9 +118,21 @@ func specFlag(c *cobra.Command, file *string) {
 func planText(p pipeline.Plan) string {
 	rows := [][]string{{"ENGINE", "PRECISION", "TOOLCHAIN", "QUANTIZE", "COMPILE"}}
 	for _, e := range p.Engines {
-		rows = append(rows, []string{e.Target.Name + "/" + e.Variant, e.Precision, e.Toolchain.Name + " " + e.Toolchain.Version, options(e.Quantize), options(e.Compile)})
+		rows = append(rows, []string{e.Target.Name + "/" + e.Variant, e.Precision, e.Toolchain.Name + " " + e.Toolchain.Version, quantizeText(e), options(e.Compile)})
 	}
-	return fmt.Sprintf("%s %s, plan %s\ncases: %d %s\n\n%s\n%s", p.Model, p.Version, p.Digest, p.Cases.Count, p.Cases.Origin, table(rows), limitsText(p.Limits))
+	source := ""
+	if p.Quantized != "" {
+		source = "source: already quantized (" + p.Quantized + "), passes through as it is\n"
+	}
+	return fmt.Sprintf("%s %s, plan %s\n%scases: %d %s\n\n%s\n%s", p.Model, p.Version, p.Digest, source, p.Cases.Count, p.Cases.Origin, table(rows), limitsText(p.Limits))
+}
+
+// quantizeText is what quantizes an engine and how.
+func quantizeText(e pipeline.PlannedEngine) string {
+	if e.Quantizer == nil || e.Quantizer.Name == spec.ToolONNXRuntime {
+		return options(e.Quantize)
+	}
+	return e.Quantizer.Name + " " + e.Quantizer.Version + ": " + options(e.Quantize)
 }
 
 // options writes options as name=value, in order; none as "-".

@@ -13,6 +13,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/keyfile"
 )
@@ -50,6 +51,9 @@ func scripts(t *testing.T, setup func(env *testscript.Env, program string) error
 			return nil
 		},
 		Condition: func(name string) (bool, error) {
+			if toolchain, ok := strings.CutPrefix(name, "toolchain:"); ok {
+				return hasToolchain(cache, toolchain), nil
+			}
 			if name != "served" {
 				return false, fmt.Errorf("no condition %s", name)
 			}
@@ -57,6 +61,13 @@ func scripts(t *testing.T, setup func(env *testscript.Env, program string) error
 		},
 		Cmds: commands(jobs),
 	}
+}
+
+// hasToolchain reports whether scripts may use a toolchain: it is installed, or every one
+// is to be installed by whoever asks for it.
+func hasToolchain(cache, name string) bool {
+	_, err := (&install.Installer{Root: cache}).Find(name)
+	return err == nil || os.Getenv("MLPROMOTE_TEST_TOOLCHAINS") == "all"
 }
 
 // fastProgram is the path of the program without the race detector, under which it

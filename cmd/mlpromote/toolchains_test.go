@@ -21,7 +21,7 @@ func TestSpecKnowsTheDrivers(t *testing.T) {
 		if len(s.Lock) == 0 || s.Code[s.Program()] == nil {
 			t.Errorf("%s: the driver is not complete", name)
 		}
-		if s.Profile.Name == "" && len(s.Imports) > 0 {
+		if s.Profile.Name == "" && (len(s.Imports) > 0 || s.Quantizes) {
 			continue // it makes no engines
 		}
 		engines = append(engines, name)

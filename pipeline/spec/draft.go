@@ -18,6 +18,7 @@ type DraftOptions struct {
 	Source    string               // path of the model's file, relative to the folder of the spec; needed
 	Interface validators.Interface // the zero Interface leaves shapes out
 	Target    string               // "linux/arm64"; empty means linux/amd64/v1
+	Quantized string               // precision of a model that is quantized already; empty for one that is not
 }
 
 // maxDraftLines bounds a draft, so that it can be read at a glance.
@@ -41,16 +42,27 @@ func Draft(o DraftOptions) ([]byte, error) {
 		"source: " + quoteIfNeeded(source),
 	}
 	lines = append(lines, draftShapes(o.Interface)...)
+	variants := []string{
+		"# Precisions to build. int8 takes the ranges of its numbers from typical inputs:",
+		"#   variants: [fp32, int8]",
+		"#   calibration: {path: calibration/}         (safetensors)",
+		"variants: [fp32]",
+	}
+	if o.Quantized != "" {
+		variants = []string{
+			"# The model is quantized already, and stays as it is.",
+			"variants: [{name: " + o.Quantized + ", quantize: {method: none}}]",
+		}
+	}
 	lines = append(lines,
 		"",
 		"# Inputs on which every engine is compared with the model. Recorded ones prove more than generated ones:",
 		"#   cases: {path: cases/, labels: label}      (safetensors; labels are optional)",
 		"cases: {generate: 16, seed: 1}",
 		"",
-		"# Precisions to build. int8 takes the ranges of its numbers from typical inputs:",
-		"#   variants: [fp32, int8]",
-		"#   calibration: {path: calibration/}         (safetensors)",
-		"variants: [fp32]",
+	)
+	lines = append(lines, variants...)
+	lines = append(lines,
 		"",
 		"# Machines to build for: os/arch or os/arch/level. linux/amd64/v3 needs AVX2 and is faster.",
 		"targets: ["+o.Target+"]",

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -8,19 +9,24 @@ import (
 )
 
 // Quantize says how smaller numbers are made of the model's. Which keys mean something
-// depends on the method.
+// depends on the method, and on the tool.
 type Quantize struct {
-	Method      string     `yaml:"method,required" doc:"static: int8, ranges from calibration data; dynamic: int8, ranges taken anew on every run; weights: int4 weights of matrix products; fp16: half precision" enum:"static,dynamic,weights,fp16"`
-	Observer    string     `yaml:"observer" doc:"How calibration takes ranges; of method static" enum:"minmax,entropy,percentile"`
-	Percentile  Fraction   `yaml:"percentile" doc:"Share of values that a range holds; of observer percentile, 99.999% where nothing is said"`
-	Format      string     `yaml:"format" doc:"qdq: operators between quantize and dequantize, what compilers want; qoperator: operators on integers" enum:"qdq,qoperator"`
-	PerChannel  bool       `yaml:"per_channel" doc:"A scale for each channel of the weights"`
-	ReduceRange bool       `yaml:"reduce_range" doc:"7-bit weights, for CPUs whose 8-bit products saturate: AVX2 and AVX-512 without VNNI"`
-	BlockSize   int        `yaml:"block_size" doc:"Weights that share a scale; of method weights, 32 where nothing is said" enum:"16,32,64,128,256"`
-	Asymmetric  bool       `yaml:"asymmetric" doc:"A zero point beside every scale; of method weights"`
-	Exclude     []string   `yaml:"exclude" doc:"Names of nodes that stay as they are"`
-	Operators   []string   `yaml:"operators" doc:"Types of operators that are quantized, such as MatMul; all that can be where nothing is said"`
-	Tolerance   *Tolerance `yaml:"tolerance" doc:"Keep as many operators in full precision as it takes; of method fp16, held on calibration"`
+	Method        string     `yaml:"method,required" doc:"static: int8, ranges from calibration data; dynamic: int8, ranges taken anew on every run; weights: int4 or int8 weights of matrix products; fp16: half precision; none: the source is quantized already and stays as it is" enum:"static,dynamic,weights,fp16,none"`
+	Tool          string     `yaml:"tool" doc:"What quantizes; onnxruntime where nothing is said. nncf knows methods static and weights" enum:"onnxruntime,nncf"`
+	Observer      string     `yaml:"observer" doc:"How calibration takes ranges; of method static" enum:"minmax,entropy,percentile"`
+	Percentile    Fraction   `yaml:"percentile" doc:"Share of values that a range holds; of observer percentile, 99.999% where nothing is said"`
+	Format        string     `yaml:"format" doc:"qdq: operators between quantize and dequantize, what compilers want; qoperator: operators on integers" enum:"qdq,qoperator"`
+	PerChannel    bool       `yaml:"per_channel" doc:"A scale for each channel of the weights; nncf does it always"`
+	ReduceRange   *bool      `yaml:"reduce_range" doc:"7-bit weights, for x86 processors whose 8-bit products saturate: those without VNNI; where nothing is said, the target's features decide"`
+	Preset        string     `yaml:"preset" doc:"Zero points of activations; of nncf. performance: none; mixed: where they help; it looks at the model where nothing is said" enum:"performance,mixed"`
+	AccuracyAware bool       `yaml:"accuracy_aware" doc:"Take layers back to full precision, the costliest first, until limits.accuracy is kept on the labelled cases; of nncf and method static"`
+	Bits          int        `yaml:"bits" doc:"Of weights; of method weights, 4 where nothing is said, and 8 with nncf alone" enum:"4,8"`
+	BlockSize     int        `yaml:"block_size" doc:"Weights that share a scale; of method weights with 4 bits, 32 where nothing is said" enum:"16,32,64,128,256"`
+	Algorithm     string     `yaml:"algorithm" doc:"How 4-bit weights are chosen; of method weights. rtn: rounded to nearest; hqq: scales and zero points improved by half-quadratic optimization" enum:"rtn,hqq"`
+	Asymmetric    bool       `yaml:"asymmetric" doc:"A zero point beside every scale; of method weights"`
+	Exclude       []string   `yaml:"exclude" doc:"Names of nodes that stay as they are"`
+	Operators     []string   `yaml:"operators" doc:"Types of operators that are quantized, such as MatMul; all that can be where nothing is said"`
+	Tolerance     *Tolerance `yaml:"tolerance" doc:"Keep as many operators in full precision as it takes; of method fp16, held on calibration"`
 }
 
 // Tolerance bounds |engine - reference| by atol + rtol * |reference|.
@@ -29,26 +35,43 @@ type Tolerance struct {
 	ATol float64 `yaml:"atol" doc:"Absolute tolerance"`
 }
 
-// Methods, observers and formats of quantization.
+// Methods, tools, observers, formats and presets of quantization.
 const (
 	MethodStatic       = "static"
 	MethodDynamic      = "dynamic"
 	MethodWeights      = "weights"
 	MethodFP16         = "fp16"
-	ObserverMinMax     = "minmax" // the default
+	MethodNone         = "none"
+	ToolNNCF           = "nncf"
+	ToolONNXRuntime    = ToolchainONNXRuntime // the default
+	ObserverMinMax     = "minmax"             // the default
 	ObserverEntropy    = "entropy"
 	ObserverPercentile = "percentile"
 	FormatQDQ          = "qdq" // the default
 	FormatQOperator    = "qoperator"
+	AlgorithmRTN       = "rtn" // the default
+	AlgorithmHQQ       = "hqq"
+	PresetPerformance  = "performance"
+	PresetMixed        = "mixed"
 )
 
-// precision is what a method makes.
-func (q Quantize) precision() string {
+// methods are those that there are.
+func methods() []string {
+	return []string{MethodStatic, MethodDynamic, MethodWeights, MethodFP16, MethodNone}
+}
+
+// precision is what a method makes of a variant of that name. What is quantized already
+// is named after its precision.
+func (q Quantize) precision(name string) string {
 	switch q.Method {
+	case MethodNone:
+		return name
 	case MethodFP16:
 		return validators.PrecisionFP16
 	case MethodWeights:
-		return validators.PrecisionInt4
+		if q.Bits != 8 {
+			return validators.PrecisionInt4
+		}
 	}
 	return validators.PrecisionInt8
 }
@@ -56,27 +79,34 @@ func (q Quantize) precision() string {
 // Calibrated reports whether the method takes something from calibration data.
 func (q Quantize) Calibrated() bool { return q.Method == MethodStatic || q.Tolerance != nil }
 
-// given are the keys of a Quantize that say something, with the methods that listen.
-func (q Quantize) given() []struct {
+// meaning is a key of a Quantize: whether it says something, and who listens.
+type meaning struct {
 	key     string
 	is      bool
 	methods []string
-} {
-	return []struct {
-		key     string
-		is      bool
-		methods []string
-	}{
-		{"observer", q.Observer != "", []string{MethodStatic}},
-		{"percentile", q.Percentile != 0, []string{MethodStatic}},
-		{"format", q.Format != "", []string{MethodStatic, MethodWeights}},
-		{"per_channel", q.PerChannel, []string{MethodStatic, MethodDynamic}},
-		{"reduce_range", q.ReduceRange, []string{MethodStatic, MethodDynamic}},
-		{"block_size", q.BlockSize != 0, []string{MethodWeights}},
-		{"asymmetric", q.Asymmetric, []string{MethodWeights}},
-		{"exclude", len(q.Exclude) > 0, []string{MethodStatic, MethodDynamic, MethodWeights, MethodFP16}},
-		{"operators", len(q.Operators) > 0, []string{MethodStatic, MethodDynamic}},
-		{"tolerance", q.Tolerance != nil, []string{MethodFP16}},
+	tools   []string
+}
+
+// given are the keys of a Quantize with what they mean something to.
+func (q Quantize) given() []meaning {
+	static, integers, weights := []string{MethodStatic}, []string{MethodStatic, MethodDynamic}, []string{MethodWeights}
+	own, nncf, both := []string{ToolONNXRuntime}, []string{ToolNNCF}, []string{ToolONNXRuntime, ToolNNCF}
+	return []meaning{
+		{"tool", q.Tool == ToolNNCF, []string{MethodStatic, MethodWeights}, both},
+		{"observer", q.Observer != "", static, own},
+		{"percentile", q.Percentile != 0, static, own},
+		{"format", q.Format != "", []string{MethodStatic, MethodWeights}, own},
+		{"per_channel", q.PerChannel, integers, own},
+		{"reduce_range", q.ReduceRange != nil, integers, both},
+		{"preset", q.Preset != "", static, nncf},
+		{"accuracy_aware", q.AccuracyAware, static, nncf},
+		{"bits", q.Bits != 0, weights, both},
+		{"block_size", q.BlockSize != 0, weights, both},
+		{"algorithm", q.Algorithm != "", weights, own},
+		{"asymmetric", q.Asymmetric, weights, both},
+		{"exclude", len(q.Exclude) > 0, []string{MethodStatic, MethodDynamic, MethodWeights, MethodFP16}, both},
+		{"operators", len(q.Operators) > 0, integers, own},
+		{"tolerance", q.Tolerance != nil, []string{MethodFP16}, own},
 	}
 }
 
@@ -84,20 +114,49 @@ func (q Quantize) given() []struct {
 // something to it.
 func (c checker) checkQuantize(i int, name string, q Quantize) {
 	key := func(k string) []any { return at("variants", i, "quantize", k) }
-	if !c.oneOf(key("method"), "quantization method", q.Method, []string{MethodStatic, MethodDynamic, MethodWeights, MethodFP16}, nil) {
+	if !c.oneOf(key("method"), "quantization method", q.Method, methods(), nil) {
 		return
 	}
+	tool := cmp.Or(q.Tool, ToolONNXRuntime)
+	if !c.oneOf(key("tool"), "quantization tool", tool, []string{ToolONNXRuntime, ToolNNCF}, nil) {
+		return
+	}
+	if quantized := []string{validators.PrecisionInt8, validators.PrecisionInt4}; q.Method == MethodNone && !slices.Contains(quantized, name) {
+		c.problem(at("variants", i, "name"), "variant %q stays as its source is: name it after the source's precision, %s", name, strings.Join(quantized, " or "))
+	}
 	for _, g := range q.given() {
-		if g.is && !slices.Contains(g.methods, q.Method) {
+		switch {
+		case !g.is:
+		case !slices.Contains(g.methods, q.Method):
 			c.problem(key(g.key), "%s means nothing to method %s, only to %s: remove it", g.key, q.Method, strings.Join(g.methods, " and "))
+		case !slices.Contains(g.tools, tool):
+			c.problem(key(g.key), "%s means nothing to %s, only to tool %s: remove it", g.key, tool, strings.Join(g.tools, " and "))
 		}
 	}
-	if q.Method == MethodStatic {
-		c.oneOf(key("observer"), "observer", q.Observer, []string{ObserverMinMax, ObserverEntropy, ObserverPercentile}, nil)
-	}
+	c.checkQuantizeWords(q, key)
 	c.checkQuantizeValues(q, key)
 	if q.Calibrated() && c.Calibration == nil {
 		c.problem(at("variants", i), "variant %q needs calibration and there is none: add calibration: {path: FOLDER} with typical inputs", name)
+	}
+	if q.AccuracyAware && c.Limits.Accuracy == nil {
+		c.problem(key("accuracy_aware"), "accuracy_aware keeps limits.accuracy and there is none: add limits: {accuracy: {metric: top1, drop: {max: 0.5%%}}}")
+	}
+}
+
+// checkQuantizeWords checks the values that are words.
+func (c checker) checkQuantizeWords(q Quantize, key func(string) []any) {
+	for _, w := range []struct {
+		key, word string
+		known     []string
+	}{
+		{"observer", q.Observer, []string{ObserverMinMax, ObserverEntropy, ObserverPercentile}},
+		{"format", q.Format, []string{FormatQDQ, FormatQOperator}},
+		{"preset", q.Preset, []string{PresetPerformance, PresetMixed}},
+		{"algorithm", q.Algorithm, []string{AlgorithmRTN, AlgorithmHQQ}},
+	} {
+		if w.word != "" {
+			c.oneOf(key(w.key), w.key, w.word, w.known, nil)
+		}
 	}
 }
 
@@ -106,8 +165,11 @@ func (c checker) checkQuantizeValues(q Quantize, key func(string) []any) {
 	if q.Percentile != 0 && (q.Observer != ObserverPercentile || q.Percentile <= 0.5 || q.Percentile > 1) {
 		c.problem(key("percentile"), "percentile %v: want observer percentile, and more than 50%% and at most 100%%", float64(q.Percentile))
 	}
-	if q.Format != "" {
-		c.oneOf(key("format"), "format", q.Format, []string{FormatQDQ, FormatQOperator}, nil)
+	if q.Bits != 0 && q.Bits != 4 && q.Bits != 8 {
+		c.problem(key("bits"), "bits %d: want 4 or 8", q.Bits)
+	}
+	if q.Bits == 8 && (q.Tool != ToolNNCF || q.BlockSize != 0) {
+		c.problem(key("bits"), "weights of 8 bits are made by tool nncf, with a scale for each channel: say tool: nncf and no block_size, or bits: 4")
 	}
 	if q.BlockSize != 0 && !slices.Contains([]int{16, 32, 64, 128, 256}, q.BlockSize) {
 		c.problem(key("block_size"), "block_size %d: want 16, 32, 64, 128 or 256", q.BlockSize)

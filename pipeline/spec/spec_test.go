@@ -230,7 +230,7 @@ func TestLoadProblems(t *testing.T) {
 		{variants("fp32, fp32"), `7:18 variant "fp32" is here twice`},
 		{variants("fp23"), `7:12 unknown variant "fp23" (did you mean "fp32"?): want fp32, fp16, int8, int4`},
 		{variants("bf16"), `7:12 variant "bf16" is not available in this version: want fp32, fp16, int8, int4`},
-		{variants("{name: int8, quantize: {method: statik}}"), `7:44 unknown quantization method "statik" (did you mean "static"?): want static, dynamic, weights, fp16`},
+		{variants("{name: int8, quantize: {method: statik}}"), `7:44 unknown quantization method "statik" (did you mean "static"?): want static, dynamic, weights, fp16, none`},
 		{variants("{name: int8d, quantize: {method: dynamic, observer: minmax}}"), `7:64 observer means nothing to method dynamic, only to static: remove it`},
 		{variants("{name: half, quantize: {method: fp16, observer: minmax}}"), `7:60 observer means nothing to method fp16, only to static: remove it`},
 		{variants("{name: half, quantize: {method: fp16, per_channel: true}}"), `7:63 per_channel means nothing to method fp16, only to static and dynamic: remove it`},

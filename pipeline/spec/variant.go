@@ -31,9 +31,9 @@ func (v *Variant) complete() {
 			v.Quantize = &Quantize{Method: method}
 		}
 	} else {
-		v.Precision = v.Quantize.precision()
+		v.Precision = v.Quantize.precision(v.Name)
 	}
-	if q := v.Quantize; q != nil && q.Method == MethodStatic && q.Observer == "" {
+	if q := v.Quantize; q != nil && q.Method == MethodStatic && q.Tool != ToolNNCF && q.Observer == "" {
 		q.Observer = ObserverMinMax
 	}
 }

@@ -24,6 +24,8 @@ type Model struct {
 	// InitializerBytes is the size of the graph's initializers as dense tensors, in or
 	// outside the file; 4-bit elements take half a byte, strings what they hold.
 	InitializerBytes int64
+	// Tensors counts tensors by element type, those of subgraphs, functions and attributes included.
+	Tensors map[string]int
 
 	custom map[string]bool // domains of nodes that neither ONNX nor the model defines
 }

@@ -54,6 +54,9 @@ func (rd *reader) tensor(f field) (tensor, error) {
 	if err == nil {
 		err = rd.measure(f, &t)
 	}
+	if t.dtype < uint64(len(dtypes)) { // bounded, whatever a stranger writes
+		rd.m.Tensors[dtypeName(t.dtype)]++
+	}
 	return t, err
 }
 

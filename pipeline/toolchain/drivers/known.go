@@ -53,6 +53,7 @@ func known() []Source {
 			Name: "scikit-learn", Package: "scikit-learn", Language: Python, Oldest: "3.11",
 			Imports: []string{"skops", "pickle"},
 		},
+		{Name: "nncf", Package: "nncf", Language: Python, Oldest: "3.11", Quantizes: true},
 		{
 			Name: "safetensors", Package: "numpy", Language: Python, Oldest: "3.11",
 			Imports: []string{"safetensors"},
@@ -65,7 +66,9 @@ func known() []Source {
 // every core, whatever they are asked.
 func allCores() toolchain.Cost { return toolchain.Cost{MemoryBytes: 512 << 20, ModelFactor: 3} }
 
-func oneThread() toolchain.Cost { return toolchain.Cost{Cores: 1, MemoryBytes: 512 << 20, ModelFactor: 3} }
+func oneThread() toolchain.Cost {
+	return toolchain.Cost{Cores: 1, MemoryBytes: 512 << 20, ModelFactor: 3}
+}
 
 // ireeOptions name the target and nothing of the machine that compiles.
 func ireeOptions(t registry.Target, _ string) (map[string]any, error) {

@@ -2,7 +2,8 @@
 
 import json
 
-from graphs import graph_inputs, load, prepare, quantized_model
+from graphs import graph_inputs, load
+from prepared import prepare, quantized_model
 from protocol import Refused, inputs_of, model_of, write
 from tensors import cases
 

@@ -1,4 +1,4 @@
-"""ONNX graphs: reading them, what they take, and the settings they are worked on with."""
+"""ONNX graphs: reading them, what they take, and the sessions that run them."""
 
 from protocol import Refused
 
@@ -49,23 +49,3 @@ def one_thread():
             self.use_deterministic_compute = True
 
     onnxruntime.SessionOptions = Options
-
-
-def prepare(source):
-    """Leaves prepared.onnx, the model with constants folded and shapes inferred."""
-    one_thread()
-    # Only now: it takes a second, and binds names that one_thread replaces.
-    from onnxruntime.quantization.shape_inference import quant_pre_process
-
-    quant_pre_process(source, "prepared.onnx", skip_symbolic_shape=True)
-
-
-def quantized_model(op_types):
-    """What the quantizer left and how many nodes of these types are in it, at least one."""
-    import onnx
-
-    model = onnx.load("quantized.onnx")
-    count = sum(node.op_type in op_types for node in model.graph.node)
-    if count == 0:
-        raise Refused("unsupported_op", "no operator of the model could be quantized")
-    return model.SerializeToString(deterministic=True), count

@@ -1,0 +1,72 @@
+package format
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The forms in which ONNX models come quantized.
+const (
+	FormQDQ       = "QDQ"       // operators between QuantizeLinear and DequantizeLinear
+	FormQOperator = "QOperator" // operators on integers, with scales of their own
+)
+
+// Quantized is how far a model is quantized already. The zero Quantized is not at all.
+type Quantized struct {
+	Form  string // FormQDQ or FormQOperator
+	Nodes int    // that quantize, dequantize or compute with integers
+	// Bits of the smallest weights: 8 or 4. It is 0 where the graph alone does not tell,
+	// since weights are packed in a tensor of bytes.
+	Bits int
+}
+
+// Quantized reads from the operators and tensors of the model whether it was
+// quantized, by training or afterwards.
+func (m *Model) Quantized() Quantized {
+	q := Quantized{}
+	pairs, packed := 0, 0
+	for op, n := range m.Ops {
+		_, name, _ := strings.Cut(strings.TrimPrefix(op, "ai."), ".")
+		switch {
+		case name == "QuantizeLinear" || name == "DequantizeLinear":
+			pairs += n
+		case name == "MatMulNBits" || name == "GatherBlockQuantized":
+			packed += n
+		case !integerOperator(name):
+			continue
+		}
+		q.Nodes += n
+	}
+	if q.Nodes == 0 {
+		return q
+	}
+	q.Form, q.Bits = FormQOperator, 8
+	if 2*pairs > q.Nodes {
+		q.Form = FormQDQ
+	}
+	switch {
+	case m.Tensors["int4"]+m.Tensors["uint4"] > 0:
+		q.Bits = 4
+	case packed > 0:
+		q.Bits = 0
+	}
+	return q
+}
+
+// integerOperator reports whether an operator of ONNX or of ONNX Runtime computes with
+// quantized numbers.
+func integerOperator(name string) bool {
+	switch name {
+	case "ConvInteger", "MatMulInteger", "MatMulIntegerToFloat", "DynamicQuantizeLinear", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM", "QGemm", "QAttention":
+		return true
+	}
+	return strings.HasPrefix(name, "QLinear") || strings.HasPrefix(name, "QEmbed") || strings.HasPrefix(name, "QOrdered")
+}
+
+// String is for people: "QDQ, 12 nodes".
+func (q Quantized) String() string {
+	if q.Nodes == 0 {
+		return "not quantized"
+	}
+	return fmt.Sprintf("%s, %d nodes", q.Form, q.Nodes)
+}
