@@ -272,8 +272,12 @@ func (b *build) runReference(ctx context.Context, p *Pipeline) error {
 func (b *build) makeEngine(ctx context.Context, p *Pipeline, planned PlannedEngine) (builtEngine, error) {
 	label := planned.Variant + " for " + planned.Target.Name
 	tool := b.tools[planned.Toolchain.Name]
+	var err error
+	if tool.Profile, err = tool.Profile.In(planned.Form); err != nil {
+		return builtEngine{}, err
+	}
 	made := builtEngine{tool: tool, engine: registry.Engine{
-		Target: planned.Target, Toolchain: planned.Toolchain, Variant: planned.Variant, Precision: planned.Precision, NativeCode: tool.Profile.NativeCode}}
+		Target: planned.Target, Toolchain: planned.Toolchain, Variant: planned.Variant, Precision: planned.Precision, NativeCode: tool.Profile.NativeCode, Providers: planned.Providers}}
 	model := b.inputs.Model
 	if planned.Quantize != nil {
 		inputs, err := b.quantizerInputs(planned)

@@ -191,7 +191,9 @@ func requested(s *spec.Spec) ([]RequestedEngine, error) {
 			}
 			engines = append(engines, RequestedEngine{
 				Target: target.Registry(), Variant: variant.Name, Precision: variant.Precision,
-				Quantize: quantizeOptions(variant.Quantize), Quantizer: quantizer(variant.Quantize), Toolchain: target.Toolchain.Name, ToolVersion: target.Toolchain.Version})
+				Quantize: quantizeOptions(variant.Quantize), Quantizer: quantizer(variant.Quantize),
+				Toolchain: target.Toolchain.Name, ToolVersion: target.Toolchain.Version,
+				Form: target.Toolchain.Form, Providers: target.Toolchain.Providers})
 		}
 	}
 	return engines, nil

@@ -64,7 +64,7 @@ func (v *verification) measure(ctx context.Context, median time.Duration) (_ mea
 		}
 		for _, c := range slices.Concat(v.candidates, v.currents()) {
 			if c.tool.identity.Name == name {
-				run.add(c.id, c.model)
+				run.addCandidate(c)
 			}
 		}
 		results, err := run.do(ctx, filepath.Join(v.scratch, "outputs-of-timing-"+name))

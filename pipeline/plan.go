@@ -61,6 +61,8 @@ type PlannedEngine struct {
 	Quantizer *registry.Toolchain `json:"quantizer,omitempty"` // what quantizes; nil for nothing
 	Quantize  map[string]any      `json:"quantize,omitempty"`  // its options; nil for none
 	Compile   map[string]any      `json:"compile"`
+	Form      string              `json:"form,omitempty"`      // of those that the toolchain makes; empty for the first
+	Providers []string            `json:"providers,omitempty"` // execution providers of ONNX Runtime, the preferred one first
 }
 
 // Inputs is the content that a spec names, read and checked.
@@ -91,6 +93,8 @@ type RequestedEngine struct {
 	Quantizer   string         // name of the toolchain that quantizes; empty for none
 	Toolchain   string         // name
 	ToolVersion string         // version, or its first components; empty for the one there is
+	Form        string         // empty for the toolchain's first
+	Providers   []string       // empty for those of the toolchain
 }
 
 // tools are the toolchains that the engine takes.
@@ -166,13 +170,24 @@ func planEngine(requested RequestedEngine, tools map[string]Tool, in Inputs) (Pl
 		Target: requested.Target, Variant: requested.Variant, Precision: requested.Precision,
 		Toolchain: registry.Toolchain{Name: tool.Name, Version: tool.Version, Lock: tool.Lock},
 	}
-	var err error
-	if e.Compile, err = t.Profile.CompileOptions(e.Target, e.Precision); err != nil {
+	profile, err := t.Profile.In(requested.Form)
+	if err != nil {
+		return PlannedEngine{}, registry.Errorf(registry.CodeInvalid, "target %s: %w", requested.Target.Name, err)
+	}
+	if e.Compile, err = profile.CompileOptions(e.Target, e.Precision); err != nil {
 		return PlannedEngine{}, err
+	}
+	if e.Form = requested.Form; e.Form != "" {
+		e.Compile["form"] = e.Form
+	}
+	if e.Providers = requested.Providers; len(e.Providers) == 0 {
+		e.Providers = profile.Providers
+	} else if len(profile.Providers) == 0 {
+		return PlannedEngine{}, registry.Errorf(registry.CodeInvalid, "target %s: %s has no execution providers: remove the key", requested.Target.Name, tool.Name)
 	}
 	if e.Target.Runtimes == nil {
 		needs := registry.Constraint{Min: tool.Version}
-		if t.Profile.ExactRuntime {
+		if profile.ExactRuntime {
 			needs = registry.Constraint{Exact: tool.Version}
 		}
 		e.Target.Runtimes = map[string]registry.Constraint{tool.Name: needs}

@@ -28,14 +28,14 @@ func (v *verification) head(by tool) registry.ReportHead {
 
 // parity compares the outputs of a candidate with the reference's. Outputs that cannot
 // be compared at all, because their shape or dtype differs, are a failure and no error.
-func (v *verification) parity(ctx context.Context, c candidate, outputs string) (registry.ParityReport, error) {
+func (v *verification) parity(ctx context.Context, c candidate, outputs runOutputs) (registry.ParityReport, error) {
 	limits := v.limits.Precisions[c.engine.Precision].Outputs
 	report := registry.ParityReport{ReportHead: v.head(c.tool), Outputs: make(map[string]registry.OutputFigures)}
 	report.Cases = registry.CasesRun{
 		Digest: registry.NewDigestSet(v.cases.ref.Digest), Golden: registry.NewDigestSet(v.golden.ref.Digest),
 		Count: v.cases.set.Count, Origin: v.cases.set.Origin, Labelled: v.cases.set.Labels != "",
 	}
-	found, err := parity.Compare(ctx, v.comparison(limits, outputs))
+	found, err := parity.Compare(ctx, v.comparison(limits, outputs.dir(c.id)))
 	switch {
 	case errors.Is(err, tensor.ErrMismatch):
 		report.Verdict = registry.VerdictFail
@@ -49,6 +49,10 @@ func (v *verification) parity(ctx context.Context, c candidate, outputs string) 
 	}
 	report.Cases.Ran, report.Accuracy = found.Cases, found.Accuracy
 	report.Verdict, report.Reasons = v.limits.JudgeParity(c.engine.Precision, found.Outputs, found.Accuracy, found.Cases)
+	report.Providers = outputs.providers(c.id)
+	if reasons := validators.JudgeProviders(c.engine.Providers, report.Providers); len(reasons) > 0 {
+		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, reasons...)
+	}
 	report.FinishedOn = v.p.now().UTC()
 	return report, nil
 }

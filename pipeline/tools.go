@@ -81,6 +81,11 @@ type loadable struct {
 // untrusted formats. Its inputs lie in a folder of the name of id.
 func (m material) loadable(profile toolchain.Profile, id string) (loadable, error) {
 	found := loadable{}
+	for entry, of := range profile.Entries() {
+		if slices.ContainsFunc(m.files, func(f registry.File) bool { return f.Path == entry }) {
+			profile = of
+		}
+	}
 	for _, f := range m.files {
 		if f.Kind == registry.FileAsset {
 			continue
@@ -127,10 +132,16 @@ func (t tool) run(o toolchain.RunOptions) engineRun {
 	return engineRun{tool: t, job: toolchain.Job{Verb: toolchain.VerbRun, Run: &o}}
 }
 
-// add puts an engine into the run.
+// add puts the reference into the run.
 func (r *engineRun) add(id string, engine loadable) {
 	r.job.Run.Engines = append(r.job.Run.Engines, toolchain.RunEngine{ID: id, Path: engine.entry})
 	r.job.Inputs = append(r.job.Inputs, engine.inputs...)
+}
+
+// addCandidate puts an engine into the run, for the providers that it declares.
+func (r *engineRun) addCandidate(c candidate) {
+	r.add(c.id, c.model)
+	r.job.Run.Engines[len(r.job.Run.Engines)-1].Providers = c.engine.Providers
 }
 
 // do runs what was added, in the order of adding. A run of nothing does nothing.

@@ -194,7 +194,7 @@ func (v *verification) judge(ctx context.Context) (VerifyResult, error) {
 	var failures []error
 	for _, c := range v.candidates {
 		verified := VerifiedEngine{Label: c.engine.Label(), Digest: c.engine.Digest}
-		if verified.Parity, err = v.parity(ctx, c, outputs.dir(c.id)); err != nil {
+		if verified.Parity, err = v.parity(ctx, c, outputs); err != nil {
 			return VerifyResult{}, registry.Errorf(registry.CodeOf(err), "%s: %w", c.engine.Label(), err)
 		}
 		verified.Performance = v.performance(c, latencies)
@@ -233,6 +233,16 @@ type runOutputs struct {
 	engines []toolchain.EngineResult
 }
 
+// providers says who ran an engine.
+func (o runOutputs) providers(id string) []registry.ProviderShare {
+	for _, e := range o.engines {
+		if e.ID == id {
+			return e.Providers
+		}
+	}
+	return nil
+}
+
 func (o runOutputs) dir(id string) string { return filepath.Join(o.root[id], "outputs", id) }
 
 // runCases runs all candidates on all cases, once, each with its own toolchain.
@@ -242,13 +252,13 @@ func (v *verification) runCases(ctx context.Context) (_ runOutputs, err error) {
 	defer func() { done("", err, held...) }()
 	out := runOutputs{root: make(map[string]string)}
 	for _, name := range v.tools.names() {
-		run := v.tools[name].run(toolchain.RunOptions{})
+		run := v.tools[name].run(toolchain.RunOptions{Shares: true})
 		run.job.Machine = machine(v.node)
 		run.job.Inputs = v.cases.inputs(toolchain.RoleCases)
 		dir := filepath.Join(v.scratch, "outputs-of-cases-"+name)
 		for _, c := range v.candidates {
 			if c.tool.identity.Name == name {
-				run.add(c.id, c.model)
+				run.addCandidate(c)
 				out.root[c.id] = dir
 			}
 		}

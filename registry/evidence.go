@@ -215,6 +215,16 @@ type ParityReport struct {
 	Cases    CasesRun                 `json:"cases"`
 	Outputs  map[string]OutputFigures `json:"outputs"`
 	Accuracy *Accuracy                `json:"accuracy,omitempty"`
+	// Providers is who ran the engine's nodes, where the engine declares execution providers.
+	Providers []ProviderShare `json:"providers,omitempty"`
+}
+
+// ProviderShare is the part that one execution provider of ONNX Runtime had in one run of
+// an engine.
+type ProviderShare struct {
+	Name   string `json:"name"`   // "CPUExecutionProvider"
+	Nodes  int    `json:"nodes"`  // of the graph as the runtime divided it; a part that a provider took as a whole is one
+	TimeNS int64  `json:"timeNs"` // in them, nanoseconds
 }
 
 // CasesRun says which cases a report rests on.

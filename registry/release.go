@@ -27,6 +27,7 @@ type Engine struct {
 	Variant    string    `json:"variant"`   // "int8", as the spec names it
 	Precision  string    `json:"precision"` // "int8", as the numbers are
 	NativeCode bool      `json:"nativeCode,omitempty"`
+	Providers  []string  `json:"providers,omitempty"` // execution providers of ONNX Runtime that it is for, the preferred one first
 	Reference  Digest    `json:"reference"`
 	Sources    Digest    `json:"sources"`
 	Limits     Digest    `json:"limits"`

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -40,6 +41,11 @@ func (a *app) verify(ctx context.Context, i *instance, ref registry.Reference) e
 	result.Reference.Host = i.hostOf(result.Reference.Environment)
 	for _, s := range result.Skipped {
 		a.ui.note("not verified here: %s: %s", s.Label, s.Mismatches[0])
+	}
+	for _, e := range result.Engines {
+		if len(e.Parity.Providers) > 1 {
+			a.ui.note("%s: %s", e.Label, sharesText(e.Parity.Providers))
+		}
 	}
 	if out := a.ui.result(verifyText(result), struct {
 		Reference string `json:"reference"`
@@ -126,4 +132,16 @@ func duration(ns int64) string {
 	default:
 		return fmt.Sprintf("%.0f us", float64(ns)/1e3)
 	}
+}
+
+// sharesText says who ran an engine that several execution providers ran.
+func sharesText(shares []registry.ProviderShare) string {
+	total, parts := 0, []string(nil)
+	for _, s := range shares {
+		total += s.Nodes
+	}
+	for _, s := range shares {
+		parts = append(parts, fmt.Sprintf("%s ran %d of %d nodes in %s", s.Name, s.Nodes, total, duration(s.TimeNS)))
+	}
+	return strings.Join(parts, ", ")
 }

@@ -29,6 +29,9 @@ var variantName = regexp.MustCompile(`^[a-z0-9]+([_-][a-z0-9]+)*$`)
 // featureName is what a CPU feature is called, in lower case.
 var featureName = regexp.MustCompile(`^[a-z0-9]+([._-][a-z0-9]+)*$`)
 
+// providerName is what ONNX Runtime calls an execution provider.
+var providerName = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,40}ExecutionProvider$`)
+
 // checker notes in the document what is wrong with the meaning of the spec.
 type checker struct {
 	*Spec

@@ -259,7 +259,7 @@ func TestLoadProblems(t *testing.T) {
 		{target("{name: x, cpu: {arch: amd64, features: [AVX2]}}"), `6:51 feature "AVX2": want a name in lower case, such as avx512_vnni`},
 		{target("{name: x, cpu: {arch: amd64}, stretch: exact}"), `6:18 target x: stretch "exact" has a meaning only with an accelerator`},
 		{target("{name: x, cpu: {arch: amd64}, gpu: {product: NVIDIA-L4}}"), `6:46 target x: onnxruntime builds engines for CPUs: for gpu want toolchain iree`},
-		{target("{name: x, cpu: {arch: amd64}, toolchain: tensorrt}"), `6:52 toolchain "tensorrt" is not available in this version: want onnxruntime, openvino, iree, litert, onnxruntime-web`},
+		{target("{name: x, cpu: {arch: amd64}, toolchain: tensorrt}"), `6:52 toolchain "tensorrt" is not available in this version: want onnxruntime, onnxruntime-openvino, openvino, iree, litert, onnxruntime-web`},
 		{target("{name: x, cpu: {arch: amd64}, toolchain: {name: onnxruntime, version: latest}}"), `6:81 toolchain version "latest": want numbers separated by dots`},
 		{target("{name: x, cpu: {arch: amd64}, variants: [int4]}"), `6:52 unknown variant "int4" (did you mean "int8"?): want fp32, int8`},
 		{target("{name: x, cpu: {arch: amd64}, variants: []}"), `6:51 target x: variants is empty: remove the key to build all`},

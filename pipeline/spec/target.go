@@ -44,7 +44,7 @@ const ToolchainONNXRuntime = "onnxruntime"
 
 // Toolchains are the names that a target may ask for.
 func Toolchains() []string {
-	return []string{ToolchainONNXRuntime, "openvino", "iree", "litert", "onnxruntime-web"}
+	return []string{ToolchainONNXRuntime, "onnxruntime-openvino", "openvino", "iree", "litert", "onnxruntime-web"}
 }
 
 // forGPUs are those of them that compile for accelerators.
@@ -54,6 +54,10 @@ func forGPUs() []string { return []string{"iree"} }
 type Toolchain struct {
 	Name    string `yaml:"name,required" doc:"Name of the toolchain"`
 	Version string `yaml:"version" doc:"Version, or its first components; in quotes"`
+	// Form is empty for the first kind of engine of the toolchain.
+	Form string `yaml:"form" doc:"Kind of engine, where the toolchain makes several: blob of openvino, epcontext of onnxruntime-openvino"`
+	// Providers is empty for those that the toolchain prefers.
+	Providers []string `yaml:"providers" doc:"Execution providers of ONNX Runtime, the preferred one first; verification fails where another one runs a part of the engine"`
 }
 
 // DecodeYAML reads a name, or the mapping.

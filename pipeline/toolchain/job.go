@@ -27,7 +27,8 @@ const (
 	RoleModel       = "model"
 	RoleCalibration = "calibration"
 	RoleCases       = "cases"
-	RoleRanges      = "ranges" // a table of ranges that calibration left
+	RoleOperators   = "operators" // shared libraries with operators that the models need
+	RoleRanges      = "ranges"    // a table of ranges that calibration left
 )
 
 // Input is a file that a job reads.

@@ -1,6 +1,11 @@
 package toolchain
 
-import "mlpromote.dev/mlpromote/registry"
+import (
+	"cmp"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
 
 // Profile is what is fixed about the engines that a toolchain makes.
 type Profile struct {
@@ -10,6 +15,11 @@ type Profile struct {
 	// Level is how far the runtime optimizes an engine when it loads it, for [RunOptions];
 	// empty for a runtime that has no such levels.
 	Level string
+	// Providers are the execution providers of ONNX Runtime that engines are for, where a
+	// spec names none, the preferred one first; none for other runtimes.
+	Providers []string
+	// Forms are what else the toolchain makes of a model, where a spec asks for it.
+	Forms []Form
 	// NativeCode is true where an engine is or holds machine code.
 	NativeCode bool
 	// CompileOnly is true where no driver runs the engines: others have to prove them.
@@ -24,4 +34,45 @@ type Profile struct {
 	// CompileOptions are the options of VerbCompile for a target and precision. Errors:
 	// CodeInvalid for a target that the toolchain cannot compile for.
 	CompileOptions func(t registry.Target, precision string) (map[string]any, error)
+}
+
+// Form is another kind of engine of a toolchain. What it does not say is as its profile says.
+type Form struct {
+	Name         string // "blob"
+	Format       string // empty: that of the profile
+	Entry        string // empty: that of the profile
+	ExactRuntime bool
+}
+
+// In gives the profile of engines of a form; "" is the first kind. Errors: CodeInvalid for
+// a form that there is none of, naming those there are.
+func (p Profile) In(form string) (Profile, error) {
+	if form == "" {
+		return p, nil
+	}
+	var names []string
+	for _, f := range p.Forms {
+		if f.Name != form {
+			names = append(names, f.Name)
+			continue
+		}
+		p.Format, p.Entry = cmp.Or(f.Format, p.Format), cmp.Or(f.Entry, p.Entry)
+		p.ExactRuntime = p.ExactRuntime || f.ExactRuntime
+		return p, nil
+	}
+	if len(names) == 0 {
+		return Profile{}, registry.Errorf(registry.CodeInvalid, "form %q: %s makes one kind of engine: remove the key", form, p.Name)
+	}
+	return Profile{}, registry.Errorf(registry.CodeInvalid, "form %q: of %s there are %s", form, p.Name, strings.Join(names, ", "))
+}
+
+// Entries are the files that runtimes load, of all forms, each with its profile.
+func (p Profile) Entries() map[string]Profile {
+	entries := map[string]Profile{p.Entry: p}
+	for _, f := range p.Forms {
+		if of, err := p.In(f.Name); err == nil && entries[of.Entry].Entry == "" {
+			entries[of.Entry] = of
+		}
+	}
+	return entries
 }

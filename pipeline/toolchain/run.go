@@ -24,12 +24,19 @@ type RunOptions struct {
 	Order         Order       `json:"order,omitempty"`
 	Threads       int         `json:"threads,omitempty"` // within one operator; 0 means 1
 	Level         string      `json:"level,omitempty"`   // graph optimization at load: "" means "disable_all"
+	// Shares asks what part each execution provider has of an engine that declares some. It
+	// is found out by one more run, in a session of its own, so that no timing contains it.
+	Shares bool `json:"shares,omitempty"`
 }
 
 // RunEngine is an engine to run.
 type RunEngine struct {
 	ID   string `json:"id"`   // names its results and its folder of outputs
 	Path string `json:"path"` // the Name of the input of role "model" that is loaded
+	// Providers are the execution providers of ONNX Runtime that the engine declares, the
+	// preferred one first; none for other runtimes. One that is not there is left out, as
+	// ONNX Runtime does: what really ran is in EngineResult.Providers.
+	Providers []string `json:"providers,omitempty"`
 }
 
 // Order is how the runs of several engines follow each other.
@@ -54,6 +61,8 @@ type EngineResult struct {
 	LoadNS    int64   `json:"load_ns"`            // to load it, nanoseconds
 	PeakRSS   int64   `json:"peak_rss,omitempty"` // bytes of the process, where it ran this engine alone
 	TimingsNS []int64 `json:"timings_ns"`         // of each run, nanoseconds, round by round and in it case by case
+	// Providers is who ran the nodes of the engine, where Shares asked for it.
+	Providers []registry.ProviderShare `json:"providers,omitempty"`
 }
 
 // ProbeResult is the Result of VerbProbe.

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"cmp"
+	"encoding/json"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -26,6 +27,13 @@ func engineAnnotations(e registry.Engine) (map[string]string, error) {
 	}
 	if e.NativeCode {
 		out[keyNativeCode] = "true"
+	}
+	if len(e.Providers) > 0 {
+		providers, err := registry.CanonicalJSON(e.Providers)
+		if err != nil {
+			return nil, err
+		}
+		out[keyProviders] = string(providers)
 	}
 	set(out, keyVariant, e.Variant)
 	set(out, keyPrecision, e.Precision)
@@ -66,6 +74,9 @@ func readEngine(role registry.PartRole, annotations map[string]string) (registry
 		return e, err
 	}
 	if err := readToolchain(annotations, &e); err != nil {
+		return e, err
+	}
+	if err := readProviders(annotations, &e); err != nil {
 		return e, err
 	}
 	for _, d := range digestsOf(&e) {
@@ -109,6 +120,21 @@ func readToolchain(annotations map[string]string, e *registry.Engine) error {
 	}
 	if e.Toolchain.Name == "" || e.Toolchain.Version == "" {
 		return registry.Errorf(registry.CodeInvalid, "annotation %s: want a name and a version", keyToolchain)
+	}
+	return nil
+}
+
+// readProviders reads the declared execution providers: a list of at least one.
+func readProviders(annotations map[string]string, e *registry.Engine) error {
+	value, ok := annotations[keyProviders]
+	if !ok {
+		return nil
+	}
+	if err := checkJSON([]byte(value)); err != nil {
+		return registry.Errorf(registry.CodeInvalid, "annotation %s: %w", keyProviders, err)
+	}
+	if err := json.Unmarshal([]byte(value), &e.Providers); err != nil || len(e.Providers) == 0 {
+		return registry.Errorf(registry.CodeInvalid, "annotation %s is %q: want a list of names", keyProviders, value)
 	}
 	return nil
 }

@@ -44,6 +44,7 @@ const (
 	keyToolchain     = prefix + "toolchain"
 	keyVariant       = prefix + "variant"
 	keyPrecision     = prefix + "precision"
+	keyProviders     = prefix + "providers"
 	keyNativeCode    = prefix + "native-code"
 	keyReference     = prefix + "reference"
 	keySources       = prefix + "sources"

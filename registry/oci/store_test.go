@@ -1,6 +1,7 @@
 package oci_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
@@ -110,6 +111,25 @@ func TestFetchDescription(t *testing.T) {
 	got, err := w.store.Fetch(t.Context(), staging, w.release.Engines[1].Digest, "")
 	if err != nil || len(got.Files) != 3 || !got.Engine.NativeCode {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// The execution providers that an engine declares are part of it, in their order.
+func TestProvidersAreKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, options{})
+	part := w.engineParts()[0]
+	part.Engine.Providers = []string{"CUDAExecutionProvider", "CPUExecutionProvider"}
+	ref, err := w.store.PutPart(t.Context(), staging, part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(stored(t, w.blobs, ref.Digest), []byte(`"dev.mlpromote.providers":"[\"CUDAExecutionProvider\",\"CPUExecutionProvider\"]"`)) {
+		t.Errorf("manifest %s", stored(t, w.blobs, ref.Digest))
+	}
+	got, err := w.store.Fetch(t.Context(), staging, ref.Digest, "")
+	if err != nil || !slices.Equal(got.Engine.Providers, part.Engine.Providers) {
+		t.Errorf("read back %v, %v", got.Engine.Providers, err)
 	}
 }
 

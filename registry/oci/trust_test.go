@@ -177,6 +177,8 @@ func TestFetchRefuses(t *testing.T) {
 		{"two names", func(m *ocispec.Manifest) { m.Layers[0].Annotations["org.cncf.model.filepath"] = "other" }, registry.CodeTrust},
 		{"no filepath", func(m *ocispec.Manifest) { delete(m.Layers[0].Annotations, "org.cncf.model.filepath") }, registry.CodeTrust},
 		{"unnamed native code", func(m *ocispec.Manifest) { delete(m.Annotations, "dev.mlpromote.native-code") }, registry.CodeTrust},
+		{"providers as a word", func(m *ocispec.Manifest) { m.Annotations["dev.mlpromote.providers"] = `"CPU"` }, registry.CodeInvalid},
+		{"no providers", func(m *ocispec.Manifest) { m.Annotations["dev.mlpromote.providers"] = `[]` }, registry.CodeInvalid},
 		{"native code maybe", func(m *ocispec.Manifest) { m.Annotations["dev.mlpromote.native-code"] = "1" }, registry.CodeInvalid},
 		{"unknown layer", func(m *ocispec.Manifest) { m.Layers[0].MediaType = "application/x" }, registry.CodeInvalid},
 		{"no layers", func(m *ocispec.Manifest) { m.Layers = nil }, registry.CodeInvalid},

@@ -115,7 +115,7 @@ func newRequest(program Program, job toolchain.Job, s *scratch, outDir string) R
 		run := *job.Run
 		run.Engines = nil
 		for _, e := range job.Run.Engines {
-			run.Engines = append(run.Engines, toolchain.RunEngine{ID: e.ID, Path: s.path(toolchain.RoleModel, e.Path)})
+			run.Engines = append(run.Engines, toolchain.RunEngine{ID: e.ID, Path: s.path(toolchain.RoleModel, e.Path), Providers: e.Providers})
 		}
 		r.Threads = max(run.Threads, 1)
 		r.Run = &RunRequest{run, s.role(toolchain.RoleCases), filepath.Join(outDir, "outputs")}

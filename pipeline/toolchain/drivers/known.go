@@ -16,7 +16,17 @@ func known() []Source {
 			Profile: toolchain.Profile{
 				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
 				Level:          "disable_all", // an engine is optimized when it is built, never when it is loaded
+				Providers:      []string{"CPUExecutionProvider"},
 				CompileOptions: onnxruntimeOptions,
+			},
+		},
+		{
+			Name: "onnxruntime-openvino", Package: "onnxruntime-openvino", Language: Python, Oldest: "3.11",
+			Profile: toolchain.Profile{
+				Name: "onnxruntime-openvino", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes,
+				Providers:      []string{"OpenVINOExecutionProvider"},
+				Forms:          []toolchain.Form{{Name: "epcontext", ExactRuntime: true}},
+				CompileOptions: noOptions, // the provider chooses kernels when it loads the model
 			},
 		},
 		{

@@ -17,17 +17,19 @@ import (
 
 // engine is a loaded model.
 type engine struct {
-	id      string
-	session *rt.DynamicAdvancedSession
-	inputs  []value
-	outputs []value // those that were selected
-	load    time.Duration
+	id, path string
+	settings settings
+	session  *rt.DynamicAdvancedSession
+	inputs   []value
+	outputs  []value // those that were selected
+	load     time.Duration
 }
 
 // open loads an engine. It is loaded twice, first only to learn its inputs and
 // outputs; load is the time of the second.
-func open(e toolchain.RunEngine, o toolchain.RunOptions) (*engine, error) {
-	options, err := newOptions(o.Level, max(o.Threads, 1))
+func open(e toolchain.RunEngine, o toolchain.RunOptions, operators []string) (*engine, error) {
+	set := settings{level: o.Level, threads: max(o.Threads, 1), providers: e.Providers, operators: operators}
+	options, err := set.open()
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +38,7 @@ func open(e toolchain.RunEngine, o toolchain.RunOptions) (*engine, error) {
 	if err != nil {
 		return nil, loadError(e.ID, e.Path, err)
 	}
-	opened := &engine{id: e.ID}
+	opened := &engine{id: e.ID, path: e.Path, settings: set}
 	if opened.inputs, err = values(in); err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func handle(ctx context.Context, r child.Request) (any, error) {
 func probe(_ context.Context, r child.Request) (any, error) {
 	result := toolchain.ProbeResult{Tool: map[string]string{Name: rt.GetVersion()}}
 	for _, in := range graphs(r) {
-		options, err := newOptions("disable_all", 1)
+		options, err := settings{level: "disable_all", threads: 1, operators: operators(r)}.open()
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +63,7 @@ func compile(_ context.Context, r child.Request) (any, error) {
 	if len(models) != 1 {
 		return nil, child.Errorf(child.BadInput, "%d inputs of role model are graphs, expected one that ends in .onnx", len(models))
 	}
-	options, err := newOptions(level, 1)
+	options, err := settings{level: level, threads: 1, operators: operators(r)}.open()
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +107,15 @@ func inputs(r child.Request, role string) []child.RequestInput {
 		}
 	}
 	return found
+}
+
+// operators are the libraries of operators that the models of a job need.
+func operators(r child.Request) []string {
+	var paths []string
+	for _, in := range inputs(r, toolchain.RoleOperators) {
+		paths = append(paths, in.Path)
+	}
+	return paths
 }
 
 // graphs are the models among the inputs: a single file, or those that end in .onnx.

@@ -4,6 +4,8 @@ package ort
 
 import (
 	"errors"
+	"log"
+	"path/filepath"
 	"strings"
 
 	rt "github.com/yalue/onnxruntime_go"
@@ -19,12 +21,19 @@ var levels = map[string]rt.GraphOptimizationLevel{
 	"all":         rt.GraphOptimizationLevelEnableAll,
 }
 
-// newOptions are the settings of a session: operators one after the other, each on
-// that many threads. The caller destroys them.
-func newOptions(level string, threads int) (*rt.SessionOptions, error) {
-	value, ok := levels[level]
+// settings are those of a session that differ between jobs.
+type settings struct {
+	level     string   // of graph optimization
+	threads   int      // within one operator; operators run one after the other
+	providers []string // execution providers, the preferred one first; the CPU's is always the last
+	operators []string // paths of libraries with operators that the model needs
+}
+
+// open gives the options of a session. The caller destroys them.
+func (s settings) open() (*rt.SessionOptions, error) {
+	value, ok := levels[s.level]
 	if !ok {
-		return nil, child.Errorf(child.BadInput, "level %q: want disable_all, basic, extended or all", level)
+		return nil, child.Errorf(child.BadInput, "level %q: want disable_all, basic, extended or all", s.level)
 	}
 	options, err := rt.NewSessionOptions()
 	if err != nil {
@@ -33,13 +42,44 @@ func newOptions(level string, threads int) (*rt.SessionOptions, error) {
 	err = errors.Join(
 		options.SetGraphOptimizationLevel(value),
 		options.SetExecutionMode(rt.ExecutionModeSequential),
-		options.SetIntraOpNumThreads(threads),
+		options.SetIntraOpNumThreads(s.threads),
 		options.SetInterOpNumThreads(1),
 	)
+	for _, path := range s.operators {
+		if failed := options.RegisterCustomOpsLibrary(path); failed != nil {
+			err = errors.Join(err, child.Errorf(child.BadInput, "operator library %s does not load: %s", filepath.Base(path), strings.ReplaceAll(failed.Error(), path, filepath.Base(path))))
+		}
+	}
 	if err != nil {
 		return nil, release(options, err)
 	}
+	for _, name := range s.providers {
+		if err := prefer(options, name); err != nil {
+			log.Printf("%s is not here: %v", name, err) // who runs the engine instead is reported, and judged
+		}
+	}
 	return options, nil
+}
+
+// prefer adds an execution provider behind those that are there.
+func prefer(options *rt.SessionOptions, name string) error {
+	switch name {
+	case "CPUExecutionProvider":
+		return nil // it is always there, as the last
+	case "CUDAExecutionProvider":
+		cuda, err := rt.NewCUDAProviderOptions()
+		if err != nil {
+			return err
+		}
+		return errors.Join(options.AppendExecutionProviderCUDA(cuda), cuda.Destroy())
+	case "TensorrtExecutionProvider":
+		tensorrt, err := rt.NewTensorRTProviderOptions()
+		if err != nil {
+			return err
+		}
+		return errors.Join(options.AppendExecutionProviderTensorRT(tensorrt), tensorrt.Destroy())
+	}
+	return options.AppendExecutionProvider(strings.TrimSuffix(name, "ExecutionProvider"), nil)
 }
 
 // release destroys options after their use, which ended with err.

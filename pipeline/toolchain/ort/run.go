@@ -53,7 +53,7 @@ func run(ctx context.Context, r child.Request) (any, error) {
 func newRunner(r child.Request, group []toolchain.RunEngine) (*runner, error) {
 	g := &runner{options: r.Run.RunOptions}
 	for _, e := range group {
-		opened, err := open(e, g.options)
+		opened, err := open(e, g.options, operators(r))
 		if err != nil {
 			return nil, err
 		}
@@ -71,6 +71,9 @@ func newRunner(r child.Request, group []toolchain.RunEngine) (*runner, error) {
 				return nil, err
 			}
 		}
+	}
+	if err := g.askShares(); err != nil {
+		return nil, err
 	}
 	if g.cases()*g.rounds() > maxTimings {
 		return nil, child.Errorf(child.BadInput, "%d rounds of %d cases: want at most %d runs of each engine", g.rounds(), g.cases(), maxTimings)

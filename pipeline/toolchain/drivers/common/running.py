@@ -1,9 +1,11 @@
 """The verb run for any tool: engines and cases to outputs and timings.
 
-A driver gives load(path, threads), which opens an engine as an object with
+A driver gives load(path, threads), which opens an engine. One whose runtime has execution
+providers takes the names that an engine declares as a third argument. An engine has
     inputs    {name: (numpy dtype, shape)}, -1 for a dimension that the model leaves open
     outputs   the names of the outputs, in the model's order
     run(feed) {name: array} to a list of arrays in the order of outputs
+    shares(feed)  who runs its nodes; where load takes providers
 """
 
 import os
@@ -78,7 +80,7 @@ class Runner:
         self.engines, self.outputs, self.results = [], [], []
         for item in group:
             began = time.perf_counter_ns()
-            engine = open_engine(load, item, request["threads"])
+            engine = open_engine(load, item, request["threads"], *declared(item))
             took = time.perf_counter_ns() - began
             select(engine, item["id"], self.asked.get("select_outputs"))
             self.engines.append(engine)
@@ -90,6 +92,9 @@ class Runner:
         for shard in self.shards:
             for engine in self.engines:
                 shard.check(engine)
+        for engine, item, result in zip(self.engines, group, self.results):
+            if self.asked.get("shares") and declared(item):
+                result["providers"] = engine.shares(self.shards[0].feed(engine, 0)[0])
         self.cases = [(shard, case) for shard in self.shards for case in range(shard.count)]
         self.rounds = max(self.asked.get("rounds") or 1, 1)
         if len(self.cases) * self.rounds > MAX_TIMINGS:
@@ -118,10 +123,15 @@ class Runner:
             order.reverse()
 
 
-def open_engine(load, item, threads):
+def declared(item):
+    """The execution providers of an engine, as arguments: none where it declares none."""
+    return [item["providers"]] if item.get("providers") else []
+
+
+def open_engine(load, item, threads, *providers):
     """An engine that the runtime does not take is a bad input, whatever it throws."""
     try:
-        return load(item["path"], threads)
+        return load(item["path"], threads, *providers)
     except (Refused, MemoryError, ImportError):
         raise
     except Exception as e:

@@ -1,0 +1,136 @@
+"""Driver for ONNX Runtime with OpenVINO's execution provider, protocol mlpromote.driver/v1. Verbs:
+
+probe    versions of the tools.
+compile  role "model", one .onnx file and its external data, to model.onnx. By option form:
+         onnx       the model as it is, once the provider has compiled it: it does so again
+                    on every load.
+         epcontext  the graph with EPContext nodes, which hold what the provider compiled.
+         The other options say for which device and whether what was compiled is a file
+         beside the graph; the runtime wants the same that the engine was made with.
+run      such engines on cases, with the providers that each declares.
+"""
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from protocol import Refused, inputs_of, main, model_of, options_of, output_path, versions  # noqa: E402
+from running import run  # noqa: E402
+
+DEFAULTS = {"form": "onnx", "embed": True}
+CHOICES = {"form": ("onnx", "epcontext")}
+OPENVINO = "OpenVINOExecutionProvider"
+LEVEL = "ORT_DISABLE_ALL"  # the provider optimizes its part itself, and takes no fused operators
+
+
+def probe(_request):
+    return versions("onnxruntime-openvino", "onnx", "numpy")
+
+
+def session(path, threads, providers, configure=None):
+    """A session with those of the providers that are here, as ONNX Runtime itself has it."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, LEVEL)
+    options.log_severity_level = 3
+    if configure:
+        configure(options)
+    settings = {OPENVINO: {"device_type": "CPU", "precision": "FP32", "num_of_threads": str(threads), "num_streams": "1"}}
+    here = onnxruntime.get_available_providers()
+    return onnxruntime.InferenceSession(path, options, providers=[(p, settings.get(p, {})) for p in providers if p in here])
+
+
+def compile_(request):
+    options = options_of(request, DEFAULTS, CHOICES)
+    import onnx
+
+    source = model_of(request)
+    if options["form"] == "onnx":
+        session(source, 1, [OPENVINO])
+        onnx.save(onnx.load(source), output_path(request, "model.onnx"), **external(request))
+        return {"engine": {"format": "onnx", "entry": "model.onnx"}}
+
+    def ask(settings):
+        settings.add_session_config_entry("ep.context_enable", "1")
+        settings.add_session_config_entry("ep.context_file_path", output_path(request, "model.onnx"))
+        settings.add_session_config_entry("ep.context_embed_mode", "1" if options["embed"] else "0")
+
+    session(source, 1, [OPENVINO], ask)
+    if not os.path.exists(output_path(request, "model.onnx")):
+        raise Refused("unsupported_op", f"{OPENVINO} took no part of the graph, so there is nothing to keep")
+    loads(request)
+    return {"engine": {"format": "onnx", "entry": "model.onnx"}}
+
+
+def external(request):
+    """How a model that came with external data is saved."""
+    if len(inputs_of(request, "model")) == 1:
+        return {}
+    return {"save_as_external_data": True, "location": "model.onnx.data"}
+
+
+def loads(request):
+    """Loads what was compiled, since an engine that nothing can load is none."""
+    try:
+        session(output_path(request, "model.onnx"), 1, [OPENVINO])
+    except Exception as e:
+        reader = "" if any("ir_frontend" in name for name in libraries()) else ": the package is without OpenVINO's reader of models (libopenvino_ir_frontend), which the CPU needs for what it compiled"
+        said = " ".join(str(e).split())[:200]
+        raise Refused("unsupported_format", f"{OPENVINO} cannot load the EPContext model that it has just written{reader}: leave form out, or take toolchain openvino with form blob ({said})") from None
+
+
+def libraries():
+    import onnxruntime.capi
+
+    return os.listdir(os.path.dirname(onnxruntime.capi.__file__))
+
+
+class Engine:
+    def __init__(self, path, threads, providers=(OPENVINO,)):
+        import numpy
+
+        self.path, self.threads, self.providers = path, threads, providers
+        self.session = session(path, threads, providers)
+        self.inputs = {i.name: (numpy.dtype(dtype(i.type)), [n if isinstance(n, int) else -1 for n in i.shape]) for i in self.session.get_inputs()}
+        self.outputs = [o.name for o in self.session.get_outputs()]
+
+    def run(self, feed):
+        return self.session.run(None, feed)
+
+    def shares(self, feed):
+        """Who runs the nodes: of one run in a session that keeps a profile."""
+
+        def profile(settings):
+            settings.enable_profiling = True
+            settings.profile_file_prefix = os.path.abspath("profile")
+
+        profiled = session(self.path, self.threads, self.providers, profile)
+        profiled.run(None, feed)
+        with open(profiled.end_profiling(), encoding="utf-8") as f:
+            events = json.load(f)
+        found = {}
+        for event in events:
+            name = event.get("args", {}).get("provider")
+            if event.get("cat") == "Node" and name:
+                share = found.setdefault(name, {"name": name, "nodes": 0, "timeNs": 0})
+                share["nodes"] += 1
+                share["timeNs"] += event["dur"] * 1000
+        return sorted(found.values(), key=lambda s: s["name"])
+
+
+def dtype(name):
+    """The numpy dtype of "tensor(float)"."""
+    words = {"float": "float32", "double": "float64"}
+    inner = name.removeprefix("tensor(").removesuffix(")")
+    return words.get(inner, inner)
+
+
+# Classes of onnxruntime's errors that say what is wrong with the model.
+KINDS = {"NotImplemented": "unsupported_op", "InvalidGraph": "bad_input", "InvalidProtobuf": "bad_input", "InvalidArgument": "bad_input", "Fail": "bad_input"}
+
+if __name__ == "__main__":
+    sys.exit(main({"probe": probe, "compile": compile_, "run": run(Engine)}, KINDS))
