@@ -112,7 +112,7 @@ func overNetwork(t *testing.T, s storage) registrytest.Registry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, r := network(t, s, door{g})
+	_, r := network(t, s, door{gate: g})
 	return r
 }
 

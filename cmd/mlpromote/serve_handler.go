@@ -21,6 +21,7 @@ func (a *app) server(ctx context.Context, s *serving, i *instance) (*http.Server
 	if err != nil {
 		return nil, err
 	}
+	s.reload = d.reload
 	handler, err := a.handler(ctx, i, s, d)
 	if err != nil {
 		return nil, err
