@@ -22,7 +22,7 @@ func apiConfig(ctx context.Context, i *instance, s *serving) server.Config {
 		ReadNode: node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db, Tokens: db,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, s.config.hooks.privateUnsafe) },
-		Stop:            ctx.Done(), Logger: s.logger,
+		Rate:            s.config.limit(), Stop: ctx.Done(), Logger: s.logger,
 	}
 }
 

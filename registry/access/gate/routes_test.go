@@ -313,7 +313,7 @@ func TestEveryEndpointAsks(t *testing.T) {
 	actions := map[string]registry.Permission{ // a second time, since the first is what is tested
 		"GET /v2/": "", "HEAD /v2/": "",
 		"GET blobs/{digest}": "read", "HEAD blobs/{digest}": "read", "DELETE blobs/{digest}": "administer",
-		"POST blobs/uploads/": "push", "GET blobs/uploads/{id}": "push", "PATCH blobs/uploads/{id}": "push", "PUT blobs/uploads/{id}": "push",
+		"POST blobs/uploads/": "push", "GET blobs/uploads/{id}": "push", "PATCH blobs/uploads/{id}": "push", "PUT blobs/uploads/{id}": "push", "DELETE blobs/uploads/{id}": "push",
 		"GET manifests/{reference}": "read", "HEAD manifests/{reference}": "read", "PUT manifests/{reference}": "push", "DELETE manifests/{reference}": "administer",
 		"GET tags/list": "read", "GET referrers/{digest}": "read",
 	}
