@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"crypto/sha256"
+	"regexp"
 	"time"
 )
 
@@ -16,6 +17,34 @@ type Token struct {
 	Created time.Time         `json:"created"`
 	Expires time.Time         `json:"expires,omitzero"` // zero: never
 	Revoked time.Time         `json:"revoked,omitzero"` // zero: not
+}
+
+var (
+	tokenName = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]{0,62}[a-z0-9])?$`)
+	tokenID   = regexp.MustCompile(`^[a-z2-7]{16}$`)
+)
+
+// Validate refuses a token that could not be, would allow nothing, or would have expired
+// before it was made. Errors: CodeInvalid.
+func (t Token) Validate() error {
+	switch {
+	case !tokenName.MatchString(t.Name):
+		return Errorf(CodeInvalid, "token %q: want a name of up to 64 lower-case letters, digits, '.', '_' and '-'", t.Name)
+	case !tokenID.MatchString(t.ID):
+		return Errorf(CodeInvalid, "token %s: id %q: want 16 of the letters a-z and digits 2-7", t.Name, t.ID)
+	case t.Hash == [sha256.Size]byte{}:
+		return Errorf(CodeInvalid, "token %s: no hash of its secret", t.Name)
+	case len(t.Grants) == 0:
+		return Errorf(CodeInvalid, "token %s: it would allow nothing", t.Name)
+	case !t.Expires.IsZero() && !t.Expires.After(t.Created):
+		return Errorf(CodeInvalid, "token %s: it would expire before it is made", t.Name)
+	}
+	for _, g := range t.Grants {
+		if err := g.Validate(); err != nil {
+			return Errorf(CodeInvalid, "token %s: %w", t.Name, err)
+		}
+	}
+	return nil
 }
 
 // Tokens keeps tokens. None is ever forgotten, since the history names them. Times are

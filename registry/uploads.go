@@ -21,6 +21,7 @@ type UploadOwner struct {
 // Uploads is blobs that arrive in pieces. An upload outlives the process that began it,
 // and another one that shares the storage can go on with it.
 type Uploads interface {
+	Cancellation
 	// Begin starts an upload and gives its identifier.
 	Begin(ctx context.Context, owner UploadOwner) (id string, err error)
 	// Offset gives the number of bytes that arrived. Errors: CodeNotFound.
@@ -34,6 +35,20 @@ type Uploads interface {
 	// CodeConflict as for Append; CodeDigest when the bytes are not d's, and then the
 	// upload is gone.
 	Finish(ctx context.Context, owner UploadOwner, id string, d Digest) (size int64, err error)
+}
+
+// Cancellation is how uploads end that nobody finishes.
+type Cancellation interface {
+	// Cancel ends an upload; what arrived is gone. Errors: CodeNotFound; CodeConflict while
+	// an Append is at work.
+	Cancel(ctx context.Context, owner UploadOwner, id string) error
+}
+
+// UploadCounts counts uploads that are under way.
+type UploadCounts interface {
+	// CountUploads counts those of a principal, in all repositories, that were touched at a
+	// time or later.
+	CountUploads(ctx context.Context, principal string, since time.Time) (int, error)
 }
 
 // UploadState is how far an upload has come. It is the truth about it: bytes in the

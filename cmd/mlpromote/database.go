@@ -23,6 +23,7 @@ type database interface {
 	registry.Listing
 	registry.Intents
 	registry.UploadStates
+	registry.UploadCounts
 	registry.Tokens
 	registry.Secrets
 	registry.Leases

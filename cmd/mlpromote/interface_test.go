@@ -112,7 +112,7 @@ func overNetwork(t *testing.T, s storage) registrytest.Registry {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, r := network(t, s, door{g})
+	_, r := network(t, s, door{gate: g})
 	return r
 }
 
@@ -153,7 +153,7 @@ func bothEndpoints(t *testing.T, svc *service.Service, s storage, d door) http.H
 	api, err := server.New(server.Config{
 		Registry: access.Guard(svc), Authorize: access.AllowRoute, History: s.names.History,
 		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
-		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: s.names,
+		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: s.names, Tokens: s.names,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },
 		ReadNode:        node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 	})

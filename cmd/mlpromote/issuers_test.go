@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -71,8 +72,31 @@ func TestIssuersAreTrusted(t *testing.T) {
 			t.Errorf("the verb says %s, want %q", s.said.String(), c.says)
 		}
 	}
+	list := func(code int, token string) {
+		t.Helper()
+		s.run(t, code, []string{"MLPROMOTE_TOKEN=" + token}, "list", "--registry", s.url, "--data", s.client)
+	}
+	write(strings.Replace(good, "ml/*", "web/*", 1)) // another rule, while it is served
+	list(4, token("ml/vision"))
+	list(0, token("web/shop"))
+	write("issuers: [")
+	list(0, token("web/shop"))
+	write(good + "# mended\n")
+	list(0, token("ml/vision"))
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	list(4, token("ml/vision"))
+	write(good)
+	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil { // which ends others
+		t.Fatal(err)
+	}
+	list(0, token("ml/vision"))
 	if err := s.stop(); err != nil {
 		t.Error(err)
+	}
+	if log := s.stderr.String(); !strings.Contains(log, "the issuers that are trusted stay as they were") || !strings.Contains(log, "access.yaml:1:") {
+		t.Errorf("the service does not say what is wrong with the file: %s", log)
 	}
 	if log := s.stderr.String(); !strings.Contains(log, "0 are in use, and 1 issuers are trusted") {
 		t.Errorf("the service says %s", log)

@@ -66,7 +66,7 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 		return nil, err
 	}
 	return &instance{
-		Interface: api, environments: envs, store: store, content: content, verify: trust.Verify, keys: a.keyring(), nodeTypes: api.NodeTypes(), host: url.Host,
+		Interface: api, environments: envs, store: store, content: content, verify: trust.Verify, keys: a.keyring(), nodeTypes: api.NodeTypes(), tokens: api, host: url.Host,
 		close: func() error { return nil },
 	}, nil
 }

@@ -11,7 +11,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/gate"
-	"mlpromote.dev/mlpromote/registry/access/oidc"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/distribution"
 )
@@ -79,7 +78,8 @@ func (e *entrance) strictTransport() bool {
 
 // door lets callers in. The zero door lets everybody in who can reach it.
 type door struct {
-	gate *gate.Gate
+	gate   *gate.Gate
+	reload func(context.Context) // reads again who is trusted
 }
 
 // accessFile says in the data directory which issuers are trusted, and who of theirs may
@@ -93,19 +93,19 @@ func (a *app) door(ctx context.Context, e entrance, i *instance, logger *slog.Lo
 	if err != nil {
 		return door{}, err
 	}
-	issuers, err := oidc.Load(filepath.Join(a.data, accessFile))
-	if err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+	trusted, n, err := newIssuers(filepath.Join(a.data, accessFile), logger)
+	if err != nil {
 		return door{}, err
 	}
-	if isLoopback(e.listen) && !e.auth && len(tokens) == 0 && len(issuers.Issuers) == 0 {
+	if isLoopback(e.listen) && !e.auth && len(tokens) == 0 && n == 0 {
 		logger.InfoContext(ctx, "everybody on this machine may do everything here, until there is a token", "hint", "mlpromote token create NAME --data "+a.data)
-		return door{}, nil
+		return door{reload: func(context.Context) {}}, nil
 	}
-	a.sayHowToGetIn(e, tokens, len(issuers.Issuers))
+	a.sayHowToGetIn(e, tokens, n)
 	g, err := gate.New(ctx, gate.Config{
-		Tokens: i.local.db, Secrets: i.local.db, Identify: oidc.New(issuers, now, logger).Identify, URL: e.url, Logger: logger,
+		Tokens: i.local.db, Secrets: i.local.db, Identify: trusted.Identify, URL: e.url, Logger: logger,
 	})
-	return door{g}, err
+	return door{g, trusted.Reload}, err
 }
 
 func (a *app) sayHowToGetIn(e entrance, tokens []registry.Token, issuers int) {

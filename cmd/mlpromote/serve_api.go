@@ -20,9 +20,9 @@ func apiConfig(ctx context.Context, i *instance, s *serving) server.Config {
 		Registry: s.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History,
 		NodeTypes: i.nodeTypes, Runtimes: seed.Over(db.Runtimes(), seed.Runtimes()),
 		ReadNode: node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
-		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db,
+		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db, Tokens: db,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, s.config.hooks.privateUnsafe) },
-		Stop:            ctx.Done(), Logger: s.logger,
+		Rate:            s.config.limit(), Stop: ctx.Done(), Logger: s.logger,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
@@ -21,6 +22,9 @@ type serveConfig struct {
 	keep    registry.Retention
 
 	hooks hooks
+
+	rate       int // requests to the REST API per caller and second; 0: any; -1: publicRate where others come
+	maxUploads int // under way, per caller; 0: any
 
 	headerTimeout  time.Duration // for the headers of a request
 	bodyTimeout    time.Duration // of a pause in a body
@@ -53,6 +57,8 @@ func (a *app) settings(c *serveConfig) []setting {
 		{name: "gc-keep-heads", at: &c.keep.Heads, fallback: "10", usage: "earlier heads of each model to keep in each protected environment"},
 		{name: "gc-keep-for", at: &c.keep.Period, fallback: keep.Period.String(), usage: "keep what was a head within this time"},
 		{name: "private-webhooks-unsafe", at: &c.hooks.privateUnsafe, fallback: "false", usage: "let webhooks have addresses of this machine and network: who registers one can then reach what only this machine should"},
+		{name: "rate-limit", at: &c.rate, fallback: "-1", usage: "requests a second to the REST API that each caller may send, ten times as many at once; 0: any number; -1: 200 where others reach the service, any number on loopback"},
+		{name: "max-uploads", at: &c.maxUploads, fallback: "1000", usage: "uploads that each caller may have under way; 0: any number"},
 		{name: "header-timeout", at: &c.headerTimeout, fallback: "10s", usage: "time for the headers of a request"},
 		{name: "body-timeout", at: &c.bodyTimeout, fallback: "1m0s", usage: "longest pause in the body of a request or answer"},
 		{name: "idle-timeout", at: &c.idleTimeout, fallback: "2m0s", usage: "how long a connection may wait for its next request"},
@@ -60,6 +66,22 @@ func (a *app) settings(c *serveConfig) []setting {
 		{name: "shutdown-delay", at: &c.shutdownDelay, fallback: "0s", usage: "how long /readyz says no, when asked to stop, before connections are refused"},
 		{name: "shutdown-grace", at: &c.shutdownGrace, fallback: "30s", usage: "time for requests to finish after that"},
 	}
+}
+
+// publicRate is how many requests a second a caller may send where nobody said otherwise:
+// more than a fleet that shares a token needs, fewer than a loop without a pause sends.
+const publicRate = 200
+
+// limit is how many requests callers may send to the REST API.
+func (c *serveConfig) limit() server.Rate {
+	perSecond := c.rate
+	if perSecond < 0 {
+		perSecond = publicRate
+		if isLoopback(c.listen) {
+			perSecond = 0
+		}
+	}
+	return server.Rate{PerSecond: float64(perSecond), Burst: 10 * perSecond}
 }
 
 // check refuses settings that no service could have.
@@ -82,6 +104,8 @@ func (c *serveConfig) check() error {
 		return registry.Errorf(registry.CodeInvalid, "gc-grace: a grace of %v is too short: want at least %v, longer than any push takes", c.keep.Grace, service.MinGrace)
 	case c.collect != 0 && c.collect < time.Second:
 		return registry.Errorf(registry.CodeInvalid, "gc-interval %v: want at least 1s, or 0s for never", c.collect)
+	case c.rate < -1 || c.maxUploads < 0:
+		return registry.Errorf(registry.CodeInvalid, "rate-limit %d, max-uploads %d: want 0 for any number, or how many", c.rate, c.maxUploads)
 	case c.shutdownDelay < 0 || c.shutdownGrace < 0:
 		return registry.Errorf(registry.CodeInvalid, "shutdown-delay %v, shutdown-grace %v: want none or more", c.shutdownDelay, c.shutdownGrace)
 	case c.maxHeaderBytes < 1<<10 || c.maxHeaderBytes > 1<<20:

@@ -21,6 +21,7 @@ func (a *app) server(ctx context.Context, s *serving, i *instance) (*http.Server
 	if err != nil {
 		return nil, err
 	}
+	s.reload = d.reload
 	handler, err := a.handler(ctx, i, s, d)
 	if err != nil {
 		return nil, err
@@ -45,7 +46,7 @@ func (a *app) handler(ctx context.Context, i *instance, s *serving, d door) (htt
 	}
 	endpoint, err := distribution.New(distribution.Config{
 		Blobs: i.local.spared, Refs: i.local.refs, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.refs, Catalog: i.local.catalog, Content: i.store},
-		Uploads: i.local.uploads, Redirect: i.local.blobs.redirect, Logger: s.logger, Principal: principalName,
+		Uploads: i.local.uploads, MaxUploads: s.config.maxUploads, UploadCounts: i.local.db, Redirect: i.local.blobs.redirect, Logger: s.logger, Principal: principalName,
 		Authorize: authorize(i.environments), Challenge: d.challenge,
 	})
 	if err != nil {

@@ -7,8 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"os/signal"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -22,6 +25,7 @@ type serving struct {
 	logger    *slog.Logger
 	telemetry *telemetry.Telemetry
 	flush     func(context.Context) error // sends the traces that are left
+	reload    func(context.Context)       // reads again who is trusted
 	stopping  atomic.Bool
 }
 
@@ -78,6 +82,9 @@ func (s *serving) background(ctx context.Context, i *instance) (stop func(), err
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it ends after the last request
 	var running sync.WaitGroup
 	stop = func() { cancel(); running.Wait() }
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	running.Go(func() { s.onHangup(ctx, hangups) })
 	if s.config.metricsListen != "" {
 		listener, err := listen(ctx, s.config.metricsListen)
 		if err != nil {
@@ -108,6 +115,20 @@ func (s *serving) background(ctx context.Context, i *instance) (stop func(), err
 	collections := service.Collections{Collector: c, Leases: i.local.db, Holder: rand.Text(), Interval: s.config.collect, Tell: s.collected}
 	running.Go(func() { collections.Run(ctx) })
 	return stop, nil
+}
+
+// onHangup reads again what operators change when they send SIGHUP; what it is for is seen
+// without it, but for certificates of issuers.
+func (s *serving) onHangup(ctx context.Context, hangups chan os.Signal) {
+	defer signal.Stop(hangups)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+			s.reload(ctx)
+		}
+	}
 }
 
 // collected tells of a collection.

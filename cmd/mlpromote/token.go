@@ -18,11 +18,19 @@ func (a *app) tokenCommand() *cobra.Command {
 	return group("token", "Make and revoke the tokens that a service lets in", a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
 }
 
-// withTokens runs f on the tokens of the data directory, also while it is served: the
+// tokens is what the verbs do with tokens.
+type tokens interface {
+	CreateToken(ctx context.Context, t registry.Token) error
+	ListTokens(ctx context.Context) ([]registry.Token, error)
+	RevokeToken(ctx context.Context, id string, at time.Time) error
+}
+
+// withTokens runs f on the tokens of the service of --registry, which takes the right to
+// administer it, or on those of the data directory, also while that is served: the
 // database takes several processes, and a service sees at once what another one wrote.
-func (a *app) withTokens(ctx context.Context, f func(registry.Tokens) error) error {
+func (a *app) withTokens(ctx context.Context, f func(tokens) error) error {
 	if a.registry != "" {
-		return registry.Errorf(registry.CodeInvalid, "token works on the data directory of the service, not on --registry %s", a.registry)
+		return a.with(ctx, func(i *instance) error { return f(i.tokens) })
 	}
 	if err := a.create(); err != nil {
 		return err
@@ -43,8 +51,9 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make a token",
-		Long: `Makes a token for the service that serves the data directory, also while it does. stdout: the
-token, which is shown this once and kept nowhere. It allows each permission in each environment
+		Long: `Makes a token for the service that serves the data directory, also while it does, or for that
+of --registry, where the secret is not sent. stdout: the token, which is shown this once and
+kept nowhere. It allows each permission in each environment
 for each model that is named:
 
   read        pull, resolve, list          verify      attach reports
@@ -71,7 +80,7 @@ allows elsewhere is a --grant.`,
 			if err != nil {
 				return err
 			}
-			err = a.withTokens(c.Context(), func(tokens registry.Tokens) error { return tokens.CreateToken(c.Context(), token) })
+			err = a.withTokens(c.Context(), func(tokens tokens) error { return tokens.CreateToken(c.Context(), token) })
 			if err != nil {
 				return err
 			}
@@ -96,7 +105,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 		Short: "List the tokens, and what each allows",
 		Args:  exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withTokens(c.Context(), func(tokens registry.Tokens) error {
+			return a.withTokens(c.Context(), func(tokens tokens) error {
 				all, err := tokens.ListTokens(c.Context())
 				if err != nil {
 					return err
@@ -118,7 +127,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 		Short: "End a token at once",
 		Args:  exactly("NAME|ID"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withTokens(c.Context(), func(tokens registry.Tokens) error {
+			return a.withTokens(c.Context(), func(tokens tokens) error {
 				all, err := tokens.ListTokens(c.Context())
 				if err != nil {
 					return err
@@ -127,7 +136,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 					return t.ID == args[0] || t.Name == args[0] && t.Revoked.IsZero()
 				})
 				if i < 0 {
-					return registry.WithHint(registry.Errorf(registry.CodeNotFound, "no token %q that is not revoked", args[0]), "mlpromote token list --data %s", a.data)
+					return registry.WithHint(registry.Errorf(registry.CodeNotFound, "no token %q that is not revoked", args[0]), "mlpromote token list shows them")
 				}
 				if err := tokens.RevokeToken(c.Context(), all[i].ID, now()); err != nil {
 					return err

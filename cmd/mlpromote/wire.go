@@ -33,6 +33,7 @@ type instance struct {
 	verify       registry.VerifyEvidence
 	keys         *signer.Keyring
 	nodeTypes    registry.NodeTypes
+	tokens       tokens // of a service
 	host         string // of a service; empty for the local directory
 	local        *local // nil for a service
 	close        func() error

@@ -49,6 +49,27 @@ func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id str
 	return s.offset, u.interpretError("finish", id, s.publish(ctx, place))
 }
 
+// Cancel ends the upload, and then removes its file.
+func (u *Uploads) Cancel(ctx context.Context, owner registry.UploadOwner, id string) (err error) {
+	state, err := u.states.Upload(ctx, owner, id)
+	if err != nil {
+		return err
+	}
+	s, err := u.open(ctx, state)
+	if err != nil {
+		return u.interpretError("cancel", id, err)
+	}
+	defer func() {
+		if closed := s.file.Close(); err == nil {
+			err = u.interpretError("cancel", id, closed)
+		}
+	}()
+	if err := s.end(ctx); err != nil {
+		return u.interpretError("cancel", id, err)
+	}
+	return u.interpretError("cancel", id, os.Remove(s.path()))
+}
+
 // digest gives the digest of what came. For sha256 that was computed while it came.
 func (s *session) digest(ctx context.Context, algorithm digest.Algorithm) (registry.Digest, error) {
 	if algorithm == digest.SHA256 {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
@@ -76,5 +77,23 @@ func (c *Client) PutWebhook(ctx context.Context, id string, r WebhookRequest) (W
 // DeleteWebhook deletes a webhook. Errors: CodeNotFound.
 func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
 	_, err := c.send(ctx, http.MethodDelete, wire.WebhooksPath+"/"+id, nil, nil)
+	return err
+}
+
+// ListTokens lists all tokens, also those that expired or were revoked.
+func (c *Client) ListTokens(ctx context.Context) ([]registry.Token, error) {
+	return all[registry.Token](ctx, c, wire.TokensPath, make(url.Values), 0)
+}
+
+// CreateToken lets the bearer of a secret in. The secret stays here: its hash is sent.
+// When it was made is for the service to say. Errors: CodeConflict.
+func (c *Client) CreateToken(ctx context.Context, t registry.Token) error {
+	_, err := c.send(ctx, http.MethodPost, wire.TokensPath, wire.NewTokenRequest(t), nil)
+	return err
+}
+
+// RevokeToken ends a token, now by the clock of the service. Errors: CodeNotFound.
+func (c *Client) RevokeToken(ctx context.Context, id string, _ time.Time) error {
+	_, err := c.send(ctx, http.MethodDelete, wire.TokensPath+"/"+url.PathEscape(id), nil, nil)
 	return err
 }

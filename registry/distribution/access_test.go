@@ -125,13 +125,13 @@ func TestMethodNotAllowed(t *testing.T) {
 	w := listen(t, memory(t))
 	d := digest.FromString("x").String()
 	for request, allowed := range map[string]string{
-		"POST /v2/":                             "GET, HEAD",
-		"PUT " + at(repo, "blobs", d):           "DELETE, GET, HEAD",
-		"GET " + at(repo, "blobs/uploads/"):     "POST",
-		"DELETE " + at(repo, "blobs/uploads/x"): "GET, PATCH, PUT",
-		"POST " + at(repo, "manifests/x"):       "DELETE, GET, HEAD, PUT",
-		"DELETE " + at(repo, "tags/list"):       "GET",
-		"PUT " + at(repo, "referrers", d):       "GET",
+		"POST /v2/":                           "GET, HEAD",
+		"PUT " + at(repo, "blobs", d):         "DELETE, GET, HEAD",
+		"GET " + at(repo, "blobs/uploads/"):   "POST",
+		"POST " + at(repo, "blobs/uploads/x"): "DELETE, GET, PATCH, PUT",
+		"POST " + at(repo, "manifests/x"):     "DELETE, GET, HEAD, PUT",
+		"DELETE " + at(repo, "tags/list"):     "GET",
+		"PUT " + at(repo, "referrers", d):     "GET",
 	} {
 		method, path, _ := strings.Cut(request, " ")
 		w.do(t, method, path, nil).want(t, 405, "UNSUPPORTED").wantHeader(t, "Allow", allowed)

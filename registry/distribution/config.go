@@ -34,6 +34,11 @@ type Config struct {
 	// anybody.
 	Principal func(ctx context.Context) string
 
+	// MaxUploads bounds the uploads that a principal has under way, and UploadCounts counts
+	// them, in the states of Uploads; it is required with a bound. 0 means no bound.
+	MaxUploads   int
+	UploadCounts registry.UploadCounts
+
 	// Challenge gives the WWW-Authenticate header of a 401, for the access that would be
 	// needed; nil means Basic.
 	Challenge func(r *http.Request, a Access) string
@@ -86,6 +91,7 @@ func New(c Config) (http.Handler, error) {
 	}{
 		{"Blobs", c.Blobs == nil}, {"Refs", c.Refs == nil}, {"Deleter", c.Deleter == nil},
 		{"Uploads", c.Uploads == nil}, {"Authorize", c.Authorize == nil},
+		{"UploadCounts", c.MaxUploads > 0 && c.UploadCounts == nil},
 	} {
 		if required.missing {
 			return nil, registry.Errorf(registry.CodeInvalid, "distribution: Config.%s is required", required.name)

@@ -31,9 +31,10 @@ func routes() map[endpoint]map[string]route {
 			http.MethodPost: {Push, (*handler).beginUpload},
 		},
 		upload: {
-			http.MethodGet:   {Push, (*handler).getUpload},
-			http.MethodPatch: {Push, (*handler).patchUpload},
-			http.MethodPut:   {Push, (*handler).putUpload},
+			http.MethodGet:    {Push, (*handler).getUpload},
+			http.MethodPatch:  {Push, (*handler).patchUpload},
+			http.MethodPut:    {Push, (*handler).putUpload},
+			http.MethodDelete: {Push, (*handler).deleteUpload},
 		},
 		manifests: {
 			http.MethodGet:    {Pull, (*handler).getManifest},

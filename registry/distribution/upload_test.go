@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,7 +15,9 @@ import (
 	"github.com/opencontainers/go-digest"
 	"pgregory.net/rapid"
 
+	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/distribution"
+	"mlpromote.dev/mlpromote/registry/mem"
 )
 
 func TestPushBlobInOneRequest(t *testing.T) {
@@ -44,6 +48,65 @@ func TestPushBlobByPostAndPut(t *testing.T) {
 		w.wantBlob(t, repo, "content", true)
 		w.do(t, "GET", w.location(t, a), nil).want(t, 404, "BLOB_UPLOAD_UNKNOWN")
 	})
+}
+
+// What is cancelled is gone, and nobody but its owner cancels.
+func TestCancelUpload(t *testing.T) {
+	t.Parallel()
+	everywhere(t, func(t *testing.T, w *world) {
+		upload := w.begin(t, repo)
+		a := w.do(t, "PATCH", upload, strings.NewReader("content")).want(t, 202, "")
+		upload = w.location(t, a)
+		elsewhere := strings.Replace(upload, repo, "staging/elsewhere", 1)
+		w.do(t, "DELETE", elsewhere, nil).want(t, 404, "BLOB_UPLOAD_UNKNOWN")
+		w.do(t, "GET", upload, nil).want(t, 204, "")
+		w.do(t, "DELETE", upload, nil).want(t, 204, "")
+		w.do(t, "GET", upload, nil).want(t, 404, "BLOB_UPLOAD_UNKNOWN")
+		w.do(t, "DELETE", upload, nil).want(t, 404, "BLOB_UPLOAD_UNKNOWN")
+		w.do(t, "PUT", upload+"?digest="+digest.FromString("content").String(), nil).want(t, 404, "BLOB_UPLOAD_UNKNOWN")
+		w.wantBlob(t, repo, "content", false)
+	})
+}
+
+// Whoever has as many uploads under way as he may finishes or cancels one first. Others
+// go on, and so do his pulls.
+func TestTooManyUploads(t *testing.T) {
+	t.Parallel()
+	type principal struct{}
+	db, dir := mem.New(), blob.NewDir(t.TempDir())
+	h, err := distribution.New(distribution.Config{
+		Blobs: dir, Refs: db, Deleter: db, Uploads: blob.NewUploads(dir, db), Authorize: allow, MaxUploads: 2, UploadCounts: db,
+		Principal: func(ctx context.Context) string { name, _ := ctx.Value(principal{}).(string); return name },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := func(who, method, target string, want int) http.Header {
+		t.Helper()
+		recorder := httptest.NewRecorder()
+		h.ServeHTTP(recorder, httptest.NewRequest(method, target, nil).WithContext(context.WithValue(t.Context(), principal{}, who)))
+		if recorder.Code != want {
+			t.Errorf("%s %s by %s: %d %s, want %d", method, target, who, recorder.Code, recorder.Body, want)
+		}
+		return recorder.Header()
+	}
+	begin := "/v2/" + repo + "/blobs/uploads/"
+	first := do("alice", "POST", begin, 202).Get("Location")
+	second := do("alice", "POST", begin, 202).Get("Location")
+	if do("alice", "POST", "/v2/staging/another/blobs/uploads/", 429).Get("Retry-After") == "" {
+		t.Error("nothing says when to come again")
+	}
+	do("alice", "POST", begin+"?digest="+digest.FromString("").String(), 429)
+	do("bob", "POST", begin, 202)
+	do("alice", "DELETE", first, 204)
+	do("alice", "POST", begin, 202)
+	do("alice", "PUT", second+"?digest="+digest.FromString("").String(), 201)
+	do("alice", "POST", begin, 202)
+	do("alice", "POST", begin, 429)
+	do("alice", "GET", "/v2/"+repo+"/blobs/"+digest.FromString("").String(), 200)
+	if _, err := distribution.New(distribution.Config{Blobs: dir, Refs: db, Deleter: db, Uploads: blob.NewUploads(dir, db), Authorize: allow, MaxUploads: 2}); err == nil {
+		t.Error("a bound that nobody counts by was taken")
+	}
 }
 
 func TestPushBlobInChunks(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -33,6 +34,9 @@ func (h *handler) beginUpload(w http.ResponseWriter, r *http.Request, at request
 			return nil
 		}
 	}
+	if err := h.mayBegin(r.Context()); err != nil {
+		return err
+	}
 	id, err := h.Uploads.Begin(r.Context(), h.owner(r.Context(), at))
 	if err != nil {
 		return err
@@ -45,6 +49,24 @@ func (h *handler) beginUpload(w http.ResponseWriter, r *http.Request, at request
 	w.Header().Set("Range", received(0))
 	w.WriteHeader(http.StatusAccepted)
 	return nil
+}
+
+// uploadHour is how long ago an upload must have been touched to be under way no more, as
+// far as its principal's bound goes: one that was broken off does not stand in the way
+// until it is collected.
+const uploadHour = time.Hour
+
+// mayBegin refuses uploads of who has too many under way. Of several that begin at once a
+// few more may.
+func (h *handler) mayBegin(ctx context.Context) error {
+	if h.MaxUploads == 0 {
+		return nil
+	}
+	n, err := h.UploadCounts.CountUploads(ctx, h.Principal(ctx), time.Now().Add(-uploadHour))
+	if err != nil || n < h.MaxUploads {
+		return err
+	}
+	return problemf(http.StatusTooManyRequests, codeTooManyRequests, "%d uploads are under way, as many as anybody may have: finish some, or DELETE them", n).with("Retry-After", "5")
 }
 
 // mount makes a blob of another repository belong to this one and reports whether it did.
@@ -97,6 +119,15 @@ func (h *handler) patchUpload(w http.ResponseWriter, r *http.Request, at request
 	w.Header().Set("Location", at.location())
 	w.Header().Set("Range", received(n))
 	w.WriteHeader(http.StatusAccepted)
+	return nil
+}
+
+// deleteUpload cancels an upload.
+func (h *handler) deleteUpload(w http.ResponseWriter, r *http.Request, at request) error {
+	if err := h.Uploads.Cancel(r.Context(), h.owner(r.Context(), at), at.last); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 

@@ -94,6 +94,18 @@ func noUpload(id string) error {
 	return registry.Errorf(registry.CodeNotFound, "upload %s: not found; begin another", id)
 }
 
+// CountUploads counts uploads that are under way.
+func (db *DB) CountUploads(ctx context.Context, principal string, since time.Time) (n int, err error) {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	for _, s := range db.uploads {
+		if s.Owner.Principal == principal && !s.Touched.Before(since.Truncate(time.Microsecond)) {
+			n++
+		}
+	}
+	return n, ctx.Err()
+}
+
 // StaleUploads lists what was stale when the sequence was started.
 func (db *DB) StaleUploads(ctx context.Context, before time.Time) iter.Seq2[registry.UploadState, error] {
 	return func(yield func(registry.UploadState, error) bool) {

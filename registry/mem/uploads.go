@@ -135,6 +135,23 @@ func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id str
 	return size, u.blobs.Put(ctx, d, size, bytes.NewReader(found.content))
 }
 
+// Cancel ends an upload.
+func (u *Uploads) Cancel(ctx context.Context, owner registry.UploadOwner, id string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	found, err := u.find(owner, id)
+	if err == nil && found.busy {
+		err = registry.Errorf(registry.CodeConflict, "upload %s: somebody else is writing it; cancel it after that", id)
+	}
+	if err == nil {
+		delete(u.open, uploadKey{owner, id})
+	}
+	return err
+}
+
 func (u *Uploads) find(owner registry.UploadOwner, id string) (*upload, error) {
 	found, ok := u.open[uploadKey{owner, id}]
 	if !ok {

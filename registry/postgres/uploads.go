@@ -77,6 +77,14 @@ func (db *DB) unsynced(ctx context.Context, change func(context.Context, *dbsqlc
 	})
 }
 
+// CountUploads counts uploads that are under way.
+func (db *DB) CountUploads(ctx context.Context, principal string, since time.Time) (int, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	n, err := db.queries().UploadCount(ctx, dbsqlc.UploadCountParams{Principal: principal, Since: since.Truncate(time.Microsecond)})
+	return int(n), db.interpretError("uploads of "+principal, err)
+}
+
 // StaleUploads reads in pages and holds nothing open between them, so that uploads can
 // be ended while the sequence runs.
 func (db *DB) StaleUploads(ctx context.Context, before time.Time) iter.Seq2[registry.UploadState, error] {

@@ -26,6 +26,7 @@ func TestUploadStates(t *testing.T, open func(t *testing.T) registry.UploadState
 		"end by version":        testStatesEnd,
 		"stale ones":            testStatesStale,
 		"many stale ones":       testStatesManyStale,
+		"counted by principal":  testStatesCount,
 		"of many, one swaps":    testStatesRace,
 		"keeps no caller's own": testStatesAliased,
 	} {
@@ -158,6 +159,33 @@ func testStatesStale(t *testing.T, states registry.UploadStates) {
 }
 
 // Ending uploads while they are listed is what listing them is for.
+// Whoever keeps states counts them too.
+func testStatesCount(t *testing.T, states registry.UploadStates) {
+	counts, ok := states.(registry.UploadCounts)
+	if !ok {
+		t.Fatalf("%T does not count uploads", states)
+	}
+	since := begin().Add(time.Second)
+	want := func(principal string, want int) {
+		t.Helper()
+		n, err := counts.CountUploads(t.Context(), principal, since)
+		must(t, err)
+		wantEqual(t, n, want)
+	}
+	want("alice", 0)
+	createUpload(t, states, begin())
+	fresh := createUpload(t, states, since)
+	other := registry.NewUpload(registry.UploadOwner{Repository: "staging/b", Principal: "alice"}, since.Add(time.Hour))
+	must(t, states.CreateUpload(t.Context(), other))
+	nobody := registry.NewUpload(registry.UploadOwner{Repository: "staging/a"}, since)
+	must(t, states.CreateUpload(t.Context(), nobody))
+	want("alice", 2)
+	want("", 1)
+	want("bob", 0)
+	must(t, states.EndUpload(t.Context(), fresh.ID, 1))
+	want("alice", 1)
+}
+
 func testStatesManyStale(t *testing.T, states registry.UploadStates) {
 	const many = 250
 	for range many { // all of the same moment

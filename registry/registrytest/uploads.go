@@ -34,6 +34,7 @@ func TestUploads(t *testing.T, open OpenUploads) {
 		"malformed digest":             testUploadsMalformed,
 		"not visible before the end":   testUploadsInvisible,
 		"one writer at a time":         testUploadsOneWriter,
+		"cancelled":                    testUploadsCancel,
 		"many writers, one gets ahead": testUploadsRace,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +205,27 @@ func testUploadsInvisible(t *testing.T, uploads registry.Uploads, blobs registry
 	wantNothing(t, blobs, d("content"))
 }
 
-// While one Append is at work, nobody else may append or finish.
+// What is cancelled is gone, whatever has arrived, and only its owner cancels.
+func testUploadsCancel(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
+	for _, content := range []string{"", "con", strings.Repeat("x", 1<<20)} {
+		id := beginUpload(t, uploads)
+		if content != "" {
+			wantAppend(t, uploads, id, 0, content)
+		}
+		wantCode(t, uploads.Cancel(t.Context(), alice, id), registry.CodeNotFound)
+		wantOffset(t, uploads, id, int64(len(content)))
+		must(t, uploads.Cancel(t.Context(), uploader, id))
+		wantNoUpload(t, uploads, uploader, id)
+		wantCode(t, uploads.Cancel(t.Context(), uploader, id), registry.CodeNotFound)
+		_, _, err := blobs.Open(t.Context(), d(content))
+		wantCode(t, err, registry.CodeNotFound)
+	}
+	for _, id := range []string{"", "..", "none", "\x00"} {
+		wantCode(t, uploads.Cancel(t.Context(), uploader, id), registry.CodeNotFound)
+	}
+}
+
+// While one Append is at work, nobody else may append, finish or cancel.
 func testUploadsOneWriter(t *testing.T, uploads registry.Uploads, blobs registry.Blobs) {
 	id := beginUpload(t, uploads)
 	r, w := io.Pipe()
@@ -219,6 +240,7 @@ func testUploadsOneWriter(t *testing.T, uploads registry.Uploads, blobs registry
 	wantCode(t, err, registry.CodeConflict)
 	_, err = uploads.Finish(t.Context(), uploader, id, d("content"))
 	wantCode(t, err, registry.CodeConflict)
+	wantCode(t, uploads.Cancel(t.Context(), uploader, id), registry.CodeConflict)
 	must(t, w.Close())
 	must(t, <-done)
 	wantFinish(t, uploads, blobs, id, "content")

@@ -33,6 +33,25 @@ func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id str
 	return s.offset, nil
 }
 
+// Cancel ends the upload, and then removes what it has in the store; what cannot be removed
+// now is swept.
+func (u *Uploads) Cancel(ctx context.Context, owner registry.UploadOwner, id string) error {
+	state, err := u.states.Upload(ctx, owner, id)
+	if err != nil {
+		return err
+	}
+	s, err := u.open(state)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := u.states.EndUpload(ctx, state.ID, state.Version); err != nil {
+		return s.explain(ctx, "cancel", err)
+	}
+	s.forget(ctx, "")
+	return nil
+}
+
 func (s *session) finish(ctx context.Context, key string, d registry.Digest) error {
 	if d.Algorithm() == digest.SHA256 {
 		if got := digest.NewDigest(digest.SHA256, s.sum); got != d {

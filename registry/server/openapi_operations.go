@@ -33,7 +33,7 @@ func withBody(name string, body any, pairs ...string) example {
 // operations documents every route, by method and pattern.
 func operations() map[string]operation {
 	all := make(map[string]operation)
-	for _, group := range []map[string]operation{lists(), ofModels(), changes(), documents(), hooks()} {
+	for _, group := range []map[string]operation{lists(), ofModels(), changes(), documents(), hooks(), tokens()} {
 		for route, doc := range group {
 			all[route] = doc
 		}
@@ -144,5 +144,22 @@ func hooks() map[string]operation {
 		"GET " + path:               {id: "getWebhook", tag: "webhooks", answer: wire.Webhook{}, examples: []example{one("one", "id", exampleHook)}},
 		"PUT " + path:               {id: "putWebhook", tag: "webhooks", body: body, answer: wire.Webhook{}, examples: []example{withBody("resume", body, "id", exampleHook)}},
 		"DELETE " + path:            {id: "deleteWebhook", tag: "webhooks", examples: []example{one("one", "id", exampleHook)}},
+	}
+}
+
+// exampleToken stands for the identifier of a token.
+const exampleToken = "aaaabbbbccccdddd"
+
+func tokens() map[string]operation {
+	const path = wire.TokensPath + "/{id}"
+	body := wire.TokenRequest{
+		ID: exampleToken, Name: "ci", Hash: "sha256:4444444444444444444444444444444444444444444444444444444444444444",
+		Grants: []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead, registry.PermissionPush}, Environment: "staging", Model: "vision/**"}},
+	}
+	return map[string]operation{
+		"GET " + wire.TokensPath:  {id: "listTokens", tag: "tokens", answer: []registry.Token{}, examples: []example{one("all"), one("page", "limit", "1")}},
+		"POST " + wire.TokensPath: {id: "addToken", tag: "tokens", body: body, answer: registry.Token{}, status: http.StatusCreated, statuses: []int{409}, examples: []example{withBody("for builds", body)}},
+		"GET " + path:             {id: "getToken", tag: "tokens", answer: registry.Token{}, examples: []example{one("one", "id", exampleToken)}},
+		"DELETE " + path:          {id: "revokeToken", tag: "tokens", examples: []example{one("one", "id", exampleToken)}},
 	}
 }

@@ -19,7 +19,7 @@ func known() map[string]object {
 	all := map[string]object{
 		"model":           text("Name of a model. Its slashes may stand as they are or as %2F."),
 		"name":            text("Name of a document. Its slashes may stand as they are or as %2F."),
-		"id":              text("Identifier of a webhook."),
+		"id":              text("Identifier of a webhook or token."),
 		"seq":             number("Number of an event of the history.", 1),
 		"environment":     text("Name of an environment."),
 		"env":             text("Name of an environment; short for environment."),

@@ -93,6 +93,7 @@ func table() []route {
 		tableRoutes(wire.NodeTypesPath, "node type", nodeTypes),
 		tableRoutes(wire.RuntimesPath, "runtime", runtimes),
 		webhookRoutes(),
+		tokenRoutes(),
 	)
 }
 

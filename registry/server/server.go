@@ -20,7 +20,7 @@ type Config struct {
 	Registry registry.Interface
 	// Authorize refuses, with CodePolicy, what the principal of ctx may not do, for all
 	// that Registry is not asked about. Environment and model are empty for what belongs
-	// to no model: node types, runtimes, webhooks, the whole history.
+	// to no model: node types, runtimes, webhooks, tokens, the whole history.
 	Authorize func(ctx context.Context, permission registry.Permission, environment, model string) error
 	// History is that of the catalog, which hides nothing from anybody: to check its chain.
 	History func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
@@ -37,6 +37,7 @@ type Config struct {
 	Deliveries      registry.Deliveries
 	CheckWebhookURL func(url string) error // Errors: CodeInvalid
 	Idempotency     registry.Idempotency
+	Tokens          registry.Tokens
 
 	Rate Rate          // of each caller; the zero Rate is no limit
 	Poll time.Duration // between looks for what other replicas did; 0 means a second
@@ -53,7 +54,7 @@ func New(c Config) (http.Handler, error) {
 	for what, missing := range map[string]bool{
 		"registry": c.Registry == nil, "authorize": c.Authorize == nil, "history": c.History == nil,
 		"node types": c.NodeTypes == nil, "runtimes": c.Runtimes == nil,
-		"webhooks": c.Webhooks == nil || c.Deliveries == nil || c.CheckWebhookURL == nil, "idempotency": c.Idempotency == nil,
+		"webhooks": c.Webhooks == nil || c.Deliveries == nil || c.CheckWebhookURL == nil, "idempotency": c.Idempotency == nil, "tokens": c.Tokens == nil,
 		"readers of documents": c.ReadNode == nil || c.ReadRuntime == nil || c.ReadLabels == nil,
 	} {
 		if missing {

@@ -46,7 +46,7 @@ func setup(t testing.TB, edits ...func(c *server.Config)) *world {
 	w.config = server.Config{
 		Registry: svc, Authorize: func(context.Context, registry.Permission, string, string) error { return nil }, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
 		History: db.History, NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
-		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: db,
+		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: db, Tokens: db,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },
 		Poll:            10 * time.Millisecond,
 		ReadNode:        node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,

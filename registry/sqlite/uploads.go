@@ -69,6 +69,12 @@ func (db *DB) changeUpload(ctx context.Context, id string, change func(*dbsqlc.Q
 	return db.interpretError("upload "+id, err)
 }
 
+// CountUploads counts uploads that are under way.
+func (db *DB) CountUploads(ctx context.Context, principal string, since time.Time) (int, error) {
+	n, err := db.read().UploadCount(ctx, dbsqlc.UploadCountParams{Principal: principal, Since: since.UnixMicro()})
+	return int(n), db.interpretError("uploads of "+principal, err)
+}
+
 // StaleUploads reads in pages and holds nothing open between them, so that uploads can
 // be ended while the sequence runs.
 func (db *DB) StaleUploads(ctx context.Context, before time.Time) iter.Seq2[registry.UploadState, error] {

@@ -51,7 +51,7 @@ func newHouse(t *testing.T) *house {
 	api, err := server.New(server.Config{
 		Registry: access.Guard(svc), Authorize: access.AllowRoute, History: h.db.History,
 		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
-		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: h.db,
+		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: h.db, Tokens: h.db,
 		CheckWebhookURL: func(string) error { return nil }, Stop: ended(),
 		ReadNode: node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 	})
@@ -214,6 +214,10 @@ func (h *house) expected(t *testing.T) map[string][]row {
 		"GET " + wire.WebhooksPath + "/{id}":       {everywhere},
 		"PUT " + wire.WebhooksPath + "/{id}":       {everywhere},
 		"DELETE " + wire.WebhooksPath + "/{id}":    {everywhere},
+		"GET " + wire.TokensPath:                   {everywhere},
+		"POST " + wire.TokensPath:                  {everywhere},
+		"GET " + wire.TokensPath + "/{id}":         {everywhere},
+		"DELETE " + wire.TokensPath + "/{id}":      {everywhere},
 	}
 }
 
@@ -309,7 +313,7 @@ func TestEveryEndpointAsks(t *testing.T) {
 	actions := map[string]registry.Permission{ // a second time, since the first is what is tested
 		"GET /v2/": "", "HEAD /v2/": "",
 		"GET blobs/{digest}": "read", "HEAD blobs/{digest}": "read", "DELETE blobs/{digest}": "administer",
-		"POST blobs/uploads/": "push", "GET blobs/uploads/{id}": "push", "PATCH blobs/uploads/{id}": "push", "PUT blobs/uploads/{id}": "push",
+		"POST blobs/uploads/": "push", "GET blobs/uploads/{id}": "push", "PATCH blobs/uploads/{id}": "push", "PUT blobs/uploads/{id}": "push", "DELETE blobs/uploads/{id}": "push",
 		"GET manifests/{reference}": "read", "HEAD manifests/{reference}": "read", "PUT manifests/{reference}": "push", "DELETE manifests/{reference}": "administer",
 		"GET tags/list": "read", "GET referrers/{digest}": "read",
 	}

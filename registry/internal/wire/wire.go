@@ -24,6 +24,7 @@ const (
 	RuntimesPath     = Prefix + "/runtimes"   // and a name
 	EventsPath       = Prefix + "/events"
 	WebhooksPath     = Prefix + "/webhooks" // and an identifier
+	TokensPath       = Prefix + "/tokens"   // and an identifier
 	OpenAPIPath      = Prefix + "/openapi.json"
 	ModelListPath    = Prefix + "/models"
 	ModelsPath       = ModelListPath + "/"

@@ -21,6 +21,9 @@ WHERE id = @id AND version = @version;
 -- name: UploadEnd :execrows
 DELETE FROM uploads WHERE id = @id AND version = @version;
 
+-- name: UploadCount :one
+SELECT count(*) FROM uploads WHERE touched >= @since AND principal = @principal;
+
 -- name: UploadStale :many
 -- The page after (touched, id), in that order.
 SELECT * FROM uploads

@@ -9,6 +9,22 @@ import (
 	"context"
 )
 
+const uploadCount = `-- name: UploadCount :one
+SELECT count(*) FROM uploads WHERE touched >= ?1 AND principal = ?2
+`
+
+type UploadCountParams struct {
+	Since     int64
+	Principal string
+}
+
+func (q *Queries) UploadCount(ctx context.Context, arg UploadCountParams) (int64, error) {
+	row := q.db.QueryRowContext(ctx, uploadCount, arg.Since, arg.Principal)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
 const uploadCreate = `-- name: UploadCreate :exec
 INSERT INTO uploads (id, repository, principal, arrived, hash, place, version, touched)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7)

@@ -1,0 +1,73 @@
+//go:build cgo
+
+package main
+
+import (
+	"net/http"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry/server"
+)
+
+// TestServeLimits bounds what one caller asks for: requests to the REST API and uploads
+// under way. Health is asked without any bound.
+func TestServeLimits(t *testing.T) {
+	t.Parallel()
+	s := newServed(t, "listen: 127.0.0.1:0\nrate_limit: 1\nmax_uploads: 2\n")
+	refused := 0
+	for range 50 {
+		response, _ := send(t, http.DefaultClient, http.MethodGet, s.url+"/api/v1/heads")
+		if response.StatusCode == http.StatusTooManyRequests {
+			refused++
+			if response.Header.Get("Retry-After") == "" {
+				t.Error("nothing says when to come again")
+			}
+		} else if response.StatusCode != http.StatusOK {
+			t.Error(response.Status)
+		}
+	}
+	if refused == 0 || refused > 40 {
+		t.Errorf("%d of 50 requests were refused, want most, and not the first ten", refused)
+	}
+	if response, _ := send(t, http.DefaultClient, http.MethodGet, s.url+"/readyz"); response.StatusCode != http.StatusNoContent {
+		t.Errorf("/readyz: %s", response.Status)
+	}
+	uploads := s.url + "/v2/staging/digits/blobs/uploads/"
+	var location string
+	for n, want := range []int{http.StatusAccepted, http.StatusAccepted, http.StatusTooManyRequests} {
+		response, _ := send(t, http.DefaultClient, http.MethodPost, uploads)
+		if response.StatusCode != want {
+			t.Errorf("upload %d: %s, want %d", n, response.Status, want)
+		}
+		if l := response.Header.Get("Location"); l != "" {
+			location = l
+		}
+	}
+	if response, _ := send(t, http.DefaultClient, http.MethodDelete, s.url+location); response.StatusCode != http.StatusNoContent {
+		t.Errorf("cancel: %s", response.Status)
+	}
+	if response, _ := send(t, http.DefaultClient, http.MethodPost, uploads); response.StatusCode != http.StatusAccepted {
+		t.Errorf("the next upload: %s", response.Status)
+	}
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Where nobody says otherwise there is a limit where others come, and none on loopback.
+func TestLimitOfDefault(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		listen string
+		rate   int
+		want   server.Rate
+	}{
+		{"127.0.0.1:0", -1, server.Rate{}}, {":5443", -1, server.Rate{PerSecond: publicRate, Burst: 10 * publicRate}},
+		{":5443", 0, server.Rate{}}, {"127.0.0.1:0", 5, server.Rate{PerSecond: 5, Burst: 50}},
+	} {
+		config := serveConfig{entrance: entrance{listen: c.listen}, rate: c.rate}
+		if got := config.limit(); got != c.want {
+			t.Errorf("%s with %d: %+v, want %+v", c.listen, c.rate, got, c.want)
+		}
+	}
+}

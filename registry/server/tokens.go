@@ -1,0 +1,85 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
+)
+
+// tokenRoutes are the operations on tokens, all of them for administrators. No secret
+// passes through them: whoever makes a token sends the hash.
+func tokenRoutes() []route {
+	const administer = registry.PermissionAdminister
+	one := wire.TokensPath + "/{id}"
+	return []route{
+		{Route{http.MethodGet, wire.TokensPath, administer, false, "Tokens, also those that expired or were revoked", paged()}, server.tokens},
+		{Route{http.MethodPost, wire.TokensPath, administer, false, "Let the bearer of a secret in, whose hash is sent", nil}, server.addToken},
+		{Route{http.MethodGet, one, administer, false, "One token", nil}, server.token},
+		{Route{http.MethodDelete, one, administer, false, "Revoke a token; it stays in the list", nil}, server.revokeToken},
+	}
+}
+
+func (s server) tokens(r *request) (*response, error) {
+	after, limit, err := pageOf(r.Values)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.Tokens.ListTokens(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	first, _ := slices.BinarySearchFunc(all, after+"\x00", func(t registry.Token, id string) int { return strings.Compare(t.ID, id) })
+	all = all[first:]
+	next := ""
+	if len(all) > limit {
+		all = all[:limit]
+		next = all[limit-1].ID
+	}
+	return page(r, all, next)
+}
+
+func (s server) token(r *request) (*response, error) {
+	t, err := s.Tokens.FindToken(r.Context(), r.Name)
+	if err != nil {
+		return nil, err
+	}
+	return ok(t)
+}
+
+// addToken answers the same request that comes again as it did before: who sends it has
+// chosen identifier and hash, so that nothing is made twice.
+func (s server) addToken(r *request) (*response, error) {
+	var body wire.TokenRequest
+	if err := read(r, &body); err != nil {
+		return nil, err
+	}
+	t, err := body.Token(s.Now().UTC().Truncate(time.Microsecond))
+	if err != nil {
+		return nil, err
+	}
+	err = s.Tokens.CreateToken(r.Context(), t)
+	if registry.HasCode(err, registry.CodeConflict) {
+		if have, found := s.Tokens.FindToken(r.Context(), t.ID); found == nil && have.Hash == t.Hash && have.Name == t.Name && have.Revoked.IsZero() {
+			t, err = have, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	a, err := answer(http.StatusCreated, t)
+	if err != nil {
+		return nil, err
+	}
+	return a.with("Location", wire.TokensPath+"/"+t.ID), nil
+}
+
+func (s server) revokeToken(r *request) (*response, error) {
+	if err := s.Tokens.RevokeToken(r.Context(), r.Name, s.Now()); err != nil {
+		return nil, err
+	}
+	return &response{status: http.StatusNoContent}, nil
+}
