@@ -31,8 +31,9 @@ const maxDelay = 4 * time.Millisecond
 
 // TestCrashServed ends the service with SIGKILL while a client pushes, attaches, promotes
 // and rolls back: after a random one of the requests that the verb makes, a random moment
-// later. After each restart nothing is torn, all that was acknowledged is there, no
-// protected head is without its summary, and the same verb, run again, finishes.
+// later. In turn with these, it ends a collection of what nothing needs. After each restart
+// nothing is torn, all that was acknowledged is there, no protected head is without its
+// summary, and the same verb, run again, finishes.
 func TestCrashServed(t *testing.T) {
 	t.Parallel()
 	newCrashServed(t, 1, "").rounds(kills)
@@ -44,11 +45,15 @@ func (c *crashServed) rounds(n int) {
 	if os.Getenv("MLPROMOTE_SOAK") != "" {
 		n = soakKills
 	}
-	job := [][]string{{"build"}, {"verify"}, {"promote"}, {"rollback", "vision/digits", "--env", "prod", "--reason", "crash test"}}
+	job := [][]string{{"build"}, {"verify"}, {"promote"}, {"rollback", "vision/digits", "--env", "prod", "--reason", "crash test"}, {"gc"}}
 	for round := range n {
 		verb := job[round%len(job)]
-		if verb[0] == "build" {
+		switch verb[0] {
+		case "build":
 			c.bump()
+		case "gc":
+			c.collect(round)
+			continue
 		}
 		c.kill(round, verb)
 		if verb[0] == "rollback" {
@@ -57,8 +62,8 @@ func (c *crashServed) rounds(n int) {
 	}
 	c.note.Lock()
 	defer c.note.Unlock()
-	c.t.Logf("verbs that the kill broke off: %d of %d; acknowledged: %d changes, %d pieces of content", c.broken, n, len(c.changes), len(c.content))
-	if c.broken == 0 || len(c.changes) == 0 || len(c.content) == 0 {
+	c.t.Logf("verbs that the kill broke off: %d of %d, and %d collections; acknowledged: %d changes, %d pieces of content", c.broken, n, c.killed, len(c.changes), len(c.content))
+	if c.broken == 0 || c.killed == 0 || len(c.changes) == 0 || len(c.content) == 0 {
 		c.t.Error("nothing was broken off, or nothing acknowledged: the test tests nothing")
 	}
 }
@@ -106,7 +111,7 @@ func newCrashServed(t *testing.T, stream uint64, database string) *crashServed {
 	random := rand.New(rand.NewPCG(seed, stream))
 	root := t.TempDir()
 	c := &crashServed{asks: make(map[string]int), crash: &crash{
-		t: t, random: random, program: fastProgram(t), dir: filepath.Join(root, "digits"),
+		t: t, random: random, program: fastProgram(t), dir: filepath.Join(root, "digits"), takes: make(map[string]time.Duration),
 		env: append(os.Environ(), environment(root, testCache(t))...),
 	}}
 	c.server = c.replica(root, database)
@@ -144,6 +149,9 @@ func (c *crashServed) replica(root, database string) *served {
 	return &served{
 		program: c.program, dir: filepath.Join(root, "served"), client: filepath.Join(root, "client"),
 		env: append(environment(root, testCache(c.t)), "MLPROMOTE_DATABASE="+database),
+		// Each replica collects all along. What neighbours push falls due after two minutes, so
+		// that in a long run it is killed at that, too.
+		flags: []string{"--gc-interval", "1s", "--gc-grace", "1m"},
 	}
 }
 
@@ -155,6 +163,12 @@ func (c *crashServed) start() {
 	} else if err := c.server.start(); err != nil {
 		c.t.Fatal(err)
 	}
+	c.aim()
+}
+
+// aim makes the proxy ask the service where it is now.
+func (c *crashServed) aim() {
+	c.t.Helper()
 	target, err := url.Parse(c.server.url)
 	if err != nil {
 		c.t.Fatal(err)
@@ -270,6 +284,73 @@ func (c *crashServed) kill(n int, args []string) {
 		if err := c.standby.start(); err != nil {
 			c.t.Fatal(err)
 		}
+	}
+}
+
+// garbage is how many blobs that nothing needs there are for each collection.
+const garbage = 20
+
+// collect leaves blobs that nothing needs, ends all replicas, collects, ends that at a random
+// instant, and lets another collection finish. What is needed is all there, and no more.
+func (c *crashServed) collect(n int) {
+	c.t.Helper()
+	for range garbage {
+		if _, err := c.visit(c.t.Context(), c.server.url, n); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.server.kill()
+	if c.standby != nil {
+		c.standby.kill()
+	}
+	gc := func() *exec.Cmd {
+		cmd := exec.CommandContext(c.t.Context(), c.program, "gc", "--grace", "0s", "--data", c.server.dir, "--output", "json")
+		cmd.Env = append(os.Environ(), c.server.env...)
+		return cmd
+	}
+	if c.takes["gc"] == 0 { // of one that is not killed, and has about as much to do
+		began := time.Now()
+		if out, err := gc().CombinedOutput(); err != nil {
+			c.t.Fatalf("gc: %v\n%s", err, out)
+		}
+		c.takes["gc"] = time.Since(began)
+	}
+	for before, tries := c.killed, 0; c.killed == before && tries < 3; tries++ { // it may be quicker than the last
+		c.strikeDown(n, gc())
+	}
+	if out, err := gc().CombinedOutput(); err != nil {
+		c.t.Fatalf("gc after kill %d: %v\n%s", n, err, out)
+	}
+	if out, err := gc().Output(); err != nil || !bytes.Contains(out, []byte(`"blobs": 0`)) {
+		c.t.Errorf("after kill %d and a collection that ended well, there is more to collect: %v\n%s", n, err, out)
+	}
+	for _, s := range []*served{c.standby, c.server} {
+		if s == nil {
+			continue
+		}
+		if err := s.start(); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	c.aim()
+	c.check(n, "gc")
+	c.kept(n)
+}
+
+// strikeDown starts a collection and ends it at a random instant of the time that it takes.
+func (c *crashServed) strikeDown(n int, gc *exec.Cmd) {
+	c.t.Helper()
+	if err := gc.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	timer := time.AfterFunc(time.Duration(c.random.Float64()*float64(c.takes["gc"])), func() { _ = gc.Process.Kill() }) // it may be gone already
+	err := gc.Wait()
+	timer.Stop()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && !exit.Exited() {
+		c.killed++
+	} else if err != nil {
+		c.t.Fatalf("kill %d: gc: %v", n, err)
 	}
 }
 

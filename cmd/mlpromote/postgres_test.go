@@ -58,7 +58,7 @@ func TestCrashReplicas(t *testing.T) {
 }
 
 // replicaKills is enough for each verb on each replica.
-const replicaKills = 8
+const replicaKills = 10
 
 // neighbours push to the replica that stands by, and read from it, until the function is
 // called that this gives.

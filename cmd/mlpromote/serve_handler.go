@@ -26,7 +26,7 @@ func (a *app) server(ctx context.Context, s *serving, i *instance) (*http.Server
 	if err != nil {
 		return nil, err
 	}
-	srv := s.server(secure(s.telemetry.Requests(paced(d.outside(handler), s.config.bodyTimeout), routes(), s.logger), s.config.strictTransport()))
+	srv := s.server(secure(s.telemetry.Requests(paced(held(d.outside(handler), s.config.bodyTimeout), s.config.bodyTimeout), routes(), s.logger), s.config.strictTransport()))
 	if s.config.tlsCert == "" {
 		return srv, nil
 	}

@@ -57,9 +57,6 @@ func run(ctx context.Context, args []string) (err error) {
 	flags.StringVar(&c.distribution, "distribution", "../distribution/bin/registry", "program of CNCF distribution")
 	flags.StringVar(&c.disk, "disk", os.TempDir(), "folder on a disk")
 	flags.StringVar(&c.memory, "tmpfs", "/dev/shm", "folder in memory")
-	flags.StringVar(&c.secured, "secured", "", "arguments for a second `mlpromote serve`, measured in a column of its own: those that ask for TLS or authentication")
-	flags.StringVar(&c.ca, "ca", "", "PEM file of the authority that signed the certificate of -secured")
-	flags.StringVar(&c.token, "token-file", "", "file of the bearer token to show to -secured")
 	flags.StringVar(&c.only, "only", "", "measure only what has this in its name: push, pull, small, manifest, mount, memory, attach")
 	if err := flags.Parse(args); err != nil {
 		return err

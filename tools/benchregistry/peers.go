@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/go-chi/chi/v5"
 )
@@ -19,14 +18,13 @@ import (
 type config struct {
 	mlpromote, distribution string // programs
 	disk, memory            string // folders
-	secured, ca, token      string // see the flags
-	only                    string
+	only                    string // see the flag
 }
 
 // Names of what is measured, as the tables have them.
 const (
 	ours     = "mlpromote"
-	secured  = "mlpromote, secured"
+	secured  = "mlpromote, TLS and token"
 	cncf     = "distribution"
 	debian   = "docker-registry"
 	static   = "nginx"
@@ -44,18 +42,12 @@ type peer struct {
 
 // registries are those that take pushes. Ours come first.
 func (c config) registries() []peer {
-	peers := []peer{{ours, func(ctx context.Context, s *server) error { return c.serve(ctx, s, "") }}}
-	if c.secured != "" {
-		peers = append(peers, peer{secured, func(ctx context.Context, s *server) error {
-			if err := c.trust(s); err != nil {
-				return err
-			}
-			return c.serve(ctx, s, c.secured)
-		}})
+	return []peer{
+		{ours, c.serve},
+		{secured, c.serveSecured},
+		{cncf, func(ctx context.Context, s *server) error { return dockerRegistry(ctx, s, c.distribution) }},
+		{debian, func(ctx context.Context, s *server) error { return dockerRegistry(ctx, s, debianBy) }},
 	}
-	return append(peers,
-		peer{cncf, func(ctx context.Context, s *server) error { return dockerRegistry(ctx, s, c.distribution) }},
-		peer{debian, func(ctx context.Context, s *server) error { return dockerRegistry(ctx, s, debianBy) }})
 }
 
 // run starts a peer in a new folder below root.
@@ -79,33 +71,8 @@ func newClient(roots *x509.CertPool) *http.Client {
 	}}
 }
 
-func (c config) serve(ctx context.Context, s *server, more string) error {
-	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(s.dir, "data")}, strings.Fields(more)...)
-	return start(ctx, s, nil, c.mlpromote, args...)
-}
-
-// trust prepares a client for the secured service.
-func (c config) trust(s *server) error {
-	if c.token != "" {
-		token, err := os.ReadFile(c.token)
-		if err != nil {
-			return err
-		}
-		s.token = strings.TrimSpace(string(token))
-	}
-	if c.ca == "" {
-		return nil
-	}
-	pem, err := os.ReadFile(c.ca)
-	if err != nil {
-		return err
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("%s: no certificate in it", c.ca)
-	}
-	s.client = newClient(roots)
-	return nil
+func (c config) serve(ctx context.Context, s *server) error {
+	return start(ctx, s, nil, c.mlpromote, "serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(s.dir, "data"))
 }
 
 // dockerRegistry starts distribution, whose configuration is the same since version 2.
