@@ -128,19 +128,6 @@ type Claim struct {
 	Statement Statement
 	Signer    string // key identifier
 	Roles     []Role // that trust gives the signer for the resource; may be empty
-
-	report *report // what Read made of the predicate; nil: nothing yet
-}
-
-// Read gives the claim with its report, if it is one, taken apart: for who asks Policy
-// about the same claim again and again. It changes no answer.
-func (c Claim) Read() Claim {
-	if c.Statement.PredicateType == PredicateParity || c.Statement.PredicateType == PredicatePerformance {
-		if r, err := c.readReport(); err == nil {
-			c.report = &r
-		}
-	}
-	return c
 }
 
 // Ignored is evidence that does not count, and why. It blocks nothing by itself.

@@ -68,8 +68,8 @@ func (cs counted) reports(predicateType string, r Release, e Engine) (map[string
 	latest := make(map[string]report)
 	var stale []string
 	for _, c := range cs.of(predicateType, e.Digest) {
-		next, err := c.readReport()
-		if err != nil {
+		next := report{claim: c}
+		if err := json.Unmarshal(c.Statement.Predicate, &next); err != nil {
 			stale = append(stale, "it cannot be read: "+err.Error())
 			continue
 		}
@@ -83,15 +83,6 @@ func (cs counted) reports(predicateType string, r Release, e Engine) (map[string
 		}
 	}
 	return latest, stale
-}
-
-// readReport takes the predicate of a report apart.
-func (c Claim) readReport() (report, error) {
-	if c.report != nil {
-		return *c.report, nil
-	}
-	r := report{claim: c}
-	return r, json.Unmarshal(c.Statement.Predicate, &r)
 }
 
 // supersedes orders reports of one kind of hardware. Of two that finished together

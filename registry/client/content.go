@@ -37,7 +37,7 @@ func (c *Client) Claims(ctx context.Context, environment string, r registry.Rele
 	}
 	var claims []registry.Claim
 	for _, claim := range body.Claims {
-		claims = append(claims, registry.Claim{Bundle: claim.Bundle, Subject: claim.Subject, Statement: claim.Statement, Signer: claim.Signer, Roles: claim.Roles})
+		claims = append(claims, registry.Claim(claim))
 	}
 	return claims, body.Ignored, nil
 }

@@ -70,7 +70,7 @@ func (s server) evidence(r *request) (*response, error) {
 	}
 	body := wire.Claims{Claims: []wire.Claim{}, Ignored: nonNil(ignored)}
 	for _, c := range claims {
-		body.Claims = append(body.Claims, wire.Claim{Bundle: c.Bundle, Subject: c.Subject, Statement: c.Statement, Signer: c.Signer, Roles: c.Roles})
+		body.Claims = append(body.Claims, wire.Claim(c))
 	}
 	return ok(body)
 }

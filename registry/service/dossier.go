@@ -2,22 +2,23 @@ package service
 
 import (
 	"context"
-	"slices"
+	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// dossier is a release in an environment, with all that a resolve needs to judge it: in a
-// protected environment the evidence whose signatures verified, read. It is not changed.
+// dossier is a release in an environment, with all that a resolve needs to choose of its
+// engines. It is not changed.
 type dossier struct {
 	release registry.Release
 	engines []contender // best first
 }
 
-// contender is an engine with the evidence about it and about its release.
+// contender is an engine, and what policy finds missing of it: the same for every node.
+// Policy knows no time. A rule that did would have to say until when its answer holds.
 type contender struct {
 	registry.Engine
-	claims []registry.Claim
+	unmet []string
 }
 
 // dossier reads the release that is the head, or that a tag or digest names. Errors: as
@@ -27,22 +28,24 @@ func (s *Service) dossier(ctx context.Context, environment registry.Environment,
 	if err != nil {
 		return dossier{}, err
 	}
-	var claims []registry.Claim
-	if environment.Protected() {
-		if claims, _, err = s.Claims(ctx, environment.Name, r); err != nil {
-			return dossier{}, err
-		}
-		if err := s.summarized(environment.Name, r, claims); err != nil {
-			return dossier{}, err
-		}
-	}
-	about := make(map[registry.Digest][]registry.Claim)
-	for _, c := range claims {
-		about[c.Subject] = append(about[c.Subject], c.Read())
-	}
 	d := dossier{release: r}
 	for _, e := range ranked(r.Engines) {
-		d.engines = append(d.engines, contender{e, slices.Concat(about[r.Digest], about[e.Digest])})
+		d.engines = append(d.engines, contender{Engine: e})
+	}
+	if !environment.Protected() {
+		return d, nil
+	}
+	claims, _, err := s.Claims(ctx, environment.Name, r)
+	if err != nil {
+		return dossier{}, err
+	}
+	if err := s.summarized(environment.Name, r, claims); err != nil {
+		return dossier{}, err
+	}
+	for i, e := range d.engines {
+		for _, unmet := range environment.Policy().CheckEngine(r, e.Engine, claims).Unmet() {
+			d.engines[i].unmet = append(d.engines[i].unmet, fmt.Sprintf("%s of %s: %s", unmet.Name, unmet.Subject, unmet.Detail))
+		}
 	}
 	return d, nil
 }

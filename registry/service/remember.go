@@ -9,11 +9,10 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Remembering is a Service that reads a release and verifies its evidence once for many
-// resolves. What it remembers is bytes that were checked and signatures that verified;
-// the policy judges them anew at every request. Before each it asks the catalog for the
-// last event of the model there: as long as that is the same, so is the head, and so is
-// the evidence, whoever writes to the catalog. It is safe for concurrent use.
+// Remembering is a Service that reads a release, verifies its evidence and asks policy
+// once for many resolves. Before each it asks the catalog for the last event of the model
+// there: as long as that is the same, so is the head, and so is the evidence, whoever
+// writes to the catalog. It is safe for concurrent use.
 //
 // Environments and trust are those of the Service, for its whole life: who changes them
 // makes another.
@@ -109,19 +108,14 @@ func (m *Remembering) remember(a asked, r remembered) {
 	}
 }
 
-// bytes is about what a dossier takes in memory. Evidence about a release is counted once.
+// bytes is about what a dossier takes in memory.
 func (d dossier) bytes() int {
-	const (
-		fixed = 2 << 10 // of an engine or a claim, without what the claim says
-		read  = 3       // times as much as the JSON: it is kept, and what was read of it
-	)
+	const fixed = 2 << 10 // of a release or an engine, less what policy says of it
 	n := fixed
-	for i, e := range d.engines {
+	for _, e := range d.engines {
 		n += fixed
-		for _, c := range e.claims {
-			if i == 0 || c.Subject == e.Digest {
-				n += fixed + read*len(c.Statement.Predicate)
-			}
+		for _, unmet := range e.unmet {
+			n += len(unmet)
 		}
 	}
 	return n

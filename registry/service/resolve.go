@@ -26,7 +26,7 @@ func (s *Service) Resolve(ctx context.Context, q registry.ResolveQuery) (registr
 func (d dossier) choose(environment registry.Environment, q registry.ResolveQuery) (registry.Resolution, error) {
 	answer := registry.Resolution{Release: d.release.Digest, Version: d.release.Tag()}
 	for _, e := range d.engines {
-		answer.Candidates = append(answer.Candidates, consider(&answer, environment, d.release, e, q))
+		answer.Candidates = append(answer.Candidates, consider(&answer, e, q))
 	}
 	chosenFirst(answer.Candidates)
 	if answer.Engine == nil {
@@ -38,7 +38,7 @@ func (d dossier) choose(environment registry.Environment, q registry.ResolveQuer
 }
 
 // consider judges one engine. The first that nothing speaks against is the answer.
-func consider(answer *registry.Resolution, env registry.Environment, r registry.Release, e contender, q registry.ResolveQuery) registry.Candidate {
+func consider(answer *registry.Resolution, e contender, q registry.ResolveQuery) registry.Candidate {
 	c := registry.Candidate{Engine: e.Digest, Label: e.Label()}
 	runtime := q.Node.Runtime()
 	if q.Runtime != nil {
@@ -50,11 +50,7 @@ func consider(answer *registry.Resolution, env registry.Environment, r registry.
 	if q.Variant != "" && e.Variant != q.Variant {
 		c.Lost = append(c.Lost, fmt.Sprintf("variant %s was asked for", q.Variant))
 	}
-	if env.Protected() {
-		for _, unmet := range env.Policy().CheckEngine(r, e.Engine, e.claims).Unmet() {
-			c.Lost = append(c.Lost, fmt.Sprintf("%s of %s: %s", unmet.Name, unmet.Subject, unmet.Detail))
-		}
-	}
+	c.Lost = append(c.Lost, e.unmet...)
 	if len(c.Lost) == 0 && answer.Engine == nil {
 		c.Chosen, answer.Engine = true, &e.Engine
 	} else if len(c.Lost) == 0 {
