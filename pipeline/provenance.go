@@ -60,7 +60,11 @@ func (b *build) provenance(e builtEngine) provenance {
 		{Name: "interface", Digest: registry.NewDigestSet(b.iface.Digest)},
 	}
 	if e.engine.Toolchain.Lock != "" {
-		dependencies = append(dependencies, resourceDigest{Name: "toolchain lock", Digest: registry.NewDigestSet(e.engine.Toolchain.Lock)})
+		name := "toolchain lock"
+		if e.tool.identity.Adopted {
+			name = "toolchain packages"
+		}
+		dependencies = append(dependencies, resourceDigest{Name: name, Digest: registry.NewDigestSet(e.engine.Toolchain.Lock)})
 	}
 	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.referenceLatency}
 	taken := b.stepsOf(e)

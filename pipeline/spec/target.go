@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -54,6 +55,7 @@ func forGPUs() []string { return []string{"iree"} }
 type Toolchain struct {
 	Name    string `yaml:"name,required" doc:"Name of the toolchain"`
 	Version string `yaml:"version" doc:"Version, or its first components; in quotes"`
+	Python  string `yaml:"python" doc:"An existing Python that has the toolchain's packages, by path or name, in place of the install from our lock file"`
 }
 
 // DecodeYAML reads a name, or the mapping.
@@ -142,4 +144,21 @@ func (g *GPU) registry() *registry.TargetAccelerator {
 		a.Driver = &registry.Constraint{Min: g.Driver}
 	}
 	return a
+}
+
+// Pythons are the interpreters that targets ask for, by toolchain. Paths start from the
+// spec's folder, as all do; a bare name is looked up.
+func (s *Spec) Pythons() map[string]string {
+	all := make(map[string]string)
+	for _, t := range s.Targets {
+		python := t.Toolchain.Python
+		if python == "" {
+			continue
+		}
+		if strings.ContainsRune(python, '/') && !filepath.IsAbs(python) {
+			python = filepath.Join(s.Dir, filepath.FromSlash(python))
+		}
+		all[t.Toolchain.Name] = python
+	}
+	return all
 }

@@ -65,7 +65,9 @@ func known() []Source {
 // every core, whatever they are asked.
 func allCores() toolchain.Cost { return toolchain.Cost{MemoryBytes: 512 << 20, ModelFactor: 3} }
 
-func oneThread() toolchain.Cost { return toolchain.Cost{Cores: 1, MemoryBytes: 512 << 20, ModelFactor: 3} }
+func oneThread() toolchain.Cost {
+	return toolchain.Cost{Cores: 1, MemoryBytes: 512 << 20, ModelFactor: 3}
+}
 
 // ireeOptions name the target and nothing of the machine that compiles.
 func ireeOptions(t registry.Target, _ string) (map[string]any, error) {
