@@ -100,6 +100,9 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 	if err := p.openKey(ctx, registry.RoleBuilder); err != nil {
 		return BuildResult{}, err
 	}
+	if err := b.checkSpace(ctx); err != nil {
+		return BuildResult{}, err
+	}
 	if err := b.make(ctx); err != nil {
 		return BuildResult{}, err
 	}

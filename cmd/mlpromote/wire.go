@@ -82,7 +82,7 @@ func (a *app) pipeline(i *instance, steps toolchain.Steps, pythons map[string]st
 		},
 		Sign: i.keys.Sign, CheckBundle: i.verify, ReadPart: oci.ReadPart,
 		Toolchain: a.toolchain(true, steps, pythons), ImporterOf: drivers.Importer, Node: a.describe,
-		Tool: a.tool(), Progress: a.ui.progress,
+		Space: a.space, Tool: a.tool(), Progress: a.ui.progress,
 	}
 }
 
