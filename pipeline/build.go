@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -50,6 +51,7 @@ type build struct {
 	inputs  Inputs
 	plan    Plan
 
+	records          []tuningRecord // of the last build
 	golden           goldenSet
 	referenceLatency registry.Latency
 	engines          []builtEngine
@@ -61,11 +63,12 @@ type build struct {
 
 // builtEngine is an engine whose files are made.
 type builtEngine struct {
-	tool   tool
-	engine registry.Engine
-	files  []toolchain.OutputFile
-	steps  []takenStep
-	part   registry.PartRef
+	tool    tool
+	engine  registry.Engine
+	files   []toolchain.OutputFile
+	records []tuningRecord
+	steps   []takenStep
+	part    registry.PartRef
 }
 
 // takenStep is a step that a driver did, or that the cache remembered.
@@ -189,6 +192,9 @@ func (b *build) make(ctx context.Context) error {
 	if b.node, err = b.p.Node(ctx, b.tools.runtimes()); err != nil {
 		return err
 	}
+	if err := b.recall(ctx); err != nil {
+		return err
+	}
 	if err := b.makeAll(ctx); err != nil || !b.options.CheckReproducible {
 		return err
 	}
@@ -278,13 +284,13 @@ func (b *build) makeEngine(ctx context.Context, p *Pipeline, planned PlannedEngi
 			return builtEngine{}, err
 		}
 	}
-	job := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: model, Options: planned.Compile, Machine: machine(b.node)}
+	job := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: slices.Concat(model, b.tuning(planned)), Options: planned.Compile, Machine: machine(b.node)}
 	step, err := b.do(ctx, p, tool.Engines, "compile "+label, job, planned.Compile)
 	if err != nil {
 		return builtEngine{}, err
 	}
 	made.steps = append(made.steps, step)
-	made.files = step.outcome.Files
+	made.takeRecords(step.outcome.Files)
 	return made, nil
 }
 

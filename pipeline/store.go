@@ -111,6 +111,9 @@ func (b *build) pushSources(ctx context.Context, repository string) error {
 		calibration := b.inputs.Calibration.set
 		parts = append(parts, registry.Part{Role: registry.PartCalibration, Files: inputFiles(b.inputs.Calibration.files), Set: &calibration})
 	}
+	if files := b.tuningFiles(); len(files) > 0 {
+		parts = append(parts, registry.Part{Role: registry.PartTuning, Files: files})
+	}
 	var refs []registry.PartRef
 	for _, part := range parts {
 		ref, err := b.p.Parts.PutPart(ctx, repository, part)
