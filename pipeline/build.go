@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,7 +52,8 @@ type build struct {
 	inputs  Inputs
 	plan    Plan
 
-	ranges           knownRanges
+	ranges           knownRanges // and records, of the last build
+	records          []tuningRecord
 	golden           goldenSet
 	referenceLatency registry.Latency
 	engines          []builtEngine
@@ -63,11 +65,12 @@ type build struct {
 
 // builtEngine is an engine whose files are made.
 type builtEngine struct {
-	tool   tool
-	engine registry.Engine
-	files  []toolchain.OutputFile
-	steps  []takenStep
-	part   registry.PartRef
+	tool    tool
+	engine  registry.Engine
+	files   []toolchain.OutputFile
+	records []tuningRecord
+	steps   []takenStep
+	part    registry.PartRef
 }
 
 // takenStep is a step that a driver did, or that the cache remembered.
@@ -101,6 +104,9 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 		}
 	}
 	if err := p.openKey(ctx, registry.RoleBuilder); err != nil {
+		return BuildResult{}, err
+	}
+	if err := b.checkSpace(ctx); err != nil {
 		return BuildResult{}, err
 	}
 	if err := b.make(ctx); err != nil {
@@ -194,7 +200,7 @@ func (b *build) make(ctx context.Context) error {
 	if b.node, err = b.p.Node(ctx, b.tools.runtimes()); err != nil {
 		return err
 	}
-	if err := b.findRanges(ctx); err != nil {
+	if err := b.recall(ctx); err != nil {
 		return err
 	}
 	if err := b.makeAll(ctx); err != nil || !b.options.CheckReproducible {
@@ -294,13 +300,13 @@ func (b *build) makeEngine(ctx context.Context, p *Pipeline, planned PlannedEngi
 			return builtEngine{}, err
 		}
 	}
-	job := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: model, Options: planned.Compile, Machine: machine(b.node)}
+	job := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: slices.Concat(model, b.tuning(planned)), Options: planned.Compile, Machine: machine(b.node)}
 	step, err := b.do(ctx, p, tool.Engines, "compile "+label, job, planned.Compile)
 	if err != nil {
 		return builtEngine{}, err
 	}
 	made.steps = append(made.steps, step)
-	made.files = step.outcome.Files
+	made.takeRecords(step.outcome.Files)
 	return made, nil
 }
 

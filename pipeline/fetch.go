@@ -135,6 +135,10 @@ func (v *verification) material(ctx context.Context, repository string, ref regi
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return material{}, err
 	}
-	part, err := v.p.Parts.Fetch(ctx, repository, ref.Digest, dir)
+	fetch := v.p.Parts.Fetch
+	if lender, ok := v.p.Parts.(registry.Lender); ok {
+		fetch = lender.Lend
+	}
+	part, err := fetch(ctx, repository, ref.Digest, dir)
 	return material{ref: ref, dir: dir, files: part.Files, set: part.Set}, err
 }

@@ -35,7 +35,9 @@ type Pipeline struct {
 	// ImporterOf gives the toolchain that imports a format of sources.
 	ImporterOf func(format string) (string, error)
 	// Node describes this machine with the runtimes that are given to it.
-	Node     func(ctx context.Context, runtimes map[string]string) (registry.Node, error)
+	Node func(ctx context.Context, runtimes map[string]string) (registry.Node, error)
+	// Space says what is free where a build writes. Nil asks nothing.
+	Space    func(ctx context.Context) (Space, error)
 	Tool     registry.ToolIdentity
 	Progress Progress       // nil shows nothing
 	Now      registry.Clock // nil means time.Now

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"time"
 
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -60,7 +61,18 @@ func (b *build) provenance(e builtEngine) provenance {
 		{Name: "interface", Digest: registry.NewDigestSet(b.iface.Digest)},
 	}
 	if e.engine.Toolchain.Lock != "" {
-		dependencies = append(dependencies, resourceDigest{Name: "toolchain lock", Digest: registry.NewDigestSet(e.engine.Toolchain.Lock)})
+		name := "toolchain lock"
+		if e.tool.identity.Adopted {
+			name = "toolchain packages"
+		}
+		dependencies = append(dependencies, resourceDigest{Name: name, Digest: registry.NewDigestSet(e.engine.Toolchain.Lock)})
+	}
+	for _, s := range e.steps {
+		for _, in := range s.job.Inputs {
+			if in.Role == toolchain.RoleTuning {
+				dependencies = append(dependencies, resourceDigest{Name: "tuning record " + in.Name, Digest: registry.NewDigestSet(in.Digest)})
+			}
+		}
 	}
 	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.referenceLatency}
 	taken := b.stepsOf(e)

@@ -1,9 +1,7 @@
 package pipeline
 
 import (
-	"context"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -48,66 +46,14 @@ func (p Plan) rangesName(e PlannedEngine, model []toolchain.Input) (string, erro
 	return hub + "/ranges-" + key.Encoded()[:12] + ".json", nil
 }
 
-// findRanges reads the tables in the sources of the first environment's head, where a
-// trusted builder signed it. Without any, calibration is taken.
-func (b *build) findRanges(ctx context.Context) error {
-	needed, err := b.needsRanges()
-	if err != nil || !needed {
-		return err
+// take keeps the table, if f of the sources is one.
+func (k *knownRanges) take(f registry.File, dir string) bool {
+	if !strings.HasPrefix(f.Path, hub+"/ranges-") {
+		return false
 	}
-	environments, err := b.p.Registry.Environments(ctx)
-	if err != nil {
-		return err
-	}
-	first := environments.First().Name
-	r, err := b.p.Registry.Release(ctx, first, b.plan.Model, "")
-	if registry.HasCode(err, registry.CodeNotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	claims, _, err := b.p.Registry.Claims(ctx, first, r)
-	if err != nil || !(registry.Policy{Require: []string{registry.RequireSignature}}).Check(r, claims).Allowed() {
-		return err
-	}
-	return b.fetchRanges(ctx, registry.SourcesRepository(first, r.Model), r)
-}
-
-func (b *build) needsRanges() (bool, error) {
-	for _, e := range b.plan.Engines {
-		if name, err := b.plan.rangesName(e, b.inputs.Model); err != nil || name != "" {
-			return true, err
-		}
-	}
-	return false, nil
-}
-
-func (b *build) fetchRanges(ctx context.Context, repository string, r registry.Release) error {
-	sources, err := b.p.Parts.Sources(ctx, repository, r.Sources)
-	if err != nil {
-		return err
-	}
-	ref, ok := sources.Parts[registry.PartTuning]
-	if !ok {
-		return nil
-	}
-	dir := filepath.Join(b.scratch, "tuning")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return err
-	}
-	part, err := b.p.Parts.Fetch(ctx, repository, ref.Digest, dir)
-	if err != nil {
-		return err
-	}
-	b.ranges = knownRanges{from: r.Version, tables: make(map[string]toolchain.Input)}
-	for _, f := range part.Files {
-		if strings.HasPrefix(f.Path, hub+"/ranges-") {
-			b.ranges.tables[f.Path] = toolchain.Input{Role: toolchain.RoleRanges, Name: rangesFile,
-				Path: filepath.Join(dir, filepath.FromSlash(f.Path)), Digest: f.Digest, Size: f.Size}
-		}
-	}
-	return nil
+	k.tables[f.Path] = toolchain.Input{Role: toolchain.RoleRanges, Name: rangesFile,
+		Path: filepath.Join(dir, filepath.FromSlash(f.Path)), Digest: f.Digest, Size: f.Size}
+	return true
 }
 
 // quantizerInputs are those of the quantizer for an engine: the table of ranges in place
@@ -120,26 +66,25 @@ func (b *build) quantizerInputs(e PlannedEngine) ([]toolchain.Input, error) {
 	return b.inputs.forQuantizer(e.Quantize), err
 }
 
-// tuning are the tables of ranges that the engines were quantized by, each once.
-func (b *build) tuning() (registry.Part, error) {
-	part := registry.Part{Role: registry.PartTuning}
+// rangesFiles are the tables of ranges that the engines were quantized by, each once.
+func (b *build) rangesFiles() ([]registry.PartFile, error) {
+	var files []registry.PartFile
 	for i, e := range b.engines {
 		name, err := b.plan.rangesName(b.plan.Engines[i], b.inputs.Model)
 		if err != nil {
-			return registry.Part{}, err
+			return nil, err
 		}
-		have := slices.ContainsFunc(part.Files, func(f registry.PartFile) bool { return f.Path == name })
+		have := slices.ContainsFunc(files, func(f registry.PartFile) bool { return f.Path == name })
 		if name == "" || have {
 			continue
 		}
 		table, ok := e.steps[0].outcome.File(rangesFile)
 		if !ok {
-			return registry.Part{}, registry.Errorf(registry.CodeInternal, "%s left no %s", e.steps[0].name, rangesFile)
+			return nil, registry.Errorf(registry.CodeInternal, "%s left no %s", e.steps[0].name, rangesFile)
 		}
-		part.Files = append(part.Files, diskFile(name, table.Path, table.Digest, table.Size))
+		files = append(files, diskFile(name, table.Path, table.Digest, table.Size))
 	}
-	slices.SortFunc(part.Files, func(a, b registry.PartFile) int { return strings.Compare(a.Path, b.Path) })
-	return part, nil
+	return files, nil
 }
 
 // rangesOf is the table of ranges that a job reads; empty for none.

@@ -102,7 +102,7 @@ func (b *build) push(ctx context.Context, environment string) (registry.Release,
 func (b *build) pushSources(ctx context.Context, repository string) error {
 	golden, cases := b.golden.set, b.inputs.Cases.set
 	parts := []registry.Part{
-		{Role: registry.PartReference, Files: inputFiles(b.inputs.Model), Model: b.plan.Model, Format: hubFormat,
+		{Role: registry.PartReference, Files: b.referenceFiles(), Model: b.plan.Model, Format: hubFormat,
 			Engine: registry.Engine{Variant: referenceID, Precision: b.plan.ReferencePrecision}},
 		{Role: registry.PartCases, Files: inputFiles(b.inputs.Cases.files), Set: &cases},
 		{Role: registry.PartGolden, Files: shardFiles(b.golden.set, b.golden.files), Set: &golden},
@@ -111,7 +111,7 @@ func (b *build) pushSources(ctx context.Context, repository string) error {
 		calibration := b.inputs.Calibration.set
 		parts = append(parts, registry.Part{Role: registry.PartCalibration, Files: inputFiles(b.inputs.Calibration.files), Set: &calibration})
 	}
-	tuning, err := b.tuning()
+	tuning, err := b.tuningPart()
 	if err != nil {
 		return err
 	}
@@ -152,6 +152,36 @@ func diskFile(name, path string, d registry.Digest, size int64) registry.PartFil
 	}
 }
 
+// settledFile is a file that a step left, which nobody writes to any more.
+func settledFile(name, path string, d registry.Digest, size int64) registry.PartFile {
+	return registry.PartFile{
+		File: registry.File{Path: name, Digest: d, Size: size},
+		Open: func() (io.ReadCloser, error) {
+			f, err := os.Open(path)
+			if err != nil {
+				return nil, err
+			}
+			return registry.Settled{File: f}, nil
+		},
+	}
+}
+
+// referenceFiles are those of the reference. Where an engine has the same bytes, such as
+// weights that nothing changed, they are the engine's, which need no copy.
+func (b *build) referenceFiles() []registry.PartFile {
+	files := inputFiles(b.inputs.Model)
+	for i, f := range files {
+		for _, e := range b.engines {
+			for _, made := range e.files {
+				if made.Digest == f.Digest {
+					files[i] = settledFile(f.Path, made.Path, f.Digest, f.Size)
+				}
+			}
+		}
+	}
+	return files
+}
+
 func inputFiles(inputs []toolchain.Input) []registry.PartFile {
 	files := make([]registry.PartFile, len(inputs))
 	for i, in := range inputs {
@@ -163,7 +193,7 @@ func inputFiles(inputs []toolchain.Input) []registry.PartFile {
 func outputFiles(outputs []toolchain.OutputFile) []registry.PartFile {
 	files := make([]registry.PartFile, len(outputs))
 	for i, out := range outputs {
-		files[i] = diskFile(out.Name, out.Path, out.Digest, out.Size)
+		files[i] = settledFile(out.Name, out.Path, out.Digest, out.Size)
 	}
 	return files
 }
@@ -171,7 +201,7 @@ func outputFiles(outputs []toolchain.OutputFile) []registry.PartFile {
 func shardFiles(set registry.Set, outputs []toolchain.OutputFile) []registry.PartFile {
 	files := make([]registry.PartFile, len(outputs))
 	for i, out := range outputs {
-		files[i] = diskFile(set.Shards[i].File, out.Path, out.Digest, out.Size)
+		files[i] = settledFile(set.Shards[i].File, out.Path, out.Digest, out.Size)
 	}
 	return files
 }

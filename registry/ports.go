@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"os"
 	"time"
 )
 
@@ -242,6 +243,21 @@ type Parts interface {
 	// writing and syncing nothing. An empty dir fetches only the description.
 	Fetch(ctx context.Context, repository string, part Digest, dir string) (FetchedPart, error)
 }
+
+// Lender is [Parts] that can give files which it goes on using.
+type Lender interface {
+	// Lend is Fetch for who only reads: large files in dir may be those of the store
+	// itself, under another name.
+	Lend(ctx context.Context, repository string, part Digest, dir string) (FetchedPart, error)
+}
+
+// Settled is a file that nobody writes to any more. [Blobs] on the same file system may
+// take it for their own, under another name, rather than copy it.
+type Settled struct{ *os.File }
+
+// LinkFrom is from how many bytes on files are linked rather than copied: for less, it is
+// not worth that what happens to one happens to the other.
+const LinkFrom = 1 << 20
 
 // Part is a manifest to be made.
 type Part struct {

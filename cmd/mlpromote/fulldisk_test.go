@@ -121,3 +121,41 @@ func fill(t *testing.T, dir string) string {
 	}
 	return path
 }
+
+// TestNoSpaceForBuild has less space than a build may take: it is refused before its first
+// step, and nothing is left of it.
+func TestNoSpaceForBuild(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	disk := filepath.Join(root, "disk")
+	if err := os.Mkdir(disk, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=8m"); err != nil {
+		t.Skipf("no small file system can be made here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(disk, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := writeLargeModel(root, 16<<20); err != nil {
+		t.Fatal(err)
+	}
+	spec := "model: large\nversion: 1.0.0\nsource: model.onnx\ncases: {generate: 1, seed: 1}\nvariants: [fp32]\ntargets: [linux/amd64/v1]\n"
+	if err := os.WriteFile(filepath.Join(root, "mlpromote.yaml"), []byte(spec), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := &crash{t: t, program: fastProgram(t), dir: root, env: append(os.Environ(), environment(root, testCache(t))...)}
+	c.env = append(c.env, "TMPDIR="+disk)
+	cmd := c.command("build")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if cmd.ProcessState.ExitCode() != 1 || len(out) > 0 || !regexp.MustCompile(`error: the build may take \d+\.\d GiB, \d+\.\d GiB free in `+regexp.QuoteMeta(disk)+`: nothing was begun`).Match(stderr.Bytes()) {
+		t.Errorf("build without space: %v\n%s%s", err, out, stderr.Bytes())
+	}
+	if bytes.Contains(stderr.Bytes(), []byte("run the reference")) {
+		t.Errorf("a step was begun:\n%s", stderr.Bytes())
+	}
+}

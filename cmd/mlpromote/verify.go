@@ -12,7 +12,8 @@ import (
 )
 
 func (a *app) verifyCommand() *cobra.Command {
-	return &cobra.Command{
+	var pythons map[string]string
+	c := &cobra.Command{
 		Use:   "verify [REF]",
 		Short: "Prove on this machine that engines compute what the reference computes",
 		Long: `Runs every engine whose target this machine meets on all cases of the release,
@@ -27,14 +28,16 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 				if err != nil {
 					return err
 				}
-				return a.verify(c.Context(), i, ref)
+				return a.verify(c.Context(), i, ref, pythons)
 			})
 		},
 	}
+	c.Flags().StringToStringVar(&pythons, "python", nil, "TOOLCHAIN=PATH: an existing Python in place of the install of a toolchain, as python in a spec")
+	return c
 }
 
-func (a *app) verify(ctx context.Context, i *instance, ref registry.Reference) error {
-	result, err := a.pipeline(i, nil).Verify(ctx, ref)
+func (a *app) verify(ctx context.Context, i *instance, ref registry.Reference, pythons map[string]string) error {
+	result, err := a.pipeline(i, nil, pythons).Verify(ctx, ref)
 	if len(result.Engines) == 0 {
 		return err
 	}

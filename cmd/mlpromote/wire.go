@@ -73,8 +73,8 @@ func (a *app) tool() registry.ToolIdentity {
 }
 
 // pipeline is the pipeline over the opened data directory. steps remembers what drivers
-// do; nil remembers nothing.
-func (a *app) pipeline(i *instance, steps toolchain.Steps) *pipeline.Pipeline {
+// do; nil remembers nothing. pythons are interpreters in place of installs, by toolchain.
+func (a *app) pipeline(i *instance, steps toolchain.Steps, pythons map[string]string) *pipeline.Pipeline {
 	return &pipeline.Pipeline{
 		Registry: i, Parts: i.store, Evidence: i.store,
 		OpenKey: func(ctx context.Context, role registry.Role) error {
@@ -82,8 +82,8 @@ func (a *app) pipeline(i *instance, steps toolchain.Steps) *pipeline.Pipeline {
 			return err
 		},
 		Sign: i.keys.Sign, CheckBundle: i.verify, ReadPart: oci.ReadPart,
-		Toolchain: a.toolchain(true, steps), ImporterOf: drivers.Importer, Node: a.describe,
-		Tool: a.tool(), Progress: a.ui.progress,
+		Toolchain: a.toolchain(true, steps, pythons), ImporterOf: drivers.Importer, Node: a.describe,
+		Space: a.space, Tool: a.tool(), Progress: a.ui.progress,
 	}
 }
 
@@ -99,7 +99,7 @@ func (a *app) installer() (*install.Installer, error) {
 
 // toolchain gives the drivers of a toolchain, each once per run of the program; missing
 // ones are installed where demand says so.
-func (a *app) toolchain(demand bool, steps toolchain.Steps) func(context.Context, string) (pipeline.Toolchain, error) {
+func (a *app) toolchain(demand bool, steps toolchain.Steps, pythons map[string]string) func(context.Context, string) (pipeline.Toolchain, error) {
 	var lock sync.Mutex
 	made := make(map[string]pipeline.Toolchain)
 	var room *toolchain.Room
@@ -123,6 +123,11 @@ func (a *app) toolchain(demand bool, steps toolchain.Steps) func(context.Context
 		if tools, ok, err := a.manifestDrivers(ctx, w, name); ok || err != nil {
 			made[name] = tools
 			return tools, err
+		}
+		if python := pythons[name]; python != "" {
+			if _, err := installer.Adopt(ctx, name, python); err != nil {
+				return pipeline.Toolchain{}, err
+			}
 		}
 		_, err = installer.Find(name)
 		if registry.HasCode(err, registry.CodeUnavailable) && demand {

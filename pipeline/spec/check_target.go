@@ -54,6 +54,12 @@ func (c checker) checkMachine(i int, t Target) bool {
 
 func (c checker) checkToolchain(i int, t Target) bool {
 	ok := c.oneOf(at("targets", i, "toolchain", "name"), "toolchain", t.Toolchain.Name, append(Toolchains(), c.others...), []string{"tensorrt", "coreml", "executorch", "tvm"})
+	for _, other := range c.Targets[:i] {
+		if other.Toolchain.Name == t.Toolchain.Name && other.Toolchain.Python != t.Toolchain.Python {
+			c.problem(at("targets", i, "toolchain"), "target %s asks for another Python of %s than target %s: want one for all", t.Name, t.Toolchain.Name, other.Name)
+			ok = false
+		}
+	}
 	if v := t.Toolchain.Version; v != "" && (registry.Constraint{Exact: v}).Validate() != nil {
 		c.problem(at("targets", i, "toolchain", "version"), "toolchain version %q: want numbers separated by dots", v)
 	}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -58,6 +59,7 @@ type Toolchain struct {
 	Form string `yaml:"form" doc:"Kind of engine, where the toolchain makes several: blob of openvino, epcontext of onnxruntime-openvino"`
 	// Providers is empty for those that the toolchain prefers.
 	Providers []string `yaml:"providers" doc:"Execution providers of ONNX Runtime, the preferred one first; verification fails where another one runs a part of the engine"`
+	Python    string   `yaml:"python" doc:"An existing Python that has the toolchain's packages, by path or name, in place of the install from our lock file"`
 }
 
 // DecodeYAML reads a name, or the mapping.
@@ -146,4 +148,21 @@ func (g *GPU) registry() *registry.TargetAccelerator {
 		a.Driver = &registry.Constraint{Min: g.Driver}
 	}
 	return a
+}
+
+// Pythons are the interpreters that targets ask for, by toolchain. Paths start from the
+// spec's folder, as all do; a bare name is looked up.
+func (s *Spec) Pythons() map[string]string {
+	all := make(map[string]string)
+	for _, t := range s.Targets {
+		python := t.Toolchain.Python
+		if python == "" {
+			continue
+		}
+		if strings.ContainsRune(python, '/') && !filepath.IsAbs(python) {
+			python = filepath.Join(s.Dir, filepath.FromSlash(python))
+		}
+		all[t.Toolchain.Name] = python
+	}
+	return all
 }

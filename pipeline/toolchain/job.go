@@ -29,7 +29,12 @@ const (
 	RoleCases       = "cases"
 	RoleOperators   = "operators" // shared libraries with operators that the models need
 	RoleRanges      = "ranges"    // a table of ranges that calibration left
+	RoleTuning      = "tuning"    // what the toolchain learned for the target in an earlier build
 )
+
+// TuningFolder is the folder of the outputs of VerbCompile whose files are no part of the
+// engine: what the toolchain learned, which comes back with RoleTuning.
+const TuningFolder = "tuning"
 
 // Input is a file that a job reads.
 type Input struct {

@@ -4,14 +4,23 @@ import (
 	"errors"
 	"io"
 	"os"
+
+	"mlpromote.dev/mlpromote/registry"
 )
 
 // Place makes to, which must not be there, a file with the content of from, at no cost in
-// space where the file system allows it: as a clone that shares its blocks, else as a
-// hard link, else as a copy. from and to must be files that nobody writes to any more.
+// space where the file system allows it: as a clone that shares its blocks, else, if it is
+// large, as a hard link, else as a copy. from and to must be files that nobody writes to any more.
 func Place(from, to string) error {
 	if err := clone(from, to); err == nil || errors.Is(err, os.ErrExist) {
 		return err
+	}
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	if info.Size() < registry.LinkFrom {
+		return copyFile(from, to)
 	}
 	if err := os.Link(from, to); err == nil || errors.Is(err, os.ErrExist) {
 		return err

@@ -34,13 +34,36 @@ func (dir *Dir) Put(ctx context.Context, d registry.Digest, size int64, r io.Rea
 		}
 	}
 	temporary := filepath.Join(incoming, rand.Text())
-	if err := dir.write(ctx, temporary, d, size, r); err != nil {
+	linked, err := dir.link(temporary, d, size, r)
+	if err == nil && !linked {
+		err = dir.write(ctx, temporary, d, size, r)
+	}
+	if err != nil {
 		return err
 	}
 	if err := os.Rename(temporary, place); err != nil {
 		return dir.interpretError("store", d, errors.Join(err, os.Remove(temporary)))
 	}
 	return dir.interpretError("store", d, syncFolder(filepath.Dir(place)))
+}
+
+// link makes a settled file one of ours where that can be done; what it holds is checked
+// and made durable all the same. It reports whether it did.
+func (dir *Dir) link(path string, d registry.Digest, size int64, r io.Reader) (linked bool, err error) {
+	settled, ok := r.(registry.Settled)
+	if !ok || size < registry.LinkFrom || os.Link(settled.Name(), path) != nil {
+		return false, nil
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(path) // the error at hand says more
+		}
+	}()
+	if err := hashInto(io.Discard, d, size, settled); err != nil {
+		return false, dir.interpretError("store", d, err)
+	}
+	err = errors.Join(os.Chmod(path, blobMode), settled.Sync())
+	return err == nil, dir.interpretError("store", d, err)
 }
 
 // write makes a durable file of the bytes of d, or none.

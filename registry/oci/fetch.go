@@ -24,6 +24,15 @@ const bufferSize = 1 << 20
 // over nothing. Errors: CodeNotFound; CodeInvalid when it is no part or a file is there
 // already; CodeTrust for file names; CodeDigest.
 func (s *Store) Fetch(ctx context.Context, name string, d registry.Digest, dir string) (registry.FetchedPart, error) {
+	return s.fetch(ctx, name, d, dir, false)
+}
+
+// Lend is Fetch for who only reads: large blobs of a directory are linked into dir.
+func (s *Store) Lend(ctx context.Context, name string, d registry.Digest, dir string) (registry.FetchedPart, error) {
+	return s.fetch(ctx, name, d, dir, true)
+}
+
+func (s *Store) fetch(ctx context.Context, name string, d registry.Digest, dir string, lend bool) (registry.FetchedPart, error) {
 	repo, err := s.repository(ctx, name)
 	if err != nil {
 		return registry.FetchedPart{}, err
@@ -44,7 +53,7 @@ func (s *Store) Fetch(ctx context.Context, name string, d registry.Digest, dir s
 		return registry.FetchedPart{}, err
 	}
 	if dir != "" {
-		if err := writeFiles(ctx, repo, p, dir); err != nil {
+		if err := writeFiles(ctx, repo, p, dir, lend); err != nil {
 			return registry.FetchedPart{}, err
 		}
 	}
@@ -66,7 +75,7 @@ func (r repository) set(ctx context.Context, p part) (*registry.Set, error) {
 }
 
 // writeFiles writes the files of a part into dir.
-func writeFiles(ctx context.Context, repo repository, p part, dir string) error {
+func writeFiles(ctx context.Context, repo repository, p part, dir string, lend bool) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return registry.Errorf(registry.CodeInternal, "open the folder for %s: %w", p.label(), err)
@@ -74,11 +83,43 @@ func writeFiles(ctx context.Context, repo repository, p part, dir string) error 
 	defer root.Close()
 	buffer := make([]byte, bufferSize)
 	for i, layer := range p.manifest.Layers {
+		if lend && layer.Size >= registry.LinkFrom {
+			linked, err := linkFile(ctx, repo, object{p.layer(i), layer}, filepath.Join(dir, filepath.FromSlash(p.files[i].Path)))
+			if err != nil {
+				return err
+			}
+			if linked {
+				continue
+			}
+		}
 		if err := writeFile(ctx, repo, object{p.layer(i), layer}, root, p.files[i].Path, buffer); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// linkFile gives a blob that is a file a second name, and checks its bytes. It reports
+// whether it could.
+func linkFile(ctx context.Context, repo repository, c object, to string) (bool, error) {
+	rc, err := repo.Repository.Fetch(ctx, c.desc)
+	if err != nil {
+		return false, repo.failed("read", c.what, string(c.desc.Digest), err)
+	}
+	f, ok := rc.(*os.File)
+	linked := ok && os.MkdirAll(filepath.Dir(to), 0o755) == nil && os.Link(f.Name(), to) == nil
+	if err := rc.Close(); err != nil || !linked {
+		return false, err
+	}
+	checked, err := repo.stream(ctx, c.what, c.desc)
+	if err == nil {
+		_, err = io.Copy(io.Discard, checked)
+		err = errors.Join(err, checked.Close())
+	}
+	if err != nil {
+		return false, errors.Join(err, os.Remove(to))
+	}
+	return true, nil
 }
 
 func writeFile(ctx context.Context, repo repository, c object, root *os.Root, name string, buffer []byte) error {

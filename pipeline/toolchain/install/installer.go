@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -21,6 +22,9 @@ import (
 type Installer struct {
 	Root   string // directory of all caches; installs lie in Root/toolchains
 	Python string // interpreter that environments are made with; empty means "python3"
+
+	mu      sync.Mutex
+	adopted map[string]Record // by toolchain
 }
 
 // Root is where installs and other caches lie when nothing else is said: cache,

@@ -30,6 +30,9 @@ type Record struct {
 	Size          int64             `json:"size,omitempty"` // bytes of all files; 0 where nobody counted
 
 	Dir string `json:"-"` // where it is
+	// Adopted is true for somebody's own Python. Lock is that of what is installed then.
+	Adopted bool   `json:"-"`
+	base    string // of it: where the Python lies that its environment was made from
 }
 
 // Interpreter is the path of the install's Python, or of the Node.js that it was made for.
@@ -48,6 +51,9 @@ func (r Record) Folders() []string {
 		if base := filepath.Dir(bin); filepath.IsAbs(base) && base != "/" && !slices.Contains(folders, base) {
 			folders = append(folders, base)
 		}
+	}
+	if r.base != "" {
+		add(filepath.Join(r.base, "bin"))
 	}
 	if interpreter, err := filepath.EvalSymlinks(r.Interpreter()); err == nil {
 		add(filepath.Dir(interpreter))
@@ -105,13 +111,19 @@ func readRecord(dir string) (Record, error) {
 	return r, nil
 }
 
-// Find gives the newest install of a toolchain that was made from the lock that
+// Find gives the adopted install of a toolchain, or the newest of a toolchain that was made from the lock that
 // this program carries. Errors: CodeUnavailable, saying how to make one;
 // CodeNotFound for a toolchain that there is none of.
 func (i *Installer) Find(name string) (Record, error) {
 	source, err := drivers.Find(name)
 	if err != nil {
 		return Record{}, err
+	}
+	i.mu.Lock()
+	adopted, ok := i.adopted[name]
+	i.mu.Unlock()
+	if ok {
+		return adopted, nil
 	}
 	all, err := i.records(name)
 	if err != nil {

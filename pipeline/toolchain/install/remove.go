@@ -67,6 +67,9 @@ func (i *Installer) remove(ctx context.Context, r Record) error {
 // Hold keeps an install from being removed until release is called. Errors:
 // CodeUnavailable where it was removed.
 func (r Record) Hold(ctx context.Context) (release func(), err error) {
+	if r.Adopted {
+		return func() {}, nil
+	}
 	unlock, err := toolchain.LockFile(ctx, r.Dir+lockSuffix, false, nil)
 	if errors.Is(err, os.ErrPermission) {
 		return func() {}, nil // it is somebody else's, whose removal nobody can hold up

@@ -98,7 +98,11 @@ func (m Manifest) options(t registry.Target, _ string) (map[string]any, error) {
 	for i, a := range m.Compile.Arguments {
 		arguments[i] = replacer.Replace(a)
 	}
-	return map[string]any{"arguments": arguments, "outputs": m.Engine.Outputs, "licence": m.Licence}, nil
+	options := map[string]any{"arguments": arguments, "outputs": m.Engine.Outputs, "licence": m.Licence}
+	if m.Tuning != "" {
+		options["tuning"] = m.Tuning
+	}
+	return options, nil
 }
 
 // Digest names the manifest.

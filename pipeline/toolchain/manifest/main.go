@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -27,6 +28,7 @@ type options struct {
 	Arguments []string `json:"arguments"`
 	Outputs   []string `json:"outputs"`
 	Licence   string   `json:"licence"`
+	Tuning    string   `json:"tuning"` // empty: the tool keeps nothing
 }
 
 func compile(ctx context.Context, r child.Request, stderr io.Writer) (any, error) {
@@ -40,7 +42,11 @@ func compile(ctx context.Context, r child.Request, stderr io.Writer) (any, error
 	if model < 0 {
 		return nil, child.Errorf(child.BadInput, "no input of role model ends in .onnx")
 	}
-	replacer := strings.NewReplacer("{model}", r.Inputs[model].Path, "{out}", r.OutDir)
+	tuning, err := o.warm(r)
+	if err != nil {
+		return nil, err
+	}
+	replacer := strings.NewReplacer("{model}", r.Inputs[model].Path, "{out}", r.OutDir, "{tuning}", tuning)
 	arguments := make([]string, len(o.Arguments))
 	for i, a := range o.Arguments {
 		arguments[i] = replacer.Replace(a)
@@ -55,7 +61,30 @@ func compile(ctx context.Context, r child.Request, stderr io.Writer) (any, error
 	case err != nil:
 		return nil, child.Errorf(child.Unavailable, "%v", err)
 	}
-	return map[string]any{"licence": o.Licence}, outputs(r.OutDir, o.Outputs)
+	return map[string]any{"licence": o.Licence}, outputs(r.OutDir, o)
+}
+
+// warm puts what the tool learned the last time where it will look for it, and gives the
+// path. The first time there is no such file.
+func (o options) warm(r child.Request) (string, error) {
+	if o.Tuning == "" {
+		return "", nil
+	}
+	path := filepath.Join(r.OutDir, toolchain.TuningFolder, filepath.FromSlash(o.Tuning))
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return "", err
+	}
+	for _, in := range r.Inputs {
+		if in.Role != toolchain.RoleTuning || in.Name != o.Tuning {
+			continue
+		}
+		text, err := os.ReadFile(in.Path)
+		if err != nil {
+			return "", err
+		}
+		return path, os.WriteFile(path, text, 0o666) //nolint:gosec // in the folder of one job
+	}
+	return path, nil
 }
 
 func optionsOf(r child.Request) (options, error) {
@@ -74,13 +103,17 @@ func optionsOf(r child.Request) (options, error) {
 }
 
 // outputs holds what the tool left against what its manifest promises.
-func outputs(dir string, promised []string) error {
+func outputs(dir string, o options) error {
 	files, err := toolchain.Collect(dir)
 	if err != nil {
 		return child.Errorf(child.ToolFailed, "%v", err)
 	}
 	var left []string
+	promised := o.Outputs
 	for _, f := range files {
+		if o.Tuning != "" && f.Name == toolchain.TuningFolder+"/"+o.Tuning {
+			continue
+		}
 		left = append(left, f.Name)
 		if !slices.Contains(promised, f.Name) {
 			return child.Errorf(child.ToolFailed, "the tool left %s, which its manifest does not name", f.Name)

@@ -19,6 +19,7 @@ type Manifest struct {
 	Version    Version  `yaml:"version,required" doc:"How its version is found out"`
 	Compile    Compile  `yaml:"compile,required" doc:"How it compiles"`
 	Engine     Engine   `yaml:"engine,required" doc:"What its engines are like"`
+	Tuning     string   `yaml:"tuning" doc:"Name of the file in which the tool keeps what it learned for a target, such as timing.cache; {tuning} is its path"`
 	TiedTo     []string `yaml:"tied_to" doc:"Fields that a target must say, since an engine works for nothing else"`
 
 	text []byte // the file, for the driver's identity
@@ -32,7 +33,8 @@ type Version struct {
 
 // Compile is how a tool is called. In arguments {model} stands for the ONNX file, {out}
 // for the folder that takes the engine, and the names of TiedTo in braces for what the
-// target says: {accelerator.arch}.
+// target says: {accelerator.arch}. {tuning} is the file of Tuning, which the tool reads if
+// it is there and leaves for the next time.
 type Compile struct {
 	Arguments []string `yaml:"arguments,required" doc:"Of the program; {model}, {out} and fields of the target in braces"`
 }
@@ -92,6 +94,9 @@ func (m Manifest) check(doc *strictyaml.Document) {
 			doc.At("engine", "outputs", i).Problemf("output %q: want a relative path that stays in the engine's folder", output)
 		}
 	}
+	if m.Tuning != "" && (!fs.ValidPath(m.Tuning) || m.Tuning == ".") {
+		doc.At("tuning").Problemf("tuning %q: want the name of a file", m.Tuning)
+	}
 	if !slices.Contains(m.Engine.Outputs, m.Engine.Entry) {
 		doc.At("engine", "entry").Problemf("entry %q is none of the outputs", m.Engine.Entry)
 	}
@@ -100,6 +105,9 @@ func (m Manifest) check(doc *strictyaml.Document) {
 // checkArguments refuses a placeholder that nothing fills.
 func (m Manifest) checkArguments(doc *strictyaml.Document) {
 	known := append([]string{"model", "out"}, m.TiedTo...)
+	if m.Tuning != "" {
+		known = append(known, "tuning")
+	}
 	for i, argument := range m.Compile.Arguments {
 		for _, found := range placeholder.FindAllString(argument, -1) {
 			if name := strings.Trim(found, "{}"); !slices.Contains(known, name) {

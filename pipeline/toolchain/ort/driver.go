@@ -47,7 +47,7 @@ func (d driver) Identity(context.Context) (toolchain.Identity, error) {
 	}
 	code, err := codeDigest()
 	return toolchain.Identity{
-		Name: Name, Version: record.Version, Lock: record.Lock, Code: code,
+		Name: Name, Version: record.Version, Lock: record.Lock, Adopted: record.Adopted, Code: code,
 		Library: record.LibraryPath(), LibraryDigest: record.LibraryDigest,
 		Versions: map[string]string{Name: record.Version},
 	}, err

@@ -59,7 +59,7 @@ func Installed(installer *install.Installer, name string) func() (Program, error
 			Interpreter: record.Interpreter(), Flags: flags, Main: source.Program(), Args: args,
 			Folders: record.Folders(), Hold: record.Hold, Code: source.Code,
 			Identity: toolchain.Identity{
-				Name: name, Version: record.Version, Lock: record.Lock, Code: child.CodeDigest(source.Modules()...),
+				Name: name, Version: record.Version, Lock: record.Lock, Adopted: record.Adopted, Code: child.CodeDigest(source.Modules()...),
 				Library: record.LibraryPath(), LibraryDigest: record.LibraryDigest, Versions: versions,
 			},
 		}, nil

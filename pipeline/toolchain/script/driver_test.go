@@ -10,6 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
@@ -218,10 +219,8 @@ with open(r["response_path"], "w") as f:
 
 func TestNotInstalled(t *testing.T) {
 	t.Parallel()
-	installer := toolchaintest.Installer(t, "onnxruntime")
-	empty := *installer
-	empty.Root = t.TempDir()
-	driver := script.New(script.Installed(&empty, "onnxruntime"), child.Budget{})
+	empty := &install.Installer{Root: t.TempDir()}
+	driver := script.New(script.Installed(empty, "onnxruntime"), child.Budget{})
 	if _, err := driver.Identity(t.Context()); !registry.HasCode(err, registry.CodeUnavailable) {
 		t.Errorf("identity: error %v, want CodeUnavailable", err)
 	}

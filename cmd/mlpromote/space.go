@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"mlpromote.dev/mlpromote/pipeline"
+)
+
+// space is what is free where builds write: steps in the folder for temporary files, what
+// they leave in the cache, and the content of the registry in the data directory.
+func (a *app) space(context.Context) (pipeline.Space, error) {
+	cache, err := a.cacheRoot()
+	if err != nil {
+		return pipeline.Space{}, err
+	}
+	places := []string{os.TempDir(), cache}
+	if a.registry == "" && a.storage == "" {
+		places = append(places, a.data)
+	}
+	var least pipeline.Space
+	for i, place := range places {
+		free, err := freeIn(place)
+		if err != nil {
+			return pipeline.Space{}, err
+		}
+		if i == 0 || free < least.Free {
+			least = pipeline.Space{Where: place, Free: free}
+		}
+	}
+	return least, nil
+}
+
+// freeIn is what a user may still write to the file system of a folder that may not be
+// there yet.
+func freeIn(folder string) (int64, error) {
+	folder, err := filepath.Abs(folder)
+	if err != nil {
+		return 0, err
+	}
+	for {
+		var s unix.Statfs_t
+		err := unix.Statfs(folder, &s)
+		if err == nil {
+			return int64(s.Bavail) * int64(s.Bsize), nil //nolint:gosec,unconvert // types differ between systems; no disk has 2^63 bytes
+		}
+		if parent := filepath.Dir(folder); errors.Is(err, fs.ErrNotExist) && parent != folder {
+			folder = parent
+			continue
+		}
+		return 0, err
+	}
+}

@@ -1,0 +1,81 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// Space is what is free where a build writes: of several places, where there is least.
+type Space struct {
+	Where string
+	Free  int64 // bytes
+}
+
+// worthSaying is from which need on the space of a build is announced.
+const worthSaying = 1 << 30
+
+// checkSpace says what the build may take before its first step, and refuses to begin
+// what cannot end.
+func (b *build) checkSpace(ctx context.Context) error {
+	if b.p.Space == nil {
+		return nil
+	}
+	space, err := b.p.Space(ctx)
+	if err != nil {
+		return err
+	}
+	need := b.space()
+	text := fmt.Sprintf("may take %s, %s free in %s", gibibytes(need), gibibytes(space.Free), space.Where)
+	if need > space.Free {
+		return registry.WithHint(registry.Errorf(registry.CodeFull, "the build %s: nothing was begun", text),
+			"free space there, or name other places with TMPDIR, MLPROMOTE_CACHE and --data; mlpromote cache prune removes finished steps")
+	}
+	if need >= worthSaying {
+		b.p.step("space for the build")(text, nil)
+	}
+	return nil
+}
+
+// space is what the build may take: the reference, and for each way to quantize and to
+// compile a model of that precision. What engines share is stored once, and what steps,
+// cache and registry share is linked where they are on one file system.
+func (b *build) space() int64 {
+	var model int64
+	for _, in := range b.inputs.Model {
+		model += in.Size
+	}
+	need := model
+	seen := make(map[string]bool)
+	add := func(what string, options map[string]any, precision string) {
+		key, err := registry.CanonicalDigest(map[string]any{"what": what, "options": options, "precision": precision})
+		if err == nil && !seen[string(key)] {
+			seen[string(key)] = true
+			need += int64(float64(model) * sizeOf(precision))
+		}
+	}
+	for _, e := range b.plan.Engines {
+		if e.Quantize != nil {
+			add("quantize", e.Quantize, e.Precision)
+		}
+		add("compile "+e.Toolchain.Name, map[string]any{"quantize": e.Quantize, "compile": e.Compile}, e.Precision)
+	}
+	return need
+}
+
+// sizeOf is the size of a model of a precision, as a part of the same one in fp32.
+func sizeOf(precision string) float64 {
+	switch precision {
+	case validators.PrecisionFP16:
+		return 0.5
+	case validators.PrecisionInt8:
+		return 0.25
+	case validators.PrecisionInt4:
+		return 0.15 // with the scales of its blocks
+	}
+	return 1
+}
+
+func gibibytes(n int64) string { return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30)) }

@@ -1,0 +1,147 @@
+package pipeline
+
+import (
+	"context"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// tuningRecord is what a toolchain learned for a target, in a file of its own
+// format, such as the timing cache of a compiler.
+type tuningRecord struct {
+	toolchain registry.Toolchain
+	target    string
+	file      toolchain.OutputFile // Name is the toolchain's
+	settled   bool                 // this build left it
+}
+
+// name is what the record is called among the sources: a record is good for one version
+// of one toolchain and one target.
+func (r tuningRecord) name() string {
+	return path.Join(r.toolchain.Name, r.toolchain.Version, r.target, r.file.Name)
+}
+
+// recall fetches the tuning records and tables of ranges of the release at the head of the
+// first environment, if a builder whom we trust signed it. They are no part of the plan: a release is not
+// made again for what was learned while it was made.
+func (b *build) recall(ctx context.Context) error {
+	environments, err := b.p.Registry.Environments(ctx)
+	if err != nil {
+		return err
+	}
+	first := environments.First().Name
+	r, err := b.p.Registry.Release(ctx, first, b.plan.Model, "")
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	claims, _, err := b.p.Registry.Claims(ctx, first, r)
+	if err != nil || !(registry.Policy{Require: []string{registry.RequireSignature}}).Check(r, claims).Allowed() {
+		return err
+	}
+	repository := registry.SourcesRepository(first, b.plan.Model)
+	sources, err := b.p.Parts.Sources(ctx, repository, r.Sources)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return nil // who may build need not be able to read them all
+	}
+	if err != nil {
+		return err
+	}
+	ref, ok := sources.Parts[registry.PartTuning]
+	if !ok {
+		return nil
+	}
+	dir, err := os.MkdirTemp(b.scratch, "tuning-*")
+	if err != nil {
+		return err
+	}
+	part, err := b.p.Parts.Fetch(ctx, repository, ref.Digest, dir)
+	if err != nil {
+		return err
+	}
+	b.ranges = knownRanges{from: r.Version, tables: make(map[string]toolchain.Input)}
+	for _, f := range part.Files {
+		if b.ranges.take(f, dir) {
+			continue
+		}
+		if r, ok := readTuning(f, dir); ok {
+			b.records = append(b.records, r)
+		}
+	}
+	return nil
+}
+
+// readTuning reads what a record is for off its name.
+func readTuning(f registry.File, dir string) (tuningRecord, bool) {
+	parts := strings.SplitN(f.Path, "/", 4)
+	if len(parts) != 4 {
+		return tuningRecord{}, false
+	}
+	return tuningRecord{
+		toolchain: registry.Toolchain{Name: parts[0], Version: parts[1]}, target: parts[2],
+		file: toolchain.OutputFile{Name: parts[3], Path: filepath.Join(dir, filepath.FromSlash(f.Path)), Digest: f.Digest, Size: f.Size},
+	}, true
+}
+
+// tuning are the records that warm-start the compiler of an engine.
+func (b *build) tuning(planned PlannedEngine) []toolchain.Input {
+	var inputs []toolchain.Input
+	for _, r := range b.records {
+		if r.toolchain.Name == planned.Toolchain.Name && r.toolchain.Version == planned.Toolchain.Version && r.target == planned.Target.Name {
+			inputs = append(inputs, toolchain.Input{Role: toolchain.RoleTuning, Name: r.file.Name, Path: r.file.Path, Digest: r.file.Digest, Size: r.file.Size})
+		}
+	}
+	return inputs
+}
+
+// takeRecords takes from what a compiler left the records that are no files of the engine.
+func (e *builtEngine) takeRecords(files []toolchain.OutputFile) {
+	for _, f := range files {
+		name, ok := strings.CutPrefix(f.Name, toolchain.TuningFolder+"/")
+		if !ok {
+			e.files = append(e.files, f)
+			continue
+		}
+		f.Name = name
+		e.records = append(e.records, tuningRecord{toolchain: e.engine.Toolchain, target: e.engine.Target.Name, file: f, settled: true})
+	}
+}
+
+// tuningPart is what this build learned, as a part of the sources.
+func (b *build) tuningPart() (registry.Part, error) {
+	files, err := b.rangesFiles()
+	files = append(files, b.recordFiles()...)
+	slices.SortFunc(files, func(a, b registry.PartFile) int { return strings.Compare(a.Path, b.Path) })
+	return registry.Part{Role: registry.PartTuning, Files: files}, err
+}
+
+// recordFiles are the records of this build, and those of the last one for what this one
+// did not compile. Of several engines for one target, the record of the last counts.
+func (b *build) recordFiles() []registry.PartFile {
+	last := make(map[string]tuningRecord)
+	for _, r := range b.records {
+		last[r.name()] = r
+	}
+	for _, e := range b.engines {
+		for _, r := range e.records {
+			last[r.name()] = r
+		}
+	}
+	var files []registry.PartFile
+	for name, r := range last {
+		make := diskFile
+		if r.settled {
+			make = settledFile
+		}
+		files = append(files, make(name, r.file.Path, r.file.Digest, r.file.Size))
+	}
+	return files
+}
