@@ -54,6 +54,7 @@ type builtEngine struct {
 	tool   tool
 	engine registry.Engine
 	files  []toolchain.OutputFile
+	made   howMade
 	steps  []takenStep
 	part   registry.PartRef
 }
@@ -224,7 +225,7 @@ func (b *build) runReference(ctx context.Context) error {
 func (b *build) makeEngine(ctx context.Context, planned PlannedEngine) (builtEngine, error) {
 	label := planned.Variant + " for " + planned.Target.Name
 	tool := b.tools[planned.Toolchain.Name]
-	made := builtEngine{tool: tool, engine: registry.Engine{
+	made := builtEngine{tool: tool, made: howMade{planned.Quantizer, planned.Quantize, planned.Compile}, engine: registry.Engine{
 		Target: planned.Target, Toolchain: planned.Toolchain, Variant: planned.Variant, Precision: planned.Precision, NativeCode: tool.Profile.NativeCode}}
 	model := b.inputs.Model
 	if planned.Quantize != nil {

@@ -60,7 +60,7 @@ func (b *build) provenance(e builtEngine) provenance {
 	if e.engine.Toolchain.Lock != "" {
 		dependencies = append(dependencies, resourceDigest{Name: "toolchain lock", Digest: registry.NewDigestSet(e.engine.Toolchain.Lock)})
 	}
-	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.referenceLatency}
+	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.referenceLatency, "made": e.made}
 	taken := e.steps
 	if p := b.plan.Import; p != nil {
 		internal["importer"] = b.inputs.hub.importer()
