@@ -263,12 +263,9 @@ func (a *analysis) keeps(ctx context.Context, exclude []string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	engine := loadable{}
-	for _, f := range outcome.Files {
-		in := toolchain.Input{Role: toolchain.RoleModel, Name: "tried/" + f.Name, Path: f.Path, Digest: f.Digest, Size: f.Size}
-		if engine.inputs = append(engine.inputs, in); f.Name == a.c.tool.Profile.Entry {
-			engine.entry = in.Name
-		}
+	engine, err := loadableOutput(a.c.tool.Profile, "tried", outcome.Files)
+	if err != nil {
+		return false, err
 	}
 	run := a.c.tool.run(toolchain.RunOptions{})
 	run.job.Machine, run.job.Inputs = machine(a.v.node), a.v.cases.inputs(toolchain.RoleCases)

@@ -112,8 +112,8 @@ func (q Quantize) given() []meaning {
 
 // checkQuantize checks that the method is known and that the other keys mean
 // something to it.
-func (c checker) checkQuantize(i int, name string, q Quantize) {
-	key := func(k string) []any { return at("variants", i, "quantize", k) }
+func (c checker) checkQuantize(under func(...any) []any, name string, q Quantize) {
+	key := func(k string) []any { return under("quantize", k) }
 	if !c.oneOf(key("method"), "quantization method", q.Method, methods(), nil) {
 		return
 	}
@@ -122,7 +122,7 @@ func (c checker) checkQuantize(i int, name string, q Quantize) {
 		return
 	}
 	if quantized := []string{validators.PrecisionInt8, validators.PrecisionInt4}; q.Method == MethodNone && !slices.Contains(quantized, name) {
-		c.problem(at("variants", i, "name"), "variant %q stays as its source is: name it after the source's precision, %s", name, strings.Join(quantized, " or "))
+		c.problem(under("name"), "variant %q stays as its source is: name it after the source's precision, %s", name, strings.Join(quantized, " or "))
 	}
 	for _, g := range q.given() {
 		switch {
@@ -136,7 +136,7 @@ func (c checker) checkQuantize(i int, name string, q Quantize) {
 	c.checkQuantizeWords(q, key)
 	c.checkQuantizeValues(q, key)
 	if q.Calibrated() && c.Calibration == nil {
-		c.problem(at("variants", i), "variant %q needs calibration and there is none: add calibration: {path: FOLDER} with typical inputs", name)
+		c.problem(under(), "variant %q needs calibration and there is none: add calibration: {path: FOLDER} with typical inputs", name)
 	}
 	if q.AccuracyAware && c.Limits.Accuracy == nil {
 		c.problem(key("accuracy_aware"), "accuracy_aware keeps limits.accuracy and there is none: add limits: {accuracy: {metric: top1, drop: {max: 0.5%%}}}")
