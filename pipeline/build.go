@@ -69,6 +69,7 @@ type builtEngine struct {
 	engine  registry.Engine
 	files   []toolchain.OutputFile
 	records []tuningRecord
+	made    howMade
 	steps   []takenStep
 	part    registry.PartRef
 }
@@ -282,7 +283,7 @@ func (b *build) makeEngine(ctx context.Context, p *Pipeline, planned PlannedEngi
 	if tool.Profile, err = tool.Profile.In(planned.Form); err != nil {
 		return builtEngine{}, err
 	}
-	made := builtEngine{tool: tool, engine: registry.Engine{
+	made := builtEngine{tool: tool, made: howMade{planned.Quantizer, planned.Quantize, planned.Compile}, engine: registry.Engine{
 		Target: planned.Target, Toolchain: planned.Toolchain, Variant: planned.Variant, Precision: planned.Precision, NativeCode: tool.Profile.NativeCode, Providers: planned.Providers}}
 	model := b.inputs.Model
 	if planned.Quantize != nil {

@@ -56,7 +56,6 @@ func quantizeOptions(q *spec.Quantize) map[string]any {
 	set(q.Preset != "", "preset", q.Preset)
 	set(q.AccuracyAware, "accuracy_aware", true)
 	set(q.BlockSize != 0, "block_size", q.BlockSize)
-	set(q.Algorithm == spec.AlgorithmHQQ, "algorithm", q.Algorithm)
 	set(q.Asymmetric, "symmetric", false)
 	set(len(q.Exclude) > 0, "exclude_nodes", q.Exclude)
 	set(len(q.Operators) > 0, "op_types", q.Operators)

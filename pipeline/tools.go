@@ -106,6 +106,21 @@ func (m material) loadable(profile toolchain.Profile, id string) (loadable, erro
 	return found, nil
 }
 
+// loadableOutput finds it among files that a compiler just left.
+func loadableOutput(profile toolchain.Profile, id string, files []toolchain.OutputFile) (loadable, error) {
+	found := loadable{}
+	for _, f := range files {
+		in := toolchain.Input{Role: toolchain.RoleModel, Name: path.Join(id, f.Name), Path: f.Path, Digest: f.Digest, Size: f.Size}
+		if found.inputs = append(found.inputs, in); f.Name == profile.Entry {
+			found.entry = in.Name
+		}
+	}
+	if found.entry == "" {
+		return loadable{}, registry.Errorf(registry.CodeInternal, "%s left no %s", profile.Name, profile.Entry)
+	}
+	return found, nil
+}
+
 // gate lets a file of an engine pass: the one that is loaded must be in the format of
 // the toolchain, the others must not be of a kind that runs code when it is loaded.
 func gate(file, name string, profile toolchain.Profile) error {

@@ -29,6 +29,8 @@ type VerifiedEngine struct {
 	Digest      registry.Digest            `json:"digest"`
 	Parity      registry.ParityReport      `json:"parity"`
 	Performance registry.PerformanceReport `json:"performance"`
+	// Sensitivity is there for an int8 engine that failed, where it could be found out.
+	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
 }
 
 // SkippedEngine is an engine that did not run here, and why.
@@ -44,12 +46,14 @@ type verification struct {
 	scratch     string
 	environment string
 	release     registry.Release
+	claims      []registry.Claim // about the release and its engines
 	tools       tools
 	node        registry.Node
 	limits      validators.Limits
 	iface       validators.Interface
 
 	reference, cases, golden material
+	calibration              material // fetched where a failure is to be explained
 	referenceModel           loadable
 	candidates               []candidate
 	current                  map[string]candidate // by label: the engine that the next environment has
@@ -163,13 +167,13 @@ func (v *verification) choose() error {
 
 // checkSignatures wants a trusted builder behind everything that will run here.
 func (v *verification) checkSignatures(ctx context.Context) error {
-	claims, _, err := v.p.Registry.Claims(ctx, v.environment, v.release)
-	if err != nil {
+	var err error
+	if v.claims, _, err = v.p.Registry.Claims(ctx, v.environment, v.release); err != nil {
 		return err
 	}
 	var lacking []error
 	for _, c := range v.candidates {
-		signed := registry.Policy{Require: []string{registry.RequireSignature}}.CheckEngine(v.release, c.engine, claims)
+		signed := registry.Policy{Require: []string{registry.RequireSignature}}.CheckEngine(v.release, c.engine, v.claims)
 		for _, r := range signed.Unmet() {
 			lacking = append(lacking, registry.Errorf(registry.CodePolicy, "%s: %s: %s", r.Subject, r.Name, r.Detail))
 		}
@@ -204,6 +208,10 @@ func (v *verification) judge(ctx context.Context) (VerifyResult, error) {
 		failures = append(failures, failed(verified))
 		result.Engines = append(result.Engines, verified)
 	}
+	if err := v.explain(ctx, result.Engines); err != nil {
+		return VerifyResult{}, err
+	}
+	hints(result.Engines, failures)
 	return result, errors.Join(failures...)
 }
 

@@ -88,7 +88,7 @@ identical bytes from staging to prod.
 	})
 	root.AddCommand(
 		a.initCommand(), a.buildCommand(), a.verifyCommand(), a.promoteCommand(), a.resolveCommand(), a.pullCommand(),
-		a.rollbackCommand(), a.holdCommand(), a.planCommand(), a.inspectCommand(), a.listCommand(), a.trustCommand(),
+		a.rollbackCommand(), a.holdCommand(), a.planCommand(), a.tuneCommand(), a.inspectCommand(), a.listCommand(), a.trustCommand(),
 		a.nodeCommand(), a.nodeTypeCommand(), a.toolchainCommand(), a.cacheCommand(), a.keyCommand(), a.historyCommand(), a.reindexCommand(),
 		a.gcCommand(), a.backupCommand(), a.restoreCommand(), a.serveCommand(), a.tokenCommand(), a.driverCommand(),
 	)

@@ -104,6 +104,14 @@ func TestPages(t *testing.T) {
 		}
 		runBlocks(t, program, "../../docs/tutorial.md", "", dir)
 	})
+	t.Run("tune", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		if err := copyTree(filepath.Join(examples, "digits"), filepath.Join(dir, "examples", "digits")); err != nil {
+			t.Fatal(err)
+		}
+		runBlocks(t, program, "../../docs/how-to/tune.md", dir)
+	})
 	t.Run("readme", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()

@@ -56,7 +56,32 @@ func (a *app) verify(ctx context.Context, i *instance, ref registry.Reference, p
 	}{result.Reference.String(), result}); out != nil {
 		return out
 	}
+	a.explain(result)
 	return err
+}
+
+// shownNodes is how many nodes a report of sensitivity names on a terminal.
+const shownNodes = 8
+
+// explain shows, once for each variant, what the layers of failing int8 engines cost.
+func (a *app) explain(r pipeline.VerifyResult) {
+	shown := make(map[*pipeline.Sensitivity]bool)
+	for _, e := range r.Engines {
+		if s := e.Sensitivity; s != nil && !shown[s] {
+			shown[s] = true
+			a.ui.note("%s: %.1f dB are left of the outputs with all in int8, and with one node alone in int8:\n%s", e.Label, float64(s.SNRdB), sensitivityText(*s))
+		}
+	}
+}
+
+func sensitivityText(s pipeline.Sensitivity) string {
+	rows := [][]string{{"    NODE", "OPERATOR", "SNR"}}
+	for _, n := range s.Nodes {
+		if n.Costs() && len(rows) <= shownNodes {
+			rows = append(rows, []string{"    " + n.Node, n.Operator, figure(n.SNRdB, "%.1f dB")})
+		}
+	}
+	return strings.TrimRight(table(rows), "\n")
 }
 
 func verifyText(r pipeline.VerifyResult) string {

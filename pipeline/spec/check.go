@@ -48,6 +48,7 @@ func (c checker) check() {
 	c.checkTargets()
 	c.checkLimits()
 	c.checkBudgets()
+	c.checkTune()
 }
 
 // report notes err, if any, at the path.
@@ -190,24 +191,25 @@ func (c checker) checkVariants() {
 			c.problem(at("variants", i, "name"), "variant %q is here twice", v.Name)
 		}
 		seen[v.Name] = true
-		c.checkVariant(i, v)
+		c.checkVariant(at("variants", i), v)
 	}
 }
 
-// checkVariant checks one variant. Without quantize its name is its precision.
-func (c checker) checkVariant(i int, v Variant) {
-	written := c.doc.At("variants", i, "quantize") != c.doc.At("variants", i)
+// checkVariant checks the variant at a place. Without quantize its name is its precision.
+func (c checker) checkVariant(place []any, v Variant) {
+	under := func(keys ...any) []any { return slices.Concat(place, keys) }
+	written := c.doc.At(under("quantize")...) != c.doc.At(place...)
 	available := []string{validators.PrecisionFP32, validators.PrecisionFP16, validators.PrecisionInt8, validators.PrecisionInt4}
 	switch {
-	case !written && !c.oneOf(at("variants", i, "name"), "variant", v.Name, available, validators.Precisions()):
+	case !written && !c.oneOf(under("name"), "variant", v.Name, available, validators.Precisions()):
 		return
 	case written && v.Name != v.Precision && slices.Contains(validators.Precisions(), v.Name):
-		c.problem(at("variants", i, "name"), "variant %q is quantized to %s: want a name that does not say otherwise", v.Name, v.Precision)
+		c.problem(under("name"), "variant %q is quantized to %s: want a name that does not say otherwise", v.Name, v.Precision)
 	case !variantName.MatchString(v.Name):
-		c.problem(at("variants", i, "name"), "variant name %q: want lower-case letters and digits with inner '_' or '-'", v.Name)
+		c.problem(under("name"), "variant name %q: want lower-case letters and digits with inner '_' or '-'", v.Name)
 	}
 	if v.Quantize != nil {
-		c.checkQuantize(i, v.Name, *v.Quantize)
+		c.checkQuantize(under, v.Name, *v.Quantize)
 	}
 }
 

@@ -22,7 +22,7 @@ type Quantize struct {
 	AccuracyAware bool       `yaml:"accuracy_aware" doc:"Take layers back to full precision, the costliest first, until limits.accuracy is kept on the labelled cases; of nncf and method static"`
 	Bits          int        `yaml:"bits" doc:"Of weights; of method weights, 4 where nothing is said, and 8 with nncf alone" enum:"4,8"`
 	BlockSize     int        `yaml:"block_size" doc:"Weights that share a scale; of method weights with 4 bits, 32 where nothing is said" enum:"16,32,64,128,256"`
-	Algorithm     string     `yaml:"algorithm" doc:"How 4-bit weights are chosen; of method weights. rtn: rounded to nearest; hqq: scales and zero points improved by half-quadratic optimization" enum:"rtn,hqq"`
+	Algorithm     string     `yaml:"algorithm" doc:"How 4-bit weights are chosen; of method weights. rtn: rounded to nearest, where nothing is said" enum:"rtn"`
 	Asymmetric    bool       `yaml:"asymmetric" doc:"A zero point beside every scale; of method weights"`
 	Exclude       []string   `yaml:"exclude" doc:"Names of nodes that stay as they are"`
 	Operators     []string   `yaml:"operators" doc:"Types of operators that are quantized, such as MatMul; all that can be where nothing is said"`
@@ -50,7 +50,7 @@ const (
 	FormatQDQ          = "qdq" // the default
 	FormatQOperator    = "qoperator"
 	AlgorithmRTN       = "rtn" // the default
-	AlgorithmHQQ       = "hqq"
+	AlgorithmHQQ       = "hqq" // known, and not available
 	PresetPerformance  = "performance"
 	PresetMixed        = "mixed"
 )
@@ -112,8 +112,8 @@ func (q Quantize) given() []meaning {
 
 // checkQuantize checks that the method is known and that the other keys mean
 // something to it.
-func (c checker) checkQuantize(i int, name string, q Quantize) {
-	key := func(k string) []any { return at("variants", i, "quantize", k) }
+func (c checker) checkQuantize(under func(...any) []any, name string, q Quantize) {
+	key := func(k string) []any { return under("quantize", k) }
 	if !c.oneOf(key("method"), "quantization method", q.Method, methods(), nil) {
 		return
 	}
@@ -122,7 +122,7 @@ func (c checker) checkQuantize(i int, name string, q Quantize) {
 		return
 	}
 	if quantized := []string{validators.PrecisionInt8, validators.PrecisionInt4}; q.Method == MethodNone && !slices.Contains(quantized, name) {
-		c.problem(at("variants", i, "name"), "variant %q stays as its source is: name it after the source's precision, %s", name, strings.Join(quantized, " or "))
+		c.problem(under("name"), "variant %q stays as its source is: name it after the source's precision, %s", name, strings.Join(quantized, " or "))
 	}
 	for _, g := range q.given() {
 		switch {
@@ -136,7 +136,7 @@ func (c checker) checkQuantize(i int, name string, q Quantize) {
 	c.checkQuantizeWords(q, key)
 	c.checkQuantizeValues(q, key)
 	if q.Calibrated() && c.Calibration == nil {
-		c.problem(at("variants", i), "variant %q needs calibration and there is none: add calibration: {path: FOLDER} with typical inputs", name)
+		c.problem(under(), "variant %q needs calibration and there is none: add calibration: {path: FOLDER} with typical inputs", name)
 	}
 	if q.AccuracyAware && c.Limits.Accuracy == nil {
 		c.problem(key("accuracy_aware"), "accuracy_aware keeps limits.accuracy and there is none: add limits: {accuracy: {metric: top1, drop: {max: 0.5%%}}}")
@@ -152,11 +152,15 @@ func (c checker) checkQuantizeWords(q Quantize, key func(string) []any) {
 		{"observer", q.Observer, []string{ObserverMinMax, ObserverEntropy, ObserverPercentile}},
 		{"format", q.Format, []string{FormatQDQ, FormatQOperator}},
 		{"preset", q.Preset, []string{PresetPerformance, PresetMixed}},
-		{"algorithm", q.Algorithm, []string{AlgorithmRTN, AlgorithmHQQ}},
 	} {
 		if w.word != "" {
 			c.oneOf(key(w.key), w.key, w.word, w.known, nil)
 		}
+	}
+	if q.Algorithm == AlgorithmHQQ {
+		c.problem(key("algorithm"), "algorithm hqq is not available: ONNX Runtime's needs PyTorch, which no toolchain here has: want rtn, or tool nncf")
+	} else if q.Algorithm != "" {
+		c.oneOf(key("algorithm"), "algorithm", q.Algorithm, []string{AlgorithmRTN}, []string{AlgorithmHQQ})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"strconv"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -59,7 +60,7 @@ func (Range) schema(object) object {
 }
 
 func (Variant) schema(fields object) object {
-	return either(object{"enum": []string{"fp32", "fp16", "int8"}}, fields)
+	return either(object{"enum": []string{"fp32", "fp16", "int8", "int4"}}, fields)
 }
 
 func (Target) schema(fields object) object {
@@ -126,7 +127,7 @@ func structSchema(t reflect.Type) object {
 		property := schemaOf(f.Type)
 		property["description"] = f.Tag.Get("doc")
 		if words := f.Tag.Get("enum"); words != "" {
-			property["enum"] = strings.Split(words, ",")
+			property["enum"] = enum(strings.Split(words, ","), f.Type)
 		}
 		if f.Type.Kind() == reflect.Slice && option == "required" {
 			property["minItems"] = 1
@@ -141,4 +142,16 @@ func structSchema(t reflect.Type) object {
 		s["required"] = required
 	}
 	return s
+}
+
+// enum is what a property of a type may be: numbers as numbers.
+func enum(words []string, t reflect.Type) any {
+	if t.Kind() != reflect.Int {
+		return words
+	}
+	numbers := make([]int, len(words))
+	for i, w := range words {
+		numbers[i], _ = strconv.Atoi(w) // a tag of ours
+	}
+	return numbers
 }

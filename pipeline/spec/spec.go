@@ -28,6 +28,8 @@ type Spec struct {
 	Variants    []Variant         `yaml:"variants,required" doc:"In which precisions to build"`
 	Targets     []Target          `yaml:"targets,required" doc:"For which machines to build: os/arch or os/arch/level, or a mapping"`
 	Limits      Limits            `yaml:"limits" doc:"How far an engine may be from the reference"`
+	Objective   Objective         `yaml:"objective" doc:"What mlpromote tune looks for; throughput within the limits where nothing is said"`
+	Tune        Tune              `yaml:"tune" doc:"What mlpromote tune tries"`
 	Budgets     map[string]Budget `yaml:"budgets" doc:"Per toolchain: what one step may take"`
 	Cache       Cache             `yaml:"cache" doc:"OCI repository in which builds on several machines share finished steps: oci://HOST/REPOSITORY"`
 }
@@ -79,6 +81,9 @@ func (s *Spec) complete() {
 	}
 	for i := range s.Variants {
 		s.Variants[i].complete()
+	}
+	for i := range s.Tune.Variants {
+		s.Tune.Variants[i].complete()
 	}
 	for i := range s.Targets {
 		s.Targets[i].complete(s.Variants)

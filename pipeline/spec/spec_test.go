@@ -204,7 +204,7 @@ func TestLoadProblems(t *testing.T) {
 	}
 	variants := func(s string) string { return change("variants: [fp32, int8]", "variants: ["+s+"]") }
 	for _, c := range []struct{ text, want string }{
-		{change("variants:", "varients:"), `7:1 unknown key "varients" (did you mean "variants"?): want model, version, source, shapes, cases, calibration, assets, variants, targets, limits, budgets, cache`},
+		{change("variants:", "varients:"), `7:1 unknown key "varients" (did you mean "variants"?): want model, version, source, shapes, cases, calibration, assets, variants, targets, limits, objective, tune, budgets, cache`},
 		{change("cases: cases/\n", ""), `1:1 key "cases" is missing`},
 		{change("vision/resnet50", "Vision"), `1:8 model name "Vision": want lower-case letters and digits in components separated by '/', inner '.', '_' or '-', at most 255 characters`},
 		{change("1.4.0", `"1.4"`), `2:10 version "1.4": want a semantic version without build metadata, for example 1.4.0 or 2.0.0-rc.1`},
@@ -231,6 +231,11 @@ func TestLoadProblems(t *testing.T) {
 		{variants("fp23"), `7:12 unknown variant "fp23" (did you mean "fp32"?): want fp32, fp16, int8, int4`},
 		{variants("bf16"), `7:12 variant "bf16" is not available in this version: want fp32, fp16, int8, int4`},
 		{variants("{name: int8, quantize: {method: statik}}"), `7:44 unknown quantization method "statik" (did you mean "static"?): want static, dynamic, weights, fp16, none`},
+		{variants("{name: int4, quantize: {method: weights, algorithm: hqq}}"), `7:64 algorithm hqq is not available: ONNX Runtime's needs PyTorch, which no toolchain here has: want rtn, or tool nncf`},
+		{variants("{name: w8, quantize: {method: weights, bits: 8}}"), `7:57 weights of 8 bits are made by tool nncf, with a scale for each channel: say tool: nncf and no block_size, or bits: 4`},
+		{variants("{name: d, quantize: {method: dynamic, tool: nncf}}"), `7:56 tool means nothing to method dynamic, only to static and weights: remove it`},
+		{variants("{name: s, quantize: {method: static, preset: mixed}}"), `7:57 preset means nothing to onnxruntime, only to tool nncf: remove it`},
+		{variants("{name: fp16, quantize: {method: none}}"), `7:19 variant "fp16" stays as its source is: name it after the source's precision, int8 or int4`},
 		{variants("{name: int8d, quantize: {method: dynamic, observer: minmax}}"), `7:64 observer means nothing to method dynamic, only to static: remove it`},
 		{variants("{name: half, quantize: {method: fp16, observer: minmax}}"), `7:60 observer means nothing to method fp16, only to static: remove it`},
 		{variants("{name: half, quantize: {method: fp16, per_channel: true}}"), `7:63 per_channel means nothing to method fp16, only to static and dynamic: remove it`},

@@ -44,3 +44,18 @@ var methodOf = map[string]string{
 	validators.PrecisionInt4: MethodWeights,
 	validators.PrecisionFP16: MethodFP16,
 }
+
+// Written is the variant as a person would write it: without what follows from its name.
+func (v Variant) Written() Variant {
+	bare := Variant{Name: v.Name}
+	bare.complete()
+	if v.Quantize != nil && v.says() == bare.says() {
+		return Variant{Name: v.Name}
+	}
+	if v.Quantize != nil && v.Quantize.Observer == ObserverMinMax {
+		q := *v.Quantize
+		q.Observer = ""
+		v.Quantize = &q
+	}
+	return v
+}

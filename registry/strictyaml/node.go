@@ -55,6 +55,9 @@ type Entry struct {
 // Kind is the shape of the node.
 func (n *Node) Kind() Kind { return n.kind }
 
+// Position is line and column of the node, from 1.
+func (n *Node) Position() (line, column int) { return n.line, n.column }
+
 // Text is a scalar as it was written, without its quotes; "" for other kinds.
 func (n *Node) Text() string { return n.text }
 

@@ -16,6 +16,8 @@ quantize  by method. Inputs: role "model", one .onnx file and its external data.
                         none, inputs and outputs stay as they are. With rtol or atol and
                         role "calibration", operators go back to float32 until the outputs
                         on its first cases are within that.
+          With option sensitivity, and role "cases", the int8 methods say besides what each
+          node costs: the signal to noise ratio of the outputs when it alone is quantized.
 """
 
 import os
@@ -41,6 +43,7 @@ DEFAULTS = {
     "format": "qdq",
     "exclude_nodes": [],
     "op_types": [],
+    "sensitivity": False,
     "block_size": 32,
     "symmetric": True,
     "rtol": 0.0,
@@ -57,8 +60,9 @@ CHOICES = {
 # How each method is done, and which options mean something to it besides the method.
 METHODS = {
     "static-int8": (quantize_static, (
-        "observer", "percentile", "per_channel", "reduce_range", "activation_type", "weight_type", "format", "exclude_nodes", "op_types")),
-    "dynamic-int8": (quantize_dynamic, ("per_channel", "reduce_range", "weight_type", "exclude_nodes", "op_types")),
+        "observer", "percentile", "per_channel", "reduce_range", "activation_type", "weight_type", "format", "exclude_nodes", "op_types",
+        "sensitivity")),
+    "dynamic-int8": (quantize_dynamic, ("per_channel", "reduce_range", "weight_type", "exclude_nodes", "op_types", "sensitivity")),
     "weights-int4": (quantize_weights, ("block_size", "symmetric", "format", "exclude_nodes")),
     "fp16": (halve, ("exclude_nodes", "rtol", "atol")),
 }

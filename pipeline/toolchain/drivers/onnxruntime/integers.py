@@ -5,6 +5,7 @@ import json
 from graphs import graph_inputs, load
 from prepared import prepare, quantized_model
 from protocol import Refused, inputs_of, model_of, write
+from sensitivity import costs
 from tensors import cases
 
 CACHE = "ranges.json"  # the quantizer's own file of ranges
@@ -22,24 +23,30 @@ def quantize_static(request, options):
     methods = {"minmax": methods.MinMax, "entropy": methods.Entropy, "percentile": methods.Percentile}
     formats = {"qdq": quantization.QuantFormat.QDQ, "qoperator": quantization.QuantFormat.QOperator}
     extra = {"CalibPercentile": options["percentile"]} if options["observer"] == "percentile" else {}
-    quantization.quantize_static(
-        "prepared.onnx", "quantized.onnx", reader,
-        quant_format=formats[options["format"]],
-        # Sorted, where the quantizer's own default is in the order of a set.
-        op_types_to_quantize=sorted(options["op_types"] or {*QDQRegistry, *QLinearOpsRegistry}),
-        per_channel=options["per_channel"], reduce_range=options["reduce_range"],
-        activation_type=integer(options["activation_type"]), weight_type=integer(options["weight_type"]),
-        nodes_to_exclude=options["exclude_nodes"],
-        calibrate_method=methods[options["observer"]], calibration_providers=["CPUExecutionProvider"],
-        extra_options=extra, calibration_cache_path=CACHE,
-    )
+    # Sorted, where the quantizer's own default is in the order of a set.
+    types = sorted(options["op_types"] or {*QDQRegistry, *QLinearOpsRegistry})
+
+    def make(path, nodes, reader=None):
+        quantization.quantize_static(
+            "prepared.onnx", path, reader,
+            quant_format=formats[options["format"]],
+            op_types_to_quantize=types, nodes_to_quantize=nodes,
+            per_channel=options["per_channel"], reduce_range=options["reduce_range"],
+            activation_type=integer(options["activation_type"]), weight_type=integer(options["weight_type"]),
+            nodes_to_exclude=options["exclude_nodes"],
+            calibrate_method=methods[options["observer"]], calibration_providers=["CPUExecutionProvider"],
+            extra_options=extra, calibration_cache_path=CACHE,
+        )
+
+    make("quantized.onnx", [], reader)
     if reader is not None and reader.count == 0:
         raise Refused("bad_input", "the calibration has no cases")
     model, count = quantized_model({"QuantizeLinear"})
     ranges = table(CACHE, options["observer"])
     write(request, "model.onnx", model)
     write(request, "calibration.json", json.dumps(ranges, sort_keys=True, indent=1).encode() + b"\n")
-    return {"cases": 0 if reader is None else reader.count, "quantized": count, "ranges": len(ranges["tensors"])}
+    said = {"cases": 0 if reader is None else reader.count, "quantized": count, "ranges": len(ranges["tensors"])}
+    return {**said, **costs(request, options, inputs, types, make)}
 
 
 def calibration(request, options, inputs):
@@ -69,22 +76,27 @@ def calibration(request, options, inputs):
 
 def quantize_dynamic(request, options):
     source = model_of(request)
-    load(source)
+    source_model = load(source)
     prepare(source)
     from onnxruntime import quantization
     from onnxruntime.quantization.registry import IntegerOpsRegistry
 
-    quantization.quantize_dynamic(
-        "prepared.onnx", "quantized.onnx",
-        op_types_to_quantize=sorted(options["op_types"] or IntegerOpsRegistry),
-        per_channel=options["per_channel"], reduce_range=options["reduce_range"],
-        weight_type=integer(options["weight_type"]), nodes_to_exclude=options["exclude_nodes"],
-        # Both sides computed: their product would be quantized twice for nothing saved.
-        extra_options={"MatMulConstBOnly": True},
-    )
+    types = sorted(options["op_types"] or IntegerOpsRegistry)
+
+    def make(path, nodes):
+        quantization.quantize_dynamic(
+            "prepared.onnx", path,
+            op_types_to_quantize=types, nodes_to_quantize=nodes,
+            per_channel=options["per_channel"], reduce_range=options["reduce_range"],
+            weight_type=integer(options["weight_type"]), nodes_to_exclude=options["exclude_nodes"],
+            # Both sides computed: their product would be quantized twice for nothing saved.
+            extra_options={"MatMulConstBOnly": True},
+        )
+
+    make("quantized.onnx", [])
     model, count = quantized_model({"MatMulInteger", "ConvInteger", "DynamicQuantizeLinear", "DynamicQuantizeLSTM", "DequantizeLinear"})
     write(request, "model.onnx", model)
-    return {"quantized": count}
+    return {"quantized": count, **costs(request, options, graph_inputs(source_model), types, make)}
 
 
 def integer(name):

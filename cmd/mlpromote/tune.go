@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/pipeline/tradeoff"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/strictyaml"
+)
+
+// tuneFlags are those of the verb.
+type tuneFlags struct {
+	file     string
+	budget   time.Duration
+	plot     string
+	nodeCost string
+	write    bool
+}
+
+func (a *app) tuneCommand() *cobra.Command {
+	var f tuneFlags
+	c := &cobra.Command{
+		Use:   "tune",
+		Short: "Try variants on this machine and say which serves the objective best",
+		Long: `Makes the variants that the spec declares under tune, or one of each method, for every
+target that this machine meets; compares them with the reference on all cases; measures
+latency in turns; and chooses by the spec's objective:
+
+  objective: {max: throughput, subject_to: {p99: 20ms, accuracy_drop: 0.5%}}
+
+Nothing is stored but what the build cache keeps. Interrupted, it shows what was measured.
+
+Exit code 3: no variant keeps all constraints. 6: this machine meets no target.`,
+		Example: "  mlpromote tune --budget 10m --plot tune.svg --write",
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			price, err := parseNodeCost(f.nodeCost)
+			if err != nil {
+				return usage(c, err)
+			}
+			return a.tune(c.Context(), f, price)
+		},
+	}
+	specFlag(c, &f.file)
+	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute, "wall time to spend; what is under way then is finished")
+	c.Flags().StringVar(&f.plot, "plot", "", "file for a drawing of latency against loss, as SVG")
+	c.Flags().StringVar(&f.nodeCost, "node-cost", "", "price of this machine per hour, such as 1.006/h, for the cost of a million predictions")
+	c.Flags().BoolVar(&f.write, "write", false, "write the choice into the spec, in place of its variants")
+	return c
+}
+
+func (a *app) tune(ctx context.Context, f tuneFlags, price float64) error {
+	s, err := a.loadSpec(f.file)
+	if err != nil {
+		return err
+	}
+	if err := pipeline.Gate(s); err != nil {
+		return err
+	}
+	m := &memory{}
+	if err := a.openLocalSteps(m); err != nil {
+		return err
+	}
+	p := &pipeline.Pipeline{Toolchain: a.toolchain(true, m.steps, s.Pythons()), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress}
+	result, err := p.Tune(ctx, s, pipeline.TuneOptions{Budget: f.budget})
+	if len(result.Trials) == 0 {
+		return err
+	}
+	for _, u := range result.Untried {
+		a.ui.note("not tried: %s: %s", u.Label, u.Why)
+	}
+	for _, line := range result.Advice {
+		a.ui.note("%s", line)
+	}
+	if said := a.ui.result(tuneText(result, price), tuneDocument(result, price)); said != nil {
+		return said
+	}
+	if err != nil {
+		return err
+	}
+	return a.finishTune(f, s, result)
+}
+
+// finishTune writes the files that were asked for.
+func (a *app) finishTune(f tuneFlags, s *spec.Spec, r pipeline.TuneResult) error {
+	if f.plot != "" {
+		drawing, err := r.Plot()
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(f.plot, drawing, 0o666); err != nil { //nolint:gosec // a drawing to be shown around
+			return registry.Errorf(registry.CodeInvalid, "--plot: %w", err)
+		}
+		a.ui.note("drawn: %s", f.plot)
+	}
+	if r.Chosen < 0 {
+		return registry.Errorf(registry.CodeLimit, "no variant keeps all constraints: the last column says which each breaks")
+	}
+	if !f.write {
+		return nil
+	}
+	text, err := strictyaml.ReadFile(f.file)
+	if err != nil {
+		return err
+	}
+	changed, err := r.Write(s, text)
+	if err != nil {
+		return err
+	}
+	if err := replaceFile(f.file, changed); err != nil {
+		return err
+	}
+	a.ui.note("written to %s: variants: [%s]", f.file, r.Trials[r.Chosen].Spec)
+	return nil
+}
+
+// replaceFile writes a file beside the old one and renames it, with the old one's mode.
+func replaceFile(path string, data []byte) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	beside, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(beside.Name())
+	if _, err := beside.Write(data); err != nil {
+		beside.Close()
+		return err
+	}
+	if err := beside.Chmod(info.Mode()); err != nil {
+		beside.Close()
+		return err
+	}
+	if err := beside.Close(); err != nil {
+		return err
+	}
+	return os.Rename(beside.Name(), path)
+}
+
+// parseNodeCost reads a price per hour: "1.006" or "1.006/h". Empty is none.
+func parseNodeCost(text string) (float64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	price, err := strconv.ParseFloat(strings.TrimSuffix(text, "/h"), 64)
+	if err != nil || !(price > 0 && price < 1e9) {
+		return 0, fmt.Errorf("--node-cost %q: want a price per hour, such as 1.006/h", text)
+	}
+	return price, nil
+}
+
+// tunedTrial is a trial as JSON, with its cost.
+type tunedTrial struct {
+	pipeline.Trial
+	CostPerMillion float64 `json:"costPerMillion,omitempty"` // of predictions, in the unit of --node-cost
+}
+
+func tuneDocument(r pipeline.TuneResult, price float64) any {
+	trials := make([]tunedTrial, len(r.Trials))
+	for i, t := range r.Trials {
+		trials[i] = tunedTrial{Trial: t}
+		if t.Latency != nil && price > 0 {
+			trials[i].CostPerMillion = tradeoff.CostPerMillion(price, t.Latency.PerSecond)
+		}
+	}
+	return struct {
+		pipeline.TuneResult
+		Trials []tunedTrial `json:"trials"`
+	}{r, trials}
+}
+
+// tuneText is a table of the trials: "*" for the choice, "+" for others on the Pareto front.
+func tuneText(r pipeline.TuneResult, price float64) string {
+	header := []string{"", "VARIANT", "PRECISION", "SIZE", strings.ToUpper(r.Loss), "P50", "P99", "PER SECOND"}
+	if price > 0 {
+		header = append(header, "COST OF 1M")
+	}
+	rows := [][]string{append(header, "BREAKS")}
+	for i, t := range r.Trials {
+		mark := ""
+		switch {
+		case i == r.Chosen:
+			mark = "*"
+		case t.Front:
+			mark = "+"
+		}
+		rows = append(rows, append([]string{mark}, trialCells(t, r.Loss, price)...))
+	}
+	text := table(rows) + "\n* the choice, + others on the Pareto front of throughput, p99, size and " + r.Loss + "\n"
+	if r.Chosen >= 0 {
+		text += fmt.Sprintf("%s serves %s best: variants: [%s]\n", r.Trials[r.Chosen].Label(), r.Goal, r.Trials[r.Chosen].Spec)
+	}
+	return text
+}
+
+func trialCells(t pipeline.Trial, loss string, price float64) []string {
+	lost := figure(t.Loss, "%.1f dB")
+	if loss == pipeline.LossAccuracy {
+		lost = percent(float64(t.Loss))
+	}
+	cells := []string{t.Label(), t.Precision, size(t.SizeBytes), lost, "-", "-", "-"}
+	cost := "-"
+	if l := t.Latency; l != nil {
+		cells[4], cells[5], cells[6] = duration(l.P50Ns), duration(l.P99Ns), fmt.Sprintf("%.0f", l.PerSecond)
+		cost = fmt.Sprintf("%.4f", tradeoff.CostPerMillion(price, l.PerSecond))
+	}
+	if price > 0 {
+		cells = append(cells, cost)
+	}
+	broken := strings.Join(t.Violations, ", ")
+	if t.Verdict != registry.VerdictPass && broken == "" {
+		broken = "limits"
+	}
+	return append(cells, broken)
+}

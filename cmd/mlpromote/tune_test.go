@@ -1,0 +1,49 @@
+//go:build cgo && linux && amd64
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Interrupted, tune shows what was measured until then.
+func TestTuneInterrupted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := copyTree(filepath.Join(examples, "digits"), dir); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), fastProgram(t), "tune")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), environment(dir, testCache(t))...)
+	var stdout bytes.Buffer
+	cmd.Stdout = &stdout
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		said += lines.Text() + "\n"
+		if strings.Contains(lines.Text(), "pass 1 of 4") {
+			if err := cmd.Process.Signal(os.Interrupt); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	_ = cmd.Wait() // the exit code is what counts
+	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(said, "interrupted") {
+		t.Errorf("exit code %d, want 1 and to be told\n%s", code, said)
+	}
+	if !strings.Contains(stdout.String(), "linux-amd64-v1/int8 ") || !strings.Contains(stdout.String(), " us ") {
+		t.Errorf("want what was measured:\n%s", stdout.String())
+	}
+}

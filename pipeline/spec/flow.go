@@ -1,0 +1,51 @@
+package spec
+
+import (
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// Flow writes the mapping on one line, as a spec may hold it: what says nothing is left
+// out, and keys stand in the order of the schema.
+func (q Quantize) Flow() string { return flow(reflect.ValueOf(q)) }
+
+// Flow writes the variant on one line: its name alone, where that says all.
+func (v Variant) Flow() string {
+	if v.Quantize == nil {
+		return quoteIfNeeded(v.Name)
+	}
+	return "{name: " + quoteIfNeeded(v.Name) + ", quantize: " + v.Quantize.Flow() + "}"
+}
+
+func flow(v reflect.Value) string {
+	switch value := v.Interface().(type) {
+	case string:
+		return quoteIfNeeded(value)
+	case Fraction:
+		return strconv.FormatFloat(100*float64(value), 'g', 12, 64) + "%"
+	case float64:
+		return strconv.FormatFloat(value, 'g', -1, 64)
+	case int:
+		return strconv.Itoa(value)
+	case bool:
+		return strconv.FormatBool(value)
+	}
+	var parts []string
+	switch v.Kind() {
+	case reflect.Pointer:
+		return flow(v.Elem())
+	case reflect.Slice:
+		for i := range v.Len() {
+			parts = append(parts, flow(v.Index(i)))
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	for i := range v.NumField() {
+		key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		if key != "" && !v.Field(i).IsZero() {
+			parts = append(parts, key+": "+flow(v.Field(i)))
+		}
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}

@@ -1,0 +1,350 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/tradeoff"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// TuneOptions bound a tuning.
+type TuneOptions struct {
+	Budget time.Duration // of wall time; what is under way when it is spent is finished. 0 means none
+}
+
+// Trial is a variant for a target, and what was measured of it.
+type Trial struct {
+	Target    string           `json:"target"`
+	Variant   string           `json:"variant"`
+	Precision string           `json:"precision"`
+	Spec      string           `json:"spec"` // the variant as a spec says it
+	SizeBytes int64            `json:"sizeBytes"`
+	Verdict   registry.Verdict `json:"verdict"` // of parity and accuracy under the limits of the spec
+	Reasons   []string         `json:"reasons,omitempty"`
+	// Loss is the drop of accuracy, or without labels the noise of the outputs in dB:
+	// minus their signal to noise ratio.
+	Loss       registry.Figure    `json:"loss"`
+	Accuracy   *registry.Accuracy `json:"accuracy,omitempty"`
+	Latency    *registry.Latency  `json:"latency,omitempty"` // nil where there was no time for it
+	Front      bool               `json:"front"`
+	Violations []string           `json:"violations,omitempty"` // constraints of the objective that it breaks
+}
+
+// Label names the trial.
+func (t Trial) Label() string { return t.Target + "/" + t.Variant }
+
+// Untried is a variant that was not measured, and why.
+type Untried struct {
+	Label string `json:"label"`
+	Why   string `json:"why"`
+}
+
+// TuneResult is what a tuning found.
+type TuneResult struct {
+	Model     string             `json:"model"`
+	Node      registry.Node      `json:"node"`
+	Goal      string             `json:"goal"`
+	Loss      string             `json:"loss"` // what Loss of trials is: "accuracy drop" or "noise"
+	Trials    []Trial            `json:"trials"`
+	Untried   []Untried          `json:"untried,omitempty"`
+	Chosen    int                `json:"chosen"` // index of a trial; -1 where none keeps all constraints
+	Advice    []string           `json:"advice"`
+	Elapsed   time.Duration      `json:"elapsedNs"`
+	points    []tradeoff.Point   // of the trials that were timed
+	indexes   []int              // of the trial of each point
+	Objective tradeoff.Objective `json:"-"`
+}
+
+// What losses of trials are.
+const (
+	LossAccuracy = "accuracy drop"
+	LossNoise    = "noise"
+)
+
+// tuning is a tuning in the making.
+type tuning struct {
+	*build
+	spec     *spec.Spec // with all candidates as its variants
+	deadline time.Time  // zero for none
+	verify   *verification
+	tried    []candidate // by trial
+	result   TuneResult
+}
+
+// Tune makes every candidate of the spec for the targets that this machine meets, measures
+// them, and chooses by the spec's objective. When ctx ends or the budget is spent, the
+// result has what was measured until then; the error is that of ctx. Errors:
+// CodeWrongNode when this machine meets no target; those of building the reference.
+func (p *Pipeline) Tune(ctx context.Context, s *spec.Spec, o TuneOptions) (TuneResult, error) {
+	scratch, err := os.MkdirTemp("", "mlpromote-tune-*")
+	if err != nil {
+		return TuneResult{}, err
+	}
+	defer os.RemoveAll(scratch)
+	t := &tuning{build: &build{p: p, began: p.now(), scratch: scratch}}
+	if o.Budget > 0 {
+		t.deadline = t.began.Add(o.Budget)
+	}
+	if err := t.begin(ctx, s); err != nil {
+		return TuneResult{}, err
+	}
+	err = t.try(ctx)
+	if err == nil {
+		err = t.time(ctx)
+	}
+	t.conclude()
+	return t.result, err
+}
+
+// begin plans all candidates for the targets at hand, and runs the reference.
+func (t *tuning) begin(ctx context.Context, s *spec.Spec) error {
+	var err error
+	if t.node, err = t.p.Node(ctx, nil); err != nil {
+		return err
+	}
+	var here []string
+	for _, target := range s.Targets {
+		bare := target.Registry()
+		if lacks := bare.Match(t.node, t.node.Runtime()); len(lacks) > 0 {
+			t.result.Untried = append(t.result.Untried, Untried{target.Name, "not this machine: " + lacks[0].String()})
+			continue
+		}
+		here = append(here, target.Name)
+	}
+	if len(here) == 0 {
+		return registry.Errorf(registry.CodeWrongNode, "this machine meets no target of %s, so nothing can be measured on it: %s: %s",
+			s.File, t.result.Untried[0].Label, t.result.Untried[0].Why)
+	}
+	t.spec = s.Trying(s.Candidates(), here)
+	if err := t.prepare(ctx, t.spec); err != nil {
+		return err
+	}
+	if t.node, err = t.p.Node(ctx, t.tools.runtimes()); err != nil {
+		return err
+	}
+	if err := t.runReference(ctx, t.p); err != nil {
+		return err
+	}
+	t.result.Model, t.result.Node, t.result.Goal, t.result.Loss = t.plan.Model, t.node, s.Objective.Goal(), LossNoise
+	if t.plan.Cases.Labels != "" {
+		t.result.Loss = LossAccuracy
+	}
+	t.result.Objective = objective(s)
+	t.verify, err = t.verification()
+	return err
+}
+
+// objective is that of a spec. Times that it does not bound are bounded by the limits; the
+// limits of parity and accuracy have to be kept anyway.
+func objective(s *spec.Spec) tradeoff.Objective {
+	to, limits := s.Objective.SubjectTo, s.LimitOverrides().Latency
+	o := tradeoff.Objective{Goal: tradeoff.Goal(s.Objective.Goal()), P50Ns: int64(to.P50), P99Ns: int64(to.P99)}
+	if o.P50Ns == 0 && limits.P50 != nil {
+		o.P50Ns = int64(limits.P50.MaxNs)
+	}
+	if o.P99Ns == 0 && limits.P99 != nil {
+		o.P99Ns = int64(limits.P99.MaxNs)
+	}
+	if to.AccuracyDrop != nil {
+		drop := float64(*to.AccuracyDrop)
+		o.MaxLoss = &drop
+	}
+	return o
+}
+
+// verification is what judges candidates by the plan, as Verify judges the engines of a
+// release: cases and golden outputs lie where shards are looked for.
+func (t *tuning) verification() (*verification, error) {
+	v := &verification{p: t.p, began: t.began, scratch: t.scratch, tools: t.tools, node: t.node, limits: t.plan.Limits, iface: t.plan.Interface}
+	v.cases = material{dir: filepath.Join(t.scratch, "cases"), set: &t.inputs.Cases.set}
+	v.golden = material{dir: filepath.Dir(t.golden.files[0].Path), set: &t.golden.set}
+	if err := os.Mkdir(v.cases.dir, 0o755); err != nil {
+		return nil, err
+	}
+	for _, in := range t.inputs.Cases.files {
+		v.cases.files = append(v.cases.files, registry.File{Path: in.Name, Digest: in.Digest, Size: in.Size})
+		if err := os.Symlink(in.Path, filepath.Join(v.cases.dir, in.Name)); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// try makes and judges the candidates, one after the other, while there is time: half of
+// the budget, since the rest is for latencies.
+func (t *tuning) try(ctx context.Context) error {
+	for i, planned := range t.plan.Engines {
+		label := planned.Target.Name + "/" + planned.Variant
+		if t.spent(0.5) {
+			t.result.Untried = append(t.result.Untried, Untried{label, "the budget was spent"})
+			continue
+		}
+		err := t.tryOne(ctx, i, planned)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			t.result.Untried = append(t.result.Untried, Untried{label, err.Error()})
+		}
+	}
+	if len(t.result.Trials) == 0 && len(t.result.Untried) > 0 {
+		return registry.Errorf(registry.CodeInvalid, "nothing could be tried: %s: %s", t.result.Untried[0].Label, t.result.Untried[0].Why)
+	}
+	return nil
+}
+
+// spent reports whether this share of the budget is gone.
+func (t *tuning) spent(share float64) bool {
+	if t.deadline.IsZero() {
+		return false
+	}
+	whole := t.deadline.Sub(t.began)
+	return t.p.now().Sub(t.began) > time.Duration(share*float64(whole))
+}
+
+func (t *tuning) tryOne(ctx context.Context, i int, planned PlannedEngine) error {
+	made, err := t.makeEngine(ctx, t.p, planned)
+	if err != nil {
+		return err
+	}
+	variant, ok := t.spec.Variant(planned.Variant)
+	if !ok {
+		return registry.Errorf(registry.CodeInternal, "no variant %s", planned.Variant)
+	}
+	c := candidate{id: engineID(i), engine: made.engine, tool: made.tool}
+	trial := Trial{Target: planned.Target.Name, Variant: planned.Variant, Precision: planned.Precision, Spec: variant.Written().Flow()}
+	if c.model, err = loadableOutput(made.tool.Profile, c.id, made.files); err != nil {
+		return err
+	}
+	for _, f := range made.files {
+		trial.SizeBytes += f.Size
+	}
+	if n := slices.IndexFunc(t.tried, c.same); n >= 0 {
+		c = t.tried[n] // targets whose engines are the same bytes are measured once
+		trial.measuredAs(t.result.Trials[n])
+	} else if err := t.judge(ctx, c, &trial); err != nil {
+		return err
+	}
+	t.result.Trials, t.tried = append(t.result.Trials, trial), append(t.tried, c)
+	return nil
+}
+
+// same reports whether another candidate has the same bytes, and runs as they do.
+func (c candidate) same(other candidate) bool {
+	return c.tool.identity.Name == other.tool.identity.Name && c.engine.Precision == other.engine.Precision &&
+		slices.EqualFunc(c.model.inputs, other.model.inputs, func(a, b toolchain.Input) bool {
+			return path.Base(a.Name) == path.Base(b.Name) && a.Digest == b.Digest
+		})
+}
+
+// measuredAs takes over what was measured of the same bytes.
+func (t *Trial) measuredAs(other Trial) {
+	t.Verdict, t.Reasons, t.Loss, t.Accuracy = other.Verdict, other.Reasons, other.Loss, other.Accuracy
+}
+
+// judge runs a candidate on all cases and compares with the reference's outputs.
+func (t *tuning) judge(ctx context.Context, c candidate, trial *Trial) (err error) {
+	done := t.p.step("compare " + trial.Label())
+	defer func() { done(string(trial.Verdict), err) }()
+	dir := filepath.Join(t.scratch, "run-"+c.id)
+	run := c.tool.run(toolchain.RunOptions{Shares: true})
+	run.job.Machine, run.job.Inputs = machine(t.node), t.verify.cases.inputs(toolchain.RoleCases)
+	run.addCandidate(c)
+	results, err := run.do(ctx, dir)
+	if err != nil {
+		return err
+	}
+	report, err := t.verify.parity(ctx, c, runOutputs{root: map[string]string{c.id: dir}, engines: results})
+	if err != nil {
+		return err
+	}
+	trial.Verdict, trial.Accuracy = report.Verdict, report.Accuracy
+	for _, r := range report.Reasons {
+		trial.Reasons = append(trial.Reasons, r.Message)
+	}
+	trial.Loss = noise(report)
+	if report.Accuracy != nil {
+		trial.Loss = report.Accuracy.Drop
+	}
+	return nil
+}
+
+// noise is minus the ratio of signal to noise of the worst output, in dB, and at least
+// quietest.
+func noise(report registry.ParityReport) registry.Figure {
+	const quietest = -200
+	worst := registry.Figure(quietest)
+	for _, o := range report.Outputs {
+		worst = max(worst, -o.SNRdB)
+	}
+	return worst
+}
+
+// conclude finds the front, the choice and what to say about it.
+func (t *tuning) conclude() {
+	r := &t.result
+	for i, trial := range r.Trials {
+		if trial.Latency != nil {
+			r.points, r.indexes = append(r.points, trial.point()), append(r.indexes, i)
+		}
+	}
+	for _, n := range tradeoff.Front(r.points) {
+		r.Trials[r.indexes[n]].Front = true
+	}
+	for n, p := range r.points {
+		r.Trials[r.indexes[n]].Violations = r.Objective.Violations(p)
+	}
+	r.Chosen = -1
+	if n, ok := r.Objective.Choose(r.points); ok {
+		r.Chosen = r.indexes[n]
+	}
+	r.Advice = r.Objective.Advice(r.points)
+	r.Elapsed = t.p.now().Sub(t.began)
+}
+
+func (t Trial) point() tradeoff.Point {
+	return tradeoff.Point{
+		Name: t.Label(), SizeBytes: t.SizeBytes, Loss: float64(t.Loss), P50Ns: t.Latency.P50Ns, P99Ns: t.Latency.P99Ns, PerSecond: t.Latency.PerSecond,
+		Keeps: t.Verdict == registry.VerdictPass, Int8: t.Precision == validators.PrecisionInt8 || t.Precision == validators.PrecisionInt4,
+	}
+}
+
+// Plot draws the trials that were timed, as SVG. Errors: CodeInvalid where none was.
+func (r TuneResult) Plot() ([]byte, error) {
+	if len(r.points) == 0 {
+		return nil, registry.Errorf(registry.CodeInvalid, "nothing was timed, so there is nothing to draw")
+	}
+	plot := tradeoff.Plot{Title: fmt.Sprintf("%s on %s", r.Model, r.Node.Kind()), Loss: "noise of the outputs, dB", Chosen: -1}
+	if r.Loss == LossAccuracy {
+		plot.Loss, plot.Scale = "accuracy drop, percentage points", 100
+	}
+	for n, i := range r.indexes {
+		if i == r.Chosen {
+			plot.Chosen = n
+		}
+	}
+	return plot.SVG(r.points), nil
+}
+
+// Write puts the chosen variant into the text of the spec. Errors: CodeLimit where none
+// was chosen; those of [spec.ReplaceVariants].
+func (r TuneResult) Write(s *spec.Spec, text []byte) ([]byte, error) {
+	if r.Chosen < 0 {
+		return nil, registry.Errorf(registry.CodeLimit, "no variant keeps all constraints, so none is written")
+	}
+	for _, v := range s.Candidates() {
+		if v.Name == r.Trials[r.Chosen].Variant {
+			return spec.ReplaceVariants(s.File, text, []spec.Variant{v.Written()})
+		}
+	}
+	return nil, registry.Errorf(registry.CodeInternal, "%s is no candidate", r.Trials[r.Chosen].Variant)
+}

@@ -1,0 +1,92 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/validators/performance"
+)
+
+// Candidates are timed in passes, so that an end in between leaves something.
+const timingPasses = 4
+
+// time measures latencies: in each pass all candidates of a toolchain take turns, as far as
+// there is time for passes.
+func (t *tuning) time(ctx context.Context) error {
+	inputs, cases, err := t.verify.timingCases()
+	if err != nil {
+		return err
+	}
+	timings := make(map[string][]int64)
+	defer func() { t.summarize(timings) }()
+	for pass := range timingPasses {
+		if pass > 0 && t.spent(1) {
+			return nil
+		}
+		if err := t.pass(ctx, pass, inputs, cases, timings); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pass times every candidate once more, those of a toolchain in one process.
+func (t *tuning) pass(ctx context.Context, pass int, inputs []toolchain.Input, cases int, timings map[string][]int64) (err error) {
+	distinct := t.distinct()
+	done := t.p.step(fmt.Sprintf("time %d engines, pass %d of %d", len(distinct), pass+1, timingPasses))
+	defer func() { done("", err) }()
+	for _, name := range t.tools.names() {
+		run := t.tools[name].run(toolchain.RunOptions{Rounds: t.passRounds(cases, timings), Warmup: timingWarmup, Order: toolchain.OrderInterleaved})
+		run.job.Inputs = slices.Clone(inputs)
+		for _, c := range distinct {
+			if c.tool.identity.Name == name {
+				run.addCandidate(c)
+			}
+		}
+		results, err := run.do(ctx, filepath.Join(t.scratch, fmt.Sprintf("timing-%d-%s", pass, name)))
+		if err != nil {
+			return err
+		}
+		for _, e := range results {
+			timings[e.ID] = append(timings[e.ID], e.TimingsNS...)
+		}
+	}
+	return nil
+}
+
+// distinct are the candidates, each once.
+func (t *tuning) distinct() []candidate {
+	var all []candidate
+	for _, c := range t.tried {
+		if !slices.ContainsFunc(all, func(have candidate) bool { return have.id == c.id }) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// passRounds are the rounds of one pass: those of a verification, shared between the
+// passes; few as long as nobody knows how long a run takes.
+func (t *tuning) passRounds(cases int, timings map[string][]int64) int {
+	var slowest time.Duration
+	for _, ns := range timings {
+		slowest = max(slowest, time.Duration(performance.Summarize(ns, engineBatch).P50Ns))
+	}
+	if slowest == 0 {
+		return (minSamples + cases - 1) / cases
+	}
+	return max(1, rounds(cases, slowest)/(timingPasses-1))
+}
+
+func (t *tuning) summarize(timings map[string][]int64) {
+	for i, c := range t.tried {
+		if ns := timings[c.id]; len(ns) > 0 {
+			latency := performance.Summarize(ns, engineBatch)
+			t.result.Trials[i].Latency = &latency
+		}
+	}
+}
