@@ -137,11 +137,11 @@ func (b *build) recordFiles() []registry.PartFile {
 	}
 	var files []registry.PartFile
 	for name, r := range last {
-		make := diskFile
+		file := diskFile
 		if r.settled {
-			make = settledFile
+			file = settledFile
 		}
-		files = append(files, make(name, r.file.Path, r.file.Digest, r.file.Size))
+		files = append(files, file(name, r.file.Path, r.file.Digest, r.file.Size))
 	}
 	return files
 }

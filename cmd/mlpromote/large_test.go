@@ -287,7 +287,7 @@ func writeLargeWeights(path string, layers int) error {
 	}
 	defer f.Close()
 	w := bufio.NewWriterSize(f, 1<<20)
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same numbers for the same seed are the point
+	random := rand.New(rand.NewPCG(1, 2))
 	scale := float32(math.Sqrt(12.0 / largeWidth))
 	var four [4]byte
 	for range layers * largeWidth * largeWidth {

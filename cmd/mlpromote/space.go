@@ -47,7 +47,7 @@ func freeIn(folder string) (int64, error) {
 		var s unix.Statfs_t
 		err := unix.Statfs(folder, &s)
 		if err == nil {
-			return int64(s.Bavail) * int64(s.Bsize), nil //nolint:gosec,unconvert // types differ between systems; no disk has 2^63 bytes
+			return int64(s.Bavail) * int64(s.Bsize), nil //nolint:unconvert // the types differ between systems
 		}
 		if parent := filepath.Dir(folder); errors.Is(err, fs.ErrNotExist) && parent != folder {
 			folder = parent

@@ -109,8 +109,8 @@ const processSteps = 24
 // does each, while a third clears the store now and then.
 func TestCacheAcrossProcesses(t *testing.T) {
 	t.Parallel()
-	for _, clear := range []bool{false, true} {
-		t.Run(fmt.Sprintf("clear %t", clear), func(t *testing.T) {
+	for _, clearing := range []bool{false, true} {
+		t.Run(fmt.Sprintf("clearing %t", clearing), func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			var processes []*exec.Cmd
@@ -127,7 +127,7 @@ func TestCacheAcrossProcesses(t *testing.T) {
 			}
 			store := toolchain.NewStore(filepath.Join(dir, "store"))
 			for range 10 {
-				if !clear {
+				if !clearing {
 					break
 				}
 				if _, _, err := store.Prune(t.Context(), 0); err != nil {
@@ -140,7 +140,7 @@ func TestCacheAcrossProcesses(t *testing.T) {
 				}
 			}
 			done, err := os.ReadDir(filepath.Join(dir, "done"))
-			if err != nil || len(done) < processSteps || !clear && len(done) != processSteps {
+			if err != nil || len(done) < processSteps || !clearing && len(done) != processSteps {
 				t.Errorf("%d steps were done (%v), want %d", len(done), err, processSteps)
 			}
 		})

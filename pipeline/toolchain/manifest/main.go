@@ -82,7 +82,7 @@ func (o options) warm(r child.Request) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return path, os.WriteFile(path, text, 0o666) //nolint:gosec // in the folder of one job
+		return path, os.WriteFile(path, text, 0o666)
 	}
 	return path, nil
 }

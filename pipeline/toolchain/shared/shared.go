@@ -107,13 +107,11 @@ func (s *Steps) Save(ctx context.Context, about toolchain.About, outcome toolcha
 	if s.Sign == nil || s.Trouble() != nil {
 		return nil
 	}
-	if err := s.save(ctx, about, outcome); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	err := s.save(ctx, about, outcome)
+	if err != nil && ctx.Err() == nil {
 		s.note(err)
 	}
-	return nil
+	return ctx.Err()
 }
 
 func (s *Steps) ignore(reason error) {
