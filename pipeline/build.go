@@ -238,6 +238,9 @@ func (b *build) makeEngine(ctx context.Context, planned PlannedEngine) (builtEng
 	}
 	made.steps = append(made.steps, step)
 	made.files = step.outcome.Files
+	if err := checkTied(planned, tool.Profile, made.files); err != nil {
+		return builtEngine{}, registry.Errorf(registry.CodeOf(err), "compile %s: %w", label, err)
+	}
 	return made, nil
 }
 

@@ -73,6 +73,7 @@ func (t tools) planning(ctx context.Context) (map[string]Tool, error) {
 type loadable struct {
 	entry  string // name of an input
 	inputs []toolchain.Input
+	alone  bool // in a process of its own
 }
 
 // loadable finds what the runtime of a toolchain loads in a part, past the gate for
@@ -94,7 +95,7 @@ func (m material) loadable(profile toolchain.Profile, id string) (loadable, erro
 		}
 		in := toolchain.Input{Role: toolchain.RoleModel, Name: path.Join(id, f.Path), Path: file, Digest: f.Digest, Size: f.Size}
 		if f.Path == profile.Entry {
-			found.entry = in.Name
+			found.entry, found.alone = in.Name, profile.Alone
 		}
 		found.inputs = append(found.inputs, in)
 	}
@@ -115,6 +116,34 @@ func gate(file, name string, profile toolchain.Profile) error {
 		return nil // it is machine code by nature, and its manifest says so
 	}
 	return refuseCode(file)
+}
+
+// company is engines that run in one process, taking turns.
+type company struct {
+	name    string // for folders
+	tool    tool
+	members []candidate
+}
+
+// companies puts engines of one toolchain together, as far as they bear each other. Each
+// toolchain has one, even if nobody is in it.
+func (t tools) companies(candidates []candidate) []company {
+	var all []company
+	for _, name := range t.names() {
+		together := company{name: name, tool: t[name]}
+		var alone []company
+		for _, c := range candidates {
+			switch {
+			case c.tool.identity.Name != name:
+			case c.model.alone:
+				alone = append(alone, company{name + "-" + c.id, t[name], []candidate{c}})
+			default:
+				together.members = append(together.members, c)
+			}
+		}
+		all = append(append(all, together), alone...)
+	}
+	return all
 }
 
 // engineRun is a run of engines of one toolchain in the making.

@@ -22,6 +22,8 @@ type Profile struct {
 	Forms []Form
 	// NativeCode is true where an engine is or holds machine code.
 	NativeCode bool
+	// Alone is that of [Form].
+	Alone bool
 	// CompileOnly is true where no driver runs the engines: others have to prove them.
 	CompileOnly bool
 	// ExactRuntime is true where an engine needs the version of the runtime that its
@@ -40,6 +42,11 @@ type Form struct {
 	Format       string // empty: that of the profile
 	Entry        string // empty: that of the profile
 	ExactRuntime bool
+	// Alone is true where an engine sets up the process that loads it, so that no other
+	// engine may run there.
+	Alone bool
+	// CompileOptions is nil for those of the profile.
+	CompileOptions func(t registry.Target, precision string) (map[string]any, error)
 }
 
 // In gives the profile of engines of a form; "" is the first kind. Errors: CodeInvalid for
@@ -56,6 +63,10 @@ func (p Profile) In(form string) (Profile, error) {
 		}
 		p.Format, p.Entry = cmp.Or(f.Format, p.Format), cmp.Or(f.Entry, p.Entry)
 		p.ExactRuntime = p.ExactRuntime || f.ExactRuntime
+		p.Alone = f.Alone
+		if f.CompileOptions != nil {
+			p.CompileOptions = f.CompileOptions
+		}
 		return p, nil
 	}
 	if len(names) == 0 {
