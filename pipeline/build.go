@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -231,7 +232,9 @@ func (b *build) makeEngine(ctx context.Context, planned PlannedEngine) (builtEng
 			return builtEngine{}, err
 		}
 	}
-	job := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: model, Options: planned.Compile, Machine: machine(b.node)}
+	operators := b.inputs.hub.source.operators
+	made.engine.NativeCode = made.engine.NativeCode || len(operators) > 0
+	job := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: slices.Concat(model, operators), Options: planned.Compile, Machine: machine(b.node)}
 	step, err := b.do(ctx, tool.Engines, "compile "+label, job, planned.Compile)
 	if err != nil {
 		return builtEngine{}, err

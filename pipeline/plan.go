@@ -32,8 +32,9 @@ type Plan struct {
 	Cases              PlannedSet           `json:"cases"`
 	Calibration        *PlannedSet          `json:"calibration,omitempty"`
 	Assets             []PlannedFile        `json:"assets,omitempty"`
-	Drivers            []registry.Digest    `json:"drivers"` // code of the drivers, which decides what they make
-	Engines            []PlannedEngine      `json:"engines"` // in canonical order
+	Operators          []PlannedFile        `json:"operators,omitempty"` // libraries of operators that the model needs
+	Drivers            []registry.Digest    `json:"drivers"`             // code of the drivers, which decides what they make
+	Engines            []PlannedEngine      `json:"engines"`             // in canonical order
 	Digest             registry.Digest      `json:"digest,omitempty"`
 }
 
@@ -105,7 +106,7 @@ type Tool struct {
 func NewPlan(in Inputs, tools map[string]Tool) (Plan, error) {
 	p := Plan{
 		Model: in.Name, Version: in.Version, Source: in.Model[0].Digest, ReferencePrecision: validators.PrecisionFP32,
-		Interface: in.Interface, Cases: planned(in.Cases), Assets: plannedFiles(in.Assets),
+		Interface: in.Interface, Cases: planned(in.Cases), Assets: plannedFiles(in.Assets), Operators: plannedFiles(in.hub.source.operators),
 	}
 	if p.Import = in.Import; p.Import != nil {
 		p.Source = p.Import.Files[0].Digest
@@ -122,6 +123,9 @@ func NewPlan(in Inputs, tools map[string]Tool) (Plan, error) {
 		tool, ok := tools[requested.Toolchain]
 		if !ok {
 			return Plan{}, registry.Errorf(registry.CodeUnavailable, "target %s asks for %s, which is not open", requested.Target.Name, requested.Toolchain)
+		}
+		if len(p.Operators) > 0 && (!tool.Profile.Operators || requested.Quantize != nil) {
+			return Plan{}, registry.Errorf(registry.CodeInvalid, "target %s, variant %s: a model with operators of its own is built by %s alone, and not quantized", requested.Target.Name, requested.Variant, hub)
 		}
 		engine, err := planEngine(requested, tool)
 		if err != nil {

@@ -74,6 +74,8 @@ type loadable struct {
 	entry  string // name of an input
 	inputs []toolchain.Input
 	alone  bool // in a process of its own
+	// operators are the names of the inputs that are libraries of operators.
+	operators []string
 }
 
 // loadable finds what the runtime of a toolchain loads in a part, past the gate for
@@ -90,6 +92,12 @@ func (m material) loadable(profile toolchain.Profile, id string) (loadable, erro
 			continue
 		}
 		file := filepath.Join(m.dir, filepath.FromSlash(f.Path))
+		if f.Kind == registry.FileCode {
+			// Code by nature: the manifest says so, and who reads it has checked that.
+			in := toolchain.Input{Role: toolchain.RoleOperators, Name: path.Join(id, f.Path), Path: file, Digest: f.Digest, Size: f.Size}
+			found.inputs, found.operators = append(found.inputs, in), append(found.operators, in.Name)
+			continue
+		}
 		if err := gate(file, f.Path, profile); err != nil {
 			return loadable{}, err
 		}
@@ -161,7 +169,7 @@ func (t tool) run(o toolchain.RunOptions) engineRun {
 
 // add puts the reference into the run.
 func (r *engineRun) add(id string, engine loadable) {
-	r.job.Run.Engines = append(r.job.Run.Engines, toolchain.RunEngine{ID: id, Path: engine.entry})
+	r.job.Run.Engines = append(r.job.Run.Engines, toolchain.RunEngine{ID: id, Path: engine.entry, Operators: engine.operators})
 	r.job.Inputs = append(r.job.Inputs, engine.inputs...)
 }
 

@@ -107,6 +107,18 @@ func (c checker) checkFormat() {
 	if s.Simplify && s.Format != FormatONNX {
 		c.problem(at("source", "simplify"), "simplify is for format %s: remove the key", FormatONNX)
 	}
+	if len(s.Operators) > 0 && s.Format != FormatONNX {
+		c.problem(at("source", "operators"), "operators are for format %s: remove the key", FormatONNX)
+	}
+	names := make(map[string]bool)
+	for i, p := range s.Operators {
+		c.exists(p, false, "source", "operators", i)
+		if name := path.Base(p.Written); names[name] {
+			c.problem(at("source", "operators", i), "two libraries are called %q: want names that differ, since an engine holds all in one folder", name)
+		} else {
+			names[name] = true
+		}
+	}
 	if len(s.Trust.Types) > 0 && s.Format != FormatSkops {
 		c.problem(at("source", "trust", "types"), "types are trusted in format %s: remove the key", FormatSkops)
 	}

@@ -52,7 +52,9 @@ type Source struct {
 	Simplify bool   `yaml:"simplify" doc:"For onnx: fold constants and drop what has no effect; engines are still compared with the model as it is"`
 	// Architecture is nil for every format but safetensors.
 	Architecture *Architecture `yaml:"architecture" doc:"For safetensors: the network that the weights belong to"`
-	Trust        Trust         `yaml:"trust" doc:"For skops and pickle: what of the file may be loaded although it is no known data"`
+	// Operators are libraries, which is native code that runs wherever the engine runs.
+	Operators []Path `yaml:"operators" doc:"For onnx: libraries of operators that the model needs, built for the target (ONNX Runtime's custom operators); they become files of the engine, which then carries native code"`
+	Trust     Trust  `yaml:"trust" doc:"For skops and pickle: what of the file may be loaded although it is no known data"`
 }
 
 // The kinds of networks whose weights can be a source.

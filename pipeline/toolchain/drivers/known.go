@@ -17,7 +17,7 @@ func known() []Source {
 			Profile: toolchain.Profile{
 				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes,
 				Level:          "disable_all", // an engine is optimized when it is built, never when it is loaded
-				Providers:      []string{"CPUExecutionProvider"},
+				Providers:      []string{"CPUExecutionProvider"}, Operators: true,
 				CompileOptions: onnxruntimeOptions,
 			},
 		},

@@ -4,6 +4,7 @@ digits example's training.
 unshaped.onnx  the digits network whose output has no shape, with two nodes that do nothing
 stuck.onnx     an output whose rank only the data says
 late.onnx      an operator set that is not out yet
+halved.onnx    a dense layer behind an operator that only a library has (operators/halve.c)
 """
 
 import pathlib
@@ -44,3 +45,15 @@ relu = helper.make_node("Relu", ["z"], ["y"], "last")
 unshaped()
 save(small([reshape, relu], [x, shape], no_rank, 17), "stuck.onnx")
 save(small([helper.make_node("Relu", ["x"], ["y"])], [x], helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4]), 27), "late.onnx")
+
+
+def halved():
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [4, 3], [(i % 5 - 2) / 4 for i in range(12)])
+    nodes = [helper.make_node("Halve", ["x"], ["h"], "halve", domain="mlpromote.test"), helper.make_node("MatMul", ["h", "w"], ["y"], "dense")]
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 3])
+    graph = helper.make_graph(nodes, "small", [x], [y], [weight])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mlpromote.test", 1)]
+    save(helper.make_model(graph, opset_imports=opsets, ir_version=8), "halved.onnx")
+
+
+halved()
