@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"path/filepath"
@@ -99,7 +100,11 @@ func importOptions(s spec.Source) map[string]any {
 		for i, size := range a.Input {
 			input[i] = strconv.FormatInt(size, 10)
 		}
-		return map[string]any{"kind": a.Kind, "input": input, "layers": a.Layers}
+		options := map[string]any{"kind": a.Kind, "input": input, "layers": a.Layers}
+		if a.Kind == spec.ArchitectureEncoder {
+			options["heads"], options["norm"] = a.Heads, cmp.Or(a.Norm, "after")
+		}
+		return options
 	}
 	return map[string]any{}
 }

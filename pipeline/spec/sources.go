@@ -61,13 +61,17 @@ type Source struct {
 const (
 	ArchitectureMLP = "mlp" // dense layers
 	ArchitectureCNN = "cnn" // convolutions and pools, then dense layers
+	// ArchitectureEncoder is a transformer encoder over tokens.
+	ArchitectureEncoder = "encoder"
 )
 
 // Architecture is the network that weights belong to: layers, one after the other.
 type Architecture struct {
-	Kind   string   `yaml:"kind,required" doc:"mlp or cnn" enum:"mlp,cnn"`
-	Input  []int64  `yaml:"input,required" doc:"Shape of one case: [features], or [channels, height, width]"`
-	Layers []string `yaml:"layers,required" doc:"In order: relu, tanh, sigmoid, softmax, for cnn also maxpool, avgpool, flatten; and NAME of NAME.weight and NAME.bias"`
+	Kind   string   `yaml:"kind,required" doc:"mlp, cnn or encoder" enum:"mlp,cnn,encoder"`
+	Input  []int64  `yaml:"input,required" doc:"Shape of one case: [features], [channels, height, width], or [tokens] of an encoder"`
+	Layers []string `yaml:"layers,required" doc:"In order: relu, tanh, sigmoid, softmax, for cnn also maxpool, avgpool, flatten; and NAME of NAME.weight and NAME.bias; for encoder first the embedding, then positions, names of blocks, of norms and of dense layers, gelu, mean"`
+	Heads  int      `yaml:"heads" doc:"For encoder: heads of attention"`
+	Norm   string   `yaml:"norm" doc:"For encoder: whether blocks normalize after their parts are added, or before; after where nothing is said" enum:"after,before"`
 }
 
 // Trust is what a person vouches for in a file that can hold code.

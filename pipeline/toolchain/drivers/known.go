@@ -16,8 +16,8 @@ func known() []Source {
 			Imports: []string{"onnx"},
 			Profile: toolchain.Profile{
 				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes,
-				Level:          "disable_all", // an engine is optimized when it is built, never when it is loaded
-				Providers:      []string{"CPUExecutionProvider"}, Operators: true,
+				Level:     "disable_all", // an engine is optimized when it is built, never when it is loaded
+				Providers: []string{"CPUExecutionProvider"}, Operators: true,
 				CompileOptions: onnxruntimeOptions,
 			},
 		},
