@@ -18,11 +18,12 @@ func fullJob() toolchain.Job {
 		Inputs: []toolchain.Input{
 			{Role: "model", Name: "m.onnx", Path: "/a", Digest: digest.FromString("m"), Size: 1},
 			{Role: "cases", Name: "c.safetensors", Path: "/b", Digest: digest.FromString("c"), Size: 2},
+			{Role: "operators", Name: "o.so", Path: "/o", Digest: digest.FromString("o"), Size: 3},
 		},
 		Options: map[string]any{"observer": "minmax", "seed": int64(1) << 60, "nested": map[string]any{"x": []any{1, "a"}}},
 		Machine: "linux/amd64/v3/intel",
 		Run: &toolchain.RunOptions{
-			Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx"}}, SelectOutputs: []string{"logits"},
+			Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx", Providers: []string{"A", "B"}, Operators: []string{"o.so"}}}, SelectOutputs: []string{"logits"},
 			Rounds: 1, Warmup: 1, Order: toolchain.OrderSequential, Threads: 1, Level: "basic",
 		},
 	}
@@ -51,9 +52,12 @@ func TestKeyChangesWithEveryField(t *testing.T) {
 		"nested option": func(j *toolchain.Job, _ *toolchain.Identity) {
 			j.Options["nested"].(map[string]any)["x"].([]any)[1] = "b"
 		},
-		"another option": func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["more"] = nil },
-		"machine":        func(j *toolchain.Job, _ *toolchain.Identity) { j.Machine = "" },
-		"engine id":      func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].ID = "n" },
+		"another option":  func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["more"] = nil },
+		"machine":         func(j *toolchain.Job, _ *toolchain.Identity) { j.Machine = "" },
+		"engine id":       func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].ID = "n" },
+		"other providers": func(j *toolchain.Job, _ *toolchain.Identity) { slices.Reverse(j.Run.Engines[0].Providers) },
+		"no operators":    func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].Operators = nil },
+		"shares":          func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Shares = true },
 		"another engine": func(j *toolchain.Job, _ *toolchain.Identity) {
 			j.Run.Engines = append(j.Run.Engines, toolchain.RunEngine{ID: "n", Path: "m.onnx"})
 		},
@@ -105,7 +109,7 @@ func TestKeyKnowsEveryField(t *testing.T) {
 		value  any
 		fields int
 	}{
-		{toolchain.Job{}, 5}, {toolchain.Input{}, 5}, {toolchain.RunOptions{}, 7}, {toolchain.RunEngine{}, 2}, {toolchain.Identity{}, 7},
+		{toolchain.Job{}, 5}, {toolchain.Input{}, 5}, {toolchain.RunOptions{}, 8}, {toolchain.RunEngine{}, 4}, {toolchain.Identity{}, 7},
 	} {
 		if n := reflect.TypeOf(c.value).NumField(); n != c.fields {
 			t.Errorf("%T has %d fields, the test of keys knows %d", c.value, n, c.fields)
@@ -119,23 +123,24 @@ func TestJobValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*toolchain.Job){
-		"verb":                    func(j *toolchain.Job) { j.Verb = "deploy" },
-		"role":                    func(j *toolchain.Job) { j.Inputs[0].Role = "../x" },
-		"absolute name":           func(j *toolchain.Job) { j.Inputs[0].Name = "/etc/passwd" },
-		"name that leaves":        func(j *toolchain.Job) { j.Inputs[0].Name = "a/../../b" },
-		"name no UTF-8":           func(j *toolchain.Job) { j.Inputs[0].Name = "a\xff" },
-		"no path":                 func(j *toolchain.Job) { j.Inputs[0].Path = "" },
-		"no digest":               func(j *toolchain.Job) { j.Inputs[0].Digest = "" },
-		"two of a name":           func(j *toolchain.Job) { j.Inputs = append(j.Inputs, j.Inputs[0]) },
-		"no run options":          func(j *toolchain.Job) { j.Run = nil },
-		"run of a compile":        func(j *toolchain.Job) { j.Verb = toolchain.VerbCompile },
-		"no engines":              func(j *toolchain.Job) { j.Run.Engines = nil },
-		"engine that is no input": func(j *toolchain.Job) { j.Run.Engines[0].Path = "other.onnx" },
-		"engine id":               func(j *toolchain.Job) { j.Run.Engines[0].ID = "../up" },
-		"engine twice":            func(j *toolchain.Job) { j.Run.Engines = append(j.Run.Engines, j.Run.Engines[0]) },
-		"rounds":                  func(j *toolchain.Job) { j.Run.Rounds = -1 },
-		"threads":                 func(j *toolchain.Job) { j.Run.Threads = -1 },
-		"order":                   func(j *toolchain.Job) { j.Run.Order = "random" },
+		"verb":                     func(j *toolchain.Job) { j.Verb = "deploy" },
+		"role":                     func(j *toolchain.Job) { j.Inputs[0].Role = "../x" },
+		"absolute name":            func(j *toolchain.Job) { j.Inputs[0].Name = "/etc/passwd" },
+		"name that leaves":         func(j *toolchain.Job) { j.Inputs[0].Name = "a/../../b" },
+		"name no UTF-8":            func(j *toolchain.Job) { j.Inputs[0].Name = "a\xff" },
+		"no path":                  func(j *toolchain.Job) { j.Inputs[0].Path = "" },
+		"no digest":                func(j *toolchain.Job) { j.Inputs[0].Digest = "" },
+		"two of a name":            func(j *toolchain.Job) { j.Inputs = append(j.Inputs, j.Inputs[0]) },
+		"no run options":           func(j *toolchain.Job) { j.Run = nil },
+		"run of a compile":         func(j *toolchain.Job) { j.Verb = toolchain.VerbCompile },
+		"no engines":               func(j *toolchain.Job) { j.Run.Engines = nil },
+		"engine that is no input":  func(j *toolchain.Job) { j.Run.Engines[0].Path = "other.onnx" },
+		"engine id":                func(j *toolchain.Job) { j.Run.Engines[0].ID = "../up" },
+		"library that is no input": func(j *toolchain.Job) { j.Run.Engines[0].Operators = []string{"p.so"} },
+		"engine twice":             func(j *toolchain.Job) { j.Run.Engines = append(j.Run.Engines, j.Run.Engines[0]) },
+		"rounds":                   func(j *toolchain.Job) { j.Run.Rounds = -1 },
+		"threads":                  func(j *toolchain.Job) { j.Run.Threads = -1 },
+		"order":                    func(j *toolchain.Job) { j.Run.Order = "random" },
 	} {
 		job := fullJob()
 		change(&job)
