@@ -5,7 +5,7 @@ export GOFLAGS := -buildvcs=false
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.0.0-dev)
 COUNT      := go run ./tools/testcount
 # Every toolchain that has a driver.
-TOOLCHAINS := onnxruntime openvino iree litert onnxruntime-web
+TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-web
 
 .PHONY: build help demo setup test lint bench bench-registry soak test-large toolchains-all toolchains-table generate clean
 
@@ -69,10 +69,15 @@ soak: setup $(S3SERVER) ## Run the long forms of seeded tests, and every fuzz ta
 test-large: setup $(S3SERVER) ## Run the tests that need much memory or disk
 	@MLPROMOTE_LARGE=1 $(COUNT) -timeout 60m -run Large ./...
 
-toolchains-all: build ## Install every toolchain that this machine can run
+.PHONY: toolchains
+toolchains: build
+	@sh tools/setup.sh test
 	for name in $(TOOLCHAINS); do bin/mlpromote toolchain install $$name || exit 1; done
 
-toolchains-table: toolchains-all ## Build and verify the examples with every toolchain; write docs/toolchains.md
+toolchains-all: toolchains ## Build twice and verify the examples with every toolchain; print the table
+	go run ./tools/toolchainstable -mlpromote bin/mlpromote
+
+toolchains-table: toolchains ## The same; write the table into docs/toolchains.md
 	go run ./tools/toolchainstable -mlpromote bin/mlpromote docs/toolchains.md
 
 generate: ## Write generated code anew

@@ -301,13 +301,19 @@ func (b *build) makeEngine(ctx context.Context, p *Pipeline, planned PlannedEngi
 			return builtEngine{}, err
 		}
 	}
-	job := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: slices.Concat(model, b.tuning(planned)), Options: planned.Compile, Machine: machine(b.node)}
+	operators := b.inputs.hub.source.operators
+	made.engine.NativeCode = made.engine.NativeCode || len(operators) > 0
+	inputs := slices.Concat(model, operators, b.tuning(planned))
+	job := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: inputs, Options: planned.Compile, Machine: machine(b.node)}
 	step, err := b.do(ctx, p, tool.Engines, "compile "+label, job, planned.Compile)
 	if err != nil {
 		return builtEngine{}, err
 	}
 	made.steps = append(made.steps, step)
 	made.takeRecords(step.outcome.Files)
+	if err := checkTied(planned, tool.Profile, made.files); err != nil {
+		return builtEngine{}, registry.Errorf(registry.CodeOf(err), "compile %s: %w", label, err)
+	}
 	return made, nil
 }
 

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"path/filepath"
@@ -99,7 +100,11 @@ func importOptions(s spec.Source) map[string]any {
 		for i, size := range a.Input {
 			input[i] = strconv.FormatInt(size, 10)
 		}
-		return map[string]any{"kind": a.Kind, "input": input, "layers": a.Layers}
+		options := map[string]any{"kind": a.Kind, "input": input, "layers": a.Layers}
+		if a.Kind == spec.ArchitectureEncoder {
+			options["heads"], options["norm"] = a.Heads, cmp.Or(a.Norm, "after")
+		}
+		return options
 	}
 	return map[string]any{}
 }
@@ -160,7 +165,10 @@ func (b *build) referenceRun() (driver toolchain.Driver, job toolchain.Job, kind
 	job = toolchain.Job{Verb: toolchain.VerbRun, Machine: machine(b.node), Run: &toolchain.RunOptions{
 		Engines: []toolchain.RunEngine{{ID: referenceID, Path: m.source.files[0].Name}}, Threads: runThreads,
 	}}
-	job.Inputs = slices.Concat(m.source.files, b.inputs.Cases.files)
+	job.Inputs = slices.Concat(m.source.files, m.source.operators, b.inputs.Cases.files)
+	for _, library := range m.source.operators {
+		job.Run.Engines[0].Operators = append(job.Run.Engines[0].Operators, library.Name)
+	}
 	if f := m.framework; f.driver != nil {
 		job.Options = m.plan.Options
 		return f.driver, job, f.name + "/" + m.identity.Version, m.identity.Version

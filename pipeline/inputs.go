@@ -180,6 +180,15 @@ func (in Inputs) assets() []registry.PartFile {
 	return files
 }
 
+// operators are the libraries of operators, as files of the reference and of each engine.
+func (in Inputs) operators() []registry.PartFile {
+	files := inputFiles(in.hub.source.operators)
+	for i := range files {
+		files[i].Kind = registry.FileCode
+	}
+	return files
+}
+
 // requested lists every target with every variant that is asked of it.
 func requested(s *spec.Spec) ([]RequestedEngine, error) {
 	var engines []RequestedEngine
@@ -202,7 +211,7 @@ func requested(s *spec.Spec) ([]RequestedEngine, error) {
 // Draft is a commented spec for the model, as it would lie at specFile, with one
 // target such as "linux/amd64/v1".
 func Draft(modelFile, specFile, target string) ([]byte, error) {
-	model, err := readModel(modelFile)
+	model, err := readModel(modelFile, false)
 	if err != nil {
 		return nil, err
 	}

@@ -56,18 +56,16 @@ func (v *verification) measure(ctx context.Context, median time.Duration) (_ mea
 	var held []string
 	defer func() { done("", err, held...) }()
 	m := measured{timings: make(map[string][]int64)}
-	for _, name := range v.tools.names() {
-		run := v.tools[name].run(toolchain.RunOptions{Rounds: rounds, Warmup: timingWarmup, Order: toolchain.OrderInterleaved})
+	for _, company := range v.tools.companies(slices.Concat(v.candidates, v.currents())) {
+		run := company.tool.run(toolchain.RunOptions{Rounds: rounds, Warmup: timingWarmup, Order: toolchain.OrderInterleaved})
 		run.job.Inputs = slices.Clone(inputs)
-		if name == hub {
+		if company.name == hub {
 			run.add(referenceID, v.referenceModel)
 		}
-		for _, c := range slices.Concat(v.candidates, v.currents()) {
-			if c.tool.identity.Name == name {
-				run.addCandidate(c)
-			}
+		for _, c := range company.members {
+			run.addCandidate(c)
 		}
-		results, err := run.do(ctx, filepath.Join(v.scratch, "outputs-of-timing-"+name))
+		results, err := run.do(ctx, filepath.Join(v.scratch, "outputs-of-timing-"+company.name))
 		if err != nil {
 			return measured{}, err
 		}

@@ -33,8 +33,9 @@ type Plan struct {
 	Cases              PlannedSet           `json:"cases"`
 	Calibration        *PlannedSet          `json:"calibration,omitempty"`
 	Assets             []PlannedFile        `json:"assets,omitempty"`
-	Drivers            []registry.Digest    `json:"drivers"` // code of the drivers, which decides what they make
-	Engines            []PlannedEngine      `json:"engines"` // in canonical order
+	Operators          []PlannedFile        `json:"operators,omitempty"` // libraries of operators that the model needs
+	Drivers            []registry.Digest    `json:"drivers"`             // code of the drivers, which decides what they make
+	Engines            []PlannedEngine      `json:"engines"`             // in canonical order
 	Digest             registry.Digest      `json:"digest,omitempty"`
 }
 
@@ -112,12 +113,20 @@ type Tool struct {
 	Code     []registry.Digest // of its drivers
 }
 
+// takesOperators refuses an engine whose toolchain cannot have the model's own operators.
+func (p Plan) takesOperators(r RequestedEngine, tool toolchain.Profile) error {
+	if len(p.Operators) == 0 || tool.Operators && r.Quantize == nil {
+		return nil
+	}
+	return registry.Errorf(registry.CodeInvalid, "target %s, variant %s: a model with operators of its own is built by %s alone, and not quantized", r.Target.Name, r.Variant, hub)
+}
+
 // NewPlan expands what was asked for. tools has the hub and every toolchain that a
 // requested engine names. It is pure: equal arguments give equal plans.
 func NewPlan(in Inputs, tools map[string]Tool) (Plan, error) {
 	p := Plan{
 		Model: in.Name, Version: in.Version, Source: in.Model[0].Digest, ReferencePrecision: cmp.Or(in.Precision, validators.PrecisionFP32), Quantized: in.Quantized,
-		Interface: in.Interface, Cases: planned(in.Cases), Assets: plannedFiles(in.Assets),
+		Interface: in.Interface, Cases: planned(in.Cases), Assets: plannedFiles(in.Assets), Operators: plannedFiles(in.hub.source.operators),
 	}
 	if p.Import = in.Import; p.Import != nil {
 		p.Source = p.Import.Files[0].Digest
@@ -135,6 +144,9 @@ func NewPlan(in Inputs, tools map[string]Tool) (Plan, error) {
 			if _, ok := tools[name]; !ok {
 				return Plan{}, registry.Errorf(registry.CodeUnavailable, "target %s asks for %s, which is not open", requested.Target.Name, name)
 			}
+		}
+		if err := p.takesOperators(requested, tools[requested.Toolchain].Profile); err != nil {
+			return Plan{}, err
 		}
 		engine, err := planEngine(requested, tools, in)
 		if err != nil {

@@ -38,6 +38,7 @@ type PullResult struct {
 	Record     PullRecord          `json:"record"`
 	Resolution registry.Resolution `json:"resolution"`
 	Files      []string            `json:"files"`
+	Operators  []string            `json:"operators,omitempty"` // of Files, libraries: native code that runs where the engine runs
 }
 
 // Pull resolves, writes the engine beside dir, checks digests and signatures there, and
@@ -126,6 +127,9 @@ func (p *Pipeline) pullInto(ctx context.Context, q registry.ResolveQuery, resolu
 	result := PullResult{Record: record, Resolution: resolution}
 	for _, f := range part.Files {
 		result.Files = append(result.Files, f.Path)
+		if f.Kind == registry.FileCode {
+			result.Operators = append(result.Operators, f.Path)
+		}
 	}
 	return result, syncTree(dir)
 }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -23,7 +24,9 @@ const (
 // source is the model that a spec names, past the gate for untrusted formats.
 type source struct {
 	files []toolchain.Input // the file that the spec names first, then what belongs to it
-	model *format.Model     // nil where the format is not ONNX
+	// operators are libraries that the model needs, as files of an engine are called.
+	operators []toolchain.Input
+	model     *format.Model // nil where the format is not ONNX
 }
 
 // openSource reads the source of a spec past the gate. Errors: those of gateSource.
@@ -37,7 +40,31 @@ func openSource(s spec.Source) (source, error) {
 		return source{files: []toolchain.Input{in}}, err
 	}
 	files, err := modelInputs(s.Path.Absolute, model.ExternalData)
-	return source{files, model}, err
+	if err != nil {
+		return source{}, err
+	}
+	operators, err := operatorInputs(s.Operators)
+	return source{files, operators, model}, err
+}
+
+// operatorsDir is the folder of an engine that its libraries of operators are in.
+const operatorsDir = "operators"
+
+// operatorInputs lets the libraries that the spec names pass: native code, which is asked
+// for by name, and nothing else.
+func operatorInputs(paths []spec.Path) ([]toolchain.Input, error) {
+	var inputs []toolchain.Input
+	for _, p := range paths {
+		if err := format.Check(p.Absolute, format.NativeObject, format.Limits{}); err != nil {
+			return nil, registry.Errorf(registry.CodeOf(err), "source.operators: %w", err)
+		}
+		in, err := toolchain.FileInput(toolchain.RoleOperators, path.Join(operatorsDir, filepath.Base(p.Absolute)), p.Absolute)
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, in)
+	}
+	return inputs, nil
 }
 
 // gateSource lets the source of a spec pass, and reads it if it is ONNX; for other formats
@@ -46,7 +73,7 @@ func openSource(s spec.Source) (source, error) {
 func gateSource(s spec.Source) (*format.Model, error) {
 	switch s.Format {
 	case spec.FormatONNX:
-		return readModel(s.Path.Absolute)
+		return readModel(s.Path.Absolute, len(s.Operators) > 0)
 	case spec.FormatSkops:
 		return nil, format.Check(s.Path.Absolute, format.Skops, format.Limits{})
 	case spec.FormatSafetensors:
@@ -82,7 +109,10 @@ func checkPickle(s spec.Source) error {
 	return nil
 }
 
-func readModel(file string) (*format.Model, error) {
+// readModel reads an ONNX file past the gate. Operators that ONNX Runtime does not have
+// are allowed where libraries come with the model: the run of the reference finds out
+// whether they have them.
+func readModel(file string, operators bool) (*format.Model, error) {
 	model, err := format.OpenONNX(file, format.Limits{})
 	if err != nil {
 		return nil, err
@@ -90,8 +120,8 @@ func readModel(file string) (*format.Model, error) {
 	if err := format.CheckExternalData(filepath.Dir(file), model); err != nil {
 		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", file, err)
 	}
-	if domains := model.CustomDomains(); len(domains) > 0 {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s: operators of %s need a library that onnxruntime does not have", file, strings.Join(domains, ", "))
+	if domains := model.CustomDomains(); len(domains) > 0 && !operators {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: operators of %s need a library that onnxruntime does not have: name it in source: {path: ..., operators: [LIBRARY]}", file, strings.Join(domains, ", "))
 	}
 	if err := checkVersions(model); err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/opencontainers/go-digest"
 
@@ -83,7 +84,7 @@ func (b *build) push(ctx context.Context, environment string) (registry.Release,
 		e := &b.engines[i]
 		e.engine.Reference, e.engine.Sources = b.reference.Digest, b.sources
 		e.engine.Limits, e.engine.Interface = b.limits.Digest, b.iface.Digest
-		files := append(outputFiles(e.files), b.inputs.assets()...)
+		files := slices.Concat(outputFiles(e.files), b.inputs.assets(), b.inputs.operators())
 		e.part, err = b.p.Parts.PutPart(ctx, repository, registry.Part{
 			Role: registry.PartEngine, Files: files, Engine: e.engine, Model: b.plan.Model, Format: e.tool.Profile.Format})
 		if err != nil {
@@ -102,7 +103,7 @@ func (b *build) push(ctx context.Context, environment string) (registry.Release,
 func (b *build) pushSources(ctx context.Context, repository string) error {
 	golden, cases := b.golden.set, b.inputs.Cases.set
 	parts := []registry.Part{
-		{Role: registry.PartReference, Files: b.referenceFiles(), Model: b.plan.Model, Format: hubFormat,
+		{Role: registry.PartReference, Files: append(b.referenceFiles(), b.inputs.operators()...), Model: b.plan.Model, Format: hubFormat,
 			Engine: registry.Engine{Variant: referenceID, Precision: b.plan.ReferencePrecision}},
 		{Role: registry.PartCases, Files: inputFiles(b.inputs.Cases.files), Set: &cases},
 		{Role: registry.PartGolden, Files: shardFiles(b.golden.set, b.golden.files), Set: &golden},

@@ -75,6 +75,9 @@ func (t tools) planning(ctx context.Context) (map[string]Tool, error) {
 type loadable struct {
 	entry  string // name of an input
 	inputs []toolchain.Input
+	alone  bool // in a process of its own
+	// operators are the names of the inputs that are libraries of operators.
+	operators []string
 }
 
 // loadable finds what the runtime of a toolchain loads in a part, past the gate for
@@ -91,12 +94,18 @@ func (m material) loadable(profile toolchain.Profile, id string) (loadable, erro
 			continue
 		}
 		file := filepath.Join(m.dir, filepath.FromSlash(f.Path))
+		if f.Kind == registry.FileCode {
+			// Code by nature: the manifest says so, and who reads it has checked that.
+			in := toolchain.Input{Role: toolchain.RoleOperators, Name: path.Join(id, f.Path), Path: file, Digest: f.Digest, Size: f.Size}
+			found.inputs, found.operators = append(found.inputs, in), append(found.operators, in.Name)
+			continue
+		}
 		if err := gate(file, f.Path, profile); err != nil {
 			return loadable{}, err
 		}
 		in := toolchain.Input{Role: toolchain.RoleModel, Name: path.Join(id, f.Path), Path: file, Digest: f.Digest, Size: f.Size}
 		if f.Path == profile.Entry {
-			found.entry = in.Name
+			found.entry, found.alone = in.Name, profile.Alone
 		}
 		found.inputs = append(found.inputs, in)
 	}
@@ -134,6 +143,34 @@ func gate(file, name string, profile toolchain.Profile) error {
 	return refuseCode(file)
 }
 
+// company is engines that run in one process, taking turns.
+type company struct {
+	name    string // for folders
+	tool    tool
+	members []candidate
+}
+
+// companies puts engines of one toolchain together, as far as they bear each other. Each
+// toolchain has one, even if nobody is in it.
+func (t tools) companies(candidates []candidate) []company {
+	var all []company
+	for _, name := range t.names() {
+		together := company{name: name, tool: t[name]}
+		var alone []company
+		for _, c := range candidates {
+			switch {
+			case c.tool.identity.Name != name:
+			case c.model.alone:
+				alone = append(alone, company{name + "-" + c.id, t[name], []candidate{c}})
+			default:
+				together.members = append(together.members, c)
+			}
+		}
+		all = append(append(all, together), alone...)
+	}
+	return all
+}
+
 // engineRun is a run of engines of one toolchain in the making.
 type engineRun struct {
 	tool tool
@@ -149,7 +186,7 @@ func (t tool) run(o toolchain.RunOptions) engineRun {
 
 // add puts the reference into the run.
 func (r *engineRun) add(id string, engine loadable) {
-	r.job.Run.Engines = append(r.job.Run.Engines, toolchain.RunEngine{ID: id, Path: engine.entry})
+	r.job.Run.Engines = append(r.job.Run.Engines, toolchain.RunEngine{ID: id, Path: engine.entry, Operators: engine.operators})
 	r.job.Inputs = append(r.job.Inputs, engine.inputs...)
 }
 

@@ -259,16 +259,14 @@ func (v *verification) runCases(ctx context.Context) (_ runOutputs, err error) {
 	var held []string
 	defer func() { done("", err, held...) }()
 	out := runOutputs{root: make(map[string]string)}
-	for _, name := range v.tools.names() {
-		run := v.tools[name].run(toolchain.RunOptions{Shares: true})
+	for _, company := range v.tools.companies(v.candidates) {
+		run := company.tool.run(toolchain.RunOptions{Shares: true})
 		run.job.Machine = machine(v.node)
 		run.job.Inputs = v.cases.inputs(toolchain.RoleCases)
-		dir := filepath.Join(v.scratch, "outputs-of-cases-"+name)
-		for _, c := range v.candidates {
-			if c.tool.identity.Name == name {
-				run.addCandidate(c)
-				out.root[c.id] = dir
-			}
+		dir := filepath.Join(v.scratch, "outputs-of-cases-"+company.name)
+		for _, c := range company.members {
+			run.addCandidate(c)
+			out.root[c.id] = dir
 		}
 		results, err := run.do(ctx, dir)
 		if err != nil {

@@ -46,6 +46,8 @@ case ${1:-} in
 test)
 	command -v skopeo >/dev/null 2>&1 || apt_install skopeo || skipped skopeo
 	server docker-registry || skipped docker-registry
+	# Of OpenCV, which the converter of the toolchain litert imports.
+	ldconfig -p | grep -q 'libGL\.so\.1' || apt_install libgl1 || skipped libgl1
 	postgresql || skipped postgresql
 	;;
 bench)

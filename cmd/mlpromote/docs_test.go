@@ -110,7 +110,7 @@ func TestPages(t *testing.T) {
 		if err := copyTree(filepath.Join(examples, "digits"), filepath.Join(dir, "examples", "digits")); err != nil {
 			t.Fatal(err)
 		}
-		runBlocks(t, program, "../../docs/how-to/tune.md", dir)
+		runBlocks(t, program, "../../docs/how-to/tune.md", "", dir)
 	})
 	t.Run("readme", func(t *testing.T) {
 		t.Parallel()

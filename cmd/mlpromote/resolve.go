@@ -158,6 +158,9 @@ func (a *app) pull(ctx context.Context, p *pipeline.Pipeline, query registry.Res
 	if err != nil {
 		return err
 	}
+	if len(result.Operators) > 0 {
+		a.ui.note("%s carries native code: %s", result.Record.Label, strings.Join(result.Operators, ", "))
+	}
 	return a.ui.result(result.Dir, result)
 }
 

@@ -40,7 +40,7 @@ func scripts(t *testing.T, setup func(env *testscript.Env, program string) error
 		RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
 			env.Vars = append(env.Vars, environment(env.WorkDir, cache)...)
-			env.Vars = append(env.Vars, "HOST=", "DATA="+defaultData, "STORE="+defaultData)
+			env.Vars = append(env.Vars, "ORT_HEADERS="+runtimeHeaders(), "HOST=", "DATA="+defaultData, "STORE="+defaultData)
 			if filepath.Base(env.WorkDir) != "script-main_race" {
 				env.Vars = append(env.Vars, "PATH="+filepath.Dir(fast)+string(filepath.ListSeparator)+os.Getenv("PATH"))
 			}
@@ -69,6 +69,15 @@ func hasToolchain(cache, name string) bool {
 	_, err := (&install.Installer{Root: cache}).Find(name)
 	return err == nil || os.Getenv("MLPROMOTE_TEST_TOOLCHAINS") == "all"
 }
+
+// runtimeHeaders is the folder of ONNX Runtime's C headers, which our binding to it has.
+var runtimeHeaders = sync.OnceValue(func() string {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/yalue/onnxruntime_go").Output()
+	if err != nil {
+		panic(err) // tests run where go is
+	}
+	return strings.TrimSpace(string(out))
+})
 
 // fastProgram is the path of the program without the race detector, under which it
 // opens a key in two seconds and not in a fifth of one. The script main_race has

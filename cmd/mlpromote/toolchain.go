@@ -54,6 +54,9 @@ func (a *app) installToolchain(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	for _, m := range installer.Lacks(name) {
+		a.ui.note("%s will not work on this machine before it has %s (%s)", name, m.What, m.Hint)
+	}
 	found := install.Found{Record: record, Dir: record.Dir, Interpreter: record.Interpreter(), LibraryPath: record.LibraryPath(), Current: true}
 	return a.ui.result(foundText([]install.Found{found}), found)
 }
@@ -116,8 +119,11 @@ func statusText(all []install.Status) string {
 			rows = append(rows, []string{f.Name, f.Version, state, size(f.Size), f.Dir})
 		}
 		for _, m := range s.Missing {
-			if m.For != "" {
+			switch {
+			case m.For != "":
 				notes += fmt.Sprintf("\n%s lacks %s for %s", s.Name, m.What, m.For)
+			case s.State == install.StateInstalled:
+				notes += fmt.Sprintf("\n%s is installed and will not work: it lacks %s (%s)", s.Name, m.What, m.Hint)
 			}
 		}
 	}

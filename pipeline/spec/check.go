@@ -109,6 +109,18 @@ func (c checker) checkFormat() {
 	if s.Simplify && s.Format != FormatONNX {
 		c.problem(at("source", "simplify"), "simplify is for format %s: remove the key", FormatONNX)
 	}
+	if len(s.Operators) > 0 && s.Format != FormatONNX {
+		c.problem(at("source", "operators"), "operators are for format %s: remove the key", FormatONNX)
+	}
+	names := make(map[string]bool)
+	for i, p := range s.Operators {
+		c.exists(p, false, "source", "operators", i)
+		if name := path.Base(p.Written); names[name] {
+			c.problem(at("source", "operators", i), "two libraries are called %q: want names that differ, since an engine holds all in one folder", name)
+		} else {
+			names[name] = true
+		}
+	}
 	if len(s.Trust.Types) > 0 && s.Format != FormatSkops {
 		c.problem(at("source", "trust", "types"), "types are trusted in format %s: remove the key", FormatSkops)
 	}
@@ -128,12 +140,15 @@ func (c checker) checkArchitecture() {
 	case c.Source.Format != FormatSafetensors:
 		c.problem(at("source", "architecture"), "an architecture is for format %s: remove the key", FormatSafetensors)
 	default:
-		dims := map[string]int{ArchitectureMLP: 1, ArchitectureCNN: 3}
-		if !c.oneOf(at("source", "architecture", "kind"), "architecture", a.Kind, []string{ArchitectureMLP, ArchitectureCNN}, []string{"encoder", "resnet"}) {
+		dims := map[string]int{ArchitectureMLP: 1, ArchitectureCNN: 3, ArchitectureEncoder: 1}
+		if !c.oneOf(at("source", "architecture", "kind"), "architecture", a.Kind, []string{ArchitectureMLP, ArchitectureCNN, ArchitectureEncoder}, []string{"resnet"}) {
 			return
 		}
 		if len(a.Input) != dims[a.Kind] || slices.ContainsFunc(a.Input, func(n int64) bool { return n < 1 }) {
 			c.problem(at("source", "architecture", "input"), "input %v: want %d sizes of at least 1", a.Input, dims[a.Kind])
+		}
+		if encoder := a.Kind == ArchitectureEncoder; encoder != (a.Heads > 0) || !encoder && a.Norm != "" {
+			c.problem(at("source", "architecture", "heads"), "heads %d, norm %q: an encoder has at least one head of attention, and no other network has heads or norm", a.Heads, a.Norm)
 		}
 		if len(a.Layers) == 0 {
 			c.problem(at("source", "architecture", "layers"), "layers is empty: want words and names of weights, in order")

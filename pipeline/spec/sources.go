@@ -52,20 +52,26 @@ type Source struct {
 	Simplify bool   `yaml:"simplify" doc:"For onnx: fold constants and drop what has no effect; engines are still compared with the model as it is"`
 	// Architecture is nil for every format but safetensors.
 	Architecture *Architecture `yaml:"architecture" doc:"For safetensors: the network that the weights belong to"`
-	Trust        Trust         `yaml:"trust" doc:"For skops and pickle: what of the file may be loaded although it is no known data"`
+	// Operators are libraries, which is native code that runs wherever the engine runs.
+	Operators []Path `yaml:"operators" doc:"For onnx: libraries of operators that the model needs, built for the target (ONNX Runtime's custom operators); they become files of the engine, which then carries native code"`
+	Trust     Trust  `yaml:"trust" doc:"For skops and pickle: what of the file may be loaded although it is no known data"`
 }
 
 // The kinds of networks whose weights can be a source.
 const (
 	ArchitectureMLP = "mlp" // dense layers
 	ArchitectureCNN = "cnn" // convolutions and pools, then dense layers
+	// ArchitectureEncoder is a transformer encoder over tokens.
+	ArchitectureEncoder = "encoder"
 )
 
 // Architecture is the network that weights belong to: layers, one after the other.
 type Architecture struct {
-	Kind   string   `yaml:"kind,required" doc:"mlp or cnn" enum:"mlp,cnn"`
-	Input  []int64  `yaml:"input,required" doc:"Shape of one case: [features], or [channels, height, width]"`
-	Layers []string `yaml:"layers,required" doc:"In order: relu, tanh, sigmoid, softmax, for cnn also maxpool, avgpool, flatten; and NAME of NAME.weight and NAME.bias"`
+	Kind   string   `yaml:"kind,required" doc:"mlp, cnn or encoder" enum:"mlp,cnn,encoder"`
+	Input  []int64  `yaml:"input,required" doc:"Shape of one case: [features], [channels, height, width], or [tokens] of an encoder"`
+	Layers []string `yaml:"layers,required" doc:"In order: relu, tanh, sigmoid, softmax, for cnn also maxpool, avgpool, flatten; and NAME of NAME.weight and NAME.bias; for encoder first the embedding, then positions, names of blocks, of norms and of dense layers, gelu, mean"`
+	Heads  int      `yaml:"heads" doc:"For encoder: heads of attention"`
+	Norm   string   `yaml:"norm" doc:"For encoder: whether blocks normalize after their parts are added, or before; after where nothing is said" enum:"after,before"`
 }
 
 // Trust is what a person vouches for in a file that can hold code.

@@ -73,6 +73,9 @@ func (s *Spec) complete() {
 	if s.Calibration != nil {
 		paths = append(paths, &s.Calibration.Path)
 	}
+	for i := range s.Source.Operators {
+		paths = append(paths, &s.Source.Operators[i])
+	}
 	for i := range s.Assets {
 		paths = append(paths, &s.Assets[i])
 	}

@@ -18,12 +18,13 @@ func fullJob() toolchain.Job {
 		Verb: toolchain.VerbRun,
 		Inputs: []toolchain.Input{
 			{Role: "model", Name: "m.onnx", Path: "/a", Digest: digest.FromString("m"), Size: 1},
+			{Role: "operators", Name: "o.so", Path: "/o", Digest: digest.FromString("o"), Size: 3},
 			{Role: "cases", Name: "c.safetensors", Path: "/b", Digest: digest.FromString("c"), Size: 2},
 		},
 		Options: map[string]any{"observer": "minmax", "seed": int64(1) << 60, "nested": map[string]any{"x": []any{1, "a"}}},
 		Machine: "linux/amd64/v3/intel",
 		Run: &toolchain.RunOptions{
-			Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx"}}, SelectOutputs: []string{"logits"},
+			Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx", Providers: []string{"A", "B"}, Operators: []string{"o.so"}}}, SelectOutputs: []string{"logits"},
 			Rounds: 1, Warmup: 1, Order: toolchain.OrderSequential, Threads: 1, Level: "basic",
 		},
 	}
@@ -42,19 +43,22 @@ func TestKeyChangesWithEveryField(t *testing.T) {
 	other := digest.FromString("other")
 	changes := map[string]func(*toolchain.Job, *toolchain.Identity){
 		"nothing":       func(*toolchain.Job, *toolchain.Identity) {},
-		"input name":    func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs[1].Name = "d.safetensors" },
-		"input role":    func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs[1].Role = "calibration" },
-		"input digest":  func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs[1].Digest = other },
-		"fewer inputs":  func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs = j.Inputs[:1] },
+		"input name":    func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs[2].Name = "d.safetensors" },
+		"input role":    func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs[2].Role = "calibration" },
+		"input digest":  func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs[2].Digest = other },
+		"fewer inputs":  func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs = j.Inputs[:2] },
 		"option value":  func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["observer"] = "entropy" },
 		"option type":   func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["observer"] = []string{"minmax"} },
 		"large integer": func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["seed"] = int64(1)<<60 + 1 },
 		"nested option": func(j *toolchain.Job, _ *toolchain.Identity) {
 			j.Options["nested"].(map[string]any)["x"].([]any)[1] = "b"
 		},
-		"another option": func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["more"] = nil },
-		"machine":        func(j *toolchain.Job, _ *toolchain.Identity) { j.Machine = "" },
-		"engine id":      func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].ID = "n" },
+		"another option":  func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["more"] = nil },
+		"machine":         func(j *toolchain.Job, _ *toolchain.Identity) { j.Machine = "" },
+		"engine id":       func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].ID = "n" },
+		"other providers": func(j *toolchain.Job, _ *toolchain.Identity) { slices.Reverse(j.Run.Engines[0].Providers) },
+		"no operators":    func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].Operators = nil },
+		"shares":          func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Shares = true },
 		"another engine": func(j *toolchain.Job, _ *toolchain.Identity) {
 			j.Run.Engines = append(j.Run.Engines, toolchain.RunEngine{ID: "n", Path: "m.onnx"})
 		},
@@ -207,23 +211,24 @@ func TestJobValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, change := range map[string]func(*toolchain.Job){
-		"verb":                    func(j *toolchain.Job) { j.Verb = "deploy" },
-		"role":                    func(j *toolchain.Job) { j.Inputs[0].Role = "../x" },
-		"absolute name":           func(j *toolchain.Job) { j.Inputs[0].Name = "/etc/passwd" },
-		"name that leaves":        func(j *toolchain.Job) { j.Inputs[0].Name = "a/../../b" },
-		"name no UTF-8":           func(j *toolchain.Job) { j.Inputs[0].Name = "a\xff" },
-		"no path":                 func(j *toolchain.Job) { j.Inputs[0].Path = "" },
-		"no digest":               func(j *toolchain.Job) { j.Inputs[0].Digest = "" },
-		"two of a name":           func(j *toolchain.Job) { j.Inputs = append(j.Inputs, j.Inputs[0]) },
-		"no run options":          func(j *toolchain.Job) { j.Run = nil },
-		"run of a compile":        func(j *toolchain.Job) { j.Verb = toolchain.VerbCompile },
-		"no engines":              func(j *toolchain.Job) { j.Run.Engines = nil },
-		"engine that is no input": func(j *toolchain.Job) { j.Run.Engines[0].Path = "other.onnx" },
-		"engine id":               func(j *toolchain.Job) { j.Run.Engines[0].ID = "../up" },
-		"engine twice":            func(j *toolchain.Job) { j.Run.Engines = append(j.Run.Engines, j.Run.Engines[0]) },
-		"rounds":                  func(j *toolchain.Job) { j.Run.Rounds = -1 },
-		"threads":                 func(j *toolchain.Job) { j.Run.Threads = -1 },
-		"order":                   func(j *toolchain.Job) { j.Run.Order = "random" },
+		"verb":                     func(j *toolchain.Job) { j.Verb = "deploy" },
+		"role":                     func(j *toolchain.Job) { j.Inputs[0].Role = "../x" },
+		"absolute name":            func(j *toolchain.Job) { j.Inputs[0].Name = "/etc/passwd" },
+		"name that leaves":         func(j *toolchain.Job) { j.Inputs[0].Name = "a/../../b" },
+		"name no UTF-8":            func(j *toolchain.Job) { j.Inputs[0].Name = "a\xff" },
+		"no path":                  func(j *toolchain.Job) { j.Inputs[0].Path = "" },
+		"no digest":                func(j *toolchain.Job) { j.Inputs[0].Digest = "" },
+		"two of a name":            func(j *toolchain.Job) { j.Inputs = append(j.Inputs, j.Inputs[0]) },
+		"no run options":           func(j *toolchain.Job) { j.Run = nil },
+		"run of a compile":         func(j *toolchain.Job) { j.Verb = toolchain.VerbCompile },
+		"no engines":               func(j *toolchain.Job) { j.Run.Engines = nil },
+		"engine that is no input":  func(j *toolchain.Job) { j.Run.Engines[0].Path = "other.onnx" },
+		"engine id":                func(j *toolchain.Job) { j.Run.Engines[0].ID = "../up" },
+		"library that is no input": func(j *toolchain.Job) { j.Run.Engines[0].Operators = []string{"p.so"} },
+		"engine twice":             func(j *toolchain.Job) { j.Run.Engines = append(j.Run.Engines, j.Run.Engines[0]) },
+		"rounds":                   func(j *toolchain.Job) { j.Run.Rounds = -1 },
+		"threads":                  func(j *toolchain.Job) { j.Run.Threads = -1 },
+		"order":                    func(j *toolchain.Job) { j.Run.Order = "random" },
 	} {
 		job := fullJob()
 		change(&job)

@@ -18,10 +18,14 @@ type Profile struct {
 	// Providers are the execution providers of ONNX Runtime that engines are for, where a
 	// spec names none, the preferred one first; none for other runtimes.
 	Providers []string
+	// Operators is true where a model may come with libraries of operators of its own.
+	Operators bool
 	// Forms are what else the toolchain makes of a model, where a spec asks for it.
 	Forms []Form
 	// NativeCode is true where an engine is or holds machine code.
 	NativeCode bool
+	// Alone is that of [Form].
+	Alone bool
 	// CompileOnly is true where no driver runs the engines: others have to prove them.
 	CompileOnly bool
 	// ExactRuntime is true where an engine needs the version of the runtime that its
@@ -42,6 +46,11 @@ type Form struct {
 	Format       string // empty: that of the profile
 	Entry        string // empty: that of the profile
 	ExactRuntime bool
+	// Alone is true where an engine sets up the process that loads it, so that no other
+	// engine may run there.
+	Alone bool
+	// CompileOptions is nil for those of the profile.
+	CompileOptions func(t registry.Target, precision string) (map[string]any, error)
 }
 
 // In gives the profile of engines of a form; "" is the first kind. Errors: CodeInvalid for
@@ -58,6 +67,10 @@ func (p Profile) In(form string) (Profile, error) {
 		}
 		p.Format, p.Entry = cmp.Or(f.Format, p.Format), cmp.Or(f.Entry, p.Entry)
 		p.ExactRuntime = p.ExactRuntime || f.ExactRuntime
+		p.Alone = f.Alone
+		if f.CompileOptions != nil {
+			p.CompileOptions = f.CompileOptions
+		}
 		return p, nil
 	}
 	if len(names) == 0 {

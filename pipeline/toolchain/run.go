@@ -37,6 +37,9 @@ type RunEngine struct {
 	// preferred one first; none for other runtimes. One that is not there is left out, as
 	// ONNX Runtime does: what really ran is in EngineResult.Providers.
 	Providers []string `json:"providers,omitempty"`
+	// Operators are the Names of the inputs of role "operators" that hold the engine's own
+	// operators: libraries, which are loaded before it.
+	Operators []string `json:"operators,omitempty"`
 }
 
 // Order is how the runs of several engines follow each other.
@@ -111,6 +114,11 @@ func (o RunOptions) validate(inputs map[[2]string]bool) error {
 		ids[e.ID] = true
 		if !inputs[[2]string{RoleModel, e.Path}] {
 			return registry.Errorf(registry.CodeInvalid, "run: engine %s: no input %s/%s", e.ID, RoleModel, e.Path)
+		}
+		for _, name := range e.Operators {
+			if !inputs[[2]string{RoleOperators, name}] {
+				return registry.Errorf(registry.CodeInvalid, "run: engine %s: no input %s/%s", e.ID, RoleOperators, name)
+			}
 		}
 	}
 	switch {

@@ -1,8 +1,8 @@
 // Command toolchainstable builds the examples with every toolchain that is installed,
-// verifies them, and writes what the reports say as a table between two marks of a
-// document.
+// twice, verifies them, and writes what the reports say as a table between two marks of a
+// document; without a document it prints the table.
 //
-//	toolchainstable -mlpromote bin/mlpromote docs/toolchains.md
+//	toolchainstable -mlpromote bin/mlpromote [docs/toolchains.md]
 package main
 
 import (
@@ -51,6 +51,11 @@ func run(program, document string) error {
 	if err != nil {
 		return err
 	}
+	if document == "" {
+		table, err := table(program)
+		fmt.Print(table)
+		return err
+	}
 	text, err := os.ReadFile(document)
 	if err != nil {
 		return err
@@ -60,14 +65,23 @@ func run(program, document string) error {
 	if !ok || !closed {
 		return fmt.Errorf("%s: no lines %q and %q", document, begin, end)
 	}
+	table, err := table(program)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(document, []byte(before+begin+table+"\n"+end+after), 0o644)
+}
+
+// table has a row for each example, toolchain and variant.
+func table(program string) (string, error) {
 	var table strings.Builder
-	table.WriteString("\n| model | toolchain | variant | engine | parity | max. difference | SNR | accuracy | p50 |\n|---|---|---|--:|---|--:|--:|--:|--:|\n")
+	table.WriteString("\n| model | toolchain | variant | engine | parity | max. difference | SNR | accuracy | p50 | built twice |\n|---|---|---|--:|---|--:|--:|--:|--:|---|\n")
 	for _, e := range examples() {
 		if err := e.rows(program, &table); err != nil {
-			return fmt.Errorf("%s: %w", e.folder, err)
+			return table.String(), fmt.Errorf("%s: %w", e.folder, err)
 		}
 	}
-	return os.WriteFile(document, []byte(before+begin+table.String()+"\n"+end+after), 0o644)
+	return table.String(), nil
 }
 
 // rows builds and verifies the example with every toolchain, one release for each, so
@@ -76,6 +90,9 @@ func (e example) rows(program string, table *strings.Builder) error {
 	names, err := installed(program)
 	if err != nil {
 		return err
+	}
+	if slices.Contains(names, "openvino") {
+		names = append(names, "{name: openvino, form: blob}")
 	}
 	for _, name := range names {
 		for _, variant := range e.variants {
@@ -99,9 +116,10 @@ func (e example) row(program, name, variant string, table *strings.Builder) erro
 	if err := e.edit(filepath.Join(dir, "mlpromote.yaml"), name, variant); err != nil {
 		return err
 	}
-	title := filepath.Base(e.folder) + " | " + name + " | " + strings.Trim(strings.Split(strings.TrimPrefix(variant, "{name: "), ",")[0], "}")
-	if out, err := call(dir, program, "build", "--data", "data"); err != nil {
-		fmt.Fprintf(table, "| %s | - | %s | | | | |\n", title, reason(out))
+	fmt.Fprintf(os.Stderr, "%s, %s, %s\n", e.folder, name, variant)
+	title := filepath.Base(e.folder) + " | " + strings.NewReplacer("{name: ", "", "form: ", "", "}", "").Replace(name) + " | " + strings.Trim(strings.Split(strings.TrimPrefix(variant, "{name: "), ",")[0], "}")
+	if out, err := fresh(dir, program, "build", "--data", "data"); err != nil {
+		fmt.Fprintf(table, "| %s | - | %s | | | | | |\n", title, reason(out))
 		return nil
 	}
 	verified, err := call(dir, program, "verify", "--data", "data")
@@ -109,7 +127,61 @@ func (e example) row(program, name, variant string, table *strings.Builder) erro
 	if err != nil && (!errors.As(err, &failed) || failed.ExitCode() != 3) { // 3: a limit was exceeded, which is a result
 		return fmt.Errorf("verify: %w: %s", err, verified)
 	}
-	return inspect(dir, program, title, table)
+	class, err := again(dir, program)
+	if err != nil {
+		return err
+	}
+	return inspect(dir, program, title, class, table)
+}
+
+// again builds the same in other processes, with nothing from a cache, and says what
+// became of the engine: "bytes" for the same, "semantic" for another one that keeps its
+// limits as the first did, "none" for all else.
+func again(dir, program string) (string, error) {
+	if out, err := fresh(dir, program, "build", "--data", "again"); err != nil {
+		return "", fmt.Errorf("build again: %w: %s", err, out)
+	}
+	var digests []string
+	for _, data := range []string{"data", "again"} {
+		out, err := call(dir, program, "inspect", "--data", data, "--output", "json")
+		if err != nil {
+			return "", fmt.Errorf("inspect: %w: %s", err, out)
+		}
+		var r struct {
+			Release struct{ Engines []struct{ Digest string } }
+		}
+		if err := json.Unmarshal(out, &r); err != nil {
+			return "", err
+		}
+		digests = append(digests, r.Release.Engines[0].Digest)
+	}
+	if digests[0] == digests[1] {
+		return "bytes", nil
+	}
+	if _, err := call(dir, program, "verify", "--data", "again"); err != nil {
+		return "none", nil //nolint:nilerr // an engine that fails is what is asked for
+	}
+	return "semantic", nil
+}
+
+// fresh calls the program with a cache of its own, that has the installs and no steps.
+func fresh(dir, program string, args ...string) ([]byte, error) {
+	shared := os.Getenv("MLPROMOTE_CACHE")
+	if shared == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return nil, err
+		}
+		shared = filepath.Join(user, "mlpromote")
+	}
+	own, err := os.MkdirTemp(dir, "cache-")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Symlink(filepath.Join(shared, "toolchains"), filepath.Join(own, "toolchains")); err != nil {
+		return nil, err
+	}
+	return callWith(dir, program, []string{"MLPROMOTE_CACHE=" + own}, args...)
 }
 
 // edit makes the spec ask for one target and one variant.
@@ -156,10 +228,14 @@ func installed(program string) ([]string, error) {
 
 // call gives what a program prints: its result, or all that it says where it fails.
 func call(dir, program string, args ...string) ([]byte, error) {
+	return callWith(dir, program, nil, args...)
+}
+
+func callWith(dir, program string, environment []string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(context.Background(), program, args...) // it ends with this program
 	var out, all bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &all
-	cmd.Env = append(os.Environ(), "COSIGN_PASSWORD=")
+	cmd.Env = append(append(os.Environ(), "COSIGN_PASSWORD="), environment...)
 	if err := cmd.Run(); err != nil {
 		return all.Bytes(), err
 	}
@@ -199,7 +275,7 @@ type report struct {
 	}
 }
 
-func inspect(dir, program, title string, table *strings.Builder) error {
+func inspect(dir, program, title, class string, table *strings.Builder) error {
 	out, err := call(dir, program, "inspect", "--data", "data", "--output", "json")
 	if err != nil {
 		return fmt.Errorf("inspect: %w: %s", err, out)
@@ -223,9 +299,9 @@ func inspect(dir, program, title string, table *strings.Builder) error {
 			accuracy = fmt.Sprintf("%.2f %%", 100*a.Engine)
 		}
 		p50 := max(e.Performance.P50Ns, e.Performance.Latency.P50Ns)
-		fmt.Fprintf(table, "| %s | %.1f KiB | %s | %.2g | %s | %s | %d µs |\n",
+		fmt.Fprintf(table, "| %s | %.1f KiB | %s | %.2g | %s | %s | %d µs | %s |\n",
 			strings.Replace(title, r.Release.Engines[i].Toolchain.Name, r.Release.Engines[i].Toolchain.Name+" "+r.Release.Engines[i].Toolchain.Version, 1),
-			float64(r.Release.Engines[i].Bytes)/1024, e.Parity.Verdict, worst, snr, accuracy, p50/1000)
+			float64(r.Release.Engines[i].Bytes)/1024, e.Parity.Verdict, worst, snr, accuracy, p50/1000, class)
 	}
 	return nil
 }

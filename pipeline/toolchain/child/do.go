@@ -115,7 +115,11 @@ func newRequest(program Program, job toolchain.Job, s *scratch, outDir string) R
 		run := *job.Run
 		run.Engines = nil
 		for _, e := range job.Run.Engines {
-			run.Engines = append(run.Engines, toolchain.RunEngine{ID: e.ID, Path: s.path(toolchain.RoleModel, e.Path), Providers: e.Providers})
+			staged := toolchain.RunEngine{ID: e.ID, Path: s.path(toolchain.RoleModel, e.Path), Providers: e.Providers}
+			for _, name := range e.Operators {
+				staged.Operators = append(staged.Operators, s.path(toolchain.RoleOperators, name))
+			}
+			run.Engines = append(run.Engines, staged)
 		}
 		r.Threads = max(run.Threads, 1)
 		r.Run = &RunRequest{run, s.role(toolchain.RoleCases), filepath.Join(outDir, "outputs")}

@@ -1,6 +1,7 @@
 package drivers
 
 import (
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -15,15 +16,15 @@ func known() []Source {
 			Imports: []string{"onnx"},
 			Profile: toolchain.Profile{
 				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
-				Level:          "disable_all", // an engine is optimized when it is built, never when it is loaded
-				Providers:      []string{"CPUExecutionProvider"},
+				Level:     "disable_all", // an engine is optimized when it is built, never when it is loaded
+				Providers: []string{"CPUExecutionProvider"}, Operators: true,
 				CompileOptions: onnxruntimeOptions,
 			},
 		},
 		{
 			Name: "onnxruntime-openvino", Package: "onnxruntime-openvino", Language: Python, Oldest: "3.11",
 			Profile: toolchain.Profile{
-				Name: "onnxruntime-openvino", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes,
+				Name: "onnxruntime-openvino", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				Providers:      []string{"OpenVINOExecutionProvider"},
 				Forms:          []toolchain.Form{{Name: "epcontext", ExactRuntime: true}},
 				CompileOptions: noOptions, // the provider chooses kernels when it loads the model
@@ -34,6 +35,7 @@ func known() []Source {
 			Profile: toolchain.Profile{
 				Name: "openvino", Format: "openvino-ir", Entry: "model.xml", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				CompileOptions: noOptions, // the graph is kept as it is: OpenVINO chooses its kernels when it loads it
+				Forms:          []toolchain.Form{{Name: "blob", Format: "openvino-blob", Entry: "model.blob", ExactRuntime: true, Alone: true, CompileOptions: blobOptions}},
 			},
 		},
 		{
@@ -104,6 +106,22 @@ func ireeOptions(t registry.Target, _ string) (map[string]any, error) {
 		return map[string]any{"device": "local", "cpu": "generic", "triple": "aarch64-unknown-linux-gnu"}, nil
 	}
 	return nil, registry.Errorf(registry.CodeInvalid, "target %s: iree compiles for cpu.arch amd64 or arm64, not %q", t.Name, t.CPU.Arch)
+}
+
+// blobOptions name the one set of instructions that a blob of OpenVINO's CPU plugin is for,
+// as oneDNN calls it.
+func blobOptions(t registry.Target, _ string) (map[string]any, error) {
+	has := func(feature string) bool { return slices.Contains(t.CPU.Features, feature) }
+	isa := map[string]string{"v2": "SSE41", "v3": "AVX2", "v4": "AVX512_CORE"}[t.CPU.Level]
+	if t.CPU.Level == "v4" && has("avx512_vnni") {
+		if isa = "AVX512_CORE_VNNI"; has("avx512_bf16") {
+			isa = "AVX512_CORE_BF16"
+		}
+	}
+	if t.CPU.Arch != "amd64" || isa == "" {
+		return nil, registry.Errorf(registry.CodeInvalid, "target %s: a blob is for one set of instructions: want cpu.arch amd64 with level v2, v3 or v4, and for v4 the features avx512_vnni and avx512_bf16 where all machines have them", t.Name)
+	}
+	return map[string]any{"isa": isa}, nil
 }
 
 // llvmFeatures writes features as LLVM does: "avx512_vnni" is "+avx512vnni".

@@ -135,6 +135,16 @@ func missing(source drivers.Source, gpus []string) []Missing {
 	return all
 }
 
+// Lacks lists what the machine does not have of what an installed toolchain needs for all
+// of its work; nothing for a toolchain that there is none of.
+func (i *Installer) Lacks(name string) []Missing {
+	source, err := drivers.Find(name)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(missing(source, nil), func(m Missing) bool { return m.For != "" })
+}
+
 // hasLibrary asks the dynamic linker's cache, or else the usual folders.
 func hasLibrary(name string) bool {
 	cache, err := os.ReadFile("/etc/ld.so.cache")

@@ -27,8 +27,8 @@ type engine struct {
 
 // open loads an engine. It is loaded twice, first only to learn its inputs and
 // outputs; load is the time of the second.
-func open(e toolchain.RunEngine, o toolchain.RunOptions, operators []string) (*engine, error) {
-	set := settings{level: o.Level, threads: max(o.Threads, 1), providers: e.Providers, operators: operators}
+func open(e toolchain.RunEngine, o toolchain.RunOptions) (*engine, error) {
+	set := settings{level: o.Level, threads: max(o.Threads, 1), providers: e.Providers, operators: e.Operators}
 	options, err := set.open()
 	if err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func run(ctx context.Context, r child.Request) (any, error) {
 func newRunner(r child.Request, group []toolchain.RunEngine) (*runner, error) {
 	g := &runner{options: r.Run.RunOptions}
 	for _, e := range group {
-		opened, err := open(e, g.options, operators(r))
+		opened, err := open(e, g.options)
 		if err != nil {
 			return nil, err
 		}

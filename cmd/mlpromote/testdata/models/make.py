@@ -7,6 +7,8 @@ late.onnx      an operator set that is not out yet
 scaled.onnx    the digits network, one of whose channels is 300 times as large between its
                convolutions: the same function, and no 8 bits hold it beside the others
 quantized.onnx the digits network as it comes from others who quantized it: QDQ, static int8
+halved.onnx    a dense layer behind an operator that only a library has (operators/halve.c)
+encoder/       weights of a small transformer encoder, and cases for it
 """
 
 import json
@@ -87,3 +89,47 @@ quantized()
 unshaped()
 save(small([reshape, relu], [x, shape], no_rank, 17), "stuck.onnx")
 save(small([helper.make_node("Relu", ["x"], ["y"])], [x], helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4]), 27), "late.onnx")
+
+
+def halved():
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [4, 3], [(i % 5 - 2) / 4 for i in range(12)])
+    nodes = [helper.make_node("Halve", ["x"], ["h"], "halve", domain="mlpromote.test"), helper.make_node("MatMul", ["h", "w"], ["y"], "dense")]
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 3])
+    graph = helper.make_graph(nodes, "small", [x], [y], [weight])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mlpromote.test", 1)]
+    save(helper.make_model(graph, opset_imports=opsets, ir_version=8), "halved.onnx")
+
+
+halved()
+
+
+def safetensors(name, tensors):
+    header, body = {}, b""
+    for key, array in sorted(tensors.items()):
+        dtype = {"float32": "F32", "int64": "I64"}[str(array.dtype)]
+        header[key] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [len(body), len(body) + array.nbytes]}
+        body += array.tobytes()
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    (here / name).parent.mkdir(parents=True, exist_ok=True)
+    (here / name).write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+def encoder():
+    random = numpy.random.RandomState(7)
+    words, tokens, width, inner, classes = 50, 6, 16, 24, 4
+
+    def normal(*shape, scale=1.0, around=0.0):
+        return (around + random.normal(size=shape) * scale).astype("float32")
+
+    weights = {"tokens.weight": normal(words, width), "positions.weight": normal(tokens, width), "head.weight": normal(classes, width), "head.bias": normal(classes)}
+    for block in ("block0", "block1"):
+        for part, (o, i) in {"query": (width, width), "key": (width, width), "value": (width, width), "out": (width, width), "up": (inner, width), "down": (width, inner)}.items():
+            weights[f"{block}.{part}.weight"], weights[f"{block}.{part}.bias"] = normal(o, i, scale=i**-0.5), normal(o, scale=0.2)
+        for part in ("norm1", "norm2"):
+            weights[f"{block}.{part}.weight"], weights[f"{block}.{part}.bias"] = normal(width, scale=0.2, around=1), normal(width, scale=0.2)
+    safetensors("encoder/encoder.safetensors", weights)
+    safetensors("encoder/cases/cases.safetensors", {"input": random.randint(0, words, size=(32, tokens)).astype("int64")})
+
+
+encoder()

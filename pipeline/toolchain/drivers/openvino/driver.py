@@ -2,7 +2,8 @@
 
 probe    versions of the tools.
 compile  role "model", one .onnx file and its external data, to OpenVINO's intermediate
-         representation: model.xml, the graph, and model.bin, its weights as they are.
+         representation: model.xml, the graph, and model.bin, its weights as they are. With
+         option form blob to model.blob: what the CPU plugin makes of it for option isa.
 run      such engines on cases.
 """
 
@@ -11,12 +12,13 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from protocol import Refused, inputs_of, main, model_of, options_of, output_path, versions  # noqa: E402
+from blobs import exported, imported, instructions, limit  # noqa: E402
+from protocol import Refused, inputs_of, main, model_of, options_of, output_path, versions, write  # noqa: E402
 from running import run  # noqa: E402
 
 # How engines are run, so that a run says what it computed: nothing in a precision that
 # the model does not ask for, one stream of one thread.
-SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 1, "PERFORMANCE_HINT": "LATENCY", "ENABLE_CPU_PINNING": False}
+SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 1, "EXECUTION_MODE_HINT": "ACCURACY", "PERFORMANCE_HINT": "LATENCY", "ENABLE_CPU_PINNING": False}
 
 
 def core():
@@ -30,7 +32,8 @@ def probe(_request):
 
 
 def compile_(request):
-    options_of(request, {})
+    options = options_of(request, {"form": "ir", "isa": ""}, {"form": ("ir", "blob")})
+    limit(options["isa"])
     import openvino
 
     source = model_of(request)
@@ -38,6 +41,9 @@ def compile_(request):
         model = core().read_model(source)
     except RuntimeError as e:
         raise refusal(e) from None
+    if options["form"] == "blob":
+        write(request, "model.blob", exported(core(), model, SETTINGS))
+        return {"engine": {"format": "openvino-blob", "entry": "model.blob"}}
     openvino.save_model(model, output_path(request, "model.xml"), compress_to_fp16=False)
     return {"engine": {"format": "openvino-ir", "entry": "model.xml"}, "inputs": len(inputs_of(request, "model"))}
 
@@ -53,7 +59,12 @@ def refusal(e):
 
 class Engine:
     def __init__(self, path, threads):
-        self.compiled = core().compile_model(path, "CPU", {**SETTINGS, "INFERENCE_NUM_THREADS": threads})
+        settings = {**SETTINGS, "INFERENCE_NUM_THREADS": threads}
+        if path.endswith(".blob"):
+            limit(instructions(path))
+            self.compiled = imported(core(), path, settings)
+        else:
+            self.compiled = core().compile_model(path, "CPU", settings)
         self.request = self.compiled.create_infer_request()
         self.inputs = {
             i.get_any_name(): (i.get_element_type().to_dtype(), [-1 if d.is_dynamic else d.get_length() for d in i.get_partial_shape()])

@@ -5,8 +5,9 @@ import  role "model", one file source.safetensors, to model.onnx, as the options
         its architecture. Its input is "input", float32 [batch, ...], its output "output".
 run     such a file on cases: what numpy computes of the weights, in double precision.
 
-Options: kind mlp or cnn; input, the shape of one case without the batch; layers, in
-order: words of layers.WORDS, and names of weights. NAME.weight of two dimensions
+Options: kind mlp, cnn or encoder; input, the shape of one case without the batch; layers,
+in order; for an encoder, whose input is int64 [batch, tokens], heads and whether a block
+normalizes before or after its parts, and its layers are those of encoder.Encoder. Else words of layers.WORDS, and names of weights. NAME.weight of two dimensions
 [out, in] is a dense layer, of four [out, in, height, width] a convolution with stride 1
 that keeps the size; NAME.bias may be there.
 """
@@ -16,12 +17,13 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from encoder import Encoder  # noqa: E402
 from layers import network  # noqa: E402
 from protocol import Refused, inputs_of, main, options_of, versions, write  # noqa: E402
 from running import run  # noqa: E402
 from tensors import read_shard  # noqa: E402
 
-DEFAULTS = {"kind": "mlp", "input": [], "layers": []}
+DEFAULTS = {"kind": "mlp", "input": [], "layers": [], "heads": 0, "norm": "after"}
 
 
 def probe(_request):
@@ -29,11 +31,13 @@ def probe(_request):
 
 
 def declared(request, weights):
-    options = options_of(request, DEFAULTS, {"kind": ("mlp", "cnn")})
+    options = options_of(request, DEFAULTS, {"kind": ("mlp", "cnn", "encoder"), "norm": ("after", "before")})
     try:
         shape = [int(n) for n in options["input"]]
     except ValueError:
         raise Refused("bad_input", f"input is {options['input']}: want sizes") from None
+    if options["kind"] == "encoder":
+        return Encoder(shape, options["layers"], weights, options["heads"], options["norm"])
     return network(options["kind"], shape, options["layers"], weights)
 
 
@@ -61,7 +65,7 @@ class Engine:
         import numpy
 
         self.net = net
-        self.inputs = {"input": (numpy.dtype("float32"), [-1, *net.shapes[0]])}
+        self.inputs = {"input": (numpy.dtype(net.dtype), [-1, *net.shapes[0]])}
 
     def run(self, feed):
         return [self.net.forward(feed["input"])]

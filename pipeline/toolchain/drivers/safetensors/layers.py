@@ -7,6 +7,8 @@ BATCH = "batch"
 
 
 class Network:
+    dtype = "float32"
+
     def __init__(self, shape):
         self.shapes = [shape]  # of one case, before the first layer and after each
         self.layers = []  # (name, operator, attributes, weights, numpy function)

@@ -1,0 +1,149 @@
+package format
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Tie is what an engine says that it needs, read from its own bytes and not from whoever
+// made it. A field that the format does not have is empty.
+type Tie struct {
+	Runtime      string // exact version of the runtime: "2026.4.1"
+	Instructions string // of the CPU, as oneDNN calls them: "AVX2"
+	Backend      string // what generated its code: "llvm-cpu", "cuda", "rocm"
+	Arch         string // of the CPU as LLVM calls it, or of the device: "x86-64-v3", "sm_80"
+}
+
+// OpenTie reads the tie of a file as ReadTie does.
+func OpenTie(path, format string) (Tie, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Tie{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return Tie{}, err
+	}
+	return ReadTie(f, info.Size(), format)
+}
+
+// ReadTie reads what the engine in the size bytes of r is tied to. format is that of a
+// toolchain's profile; one whose files do not say anything gives the zero Tie. Errors:
+// CodeInvalid for bytes that are not in the format.
+func ReadTie(r io.ReaderAt, size int64, format string) (Tie, error) {
+	switch format {
+	case "openvino-blob":
+		return blobTie(r, size)
+	case "iree-vmfb":
+		return moduleTie(r, size)
+	}
+	return Tie{}, nil
+}
+
+// Bounds of what is read: the requirements of a blob, and the bytecode of a module, which
+// is in a file of its own, apart from weights and code.
+const (
+	maxRequirements = 4096
+	maxBytecode     = 64 << 20
+	maxAttributes   = 4096 // of the device that a module looks for
+)
+
+// blobMagic begins what OpenVINO's CPU plugin exports (2026.4, src/plugins/intel_cpu).
+var blobMagic = []byte("RR_UPCVO")
+
+// blobISA is oneDNN's name for a set of instructions (dnnl_cpu_isa_t, without its prefix)
+// by the sentence that stands for it in a blob.
+var blobISA = map[string]string{
+	"Intel SSE4.1": "SSE41",
+	"Intel AVX2":   "AVX2",
+	"Intel AVX-512 with AVX512BW, AVX512VL, and AVX512DQ extensions": "AVX512_CORE",
+	"Intel AVX-512 with Intel DL Boost":                              "AVX512_CORE_VNNI",
+	"Intel AVX-512 with Intel DL Boost and bfloat16 support":         "AVX512_CORE_BF16",
+}
+
+// blobTie reads the header of a blob: the magic, a version in four bytes, a length in
+// eight, and so much text: "meta=1.0;ov=2026.4.1;isa=Intel AVX2".
+func blobTie(r io.ReaderAt, size int64) (Tie, error) {
+	head := make([]byte, 20)
+	if _, err := io.ReadFull(io.NewSectionReader(r, 0, size), head); err != nil || !bytes.HasPrefix(head, blobMagic) {
+		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is no blob of OpenVINO's CPU plugin: it does not begin with %s", blobMagic)
+	}
+	length := int64(min(binary.LittleEndian.Uint64(head[12:]), maxRequirements+1))
+	if length > maxRequirements || 20+length > size {
+		return Tie{}, registry.Errorf(registry.CodeInvalid, "the blob's requirements take %d bytes, want at most %d, and less than the file", length, maxRequirements)
+	}
+	text := make([]byte, length)
+	if _, err := r.ReadAt(text, 20); err != nil && !errors.Is(err, io.EOF) {
+		return Tie{}, err
+	}
+	var tie Tie
+	for part := range strings.SplitSeq(string(text), ";") {
+		key, value, _ := strings.Cut(part, "=")
+		switch key {
+		case "ov":
+			tie.Runtime = value
+		case "isa":
+			if tie.Instructions = blobISA[value]; tie.Instructions == "" {
+				return Tie{}, registry.Errorf(registry.CodeInvalid, "the blob is for instructions %q, which are not known here", value)
+			}
+		}
+	}
+	if tie.Runtime == "" || tie.Instructions == "" {
+		return Tie{}, registry.Errorf(registry.CodeInvalid, "the blob's requirements are %q: want a version (ov) and instructions (isa)", text)
+	}
+	return tie, nil
+}
+
+// A module says which device it looks for, in the attributes that its code was generated
+// with: #hal.executable.target<"cuda", "cuda-nvptx-fb", {... arch = "sm_80" ...}>.
+var (
+	moduleTarget = regexp.MustCompile(`#hal\.executable\.target<"([a-z0-9-]{1,32})", "[A-Za-z0-9_-]{1,64}", \{`)
+	moduleCPU    = regexp.MustCompile(`\bcpu = "([A-Za-z0-9_.-]{1,64})"`)
+	moduleArch   = regexp.MustCompile(`\barch = "([A-Za-z0-9_.:+-]{1,64})"`)
+)
+
+// moduleTie reads an IREE module: a zip archive whose entry module.fb is bytecode.
+func moduleTie(r io.ReaderAt, size int64) (Tie, error) {
+	archive, err := zip.NewReader(r, size)
+	if err != nil {
+		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is no IREE module: %w", err)
+	}
+	entry, err := archive.Open("module.fb")
+	if err != nil {
+		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is no IREE module: %w", err)
+	}
+	defer entry.Close()
+	code, err := io.ReadAll(io.LimitReader(entry, maxBytecode+1))
+	if err != nil || len(code) > maxBytecode {
+		return Tie{}, registry.Errorf(registry.CodeInvalid, "the module's bytecode cannot be read, or has more than %d bytes: %v", maxBytecode, err)
+	}
+	var tie Tie
+	for _, found := range moduleTarget.FindAllSubmatchIndex(code, 64) {
+		of := Tie{Backend: string(code[found[2]:found[3]])}
+		attributes := code[found[1]:min(found[1]+maxAttributes, len(code))]
+		pattern := moduleArch
+		if of.Backend == "llvm-cpu" {
+			pattern = moduleCPU
+		}
+		if arch := pattern.FindSubmatch(attributes); arch != nil {
+			of.Arch = string(arch[1])
+		}
+		if tie != (Tie{}) && tie != of {
+			return Tie{}, registry.Errorf(registry.CodeInvalid, "the module has code for %s %s and for %s %s: want one target", tie.Backend, tie.Arch, of.Backend, of.Arch)
+		}
+		tie = of
+	}
+	if tie.Backend == "" {
+		return Tie{}, registry.Errorf(registry.CodeInvalid, "the module does not say which device its code is for")
+	}
+	return tie, nil
+}

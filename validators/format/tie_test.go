@@ -1,0 +1,91 @@
+package format_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"io"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format"
+)
+
+// blob is the beginning of what OpenVINO's CPU plugin exports.
+func blob(requirements string) []byte {
+	head := binary.LittleEndian.AppendUint32([]byte("RR_UPCVO"), 1)
+	head = binary.LittleEndian.AppendUint64(head, uint64(len(requirements)))
+	return append(append(head, requirements...), "\x30\x00\x00\x00<?xml"...)
+}
+
+// module is an IREE module with this text somewhere in its bytecode.
+func module(t testing.TB, text string) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := zip.NewWriter(&out)
+	f, err := w.CreateHeader(&zip.FileHeader{Name: "module.fb", Method: zip.Store})
+	if err == nil {
+		_, err = f.Write([]byte("\x00IREE\x00" + text + "\x00"))
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+const (
+	cpuTarget  = `#hal.device.target<"local", [#hal.executable.target<"llvm-cpu", "embedded-elf-x86_64", {cpu = "x86-64-v3", iree.encoding.resolver = #iree_cpu.cpu_encoding_resolver<>}>]>`
+	cudaTarget = `#hal.device.target<"cuda", [#hal.executable.target<"cuda", "cuda-nvptx-fb", {iree_codegen.target_info = #iree_gpu.target<arch = "sm_80", features = "+ptx76">}>]>`
+)
+
+func TestReadTie(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		format string
+		data   []byte
+		want   format.Tie
+		says   string // part of the error; empty for none
+	}{
+		"blob":                     {"openvino-blob", blob("meta=1.0;ov=2026.4.1;isa=Intel AVX2"), format.Tie{Runtime: "2026.4.1", Instructions: "AVX2"}, ""},
+		"blob of new instructions": {"openvino-blob", blob("meta=1.0;ov=2026.4.1;isa=Intel AVX 99"), format.Tie{}, `"Intel AVX 99", which are not known`},
+		"blob without a version":   {"openvino-blob", blob("meta=1.0;isa=Intel AVX2"), format.Tie{}, "want a version"},
+		"blob with a long header":  {"openvino-blob", blob(strings.Repeat("x", 5000)), format.Tie{}, "at most 4096"},
+		"blob cut short":           {"openvino-blob", blob("meta=1.0;ov=2026.4.1;isa=Intel AVX2")[:30], format.Tie{}, "less than the file"},
+		"no blob":                  {"openvino-blob", []byte("<?xml version"), format.Tie{}, "does not begin with RR_UPCVO"},
+		"module for a CPU":         {"iree-vmfb", module(t, cpuTarget), format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v3"}, ""},
+		"module for CUDA":          {"iree-vmfb", module(t, cudaTarget), format.Tie{Backend: "cuda", Arch: "sm_80"}, ""},
+		"module for both":          {"iree-vmfb", module(t, cpuTarget+strings.Repeat(" ", 5000)+cudaTarget), format.Tie{}, "want one target"},
+		"module for nothing":       {"iree-vmfb", module(t, ""), format.Tie{}, "does not say which device"},
+		"no module":                {"iree-vmfb", []byte("IREE"), format.Tie{}, "no IREE module"},
+		"a format that says none":  {"tflite", []byte("TFL3"), format.Tie{}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := format.ReadTie(bytes.NewReader(c.data), int64(len(c.data)), c.format)
+			if got != c.want {
+				t.Errorf("tie %+v, want %+v", got, c.want)
+			}
+			if (err == nil) != (c.says == "") || err != nil && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("error %v, want one that says %q", err, c.says)
+			}
+		})
+	}
+}
+
+// FuzzReadTie expects an answer for any bytes.
+func FuzzReadTie(f *testing.F) {
+	f.Add(blob("meta=1.0;ov=2026.4.1;isa=Intel AVX2"))
+	f.Add(module(f, cpuTarget))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, name := range []string{"openvino-blob", "iree-vmfb", "tflite"} {
+			tie, err := format.ReadTie(io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data))), int64(len(data)), name)
+			if err != nil && tie != (format.Tie{}) {
+				t.Errorf("%s: %+v with %v", name, tie, err)
+			}
+		}
+	})
+}
