@@ -196,8 +196,8 @@ func (t *tuning) try(ctx context.Context) error {
 			t.result.Untried = append(t.result.Untried, Untried{label, err.Error()})
 		}
 	}
-	if len(t.result.Trials) == 0 && len(t.result.Untried) > 0 {
-		return registry.Errorf(registry.CodeInvalid, "nothing could be tried: %s: %s", t.result.Untried[0].Label, t.result.Untried[0].Why)
+	if n := len(t.result.Untried); len(t.result.Trials) == 0 && n > 0 {
+		return registry.Errorf(registry.CodeInvalid, "nothing could be tried: %s: %s", t.result.Untried[n-1].Label, t.result.Untried[n-1].Why)
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func arrows() []rule {
 			"validators/accuracy", "validators/format", "validators/parity", "validators/performance", "validators/tensor",
 		}},
 		{"pipeline/spec", []string{"registry", "registry/strictyaml", "validators"}},
-		{"pipeline/tradeoff", nil}, // a pure leaf
+		{"pipeline/tradeoff", nil},                              // a pure leaf
 		{"pipeline/spec/internal/*", []string{"pipeline/spec"}}, // writes its schema
 		{"pipeline/toolchain", []string{"registry", "validators", "validators/tensor"}},
 		// What every family of drivers stands on; families never know each other.
