@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -219,20 +220,30 @@ func (t *tuning) judge(ctx context.Context, c candidate, trial *Trial) (err erro
 	for _, r := range report.Reasons {
 		trial.Reasons = append(trial.Reasons, r.Message)
 	}
-	trial.Loss = noise(report)
-	if report.Accuracy != nil {
-		trial.Loss = report.Accuracy.Drop
-	}
+	trial.Loss = t.loss(report)
 	return nil
 }
 
-// noise is minus the ratio of signal to noise of the worst output, in dB, and at least
-// quietest.
-func noise(report registry.ParityReport) registry.Figure {
-	const quietest = -200
-	worst := registry.Figure(quietest)
-	for _, o := range report.Outputs {
-		worst = max(worst, -o.SNRdB)
+// loss is what a report says of the loss; NaN where outputs could not be compared.
+func (t *tuning) loss(report registry.ParityReport) registry.Figure {
+	switch {
+	case len(report.Outputs) == 0 || t.result.Loss == LossAccuracy && report.Accuracy == nil:
+		return registry.Figure(math.NaN())
+	case t.result.Loss == LossAccuracy:
+		return report.Accuracy.Drop
 	}
-	return worst
+	return noise(report)
+}
+
+// noise is minus the ratio of signal to noise of the worst output, in dB, from -quietest
+// to quietest.
+func noise(report registry.ParityReport) registry.Figure {
+	const quietest = 200
+	worst := registry.Figure(-quietest)
+	for _, o := range report.Outputs {
+		if worst = max(worst, -o.SNRdB); math.IsNaN(float64(worst)) {
+			return quietest
+		}
+	}
+	return min(worst, quietest)
 }

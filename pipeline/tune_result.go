@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/spec"
@@ -20,7 +21,7 @@ type Trial struct {
 	Verdict   registry.Verdict `json:"verdict"` // of parity and accuracy under the limits of the spec
 	Reasons   []string         `json:"reasons,omitempty"`
 	// Loss is the drop of accuracy, or without labels the noise of the outputs in dB:
-	// minus their signal to noise ratio.
+	// minus their signal to noise ratio. NaN where outputs could not be compared.
 	Loss       registry.Figure    `json:"loss"`
 	Accuracy   *registry.Accuracy `json:"accuracy,omitempty"`
 	Latency    *registry.Latency  `json:"latency,omitempty"` // nil where there was no time for it
@@ -63,7 +64,7 @@ const (
 func (t *tuning) conclude() {
 	r := &t.result
 	for i, trial := range r.Trials {
-		if trial.Latency != nil {
+		if trial.Latency != nil && !math.IsNaN(float64(trial.Loss)) {
 			r.points, r.indexes = append(r.points, trial.point()), append(r.indexes, i)
 		}
 	}

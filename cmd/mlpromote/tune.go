@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -202,6 +203,9 @@ func trialCells(t pipeline.Trial, loss string, price float64) []string {
 	lost := figure(t.Loss, "%.1f dB")
 	if loss == pipeline.LossAccuracy {
 		lost = percent(float64(t.Loss))
+	}
+	if math.IsNaN(float64(t.Loss)) {
+		lost = "-"
 	}
 	cells := []string{t.Label(), t.Precision, size(t.SizeBytes), lost, "-", "-", "-"}
 	cost := "-"
