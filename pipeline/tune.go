@@ -2,7 +2,7 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -13,62 +13,12 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/tradeoff"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators"
 )
 
 // TuneOptions bound a tuning.
 type TuneOptions struct {
 	Budget time.Duration // of wall time; what is under way when it is spent is finished. 0 means none
 }
-
-// Trial is a variant for a target, and what was measured of it.
-type Trial struct {
-	Target    string           `json:"target"`
-	Variant   string           `json:"variant"`
-	Precision string           `json:"precision"`
-	Spec      string           `json:"spec"` // the variant as a spec says it
-	SizeBytes int64            `json:"sizeBytes"`
-	Verdict   registry.Verdict `json:"verdict"` // of parity and accuracy under the limits of the spec
-	Reasons   []string         `json:"reasons,omitempty"`
-	// Loss is the drop of accuracy, or without labels the noise of the outputs in dB:
-	// minus their signal to noise ratio.
-	Loss       registry.Figure    `json:"loss"`
-	Accuracy   *registry.Accuracy `json:"accuracy,omitempty"`
-	Latency    *registry.Latency  `json:"latency,omitempty"` // nil where there was no time for it
-	Front      bool               `json:"front"`
-	Violations []string           `json:"violations,omitempty"` // constraints of the objective that it breaks
-}
-
-// Label names the trial.
-func (t Trial) Label() string { return t.Target + "/" + t.Variant }
-
-// Untried is a variant that was not measured, and why.
-type Untried struct {
-	Label string `json:"label"`
-	Why   string `json:"why"`
-}
-
-// TuneResult is what a tuning found.
-type TuneResult struct {
-	Model     string             `json:"model"`
-	Node      registry.Node      `json:"node"`
-	Goal      string             `json:"goal"`
-	Loss      string             `json:"loss"` // what Loss of trials is: "accuracy drop" or "noise"
-	Trials    []Trial            `json:"trials"`
-	Untried   []Untried          `json:"untried,omitempty"`
-	Chosen    int                `json:"chosen"` // index of a trial; -1 where none keeps all constraints
-	Advice    []string           `json:"advice"`
-	Elapsed   time.Duration      `json:"elapsedNs"`
-	points    []tradeoff.Point   // of the trials that were timed
-	indexes   []int              // of the trial of each point
-	Objective tradeoff.Objective `json:"-"`
-}
-
-// What losses of trials are.
-const (
-	LossAccuracy = "accuracy drop"
-	LossNoise    = "noise"
-)
 
 // tuning is a tuning in the making.
 type tuning struct {
@@ -196,8 +146,8 @@ func (t *tuning) try(ctx context.Context) error {
 			t.result.Untried = append(t.result.Untried, Untried{label, err.Error()})
 		}
 	}
-	if len(t.result.Trials) == 0 && len(t.result.Untried) > 0 {
-		return registry.Errorf(registry.CodeInvalid, "nothing could be tried: %s: %s", t.result.Untried[0].Label, t.result.Untried[0].Why)
+	if n := len(t.result.Untried); len(t.result.Trials) == 0 && n > 0 {
+		return registry.Errorf(registry.CodeInvalid, "nothing could be tried: %s: %s", t.result.Untried[n-1].Label, t.result.Untried[n-1].Why)
 	}
 	return nil
 }
@@ -271,80 +221,30 @@ func (t *tuning) judge(ctx context.Context, c candidate, trial *Trial) (err erro
 	for _, r := range report.Reasons {
 		trial.Reasons = append(trial.Reasons, r.Message)
 	}
-	trial.Loss = noise(report)
-	if report.Accuracy != nil {
-		trial.Loss = report.Accuracy.Drop
-	}
+	trial.Loss = t.loss(report)
 	return nil
 }
 
-// noise is minus the ratio of signal to noise of the worst output, in dB, and at least
-// quietest.
+// loss is what a report says of the loss; NaN where outputs could not be compared.
+func (t *tuning) loss(report registry.ParityReport) registry.Figure {
+	switch {
+	case len(report.Outputs) == 0 || t.result.Loss == LossAccuracy && report.Accuracy == nil:
+		return registry.Figure(math.NaN())
+	case t.result.Loss == LossAccuracy:
+		return report.Accuracy.Drop
+	}
+	return noise(report)
+}
+
+// noise is minus the ratio of signal to noise of the worst output, in dB, from -quietest
+// to quietest.
 func noise(report registry.ParityReport) registry.Figure {
-	const quietest = -200
-	worst := registry.Figure(quietest)
+	const quietest = 200
+	worst := registry.Figure(-quietest)
 	for _, o := range report.Outputs {
-		worst = max(worst, -o.SNRdB)
-	}
-	return worst
-}
-
-// conclude finds the front, the choice and what to say about it.
-func (t *tuning) conclude() {
-	r := &t.result
-	for i, trial := range r.Trials {
-		if trial.Latency != nil {
-			r.points, r.indexes = append(r.points, trial.point()), append(r.indexes, i)
+		if worst = max(worst, -o.SNRdB); math.IsNaN(float64(worst)) {
+			return quietest
 		}
 	}
-	for _, n := range tradeoff.Front(r.points) {
-		r.Trials[r.indexes[n]].Front = true
-	}
-	for n, p := range r.points {
-		r.Trials[r.indexes[n]].Violations = r.Objective.Violations(p)
-	}
-	r.Chosen = -1
-	if n, ok := r.Objective.Choose(r.points); ok {
-		r.Chosen = r.indexes[n]
-	}
-	r.Advice = r.Objective.Advice(r.points)
-	r.Elapsed = t.p.now().Sub(t.began)
-}
-
-func (t Trial) point() tradeoff.Point {
-	return tradeoff.Point{
-		Name: t.Label(), SizeBytes: t.SizeBytes, Loss: float64(t.Loss), P50Ns: t.Latency.P50Ns, P99Ns: t.Latency.P99Ns, PerSecond: t.Latency.PerSecond,
-		Keeps: t.Verdict == registry.VerdictPass, Int8: t.Precision == validators.PrecisionInt8 || t.Precision == validators.PrecisionInt4,
-	}
-}
-
-// Plot draws the trials that were timed, as SVG. Errors: CodeInvalid where none was.
-func (r TuneResult) Plot() ([]byte, error) {
-	if len(r.points) == 0 {
-		return nil, registry.Errorf(registry.CodeInvalid, "nothing was timed, so there is nothing to draw")
-	}
-	plot := tradeoff.Plot{Title: fmt.Sprintf("%s on %s", r.Model, r.Node.Kind()), Loss: "noise of the outputs, dB", Chosen: -1}
-	if r.Loss == LossAccuracy {
-		plot.Loss, plot.Scale = "accuracy drop, percentage points", 100
-	}
-	for n, i := range r.indexes {
-		if i == r.Chosen {
-			plot.Chosen = n
-		}
-	}
-	return plot.SVG(r.points), nil
-}
-
-// Write puts the chosen variant into the text of the spec. Errors: CodeLimit where none
-// was chosen; those of [spec.ReplaceVariants].
-func (r TuneResult) Write(s *spec.Spec, text []byte) ([]byte, error) {
-	if r.Chosen < 0 {
-		return nil, registry.Errorf(registry.CodeLimit, "no variant keeps all constraints, so none is written")
-	}
-	for _, v := range s.Candidates() {
-		if v.Name == r.Trials[r.Chosen].Variant {
-			return spec.ReplaceVariants(s.File, text, []spec.Variant{v.Written()})
-		}
-	}
-	return nil, registry.Errorf(registry.CodeInternal, "%s is no candidate", r.Trials[r.Chosen].Variant)
+	return min(worst, quietest)
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -35,7 +37,7 @@ func (a *app) tuneCommand() *cobra.Command {
 		Short: "Try variants on this machine and say which serves the objective best",
 		Long: `Makes the variants that the spec declares under tune, or one of each method, for every
 target that this machine meets; compares them with the reference on all cases; measures
-latency in turns; and chooses by the spec's objective:
+latency in turns; and chooses by what the spec says that it wants:
 
   objective: {max: throughput, subject_to: {p99: 20ms, accuracy_drop: 0.5%}}
 
@@ -99,7 +101,7 @@ func (a *app) finishTune(f tuneFlags, s *spec.Spec, r pipeline.TuneResult) error
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(f.plot, drawing, 0o666); err != nil { //nolint:gosec // a drawing to be shown around
+		if err := os.WriteFile(f.plot, drawing, 0o666); err != nil {
 			return registry.Errorf(registry.CodeInvalid, "--plot: %w", err)
 		}
 		a.ui.note("drawn: %s", f.plot)
@@ -135,19 +137,14 @@ func replaceFile(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(beside.Name())
-	if _, err := beside.Write(data); err != nil {
-		beside.Close()
-		return err
+	_, err = beside.Write(data)
+	if err = errors.Join(err, beside.Chmod(info.Mode()), beside.Close()); err == nil {
+		err = os.Rename(beside.Name(), path)
 	}
-	if err := beside.Chmod(info.Mode()); err != nil {
-		beside.Close()
-		return err
+	if err != nil {
+		return errors.Join(err, os.Remove(beside.Name()))
 	}
-	if err := beside.Close(); err != nil {
-		return err
-	}
-	return os.Rename(beside.Name(), path)
+	return nil
 }
 
 // parseNodeCost reads a price per hour: "1.006" or "1.006/h". Empty is none.
@@ -210,6 +207,9 @@ func trialCells(t pipeline.Trial, loss string, price float64) []string {
 	lost := figure(t.Loss, "%.1f dB")
 	if loss == pipeline.LossAccuracy {
 		lost = percent(float64(t.Loss))
+	}
+	if math.IsNaN(float64(t.Loss)) {
+		lost = "-"
 	}
 	cells := []string{t.Label(), t.Precision, size(t.SizeBytes), lost, "-", "-", "-"}
 	cost := "-"

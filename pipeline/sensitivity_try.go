@@ -1,0 +1,182 @@
+package pipeline
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/parity"
+)
+
+// analysis makes variants of a failing engine and compares them with the reference.
+type analysis struct {
+	v     *verification
+	c     candidate
+	made  howMade
+	input []toolchain.Input // of the quantizer
+}
+
+// analysis gathers what the quantizer was given when the engine was built.
+func (v *verification) analysis(ctx context.Context, c candidate, made howMade) (*analysis, error) {
+	a := &analysis{v: v, c: c, made: made, input: v.reference.inputs(toolchain.RoleModel)}
+	if made.Quantize["method"] != methodStatic {
+		return a, nil
+	}
+	if v.calibration.dir == "" {
+		environments, err := v.p.Registry.Environments(ctx)
+		if err != nil {
+			return nil, err
+		}
+		repository := registry.SourcesRepository(environments.First().Name, v.release.Model)
+		sources, err := v.p.Parts.Sources(ctx, repository, v.release.Sources)
+		if err != nil {
+			return nil, err
+		}
+		ref, ok := sources.Parts[registry.PartCalibration]
+		if !ok {
+			return nil, registry.Errorf(registry.CodeNotFound, "sources %s have no calibration", v.release.Sources)
+		}
+		if v.calibration, err = v.material(ctx, repository, ref, "calibration"); err != nil {
+			return nil, err
+		}
+	}
+	a.input = append(a.input, v.calibration.inputs(toolchain.RoleCalibration)...)
+	return a, nil
+}
+
+func (a *analysis) dir() (string, error) {
+	return os.MkdirTemp(a.v.scratch, "analysis-*")
+}
+
+// quantize quantizes as the engine was, but for the options that are given.
+func (a *analysis) quantize(ctx context.Context, other map[string]any, more ...toolchain.Input) (toolchain.Outcome, []toolchain.Input, error) {
+	options := make(map[string]any, len(a.made.Quantize)+len(other))
+	for _, set := range []map[string]any{a.made.Quantize, other} {
+		for name, value := range set {
+			options[name] = value
+		}
+	}
+	dir, err := a.dir()
+	if err != nil {
+		return toolchain.Outcome{}, nil, err
+	}
+	job := toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: slices.Concat(a.input, more), Options: options, Machine: machine(a.v.node)}
+	outcome, err := a.v.tools[hub].Quantizer.Do(ctx, job, filepath.Join(dir, "out"))
+	if err != nil {
+		return toolchain.Outcome{}, nil, err
+	}
+	model, err := modelOf(outcome)
+	return outcome, model, err
+}
+
+// propose finds the shortest list of the costliest nodes without which the engine keeps
+// its limits, by bisection. Nil where all of them do not suffice.
+func (a *analysis) propose(ctx context.Context, nodes []NodeSensitivity) ([]string, error) {
+	var costly []string
+	for _, n := range nodes {
+		if n.Costs() {
+			costly = append(costly, n.Node)
+		}
+	}
+	exclude := func(n int) []string {
+		return slices.Concat(texts(a.made.Quantize["exclude_nodes"]), costly[:n])
+	}
+	low, high := 0, len(costly) // low is not enough; high may be
+	for low+1 < high {
+		middle := (low + high) / 2
+		keeps, err := a.keeps(ctx, exclude(middle))
+		if err != nil {
+			return nil, err
+		}
+		if keeps {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	if high == 0 {
+		return nil, nil
+	}
+	if keeps, err := a.keeps(ctx, exclude(high)); err != nil || !keeps {
+		return nil, err
+	}
+	return exclude(high), nil
+}
+
+// keeps builds the engine without quantizing these nodes and judges it on all cases.
+func (a *analysis) keeps(ctx context.Context, exclude []string) (bool, error) {
+	_, model, err := a.quantize(ctx, map[string]any{"exclude_nodes": exclude})
+	if registry.HasCode(err, registry.CodeInvalid) {
+		return false, nil // nothing is left to quantize
+	}
+	if err != nil {
+		return false, err
+	}
+	dir, err := a.dir()
+	if err != nil {
+		return false, err
+	}
+	compile := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: model, Options: a.made.Compile, Machine: machine(a.v.node)}
+	outcome, err := a.c.tool.Engines.Do(ctx, compile, filepath.Join(dir, "engine"))
+	if err != nil {
+		return false, err
+	}
+	engine, err := loadableOutput(a.c.tool.Profile, "tried", outcome.Files)
+	if err != nil {
+		return false, err
+	}
+	run := a.c.tool.run(toolchain.RunOptions{})
+	run.job.Machine, run.job.Inputs = machine(a.v.node), a.v.cases.inputs(toolchain.RoleCases)
+	run.addCandidate(candidate{id: "tried", engine: a.c.engine, model: engine})
+	if _, err := run.do(ctx, filepath.Join(dir, "run")); err != nil {
+		return false, err
+	}
+	limits := a.v.limits.Precisions[a.c.engine.Precision].Outputs
+	found, err := parity.Compare(ctx, a.v.comparison(limits, filepath.Join(dir, "run", "outputs", "tried")))
+	if err != nil {
+		return false, err
+	}
+	verdict, _ := a.v.limits.JudgeParity(a.c.engine.Precision, found.Outputs, found.Accuracy, found.Cases)
+	return verdict == registry.VerdictPass, nil
+}
+
+// texts reads a list of texts out of JSON.
+func texts(value any) []string {
+	switch list := value.(type) {
+	case []string:
+		return list
+	case []any:
+		var all []string
+		for _, item := range list {
+			if text, ok := item.(string); ok {
+				all = append(all, text)
+			}
+		}
+		return all
+	}
+	return nil
+}
+
+// specQuantize says the driver's options in the words of a spec.
+func specQuantize(options map[string]any, exclude []string) spec.Quantize {
+	q := spec.Quantize{Method: spec.MethodStatic, Exclude: exclude}
+	if options["method"] == methodDynamic {
+		q.Method = spec.MethodDynamic
+	}
+	if observer, ok := options["observer"].(string); ok && observer != spec.ObserverMinMax {
+		q.Observer = observer
+	}
+	if percentile, ok := options["percentile"].(float64); ok {
+		q.Percentile = spec.Fraction(percentile / 100)
+	}
+	if format, ok := options["format"].(string); ok {
+		q.Format = format
+	}
+	q.PerChannel, _ = options["per_channel"].(bool)
+	q.Operators = texts(options["op_types"])
+	return q
+}
