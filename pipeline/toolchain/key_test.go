@@ -41,11 +41,13 @@ func TestKeyChangesWithEveryField(t *testing.T) {
 	t.Parallel()
 	other := digest.FromString("other")
 	changes := map[string]func(*toolchain.Job, *toolchain.Identity){
-		"nothing":       func(*toolchain.Job, *toolchain.Identity) {},
-		"input name":    func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs[1].Name = "d.safetensors" },
-		"input role":    func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs[1].Role = "calibration" },
-		"input digest":  func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs[1].Digest = other },
-		"fewer inputs":  func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs = j.Inputs[:1] },
+		"nothing":      func(*toolchain.Job, *toolchain.Identity) {},
+		"input name":   func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs[1].Name = "d.safetensors" },
+		"input role":   func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs[1].Role = "calibration" },
+		"input digest": func(j *toolchain.Job, _ *toolchain.Identity) { j.Inputs[1].Digest = other },
+		"fewer inputs": func(j *toolchain.Job, _ *toolchain.Identity) {
+			j.Inputs = slices.DeleteFunc(j.Inputs, func(in toolchain.Input) bool { return in.Role == "cases" })
+		},
 		"option value":  func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["observer"] = "entropy" },
 		"option type":   func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["observer"] = []string{"minmax"} },
 		"large integer": func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["seed"] = int64(1)<<60 + 1 },

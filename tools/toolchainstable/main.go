@@ -53,8 +53,8 @@ func run(program, document string) error {
 	}
 	if document == "" {
 		table, err := table(program)
-		fmt.Print(table)
-		return err
+		_, written := os.Stdout.WriteString(table)
+		return errors.Join(err, written)
 	}
 	text, err := os.ReadFile(document)
 	if err != nil {
