@@ -53,8 +53,8 @@ func run(program, document string) error {
 	}
 	if document == "" {
 		table, err := table(program)
-		fmt.Print(table)
-		return err
+		_, written := os.Stdout.WriteString(table)
+		return errors.Join(err, written)
 	}
 	text, err := os.ReadFile(document)
 	if err != nil {
@@ -200,7 +200,7 @@ func (e example) edit(path, name, variant string) error {
 			kept = append(kept, line)
 		}
 	}
-	spec := strings.Join(kept, "") + fmt.Sprintf("\nvariants: [%s]\ntargets: [{name: this, os: linux, cpu: {arch: amd64, level: v2}, toolchain: %s}]\n", variant, name)
+	spec := strings.Join(kept, "") + fmt.Sprintf("\nvariants: [%s]\ntargets: [{name: this, os: linux, cpu: {arch: amd64, level: v3}, toolchain: %s}]\n", variant, name)
 	return os.WriteFile(path, []byte(spec), 0o644)
 }
 

@@ -121,7 +121,7 @@ func moduleTie(r io.ReaderAt, size int64) (Tie, error) {
 	if err != nil {
 		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is no IREE module: %w", err)
 	}
-	defer entry.Close()
+	defer func() { _ = entry.Close() }() // it was only read
 	code, err := io.ReadAll(io.LimitReader(entry, maxBytecode+1))
 	if err != nil || len(code) > maxBytecode {
 		return Tie{}, registry.Errorf(registry.CodeInvalid, "the module's bytecode cannot be read, or has more than %d bytes: %v", maxBytecode, err)

@@ -4,7 +4,6 @@ package ort
 
 import (
 	"errors"
-	"log"
 	"path/filepath"
 	"strings"
 
@@ -54,9 +53,9 @@ func (s settings) open() (*rt.SessionOptions, error) {
 		return nil, release(options, err)
 	}
 	for _, name := range s.providers {
-		if err := prefer(options, name); err != nil {
-			log.Printf("%s is not here: %v", name, err) // who runs the engine instead is reported, and judged
-		}
+		// One that is not here is left out, as ONNX Runtime does: who runs the engine instead
+		// is reported, and judged.
+		_ = prefer(options, name)
 	}
 	return options, nil
 }

@@ -106,7 +106,7 @@ func TestEncoder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, want := floats(t, outcome.Files[0].Path, "output"), floats(t, filepath.Join(dir, "want.safetensors"), "output")
+	got, want := floats(t, outcome.Files[0].Path), floats(t, filepath.Join(dir, "want.safetensors"))
 	if len(got) != len(want) || len(want) != 15 {
 		t.Fatalf("%d numbers, want %d of 15", len(got), len(want))
 	}

@@ -71,14 +71,15 @@ func withWeights(t *testing.T) (dir string, driver toolchain.Driver) {
 	return dir, script.New(script.Installed(installer, "safetensors"), child.Budget{})
 }
 
-func floats(t *testing.T, path, name string) []float64 {
+// floats are the numbers of the tensor output, of the first five cases.
+func floats(t *testing.T, path string) []float64 {
 	t.Helper()
 	f, err := tensor.Open(path, tensor.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	rows, err := f.Rows(name, 0, 5)
+	rows, err := f.Rows("output", 0, 5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func TestImportSafetensors(t *testing.T) {
 	if !ok {
 		t.Fatalf("files %v", outcome.Files)
 	}
-	got, want := floats(t, predicted.Path, "output"), floats(t, filepath.Join(dir, "want.safetensors"), "output")
+	got, want := floats(t, predicted.Path), floats(t, filepath.Join(dir, "want.safetensors"))
 	if len(got) != 50 || len(want) != 50 {
 		t.Fatalf("%d numbers, want %d of 50", len(got), len(want))
 	}
