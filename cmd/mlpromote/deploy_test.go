@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -101,7 +102,7 @@ func kubernetes(t *testing.T) (d deployed, grace time.Duration) {
 				}
 			}
 		}
-		if err := decoder.Decode(&document); err == io.EOF {
+		if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
 			t.Fatal("no Deployment")
 		} else if err != nil {
 			t.Fatal(err)

@@ -95,7 +95,7 @@ func (p *place) verify(s backup.Snapshot) error {
 }
 
 // restore restores into a new directory and looks at what is there.
-func (p *place) restore(s backup.Snapshot) string {
+func (p *place) restore(s backup.Snapshot) {
 	p.t.Helper()
 	dir := p.t.TempDir()
 	if err := p.store.Restore(p.t.Context(), s, backup.Target{Dir: dir, Blobs: blob.NewDir(dir)}); err != nil {
@@ -122,7 +122,6 @@ func (p *place) restore(s backup.Snapshot) string {
 	if left, _ := filepath.Glob(filepath.Join(dir, "*.restoring*")); len(left) > 0 {
 		p.t.Errorf("left over: %v", left)
 	}
-	return dir
 }
 
 // Snapshots that are made while others push and collect are whole, each of them.

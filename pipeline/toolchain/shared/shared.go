@@ -104,7 +104,7 @@ func (s *Steps) Load(ctx context.Context, key registry.Digest, outDir string) (t
 // Save keeps a step where Sign is set. That it could not be kept is no error: the step is
 // done, and another machine will do it again.
 func (s *Steps) Save(ctx context.Context, about toolchain.About, outcome toolchain.Outcome) error {
-	if s.Sign == nil || s.Trouble() != nil {
+	if troubled := s.Trouble() != nil; troubled || s.Sign == nil {
 		return nil
 	}
 	err := s.save(ctx, about, outcome)
