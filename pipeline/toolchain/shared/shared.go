@@ -79,11 +79,13 @@ func (s *Steps) Trouble() error {
 	return s.trouble
 }
 
+func (s *Steps) troubled() bool { return s.Trouble() != nil }
+
 // Load brings the files of a step, as [toolchain.Steps] says. An entry that does not count
 // is CodeNotFound, like one that is not there.
 func (s *Steps) Load(ctx context.Context, key registry.Digest, outDir string) (toolchain.Outcome, error) {
 	missing := registry.Errorf(registry.CodeNotFound, "step %s is not in %s", key, s.Name)
-	if s.Trouble() != nil {
+	if s.troubled() {
 		return toolchain.Outcome{}, missing
 	}
 	outcome, err := s.load(ctx, key, outDir)
@@ -104,7 +106,7 @@ func (s *Steps) Load(ctx context.Context, key registry.Digest, outDir string) (t
 // Save keeps a step where Sign is set. That it could not be kept is no error: the step is
 // done, and another machine will do it again.
 func (s *Steps) Save(ctx context.Context, about toolchain.About, outcome toolchain.Outcome) error {
-	if troubled := s.Trouble() != nil; troubled || s.Sign == nil {
+	if s.Sign == nil || s.troubled() {
 		return nil
 	}
 	err := s.save(ctx, about, outcome)
