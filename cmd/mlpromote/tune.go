@@ -48,6 +48,9 @@ Exit code 3: no variant keeps all constraints. 6: this machine meets no target.`
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			price, err := parseNodeCost(f.nodeCost)
+			if err == nil && f.budget <= 0 {
+				err = fmt.Errorf("--budget %s: want a time, such as 10m", f.budget)
+			}
 			if err != nil {
 				return usage(c, err)
 			}
