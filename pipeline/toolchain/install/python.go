@@ -159,7 +159,7 @@ func settings(environ []string) []string {
 		switch upper := strings.ToUpper(name); {
 		case strings.HasPrefix(upper, "PIP_"), strings.HasPrefix(upper, "NPM_CONFIG_"), strings.HasSuffix(upper, "_PROXY"),
 			upper == "PATH", upper == "HOME", upper == "TMPDIR", upper == "XDG_CACHE_HOME", upper == "XDG_CONFIG_HOME",
-			upper == "SSL_CERT_FILE", upper == "SSL_CERT_DIR", upper == "REQUESTS_CA_BUNDLE", upper == "NETRC":
+			upper == "SSL_CERT_FILE", upper == "SSL_CERT_DIR", upper == "REQUESTS_CA_BUNDLE", upper == "NODE_EXTRA_CA_CERTS", upper == "NETRC":
 			kept = append(kept, entry)
 		}
 	}
