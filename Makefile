@@ -6,6 +6,9 @@ VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0
 COUNT      := go run ./tools/testcount
 # Every toolchain that has a driver.
 TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-web
+# Those that `make test` installs beside what its tests install themselves. Tests of the others
+# are skipped where they are not installed.
+TESTED     := openvino iree litert onnxruntime-web nncf
 
 .PHONY: build help demo setup test lint bench bench-registry soak test-large toolchains-all toolchains-table generate clean
 
@@ -41,8 +44,9 @@ test: export MLPROMOTE_COSIGN := $(CURDIR)/tools/cosign/bin/cosign
 test: export MLPROMOTE_CRANE := $(CURDIR)/tools/crane/bin/crane
 test: export MLPROMOTE_ORAS := $(CURDIR)/tools/oras/bin/oras
 test: export MLPROMOTE_REGCTL := $(CURDIR)/tools/regctl/bin/regctl
-test: setup $(PROGRAMS) $(S3SERVER) ## Run all tests, with the race detector and a little fuzzing; the last line is the count
+test: build $(PROGRAMS) $(S3SERVER) ## Run all tests, with the race detector and a little fuzzing; the last line is the count
 	@sh tools/setup.sh test
+	@for name in $(TESTED); do bin/mlpromote toolchain install $$name || echo "tests of $$name will be skipped" >&2; done
 	go vet ./...
 	CGO_ENABLED=0 go build ./...
 	@$(COUNT) -fuzz 2s -race -timeout 30m ./...
