@@ -69,6 +69,9 @@ func (g *Gate) serveToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.note(r, err)
+	if g.answerTooMany(w, err) {
+		return
+	}
 	switch registry.CodeOf(err) {
 	case registry.CodeUnauthenticated:
 		w.Header().Set("WWW-Authenticate", `Basic realm="mlpromote", charset="UTF-8"`)
