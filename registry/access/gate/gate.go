@@ -97,6 +97,9 @@ func (g *Gate) API(next http.Handler) http.Handler {
 			p.Status = http.StatusTooManyRequests
 			w.Header().Set("Retry-After", rates.RetryAfter(late.wait))
 		}
+		if p.Status == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", wire.RetryAfter)
+		}
 		if p.Status == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="mlpromote"`)
 		}

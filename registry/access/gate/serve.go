@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
 // TokenPath is where OCI clients ask for a token.
@@ -79,7 +80,7 @@ func (g *Gate) serveToken(w http.ResponseWriter, r *http.Request) {
 	case registry.CodeInvalid:
 		refuse(w, http.StatusBadRequest, "UNSUPPORTED", err.Error())
 	case registry.CodeUnavailable:
-		w.Header().Set("Retry-After", "5")
+		w.Header().Set("Retry-After", wire.RetryAfter)
 		refuse(w, http.StatusServiceUnavailable, "TOOMANYREQUESTS", "the registry cannot do this now; try again later")
 	default:
 		refuse(w, http.StatusInternalServerError, "UNSUPPORTED", "internal error; the registry's log says more")
