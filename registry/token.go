@@ -17,6 +17,8 @@ type Token struct {
 	Created time.Time         `json:"created"`
 	Expires time.Time         `json:"expires,omitzero"` // zero: never
 	Revoked time.Time         `json:"revoked,omitzero"` // zero: not
+	// LastUsed is when it last let somebody in, at most an hour or so too early. Zero: never.
+	LastUsed time.Time `json:"lastUsed,omitzero"`
 }
 
 var (
@@ -60,6 +62,9 @@ type Tokens interface {
 	ListTokens(ctx context.Context) ([]Token, error)
 	// RevokeToken ends a token. One that was revoked before keeps that time. Errors: CodeNotFound.
 	RevokeToken(ctx context.Context, id string, at time.Time) error
+	// UseToken notes that a token was used. One that was used later keeps that time. Errors:
+	// CodeNotFound.
+	UseToken(ctx context.Context, id string, at time.Time) error
 }
 
 // Secrets is what the replicas of a service share, and nobody else may know.

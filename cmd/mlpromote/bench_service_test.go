@@ -11,8 +11,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,20 +26,21 @@ import (
 // benchBytes is the size of the engine that is promoted; MLPROMOTE_LARGE makes it 1 GiB.
 const benchBytes = 64 << 20
 
-// shop is a data directory with one release that policy lets into prod.
+// shop is a data directory with a model whose releases policy lets into prod.
 type shop struct {
 	*instance
 	app     *app
+	model   string
 	file    string
+	bytes   int64 // of the file
 	parts   []registry.PartRef
 	engine  registry.Engine
 	sources registry.Digest
 	version int
 }
 
-const benchModel = "bench/model"
-
-func newShop(b *testing.B) *shop {
+// newShop makes one whose engines have so many bytes.
+func newShop(b *testing.B, bytes int64) *shop {
 	b.Helper()
 	dir := b.TempDir()
 	a := &app{ui: newUI(os.Stdout, os.Stderr), getenv: func(string) string { return "" }, version: "bench", data: filepath.Join(dir, "data")}
@@ -47,18 +49,41 @@ func newShop(b *testing.B) *shop {
 	i, err := a.openDirectory(b.Context())
 	check(b, err)
 	b.Cleanup(func() { _ = i.close() })
-	s := &shop{instance: i, app: a, file: filepath.Join(dir, "model.onnx")}
-	n := int64(benchBytes)
-	if os.Getenv("MLPROMOTE_LARGE") != "" {
-		n = 1 << 30
-	}
+	s := &shop{instance: i, app: a, model: "bench/model", file: filepath.Join(dir, "model.onnx"), bytes: bytes}
 	f, err := os.Create(s.file)
 	check(b, err)
-	_, err = io.CopyN(f, rand.Reader, n)
+	_, err = io.CopyN(f, rand.Reader, bytes)
 	check(b, err)
 	check(b, f.Close())
-	s.store1(b, n)
+	s.stock(b)
 	return s
+}
+
+// largeShop is one whose engines take time to read.
+func largeShop(b *testing.B) *shop {
+	b.Helper()
+	if os.Getenv("MLPROMOTE_LARGE") != "" {
+		return newShop(b, 1<<30)
+	}
+	return newShop(b, benchBytes)
+}
+
+// another is another model in the same data directory.
+func (s *shop) another(b *testing.B, model string) *shop {
+	b.Helper()
+	other := *s
+	other.model, other.version = model, 0
+	other.stock(b)
+	return &other
+}
+
+// promote brings the next version into prod.
+func (s *shop) promote(b *testing.B) registry.Release {
+	b.Helper()
+	r := s.release(b)
+	_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: s.model})
+	check(b, err)
+	return r
 }
 
 func check(b *testing.B, err error) {
@@ -68,13 +93,13 @@ func check(b *testing.B, err error) {
 	}
 }
 
-// store1 stores what every release of the shop shares.
-func (s *shop) store1(b *testing.B, n int64) {
+// stock stores what every release of the model shares.
+func (s *shop) stock(b *testing.B) {
 	b.Helper()
-	const repository = "staging/" + benchModel
+	repository := "staging/" + s.model
 	document := func(repository string, role registry.PartRole) registry.PartRef {
 		text := []byte("{}")
-		ref, err := s.store.PutPart(b.Context(), repository, registry.Part{Role: role, Model: benchModel, Format: "onnx",
+		ref, err := s.store.PutPart(b.Context(), repository, registry.Part{Role: role, Model: s.model, Format: "onnx",
 			Engine: registry.Engine{Variant: "reference", Precision: "fp32"},
 			Files: []registry.PartFile{{File: registry.File{Path: string(role) + ".json", Digest: digest.FromBytes(text), Size: 2},
 				Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }}}})
@@ -83,7 +108,7 @@ func (s *shop) store1(b *testing.B, n int64) {
 	}
 	reference := document(repository+"/sources", registry.PartReference)
 	var err error
-	s.sources, err = s.store.Assemble(b.Context(), repository+"/sources", registry.Assembly{Model: benchModel, Parts: []registry.PartRef{reference}})
+	s.sources, err = s.store.Assemble(b.Context(), repository+"/sources", registry.Assembly{Model: s.model, Parts: []registry.PartRef{reference}})
 	check(b, err)
 	limits, iface := document(repository, registry.PartLimits), document(repository, registry.PartInterface)
 	f, err := os.Open(s.file)
@@ -96,8 +121,8 @@ func (s *shop) store1(b *testing.B, n int64) {
 		Toolchain: registry.Toolchain{Name: "onnxruntime", Version: "1.30.0"}, Variant: "fp32", Precision: "fp32",
 		Reference: reference.Digest, Sources: s.sources, Limits: limits.Digest, Interface: iface.Digest,
 	}
-	engine, err := s.store.PutPart(b.Context(), repository, registry.Part{Role: registry.PartEngine, Engine: s.engine, Model: benchModel, Format: "onnx",
-		Files: []registry.PartFile{{File: registry.File{Path: "model.onnx", Digest: d, Size: n}, Open: func() (io.ReadCloser, error) { return os.Open(s.file) }}}})
+	engine, err := s.store.PutPart(b.Context(), repository, registry.Part{Role: registry.PartEngine, Engine: s.engine, Model: s.model, Format: "onnx",
+		Files: []registry.PartFile{{File: registry.File{Path: "model.onnx", Digest: d, Size: s.bytes}, Open: func() (io.ReadCloser, error) { return os.Open(s.file) }}}})
 	check(b, err)
 	s.engine.Digest = engine.Digest
 	s.parts = []registry.PartRef{limits, iface, engine}
@@ -107,8 +132,8 @@ func (s *shop) store1(b *testing.B, n int64) {
 func (s *shop) release(b *testing.B) registry.Release {
 	b.Helper()
 	s.version++
-	d, err := s.store.Assemble(b.Context(), "staging/"+benchModel, registry.Assembly{
-		Model: benchModel, Version: fmt.Sprintf("1.0.%d", s.version), Revision: 1, Sources: s.sources, Plan: s.sources, Parts: s.parts})
+	d, err := s.store.Assemble(b.Context(), "staging/"+s.model, registry.Assembly{
+		Model: s.model, Version: fmt.Sprintf("1.0.%d", s.version), Revision: 1, Sources: s.sources, Plan: s.sources, Parts: s.parts})
 	check(b, err)
 	s.sign(b, registry.RoleBuilder, registry.PredicateSign, d, d, struct{}{})
 	if s.version == 1 {
@@ -121,9 +146,9 @@ func (s *shop) release(b *testing.B) registry.Release {
 				Runtime: registry.RuntimeUsed{Name: "onnxruntime", Version: "1.30.0"}},
 			Cases: registry.CasesRun{Count: 1, Ran: 1, Origin: registry.OriginRecorded}})
 	}
-	_, err = s.Publish(b.Context(), registry.Publication{Model: benchModel, Release: d})
+	_, err = s.Publish(b.Context(), registry.Publication{Model: s.model, Release: d})
 	check(b, err)
-	r, err := s.Release(b.Context(), "staging", benchModel, string(d))
+	r, err := s.Release(b.Context(), "staging", s.model, string(d))
 	check(b, err)
 	return r
 }
@@ -134,14 +159,14 @@ func (s *shop) sign(b *testing.B, role registry.Role, predicateType string, rele
 	check(b, err)
 	bundle, err := s.keys.Sign(b.Context(), role, statement)
 	check(b, err)
-	_, err = s.Attach(b.Context(), registry.Attachment{Environment: "staging", Model: benchModel, Release: release, Subject: subject, Bundle: bundle})
+	_, err = s.Attach(b.Context(), registry.Attachment{Environment: "staging", Model: s.model, Release: release, Subject: subject, Bundle: bundle})
 	check(b, err)
 }
 
 // BenchmarkPromote times a promotion within one store: the re-hash against a bare
 // sha256 of the same file, and all the rest, which moves no bytes.
 func BenchmarkPromote(b *testing.B) {
-	s := newShop(b)
+	s := largeShop(b)
 	var promote, rehash, bare time.Duration
 	for b.Loop() {
 		r := s.release(b)
@@ -149,10 +174,10 @@ func BenchmarkPromote(b *testing.B) {
 		hashFile(b, s.file)
 		bare += time.Since(began)
 		began = time.Now()
-		check(b, s.store.Rehash(b.Context(), "staging/"+benchModel, r))
+		check(b, s.store.Rehash(b.Context(), "staging/"+s.model, r))
 		rehash += time.Since(began)
 		began = time.Now()
-		_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: benchModel, Reference: string(r.Digest)})
+		_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: s.model, Reference: string(r.Digest)})
 		check(b, err)
 		promote += time.Since(began)
 	}
@@ -172,14 +197,12 @@ func hashFile(b *testing.B, path string) {
 // BenchmarkServe times requests to the service against the same to a chi handler that
 // does nothing, over loopback, one after the other.
 func BenchmarkServe(b *testing.B) {
-	s := newShop(b)
-	r := s.release(b)
-	_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: benchModel})
-	check(b, err)
+	s := largeShop(b)
+	r := s.promote(b)
 	service, empty := s.serve(b)
 	for name, path := range map[string]string{
-		"manifest": "/v2/prod/" + benchModel + "/manifests/" + r.Tag(),
-		"resolve":  "/api/v1/models/" + benchModel + "/resolve?env=prod&arch=amd64&level=v1",
+		"manifest": "/v2/prod/" + s.model + "/manifests/" + r.Tag(),
+		"resolve":  "/api/v1/models/" + s.model + "/resolve?env=prod&arch=amd64&level=v1",
 	} {
 		b.Run(name, func(b *testing.B) {
 			var ours, nothing time.Duration
@@ -193,16 +216,16 @@ func BenchmarkServe(b *testing.B) {
 	}
 }
 
-// serve gives the URLs of the service and of a chi handler that does nothing.
+// serve gives the URLs of the service, all of it but the socket, and of a chi handler that
+// does nothing.
 func (s *shop) serve(b *testing.B) (service, empty string) {
 	b.Helper()
 	config := defaultServe(b)
-	config.logLevel = "error"
 	svc, err := s.app.newServing(b.Context(), config)
 	check(b, err)
-	handler, err := s.app.handler(b.Context(), s.instance, svc, door{})
+	server, err := s.app.server(b.Context(), svc, s.instance)
 	check(b, err)
-	ours := httptest.NewServer(handler)
+	ours := httptest.NewServer(server.Handler)
 	b.Cleanup(ours.Close)
 	router := chi.NewRouter()
 	router.Get("/*", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("{}")) })
@@ -211,57 +234,87 @@ func (s *shop) serve(b *testing.B) (service, empty string) {
 	return ours.URL, nothing.URL
 }
 
-// BenchmarkResolve asks from many connections at once for an engine of a protected
-// environment, in a catalog of 10,000 engines, and then the same of a chi handler that does
-// nothing.
+// benchModels is how many models are asked for, each as often as the others.
+const benchModels = 100
+
+// BenchmarkResolve asks for engines of a protected environment, in a catalog of 10,000, and
+// in turn a chi handler that does nothing: from 64 connections at once, and from one.
 func BenchmarkResolve(b *testing.B) {
-	s := newShop(b)
-	s.release(b)
-	_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: benchModel})
-	check(b, err)
-	s.crowd(b, 10_000)
+	s := newShop(b, 1<<10)
+	var paths []string
+	for n := range benchModels {
+		model := s.another(b, fmt.Sprintf("bench/model-%d", n))
+		model.promote(b)
+		paths = append(paths, "/api/v1/models/"+model.model+"/resolve?env=prod&arch=amd64&level=v1")
+	}
+	s.crowd(b, 10_000-benchModels)
 	service, empty := s.serve(b)
-	const path = "/api/v1/models/" + benchModel + "/resolve?env=prod&arch=amd64&level=v1"
-	var rates [2]float64
-	for i, url := range []string{empty + path, service + path} {
-		b.Run([]string{"empty-handler", "resolve"}[i], func(b *testing.B) {
-			const connections = 64
-			client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}}
-			defer client.CloseIdleConnections()
-			took := make(chan time.Duration, b.N+connections)
-			b.SetParallelism(connections / runtime.GOMAXPROCS(0))
-			began := time.Now()
-			b.RunParallel(func(pb *testing.PB) {
-				for pb.Next() {
-					took <- getBy(b, client, url)
-				}
-			})
-			rates[i] = float64(b.N) / time.Since(began).Seconds()
-			b.ReportMetric(rates[i], "requests/s")
-			b.ReportMetric(percentile(took, 0.99), "p99-us")
-			if i == 1 && rates[0] > 0 {
-				b.ReportMetric(rates[1]/rates[0], "of-empty-handler")
+	for _, connections := range []int{64, 1} {
+		b.Run(fmt.Sprint("connections=", connections), func(b *testing.B) {
+			ours, nothing := newCallers(service, paths, connections), newCallers(empty, paths, connections)
+			turns := []*callers{ours, nothing}
+			for _, c := range turns {
+				c.ask(b) // connections are opened, and every model is remembered
+				c.took, c.spent = nil, 0
 			}
+			for b.Loop() {
+				turns[0], turns[1] = turns[1], turns[0]
+				for _, c := range turns {
+					c.ask(b)
+				}
+			}
+			b.ReportMetric(ours.rate(), "requests/s")
+			b.ReportMetric(ours.rate()/nothing.rate(), "of-empty-handler")
+			b.ReportMetric(ours.percentile(0.99), "p99-us")
+			b.ReportMetric(nothing.percentile(0.99), "empty-p99-us")
 		})
 	}
-	b.Run("alone", func(b *testing.B) {
-		took := make(chan time.Duration, 1<<20)
-		for b.Loop() {
-			took <- get(b, service+path)
-		}
-		b.ReportMetric(percentile(took, 0.99), "p99-us")
-	})
 }
 
-// percentile is that of all that came, in microseconds.
-func percentile(took chan time.Duration, p float64) float64 {
-	close(took)
-	var all []time.Duration
-	for d := range took {
-		all = append(all, d)
+// callers ask for paths of one server over connections that they keep.
+type callers struct {
+	client      *http.Client
+	url         string
+	paths       []string
+	connections int
+
+	mu    sync.Mutex
+	took  []time.Duration
+	spent time.Duration // with all of them at work
+}
+
+func newCallers(url string, paths []string, connections int) *callers {
+	return &callers{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}}, url: url, paths: paths, connections: connections}
+}
+
+// ask asks for every path, some times.
+func (c *callers) ask(b *testing.B) {
+	b.Helper()
+	var next atomic.Int64
+	var all sync.WaitGroup
+	began := time.Now()
+	for range c.connections {
+		all.Go(func() {
+			var took []time.Duration
+			for n := next.Add(1); n <= int64(10*len(c.paths)); n = next.Add(1) {
+				took = append(took, getBy(b, c.client, c.url+c.paths[n%int64(len(c.paths))]))
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.took = append(c.took, took...)
+		})
 	}
-	slices.Sort(all)
-	return float64(all[int(p*float64(len(all)-1))].Microseconds())
+	all.Wait()
+	c.spent += time.Since(began)
+}
+
+// rate is in requests per second.
+func (c *callers) rate() float64 { return float64(len(c.took)) / c.spent.Seconds() }
+
+// percentile is in microseconds.
+func (c *callers) percentile(p float64) float64 {
+	slices.Sort(c.took)
+	return float64(c.took[int(p*float64(len(c.took)-1))].Microseconds())
 }
 
 // crowd fills the catalog with so many engines of other models, three to a release.

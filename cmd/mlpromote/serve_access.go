@@ -88,7 +88,7 @@ const accessFile = "access.yaml"
 
 // door is open only where nobody but this machine can come in, and where nobody ever said
 // who may: a token that expired or was revoked keeps it closed.
-func (a *app) door(ctx context.Context, e entrance, i *instance, logger *slog.Logger) (door, error) {
+func (a *app) door(ctx context.Context, c serveConfig, i *instance, logger *slog.Logger) (door, error) {
 	tokens, err := i.local.db.ListTokens(ctx)
 	if err != nil {
 		return door{}, err
@@ -97,13 +97,13 @@ func (a *app) door(ctx context.Context, e entrance, i *instance, logger *slog.Lo
 	if err != nil {
 		return door{}, err
 	}
-	if isLoopback(e.listen) && !e.auth && len(tokens) == 0 && n == 0 {
+	if isLoopback(c.listen) && !c.auth && len(tokens) == 0 && n == 0 {
 		logger.InfoContext(ctx, "everybody on this machine may do everything here, until there is a token", "hint", "mlpromote token create NAME --data "+a.data)
 		return door{reload: func(context.Context) {}}, nil
 	}
-	a.sayHowToGetIn(e, tokens, n)
+	a.sayHowToGetIn(c.entrance, tokens, n)
 	g, err := gate.New(ctx, gate.Config{
-		Tokens: i.local.db, Secrets: i.local.db, Identify: trusted.Identify, URL: e.url, Logger: logger,
+		Tokens: i.local.db, Secrets: i.local.db, Identify: trusted.Identify, URL: c.url, Failures: c.failures(), Logger: logger,
 	})
 	return door{g, trusted.Reload}, err
 }

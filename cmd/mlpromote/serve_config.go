@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access/gate"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/telemetry"
@@ -23,6 +24,7 @@ type serveConfig struct {
 
 	hooks hooks
 
+	logins     int // credentials that let nobody in, per address and minute; 0: any; -1: publicLogins where addresses are of clients
 	rate       int // requests to the REST API per caller and second; 0: any; -1: publicRate where others come
 	maxUploads int // under way, per caller; 0: any
 
@@ -58,6 +60,7 @@ func (a *app) settings(c *serveConfig) []setting {
 		{name: "gc-keep-for", at: &c.keep.Period, fallback: keep.Period.String(), usage: "keep what was a head within this time"},
 		{name: "private-webhooks-unsafe", at: &c.hooks.privateUnsafe, fallback: "false", usage: "let webhooks have addresses of this machine and network: who registers one can then reach what only this machine should"},
 		{name: "rate-limit", at: &c.rate, fallback: "-1", usage: "requests a second to the REST API that each caller may send, ten times as many at once; 0: any number; -1: 200 where others reach the service, any number on loopback"},
+		{name: "login-limit", at: &c.logins, fallback: "-1", usage: "credentials a minute that let nobody in and that each address may send, as many at once, before it has to wait; 0: any number; -1: 60, but any number on loopback and with --insecure-http, where all come from the proxy's address"},
 		{name: "max-uploads", at: &c.maxUploads, fallback: "1000", usage: "uploads that each caller may have under way; 0: any number"},
 		{name: "header-timeout", at: &c.headerTimeout, fallback: "10s", usage: "time for the headers of a request"},
 		{name: "body-timeout", at: &c.bodyTimeout, fallback: "1m0s", usage: "longest pause in the body of a request or answer"},
@@ -84,6 +87,23 @@ func (c *serveConfig) limit() server.Rate {
 	return server.Rate{PerSecond: float64(perSecond), Burst: 10 * perSecond}
 }
 
+// publicLogins is how many wrong credentials a minute an address may send where nobody
+// said otherwise: more than people and broken jobs mean to send.
+const publicLogins = 60
+
+// failures is how many wrong credentials an address may send. Behind a proxy all clients
+// have one address, which must not wait for the worst of them.
+func (c *serveConfig) failures() gate.Rate {
+	perMinute := c.logins
+	if perMinute < 0 {
+		perMinute = publicLogins
+		if isLoopback(c.listen) || c.insecureHTTP {
+			perMinute = 0
+		}
+	}
+	return gate.Rate{PerSecond: float64(perMinute) / 60, Burst: perMinute}
+}
+
 // check refuses settings that no service could have.
 func (c *serveConfig) check() error {
 	for name, d := range map[string]time.Duration{
@@ -104,8 +124,8 @@ func (c *serveConfig) check() error {
 		return registry.Errorf(registry.CodeInvalid, "gc-grace: a grace of %v is too short: want at least %v, longer than any push takes", c.keep.Grace, service.MinGrace)
 	case c.collect != 0 && c.collect < time.Second:
 		return registry.Errorf(registry.CodeInvalid, "gc-interval %v: want at least 1s, or 0s for never", c.collect)
-	case c.rate < -1 || c.maxUploads < 0:
-		return registry.Errorf(registry.CodeInvalid, "rate-limit %d, max-uploads %d: want 0 for any number, or how many", c.rate, c.maxUploads)
+	case c.rate < -1 || c.logins < -1 || c.maxUploads < 0:
+		return registry.Errorf(registry.CodeInvalid, "rate-limit %d, login-limit %d, max-uploads %d: want 0 for any number, or how many", c.rate, c.logins, c.maxUploads)
 	case c.shutdownDelay < 0 || c.shutdownGrace < 0:
 		return registry.Errorf(registry.CodeInvalid, "shutdown-delay %v, shutdown-grace %v: want none or more", c.shutdownDelay, c.shutdownGrace)
 	case c.maxHeaderBytes < 1<<10 || c.maxHeaderBytes > 1<<20:

@@ -17,7 +17,7 @@ import (
 
 // server is the service, ready to listen.
 func (a *app) server(ctx context.Context, s *serving, i *instance) (*http.Server, error) {
-	d, err := a.door(ctx, s.config.entrance, i, s.logger)
+	d, err := a.door(ctx, s.config, i, s.logger)
 	if err != nil {
 		return nil, err
 	}

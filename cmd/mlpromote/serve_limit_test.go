@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"testing"
 
+	"mlpromote.dev/mlpromote/registry/access/gate"
 	"mlpromote.dev/mlpromote/registry/server"
 )
 
@@ -69,5 +70,50 @@ func TestLimitOfDefault(t *testing.T) {
 		if got := config.limit(); got != c.want {
 			t.Errorf("%s with %d: %+v, want %+v", c.listen, c.rate, got, c.want)
 		}
+	}
+}
+
+// Where addresses are of clients there is a limit for those that guess; behind a proxy and on
+// loopback only if somebody says so.
+func TestLoginLimitOfDefault(t *testing.T) {
+	t.Parallel()
+	public := gate.Rate{PerSecond: 1, Burst: publicLogins}
+	for _, c := range []struct {
+		listen string
+		proxy  bool
+		limit  int
+		want   gate.Rate
+	}{
+		{"127.0.0.1:0", false, -1, gate.Rate{}}, {":5443", false, -1, public}, {":5443", true, -1, gate.Rate{}},
+		{":5443", false, 0, gate.Rate{}}, {":5443", true, 30, gate.Rate{PerSecond: 0.5, Burst: 30}}, {"127.0.0.1:0", false, 60, public},
+	} {
+		config := serveConfig{entrance: entrance{listen: c.listen, insecureHTTP: c.proxy}, logins: c.limit}
+		if got := config.failures(); got != c.want {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+}
+
+// Who guesses at a service waits.
+func TestServeGuesses(t *testing.T) {
+	t.Parallel()
+	s := newServed(t, "listen: 127.0.0.1:0\nauth: true\nlogin_limit: 2\n")
+	for n, want := range []int{401, 401, 429, 429} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+[]string{"/v2/", "/api/v1/heads"}[n%2], nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.SetBasicAuth("guesser", "mlp_aaaaaaaaaaaaaaaa_x")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != want || want == 429 && response.Header.Get("Retry-After") == "" {
+			t.Errorf("%d: %s, want %d", n, response.Status, want)
+		}
+	}
+	if err := s.stop(); err != nil {
+		t.Error(err)
 	}
 }

@@ -20,7 +20,7 @@ import (
 // a few large bodies at a time, with what is left of them until it is collected, however many
 // send one. Of a large crowd, without that bound, the bodies alone would be gigabytes.
 const (
-	slowMemory = 128 << 10
+	slowMemory = 256 << 10
 	heldMemory = 512 << 20
 )
 
@@ -30,11 +30,11 @@ const (
 // larger crowd.
 func TestSlowCrowd(t *testing.T) {
 	t.Parallel()
-	crowd := 119
+	crowd, pause := 119, "500ms"
 	if os.Getenv("MLPROMOTE_SOAK") != "" {
-		crowd = 3000
+		crowd, pause = 3000, "10s"
 	}
-	s := newServed(t, "listen: 127.0.0.1:0\nheader_timeout: 2s\nbody_timeout: 2s\nidle_timeout: 2s\n")
+	s := newServed(t, fmt.Sprintf("listen: 127.0.0.1:0\nheader_timeout: %[1]s\nbody_timeout: %[1]s\nidle_timeout: %[1]s\n", pause))
 	host := "Host: " + s.host() + "\r\n"
 	answer, _ := send(t, fresh(), http.MethodPost, s.url+"/v2/staging/slow/blobs/uploads/")
 	upload := strings.TrimPrefix(answer.Header.Get("Location"), s.url)

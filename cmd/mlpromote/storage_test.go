@@ -86,19 +86,87 @@ func TestObjectStorage(t *testing.T) {
 	}
 }
 
+// TestBackupOfBucket saves a data directory whose content is in a bucket, loses both, and
+// makes them again in another bucket.
+func TestBackupOfBucket(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	store := registrytest.StartS3Server(t)
+	env := append(append(os.Environ(), environment(root, testCache(t))...), store.Env()...)
+	data, saved := filepath.Join(root, "data"), filepath.Join(root, "saved")
+	in := func(data, prefix string) []string {
+		return append(env[:len(env):len(env)], "MLPROMOTE_DATA="+data, "MLPROMOTE_STORAGE="+store.URL(prefix))
+	}
+	c := &crash{t: t, program: fastProgram(t), dir: filepath.Join(root, "digits"), env: in(data, "team")}
+	if err := errors.Join(copyTree(filepath.Join(examples, "digits"), c.dir), oneTarget(c.dir)); err != nil {
+		t.Fatal(err)
+	}
+	c.bump()
+	for _, verb := range []string{"build", "verify", "promote"} {
+		c.must(verb)
+	}
+	c.must("backup", saved)
+	c.must("restore", saved, "--verify")
+	head, keys := c.head("prod"), filepath.Join(root, "keys")
+	if err := errors.Join(os.Rename(filepath.Join(data, "keys"), keys), os.RemoveAll(data)); err != nil {
+		t.Fatal(err)
+	}
+
+	// While the bucket is away nothing is restored, and what was begun goes on later.
+	c.env = in(data, "restored")
+	store.Stop()
+	c.wantFailures([]string{"restore", saved}, 1, "does not answer")
+	if err := store.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.must("restore", saved)
+	if _, err := os.Stat(filepath.Join(data, "blobs")); err == nil {
+		t.Error("there are blobs in the data directory")
+	}
+	if err := errors.Join(os.RemoveAll(filepath.Join(data, "keys")), os.Rename(keys, filepath.Join(data, "keys"))); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.head("prod"); got != head {
+		t.Errorf("the head is %s, want %s", got, head)
+	}
+	c.check(0, "restored into a bucket")
+	pulled := filepath.Join(root, "pulled")
+	c.must("pull", "vision/digits", "--env", "prod", "-o", pulled)
+	c.bump()
+	for _, verb := range []string{"build", "verify", "promote"} {
+		c.must(verb)
+	}
+
+	// The same backup makes a directory that has its content in files, too.
+	c.env = append(env[:len(env):len(env)], "MLPROMOTE_DATA="+filepath.Join(root, "files"))
+	c.must("restore", saved)
+	if files, err := os.ReadDir(filepath.Join(root, "files", "blobs")); err != nil || len(files) == 0 {
+		t.Errorf("content in files is %v (%v)", files, err)
+	}
+	if got := c.head("prod"); got != head {
+		t.Errorf("the head in files is %s, want %s", got, head)
+	}
+}
+
 // wantFailure wants a verb to end with an exit code and to say why.
 func (c *crash) wantFailure(verb string, code int, says ...string) {
 	c.t.Helper()
-	cmd := c.command(verb)
+	c.wantFailures([]string{verb}, code, says...)
+}
+
+// wantFailures is wantFailure for a verb with arguments.
+func (c *crash) wantFailures(args []string, code int, says ...string) {
+	c.t.Helper()
+	cmd := c.command(args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if cmd.ProcessState.ExitCode() != code {
-		c.t.Errorf("mlpromote %s: got %v, want exit code %d\n%s%s", verb, err, code, out, stderr.Bytes())
+		c.t.Errorf("mlpromote %s: got %v, want exit code %d\n%s%s", args, err, code, out, stderr.Bytes())
 	}
 	for _, part := range says {
 		if !strings.Contains(stderr.String(), part) {
-			c.t.Errorf("mlpromote %s says %q, want %q in it", verb, stderr.String(), part)
+			c.t.Errorf("mlpromote %s says %q, want %q in it", args, stderr.String(), part)
 		}
 	}
 }

@@ -111,9 +111,9 @@ func (a *app) tokenListCommand() *cobra.Command {
 					return err
 				}
 				slices.SortStableFunc(all, func(x, y registry.Token) int { return x.Created.Compare(y.Created) })
-				rows := [][]string{{"ID", "NAME", "CREATED", "EXPIRES", "STATE", "ALLOWS"}}
+				rows := [][]string{{"ID", "NAME", "CREATED", "EXPIRES", "LAST USED", "STATE", "ALLOWS"}}
 				for _, t := range all {
-					rows = append(rows, []string{t.ID, t.Name, t.Created.Format(time.DateTime), expiry(t), state(t), describe(t.Grants)})
+					rows = append(rows, []string{t.ID, t.Name, t.Created.Format(time.DateTime), expiry(t), lastUse(t), state(t), describe(t.Grants)})
 				}
 				return a.ui.result(table(rows), listed(all))
 			})
@@ -199,6 +199,14 @@ func expiry(t registry.Token) string {
 		return never
 	}
 	return t.Expires.UTC().Format(time.DateTime)
+}
+
+// lastUse is when a token last let somebody in.
+func lastUse(t registry.Token) string {
+	if t.LastUsed.IsZero() {
+		return never
+	}
+	return t.LastUsed.UTC().Format(time.DateTime)
 }
 
 func state(t registry.Token) string {

@@ -85,6 +85,24 @@ func (db *DB) RevokeToken(ctx context.Context, id string, at time.Time) error {
 	return nil
 }
 
+// UseToken notes that a token was used.
+func (db *DB) UseToken(ctx context.Context, id string, at time.Time) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	t, ok := db.tokens[id]
+	if !ok {
+		return registry.Errorf(registry.CodeNotFound, "token %s: not found", id)
+	}
+	if at = at.UTC().Truncate(time.Microsecond); at.After(t.LastUsed) {
+		t.LastUsed = at
+		db.tokens[id] = t
+	}
+	return nil
+}
+
 // Secret gives the secret of a name, which fresh becomes where there is none.
 func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
 	if err := ctx.Err(); err != nil {

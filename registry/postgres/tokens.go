@@ -65,6 +65,14 @@ func (db *DB) RevokeToken(ctx context.Context, id string, at time.Time) error {
 	return db.interpretError("token "+id, found(n, err))
 }
 
+// UseToken notes that a token was used.
+func (db *DB) UseToken(ctx context.Context, id string, at time.Time) error {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	n, err := db.queries().TokenUse(ctx, dbsqlc.TokenUseParams{ID: id, At: at})
+	return db.interpretError("token "+id, found(n, err))
+}
+
 // Secret gives the secret of a name, which fresh becomes where there is none.
 func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
 	if len(fresh) == 0 {
@@ -82,7 +90,9 @@ func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, er
 }
 
 func token(row dbsqlc.Token) (registry.Token, error) {
-	t := registry.Token{ID: row.ID, Name: row.Name, Created: row.Created.UTC(), Expires: timeOf(row.Expires), Revoked: timeOf(row.Revoked)}
+	t := registry.Token{
+		ID: row.ID, Name: row.Name, Created: row.Created.UTC(), Expires: timeOf(row.Expires), Revoked: timeOf(row.Revoked), LastUsed: timeOf(row.Used),
+	}
 	if copy(t.Hash[:], row.Hash) != len(t.Hash) || len(row.Hash) != len(t.Hash) {
 		return registry.Token{}, registry.Errorf(registry.CodeInternal, "token %s: its hash has %d bytes: want %d", row.ID, len(row.Hash), len(t.Hash))
 	}

@@ -19,6 +19,7 @@ func TestTokens(t *testing.T, open func(t *testing.T) registry.Tokens) {
 		"list":            testListTokens,
 		"conflict":        testTokenConflict,
 		"revoke":          testRevokeToken,
+		"use":             testUseToken,
 		"not found":       testNoToken,
 		"one name":        testTokenRace,
 		"canceled":        testTokensCanceled,
@@ -43,7 +44,7 @@ func token(id, name string) registry.Token {
 
 // kept is a token as it comes back: in UTC to the microsecond.
 func kept(t registry.Token) registry.Token {
-	for _, at := range []*time.Time{&t.Created, &t.Expires, &t.Revoked} {
+	for _, at := range []*time.Time{&t.Created, &t.Expires, &t.Revoked, &t.LastUsed} {
 		if !at.IsZero() {
 			*at = at.UTC().Truncate(time.Microsecond)
 		}
@@ -124,12 +125,25 @@ func testRevokeToken(t *testing.T, tokens registry.Tokens) {
 	wantToken(t, tokens, other)
 }
 
+func testUseToken(t *testing.T, tokens registry.Tokens) {
+	used, other := token("a", "ci"), token("b", "other")
+	must(t, tokens.CreateToken(t.Context(), used))
+	must(t, tokens.CreateToken(t.Context(), other))
+	for _, after := range []time.Duration{time.Minute, time.Hour, time.Second} { // replicas come in any order
+		must(t, tokens.UseToken(t.Context(), "a", begin().Add(after)))
+		used.LastUsed = begin().Add(max(after, used.LastUsed.Sub(begin())))
+		wantToken(t, tokens, used)
+	}
+	wantToken(t, tokens, other)
+}
+
 func testNoToken(t *testing.T, tokens registry.Tokens) {
 	must(t, tokens.CreateToken(t.Context(), token("a", "ci")))
 	for _, id := range []string{"", "b", "A", "ci", "a ", "%"} {
 		_, err := tokens.FindToken(t.Context(), id)
 		wantCode(t, err, registry.CodeNotFound)
 		wantCode(t, tokens.RevokeToken(t.Context(), id, begin()), registry.CodeNotFound)
+		wantCode(t, tokens.UseToken(t.Context(), id, begin()), registry.CodeNotFound)
 	}
 	wantToken(t, tokens, token("a", "ci"))
 }
@@ -160,7 +174,7 @@ func testTokensCanceled(t *testing.T, tokens registry.Tokens) {
 	_, find := tokens.FindToken(ctx, "a")
 	_, list := tokens.ListTokens(ctx)
 	for what, err := range map[string]error{
-		"create": tokens.CreateToken(ctx, token("a", "ci")), "find": find, "list": list, "revoke": tokens.RevokeToken(ctx, "a", begin()),
+		"create": tokens.CreateToken(ctx, token("a", "ci")), "find": find, "list": list, "revoke": tokens.RevokeToken(ctx, "a", begin()), "use": tokens.UseToken(ctx, "a", begin()),
 	} {
 		if err == nil || registry.HasCode(err, registry.CodeNotFound) {
 			t.Errorf("%s with a canceled context: %v", what, err)

@@ -3,9 +3,7 @@ package server
 import (
 	"net/http"
 	"slices"
-	"strconv"
 	"testing"
-	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -27,33 +25,6 @@ func TestRouterRefusesTables(t *testing.T) {
 	}
 	if _, err := newRouter(server{}, table()); err != nil {
 		t.Error(err)
-	}
-}
-
-// However many callers there are, few are remembered, and those who are at their limit
-// longest.
-func TestLimiterIsBounded(t *testing.T) {
-	t.Parallel()
-	l, now := newLimiter(Rate{PerSecond: 1, Burst: 1}), time.Now()
-	from := func(who int, at time.Time) error {
-		return l.allow(&http.Request{RemoteAddr: "10.0." + strconv.Itoa(who/256) + "." + strconv.Itoa(who%256) + ":1"}, at)
-	}
-	for who := range maxCallers {
-		if err := from(who, now); err != nil {
-			t.Fatal(err)
-		}
-	}
-	later := now.Add(time.Minute)
-	if from(0, later) != nil || from(0, later) == nil {
-		t.Fatal("a caller is not limited")
-	}
-	for who := maxCallers; who < 2*maxCallers; who++ {
-		if err := from(who, later); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := len(l.callers); n > maxCallers {
-		t.Errorf("%d callers are remembered, want at most %d", n, maxCallers)
 	}
 }
 

@@ -41,7 +41,11 @@ func (s server) problem(r *http.Request, err error) *response {
 		p.Promotion, p.Resolution = nil, nil
 		body, _ = json.Marshal(p)
 	}
-	return &response{status: p.Status, kind: wire.ProblemType, body: append(body, '\n'), header: more.header}
+	a := &response{status: p.Status, kind: wire.ProblemType, body: append(body, '\n'), header: more.header}
+	if p.Status == http.StatusServiceUnavailable && a.header.Get("Retry-After") == "" {
+		a.with("Retry-After", wire.RetryAfter)
+	}
+	return a
 }
 
 func notAllowed(r *http.Request, allowed ...string) error {

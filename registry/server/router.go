@@ -109,7 +109,7 @@ func (s server) dispatch(m methods, r *request) (*response, error) {
 	if !ok {
 		return nil, notAllowed(r.Request, allowed(m)...)
 	}
-	if err := s.limiter.allow(r.Request, s.Now()); err != nil {
+	if err := s.allow(r.Request, s.Now()); err != nil {
 		return nil, err
 	}
 	var err error

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/rates"
 )
 
 // Config is what the API is made of. Every field but Logger is required.
@@ -87,12 +88,12 @@ type server struct {
 	engineCache *engineCache
 	feed        *feed
 	streams     *atomic.Int64 // open
-	limiter     *limiter
+	limiter     *rates.Limiter
 	document    []byte // OpenAPI
 }
 
 func newServer(c Config) server {
 	return server{
-		Config: c, engineCache: new(engineCache), feed: newFeed(c.History, c.Poll), streams: new(atomic.Int64), limiter: newLimiter(c.Rate),
+		Config: c, engineCache: new(engineCache), feed: newFeed(c.History, c.Poll), streams: new(atomic.Int64), limiter: rates.New(c.Rate),
 	}
 }

@@ -19,8 +19,9 @@ const (
 	// busyTimeout is how long a writer waits for the writers of other processes. Each
 	// holds the lock for one commit, a few milliseconds.
 	busyTimeout = 10 * time.Second
-	readers     = 8
-	pageSize    = 100 // rows that a sequence reads at a time
+	readers     = 32              // who waits for one waits long: database/sql has no queue
+	idle        = 5 * time.Minute // after which a connection is closed, with its memory
+	pageSize    = 100             // rows that a sequence reads at a time
 )
 
 // DB is an open database. Make one with [Open].
@@ -95,6 +96,7 @@ func pool(path string, n int, options url.Values) (*prepared, error) {
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(n)
 	db.SetMaxIdleConns(n)
+	db.SetConnMaxIdleTime(idle)
 	return &prepared{DB: db}, nil
 }
 

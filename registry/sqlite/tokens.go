@@ -62,6 +62,12 @@ func (db *DB) RevokeToken(ctx context.Context, id string, at time.Time) error {
 	return db.interpretError("token "+id, found(n, err))
 }
 
+// UseToken notes that a token was used.
+func (db *DB) UseToken(ctx context.Context, id string, at time.Time) error {
+	n, err := db.write().TokenUse(ctx, dbsqlc.TokenUseParams{ID: id, At: toMicros(at)})
+	return db.interpretError("token "+id, found(n, err))
+}
+
 // Secret gives the secret of a name, which fresh becomes where there is none.
 func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
 	if len(fresh) == 0 {
@@ -85,6 +91,9 @@ func token(row dbsqlc.Token) (registry.Token, error) {
 	}
 	if row.Revoked != 0 {
 		t.Revoked = fromMicros(row.Revoked)
+	}
+	if row.Used != 0 {
+		t.LastUsed = fromMicros(row.Used)
 	}
 	if copy(t.Hash[:], row.Hash) != len(t.Hash) || len(row.Hash) != len(t.Hash) {
 		return registry.Token{}, registry.Errorf(registry.CodeInternal, "token %s: its hash has %d bytes: want %d", row.ID, len(row.Hash), len(t.Hash))

@@ -160,7 +160,7 @@ func digestOf(r *http.Request, answer *answer) string {
 		return d
 	}
 	last := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:]
-	if registry.Digest(last).Validate() == nil {
+	if strings.Contains(last, ":") && registry.Digest(last).Validate() == nil {
 		return last
 	}
 	return ""

@@ -71,6 +71,9 @@ func (g *Gate) verify(ctx context.Context, token *jwt.JSONWebToken) (identity, e
 		if err == nil {
 			err = access.Usable(t, g.Now())
 		}
+		if err == nil {
+			g.used(ctx, t, g.Now())
+		}
 		if registry.HasCode(err, registry.CodeNotFound) {
 			err = registry.Errorf(registry.CodeUnauthenticated, "the token that was sent was made for one that is not there any more")
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/internal/rates"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
@@ -25,15 +27,20 @@ type Config struct {
 	Identify func(ctx context.Context, jwt string) (registry.Principal, error)
 	// URL is the service as clients reach it, "https://registry.example.com". Empty: as
 	// the request at hand reached it.
-	URL    string
-	Now    registry.Clock // nil means time.Now
-	Logger *slog.Logger   // nil discards
+	URL string
+	// Failures is how many credentials that let nobody in each address may send, before it
+	// has to wait. Who was let in lately does not have to. The zero Rate is no limit.
+	Failures Rate
+	Now      registry.Clock // nil means time.Now
+	Logger   *slog.Logger   // nil discards
 }
 
 // Gate knows who is who. It is safe for concurrent use.
 type Gate struct {
 	Config
-	key []byte // that signs the tokens of OCI clients
+	key      []byte // that signs the tokens of OCI clients
+	failures *failures
+	uses     uses
 }
 
 // keyName is what the database calls the key.
@@ -71,7 +78,7 @@ func New(ctx context.Context, c Config) (*Gate, error) {
 	if len(key) < len(fresh) {
 		return nil, registry.Errorf(registry.CodeInternal, "secret %s has %d bytes: want %d", keyName, len(key), len(fresh))
 	}
-	return &Gate{Config: c, key: key}, nil
+	return &Gate{Config: c, key: key, failures: newFailures(c.Failures), uses: uses{of: make(map[string]time.Time)}}, nil
 }
 
 // API lets only requests of known principals through to next. Others are answered with a
@@ -85,6 +92,14 @@ func (g *Gate) API(next http.Handler) http.Handler {
 		}
 		g.note(r, err)
 		p := wire.NewProblem(err)
+		var late tooMany
+		if errors.As(err, &late) {
+			p.Status = http.StatusTooManyRequests
+			w.Header().Set("Retry-After", rates.RetryAfter(late.wait))
+		}
+		if p.Status == http.StatusServiceUnavailable {
+			w.Header().Set("Retry-After", wire.RetryAfter)
+		}
 		if p.Status == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="mlpromote"`)
 		}
@@ -107,6 +122,9 @@ func (g *Gate) Registry(next http.Handler) http.Handler {
 		who, err := g.identify(r)
 		if err != nil {
 			g.note(r, err)
+			if g.answerTooMany(w, err) {
+				return
+			}
 			next.ServeHTTP(w, r.WithContext(access.WithRefusal(r.Context(), err)))
 			return
 		}
@@ -119,6 +137,8 @@ func (g *Gate) Registry(next http.Handler) http.Handler {
 func (g *Gate) note(r *http.Request, err error) {
 	level := slog.LevelInfo
 	switch {
+	case errors.As(err, new(tooMany)):
+		level = slog.LevelWarn
 	case registry.CodeOf(err) != registry.CodeUnauthenticated:
 		level = slog.LevelError
 	case len(r.Header.Values("Authorization")) == 0:
@@ -142,23 +162,37 @@ func (i identity) in(ctx context.Context) context.Context {
 	return registry.WithPrincipal(ctx, i.principal)
 }
 
-// identify finds out who sent a request. Errors: CodeUnauthenticated; others when that
-// could not be found out.
+// identify finds out who sent a request. Errors: CodeUnauthenticated; tooMany, which is
+// CodeUnavailable; others when that could not be found out.
 func (g *Gate) identify(r *http.Request) (identity, error) {
 	secret, err := credential(r.Header.Values("Authorization"))
 	if err != nil {
 		return identity{}, err
 	}
+	now := g.Now()
+	if err := g.failures.allow(r, secret, now); err != nil {
+		return identity{}, err
+	}
+	who, err := g.whose(r.Context(), secret, now)
+	g.failures.tell(r, secret, err, now)
+	return who, err
+}
+
+// whose gives who is let in by a credential. Errors as above.
+func (g *Gate) whose(ctx context.Context, secret string, now time.Time) (identity, error) {
 	if access.IsToken(secret) {
-		t, err := access.Redeem(r.Context(), g.Tokens, secret, g.Now())
+		t, err := access.Redeem(ctx, g.Tokens, secret, now)
+		if err == nil {
+			g.used(ctx, t, now)
+		}
 		return identity{principal: access.Bearer(t), token: t.ID}, err
 	}
 	if token, ok := ours(secret); ok {
-		return g.verify(r.Context(), token)
+		return g.verify(ctx, token)
 	}
 	if strings.Count(secret, ".") != 2 {
 		return identity{}, registry.Errorf(registry.CodeUnauthenticated, "the credential that was sent is no token: want mlp_..., or a JWT of an issuer that this service trusts")
 	}
-	p, err := g.Identify(r.Context(), secret)
+	p, err := g.Identify(ctx, secret)
 	return identity{principal: p}, err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
 // TokenPath is where OCI clients ask for a token.
@@ -69,6 +70,9 @@ func (g *Gate) serveToken(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.note(r, err)
+	if g.answerTooMany(w, err) {
+		return
+	}
 	switch registry.CodeOf(err) {
 	case registry.CodeUnauthenticated:
 		w.Header().Set("WWW-Authenticate", `Basic realm="mlpromote", charset="UTF-8"`)
@@ -76,7 +80,7 @@ func (g *Gate) serveToken(w http.ResponseWriter, r *http.Request) {
 	case registry.CodeInvalid:
 		refuse(w, http.StatusBadRequest, "UNSUPPORTED", err.Error())
 	case registry.CodeUnavailable:
-		w.Header().Set("Retry-After", "5")
+		w.Header().Set("Retry-After", wire.RetryAfter)
 		refuse(w, http.StatusServiceUnavailable, "TOOMANYREQUESTS", "the registry cannot do this now; try again later")
 	default:
 		refuse(w, http.StatusInternalServerError, "UNSUPPORTED", "internal error; the registry's log says more")

@@ -32,6 +32,10 @@ type Fault struct {
 	Causes []registry.Code `json:"causes,omitempty"` // codes of what Code wraps, which may ask for another exit code
 }
 
+// RetryAfter is after how many seconds to come again where nothing says it better. Clients
+// wait longer with every try.
+const RetryAfter = "1"
+
 // typePrefix begins the type of every problem.
 const typePrefix = "https://mlpromote.dev/problems/"
 

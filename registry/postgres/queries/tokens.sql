@@ -12,6 +12,10 @@ SELECT * FROM tokens ORDER BY id;
 -- Keeps the time of an earlier revocation.
 UPDATE tokens SET revoked = coalesce(revoked, @at::timestamptz) WHERE id = @id;
 
+-- name: TokenUse :execrows
+-- Keeps the later time.
+UPDATE tokens SET used = greatest(used, @at::timestamptz) WHERE id = @id;
+
 -- name: SecretOffer :exec
 INSERT INTO secrets (name, value) VALUES (@name, @value) ON CONFLICT (name) DO NOTHING;
 

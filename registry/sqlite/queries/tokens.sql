@@ -12,6 +12,10 @@ SELECT * FROM tokens ORDER BY id;
 -- Keeps the time of an earlier revocation.
 UPDATE tokens SET revoked = CASE revoked WHEN 0 THEN CAST(@at AS INTEGER) ELSE revoked END WHERE id = @id;
 
+-- name: TokenUse :execrows
+-- Keeps the later time.
+UPDATE tokens SET used = max(used, CAST(@at AS INTEGER)) WHERE id = @id;
+
 -- name: SecretOffer :exec
 INSERT INTO secrets (name, value) VALUES (@name, @value) ON CONFLICT (name) DO NOTHING;
 

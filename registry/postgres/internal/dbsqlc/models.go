@@ -44,6 +44,7 @@ type Token struct {
 	Created time.Time
 	Expires *time.Time
 	Revoked *time.Time
+	Used    *time.Time
 }
 
 type Upload struct {

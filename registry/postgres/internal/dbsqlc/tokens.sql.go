@@ -64,7 +64,7 @@ func (q *Queries) TokenCreate(ctx context.Context, arg TokenCreateParams) error 
 }
 
 const tokenGet = `-- name: TokenGet :one
-SELECT id, name, hash, grants, created, expires, revoked FROM tokens WHERE id = $1
+SELECT id, name, hash, grants, created, expires, revoked, used FROM tokens WHERE id = $1
 `
 
 func (q *Queries) TokenGet(ctx context.Context, id string) (Token, error) {
@@ -78,12 +78,13 @@ func (q *Queries) TokenGet(ctx context.Context, id string) (Token, error) {
 		&i.Created,
 		&i.Expires,
 		&i.Revoked,
+		&i.Used,
 	)
 	return i, err
 }
 
 const tokenList = `-- name: TokenList :many
-SELECT id, name, hash, grants, created, expires, revoked FROM tokens ORDER BY id
+SELECT id, name, hash, grants, created, expires, revoked, used FROM tokens ORDER BY id
 `
 
 func (q *Queries) TokenList(ctx context.Context) ([]Token, error) {
@@ -103,6 +104,7 @@ func (q *Queries) TokenList(ctx context.Context) ([]Token, error) {
 			&i.Created,
 			&i.Expires,
 			&i.Revoked,
+			&i.Used,
 		); err != nil {
 			return nil, err
 		}
@@ -126,6 +128,24 @@ type TokenRevokeParams struct {
 // Keeps the time of an earlier revocation.
 func (q *Queries) TokenRevoke(ctx context.Context, arg TokenRevokeParams) (int64, error) {
 	result, err := q.db.Exec(ctx, tokenRevoke, arg.At, arg.ID)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const tokenUse = `-- name: TokenUse :execrows
+UPDATE tokens SET used = greatest(used, $1::timestamptz) WHERE id = $2
+`
+
+type TokenUseParams struct {
+	At time.Time
+	ID string
+}
+
+// Keeps the later time.
+func (q *Queries) TokenUse(ctx context.Context, arg TokenUseParams) (int64, error) {
+	result, err := q.db.Exec(ctx, tokenUse, arg.At, arg.ID)
 	if err != nil {
 		return 0, err
 	}

@@ -46,6 +46,7 @@ type Token struct {
 	Created int64
 	Expires int64
 	Revoked int64
+	Used    int64
 }
 
 type Upload struct {
