@@ -97,7 +97,7 @@ func scoredOutput(iface validators.Interface, must bool) (string, bool) {
 func (v *verification) performance(c candidate, latencies measured) registry.PerformanceReport {
 	reference := latencies.latency(referenceID)
 	report := registry.PerformanceReport{
-		ReportHead: v.head(c.tool), Latency: latencies.latency(c.id), Warmup: timingWarmup, ReferenceLatency: &reference}
+		ReportHead: v.head(c.tool), Latency: latencies.latency(c.id), Warmup: timingWarmup, ReferenceLatency: &reference, Apart: latencies.apart[c.id]}
 	var current *registry.Latency
 	if running, ok := v.current[c.engine.Label()]; ok {
 		was := latencies.latency(running.id)

@@ -80,6 +80,15 @@ type loadable struct {
 	operators []string
 }
 
+// size is what its files take, in bytes.
+func (l loadable) size() int64 {
+	var n int64
+	for _, in := range l.inputs {
+		n += in.Size
+	}
+	return n
+}
+
 // loadable finds what the runtime of a toolchain loads in a part, past the gate for
 // untrusted formats. Its inputs lie in a folder of the name of id.
 func (m material) loadable(profile toolchain.Profile, id string) (loadable, error) {
@@ -169,6 +178,28 @@ func (t tools) companies(candidates []candidate) []company {
 		all = append(append(all, together), alone...)
 	}
 	return all
+}
+
+// size is what the files of the models take, in bytes. What several members have counts
+// for each: that is how often it is loaded.
+func (c company) size() int64 {
+	var n int64
+	for _, m := range c.members {
+		n += m.model.size()
+	}
+	return n
+}
+
+// apart has every member run twice, alone, in an order and then in reverse, so that what
+// changes on the machine meanwhile meets all alike.
+func (c company) apart() []company {
+	var turns []company
+	for _, m := range c.members {
+		turns = append(turns, company{c.name, c.tool, []candidate{m}})
+	}
+	back := slices.Clone(turns)
+	slices.Reverse(back)
+	return append(turns, back...)
 }
 
 // engineRun is a run of engines of one toolchain in the making.

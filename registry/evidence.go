@@ -263,6 +263,9 @@ type PerformanceReport struct {
 	Latency
 	Warmup           int      `json:"warmup"`                     // runs before the first sample
 	ReferenceLatency *Latency `json:"referenceLatency,omitempty"` // of the reference, interleaved in the same process
+	// Apart is true where engines and reference, too large to be in memory together, took
+	// turns in processes of their own instead.
+	Apart bool `json:"apart,omitempty"`
 }
 
 // Latency summarizes samples of single runs. Quantiles are nearest-rank.
