@@ -49,7 +49,7 @@ func (v *verification) parity(ctx context.Context, c candidate, outputs runOutpu
 	}
 	report.Cases.Ran, report.Accuracy = found.Cases, found.Accuracy
 	report.Verdict, report.Reasons = v.limits.JudgeParity(c.engine.Precision, found.Outputs, found.Accuracy, found.Cases)
-	report.Providers = outputs.providers(c.id)
+	report.Providers, report.Cases.Earlier = outputs.providers(c.id), outputs.earlier[c.id]
 	if reasons := validators.JudgeProviders(c.engine.Providers, report.Providers); len(reasons) > 0 {
 		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, reasons...)
 	}

@@ -207,6 +207,8 @@ type engineRun struct {
 	tool tool
 	job  toolchain.Job
 	held []string // how the driver was held, if it ran
+
+	cached bool // the driver did not run: it has a memory
 }
 
 // run begins a run with the settings that every report rests on.
@@ -236,7 +238,9 @@ func (r *engineRun) do(ctx context.Context, dir string) ([]toolchain.EngineResul
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", r.tool.identity.Name, err)
 	}
-	r.held = []string{r.tool.identity.Name + ": " + outcome.Enforced.String()}
+	if r.cached = outcome.Cached; !r.cached {
+		r.held = []string{r.tool.identity.Name + ": " + outcome.Enforced.String()}
+	}
 	result, err := outcome.RunResult()
 	return result.Engines, err
 }

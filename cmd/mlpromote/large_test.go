@@ -54,26 +54,7 @@ func TestLarge(t *testing.T) {
 	} else {
 		t.Parallel()
 	}
-	cache := testCache(t)
-	root := t.TempDir()
-	l := &large{program: fastProgram(t), root: root, model: filepath.Join(root, "model")}
-	for _, folder := range []string{l.model, l.path("tmp"), l.path("cache"), l.path("work")} {
-		if err := os.Mkdir(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink(filepath.Join(cache, "toolchains"), filepath.Join(l.path("cache"), "toolchains")); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeLargeModel(l.model, mib<<20); err != nil {
-		t.Fatal(err)
-	}
-	targets := "linux/amd64/v1, linux/amd64/v2" // one engine for both
-	spec := "model: large\nversion: 1.0.0\nsource: model.onnx\ncases: {generate: 3, seed: 1}\nvariants: [fp32]\n" +
-		"targets: [" + targets + "]\nbudgets: {onnxruntime: {time: 50m}}\n"
-	if err := os.WriteFile(filepath.Join(l.model, "mlpromote.yaml"), []byte(spec), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	l := newLarge(t, mib, "cases: {generate: 3, seed: 1}\ntargets: [linux/amd64/v1, linux/amd64/v2]\nbudgets: {onnxruntime: {time: 50m}}\n") // one engine for both
 	for _, args := range [][]string{{"build"}, {"verify"}, {"promote"}, {"pull", "large", "--env", "prod", "-o", l.path("pulled")}} {
 		l.run(t, args)
 	}
@@ -111,17 +92,47 @@ func (m measuredVerb) String() string {
 	return fmt.Sprintf("%-8s memory %4d MiB, of a driver %5d MiB, disk %6d MiB, %s", m.verb, m.memory>>20, m.drivers>>20, m.disk>>20, m.took.Round(time.Millisecond))
 }
 
+// newLarge makes a folder with a generated model of so many MiB and its spec.
+func newLarge(t *testing.T, mib int64, spec string) *large {
+	t.Helper()
+	cache := testCache(t)
+	root := t.TempDir()
+	l := &large{program: fastProgram(t), root: root, model: filepath.Join(root, "model")}
+	for _, folder := range []string{l.model, l.path("tmp"), l.path("cache"), l.path("work")} {
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(cache, "toolchains"), filepath.Join(l.path("cache"), "toolchains")); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeLargeModel(l.model, mib<<20); err != nil {
+		t.Fatal(err)
+	}
+	spec = "model: large\nversion: 1.0.0\nsource: model.onnx\nvariants: [fp32]\n" + spec
+	if err := os.WriteFile(filepath.Join(l.model, "mlpromote.yaml"), []byte(spec), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// command is a verb, to be started.
+func (l *large) command(ctx context.Context, args []string) (cmd *exec.Cmd, out *strings.Builder) {
+	cmd = exec.CommandContext(ctx, l.program, args...)
+	cmd.Dir = l.model
+	cmd.Env = append(os.Environ(), environment(l.root, l.path("cache"))...)
+	cmd.Env = append(cmd.Env, "TMPDIR="+l.path("tmp"), "MLPROMOTE_DATA="+l.path("work/data"))
+	out = new(strings.Builder)
+	cmd.Stdout, cmd.Stderr = out, out
+	return cmd, out
+}
+
 func (l *large) path(name string) string { return filepath.Join(l.root, filepath.FromSlash(name)) }
 
 // run runs a verb and watches it.
 func (l *large) run(t *testing.T, args []string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), l.program, args...)
-	cmd.Dir = l.model
-	cmd.Env = append(os.Environ(), environment(l.root, l.path("cache"))...)
-	cmd.Env = append(cmd.Env, "TMPDIR="+l.path("tmp"), "MLPROMOTE_DATA="+l.path("work/data"))
-	out := new(strings.Builder)
-	cmd.Stdout, cmd.Stderr = out, out
+	cmd, out := l.command(t.Context(), args)
 	began := time.Now()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
