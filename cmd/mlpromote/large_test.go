@@ -82,6 +82,7 @@ func TestLarge(t *testing.T) {
 // large is a run of the test.
 type large struct {
 	program, root, model string
+	env                  []string // more of it
 	measured             []measuredVerb
 }
 
@@ -126,6 +127,7 @@ func (l *large) command(ctx context.Context, args []string) (cmd *exec.Cmd, out 
 	cmd.Dir = l.model
 	cmd.Env = append(os.Environ(), environment(l.root, l.path("cache"))...)
 	cmd.Env = append(cmd.Env, "TMPDIR="+l.path("tmp"), "MLPROMOTE_DATA="+l.path("work/data"))
+	cmd.Env = append(cmd.Env, l.env...)
 	out = new(strings.Builder)
 	cmd.Stdout, cmd.Stderr = out, out
 	return cmd, out

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) verifyCommand() *cobra.Command {
-	var pythons map[string]string
+	var own replacements
 	c := &cobra.Command{
 		Use:   "verify [REF]",
 		Short: "Prove on this machine that engines compute what the reference computes",
@@ -32,20 +32,20 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 				if err != nil {
 					return err
 				}
-				return a.verify(c.Context(), i, ref, pythons)
+				return a.verify(c.Context(), i, ref, own)
 			})
 		},
 	}
-	c.Flags().StringToStringVar(&pythons, "python", nil, "TOOLCHAIN=PATH: an existing Python in place of the install of a toolchain, as python in a spec")
+	own.add(c)
 	return c
 }
 
-func (a *app) verify(ctx context.Context, i *instance, ref registry.Reference, pythons map[string]string) error {
+func (a *app) verify(ctx context.Context, i *instance, ref registry.Reference, own replacements) error {
 	root, err := a.cacheRoot()
 	if err != nil {
 		return err
 	}
-	p := a.pipeline(i, nil, pythons)
+	p := a.pipeline(i, nil, own)
 	p.Unfinished = filepath.Join(root, "verify")
 	result, err := p.Verify(ctx, ref)
 	if len(result.Engines) == 0 {

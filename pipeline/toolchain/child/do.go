@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -25,7 +26,9 @@ type Program struct {
 	Path    string   // of the executable
 	Args    []string // its arguments, the first being its own name
 	Library string   // for Request.Library
-	Reads   []string // files and folders that it is made of, beside the system's own software
+	// Run runs it in place of sandbox.Run, whose contract it keeps; nil for that.
+	Run   func(context.Context, sandbox.Job) (sandbox.End, error)
+	Reads []string // files and folders that it is made of, beside the system's own software
 }
 
 // Do does a job as the Do of [toolchain.Driver] says, in a process of its own.

@@ -20,6 +20,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 )
 
 // Program is a driver program with the interpreter that runs it.
@@ -33,6 +34,8 @@ type Program struct {
 	Hold     func(context.Context) (release func(), err error)
 	Code     map[string][]byte // Main, and the modules beside it
 	Identity toolchain.Identity
+	// Run runs it in place of sandbox.Run; nil for that.
+	Run func(context.Context, sandbox.Job) (sandbox.End, error)
 }
 
 // Installed gives what [New] asks for: the program of that name, in the install that
@@ -57,9 +60,9 @@ func Installed(installer *install.Installer, name string) func() (Program, error
 		}
 		return Program{
 			Interpreter: record.Interpreter(), Flags: flags, Main: source.Program(), Args: args,
-			Folders: record.Folders(), Hold: record.Hold, Code: source.Code,
+			Folders: record.Folders(), Hold: record.Hold, Code: source.Code, Run: record.Run,
 			Identity: toolchain.Identity{
-				Name: name, Version: record.Version, Lock: record.Lock, Adopted: record.Adopted, Code: child.CodeDigest(source.Modules()...),
+				Name: name, Version: record.Version, Lock: record.Lock, Adopted: record.Adopted, Image: record.Image, Code: child.CodeDigest(source.Modules()...),
 				Library: record.LibraryPath(), LibraryDigest: record.LibraryDigest, Versions: versions,
 			},
 		}, nil
@@ -104,7 +107,7 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (_ too
 		}
 	}
 	return child.Do(ctx, child.Program{
-		Name: p.Identity.Name, Path: p.Interpreter, Library: p.Identity.Library, Reads: append(slices.Clone(p.Folders), dir),
+		Name: p.Identity.Name, Path: p.Interpreter, Library: p.Identity.Library, Run: p.Run, Reads: append(slices.Clone(p.Folders), dir),
 		Args: slices.Concat([]string{p.Interpreter}, p.Flags, []string{filepath.Join(dir, p.Main)}, p.Args),
 	}, d.budget, job, outDir)
 }
