@@ -128,7 +128,8 @@ func (a *app) toolchain(demand bool, steps toolchain.Steps, own replacements) fu
 			made[name] = tools
 			return tools, err
 		}
-		if err := own.adopt(ctx, installer, name); err != nil {
+		run, err := own.adopt(ctx, installer, name)
+		if err != nil {
 			return pipeline.Toolchain{}, err
 		}
 		_, err = installer.Find(name)
@@ -138,7 +139,7 @@ func (a *app) toolchain(demand bool, steps toolchain.Steps, own replacements) fu
 		if err != nil {
 			return pipeline.Toolchain{}, err
 		}
-		made[name], err = openDrivers(installer, w, name)
+		made[name], err = openDrivers(installer, run, w, name)
 		return made[name], err
 	}
 }
@@ -158,31 +159,32 @@ func (r *replacements) add(c *cobra.Command) {
 	c.Flags().StringToStringVar(&r.images, "image", nil, "TOOLCHAIN=REF: a container image in place of the install of a toolchain, as image in a spec")
 }
 
-// adopt puts what takes the place of a toolchain's install there, if anything.
-func (r replacements) adopt(ctx context.Context, installer *install.Installer, name string) error {
+// adopt puts what takes the place of a toolchain's install there, if anything. run is
+// what runs it; nil for a sandbox of this machine.
+func (r replacements) adopt(ctx context.Context, installer *install.Installer, name string) (run child.Runner, err error) {
 	if python := r.pythons[name]; python != "" {
 		_, err := installer.Adopt(ctx, name, python)
-		return err
+		return nil, err
 	}
 	reference := r.images[name]
 	if reference == "" {
-		return nil
+		return nil, nil
 	}
 	image, err := container.Find(ctx, reference)
 	if err == nil {
 		_, err = installer.AdoptImage(ctx, name, image, image.Digest)
 	}
-	return err
+	return image.Run, err
 }
 
 // openDrivers are those of a toolchain. ONNX Runtime runs in a child of our own
 // program; what its Python does is quantize. The others do all their work in Python.
-func openDrivers(installer *install.Installer, w workshop, name string) (pipeline.Toolchain, error) {
+func openDrivers(installer *install.Installer, run child.Runner, w workshop, name string) (pipeline.Toolchain, error) {
 	source, err := drivers.Find(name)
 	if err != nil {
 		return pipeline.Toolchain{}, err
 	}
-	program := script.New(script.Installed(installer, name), child.Budget{})
+	program := script.New(script.In(run, script.Installed(installer, name)), child.Budget{})
 	tools := pipeline.Toolchain{Profile: source.Profile, Engines: w.driver(program, source.Profile.Cost), Timing: program}
 	if len(source.Imports) > 0 {
 		tools.Importer, tools.Framework = w.driver(program, source.Profile.Cost), source.Package

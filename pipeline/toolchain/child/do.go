@@ -20,15 +20,17 @@ import (
 // maxResponseBytes bounds the answer; a timing takes about ten bytes of it.
 const maxResponseBytes = 64 << 20
 
+// Runner runs a program in a place of its own, and keeps the contract of sandbox.Run.
+type Runner func(context.Context, sandbox.Job) (sandbox.End, error)
+
 // Program is what to start.
 type Program struct {
 	Name    string   // for people: "onnxruntime"
 	Path    string   // of the executable
 	Args    []string // its arguments, the first being its own name
 	Library string   // for Request.Library
-	// Run runs it in place of sandbox.Run, whose contract it keeps; nil for that.
-	Run   func(context.Context, sandbox.Job) (sandbox.End, error)
-	Reads []string // files and folders that it is made of, beside the system's own software
+	Run     Runner   // nil for sandbox.Run
+	Reads   []string // files and folders that it is made of, beside the system's own software
 }
 
 // Do does a job as the Do of [toolchain.Driver] says, in a process of its own.

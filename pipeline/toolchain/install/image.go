@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -13,8 +12,6 @@ import (
 type Image interface {
 	// Query runs a command of the image, found as the image finds it, for what it prints.
 	Query(ctx context.Context, command string, args ...string) (string, error)
-	// Run is sandbox.Run, with the path of the job one in the image.
-	Run(ctx context.Context, job sandbox.Job) (sandbox.End, error)
 }
 
 // AdoptImage is Adopt for the python3 of an image. The digest of the image is the lock of
@@ -40,7 +37,7 @@ func (i *Installer) AdoptImage(ctx context.Context, name string, image Image, di
 	if err != nil {
 		return Record{}, registry.Errorf(registry.CodeOf(err), "image %s: %w", digest, err)
 	}
-	r.Lock, r.Image, r.Run = digest, digest, image.Run
+	r.Lock, r.Image = digest, digest
 	i.keep(r)
 	return r, nil
 }

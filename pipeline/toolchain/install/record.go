@@ -1,7 +1,6 @@
 package install
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -12,7 +11,6 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -33,12 +31,9 @@ type Record struct {
 
 	Dir string `json:"-"` // where it is
 	// Adopted is true for somebody's own Python. Lock is that of what is installed then.
-	Adopted bool `json:"-"`
-	// Image is that which Adopted Python is in, and Run runs a program there; empty and nil
-	// where it lies on this machine.
-	Image registry.Digest                                         `json:"-"`
-	Run   func(context.Context, sandbox.Job) (sandbox.End, error) `json:"-"`
-	base  string                                                  // of it: where the Python lies that its environment was made from
+	Adopted bool            `json:"-"`
+	Image   registry.Digest `json:"-"` // that which an adopted Python is in; empty where it lies on this machine
+	base    string          // of it: where the Python lies that its environment was made from
 }
 
 // Interpreter is the path of the install's Python, or of the Node.js that it was made for.

@@ -20,7 +20,6 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 )
 
 // Program is a driver program with the interpreter that runs it.
@@ -34,8 +33,7 @@ type Program struct {
 	Hold     func(context.Context) (release func(), err error)
 	Code     map[string][]byte // Main, and the modules beside it
 	Identity toolchain.Identity
-	// Run runs it in place of sandbox.Run; nil for that.
-	Run func(context.Context, sandbox.Job) (sandbox.End, error)
+	Run      child.Runner // nil for a sandbox of this machine
 }
 
 // Installed gives what [New] asks for: the program of that name, in the install that
@@ -60,12 +58,21 @@ func Installed(installer *install.Installer, name string) func() (Program, error
 		}
 		return Program{
 			Interpreter: record.Interpreter(), Flags: flags, Main: source.Program(), Args: args,
-			Folders: record.Folders(), Hold: record.Hold, Code: source.Code, Run: record.Run,
+			Folders: record.Folders(), Hold: record.Hold, Code: source.Code,
 			Identity: toolchain.Identity{
 				Name: name, Version: record.Version, Lock: record.Lock, Adopted: record.Adopted, Image: record.Image, Code: child.CodeDigest(source.Modules()...),
 				Library: record.LibraryPath(), LibraryDigest: record.LibraryDigest, Versions: versions,
 			},
 		}, nil
+	}
+}
+
+// In is the programs of locate, run by run; nil leaves them as they are.
+func In(run child.Runner, locate func() (Program, error)) func() (Program, error) {
+	return func() (Program, error) {
+		p, err := locate()
+		p.Run = run
+		return p, err
 	}
 }
 
