@@ -1,6 +1,27 @@
 package pipeline
 
-import "mlpromote.dev/mlpromote/registry"
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
 
 // LabelledCases are cases of which only the name of the labels is known.
 func LabelledCases(labels string) caseSet { return caseSet{set: registry.Set{Labels: labels}} }
+
+// Again does a step that a build took once more and gives its class: the step is job, done by
+// driver; runner, of this profile, runs what it leaves on a file of cases.
+func Again(ctx context.Context, driver, runner toolchain.Driver, profile toolchain.Profile, job toolchain.Job, cases string, count int, scratch string) (registry.Reproducibility, error) {
+	b := &build{p: &Pipeline{}, scratch: scratch}
+	if err := b.inputs.Cases.add(toolchain.RoleCases, "cases-00000.safetensors", cases, count); err != nil {
+		return "", err
+	}
+	first, err := driver.Do(ctx, job, scratch+"/first")
+	if err != nil {
+		return "", err
+	}
+	s := takenStep{name: "step", outcome: first, driver: driver, job: job}
+	err = b.again(ctx, &s, runner, profile)
+	return s.reproducible, err
+}

@@ -23,11 +23,24 @@ const (
 	maxSamples   = 1024
 	engineBatch  = 1
 	timingShard  = "cases-00000.safetensors"
+	// togetherPart of this machine's memory is what models may take that are loaded
+	// together. A runtime can hold a model twice, as it is and in its own layout, and others
+	// want memory too.
+	togetherPart = 4
 )
 
 // measured is the timings of a run, by engine.
 type measured struct {
 	timings map[string][]int64
+	apart   map[string]bool // those that were never in memory together with another
+}
+
+// add notes the timings of a run.
+func (m measured) add(results []toolchain.EngineResult, apart bool) {
+	for _, e := range results {
+		m.timings[e.ID] = append(m.timings[e.ID], e.TimingsNS...)
+		m.apart[e.ID] = apart
+	}
 }
 
 func (m measured) latency(id string) registry.Latency {
@@ -45,7 +58,8 @@ func (o runOutputs) median() time.Duration {
 
 // measure times reference, candidates and what the next environment runs now. Those of
 // one toolchain take turns in one process, so that what disturbs the machine disturbs
-// all alike; the toolchains follow each other.
+// all alike; the toolchains follow each other. What does not fit in memory together takes
+// turns in processes.
 func (v *verification) measure(ctx context.Context, median time.Duration) (_ measured, err error) {
 	inputs, cases, err := v.timingCases()
 	if err != nil {
@@ -54,24 +68,30 @@ func (v *verification) measure(ctx context.Context, median time.Duration) (_ mea
 	rounds := rounds(cases, median)
 	done := v.p.step(fmt.Sprintf("time %d engines, %d runs each", 1+len(v.candidates)+len(v.current), rounds*cases))
 	var held []string
-	defer func() { done("", err, held...) }()
-	m := measured{timings: make(map[string][]int64)}
-	for _, company := range v.tools.companies(slices.Concat(v.candidates, v.currents())) {
-		run := company.tool.run(toolchain.RunOptions{Rounds: rounds, Warmup: timingWarmup, Order: toolchain.OrderInterleaved})
-		run.job.Inputs = slices.Clone(inputs)
-		if company.name == hub {
-			run.add(referenceID, v.referenceModel)
+	var note string
+	defer func() { done(note, err, held...) }()
+	m := measured{timings: make(map[string][]int64), apart: make(map[string]bool)}
+	for _, group := range v.tools.companies(slices.Concat(v.candidates, v.currents())) {
+		if group.name == hub {
+			group.members = append([]candidate{{id: referenceID, tool: group.tool, model: v.referenceModel}}, group.members...)
 		}
-		for _, c := range company.members {
-			run.addCandidate(c)
+		turns, share := []company{group}, rounds
+		if size := group.size(); len(group.members) > 1 && size > v.node.MemoryMiB<<20/togetherPart {
+			turns, share = group.apart(), (rounds+1)/2
+			note = fmt.Sprintf("in turns, a process each: models of %d MiB are too much to be in memory together", size>>20)
 		}
-		results, err := run.do(ctx, filepath.Join(v.scratch, "outputs-of-timing-"+company.name))
-		if err != nil {
-			return measured{}, err
-		}
-		held = append(held, run.held...)
-		for _, e := range results {
-			m.timings[e.ID] = e.TimingsNS
+		for n, turn := range turns {
+			run := turn.tool.run(toolchain.RunOptions{Rounds: share, Warmup: timingWarmup, Order: toolchain.OrderInterleaved})
+			run.job.Inputs = slices.Clone(inputs)
+			for _, c := range turn.members {
+				run.addCandidate(c)
+			}
+			results, err := run.do(ctx, filepath.Join(v.scratch, fmt.Sprintf("outputs-of-timing-%s-%d", group.name, n)))
+			if err != nil {
+				return measured{}, err
+			}
+			m.add(results, len(turns) > 1)
+			held = append(held, run.held...)
 		}
 	}
 	return m, nil

@@ -37,10 +37,13 @@ type Pipeline struct {
 	// Node describes this machine with the runtimes that are given to it.
 	Node func(ctx context.Context, runtimes map[string]string) (registry.Node, error)
 	// Space says what is free where a build writes. Nil asks nothing.
-	Space    func(ctx context.Context) (Space, error)
-	Tool     registry.ToolIdentity
-	Progress Progress       // nil shows nothing
-	Now      registry.Clock // nil means time.Now
+	Space func(ctx context.Context) (Space, error)
+	// Unfinished is a folder for what verifications have run until they are done. Empty
+	// keeps nothing.
+	Unfinished string
+	Tool       registry.ToolIdentity
+	Progress   Progress       // nil shows nothing
+	Now        registry.Clock // nil means time.Now
 }
 
 // Toolchain is the drivers of one install.

@@ -62,7 +62,10 @@ func (b *build) provenance(e builtEngine) provenance {
 	}
 	if e.engine.Toolchain.Lock != "" {
 		name := "toolchain lock"
-		if e.tool.identity.Adopted {
+		switch {
+		case e.tool.identity.Image != "":
+			name = "toolchain image"
+		case e.tool.identity.Adopted:
 			name = "toolchain packages"
 		}
 		dependencies = append(dependencies, resourceDigest{Name: name, Digest: registry.NewDigestSet(e.engine.Toolchain.Lock)})

@@ -49,7 +49,7 @@ func (v *verification) parity(ctx context.Context, c candidate, outputs runOutpu
 	}
 	report.Cases.Ran, report.Accuracy = found.Cases, found.Accuracy
 	report.Verdict, report.Reasons = v.limits.JudgeParity(c.engine.Precision, found.Outputs, found.Accuracy, found.Cases)
-	report.Providers = outputs.providers(c.id)
+	report.Providers, report.Cases.Earlier = outputs.providers(c.id), outputs.earlier[c.id]
 	if reasons := validators.JudgeProviders(c.engine.Providers, report.Providers); len(reasons) > 0 {
 		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, reasons...)
 	}
@@ -97,7 +97,7 @@ func scoredOutput(iface validators.Interface, must bool) (string, bool) {
 func (v *verification) performance(c candidate, latencies measured) registry.PerformanceReport {
 	reference := latencies.latency(referenceID)
 	report := registry.PerformanceReport{
-		ReportHead: v.head(c.tool), Latency: latencies.latency(c.id), Warmup: timingWarmup, ReferenceLatency: &reference}
+		ReportHead: v.head(c.tool), Latency: latencies.latency(c.id), Warmup: timingWarmup, ReferenceLatency: &reference, Apart: latencies.apart[c.id]}
 	var current *registry.Latency
 	if running, ok := v.current[c.engine.Label()]; ok {
 		was := latencies.latency(running.id)

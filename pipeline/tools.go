@@ -80,6 +80,15 @@ type loadable struct {
 	operators []string
 }
 
+// size is what its files take, in bytes.
+func (l loadable) size() int64 {
+	var n int64
+	for _, in := range l.inputs {
+		n += in.Size
+	}
+	return n
+}
+
 // loadable finds what the runtime of a toolchain loads in a part, past the gate for
 // untrusted formats. Its inputs lie in a folder of the name of id.
 func (m material) loadable(profile toolchain.Profile, id string) (loadable, error) {
@@ -171,11 +180,35 @@ func (t tools) companies(candidates []candidate) []company {
 	return all
 }
 
+// size is what the files of the models take, in bytes. What several members have counts
+// for each: that is how often it is loaded.
+func (c company) size() int64 {
+	var n int64
+	for _, m := range c.members {
+		n += m.model.size()
+	}
+	return n
+}
+
+// apart has every member run twice, alone, in an order and then in reverse, so that what
+// changes on the machine meanwhile meets all alike.
+func (c company) apart() []company {
+	var turns []company
+	for _, m := range c.members {
+		turns = append(turns, company{c.name, c.tool, []candidate{m}})
+	}
+	back := slices.Clone(turns)
+	slices.Reverse(back)
+	return append(turns, back...)
+}
+
 // engineRun is a run of engines of one toolchain in the making.
 type engineRun struct {
 	tool tool
 	job  toolchain.Job
 	held []string // how the driver was held, if it ran
+
+	cached bool // the driver did not run: it has a memory
 }
 
 // run begins a run with the settings that every report rests on.
@@ -205,7 +238,9 @@ func (r *engineRun) do(ctx context.Context, dir string) ([]toolchain.EngineResul
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", r.tool.identity.Name, err)
 	}
-	r.held = []string{r.tool.identity.Name + ": " + outcome.Enforced.String()}
+	if r.cached = outcome.Cached; !r.cached {
+		r.held = []string{r.tool.identity.Name + ": " + outcome.Enforced.String()}
+	}
 	result, err := outcome.RunResult()
 	return result.Engines, err
 }

@@ -182,8 +182,14 @@ func (v *verification) checkSignatures(ctx context.Context) error {
 }
 
 // judge runs, compares, signs and attaches, engine by engine.
-func (v *verification) judge(ctx context.Context) (VerifyResult, error) {
-	outputs, err := v.runCases(ctx)
+func (v *verification) judge(ctx context.Context) (_ VerifyResult, err error) {
+	memory, err := v.openUnfinished()
+	if err != nil {
+		return VerifyResult{}, err
+	}
+	finished := false
+	defer func() { err = errors.Join(err, memory.close(finished)) }()
+	outputs, err := v.runCases(ctx, memory)
 	if err != nil {
 		return VerifyResult{}, err
 	}
@@ -208,6 +214,7 @@ func (v *verification) judge(ctx context.Context) (VerifyResult, error) {
 		failures = append(failures, failed(verified))
 		result.Engines = append(result.Engines, verified)
 	}
+	finished = true
 	if err := v.explain(ctx, result.Engines); err != nil {
 		return VerifyResult{}, err
 	}
@@ -238,6 +245,7 @@ func engineID(i int) string { return fmt.Sprintf("engine-%d", i) }
 // runOutputs is where runs left their outputs, and how long their single runs took.
 type runOutputs struct {
 	root    map[string]string // by engine: where its run left its outputs
+	earlier map[string]int    // by engine: cases that an earlier verification had run
 	engines []toolchain.EngineResult
 }
 
@@ -253,20 +261,24 @@ func (o runOutputs) providers(id string) []registry.ProviderShare {
 
 func (o runOutputs) dir(id string) string { return filepath.Join(o.root[id], "outputs", id) }
 
-// runCases runs all candidates on all cases, once, each with its own toolchain.
-func (v *verification) runCases(ctx context.Context) (_ runOutputs, err error) {
+// runCases runs all candidates on all cases, once, each with its own toolchain: large ones
+// chunk by chunk, the others of a toolchain in one process.
+func (v *verification) runCases(ctx context.Context, memory unfinished) (_ runOutputs, err error) {
 	done := v.p.step(fmt.Sprintf("run %d engines on %d cases", len(v.candidates), v.cases.set.Count))
 	var held []string
-	defer func() { done("", err, held...) }()
-	out := runOutputs{root: make(map[string]string)}
+	var note string
+	defer func() { done(note, err, held...) }()
+	out := runOutputs{root: make(map[string]string), earlier: make(map[string]int)}
 	for _, company := range v.tools.companies(v.candidates) {
 		run := company.tool.run(toolchain.RunOptions{Shares: true})
 		run.job.Machine = machine(v.node)
 		run.job.Inputs = v.cases.inputs(toolchain.RoleCases)
 		dir := filepath.Join(v.scratch, "outputs-of-cases-"+company.name)
 		for _, c := range company.members {
-			run.addCandidate(c)
 			out.root[c.id] = dir
+			if !v.chunked(c) {
+				run.addCandidate(c)
+			}
 		}
 		results, err := run.do(ctx, dir)
 		if err != nil {
@@ -274,8 +286,32 @@ func (v *verification) runCases(ctx context.Context) (_ runOutputs, err error) {
 		}
 		out.engines = append(out.engines, results...)
 		held = append(held, run.held...)
+		for _, c := range company.members {
+			if !v.chunked(c) {
+				continue
+			}
+			r, err := v.inChunks(ctx, c, memory, dir)
+			if err != nil {
+				return runOutputs{}, err
+			}
+			out.engines, out.earlier[c.id] = append(out.engines, r.result), r.earlier
+			held = append(held, r.held...)
+		}
 	}
+	note = out.resumed(v.cases.set.Count)
 	return out, nil
+}
+
+// resumed says what did not run again.
+func (o runOutputs) resumed(cases int) string {
+	total, earlier := 0, 0
+	for _, n := range o.earlier {
+		total, earlier = total+cases, earlier+n
+	}
+	if earlier == 0 {
+		return ""
+	}
+	return fmt.Sprintf("resumed: %d of %d cases were run before", earlier, total)
 }
 
 // inputs names the files of a fetched part as the inputs of a job.

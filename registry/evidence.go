@@ -216,12 +216,15 @@ type ProviderShare struct {
 
 // CasesRun says which cases a report rests on.
 type CasesRun struct {
-	Digest   DigestSet `json:"digest"` // of the cases manifest
-	Golden   DigestSet `json:"golden"` // of the golden manifest
-	Count    int       `json:"count"`
-	Ran      int       `json:"ran"`
-	Origin   string    `json:"origin"`
-	Labelled bool      `json:"labelled"`
+	Digest DigestSet `json:"digest"` // of the cases manifest
+	Golden DigestSet `json:"golden"` // of the golden manifest
+	Count  int       `json:"count"`
+	Ran    int       `json:"ran"`
+	// Earlier is how many of them an earlier verification on this kind of machine had run,
+	// at most three days before, which broke off.
+	Earlier  int    `json:"earlier,omitempty"`
+	Origin   string `json:"origin"`
+	Labelled bool   `json:"labelled"`
 }
 
 // OutputFigures compares one output of an engine with the reference over all cases.
@@ -263,6 +266,9 @@ type PerformanceReport struct {
 	Latency
 	Warmup           int      `json:"warmup"`                     // runs before the first sample
 	ReferenceLatency *Latency `json:"referenceLatency,omitempty"` // of the reference, interleaved in the same process
+	// Apart is true where engines and reference, too large to be in memory together, took
+	// turns in processes of their own instead.
+	Apart bool `json:"apart,omitempty"`
 }
 
 // Latency summarizes samples of single runs. Quantiles are nearest-rank.

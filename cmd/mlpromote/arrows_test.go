@@ -43,6 +43,7 @@ func arrows() []rule {
 		{"pipeline/toolchain/sandbox", []string{"pipeline/toolchain", "registry"}},
 		{"pipeline/toolchain/child", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry"}},
 		{"pipeline/toolchain/manifest", []string{"pipeline/toolchain", "pipeline/toolchain/child", "registry", "registry/strictyaml"}},
+		{"pipeline/toolchain/container", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry"}},
 		{"pipeline/toolchain/drivers", []string{"pipeline/toolchain", "registry"}},
 		{"pipeline/toolchain/install", []string{"pipeline/toolchain", "pipeline/toolchain/drivers", "registry"}},
 		{"pipeline/toolchain/toolchaintest", []string{

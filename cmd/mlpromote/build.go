@@ -54,7 +54,7 @@ func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, cache cacheF
 	if err != nil {
 		return err
 	}
-	result, err := a.pipeline(i, m.steps, s.Pythons()).Build(ctx, s, options)
+	result, err := a.pipeline(i, m.steps, replacementsOf(s)).Build(ctx, s, options)
 	if err := errors.Join(err, m.close(ctx, a, result.Steps > result.Cached)); err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (a *app) planCommand() *cobra.Command {
 			if err := a.openLocalSteps(m); err != nil {
 				return err
 			}
-			p := &pipeline.Pipeline{Toolchain: a.toolchain(false, m.steps, s.Pythons()), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress}
+			p := &pipeline.Pipeline{Toolchain: a.toolchain(false, m.steps, replacementsOf(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress}
 			plan, err := p.Plan(c.Context(), s)
 			if err != nil {
 				return err

@@ -138,7 +138,7 @@ puts it in place of DIR in one step. A folder that pull made is replaced, any ot
 				if err != nil {
 					return err
 				}
-				p, err := a.trusting(a.pipeline(i, nil, nil), trust)
+				p, err := a.trusting(a.pipeline(i, nil, replacements{}), trust)
 				if err != nil {
 					return err
 				}

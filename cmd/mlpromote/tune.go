@@ -77,7 +77,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, price float64) error {
 	if err := a.openLocalSteps(m); err != nil {
 		return err
 	}
-	p := &pipeline.Pipeline{Toolchain: a.toolchain(true, m.steps, s.Pythons()), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress}
+	p := &pipeline.Pipeline{Toolchain: a.toolchain(true, m.steps, replacementsOf(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress}
 	result, err := p.Tune(ctx, s, pipeline.TuneOptions{Budget: f.budget})
 	if len(result.Trials) == 0 {
 		return err

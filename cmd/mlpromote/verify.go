@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,13 +13,16 @@ import (
 )
 
 func (a *app) verifyCommand() *cobra.Command {
-	var pythons map[string]string
+	var own replacements
 	c := &cobra.Command{
 		Use:   "verify [REF]",
 		Short: "Prove on this machine that engines compute what the reference computes",
 		Long: `Runs every engine whose target this machine meets on all cases of the release,
 compares with the reference's outputs under the limits of the release, measures latency,
 and attaches signed reports, passing or failing. REF defaults to the last build here.
+
+What it has run on a large model is kept in the cache folder until its reports are there:
+broken off, it goes on from there when it is started again on the same kind of machine.
 
 Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 		Args: atMost("REF"),
@@ -28,16 +32,22 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 				if err != nil {
 					return err
 				}
-				return a.verify(c.Context(), i, ref, pythons)
+				return a.verify(c.Context(), i, ref, own)
 			})
 		},
 	}
-	c.Flags().StringToStringVar(&pythons, "python", nil, "TOOLCHAIN=PATH: an existing Python in place of the install of a toolchain, as python in a spec")
+	own.add(c)
 	return c
 }
 
-func (a *app) verify(ctx context.Context, i *instance, ref registry.Reference, pythons map[string]string) error {
-	result, err := a.pipeline(i, nil, pythons).Verify(ctx, ref)
+func (a *app) verify(ctx context.Context, i *instance, ref registry.Reference, own replacements) error {
+	root, err := a.cacheRoot()
+	if err != nil {
+		return err
+	}
+	p := a.pipeline(i, nil, own)
+	p.Unfinished = filepath.Join(root, "verify")
+	result, err := p.Verify(ctx, ref)
 	if len(result.Engines) == 0 {
 		return err
 	}

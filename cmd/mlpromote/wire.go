@@ -7,9 +7,13 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/spf13/cobra"
+
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/container"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
@@ -73,8 +77,8 @@ func (a *app) tool() registry.ToolIdentity {
 }
 
 // pipeline is the pipeline over the opened data directory. steps remembers what drivers
-// do; nil remembers nothing. pythons are interpreters in place of installs, by toolchain.
-func (a *app) pipeline(i *instance, steps toolchain.Steps, pythons map[string]string) *pipeline.Pipeline {
+// do; nil remembers nothing. own are what takes the place of installs.
+func (a *app) pipeline(i *instance, steps toolchain.Steps, own replacements) *pipeline.Pipeline {
 	return &pipeline.Pipeline{
 		Registry: i, Parts: i.store, Evidence: i.store,
 		OpenKey: func(ctx context.Context, role registry.Role) error {
@@ -82,7 +86,7 @@ func (a *app) pipeline(i *instance, steps toolchain.Steps, pythons map[string]st
 			return err
 		},
 		Sign: i.keys.Sign, CheckBundle: i.verify, ReadPart: oci.ReadPart,
-		Toolchain: a.toolchain(true, steps, pythons), ImporterOf: drivers.Importer, Node: a.describe,
+		Toolchain: a.toolchain(true, steps, own), ImporterOf: drivers.Importer, Node: a.describe,
 		Space: a.space, Tool: a.tool(), Progress: a.ui.progress,
 	}
 }
@@ -99,7 +103,7 @@ func (a *app) installer() (*install.Installer, error) {
 
 // toolchain gives the drivers of a toolchain, each once per run of the program; missing
 // ones are installed where demand says so.
-func (a *app) toolchain(demand bool, steps toolchain.Steps, pythons map[string]string) func(context.Context, string) (pipeline.Toolchain, error) {
+func (a *app) toolchain(demand bool, steps toolchain.Steps, own replacements) func(context.Context, string) (pipeline.Toolchain, error) {
 	var lock sync.Mutex
 	made := make(map[string]pipeline.Toolchain)
 	var room *toolchain.Room
@@ -124,10 +128,9 @@ func (a *app) toolchain(demand bool, steps toolchain.Steps, pythons map[string]s
 			made[name] = tools
 			return tools, err
 		}
-		if python := pythons[name]; python != "" {
-			if _, err := installer.Adopt(ctx, name, python); err != nil {
-				return pipeline.Toolchain{}, err
-			}
+		run, err := own.adopt(ctx, installer, name)
+		if err != nil {
+			return pipeline.Toolchain{}, err
 		}
 		_, err = installer.Find(name)
 		if registry.HasCode(err, registry.CodeUnavailable) && demand {
@@ -136,19 +139,52 @@ func (a *app) toolchain(demand bool, steps toolchain.Steps, pythons map[string]s
 		if err != nil {
 			return pipeline.Toolchain{}, err
 		}
-		made[name], err = openDrivers(installer, w, name)
+		made[name], err = openDrivers(installer, run, w, name)
 		return made[name], err
 	}
 }
 
+// replacements are what takes the place of installs, by toolchain.
+type replacements struct {
+	pythons map[string]string // interpreters, by path or name
+	images  map[string]string // container images, by reference or digest
+}
+
+// replacementsOf are those that a spec asks for.
+func replacementsOf(s *spec.Spec) replacements { return replacements{s.Pythons(), s.Images()} }
+
+// add adds the flags.
+func (r *replacements) add(c *cobra.Command) {
+	c.Flags().StringToStringVar(&r.pythons, "python", nil, "TOOLCHAIN=PATH: an existing Python in place of the install of a toolchain, as python in a spec")
+	c.Flags().StringToStringVar(&r.images, "image", nil, "TOOLCHAIN=REF: a container image in place of the install of a toolchain, as image in a spec")
+}
+
+// adopt puts what takes the place of a toolchain's install there, if anything. run is
+// what runs it; nil for a sandbox of this machine.
+func (r replacements) adopt(ctx context.Context, installer *install.Installer, name string) (run child.Runner, err error) {
+	if python := r.pythons[name]; python != "" {
+		_, err := installer.Adopt(ctx, name, python)
+		return nil, err
+	}
+	reference := r.images[name]
+	if reference == "" {
+		return nil, nil
+	}
+	image, err := container.Find(ctx, reference)
+	if err == nil {
+		_, err = installer.AdoptImage(ctx, name, image, image.Digest)
+	}
+	return image.Run, err
+}
+
 // openDrivers are those of a toolchain. ONNX Runtime runs in a child of our own
 // program; what its Python does is quantize. The others do all their work in Python.
-func openDrivers(installer *install.Installer, w workshop, name string) (pipeline.Toolchain, error) {
+func openDrivers(installer *install.Installer, run child.Runner, w workshop, name string) (pipeline.Toolchain, error) {
 	source, err := drivers.Find(name)
 	if err != nil {
 		return pipeline.Toolchain{}, err
 	}
-	program := script.New(script.Installed(installer, name), child.Budget{})
+	program := script.New(script.In(run, script.Installed(installer, name)), child.Budget{})
 	tools := pipeline.Toolchain{Profile: source.Profile, Engines: w.driver(program, source.Profile.Cost), Timing: program}
 	if len(source.Imports) > 0 {
 		tools.Importer, tools.Framework = w.driver(program, source.Profile.Cost), source.Package

@@ -55,10 +55,18 @@ func (c checker) checkMachine(i int, t Target) bool {
 func (c checker) checkToolchain(i int, t Target) bool {
 	ok := c.oneOf(at("targets", i, "toolchain", "name"), "toolchain", t.Toolchain.Name, append(Toolchains(), c.others...), []string{"tensorrt", "coreml", "executorch", "tvm"})
 	for _, other := range c.Targets[:i] {
-		if other.Toolchain.Name == t.Toolchain.Name && other.Toolchain.Python != t.Toolchain.Python {
-			c.problem(at("targets", i, "toolchain"), "target %s asks for another Python of %s than target %s: want one for all", t.Name, t.Toolchain.Name, other.Name)
+		if other.Toolchain.Name == t.Toolchain.Name && (other.Toolchain.Python != t.Toolchain.Python || other.Toolchain.Image != t.Toolchain.Image) {
+			c.problem(at("targets", i, "toolchain"), "target %s asks for another Python or image of %s than target %s: want one for all", t.Name, t.Toolchain.Name, other.Name)
 			ok = false
 		}
+	}
+	switch {
+	case t.Toolchain.Image != "" && t.Toolchain.Python != "":
+		c.problem(at("targets", i, "toolchain", "image"), "target %s asks for a Python and an image: want one of them", t.Name)
+		ok = false
+	case t.Toolchain.Image != "" && !imageName.MatchString(t.Toolchain.Image):
+		c.problem(at("targets", i, "toolchain", "image"), "image %q: want a reference, such as registry.example.com/openvino:2026.4, or a digest", t.Toolchain.Image)
+		ok = false
 	}
 	if v := t.Toolchain.Version; v != "" && (registry.Constraint{Exact: v}).Validate() != nil {
 		c.problem(at("targets", i, "toolchain", "version"), "toolchain version %q: want numbers separated by dots", v)

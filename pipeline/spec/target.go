@@ -60,6 +60,7 @@ type Toolchain struct {
 	// Providers is empty for those that the toolchain prefers.
 	Providers []string `yaml:"providers" doc:"Execution providers of ONNX Runtime, the preferred one first; verification fails where another one runs a part of the engine"`
 	Python    string   `yaml:"python" doc:"An existing Python that has the toolchain's packages, by path or name, in place of the install from our lock file"`
+	Image     string   `yaml:"image" doc:"A container image on this machine that has Python and the toolchain's packages, by reference or digest, in place of the install from our lock file"`
 }
 
 // DecodeYAML reads a name, or the mapping.
@@ -148,6 +149,17 @@ func (g *GPU) registry() *registry.TargetAccelerator {
 		a.Driver = &registry.Constraint{Min: g.Driver}
 	}
 	return a
+}
+
+// Images are the container images that targets ask for, by toolchain.
+func (s *Spec) Images() map[string]string {
+	all := make(map[string]string)
+	for _, t := range s.Targets {
+		if image := t.Toolchain.Image; image != "" {
+			all[t.Toolchain.Name] = image
+		}
+	}
+	return all
 }
 
 // Pythons are the interpreters that targets ask for, by toolchain. Paths start from the

@@ -43,6 +43,7 @@ type Identity struct {
 	Version       string            `json:"version"`           // exact: "1.30.0"
 	Lock          registry.Digest   `json:"lock,omitempty"`    // of the lock file of the install; of what is installed, where it is Adopted
 	Adopted       bool              `json:"adopted,omitempty"` // somebody's own Python, not an install from our lock file
+	Image         registry.Digest   `json:"image,omitempty"`   // of the container image that it runs in, if any; then Lock is the same
 	Code          registry.Digest   `json:"code"`              // of the driver's own code and fixed settings
 	Library       string            `json:"-"`                 // path of the shared library that is loaded, if any
 	LibraryDigest registry.Digest   `json:"library,omitempty"` // of its bytes

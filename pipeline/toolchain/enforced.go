@@ -30,6 +30,7 @@ type Sandbox string
 
 // The sandboxes, the strongest first.
 const (
+	SandboxContainer  Sandbox = "container"  // of an image that the user names, by podman or docker; never chosen by itself
 	SandboxNamespaces Sandbox = "namespaces" // a file system, network and process table of its own
 	SandboxLandlock   Sandbox = "landlock"   // rules on the file system and TCP that the kernel checks
 	SandboxNone       Sandbox = "none"       // limits alone

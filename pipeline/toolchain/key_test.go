@@ -73,6 +73,7 @@ func TestKeyChangesWithEveryField(t *testing.T) {
 		"tool":            func(_ *toolchain.Job, i *toolchain.Identity) { i.Name = "other" },
 		"version":         func(_ *toolchain.Job, i *toolchain.Identity) { i.Version = "2" },
 		"lock":            func(_ *toolchain.Job, i *toolchain.Identity) { i.Lock = other },
+		"image":           func(_ *toolchain.Job, i *toolchain.Identity) { i.Image = other },
 		"code":            func(_ *toolchain.Job, i *toolchain.Identity) { i.Code = other },
 		"library":         func(_ *toolchain.Job, i *toolchain.Identity) { i.LibraryDigest = other },
 		"package version": func(_ *toolchain.Job, i *toolchain.Identity) { i.Versions["numpy"] = "3" },

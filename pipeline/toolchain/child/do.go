@@ -13,11 +13,15 @@ import (
 	"github.com/google/uuid"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 	"mlpromote.dev/mlpromote/registry"
 )
 
 // maxResponseBytes bounds the answer; a timing takes about ten bytes of it.
 const maxResponseBytes = 64 << 20
+
+// Runner runs a program in a place of its own, and keeps the contract of sandbox.Run.
+type Runner func(context.Context, sandbox.Job) (sandbox.End, error)
 
 // Program is what to start.
 type Program struct {
@@ -25,6 +29,7 @@ type Program struct {
 	Path    string   // of the executable
 	Args    []string // its arguments, the first being its own name
 	Library string   // for Request.Library
+	Run     Runner   // nil for sandbox.Run
 	Reads   []string // files and folders that it is made of, beside the system's own software
 }
 

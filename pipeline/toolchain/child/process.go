@@ -30,7 +30,11 @@ func (p *process) run(ctx context.Context, request Request, s *scratch) (status 
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, p.budget.Wall, errWall)
 	defer cancel()
-	end, err := sandbox.Run(bounded, sandbox.Job{
+	start := p.program.Run
+	if start == nil {
+		start = sandbox.Run
+	}
+	end, err := start(bounded, sandbox.Job{
 		Path: p.program.Path, Args: p.program.Args, Env: environment(s.work()), Dir: s.work(), Stdin: text, Output: &p.log,
 		Read: p.program.Reads, Files: s.files(), Inputs: s.in(), Temp: s.temp(), Write: []string{s.work(), s.answer(), request.OutDir},
 		Limits: p.budget.limits(), Most: p.budget.Sandbox,

@@ -23,13 +23,14 @@ for d in importlib.metadata.distributions():
     record = d.read_text("RECORD")
     found.append({"name": d.metadata["Name"], "version": d.version,
                   "record": "sha256:" + hashlib.sha256((record or "").encode()).hexdigest()})
-print(json.dumps({"python": platform.python_version(), "prefix": sys.prefix, "base": sys.base_prefix,
+print(json.dumps({"python": platform.python_version(), "executable": sys.executable, "prefix": sys.prefix, "base": sys.base_prefix,
                   "site": sysconfig.get_path("platlib"), "packages": found}))
 `
 
 // surveyed is what a Python says of itself.
 type surveyed struct {
 	Python   string         `json:"python"`
+	Program  string         `json:"executable"`
 	Prefix   string         `json:"prefix"`
 	Base     string         `json:"base"`
 	Site     string         `json:"site"`
@@ -76,13 +77,18 @@ func (i *Installer) Adopt(ctx context.Context, name, python string) (Record, err
 	if err != nil {
 		return Record{}, err
 	}
+	i.keep(r)
+	return r, nil
+}
+
+// keep makes Find give an adopted Python.
+func (i *Installer) keep(r Record) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.adopted == nil {
 		i.adopted = make(map[string]Record)
 	}
-	i.adopted[name] = r
-	return r, nil
+	i.adopted[r.Name] = r
 }
 
 // record is what a Python is as an install.

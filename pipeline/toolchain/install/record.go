@@ -31,8 +31,9 @@ type Record struct {
 
 	Dir string `json:"-"` // where it is
 	// Adopted is true for somebody's own Python. Lock is that of what is installed then.
-	Adopted bool   `json:"-"`
-	base    string // of it: where the Python lies that its environment was made from
+	Adopted bool            `json:"-"`
+	Image   registry.Digest `json:"-"` // that which an adopted Python is in; empty where it lies on this machine
+	base    string          // of it: where the Python lies that its environment was made from
 }
 
 // Interpreter is the path of the install's Python, or of the Node.js that it was made for.
@@ -46,6 +47,9 @@ func (r Record) Interpreter() string {
 // Folders are what the install's interpreter reads: the install, and the Python that it
 // was made with, which may lie anywhere.
 func (r Record) Folders() []string {
+	if r.Image != "" {
+		return nil
+	}
 	folders := []string{r.Dir}
 	add := func(bin string) {
 		if base := filepath.Dir(bin); filepath.IsAbs(base) && base != "/" && !slices.Contains(folders, base) {

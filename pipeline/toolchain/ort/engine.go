@@ -25,8 +25,8 @@ type engine struct {
 	load     time.Duration
 }
 
-// open loads an engine. It is loaded twice, first only to learn its inputs and
-// outputs; load is the time of the second.
+// open learns the inputs and outputs of an engine, for which it is loaded once. It runs
+// after start.
 func open(e toolchain.RunEngine, o toolchain.RunOptions) (*engine, error) {
 	set := settings{level: o.Level, threads: max(o.Threads, 1), providers: e.Providers, operators: e.Operators}
 	options, err := set.open()
@@ -51,13 +51,22 @@ func open(e toolchain.RunEngine, o toolchain.RunOptions) (*engine, error) {
 	if len(opened.inputs) == 0 || len(opened.outputs) == 0 {
 		return nil, child.Errorf(child.UnsupportedFormat, "engine %s has no inputs or no outputs", e.ID)
 	}
-	begin := time.Now()
-	opened.session, err = rt.NewDynamicAdvancedSession(e.Path, names(opened.inputs), names(opened.outputs), options)
-	if err != nil {
-		return nil, loadError(e.ID, e.Path, err)
-	}
-	opened.load = time.Since(begin)
 	return opened, nil
+}
+
+// start loads the engine to run it, which takes load.
+func (e *engine) start() error {
+	options, err := e.settings.open()
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	e.session, err = rt.NewDynamicAdvancedSession(e.path, names(e.inputs), names(e.outputs), options)
+	e.load = time.Since(begin)
+	if err = release(options, err); err != nil {
+		return loadError(e.id, e.path, err)
+	}
+	return nil
 }
 
 func (e *engine) close() error { return e.session.Destroy() }

@@ -59,7 +59,7 @@ func newRunner(r child.Request, group []toolchain.RunEngine) (*runner, error) {
 		}
 		g.engines = append(g.engines, opened)
 		g.writers = append(g.writers, &writer{dir: filepath.Join(r.Run.OutputsDir, e.ID)})
-		g.results = append(g.results, toolchain.EngineResult{ID: e.ID, LoadNS: opened.load.Nanoseconds(), TimingsNS: []int64{}})
+		g.results = append(g.results, toolchain.EngineResult{ID: e.ID, TimingsNS: []int64{}})
 	}
 	var err error
 	if g.shards, err = openCases(inputs(r, toolchain.RoleCases), g.engines[0]); err != nil {
@@ -78,7 +78,18 @@ func newRunner(r child.Request, group []toolchain.RunEngine) (*runner, error) {
 	if g.cases()*g.rounds() > maxTimings {
 		return nil, child.Errorf(child.BadInput, "%d rounds of %d cases: want at most %d runs of each engine", g.rounds(), g.cases(), maxTimings)
 	}
-	return g, nil
+	return g, g.start()
+}
+
+// start loads the engines, last of all, so that none is in memory twice.
+func (g *runner) start() error {
+	for n, e := range g.engines {
+		if err := e.start(); err != nil {
+			return err
+		}
+		g.results[n].LoadNS = e.load.Nanoseconds()
+	}
+	return nil
 }
 
 func (g *runner) rounds() int { return max(g.options.Rounds, 1) }

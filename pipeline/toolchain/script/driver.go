@@ -33,6 +33,7 @@ type Program struct {
 	Hold     func(context.Context) (release func(), err error)
 	Code     map[string][]byte // Main, and the modules beside it
 	Identity toolchain.Identity
+	Run      child.Runner // nil for a sandbox of this machine
 }
 
 // Installed gives what [New] asks for: the program of that name, in the install that
@@ -59,10 +60,19 @@ func Installed(installer *install.Installer, name string) func() (Program, error
 			Interpreter: record.Interpreter(), Flags: flags, Main: source.Program(), Args: args,
 			Folders: record.Folders(), Hold: record.Hold, Code: source.Code,
 			Identity: toolchain.Identity{
-				Name: name, Version: record.Version, Lock: record.Lock, Adopted: record.Adopted, Code: child.CodeDigest(source.Modules()...),
+				Name: name, Version: record.Version, Lock: record.Lock, Adopted: record.Adopted, Image: record.Image, Code: child.CodeDigest(source.Modules()...),
 				Library: record.LibraryPath(), LibraryDigest: record.LibraryDigest, Versions: versions,
 			},
 		}, nil
+	}
+}
+
+// In is the programs of locate, run by run; nil leaves them as they are.
+func In(run child.Runner, locate func() (Program, error)) func() (Program, error) {
+	return func() (Program, error) {
+		p, err := locate()
+		p.Run = run
+		return p, err
 	}
 }
 
@@ -104,7 +114,7 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (_ too
 		}
 	}
 	return child.Do(ctx, child.Program{
-		Name: p.Identity.Name, Path: p.Interpreter, Library: p.Identity.Library, Reads: append(slices.Clone(p.Folders), dir),
+		Name: p.Identity.Name, Path: p.Interpreter, Library: p.Identity.Library, Run: p.Run, Reads: append(slices.Clone(p.Folders), dir),
 		Args: slices.Concat([]string{p.Interpreter}, p.Flags, []string{filepath.Join(dir, p.Main)}, p.Args),
 	}, d.budget, job, outDir)
 }

@@ -1,0 +1,122 @@
+package pipeline
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// piece is the cases [first, end) of a shard.
+type piece struct {
+	shard      registry.Shard
+	first, end int // in the shard
+}
+
+// piecesOf are those of the cases [first, first+n) of a set, or of as many as there are.
+func piecesOf(shards []registry.Shard, first, n int) []piece {
+	var pieces []piece
+	for _, s := range shards {
+		p := piece{s, max(first-s.First, 0), min(first+n-s.First, s.Count)}
+		if p.first < p.end {
+			pieces = append(pieces, p)
+		}
+	}
+	return pieces
+}
+
+// input gives the piece as an input of a run, under the name of its shard: a part of a
+// shard as a file of its own in dir.
+func (p piece) input(cases material, dir string) (toolchain.Input, error) {
+	if p.first == 0 && p.end == p.shard.Count {
+		for _, in := range cases.inputs(toolchain.RoleCases) {
+			if in.Name == p.shard.File {
+				return in, nil
+			}
+		}
+		return toolchain.Input{}, registry.Errorf(registry.CodeTrust, "the cases have no file %s, which they list", p.shard.File)
+	}
+	from, to := filepath.Join(cases.dir, filepath.FromSlash(p.shard.File)), filepath.Join(dir, filepath.FromSlash(p.shard.File))
+	if err := writeRows(to, []rowsOf{{from, int64(p.first), int64(p.end), int64(p.shard.Count)}}); err != nil {
+		return toolchain.Input{}, err
+	}
+	return toolchain.FileInput(toolchain.RoleCases, p.shard.File, to)
+}
+
+// rowsOf is the rows [first, end) of the tensors of a file that have count rows.
+type rowsOf struct {
+	path              string
+	first, end, count int64
+}
+
+// writeRows writes the rows of files with the same tensors behind each other, a row at a
+// time, so that nothing large is in memory. Tensors with another number of rows are left
+// out: they are about no cases. Errors: CodeInvalid for rows that differ in shape.
+func writeRows(path string, parts []rowsOf) (err error) {
+	var files []*tensor.File
+	defer func() {
+		for _, f := range files {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	var total int64
+	for i := range parts {
+		f, err := tensor.Open(parts[i].path, tensor.Limits{})
+		if err != nil {
+			return badTensors(parts[i].path, err)
+		}
+		files = append(files, f)
+		total += parts[i].end - parts[i].first
+	}
+	infos := stackedInfos(files[0], parts[0].count, total)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	out, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	w, err := tensor.NewShardWriter(out, infos, nil)
+	if err != nil {
+		return badTensors(path, err)
+	}
+	for i, f := range files {
+		if err := appendRows(w, f, infos, parts[i]); err != nil {
+			return badTensors(parts[i].path, err)
+		}
+	}
+	return w.Close()
+}
+
+func appendRows(w *tensor.ShardWriter, f *tensor.File, infos map[string]tensor.Info, part rowsOf) error {
+	for name := range infos {
+		for row := part.first; row < part.end; row++ {
+			t, err := f.Rows(name, row, row+1)
+			if err == nil {
+				err = w.Append(name, t)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// stackedInfos describes the tensors of a file that have count rows, with rows of them.
+func stackedInfos(f *tensor.File, count, rows int64) map[string]tensor.Info {
+	infos := make(map[string]tensor.Info)
+	for _, name := range f.Names() {
+		info, _ := f.Info(name)
+		if len(info.Shape) == 0 || info.Shape[0] != count {
+			continue
+		}
+		info.Shape = append([]int64{rows}, info.Shape[1:]...)
+		infos[name] = info
+	}
+	return infos
+}

@@ -1,0 +1,74 @@
+package container
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// programs are what runs containers, the preferred one first. They take the same arguments.
+var programs = []string{"podman", "docker"}
+
+// Image is a container image on this machine.
+type Image struct {
+	program string          // path of what runs it
+	Digest  registry.Digest // of its configuration, which names its layers
+}
+
+// Find finds an image by reference or digest, with the first of podman and docker that has
+// it. Nothing is pulled. Errors: CodeUnavailable where neither works here or has the image,
+// saying what to do.
+func Find(ctx context.Context, reference string) (Image, error) {
+	var errs []error
+	var have string
+	for _, name := range programs {
+		program, err := exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		have = cmp.Or(have, name)
+		id, err := output(ctx, program, "image", "inspect", "--format", "{{.Id}}", "--", reference)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		d := digest.NewDigestFromEncoded(digest.SHA256, strings.TrimPrefix(strings.TrimSpace(id), "sha256:"))
+		if err := d.Validate(); err != nil {
+			return Image{}, registry.Errorf(registry.CodeUnavailable, "%s calls image %s %q, which is no digest", name, reference, id)
+		}
+		return Image{program, d}, nil
+	}
+	if have == "" {
+		return Image{}, registry.WithHint(registry.Errorf(registry.CodeUnavailable, "image %s: neither podman nor docker is on this machine", reference),
+			"install podman, or use the toolchain without an image")
+	}
+	return Image{}, registry.WithHint(registry.Errorf(registry.CodeUnavailable, "image %s: %w", reference, errors.Join(errs...)),
+		"%s pull %s", have, reference)
+}
+
+// output runs a program for what it prints. Errors hold the end of what it complained of.
+func output(ctx context.Context, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
+	out, err := cmd.Output()
+	if err != nil {
+		lines := strings.Split(strings.TrimSpace(complaint.String()), "\n")
+		return "", registry.Errorf(registry.CodeUnavailable, "%s: %s (%w)", program, lines[len(lines)-1], err)
+	}
+	return string(out), nil
+}
+
+// Query runs a command of the image, with the image's own environment, for what it prints.
+// Errors: CodeUnavailable.
+func (i Image) Query(ctx context.Context, command string, args ...string) (string, error) {
+	all := append(i.arguments(nil, nil), "--entrypoint", command, i.Digest.Encoded())
+	return output(ctx, i.program, append(all, args...)...)
+}

@@ -1,0 +1,43 @@
+package install
+
+import (
+	"context"
+	"encoding/json"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Image is a container image with a Python.
+type Image interface {
+	// Query runs a command of the image, found as the image finds it, for what it prints.
+	Query(ctx context.Context, command string, args ...string) (string, error)
+}
+
+// AdoptImage is Adopt for the python3 of an image. The digest of the image is the lock of
+// the record. Errors: as those of Adopt; CodeInvalid for a toolchain whose library this
+// program loads itself.
+func (i *Installer) AdoptImage(ctx context.Context, name string, image Image, digest registry.Digest) (Record, error) {
+	source, err := drivers.Find(name)
+	if err != nil {
+		return Record{}, err
+	}
+	if source.Language != drivers.Python || source.Library != "" {
+		return Record{}, registry.Errorf(registry.CodeInvalid, "toolchain %s does not do its work in Python alone, so no image can do it: take the key image away", name)
+	}
+	out, err := image.Query(ctx, "python3", "-I", "-c", survey)
+	if err != nil {
+		return Record{}, registry.Errorf(registry.CodeUnavailable, "%s: image %s: %w", name, digest, err)
+	}
+	var found surveyed
+	if err := json.Unmarshal([]byte(out), &found); err != nil {
+		return Record{}, registry.Errorf(registry.CodeUnavailable, "%s: python3 of image %s does not answer as Python does: %w", name, digest, err)
+	}
+	r, err := found.record(source, found.Program)
+	if err != nil {
+		return Record{}, registry.Errorf(registry.CodeOf(err), "image %s: %w", digest, err)
+	}
+	r.Lock, r.Image = digest, digest
+	i.keep(r)
+	return r, nil
+}

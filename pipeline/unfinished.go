@@ -1,0 +1,93 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"time"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// unfinishedFor is how long what a broken off verification has run is good for. Later the
+// machine may have become another one.
+const unfinishedFor = 72 * time.Hour
+
+// unfinished remembers the outputs of a verification until it has its reports, so that one
+// that breaks off can be gone on with. Its zero value remembers nothing.
+type unfinished struct {
+	dir    string
+	unlock func()
+}
+
+// openUnfinished finds what an earlier verification of the same release by the same
+// program on the same kind of machine has left. A folder that cannot be written to, or in
+// which another one works now, remembers nothing: that costs time and no proof.
+func (v *verification) openUnfinished() (unfinished, error) {
+	if v.p.Unfinished == "" {
+		return unfinished{}, nil
+	}
+	v.forgetOld()
+	key, err := registry.CanonicalDigest(map[string]any{"release": v.release.Digest, "node": v.node, "tool": v.p.Tool})
+	if err != nil {
+		return unfinished{}, err
+	}
+	dir := filepath.Join(v.p.Unfinished, key.Encoded())
+	if os.MkdirAll(dir, 0o777) != nil {
+		return unfinished{}, nil
+	}
+	unlock, err := toolchain.TryLockFile(filepath.Join(dir, "running"), true)
+	if err != nil {
+		return unfinished{}, nil //nolint:nilerr // as above
+	}
+	return unfinished{dir, unlock}, nil
+}
+
+// forgetOld removes what nobody went on with. Its age is that of the lock file, which is
+// made when the verification begins and never written to.
+func (v *verification) forgetOld() {
+	locks, _ := filepath.Glob(filepath.Join(v.p.Unfinished, "*", "running")) // the pattern is whole
+	for _, lock := range locks {
+		if info, err := os.Stat(lock); err != nil || v.p.now().Sub(info.ModTime()) < unfinishedFor {
+			continue
+		}
+		if unlock, err := toolchain.TryLockFile(lock, true); err == nil {
+			_ = os.RemoveAll(filepath.Dir(lock)) // what is left of it is tried the next time
+			unlock()
+		}
+	}
+}
+
+// driver is driver with the memory.
+func (u unfinished) driver(driver toolchain.Driver) toolchain.Driver {
+	if u.dir == "" {
+		return driver
+	}
+	return toolchain.Cache(driver, optional{toolchain.NewStore(u.dir)})
+}
+
+// close keeps what is remembered for the next time, or forgets it where the verification
+// has come to its end.
+func (u unfinished) close(finished bool) error {
+	if u.dir == "" {
+		return nil
+	}
+	defer u.unlock()
+	if finished {
+		return os.RemoveAll(u.dir)
+	}
+	return nil
+}
+
+// optional is steps that need not be kept: a full disk must not fail a verification.
+type optional struct{ toolchain.Steps }
+
+func (o optional) Save(ctx context.Context, about toolchain.About, outcome toolchain.Outcome) error {
+	err := o.Steps.Save(ctx, about, outcome)
+	if registry.HasCode(err, registry.CodeDigest) || errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return nil
+}
