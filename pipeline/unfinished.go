@@ -38,11 +38,10 @@ func (v *verification) openUnfinished() (unfinished, error) {
 	if os.MkdirAll(dir, 0o777) != nil {
 		return unfinished{}, nil
 	}
-	unlock, err := toolchain.TryLockFile(filepath.Join(dir, "running"), true)
-	if err != nil {
-		return unfinished{}, nil //nolint:nilerr // as above
+	if unlock, err := toolchain.TryLockFile(filepath.Join(dir, "running"), true); err == nil {
+		return unfinished{dir, unlock}, nil
 	}
-	return unfinished{dir, unlock}, nil
+	return unfinished{}, nil
 }
 
 // forgetOld removes what nobody went on with. Its age is that of the lock file, which is

@@ -68,13 +68,13 @@ const imageReference = "localhost/mlpromote-test:1"
 // podman finds the groups of both versions of cgroups, it is shown those of the first alone.
 func podman(t *testing.T) string {
 	t.Helper()
-	real, err := exec.LookPath("podman")
+	installed, err := exec.LookPath("podman")
 	if err != nil {
 		t.Skip("podman is not installed")
 	}
 	bin, store := t.TempDir(), t.TempDir()
-	t.Cleanup(func() { _ = exec.Command(filepath.Join(bin, "podman"), "system", "reset", "--force").Run() }) //nolint:noctx // t's context has ended
-	run := real + " --root " + store + "/root --runroot " + store + "/run --cgroup-manager cgroupfs"
+	t.Cleanup(func() { _ = exec.Command(filepath.Join(bin, "podman"), "system", "reset", "--force").Run() })
+	run := installed + " --root " + store + "/root --runroot " + store + "/run --cgroup-manager cgroupfs"
 	script := "#!/bin/sh\n" +
 		"[ \"$1\" = run ] && { shift; set -- run --cgroups=disabled \"$@\"; }\n" +
 		"[ -d /sys/fs/cgroup/unified ] || exec " + run + " \"$@\"\n" +
@@ -198,7 +198,7 @@ func (i *imageWriter) file(from, to string) error {
 
 // linked writes the libraries of the system that the loaded files need, where they lie.
 func (i *imageWriter) linked() error {
-	out, err := exec.Command("ldd", i.loaded...).CombinedOutput() //nolint:noctx // it is done at once
+	out, err := exec.Command("ldd", i.loaded...).CombinedOutput()
 	if len(out) == 0 {
 		return err
 	}
