@@ -12,7 +12,7 @@ def converted(**source):
 
     try:
         # With operators that it has no translation for still in it: all can be named then.
-        model, _ = convert._convert_common(opset=OPSET, continue_on_error=True, **source)
+        model, _ = convert._convert_common(opset=OPSET, continue_on_error=True, custom_op_handlers={"Erfc": (erfc, [])}, **source)
     except MemoryError:
         raise
     except Exception as e:  # whatever the translation of an operator stumbles upon
@@ -21,6 +21,18 @@ def converted(**source):
     if missing:
         raise Refused("unsupported_op", f"tf2onnx has no ONNX for {', '.join(missing[:8])}: leave it out of what is exported, or write it with other operators", op=missing[0])
     return finished(model)
+
+
+def erfc(graph, node, _name, _args):
+    """1 - Erf, which ONNX has: Keras writes the activation gelu with Erfc."""
+    import numpy
+    from onnx.helper import tensor_dtype_to_np_dtype
+
+    x = node.input[0]
+    one = graph.make_const(node.name + "/one", numpy.array(1, tensor_dtype_to_np_dtype(graph.get_dtype(x))))
+    erf = graph.make_node("Erf", [x], name=node.name + "/erf")
+    node.type = "Sub"
+    graph.replace_inputs(node, [one.output[0], erf.output[0]])
 
 
 def operators(graph):

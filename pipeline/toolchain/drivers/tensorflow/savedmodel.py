@@ -54,8 +54,9 @@ class Engine:
     def __init__(self, path, threads):
         import tensorflow as tf
 
-        tf.config.threading.set_intra_op_parallelism_threads(threads)
-        tf.config.threading.set_inter_op_parallelism_threads(1)
+        if tf.config.threading.get_intra_op_parallelism_threads() != threads:  # which can be said once
+            tf.config.threading.set_intra_op_parallelism_threads(threads)
+            tf.config.threading.set_inter_op_parallelism_threads(1)
         self.tensor = tf.constant
         folder = os.path.dirname(path)
         self.model = loaded(tf.saved_model.load, folder, tags=[TAG])  # kept, since it owns the variables
