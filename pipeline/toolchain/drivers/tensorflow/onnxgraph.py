@@ -10,6 +10,7 @@ def converted(**source):
     """The model that tf2onnx makes of its arguments, which say where the graph is from."""
     from tf2onnx import convert
 
+    numbered()
     try:
         # With operators that it has no translation for still in it: all can be named then.
         model, _ = convert._convert_common(opset=OPSET, continue_on_error=True, custom_op_handlers={"Erfc": (erfc, [])}, **source)
@@ -21,6 +22,23 @@ def converted(**source):
     if missing:
         raise Refused("unsupported_op", f"tf2onnx has no ONNX for {', '.join(missing[:8])}: leave it out of what is exported, or write it with other operators", op=missing[0])
     return finished(model)
+
+
+def numbered():
+    """Gives the nodes of tf2onnx the order in which they are made. It goes through sets of
+    them, whose order is that of addresses in memory, and so differs between processes."""
+    import itertools
+
+    from tf2onnx.graph import Graph, Node
+
+    for kind in (Node, Graph):
+        numbers = itertools.count()
+
+        def made(self, *args, _made=kind.__init__, _numbers=numbers, **options):
+            self.number = next(_numbers)
+            _made(self, *args, **options)
+
+        kind.__init__, kind.__hash__ = made, lambda self: self.number
 
 
 def erfc(graph, node, _name, _args):
