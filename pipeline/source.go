@@ -31,6 +31,10 @@ type source struct {
 
 // openSource reads the source of a spec past the gate. Errors: those of gateSource.
 func openSource(s spec.Source) (source, error) {
+	if s.Format == spec.FormatSavedModel {
+		files, err := savedInputs(s.Path.Absolute)
+		return source{files: files}, err
+	}
 	model, err := gateSource(s)
 	if err != nil {
 		return source{}, err
@@ -78,6 +82,11 @@ func gateSource(s spec.Source) (*format.Model, error) {
 		return nil, format.Check(s.Path.Absolute, format.Skops, format.Limits{})
 	case spec.FormatSafetensors:
 		return nil, format.Check(s.Path.Absolute, format.Safetensors, format.Limits{})
+	case spec.FormatTFLite:
+		return nil, format.Check(s.Path.Absolute, format.TFLite, format.Limits{})
+	case spec.FormatSavedModel:
+		_, err := format.CheckSavedModel(s.Path.Absolute, format.Limits{})
+		return nil, err
 	case spec.FormatPickle:
 		return nil, checkPickle(s)
 	}
@@ -86,6 +95,24 @@ func gateSource(s spec.Source) (*format.Model, error) {
 
 // foreignName is what an importer sees the file as, whatever it is called here.
 func foreignName(s spec.Source) string { return "source." + s.Format }
+
+// savedInputs lets the folder of a SavedModel pass: its files, below the folder that the
+// importer sees it as.
+func savedInputs(dir string) ([]toolchain.Input, error) {
+	names, err := format.CheckSavedModel(dir, format.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	var inputs []toolchain.Input
+	for _, name := range names {
+		in, err := toolchain.FileInput(toolchain.RoleModel, path.Join("source", name), filepath.Join(dir, filepath.FromSlash(name)))
+		if err != nil {
+			return nil, err
+		}
+		inputs = append(inputs, in)
+	}
+	return inputs, nil
+}
 
 // checkPickle lets a pickle pass that a person vouches for, for the importer alone.
 func checkPickle(s spec.Source) error {

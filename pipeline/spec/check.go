@@ -84,7 +84,7 @@ func (c checker) oneOf(path []any, what, word string, available, others []string
 }
 
 func (c checker) checkSources() {
-	c.exists(c.Source.Path, false, "source", "path")
+	c.exists(c.Source.Path, c.Source.Format == FormatSavedModel, "source", "path")
 	c.checkFormat()
 	if c.Calibration != nil {
 		c.exists(c.Calibration.Path, true, "calibration", "path")
@@ -107,7 +107,7 @@ func (c checker) checkSources() {
 // format. That a pickle is trusted is no matter of form, and not checked here.
 func (c checker) checkFormat() {
 	s := c.Source
-	c.oneOf(at("source", "format"), "source format", s.Format, Formats(), []string{"pytorch", "torchscript", "tensorflow", "savedmodel", "keras", "tflite", "jax", "pmml", "gguf"})
+	c.oneOf(at("source", "format"), "source format", s.Format, Formats(), []string{"pytorch", "torchscript", "tensorflow", "keras", "jax", "pmml", "gguf"})
 	c.checkArchitecture()
 	if s.Simplify && s.Format != FormatONNX {
 		c.problem(at("source", "simplify"), "simplify is for format %s: remove the key", FormatONNX)

@@ -40,15 +40,20 @@ const (
 	FormatPickle = "pickle" // of scikit-learn, by pickle or joblib; only with Trust.Pickle
 	// FormatSafetensors is weights by name, and Architecture says what they are weights of.
 	FormatSafetensors = "safetensors"
+	FormatTFLite      = "tflite" // a flatbuffer of TensorFlow Lite
+	// FormatSavedModel is a folder that TensorFlow saved.
+	FormatSavedModel = "savedmodel"
 )
 
 // Formats lists the formats of sources.
-func Formats() []string { return []string{FormatONNX, FormatSkops, FormatPickle, FormatSafetensors} }
+func Formats() []string {
+	return []string{FormatONNX, FormatSkops, FormatPickle, FormatSafetensors, FormatTFLite, FormatSavedModel}
+}
 
 // Source is the model to build from. A path alone is one in ONNX.
 type Source struct {
-	Path     Path   `yaml:"path,required" doc:"The model's file"`
-	Format   string `yaml:"format" doc:"Format of the file" enum:"onnx,skops,pickle,safetensors"`
+	Path     Path   `yaml:"path,required" doc:"The model's file; of savedmodel, its folder"`
+	Format   string `yaml:"format" doc:"Format of the model" enum:"onnx,skops,pickle,safetensors,tflite,savedmodel"`
 	Simplify bool   `yaml:"simplify" doc:"For onnx: fold constants and drop what has no effect; engines are still compared with the model as it is"`
 	// Architecture is nil for every format but safetensors.
 	Architecture *Architecture `yaml:"architecture" doc:"For safetensors: the network that the weights belong to"`

@@ -205,7 +205,7 @@ func (e example) edit(path, name, variant string) error {
 }
 
 // importsOnly are the toolchains that make no engines.
-var importsOnly = map[string]bool{"scikit-learn": true, "safetensors": true}
+var importsOnly = map[string]bool{"scikit-learn": true, "safetensors": true, "tensorflow": true}
 
 func installed(program string) ([]string, error) {
 	out, err := call(".", program, "toolchain", "list", "--output", "json")

@@ -22,6 +22,7 @@ func seed(f *testing.F) {
 	f.Add([]byte(small()))
 	f.Add([]byte(nested(3)))
 	f.Add([]byte(modelOf(graphOf(msg{}.sub(5, external("w.bin", "1", "2"))))))
+	f.Add([]byte(saved(msg{}.str(2, "MatMul").sub(5, msg{}.str(1, "f").sub(2, msg{}.sub(10, msg{}.str(1, "ReadFile")))))))
 	f.Add(zipped(f, "a/data.pkl", "\x80\x02."))
 	f.Add(zipped(f, "a", "I1\n."))
 	f.Add(compress(f, []byte("I1\n."), gz))

@@ -115,3 +115,9 @@ func zipped(t testing.TB, entries ...string) []byte {
 	}
 	return buf.Bytes()
 }
+
+// saved is a SavedModel of one node in the graph, and one in a function.
+func saved(node msg) msg {
+	graph := msg{}.sub(1, msg{}.str(1, "x").str(2, "Placeholder")).sub(2, msg{}.sub(1, msg{}.str(1, "signature").sub(3, node)))
+	return msg{}.num(1, 1).sub(2, msg{}.sub(1, msg{}.str(4, "serve")).sub(2, graph))
+}

@@ -22,6 +22,7 @@ const (
 	TFLite                   // a TensorFlow Lite flatbuffer
 	ORT                      // an ONNX Runtime flatbuffer
 	TensorRT                 // a TensorRT plan, which holds GPU code and may hold host code
+	SavedModel               // the graphs of a TensorFlow SavedModel, whose operators may read and write files
 	NativeObject             // an executable or shared object: ELF, PE or Mach-O
 )
 
@@ -55,6 +56,7 @@ var kinds = [...]struct {
 	TFLite:       {"tflite", "a TensorFlow Lite model", riskData},
 	ORT:          {"ort", "an ONNX Runtime flatbuffer", riskData},
 	TensorRT:     {"tensorrt", "a TensorRT plan, which is compiled code", riskCode},
+	SavedModel:   {"savedmodel", "the graph of a TensorFlow SavedModel", riskCode},
 	NativeObject: {"native-object", "an executable or shared object", riskCode},
 }
 

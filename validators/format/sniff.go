@@ -63,6 +63,8 @@ func classify(src *source) finding {
 		return finding{kind: Safetensors}
 	case isONNX(src, src.size):
 		return finding{kind: ONNX}
+	case isSavedModel(src, src.size):
+		return finding{kind: SavedModel}
 	case compressed:
 		return stream
 	}

@@ -52,6 +52,7 @@ func TestSniff(t *testing.T) {
 		{"onnx", string(small()), format.ONNX},
 		{"onnx cut in its graph", string(small()[:30]), format.ONNX},
 		{"onnx whose producer is a flatbuffer identifier", string(msg{}.num(1, 8).str(2, "ORTM").sub(7, graphOf()).sub(8, opset("", 17))), format.ONNX},
+		{"savedmodel", string(saved(msg{}.str(2, "MatMul"))), format.SavedModel},
 		{"savedmodel has no graph", string(msg{}.num(1, 1).sub(2, msg{}.str(1, "meta"))), format.Unknown},
 		{"pickle without header", "(dp0\nS'a'\np1\nI1\ns.", format.Pickle},
 		{"pickle of one number", "I42\n.", format.Pickle},

@@ -82,7 +82,7 @@ func (s *scanner) next(at int64, sp span, message string) (field, int64, error) 
 		n, body, err = s.varint(body, sp, message)
 		f.span = span{body, body + int64(min(n, math.MaxInt64/4))}
 	default:
-		err = invalidAt(at, "%s has a field of wire type %d, which no ONNX model has", message, typ)
+		err = invalidAt(at, "%s has a field of wire type %d, which no model has", message, typ)
 	}
 	if err == nil && f.span.end > sp.end {
 		err = s.overrun(f, sp, message)

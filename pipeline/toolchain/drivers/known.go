@@ -70,6 +70,10 @@ func known() []Source {
 			Name: "safetensors", Package: "numpy", Language: Python, Oldest: "3.11",
 			Imports: []string{"safetensors"},
 		},
+		{
+			Name: "tensorflow", Package: "tensorflow-cpu", Language: Python, Oldest: "3.11",
+			Imports: []string{"tflite", "savedmodel"},
+		},
 	}
 }
 

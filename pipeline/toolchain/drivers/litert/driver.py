@@ -11,6 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from interpreting import Flatbuffer  # noqa: E402
 from protocol import Refused, main, model_of, options_of, versions, write  # noqa: E402
 from running import run  # noqa: E402
 
@@ -56,34 +57,11 @@ def refusal(e):
     return Refused("unsupported_op" if unsupported else "tool_failed", f"onnx2tf: {message}", op=op)
 
 
-class Engine:
-    def __init__(self, path, threads):
-        from ai_edge_litert.interpreter import Interpreter
+def engine(path, threads):
+    from ai_edge_litert.interpreter import Interpreter
 
-        self.interpreter = Interpreter(model_path=path, num_threads=threads)
-        self.details = self.interpreter.get_input_details()
-        self.inputs = {d["name"]: (d["dtype"], [int(n) for n in signature(d)]) for d in self.details}
-        self.outputs = [d["name"] for d in self.interpreter.get_output_details()]
-        self.indexes = [d["index"] for d in self.interpreter.get_output_details()]
-        self.shapes = None
-
-    def run(self, feed):
-        shapes = [feed[d["name"]].shape for d in self.details]
-        if shapes != self.shapes:
-            for d, shape in zip(self.details, shapes):
-                self.interpreter.resize_tensor_input(d["index"], shape, strict=False)
-            self.interpreter.allocate_tensors()
-            self.shapes = shapes
-        for d in self.details:
-            self.interpreter.set_tensor(d["index"], feed[d["name"]])
-        self.interpreter.invoke()
-        return [self.interpreter.get_tensor(i) for i in self.indexes]
-
-
-def signature(d):
-    """The shape with -1 for open dimensions; an older file has only a fixed one."""
-    return d["shape_signature"] if len(d["shape_signature"]) else d["shape"]
+    return Flatbuffer(Interpreter(model_path=path, num_threads=threads))
 
 
 if __name__ == "__main__":
-    sys.exit(main({"probe": probe, "compile": compile_, "run": run(Engine)}, {"DecodeError": "bad_input"}))
+    sys.exit(main({"probe": probe, "compile": compile_, "run": run(engine)}, {"DecodeError": "bad_input"}))

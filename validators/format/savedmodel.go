@@ -1,0 +1,194 @@
+package format
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// savedModelFile is the file of a SavedModel that has its graphs. Beside it, a model is
+// what lies in the folders of its variables and assets
+// (tensorflow/core/protobuf/saved_model.proto, tensorflow.org/guide/saved_model).
+const savedModelFile = "saved_model.pb"
+
+// maxSavedFiles is how many files a SavedModel may have.
+const maxSavedFiles = 1024
+
+// CheckSavedModel lets the folder of a TensorFlow SavedModel pass, and gives the files
+// that belong to it, saved_model.pb first, as paths below dir with slashes. What else
+// lies in the folder belongs to no model.
+//
+// A graph with operators that reach for files, the network or Python, in any of its
+// functions, gives [registry.CodeUnsafe], and so does a link or a special file.
+// What is no SavedModel, or beyond lim, gives [registry.CodeInvalid].
+func CheckSavedModel(dir string, lim Limits) ([]string, error) {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s is no folder; name the one that has %s", dir, savedModelFile)
+	}
+	file := filepath.Join(dir, savedModelFile)
+	if err := Check(file, SavedModel, lim); err != nil {
+		return nil, err
+	}
+	f, size, err := open(file, lim)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	ops, err := ReadSavedModel(f, size, lim)
+	if err != nil {
+		return nil, within(file, err)
+	}
+	if found := slices.DeleteFunc(slices.Sorted(maps.Keys(ops)), func(op string) bool { return !reachesOut(op) }); len(found) > 0 {
+		return nil, registry.Errorf(registry.CodeUnsafe,
+			"%s: its graph has %s, which can reach for files, the network or Python when the model is loaded or run; export the model without them",
+			file, strings.Join(found, ", "))
+	}
+	return savedFiles(dir, lim.withDefaults().MaxBytes-size)
+}
+
+// savedFiles lists what belongs to a SavedModel: beside its graphs at most so many bytes.
+func savedFiles(dir string, room int64) ([]string, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open model folder: %w", err)
+	}
+	defer root.Close()
+	names := []string{savedModelFile}
+	for _, folder := range []string{"assets", "variables"} {
+		err := fs.WalkDir(root.FS(), folder, func(name string, entry fs.DirEntry, err error) error {
+			switch {
+			case name == folder && errors.Is(err, fs.ErrNotExist):
+				return nil
+			case err != nil:
+				return fmt.Errorf("look at model folder: %w", err)
+			case entry.IsDir():
+				return nil
+			case !entry.Type().IsRegular():
+				return registry.Errorf(registry.CodeUnsafe, "%s: %s is no regular file or folder (%v); replace it with the data itself", dir, name, entry.Type())
+			}
+			info, err := entry.Info()
+			if err != nil {
+				return fmt.Errorf("look at model folder: %w", err)
+			}
+			names = append(names, path.Clean(name))
+			if room -= info.Size(); room < 0 || len(names) > maxSavedFiles {
+				return registry.Errorf(registry.CodeInvalid, "%s: with %s it has more than %d files, or more bytes than a model may have", dir, folder, maxSavedFiles)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// reaching are operators that open what their arguments name, or call Python. The ones
+// that every SavedModel saves and restores its own variables with are not among them.
+var reaching = map[string]bool{
+	"ReadFile": true, "WriteFile": true, "MatchingFiles": true, "PrintV2": true, "FileSystemSetConfiguration": true,
+	"GeneratorDataset": true, "CSVDataset": true, "SqlDataset": true, "LMDBDataset": true, "TextLineDataset": true,
+	"TFRecordDataset": true, "FixedLengthRecordDataset": true, "CacheDataset": true, "LoadDataset": true, "SaveDataset": true,
+	"SnapshotDataset": true, "DataServiceDataset": true, "RegisterDataset": true, "DistributedSave": true, "MatchingFilesDataset": true,
+	"WholeFileReader": true, "TextLineReader": true, "TFRecordReader": true, "FixedLengthRecordReader": true, "LMDBReader": true,
+	"CreateSummaryFileWriter": true, "CreateSummaryDbWriter": true, "DebugIdentity": true, "DebugNanCount": true, "DebugNumericSummary": true,
+	"PyFunc": true, "PyFuncStateless": true, "EagerPyFunc": true, "RemoteCall": true, "RpcCall": true, "RpcClient": true, "RpcServer": true,
+}
+
+// reachesOut reports whether an operator, of whatever version, is one of reaching.
+func reachesOut(op string) bool {
+	name := strings.TrimRight(op, "0123456789")
+	return reaching[op] || reaching[strings.TrimSuffix(name, "V")] || strings.HasPrefix(op, "Experimental") && reaching[strings.TrimPrefix(name, "Experimental")]
+}
+
+// The ways, by field numbers, to the names of operators in a MetaGraphDef: to the nodes
+// of the graph and of its functions, and from a node to its operator and to the functions
+// that its attributes name, which may be operators too (graph.proto, function.proto,
+// node_def.proto, attr_value.proto in tensorflow/core/framework).
+var (
+	toNodes     = [][]protowire.Number{{2, 1}, {2, 2, 1, 3}}
+	toOperators = [][]protowire.Number{{2}, {5, 2, 10, 1}, {5, 2, 1, 9, 1}}
+)
+
+// ReadSavedModel counts the operators in the graphs and functions of a SavedModel's
+// saved_model.pb, and the names that stand where operators may. Errors: CodeInvalid for
+// bytes that are no SavedModel with a graph, or are beyond lim; those of r without a code.
+func ReadSavedModel(r io.ReaderAt, size int64, lim Limits) (map[string]int, error) {
+	lim = lim.withDefaults()
+	s := scanner{r: r, size: max(size, 0), fields: lim.MaxFields, memory: lim.MaxMemory}
+	ops, graphs := make(map[string]int), 0
+	count := func(f field) error {
+		op, err := s.text(f)
+		if err != nil {
+			return err
+		}
+		if ops[op]++; ops[op] == 1 {
+			return s.keep(f.at, int64(len(op)))
+		}
+		return nil
+	}
+	err := s.each(span{0, s.size}, "SavedModel", func(meta field) error {
+		if meta.num != 2 || meta.typ != protowire.BytesType {
+			return nil
+		}
+		graphs++
+		for _, nodes := range toNodes {
+			for _, operators := range toOperators {
+				if err := s.descend(meta.span, slices.Concat(nodes, operators), count); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+	if err == nil && graphs == 0 {
+		err = registry.Errorf(registry.CodeInvalid, "a SavedModel without a graph; save it again")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ops, nil
+}
+
+// descend calls leaf for every field at the end of a way through messages.
+func (s *scanner) descend(sp span, way []protowire.Number, leaf func(field) error) error {
+	return s.each(sp, "SavedModel", func(f field) error {
+		switch {
+		case f.num != way[0] || f.typ != protowire.BytesType:
+			return nil
+		case len(way) == 1:
+			return leaf(f)
+		}
+		return s.descend(f.span, way[1:], leaf)
+	})
+}
+
+// isSavedModel recognises version 1 of SavedModel, with nothing but graphs in it: the
+// first of them has to have a GraphDef.
+func isSavedModel(r io.ReaderAt, size int64) bool {
+	s := scanner{r: r, size: size, fields: 1 << 16}
+	var version, graph bool
+	err := s.each(span{0, size}, "SavedModel", func(f field) error {
+		switch {
+		case f.num == 1 && f.typ == protowire.VarintType && f.val == 1:
+			version = true
+		case f.num == 2 && f.typ == protowire.BytesType:
+			return s.descend(f.span, []protowire.Number{2}, func(field) error { graph = true; return nil })
+		default:
+			return invalidAt(f.at, "no field of SavedModel")
+		}
+		return nil
+	})
+	return err == nil && version && graph
+}
