@@ -34,14 +34,18 @@ func (v *verification) openUnfinished() (unfinished, error) {
 	if err != nil {
 		return unfinished{}, err
 	}
-	dir := filepath.Join(v.p.Unfinished, key.Encoded())
+	return claimUnfinished(filepath.Join(v.p.Unfinished, key.Encoded())), nil
+}
+
+func claimUnfinished(dir string) unfinished {
 	if os.MkdirAll(dir, 0o777) != nil {
-		return unfinished{}, nil
+		return unfinished{}
 	}
-	if unlock, err := toolchain.TryLockFile(filepath.Join(dir, "running"), true); err == nil {
-		return unfinished{dir, unlock}, nil
+	unlock, err := toolchain.TryLockFile(filepath.Join(dir, "running"), true)
+	if err != nil {
+		return unfinished{}
 	}
-	return unfinished{}, nil
+	return unfinished{dir, unlock}
 }
 
 // forgetOld removes what nobody went on with. Its age is that of the lock file, which is
