@@ -1,5 +1,5 @@
 // Command toolchainstable builds the examples with every toolchain that is installed,
-// twice, verifies them, and writes what the reports say as a table between two marks of a
+// every step twice, verifies them, and writes what the reports say as a table between two marks of a
 // document; without a document it prints the table.
 //
 //	toolchainstable -mlpromote bin/mlpromote [docs/toolchains.md]
@@ -118,8 +118,9 @@ func (e example) row(program, name, variant string, table *strings.Builder) erro
 	}
 	fmt.Fprintf(os.Stderr, "%s, %s, %s\n", e.folder, name, variant)
 	title := filepath.Base(e.folder) + " | " + strings.NewReplacer("{name: ", "", "form: ", "", "}", "").Replace(name) + " | " + strings.Trim(strings.Split(strings.TrimPrefix(variant, "{name: "), ",")[0], "}")
-	if out, err := fresh(dir, program, "build", "--data", "data"); err != nil {
-		fmt.Fprintf(table, "| %s | - | %s | | | | | |\n", title, reason(out))
+	built, err := call(dir, program, "build", "--data", "data", "--check-reproducible", "--output", "json")
+	if err != nil {
+		fmt.Fprintf(table, "| %s | - | %s | | | | | |\n", title, reason(built))
 		return nil
 	}
 	verified, err := call(dir, program, "verify", "--data", "data")
@@ -127,61 +128,11 @@ func (e example) row(program, name, variant string, table *strings.Builder) erro
 	if err != nil && (!errors.As(err, &failed) || failed.ExitCode() != 3) { // 3: a limit was exceeded, which is a result
 		return fmt.Errorf("verify: %w: %s", err, verified)
 	}
-	class, err := again(dir, program)
-	if err != nil {
+	var build struct{ Reproducible map[string]string }
+	if err := json.Unmarshal(built, &build); err != nil {
 		return err
 	}
-	return inspect(dir, program, title, class, table)
-}
-
-// again builds the same in other processes, with nothing from a cache, and says what
-// became of the engine: "bytes" for the same, "semantic" for another one that keeps its
-// limits as the first did, "none" for all else.
-func again(dir, program string) (string, error) {
-	if out, err := fresh(dir, program, "build", "--data", "again"); err != nil {
-		return "", fmt.Errorf("build again: %w: %s", err, out)
-	}
-	var digests []string
-	for _, data := range []string{"data", "again"} {
-		out, err := call(dir, program, "inspect", "--data", data, "--output", "json")
-		if err != nil {
-			return "", fmt.Errorf("inspect: %w: %s", err, out)
-		}
-		var r struct {
-			Release struct{ Engines []struct{ Digest string } }
-		}
-		if err := json.Unmarshal(out, &r); err != nil {
-			return "", err
-		}
-		digests = append(digests, r.Release.Engines[0].Digest)
-	}
-	if digests[0] == digests[1] {
-		return "bytes", nil
-	}
-	if _, err := call(dir, program, "verify", "--data", "again"); err != nil {
-		return "none", nil //nolint:nilerr // an engine that fails is what is asked for
-	}
-	return "semantic", nil
-}
-
-// fresh calls the program with a cache of its own, that has the installs and no steps.
-func fresh(dir, program string, args ...string) ([]byte, error) {
-	shared := os.Getenv("MLPROMOTE_CACHE")
-	if shared == "" {
-		user, err := os.UserCacheDir()
-		if err != nil {
-			return nil, err
-		}
-		shared = filepath.Join(user, "mlpromote")
-	}
-	own, err := os.MkdirTemp(dir, "cache-")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Symlink(filepath.Join(shared, "toolchains"), filepath.Join(own, "toolchains")); err != nil {
-		return nil, err
-	}
-	return callWith(dir, program, []string{"MLPROMOTE_CACHE=" + own}, args...)
+	return inspect(dir, program, title, build.Reproducible, table)
 }
 
 // edit makes the spec ask for one target and one variant.
@@ -204,8 +155,10 @@ func (e example) edit(path, name, variant string) error {
 	return os.WriteFile(path, []byte(spec), 0o644)
 }
 
-// importsOnly are the toolchains that make no engines.
-var importsOnly = map[string]bool{"scikit-learn": true, "safetensors": true, "tensorflow": true}
+// makesNone reports whether a toolchain makes no engines: it imports, or quantizes.
+func makesNone(name string) bool {
+	return slices.Contains([]string{"scikit-learn", "safetensors", "tensorflow", "nncf"}, name)
+}
 
 func installed(program string) ([]string, error) {
 	out, err := call(".", program, "toolchain", "list", "--output", "json")
@@ -218,7 +171,7 @@ func installed(program string) ([]string, error) {
 	}
 	var names []string
 	for _, t := range all {
-		if t.State == "installed" && !importsOnly[t.Name] && !slices.Contains(names, t.Name) {
+		if t.State == "installed" && !makesNone(t.Name) && !slices.Contains(names, t.Name) {
 			names = append(names, t.Name)
 		}
 	}
@@ -228,14 +181,10 @@ func installed(program string) ([]string, error) {
 
 // call gives what a program prints: its result, or all that it says where it fails.
 func call(dir, program string, args ...string) ([]byte, error) {
-	return callWith(dir, program, nil, args...)
-}
-
-func callWith(dir, program string, environment []string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(context.Background(), program, args...) // it ends with this program
 	var out, all bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &all
-	cmd.Env = append(append(os.Environ(), "COSIGN_PASSWORD="), environment...)
+	cmd.Env = append(os.Environ(), "COSIGN_PASSWORD=")
 	if err := cmd.Run(); err != nil {
 		return all.Bytes(), err
 	}
@@ -260,6 +209,7 @@ type report struct {
 		}
 	}
 	Engines []struct {
+		Label  string
 		Parity struct {
 			Verdict string
 			Outputs map[string]struct {
@@ -275,7 +225,7 @@ type report struct {
 	}
 }
 
-func inspect(dir, program, title, class string, table *strings.Builder) error {
+func inspect(dir, program, title string, classes map[string]string, table *strings.Builder) error {
 	out, err := call(dir, program, "inspect", "--data", "data", "--output", "json")
 	if err != nil {
 		return fmt.Errorf("inspect: %w: %s", err, out)
@@ -301,7 +251,7 @@ func inspect(dir, program, title, class string, table *strings.Builder) error {
 		p50 := max(e.Performance.P50Ns, e.Performance.Latency.P50Ns)
 		fmt.Fprintf(table, "| %s | %.1f KiB | %s | %.2g | %s | %s | %d µs | %s |\n",
 			strings.Replace(title, r.Release.Engines[i].Toolchain.Name, r.Release.Engines[i].Toolchain.Name+" "+r.Release.Engines[i].Toolchain.Version, 1),
-			float64(r.Release.Engines[i].Bytes)/1024, e.Parity.Verdict, worst, snr, accuracy, p50/1000, class)
+			float64(r.Release.Engines[i].Bytes)/1024, e.Parity.Verdict, worst, snr, accuracy, p50/1000, classes[e.Label])
 	}
 	return nil
 }
