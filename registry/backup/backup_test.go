@@ -133,7 +133,7 @@ func TestOnline(t *testing.T) {
 	for w := range 2 {
 		working.Go(func() {
 			var last registry.Digest
-			for n := 0; ctx.Err() == nil; n++ {
+			for n := 0; n < 200 && ctx.Err() == nil; n++ { // bounded: a copy may never be as fast as who writes
 				d := p.push(fmt.Sprintf("%d of %d", n, w))
 				if n%8 == 0 {
 					if last != "" {
