@@ -1,7 +1,7 @@
 // Command testcount runs the tests of packages, then every fuzz target of them for a
 // short while, and says at the end what came of it:
 //
-//	testcount [-fuzz TIME] [go test flags] PACKAGES
+//	testcount [-fuzz TIME] [go test flags, as -name=value] PACKAGES
 //
 // It prints a line per package as it ends, the output of what fails in full, the
 // tests that were skipped with their reasons, and on the last line the count,
