@@ -17,12 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFullDisk fills the disk under a service. What cannot be written is refused with a
-// sentence, what is there stays and is read, and with room again the job goes on.
-func TestFullDisk(t *testing.T) {
-	t.Parallel()
-	root := t.TempDir()
-	disk := filepath.Join(root, "served")
+// smallDisk makes a folder that is a disk of 8 MiB, or skips the test.
+func smallDisk(t *testing.T, disk string) {
+	t.Helper()
 	if err := os.Mkdir(disk, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +31,15 @@ func TestFullDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestFullDisk fills the disk under a service. What cannot be written is refused with a
+// sentence, what is there stays and is read, and with room again the job goes on.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	disk := filepath.Join(root, "served")
+	smallDisk(t, disk)
 	c := &crash{t: t, program: fastProgram(t), dir: filepath.Join(root, "digits"), env: append(os.Environ(), environment(root, testCache(t))...)}
 	server := &served{program: c.program, dir: disk, client: filepath.Join(root, "client"), env: environment(root, testCache(t))}
 	if err := server.start(); err != nil {
@@ -128,17 +134,7 @@ func TestNoSpaceForBuild(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	disk := filepath.Join(root, "disk")
-	if err := os.Mkdir(disk, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=8m"); err != nil {
-		t.Skipf("no small file system can be made here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(disk, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	smallDisk(t, disk)
 	if err := writeLargeModel(root, 16<<20); err != nil {
 		t.Fatal(err)
 	}

@@ -20,15 +20,17 @@ func Place(from, to string) error {
 		return err
 	}
 	if info.Size() < registry.LinkFrom {
-		return copyFile(from, to)
+		return CopyFile(from, to)
 	}
 	if err := os.Link(from, to); err == nil || errors.Is(err, os.ErrExist) {
 		return err
 	}
-	return copyFile(from, to)
+	return CopyFile(from, to)
 }
 
-func copyFile(from, to string) error {
+// CopyFile makes to, which must not be there, a copy of from: by copy_file_range(2) where
+// there is one, which shares the blocks on a file system that can. A copy that fails is removed.
+func CopyFile(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err

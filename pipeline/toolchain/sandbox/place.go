@@ -1,10 +1,10 @@
 package sandbox
 
 import (
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
 )
 
 // place puts the files where the program will look for them. As links they are the
@@ -28,21 +28,5 @@ func (f File) place(links bool) error {
 	case links && os.Link(f.From, f.At) == nil:
 		return nil
 	}
-	return copyFile(f.From, f.At)
-}
-
-// copyFile copies by copy_file_range(2) where there is one, which shares the blocks on
-// a file system that can.
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
+	return toolchain.CopyFile(f.From, f.At)
 }

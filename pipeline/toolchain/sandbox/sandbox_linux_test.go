@@ -367,7 +367,7 @@ func TestUnprivileged(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(dir, "sandbox.test")
-	if err := copyFile(own, program); err != nil {
+	if err := toolchain.CopyFile(own, program); err != nil {
 		t.Fatal(err)
 	}
 	for path := dir; path != os.TempDir() && path != "/"; path = filepath.Dir(path) {
