@@ -156,7 +156,7 @@ func TestParseRuntimeRefuses(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(nodeDocument))
-	f.Add([]byte(`{"v":1,"os":"linux","cpu":{"arch":"arm64"}}`))
+	f.Add([]byte(`{"v":1,"os":"linux","cpu":{"arch":"arm64"},"accelerators":[],"notes":[],"runtimes":{}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if n, err := node.Parse("fuzz", data); err == nil {
 			checkRoundTrip(t, n)

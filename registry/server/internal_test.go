@@ -51,7 +51,7 @@ func FuzzKey(f *testing.F) {
 }
 
 func FuzzCursor(f *testing.F) {
-	for _, cursor := range []string{"", encodeCursor("vision/digits"), encodeCursor("7"), "MTo", "====", "\x00"} {
+	for _, cursor := range []string{"", encodeCursor("vision/digits"), encodeCursor("7"), "MTo", "\rMTo", "====", "\x00"} {
 		f.Add(cursor)
 	}
 	f.Fuzz(func(t *testing.T, cursor string) {

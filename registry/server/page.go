@@ -44,7 +44,8 @@ func decodeCursor(cursor string) (string, error) {
 	}
 	text, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	after, ok := strings.CutPrefix(string(text), cursorMark)
-	if err != nil || !ok || len(cursor) > maxCursor || strings.ContainsRune(after, 0) {
+	// The decoder skips line breaks: a cursor that we would not have written so is not ours.
+	if err != nil || !ok || len(cursor) > maxCursor || strings.ContainsRune(after, 0) || encodeCursor(after) != cursor {
 		return "", registry.Errorf(registry.CodeInvalid, "cursor %.40q: want the one of a Link header, or none to begin anew", cursor)
 	}
 	return after, nil
