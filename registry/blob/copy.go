@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"sync"
 )
 
 const (
@@ -16,11 +17,24 @@ const (
 	firstBytes = 32 << 10
 )
 
+// Buffers are used again: a push takes some for each part that it records, and what is
+// left for the garbage collector counts as memory until it comes.
+var (
+	firstBuffers = pool(firstBytes)
+	largeBuffers = pool(copyBytes)
+)
+
+func pool(size int) *sync.Pool {
+	return &sync.Pool{New: func() any { b := make([]byte, size); return &b }}
+}
+
 // copyHashed copies r to w, and has hash work at the same time on another processor, since
 // it takes as long as all the rest. It gives how many bytes w took; whatever the error,
 // hash has had exactly those.
 func copyHashed(w, hash io.Writer, r io.Reader) (int64, error) {
-	n, err := copyBuffer(w, hash.Write, r, make([]byte, firstBytes))
+	first := firstBuffers.Get().(*[]byte)
+	n, err := copyBuffer(w, hash.Write, r, *first)
+	firstBuffers.Put(first)
 	if err != nil {
 		return n, withoutEOF(err)
 	}
@@ -28,7 +42,7 @@ func copyHashed(w, hash io.Writer, r io.Reader) (int64, error) {
 	defer b.wait()
 	for err == nil {
 		var more int64
-		more, err = copyBuffer(w, b.write, r, <-b.empty)
+		more, err = b.copyBuffer(w, r)
 		n += more
 	}
 	return n, withoutEOF(err)
@@ -63,34 +77,48 @@ func withoutEOF(err error) error {
 
 // hashing is a hash at work. It has some of the buffers while the caller fills another.
 type hashing struct {
-	full, empty chan []byte
-	done        chan struct{}
+	full  chan filled
+	empty chan *[]byte
+	done  chan struct{}
+}
+
+// filled is a buffer with n bytes in it.
+type filled struct {
+	buffer *[]byte
+	n      int
 }
 
 // startHashing starts a goroutine, which ends when the caller waits for it.
 func startHashing(hash io.Writer) *hashing {
-	h := &hashing{full: make(chan []byte, copyBuffers), empty: make(chan []byte, copyBuffers), done: make(chan struct{})}
+	h := &hashing{full: make(chan filled, copyBuffers), empty: make(chan *[]byte, copyBuffers), done: make(chan struct{})}
 	for range copyBuffers {
-		h.empty <- make([]byte, copyBytes)
+		h.empty <- largeBuffers.Get().(*[]byte)
 	}
 	go func() {
 		defer close(h.done)
-		for b := range h.full {
-			_, _ = hash.Write(b) // never fails
-			h.empty <- b[:copyBytes]
+		for f := range h.full {
+			_, _ = hash.Write((*f.buffer)[:f.n]) // never fails
+			h.empty <- f.buffer
 		}
 	}()
 	return h
 }
 
-// write hands a buffer over.
-func (h *hashing) write(b []byte) (int, error) {
-	h.full <- b
-	return len(b), nil
+// copyBuffer copies what fits into an empty buffer, and hands over what was written.
+func (h *hashing) copyBuffer(w io.Writer, r io.Reader) (int64, error) {
+	b := <-h.empty
+	hand := func(written []byte) (int, error) {
+		h.full <- filled{b, len(written)}
+		return len(written), nil
+	}
+	return copyBuffer(w, hand, r, *b)
 }
 
-// wait waits until all is hashed.
+// wait waits until all is hashed, and gives the buffers back.
 func (h *hashing) wait() {
 	close(h.full)
 	<-h.done
+	for range copyBuffers {
+		largeBuffers.Put(<-h.empty)
+	}
 }
