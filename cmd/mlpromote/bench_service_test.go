@@ -237,38 +237,47 @@ func (s *shop) serve(b *testing.B) (service, empty string) {
 // benchModels is how many models are asked for, each as often as the others.
 const benchModels = 100
 
-// BenchmarkResolve asks for engines of a protected environment, in a catalog of 10,000, and
-// in turn a chi handler that does nothing: from 64 connections at once, and from one.
-func BenchmarkResolve(b *testing.B) {
+// BenchmarkCrowd asks for engines of a protected environment and for manifests by tag, in a
+// catalog of 10,000 engines, and in turn a chi handler that does nothing: from 64
+// connections at once, and from one.
+func BenchmarkCrowd(b *testing.B) {
 	s := newShop(b, 1<<10)
-	var paths []string
+	var resolve, manifests []string
 	for n := range benchModels {
 		model := s.another(b, fmt.Sprintf("bench/model-%d", n))
-		model.promote(b)
-		paths = append(paths, "/api/v1/models/"+model.model+"/resolve?env=prod&arch=amd64&level=v1")
+		r := model.promote(b)
+		resolve = append(resolve, "/api/v1/models/"+model.model+"/resolve?env=prod&arch=amd64&level=v1")
+		manifests = append(manifests, "/v2/prod/"+model.model+"/manifests/"+r.Tag())
 	}
 	s.crowd(b, 10_000-benchModels)
 	service, empty := s.serve(b)
 	for _, connections := range []int{64, 1} {
-		b.Run(fmt.Sprint("connections=", connections), func(b *testing.B) {
-			ours, nothing := newCallers(service, paths, connections), newCallers(empty, paths, connections)
-			turns := []*callers{ours, nothing}
-			for _, c := range turns {
-				c.ask(b) // connections are opened, and every model is remembered
-				c.took, c.spent = nil, 0
-			}
-			for b.Loop() {
-				turns[0], turns[1] = turns[1], turns[0]
-				for _, c := range turns {
-					c.ask(b)
-				}
-			}
-			b.ReportMetric(ours.rate(), "requests/s")
-			b.ReportMetric(ours.rate()/nothing.rate(), "of-empty-handler")
-			b.ReportMetric(ours.percentile(0.99), "p99-us")
-			b.ReportMetric(nothing.percentile(0.99), "empty-p99-us")
-		})
+		for what, paths := range map[string][]string{"resolve": resolve, "manifest": manifests} {
+			b.Run(fmt.Sprintf("%s/connections=%d", what, connections), func(b *testing.B) {
+				inTurn(b, newCallers(service, paths, connections), newCallers(empty, paths, connections))
+			})
+		}
 	}
+}
+
+// inTurn has both ask, and compares.
+func inTurn(b *testing.B, ours, nothing *callers) {
+	b.Helper()
+	turns := []*callers{ours, nothing}
+	for _, c := range turns {
+		c.ask(b) // connections are opened, and every model is remembered
+		c.took, c.spent = nil, 0
+	}
+	for b.Loop() {
+		turns[0], turns[1] = turns[1], turns[0]
+		for _, c := range turns {
+			c.ask(b)
+		}
+	}
+	b.ReportMetric(ours.rate(), "requests/s")
+	b.ReportMetric(ours.rate()/nothing.rate(), "of-empty-handler")
+	b.ReportMetric(ours.percentile(0.99), "p99-us")
+	b.ReportMetric(nothing.percentile(0.99), "empty-p99-us")
 }
 
 // callers ask for paths of one server over connections that they keep.

@@ -19,7 +19,11 @@ func (h *handler) getBlob(w http.ResponseWriter, r *http.Request, at request) er
 	if redirected || err != nil {
 		return err
 	}
-	return h.content(w, r, d, size, "application/octet-stream")
+	blob, err := h.open(r.Context(), d, size)
+	if err != nil {
+		return err
+	}
+	return h.content(w, r, blob, d, size, "application/octet-stream")
 }
 
 // deleteBlob takes the blob from this repository. Others may still hold it.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/lru"
 )
 
 // Config is what a handler is made of.
@@ -78,7 +79,8 @@ const (
 // handler is Config with its defaults filled in.
 type handler struct {
 	Config
-	routes map[endpoint]map[string]route
+	routes    map[endpoint]map[string]route
+	manifests *lru.Cache[registry.Digest, []byte]
 }
 
 // New makes the handler of all paths under /v2/. Mount it at the root of its host,
@@ -108,5 +110,5 @@ func New(c Config) (http.Handler, error) {
 	}
 	c.MaxManifestBytes = cmp.Or(c.MaxManifestBytes, DefaultMaxManifestBytes)
 	c.MaxTags = cmp.Or(c.MaxTags, DefaultMaxTags)
-	return &handler{Config: c, routes: routes()}, nil
+	return &handler{Config: c, routes: routes(), manifests: lru.New[registry.Digest, []byte](manifestsBytes)}, nil
 }

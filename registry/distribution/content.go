@@ -10,13 +10,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// content answers with stored bytes: whole, a range of them, or only their headers.
-// Bytes never change under a digest, so the digest is the entity tag.
-func (h *handler) content(w http.ResponseWriter, r *http.Request, d registry.Digest, size int64, mediaType string) error {
-	blob, err := h.open(r.Context(), d, size)
-	if err != nil {
-		return err
-	}
+// content answers with stored bytes, which it closes: whole, a range of them, or only their
+// headers. Bytes never change under a digest, so the digest is the entity tag.
+func (h *handler) content(w http.ResponseWriter, r *http.Request, blob registry.Blob, d registry.Digest, size int64, mediaType string) error {
 	defer blob.Close()
 	header := w.Header()
 	header.Set("Content-Type", mediaType)
@@ -41,8 +37,13 @@ func (h *handler) open(ctx context.Context, d registry.Digest, size int64) (regi
 	if err == nil {
 		err = errors.Join(registry.Errorf(registry.CodeNotFound, "blob %s has %d bytes, want %d: push it again", d, have, size), blob.Close())
 	}
+	return nil, h.missing(ctx, d, err)
+}
+
+// missing logs that the bytes of a record are not there, or are others, and gives err.
+func (h *handler) missing(ctx context.Context, d registry.Digest, err error) error {
 	h.Logger.WarnContext(ctx, "bytes of a record are missing", "digest", d, "error", err)
-	return nil, err
+	return err
 }
 
 // rangeWriter keeps http.ServeContent from answering 416 in its own words. All else goes

@@ -18,7 +18,11 @@ func (h *handler) getManifest(w http.ResponseWriter, r *http.Request, at request
 	if err != nil {
 		return err
 	}
-	return h.content(w, r, m.Digest, m.Size, m.MediaType)
+	content, err := h.openManifest(r.Context(), m)
+	if err != nil {
+		return err
+	}
+	return h.content(w, r, content, m.Digest, m.Size, m.MediaType)
 }
 
 // findManifest gives the record that a tag or digest names.

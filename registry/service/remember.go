@@ -2,11 +2,9 @@ package service
 
 import (
 	"context"
-	"sync"
-
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/lru"
 )
 
 // Remembering is a Service that reads a release, verifies its evidence and asks policy
@@ -19,10 +17,7 @@ import (
 type Remembering struct {
 	*Service
 	latest registry.Latest
-	mu     sync.Mutex
-	known  *simplelru.LRU[asked, remembered]
-	bytes  int // of what is known
-	limit  int
+	known  *lru.Cache[asked, remembered]
 }
 
 var _ registry.Interface = (*Remembering)(nil)
@@ -34,15 +29,11 @@ type asked struct{ environment, model, version string }
 type remembered struct {
 	dossier
 	event registry.Digest
-	bytes int
 }
 
 // Remember makes s remember up to about so many bytes. latest is of the catalog of s.
 func Remember(s *Service, latest registry.Latest, bytes int) *Remembering {
-	m := &Remembering{Service: s, latest: latest, limit: bytes}
-	// An entry has more than a byte, so it is the bytes that limit. The only error is a limit under 1.
-	m.known, _ = simplelru.NewLRU(max(bytes, 1), func(_ asked, gone remembered) { m.bytes -= gone.bytes })
-	return m
+	return &Remembering{Service: s, latest: latest, known: lru.New[asked, remembered](bytes)}
 }
 
 // Resolve gives the engine for a node, and why every other candidate lost.
@@ -75,38 +66,18 @@ func (m *Remembering) recall(ctx context.Context, environment registry.Environme
 	if err != nil {
 		return dossier{}, err
 	}
-	m.mu.Lock()
-	known, ok := m.known.Get(a)
-	m.mu.Unlock()
-	if ok && known.event == event {
+	if known, ok := m.known.Get(a); ok && known.event == event {
 		return known.dossier, nil
 	}
 	d, err := m.dossier(ctx, environment, a.model, a.version)
 	if err == nil && event != "" {
-		m.remember(a, remembered{d, event, d.bytes()})
+		m.known.Put(a, remembered{d, event}, d.bytes())
 	}
 	return d, err
 }
 
 // Bytes is about how many bytes are remembered.
-func (m *Remembering) Bytes() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.bytes
-}
-
-func (m *Remembering) remember(a asked, r remembered) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.known.Remove(a)
-	if r.bytes > m.limit {
-		return
-	}
-	m.known.Add(a, r)
-	for m.bytes += r.bytes; m.bytes > m.limit; {
-		m.known.RemoveOldest()
-	}
-}
+func (m *Remembering) Bytes() int { return m.known.Bytes() }
 
 // bytes is about what a dossier takes in memory.
 func (d dossier) bytes() int {

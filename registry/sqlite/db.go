@@ -30,6 +30,7 @@ type DB struct {
 	writer *prepared // one connection: SQLite has one writer at a time anyway
 	reader *prepared // opens its connections when the first one is needed
 	writes *together
+	steady *steady
 }
 
 var (
@@ -48,7 +49,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInternal, "open database %s: %w", path, err)
 	}
-	db := &DB{path: path, writes: newTogether()}
+	db := &DB{path: path, writes: newTogether(), steady: newSteady(absolute)}
 	db.writer, err = pool(absolute, 1, url.Values{
 		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"},
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -35,18 +36,36 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 
 // Manifest gives the record of d, and rescinds.
 func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
-	row, err := db.read().ManifestGet(ctx, dbsqlc.ManifestGetParams{Repository: repository, Digest: string(d)})
-	if err == nil && row.Condemned != 0 {
+	key := dbsqlc.ManifestGetParams{Repository: repository, Digest: string(d)}
+	known, err := recall(db.steady, key, func() (recorded, error) { return db.recorded(ctx, key) })
+	if err == nil && known.condemned {
 		// Until it is rescinded it may go, so that only this tells whether it is there.
-		err = found(db.write().ManifestRescind(ctx, dbsqlc.ManifestRescindParams{Repository: repository, Digest: string(d)}))
+		err = found(db.write().ManifestRescind(ctx, dbsqlc.ManifestRescindParams(key)))
 	}
 	if err != nil {
 		return registry.Manifest{}, db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
 	}
-	return manifest(dbsqlc.ManifestPageRow{
+	known.Derived.Annotations = maps.Clone(known.Derived.Annotations) // the caller's own
+	return known.Manifest, nil
+}
+
+// recorded is the record of a manifest, and whether it is condemned.
+type recorded struct {
+	registry.Manifest
+	condemned bool
+	bytes     int // of its annotations
+}
+
+func (db *DB) recorded(ctx context.Context, key dbsqlc.ManifestGetParams) (recorded, error) {
+	row, err := db.read().ManifestGet(ctx, key)
+	if err != nil {
+		return recorded{}, err
+	}
+	m, err := manifest(dbsqlc.ManifestPageRow{
 		Repository: row.Repository, Digest: row.Digest, MediaType: row.MediaType, Size: row.Size,
 		ArtifactType: row.ArtifactType, Subject: row.Subject, Annotations: row.Annotations,
 	})
+	return recorded{m, row.Condemned != 0, len(row.Annotations)}, err
 }
 
 // Referrers lists who refers to d.

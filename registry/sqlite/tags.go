@@ -10,7 +10,8 @@ import (
 
 // Tag gives the digest that a tag names.
 func (db *DB) Tag(ctx context.Context, repository, tag string) (registry.Digest, error) {
-	d, err := db.read().TagGet(ctx, dbsqlc.TagGetParams{Repository: repository, Tag: tag})
+	key := dbsqlc.TagGetParams{Repository: repository, Tag: tag}
+	d, err := recall(db.steady, key, func() (string, error) { return db.read().TagGet(ctx, key) })
 	return registry.Digest(d), db.interpretError(fmt.Sprintf("tag %s in %s", tag, repository), err)
 }
 

@@ -1,0 +1,57 @@
+package distribution
+
+import (
+	"bytes"
+	"context"
+	"io"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+const (
+	// manifestsBytes is how much of manifests is kept in memory: thousands of usual ones.
+	manifestsBytes = 16 << 20
+	// smallManifest is up to what size a manifest is read whole. Larger ones are rare, and
+	// many requests for them at once would take much memory.
+	smallManifest = 64 << 10
+)
+
+// inMemory is content that is read already.
+type inMemory struct{ *bytes.Reader }
+
+// Close does nothing.
+func (inMemory) Close() error { return nil }
+
+// openManifest opens the bytes of a manifest whose record was found just now. Those that
+// are asked for all the time are in memory. What is read into it is compared with its
+// digest. Errors: CodeNotFound.
+func (h *handler) openManifest(ctx context.Context, m registry.Manifest) (registry.Blob, error) {
+	if m.Size > smallManifest {
+		return h.open(ctx, m.Digest, m.Size)
+	}
+	raw, ok := h.manifests.Get(m.Digest)
+	if !ok {
+		var err error
+		if raw, err = h.readManifestBytes(ctx, m); err != nil {
+			return nil, err
+		}
+		h.manifests.Put(m.Digest, raw, len(raw))
+	}
+	return inMemory{bytes.NewReader(raw)}, nil
+}
+
+func (h *handler) readManifestBytes(ctx context.Context, m registry.Manifest) ([]byte, error) {
+	blob, err := h.open(ctx, m.Digest, m.Size)
+	if err != nil {
+		return nil, err
+	}
+	defer blob.Close()
+	raw := make([]byte, m.Size)
+	if _, err := io.ReadFull(blob, raw); err != nil {
+		return nil, registry.Errorf(registry.CodeUnavailable, "read manifest %s: %w", m.Digest, err)
+	}
+	if m.Digest.Algorithm().FromBytes(raw) != m.Digest {
+		return nil, h.missing(ctx, m.Digest, registry.Errorf(registry.CodeNotFound, "manifest %s is damaged: push it again", m.Digest))
+	}
+	return raw, nil
+}
