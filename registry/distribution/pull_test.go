@@ -3,6 +3,7 @@ package distribution_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -136,6 +137,39 @@ func TestPullDamagedBlob(t *testing.T) {
 		w.do(t, "POST", at(other, "blobs/uploads/?mount="+d.String()+"&from="+repo), nil).want(t, 202, "")
 		w.pushBlob(t, repo, "content")
 		w.wantBlob(t, repo, "content", true)
+	}
+}
+
+// A manifest whose bytes were lost, cut or changed is not there either. One that is in
+// memory is given from there, until it is deleted.
+func TestPullDamagedManifest(t *testing.T) {
+	t.Parallel()
+	c := disk(t)
+	path := t.TempDir()
+	c.Blobs = blob.NewDir(path)
+	const manifest = `{"schemaVersion":2,"mediaType":"application/vnd.example","a":"b"}`
+	d := digest.FromString(manifest)
+	place := filepath.Join(path, "blobs", "sha256", d.Encoded()[:2], d.Encoded())
+	for name, content := range map[string]string{"lost": "", "cut": manifest[:9], "changed": strings.Replace(manifest, "b", "c", 1)} {
+		w := listen(t, c) // which has nothing in memory
+		w.putManifest(t, repo, "x", "application/vnd.example", manifest).want(t, 201, "")
+		if err := os.Remove(place); err != nil {
+			t.Fatal(name, err)
+		}
+		if content != "" {
+			if err := os.WriteFile(place, []byte(content), 0o600); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+		w.do(t, "GET", at(repo, "manifests/x"), nil).want(t, 404, "MANIFEST_UNKNOWN")
+		w.putManifest(t, repo, "x", "application/vnd.example", manifest).want(t, 201, "")
+		for range 2 {
+			if a := w.do(t, "GET", at(repo, "manifests/x"), nil).want(t, 200, ""); string(a.body) != manifest {
+				t.Errorf("%s, and pushed again: got %q", name, a.body)
+			}
+		}
+		w.do(t, "DELETE", at(repo, "manifests", d), nil).want(t, 202, "")
+		w.do(t, "GET", at(repo, "manifests", d), nil).want(t, 404, "MANIFEST_UNKNOWN")
 	}
 }
 
