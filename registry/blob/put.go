@@ -14,7 +14,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Put stores r under d. Where a file of that size is there already, r is not read.
+// checkedBytes is up to what size content that is there is compared with its digest before
+// it is taken for stored: manifests, reports and signatures, without which large content is
+// worth nothing, are mended by whoever stores them again.
+const checkedBytes = 1 << 20
+
+// Put stores r under d. Where a file of that size is there already, r is not read, unless
+// the file is small and damaged: then it is replaced.
 func (dir *Dir) Put(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -23,7 +29,7 @@ func (dir *Dir) Put(ctx context.Context, d registry.Digest, size int64, r io.Rea
 	if err != nil {
 		return err
 	}
-	if info, err := os.Lstat(place); err == nil && info.Mode().IsRegular() && info.Size() == size {
+	if isThere(place, d, size) {
 		// Whoever stored it may not have come to the end of its own Put yet.
 		return dir.interpretError("store", d, syncFolder(filepath.Dir(place)))
 	}
@@ -45,6 +51,19 @@ func (dir *Dir) Put(ctx context.Context, d registry.Digest, size int64, r io.Rea
 		return dir.interpretError("store", d, errors.Join(err, os.Remove(temporary)))
 	}
 	return dir.interpretError("store", d, syncFolder(filepath.Dir(place)))
+}
+
+// isThere reports whether the content of d need not be stored again.
+func isThere(place string, d registry.Digest, size int64) bool {
+	info, err := os.Lstat(place)
+	if err != nil || !info.Mode().IsRegular() || info.Size() != size {
+		return false
+	}
+	if size > checkedBytes {
+		return true
+	}
+	raw, err := os.ReadFile(place)
+	return err == nil && d.Algorithm().FromBytes(raw) == d
 }
 
 // link makes a settled file one of ours where that can be done; what it holds is checked
