@@ -28,6 +28,7 @@ const (
 type DB struct {
 	path   string
 	writer *prepared // one connection: SQLite has one writer at a time anyway
+	hasty  *prepared // one that writes and does not wait for the disk
 	reader *prepared // opens its connections when the first one is needed
 	writes *together
 	steady *steady
@@ -54,6 +55,9 @@ func Open(ctx context.Context, path string) (*DB, error) {
 		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"},
 	})
 	if err == nil {
+		db.hasty, err = pool(absolute, 1, url.Values{"_synchronous": {"NORMAL"}})
+	}
+	if err == nil {
 		db.reader, err = pool(absolute, readers, url.Values{"_query_only": {"1"}})
 	}
 	if err == nil {
@@ -68,7 +72,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 // Close closes the database. No method may be running.
 func (db *DB) Close() error {
 	var errs []error
-	for _, pool := range []*prepared{db.reader, db.writer} {
+	for _, pool := range []*prepared{db.reader, db.hasty, db.writer} {
 		if pool != nil {
 			errs = append(errs, pool.Close())
 		}
@@ -119,11 +123,12 @@ func (db *DB) snapshot(ctx context.Context, look func(*dbsqlc.Queries) error) er
 }
 
 func within(ctx context.Context, pool *prepared, do func(*dbsqlc.Queries) error) error {
+	pool.prepareWanted(ctx)
 	tx, err := pool.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	if err := do(dbsqlc.New(tx)); err != nil {
+	if err := do(dbsqlc.New(preparedTx{tx, pool})); err != nil {
 		return errors.Join(err, tx.Rollback())
 	}
 	return tx.Commit()

@@ -2,8 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
-	_ "embed"
 	"errors"
 	"iter"
 	"time"
@@ -11,12 +9,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
-
-//go:embed synchronous_normal.sql
-var synchronousNormal string
-
-//go:embed synchronous_full.sql
-var synchronousFull string
 
 // CreateUpload records the state of an upload.
 func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
@@ -110,25 +102,15 @@ func uploadState(row dbsqlc.Upload) registry.UploadState {
 // notNull is b, or an empty slice for a nil one, which a column would take for NULL.
 func notNull(b []byte) []byte { return append([]byte{}, b...) }
 
-// unsynced runs a change of the writer that does not wait for the disk: several of them
-// belong to every blob that is pushed, and a power failure may undo them. What others
-// commit later takes them along.
+// unsynced runs a change that does not wait for the disk: several of them belong to every
+// blob that is pushed, and a power failure may undo them. What others commit later takes
+// them along. It holds the writer's connection meanwhile, so that within this process
+// nobody waits for a lock of the database, which would be by asking again and again.
 func (db *DB) unsynced(ctx context.Context, change func(*dbsqlc.Queries) error) (err error) {
-	conn, err := db.writer.Conn(ctx)
+	turn, err := db.writer.Conn(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	if _, err := conn.ExecContext(ctx, synchronousNormal); err != nil {
-		return err
-	}
-	defer func() {
-		_, failed := conn.ExecContext(context.WithoutCancel(ctx), synchronousFull)
-		if failed != nil {
-			// Nobody else may write through a connection that does not wait.
-			discard := conn.Raw(func(any) error { return driver.ErrBadConn })
-			err = errors.Join(err, failed, discard)
-		}
-	}()
-	return change(dbsqlc.New(conn))
+	defer func() { err = errors.Join(err, turn.Close()) }()
+	return change(dbsqlc.New(db.hasty))
 }
