@@ -60,8 +60,9 @@ type Members interface {
 // Manifests is the manifests of each repository and who refers to whom. Asking for one
 // by its digest and putting it rescinds ([Stock]).
 type Manifests interface {
-	// PutManifest records m. Recording again replaces what is derived, and that alone.
-	PutManifest(ctx context.Context, repository string, m Manifest) error
+	// PutManifest records m, and makes tags name it, all or nothing. Recording again
+	// replaces what is derived, and that alone.
+	PutManifest(ctx context.Context, repository string, m Manifest, tags ...string) error
 	// Manifest gives the record of d. Errors: CodeNotFound.
 	Manifest(ctx context.Context, repository string, d Digest) (Manifest, error)
 	// Referrers lists the manifests whose subject is d, by digest. An empty

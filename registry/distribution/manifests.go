@@ -43,8 +43,8 @@ func (h *handler) findManifest(ctx context.Context, at request) (registry.Manife
 	return h.Refs.Manifest(ctx, at.repository, d)
 }
 
-// putManifest stores a manifest as it came: bytes, then record, then tags, so that what
-// can be seen is always whole.
+// putManifest stores a manifest as it came: bytes, then record and tags, so that what can
+// be seen is always whole.
 func (h *handler) putManifest(w http.ResponseWriter, r *http.Request, at request) error {
 	tags, err := tagsOf(r, at)
 	if err != nil {
@@ -134,15 +134,7 @@ func (h *handler) storeManifest(ctx context.Context, repository string, m regist
 	if err := h.Blobs.Put(ctx, m.Digest, m.Size, bytes.NewReader(raw)); err != nil {
 		return err
 	}
-	if err := h.Refs.PutManifest(ctx, repository, m); err != nil {
-		return err
-	}
-	for _, tag := range tags {
-		if err := h.Refs.SetTag(ctx, repository, tag, m.Digest); err != nil {
-			return err
-		}
-	}
-	return nil
+	return h.Refs.PutManifest(ctx, repository, m, tags...)
 }
 
 // deleteManifest removes a tag, or a manifest with all its tags.

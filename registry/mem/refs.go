@@ -42,7 +42,7 @@ func (db *DB) Blob(ctx context.Context, repository string, d registry.Digest) (i
 }
 
 // PutManifest records m. Media type and size stay as first recorded.
-func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Manifest) error {
+func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -54,6 +54,9 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 	}
 	db.manifests[key] = clone(m)
 	db.put(recordKey{key, true})
+	for _, tag := range tags {
+		db.tags[tagKey{repository, tag}] = m.Digest
+	}
 	return nil
 }
 

@@ -192,6 +192,12 @@ func testTags(t *testing.T, refs registry.Refs) {
 		must(t, err)
 		wantEqual(t, got, d(name))
 	}
+	must(t, refs.PutManifest(ctx, "staging/a", record("three", ""), "1.0.0", "new"))
+	for _, tag := range []string{"1.0.0", "new"} {
+		got, err := refs.Tag(ctx, "staging/a", tag)
+		must(t, err)
+		wantEqual(t, got, d("three"))
+	}
 	_, err = refs.Tag(ctx, "staging/b", "1.0.0")
 	wantCode(t, err, registry.CodeNotFound)
 }

@@ -148,7 +148,7 @@ func (r *refs) Referrers(ctx context.Context, repository string, d registry.Dige
 // losable is a store in which a manifest that was lost is listed again when it is put again.
 type losable struct{ refs }
 
-func (l *losable) PutManifest(ctx context.Context, repository string, m registry.Manifest) error {
+func (l *losable) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
 	delete(l.lost, m.Digest)
-	return l.refs.PutManifest(ctx, repository, m)
+	return l.refs.PutManifest(ctx, repository, m, tags...)
 }

@@ -12,8 +12,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
-// PutManifest records m. Media type and size stay as first recorded.
-func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Manifest) error {
+// PutManifest records m and sets tags. Media type and size stay as first recorded.
+func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
 	subject := fmt.Sprintf("manifest %s in %s", m.Digest, repository)
 	annotations, err := json.Marshal(m.Derived.Annotations)
 	if err != nil {
@@ -24,12 +24,21 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 		if err := q.ManifestAdd(ctx, fact); err != nil {
 			return err
 		}
-		return q.DerivedSet(ctx, dbsqlc.DerivedSetParams{
+		derived := dbsqlc.DerivedSetParams{
 			Repository: repository, Digest: string(m.Digest),
 			ArtifactType: m.Derived.ArtifactType,
 			Subject:      string(m.Derived.Subject),
 			Annotations:  string(annotations),
-		})
+		}
+		if err := q.DerivedSet(ctx, derived); err != nil {
+			return err
+		}
+		for _, tag := range tags {
+			if _, err := q.TagSetRecorded(ctx, dbsqlc.TagSetRecordedParams{Repository: repository, Tag: tag, Digest: string(m.Digest)}); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return db.interpretError(subject, err)
 }

@@ -54,8 +54,8 @@ func (r timedRefs) Blob(ctx context.Context, repository string, d registry.Diges
 	return timed(r.t, "blob", func() (int64, error) { return r.Refs.Blob(ctx, repository, d) })
 }
 
-func (r timedRefs) PutManifest(ctx context.Context, repository string, m registry.Manifest) error {
-	return timedOnly(r.t, "put_manifest", func() error { return r.Refs.PutManifest(ctx, repository, m) })
+func (r timedRefs) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
+	return timedOnly(r.t, "put_manifest", func() error { return r.Refs.PutManifest(ctx, repository, m, tags...) })
 }
 
 func (r timedRefs) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
