@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // response is an answer before it is sent: whole, so that it can be tagged, compressed
@@ -121,8 +122,16 @@ func encoded(r *http.Request, a *response) (body []byte, coding string) {
 		return a.body, ""
 	}
 	var buffer bytes.Buffer
-	zip, _ := gzip.NewWriterLevel(&buffer, gzip.BestSpeed) // the level is a constant that there is
-	_, _ = zip.Write(a.body)                               // to a buffer
-	_ = zip.Close()                                        // as above
+	zip := zips.Get().(*gzip.Writer)
+	defer zips.Put(zip)
+	zip.Reset(&buffer)
+	_, _ = zip.Write(a.body) // to a buffer
+	_ = zip.Close()          // as above
 	return buffer.Bytes(), "gzip"
 }
+
+// zips are used again: each has a megabyte of tables.
+var zips = sync.Pool{New: func() any {
+	zip, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is a constant that there is
+	return zip
+}}
