@@ -63,7 +63,7 @@ func copyTree(from, to string, except ...string) error {
 		if err != nil {
 			return err
 		}
-		data, err := os.ReadFile(path)
+		data, err := os.ReadFile(path) //nolint:gosec // folders of a test, which nobody else writes
 		if err != nil {
 			return err
 		}
