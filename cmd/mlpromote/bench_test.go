@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 )
 
 // BenchmarkRebuild times an unchanged rebuild of examples/digits against the first
@@ -19,13 +21,13 @@ func BenchmarkRebuild(b *testing.B) {
 		b.Fatalf("go build: %v\n%s", err, out)
 	}
 	cache := b.TempDir()
-	if err := os.Symlink(filepath.Join(testCache(b), "toolchains"), filepath.Join(cache, "toolchains")); err != nil {
+	if err := os.Symlink(filepath.Join(programtest.Cache(b), "toolchains"), filepath.Join(cache, "toolchains")); err != nil {
 		b.Fatal(err)
 	}
 	var first, again time.Duration
 	for b.Loop() {
 		dir := filepath.Join(b.TempDir(), "digits")
-		if err := copyTree(filepath.Join(examples, "digits"), dir); err != nil {
+		if err := programtest.Example("digits", dir); err != nil {
 			b.Fatal(err)
 		}
 		if err := os.RemoveAll(filepath.Join(cache, "steps")); err != nil {

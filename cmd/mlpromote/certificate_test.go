@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -53,7 +54,7 @@ func newRenewing(t *testing.T) *renewing {
 // renew replaces all files.
 func (r *renewing) renew(t *testing.T, name string) {
 	t.Helper()
-	if err := makeCertificate(r.dir, name); err != nil {
+	if err := programtest.Certificate(r.dir, name); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -123,7 +124,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 
 	// As a Kubernetes secret is renewed: by another folder.
 	other := filepath.Join(r.dir, "other")
-	if err := makeCertificate(other, "third"); err != nil {
+	if err := programtest.Certificate(other, "third"); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"tls.crt", "tls.key"} {
@@ -150,7 +151,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 func TestNewCertificateRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := makeCertificate(dir, "x"); err != nil {
+	if err := programtest.Certificate(dir, "x"); err != nil {
 		t.Fatal(err)
 	}
 	crt, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/oci"
@@ -25,14 +26,10 @@ func TestServeTellsWebhooks(t *testing.T) {
 	told := make(chan string, 100)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { told <- r.Header.Get("webhook-id") }))
 	t.Cleanup(receiver.Close)
-	root := t.TempDir()
-	s := &served{
-		program: fastProgram(t), dir: filepath.Join(root, "served"), env: environment(root, testCache(t)), flags: []string{"--private-webhooks-unsafe"},
-	}
-	if err := s.start(); err != nil {
-		t.Fatal(err)
-	}
-	asking, err := client.New(client.Config{URL: s.url, Content: oci.New(nil, oci.Options{})})
+	s := programtest.NewService(t, fastProgram(t), t.TempDir())
+	s.Flags = []string{"--private-webhooks-unsafe"}
+	s.MustStart(t)
+	asking, err := client.New(client.Config{URL: s.URL, Content: oci.New(nil, oci.Options{})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,18 +37,18 @@ func TestServeTellsWebhooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.happen(t)
+	happen(t, s)
 	wantTold(t, told, hook.ID+".1")
-	s.kill()
-	s.happen(t)
-	if err := s.start(); err != nil {
+	s.Kill()
+	happen(t, s)
+	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
 	wantTold(t, told, hook.ID+".2")
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/api/v1/events?after=1", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/api/v1/events?after=1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,15 +61,15 @@ func TestServeTellsWebhooks(t *testing.T) {
 	for lines.Scan() && !strings.HasPrefix(lines.Text(), "id: 2") {
 	}
 	began := time.Now()
-	if err := s.stop(); err != nil || time.Since(began) > 30*time.Second/2 {
+	if err := s.Stop(); err != nil || time.Since(began) > 30*time.Second/2 {
 		t.Errorf("serve stops after %v, error %v", time.Since(began), err)
 	}
 }
 
 // happen writes an event into the database of a service, as another replica would.
-func (s *served) happen(t *testing.T) {
+func happen(t *testing.T, s *programtest.Service) {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), filepath.Join(s.dir, "registry.db"))
+	db, err := sqlite.Open(t.Context(), filepath.Join(s.Dir, "registry.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

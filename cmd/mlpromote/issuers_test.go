@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 )
 
 // TestIssuersAreTrusted lets in CI by a token that its issuer gave it, and by nothing else.
@@ -34,13 +36,11 @@ func TestIssuersAreTrusted(t *testing.T) {
 			`{"iss":%q,"aud":"registry","sub":"job","project_path":%q,"exp":%d}`, listening.URL, project, time.Now().Add(time.Minute).Unix()))
 	}
 	root := t.TempDir()
-	s := &secretive{root: root, served: &served{
-		program: fastProgram(t), dir: filepath.Join(root, "data"), client: filepath.Join(root, "client"), env: environment(root, filepath.Join(root, "cache")),
-	}}
-	file := filepath.Join(s.dir, "access.yaml")
+	s := &secretive{root: root, Service: programtest.NewService(t, fastProgram(t), root)}
+	file := filepath.Join(s.Dir, "access.yaml")
 	good := "issuers:\n  - issuer: " + listening.URL + "\n    audience: registry\n    rules:\n      - match: {project_path: ml/*}\n" +
 		"        grants: [{allow: [read], environment: '*', model: '**'}]\n"
-	if err := os.Mkdir(s.dir, 0o700); err != nil {
+	if err := os.Mkdir(s.Dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	write := func(text string) {
@@ -49,15 +49,12 @@ func TestIssuersAreTrusted(t *testing.T) {
 		}
 	}
 	write(strings.Replace(good, "audience", "audiense", 1))
-	s.run(t, 2, nil, "serve", "--listen", "127.0.0.1:0", "--data", s.dir)
+	s.run(t, 2, nil, "serve", "--listen", "127.0.0.1:0", "--data", s.Dir)
 	if said := s.said.String(); !strings.Contains(said, file+":3:5: unknown key \"audiense\"") {
 		t.Errorf("a mistake in the file is told as %s", said)
 	}
 	write(good)
-	if err := s.start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.kill)
+	s.MustStart(t)
 	for _, c := range []struct {
 		token string
 		code  int
@@ -67,14 +64,14 @@ func TestIssuersAreTrusted(t *testing.T) {
 		{strings.TrimSuffix(token("ml/vision"), "A") + "AA", 4, "not taken"},
 	} {
 		s.said.Reset()
-		s.run(t, c.code, []string{"MLPROMOTE_TOKEN=" + c.token}, "list", "--registry", s.url, "--data", s.client)
+		s.run(t, c.code, []string{"MLPROMOTE_TOKEN=" + c.token}, "list", "--registry", s.URL, "--data", s.Client)
 		if !strings.Contains(s.said.String(), c.says) {
 			t.Errorf("the verb says %s, want %q", s.said.String(), c.says)
 		}
 	}
 	list := func(code int, token string) {
 		t.Helper()
-		s.run(t, code, []string{"MLPROMOTE_TOKEN=" + token}, "list", "--registry", s.url, "--data", s.client)
+		s.run(t, code, []string{"MLPROMOTE_TOKEN=" + token}, "list", "--registry", s.URL, "--data", s.Client)
 	}
 	write(strings.Replace(good, "ml/*", "web/*", 1)) // another rule, while it is served
 	list(4, token("ml/vision"))
@@ -88,17 +85,17 @@ func TestIssuersAreTrusted(t *testing.T) {
 	}
 	list(4, token("ml/vision"))
 	write(good)
-	if err := s.cmd.Process.Signal(syscall.SIGHUP); err != nil { // which ends others
+	if err := s.Process().Signal(syscall.SIGHUP); err != nil { // which ends others
 		t.Fatal(err)
 	}
 	list(0, token("ml/vision"))
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
-	if log := s.stderr.String(); !strings.Contains(log, "the issuers that are trusted stay as they were") || !strings.Contains(log, "access.yaml:1:") {
+	if log := s.Said(); !strings.Contains(log, "the issuers that are trusted stay as they were") || !strings.Contains(log, "access.yaml:1:") {
 		t.Errorf("the service does not say what is wrong with the file: %s", log)
 	}
-	if log := s.stderr.String(); !strings.Contains(log, "0 are in use, and 1 issuers are trusted") {
+	if log := s.Said(); !strings.Contains(log, "0 are in use, and 1 issuers are trusted") {
 		t.Errorf("the service says %s", log)
 	}
 }

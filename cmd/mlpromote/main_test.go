@@ -6,8 +6,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 )
 
 // TestMain lets the test binary stand in for the program: scripts, and the program
@@ -16,12 +16,5 @@ func TestMain(m *testing.M) {
 	if exit, keeper := sandbox.Enter(); keeper {
 		os.Exit(exit)
 	}
-	testscript.Main(m, map[string]func(){"mlpromote": func() { os.Exit(run()) }})
-}
-
-// testCache is the MLPROMOTE_CACHE of tests: it has the toolchain, installed now if
-// need be, and the steps of earlier runs.
-func testCache(tb testing.TB) string {
-	tb.Helper()
-	return toolchaintest.Installer(tb, "onnxruntime").Root
+	testscript.Main(programtest.Main{M: m}, map[string]func(){"mlpromote": func() { os.Exit(run()) }})
 }

@@ -14,6 +14,7 @@ import (
 	"oras.land/oras-go/v2/content/file"
 	"oras.land/oras-go/v2/registry/remote"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/registrytest"
@@ -36,26 +37,26 @@ func TestReadmeNode(t *testing.T) {
 	}
 	// oras speaks plain HTTP to localhost alone, as to a service behind no proxy.
 	url := strings.Replace(base, "127.0.0.1", "localhost", 1)
-	for _, b := range shellBlocks(t, "../../README.md", "node") {
+	for _, b := range programtest.Blocks(t, "README.md", "node") {
 		dir := t.TempDir()
-		script := b.text
+		script := b.Text
 		_, missing := exec.LookPath("oras")
 		if missing != nil {
-			t.Logf("README.md:%d: there is no oras in PATH: its library pulls", b.line)
+			t.Logf("README.md:%d: there is no oras in PATH: its library pulls", b.Line)
 			script = "oras() { echo \"$2\"; }\n" + script
 		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-euc", script)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "URL="+url, "HOME="+dir)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			t.Fatalf("README.md:%d: %v\n%s\n%s", b.line, err, script, out)
+			t.Fatalf("README.md:%d: %v\n%s\n%s", b.Line, err, script, out)
 		}
 		if missing != nil {
 			pullByLibrary(t, strings.TrimSpace(string(out)), filepath.Join(dir, "DIR"))
 		}
 		files, err := os.ReadDir(filepath.Join(dir, "DIR"))
 		if err != nil || len(files) == 0 || !strings.Contains(string(out), string(right)) {
-			t.Errorf("README.md:%d: pulled are %v (error %v), want those of %s\n%s", b.line, files, err, right, out)
+			t.Errorf("README.md:%d: pulled are %v (error %v), want those of %s\n%s", b.Line, files, err, right, out)
 		}
 	}
 }

@@ -13,53 +13,97 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/keyfile"
 )
 
-// examples is where the examples of the repository are, seen from this package.
-const examples = "../../examples"
-
-// TestScripts runs what users type. Each script has a folder and a data directory of
-// its own; toolchains and finished steps are shared between scripts and runs.
+// TestScripts runs what users type. Each script has a folder and a data directory of its
+// own; toolchains, finished steps and the states of the job are shared.
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	p := scripts(t, nil)
-	p.Dir = "testdata/script"
+	j := &jobs{root: t.TempDir(), cache: programtest.Cache(t), program: fastProgram(t)}
+	t.Run("directory", func(t *testing.T) {
+		t.Parallel()
+		p := j.params("directory", nil)
+		p.Dir = "testdata/script"
+		testscript.Run(t, p)
+	})
+	t.Run("served", func(t *testing.T) {
+		t.Parallel()
+		j.again(t, "served", onService, scriptsOnService())
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		j.again(t, "postgres", onPostgres(t), scriptsOnPostgres())
+	})
+}
+
+// scriptsOnService run once more, each with a service from its beginning. Left out are
+// scripts in which no registry is asked (usage, toolchain, the refusals of files), those
+// that change environments.yaml, keys or the history under the program (key, folder,
+// history), what a service has no need of (reindex), those of other registries (external_*),
+// and those that serve by themselves (serve_*, refuse_wrong_role).
+func scriptsOnService() []string {
+	return []string{
+		"script/main_job", "script/init", "script/rebuild", "script/pull", "script/rollback", "script/tamper", "script/text", "script/node_type",
+		"script/version_taken", "script/refuse_broken_calibration", "script/refuse_wrong_node", "script/refuse_bent_index", "script/refuse_junk",
+		"script/refuse_missing_evidence", "script/refuse_other_hardware",
+	}
+}
+
+// scriptsOnPostgres run on data directories whose catalog is in PostgreSQL. Left out are
+// those that go on from directories which other scripts share: these have a catalog of
+// their own.
+func scriptsOnPostgres() []string {
+	return []string{"script/main_job", "script/init", "script/refuse_broken_calibration", "postgres/database", "postgres/gc"}
+}
+
+// setup is what a kind of catalog wants before a script begins.
+type setup = func(env *testscript.Env, program string) error
+
+// again runs scripts on another kind of catalog.
+func (j *jobs) again(t *testing.T, kind string, setup setup, files []string) {
+	t.Helper()
+	p := j.params(kind, setup)
+	for _, file := range files {
+		p.Files = append(p.Files, filepath.Join("testdata", filepath.FromSlash(file)+".txtar"))
+	}
 	testscript.Run(t, p)
 }
 
-// scripts are the parameters of scripts, with what else their setup does.
-func scripts(t *testing.T, setup func(env *testscript.Env, program string) error) testscript.Params {
-	t.Helper()
-	cache := testCache(t)
-	fast := fastProgram(t)
-	jobs := &jobs{root: t.TempDir(), cache: cache, program: fast}
+// params are the parameters of scripts, with what else their setup does. A script may ask
+// for its kind, [served], and whether the race detector is here, [race].
+func (j *jobs) params(kind string, setup setup) testscript.Params {
 	return testscript.Params{
 		RequireUniqueNames: true,
 		Setup: func(env *testscript.Env) error {
-			env.Vars = append(env.Vars, environment(env.WorkDir, cache)...)
+			env.Vars = append(env.Vars, programtest.Environment(env.WorkDir, j.cache)...)
+			env.Vars = append(env.Vars, "TESTDATA="+programtest.Root("cmd", "mlpromote", "testdata"), "ONNX_TESTDATA="+programtest.Root("validators", "format", "testdata"))
 			env.Vars = append(env.Vars, "ORT_HEADERS="+runtimeHeaders(), "HOST=", "DATA="+defaultData, "STORE="+defaultData)
 			if filepath.Base(env.WorkDir) != "script-main_race" {
-				env.Vars = append(env.Vars, "PATH="+filepath.Dir(fast)+string(filepath.ListSeparator)+os.Getenv("PATH"))
+				env.Vars = append(env.Vars, "PATH="+filepath.Dir(j.program)+string(filepath.ListSeparator)+os.Getenv("PATH"))
 			}
 			env.Values[servicesKey{}] = make(services)
-			if setup != nil {
-				return setup(env, fast)
+			if setup == nil {
+				return nil
 			}
-			return nil
+			return setup(env, j.program)
 		},
 		Condition: func(name string) (bool, error) {
 			if toolchain, ok := strings.CutPrefix(name, "toolchain:"); ok {
-				return hasToolchain(cache, toolchain), nil
+				return hasToolchain(j.cache, toolchain), nil
 			}
-			if name != "served" {
-				return false, fmt.Errorf("no condition %s", name)
+			switch name {
+			case "served":
+				return kind == name, nil
+			case "race":
+				return raceEnabled, nil
 			}
-			return setup != nil, nil
+			return false, fmt.Errorf("no condition %s", name)
 		},
-		Cmds: commands(jobs),
+		Cmds: commands(j),
 	}
 }
 
@@ -79,37 +123,18 @@ var runtimeHeaders = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(out))
 })
 
-// fastProgram is the path of the program without the race detector, under which it
-// opens a key in two seconds and not in a fifth of one. The script main_race has
-// the detector where the tests have it.
+// fastProgram is the path of the program without the race detector: what stands in for it,
+// or where that has the detector, what is built. The script main_race has the detector.
 func fastProgram(t *testing.T) string {
 	t.Helper()
-	if !raceEnabled {
-		path, err := exec.LookPath("mlpromote")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return path
+	if raceEnabled {
+		return programtest.Program(t)
 	}
-	path := filepath.Join(t.TempDir(), "mlpromote")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-o", path, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	path, err := exec.LookPath("mlpromote")
+	if err != nil {
+		t.Fatal(err)
 	}
 	return path
-}
-
-// environment is what the program sees of ours. With the race detector every process
-// would sleep for a second before it ends; scripts start hundreds.
-func environment(home, cache string) []string {
-	testdata, err := filepath.Abs("../../validators/format/testdata")
-	if err != nil {
-		panic(err) // the working directory is gone
-	}
-	own, err := filepath.Abs("testdata")
-	if err != nil {
-		panic(err)
-	}
-	return []string{"TESTDATA=" + own, "ONNX_TESTDATA=" + testdata, "HOME=" + home, "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_DATA=", "MLPROMOTE_REGISTRY=", "MLPROMOTE_KEYS=", "MLPROMOTE_STORAGE=", "MLPROMOTE_DATABASE=", "MLPROMOTE_TOKEN=", "MLPROMOTE_CA=", "COSIGN_PASSWORD=", "GORACE=atexit_sleep_ms=10"}
 }
 
 // jobs are copies of the digits example that were carried on to some state once, so
@@ -166,63 +191,15 @@ func (j *jobs) key(ts *testscript.TestScript, file string) signer.Signer {
 func (j *jobs) advance(ts *testscript.TestScript, from, state, verb string) string {
 	dir := filepath.Join(j.root, state)
 	if from == "" {
-		ts.Check(copyTree(filepath.Join(examples, "digits"), dir))
-		ts.Check(oneTarget(dir))
+		ts.Check(programtest.Digits(dir))
 	} else {
-		ts.Check(copyTree(from, dir))
+		ts.Check(programtest.CopyTree(from, dir))
 	}
 	cmd := exec.Command(j.program, verb)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), environment(j.root, j.cache)...)
+	cmd.Env = append(os.Environ(), programtest.Environment(j.root, j.cache)...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		ts.Fatalf("mlpromote %s for the state %s: %v\n%s", verb, state, err, out)
 	}
 	return dir
-}
-
-// oneTarget leaves one of the two targets out of the spec in a copy of the digits example.
-func oneTarget(dir string) error {
-	path := filepath.Join(dir, "mlpromote.yaml")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	var kept strings.Builder
-	for line := range strings.Lines(string(data)) {
-		if !strings.Contains(line, "linux/amd64/v3") {
-			kept.WriteString(line)
-		}
-	}
-	return os.WriteFile(path, []byte(kept.String()), 0o644)
-}
-
-// copyTree copies folders, files and their permissions. What an example's own use left
-// in it stays there.
-func copyTree(from, to string) error {
-	return filepath.WalkDir(from, func(path string, entry os.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		leftBehind := strings.HasPrefix(from, examples) && (entry.Name() == ".mlpromote" || entry.Name() == "pulled")
-		if entry.IsDir() && leftBehind {
-			return filepath.SkipDir
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		target := filepath.Join(to, name)
-		if entry.IsDir() {
-			return os.MkdirAll(target, 0o755)
-		}
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(target, data, info.Mode().Perm())
-	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry/sqlite"
 )
 
@@ -88,16 +89,16 @@ func want(ts *testscript.TestScript, neg bool, args []string, least, most int) {
 
 func cmdExample(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, 1)
-	ts.Check(copyTree(filepath.Join(examples, args[0]), filepath.Join(ts.Getenv("WORK"), args[0])))
+	ts.Check(programtest.Example(args[0], filepath.Join(ts.Getenv("WORK"), args[0])))
 }
 
 func (j *jobs) cmdJob(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, 1)
 	dir := filepath.Join(ts.Getenv("WORK"), "digits")
-	ts.Check(copyTree(j.folder(ts, args[0]), dir))
-	if s, ok := ts.Value(servedKey{}).(*served); ok {
-		ts.Check(s.take(filepath.Join(dir, defaultData)))
-		s.announce(ts.Setenv)
+	ts.Check(programtest.CopyTree(j.folder(ts, args[0]), dir))
+	if s, ok := ts.Value(servedKey{}).(*programtest.Service); ok {
+		ts.Check(take(s, filepath.Join(dir, defaultData)))
+		announce(s, ts.Setenv)
 	}
 	ts.Check(ts.Chdir(dir))
 }
@@ -362,4 +363,11 @@ func hollow(ts *testscript.TestScript, path string, size int64) {
 	ts.Check(os.MkdirAll(filepath.Dir(path), 0o755))
 	ts.Check(os.WriteFile(path, nil, 0o644))
 	ts.Check(os.Truncate(path, size))
+}
+
+// cmdCertificate makes a CA and a certificate of it for this machine: ca.pem, tls.crt and
+// tls.key in DIR.
+func cmdCertificate(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, 1)
+	ts.Check(programtest.Certificate(ts.MkAbs(args[0]), "a service"))
 }

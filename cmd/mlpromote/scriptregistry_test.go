@@ -27,6 +27,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/rogpeppe/go-internal/testscript"
 	"oras.land/oras-go/v2/registry/remote"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 )
 
 // What the registry of the kind login wants.
@@ -165,7 +167,7 @@ func cmdService(ts *testscript.TestScript, neg bool, args []string) {
 	ctx, stop := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, "mlpromote", "serve", "--listen", "127.0.0.1:0")
 	cmd.Dir = ts.MkAbs(".")
-	cmd.Env = append(os.Environ(), environment(ts.Getenv("WORK"), ts.Getenv("MLPROMOTE_CACHE"))...)
+	cmd.Env = append(os.Environ(), programtest.Environment(ts.Getenv("WORK"), ts.Getenv("MLPROMOTE_CACHE"))...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	out, err := cmd.StdoutPipe()
 	ts.Check(err)
@@ -230,8 +232,7 @@ func repositoryAt(ts *testscript.TestScript, name string) *remote.Repository {
 func cmdJobOn(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 2, 2)
 	dir := filepath.Join(ts.Getenv("WORK"), "digits")
-	ts.Check(copyTree(filepath.Join(examples, "digits"), dir))
-	ts.Check(oneTarget(dir))
+	ts.Check(programtest.Digits(dir))
 	on := func(host string) string {
 		if host == "-" {
 			return ""

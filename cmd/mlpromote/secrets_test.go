@@ -23,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry/access/gate"
 	"mlpromote.dev/mlpromote/registry/sqlite"
 )
@@ -30,7 +31,7 @@ import (
 // secretive is a service over TLS with a token of an administrator, and all that it and
 // its clients have said.
 type secretive struct {
-	*served
+	*programtest.Service
 	root    string
 	http    *http.Client
 	token   string
@@ -43,20 +44,17 @@ const keyPassword = "hunter2-of-the-keys"
 func newSecretive(t *testing.T) *secretive {
 	t.Helper()
 	root := t.TempDir()
-	s := &secretive{root: root, secrets: map[string]string{"password of the keys": keyPassword}, served: &served{
-		program: fastProgram(t), dir: filepath.Join(root, "data"), client: filepath.Join(root, "client"),
-		env: append(environment(root, filepath.Join(root, "cache")), "COSIGN_PASSWORD="+keyPassword),
-	}}
-	if err := makeCertificate(filepath.Join(root, "tls"), "x"); err != nil {
+	s := &secretive{
+		root: root, secrets: map[string]string{"password of the keys": keyPassword},
+		Service: programtest.NewService(t, fastProgram(t), root, "COSIGN_PASSWORD="+keyPassword),
+	}
+	if err := programtest.Certificate(filepath.Join(root, "tls"), "x"); err != nil {
 		t.Fatal(err)
 	}
-	s.flags = []string{"--verbose", "--tls-cert", filepath.Join(root, "tls", "tls.crt"), "--tls-key", filepath.Join(root, "tls", "tls.key")}
-	s.token = strings.TrimSpace(s.run(t, 0, nil, "token", "create", "admin", "--allow", "administer", "--data", s.dir))
+	s.Flags = []string{"--verbose", "--tls-cert", filepath.Join(root, "tls", "tls.crt"), "--tls-key", filepath.Join(root, "tls", "tls.key")}
+	s.token = strings.TrimSpace(s.run(t, 0, nil, "token", "create", "admin", "--allow", "administer", "--data", s.Dir))
 	s.said.Reset() // a token is shown when it is made
-	if err := s.start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.kill)
+	s.MustStart(t)
 	ca, err := os.ReadFile(filepath.Join(root, "tls", "ca.pem"))
 	if err != nil {
 		t.Fatal(err)
@@ -71,9 +69,9 @@ func newSecretive(t *testing.T) *secretive {
 // run runs a verb, which must end with a code, and gives its stdout.
 func (s *secretive) run(t *testing.T, code int, env []string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), s.program, append(args, "--verbose")...)
+	cmd := exec.CommandContext(t.Context(), s.Program, append(args, "--verbose")...)
 	cmd.Dir = s.root
-	cmd.Env = append(append(os.Environ(), s.env...), env...)
+	cmd.Env = append(append(os.Environ(), s.Env...), env...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
@@ -89,7 +87,7 @@ func (s *secretive) run(t *testing.T, code int, env []string, args ...string) st
 // send sends a request and gives the body of the answer.
 func (s *secretive) send(t *testing.T, method, path, authorization string, status int) []byte {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, s.url+path, nil)
+	request, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,11 +165,11 @@ func TestNoSecretIsSaid(t *testing.T) {
 		{1, []string{"MLPROMOTE_TOKEN=" + s.token}}, {2, []string{ca, "MLPROMOTE_TOKEN=" + s.token + " " + s.token}},
 		{0, []string{ca, "DOCKER_CONFIG=" + s.dockerConfig(t, docker, s.token)}}, {4, []string{ca, "DOCKER_CONFIG=" + s.dockerConfig(t, docker+"2", wrong)}},
 	} {
-		s.run(t, c.code, c.env, "list", "--registry", s.url, "--data", s.client)
+		s.run(t, c.code, c.env, "list", "--registry", s.URL, "--data", s.Client)
 	}
-	s.run(t, 0, nil, "token", "list", "--data", s.dir)
-	s.run(t, 0, nil, "token", "list", "--data", s.dir, "--output", "json")
-	s.run(t, 0, nil, "token", "revoke", "admin", "--data", s.dir)
+	s.run(t, 0, nil, "token", "list", "--data", s.Dir)
+	s.run(t, 0, nil, "token", "list", "--data", s.Dir, "--output", "json")
+	s.run(t, 0, nil, "token", "revoke", "admin", "--data", s.Dir)
 	s.send(t, "GET", "/api/v1/heads", "Bearer "+derived, 401)
 	s.silent(t)
 }
@@ -179,7 +177,7 @@ func TestNoSecretIsSaid(t *testing.T) {
 // dockerConfig writes a docker config with a token as password.
 func (s *secretive) dockerConfig(t *testing.T, dir, token string) string {
 	t.Helper()
-	text := fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, s.host(), base64.StdEncoding.EncodeToString([]byte("me:"+token)))
+	text := fmt.Sprintf(`{"auths":{%q:{"auth":%q}}}`, s.Host(), base64.StdEncoding.EncodeToString([]byte("me:"+token)))
 	if err := errors.Join(os.Mkdir(dir, 0o700), os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -189,20 +187,20 @@ func (s *secretive) dockerConfig(t *testing.T, dir, token string) string {
 // silent stops the service and looks for secrets in what was said, and in its arguments.
 func (s *secretive) silent(t *testing.T) {
 	t.Helper()
-	arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.cmd.Process.Pid))
+	arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", s.Process().Pid))
 	if err != nil || !bytes.Contains(arguments, []byte("serve")) {
 		t.Logf("the arguments of the service are %q (error %v), so only what it said is looked at", arguments, err)
 	}
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	log := s.stderr.String()
+	log := s.Said()
 	for _, line := range []string{"level=DEBUG", "not let in", "not one of this service's", "was revoked"} {
 		if !strings.Contains(log, line) {
 			t.Errorf("the log does not have %q, so that it proves nothing:\n%s", line, log)
 		}
 	}
-	db, err := sqlite.Open(t.Context(), filepath.Join(s.dir, "registry.db"))
+	db, err := sqlite.Open(t.Context(), filepath.Join(s.Dir, "registry.db"))
 	if err != nil {
 		t.Fatal(err)
 	}

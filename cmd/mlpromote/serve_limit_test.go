@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"testing"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry/access/gate"
 	"mlpromote.dev/mlpromote/registry/server"
 )
@@ -14,10 +15,10 @@ import (
 // under way. Health is asked without any bound.
 func TestServeLimits(t *testing.T) {
 	t.Parallel()
-	s := newServed(t, "listen: 127.0.0.1:0\nrate_limit: 1\nmax_uploads: 2\n")
+	s := programtest.Serve(t, fastProgram(t), "listen: 127.0.0.1:0\nrate_limit: 1\nmax_uploads: 2\n")
 	refused := 0
 	for range 50 {
-		response, _ := send(t, http.DefaultClient, http.MethodGet, s.url+"/api/v1/heads")
+		response, _ := programtest.Send(t, http.DefaultClient, http.MethodGet, s.URL+"/api/v1/heads")
 		if response.StatusCode == http.StatusTooManyRequests {
 			refused++
 			if response.Header.Get("Retry-After") == "" {
@@ -30,13 +31,13 @@ func TestServeLimits(t *testing.T) {
 	if refused == 0 || refused > 40 {
 		t.Errorf("%d of 50 requests were refused, want most, and not the first ten", refused)
 	}
-	if response, _ := send(t, http.DefaultClient, http.MethodGet, s.url+"/readyz"); response.StatusCode != http.StatusNoContent {
+	if response, _ := programtest.Send(t, http.DefaultClient, http.MethodGet, s.URL+"/readyz"); response.StatusCode != http.StatusNoContent {
 		t.Errorf("/readyz: %s", response.Status)
 	}
-	uploads := s.url + "/v2/staging/digits/blobs/uploads/"
+	uploads := s.URL + "/v2/staging/digits/blobs/uploads/"
 	var location string
 	for n, want := range []int{http.StatusAccepted, http.StatusAccepted, http.StatusTooManyRequests} {
-		response, _ := send(t, http.DefaultClient, http.MethodPost, uploads)
+		response, _ := programtest.Send(t, http.DefaultClient, http.MethodPost, uploads)
 		if response.StatusCode != want {
 			t.Errorf("upload %d: %s, want %d", n, response.Status, want)
 		}
@@ -44,13 +45,13 @@ func TestServeLimits(t *testing.T) {
 			location = l
 		}
 	}
-	if response, _ := send(t, http.DefaultClient, http.MethodDelete, s.url+location); response.StatusCode != http.StatusNoContent {
+	if response, _ := programtest.Send(t, http.DefaultClient, http.MethodDelete, s.URL+location); response.StatusCode != http.StatusNoContent {
 		t.Errorf("cancel: %s", response.Status)
 	}
-	if response, _ := send(t, http.DefaultClient, http.MethodPost, uploads); response.StatusCode != http.StatusAccepted {
+	if response, _ := programtest.Send(t, http.DefaultClient, http.MethodPost, uploads); response.StatusCode != http.StatusAccepted {
 		t.Errorf("the next upload: %s", response.Status)
 	}
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
 }
@@ -97,9 +98,9 @@ func TestLoginLimitOfDefault(t *testing.T) {
 // Who guesses at a service waits.
 func TestServeGuesses(t *testing.T) {
 	t.Parallel()
-	s := newServed(t, "listen: 127.0.0.1:0\nauth: true\nlogin_limit: 2\n")
+	s := programtest.Serve(t, fastProgram(t), "listen: 127.0.0.1:0\nauth: true\nlogin_limit: 2\n")
 	for n, want := range []int{401, 401, 429, 429} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+[]string{"/v2/", "/api/v1/heads"}[n%2], nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+[]string{"/v2/", "/api/v1/heads"}[n%2], nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,7 +114,7 @@ func TestServeGuesses(t *testing.T) {
 			t.Errorf("%d: %s, want %d", n, response.Status, want)
 		}
 	}
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 )
 
 // TestServeTelemetry looks at what a service tells: metrics, a line for each request, and
@@ -30,29 +32,29 @@ func TestServeTelemetry(t *testing.T) {
 		w.Header().Set("Content-Type", "application/x-protobuf")
 	}))
 	defer collector.Close()
-	s := newServed(t, "listen: 127.0.0.1:0\ngc_interval: 1s\nlog_format: json\n")
-	if err := s.stop(); err != nil {
+	s := programtest.Serve(t, fastProgram(t), "listen: 127.0.0.1:0\ngc_interval: 1s\nlog_format: json\n")
+	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	s.env = append(s.env, "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL)
-	if err := s.start(); err != nil {
+	s.Env = append(s.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+collector.URL)
+	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
 	d := digest.FromString("content").String()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v2/staging/digits/blobs/uploads/?digest="+d, strings.NewReader("content"))
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/v2/staging/digits/blobs/uploads/?digest="+d, strings.NewReader("content"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	request.Header.Set("X-Request-Id", "push-1")
-	response, err := fresh().Do(request)
+	response, err := programtest.Fresh().Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = response.Body.Close()
-	send(t, fresh(), http.MethodGet, s.url+"/v2/staging/digits/blobs/"+d)
+	programtest.Send(t, programtest.Fresh(), http.MethodGet, s.URL+"/v2/staging/digits/blobs/"+d)
 	var metrics string
-	eventually(t, "a collection is counted", func() bool {
-		_, body := send(t, fresh(), http.MethodGet, s.url+"/metrics")
+	programtest.Eventually(t, "a collection is counted", func() bool {
+		_, body := programtest.Send(t, programtest.Fresh(), http.MethodGet, s.URL+"/metrics")
 		metrics = string(body)
 		return strings.Contains(metrics, `mlpromote_gc_runs_total{result="done"}`)
 	})
@@ -66,14 +68,14 @@ func TestServeTelemetry(t *testing.T) {
 			t.Errorf("/metrics has no line %s", line)
 		}
 	}
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	if traces.Load() == 0 {
 		t.Error("no traces came to the collector")
 	}
 	pushed := false
-	for line := range strings.Lines(s.stderr.String()) {
+	for line := range strings.Lines(s.Said()) {
 		var l struct{ Msg, Request, Digest, Time string }
 		if err := json.Unmarshal([]byte(line), &l); err != nil || l.Msg == "" {
 			t.Errorf("a line of the log is no JSON: %s", line)
@@ -81,7 +83,7 @@ func TestServeTelemetry(t *testing.T) {
 		pushed = pushed || l.Msg == "request" && l.Request == "push-1" && l.Digest == d
 	}
 	if !pushed {
-		t.Errorf("the log has no line for the push:\n%s", s.stderr.String())
+		t.Errorf("the log has no line for the push:\n%s", s.Said())
 	}
 }
 
@@ -93,25 +95,25 @@ func TestMetricsListen(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := taken.Addr().String()
-	s := newServed(t, "listen: 127.0.0.1:0\n")
-	if err := errors.Join(s.stop(), os.WriteFile(filepath.Join(s.dir, configFile), []byte("listen: 127.0.0.1:0\nmetrics_listen: "+address+"\n"), 0o600)); err != nil {
+	s := programtest.Serve(t, fastProgram(t), "listen: 127.0.0.1:0\n")
+	if err := errors.Join(s.Stop(), os.WriteFile(filepath.Join(s.Dir, configFile), []byte("listen: 127.0.0.1:0\nmetrics_listen: "+address+"\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.start(); err == nil || !strings.Contains(s.stderr.String(), "listen on "+address) {
-		t.Fatalf("serve with an address that is taken: %v\n%s", err, s.stderr.String())
+	if err := s.Start(); err == nil || !strings.Contains(s.Said(), "listen on "+address) {
+		t.Fatalf("serve with an address that is taken: %v\n%s", err, s.Said())
 	}
-	if err := errors.Join(taken.Close(), s.start()); err != nil {
+	if err := errors.Join(taken.Close(), s.Start()); err != nil {
 		t.Fatal(err)
 	}
-	if response, body := send(t, fresh(), http.MethodGet, "http://"+address+"/metrics"); response.StatusCode != http.StatusOK || !strings.Contains(string(body), "mlpromote_build_info") {
+	if response, body := programtest.Send(t, programtest.Fresh(), http.MethodGet, "http://"+address+"/metrics"); response.StatusCode != http.StatusOK || !strings.Contains(string(body), "mlpromote_build_info") {
 		t.Errorf("/metrics: %s", response.Status)
 	}
-	for _, elsewhere := range []string{s.url + "/metrics", "http://" + address + "/v2/"} {
-		if response, _ := send(t, fresh(), http.MethodGet, elsewhere); response.StatusCode != http.StatusNotFound {
+	for _, elsewhere := range []string{s.URL + "/metrics", "http://" + address + "/v2/"} {
+		if response, _ := programtest.Send(t, programtest.Fresh(), http.MethodGet, elsewhere); response.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: %s, want 404", elsewhere, response.Status)
 		}
 	}
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		t.Fatal(err)
 	}
 }

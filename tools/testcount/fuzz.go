@@ -54,9 +54,12 @@ func ranOutOfTime(output string) bool {
 // compile them all for go test -list.
 func findTargets(ctx context.Context, packages []string) ([]target, error) {
 	args := append([]string{"list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles"}, packages...)
-	listing, err := exec.CommandContext(ctx, "go", args...).Output()
+	list := exec.CommandContext(ctx, "go", args...)
+	var said strings.Builder
+	list.Stderr = &said
+	listing, err := list.Output()
 	if err != nil {
-		return nil, fmt.Errorf("list packages: %w", err)
+		return nil, fmt.Errorf("list packages: %w\n%s", err, said.String())
 	}
 	var targets []target
 	for d := json.NewDecoder(strings.NewReader(string(listing))); ; {

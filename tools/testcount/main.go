@@ -4,10 +4,11 @@
 //	testcount [-fuzz TIME] [go test flags, as -name=value] PACKAGES
 //
 // It prints a line per package as it ends, the output of what fails in full, the
-// tests that were skipped with their reasons, and on the last line the count,
-// "N passed, N failed, N skipped", in which subtests count like tests and a fuzz
-// target only if it fails. The exit status is 0 only if something passed and nothing
-// failed.
+// tests that were skipped with their reasons, the packages and tests that took longest, and
+// on the last line the count, "N passed, N failed, N skipped", in which subtests count like
+// tests and a fuzz target only if it fails. What cannot be begun or gone on with, as fuzzing
+// packages that cannot be listed, fails by its name. The exit status is 0 only if something
+// passed and nothing failed.
 package main
 
 import (
@@ -50,11 +51,11 @@ func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
 	}
 	t := newTally(out)
 	if err := test(ctx, t, args); err != nil {
-		return false, err
+		t.fail("go test", err.Error()+"\n")
 	}
 	if fuzzTime > 0 {
 		if err := fuzzAll(ctx, t, packagesOf(args), fuzzTime); err != nil {
-			return false, err
+			t.fail("fuzzing", err.Error()+"\n")
 		}
 	}
 	return t.finish(), nil

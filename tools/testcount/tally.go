@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -40,7 +41,17 @@ type tally struct {
 	failedIn                map[string]int // tests by package
 	failures                []string       // names, in order of failing
 	skips                   []string       // names with reasons
+	took                    []timing       // tests that took time
 }
+
+// timing is what a test took, without that of its parallel subtests.
+type timing struct {
+	id      testID
+	seconds float64
+}
+
+// slowest is how many of the tests that took longest are told.
+const slowest = 10
 
 func newTally(out io.Writer) *tally {
 	return &tally{out: out, running: map[testID]*strings.Builder{}, failedIn: map[string]int{}}
@@ -85,6 +96,7 @@ func (t *tally) add(e event) {
 			t.endPackage(e)
 		} else {
 			t.endTest(id, e.Action)
+			t.time(id, e.Elapsed)
 		}
 	}
 }
@@ -127,6 +139,22 @@ func (t *tally) left(pkg string) []testID {
 	return slices.DeleteFunc(all, func(id testID) bool { return id.pkg != pkg })
 }
 
+func (t *tally) time(id testID, seconds float64) {
+	if seconds > 0 {
+		t.took = append(t.took, timing{id, seconds})
+	}
+}
+
+// slow are the tests that took longest, and how long.
+func (t *tally) slow() []string {
+	slices.SortStableFunc(t.took, func(a, b timing) int { return cmp.Compare(b.seconds, a.seconds) })
+	var lines []string
+	for _, s := range t.took[:min(slowest, len(t.took))] {
+		lines = append(lines, fmt.Sprintf("%6.1fs %s", s.seconds, s.id))
+	}
+	return lines
+}
+
 // fail counts a failure and prints its output.
 func (t *tally) fail(name, output string) {
 	t.failed++
@@ -146,6 +174,7 @@ func (t *tally) take(id testID) string {
 // finish prints the summary and reports whether something passed and nothing failed.
 func (t *tally) finish() bool {
 	t.list("Skipped:", t.skips)
+	t.list("Slowest:", t.slow())
 	t.list("Failed:", t.failures)
 	if t.passed+t.failed == 0 {
 		fmt.Fprintln(t.out, "\nNo test ran, which is a failure too.")

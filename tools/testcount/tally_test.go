@@ -55,6 +55,13 @@ func TestTally(t *testing.T) {
 {"Action":"fail","Package":"p"}`,
 			count: "0 passed, 1 failed, 0 skipped", says: []string{"panic: test timed out"},
 		},
+		"tests that take time": {
+			events: `{"Action":"pass","Package":"p","Test":"A","Elapsed":1.25}
+{"Action":"pass","Package":"p","Test":"B/c","Elapsed":12.5}
+{"Action":"pass","Package":"p","Test":"D","Elapsed":0}
+{"Action":"pass","Package":"p","Elapsed":14}`,
+			ok: true, count: "3 passed, 0 failed, 0 skipped", says: []string{"\nSlowest:\n    12.5s p B/c\n     1.2s p A\n\n"},
+		},
 		"lines that are no events": {
 			events: "go: downloading something\n" + `{"Action":"pass","Package":"p","Test":"A"}`,
 			ok:     true, count: "1 passed, 0 failed, 0 skipped", says: []string{"go: downloading something"},
@@ -107,6 +114,42 @@ func TestPackagesOf(t *testing.T) {
 	t.Parallel()
 	if got := packagesOf([]string{"-race", "-count=1", "./a/...", "./b"}); !slices.Equal(got, []string{"./a/...", "./b"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// The slowest are told, and not all.
+func TestSlowest(t *testing.T) {
+	t.Parallel()
+	tally := newTally(&bytes.Buffer{})
+	for n := range 3 * slowest {
+		tally.add(event{Action: "pass", Package: "p", Test: "T", Elapsed: float64(n)})
+	}
+	if got := tally.slow(); len(got) != slowest || got[0] != "  29.0s p T" || got[slowest-1] != "  20.0s p T" {
+		t.Errorf("%q", got)
+	}
+}
+
+// What cannot be fuzzed is a failure, and the count comes all the same, and last.
+func TestRunCountsWithoutFuzzing(t *testing.T) {
+	module := t.TempDir()
+	t.Chdir(module) // where go finds the module, so not in parallel
+	for name, text := range map[string]string{
+		"go.mod":    "module m\n\ngo 1.26\n",
+		"a_test.go": "package m\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n",
+		"b_test.go": "package m\n\nfunc FuzzB(", // of which no targets can be read
+	} {
+		path := filepath.Join(module, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	ok, err := run(t.Context(), []string{"-fuzz", "1s", "./..."}, &out)
+	if ok || err != nil || !strings.Contains(out.String(), "FAIL fuzzing\n") || !strings.HasSuffix(out.String(), "\n0 passed, 2 failed, 0 skipped\n") {
+		t.Errorf("all is well: %t, %v\n%s", ok, err, out.String())
 	}
 }
 

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package main
+package endtoend
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,22 +17,16 @@ import (
 
 	"github.com/opencontainers/go-digest"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
 )
 
 // onPostgres is a service whose catalog is in PostgreSQL.
-func onPostgres(t *testing.T, server *pgtest.Server) *served {
+func onPostgres(t *testing.T, server *pgtest.Server) *programtest.Service {
 	t.Helper()
-	root := t.TempDir()
-	s := &served{
-		program: fastProgram(t), dir: filepath.Join(root, "served"),
-		env: append(environment(root, testCache(t)), "MLPROMOTE_DATABASE="+server.Database(t)),
-	}
-	if err := s.start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.kill)
+	s := programtest.NewService(t, programtest.Program(t), t.TempDir(), "MLPROMOTE_DATABASE="+server.Database(t))
+	s.MustStart(t)
 	return s
 }
 
@@ -52,7 +45,7 @@ func TestPostgresRestartsServed(t *testing.T) {
 	}
 	server := pgtest.New(t)
 	s := onPostgres(t, server)
-	l := &restarted{t: t, url: s.url, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}, kept: make(map[string][]byte)}
+	l := &restarted{t: t, url: s.URL, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 8}}, kept: make(map[string][]byte)}
 	var writers sync.WaitGroup
 	for n := range 4 {
 		writers.Go(func() { l.write(n) })
@@ -62,7 +55,7 @@ func TestPostgresRestartsServed(t *testing.T) {
 		l.await(10 + random.Int64N(40))
 		server.Stop(t, []string{"fast", "immediate"}[n%2])
 		before := l.refused.Load()
-		eventually(t, "a request while the database is down", func() bool { return l.refused.Load() > before })
+		programtest.Eventually(t, "a request while the database is down", func() bool { return l.refused.Load() > before })
 		server.Start(t)
 	}
 	l.await(20)
@@ -74,7 +67,7 @@ func TestPostgresRestartsServed(t *testing.T) {
 		}
 	}
 	t.Logf("acknowledged %d writes, refused %d", l.acknowledged.Load(), l.refused.Load())
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
 }
@@ -94,7 +87,7 @@ type restarted struct {
 func (l *restarted) await(n int64) {
 	l.t.Helper()
 	until := l.acknowledged.Load() + n
-	eventually(l.t, "writes that are acknowledged", func() bool { return l.acknowledged.Load() >= until || l.t.Failed() })
+	programtest.Eventually(l.t, "writes that are acknowledged", func() bool { return l.acknowledged.Load() >= until || l.t.Failed() })
 }
 
 // write writes names, blobs, manifests and tags until it is over, each as often as it takes.
@@ -168,14 +161,11 @@ func TestAttachConcurrentlyOnPostgres(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
 	first := onPostgres(t, server)
-	second := &served{program: first.program, dir: first.dir, env: first.env}
-	if err := second.start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(second.kill)
+	second := &programtest.Service{Program: first.Program, Dir: first.Dir, Env: first.Env}
+	second.MustStart(t)
 	var replicas []*restarted
-	for _, s := range []*served{first, second} {
-		replicas = append(replicas, &restarted{t: t, url: s.url, client: http.DefaultClient})
+	for _, s := range []*programtest.Service{first, second} {
+		replicas = append(replicas, &restarted{t: t, url: s.URL, client: http.DefaultClient})
 	}
 	const repository, n = "/v2/staging/attach", 32
 	config := []byte("{}")

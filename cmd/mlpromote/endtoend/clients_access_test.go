@@ -1,6 +1,6 @@
 //go:build cgo
 
-package main
+package endtoend
 
 import (
 	"bytes"
@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -27,6 +26,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -58,40 +58,26 @@ func newGuarded(t *testing.T) *guarded {
 	t.Helper()
 	root := t.TempDir()
 	certificates := filepath.Join(root, "tls")
-	g := &guarded{ca: filepath.Join(certificates, "ca.pem"), plain: &plain{
-		dir: filepath.Join(root, "digits"), stored: make(map[string][]byte), served: &served{
-			program: fastProgram(t), dir: filepath.Join(root, "served"), client: filepath.Join(root, "client"), env: environment(root, testCache(t)),
-			flags: []string{"--tls-cert", filepath.Join(certificates, "tls.crt"), "--tls-key", filepath.Join(certificates, "tls.key")},
-		},
-	}}
-	if err := errors.Join(copyTree(filepath.Join(examples, "digits"), g.dir), makeCertificate(certificates, "x")); err != nil {
+	if err := programtest.Certificate(certificates, "x"); err != nil {
+		t.Fatal(err)
+	}
+	g := &guarded{
+		ca:    filepath.Join(certificates, "ca.pem"),
+		plain: &plain{Service: programtest.NewService(t, programtest.Program(t), root), dir: filepath.Join(root, "digits")},
+	}
+	g.Flags = []string{"--tls-cert", filepath.Join(certificates, "tls.crt"), "--tls-key", filepath.Join(certificates, "tls.key")}
+	if err := os.Mkdir(g.dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	create := func(args ...string) string {
-		return g.must(t, append([]string{"token", "create", "--data", g.served.dir}, args...)...)
+		return g.must(t, append([]string{"token", "create", "--data", g.Dir}, args...)...)
 	}
 	admin := create("admin", "--allow", "administer")
 	g.node = create("node", "--allow", "read", "--environment", "prod")
 	g.ci = create("ci", "--allow", "read,push", "--environment", "staging", "--model", "vision/**")
-	if err := g.start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := g.stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := copyTree(filepath.Join(g.served.dir, "keys"), filepath.Join(g.client, "keys")); err != nil {
-		t.Fatal(err)
-	}
-	g.env = append(g.env, "MLPROMOTE_CA="+g.ca, "MLPROMOTE_TOKEN="+admin)
-	g.must(t, "build")
-	g.must(t, "verify")
-	promoted := g.must(t, "promote")
-	g.staged, g.prod = g.must(t, "resolve", "vision/digits", "--env", "staging"), g.must(t, "resolve", "vision/digits", "--env", "prod")
-	g.engine = registry.Digest(g.prod[strings.Index(g.prod, "@")+1:])
-	g.release = registry.Digest(promoted[strings.Index(promoted, "@")+1:])
-	g.read(t)
+	g.MustStartAndStop(t)
+	g.Env = append(g.Env, "MLPROMOTE_CA="+g.ca, "MLPROMOTE_TOKEN="+admin)
+	g.promote(t)
 	return g
 }
 
@@ -116,7 +102,7 @@ func (g *guarded) program(t *testing.T, name, token string) *stock {
 	s := newStock(t, name)
 	s.env = append(s.env, "SSL_CERT_FILE="+g.ca, "REGISTRY_AUTH_FILE="+filepath.Join(s.dir, "config.json"))
 	if token != "" {
-		s.writeFile(t, "config.json", fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, g.host(), base64.StdEncoding.EncodeToString([]byte("anybody:"+token))))
+		s.writeFile(t, "config.json", fmt.Appendf(nil, `{"auths":{%q:{"auth":%q}}}`, g.Host(), base64.StdEncoding.EncodeToString([]byte("anybody:"+token))))
 	}
 	return s
 }
@@ -124,13 +110,13 @@ func (g *guarded) program(t *testing.T, name, token string) *stock {
 // as is a repository as oras-go sees it with a password.
 func (g *guarded) as(t *testing.T, repository, password string) *remote.Repository {
 	t.Helper()
-	repo, err := remote.NewRepository(g.host() + "/" + repository)
+	repo, err := remote.NewRepository(g.Host() + "/" + repository)
 	if err != nil {
 		t.Fatal(err)
 	}
 	repo.Client = &auth.Client{
 		Client: &http.Client{Transport: g.transport(t)}, Cache: auth.NewCache(),
-		Credential: auth.StaticCredential(g.host(), auth.Credential{Username: "anybody", Password: password}),
+		Credential: auth.StaticCredential(g.Host(), auth.Credential{Username: "anybody", Password: password}),
 	}
 	return repo
 }
@@ -189,7 +175,7 @@ func guardedContainerRegistry(t *testing.T, g *guarded) {
 	if err != nil || !bytes.Equal(got.Manifest, g.exact) {
 		t.Fatalf("the manifest is %v, error %v", got, err)
 	}
-	copied, err := name.ParseReference(g.host() + "/staging/vision/copied:1")
+	copied, err := name.ParseReference(g.Host() + "/staging/vision/copied:1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +209,7 @@ func guardedContainerRegistry(t *testing.T, g *guarded) {
 func second(_ *ggcr.Descriptor, err error) error { return err }
 
 func guardedCosign(t *testing.T, g *guarded) {
-	public := filepath.Join(g.served.dir, "keys", "local.pub")
+	public := filepath.Join(g.Dir, "keys", "local.pub")
 	for _, verb := range [][]string{{"verify"}, {"verify-attestation", "--type", registry.PredicateParity}} {
 		args := append(verb, "--key", public, "--insecure-ignore-tlog")
 		g.program(t, "cosign", g.node).must(t, append(args, g.prod)...)
@@ -234,33 +220,33 @@ func guardedCosign(t *testing.T, g *guarded) {
 
 func guardedOrasProgram(t *testing.T, g *guarded) {
 	node := g.program(t, "oras", "")
-	if _, told, err := node.try(t, []byte(g.node), "login", g.host(), "--username", "anybody", "--password-stdin"); err != nil {
+	if _, told, err := node.try(t, []byte(g.node), "login", g.Host(), "--username", "anybody", "--password-stdin"); err != nil {
 		t.Fatalf("login: %v\n%s", err, told)
 	}
 	node.must(t, "pull", g.prod, "-o", "pulled")
 	g.wantFiles(t, filepath.Join(node.dir, "pulled"))
 	node.writeFile(t, "note.txt", []byte("hello"))
-	node.fails(t, "Forbidden", "push", g.host()+"/staging/vision/notes:1", "note.txt")
+	node.fails(t, "Forbidden", "push", g.Host()+"/staging/vision/notes:1", "note.txt")
 	stranger := g.program(t, "oras", "")
-	if _, _, err := stranger.try(t, []byte("x"), "login", g.host(), "--username", "anybody", "--password-stdin"); err == nil {
+	if _, _, err := stranger.try(t, []byte("x"), "login", g.Host(), "--username", "anybody", "--password-stdin"); err == nil {
 		t.Error("oras login takes a password that is no token")
 	}
 	stranger.fails(t, "", "pull", g.prod, "-o", "pulled")
 	ci := g.program(t, "oras", g.ci)
 	ci.writeFile(t, "note.txt", []byte("hello"))
-	ci.must(t, "push", g.host()+"/staging/vision/notes:1", "note.txt")
-	ci.fails(t, "Forbidden", "push", g.host()+"/prod/vision/notes:1", "note.txt")
+	ci.must(t, "push", g.Host()+"/staging/vision/notes:1", "note.txt")
+	ci.fails(t, "Forbidden", "push", g.Host()+"/prod/vision/notes:1", "note.txt")
 }
 
 func guardedCrane(t *testing.T, g *guarded) {
 	crane := g.program(t, "crane", "")
-	if _, told, err := crane.try(t, []byte(g.node), "auth", "login", g.host(), "-u", "anybody", "--password-stdin"); err != nil {
+	if _, told, err := crane.try(t, []byte(g.node), "auth", "login", g.Host(), "-u", "anybody", "--password-stdin"); err != nil {
 		t.Fatalf("login: %v\n%s", err, told)
 	}
-	wantWords(t, "the release", crane.must(t, "digest", g.host()+"/prod/vision/digits:1.0.0"), string(g.release))
+	wantWords(t, "the release", crane.must(t, "digest", g.Host()+"/prod/vision/digits:1.0.0"), string(g.release))
 	crane.fails(t, "may not read", "manifest", g.staged)
-	g.program(t, "crane", g.ci).must(t, "copy", g.staged, g.host()+"/staging/vision/craned:1")
-	g.program(t, "crane", g.ci).fails(t, "Forbidden", "copy", g.staged, g.host()+"/prod/vision/craned:1")
+	g.program(t, "crane", g.ci).must(t, "copy", g.staged, g.Host()+"/staging/vision/craned:1")
+	g.program(t, "crane", g.ci).fails(t, "Forbidden", "copy", g.staged, g.Host()+"/prod/vision/craned:1")
 	g.program(t, "crane", "").fails(t, "none was sent", "manifest", g.prod)
 }
 
@@ -273,7 +259,7 @@ func guardedRegctl(t *testing.T, g *guarded) {
 
 func guardedSkopeo(t *testing.T, g *guarded) {
 	skopeo := g.program(t, "skopeo", "")
-	if _, told, err := skopeo.try(t, []byte(g.node), "login", "--username", "anybody", "--password-stdin", g.host()); err != nil {
+	if _, told, err := skopeo.try(t, []byte(g.node), "login", "--username", "anybody", "--password-stdin", g.Host()); err != nil {
 		t.Fatalf("login: %v\n%s", err, told)
 	}
 	if raw := skopeo.must(t, "inspect", "--raw", "docker://"+g.prod); digest.FromString(raw) != g.engine {

@@ -1,6 +1,6 @@
 //go:build cgo && linux
 
-package main
+package endtoend
 
 import (
 	"path/filepath"

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package main
+package endtoend
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ func TestOras(t *testing.T) {
 	t.Parallel()
 	program := newStock(t, "oras")
 	s := serveEmpty(t)
-	host := s.host()
+	host := s.Host()
 	model := random(200_000)
 	program.writeFile(t, "model.onnx", model)
 	program.writeFile(t, "report.json", []byte(`{"pass":true}`))

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package main
+package endtoend
 
 import (
 	"bytes"
@@ -24,7 +24,7 @@ func TestRegctl(t *testing.T) {
 	t.Parallel()
 	regctl := newStock(t, "regctl")
 	s := serveEmpty(t)
-	host := s.host()
+	host := s.Host()
 	regctl.must(t, "registry", "set", host, "--tls", "disabled", "--blob-chunk", "4096", "--blob-max", "8192")
 	data := random(100_000)
 	regctl.writeFile(t, "data.bin", data)

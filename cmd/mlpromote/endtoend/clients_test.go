@@ -1,12 +1,13 @@
 //go:build cgo
 
-package main
+package endtoend
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -25,6 +26,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -47,7 +49,7 @@ func TestPlainClients(t *testing.T) {
 
 // plain is a service with a promoted release.
 type plain struct {
-	*served
+	*programtest.Service
 	dir     string            // where the verbs run
 	staged  string            // HOST/REPOSITORY@DIGEST of the engine that this machine gets
 	prod    string            // as staged
@@ -60,34 +62,31 @@ type plain struct {
 func newPlain(t *testing.T) *plain {
 	t.Helper()
 	root := t.TempDir()
-	p := &plain{dir: filepath.Join(root, "digits"), stored: make(map[string][]byte), served: &served{
-		program: fastProgram(t), dir: filepath.Join(root, "served"), client: filepath.Join(root, "client"), env: environment(root, testCache(t)),
-	}}
-	if err := errors.Join(copyTree(filepath.Join(examples, "digits"), p.dir), p.start()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := p.stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := copyTree(filepath.Join(p.served.dir, "keys"), filepath.Join(p.client, "keys")); err != nil {
+	p := &plain{Service: programtest.NewService(t, programtest.Program(t), root), dir: filepath.Join(root, "digits")}
+	p.MustStartAndStop(t)
+	p.promote(t)
+	return p
+}
+
+// promote does the job as a client of the service, and notes what is now in prod.
+func (p *plain) promote(t *testing.T) {
+	t.Helper()
+	if err := errors.Join(p.ShareKeys(), programtest.Example("digits", p.dir)); err != nil {
 		t.Fatal(err)
 	}
 	p.must(t, "build")
 	p.must(t, "verify")
 	promoted := p.must(t, "promote")
-	p.staged, p.prod = p.must(t, "resolve", "vision/digits", "--env", "staging"), p.must(t, "resolve", "vision/digits", "--env", "prod")
+	p.staged, p.prod = p.must(t, "resolve", programtest.Model, "--env", "staging"), p.must(t, "resolve", programtest.Model, "--env", "prod")
 	p.engine = registry.Digest(p.prod[strings.Index(p.prod, "@")+1:])
 	p.release = registry.Digest(promoted[strings.Index(promoted, "@")+1:])
 	p.read(t)
-	return p
 }
 
 // read takes the engine from the files of the data directory.
 func (p *plain) read(t *testing.T) {
 	t.Helper()
-	p.exact = p.blob(t, p.engine)
+	p.exact, p.stored = p.blob(t, p.engine), make(map[string][]byte)
 	var manifest ocispec.Manifest
 	if err := json.Unmarshal(p.exact, &manifest); err != nil {
 		t.Fatal(err)
@@ -96,13 +95,13 @@ func (p *plain) read(t *testing.T) {
 		p.stored[layer.Annotations[ocispec.AnnotationTitle]] = p.blob(t, layer.Digest)
 	}
 	if len(p.stored["model.onnx"]) == 0 {
-		t.Fatalf("the engine has the files %v", sortedNames(p.stored))
+		t.Fatalf("the engine has the files %v", slices.Sorted(maps.Keys(p.stored)))
 	}
 }
 
 func (p *plain) blob(t *testing.T, d registry.Digest) []byte {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(p.served.dir, "blobs", d.Algorithm().String(), d.Encoded()[:2], d.Encoded()))
+	data, err := os.ReadFile(filepath.Join(p.Dir, "blobs", d.Algorithm().String(), d.Encoded()[:2], d.Encoded()))
 	if err != nil || digest.FromBytes(data) != d {
 		t.Fatalf("blob %s: %d bytes, %v", d, len(data), err)
 	}
@@ -112,9 +111,9 @@ func (p *plain) blob(t *testing.T, d registry.Digest) []byte {
 // must runs a verb against the service and gives its stdout.
 func (p *plain) must(t *testing.T, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), p.program, args...)
+	cmd := exec.CommandContext(t.Context(), p.Program, args...)
 	cmd.Dir = p.dir
-	cmd.Env = append(append(os.Environ(), p.env...), "MLPROMOTE_REGISTRY="+p.url, "MLPROMOTE_DATA="+p.client)
+	cmd.Env = slices.Concat(os.Environ(), p.ClientEnv())
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
@@ -126,7 +125,7 @@ func (p *plain) must(t *testing.T, args ...string) string {
 
 func (p *plain) repository(t *testing.T, name string) *remote.Repository {
 	t.Helper()
-	repo, err := remote.NewRepository(p.host() + "/" + name)
+	repo, err := remote.NewRepository(p.Host() + "/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +145,7 @@ func (p *plain) wantFiles(t *testing.T, dir string) {
 		return err
 	})
 	if err != nil || len(found) != len(p.stored) {
-		t.Errorf("the folder has %v (error %v), want %v", sortedNames(found), err, sortedNames(p.stored))
+		t.Errorf("the folder has %v (error %v), want %v", slices.Sorted(maps.Keys(found)), err, slices.Sorted(maps.Keys(p.stored)))
 	}
 	for name, data := range p.stored {
 		if got, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err != nil || !bytes.Equal(got, data) {
@@ -206,7 +205,7 @@ func testContainerRegistry(t *testing.T, p *plain) {
 			t.Errorf("layer %s has %d other bytes, error %v", d, len(data), err)
 		}
 	}
-	released, err := name.ParseReference(p.host()+"/prod/vision/digits:1.0.0", name.Insecure)
+	released, err := name.ParseReference(p.Host()+"/prod/vision/digits:1.0.0", name.Insecure)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +248,7 @@ func testDirectPush(t *testing.T, p *plain) {
 
 func testCosign(t *testing.T, p *plain) {
 	cosign := newStock(t, "cosign")
-	public := filepath.Join(p.served.dir, "keys", "local.pub")
+	public := filepath.Join(p.Dir, "keys", "local.pub")
 	other := filepath.Join(cosign.dir, "local.pub")
 	p.must(t, "key", "generate", "--keys", cosign.dir)
 	for _, ref := range []string{p.staged, p.prod} {
@@ -279,16 +278,16 @@ func testCrane(t *testing.T, p *plain) {
 	if raw, told, err := crane.try(t, nil, "manifest", p.prod); err != nil || raw != string(p.exact) {
 		t.Errorf("the manifest has %d bytes, want the %d that are stored: %v\n%s", len(raw), len(p.exact), err, told)
 	}
-	if tags := strings.Fields(crane.must(t, "ls", p.host()+"/prod/vision/digits")); !slices.Contains(tags, "1.0.0") || !slices.Contains(tags, registry.HeadTag) {
+	if tags := strings.Fields(crane.must(t, "ls", p.Host()+"/prod/vision/digits")); !slices.Contains(tags, "1.0.0") || !slices.Contains(tags, registry.HeadTag) {
 		t.Errorf("tags: %v", tags)
 	}
-	wantWords(t, "the release", crane.must(t, "digest", p.host()+"/prod/vision/digits:1.0.0"), string(p.release))
+	wantWords(t, "the release", crane.must(t, "digest", p.Host()+"/prod/vision/digits:1.0.0"), string(p.release))
 }
 
 // regctl finds the evidence about an engine, and takes both along.
 func testRegctl(t *testing.T, p *plain) {
 	regctl := newStock(t, "regctl")
-	regctl.must(t, "registry", "set", p.host(), "--tls", "disabled")
+	regctl.must(t, "registry", "set", p.Host(), "--tls", "disabled")
 	list := []string{"artifact", "list", "--format", `{{range .Descriptors}}{{index .Annotations "dev.sigstore.bundle.predicateType"}}{{println}}{{end}}`}
 	found := strings.Fields(regctl.must(t, append(list, p.prod)...))
 	for _, predicate := range []string{registry.PredicateSign, registry.PredicateProvenance, registry.PredicateParity, registry.PredicateVSA} {
@@ -321,7 +320,7 @@ func testSkopeo(t *testing.T, p *plain) {
 // program is not here.
 func testReadmeServed(t *testing.T, p *plain) {
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(p.client, "keys"))); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(p.Client, "keys"))); err != nil {
 		t.Fatal(err)
 	}
 	have, bin := make(map[string]bool), t.TempDir()
@@ -333,27 +332,27 @@ func testReadmeServed(t *testing.T, p *plain) {
 			}
 		}
 	}
-	for _, b := range shellBlocks(t, "../../README.md", "served") {
-		script := b.text
+	for _, b := range programtest.Blocks(t, "README.md", "served") {
+		script := b.Text
 		for program, there := range have {
 			if !there {
-				t.Logf("README.md:%d: the line with %s is left out: it is not here", b.line, program)
+				t.Logf("README.md:%d: the line with %s is left out: it is not here", b.Line, program)
 				script = regexp.MustCompile("(?m)^"+program+" .*$").ReplaceAllString(script, ":")
 			}
 		}
 		cmd := exec.CommandContext(t.Context(), "sh", "-euc", script+"echo \"REF=$REF\"\n")
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "URL="+p.url, "HOME="+dir, "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
+		cmd.Env = append(os.Environ(), "URL="+p.URL, "HOME="+dir, "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "\nREF="+p.host()+"/prod/vision/digits@sha256:") && !strings.HasPrefix(string(out), "REF="+p.host()+"/prod/vision/digits@sha256:") {
-			t.Errorf("README.md:%d: %v\n%s\n%s", b.line, err, script, out)
+		if err != nil || !strings.Contains(string(out), "\nREF="+p.Host()+"/prod/vision/digits@sha256:") && !strings.HasPrefix(string(out), "REF="+p.Host()+"/prod/vision/digits@sha256:") {
+			t.Errorf("README.md:%d: %v\n%s\n%s", b.Line, err, script, out)
 		}
 	}
 }
 
 // testNodeTypes asks for the engine of a node that the operator has described.
 func testNodeTypes(t *testing.T, p *plain) {
-	types := filepath.Join(p.served.dir, "node-types")
+	types := filepath.Join(p.Dir, "node-types")
 	if err := os.MkdirAll(types, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +364,7 @@ func testNodeTypes(t *testing.T, p *plain) {
 	for name, want := range map[string]int{
 		"box": 200, "closet": 404, "broken": 500, ".hidden": 400, "..%2Fkeys": 400, "%2Fetc%2Fpasswd": 400, "box%00": 400,
 	} {
-		response, err := http.Get(p.url + "/api/v1/models/vision/digits/resolve?env=prod&runtime=onnxruntime:1.30.0&nodeType=" + name)
+		response, err := http.Get(p.URL + "/api/v1/models/vision/digits/resolve?env=prod&runtime=onnxruntime:1.30.0&nodeType=" + name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,6 @@
 //go:build cgo && linux
 
-package main
+package endtoend
 
 import (
 	"bytes"
@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 )
 
 // A crowd of slow clients may cost so much memory for each, and for what is read as a whole:
@@ -34,10 +36,10 @@ func TestSlowCrowd(t *testing.T) {
 	if os.Getenv("MLPROMOTE_SOAK") != "" {
 		crowd, pause = 3000, "10s"
 	}
-	s := newServed(t, fmt.Sprintf("listen: 127.0.0.1:0\nheader_timeout: %[1]s\nbody_timeout: %[1]s\nidle_timeout: %[1]s\n", pause))
-	host := "Host: " + s.host() + "\r\n"
-	answer, _ := send(t, fresh(), http.MethodPost, s.url+"/v2/staging/slow/blobs/uploads/")
-	upload := strings.TrimPrefix(answer.Header.Get("Location"), s.url)
+	s := programtest.Serve(t, programtest.Program(t), fmt.Sprintf("listen: 127.0.0.1:0\nheader_timeout: %[1]s\nbody_timeout: %[1]s\nidle_timeout: %[1]s\n", pause))
+	host := "Host: " + s.Host() + "\r\n"
+	answer, _ := programtest.Send(t, programtest.Fresh(), http.MethodPost, s.URL+"/v2/staging/slow/blobs/uploads/")
+	upload := strings.TrimPrefix(answer.Header.Get("Location"), s.URL)
 	manifest := "PUT /v2/staging/slow/manifests/1.0.0 HTTP/1.1\r\n" + host
 	rest := "POST /api/v1/models/slow/resolve HTTP/1.1\r\n" + host + "Content-Type: application/json\r\n"
 	kinds := []slowClient{
@@ -49,30 +51,30 @@ func TestSlowCrowd(t *testing.T) {
 		{name: "an endless manifest", sends: manifest + "Transfer-Encoding: chunked\r\n\r\n", goesOn: "1000\r\n" + strings.Repeat("x", 4096) + "\r\n"},
 		{name: "an endless REST request", sends: rest + "Transfer-Encoding: chunked\r\n\r\n", goesOn: "1000\r\n" + strings.Repeat(" ", 4096) + "\r\n"},
 	}
-	before := s.peakMemory(t)
+	before := peakMemory(t, s)
 	var slow sync.WaitGroup
 	for n := range crowd {
-		slow.Go(func() { kinds[n%len(kinds)].stay(t, s.host()) })
+		slow.Go(func() { kinds[n%len(kinds)].stay(t, s.Host()) })
 	}
 	gone := make(chan struct{})
 	go func() { slow.Wait(); close(gone) }()
-	client, answers := fresh(), 0
+	client, answers := programtest.Fresh(), 0
 	for open := true; open; answers++ {
 		select {
 		case <-gone:
 			open = false
 		default:
 		}
-		if answer, _ := send(t, client, http.MethodGet, s.url+"/v2/"); answer.StatusCode != http.StatusOK {
+		if answer, _ := programtest.Send(t, client, http.MethodGet, s.URL+"/v2/"); answer.StatusCode != http.StatusOK {
 			t.Fatalf("somebody else gets %s", answer.Status)
 		}
 	}
-	grown := s.peakMemory(t) - before
+	grown := peakMemory(t, s) - before
 	t.Logf("%d slow clients; %d answers to others meanwhile; %d KiB of memory", crowd, answers, grown>>10)
 	if limit := int64(heldMemory + crowd*slowMemory); grown > limit {
 		t.Errorf("the service took %d bytes of memory more, want at most %d", grown, limit)
 	}
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
 }
@@ -110,9 +112,9 @@ func (c slowClient) stay(t *testing.T, address string) {
 }
 
 // peakMemory is the most memory that the service has held, in bytes.
-func (s *served) peakMemory(t *testing.T) int64 {
+func peakMemory(t *testing.T, s *programtest.Service) int64 {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.Process().Pid))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package main
+package endtoend
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ func TestCrane(t *testing.T) {
 	content := random(300_000)
 	crane.writeFile(t, "first.tar", tarOf(t, "first.txt", []byte("the first layer\n")))
 	crane.writeFile(t, "second.tar", tarOf(t, "second.bin", content))
-	image := s.host() + "/staging/crane/image"
+	image := s.Host() + "/staging/crane/image"
 	pushed := crane.must(t, "append", "-f", "first.tar,second.tar", "-t", image+":1")
 	digest := pushed[strings.Index(pushed, "@")+1:]
 	for name, test := range map[string]func(*testing.T){
@@ -37,17 +37,17 @@ func TestCrane(t *testing.T) {
 		},
 		"push what was pulled": func(t *testing.T) {
 			crane.must(t, "pull", "--format", "oci", image+":1", "layout")
-			wantWords(t, "push of the same image", crane.must(t, "push", "layout", s.host()+"/staging/crane/again:1"), s.host()+"/staging/crane/again@"+digest)
+			wantWords(t, "push of the same image", crane.must(t, "push", "layout", s.Host()+"/staging/crane/again:1"), s.Host()+"/staging/crane/again@"+digest)
 		},
 		"copy by mounts": func(t *testing.T) {
-			_, told, err := crane.try(t, nil, "copy", image+":1", s.host()+"/staging/crane/copy:1")
+			_, told, err := crane.try(t, nil, "copy", image+":1", s.Host()+"/staging/crane/copy:1")
 			if err != nil || strings.Count(told, "mounted blob: ") != 3 {
 				t.Errorf("copy: %v, want the config and two layers mounted\n%s", err, told)
 			}
-			crane.must(t, "validate", "--remote", s.host()+"/staging/crane/copy:1")
+			crane.must(t, "validate", "--remote", s.Host()+"/staging/crane/copy:1")
 		},
 		"tags and deletion": func(t *testing.T) {
-			own := s.host() + "/staging/crane/tags"
+			own := s.Host() + "/staging/crane/tags"
 			crane.must(t, "copy", image+":1", own+":1")
 			for _, tag := range []string{"2", "3"} {
 				crane.must(t, "tag", own+":1", tag)
@@ -59,20 +59,20 @@ func TestCrane(t *testing.T) {
 			crane.fails(t, "MANIFEST_UNKNOWN", "digest", own+":1")
 		},
 		"index": func(t *testing.T) {
-			own := s.host() + "/staging/crane/index"
+			own := s.Host() + "/staging/crane/index"
 			crane.must(t, "copy", image+":1", own+":1")
 			crane.must(t, "mutate", own+":1", "--label", "a=b", "-t", own+":2")
 			crane.must(t, "index", "append", "-m", own+":1", "-m", own+":2", "-t", own+":both")
 			crane.must(t, "validate", "--remote", own+":both")
-			crane.must(t, "copy", own+":both", s.host()+"/staging/crane/copied:both")
-			wantWords(t, "digest of the copy", crane.must(t, "digest", s.host()+"/staging/crane/copied:both"), crane.must(t, "digest", own+":both"))
+			crane.must(t, "copy", own+":both", s.Host()+"/staging/crane/copied:both")
+			wantWords(t, "digest of the copy", crane.must(t, "digest", s.Host()+"/staging/crane/copied:both"), crane.must(t, "digest", own+":both"))
 		},
 		"a protected environment": func(t *testing.T) {
-			prod := s.host() + "/prod/crane/image"
+			prod := s.Host() + "/prod/crane/image"
 			crane.fails(t, "DENIED: "+protectedSays, "copy", image+":1", prod+":1")
 			crane.fails(t, "DENIED: "+protectedSays, "append", "-f", "first.tar", "-t", prod+":1")
 			crane.fails(t, "DENIED: "+protectedSays, "delete", prod+":1")
-			crane.fails(t, "DENIED: repository elsewhere/image is in no environment", "copy", image+":1", s.host()+"/elsewhere/image:1")
+			crane.fails(t, "DENIED: repository elsewhere/image is in no environment", "copy", image+":1", s.Host()+"/elsewhere/image:1")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,9 +1,8 @@
 //go:build cgo && linux
 
-package main
+package endtoend
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -15,6 +14,8 @@ import (
 
 	"github.com/opencontainers/go-digest"
 	"golang.org/x/sys/unix"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 )
 
 // smallDisk makes a folder that is a disk of 8 MiB, or skips the test.
@@ -40,56 +41,38 @@ func TestFullDisk(t *testing.T) {
 	root := t.TempDir()
 	disk := filepath.Join(root, "served")
 	smallDisk(t, disk)
-	c := &crash{t: t, program: fastProgram(t), dir: filepath.Join(root, "digits"), env: append(os.Environ(), environment(root, testCache(t))...)}
-	server := &served{program: c.program, dir: disk, client: filepath.Join(root, "client"), env: environment(root, testCache(t))}
-	if err := server.start(); err != nil {
+	server := programtest.NewService(t, programtest.Program(t), root) // served is the disk
+	server.MustStartAndStop(t)
+	if err := server.ShareKeys(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := server.stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	c.env = append(c.env, "MLPROMOTE_REGISTRY="+server.url, "MLPROMOTE_DATA="+server.client)
-	err := errors.Join(copyTree(filepath.Join(disk, "keys"), filepath.Join(server.client, "keys")), copyTree(filepath.Join(examples, "digits"), c.dir), oneTarget(c.dir))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.bump()
-	for _, verb := range []string{"build", "verify", "promote"} {
-		c.must(verb)
-	}
-	staged, proven := c.head("staging"), c.head("prod")
+	c := programtest.NewJob(t, server.Program, filepath.Join(root, "digits"), server.ClientEnv()...)
+	c.Release()
+	staged, proven := c.Head("staging"), c.Head("prod")
 
 	filler := fill(t, disk)
-	refuses := func(verb ...string) {
+	refuses := func(verb string) {
 		t.Helper()
-		cmd := c.command(verb...)
-		var stderr bytes.Buffer
-		cmd.Stderr = &stderr
-		out, err := cmd.Output()
-		if cmd.ProcessState.ExitCode() != 1 || len(out) > 0 || !regexp.MustCompile(`mlpromote: error: .*(disk is full|no space is left)`).Match(stderr.Bytes()) {
-			t.Errorf("%v on a full disk: %v\n%s%s", verb, err, out, stderr.Bytes())
+		if said := c.Refused(1, verb); !regexp.MustCompile(`mlpromote: error: .*(disk is full|no space is left)`).MatchString(said) {
+			t.Errorf("%s on a full disk says %s", verb, said)
 		}
 	}
 	refuses("verify") // by REST
-	c.bump()
+	c.Bump()
 	refuses("build") // by the OCI endpoint
-	wantFull(t, server.url)
-	c.must("pull", "vision/digits", "--env", "prod", "-o", filepath.Join(root, "pulled"))
-	if c.head("staging") != staged || c.head("prod") != proven {
-		t.Errorf("a head moved: staging %s, prod %s", c.head("staging"), c.head("prod"))
+	wantFull(t, server.URL)
+	c.Must("pull", "vision/digits", "--env", "prod", "-o", filepath.Join(root, "pulled"))
+	if c.Head("staging") != staged || c.Head("prod") != proven {
+		t.Errorf("a head moved: staging %s, prod %s", c.Head("staging"), c.Head("prod"))
 	}
-	c.check(0, "a full disk")
+	c.Check("a full disk")
 
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	for _, verb := range []string{"build", "verify", "promote"} {
-		c.must(verb)
-	}
-	c.check(0, "room again")
-	if c.head("prod") == proven {
+	c.Promote()
+	c.Check("room again")
+	if c.Head("prod") == proven {
 		t.Error("the job did not go on")
 	}
 }
@@ -142,16 +125,13 @@ func TestNoSpaceForBuild(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "mlpromote.yaml"), []byte(spec), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c := &crash{t: t, program: fastProgram(t), dir: root, env: append(os.Environ(), environment(root, testCache(t))...)}
-	c.env = append(c.env, "TMPDIR="+disk)
-	cmd := c.command("build")
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if cmd.ProcessState.ExitCode() != 1 || len(out) > 0 || !regexp.MustCompile(`error: the build may take \d+\.\d GiB, \d+\.\d GiB free in `+regexp.QuoteMeta(disk)+`: nothing was begun`).Match(stderr.Bytes()) {
-		t.Errorf("build without space: %v\n%s%s", err, out, stderr.Bytes())
+	env := append(programtest.Environment(root, programtest.Cache(t)), "TMPDIR="+disk)
+	c := &programtest.Job{T: t, Program: programtest.Program(t), Dir: root, Env: append(os.Environ(), env...)}
+	said := c.Refused(1, "build")
+	if !regexp.MustCompile(`error: the build may take \d+\.\d GiB, \d+\.\d GiB free in ` + regexp.QuoteMeta(disk) + `: nothing was begun`).MatchString(said) {
+		t.Errorf("build without space says %s", said)
 	}
-	if bytes.Contains(stderr.Bytes(), []byte("run the reference")) {
-		t.Errorf("a step was begun:\n%s", stderr.Bytes())
+	if strings.Contains(said, "run the reference") {
+		t.Errorf("a step was begun:\n%s", said)
 	}
 }

@@ -1,13 +1,12 @@
 //go:build cgo
 
-package main
+package endtoend
 
 import (
 	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -22,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -36,35 +36,35 @@ const maxDelay = 4 * time.Millisecond
 // summary, and the same verb, run again, finishes.
 func TestCrashServed(t *testing.T) {
 	t.Parallel()
-	newCrashServed(t, 1, "").rounds(kills)
+	newCrashServed(t, 1, "").killAll()
 }
 
-// rounds kills the service so often, or as often as MLPROMOTE_SOAK asks for.
-func (c *crashServed) rounds(n int) {
-	c.t.Helper()
-	if os.Getenv("MLPROMOTE_SOAK") != "" {
-		n = soakKills
-	}
-	job := [][]string{{"build"}, {"verify"}, {"promote"}, {"rollback", "vision/digits", "--env", "prod", "--reason", "crash test"}, {"gc"}}
+// servedKills is enough for each of five verbs on each of two replicas.
+const servedKills = 2 * 5
+
+// killAll kills the service so often, or as often as MLPROMOTE_SOAK asks for.
+func (c *crashServed) killAll() {
+	c.T.Helper()
+	n, verbs := kills(servedKills), append(victims(), []string{"gc"})
 	for round := range n {
-		verb := job[round%len(job)]
+		verb, turn := verbs[round%len(verbs)], round/len(verbs)
 		switch verb[0] {
 		case "build":
-			c.bump()
+			c.Bump()
 		case "gc":
-			c.collect(round)
+			c.collect(turn)
 			continue
 		}
-		c.kill(round, verb)
+		c.kill(turn, verb)
 		if verb[0] == "rollback" {
-			c.must("hold", "release", "vision/digits", "--env", "prod", "--reason", "crash test")
+			c.releaseHold()
 		}
 	}
 	c.note.Lock()
 	defer c.note.Unlock()
-	c.t.Logf("verbs that the kill broke off: %d of %d, and %d collections; acknowledged: %d changes, %d pieces of content", c.broken, n, c.killed, len(c.changes), len(c.content))
+	c.T.Logf("verbs that the kill broke off: %d of %d, and %d collections; acknowledged: %d changes, %d pieces of content", c.broken, n, c.killed, len(c.changes), len(c.content))
 	if c.broken == 0 || c.killed == 0 || len(c.changes) == 0 || len(c.content) == 0 {
-		c.t.Error("nothing was broken off, or nothing acknowledged: the test tests nothing")
+		c.T.Error("nothing was broken off, or nothing acknowledged: the test tests nothing")
 	}
 }
 
@@ -72,10 +72,10 @@ func (c *crashServed) rounds(n int) {
 // it acknowledged and always is where it was.
 type crashServed struct {
 	*crash
-	server *served
+	server *programtest.Service
 	// standby is a second replica, which takes over when the first is killed; nil: there
 	// is none, and the service is started again.
-	standby *served
+	standby *programtest.Service
 	proxy   *httptest.Server
 	asks    map[string]int // requests that a verb makes
 	broken  int
@@ -83,7 +83,7 @@ type crashServed struct {
 	note    sync.Mutex
 	target  *url.URL
 	seen    int      // requests of the verb
-	strike  func()   // for the request number
+	blow    func()   // for the request number
 	at      int      // at; 0: none
 	content []string // paths under /v2/ of what was stored
 	changes []change
@@ -100,89 +100,64 @@ type change struct {
 // stream; the catalog is in the database, or, with none, in the data directory.
 func newCrashServed(t *testing.T, stream uint64, database string) *crashServed {
 	t.Helper()
-	seed := uint64(crashSeed)
-	if text := os.Getenv("MLPROMOTE_CRASH_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal(err)
-		}
+	root, program := t.TempDir(), programtest.Program(t)
+	replica := func() *programtest.Service {
+		s := programtest.NewService(t, program, root, "MLPROMOTE_DATABASE="+database)
+		// Each replica collects all along. What neighbours push falls due after two minutes, so
+		// that in a long run it is killed at that, too.
+		s.Flags = []string{"--gc-interval", "1s", "--gc-grace", "1m"}
+		s.MustStart(t)
+		return s
 	}
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, stream))
-	root := t.TempDir()
-	c := &crashServed{asks: make(map[string]int), crash: &crash{
-		t: t, random: random, program: fastProgram(t), dir: filepath.Join(root, "digits"), takes: make(map[string]time.Duration),
-		env: append(os.Environ(), environment(root, testCache(t))...),
-	}}
-	c.server = c.replica(root, database)
-	c.start()
-	t.Cleanup(func() { c.server.kill() })
+	c := &crashServed{server: replica(), asks: make(map[string]int)}
 	if database != "" {
-		c.standby = c.replica(root, database)
-		if err := c.standby.start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { c.standby.kill() })
+		c.standby = replica()
 	}
 	c.proxy = httptest.NewServer(c.forward())
 	t.Cleanup(c.proxy.Close)
-	c.crash.env = append(c.crash.env, "MLPROMOTE_REGISTRY="+c.proxy.URL, "MLPROMOTE_DATA="+c.server.client)
-	err := errors.Join(
-		copyTree(filepath.Join(c.server.dir, "keys"), filepath.Join(c.server.client, "keys")),
-		copyTree(filepath.Join(examples, "digits"), c.dir), oneTarget(c.dir))
-	if err != nil {
+	env := append(programtest.Environment(root, programtest.Cache(t)), "MLPROMOTE_REGISTRY="+c.proxy.URL, "MLPROMOTE_DATA="+c.server.Client)
+	c.crash = &crash{Job: programtest.NewJob(t, program, filepath.Join(root, "digits"), env...), random: seeded(t, stream), takes: make(map[string]time.Duration)}
+	c.aim()
+	if err := c.server.ShareKeys(); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // two releases in prod, so that there is something to return to
-		c.bump()
-		for _, verb := range []string{"build", "verify", "promote"} {
-			c.arm(0, nil)
-			c.must(verb)
-			c.asks[verb] = c.requests()
-		}
-	}
+	c.begin(func(verb string) {
+		c.arm(0, nil)
+		c.Must(verb)
+		c.asks[verb] = c.requests()
+	})
 	c.asks["rollback"] = 2 // it asks for the environments, and for the rollback
 	return c
 }
 
-func (c *crashServed) replica(root, database string) *served {
-	return &served{
-		program: c.program, dir: filepath.Join(root, "served"), client: filepath.Join(root, "client"),
-		env: append(environment(root, testCache(c.t)), "MLPROMOTE_DATABASE="+database),
-		// Each replica collects all along. What neighbours push falls due after two minutes, so
-		// that in a long run it is killed at that, too.
-		flags: []string{"--gc-interval", "1s", "--gc-grace", "1m"},
-	}
-}
-
 // start starts the service where nobody stands by to take over.
 func (c *crashServed) start() {
-	c.t.Helper()
+	c.T.Helper()
 	if c.standby != nil {
 		c.server, c.standby = c.standby, c.server
-	} else if err := c.server.start(); err != nil {
-		c.t.Fatal(err)
+	} else if err := c.server.Start(); err != nil {
+		c.T.Fatal(err)
 	}
 	c.aim()
 }
 
 // aim makes the proxy ask the service where it is now.
 func (c *crashServed) aim() {
-	c.t.Helper()
-	target, err := url.Parse(c.server.url)
+	c.T.Helper()
+	target, err := url.Parse(c.server.URL)
 	if err != nil {
-		c.t.Fatal(err)
+		c.T.Fatal(err)
 	}
 	c.note.Lock()
 	defer c.note.Unlock()
 	c.target = target
 }
 
-// arm makes request number n of what follows the one after which strike is called.
-func (c *crashServed) arm(n int, strike func()) {
+// arm makes request number n of what follows the one after which blow is called.
+func (c *crashServed) arm(n int, blow func()) {
 	c.note.Lock()
 	defer c.note.Unlock()
-	c.seen, c.at, c.strike = 0, n, strike
+	c.seen, c.at, c.blow = 0, n, blow
 }
 
 func (c *crashServed) requests() int {
@@ -208,7 +183,7 @@ func (c *crashServed) forward() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.note.Lock()
 		if c.seen++; c.seen == c.at {
-			go c.strike()
+			go c.blow()
 		}
 		c.note.Unlock()
 		proxy.ServeHTTP(w, r)
@@ -250,39 +225,40 @@ func (c *crashServed) acknowledged(r *http.Response) error {
 	return nil
 }
 
-// kill runs a verb, kills the service meanwhile, and lets the verb be run again.
-func (c *crashServed) kill(n int, args []string) {
-	c.t.Helper()
-	request := 1 + c.random.IntN(c.asks[args[0]])
+// kill runs a verb, kills the service meanwhile, and lets the verb be run again. Its turn
+// says in which third of its requests.
+func (c *crashServed) kill(turn int, args []string) {
+	c.T.Helper()
+	request := 1 + int(c.instant(turn)*float64(c.asks[args[0]]))
 	delay := time.Duration(c.random.Float64() * float64(maxDelay))
-	before := c.head("prod")
-	victim := c.server.cmd.Process
+	before := c.Head("prod")
+	victim := c.server.Process()
 	c.arm(request, func() { time.AfterFunc(delay, func() { _ = victim.Kill() }) })
 	neighbours := c.neighbours()
-	cmd := c.command(args...)
+	cmd := c.Command(args...)
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	switch {
 	case errors.As(err, &exit) && exit.ExitCode() == 1:
 		c.broken++
 	case err != nil: // what is torn must not look like what is forged, refused or missing
-		c.t.Fatalf("kill %d after request %d of %s: %v\n%s", n, request, args[0], err, out)
+		c.T.Fatalf("killed after request %d of %s: %v\n%s", request, args[0], err, out)
 	}
-	c.server.kill()
+	c.server.Kill()
 	neighbours()
 	c.arm(0, nil)
 	c.start()
-	c.check(n, args[0])
-	c.kept(n)
-	if args[0] != "rollback" || c.head("prod") == before { // a second one would go further back
+	c.Check("killed after request " + strconv.Itoa(request) + " of " + args[0])
+	c.kept()
+	if args[0] != "rollback" || c.Head("prod") == before { // a second one would go further back
 		c.arm(0, nil)
-		c.must(args...)
+		c.Must(args...)
 		c.asks[args[0]] = max(c.asks[args[0]], c.requests())
 	}
-	c.check(n, args[0]+" again")
+	c.Check(args[0] + " again")
 	if c.standby != nil {
-		if err := c.standby.start(); err != nil {
-			c.t.Fatal(err)
+		if err := c.standby.Start(); err != nil {
+			c.T.Fatal(err)
 		}
 	}
 }
@@ -292,74 +268,57 @@ const garbage = 20
 
 // collect leaves blobs that nothing needs, ends all replicas, collects, ends that at a random
 // instant, and lets another collection finish. What is needed is all there, and no more.
-func (c *crashServed) collect(n int) {
-	c.t.Helper()
+func (c *crashServed) collect(turn int) {
+	c.T.Helper()
 	for range garbage {
-		if _, err := c.visit(c.t.Context(), c.server.url, n); err != nil {
-			c.t.Fatal(err)
+		if _, err := c.visit(c.T.Context(), c.server.URL, 0); err != nil {
+			c.T.Fatal(err)
 		}
 	}
-	c.server.kill()
+	c.server.Kill()
 	if c.standby != nil {
-		c.standby.kill()
+		c.standby.Kill()
 	}
 	gc := func() *exec.Cmd {
-		cmd := exec.CommandContext(c.t.Context(), c.program, "gc", "--grace", "0s", "--data", c.server.dir, "--output", "json")
-		cmd.Env = append(os.Environ(), c.server.env...)
+		cmd := exec.CommandContext(c.T.Context(), c.Program, "gc", "--grace", "0s", "--data", c.server.Dir, "--output", "json")
+		cmd.Env = append(os.Environ(), c.server.Env...)
 		return cmd
 	}
 	if c.takes["gc"] == 0 { // of one that is not killed, and has about as much to do
 		began := time.Now()
 		if out, err := gc().CombinedOutput(); err != nil {
-			c.t.Fatalf("gc: %v\n%s", err, out)
+			c.T.Fatalf("gc: %v\n%s", err, out)
 		}
 		c.takes["gc"] = time.Since(began)
 	}
 	for before, tries := c.killed, 0; c.killed == before && tries < 3; tries++ { // it may be quicker than the last
-		c.strikeDown(n, gc())
+		c.strike(gc(), "gc", turn+tries)
 	}
 	if out, err := gc().CombinedOutput(); err != nil {
-		c.t.Fatalf("gc after kill %d: %v\n%s", n, err, out)
+		c.T.Fatalf("gc after one that was killed: %v\n%s", err, out)
 	}
 	if out, err := gc().Output(); err != nil || !bytes.Contains(out, []byte(`"blobs": 0`)) {
-		c.t.Errorf("after kill %d and a collection that ended well, there is more to collect: %v\n%s", n, err, out)
+		c.T.Errorf("after a collection that ended well, there is more to collect: %v\n%s", err, out)
 	}
-	for _, s := range []*served{c.standby, c.server} {
+	for _, s := range []*programtest.Service{c.standby, c.server} {
 		if s == nil {
 			continue
 		}
-		if err := s.start(); err != nil {
-			c.t.Fatal(err)
+		if err := s.Start(); err != nil {
+			c.T.Fatal(err)
 		}
 	}
 	c.aim()
-	c.check(n, "gc")
-	c.kept(n)
-}
-
-// strikeDown starts a collection and ends it at a random instant of the time that it takes.
-func (c *crashServed) strikeDown(n int, gc *exec.Cmd) {
-	c.t.Helper()
-	if err := gc.Start(); err != nil {
-		c.t.Fatal(err)
-	}
-	timer := time.AfterFunc(time.Duration(c.random.Float64()*float64(c.takes["gc"])), func() { _ = gc.Process.Kill() }) // it may be gone already
-	err := gc.Wait()
-	timer.Stop()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) && !exit.Exited() {
-		c.killed++
-	} else if err != nil {
-		c.t.Fatalf("kill %d: gc: %v", n, err)
-	}
+	c.Check("gc")
+	c.kept()
 }
 
 // kept wants all that was ever acknowledged.
-func (c *crashServed) kept(n int) {
-	c.t.Helper()
+func (c *crashServed) kept() {
+	c.T.Helper()
 	var events []registry.Event
-	if err := json.Unmarshal([]byte(c.must("history", "list", "--output", "json")), &events); err != nil {
-		c.t.Fatal(err)
+	if err := json.Unmarshal([]byte(c.Must("history", "list", "--output", "json")), &events); err != nil {
+		c.T.Fatal(err)
 	}
 	c.note.Lock()
 	defer c.note.Unlock()
@@ -368,21 +327,21 @@ func (c *crashServed) kept(n int) {
 			return e.Kind == made.kind && (made.env == "" || e.Environment == made.env) && (e.Release == made.digest || slices.Contains(e.Evidence, made.digest))
 		})
 		if !there {
-			c.t.Errorf("kill %d: history lost %+v", n, made)
+			c.T.Errorf("history lost %+v", made)
 		}
 	}
 	for _, path := range c.content {
-		request, err := http.NewRequestWithContext(c.t.Context(), http.MethodHead, c.server.url+path, nil)
+		request, err := http.NewRequestWithContext(c.T.Context(), http.MethodHead, c.server.URL+path, nil)
 		if err != nil {
-			c.t.Fatal(err)
+			c.T.Fatal(err)
 		}
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
-			c.t.Fatal(err)
+			c.T.Fatal(err)
 		}
 		response.Body.Close()
 		if response.StatusCode != http.StatusOK {
-			c.t.Errorf("kill %d: %s is gone: %s", n, path, response.Status)
+			c.T.Errorf("%s is gone: %s", path, response.Status)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package main
+package endtoend
 
 import (
 	"bytes"
@@ -17,6 +17,8 @@ import (
 	"testing"
 
 	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 )
 
 // TestLoad lets many clients pull one artifact while others push theirs, all at once, with
@@ -28,9 +30,9 @@ func TestLoad(t *testing.T) {
 	if os.Getenv("MLPROMOTE_SOAK") != "" {
 		pulls, pushes, rounds = 500, 50, 10
 	}
-	s := newServed(t, "listen: 127.0.0.1:0\ngc_interval: 1s\n")
+	s := programtest.Serve(t, programtest.Program(t), "listen: 127.0.0.1:0\ngc_interval: 1s\n")
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: pulls + pushes}}
-	l := &load{t: t, url: s.url + "/v2/staging/load", client: client}
+	l := &load{t: t, url: s.URL + "/v2/staging/load", client: client}
 	shared := l.artifact(0)
 	l.push(shared, "shared")
 	var next atomic.Uint64
@@ -49,10 +51,10 @@ func TestLoad(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
-	if log := s.stderr.String(); strings.Contains(log, "error") {
+	if log := s.Said(); strings.Contains(log, "error") {
 		t.Errorf("the service says:\n%.2000s", log)
 	}
 }

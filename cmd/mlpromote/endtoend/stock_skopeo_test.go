@@ -1,6 +1,6 @@
 //go:build cgo
 
-package main
+package endtoend
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ func TestSkopeo(t *testing.T) {
 	t.Parallel()
 	skopeo := newStock(t, "skopeo")
 	s := serveEmpty(t)
-	host := s.host()
+	host := s.Host()
 	image := "docker://" + host + "/staging/skopeo/image"
 	skopeo.seed(t, image+":1")
 	raw := skopeo.must(t, "inspect", "--raw", "--tls-verify=false", image+":1")

@@ -1,6 +1,6 @@
 //go:build cgo && linux
 
-package main
+package endtoend
 
 import (
 	"bufio"
@@ -21,6 +21,8 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 )
 
 // The sizes of the model of TestLarge: MLPROMOTE_LARGE=1 is the long form, and another
@@ -100,9 +102,9 @@ func (m measuredVerb) String() string {
 // newLarge makes a folder with a generated model of so many MiB and its spec.
 func newLarge(t *testing.T, mib int64, spec string) *large {
 	t.Helper()
-	cache := testCache(t)
+	cache := programtest.Cache(t)
 	root := t.TempDir()
-	l := &large{program: fastProgram(t), root: root, model: filepath.Join(root, "model")}
+	l := &large{program: programtest.Program(t), root: root, model: filepath.Join(root, "model")}
 	for _, folder := range []string{l.model, l.path("tmp"), l.path("cache"), l.path("work")} {
 		if err := os.Mkdir(folder, 0o755); err != nil {
 			t.Fatal(err)
@@ -125,7 +127,7 @@ func newLarge(t *testing.T, mib int64, spec string) *large {
 func (l *large) command(ctx context.Context, args []string) (cmd *exec.Cmd, out *strings.Builder) {
 	cmd = exec.CommandContext(ctx, l.program, args...)
 	cmd.Dir = l.model
-	cmd.Env = append(os.Environ(), environment(l.root, l.path("cache"))...)
+	cmd.Env = append(os.Environ(), programtest.Environment(l.root, l.path("cache"))...)
 	cmd.Env = append(cmd.Env, "TMPDIR="+l.path("tmp"), "MLPROMOTE_DATA="+l.path("work/data"))
 	cmd.Env = append(cmd.Env, l.env...)
 	out = new(strings.Builder)

@@ -1,13 +1,13 @@
 //go:build cgo
 
-package main
+package endtoend
 
 import (
 	"net/http"
-	"path/filepath"
 	"regexp"
 	"testing"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
 )
 
@@ -15,18 +15,16 @@ import (
 func TestCollectReplicas(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	env := append(environment(root, testCache(t)), "MLPROMOTE_DATABASE="+pgtest.Database(t))
-	var replicas []*served
+	database := "MLPROMOTE_DATABASE=" + pgtest.Database(t)
+	var replicas []*programtest.Service
 	for range 2 {
-		s := &served{program: fastProgram(t), dir: filepath.Join(root, "served"), env: env, flags: []string{"--gc-interval", "1s"}}
-		if err := s.start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(s.kill)
+		s := programtest.NewService(t, programtest.Program(t), root, database)
+		s.Flags = []string{"--gc-interval", "1s"}
+		s.MustStart(t)
 		replicas = append(replicas, s)
 	}
 	collecting := -1
-	eventually(t, "a replica collects twice", func() bool {
+	programtest.Eventually(t, "a replica collects twice", func() bool {
 		for n, s := range replicas {
 			if collections(t, s) >= 2 {
 				collecting = n
@@ -38,16 +36,16 @@ func TestCollectReplicas(t *testing.T) {
 	if n := collections(t, other); n != 0 {
 		t.Errorf("the other replica collected %d times", n)
 	}
-	replicas[collecting].kill()
-	eventually(t, "the other replica collects", func() bool { return collections(t, other) > 0 })
+	replicas[collecting].Kill()
+	programtest.Eventually(t, "the other replica collects", func() bool { return collections(t, other) > 0 })
 }
 
 var collectionsDone = regexp.MustCompile(`mlpromote_gc_runs_total\{result="done"\} ([0-9]+)\n`)
 
 // collections is how often a replica has collected; 9 stands for more.
-func collections(t *testing.T, s *served) int {
+func collections(t *testing.T, s *programtest.Service) int {
 	t.Helper()
-	_, metrics := send(t, fresh(), http.MethodGet, s.url+"/metrics")
+	_, metrics := programtest.Send(t, programtest.Fresh(), http.MethodGet, s.URL+"/metrics")
 	m := collectionsDone.FindSubmatch(metrics)
 	switch {
 	case m == nil:

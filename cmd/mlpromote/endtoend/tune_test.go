@@ -1,26 +1,27 @@
 //go:build cgo && linux && amd64
 
-package main
+package endtoend
 
 import (
 	"bufio"
 	"bytes"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 )
 
 // Interrupted, tune shows what was measured until then.
 func TestTuneInterrupted(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := copyTree(filepath.Join(examples, "digits"), dir); err != nil {
+	if err := programtest.Example("digits", dir); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), fastProgram(t), "tune")
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), environment(dir, testCache(t))...)
+	cmd := exec.CommandContext(t.Context(), programtest.Program(t), "tune")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), programtest.Environment(dir, programtest.Cache(t))...)
 	var stdout bytes.Buffer
 	cmd.Stdout = &stdout
 	stderr, err := cmd.StderrPipe()

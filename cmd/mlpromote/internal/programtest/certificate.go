@@ -1,6 +1,4 @@
-//go:build cgo
-
-package main
+package programtest
 
 import (
 	"crypto/ecdsa"
@@ -15,19 +13,11 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// cmdCertificate makes a CA and a certificate of it for this machine: ca.pem, tls.crt and
-// tls.key in DIR.
-func cmdCertificate(ts *testscript.TestScript, neg bool, args []string) {
-	want(ts, neg, args, 1, 1)
-	ts.Check(makeCertificate(ts.MkAbs(args[0]), "a service"))
-}
-
-// makeCertificate writes ca.pem, tls.crt and tls.key into a folder.
-func makeCertificate(dir, name string) error {
+// Certificate makes a CA and a certificate of it for this machine: ca.pem, tls.crt and tls.key
+// in a folder. The name is that of the certificate's subject.
+func Certificate(dir, name string) error {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err

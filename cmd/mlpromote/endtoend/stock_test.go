@@ -1,6 +1,6 @@
 //go:build cgo
 
-package main
+package endtoend
 
 import (
 	"archive/tar"
@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 )
 
 // programs are those by others that tests run, with the variable that names each, and how
@@ -95,18 +97,10 @@ func wantWords(t *testing.T, what, got string, want ...string) {
 }
 
 // serveEmpty starts a service that has the default environments and nothing in them.
-func serveEmpty(t *testing.T) *served {
+func serveEmpty(t *testing.T) *programtest.Service {
 	t.Helper()
-	root := t.TempDir()
-	s := &served{program: fastProgram(t), dir: filepath.Join(root, "served"), env: environment(root, "")}
-	if err := s.start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := programtest.NewService(t, programtest.Program(t), t.TempDir())
+	s.MustStartAndStop(t)
 	return s
 }
 

@@ -1,0 +1,122 @@
+//go:build cgo
+
+package endtoend
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
+)
+
+// runBlocks runs the blocks of a kind of a page one after the other, each in the folder that
+// the first of them went to.
+func runBlocks(t *testing.T, program, page, kind, dir string, more ...string) {
+	t.Helper()
+	where := filepath.Join(t.TempDir(), "dir")
+	env := append(os.Environ(), programtest.Environment(t.TempDir(), programtest.Cache(t))...)
+	env = append(append(env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "PAGE_DIR="+where), more...)
+	for i, b := range programtest.Blocks(t, page, kind) {
+		script := b.Text
+		if i == 0 {
+			script += "pwd > \"$PAGE_DIR\"\n"
+		}
+		cmd := exec.CommandContext(t.Context(), "sh", "-euc", script)
+		cmd.Dir, cmd.Env = dir, env
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		if got := cmd.ProcessState.ExitCode(); got != b.Exit {
+			t.Fatalf("%s:%d: exit code %d, want %d\n%s\n%s", page, b.Line, got, b.Exit, b.Text, out)
+		}
+		if i == 0 {
+			data, err := os.ReadFile(where)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir = string(bytes.TrimSpace(data))
+		}
+	}
+}
+
+// TestPages runs what the pages tell a reader to type.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	program := programtest.Program(t)
+	t.Run("tutorial", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		if err := programtest.Example("", filepath.Join(dir, "examples")); err != nil {
+			t.Fatal(err)
+		}
+		runBlocks(t, program, "docs/tutorial.md", "", dir)
+	})
+	t.Run("tune", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		if err := programtest.Example("digits", filepath.Join(dir, "examples", "digits")); err != nil {
+			t.Fatal(err)
+		}
+		runBlocks(t, program, "docs/how-to/tune.md", "", dir)
+	})
+	t.Run("readme", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		model, err := os.ReadFile(programtest.Root("examples", "digits", "digits.onnx"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "model.onnx"), model, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		runBlocks(t, program, "README.md", "", dir)
+	})
+}
+
+// TestOperate runs what operate.md says about backups: on a directory with its own
+// catalog, which is served meanwhile, and on one whose catalog is in PostgreSQL.
+func TestOperate(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"", "postgres"} {
+		t.Run("on "+kind, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			data, backup, own := filepath.Join(root, "data"), filepath.Join(root, "backup"), programtest.Environment(root, programtest.Cache(t))
+			restored := ""
+			if kind == "postgres" {
+				server := pgtest.Shared(t)
+				own = append(own, "MLPROMOTE_DATABASE="+server.Database(t))
+				restored = server.Database(t)
+			}
+			c := programtest.NewJob(t, programtest.Program(t), filepath.Join(root, "digits"), append(own, "MLPROMOTE_DATA="+data)...)
+			if err := os.Mkdir(backup, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			c.Release()
+			proven := c.Must("list")
+			server := &programtest.Service{Program: c.Program, Dir: data, Env: own}
+			server.MustStart(t)
+			runBlocks(t, c.Program, "docs/how-to/operate.md", kind, root,
+				append(own, "DATA="+data, "BACKUP="+backup, "RESTORED_DATABASE="+restored)...)
+			server.Kill()
+			c.Env = append(append(os.Environ(), own...), "MLPROMOTE_DATA="+data+"-restored")
+			if restored != "" {
+				c.Env = append(c.Env, "MLPROMOTE_DATABASE="+restored)
+			}
+			if got := c.Must("list"); got != proven {
+				t.Errorf("restored are\n%s, want\n%s", got, proven)
+			}
+			c.Must("pull", "vision/digits", "--env", "prod", "-o", filepath.Join(root, "pulled"))
+			if _, err := os.Stat(filepath.Join(data+"-restored", "keys", "local.key")); err == nil {
+				t.Error("the private key was in the backup")
+			}
+		})
+	}
+}

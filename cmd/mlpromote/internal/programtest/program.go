@@ -1,0 +1,87 @@
+// Package programtest runs the program mlpromote for tests as its users do: as a process,
+// in folders of its own, with a service where one is asked for.
+package programtest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
+)
+
+// Main runs the tests of a package and removes what [Program] built for them.
+type Main struct{ M *testing.M }
+
+// Run gives the exit status.
+func (m Main) Run() int {
+	defer func() {
+		if built.dir != "" {
+			_ = os.RemoveAll(built.dir) // a temporary folder
+		}
+	}()
+	return m.M.Run()
+}
+
+// built is the program of this process; linking it takes seconds.
+var built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// Program gives the path of the program, which is built once for all tests of a process, and
+// never with the race detector, under which it opens a key in two seconds and not in a fifth
+// of one. TestMain of the package runs [Main].
+func Program(tb testing.TB) string {
+	tb.Helper()
+	built.once.Do(func() {
+		if built.dir, built.err = os.MkdirTemp("", "mlpromote-program-"); built.err != nil {
+			return
+		}
+		build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", built.dir, "mlpromote.dev/mlpromote/cmd/mlpromote") //nolint:noctx // no test owns it
+		if out, err := build.CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("go build: %w\n%s", err, out)
+		}
+	})
+	if built.err != nil {
+		tb.Fatal(built.err)
+	}
+	return filepath.Join(built.dir, "mlpromote")
+}
+
+// Cache is the MLPROMOTE_CACHE of tests: it has ONNX Runtime, installed now if need be, and
+// the steps of earlier runs.
+func Cache(tb testing.TB) string {
+	tb.Helper()
+	return toolchaintest.Installer(tb, "onnxruntime").Root
+}
+
+// Environment is what the program sees of ours, beside the variables of the test's process:
+// a home, a cache, and no setting of the user's. With the race detector every process would
+// sleep for a second before it ends; tests start hundreds.
+func Environment(home, cache string) []string {
+	return []string{
+		"HOME=" + home, "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_DATA=", "MLPROMOTE_REGISTRY=", "MLPROMOTE_KEYS=", "MLPROMOTE_STORAGE=",
+		"MLPROMOTE_DATABASE=", "MLPROMOTE_TOKEN=", "MLPROMOTE_CA=", "COSIGN_PASSWORD=", "GORACE=atexit_sleep_ms=10",
+	}
+}
+
+// Root is the folder of the repository, with more elements below it.
+func Root(elements ...string) string {
+	dir, err := os.Getwd()
+	for err == nil {
+		if _, missing := os.Stat(filepath.Join(dir, "go.mod")); missing == nil {
+			return filepath.Join(append([]string{dir}, elements...)...)
+		}
+		if dir == filepath.Dir(dir) {
+			err = errors.New("no go.mod in the working directory, nor above it")
+		}
+		dir = filepath.Dir(dir)
+	}
+	panic(err) // tests run in the folder of their package
+}
