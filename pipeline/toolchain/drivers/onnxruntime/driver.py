@@ -16,8 +16,9 @@ quantize  by method. Inputs: role "model", one .onnx file and its external data.
                         none, inputs and outputs stay as they are. With rtol or atol and
                         role "calibration", operators go back to float32 until the outputs
                         on its first cases are within that.
-          With option sensitivity, and role "cases", the int8 methods say besides what each
-          node costs: the signal to noise ratio of the outputs when it alone is quantized.
+          With option sensitivity, in seconds, and role "cases", the int8 methods say besides
+          what each node costs, as far as they come in that time, those with the most weights
+          first: the signal to noise ratio of the outputs when the node alone is quantized.
 """
 
 import os
@@ -43,7 +44,7 @@ DEFAULTS = {
     "format": "qdq",
     "exclude_nodes": [],
     "op_types": [],
-    "sensitivity": False,
+    "sensitivity": 0.0,
     "block_size": 32,
     "symmetric": True,
     "rtol": 0.0,
@@ -77,8 +78,9 @@ def chosen_options(request):
             raise Refused("bad_input", f"option {name} means nothing to method {chosen['method']}: it has {', '.join(apply)}")
     if not 50 < chosen["percentile"] <= 100:
         raise Refused("bad_input", f"option percentile is {chosen['percentile']}: want more than 50 and at most 100")
-    if chosen["rtol"] < 0 or chosen["atol"] < 0:
-        raise Refused("bad_input", f"options rtol and atol are {chosen['rtol']} and {chosen['atol']}: want no less than 0")
+    for name in ("rtol", "atol", "sensitivity"):
+        if chosen[name] < 0:
+            raise Refused("bad_input", f"option {name} is {chosen[name]}: want no less than 0")
     return {name: chosen[name] for name in DEFAULTS if name in apply}
 
 
