@@ -12,6 +12,8 @@ quantize  by method. Inputs: role "model", one .onnx file and its external data.
                         every activation.
           dynamic-int8  ranges of activations are taken anew on every run.
           weights-int4  4-bit weights of matrix products in blocks, activations as they are.
+                        Algorithm rtn rounds them to nearest, hqq looks for the zero points
+                        with the smallest errors (symmetric is false then).
           fp16          weights and activations in half precision; operators that have
                         none, inputs and outputs stay as they are. With rtol or atol and
                         role "calibration", operators go back to float32 until the outputs
@@ -45,6 +47,7 @@ DEFAULTS = {
     "exclude_nodes": [],
     "op_types": [],
     "sensitivity": 0.0,
+    "algorithm": "rtn",
     "block_size": 32,
     "symmetric": True,
     "rtol": 0.0,
@@ -56,6 +59,7 @@ CHOICES = {
     "activation_type": ("uint8", "int8"),
     "weight_type": ("int8", "uint8"),
     "format": ("qdq", "qoperator"),
+    "algorithm": ("rtn", "hqq"),
     "block_size": (16, 32, 64, 128, 256),
 }
 # How each method is done, and which options mean something to it besides the method.
@@ -64,7 +68,7 @@ METHODS = {
         "observer", "percentile", "per_channel", "reduce_range", "activation_type", "weight_type", "format", "exclude_nodes", "op_types",
         "sensitivity")),
     "dynamic-int8": (quantize_dynamic, ("per_channel", "reduce_range", "weight_type", "exclude_nodes", "op_types", "sensitivity")),
-    "weights-int4": (quantize_weights, ("block_size", "symmetric", "format", "exclude_nodes")),
+    "weights-int4": (quantize_weights, ("algorithm", "block_size", "symmetric", "format", "exclude_nodes")),
     "fp16": (halve, ("exclude_nodes", "rtol", "atol")),
 }
 
@@ -73,9 +77,14 @@ def chosen_options(request):
     """The options that mean something to the method."""
     chosen = options_of(request, DEFAULTS, CHOICES)
     apply = ("method", *METHODS[chosen["method"]][1])
-    for name in request.get("options") or {}:
+    given = request.get("options") or {}
+    for name in given:
         if name not in apply:
             raise Refused("bad_input", f"option {name} means nothing to method {chosen['method']}: it has {', '.join(apply)}")
+    if chosen["algorithm"] == "hqq":
+        if given.get("symmetric"):
+            raise Refused("bad_input", "option symmetric is True: algorithm hqq always has zero points")
+        chosen["symmetric"] = False
     if not 50 < chosen["percentile"] <= 100:
         raise Refused("bad_input", f"option percentile is {chosen['percentile']}: want more than 50 and at most 100")
     for name in ("rtol", "atol", "sensitivity"):
