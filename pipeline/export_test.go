@@ -10,6 +10,11 @@ import (
 // LabelledCases are cases of which only the name of the labels is known.
 func LabelledCases(labels string) caseSet { return caseSet{set: registry.Set{Labels: labels}} }
 
+// SpecQuantize says the driver's options for a target in the words of a spec.
+func SpecQuantize(options map[string]any, target registry.Target, exclude []string) string {
+	return specQuantize(options, target, exclude).Flow()
+}
+
 // Again does a step that a build took once more and gives its class: the step is job, done by
 // driver; runner, of this profile, runs what it leaves on a file of cases.
 func Again(ctx context.Context, driver, runner toolchain.Driver, profile toolchain.Profile, job toolchain.Job, cases string, count int, scratch string) (registry.Reproducibility, error) {

@@ -41,9 +41,12 @@ type Pipeline struct {
 	// Unfinished is a folder for what verifications have run until they are done. Empty
 	// keeps nothing.
 	Unfinished string
-	Tool       registry.ToolIdentity
-	Progress   Progress       // nil shows nothing
-	Now        registry.Clock // nil means time.Now
+	// Sensitivity is how long Verify looks, for each int8 variant that failed, for the nodes
+	// that cost it its limits. Zero is not at all.
+	Sensitivity time.Duration
+	Tool        registry.ToolIdentity
+	Progress    Progress       // nil shows nothing
+	Now         registry.Clock // nil means time.Now
 }
 
 // Toolchain is the drivers of one install.

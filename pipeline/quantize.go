@@ -55,6 +55,7 @@ func quantizeOptions(q *spec.Quantize) map[string]any {
 	set(q.ReduceRange != nil, "reduce_range", q.ReduceRange != nil && *q.ReduceRange)
 	set(q.Preset != "", "preset", q.Preset)
 	set(q.AccuracyAware, "accuracy_aware", true)
+	set(q.Algorithm != "", "algorithm", q.Algorithm)
 	set(q.BlockSize != 0, "block_size", q.BlockSize)
 	set(q.Asymmetric, "symmetric", false)
 	set(len(q.Exclude) > 0, "exclude_nodes", q.Exclude)

@@ -17,6 +17,9 @@ type Sensitivity struct {
 	SNRdB   registry.Figure   `json:"snrDb"` // of the outputs with everything quantized
 	Nodes   []NodeSensitivity `json:"nodes"` // costliest first
 	Of      int               `json:"of"`    // nodes that could be quantized; at most as many were tried
+	// Unfinished is true where the time ran out: nodes are missing, or Exclude is, or it is
+	// longer than it has to be.
+	Unfinished bool `json:"unfinished,omitempty"`
 	// Exclude are the nodes that have to stay in full precision so that the engine keeps its
 	// limits of parity, those that the spec excludes already among them: it was built so
 	// and compared on all cases. Empty where no part of the tried nodes suffices.
@@ -47,6 +50,8 @@ func hints(found []VerifiedEngine, failures []error) {
 		s := e.Sensitivity
 		switch {
 		case s == nil || said[s]:
+		case s.Quantize == "" && s.Unfinished:
+			failures[i] = registry.WithHint(failures[i], "variant %s: the time did not suffice to find the nodes that have to stay in full precision: give it more, such as --sensitivity 30m", s.Variant)
 		case s.Quantize == "":
 			failures[i] = registry.WithHint(failures[i], "variant %s: leaving out single nodes does not suffice: try method dynamic, tool nncf with accuracy_aware, or fp16", s.Variant)
 		default:
@@ -66,6 +71,9 @@ type howMade struct {
 // explain says of every failing int8 engine what its layers cost. Engines that were made
 // alike share the answer. What cannot be found out is left out: the failure stands anyway.
 func (v *verification) explain(ctx context.Context, found []VerifiedEngine) error {
+	if v.p.Sensitivity <= 0 {
+		return nil
+	}
 	answers := make(map[registry.Digest]*Sensitivity)
 	for i := range found {
 		c := v.candidates[i]
@@ -112,14 +120,30 @@ func (v *verification) howMade(engine registry.Digest) (howMade, bool) {
 	return howMade{}, false
 }
 
+// sensitivity finds out as much as it can in the time that there is.
 func (v *verification) sensitivity(ctx context.Context, c candidate, made howMade) (*Sensitivity, error) {
-	a, err := v.analysis(ctx, c, made)
+	limited, cancel := context.WithTimeout(ctx, v.p.Sensitivity)
+	defer cancel()
+	s := &Sensitivity{Variant: c.engine.Variant}
+	err := v.findSensitivity(limited, c, made, s)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		s.Unfinished, err = true, nil
+	}
 	if err != nil {
 		return nil, err
 	}
-	outcome, _, err := a.quantize(ctx, map[string]any{"sensitivity": true}, v.cases.inputs(toolchain.RoleCases)...)
+	return s, nil
+}
+
+func (v *verification) findSensitivity(ctx context.Context, c candidate, made howMade, s *Sensitivity) error {
+	a, err := v.analysis(ctx, c, made)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	// Half of the time is for single nodes, so that some is left to try lists of them.
+	outcome, _, err := a.quantize(ctx, map[string]any{"sensitivity": v.p.Sensitivity.Seconds() / 2}, v.cases.inputs(toolchain.RoleCases)...)
+	if err != nil {
+		return err
 	}
 	var result struct {
 		Sensitivity struct {
@@ -133,15 +157,15 @@ func (v *verification) sensitivity(ctx context.Context, c candidate, made howMad
 		} `json:"sensitivity"`
 	}
 	if err := json.Unmarshal(outcome.Result, &result); err != nil {
-		return nil, registry.Errorf(registry.CodeInternal, "result of quantize: %w", err)
+		return registry.Errorf(registry.CodeInternal, "result of quantize: %w", err)
 	}
-	s := &Sensitivity{Variant: c.engine.Variant, SNRdB: result.Sensitivity.SNR, Of: result.Sensitivity.Of}
+	s.SNRdB, s.Of = result.Sensitivity.SNR, result.Sensitivity.Of
 	for _, n := range result.Sensitivity.Nodes {
 		s.Nodes = append(s.Nodes, NodeSensitivity{n.Node, n.Operator, n.SNR})
 	}
-	if s.Exclude, err = a.propose(ctx, s.Nodes); err != nil || s.Exclude == nil {
-		return s, err
+	s.Unfinished = len(s.Nodes) < s.Of
+	if s.Exclude, err = a.propose(ctx, s.Nodes); s.Exclude != nil {
+		s.Quantize = specQuantize(made.Quantize, c.engine.Target, s.Exclude).Flow()
 	}
-	s.Quantize = specQuantize(made.Quantize, s.Exclude).Flow()
-	return s, nil
+	return err
 }

@@ -74,37 +74,29 @@ func (a *analysis) quantize(ctx context.Context, other map[string]any, more ...t
 }
 
 // propose finds the shortest list of the costliest nodes without which the engine keeps
-// its limits, by bisection. Nil where all of them do not suffice.
+// its limits, by bisection. Nil where none suffices; with an error, the shortest so far.
 func (a *analysis) propose(ctx context.Context, nodes []NodeSensitivity) ([]string, error) {
-	var costly []string
+	exclude := slices.Clone(texts(a.made.Quantize["exclude_nodes"]))
+	low := len(exclude) // so many are not enough
 	for _, n := range nodes {
 		if n.Costs() {
-			costly = append(costly, n.Node)
+			exclude = append(exclude, n.Node)
 		}
 	}
-	exclude := func(n int) []string {
-		return slices.Concat(texts(a.made.Quantize["exclude_nodes"]), costly[:n])
-	}
-	low, high := 0, len(costly) // low is not enough; high may be
-	for low+1 < high {
+	var found []string
+	for high := len(exclude) + 1; low+1 < high; {
 		middle := (low + high) / 2
-		keeps, err := a.keeps(ctx, exclude(middle))
+		keeps, err := a.keeps(ctx, exclude[:middle])
 		if err != nil {
-			return nil, err
+			return found, err
 		}
 		if keeps {
-			high = middle
+			high, found = middle, exclude[:middle]
 		} else {
 			low = middle
 		}
 	}
-	if high == 0 {
-		return nil, nil
-	}
-	if keeps, err := a.keeps(ctx, exclude(high)); err != nil || !keeps {
-		return nil, err
-	}
-	return exclude(high), nil
+	return found, nil
 }
 
 // keeps builds the engine without quantizing these nodes and judges it on all cases.
@@ -161,8 +153,8 @@ func texts(value any) []string {
 	return nil
 }
 
-// specQuantize says the driver's options in the words of a spec.
-func specQuantize(options map[string]any, exclude []string) spec.Quantize {
+// specQuantize says the driver's options for a target in the words of a spec.
+func specQuantize(options map[string]any, target registry.Target, exclude []string) spec.Quantize {
 	q := spec.Quantize{Method: spec.MethodStatic, Exclude: exclude}
 	if options["method"] == methodDynamic {
 		q.Method = spec.MethodDynamic
@@ -177,6 +169,9 @@ func specQuantize(options map[string]any, exclude []string) spec.Quantize {
 		q.Format = format
 	}
 	q.PerChannel, _ = options["per_channel"].(bool)
+	if reduce, ok := options["reduce_range"].(bool); ok && reduce != saturates(target) {
+		q.ReduceRange = &reduce
+	}
 	q.Operators = texts(options["op_types"])
 	return q
 }

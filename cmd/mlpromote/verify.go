@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,7 @@ import (
 
 func (a *app) verifyCommand() *cobra.Command {
 	var own replacements
+	var sensitivity time.Duration
 	c := &cobra.Command{
 		Use:   "verify [REF]",
 		Short: "Prove on this machine that engines compute what the reference computes",
@@ -24,29 +26,36 @@ and attaches signed reports, passing or failing. REF defaults to the last build 
 What it has run on a large model is kept in the cache folder until its reports are there:
 broken off, it goes on from there when it is started again on the same kind of machine.
 
+An int8 engine that fails is taken apart to find out which of its nodes cost most, and
+which of them have to stay in full precision; --sensitivity says how long that may take.
+
 Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 		Args: atMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if sensitivity < 0 {
+				return registry.Errorf(registry.CodeInvalid, "--sensitivity %s: want a time such as 5m, or 0 for none", sensitivity)
+			}
 			return a.with(c.Context(), func(i *instance) error {
 				ref, err := a.reference(i, args)
 				if err != nil {
 					return err
 				}
-				return a.verify(c.Context(), i, ref, own)
+				return a.verify(c.Context(), i, ref, own, sensitivity)
 			})
 		},
 	}
 	own.add(c)
+	c.Flags().DurationVar(&sensitivity, "sensitivity", 5*time.Minute, "how long to look, for each int8 variant that fails, for the nodes that cost it its limits; 0: not at all")
 	return c
 }
 
-func (a *app) verify(ctx context.Context, i *instance, ref registry.Reference, own replacements) error {
+func (a *app) verify(ctx context.Context, i *instance, ref registry.Reference, own replacements, sensitivity time.Duration) error {
 	root, err := a.cacheRoot()
 	if err != nil {
 		return err
 	}
 	p := a.pipeline(i, nil, own)
-	p.Unfinished = filepath.Join(root, "verify")
+	p.Unfinished, p.Sensitivity = filepath.Join(root, "verify"), sensitivity
 	result, err := p.Verify(ctx, ref)
 	if len(result.Engines) == 0 {
 		return err
@@ -77,7 +86,7 @@ const shownNodes = 8
 func (a *app) explain(r pipeline.VerifyResult) {
 	shown := make(map[*pipeline.Sensitivity]bool)
 	for _, e := range r.Engines {
-		if s := e.Sensitivity; s != nil && !shown[s] {
+		if s := e.Sensitivity; s != nil && !shown[s] && len(s.Nodes) > 0 {
 			shown[s] = true
 			a.ui.note("%s: %.1f dB are left of the outputs with all in int8, and with one node alone in int8:\n%s", e.Label, float64(s.SNRdB), sensitivityText(*s))
 		}

@@ -22,8 +22,8 @@ type Quantize struct {
 	AccuracyAware bool       `yaml:"accuracy_aware" doc:"Take layers back to full precision, the costliest first, until limits.accuracy is kept on the labelled cases; of nncf and method static"`
 	Bits          int        `yaml:"bits" doc:"Of weights; of method weights, 4 where nothing is said, and 8 with nncf alone" enum:"4,8"`
 	BlockSize     int        `yaml:"block_size" doc:"Weights that share a scale; of method weights with 4 bits, 32 where nothing is said" enum:"16,32,64,128,256"`
-	Algorithm     string     `yaml:"algorithm" doc:"How 4-bit weights are chosen; of method weights. rtn: rounded to nearest, where nothing is said" enum:"rtn"`
-	Asymmetric    bool       `yaml:"asymmetric" doc:"A zero point beside every scale; of method weights"`
+	Algorithm     string     `yaml:"algorithm" doc:"How 4-bit weights are chosen; of method weights. rtn: rounded to nearest, where nothing is said; hqq: with the zero points that make errors smallest" enum:"rtn,hqq"`
+	Asymmetric    bool       `yaml:"asymmetric" doc:"A zero point beside every scale; of method weights. hqq has it always"`
 	Exclude       []string   `yaml:"exclude" doc:"Names of nodes that stay as they are"`
 	Operators     []string   `yaml:"operators" doc:"Types of operators that are quantized, such as MatMul; all that can be where nothing is said"`
 	Tolerance     *Tolerance `yaml:"tolerance" doc:"Keep as many operators in full precision as it takes; of method fp16, held on calibration"`
@@ -50,7 +50,7 @@ const (
 	FormatQDQ          = "qdq" // the default
 	FormatQOperator    = "qoperator"
 	AlgorithmRTN       = "rtn" // the default
-	AlgorithmHQQ       = "hqq" // known, and not available
+	AlgorithmHQQ       = "hqq" // Badri and Shaji, Half-Quadratic Quantization, 2023
 	PresetPerformance  = "performance"
 	PresetMixed        = "mixed"
 )
@@ -152,15 +152,11 @@ func (c checker) checkQuantizeWords(q Quantize, key func(string) []any) {
 		{"observer", q.Observer, []string{ObserverMinMax, ObserverEntropy, ObserverPercentile}},
 		{"format", q.Format, []string{FormatQDQ, FormatQOperator}},
 		{"preset", q.Preset, []string{PresetPerformance, PresetMixed}},
+		{"algorithm", q.Algorithm, []string{AlgorithmRTN, AlgorithmHQQ}},
 	} {
 		if w.word != "" {
 			c.oneOf(key(w.key), w.key, w.word, w.known, nil)
 		}
-	}
-	if q.Algorithm == AlgorithmHQQ {
-		c.problem(key("algorithm"), "algorithm hqq is not available: ONNX Runtime's needs PyTorch, which no toolchain here has: want rtn, or tool nncf")
-	} else if q.Algorithm != "" {
-		c.oneOf(key("algorithm"), "algorithm", q.Algorithm, []string{AlgorithmRTN}, []string{AlgorithmHQQ})
 	}
 }
 

@@ -231,7 +231,7 @@ func TestLoadProblems(t *testing.T) {
 		{variants("fp23"), `7:12 unknown variant "fp23" (did you mean "fp32"?): want fp32, fp16, int8, int4`},
 		{variants("bf16"), `7:12 variant "bf16" is not available in this version: want fp32, fp16, int8, int4`},
 		{variants("{name: int8, quantize: {method: statik}}"), `7:44 unknown quantization method "statik" (did you mean "static"?): want static, dynamic, weights, fp16, none`},
-		{variants("{name: int4, quantize: {method: weights, algorithm: hqq}}"), `7:64 algorithm hqq is not available: ONNX Runtime's needs PyTorch, which no toolchain here has: want rtn, or tool nncf`},
+		{variants("{name: int4, quantize: {method: weights, algorithm: gptq}}"), `7:64 unknown algorithm "gptq": want rtn, hqq`},
 		{variants("{name: w8, quantize: {method: weights, bits: 8}}"), `7:57 weights of 8 bits are made by tool nncf, with a scale for each channel: say tool: nncf and no block_size, or bits: 4`},
 		{variants("{name: d, quantize: {method: dynamic, tool: nncf}}"), `7:56 tool means nothing to method dynamic, only to static and weights: remove it`},
 		{variants("{name: s, quantize: {method: static, preset: mixed}}"), `7:57 preset means nothing to onnxruntime, only to tool nncf: remove it`},

@@ -51,6 +51,8 @@ func TestMethodsWithoutCalibration(t *testing.T) {
 		"dynamic convolutions": {digits + "digits.onnx", map[string]any{"method": "dynamic-int8"}, "ai.onnx.ConvInteger", 0.3},
 		"int4 weights":         {tickets, map[string]any{"method": "weights-int4", "format": "qoperator"}, "com.microsoft.MatMulNBits", 0.85},
 		"int4 weights, qdq":    {tickets, map[string]any{"method": "weights-int4", "format": "qdq", "symmetric": false}, "ai.onnx.DequantizeLinear", 0.85},
+		"int4 weights by hqq":  {tickets, map[string]any{"method": "weights-int4", "algorithm": "hqq", "format": "qoperator"}, "com.microsoft.MatMulNBits", 0.85},
+		"int4 by hqq, qdq":     {tickets, map[string]any{"method": "weights-int4", "algorithm": "hqq", "block_size": 16}, "ai.onnx.DequantizeLinear", 0.85},
 		"fp16 encoder":         {tickets, map[string]any{"method": "fp16"}, "ai.onnx.Cast", 0.51},
 		"fp16 convolutions":    {digits + "digits.onnx", map[string]any{"method": "fp16"}, "ai.onnx.Cast", 0.51},
 	} {
@@ -154,6 +156,12 @@ func TestMethodsRefuse(t *testing.T) {
 		"observer of dynamic": {map[string]any{"method": "dynamic-int8", "observer": "minmax"}, "option observer means nothing to method dynamic-int8"},
 		"range of fp16":       {map[string]any{"method": "fp16", "reduce_range": true}, "option reduce_range means nothing to method fp16"},
 		"method":              {map[string]any{"method": "fp8"}, "static-int8, dynamic-int8, weights-int4, fp16"},
+		"symmetric hqq":       {map[string]any{"method": "weights-int4", "algorithm": "hqq", "symmetric": true}, "algorithm hqq always has zero points"},
+		"algorithm of fp16":   {map[string]any{"method": "fp16", "algorithm": "hqq"}, "option algorithm means nothing to method fp16"},
+		"no time":             {map[string]any{"method": "dynamic-int8", "sensitivity": -1}, "option sensitivity is -1.0: want no less than 0"},
+		"no such node, int4":  {map[string]any{"method": "weights-int4", "exclude_nodes": []string{"logit"}}, "exclude: the model has no node 'logit'"},
+		"no such node, int8":  {map[string]any{"method": "dynamic-int8", "exclude_nodes": []string{"logit"}}, "exclude: the model has no node 'logit'"},
+		"no such node, fp16":  {map[string]any{"method": "fp16", "exclude_nodes": []string{"logit"}}, "exclude: the model has no node 'logit'"},
 		"nothing to do":       {map[string]any{"method": "dynamic-int8", "op_types": []string{"Softmax"}}, "no operator"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -49,3 +49,21 @@ def one_thread():
             self.use_deterministic_compute = True
 
     onnxruntime.SessionOptions = Options
+
+
+def check_names(names, *models):
+    """Refuses names that no node of these models has: one that is misspelt would be left out of
+    nothing."""
+    known = {n.name for model in models for n in nodes_of(model.graph)}
+    for name in names:
+        if name not in known:
+            raise Refused("bad_input", f"exclude: the model has no node {name!r}")
+
+
+def nodes_of(graph):
+    """All nodes, those of subgraphs included."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from nodes_of(inner)

@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 os.environ["NNCF_CI"] = "1"  # what its telemetry takes for a wish to be left alone
 
 from accuracy import Judge, session  # noqa: E402
-from graphs import graph_inputs, load, one_thread  # noqa: E402
+from graphs import check_names, graph_inputs, load, one_thread  # noqa: E402
 from protocol import Refused, inputs_of, main, model_of, options_of, versions, write  # noqa: E402
 from tensors import cases  # noqa: E402
 
@@ -92,10 +92,7 @@ def check(model, options):
     opset = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 0)
     if opset < OLDEST_OPSET:
         raise Refused("bad_input", f"the model's operator set is {opset}: NNCF quantizes {OLDEST_OPSET} and later")
-    nodes = {n.name for n in model.graph.node}
-    for name in options["exclude_nodes"]:
-        if name not in nodes:
-            raise Refused("bad_input", f"exclude: the model has no node {name!r}")
+    check_names(options["exclude_nodes"], model)
 
 
 def static(request, model, options):

@@ -12,12 +12,15 @@ quantize  by method. Inputs: role "model", one .onnx file and its external data.
                         every activation.
           dynamic-int8  ranges of activations are taken anew on every run.
           weights-int4  4-bit weights of matrix products in blocks, activations as they are.
+                        Algorithm rtn rounds them to nearest, hqq looks for the zero points
+                        with the smallest errors (symmetric is false then).
           fp16          weights and activations in half precision; operators that have
                         none, inputs and outputs stay as they are. With rtol or atol and
                         role "calibration", operators go back to float32 until the outputs
                         on its first cases are within that.
-          With option sensitivity, and role "cases", the int8 methods say besides what each
-          node costs: the signal to noise ratio of the outputs when it alone is quantized.
+          With option sensitivity, in seconds, and role "cases", the int8 methods say besides
+          what each node costs, as far as they come in that time, those with the most weights
+          first: the signal to noise ratio of the outputs when the node alone is quantized.
 """
 
 import os
@@ -43,7 +46,8 @@ DEFAULTS = {
     "format": "qdq",
     "exclude_nodes": [],
     "op_types": [],
-    "sensitivity": False,
+    "sensitivity": 0.0,
+    "algorithm": "rtn",
     "block_size": 32,
     "symmetric": True,
     "rtol": 0.0,
@@ -55,6 +59,7 @@ CHOICES = {
     "activation_type": ("uint8", "int8"),
     "weight_type": ("int8", "uint8"),
     "format": ("qdq", "qoperator"),
+    "algorithm": ("rtn", "hqq"),
     "block_size": (16, 32, 64, 128, 256),
 }
 # How each method is done, and which options mean something to it besides the method.
@@ -63,7 +68,7 @@ METHODS = {
         "observer", "percentile", "per_channel", "reduce_range", "activation_type", "weight_type", "format", "exclude_nodes", "op_types",
         "sensitivity")),
     "dynamic-int8": (quantize_dynamic, ("per_channel", "reduce_range", "weight_type", "exclude_nodes", "op_types", "sensitivity")),
-    "weights-int4": (quantize_weights, ("block_size", "symmetric", "format", "exclude_nodes")),
+    "weights-int4": (quantize_weights, ("algorithm", "block_size", "symmetric", "format", "exclude_nodes")),
     "fp16": (halve, ("exclude_nodes", "rtol", "atol")),
 }
 
@@ -72,13 +77,19 @@ def chosen_options(request):
     """The options that mean something to the method."""
     chosen = options_of(request, DEFAULTS, CHOICES)
     apply = ("method", *METHODS[chosen["method"]][1])
-    for name in request.get("options") or {}:
+    given = request.get("options") or {}
+    for name in given:
         if name not in apply:
             raise Refused("bad_input", f"option {name} means nothing to method {chosen['method']}: it has {', '.join(apply)}")
+    if chosen["algorithm"] == "hqq":
+        if given.get("symmetric"):
+            raise Refused("bad_input", "option symmetric is True: algorithm hqq always has zero points")
+        chosen["symmetric"] = False
     if not 50 < chosen["percentile"] <= 100:
         raise Refused("bad_input", f"option percentile is {chosen['percentile']}: want more than 50 and at most 100")
-    if chosen["rtol"] < 0 or chosen["atol"] < 0:
-        raise Refused("bad_input", f"options rtol and atol are {chosen['rtol']} and {chosen['atol']}: want no less than 0")
+    for name in ("rtol", "atol", "sensitivity"):
+        if chosen[name] < 0:
+            raise Refused("bad_input", f"option {name} is {chosen[name]}: want no less than 0")
     return {name: chosen[name] for name in DEFAULTS if name in apply}
 
 

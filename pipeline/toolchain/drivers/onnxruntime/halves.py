@@ -1,6 +1,6 @@
 """Half precision, by onnxruntime.transformers."""
 
-from graphs import graph_inputs, load, one_thread
+from graphs import check_names, graph_inputs, load, one_thread
 from protocol import Refused, inputs_of, model_of, write
 from tensors import cases
 
@@ -10,6 +10,7 @@ TRIED_CASES = 16  # of the calibration, on which tolerances are held
 def halve(request, options):
     source = model_of(request)
     kept = list(options["exclude_nodes"])
+    check_names(kept, named(load(source)))
     if options["rtol"] or options["atol"]:
         kept += too_coarse(request, source, options)
     model = converted(source, kept)

@@ -13,8 +13,9 @@ CACHE = "ranges.json"  # the quantizer's own file of ranges
 
 def quantize_static(request, options):
     source = model_of(request)
-    inputs = graph_inputs(load(source))
-    prepare(source)
+    model = load(source)
+    inputs = graph_inputs(model)
+    prepare(source, model, options["exclude_nodes"])
     from onnxruntime import quantization
     from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 
@@ -77,7 +78,7 @@ def calibration(request, options, inputs):
 def quantize_dynamic(request, options):
     source = model_of(request)
     source_model = load(source)
-    prepare(source)
+    prepare(source, source_model, options["exclude_nodes"])
     from onnxruntime import quantization
     from onnxruntime.quantization.registry import IntegerOpsRegistry
 

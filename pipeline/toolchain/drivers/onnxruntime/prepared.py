@@ -1,16 +1,20 @@
 """What onnxruntime.quantization starts from and leaves."""
 
-from graphs import one_thread
+from graphs import check_names, one_thread
 from protocol import Refused
 
 
-def prepare(source):
-    """Leaves prepared.onnx, the model with constants folded and shapes inferred."""
+def prepare(source, model, excluded):
+    """Leaves prepared.onnx, the model with constants folded and shapes inferred. Refuses excluded
+    nodes that neither has: folding joins some under names of their own."""
     one_thread()
     # Only now: it takes a second, and binds names that one_thread replaces.
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     quant_pre_process(source, "prepared.onnx", skip_symbolic_shape=True)
+    import onnx
+
+    check_names(excluded, model, onnx.load("prepared.onnx"))
 
 
 def quantized_model(op_types):

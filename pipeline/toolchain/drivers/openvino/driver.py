@@ -28,7 +28,7 @@ def core():
 
 
 def probe(_request):
-    return versions("openvino", "nncf", "numpy")
+    return versions("openvino", "numpy")
 
 
 def compile_(request):
