@@ -22,6 +22,10 @@ func readInputs(s *spec.Spec, m hubModel, scratch string) (Inputs, error) {
 		return Inputs{}, err
 	}
 	in.Quantized, in.Precision = quantizedSource(s, m.model)
+	var err error
+	if in.Needs, err = m.model.Runtime(); err != nil {
+		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
+	}
 	bare, err := interfaceOf(m.model)
 	if err != nil {
 		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)

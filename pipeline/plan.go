@@ -9,6 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/format"
 )
 
 // How the reference and engines are run: every number that a report rests on.
@@ -74,6 +75,7 @@ type Inputs struct {
 	Import      *PlannedImport    // nil for a source that is the model
 	Quantized   string            // how the source is quantized already; empty for not at all
 	Precision   string            // of the source; empty for fp32
+	Needs       format.Need       // of the model
 	Interface   validators.Interface
 	Cases       caseSet
 	Calibration caseSet
@@ -185,6 +187,10 @@ func planEngine(requested RequestedEngine, tools map[string]Tool, in Inputs) (Pl
 	profile, err := t.Profile.In(requested.Form)
 	if err != nil {
 		return PlannedEngine{}, registry.Errorf(registry.CodeInvalid, "target %s: %w", requested.Target.Name, err)
+	}
+	if profile.ONNXRuntime && !in.Needs.Met(registry.Constraint{Exact: tool.Version}) {
+		return PlannedEngine{}, registry.Errorf(registry.CodeInvalid, "target %s: the model has %s, which ONNX Runtime reads from %s on, and %s is %s: export the model for an earlier one, or choose another toolchain",
+			requested.Target.Name, in.Needs.Because, in.Needs.Version, tool.Name, tool.Version)
 	}
 	if e.Compile, err = profile.CompileOptions(e.Target, e.Precision); err != nil {
 		return PlannedEngine{}, err

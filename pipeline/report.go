@@ -53,8 +53,12 @@ func (v *verification) parity(ctx context.Context, c candidate, outputs runOutpu
 	if reasons := validators.JudgeProviders(c.engine.Providers, report.Providers); len(reasons) > 0 {
 		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, reasons...)
 	}
+	tied, err := judgeTied(c)
+	if len(tied) > 0 {
+		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, tied...)
+	}
 	report.FinishedOn = v.p.now().UTC()
-	return report, nil
+	return report, err
 }
 
 func (v *verification) comparison(limits map[string]validators.OutputLimits, outputs string) parity.Run {

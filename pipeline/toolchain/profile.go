@@ -18,6 +18,8 @@ type Profile struct {
 	// Providers are the execution providers of ONNX Runtime that engines are for, where a
 	// spec names none, the preferred one first; none for other runtimes.
 	Providers []string
+	// ONNXRuntime is true where the version of the toolchain is one of ONNX Runtime.
+	ONNXRuntime bool
 	// Operators is true where a model may come with libraries of operators of its own.
 	Operators bool
 	// Forms are what else the toolchain makes of a model, where a spec asks for it.

@@ -17,7 +17,7 @@ func known() []Source {
 			Profile: toolchain.Profile{
 				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
 				Level:     "disable_all", // an engine is optimized when it is built, never when it is loaded
-				Providers: []string{"CPUExecutionProvider"}, Operators: true,
+				Providers: []string{"CPUExecutionProvider"}, ONNXRuntime: true, Operators: true,
 				CompileOptions: onnxruntimeOptions,
 			},
 		},
@@ -26,6 +26,7 @@ func known() []Source {
 			Profile: toolchain.Profile{
 				Name: "onnxruntime-openvino", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				Providers:      []string{"OpenVINOExecutionProvider"},
+				ONNXRuntime:    true,
 				Forms:          []toolchain.Form{{Name: "epcontext", ExactRuntime: true}},
 				CompileOptions: noOptions, // the provider chooses kernels when it loads the model
 			},
@@ -57,7 +58,7 @@ func known() []Source {
 		{
 			Name: "onnxruntime-web", Package: "onnxruntime-web", Language: JavaScript, Oldest: "20",
 			Profile: toolchain.Profile{
-				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
+				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx", ONNXRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
 				CompileOptions: noOptions, // WebAssembly is the same everywhere
 			},
 		},
