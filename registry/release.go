@@ -28,10 +28,18 @@ type Engine struct {
 	Precision  string    `json:"precision"` // "int8", as the numbers are
 	NativeCode bool      `json:"nativeCode,omitempty"`
 	Providers  []string  `json:"providers,omitempty"` // execution providers of ONNX Runtime that it is for, the preferred one first
-	Reference  Digest    `json:"reference"`
-	Sources    Digest    `json:"sources"`
-	Limits     Digest    `json:"limits"`
-	Interface  Digest    `json:"interface"`
+	// Operators are the libraries with operators of its own that it carries: native code.
+	Operators []Operators `json:"operators,omitempty"`
+	Reference Digest      `json:"reference"`
+	Sources   Digest      `json:"sources"`
+	Limits    Digest      `json:"limits"`
+	Interface Digest      `json:"interface"`
+}
+
+// Operators is a library of operators among the files of an engine.
+type Operators struct {
+	Path   string `json:"path"` // as in File
+	Digest Digest `json:"digest"`
 }
 
 // Toolchain is the fact of what made an engine.
