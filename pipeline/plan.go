@@ -64,7 +64,7 @@ type PlannedEngine struct {
 	Quantize  map[string]any      `json:"quantize,omitempty"`  // its options; nil for none
 	Compile   map[string]any      `json:"compile"`
 	Form      string              `json:"form,omitempty"`      // of those that the toolchain makes; empty for the first
-	Providers []string            `json:"providers,omitempty"` // execution providers of ONNX Runtime, the preferred one first
+	Providers []registry.Provider `json:"providers,omitempty"` // execution providers of ONNX Runtime, the preferred one first
 }
 
 // Inputs is the content that a spec names, read and checked.
@@ -92,12 +92,12 @@ type RequestedEngine struct {
 	Target      registry.Target
 	Variant     string
 	Precision   string
-	Quantize    map[string]any // as the spec says; nil for none
-	Quantizer   string         // name of the toolchain that quantizes; empty for none
-	Toolchain   string         // name
-	ToolVersion string         // version, or its first components; empty for the one there is
-	Form        string         // empty for the toolchain's first
-	Providers   []string       // empty for those of the toolchain
+	Quantize    map[string]any      // as the spec says; nil for none
+	Quantizer   string              // name of the toolchain that quantizes; empty for none
+	Toolchain   string              // name
+	ToolVersion string              // version, or its first components; empty for the one there is
+	Form        string              // empty for the toolchain's first
+	Providers   []registry.Provider // empty for those of the toolchain
 }
 
 // tools are the toolchains that the engine takes.
@@ -203,6 +203,9 @@ func planEngine(requested RequestedEngine, tools map[string]Tool, in Inputs) (Pl
 	} else if len(profile.Providers) == 0 {
 		return PlannedEngine{}, registry.Errorf(registry.CodeInvalid, "target %s: %s has no execution providers: remove the key", requested.Target.Name, tool.Name)
 	}
+	if asked := providerOptions(e.Providers); profile.CompilesWithProviders && len(asked) > 0 {
+		e.Compile["provider_options"] = asked
+	}
 	if e.Target.Runtimes == nil {
 		needs := registry.Constraint{Min: tool.Version}
 		if profile.ExactRuntime {
@@ -216,6 +219,17 @@ func planEngine(requested RequestedEngine, tools map[string]Tool, in Inputs) (Pl
 	}
 	e.Toolchain.Options, err = registry.CanonicalDigest(map[string]any{"quantize": e.Quantize, "compile": e.Compile})
 	return e, err
+}
+
+// providerOptions are what is asked of providers, by their names.
+func providerOptions(providers []registry.Provider) map[string]map[string]string {
+	asked := make(map[string]map[string]string)
+	for _, p := range providers {
+		if len(p.Options) > 0 {
+			asked[p.Name] = p.Options
+		}
+	}
+	return asked
 }
 
 func planned(cs caseSet) PlannedSet {

@@ -17,7 +17,10 @@ type Profile struct {
 	Level string
 	// Providers are the execution providers of ONNX Runtime that engines are for, where a
 	// spec names none, the preferred one first; none for other runtimes.
-	Providers []string
+	Providers []registry.Provider
+	// CompilesWithProviders is true where compiling loads the model as a run will, and so is
+	// told what is asked of the providers.
+	CompilesWithProviders bool
 	// ONNXRuntime is true where the version of the toolchain is one of ONNX Runtime.
 	ONNXRuntime bool
 	// Operators is true where a model may come with libraries of operators of its own.

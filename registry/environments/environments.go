@@ -83,9 +83,9 @@ type chain []registry.Environment
 
 // environment is what the mapping says of one name.
 type environment struct {
-	From     string    `yaml:"from"`
-	Require  *[]string `yaml:"require"`
-	Registry host      `yaml:"registry"`
+	From      string    `yaml:"from"`
+	Require   *[]string `yaml:"require"`
+	Registry  host      `yaml:"registry"`
 	Operators digests   `yaml:"operators"`
 }
 

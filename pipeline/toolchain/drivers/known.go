@@ -17,7 +17,7 @@ func known() []Source {
 			Profile: toolchain.Profile{
 				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
 				Level:     "disable_all", // an engine is optimized when it is built, never when it is loaded
-				Providers: []string{"CPUExecutionProvider"}, ONNXRuntime: true, Operators: true,
+				Providers: registry.ProvidersOf("CPUExecutionProvider"), ONNXRuntime: true, Operators: true,
 				CompileOptions: onnxruntimeOptions,
 			},
 		},
@@ -25,7 +25,7 @@ func known() []Source {
 			Name: "onnxruntime-openvino", Package: "onnxruntime-openvino", Language: Python, Oldest: "3.11",
 			Profile: toolchain.Profile{
 				Name: "onnxruntime-openvino", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
-				Providers:      []string{"OpenVINOExecutionProvider"},
+				Providers: registry.ProvidersOf("OpenVINOExecutionProvider"), CompilesWithProviders: true,
 				ONNXRuntime:    true,
 				Forms:          []toolchain.Form{{Name: "epcontext", ExactRuntime: true}},
 				CompileOptions: noOptions, // the provider chooses kernels when it loads the model
