@@ -156,7 +156,7 @@ func (b *build) makeEngine(ctx context.Context, p *Pipeline, planned PlannedEngi
 		return builtEngine{}, err
 	}
 	made.steps = append(made.steps, step)
-	made.takeRecords(step.outcome.Files)
+	made.takeRecords(planned.Tuning, step.outcome.Files)
 	if made.tie, err = checkTied(planned, tool.Profile, made.files); err != nil {
 		return builtEngine{}, registry.Errorf(registry.CodeOf(err), "compile %s: %w", label, err)
 	}

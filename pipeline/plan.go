@@ -63,6 +63,7 @@ type PlannedEngine struct {
 	Quantizer *registry.Toolchain `json:"quantizer,omitempty"` // what quantizes; nil for nothing
 	Quantize  map[string]any      `json:"quantize,omitempty"`  // its options; nil for none
 	Compile   map[string]any      `json:"compile"`
+	Tuning    *PlannedTuning      `json:"tuning,omitempty"`    // nil for none
 	Form      string              `json:"form,omitempty"`      // of those that the toolchain makes; empty for the first
 	Providers []registry.Provider `json:"providers,omitempty"` // execution providers of ONNX Runtime, the preferred one first
 }
@@ -97,6 +98,7 @@ type RequestedEngine struct {
 	Toolchain   string              // name
 	ToolVersion string              // version, or its first components; empty for the one there is
 	Form        string              // empty for the toolchain's first
+	Tuning      string              // path of a tuning record; empty for none
 	Providers   []registry.Provider // empty for those of the toolchain
 }
 
@@ -205,6 +207,9 @@ func planEngine(requested RequestedEngine, tools map[string]Tool, in Inputs) (Pl
 	}
 	if asked := providerOptions(e.Providers); profile.CompilesWithProviders && len(asked) > 0 {
 		e.Compile["provider_options"] = asked
+	}
+	if e.Tuning, err = planTuning(requested, profile); err != nil {
+		return PlannedEngine{}, err
 	}
 	if e.Target.Runtimes == nil {
 		needs := registry.Constraint{Min: tool.Version}

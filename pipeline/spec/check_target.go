@@ -71,6 +71,9 @@ func (c checker) checkToolchain(i int, t Target) bool {
 	if v := t.Toolchain.Version; v != "" && (registry.Constraint{Exact: v}).Validate() != nil {
 		c.problem(at("targets", i, "toolchain", "version"), "toolchain version %q: want numbers separated by dots", v)
 	}
+	if t.Toolchain.Tuning.Written != "" {
+		c.exists(t.Toolchain.Tuning, false, "targets", i, "toolchain", "tuning")
+	}
 	for j, p := range t.Toolchain.Registry() {
 		c.report(p.Validate(), "targets", i, "toolchain", "providers", j)
 		if slices.ContainsFunc(t.Toolchain.Providers[:j], func(o Provider) bool { return o.Name == p.Name }) {

@@ -59,6 +59,7 @@ type Toolchain struct {
 	Form string `yaml:"form" doc:"Kind of engine, where the toolchain makes several: blob of openvino, epcontext of onnxruntime-openvino"`
 	// Providers is empty for those that the toolchain prefers.
 	Providers []Provider `yaml:"providers" doc:"Execution providers of ONNX Runtime, the preferred one first; verification fails where another one runs a part of the engine"`
+	Tuning    Path       `yaml:"tuning" doc:"File that says how the compiler is to do parts of the model for this target: a tuning spec of iree, in MLIR"`
 	Python    string     `yaml:"python" doc:"An existing Python that has the toolchain's packages, by path or name, in place of the install from our lock file"`
 	Image     string     `yaml:"image" doc:"A container image on this machine that has Python and the toolchain's packages, by reference or digest, in place of the install from our lock file"`
 }

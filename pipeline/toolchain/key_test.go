@@ -53,13 +53,13 @@ func TestKeyChangesWithEveryField(t *testing.T) {
 		"nested option": func(j *toolchain.Job, _ *toolchain.Identity) {
 			j.Options["nested"].(map[string]any)["x"].([]any)[1] = "b"
 		},
-		"another option":  func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["more"] = nil },
-		"machine":         func(j *toolchain.Job, _ *toolchain.Identity) { j.Machine = "" },
-		"engine id":       func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].ID = "n" },
+		"another option":         func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["more"] = nil },
+		"machine":                func(j *toolchain.Job, _ *toolchain.Identity) { j.Machine = "" },
+		"engine id":              func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].ID = "n" },
 		"other provider options": func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].Providers[1].Options["o"] = "2" },
-		"other providers": func(j *toolchain.Job, _ *toolchain.Identity) { slices.Reverse(j.Run.Engines[0].Providers) },
-		"no operators":    func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].Operators = nil },
-		"shares":          func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Shares = true },
+		"other providers":        func(j *toolchain.Job, _ *toolchain.Identity) { slices.Reverse(j.Run.Engines[0].Providers) },
+		"no operators":           func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].Operators = nil },
+		"shares":                 func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Shares = true },
 		"another engine": func(j *toolchain.Job, _ *toolchain.Identity) {
 			j.Run.Engines = append(j.Run.Engines, toolchain.RunEngine{ID: "n", Path: "m.onnx"})
 		},

@@ -31,6 +31,10 @@ type Profile struct {
 	NativeCode bool
 	// Alone is that of [Form].
 	Alone bool
+	// Tuning is what a tuning record is called that a spec may name for a target; empty where
+	// the compiler takes none from people. Then no record of an earlier build is used: the
+	// engine is as the spec says.
+	Tuning string
 	// CompileOnly is true where no driver runs the engines: others have to prove them.
 	CompileOnly bool
 	// ExactRuntime is true where an engine needs the version of the runtime that its

@@ -44,6 +44,7 @@ func known() []Source {
 			Needs: []Need{{GPUs: []string{"nvidia", "amd"}, For: "running engines for GPUs; it compiles them without"}},
 			Profile: toolchain.Profile{
 				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				Tuning:         "tuning.mlir",
 				CompileOptions: ireeOptions,
 			},
 		},
