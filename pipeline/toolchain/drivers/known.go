@@ -25,8 +25,7 @@ func known() []Source {
 			Name: "onnxruntime-openvino", Package: "onnxruntime-openvino", Language: Python, Oldest: "3.11",
 			Profile: toolchain.Profile{
 				Name: "onnxruntime-openvino", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
-				Providers: registry.ProvidersOf("OpenVINOExecutionProvider"), CompilesWithProviders: true,
-				ONNXRuntime:    true,
+				Providers: registry.ProvidersOf("OpenVINOExecutionProvider"), CompilesWithProviders: true, ONNXRuntime: true,
 				Forms:          []toolchain.Form{{Name: "epcontext", ExactRuntime: true}},
 				CompileOptions: noOptions, // the provider chooses kernels when it loads the model
 			},
@@ -44,8 +43,7 @@ func known() []Source {
 			Needs: []Need{{GPUs: []string{"nvidia", "amd"}, For: "running engines for GPUs; it compiles them without"}},
 			Profile: toolchain.Profile{
 				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: allCores(),
-				Tuning:         "tuning.mlir",
-				CompileOptions: ireeOptions,
+				Tuning: "tuning.mlir", CompileOptions: ireeOptions,
 			},
 		},
 		{
