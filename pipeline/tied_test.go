@@ -50,3 +50,25 @@ func TestCompareTied(t *testing.T) {
 		})
 	}
 }
+
+// Verification finds out for itself what the graph of an engine asks for.
+func TestJudgeTied(t *testing.T) {
+	t.Parallel()
+	made := func(min, file string) candidate {
+		return candidate{
+			engine: registry.Engine{Target: registry.Target{Name: "x", Runtimes: map[string]registry.Constraint{"onnxruntime": {Min: min}}}},
+			tool:   tool{Toolchain: Toolchain{Profile: toolchain.Profile{Name: "onnxruntime", ONNXRuntime: true}}},
+			model:  loadable{entry: "e/model.onnx", inputs: []toolchain.Input{{Name: "e/model.onnx", Path: "../validators/format/testdata/" + file}}},
+		}
+	}
+	if reasons, err := judgeTied(made("1.12", "linear.onnx")); err != nil || len(reasons) > 0 {
+		t.Errorf("as the graph says: %v, %v", reasons, err)
+	}
+	reasons, err := judgeTied(made("1.11.1", "linear.onnx"))
+	if err != nil || len(reasons) != 1 || reasons[0].Code != reasonRuntime || !strings.Contains(reasons[0].Message, "reads from 1.12 on, and target x lets in onnxruntime >= 1.11.1") {
+		t.Errorf("an older runtime: %v, %v", reasons, err)
+	}
+	if _, err := judgeTied(made("1.12", "make.py")); !registry.HasCode(err, registry.CodeInvalid) {
+		t.Errorf("no graph: %v", err)
+	}
+}
