@@ -54,9 +54,9 @@ func TestCompareTied(t *testing.T) {
 // Verification finds out for itself what the graph of an engine asks for.
 func TestJudgeTied(t *testing.T) {
 	t.Parallel()
-	made := func(min, file string) candidate {
+	made := func(oldest, file string) candidate {
 		return candidate{
-			engine: registry.Engine{Target: registry.Target{Name: "x", Runtimes: map[string]registry.Constraint{"onnxruntime": {Min: min}}}},
+			engine: registry.Engine{Target: registry.Target{Name: "x", Runtimes: map[string]registry.Constraint{"onnxruntime": {Min: oldest}}}},
 			tool:   tool{Toolchain: Toolchain{Profile: toolchain.Profile{Name: "onnxruntime", ONNXRuntime: true}}},
 			model:  loadable{entry: "e/model.onnx", inputs: []toolchain.Input{{Name: "e/model.onnx", Path: "../validators/format/testdata/" + file}}},
 		}
