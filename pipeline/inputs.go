@@ -22,6 +22,10 @@ func readInputs(s *spec.Spec, m hubModel, scratch string) (Inputs, error) {
 		return Inputs{}, err
 	}
 	in.Quantized, in.Precision = quantizedSource(s, m.model)
+	var err error
+	if in.Needs, err = m.model.Runtime(); err != nil {
+		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
+	}
 	bare, err := interfaceOf(m.model)
 	if err != nil {
 		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
@@ -202,7 +206,7 @@ func requested(s *spec.Spec) ([]RequestedEngine, error) {
 				Target: target.Registry(), Variant: variant.Name, Precision: variant.Precision,
 				Quantize: quantizeOptions(variant.Quantize), Quantizer: quantizer(variant.Quantize),
 				Toolchain: target.Toolchain.Name, ToolVersion: target.Toolchain.Version,
-				Form: target.Toolchain.Form, Providers: target.Toolchain.Providers})
+				Form: target.Toolchain.Form, Providers: target.Toolchain.Registry(), Tuning: target.Toolchain.Tuning.Absolute})
 		}
 	}
 	return engines, nil

@@ -12,6 +12,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format"
 	"mlpromote.dev/mlpromote/validators/performance"
 )
 
@@ -22,6 +23,7 @@ type builtEngine struct {
 	files   []toolchain.OutputFile
 	records []tuningRecord
 	made    howMade
+	tie     format.Tie // what the engine says of itself
 	steps   []takenStep
 	part    registry.PartRef
 }
@@ -154,8 +156,8 @@ func (b *build) makeEngine(ctx context.Context, p *Pipeline, planned PlannedEngi
 		return builtEngine{}, err
 	}
 	made.steps = append(made.steps, step)
-	made.takeRecords(step.outcome.Files)
-	if err := checkTied(planned, tool.Profile, made.files); err != nil {
+	made.takeRecords(planned.Tuning, step.outcome.Files)
+	if made.tie, err = checkTied(planned, tool.Profile, made.files); err != nil {
 		return builtEngine{}, registry.Errorf(registry.CodeOf(err), "compile %s: %w", label, err)
 	}
 	return made, nil

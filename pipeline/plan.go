@@ -9,6 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/format"
 )
 
 // How the reference and engines are run: every number that a report rests on.
@@ -62,8 +63,9 @@ type PlannedEngine struct {
 	Quantizer *registry.Toolchain `json:"quantizer,omitempty"` // what quantizes; nil for nothing
 	Quantize  map[string]any      `json:"quantize,omitempty"`  // its options; nil for none
 	Compile   map[string]any      `json:"compile"`
+	Tuning    *PlannedTuning      `json:"tuning,omitempty"`    // nil for none
 	Form      string              `json:"form,omitempty"`      // of those that the toolchain makes; empty for the first
-	Providers []string            `json:"providers,omitempty"` // execution providers of ONNX Runtime, the preferred one first
+	Providers []registry.Provider `json:"providers,omitempty"` // execution providers of ONNX Runtime, the preferred one first
 }
 
 // Inputs is the content that a spec names, read and checked.
@@ -74,6 +76,7 @@ type Inputs struct {
 	Import      *PlannedImport    // nil for a source that is the model
 	Quantized   string            // how the source is quantized already; empty for not at all
 	Precision   string            // of the source; empty for fp32
+	Needs       format.Need       // of the model
 	Interface   validators.Interface
 	Cases       caseSet
 	Calibration caseSet
@@ -90,12 +93,13 @@ type RequestedEngine struct {
 	Target      registry.Target
 	Variant     string
 	Precision   string
-	Quantize    map[string]any // as the spec says; nil for none
-	Quantizer   string         // name of the toolchain that quantizes; empty for none
-	Toolchain   string         // name
-	ToolVersion string         // version, or its first components; empty for the one there is
-	Form        string         // empty for the toolchain's first
-	Providers   []string       // empty for those of the toolchain
+	Quantize    map[string]any      // as the spec says; nil for none
+	Quantizer   string              // name of the toolchain that quantizes; empty for none
+	Toolchain   string              // name
+	ToolVersion string              // version, or its first components; empty for the one there is
+	Form        string              // empty for the toolchain's first
+	Tuning      string              // path of a tuning record; empty for none
+	Providers   []registry.Provider // empty for those of the toolchain
 }
 
 // tools are the toolchains that the engine takes.
@@ -186,6 +190,10 @@ func planEngine(requested RequestedEngine, tools map[string]Tool, in Inputs) (Pl
 	if err != nil {
 		return PlannedEngine{}, registry.Errorf(registry.CodeInvalid, "target %s: %w", requested.Target.Name, err)
 	}
+	if profile.ONNXRuntime && !in.Needs.Met(registry.Constraint{Exact: tool.Version}) {
+		return PlannedEngine{}, registry.Errorf(registry.CodeInvalid, "target %s: the model has %s, which ONNX Runtime reads from %s on, and %s is %s: export the model for an earlier one, or choose another toolchain",
+			requested.Target.Name, in.Needs.Because, in.Needs.Version, tool.Name, tool.Version)
+	}
 	if e.Compile, err = profile.CompileOptions(e.Target, e.Precision); err != nil {
 		return PlannedEngine{}, err
 	}
@@ -196,6 +204,12 @@ func planEngine(requested RequestedEngine, tools map[string]Tool, in Inputs) (Pl
 		e.Providers = profile.Providers
 	} else if len(profile.Providers) == 0 {
 		return PlannedEngine{}, registry.Errorf(registry.CodeInvalid, "target %s: %s has no execution providers: remove the key", requested.Target.Name, tool.Name)
+	}
+	if asked := providerOptions(e.Providers); profile.CompilesWithProviders && len(asked) > 0 {
+		e.Compile["provider_options"] = asked
+	}
+	if e.Tuning, err = planTuning(requested, profile); err != nil {
+		return PlannedEngine{}, err
 	}
 	if e.Target.Runtimes == nil {
 		needs := registry.Constraint{Min: tool.Version}
@@ -210,6 +224,17 @@ func planEngine(requested RequestedEngine, tools map[string]Tool, in Inputs) (Pl
 	}
 	e.Toolchain.Options, err = registry.CanonicalDigest(map[string]any{"quantize": e.Quantize, "compile": e.Compile})
 	return e, err
+}
+
+// providerOptions are what is asked of providers, by their names.
+func providerOptions(providers []registry.Provider) map[string]map[string]string {
+	asked := make(map[string]map[string]string)
+	for _, p := range providers {
+		if len(p.Options) > 0 {
+			asked[p.Name] = p.Options
+		}
+	}
+	return asked
 }
 
 func planned(cs caseSet) PlannedSet {

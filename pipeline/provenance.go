@@ -77,7 +77,7 @@ func (b *build) provenance(e builtEngine) provenance {
 			}
 		}
 	}
-	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.referenceLatency, "made": e.made}
+	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.referenceLatency, "made": e.made, "tied": e.tie}
 	taken := b.stepsOf(e)
 	if p := b.plan.Import; p != nil {
 		internal["importer"] = b.inputs.hub.importer()
@@ -86,17 +86,21 @@ func (b *build) provenance(e builtEngine) provenance {
 			dependencies = append(dependencies, resourceDigest{Name: "importer lock", Digest: registry.NewDigestSet(p.Toolchain.Lock)})
 		}
 	}
+	external := map[string]any{
+		"model": b.plan.Model, "version": b.plan.Version, "plan": b.plan.Digest,
+		"target": e.engine.Target, "variant": e.engine.Variant,
+	}
+	if len(e.engine.Providers) > 0 {
+		external["providers"] = e.engine.Providers
+	}
 	steps := make([]resourceDigest, len(taken))
 	for i, s := range taken {
 		steps[i] = s.provenance()
 	}
 	return provenance{
 		BuildDefinition: buildDefinition{
-			BuildType: buildType,
-			ExternalParameters: map[string]any{
-				"model": b.plan.Model, "version": b.plan.Version, "plan": b.plan.Digest,
-				"target": e.engine.Target, "variant": e.engine.Variant,
-			},
+			BuildType:            buildType,
+			ExternalParameters:   external,
 			InternalParameters:   internal,
 			ResolvedDependencies: dependencies,
 		},

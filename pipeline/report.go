@@ -49,12 +49,28 @@ func (v *verification) parity(ctx context.Context, c candidate, outputs runOutpu
 	}
 	report.Cases.Ran, report.Accuracy = found.Cases, found.Accuracy
 	report.Verdict, report.Reasons = v.limits.JudgeParity(c.engine.Precision, found.Outputs, found.Accuracy, found.Cases)
-	report.Providers, report.Cases.Earlier = outputs.providers(c.id), outputs.earlier[c.id]
+	report.Providers, report.Cases.Earlier = withOptions(outputs.providers(c.id), c.engine.Providers), outputs.earlier[c.id]
 	if reasons := validators.JudgeProviders(c.engine.Providers, report.Providers); len(reasons) > 0 {
 		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, reasons...)
 	}
+	tied, err := judgeTied(c)
+	if len(tied) > 0 {
+		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, tied...)
+	}
 	report.FinishedOn = v.p.now().UTC()
-	return report, nil
+	return report, err
+}
+
+// withOptions says of who ran an engine what was asked of him.
+func withOptions(shares []registry.ProviderShare, declared []registry.Provider) []registry.ProviderShare {
+	for i := range shares {
+		for _, p := range declared {
+			if p.Name == shares[i].Name {
+				shares[i].Options = p.Options
+			}
+		}
+	}
+	return shares
 }
 
 func (v *verification) comparison(limits map[string]validators.OutputLimits, outputs string) parity.Run {

@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -11,14 +10,6 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
-)
-
-// What the hub's ONNX Runtime loads: operator sets of the default domain, and versions
-// of the file format. The oldest set is the oldest that all its operators go back to.
-const (
-	oldestOpset = 7
-	newestOpset = 26
-	newestIR    = 13
 )
 
 // source is the model that a spec names, past the gate for untrusted formats.
@@ -150,25 +141,8 @@ func readModel(file string, operators bool) (*format.Model, error) {
 	if domains := model.CustomDomains(); len(domains) > 0 && !operators {
 		return nil, registry.Errorf(registry.CodeInvalid, "%s: operators of %s need a library that onnxruntime does not have: name it in source: {path: ..., operators: [LIBRARY]}", file, strings.Join(domains, ", "))
 	}
-	if err := checkVersions(model); err != nil {
+	if _, err := model.Runtime(); err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
 	}
 	return model, nil
-}
-
-// checkVersions refuses a model that ONNX Runtime is too old or too new for.
-func checkVersions(m *format.Model) error {
-	opset, ok := m.Opsets[format.DefaultDomain]
-	var problem string
-	switch {
-	case ok && opset < oldestOpset:
-		problem = fmt.Sprintf("its operator set is %d, and %s has %d to %d: convert it with onnx.version_converter, or export it anew", opset, hub, oldestOpset, newestOpset)
-	case opset > newestOpset:
-		problem = fmt.Sprintf("its operator set is %d, and %s has %d to %d: export it with opset %d or earlier", opset, hub, oldestOpset, newestOpset, newestOpset)
-	case m.IRVersion > newestIR:
-		problem = fmt.Sprintf("its file format is ONNX IR %d, and %s reads up to %d: export it for IR %d, such as with an earlier onnx", m.IRVersion, hub, newestIR, newestIR)
-	default:
-		return nil
-	}
-	return registry.Errorf(registry.CodeInvalid, "%s", problem)
 }

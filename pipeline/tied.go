@@ -1,6 +1,8 @@
 package pipeline
 
 import (
+	"fmt"
+
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
@@ -9,33 +11,23 @@ import (
 // checkTied holds what an engine says of itself against what was asked for. It is read
 // here, from the bytes, and not taken from the driver that made them: a compiler that
 // falls back to the machine that it runs on does not know that it did.
-func checkTied(e PlannedEngine, profile toolchain.Profile, files []toolchain.OutputFile) error {
+func checkTied(e PlannedEngine, profile toolchain.Profile, files []toolchain.OutputFile) (format.Tie, error) {
 	for _, f := range files {
-		if f.Name != profile.Entry {
-			continue
+		if f.Name == profile.Entry {
+			tie, err := format.OpenTie(f.Path, profile.Format)
+			if err != nil {
+				return tie, err
+			}
+			return tie, compareTied(e, profile, tie)
 		}
-		if profile.Format == hubFormat {
-			return checkGraph(f.Path)
-		}
-		tie, err := format.OpenTie(f.Path, profile.Format)
-		if err != nil {
-			return err
-		}
-		return compareTied(e, tie)
 	}
-	return registry.Errorf(registry.CodeInternal, "the compiler left no %s", profile.Entry)
+	return format.Tie{}, registry.Errorf(registry.CodeInternal, "the compiler left no %s", profile.Entry)
 }
 
-// checkGraph checks that the runtimes that the engine's target asks for read it.
-func checkGraph(path string) error {
-	model, err := format.OpenONNX(path, format.Limits{})
-	if err != nil {
-		return err
+func compareTied(e PlannedEngine, profile toolchain.Profile, tie format.Tie) error {
+	if why := tooOld(e.Target, profile, tie); why != "" {
+		return registry.Errorf(registry.CodeInvalid, "%s", why)
 	}
-	return checkVersions(model)
-}
-
-func compareTied(e PlannedEngine, tie format.Tie) error {
 	asked := func(name string) string { text, _ := e.Compile[name].(string); return text }
 	device := map[string]string{"llvm-cpu": "local", "cuda": "cuda", "rocm": "hip"}[tie.Backend]
 	arch := asked("arch")
@@ -54,4 +46,36 @@ func compareTied(e PlannedEngine, tie format.Tie) error {
 		}
 	}
 	return nil
+}
+
+// tooOld says of a target that lets in a release of ONNX Runtime which does not read the
+// engine's graph what is wrong, or "".
+func tooOld(t registry.Target, profile toolchain.Profile, tie format.Tie) string {
+	asked := t.Runtimes[profile.Name]
+	if !profile.ONNXRuntime || tie.ONNXRuntime.Met(asked) {
+		return ""
+	}
+	return fmt.Sprintf("the engine has %s, which ONNX Runtime reads from %s on, and target %s lets in %s %s: build it anew with this program, or export the model for an earlier one",
+		tie.ONNXRuntime.Because, tie.ONNXRuntime.Version, t.Name, profile.Name, asked)
+}
+
+// reasonRuntime is the code of reasons about runtimes that an engine's target lets in.
+const reasonRuntime = "runtime"
+
+// judgeTied finds what is wrong with the target of an engine that somebody else may have
+// made: a pass here would let it reach nodes that cannot load it.
+func judgeTied(c candidate) ([]registry.Reason, error) {
+	for _, in := range c.model.inputs {
+		if in.Name != c.model.entry || !c.tool.Profile.ONNXRuntime {
+			continue
+		}
+		tie, err := format.OpenTie(in.Path, hubFormat)
+		if err != nil {
+			return nil, err
+		}
+		if why := tooOld(c.engine.Target, c.tool.Profile, tie); why != "" {
+			return []registry.Reason{{Code: reasonRuntime, Message: why}}, nil
+		}
+	}
+	return nil, nil
 }

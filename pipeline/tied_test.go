@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
 )
@@ -13,27 +14,61 @@ func TestCompareTied(t *testing.T) {
 	t.Parallel()
 	blob := PlannedEngine{Toolchain: registry.Toolchain{Version: "2026.4.1"}, Compile: map[string]any{"isa": "AVX512_CORE"}}
 	local := PlannedEngine{Compile: map[string]any{"device": "local", "cpu": "x86-64-v3"}}
+	graph := func(c registry.Constraint) PlannedEngine {
+		return PlannedEngine{Target: registry.Target{Name: "x", Runtimes: map[string]registry.Constraint{"onnxruntime": c}}}
+	}
+	plain, onnx := toolchain.Profile{Name: "openvino"}, toolchain.Profile{Name: "onnxruntime", ONNXRuntime: true}
+	of21 := format.Tie{ONNXRuntime: format.Need{Version: "1.18", Because: "operator set 21"}}
 	cuda := PlannedEngine{Compile: map[string]any{"device": "cuda", "arch": "sm_80"}}
 	for name, c := range map[string]struct {
-		engine PlannedEngine
-		tie    format.Tie
-		want   string // part of the error; empty for none
+		engine  PlannedEngine
+		profile toolchain.Profile
+		tie     format.Tie
+		want    string // part of the error; empty for none
 	}{
-		"as asked":               {blob, format.Tie{Runtime: "2026.4.1", Instructions: "AVX512_CORE"}, ""},
-		"fewer instructions":     {blob, format.Tie{Runtime: "2026.4.1", Instructions: "AVX2"}, "instruction set AVX2, and target"},
-		"another runtime":        {blob, format.Tie{Runtime: "2026.4.0", Instructions: "AVX512_CORE"}, "runtime version 2026.4.0"},
-		"a CPU as asked":         {local, format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v3"}, ""},
-		"another CPU":            {local, format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v4"}, "architecture x86-64-v4"},
-		"a device as asked":      {cuda, format.Tie{Backend: "cuda", Arch: "sm_80"}, ""},
-		"another device":         {cuda, format.Tie{Backend: "rocm", Arch: "gfx942"}, "device hip"},
-		"nothing that says more": {cuda, format.Tie{}, ""},
+		"as asked":                  {blob, plain, format.Tie{Runtime: "2026.4.1", Instructions: "AVX512_CORE"}, ""},
+		"fewer instructions":        {blob, plain, format.Tie{Runtime: "2026.4.1", Instructions: "AVX2"}, "instruction set AVX2, and target"},
+		"another runtime":           {blob, plain, format.Tie{Runtime: "2026.4.0", Instructions: "AVX512_CORE"}, "runtime version 2026.4.0"},
+		"a CPU as asked":            {local, plain, format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v3"}, ""},
+		"another CPU":               {local, plain, format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v4"}, "architecture x86-64-v4"},
+		"a device as asked":         {cuda, plain, format.Tie{Backend: "cuda", Arch: "sm_80"}, ""},
+		"another device":            {cuda, plain, format.Tie{Backend: "rocm", Arch: "gfx942"}, "device hip"},
+		"the oldest that reads it":  {graph(registry.Constraint{Min: "1.18.0"}), onnx, of21, ""},
+		"an older one":              {graph(registry.Constraint{Min: "1.17.3"}), onnx, of21, "operator set 21, which ONNX Runtime reads from 1.18 on, and target x lets in onnxruntime >= 1.17.3"},
+		"exactly an older one":      {graph(registry.Constraint{Exact: "1.17"}), onnx, of21, "lets in onnxruntime 1.17"},
+		"any up to one":             {graph(registry.Constraint{Below: "2"}), onnx, of21, "lets in onnxruntime < 2"},
+		"no runtime asked for":      {PlannedEngine{Target: registry.Target{Name: "x"}}, onnx, of21, "from 1.18 on"},
+		"a runtime of another kind": {graph(registry.Constraint{Min: "1.0"}), plain, of21, ""},
+		"nothing that says more":    {cuda, plain, format.Tie{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := compareTied(c.engine, c.tie)
+			err := compareTied(c.engine, c.profile, c.tie)
 			if (err == nil) != (c.want == "") || err != nil && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("error %v, want one that says %q", err, c.want)
 			}
 		})
+	}
+}
+
+// Verification finds out for itself what the graph of an engine asks for.
+func TestJudgeTied(t *testing.T) {
+	t.Parallel()
+	made := func(oldest, file string) candidate {
+		return candidate{
+			engine: registry.Engine{Target: registry.Target{Name: "x", Runtimes: map[string]registry.Constraint{"onnxruntime": {Min: oldest}}}},
+			tool:   tool{Toolchain: Toolchain{Profile: toolchain.Profile{Name: "onnxruntime", ONNXRuntime: true}}},
+			model:  loadable{entry: "e/model.onnx", inputs: []toolchain.Input{{Name: "e/model.onnx", Path: "../validators/format/testdata/" + file}}},
+		}
+	}
+	if reasons, err := judgeTied(made("1.12", "linear.onnx")); err != nil || len(reasons) > 0 {
+		t.Errorf("as the graph says: %v, %v", reasons, err)
+	}
+	reasons, err := judgeTied(made("1.11.1", "linear.onnx"))
+	if err != nil || len(reasons) != 1 || reasons[0].Code != reasonRuntime || !strings.Contains(reasons[0].Message, "reads from 1.12 on, and target x lets in onnxruntime >= 1.11.1") {
+		t.Errorf("an older runtime: %v, %v", reasons, err)
+	}
+	if _, err := judgeTied(made("1.12", "make.py")); !registry.HasCode(err, registry.CodeInvalid) {
+		t.Errorf("no graph: %v", err)
 	}
 }

@@ -114,7 +114,7 @@ func (r TuneResult) Write(s *spec.Spec, text []byte) ([]byte, error) {
 	}
 	for _, v := range s.Candidates() {
 		if v.Name == r.Trials[r.Chosen].Variant {
-			return spec.ReplaceVariants(s.File, text, []spec.Variant{v.Written()})
+			return spec.ReplaceVariants(s.File, text, v.Written())
 		}
 	}
 	return nil, registry.Errorf(registry.CodeInternal, "%s is no candidate", r.Trials[r.Chosen].Variant)

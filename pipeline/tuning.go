@@ -72,7 +72,7 @@ func (b *build) recall(ctx context.Context) error {
 		if b.ranges.take(f, dir) {
 			continue
 		}
-		if r, ok := readTuning(f, dir); ok {
+		if r, ok := readTuning(f, dir); ok && b.tools[r.toolchain.Name].Profile.Tuning == "" {
 			b.records = append(b.records, r)
 		}
 	}
@@ -91,8 +91,12 @@ func readTuning(f registry.File, dir string) (tuningRecord, bool) {
 	}, true
 }
 
-// tuning are the records that warm-start the compiler of an engine.
+// tuning are the records that the compiler of an engine goes by: what the spec names, or
+// what warm-starts it.
 func (b *build) tuning(planned PlannedEngine) []toolchain.Input {
+	if planned.Tuning != nil {
+		return []toolchain.Input{planned.Tuning.input}
+	}
 	var inputs []toolchain.Input
 	for _, r := range b.records {
 		if r.toolchain.Name == planned.Toolchain.Name && r.toolchain.Version == planned.Toolchain.Version && r.target == planned.Target.Name {
@@ -102,8 +106,41 @@ func (b *build) tuning(planned PlannedEngine) []toolchain.Input {
 	return inputs
 }
 
-// takeRecords takes from what a compiler left the records that are no files of the engine.
-func (e *builtEngine) takeRecords(files []toolchain.OutputFile) {
+// maxTuning is how many bytes a tuning record that a spec names may have. It is written by
+// people, or by a tuner for a few operators.
+const maxTuning = 4 << 20
+
+// PlannedTuning is a tuning record that a spec names, by content.
+type PlannedTuning struct {
+	PlannedFile
+	input toolchain.Input
+}
+
+// planTuning reads which record an engine is to be compiled by; nil for none.
+func planTuning(requested RequestedEngine, profile toolchain.Profile) (*PlannedTuning, error) {
+	if requested.Tuning == "" {
+		return nil, nil
+	}
+	if profile.Tuning == "" {
+		return nil, registry.Errorf(registry.CodeInvalid, "target %s: %s takes no tuning from a file: remove the key", requested.Target.Name, profile.Name)
+	}
+	in, err := toolchain.FileInput(toolchain.RoleTuning, profile.Tuning, requested.Tuning)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "target %s: tuning: %w", requested.Target.Name, err)
+	}
+	if in.Size > maxTuning {
+		return nil, registry.Errorf(registry.CodeInvalid, "target %s: tuning: %s has %d bytes: want at most %d", requested.Target.Name, requested.Tuning, in.Size, maxTuning)
+	}
+	return &PlannedTuning{PlannedFile{in.Name, in.Digest}, in}, nil
+}
+
+// takeRecords takes the record that the spec gave, if any, and from what a compiler left
+// the records that are no files of the engine.
+func (e *builtEngine) takeRecords(given *PlannedTuning, files []toolchain.OutputFile) {
+	if given != nil {
+		in := given.input
+		e.records = append(e.records, tuningRecord{toolchain: e.engine.Toolchain, target: e.engine.Target.Name, file: toolchain.OutputFile{Name: in.Name, Path: in.Path, Digest: in.Digest, Size: in.Size}})
+	}
 	for _, f := range files {
 		name, ok := strings.CutPrefix(f.Name, toolchain.TuningFolder+"/")
 		if !ok {

@@ -16,10 +16,12 @@ type Environments struct {
 
 // Environment is a repository prefix with a policy.
 type Environment struct {
-	Name     string   `json:"name"`
-	From     string   `json:"from,omitempty"` // where releases come from; set means protected
-	Require  []string `json:"require,omitempty"`
-	Registry string   `json:"registry,omitempty"` // HOST[:PORT] of the OCI registry with its content; empty: with the catalog
+	Name    string   `json:"name"`
+	From    string   `json:"from,omitempty"` // where releases come from; set means protected
+	Require []string `json:"require,omitempty"`
+	// Operators are the libraries of operators that engines may carry here, by digest.
+	Operators []Digest `json:"operators,omitempty"`
+	Registry  string   `json:"registry,omitempty"` // HOST[:PORT] of the OCI registry with its content; empty: with the catalog
 }
 
 // TrustEntry says which roles a key may play, for resources with one of the prefixes.
@@ -36,8 +38,14 @@ func (e Environment) Protected() bool { return e.From != "" }
 // the one that has the catalog. Its tags are then mirrors of what the catalog says.
 func (e Environment) External() bool { return e.Registry != "" }
 
-// Policy is what the environment asks of a release.
-func (e Environment) Policy() Policy { return Policy{Require: e.Require} }
+// Policy is what the environment asks of a release. One that asks for nothing allows
+// nothing; any other lets no library of operators in that it does not list.
+func (e Environment) Policy() Policy {
+	if len(e.Require) == 0 {
+		return Policy{Operators: e.Operators}
+	}
+	return Policy{Require: append(slices.Clone(e.Require), requireOperators), Operators: e.Operators}
+}
 
 func (e Environment) validateRegistry() error {
 	if !e.External() {
@@ -72,8 +80,11 @@ func (es Environments) Validate() error {
 		if err := e.validateRegistry(); err != nil {
 			return Errorf(CodeInvalid, "environment %s: %w", e.Name, err)
 		}
-		if err := e.Policy().Validate(); err != nil {
+		if err := (Policy{Require: e.Require, Operators: e.Operators}).Validate(); err != nil {
 			return Errorf(CodeInvalid, "environment %s: %w", e.Name, err)
+		}
+		if !e.Protected() && len(e.Operators) > 0 {
+			return Errorf(CodeInvalid, "environment %s: operators has no effect without from, since builds write it directly", e.Name)
 		}
 		if !e.Protected() && len(e.Require) > 0 {
 			return Errorf(CodeInvalid, "environment %s: require has no effect without from, since builds write it directly", e.Name)

@@ -209,9 +209,11 @@ type ParityReport struct {
 // ProviderShare is the part that one execution provider of ONNX Runtime had in one run of
 // an engine.
 type ProviderShare struct {
-	Name   string `json:"name"`   // "CPUExecutionProvider"
-	Nodes  int    `json:"nodes"`  // of the graph as the runtime divided it; a part that a provider took as a whole is one
-	TimeNS int64  `json:"timeNs"` // in them, nanoseconds
+	// Options are those that the engine asks of the provider, and that it was run with.
+	Options map[string]string `json:"options,omitempty"`
+	Name    string            `json:"name"`   // "CPUExecutionProvider"
+	Nodes   int               `json:"nodes"`  // of the graph as the runtime divided it; a part that a provider took as a whole is one
+	TimeNS  int64             `json:"timeNs"` // in them, nanoseconds
 }
 
 // CasesRun says which cases a report rests on.

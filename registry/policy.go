@@ -21,6 +21,10 @@ const (
 // requireQuarantine is asked always: it cannot be left out.
 const requireQuarantine = "no-quarantine"
 
+// requireOperators is asked by every environment that asks anything, of engines that carry
+// libraries of operators: it cannot be left out.
+const requireOperators = "operators"
+
 // DefaultRequire is what a protected environment asks for when it does not say.
 func DefaultRequire() []string {
 	return []string{RequireSignature, RequireProvenance, RequireParity}
@@ -29,6 +33,9 @@ func DefaultRequire() []string {
 // Policy is what an environment asks of a release. The zero Policy allows nothing.
 type Policy struct {
 	Require []string
+	// Operators are the libraries of operators that engines may carry, by their bytes. Where
+	// [Environment.Policy] made the Policy, no other passes.
+	Operators []Digest
 }
 
 // Requirement is one thing asked for, and whether it is there.
@@ -73,6 +80,14 @@ func (p Policy) Validate() error {
 			return Errorf(CodeInvalid, "requirement %q: asked for twice", name)
 		}
 	}
+	for i, d := range p.Operators {
+		if err := d.Validate(); err != nil {
+			return Errorf(CodeInvalid, "operators: digest %q: %w", d, err)
+		}
+		if slices.Contains(p.Operators[:i], d) {
+			return Errorf(CodeInvalid, "operators: %s is here twice", d)
+		}
+	}
 	return nil
 }
 
@@ -85,7 +100,7 @@ func (p Policy) Check(r Release, claims []Claim) Decision {
 	counted, ignored := count(r, claims)
 	decision := Decision{Ignored: ignored}
 	for _, name := range append([]string{requireQuarantine}, p.Require...) {
-		decision.Requirements = append(decision.Requirements, require(name, r, counted)...)
+		decision.Requirements = append(decision.Requirements, p.require(name, r, counted)...)
 	}
 	return decision
 }
@@ -146,7 +161,10 @@ func (cs counted) of(predicateType string, subject Digest) []Claim {
 }
 
 // require evaluates one requirement, once for everything that it is asked of.
-func require(name string, r Release, cs counted) []Requirement {
+func (p Policy) require(name string, r Release, cs counted) []Requirement {
+	if name == requireOperators {
+		return p.judgeOperators(r)
+	}
 	subjects := r.Subjects()
 	if name != RequireSignature && name != requireQuarantine {
 		subjects = subjects[1:]
@@ -221,4 +239,27 @@ func judgeSeparation(req *Requirement, cs counted, subjects ...Digest) {
 	if len(builders) == 0 {
 		req.Detail = "no builder's signature to compare with"
 	}
+}
+
+// judgeOperators decides for each engine that carries libraries of operators, which run as
+// they are wherever the engine runs, whether all of them are among those allowed.
+func (p Policy) judgeOperators(r Release) []Requirement {
+	var out []Requirement
+	for _, e := range r.Engines {
+		if len(e.Operators) == 0 {
+			continue
+		}
+		req := Requirement{Name: requireOperators, Subject: e.Label(), Met: true}
+		for _, library := range e.Operators {
+			if slices.Contains(p.Operators, library.Digest) {
+				continue
+			}
+			req.deny("it carries native code that is not allowed here, %s (%s): build the model without it, or, once its source has been looked at, add the digest to operators: of this environment in environments.yaml", library.Path, library.Digest)
+		}
+		if req.Met {
+			req.Detail = fmt.Sprintf("its %d operator libraries are allowed by digest", len(e.Operators))
+		}
+		out = append(out, req)
+	}
+	return out
 }

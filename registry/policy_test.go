@@ -345,3 +345,47 @@ func drawJunk(t *rapid.T, r registry.Release) registry.Claim {
 	}
 	return c
 }
+
+// An environment lets no library of operators in that it does not list, whatever else is
+// proven of the engine.
+func TestOperators(t *testing.T) {
+	t.Parallel()
+	first, second := digest.FromString("first"), digest.FromString("second")
+	library := func(name string, d registry.Digest) registry.Operators {
+		return registry.Operators{Path: "operators/" + name, Digest: d}
+	}
+	for _, c := range []struct {
+		name    string
+		carries []registry.Operators
+		allowed []registry.Digest
+		want    string // part of what is unmet; empty: nothing is
+	}{
+		{"none", nil, nil, ""},
+		{"none, some allowed", nil, []registry.Digest{first}, ""},
+		{"denied by default", []registry.Operators{library("a.so", first)}, nil, "operators of x86/int8: it carries native code that is not allowed here, operators/a.so (" + string(first) + "): build the model without it, or, once its source has been looked at, add the digest to operators: of this environment in environments.yaml"},
+		{"allowed", []registry.Operators{library("a.so", first)}, []registry.Digest{second, first}, ""},
+		{"another of the name", []registry.Operators{library("a.so", first)}, []registry.Digest{second}, "operators/a.so (" + string(first)},
+		{"one of two", []registry.Operators{library("a.so", first), library("b.so", second)}, []registry.Digest{first}, "operators/b.so (" + string(second)},
+		{"both", []registry.Operators{library("a.so", first), library("b.so", second)}, []registry.Digest{first, second}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := sample()
+			r.Engines[1].Operators = c.carries
+			environment := registry.Environment{Name: "prod", From: "staging", Require: registry.DefaultRequire(), Operators: c.allowed}
+			for what, d := range map[string]registry.Decision{
+				"release": environment.Policy().Check(r, enough(r)), "engine": environment.Policy().CheckEngine(r, r.Engines[1], enough(r)),
+			} {
+				if d.Allowed() != (c.want == "") || !strings.Contains(unmet(d), c.want) {
+					t.Errorf("%s: unmet %q, want %q", what, unmet(d), c.want)
+				}
+			}
+			if d := environment.Policy().CheckEngine(r, r.Engines[0], enough(r)); !d.Allowed() {
+				t.Errorf("the engine without operators: %q", unmet(d))
+			}
+		})
+	}
+	if d := (registry.Environment{Name: "prod", From: "staging"}).Policy().Check(sample(), enough(sample())); d.Allowed() {
+		t.Error("an environment that asks for nothing allows")
+	}
+}

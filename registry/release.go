@@ -19,19 +19,27 @@ type Release struct {
 // Engine is one OCI manifest of a release: the files that a runtime loads, for one
 // target, made by one toolchain, in one precision.
 type Engine struct {
-	Digest     Digest    `json:"digest"`
-	Size       int64     `json:"size"`  // bytes of the manifest document
-	Bytes      int64     `json:"bytes"` // bytes of all files; 0 where only the index was read
-	Target     Target    `json:"target"`
-	Toolchain  Toolchain `json:"toolchain"`
-	Variant    string    `json:"variant"`   // "int8", as the spec names it
-	Precision  string    `json:"precision"` // "int8", as the numbers are
-	NativeCode bool      `json:"nativeCode,omitempty"`
-	Providers  []string  `json:"providers,omitempty"` // execution providers of ONNX Runtime that it is for, the preferred one first
-	Reference  Digest    `json:"reference"`
-	Sources    Digest    `json:"sources"`
-	Limits     Digest    `json:"limits"`
-	Interface  Digest    `json:"interface"`
+	Digest     Digest     `json:"digest"`
+	Size       int64      `json:"size"`  // bytes of the manifest document
+	Bytes      int64      `json:"bytes"` // bytes of all files; 0 where only the index was read
+	Target     Target     `json:"target"`
+	Toolchain  Toolchain  `json:"toolchain"`
+	Variant    string     `json:"variant"`   // "int8", as the spec names it
+	Precision  string     `json:"precision"` // "int8", as the numbers are
+	NativeCode bool       `json:"nativeCode,omitempty"`
+	Providers  []Provider `json:"providers,omitempty"` // execution providers of ONNX Runtime that it is for, the preferred one first
+	// Operators are the libraries with operators of its own that it carries: native code.
+	Operators []Operators `json:"operators,omitempty"`
+	Reference Digest      `json:"reference"`
+	Sources   Digest      `json:"sources"`
+	Limits    Digest      `json:"limits"`
+	Interface Digest      `json:"interface"`
+}
+
+// Operators is a library of operators among the files of an engine.
+type Operators struct {
+	Path   string `json:"path"` // as in File
+	Digest Digest `json:"digest"`
 }
 
 // Toolchain is the fact of what made an engine.

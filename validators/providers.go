@@ -16,7 +16,7 @@ const ReasonProvider = "provider"
 // where one ran something that is not declared: the engine would be another one than was
 // proven, as soon as it meets a machine where the preferred provider works. An engine
 // that declares none passes.
-func JudgeProviders(declared []string, shares []registry.ProviderShare) []registry.Reason {
+func JudgeProviders(declared []registry.Provider, shares []registry.ProviderShare) []registry.Reason {
 	if len(declared) == 0 {
 		return nil
 	}
@@ -29,14 +29,18 @@ func JudgeProviders(declared []string, shares []registry.ProviderShare) []regist
 	fail := func(format string, args ...any) {
 		reasons = append(reasons, registry.Reason{Code: ReasonProvider, Message: fmt.Sprintf(format, args...)})
 	}
-	if nodes[declared[0]] == 0 {
-		fail("the engine is for %s, which ran none of its %d nodes: %s", declared[0], total, describeShares(shares))
+	var names []string
+	for _, p := range declared {
+		names = append(names, p.Name)
+	}
+	if nodes[names[0]] == 0 {
+		fail("the engine is for %s, which ran none of its %d nodes: %s", names[0], total, describeShares(shares))
 		return reasons
 	}
 	for _, s := range shares {
-		if s.Nodes > 0 && !slices.Contains(declared, s.Name) {
+		if s.Nodes > 0 && !slices.Contains(names, s.Name) {
 			fail("%s ran %d of %d nodes, and the engine declares %s: install what runs all of them, or declare %s too",
-				s.Name, s.Nodes, total, strings.Join(declared, ", "), s.Name)
+				s.Name, s.Nodes, total, strings.Join(names, ", "), s.Name)
 		}
 	}
 	return reasons

@@ -29,7 +29,7 @@ func TestJudgeProviders(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			reasons := validators.JudgeProviders(c.declared, c.shares)
+			reasons := validators.JudgeProviders(registry.ProvidersOf(c.declared...), c.shares)
 			switch {
 			case c.want == "" && len(reasons) > 0:
 				t.Errorf("reasons %v, want none", reasons)

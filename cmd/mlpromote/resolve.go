@@ -161,6 +161,11 @@ func (a *app) pull(ctx context.Context, p *pipeline.Pipeline, query registry.Res
 	if len(result.Operators) > 0 {
 		a.ui.note("%s carries native code: %s", result.Record.Label, strings.Join(result.Operators, ", "))
 	}
+	for _, p := range result.Resolution.Engine.Providers {
+		if len(p.Options) > 0 {
+			a.ui.note("%s was proven with %s: load it with these options", result.Record.Label, p)
+		}
+	}
 	return a.ui.result(result.Dir, result)
 }
 

@@ -69,7 +69,7 @@ func commands(j *jobs) map[string]command {
 	return map[string]command{
 		"example": cmdExample, "job": j.cmdJob, "exits": cmdExits, "json": cmdJSON, "equal": cmdEqual, "edit": cmdEdit,
 		"flip": cmdFlip, "flip-all": cmdFlipAll,
-		"blob": cmdBlob, "layer": cmdLayer, "part": cmdPart, "bundle": cmdBundle, "remember": j.cmdRemember, "unchanged": j.cmdUnchanged,
+		"blob": cmdBlob, "layer": cmdLayer, "part": cmdPart, "bundle": cmdBundle, "statement": cmdStatement, "remember": j.cmdRemember, "unchanged": j.cmdUnchanged,
 		"edit-all": cmdEditAll, "equal-stdout": cmdEqualStdout, "help": cmdHelp,
 		"registry": cmdRegistry, "job-on": cmdJobOn, "service": cmdService, "tag": cmdTag, "set-tag": cmdSetTag, "rotate-tags": cmdRotateTags, "docker-config": cmdDockerConfig,
 		"certificate": cmdCertificate,
@@ -288,6 +288,15 @@ func cmdBundle(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("no %s about %s", args[2], args[3])
+}
+
+// cmdStatement writes the statement that a bundle signs into a file: statement FILE BUNDLE.
+func cmdStatement(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, 2)
+	var bundle struct{ DSSEEnvelope struct{ Payload []byte } }
+	layer := readManifest(ts, args[1]).Layers[0].Digest
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(blobPath(ts, layer))), &bundle))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), bundle.DSSEEnvelope.Payload, 0o644))
 }
 
 // factsFile keeps what remember noted.

@@ -29,11 +29,8 @@ var variantName = regexp.MustCompile(`^[a-z0-9]+([_-][a-z0-9]+)*$`)
 // featureName is what a CPU feature is called, in lower case.
 var featureName = regexp.MustCompile(`^[a-z0-9]+([._-][a-z0-9]+)*$`)
 
-// providerName is what ONNX Runtime calls an execution provider.
 // imageName is a reference or digest of an image, which podman and docker read further.
 var imageName = regexp.MustCompile(`^[a-z0-9][A-Za-z0-9._:/@-]{0,511}$`)
-
-var providerName = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,40}ExecutionProvider$`)
 
 // checker notes in the document what is wrong with the meaning of the spec.
 type checker struct {

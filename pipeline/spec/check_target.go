@@ -71,13 +71,13 @@ func (c checker) checkToolchain(i int, t Target) bool {
 	if v := t.Toolchain.Version; v != "" && (registry.Constraint{Exact: v}).Validate() != nil {
 		c.problem(at("targets", i, "toolchain", "version"), "toolchain version %q: want numbers separated by dots", v)
 	}
-	for j, name := range t.Toolchain.Providers {
-		place := at("targets", i, "toolchain", "providers", j)
-		switch {
-		case !providerName.MatchString(name):
-			c.problem(place, "execution provider %q: want ONNX Runtime's name of it, such as CPUExecutionProvider", name)
-		case slices.Contains(t.Toolchain.Providers[:j], name):
-			c.problem(place, "execution provider %q is here twice", name)
+	if t.Toolchain.Tuning.Written != "" {
+		c.exists(t.Toolchain.Tuning, false, "targets", i, "toolchain", "tuning")
+	}
+	for j, p := range t.Toolchain.Registry() {
+		c.report(p.Validate(), "targets", i, "toolchain", "providers", j)
+		if slices.ContainsFunc(t.Toolchain.Providers[:j], func(o Provider) bool { return o.Name == p.Name }) {
+			c.problem(at("targets", i, "toolchain", "providers", j), "execution provider %q is here twice", p.Name)
 		}
 	}
 	return ok

@@ -68,6 +68,11 @@ func (Target) schema(fields object) object {
 }
 
 func (Toolchain) schema(fields object) object { return either(text(), fields) }
+func (Provider) schema(fields object) object  { return either(text(), fields) }
+
+func (ProviderOptions) schema(object) object {
+	return object{"type": "object", "additionalProperties": object{"type": []string{"string", "number", "boolean"}}}
+}
 
 func (Cache) schema(object) object {
 	return object{"type": "string", "pattern": "^" + cacheScheme + "[^/]+/.+$"}

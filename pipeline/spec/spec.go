@@ -73,6 +73,9 @@ func (s *Spec) complete() {
 	if s.Calibration != nil {
 		paths = append(paths, &s.Calibration.Path)
 	}
+	for i := range s.Targets {
+		paths = append(paths, &s.Targets[i].Toolchain.Tuning)
+	}
 	for i := range s.Source.Operators {
 		paths = append(paths, &s.Source.Operators[i])
 	}

@@ -58,9 +58,52 @@ type Toolchain struct {
 	// Form is empty for the first kind of engine of the toolchain.
 	Form string `yaml:"form" doc:"Kind of engine, where the toolchain makes several: blob of openvino, epcontext of onnxruntime-openvino"`
 	// Providers is empty for those that the toolchain prefers.
-	Providers []string `yaml:"providers" doc:"Execution providers of ONNX Runtime, the preferred one first; verification fails where another one runs a part of the engine"`
-	Python    string   `yaml:"python" doc:"An existing Python that has the toolchain's packages, by path or name, in place of the install from our lock file"`
-	Image     string   `yaml:"image" doc:"A container image on this machine that has Python and the toolchain's packages, by reference or digest, in place of the install from our lock file"`
+	Providers []Provider `yaml:"providers" doc:"Execution providers of ONNX Runtime, the preferred one first; verification fails where another one runs a part of the engine"`
+	Tuning    Path       `yaml:"tuning" doc:"File that says how the compiler is to do parts of the model for this target: a tuning spec of iree, in MLIR"`
+	Python    string     `yaml:"python" doc:"An existing Python that has the toolchain's packages, by path or name, in place of the install from our lock file"`
+	Image     string     `yaml:"image" doc:"A container image on this machine that has Python and the toolchain's packages, by reference or digest, in place of the install from our lock file"`
+}
+
+// Provider is an execution provider of ONNX Runtime. A name alone will do.
+type Provider struct {
+	Name    string          `yaml:"name,required" doc:"ONNX Runtime's name of it, such as CUDAExecutionProvider"`
+	Options ProviderOptions `yaml:"options" doc:"What is asked of the provider, in its own words, such as num_of_threads: 4"`
+}
+
+// DecodeYAML reads a name, or the mapping.
+func (p *Provider) DecodeYAML(n *strictyaml.Node) {
+	if n.Kind() == strictyaml.Scalar {
+		n.Decode(&p.Name)
+		return
+	}
+	type plain Provider
+	n.Decode((*plain)(p))
+}
+
+// ProviderOptions are texts, numbers and booleans by name, as they are written.
+type ProviderOptions map[string]string
+
+// DecodeYAML reads the mapping.
+func (o *ProviderOptions) DecodeYAML(n *strictyaml.Node) {
+	if n.Kind() != strictyaml.Mapping {
+		n.Problemf("options is %s: want a mapping from names to texts, numbers or booleans", n.Kind())
+	}
+	*o = make(ProviderOptions)
+	for _, e := range n.Entries() {
+		if e.Value.Kind() != strictyaml.Scalar {
+			e.Value.Problemf("option %s is %s: want a text, a number or a boolean", e.Key, e.Value.Kind())
+		}
+		(*o)[e.Key] = e.Value.Text()
+	}
+}
+
+// Registry gives the providers as engines record them.
+func (t Toolchain) Registry() []registry.Provider {
+	var all []registry.Provider
+	for _, p := range t.Providers {
+		all = append(all, registry.Provider{Name: p.Name, Options: p.Options})
+	}
+	return all
 }
 
 // DecodeYAML reads a name, or the mapping.

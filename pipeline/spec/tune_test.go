@@ -86,7 +86,7 @@ func TestTuneProblems(t *testing.T) {
 // Only the list of variants changes, in whatever form it was written.
 func TestReplaceVariants(t *testing.T) {
 	t.Parallel()
-	chosen := []spec.Variant{{Name: "int8d", Quantize: &spec.Quantize{Method: "dynamic"}}}
+	chosen := spec.Variant{Name: "int8d", Quantize: &spec.Quantize{Method: "dynamic"}}
 	const want = "variants: [{name: int8d, quantize: {method: dynamic}}]"
 	for name, c := range map[string]struct{ old, new string }{
 		"a line":          {"variants: [fp32, int8]\n", want + "\n"},
@@ -122,5 +122,41 @@ func TestReplaceVariants(t *testing.T) {
 	}
 	if !strings.Contains(string(got), "\n"+want+"\n\ntargets:\n") || strings.Count(string(got), "#") != strings.Count(string(data), "#") {
 		t.Errorf("%s", got)
+	}
+}
+
+// The lines of the variant that is written stay as they are, comments and all, and nothing
+// is left of the others.
+func TestReplaceVariantsKeepsItsLines(t *testing.T) {
+	t.Parallel()
+	static := spec.Variant{Name: "int8"}
+	tuned := spec.Variant{Name: "mine", Quantize: &spec.Quantize{Method: "static", PerChannel: true}}
+	for name, c := range map[string]struct {
+		chosen   spec.Variant
+		old, new string
+	}{
+		"the last":          {static, "variants: # two\n  - fp32 # what it was\n\n  # small, and good enough:\n  # measured in May\n  - int8   # without per_channel\n", "variants: # two\n\n  # small, and good enough:\n  # measured in May\n  - int8   # without per_channel\n"},
+		"the first":         {static, "variants:\n  # small\n  - int8\n  # large\n  - fp32\n", "variants:\n  # small\n  - int8\n"},
+		"in between":        {static, "variants:\n- fp32\n- int8 # this\n- fp16\n", "variants:\n- int8 # this\n"},
+		"many lines":        {tuned, "variants:\n  - fp32\n  - name: mine # ours\n    quantize:\n      # as the paper says\n      method: static\n      per_channel: true # all\n  # no good\n  - fp16\n", "variants:\n  - name: mine # ours\n    quantize:\n      # as the paper says\n      method: static\n      per_channel: true # all\n"},
+		"in brackets":       {static, "variants: [ # two\n  fp32, # large\n  int8, # small\n]\n", "variants: [ # two\n  int8, # small\n]\n"},
+		"no last line":      {static, "variants: [\n  fp32, # large\n  int8] # small\n", "variants: [int8]\n"},
+		"one line":          {static, "variants: [fp32, int8] # two\n", "variants: [int8] # two\n"},
+		"a line of two":     {static, "variants:\n  [fp32,\n  int8]\n", "variants: [int8]\n"},
+		"another":           {static, "variants:\n  - fp32 # large\n  # floats\n  - fp16\n", "variants: [int8]\n"},
+		"of the name alone": {static, "variants:\n  - fp32\n  - {name: int8, quantize: {method: dynamic}} # other\n", "variants: [int8]\n"},
+		"said in full":      {static, "variants:\n  - fp32\n  - {name: int8, quantize: {method: static}} # in full\n", "variants:\n  - {name: int8, quantize: {method: static}} # in full\n"},
+	} {
+		head, tail := "model: a\nversion: 1.0.0\nsource: m.onnx\ncases: cases/\ncalibration: more/\n", "\n# Where\ntargets: [linux/amd64]\n"
+		for _, tail := range []string{tail, ""} {
+			front := head
+			if tail == "" {
+				front += "targets: [linux/amd64]\n"
+			}
+			got, err := spec.ReplaceVariants("mlpromote.yaml", []byte(front+c.old+tail), c.chosen)
+			if err != nil || string(got) != front+c.new+tail {
+				t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, front+c.new+tail)
+			}
+		}
 	}
 }

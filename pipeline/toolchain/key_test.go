@@ -24,7 +24,7 @@ func fullJob() toolchain.Job {
 		Options: map[string]any{"observer": "minmax", "seed": int64(1) << 60, "nested": map[string]any{"x": []any{1, "a"}}},
 		Machine: "linux/amd64/v3/intel",
 		Run: &toolchain.RunOptions{
-			Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx", Providers: []string{"A", "B"}, Operators: []string{"o.so"}}}, SelectOutputs: []string{"logits"},
+			Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx", Providers: []registry.Provider{{Name: "A"}, {Name: "B", Options: map[string]string{"o": "1"}}}, Operators: []string{"o.so"}}}, SelectOutputs: []string{"logits"},
 			Rounds: 1, Warmup: 1, Order: toolchain.OrderSequential, Threads: 1, Level: "basic",
 		},
 	}
@@ -53,12 +53,13 @@ func TestKeyChangesWithEveryField(t *testing.T) {
 		"nested option": func(j *toolchain.Job, _ *toolchain.Identity) {
 			j.Options["nested"].(map[string]any)["x"].([]any)[1] = "b"
 		},
-		"another option":  func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["more"] = nil },
-		"machine":         func(j *toolchain.Job, _ *toolchain.Identity) { j.Machine = "" },
-		"engine id":       func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].ID = "n" },
-		"other providers": func(j *toolchain.Job, _ *toolchain.Identity) { slices.Reverse(j.Run.Engines[0].Providers) },
-		"no operators":    func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].Operators = nil },
-		"shares":          func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Shares = true },
+		"another option":         func(j *toolchain.Job, _ *toolchain.Identity) { j.Options["more"] = nil },
+		"machine":                func(j *toolchain.Job, _ *toolchain.Identity) { j.Machine = "" },
+		"engine id":              func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].ID = "n" },
+		"other provider options": func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].Providers[1].Options["o"] = "2" },
+		"other providers":        func(j *toolchain.Job, _ *toolchain.Identity) { slices.Reverse(j.Run.Engines[0].Providers) },
+		"no operators":           func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].Operators = nil },
+		"shares":                 func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Shares = true },
 		"another engine": func(j *toolchain.Job, _ *toolchain.Identity) {
 			j.Run.Engines = append(j.Run.Engines, toolchain.RunEngine{ID: "n", Path: "m.onnx"})
 		},

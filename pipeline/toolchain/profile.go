@@ -17,7 +17,12 @@ type Profile struct {
 	Level string
 	// Providers are the execution providers of ONNX Runtime that engines are for, where a
 	// spec names none, the preferred one first; none for other runtimes.
-	Providers []string
+	Providers []registry.Provider
+	// CompilesWithProviders is true where compiling loads the model as a run will, and so is
+	// told what is asked of the providers.
+	CompilesWithProviders bool
+	// ONNXRuntime is true where the version of the toolchain is one of ONNX Runtime.
+	ONNXRuntime bool
 	// Operators is true where a model may come with libraries of operators of its own.
 	Operators bool
 	// Forms are what else the toolchain makes of a model, where a spec asks for it.
@@ -26,6 +31,10 @@ type Profile struct {
 	NativeCode bool
 	// Alone is that of [Form].
 	Alone bool
+	// Tuning is what a tuning record is called that a spec may name for a target; empty where
+	// the compiler takes none from people. Then no record of an earlier build is used: the
+	// engine is as the spec says.
+	Tuning string
 	// CompileOnly is true where no driver runs the engines: others have to prove them.
 	CompileOnly bool
 	// ExactRuntime is true where an engine needs the version of the runtime that its

@@ -36,7 +36,7 @@ type RunEngine struct {
 	// Providers are the execution providers of ONNX Runtime that the engine declares, the
 	// preferred one first; none for other runtimes. One that is not there is left out, as
 	// ONNX Runtime does: what really ran is in EngineResult.Providers.
-	Providers []string `json:"providers,omitempty"`
+	Providers []registry.Provider `json:"providers,omitempty"`
 	// Operators are the Names of the inputs of role "operators" that hold the engine's own
 	// operators: libraries, which are loaded before it.
 	Operators []string `json:"operators,omitempty"`

@@ -83,9 +83,10 @@ type chain []registry.Environment
 
 // environment is what the mapping says of one name.
 type environment struct {
-	From     string    `yaml:"from"`
-	Require  *[]string `yaml:"require"`
-	Registry host      `yaml:"registry"`
+	From      string    `yaml:"from"`
+	Require   *[]string `yaml:"require"`
+	Registry  host      `yaml:"registry"`
+	Operators digests   `yaml:"operators"`
 }
 
 // host is the host of another registry.
@@ -104,6 +105,24 @@ func (h *host) DecodeYAML(n *strictyaml.Node) {
 	*h = host(n.Text())
 }
 
+// digests are of libraries of operators.
+type digests []registry.Digest
+
+// DecodeYAML reads the list. In brackets and without quotes YAML takes a digest for a
+// mapping.
+func (ds *digests) DecodeYAML(n *strictyaml.Node) {
+	if n.Kind() != strictyaml.Sequence {
+		n.Problemf("operators is %s: want a list of digests of libraries", n.Kind())
+	}
+	for _, item := range n.Items() {
+		d := registry.Digest(item.Text())
+		if item.Kind() != strictyaml.Scalar || d.Validate() != nil {
+			item.Problemf("want the digest of a library in quotes, \"sha256:\" and what sha256sum prints")
+		}
+		*ds = append(*ds, d)
+	}
+}
+
 // DecodeYAML reads the mapping. "name:" alone is an environment without more to say.
 func (c *chain) DecodeYAML(n *strictyaml.Node) {
 	if n.Kind() != strictyaml.Mapping {
@@ -115,7 +134,7 @@ func (c *chain) DecodeYAML(n *strictyaml.Node) {
 		if e.Value.Kind() != strictyaml.Null {
 			e.Value.Decode(&written)
 		}
-		*c = append(*c, registry.Environment{Name: e.Key, From: written.From, Require: written.require(), Registry: string(written.Registry)})
+		*c = append(*c, registry.Environment{Name: e.Key, From: written.From, Require: written.require(), Registry: string(written.Registry), Operators: written.Operators})
 	}
 }
 

@@ -44,7 +44,8 @@ func TestLoadDefault(t *testing.T) {
 func TestLoadFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	data := "registry: acme\nenvironments:\n  z-dev:\n  canary: {from: z-dev, registry: localhost}\n  a-prod: {from: canary, require: [parity, recorded-cases], registry: registry.example.com:5000}\n" + trust
+	library := digest.FromString("library")
+	data := "registry: acme\nenvironments:\n  z-dev:\n  canary: {from: z-dev, registry: localhost}\n  a-prod: {from: canary, require: [parity, recorded-cases], registry: registry.example.com:5000, operators: [\"" + string(library) + "\"]}\n" + trust
 	if err := os.WriteFile(filepath.Join(dir, environments.File), []byte(data), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func TestLoadFile(t *testing.T) {
 	want := []registry.Environment{
 		{Name: "z-dev"},
 		{Name: "canary", From: "z-dev", Require: registry.DefaultRequire(), Registry: "localhost"},
-		{Name: "a-prod", From: "canary", Require: []string{"parity", "recorded-cases"}, Registry: "registry.example.com:5000"},
+		{Name: "a-prod", From: "canary", Require: []string{"parity", "recorded-cases"}, Registry: "registry.example.com:5000", Operators: []registry.Digest{library}},
 	}
 	if diff := cmp.Diff(want, got.List); diff != "" {
 		t.Error(diff)
@@ -79,8 +80,13 @@ func TestParseProblems(t *testing.T) {
 		{"registry: local\nenvironments:\n  prod: {from: staging}\n" + trust, "3:3 environments: want at least one, the first without from"},
 		{head + "  prod: {from: stagin}\n" + trust, `4:3 environment prod: from "stagin" names no environment above it`},
 		{head + "  prod: {from: staging, require: []}\n" + trust, "4:34 environment prod: require is empty, which would ask for nothing: remove the key for the default [signature provenance parity]"},
-		{head + "  prod: {form: staging}\n" + trust, `4:10 unknown key "form" (did you mean "from"?): want from, require, registry`},
+		{head + "  prod: {form: staging}\n" + trust, `4:10 unknown key "form" (did you mean "from"?): want from, require, registry, operators`},
 		{head + "  prod: {require: [parity]}\n" + trust, "4:3 environment prod: require has no effect without from, since builds write it directly"},
+		{head + "  prod: {operators: [\"" + string(digest.FromString("")) + "\"]}\n" + trust, "4:3 environment prod: operators has no effect without from, since builds write it directly"},
+		{head + "  prod: {from: staging, operators: [liboperators.so]}\n" + trust, `4:37 want the digest of a library in quotes, "sha256:" and what sha256sum prints`},
+		{head + "  prod: {from: staging, operators: [" + string(digest.FromString("")) + "]}\n" + trust, `4:37 want the digest of a library in quotes, "sha256:" and what sha256sum prints`},
+		{head + "  prod: {from: staging, operators: all}\n" + trust, `4:36 operators is a single value: want a list of digests of libraries`},
+		{head + "  prod: {from: staging, operators: ['" + string(digest.FromString("")) + "', '" + string(digest.FromString("")) + "']}\n" + trust, "4:3 environment prod: operators: " + string(digest.FromString("")) + " is here twice"},
 		{head + "  staging: {}\n" + trust, `4:3 key "staging" is here twice: the first is in line 3`},
 		{head + "  prod: {from: staging, registry: \"\"}\n" + trust, `4:35 registry "": want ` + aHost},
 		{head + "  prod: {from: staging, registry: https://a.example}\n" + trust, `4:35 registry "https://a.example": want ` + aHost},
@@ -100,6 +106,15 @@ func TestParseProblems(t *testing.T) {
 		if diff := cmp.Diff(c.want, problems(t, err)); diff != "" {
 			t.Errorf("%s\n%s", c.text, diff)
 		}
+	}
+}
+
+// What no environment can leave out cannot be asked for by name either.
+func TestOperatorsIsNoRequirement(t *testing.T) {
+	t.Parallel()
+	_, err := environments.Parse("e.yaml", []byte("registry: local\nenvironments:\n  staging: {}\n  prod: {from: staging, require: [operators]}\n"+trust))
+	if got := problems(t, err); !strings.HasPrefix(got, `4:3 environment prod: requirement "operators": want one of signature, `) {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -94,7 +94,11 @@ func (p *part) finishEngine() error {
 	p.engine.Digest, p.engine.Size = p.desc.Digest, p.desc.Size
 	for _, f := range p.files {
 		p.engine.Bytes += f.Size
-		if f.Kind == registry.FileCode && p.role == registry.PartEngine && !p.engine.NativeCode {
+		if f.Kind != registry.FileCode {
+			continue
+		}
+		p.engine.Operators = append(p.engine.Operators, registry.Operators{Path: f.Path, Digest: f.Digest})
+		if p.role == registry.PartEngine && !p.engine.NativeCode {
 			return registry.Errorf(registry.CodeTrust, "%s carries the operator library %s and does not say so: want the annotation %s", p.label(), f.Path, keyNativeCode)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -119,16 +120,16 @@ func TestProvidersAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
 	part := w.engineParts()[0]
-	part.Engine.Providers = []string{"CUDAExecutionProvider", "CPUExecutionProvider"}
+	part.Engine.Providers = []registry.Provider{{Name: "CUDAExecutionProvider", Options: map[string]string{"device_id": "1"}}, {Name: "CPUExecutionProvider"}}
 	ref, err := w.store.PutPart(t.Context(), staging, part)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(stored(t, w.blobs, ref.Digest), []byte(`"dev.mlpromote.providers":"[\"CUDAExecutionProvider\",\"CPUExecutionProvider\"]"`)) {
+	if !bytes.Contains(stored(t, w.blobs, ref.Digest), []byte(`"dev.mlpromote.providers":"[{\"name\":\"CUDAExecutionProvider\",\"options\":{\"device_id\":\"1\"}},\"CPUExecutionProvider\"]"`)) {
 		t.Errorf("manifest %s", stored(t, w.blobs, ref.Digest))
 	}
 	got, err := w.store.Fetch(t.Context(), staging, ref.Digest, "")
-	if err != nil || !slices.Equal(got.Engine.Providers, part.Engine.Providers) {
+	if err != nil || !reflect.DeepEqual(got.Engine.Providers, part.Engine.Providers) {
 		t.Errorf("read back %v, %v", got.Engine.Providers, err)
 	}
 }

@@ -179,6 +179,15 @@ func TestFetchRefuses(t *testing.T) {
 		{"unnamed native code", func(m *ocispec.Manifest) { delete(m.Annotations, "dev.mlpromote.native-code") }, registry.CodeTrust},
 		{"providers as a word", func(m *ocispec.Manifest) { m.Annotations["dev.mlpromote.providers"] = `"CPU"` }, registry.CodeInvalid},
 		{"no providers", func(m *ocispec.Manifest) { m.Annotations["dev.mlpromote.providers"] = `[]` }, registry.CodeInvalid},
+		{"providers with other keys", func(m *ocispec.Manifest) {
+			m.Annotations["dev.mlpromote.providers"] = `[{"name":"CUDAExecutionProvider","options":{"device_id":"0"},"device":"1"}]`
+		}, registry.CodeInvalid},
+		{"providers with numbers", func(m *ocispec.Manifest) {
+			m.Annotations["dev.mlpromote.providers"] = `[{"name":"CUDAExecutionProvider","options":{"device_id":0}}]`
+		}, registry.CodeInvalid},
+		{"a provider that loads code", func(m *ocispec.Manifest) {
+			m.Annotations["dev.mlpromote.providers"] = `[{"name":"TensorrtExecutionProvider","options":{"trt_extra_plugin_lib_paths":"a.so"}}]`
+		}, registry.CodeInvalid},
 		{"native code maybe", func(m *ocispec.Manifest) { m.Annotations["dev.mlpromote.native-code"] = "1" }, registry.CodeInvalid},
 		{"unknown layer", func(m *ocispec.Manifest) { m.Layers[0].MediaType = "application/x" }, registry.CodeInvalid},
 		{"no layers", func(m *ocispec.Manifest) { m.Layers = nil }, registry.CodeInvalid},

@@ -166,6 +166,7 @@ func (w *world) engineParts() []registry.Part {
 	quantized.Target, quantized.Variant, quantized.Precision, quantized.NativeCode = target("linux-amd64-v3", "v3"), "int8", "int8", true
 	extra := files("labels/digits.txt", "0 1 2", "ops.so", "\x7fELF")
 	extra[0].Kind, extra[1].Kind = registry.FileAsset, registry.FileCode
+	quantized.Operators = []registry.Operators{{Path: "ops.so", Digest: extra[1].Digest}}
 	return []registry.Part{
 		{Role: registry.PartEngine, Model: "vision/digits", Format: "onnx", Engine: plain, Files: files("model.onnx", "engine fp32")},
 		{Role: registry.PartEngine, Model: "vision/digits", Format: "onnx", Engine: quantized, Files: append(files("model.onnx", "engine int8"), extra...)},

@@ -52,11 +52,14 @@ type Dim struct {
 // DefaultDomain is how the domain is written here that ONNX also writes as "".
 const DefaultDomain = "ai.onnx"
 
+// mlDomain has the operators of classical machine learning.
+const mlDomain = "ai.onnx.ml"
+
 // isStandardDomain reports whether ONNX Runtime has the domain's operators
 // without a custom library.
 func isStandardDomain(domain string) bool {
 	switch domain {
-	case DefaultDomain, "ai.onnx.ml", "ai.onnx.preview.training", "com.microsoft":
+	case DefaultDomain, mlDomain, "ai.onnx.preview.training", "com.microsoft":
 		return true
 	}
 	return false

@@ -16,10 +16,11 @@ import (
 // Tie is what an engine says that it needs, read from its own bytes and not from whoever
 // made it. A field that the format does not have is empty.
 type Tie struct {
-	Runtime      string // exact version of the runtime: "2026.4.1"
-	Instructions string // of the CPU, as oneDNN calls them: "AVX2"
-	Backend      string // what generated its code: "llvm-cpu", "cuda", "rocm"
-	Arch         string // of the CPU as LLVM calls it, or of the device: "x86-64-v3", "sm_80"
+	Runtime      string `json:"runtime,omitempty"`      // exact version of the runtime: "2026.4.1"
+	Instructions string `json:"instructions,omitempty"` // of the CPU, as oneDNN calls them: "AVX2"
+	Backend      string `json:"backend,omitempty"`      // what generated its code: "llvm-cpu", "cuda", "rocm"
+	Arch         string `json:"arch,omitempty"`         // of the CPU as LLVM calls it, or of the device: "x86-64-v3", "sm_80"
+	ONNXRuntime  Need   `json:"onnxRuntime,omitzero"`   // of a graph: the oldest release that reads it
 }
 
 // OpenTie reads the tie of a file as ReadTie does.
@@ -45,6 +46,13 @@ func ReadTie(r io.ReaderAt, size int64, format string) (Tie, error) {
 		return blobTie(r, size)
 	case "iree-vmfb":
 		return moduleTie(r, size)
+	case "onnx":
+		model, err := ReadONNX(r, size, Limits{})
+		if err != nil {
+			return Tie{}, err
+		}
+		need, err := model.Runtime()
+		return Tie{ONNXRuntime: need}, err
 	}
 	return Tie{}, nil
 }

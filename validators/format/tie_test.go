@@ -81,7 +81,7 @@ func FuzzReadTie(f *testing.F) {
 	f.Add(blob("meta=1.0;ov=2026.4.1;isa=Intel AVX2"))
 	f.Add(module(f, cpuTarget))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, name := range []string{"openvino-blob", "iree-vmfb", "tflite"} {
+		for _, name := range []string{"openvino-blob", "iree-vmfb", "onnx", "tflite"} {
 			tie, err := format.ReadTie(io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data))), int64(len(data)), name)
 			if err != nil && tie != (format.Tie{}) {
 				t.Errorf("%s: %+v with %v", name, tie, err)

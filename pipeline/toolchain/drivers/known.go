@@ -17,7 +17,7 @@ func known() []Source {
 			Profile: toolchain.Profile{
 				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
 				Level:     "disable_all", // an engine is optimized when it is built, never when it is loaded
-				Providers: []string{"CPUExecutionProvider"}, Operators: true,
+				Providers: registry.ProvidersOf("CPUExecutionProvider"), ONNXRuntime: true, Operators: true,
 				CompileOptions: onnxruntimeOptions,
 			},
 		},
@@ -25,7 +25,7 @@ func known() []Source {
 			Name: "onnxruntime-openvino", Package: "onnxruntime-openvino", Language: Python, Oldest: "3.11",
 			Profile: toolchain.Profile{
 				Name: "onnxruntime-openvino", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
-				Providers:      []string{"OpenVINOExecutionProvider"},
+				Providers: registry.ProvidersOf("OpenVINOExecutionProvider"), CompilesWithProviders: true, ONNXRuntime: true,
 				Forms:          []toolchain.Form{{Name: "epcontext", ExactRuntime: true}},
 				CompileOptions: noOptions, // the provider chooses kernels when it loads the model
 			},
@@ -43,7 +43,7 @@ func known() []Source {
 			Needs: []Need{{GPUs: []string{"nvidia", "amd"}, For: "running engines for GPUs; it compiles them without"}},
 			Profile: toolchain.Profile{
 				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: allCores(),
-				CompileOptions: ireeOptions,
+				Tuning: "tuning.mlir", CompileOptions: ireeOptions,
 			},
 		},
 		{
@@ -57,7 +57,7 @@ func known() []Source {
 		{
 			Name: "onnxruntime-web", Package: "onnxruntime-web", Language: JavaScript, Oldest: "20",
 			Profile: toolchain.Profile{
-				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
+				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx", ONNXRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
 				CompileOptions: noOptions, // WebAssembly is the same everywhere
 			},
 		},

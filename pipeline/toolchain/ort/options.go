@@ -10,6 +10,7 @@ import (
 	rt "github.com/yalue/onnxruntime_go"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/registry"
 )
 
 var levels = map[string]rt.GraphOptimizationLevel{
@@ -22,10 +23,10 @@ var levels = map[string]rt.GraphOptimizationLevel{
 
 // settings are those of a session that differ between jobs.
 type settings struct {
-	level     string   // of graph optimization
-	threads   int      // within one operator; operators run one after the other
-	providers []string // execution providers, the preferred one first; the CPU's is always the last
-	operators []string // paths of libraries with operators that the model needs
+	level     string              // of graph optimization
+	threads   int                 // within one operator; operators run one after the other
+	providers []registry.Provider // execution providers, the preferred one first; the CPU's is always the last
+	operators []string            // paths of libraries with operators that the model needs
 }
 
 // open gives the options of a session. The caller destroys them.
@@ -52,17 +53,19 @@ func (s settings) open() (*rt.SessionOptions, error) {
 	if err != nil {
 		return nil, release(options, err)
 	}
-	for _, name := range s.providers {
+	for _, p := range s.providers {
 		// One that is not here is left out, as ONNX Runtime does: who runs the engine instead
-		// is reported, and judged.
-		_ = prefer(options, name)
+		// is reported, and judged. One that is here has to take what is asked of it.
+		if failed := prefer(options, p); failed != nil && len(p.Options) > 0 && !absent(failed) {
+			return nil, release(options, child.Errorf(child.BadInput, "%s does not take what is asked of it: %s", p, failed))
+		}
 	}
 	return options, nil
 }
 
 // prefer adds an execution provider behind those that are there.
-func prefer(options *rt.SessionOptions, name string) error {
-	switch name {
+func prefer(options *rt.SessionOptions, p registry.Provider) error {
+	switch p.Name {
 	case "CPUExecutionProvider":
 		return nil // it is always there, as the last
 	case "CUDAExecutionProvider":
@@ -70,15 +73,32 @@ func prefer(options *rt.SessionOptions, name string) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(options.AppendExecutionProviderCUDA(cuda), cuda.Destroy())
+		if err = cuda.Update(p.Options); err == nil {
+			err = options.AppendExecutionProviderCUDA(cuda)
+		}
+		return errors.Join(err, cuda.Destroy())
 	case "TensorrtExecutionProvider":
 		tensorrt, err := rt.NewTensorRTProviderOptions()
 		if err != nil {
 			return err
 		}
-		return errors.Join(options.AppendExecutionProviderTensorRT(tensorrt), tensorrt.Destroy())
+		if err = tensorrt.Update(p.Options); err == nil {
+			err = options.AppendExecutionProviderTensorRT(tensorrt)
+		}
+		return errors.Join(err, tensorrt.Destroy())
 	}
-	return options.AppendExecutionProvider(strings.TrimSuffix(name, "ExecutionProvider"), nil)
+	return options.AppendExecutionProvider(strings.TrimSuffix(p.Name, "ExecutionProvider"), p.Options)
+}
+
+// absent reports whether an error says that the library is without a provider, or that
+// the machine is without what the provider is made of. ONNX Runtime gives it no code.
+func absent(err error) bool {
+	for _, part := range []string{"in this build", "Failed to load shared library", "Unknown provider name"} {
+		if strings.Contains(err.Error(), part) {
+			return true
+		}
+	}
+	return false
 }
 
 // release destroys options after their use, which ended with err.

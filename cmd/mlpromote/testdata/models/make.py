@@ -4,6 +4,7 @@ digits example's training, and onnxruntime for quantized.onnx.
 unshaped.onnx  the digits network whose output has no shape, with two nodes that do nothing
 stuck.onnx     an output whose rank only the data says
 late.onnx      an operator set that is not out yet
+recent.onnx    an operator set that ONNX Runtime has since 1.25
 scaled.onnx    the digits network, one of whose channels is 300 times as large between its
                convolutions: the same function, and no 8 bits hold it beside the others
 quantized.onnx the digits network as it comes from others who quantized it: QDQ, static int8
@@ -88,7 +89,8 @@ scaled()
 quantized()
 unshaped()
 save(small([reshape, relu], [x, shape], no_rank, 17), "stuck.onnx")
-save(small([helper.make_node("Relu", ["x"], ["y"])], [x], helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4]), 27), "late.onnx")
+for opset, name in ((26, "recent.onnx"), (27, "late.onnx")):
+    save(small([helper.make_node("Relu", ["x"], ["y"])], [x], helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 4]), opset), name)
 
 
 def halved():

@@ -1,7 +1,8 @@
 """The verb run for any tool: engines and cases to outputs and timings.
 
 A driver gives load(path, threads), which opens an engine. One whose runtime has execution
-providers takes the names that an engine declares as a third argument. An engine has
+providers takes those that an engine declares as a third argument: names, or {"name": ...,
+"options": {...}} where something is asked of one. An engine has
     inputs    {name: (numpy dtype, shape)}, -1 for a dimension that the model leaves open
     outputs   the names of the outputs, in the model's order
     run(feed) {name: array} to a list of arrays in the order of outputs

@@ -2,8 +2,10 @@
 
 probe    versions of the tools.
 compile  role "model", one .onnx file and its external data, for the CPU or the device
-         that the options name, be it here or not. Leaves model.vmfb, the module, and
-         model.json, the names and types that the module does not keep.
+         that the options name, be it here or not. Role "tuning", if it is there, is a tuning
+         spec, a library of transformations that says how to compile what it matches. Leaves
+         model.vmfb, the module, and model.json, the names and types that the module does
+         not keep.
 run      modules on cases, where this machine has the device.
 """
 
@@ -15,7 +17,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from protocol import Refused, main, model_of, options_of, output_path, versions, write  # noqa: E402
+from protocol import Refused, inputs_of, main, model_of, options_of, output_path, versions, write  # noqa: E402
 from running import run  # noqa: E402
 
 DEFAULTS = {
@@ -100,11 +102,24 @@ def compile_(request):
     onnx.save(model, "model.onnx")
     importer.main(importer.parse_arguments(["model.onnx", "-o", "model.mlir", "--opset-version", str(max(17, opset(model)))]))
     try:
-        tools.compile_file("model.mlir", output_file=output_path(request, "model.vmfb"), input_type="onnx", extra_args=arguments)
+        tools.compile_file("model.mlir", output_file=output_path(request, "model.vmfb"), input_type="onnx", extra_args=[*arguments, *tuning(request)])
     except tools.CompilerToolError as e:
         raise refusal(str(e), options) from None
     write(request, "model.json", json.dumps({**interface(model), **options}, sort_keys=True, indent=1).encode() + b"\n")
     return {"engine": {"format": "iree-vmfb", "entry": "model.vmfb"}, "flags": arguments}
+
+
+def tuning(request):
+    """How the compiler is told of a tuning spec. Where that lies is no part of the answer."""
+    arguments = []
+    for item in inputs_of(request, "tuning"):
+        try:
+            with open(item["path"], encoding="utf-8") as f:
+                f.read()
+        except UnicodeDecodeError:
+            raise Refused("bad_input", "the tuning spec is no text: want MLIR as it is written, not bytecode") from None
+        arguments.append(f"--iree-codegen-tuning-spec-path={item['path']}")
+    return arguments
 
 
 def opset(model):
@@ -113,6 +128,9 @@ def opset(model):
 
 def refusal(text, options):
     """The compiler's complaint, short, with the operator that it is about."""
+    if "Failed to load tuning spec" in text:
+        said = re.search(r"tuning\.mlir:(\d+:\d+: error: .*)", text)
+        return Refused("bad_input", f"the tuning spec is none that this compiler takes: {said.group(1)[:300] if said else 'it does not say why'}")
     if "missing GPU target" in text or "nknown CUDA target" in text:
         return Refused("unsupported_format", f"this compiler knows no {options['device']} architecture {options['arch']}: "
                        "name an earlier one that it knows, such as sm_80, whose code later devices run (stretch: version-compatible)")

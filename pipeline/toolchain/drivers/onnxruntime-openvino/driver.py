@@ -5,8 +5,8 @@ compile  role "model", one .onnx file and its external data, to model.onnx. By o
          onnx       the model as it is, once the provider has compiled it: it does so again
                     on every load.
          epcontext  the graph with EPContext nodes, which hold what the provider compiled.
-         The other options say for which device and whether what was compiled is a file
-         beside the graph; the runtime wants the same that the engine was made with.
+         Option embed says whether what was compiled is a file beside the graph; provider_options
+         what is asked of the provider, by its name, as a run of the engine does.
 run      such engines on cases, with the providers that each declares.
 """
 
@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from protocol import Refused, inputs_of, main, model_of, options_of, output_path, versions  # noqa: E402
 from running import run  # noqa: E402
 
-DEFAULTS = {"form": "onnx", "embed": True}
+DEFAULTS = {"form": "onnx", "embed": True, "provider_options": {}}
 CHOICES = {"form": ("onnx", "epcontext")}
 OPENVINO = "OpenVINOExecutionProvider"
 LEVEL = "ORT_DISABLE_ALL"  # the provider optimizes its part itself, and takes no fused operators
@@ -41,16 +41,34 @@ def session(path, threads, providers, configure=None):
         configure(options)
     settings = {OPENVINO: {"device_type": "CPU", "precision": "FP32", "num_of_threads": str(threads), "num_streams": "1"}}
     here = onnxruntime.get_available_providers()
-    return onnxruntime.InferenceSession(path, options, providers=[(p, settings.get(p, {})) for p in providers if p in here])
+    asked = {name: given for name, given in map(named, providers) if name in here}
+    try:
+        # Without a fallback, which would leave out a provider that does not take its options.
+        opened = onnxruntime.InferenceSession(path, options, providers=[(p, {**settings.get(p, {}), **given}) for p, given in asked.items()], enable_fallback=False)
+    except RuntimeError as e:
+        if "option" not in str(e).lower():
+            raise
+        raise Refused("bad_input", f"a provider does not take what is asked of it: {' '.join(str(e).split())[-300:]}") from None
+    for name, given in asked.items():
+        if given and name not in opened.get_providers():
+            said = ", ".join(f"{key}={value}" for key, value in sorted(given.items()))
+            raise Refused("bad_input", f"{name} does not start with what is asked of it ({said}): what it says is in the log")
+    return opened
+
+
+def named(provider):
+    """Name and options of a provider, which is a name alone where nothing is asked of it."""
+    return (provider, {}) if isinstance(provider, str) else (provider["name"], provider["options"])
 
 
 def compile_(request):
     options = options_of(request, DEFAULTS, CHOICES)
     import onnx
 
-    source = model_of(request)
+    source, asked = model_of(request), options["provider_options"].get(OPENVINO)
+    providers = [{"name": OPENVINO, "options": asked} if asked else OPENVINO]
     if options["form"] == "onnx":
-        session(source, 1, [OPENVINO])
+        session(source, 1, providers)
         onnx.save(onnx.load(source), output_path(request, "model.onnx"), **external(request))
         return {"engine": {"format": "onnx", "entry": "model.onnx"}}
 
@@ -59,10 +77,10 @@ def compile_(request):
         settings.add_session_config_entry("ep.context_file_path", output_path(request, "model.onnx"))
         settings.add_session_config_entry("ep.context_embed_mode", "1" if options["embed"] else "0")
 
-    session(source, 1, [OPENVINO], ask)
+    session(source, 1, providers, ask)
     if not os.path.exists(output_path(request, "model.onnx")):
         raise Refused("unsupported_op", f"{OPENVINO} took no part of the graph, so there is nothing to keep")
-    loads(request)
+    loads(request, providers)
     return {"engine": {"format": "onnx", "entry": "model.onnx"}}
 
 
@@ -73,10 +91,10 @@ def external(request):
     return {"save_as_external_data": True, "location": "model.onnx.data"}
 
 
-def loads(request):
+def loads(request, providers):
     """Loads what was compiled, since an engine that nothing can load is none."""
     try:
-        session(output_path(request, "model.onnx"), 1, [OPENVINO])
+        session(output_path(request, "model.onnx"), 1, providers)
     except Exception as e:
         reader = "" if any("ir_frontend" in name for name in libraries()) else ": the package is without OpenVINO's reader of models (libopenvino_ir_frontend), which the CPU needs for what it compiled"
         said = " ".join(str(e).split())[:200]

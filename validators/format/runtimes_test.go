@@ -1,0 +1,54 @@
+package format_test
+
+import (
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/format"
+)
+
+// The oldest ONNX Runtime that reads a model is the one of whatever it imports latest.
+func TestRuntime(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		ir   int64
+		sets map[string]int64
+		want format.Need
+		says string // part of the error; empty for none
+	}{
+		"old":                      {3, map[string]int64{"ai.onnx": 7}, format.Need{Version: "1.0", Because: "operator set 7"}, ""},
+		"by its operators":         {8, map[string]int64{"ai.onnx": 17}, format.Need{Version: "1.12", Because: "operator set 17"}, ""},
+		"by classical operators":   {8, map[string]int64{"ai.onnx": 15, "ai.onnx.ml": 3}, format.Need{Version: "1.12", Because: "operator set of ai.onnx.ml 3"}, ""},
+		"by its file format":       {9, map[string]int64{"ai.onnx": 18}, format.Need{Version: "1.16", Because: "ONNX IR 9"}, ""},
+		"1.23 and no 1.22":         {11, map[string]int64{"ai.onnx": 22}, format.Need{Version: "1.23", Because: "ONNX IR 11"}, ""},
+		"no set before 25 in 1.23": {10, map[string]int64{"ai.onnx": 24}, format.Need{Version: "1.24", Because: "operator set 24"}, ""},
+		"newest":                   {13, map[string]int64{"ai.onnx": 26, "ai.onnx.ml": 5}, format.Need{Version: "1.25", Because: "operator set 26"}, ""},
+		"operators without a version of their own": {8, map[string]int64{"ai.onnx": 17, "com.microsoft": 1}, format.Need{Version: "1.12", Because: "operator set 17"}, ""},
+		"classical operators alone":                {8, map[string]int64{"ai.onnx.ml": 1}, format.Need{Version: "1.9", Because: "ONNX IR 8"}, ""},
+		"too old":                                  {3, map[string]int64{"ai.onnx": 6}, format.Need{}, "operator set is 6, and onnxruntime has 7 to 26: convert it"},
+		"too new":                                  {13, map[string]int64{"ai.onnx": 27}, format.Need{}, "export it with opset 26 or earlier"},
+		"too new, classical":                       {13, map[string]int64{"ai.onnx": 17, "ai.onnx.ml": 6}, format.Need{}, "ai.onnx.ml is 6, and onnxruntime has 1 to 5"},
+		"too new a file":                           {14, map[string]int64{"ai.onnx": 17}, format.Need{}, "ONNX IR 14, and onnxruntime reads up to 13"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := format.Model{IRVersion: c.ir, Opsets: c.sets}
+			got, err := m.Runtime()
+			if got != c.want || (err == nil) != (c.says == "") || err != nil && (!registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.says)) {
+				t.Errorf("%+v, %v; want %+v and an error that says %q", got, err, c.want, c.says)
+			}
+		})
+	}
+}
+
+func TestReadTieOfGraph(t *testing.T) {
+	t.Parallel()
+	tie, err := format.OpenTie("testdata/linear.onnx", "onnx")
+	if want := (format.Need{Version: "1.12", Because: "operator set 17"}); err != nil || tie.ONNXRuntime != want {
+		t.Errorf("%+v, %v; want %+v", tie, err, want)
+	}
+	if _, err := format.OpenTie("testdata/make.py", "onnx"); !registry.HasCode(err, registry.CodeInvalid) {
+		t.Errorf("no graph: %v", err)
+	}
+}
