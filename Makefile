@@ -1,6 +1,7 @@
 # `make` builds bin/mlpromote; `make help` lists the rest. Nothing depends on the flags
-# of the environment that it runs in.
-export GOFLAGS := -buildvcs=false
+# of the environment that it runs in; that they are the same everywhere lets programs,
+# checks and tests share what is compiled.
+export GOFLAGS := -buildvcs=false -trimpath
 
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 0.0.0-dev)
 COUNT      := go run ./tools/testcount
@@ -13,7 +14,7 @@ TESTED     := openvino iree litert onnxruntime-web nncf
 .PHONY: build help demo setup test lint bench bench-registry soak test-large toolchains-all toolchains-table generate clean
 
 build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs)
-	CGO_ENABLED=1 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
+	CGO_ENABLED=1 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,13 +32,13 @@ PROGRAMS := $(foreach name,$(CLIENTS),tools/$(name)/bin/$(name))
 .SECONDEXPANSION:
 $(PROGRAMS): tools/$$(@F)/go.mod tools/$$(@F)/go.sum
 	@echo 'building $(@F), to check that it works with what we serve; once' >&2
-	cd tools/$(@F) && go build -trimpath -o bin/$(@F) tool
+	cd tools/$(@F) && go build -o bin/$(@F) tool
 
 # Likewise an S3 server, whose program has another name than its folder.
 S3SERVER := $(CURDIR)/tools/s3server/bin/versitygw
 $(S3SERVER): tools/s3server/go.mod tools/s3server/go.sum
 	@echo 'building an S3 server, to test object storage against; a minute or two, once' >&2
-	cd tools/s3server && go build -trimpath -o bin/versitygw github.com/versity/versitygw/cmd/versitygw
+	cd tools/s3server && go build -o bin/versitygw github.com/versity/versitygw/cmd/versitygw
 
 test soak test-large: export MLPROMOTE_S3SERVER := $(S3SERVER)
 test: export MLPROMOTE_COSIGN := $(CURDIR)/tools/cosign/bin/cosign
@@ -61,11 +62,11 @@ bench: ## Run the benchmarks briefly
 DISTRIBUTION := $(CURDIR)/tools/distribution/bin/registry
 $(DISTRIBUTION): tools/distribution/go.mod tools/distribution/go.sum
 	@echo 'building CNCF distribution, to measure beside it; minutes, once' >&2
-	cd tools/distribution && go build -trimpath -o bin/registry github.com/distribution/distribution/v3/cmd/registry
+	cd tools/distribution && go build -o bin/registry github.com/distribution/distribution/v3/cmd/registry
 
 bench-registry: build $(DISTRIBUTION) ## Measure the service beside other registries; 8 minutes, or 1 with ARGS=-quick
 	@sh tools/setup.sh bench
-	cd tools/benchregistry && go test . && go build -trimpath -o bin/benchregistry . && bin/benchregistry $(ARGS)
+	cd tools/benchregistry && go test . && go build -o bin/benchregistry . && bin/benchregistry $(ARGS)
 
 soak: setup $(S3SERVER) ## Run the long forms of seeded tests, and every fuzz target for a minute
 	@MLPROMOTE_SOAK=1 $(COUNT) -fuzz 60s -race -timeout=60m ./...
