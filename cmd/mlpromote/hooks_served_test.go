@@ -77,8 +77,14 @@ func (s *served) happen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
+	happenIn(t, db)
+}
+
+// happenIn writes an event.
+func happenIn(t *testing.T, catalog registry.Catalog) {
+	t.Helper()
 	event := registry.Event{Time: time.Now(), Kind: registry.EventAttach, Environment: "staging", Model: "digits"}
-	if _, err := db.Apply(t.Context(), registry.Change{Event: event}); err != nil {
+	if _, err := catalog.Apply(t.Context(), registry.Change{Event: event}); err != nil {
 		t.Fatal(err)
 	}
 }

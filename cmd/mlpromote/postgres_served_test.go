@@ -9,16 +9,21 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/client"
+	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/postgres"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
 )
 
@@ -210,5 +215,62 @@ func TestAttachConcurrentlyOnPostgres(t *testing.T) {
 		if len(listed) != n {
 			t.Errorf("%d are listed, want %d", len(listed), n)
 		}
+	}
+}
+
+// Of two replicas one tells webhooks, and the other goes on when that one stops.
+func TestReplicasTellWebhooksOnce(t *testing.T) {
+	t.Parallel()
+	told := make(chan string, 100)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { told <- r.Header.Get("webhook-id") }))
+	t.Cleanup(receiver.Close)
+	url := pgtest.Shared(t).Database(t)
+	root := t.TempDir()
+	replicas := make([]*served, 2)
+	for i := range replicas {
+		replicas[i] = &served{
+			program: fastProgram(t), dir: filepath.Join(root, "served"), flags: []string{"--private-webhooks-unsafe"},
+			env: append(environment(root, testCache(t)), "MLPROMOTE_DATABASE="+url),
+		}
+		if err := replicas[i].start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(replicas[i].kill)
+	}
+	db, err := postgres.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	asking, err := client.New(client.Config{URL: replicas[0].url, Content: oci.New(nil, oci.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hook, err := asking.AddWebhook(t.Context(), client.WebhookRequest{URL: receiver.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 10 {
+		if n == 5 {
+			if err := replicas[0].stop(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		happenIn(t, db)
+		if got, want := next(t, told), fmt.Sprintf("%s.%d", hook.ID, n+1); got != want {
+			t.Fatalf("told is %s, want %s, once", got, want)
+		}
+	}
+}
+
+// next is what comes next.
+func next(t *testing.T, told <-chan string) string {
+	t.Helper()
+	select {
+	case got := <-told:
+		return got
+	case <-time.After(time.Minute):
+		t.Fatal("nobody is told of anything")
+		return ""
 	}
 }

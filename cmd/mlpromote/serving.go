@@ -22,6 +22,7 @@ import (
 // serving is a service while it runs.
 type serving struct {
 	config    serveConfig
+	holder    string // what leases call this process
 	logger    *slog.Logger
 	telemetry *telemetry.Telemetry
 	flush     func(context.Context) error // sends the traces that are left
@@ -41,7 +42,7 @@ func (a *app) newServing(ctx context.Context, config serveConfig) (*serving, err
 	if err != nil {
 		return nil, err
 	}
-	s := &serving{config: config, logger: logger, flush: func(context.Context) error { return nil }}
+	s := &serving{config: config, holder: a.holder(), logger: logger, flush: func(context.Context) error { return nil }}
 	if a.getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && a.getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
 		s.telemetry = telemetry.New(a.version, nil)
 		return s, nil
@@ -60,6 +61,15 @@ func (a *app) newServing(ctx context.Context, config serveConfig) (*serving, err
 		return nil
 	}
 	return s, nil
+}
+
+// holder is a name that no other replica has. Where one process has the directory to itself
+// it is the same after a crash, so that what holds a lease goes on at once.
+func (a *app) holder() string {
+	if a.database == "" {
+		return "the data directory"
+	}
+	return rand.Text()
 }
 
 func listen(ctx context.Context, address string) (net.Listener, error) {
@@ -98,7 +108,7 @@ func (s *serving) background(ctx context.Context, i *instance) (stop func(), err
 		running.Go(func() { _ = srv.Serve(listener) })
 		context.AfterFunc(ctx, func() { _ = srv.Close() })
 	}
-	deliverer, err := s.config.hooks.deliverer(i, s.logger)
+	deliverer, err := s.config.hooks.deliverer(i, s.holder, s.logger)
 	if err != nil {
 		stop()
 		return nil, err
@@ -112,7 +122,7 @@ func (s *serving) background(ctx context.Context, i *instance) (stop func(), err
 		stop()
 		return nil, err
 	}
-	collections := service.Collections{Collector: c, Leases: i.local.db, Holder: rand.Text(), Interval: s.config.collect, Tell: s.collected}
+	collections := service.Collections{Collector: c, Leases: i.local.db, Holder: s.holder, Interval: s.config.collect, Tell: s.collected}
 	running.Go(func() { collections.Run(ctx) })
 	return stop, nil
 }

@@ -42,6 +42,8 @@ func TestObjectStorage(t *testing.T) {
 	c.wantFailure("build", 2, "is in s3://mlpromote-test/team", "MLPROMOTE_STORAGE=s3://mlpromote-test/team")
 	c.env = append(inBucket[:len(inBucket):len(inBucket)], "MLPROMOTE_STORAGE="+store.URL("another"))
 	c.wantFailure("list", 2, "is in s3://mlpromote-test/team")
+	c.env = append(inBucket[:len(inBucket):len(inBucket)], "MLPROMOTE_DATA="+filepath.Join(root, "stranger"))
+	c.wantFailure("build", 2, "s3://mlpromote-test/team has content", "knows nothing of it")
 
 	server := &served{program: c.program, dir: data, client: filepath.Join(root, "client"), env: inBucket}
 	if err := errors.Join(server.start(), copyTree(filepath.Join(data, "keys"), filepath.Join(server.client, "keys"))); err != nil {
