@@ -66,7 +66,7 @@ func arrows() []rule {
 
 		{"registry", nil}, // the ground floor
 		{"registry/access", []string{"registry"}},
-		{"registry/access/gate", []string{"registry", "registry/access", "registry/internal/rates", "registry/internal/wire"}},
+		{"registry/access/gate", []string{"registry", "registry/access", "registry/internal/rates", "registry/internal/requestid", "registry/internal/wire"}},
 		{"registry/access/oidc", []string{"registry", "registry/strictyaml"}},
 		{"registry/environments", []string{"registry", "registry/strictyaml"}},
 		{"registry/sqlite", []string{"migrations", "registry", "registry/sqlite/internal/*"}},
@@ -79,6 +79,7 @@ func arrows() []rule {
 		{"registry/client", []string{"registry", "registry/internal/wire"}},
 		{"registry/distribution", []string{"registry"}},
 		{"registry/internal/rates", nil}, // a pure leaf
+		{"registry/internal/requestid", nil},
 		{"registry/internal/wire", []string{"registry"}},
 		{"registry/mem", []string{"registry"}},
 		{"registry/node", []string{"registry"}},
@@ -87,11 +88,11 @@ func arrows() []rule {
 		{"registry/registrytest", []string{"registry"}},
 		{"registry/seed", []string{"registry"}},
 		{"registry/s3", []string{"registry"}},
-		{"registry/server", []string{"registry", "registry/internal/rates", "registry/internal/wire"}},
+		{"registry/server", []string{"registry", "registry/internal/rates", "registry/internal/requestid", "registry/internal/wire"}},
 		{"registry/service", []string{"registry"}},
 		{"registry/webhook", []string{"registry"}},
 		{"registry/strictyaml", []string{"registry"}},
-		{"registry/telemetry", []string{"registry"}},
+		{"registry/telemetry", []string{"registry", "registry/internal/requestid"}},
 	}
 }
 

@@ -159,6 +159,9 @@ func TestEventsRefuse(t *testing.T) {
 	for _, header := range []string{"x", "-1", "1.5"} {
 		wantProblem(t, header, w.do("GET", "/api/v1/events", "", "Last-Event-ID", header), http.StatusBadRequest, registry.CodeInvalid)
 	}
+	beyond := setup(t)
+	beyond.Build(t, registrytest.Build{})
+	wantProblem(t, "beyond the end", beyond.do("GET", "/api/v1/events", "", "Last-Event-ID", "1000"), http.StatusBadRequest, registry.CodeInvalid)
 	wantProblem(t, "not allowed", w.do("GET", "/api/v1/events", ""), http.StatusForbidden, registry.CodePolicy)
 }
 

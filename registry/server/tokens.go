@@ -70,11 +70,7 @@ func (s server) addToken(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := answer(http.StatusCreated, t)
-	if err != nil {
-		return nil, err
-	}
-	return a.with("Location", wire.TokensPath+"/"+t.ID), nil
+	return answer(http.StatusCreated, t)
 }
 
 func (s server) revokeToken(r *request) (*response, error) {
