@@ -23,11 +23,11 @@ type block struct {
 	text string
 }
 
-var fence = regexp.MustCompile("^```sh(?: (served|node|postgres))?(?: exit=([0-9]+))?$")
+var fence = regexp.MustCompile("^```sh(?: (served|node|postgres|move))?(?: exit=([0-9]+))?$")
 
 // shellBlocks finds the blocks that start with ```sh, with the exit code that the info
 // string asks for. Those of the kind "served" want a service at $URL, those of the kind
-// "node" one that knows a node type, those of the kind "postgres" a database.
+// "node" one that knows a node type, those of the kinds "postgres" and "move" a database.
 func shellBlocks(t *testing.T, page, kind string) []block {
 	t.Helper()
 	data, err := os.ReadFile(page)
@@ -127,10 +127,11 @@ func TestPages(t *testing.T) {
 }
 
 // TestOperate runs what operate.md says about backups: on a directory with its own
-// catalog, which is served meanwhile, and on one whose catalog is in PostgreSQL.
+// catalog, which is served meanwhile, on one whose catalog is in PostgreSQL, and on one
+// that moves there.
 func TestOperate(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"", "postgres"} {
+	for _, kind := range []string{"", "postgres", "move"} {
 		t.Run("on "+kind, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
@@ -138,9 +139,10 @@ func TestOperate(t *testing.T) {
 			data, backup, own := filepath.Join(root, "data"), filepath.Join(root, "backup"), environment(root, testCache(t))
 			restored := ""
 			if kind == "postgres" {
-				server := pgtest.Shared(t)
-				own = append(own, "MLPROMOTE_DATABASE="+server.Database(t))
-				restored = server.Database(t)
+				own = append(own, "MLPROMOTE_DATABASE="+pgtest.Shared(t).Database(t))
+			}
+			if kind != "" {
+				restored = pgtest.Shared(t).Database(t)
 			}
 			c.env = append(append(os.Environ(), own...), "MLPROMOTE_DATA="+data)
 			if err := errors.Join(copyTree(filepath.Join(examples, "digits"), c.dir), oneTarget(c.dir), os.Mkdir(backup, 0o700)); err != nil {

@@ -25,7 +25,7 @@ import (
 func TestScriptsOnPostgres(t *testing.T) {
 	t.Parallel()
 	server := pgtest.Shared(t)
-	files := []string{"script/main_job", "script/init", "script/refuse_broken_calibration", "postgres/database", "postgres/gc"}
+	files := []string{"script/main_job", "script/init", "script/refuse_broken_calibration", "postgres/database", "postgres/gc", "postgres/move"}
 	urls := make(map[string]string)
 	for _, file := range files {
 		urls["script-"+filepath.Base(file)] = server.Database(t)
