@@ -28,7 +28,11 @@ type entrance struct {
 // check refuses an entrance through which tokens would be seen on their way. Errors:
 // CodeInvalid.
 func (e *entrance) check() error {
-	if _, _, err := net.SplitHostPort(e.listen); err != nil {
+	_, port, err := net.SplitHostPort(e.listen)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
 		return registry.Errorf(registry.CodeInvalid, "--listen %q: want HOST:PORT, for example 127.0.0.1:5080", e.listen)
 	}
 	if (e.tlsCert == "") != (e.tlsKey == "") {

@@ -27,6 +27,7 @@ func TestEntrance(t *testing.T) {
 		"a proxy of no name":   {entrance{listen: ":80", insecureHTTP: true}, "--url is missing"},
 		"half of TLS":          {entrance{listen: ":443", tlsCert: "c"}, "want both, or none"},
 		"the other half":       {entrance{listen: "127.0.0.1:0", tlsKey: "k"}, "want both, or none"},
+		"no such port":         {entrance{listen: "127.0.0.1:99999"}, "want HOST:PORT"},
 		"no port":              {entrance{listen: "127.0.0.1"}, "want HOST:PORT"},
 		"a URL with a path":    {entrance{listen: "127.0.0.1:0", url: "https://registry.example.com/x"}, "--url"},
 		"a URL without scheme": {entrance{listen: "127.0.0.1:0", url: "registry.example.com"}, "--url"},

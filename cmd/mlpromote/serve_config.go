@@ -124,6 +124,8 @@ func (c *serveConfig) check() error {
 		return registry.Errorf(registry.CodeInvalid, "gc-grace: a grace of %v is too short: want at least %v, longer than any push takes", c.keep.Grace, service.MinGrace)
 	case c.collect != 0 && c.collect < time.Second:
 		return registry.Errorf(registry.CodeInvalid, "gc-interval %v: want at least 1s, or 0s for never", c.collect)
+	case c.keep.Heads < 0 || c.keep.Period < 0:
+		return registry.Errorf(registry.CodeInvalid, "gc-keep-heads %d, gc-keep-for %v: want none or more", c.keep.Heads, c.keep.Period)
 	case c.rate < -1 || c.logins < -1 || c.maxUploads < 0:
 		return registry.Errorf(registry.CodeInvalid, "rate-limit %d, login-limit %d, max-uploads %d: want 0 for any number, or how many", c.rate, c.logins, c.maxUploads)
 	case c.shutdownDelay < 0 || c.shutdownGrace < 0:
