@@ -91,11 +91,7 @@ func (s server) eventPage(r *request, q registry.HistoryQuery) (*response, error
 	if err != nil {
 		return nil, err
 	}
-	next := ""
-	if len(events) > limit {
-		events = events[:limit]
-		next = strconv.FormatInt(events[limit-1].Seq, 10)
-	}
+	events, next := cut(events, limit, func(e registry.Event) string { return strconv.FormatInt(e.Seq, 10) })
 	return page(r, events, next)
 }
 

@@ -98,7 +98,7 @@ func TestBodiesAreStrict(t *testing.T) {
 
 func TestQueriesAreStrict(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
+	w := setup(t, stopped)
 	for _, path := range []string{
 		"/api/v1/environments?x=y", "/api/v1/heads?env=prod", "/api/v1/heads?environment=%zz", "/api/v1/heads?a;b",
 		"/api/v1/history?after=x", "/api/v1/history?order=up", "/api/v1/history?limit=0", "/api/v1/history?limit=1001", "/api/v1/history?cursor=x", "/api/v1/models?cursor=MTpq_", "/api/v1/history?before=-1",

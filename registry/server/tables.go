@@ -43,11 +43,7 @@ func (t tableOf[T]) list(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := ""
-	if len(items) > limit {
-		items = items[:limit]
-		next = items[limit-1].Name
-	}
+	items, next := cut(items, limit, func(d registry.Named[T]) string { return d.Name })
 	return page(r, items, next)
 }
 
@@ -77,7 +73,7 @@ func (t tableOf[T]) put(r *request) (*response, error) {
 	if err := t.table.Put(r.Context(), r.Name, document); err != nil {
 		return nil, err
 	}
-	return &response{status: http.StatusNoContent}, nil
+	return done()
 }
 
 func (t tableOf[T]) delete(r *request) (*response, error) {
@@ -87,5 +83,5 @@ func (t tableOf[T]) delete(r *request) (*response, error) {
 	if err := t.table.Delete(r.Context(), r.Name); err != nil {
 		return nil, err
 	}
-	return &response{status: http.StatusNoContent}, nil
+	return done()
 }

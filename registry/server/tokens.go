@@ -33,12 +33,7 @@ func (s server) tokens(r *request) (*response, error) {
 		return nil, err
 	}
 	first, _ := slices.BinarySearchFunc(all, after+"\x00", func(t registry.Token, id string) int { return strings.Compare(t.ID, id) })
-	all = all[first:]
-	next := ""
-	if len(all) > limit {
-		all = all[:limit]
-		next = all[limit-1].ID
-	}
+	all, next := cut(all[first:], limit, func(t registry.Token) string { return t.ID })
 	return page(r, all, next)
 }
 
@@ -77,5 +72,5 @@ func (s server) revokeToken(r *request) (*response, error) {
 	if err := s.Tokens.RevokeToken(r.Context(), r.Name, s.Now()); err != nil {
 		return nil, err
 	}
-	return &response{status: http.StatusNoContent}, nil
+	return done()
 }

@@ -33,11 +33,7 @@ func (s server) webhooks(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := ""
-	if len(hooks) > limit {
-		hooks = hooks[:limit]
-		next = hooks[limit-1].Name
-	}
+	hooks, next := cut(hooks, limit, func(h registry.Named[registry.Webhook]) string { return h.Name })
 	var list []wire.Webhook
 	for _, hook := range hooks {
 		shown, err := s.shown(r, hook.Name, hook.Document)
@@ -107,7 +103,7 @@ func (s server) deleteWebhook(r *request) (*response, error) {
 	if err := s.Deliveries.Delete(r.Context(), r.Name); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
 		return nil, err
 	}
-	return &response{status: http.StatusNoContent}, nil
+	return done()
 }
 
 // readWebhook puts what a body says into a webhook.
