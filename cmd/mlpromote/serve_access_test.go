@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -9,6 +11,8 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/signer"
+	"mlpromote.dev/mlpromote/signer/keyfile"
 )
 
 func TestEntrance(t *testing.T) {
@@ -87,6 +91,23 @@ func TestUnknownActionIsNobodys(t *testing.T) {
 	ctx := registry.WithPrincipal(t.Context(), everybody())
 	if err := (access.Repositories{}).Authorize(ctx, "staging/x", permissionFor("fly")); registry.CodeOf(err) != registry.CodePolicy {
 		t.Errorf("error %v, want CodePolicy", err)
+	}
+}
+
+// A service without a key that opens tells its operator when it starts.
+func TestServiceTriesItsKey(t *testing.T) {
+	t.Parallel()
+	good := t.TempDir()
+	if _, err := keyfile.Generate(good, signer.LocalKey, nil); err != nil {
+		t.Fatal(err)
+	}
+	for dir, says := range map[string]string{good: "", t.TempDir(): "there is no key"} {
+		var log bytes.Buffer
+		s := &serving{logger: slog.New(slog.NewTextHandler(&log, nil))}
+		s.tryKey(t.Context(), &instance{keys: (&app{keys: dir, getenv: func(string) string { return "" }}).keyring()})
+		if says == "" && log.Len() > 0 || !strings.Contains(log.String(), says) {
+			t.Errorf("the log has %q, want %q", log.String(), says)
+		}
 	}
 }
 

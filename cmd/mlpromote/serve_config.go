@@ -119,13 +119,14 @@ func (c *serveConfig) check() error {
 	if _, _, err := net.SplitHostPort(c.metricsListen); c.metricsListen != "" && err != nil {
 		return registry.Errorf(registry.CodeInvalid, "metrics-listen %q: want HOST:PORT, for example 127.0.0.1:9090", c.metricsListen)
 	}
+	if err := c.keep.Validate(); err != nil {
+		return err
+	}
 	switch {
 	case c.collect > 0 && c.keep.Grace < service.MinGrace:
 		return registry.Errorf(registry.CodeInvalid, "gc-grace: a grace of %v is too short: want at least %v, longer than any push takes", c.keep.Grace, service.MinGrace)
 	case c.collect != 0 && c.collect < time.Second:
 		return registry.Errorf(registry.CodeInvalid, "gc-interval %v: want at least 1s, or 0s for never", c.collect)
-	case c.keep.Heads < 0 || c.keep.Period < 0:
-		return registry.Errorf(registry.CodeInvalid, "gc-keep-heads %d, gc-keep-for %v: want none or more", c.keep.Heads, c.keep.Period)
 	case c.rate < -1 || c.logins < -1 || c.maxUploads < 0:
 		return registry.Errorf(registry.CodeInvalid, "rate-limit %d, login-limit %d, max-uploads %d: want 0 for any number, or how many", c.rate, c.logins, c.maxUploads)
 	case c.shutdownDelay < 0 || c.shutdownGrace < 0:

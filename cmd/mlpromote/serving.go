@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -108,6 +109,7 @@ func (s *serving) background(ctx context.Context, i *instance) (stop func(), err
 		running.Go(func() { _ = srv.Serve(listener) })
 		context.AfterFunc(ctx, func() { _ = srv.Close() })
 	}
+	running.Go(func() { s.tryKey(ctx, i) })
 	deliverer, err := s.config.hooks.deliverer(i, s.holder, s.logger)
 	if err != nil {
 		stop()
@@ -125,6 +127,14 @@ func (s *serving) background(ctx context.Context, i *instance) (stop func(), err
 	collections := service.Collections{Collector: c, Leases: i.local.db, Holder: s.holder, Interval: s.config.collect, Tell: s.collected}
 	running.Go(func() { collections.Run(ctx) })
 	return stop, nil
+}
+
+// tryKey tells the operator now, rather than whoever promotes first, that there is no key
+// to do it with, or one that its password does not open.
+func (s *serving) tryKey(ctx context.Context, i *instance) {
+	if _, err := i.keys.Signer(ctx, registry.RolePromoter); err != nil && ctx.Err() == nil {
+		s.logger.WarnContext(ctx, "nothing can be promoted here", "error", err, "hint", strings.Join(registry.Hints(err), "; "))
+	}
 }
 
 // onHangup reads again what operators change when they send SIGHUP; what it is for is seen

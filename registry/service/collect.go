@@ -44,8 +44,8 @@ func NewCollector(c CollectorConfig) (*Collector, error) {
 	if c.Retention.Grace < 0 || !c.Alone && c.Retention.Grace < MinGrace {
 		return nil, registry.Errorf(registry.CodeInvalid, "collector: a grace of %v is too short: want at least %v, longer than any push takes", c.Retention.Grace, MinGrace)
 	}
-	if c.Retention.Heads < 0 || c.Retention.Period < 0 {
-		return nil, registry.Errorf(registry.CodeInvalid, "collector: to keep %d earlier heads, and those of %v: want none or more", c.Retention.Heads, c.Retention.Period)
+	if err := c.Retention.Validate(); err != nil {
+		return nil, err
 	}
 	if c.Now == nil {
 		c.Now = time.Now
