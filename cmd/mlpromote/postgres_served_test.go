@@ -223,7 +223,13 @@ func TestAttachConcurrentlyOnPostgres(t *testing.T) {
 func TestReplicasTellWebhooksOnce(t *testing.T) {
 	t.Parallel()
 	told := make(chan string, 100)
-	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { told <- r.Header.Get("webhook-id") }))
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get("webhook-id")
+		told <- id
+		if strings.HasSuffix(id, ".1") {
+			<-time.After(3 * time.Second) // in which every replica looks for what is to be told
+		}
+	}))
 	t.Cleanup(receiver.Close)
 	url := pgtest.Shared(t).Database(t)
 	root := t.TempDir()
@@ -261,6 +267,10 @@ func TestReplicasTellWebhooksOnce(t *testing.T) {
 		if got, want := next(t, told), fmt.Sprintf("%s.%d", hook.ID, n+1); got != want {
 			t.Fatalf("told is %s, want %s, once", got, want)
 		}
+		eventually(t, "the note that it was told", func() bool { // one that is stopped before tells again
+			state, err := db.Deliveries().Get(t.Context(), hook.ID)
+			return err == nil && state.Delivered == int64(n+1)
+		})
 	}
 }
 
