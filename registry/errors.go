@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // Code says what kind of failure an error is. It survives the wire, decides the
@@ -29,22 +31,25 @@ const (
 	CodeWrongNode       Code = "wrong_node"      // 6: this machine is not the target
 )
 
-// codes is the one table from code to exit code and HTTP status.
-var codes = map[Code]struct{ exit, status int }{
-	CodeInternal:        {1, 500},
-	CodeUnavailable:     {1, 503},
-	CodeFull:            {1, 507},
-	CodeNotFound:        {1, 404},
-	CodeConflict:        {1, 409},
-	CodeInvalid:         {2, 400},
-	CodeLimit:           {3, 422},
-	CodePolicy:          {4, 403},
-	CodeUnauthenticated: {4, 401},
-	CodeTrust:           {5, 422},
-	CodeDigest:          {5, 422},
-	CodeUnsafe:          {5, 415},
-	CodeNoEngine:        {6, 404},
-	CodeWrongNode:       {6, 409},
+// codes is the one table from code to exit code, HTTP status and what it is called.
+var codes = map[Code]struct {
+	exit, status int
+	title        string
+}{
+	CodeInternal:        {1, 500, "Internal error"},
+	CodeUnavailable:     {1, 503, "Not available"},
+	CodeFull:            {1, 507, "No space is left"},
+	CodeNotFound:        {1, 404, "Not found"},
+	CodeConflict:        {1, 409, "Somebody else was first"},
+	CodeInvalid:         {2, 400, "Invalid request"},
+	CodeLimit:           {3, 422, "A limit was exceeded"},
+	CodePolicy:          {4, 403, "The policy says no"},
+	CodeUnauthenticated: {4, 401, "Who is asking?"},
+	CodeTrust:           {5, 422, "Not trusted"},
+	CodeDigest:          {5, 422, "Bytes do not match their digest"},
+	CodeUnsafe:          {5, 415, "Unsafe format"},
+	CodeNoEngine:        {6, 404, "No engine for this node"},
+	CodeWrongNode:       {6, 409, "Not the target"},
 }
 
 // HTTPStatus is the status of a response that reports code.
@@ -55,6 +60,17 @@ func (c Code) HTTPStatus() int {
 	return codes[CodeInternal].status
 }
 
+// Codes lists all codes there are, by name.
+func Codes() []Code { return slices.Sorted(maps.Keys(codes)) }
+
+// Title is what people call a code.
+func (c Code) Title() string {
+	if row, ok := codes[c]; ok {
+		return row.title
+	}
+	return codes[CodeInternal].title
+}
+
 // Error is the one error type of the project. Message is complete for a person:
 // what was wrong, where, what was expected and what to do. Err is the cause, if any.
 type Error struct {
@@ -63,7 +79,8 @@ type Error struct {
 	Hint    string // what to do next, on a line of its own; may be empty
 	Err     error
 
-	told bool // the text of Err is part of Message
+	told   bool   // the text of Err is part of Message
+	public string // what remote clients are told instead; empty: the message
 }
 
 // Error gives the message, and the cause where there is one.
@@ -111,6 +128,27 @@ func WithHint(err error, format string, args ...any) error {
 		return nil
 	}
 	return &Error{Code: CodeOf(err), Hint: fmt.Sprintf(format, args...), Err: err}
+}
+
+// ForClients says what remote clients are told in place of err, whose text has what is the
+// operator's alone: hosts, users, folders. A nil err stays nil.
+func ForClients(err error, format string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Code: CodeOf(err), Err: err, public: fmt.Sprintf(format, args...)}
+}
+
+// TextForClients is what remote clients are told of err; all is false where that is not
+// its own text, which a log should have then.
+func TextForClients(err error) (text string, all bool) {
+	text, all = err.Error(), true
+	walk(err, func(e *Error) {
+		if all && e.public != "" {
+			text, all = e.public, false
+		}
+	})
+	return text, all
 }
 
 // CodeOf is the code of the outermost *Error in err's chain, or CodeInternal.

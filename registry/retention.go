@@ -22,6 +22,14 @@ func DefaultRetention() Retention {
 	return Retention{Grace: 24 * time.Hour, Heads: 10, Period: 90 * 24 * time.Hour}
 }
 
+// Validate refuses to keep less than nothing. Errors: CodeInvalid.
+func (r Retention) Validate() error {
+	if r.Heads < 0 || r.Period < 0 {
+		return Errorf(CodeInvalid, "to keep %d earlier heads, and those of %v: want none or more", r.Heads, r.Period)
+	}
+	return nil
+}
+
 // Anchors is what the catalog says must stay in the repositories of one model, in every
 // environment, and why.
 type Anchors struct {

@@ -69,7 +69,7 @@ func arrows() []rule {
 
 		{"registry", nil}, // the ground floor
 		{"registry/access", []string{"registry"}},
-		{"registry/access/gate", []string{"registry", "registry/access", "registry/internal/rates", "registry/internal/wire"}},
+		{"registry/access/gate", []string{"registry", "registry/access", "registry/internal/rates", "registry/internal/requestid", "registry/internal/wire"}},
 		{"registry/access/oidc", []string{"registry", "registry/strictyaml"}},
 		{"registry/environments", []string{"registry", "registry/strictyaml"}},
 		{"registry/sqlite", []string{"migrations", "registry", "registry/sqlite/internal/*"}},
@@ -83,6 +83,7 @@ func arrows() []rule {
 		{"registry/distribution", []string{"registry", "registry/internal/lru"}},
 		{"registry/internal/lru", nil},   // a pure leaf
 		{"registry/internal/rates", nil}, // a pure leaf
+		{"registry/internal/requestid", nil},
 		{"registry/internal/wire", []string{"registry"}},
 		{"registry/mem", []string{"registry"}},
 		{"registry/node", []string{"registry"}},
@@ -91,11 +92,11 @@ func arrows() []rule {
 		{"registry/registrytest", []string{"registry"}},
 		{"registry/seed", []string{"registry"}},
 		{"registry/s3", []string{"registry"}},
-		{"registry/server", []string{"registry", "registry/internal/rates", "registry/internal/wire"}},
+		{"registry/server", []string{"registry", "registry/internal/rates", "registry/internal/requestid", "registry/internal/wire"}},
 		{"registry/service", []string{"registry", "registry/internal/lru"}},
 		{"registry/webhook", []string{"registry"}},
 		{"registry/strictyaml", []string{"registry"}},
-		{"registry/telemetry", []string{"registry"}},
+		{"registry/telemetry", []string{"registry", "registry/internal/requestid"}},
 	}
 }
 

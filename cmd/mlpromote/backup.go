@@ -53,6 +53,7 @@ func (a *app) restoreCommand() *cobra.Command {
 		Long: `Makes the data directory, which must be empty or not exist, what it was when the snapshot
 was made. Every digest and the chain of the history are checked before it is done. Broken
 off, it is run again. Private keys are not in a backup: put them into DATA/keys after.
+With --database the catalog goes into that, which must be empty: so a registry moves to PostgreSQL.
 stdout: the name of the snapshot.`,
 		Example: "  mlpromote restore /backup/mlpromote --data /srv/mlpromote\n  mlpromote restore /backup/mlpromote --verify",
 		Args:    exactly("SRC"),
@@ -217,8 +218,8 @@ func (a *app) verifyBackup(ctx context.Context, store *backup.Store, snapshot ba
 const restoringFile = "restoring"
 
 func (a *app) restoreInto(ctx context.Context, store *backup.Store, snapshot backup.Snapshot) (err error) {
-	if err := a.hasOwnCatalog("restore"); err != nil {
-		return err
+	if a.registry != "" {
+		return registry.Errorf(registry.CodeInvalid, "restore works on a data directory, not on --registry %s: run it on the machine that is to have the directory", a.registry)
 	}
 	if err := os.MkdirAll(a.data, 0o700); err != nil {
 		return err
@@ -228,6 +229,11 @@ func (a *app) restoreInto(ctx context.Context, store *backup.Store, snapshot bac
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	take, done, err := a.catalogTaker(ctx, snapshot)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, done()) }()
 	if err := a.claimRestore(snapshot.Name); err != nil {
 		return err
 	}
@@ -235,7 +241,7 @@ func (a *app) restoreInto(ctx context.Context, store *backup.Store, snapshot bac
 	if err != nil {
 		return err
 	}
-	if err := store.Restore(ctx, snapshot, backup.Target{Dir: a.data, Blobs: blobs}); err != nil {
+	if err := store.Restore(ctx, snapshot, backup.Target{Dir: a.data, Blobs: blobs, TakeCatalog: take}); err != nil {
 		return err
 	}
 	return errors.Join(ignoreAll(a.data), os.Remove(filepath.Join(a.data, restoringFile)))

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"iter"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/postgres"
 	"mlpromote.dev/mlpromote/registry/sqlite"
 )
@@ -77,7 +79,7 @@ func (a *app) openDatabase(ctx context.Context) (database, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.claim(db.ID(), db.String()); err != nil {
+	if err := a.claim(ctx, db.ID(), db.String()); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
@@ -93,6 +95,9 @@ func (a *app) openSQLite(ctx context.Context) (database, error) {
 			registry.Errorf(registry.CodeInvalid, "%s belongs to the catalog %s in a PostgreSQL database, and none is named", a.data, id),
 			"MLPROMOTE_DATABASE=postgres://USER@HOST:PORT/NAME, or --database")
 	}
+	if err := a.refuseUnknown(ctx, sqliteFile); err != nil {
+		return nil, err
+	}
 	db, err := sqlite.Open(ctx, filepath.Join(a.data, sqliteFile))
 	if err != nil {
 		return nil, err
@@ -100,8 +105,38 @@ func (a *app) openSQLite(ctx context.Context) (database, error) {
 	return db, nil
 }
 
+// refuseUnknown refuses content in a directory that does not have the file of a catalog
+// yet. A new catalog would know nothing of it, and collect all of it: a backup, or what is
+// left of a directory whose catalog was lost.
+func (a *app) refuseUnknown(ctx context.Context, file string) error {
+	if a.has(file) {
+		return nil
+	}
+	found, err := holdsAnything(ctx, blob.NewDir(a.data))
+	if err != nil || !found && !a.has(storageFile) || a.has(file) { // another process may make it at this moment
+		return err
+	}
+	return registry.WithHint(
+		registry.Errorf(registry.CodeInvalid, "%s has content and no catalog: a new one would know nothing of that content, and collect it", a.data),
+		"mlpromote restore, if this is a backup or the catalog was lost; else another --data")
+}
+
+// has reports whether the data directory has a file of this name.
+func (a *app) has(file string) bool {
+	_, err := os.Stat(filepath.Join(a.data, file))
+	return err == nil
+}
+
+// holdsAnything reports whether there is any content.
+func holdsAnything(ctx context.Context, blobs registry.Blobs) (bool, error) {
+	next, stop := iter.Pull2(blobs.Digests(ctx))
+	defer stop()
+	_, err, found := next()
+	return found && err == nil, err
+}
+
 // claim makes the data directory belong to a catalog, for all time.
-func (a *app) claim(id, name string) error {
+func (a *app) claim(ctx context.Context, id, name string) error {
 	have, err := a.claimed()
 	if err != nil || have == id {
 		return err
@@ -115,6 +150,9 @@ func (a *app) claim(id, name string) error {
 		return errors.Join(err, registry.WithHint(
 			registry.Errorf(registry.CodeInvalid, "%s has a catalog of its own, in %s, which %s knows nothing of", a.data, sqliteFile, name),
 			"another --data for the database, or no --database"))
+	}
+	if err := a.refuseUnknown(ctx, catalogFile); err != nil {
+		return err
 	}
 	return a.writeClaim(id)
 }

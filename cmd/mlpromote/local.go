@@ -83,9 +83,13 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 	content.environments = envs
 	store := oci.New(content.open, oci.Options{Progress: a.ui.hashing()})
 	keys := a.keyring()
+	sign := keys.Sign
+	if a.telemetry != nil {
+		sign = signServed(keys)
+	}
 	svc, err := service.New(service.Config{
 		Environments: envs, Catalog: here.catalog, Listing: db, Intents: db, Content: store, Mirror: store,
-		Verify: trust.Verify, Sign: keys.Sign, Tool: a.tool(),
+		Verify: trust.Verify, Sign: sign, Tool: a.tool(),
 	})
 	if err != nil {
 		return nil, errors.Join(err, db.Close())

@@ -39,6 +39,9 @@ func (a *app) promote(ctx context.Context, i *instance, req registry.PromoteRequ
 		req.From = ref.Environment
 	}
 	promotion, err := i.Promote(ctx, req)
+	if promotion.Already {
+		a.ui.note("%s is at %s already", promotion.Environment, promotion.Version)
+	}
 	if n := len(promotion.Decision.Ignored); n > 0 {
 		a.ui.note("%d pieces of evidence do not count and are not copied; mlpromote inspect says why", n)
 	}
@@ -50,9 +53,6 @@ func (a *app) promote(ctx context.Context, i *instance, req registry.PromoteRequ
 	}
 	if err != nil {
 		return err
-	}
-	if promotion.Already {
-		a.ui.note("%s is at %s already", promotion.Environment, promotion.Version)
 	}
 	a.tellCredentials(i, promotion.From, promotion.Environment)
 	return a.promoted(i, promotion)

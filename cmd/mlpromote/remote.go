@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -52,7 +53,7 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 		return nil, registry.WithHint(err, "MLPROMOTE_TOKEN holds a token that %s takes, or docker login %s keeps one", url, url.Host)
 	}
 	if err != nil {
-		return nil, err
+		return nil, strangeCertificate(err)
 	}
 	content.environments = envs
 	mine, err := environments.Load(a.data)
@@ -69,6 +70,14 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 		Interface: api, environments: envs, store: store, content: content, verify: trust.Verify, keys: a.keyring(), nodeTypes: api.NodeTypes(), tokens: api, host: url.Host,
 		close: func() error { return nil },
 	}, nil
+}
+
+// strangeCertificate says what to do about a CA that this machine does not know.
+func strangeCertificate(err error) error {
+	if !errors.As(err, new(*tls.CertificateVerificationError)) {
+		return err
+	}
+	return registry.WithHint(err, "--tls-ca FILE, or MLPROMOTE_CA=FILE, trusts a CA that this machine does not know")
 }
 
 // exact is a repository on a registry that does not have what is described wrongly, as

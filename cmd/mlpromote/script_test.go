@@ -57,7 +57,7 @@ func scriptsOnService() []string {
 // those that go on from directories which other scripts share: these have a catalog of
 // their own.
 func scriptsOnPostgres() []string {
-	return []string{"script/main_job", "script/init", "script/refuse_broken_calibration", "postgres/database", "postgres/gc"}
+	return []string{"script/main_job", "script/init", "script/refuse_broken_calibration", "postgres/database", "postgres/gc", "postgres/move"}
 }
 
 // setup is what a kind of catalog wants before a script begins.

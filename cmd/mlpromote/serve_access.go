@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -13,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/access/gate"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/distribution"
+	"mlpromote.dev/mlpromote/signer"
 )
 
 // entrance is where a service is reached, and by what.
@@ -28,7 +30,8 @@ type entrance struct {
 // check refuses an entrance through which tokens would be seen on their way. Errors:
 // CodeInvalid.
 func (e *entrance) check() error {
-	if _, _, err := net.SplitHostPort(e.listen); err != nil {
+	_, port, err := net.SplitHostPort(e.listen)
+	if n, notNumber := strconv.Atoi(port); err != nil || notNumber == nil && (n < 0 || n > 65535) {
 		return registry.Errorf(registry.CodeInvalid, "--listen %q: want HOST:PORT, for example 127.0.0.1:5080", e.listen)
 	}
 	if (e.tlsCert == "") != (e.tlsKey == "") {
@@ -121,6 +124,20 @@ func (a *app) sayHowToGetIn(e entrance, tokens []registry.Token, issuers int) {
 	}
 	if e.insecureHTTP && !isLoopback(e.listen) {
 		a.ui.note("WARNING: --insecure-http: tokens cross the network to %s as they are; everybody on the way can take them and act by them", e.listen)
+	}
+}
+
+// signServed is a keyring of a service: that it does not sign is no mistake of whoever
+// asked for something, and where its keys are is not told.
+func signServed(keys *signer.Keyring) registry.SignEvidence {
+	return func(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
+		bundle, err := keys.Sign(ctx, role, statement)
+		if err == nil || ctx.Err() != nil {
+			return bundle, err
+		}
+		return nil, registry.ForClients(
+			registry.Errorf(registry.CodeUnavailable, "%s", err.Error()),
+			"the service cannot sign as %s: its operator finds the reason in its log", role)
 	}
 }
 

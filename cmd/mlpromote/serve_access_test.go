@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -9,6 +11,8 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/signer"
+	"mlpromote.dev/mlpromote/signer/keyfile"
 )
 
 func TestEntrance(t *testing.T) {
@@ -27,6 +31,7 @@ func TestEntrance(t *testing.T) {
 		"a proxy of no name":   {entrance{listen: ":80", insecureHTTP: true}, "--url is missing"},
 		"half of TLS":          {entrance{listen: ":443", tlsCert: "c"}, "want both, or none"},
 		"the other half":       {entrance{listen: "127.0.0.1:0", tlsKey: "k"}, "want both, or none"},
+		"no such port":         {entrance{listen: "127.0.0.1:99999"}, "want HOST:PORT"},
 		"no port":              {entrance{listen: "127.0.0.1"}, "want HOST:PORT"},
 		"a URL with a path":    {entrance{listen: "127.0.0.1:0", url: "https://registry.example.com/x"}, "--url"},
 		"a URL without scheme": {entrance{listen: "127.0.0.1:0", url: "registry.example.com"}, "--url"},
@@ -86,6 +91,23 @@ func TestUnknownActionIsNobodys(t *testing.T) {
 	ctx := registry.WithPrincipal(t.Context(), everybody())
 	if err := (access.Repositories{}).Authorize(ctx, "staging/x", permissionFor("fly")); registry.CodeOf(err) != registry.CodePolicy {
 		t.Errorf("error %v, want CodePolicy", err)
+	}
+}
+
+// A service without a key that opens tells its operator when it starts.
+func TestServiceTriesItsKey(t *testing.T) {
+	t.Parallel()
+	good := t.TempDir()
+	if _, err := keyfile.Generate(good, signer.LocalKey, nil); err != nil {
+		t.Fatal(err)
+	}
+	for dir, says := range map[string]string{good: "", t.TempDir(): "there is no key"} {
+		var log bytes.Buffer
+		s := &serving{logger: slog.New(slog.NewTextHandler(&log, nil))}
+		s.tryKey(t.Context(), &instance{keys: (&app{keys: dir, getenv: func(string) string { return "" }}).keyring()})
+		if says == "" && log.Len() > 0 || !strings.Contains(log.String(), says) {
+			t.Errorf("the log has %q, want %q", log.String(), says)
+		}
 	}
 }
 

@@ -32,12 +32,11 @@ type hooks struct {
 }
 
 // deliverer tells webhooks of events while it runs.
-func (h hooks) deliverer(i *instance, logger *slog.Logger) (*webhook.Deliverer, error) {
+func (h hooks) deliverer(i *instance, holder string, logger *slog.Logger) (*webhook.Deliverer, error) {
 	db := i.local.db
 	return webhook.New(webhook.Config{
 		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Leases: db, History: db.History,
-		PrivateUnsafe: h.privateUnsafe, Holder: "the data directory", // which one process has to itself
-		Logger: logger,
+		PrivateUnsafe: h.privateUnsafe, Holder: holder, Logger: logger,
 	})
 }
 

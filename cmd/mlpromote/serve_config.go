@@ -46,6 +46,7 @@ func (a *app) settings(c *serveConfig) []setting {
 		{name: "keys", at: &a.keys, shared: true, usage: "folder of signing keys; empty: DATA/keys"},
 		{name: "listen", at: &c.listen, fallback: "127.0.0.1:5080", usage: "address and port; port 0 takes a free one"},
 		{name: "database", at: &a.database, shared: true, secret: true, usage: "postgres:// URL of the data directory's catalog; empty: a file in the directory"},
+		{name: "storage", at: &a.storage, shared: true, secret: true, usage: "s3://BUCKET/PREFIX of the content; empty: files in the data directory"},
 		{name: "url", at: &c.url, usage: "where clients reach the service, if not at the address it listens on: https://registry.example.com"},
 		{name: "auth", at: &c.auth, fallback: "false", usage: "ask who it is on a loopback address too, before there is any token"},
 		{name: "tls-cert", at: &c.tlsCert, usage: "PEM file of the certificate, with those up to its CA; read again when it changes"},
@@ -118,6 +119,9 @@ func (c *serveConfig) check() error {
 	}
 	if _, _, err := net.SplitHostPort(c.metricsListen); c.metricsListen != "" && err != nil {
 		return registry.Errorf(registry.CodeInvalid, "metrics-listen %q: want HOST:PORT, for example 127.0.0.1:9090", c.metricsListen)
+	}
+	if err := c.keep.Validate(); err != nil {
+		return err
 	}
 	switch {
 	case c.collect > 0 && c.keep.Grace < service.MinGrace:

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -22,6 +23,7 @@ import (
 // serving is a service while it runs.
 type serving struct {
 	config    serveConfig
+	holder    string // what leases call this process
 	logger    *slog.Logger
 	telemetry *telemetry.Telemetry
 	flush     func(context.Context) error // sends the traces that are left
@@ -41,7 +43,7 @@ func (a *app) newServing(ctx context.Context, config serveConfig) (*serving, err
 	if err != nil {
 		return nil, err
 	}
-	s := &serving{config: config, logger: logger, flush: func(context.Context) error { return nil }}
+	s := &serving{config: config, holder: a.holder(), logger: logger, flush: func(context.Context) error { return nil }}
 	if a.getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && a.getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
 		s.telemetry = telemetry.New(a.version, nil)
 		return s, nil
@@ -60,6 +62,15 @@ func (a *app) newServing(ctx context.Context, config serveConfig) (*serving, err
 		return nil
 	}
 	return s, nil
+}
+
+// holder is a name that no other replica has. Where one process has the directory to itself
+// it is the same after a crash, so that what holds a lease goes on at once.
+func (a *app) holder() string {
+	if a.database == "" {
+		return "the data directory"
+	}
+	return rand.Text()
 }
 
 func listen(ctx context.Context, address string) (net.Listener, error) {
@@ -98,7 +109,8 @@ func (s *serving) background(ctx context.Context, i *instance) (stop func(), err
 		running.Go(func() { _ = srv.Serve(listener) })
 		context.AfterFunc(ctx, func() { _ = srv.Close() })
 	}
-	deliverer, err := s.config.hooks.deliverer(i, s.logger)
+	running.Go(func() { s.tryKey(ctx, i) })
+	deliverer, err := s.config.hooks.deliverer(i, s.holder, s.logger)
 	if err != nil {
 		stop()
 		return nil, err
@@ -112,9 +124,17 @@ func (s *serving) background(ctx context.Context, i *instance) (stop func(), err
 		stop()
 		return nil, err
 	}
-	collections := service.Collections{Collector: c, Leases: i.local.db, Holder: rand.Text(), Interval: s.config.collect, Tell: s.collected}
+	collections := service.Collections{Collector: c, Leases: i.local.db, Holder: s.holder, Interval: s.config.collect, Tell: s.collected}
 	running.Go(func() { collections.Run(ctx) })
 	return stop, nil
+}
+
+// tryKey tells the operator now, rather than whoever promotes first, that there is no key
+// to do it with, or one that its password does not open.
+func (s *serving) tryKey(ctx context.Context, i *instance) {
+	if _, err := i.keys.Signer(ctx, registry.RolePromoter); err != nil && ctx.Err() == nil {
+		s.logger.WarnContext(ctx, "nothing can be promoted here", "error", err, "hint", strings.Join(registry.Hints(err), "; "))
+	}
 }
 
 // onHangup reads again what operators change when they send SIGHUP; what it is for is seen

@@ -158,7 +158,9 @@ func (s setting) show(value string) string {
 		return value
 	}
 	if u, err := url.Parse(value); err == nil && u.Scheme != "" && u.Host != "" {
-		u.RawQuery = ""
+		if u.Scheme != "s3" { // which has no secrets there
+			u.RawQuery = ""
+		}
 		return u.Redacted()
 	}
 	return "(hidden)"

@@ -41,14 +41,15 @@ func (a *app) configureStorage() error {
 	return nil
 }
 
-// openStorage opens what --storage names, else the data directory.
-func (a *app) openStorage(ctx context.Context, states registry.UploadStates) (*blobStorage, error) {
+// openStorage opens what --storage names, else the data directory. The catalog is nil
+// where it is not there yet, or not asked.
+func (a *app) openStorage(ctx context.Context, catalog database) (*blobStorage, error) {
 	if a.storage == "" {
-		if err := a.claimStorage(""); err != nil {
+		if _, err := a.claimsStorage(""); err != nil {
 			return nil, err
 		}
 		dir := blob.NewDir(a.data)
-		return &blobStorage{Blobs: dir, uploads: blob.NewUploads(dir, states)}, nil
+		return &blobStorage{Blobs: dir, uploads: blob.NewUploads(dir, catalog)}, nil
 	}
 	config, err := s3.ParseURL(a.storage)
 	if err != nil {
@@ -58,32 +59,56 @@ func (a *app) openStorage(ctx context.Context, states registry.UploadStates) (*b
 	if err != nil {
 		return nil, err
 	}
-	if err := a.claimStorage(config.String()); err != nil {
+	first, err := a.claimsStorage(config.String())
+	if err == nil && first {
+		if err = a.refuseStrange(ctx, catalog, bucket, config.String()); err == nil {
+			err = os.WriteFile(filepath.Join(a.data, storageFile), []byte(config.String()+"\n"), 0o600)
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
-	return &blobStorage{Blobs: bucket, uploads: s3.NewUploads(bucket, states), redirect: config.Redirect}, nil
+	return &blobStorage{Blobs: bucket, uploads: s3.NewUploads(bucket, catalog), redirect: config.Redirect}, nil
 }
 
-// claimStorage makes sure that the content of a data directory stays where it is: what
-// its catalog names is looked for in one place.
-func (a *app) claimStorage(name string) error {
+// refuseStrange refuses a bucket with content where the catalog has none: that is another
+// catalog's, and would be collected.
+func (a *app) refuseStrange(ctx context.Context, catalog database, bucket registry.Blobs, name string) error {
+	if catalog == nil {
+		return nil
+	}
+	known, err := catalog.Repositories(ctx)
+	if err != nil || len(known) > 0 {
+		return err
+	}
+	if found, err := holdsAnything(ctx, bucket); err != nil || !found {
+		return err
+	}
+	return registry.WithHint(
+		registry.Errorf(registry.CodeInvalid, "%s has content, and the catalog of %s knows nothing of it and would collect it", name, a.data),
+		"the catalog that this content belongs to, from a backup if it was lost; else another bucket or prefix")
+}
+
+// claimsStorage makes sure that the content of a data directory stays where it is: what
+// its catalog names is looked for in one place. It reports whether the directory has none yet.
+func (a *app) claimsStorage(name string) (first bool, err error) {
 	path := filepath.Join(a.data, storageFile)
 	text, err := os.ReadFile(path)
 	have := strings.TrimSpace(string(text))
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return err
+		return false, err
 	case have == name:
-		return nil
+		return false, nil
 	case have != "":
-		return registry.WithHint(
+		return false, registry.WithHint(
 			registry.Errorf(registry.CodeInvalid, "the content of %s is in %s", a.data, have),
 			"MLPROMOTE_STORAGE=%s, with its endpoint and region, or --storage", have)
 	}
 	if _, err := os.Stat(filepath.Join(a.data, "blobs")); !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, registry.WithHint(
+		return false, errors.Join(err, registry.WithHint(
 			registry.Errorf(registry.CodeInvalid, "%s has content of its own, in blobs/, which %s knows nothing of", a.data, name),
 			"another --data for the bucket, or no --storage"))
 	}
-	return os.WriteFile(path, []byte(name+"\n"), 0o600)
+	return true, nil
 }

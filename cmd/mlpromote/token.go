@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -32,8 +34,8 @@ func (a *app) withTokens(ctx context.Context, f func(tokens) error) error {
 	if a.registry != "" {
 		return a.with(ctx, func(i *instance) error { return f(i.tokens) })
 	}
-	if err := a.create(); err != nil {
-		return err
+	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
+		return noData(a.data)
 	}
 	db, err := a.openDatabase(ctx)
 	if err != nil {
@@ -79,6 +81,11 @@ allows elsewhere is a --grant.`,
 			token, text, err := access.Mint(args[0], all, made, end(made, lifetime))
 			if err != nil {
 				return err
+			}
+			if a.registry == "" { // the first token may come before the first start
+				if err := a.create(); err != nil {
+					return err
+				}
 			}
 			err = a.withTokens(c.Context(), func(tokens tokens) error { return tokens.CreateToken(c.Context(), token) })
 			if err != nil {

@@ -45,12 +45,14 @@ func (g guard) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.R
 	return g.inner.Resolve(ctx, q)
 }
 
-// History asks for more where what the caller may not see leaves a page short.
+// History asks for more where what the caller may not see leaves a page short: then for
+// many at a time, since who may see little may look past a million.
 func (g guard) History(ctx context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
 	p, err := reader(ctx, q.Environment, q.Model)
 	if err != nil {
 		return nil, err
 	}
+	limit := q.Limit
 	var seen []registry.Event
 	for {
 		events, err := g.inner.History(ctx, q)
@@ -58,13 +60,14 @@ func (g guard) History(ctx context.Context, q registry.HistoryQuery) ([]registry
 			return nil, err
 		}
 		for _, e := range events {
-			if p.May(registry.PermissionRead, e.Environment, e.Model) && (q.Limit == 0 || len(seen) < q.Limit) {
+			if p.May(registry.PermissionRead, e.Environment, e.Model) && (limit == 0 || len(seen) < limit) {
 				seen = append(seen, e)
 			}
 		}
-		if q.Limit == 0 || len(events) < q.Limit || len(seen) == q.Limit {
+		if limit == 0 || len(events) < q.Limit || len(seen) == limit {
 			return seen, nil
 		}
+		q.Limit = max(limit, registry.MaxPage)
 		if last := events[len(events)-1].Seq; q.Descending {
 			q.Before = last
 		} else {

@@ -272,6 +272,37 @@ func TestGuardKnowsNobody(t *testing.T) {
 	check(access.WithRefusal(as(t, registry.PermissionAdminister, "**", "**"), why), "one who is known too", registry.CodeUnavailable)
 }
 
+// long is a registry with a long history, of which only the last event is for everybody.
+type long struct {
+	recorder
+	asked int
+}
+
+const longest = 20_000
+
+func (l *long) History(_ context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
+	l.asked++
+	var events []registry.Event
+	for seq := q.After + 1; seq <= longest && len(events) < q.Limit; seq++ {
+		e := registry.Event{Seq: seq, Environment: "prod", Model: "text/mood"}
+		if seq == longest {
+			e.Model = "vision/digits"
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// Who may see little does not make the registry look at each event by itself.
+func TestGuardLooksPastMany(t *testing.T) {
+	t.Parallel()
+	l := new(long)
+	events, err := access.Guard(l).History(as(t, registry.PermissionRead, "prod", "vision/*"), registry.HistoryQuery{Limit: 1})
+	if err != nil || len(events) != 1 || events[0].Seq != longest || l.asked > 2*longest/registry.MaxPage {
+		t.Errorf("seen is %v, error %v, after %d questions", events, err, l.asked)
+	}
+}
+
 func TestGuardFiltersLists(t *testing.T) {
 	t.Parallel()
 	g := access.Guard(new(recorder))

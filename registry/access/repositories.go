@@ -23,7 +23,10 @@ func (r Repositories) Authorize(ctx context.Context, repository string, permissi
 	if err != nil || repository == "" {
 		return err
 	}
-	environment, model, _ := strings.Cut(repository, "/")
+	environment, model, named := strings.Cut(repository, "/")
+	if !named {
+		return registry.Errorf(registry.CodePolicy, "repository %s names no model: want ENVIRONMENT/MODEL", repository)
+	}
 	if !p.May(permission, environment, model) {
 		if !wasAsked(ctx, permission, environment, model) {
 			return registry.Errorf(registry.CodeUnauthenticated, "the token that was sent is not for this: ask for one with the scope of %s", repository)

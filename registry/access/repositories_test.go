@@ -27,7 +27,9 @@ func TestRepositories(t *testing.T) {
 		{read, "prod", "vision/*", read, "prod/vision/digits", ""},
 		{read, "prod", "vision/*", read, "staging/vision/digits", "may not read vision/digits in staging"},
 		{read, "prod", "vision/*", read, "prod/text/mood", "may not read"},
-		{read, "prod", "vision/*", read, "prod", "may not read anything in prod"},
+		{read, "prod", "vision/*", read, "prod", "names no model"},
+		{administer, "**", "**", read, "prod", "names no model"},
+		{administer, "**", "**", push, "staging", "names no model"},
 		{read, "**", "**", read, "nowhere/vision/digits", ""}, // it is not found
 		{read, "prod", "vision/*", read, "", ""},
 		{push, "prod", "text/*", read, "", ""},

@@ -51,7 +51,7 @@ func IsToken(text string) bool { return strings.HasPrefix(text, tokenPrefix) }
 // none, or it cannot be used any more; others when that could not be found out.
 func Redeem(ctx context.Context, tokens registry.Tokens, text string, now time.Time) (registry.Token, error) {
 	id, secret, ok := strings.Cut(strings.TrimPrefix(text, tokenPrefix), "_")
-	if !ok || !IsToken(text) {
+	if _, err := encoding.DecodeString(id); !ok || !IsToken(text) || err != nil {
 		return registry.Token{}, unknownToken()
 	}
 	t, err := tokens.FindToken(ctx, id)

@@ -82,6 +82,12 @@ func TestRedeemRefuses(t *testing.T) {
 			t.Errorf("%s: the error tells the token: %v", name, err)
 		}
 	}
+	// What is no identifier at all is not looked for: a database might choke on it.
+	for _, id := range []string{"a\x00b", "\xff", "'"} {
+		if _, err := access.Redeem(t.Context(), nil, "mlp_"+id+"_"+secret, noon); registry.CodeOf(err) != registry.CodeUnauthenticated {
+			t.Errorf("identifier %q: %v", id, err)
+		}
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := access.Redeem(ctx, tokens, text, noon); err == nil || registry.HasCode(err, registry.CodeUnauthenticated) {

@@ -32,6 +32,9 @@ func (s *Store) Verify(ctx context.Context, snapshot Snapshot, scratch string) e
 type Target struct {
 	Dir   string
 	Blobs registry.Blobs // that have the directory's content
+	// TakeCatalog is given the file of the catalog where that is to go elsewhere, last, and
+	// again if Restore was broken off after it; nil: it stays in Dir.
+	TakeCatalog func(ctx context.Context, path string) error
 }
 
 // Restore makes a directory what it was when the snapshot was made. Content goes first,
@@ -58,7 +61,13 @@ func (s *Store) Restore(ctx context.Context, snapshot Snapshot, to Target) error
 	if err := s.each(ctx, inside, func(d registry.Digest, size int64) error { return s.give(ctx, to.Blobs, d, size) }); err != nil {
 		return err
 	}
-	return errors.Join(os.Remove(list), os.Rename(catalog, filepath.Join(to.Dir, catalogFile)), syncFolder(to.Dir))
+	if to.TakeCatalog == nil {
+		return errors.Join(os.Remove(list), os.Rename(catalog, filepath.Join(to.Dir, catalogFile)), syncFolder(to.Dir))
+	}
+	if err := to.TakeCatalog(ctx, catalog); err != nil {
+		return err
+	}
+	return errors.Join(os.Remove(list), os.Remove(catalog), syncFolder(to.Dir))
 }
 
 // compare reads a copy of the catalog and holds it against what the snapshot says.

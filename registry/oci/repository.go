@@ -139,7 +139,7 @@ func (r repository) failed(operation, what, name string, err error) error {
 	var answer *errcode.ErrorResponse
 	switch {
 	case isNotFound(err):
-		return registry.Errorf(registry.CodeNotFound, "%s: %s %s is not there: %w", r.name, what, name, err)
+		return registry.Errorf(registry.CodeNotFound, "%s: %s %s is not there", r.name, what, name)
 	case errors.Is(err, content.ErrMismatchedDigest), errors.Is(err, content.ErrTrailingData):
 		code = registry.CodeDigest
 	case code == registry.CodeInternal && errors.As(err, &network):

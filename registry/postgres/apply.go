@@ -132,7 +132,9 @@ func (db *DB) settle(ctx context.Context, event registry.Event, unknown *commitE
 		case made:
 			return nil
 		case err == nil:
-			return registry.Errorf(registry.CodeUnavailable, "database %s was lost at the commit; nothing has changed; try again: %w", db.name, unknown.err)
+			return registry.ForClients(
+				registry.Errorf(registry.CodeUnavailable, "database %s was lost at the commit; nothing has changed; try again: %w", db.name, unknown.err),
+				"the database was lost at the commit; nothing has changed; try again")
 		}
 		select {
 		case <-ctx.Done():

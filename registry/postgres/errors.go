@@ -50,15 +50,25 @@ func (db *DB) interpretError(subject string, err error) error {
 	case errors.Is(err, pgx.ErrNoRows):
 		return registry.Errorf(registry.CodeNotFound, "%s: not found", subject)
 	case errors.As(err, &commit):
-		return registry.Errorf(registry.CodeUnavailable, "%s: database %s: %w; look before you try again", subject, db.name, err)
+		return registry.ForClients(
+			registry.Errorf(registry.CodeUnavailable, "%s: database %s: %w; look before you try again", subject, db.name, err),
+			"%s: the database was lost at the commit, which may have been made; look before you try again", subject)
 	case errors.As(err, &failure):
-		return db.interpretFailure(subject, failure, err)
+		return away(subject, db.interpretFailure(subject, failure, err))
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return registry.Errorf(registry.CodeOf(err), "%s: database %s: %w", subject, db.name, err)
+		return away(subject, registry.Errorf(registry.CodeOf(err), "%s: database %s: %w", subject, db.name, err))
 	case disconnected(err):
-		return registry.Errorf(registry.CodeUnavailable, "%s: database %s cannot be reached; try again: %w", subject, db.name, err)
+		return away(subject, registry.Errorf(registry.CodeUnavailable, "%s: database %s cannot be reached; try again: %w", subject, db.name, err))
 	}
 	return registry.Errorf(registry.CodeInternal, "%s: database %s: %w", subject, db.name, err)
+}
+
+// away keeps where the database is, and as whom we go there, from remote clients.
+func away(subject string, err error) error {
+	if registry.CodeOf(err) != registry.CodeUnavailable {
+		return err
+	}
+	return registry.ForClients(err, "%s: the database does not serve now; try again", subject)
 }
 
 // interpretFailure is for what the server itself reports.
@@ -71,7 +81,7 @@ func (db *DB) interpretFailure(subject string, failure *pgconn.PgError, err erro
 	case diskFull:
 		return registry.Errorf(registry.CodeUnavailable, "%s: no space is left for database %s; nothing has changed; free space there and try again: %w", subject, db.name, err)
 	case notNullViolation, programLimit:
-		return registry.Errorf(registry.CodeInvalid, "%s: a name is too long, or has a quote, a backslash or a control character: %w", subject, err)
+		return registry.Errorf(registry.CodeInvalid, "%s: a name is too long, or has a quote, a backslash or a control character", subject)
 	case insufficientPrivilege:
 		return registry.Errorf(registry.CodeUnavailable, "%s: the user of database %s must own it, or be allowed to create in its schema: %w", subject, db.name, err)
 	}
@@ -81,9 +91,9 @@ func (db *DB) interpretFailure(subject string, failure *pgconn.PgError, err erro
 	case classAuthorization, className:
 		return registry.Errorf(registry.CodeUnavailable, "%s: database %s does not let us in; look at its name, the user and the password: %w", subject, db.name, err)
 	case classData:
-		return registry.Errorf(registry.CodeInvalid, "%s: a text has a NUL byte or is not UTF-8: %w", subject, err)
+		return registry.Errorf(registry.CodeInvalid, "%s: a text has a NUL byte or is not UTF-8", subject)
 	case classConstraint:
-		return registry.Errorf(registry.CodeConflict, "%s: database %s holds something else already; nothing has changed: %w", subject, db.name, err)
+		return registry.Errorf(registry.CodeConflict, "%s: the database holds something else already; nothing has changed: %w", subject, err)
 	case classDamage:
 		return registry.Errorf(registry.CodeInternal, "%s: database %s is damaged; restore it from a backup: %w", subject, db.name, err)
 	}

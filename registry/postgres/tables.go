@@ -8,17 +8,27 @@ import (
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
+// The kinds of documents.
+const (
+	nodeTypeKind = "node type"
+	runtimeKind  = "runtime"
+	webhookKind  = "webhook"
+	deliveryKind = "delivery"
+)
+
+func documentKinds() []string { return []string{nodeTypeKind, runtimeKind, webhookKind, deliveryKind} }
+
 // NodeTypes is the table of named nodes.
-func (db *DB) NodeTypes() registry.NodeTypes { return table[registry.Node]{db, "node type"} }
+func (db *DB) NodeTypes() registry.NodeTypes { return table[registry.Node]{db, nodeTypeKind} }
 
 // Runtimes is the table of named runtimes.
-func (db *DB) Runtimes() registry.Runtimes { return table[registry.Runtime]{db, "runtime"} }
+func (db *DB) Runtimes() registry.Runtimes { return table[registry.Runtime]{db, runtimeKind} }
 
 // Webhooks is the table of registered webhooks.
-func (db *DB) Webhooks() registry.Webhooks { return table[registry.Webhook]{db, "webhook"} }
+func (db *DB) Webhooks() registry.Webhooks { return table[registry.Webhook]{db, webhookKind} }
 
 // Deliveries is the table of how far webhooks were told.
-func (db *DB) Deliveries() registry.Deliveries { return table[registry.Delivery]{db, "delivery"} }
+func (db *DB) Deliveries() registry.Deliveries { return table[registry.Delivery]{db, deliveryKind} }
 
 // table is the documents of one kind.
 type table[T any] struct {

@@ -13,18 +13,23 @@ import (
 func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	grants, err := json.Marshal(t.Grants)
+	row, err := tokenRow(t)
 	if err != nil {
 		return err
 	}
-	err = db.interpretError("token "+t.Name, db.queries().TokenCreate(ctx, dbsqlc.TokenCreateParams{
-		ID: t.ID, Name: t.Name, Hash: t.Hash[:], Grants: string(grants),
-		Created: t.Created, Expires: orNull(t.Expires), Revoked: orNull(t.Revoked),
-	}))
+	err = db.interpretError("token "+t.Name, db.queries().TokenCreate(ctx, row))
 	if registry.HasCode(err, registry.CodeConflict) {
 		return registry.Errorf(registry.CodeConflict, "token %s: there is one of that name: revoke it, or choose another name", t.Name)
 	}
 	return err
+}
+
+// tokenRow is a token that was not used yet.
+func tokenRow(t registry.Token) (dbsqlc.TokenCreateParams, error) {
+	grants, err := json.Marshal(t.Grants)
+	return dbsqlc.TokenCreateParams{
+		ID: t.ID, Name: t.Name, Hash: t.Hash[:], Grants: string(grants), Created: t.Created, Expires: orNull(t.Expires), Revoked: orNull(t.Revoked),
+	}, err
 }
 
 // FindToken gives the token of an ID.

@@ -17,13 +17,21 @@ func (b *Bucket) interpretError(operation, subject string, err error) error {
 	if err == nil || errors.As(err, &coded) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+	err = b.interpret(operation, subject, err)
+	if registry.CodeOf(err) == registry.CodeUnavailable {
+		return registry.ForClients(err, "%s %s: the object store does not answer, or refuses the service; try again", operation, subject)
+	}
+	return err
+}
+
+func (b *Bucket) interpret(operation, subject string, err error) error {
 	said, ok := response(err)
 	if !ok {
 		return registry.Errorf(registry.CodeUnavailable, "%s %s: the object store of %s does not answer: %w", operation, subject, b, err)
 	}
 	switch said.Code {
 	case minio.NoSuchKey, minio.NoSuchUpload:
-		return registry.Errorf(registry.CodeNotFound, "%s: not found in %s", subject, b)
+		return registry.Errorf(registry.CodeNotFound, "%s: not found in the object store", subject)
 	case minio.NoSuchBucket:
 		return registry.Errorf(registry.CodeUnavailable, "%s %s: there is no bucket %s at its endpoint: make it, or name another", operation, subject, b.name)
 	case minio.AccessDenied, "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthorizationHeaderMalformed", "RequestTimeTooSkewed":

@@ -37,6 +37,9 @@ func read(r *request, into any) error {
 	if err != nil {
 		return err
 	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return registry.Errorf(registry.CodeInvalid, "request body: it is empty: want a JSON document")
+	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {

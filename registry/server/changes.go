@@ -66,5 +66,5 @@ func (s server) releaseHold(r *request) (*response, error) {
 	if err := s.Registry.ReleaseHold(r.Context(), body.Environment, r.Name, body.Reason); err != nil {
 		return nil, err
 	}
-	return &response{status: http.StatusNoContent}, nil
+	return done()
 }

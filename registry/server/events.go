@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/requestid"
 )
 
 // Times and bounds of streams of events.
@@ -26,25 +27,32 @@ func eventsQuery() []string { return []string{"environment", "model", "kind", "a
 // identifier of each is its number in the history, so that Last-Event-ID, or after, goes
 // on where a stream broke off. Without either it begins with what happens next.
 func (s server) events(r *request) (*response, error) {
-	q := registry.HistoryQuery{
-		Environment: r.Values.Get("environment"), Model: r.Values.Get("model"), Kind: registry.EventKind(r.Values.Get("kind")), Limit: streamPage,
+	q, err := historyQuery(r)
+	if err != nil {
+		return nil, err
 	}
-	from := first(r.Values, "after")
+	q.Limit = streamPage
+	from := r.Values.Get("after")
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
 		from = last
 	}
-	var err error
 	if q.After, err = sequence("Last-Event-ID or after", from); err != nil {
 		return nil, err
 	}
-	if from == "" {
-		if q.After, err = s.feed.newest(r.Context()); err != nil {
-			return nil, err
-		}
+	newest, err := s.feed.newest(r.Context())
+	if err != nil {
+		return nil, err
 	}
 	// What may not be seen at all is told before the stream begins.
-	if _, err := s.Registry.History(r.Context(), registry.HistoryQuery{Environment: q.Environment, Model: q.Model, Limit: 1}); err != nil {
+	if _, err := s.Registry.History(r.Context(), registry.HistoryQuery{Environment: q.Environment, Model: q.Model, After: newest, Limit: 1}); err != nil {
 		return nil, err
+	}
+	switch {
+	case from == "":
+		q.After = newest
+	case q.After > newest: // what comes up to there would never be told
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"Last-Event-ID or after %d: the history ends with %d, as one does that was restored from a backup: read it anew, and go on from there", q.After, newest)
 	}
 	return &response{stream: func(w http.ResponseWriter, r *request) error { return s.stream(w, r, q) }}, nil
 }
@@ -81,7 +89,7 @@ func (s server) stream(w http.ResponseWriter, r *request, q registry.HistoryQuer
 		return nil // the client is gone
 	}
 	if err := s.follow(ctx, out, q); err != nil && !errors.Is(err, errWrite) && ctx.Err() == nil {
-		s.Logger.ErrorContext(ctx, "stream of events", "request", RequestID(ctx), "error", err)
+		s.Logger.ErrorContext(ctx, "stream of events", "request", requestid.Of(ctx), "error", err)
 	}
 	return nil
 }

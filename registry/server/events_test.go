@@ -159,7 +159,17 @@ func TestEventsRefuse(t *testing.T) {
 	for _, header := range []string{"x", "-1", "1.5"} {
 		wantProblem(t, header, w.do("GET", "/api/v1/events", "", "Last-Event-ID", header), http.StatusBadRequest, registry.CodeInvalid)
 	}
+	beyond := setup(t, stopped)
+	beyond.Build(t, registrytest.Build{})
+	wantProblem(t, "beyond the end", beyond.do("GET", "/api/v1/events", "", "Last-Event-ID", "1000"), http.StatusBadRequest, registry.CodeInvalid)
 	wantProblem(t, "not allowed", w.do("GET", "/api/v1/events", ""), http.StatusForbidden, registry.CodePolicy)
+}
+
+// stopped makes a service that ends every stream as soon as it is open.
+func stopped(c *server.Config) {
+	stop := make(chan struct{})
+	close(stop)
+	c.Stop = stop
 }
 
 // silent tells nobody of the history.

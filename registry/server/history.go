@@ -1,21 +1,44 @@
 package server
 
 import (
+	"slices"
 	"strconv"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
+// historyQuery reads what streams and pages of the history can both be asked for.
+func historyQuery(r *request) (registry.HistoryQuery, error) {
+	q := registry.HistoryQuery{Environment: r.Values.Get("environment"), Model: r.Values.Get("model"), Kind: registry.EventKind(r.Values.Get("kind"))}
+	if q.Kind == "" {
+		return q, nil
+	}
+	return q, validKind(q.Kind)
+}
+
+// validKind refuses a kind that no event has: nobody would ever be told of one.
+func validKind(kind registry.EventKind) error {
+	if !slices.Contains(registry.EventKinds(), kind) {
+		return registry.Errorf(registry.CodeInvalid, "kind %.100q: want one of %v", kind, registry.EventKinds())
+	}
+	return nil
+}
+
 func (s server) history(r *request) (*response, error) {
 	if order := r.Values.Get("order"); order != "" && order != "asc" && order != "desc" {
 		return nil, registry.Errorf(registry.CodeInvalid, "order %q: want asc or desc", order)
 	}
-	q := registry.HistoryQuery{
-		Environment: r.Values.Get("environment"), Model: r.Values.Get("model"), Kind: registry.EventKind(r.Values.Get("kind")),
-		Subject: registry.Digest(r.Values.Get("subject")), Descending: r.Values.Get("order") == "desc",
+	q, err := historyQuery(r)
+	if err != nil {
+		return nil, err
 	}
-	var err error
+	q.Descending = r.Values.Get("order") == "desc"
+	if q.Subject = registry.Digest(r.Values.Get("subject")); q.Subject != "" {
+		if err := q.Subject.Validate(); err != nil {
+			return nil, registry.Errorf(registry.CodeInvalid, "subject %.100q: want a digest", q.Subject)
+		}
+	}
 	if q.After, err = sequence("after", r.Values.Get("after")); err != nil {
 		return nil, err
 	}
@@ -68,11 +91,7 @@ func (s server) eventPage(r *request, q registry.HistoryQuery) (*response, error
 	if err != nil {
 		return nil, err
 	}
-	next := ""
-	if len(events) > limit {
-		events = events[:limit]
-		next = strconv.FormatInt(events[limit-1].Seq, 10)
-	}
+	events, next := cut(events, limit, func(e registry.Event) string { return strconv.FormatInt(e.Seq, 10) })
 	return page(r, events, next)
 }
 

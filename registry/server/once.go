@@ -13,6 +13,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/requestid"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
@@ -89,14 +90,14 @@ func (s server) keep(r *request, claim registry.KeyClaim, route route) (*respons
 	}
 	if a.status >= http.StatusInternalServerError {
 		if err := s.Idempotency.FreeKey(r.Context(), claim); err != nil {
-			s.Logger.ErrorContext(r.Context(), "idempotency key", "request", RequestID(r.Context()), "error", err)
+			s.Logger.ErrorContext(r.Context(), "idempotency key", "request", requestid.Of(r.Context()), "error", err)
 		}
 		return a, nil
 	}
 	claim.Until = s.Now().Add(keepAnswers)
 	if err := s.Idempotency.SaveAnswer(r.Context(), claim, registry.KeptAnswer{Status: a.status, Type: a.kind, Body: a.body}); err != nil {
 		// What was done is done, and the client shall know; the next try may not.
-		s.Logger.ErrorContext(r.Context(), "idempotency key", "request", RequestID(r.Context()), "error", err)
+		s.Logger.ErrorContext(r.Context(), "idempotency key", "request", requestid.Of(r.Context()), "error", err)
 	}
 	return a, nil
 }
@@ -117,7 +118,7 @@ func (s server) renewing(ctx context.Context, claim registry.KeyClaim) (stop fun
 			}
 			claim.Until = s.Now().Add(claimTime)
 			if err := s.Idempotency.RenewKey(ctx, claim); err != nil && ctx.Err() == nil {
-				s.Logger.WarnContext(ctx, "idempotency key", "request", RequestID(ctx), "error", err)
+				s.Logger.WarnContext(ctx, "idempotency key", "request", requestid.Of(ctx), "error", err)
 			}
 		}
 	}()

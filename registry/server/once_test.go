@@ -91,6 +91,23 @@ func TestSameKeySameAnswer(t *testing.T) {
 	}
 }
 
+// A webhook that is registered again with its key is not another one, and its secret is told.
+func TestWebhooksAreRegisteredOnce(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	first := w.posting(t.Context(), "ci", "k", "/api/v1/webhooks", `{"url":"https://example.com"}`)
+	again := w.posting(t.Context(), "ci", "k", "/api/v1/webhooks", `{"url":"https://example.com"}`)
+	if first.Code != http.StatusCreated || again.Code != first.Code || again.Body.String() != first.Body.String() || again.Header().Get("Idempotency-Replayed") != "true" {
+		t.Errorf("first %d %s, again %d %s", first.Code, first.Body, again.Code, again.Body)
+	}
+	if at := first.Header().Get("Location"); !strings.HasPrefix(at, "/api/v1/webhooks/") || again.Header().Get("Location") != at {
+		t.Errorf("first it is at %q, then at %q", at, again.Header().Get("Location"))
+	}
+	if all, err := w.config.Webhooks.List(t.Context(), "", 10); err != nil || len(all) != 1 {
+		t.Errorf("registered are %d, error %v", len(all), err)
+	}
+}
+
 // What failed for a reason of the service's is tried again; a request whose client has gone
 // is finished, and whoever comes meanwhile is asked to wait.
 func TestKeysOfUnfinishedRequests(t *testing.T) {

@@ -140,7 +140,7 @@ func hooks() map[string]operation {
 	body := wire.WebhookRequest{URL: "https://example.com/mlpromote", Environment: "prod", Kinds: []registry.EventKind{registry.EventPromote, registry.EventRollback}}
 	return map[string]operation{
 		"GET " + wire.WebhooksPath:  {id: "listWebhooks", tag: "webhooks", answer: []wire.Webhook{}, examples: []example{one("all")}},
-		"POST " + wire.WebhooksPath: {id: "addWebhook", tag: "webhooks", body: body, answer: wire.Webhook{}, status: http.StatusCreated, examples: []example{withBody("what prod does", body)}},
+		"POST " + wire.WebhooksPath: {id: "addWebhook", tag: "webhooks", body: body, answer: wire.Webhook{}, status: http.StatusCreated, examples: []example{withBody("what prod does", body, wire.IdempotencyKey, "c0ffee-3")}},
 		"GET " + path:               {id: "getWebhook", tag: "webhooks", answer: wire.Webhook{}, examples: []example{one("one", "id", exampleHook)}},
 		"PUT " + path:               {id: "putWebhook", tag: "webhooks", body: body, answer: wire.Webhook{}, examples: []example{withBody("resume", body, "id", exampleHook)}},
 		"DELETE " + path:            {id: "deleteWebhook", tag: "webhooks", examples: []example{one("one", "id", exampleHook)}},
@@ -158,7 +158,7 @@ func tokens() map[string]operation {
 	}
 	return map[string]operation{
 		"GET " + wire.TokensPath:  {id: "listTokens", tag: "tokens", answer: []registry.Token{}, examples: []example{one("all"), one("page", "limit", "1")}},
-		"POST " + wire.TokensPath: {id: "addToken", tag: "tokens", body: body, answer: registry.Token{}, status: http.StatusCreated, statuses: []int{409}, examples: []example{withBody("for builds", body)}},
+		"POST " + wire.TokensPath: {id: "addToken", tag: "tokens", body: body, answer: registry.Token{}, status: http.StatusCreated, statuses: []int{409}, examples: []example{withBody("for builds", body, wire.IdempotencyKey, "c0ffee-4")}},
 		"GET " + path:             {id: "getToken", tag: "tokens", answer: registry.Token{}, examples: []example{one("one", "id", exampleToken)}},
 		"DELETE " + path:          {id: "revokeToken", tag: "tokens", examples: []example{one("one", "id", exampleToken)}},
 	}

@@ -60,6 +60,23 @@ func pageOf(values query) (after string, limit int, err error) {
 	return after, limit, err
 }
 
+// environmentOf is the environment that a query must name. Errors: CodeInvalid.
+func environmentOf(values query, names ...string) (string, error) {
+	if e := first(values, append(names, "environment")...); e != "" {
+		return e, nil
+	}
+	return "", registry.Errorf(registry.CodeInvalid, "query: no environment is named: want environment=NAME")
+}
+
+// cut gives the first limit of items, of which there may be more, and the key of the last
+// of them if there are.
+func cut[T any](items []T, limit int, key func(T) string) (first []T, next string) {
+	if len(items) <= limit {
+		return items, ""
+	}
+	return items[:limit], key(items[limit-1])
+}
+
 // page is a list, with a link to what is behind it.
 func page[T any](r *request, items []T, next string) (*response, error) {
 	a, err := ok(nonNil(items))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/requestid"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
@@ -29,7 +30,10 @@ func (s server) problem(r *http.Request, err error) *response {
 		err = more.error
 	}
 	p := wire.NewProblem(err)
-	p.Promotion, p.Resolution, p.RequestID = more.promotion, more.resolution, RequestID(r.Context())
+	if more.promotion != nil && more.promotion.Environment == "" { // it did not get as far as a decision
+		more.promotion = nil
+	}
+	p.Promotion, p.Resolution, p.RequestID = more.promotion, more.resolution, requestid.Of(r.Context())
 	if more.status != 0 {
 		p.Status = more.status
 	}

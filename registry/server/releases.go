@@ -12,7 +12,11 @@ func (s server) releases(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	releases, err := s.Registry.Releases(r.Context(), r.Values.Get("environment"), r.Name, after, limit)
+	environment, err := environmentOf(r.Values)
+	if err != nil {
+		return nil, err
+	}
+	releases, err := s.Registry.Releases(r.Context(), environment, r.Name, after, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -21,7 +25,10 @@ func (s server) releases(r *request) (*response, error) {
 
 // named is the release that a query names, and its environment.
 func (s server) named(r *request) (registry.Release, string, error) {
-	environment := r.Values.Get("environment")
+	environment, err := environmentOf(r.Values)
+	if err != nil {
+		return registry.Release{}, "", err
+	}
 	release, err := s.Registry.Release(r.Context(), environment, r.Name, r.Values.Get("reference"))
 	return release, environment, err
 }
@@ -47,7 +54,11 @@ func (s server) engines(r *request) (*response, error) {
 }
 
 func (s server) engine(r *request) (*response, error) {
-	engine, err := s.Registry.Engine(r.Context(), r.Values.Get("environment"), r.Name, registry.Digest(r.Values.Get("digest")))
+	environment, err := environmentOf(r.Values)
+	if err != nil {
+		return nil, err
+	}
+	engine, err := s.Registry.Engine(r.Context(), environment, r.Name, registry.Digest(r.Values.Get("digest")))
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +88,11 @@ func (s server) evidence(r *request) (*response, error) {
 
 // bundle gives the exact bytes of one piece of evidence.
 func (s server) bundle(r *request) (*response, error) {
-	bundle, err := s.Registry.Bundle(r.Context(), r.Values.Get("environment"), r.Name, registry.Digest(r.Values.Get("digest")))
+	environment, err := environmentOf(r.Values)
+	if err != nil {
+		return nil, err
+	}
+	bundle, err := s.Registry.Bundle(r.Context(), environment, r.Name, registry.Digest(r.Values.Get("digest")))
 	if err != nil {
 		return nil, err
 	}

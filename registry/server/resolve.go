@@ -19,11 +19,14 @@ func resolveQuery() []string {
 // resolveFacts answers GET: a node type by name, or the facts of a node as query.
 func (s server) resolveFacts(r *request) (*response, error) {
 	values := r.Values
+	environment, err := environmentOf(values, "env")
+	if err != nil {
+		return nil, err
+	}
 	request := wire.ResolveRequest{
-		Environment: first(values, "env", "environment"), Version: values.Get("version"), Variant: values.Get("variant"),
+		Environment: environment, Version: values.Get("version"), Variant: values.Get("variant"),
 		NodeType: values.Get("nodeType"),
 	}
-	var err error
 	if request.Runtime, err = s.runtimeOf(r.Context(), values["runtime"]); err != nil {
 		return nil, err
 	}
@@ -49,7 +52,7 @@ func (s server) resolveNode(r *request) (*response, error) {
 		}
 		runtime, err := s.Runtimes.Get(r.Context(), request.RuntimeName)
 		if err != nil {
-			return nil, err
+			return nil, unknown("runtime", request.RuntimeName, err)
 		}
 		request.Runtime = &runtime
 	}
@@ -96,11 +99,20 @@ func (s server) nodeOf(ctx context.Context, request wire.ResolveRequest) (regist
 		if err := registry.ValidateName(request.NodeType); err != nil {
 			return registry.Node{}, err
 		}
-		return s.NodeTypes.Get(ctx, request.NodeType)
+		node, err := s.NodeTypes.Get(ctx, request.NodeType)
+		return node, unknown("node type", request.NodeType, err)
 	case request.Node.V > nodeVersion:
 		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "resolve: node document of version %d: want %d", request.Node.V, nodeVersion)
 	}
 	return *request.Node, nil
+}
+
+// unknown says which kind of name it is that nobody knows.
+func unknown(what, name string, err error) error {
+	if !registry.HasCode(err, registry.CodeNotFound) {
+		return err
+	}
+	return registry.Errorf(registry.CodeNotFound, "%s %s is not known here", what, name)
 }
 
 // nodeVersion is the version of node documents that is understood here. A node that says

@@ -68,10 +68,12 @@ func TestResolveRefuses(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.Build(t, registrytest.Build{})
+	if p := wantProblem(t, "who", w.do("GET", model+"resolve?env=staging&nodeType=closet", ""), http.StatusNotFound, registry.CodeNotFound); p.Detail != "node type closet is not known here" {
+		t.Errorf("a node type that is not known: %s", p.Detail)
+	}
 	for query, code := range map[string]registry.Code{
 		"env=staging&nodeType=closet":                       registry.CodeNotFound,
 		"env=moon&nodeType=box":                             registry.CodeNotFound,
-		"nodeType=box":                                      registry.CodeNotFound,
 		"env=prod&nodeType=box":                             registry.CodeNotFound,
 		"env=staging&version=7&nodeType=box":                registry.CodeNotFound,
 		"env=staging&arch=amd64&runtime=onnxruntime:1.30.0": registry.CodeNoEngine,

@@ -43,6 +43,9 @@ func answer(status int, value any) (*response, error) {
 // ok is an answer to a question.
 func ok(value any) (*response, error) { return answer(http.StatusOK, value) }
 
+// done is an answer to what needs none.
+func done() (*response, error) { return &response{status: http.StatusNoContent}, nil }
+
 // with adds a header.
 func (a *response) with(key, value string) *response {
 	if a.header == nil {

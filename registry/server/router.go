@@ -1,6 +1,7 @@
 package server
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http"
 	"net/url"
@@ -10,6 +11,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/requestid"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
@@ -74,7 +76,7 @@ func newRouter(s server, table []route) (http.Handler, error) {
 // serve answers requests by the operations that find gives, with the name in the path.
 func (s server) serve(find func(r *http.Request) (methods, string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		r = nameRequest(w, r)
+		r = requestid.Name(w, r)
 		r.Body = http.MaxBytesReader(w, r.Body, wire.MaxBody)
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		m, name, err := find(r)
@@ -125,10 +127,25 @@ func (s server) dispatch(m methods, r *request) (*response, error) {
 		return route.handle(s, r)
 	}
 	defer s.feed.changed()
-	if route.once() {
-		return s.once(route, r)
+	if !route.once() {
+		return route.handle(s, r)
 	}
-	return route.handle(s, r)
+	a, err := s.once(route, r)
+	if err != nil {
+		return nil, err
+	}
+	return located(r, a), nil
+}
+
+// located says where that is which was made, if it has an identifier in its list.
+func located(r *request, a *response) *response {
+	var made struct {
+		ID string `json:"id"`
+	}
+	if a.status != http.StatusCreated || json.Unmarshal(a.body, &made) != nil || made.ID == "" {
+		return a
+	}
+	return a.with("Location", r.URL.Path+"/"+made.ID)
 }
 
 // allowed lists the methods of a resource for a header.

@@ -97,10 +97,10 @@ func table() []route {
 	)
 }
 
-// once reports whether a request that comes twice with a key is answered once: those that
-// change what environments have.
+// once reports whether a request that comes twice with a key is answered once: every POST
+// that changes something.
 func (r route) once() bool {
-	return r.Method == http.MethodPost && r.ByRegistry && r.Permission != registry.PermissionRead
+	return r.Method == http.MethodPost && r.Permission != registry.PermissionRead
 }
 
 // validate refuses a route that would let everybody in, or that nobody could ask for.

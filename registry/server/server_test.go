@@ -89,15 +89,21 @@ func TestBodiesAreStrict(t *testing.T) {
 		wantProblem(t, operation+" that is too large", w.post(model+operation, large), http.StatusRequestEntityTooLarge, registry.CodeInvalid)
 	}
 	got := w.do("POST", model+"rollbacks", `{"environment":"prod","reason":"x"}`+"\n", "Content-Type", "application/json; charset=utf-8")
+	if p := wantProblem(t, "no body", w.post(model+"promotions", " "), http.StatusBadRequest, registry.CodeInvalid); !strings.Contains(p.Detail, "it is empty") {
+		t.Errorf("an empty body is %q", p.Detail)
+	}
+	wantProblem(t, "a release that is not named", w.post(model+"publications", `{"release":""}`), http.StatusBadRequest, registry.CodeInvalid)
 	wantProblem(t, "a good body", got, http.StatusNotFound, registry.CodeNotFound)
 }
 
 func TestQueriesAreStrict(t *testing.T) {
 	t.Parallel()
-	w := setup(t)
+	w := setup(t, stopped)
 	for _, path := range []string{
 		"/api/v1/environments?x=y", "/api/v1/heads?env=prod", "/api/v1/heads?environment=%zz", "/api/v1/heads?a;b",
 		"/api/v1/history?after=x", "/api/v1/history?order=up", "/api/v1/history?limit=0", "/api/v1/history?limit=1001", "/api/v1/history?cursor=x", "/api/v1/models?cursor=MTpq_", "/api/v1/history?before=-1",
+		"/api/v1/history?kind=promoted", "/api/v1/history?subject=1.0.0", "/api/v1/events?kind=promoted", "/api/v1/events?after=1",
+		model + "releases", model + "release?reference=1.0.0", model + "engines", model + "evidence", model + "engine?digest=x", model + "bundle?digest=x", model + "resolve?nodeType=box",
 		model + "releases?env=prod", model + "evidence?release=x",
 		model + "resolve?env=prod", model + "resolve?env=prod&arch=amd64&feature=avx2", model + "resolve?env=prod&arch=amd64&memoryMiB=-1",
 		model + "resolve?env=prod&arch=amd64&gpuProduct=NVIDIA-L4&gpuCount=0", model + "resolve?env=prod&arch=amd64&gpuProduct=NVIDIA-L4&gpuCount=65",
@@ -170,6 +176,9 @@ func TestHistoryIsSelected(t *testing.T) {
 func TestRefusedPromotionHasItsDecision(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
+	if p := wantProblem(t, "nothing to promote", w.post(model+"promotions", `{}`), http.StatusNotFound, registry.CodeNotFound); p.Promotion != nil {
+		t.Errorf("it has the promotion %+v, which nobody came to", p.Promotion)
+	}
 	release := w.Build(t, registrytest.Build{})
 	p := wantProblem(t, "promote", w.post(model+"promotions", `{}`), http.StatusForbidden, registry.CodePolicy)
 	if p.Promotion == nil || p.Promotion.Release != release.Digest || len(p.Promotion.Decision.Requirements) == 0 || p.Promotion.Decision.Allowed() {

@@ -8,15 +8,16 @@ import (
 
 // tableOf is the operations on a table of documents. read makes a document of a body.
 type tableOf[T any] struct {
+	what  string
 	table registry.Table[T]
 	read  func(name string, data []byte) (T, error)
 }
 
 func nodeTypes(s server) tableOf[registry.Node] {
-	return tableOf[registry.Node]{s.NodeTypes, s.ReadNode}
+	return tableOf[registry.Node]{"node type", s.NodeTypes, s.ReadNode}
 }
 func runtimes(s server) tableOf[registry.Runtime] {
-	return tableOf[registry.Runtime]{s.Runtimes, s.ReadRuntime}
+	return tableOf[registry.Runtime]{"runtime", s.Runtimes, s.ReadRuntime}
 }
 
 // tableRoutes are the four operations on the table at a path.
@@ -42,11 +43,7 @@ func (t tableOf[T]) list(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := ""
-	if len(items) > limit {
-		items = items[:limit]
-		next = items[limit-1].Name
-	}
+	items, next := cut(items, limit, func(d registry.Named[T]) string { return d.Name })
 	return page(r, items, next)
 }
 
@@ -56,7 +53,7 @@ func (t tableOf[T]) get(r *request) (*response, error) {
 	}
 	document, err := t.table.Get(r.Context(), r.Name)
 	if err != nil {
-		return nil, err
+		return nil, unknown(t.what, r.Name, err)
 	}
 	return ok(document)
 }
@@ -76,7 +73,7 @@ func (t tableOf[T]) put(r *request) (*response, error) {
 	if err := t.table.Put(r.Context(), r.Name, document); err != nil {
 		return nil, err
 	}
-	return &response{status: http.StatusNoContent}, nil
+	return done()
 }
 
 func (t tableOf[T]) delete(r *request) (*response, error) {
@@ -86,5 +83,5 @@ func (t tableOf[T]) delete(r *request) (*response, error) {
 	if err := t.table.Delete(r.Context(), r.Name); err != nil {
 		return nil, err
 	}
-	return &response{status: http.StatusNoContent}, nil
+	return done()
 }

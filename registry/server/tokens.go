@@ -33,12 +33,7 @@ func (s server) tokens(r *request) (*response, error) {
 		return nil, err
 	}
 	first, _ := slices.BinarySearchFunc(all, after+"\x00", func(t registry.Token, id string) int { return strings.Compare(t.ID, id) })
-	all = all[first:]
-	next := ""
-	if len(all) > limit {
-		all = all[:limit]
-		next = all[limit-1].ID
-	}
+	all, next := cut(all[first:], limit, func(t registry.Token) string { return t.ID })
 	return page(r, all, next)
 }
 
@@ -70,16 +65,12 @@ func (s server) addToken(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := answer(http.StatusCreated, t)
-	if err != nil {
-		return nil, err
-	}
-	return a.with("Location", wire.TokensPath+"/"+t.ID), nil
+	return answer(http.StatusCreated, t)
 }
 
 func (s server) revokeToken(r *request) (*response, error) {
 	if err := s.Tokens.RevokeToken(r.Context(), r.Name, s.Now()); err != nil {
 		return nil, err
 	}
-	return &response{status: http.StatusNoContent}, nil
+	return done()
 }

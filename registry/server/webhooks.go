@@ -3,7 +3,6 @@ package server
 import (
 	"crypto/rand"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,11 +33,7 @@ func (s server) webhooks(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := ""
-	if len(hooks) > limit {
-		hooks = hooks[:limit]
-		next = hooks[limit-1].Name
-	}
+	hooks, next := cut(hooks, limit, func(h registry.Named[registry.Webhook]) string { return h.Name })
 	var list []wire.Webhook
 	for _, hook := range hooks {
 		shown, err := s.shown(r, hook.Name, hook.Document)
@@ -79,11 +74,7 @@ func (s server) addWebhook(r *request) (*response, error) {
 		return nil, err
 	}
 	shown.Secret = hook.SecretText()
-	a, err := answer(http.StatusCreated, shown)
-	if err != nil {
-		return nil, err
-	}
-	return a.with("Location", wire.WebhooksPath+"/"+id), nil
+	return answer(http.StatusCreated, shown)
 }
 
 func (s server) putWebhook(r *request) (*response, error) {
@@ -112,7 +103,7 @@ func (s server) deleteWebhook(r *request) (*response, error) {
 	if err := s.Deliveries.Delete(r.Context(), r.Name); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
 		return nil, err
 	}
-	return &response{status: http.StatusNoContent}, nil
+	return done()
 }
 
 // readWebhook puts what a body says into a webhook.
@@ -124,13 +115,33 @@ func (s server) readWebhook(r *request, hook registry.Webhook) (registry.Webhook
 	if err := s.CheckWebhookURL(body.URL); err != nil {
 		return hook, err
 	}
-	for _, kind := range body.Kinds {
-		if !slices.Contains(registry.EventKinds(), kind) {
-			return hook, registry.Errorf(registry.CodeInvalid, "kind %q: want some of %v", kind, registry.EventKinds())
-		}
+	if err := s.canHappen(r, body); err != nil {
+		return hook, err
 	}
 	hook.URL, hook.Environment, hook.Model, hook.Kinds = body.URL, body.Environment, body.Model, body.Kinds
 	return hook, nil
+}
+
+// canHappen refuses a webhook that would never be told of anything.
+func (s server) canHappen(r *request, body wire.WebhookRequest) error {
+	for _, kind := range body.Kinds {
+		if err := validKind(kind); err != nil {
+			return err
+		}
+	}
+	if body.Environment != "" {
+		environments, err := s.Registry.Environments(r.Context())
+		if err != nil {
+			return err
+		}
+		if _, err := environments.Find(body.Environment); err != nil {
+			return registry.Errorf(registry.CodeInvalid, "webhook: %w", err)
+		}
+	}
+	if body.Model == "" {
+		return nil
+	}
+	return registry.ValidateModel(body.Model)
 }
 
 // shown is a webhook as it is shown, without its secret.

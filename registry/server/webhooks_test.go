@@ -72,6 +72,7 @@ func TestWebhooksRefuse(t *testing.T) {
 	for _, body := range []string{
 		`{}`, `{"url":"http://example.com"}`, `{"url":"https://127.0.0.1/"}`, `{"url":"https://[::1]/"}`, `{"url":"https://169.254.169.254/latest"}`, `{"url":"https://u:p@example.com"}`,
 		`{"url":"https://example.com","kinds":["everything"]}`, `{"url":"https://example.com","secret":"mine"}`,
+		`{"url":"https://example.com","environment":"moon"}`, `{"url":"https://example.com","model":"Vision digits"}`,
 	} {
 		wantProblem(t, body, w.post("/api/v1/webhooks", body), http.StatusBadRequest, registry.CodeInvalid)
 	}

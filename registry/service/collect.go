@@ -44,6 +44,9 @@ func NewCollector(c CollectorConfig) (*Collector, error) {
 	if c.Retention.Grace < 0 || !c.Alone && c.Retention.Grace < MinGrace {
 		return nil, registry.Errorf(registry.CodeInvalid, "collector: a grace of %v is too short: want at least %v, longer than any push takes", c.Retention.Grace, MinGrace)
 	}
+	if err := c.Retention.Validate(); err != nil {
+		return nil, err
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -10,6 +10,9 @@ import (
 // Publishing what the head names already changes nothing, but finishes a publication that
 // broke off before the tags were written.
 func (s *Service) Publish(ctx context.Context, p registry.Publication) (registry.Head, error) {
+	if p.Release == "" { // a variable of CI that is not set; the head would be found
+		return registry.Head{}, registry.Errorf(registry.CodeInvalid, "publish %s: no release is named: want its digest", p.Model)
+	}
 	environment := s.Config.Environments.First()
 	first := environment.Name
 	r, err := s.Release(ctx, first, p.Model, string(p.Release))

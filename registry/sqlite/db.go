@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -51,6 +53,9 @@ func Open(ctx context.Context, path string) (*DB, error) {
 		return nil, registry.Errorf(registry.CodeInternal, "open database %s: %w", path, err)
 	}
 	db := &DB{path: path, writes: newTogether(), steady: newSteady(absolute)}
+	if err := private(absolute); err != nil {
+		return nil, registry.Errorf(registry.CodeUnavailable, "open: database %s and its folder must exist and be writable by this user: %w", path, err)
+	}
 	db.writer, err = pool(absolute, 1, url.Values{
 		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"},
 	})
@@ -67,6 +72,28 @@ func Open(ctx context.Context, path string) (*DB, error) {
 		return nil, errors.Join(db.interpretError("open", err), db.Close())
 	}
 	return db, nil
+}
+
+// private makes the file at path, empty, where there is none. It has keys and secrets of
+// webhooks, so that it is its owner's alone, in whatever folder; what SQLite puts beside it
+// is as it is. It is made under another name: to close a file takes the locks away that this
+// process has on it by another handle.
+func private(path string) error {
+	if _, err := os.Stat(path); err == nil {
+		return nil
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-new-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // its other name stays
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), path); !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // Close closes the database. No method may be running.

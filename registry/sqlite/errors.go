@@ -24,6 +24,18 @@ func (db *DB) interpretError(subject string, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), !errors.As(err, &failure):
 		return registry.Errorf(registry.CodeOf(err), "%s: database %s: %w", subject, db.path, err)
 	}
+	err = db.interpretFailure(subject, failure, err)
+	switch registry.CodeOf(err) {
+	case registry.CodeUnavailable:
+		return registry.ForClients(err, "%s: the database does not serve now; try again", subject)
+	case registry.CodeFull:
+		return registry.ForClients(err, "%s: no space is left for the database; nothing has changed; free space there and try again", subject)
+	}
+	return err
+}
+
+// interpretFailure is for what SQLite reports.
+func (db *DB) interpretFailure(subject string, failure *driver.Error, err error) error {
 	// The low byte is the kind of failure, the others say more about it.
 	switch failure.Code() & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
@@ -33,7 +45,7 @@ func (db *DB) interpretError(subject string, err error) error {
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
 		return registry.Errorf(registry.CodeUnavailable, "%s: database %s and its folder must exist and be writable by this user: %w", subject, db.path, err)
 	case sqlite3.SQLITE_CONSTRAINT:
-		return registry.Errorf(registry.CodeConflict, "%s: database %s holds something else already; nothing has changed: %w", subject, db.path, err)
+		return registry.Errorf(registry.CodeConflict, "%s: the database holds something else already; nothing has changed: %w", subject, err)
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
 		return registry.Errorf(registry.CodeInternal, "%s: %s is no database or is damaged; restore it from a backup: %w", subject, db.path, err)
 	}

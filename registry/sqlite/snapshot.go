@@ -30,6 +30,9 @@ func Snapshot(ctx context.Context, path, into string) error {
 	if _, err := os.Lstat(into); err == nil {
 		return registry.Errorf(registry.CodeConflict, "%s is there already", into)
 	}
+	if err := private(into); err != nil {
+		return registry.Errorf(registry.CodeUnavailable, "snapshot of %s: %w", path, err)
+	}
 	db := &DB{path: path}
 	db.writer, err = pool(absolute, 1, url.Values{"mode": {"rw"}})
 	if err != nil {

@@ -24,12 +24,16 @@ func TestSnapshot(t *testing.T) {
 	defer db.Close()
 	var writing sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
+	happen := func(n int) bool {
+		_, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach, Environment: "staging", Model: "m", Reason: fmt.Sprint(n)}})
+		if err != nil {
+			t.Error(err)
+		}
+		return err == nil
+	}
+	happen(0) // the other ones may come late
 	writing.Go(func() {
-		for n := 0; ctx.Err() == nil; n++ {
-			if _, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach, Environment: "staging", Model: "m", Reason: fmt.Sprint(n)}}); err != nil {
-				t.Error(err)
-				return
-			}
+		for n := 1; ctx.Err() == nil && happen(n); n++ {
 		}
 	})
 	var before int64
@@ -42,6 +46,12 @@ func TestSnapshot(t *testing.T) {
 	}
 	stop()
 	writing.Wait()
+	// Keys and secrets are in all of them, and folders may be open to others.
+	for _, name := range []string{"registry.db", "registry.db-wal", "0"} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, error %v, want it to be its owner's alone", name, info.Mode(), err)
+		}
+	}
 	if after := events(t, path); before == 0 || after < before {
 		t.Errorf("%d events in a snapshot, %d now", before, after)
 	}

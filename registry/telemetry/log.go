@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/requestid"
 )
 
 // NewLogger writes a log in a format, "text" or "json", from a level on: "debug", "info",
@@ -46,7 +47,7 @@ func (n named) Handle(ctx context.Context, line slog.Record) error {
 		has = a.Key == "request"
 		return !has
 	})
-	if id := RequestID(ctx); id != "" && !has {
+	if id := requestid.Of(ctx); id != "" && !has {
 		line = line.Clone()
 		line.AddAttrs(slog.String("request", id))
 		if span := trace.SpanContextFromContext(ctx); span.IsSampled() {

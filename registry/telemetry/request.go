@@ -2,10 +2,8 @@ package telemetry
 
 import (
 	"context"
-	"crypto/rand"
 	"log/slog"
 	"net/http"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -16,52 +14,29 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/requestid"
 )
-
-// requestIDHeader names a request in both directions.
-const requestIDHeader = "X-Request-Id"
-
-// requestIDPattern is what a client, or a proxy before us, may call a request: it stands
-// in logs and headers as it is.
-var requestIDPattern = regexp.MustCompile(`^[A-Za-z0-9._:/+=-]{1,128}$`)
 
 // note is what a request is known by. Inner handlers fill in what they find out.
 type note struct {
-	id        string
 	principal string
 }
 
 type noteKey struct{}
-
-// RequestID is what the request that ctx works for is called: what the client called it, or
-// a random name. It is empty outside of a request.
-func RequestID(ctx context.Context) string {
-	if n, ok := ctx.Value(noteKey{}).(*note); ok {
-		return n.id
-	}
-	return ""
-}
 
 // Requests names, counts, times, traces and logs each request that next answers. It belongs
 // around everything else. Routes give the route of a path for labels.
 func (t *Telemetry) Requests(next http.Handler, routes Routes, logger *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		n := &note{id: r.Header.Get(requestIDHeader)}
-		if !requestIDPattern.MatchString(n.id) {
-			n.id = rand.Text()
-		}
+		r = requestid.Name(w, r)
+		n := new(note)
 		route := routes.Of(r.URL.Path)
 		ctx, span := t.tracer.Start(
 			propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)),
 			method(r)+" "+route, trace.WithSpanKind(trace.SpanKindServer))
 		defer span.End()
 		r = r.WithContext(context.WithValue(ctx, noteKey{}, n))
-		if r.Header.Get(requestIDHeader) != n.id {
-			r.Header = r.Header.Clone() // inner handlers call it the same
-			r.Header.Set(requestIDHeader, n.id)
-		}
-		w.Header().Set(requestIDHeader, n.id)
 		body := &countedBody{ReadCloser: r.Body}
 		if r.Body != nil && r.Body != http.NoBody {
 			r.Body = body
@@ -106,7 +81,7 @@ func (t *Telemetry) tell(r *http.Request, n *note, route string, answer *answer,
 	digest := digestOf(r, answer)
 	span.SetAttributes(
 		attribute.String("http.request.method", r.Method), attribute.String("http.route", route), attribute.String("url.path", r.URL.Path),
-		attribute.Int("http.response.status_code", answer.status), attribute.String("mlpromote.request_id", n.id),
+		attribute.Int("http.response.status_code", answer.status), attribute.String("mlpromote.request_id", requestid.Of(r.Context())),
 		attribute.String("mlpromote.principal", n.principal), attribute.String("mlpromote.digest", digest))
 	if answer.status >= 500 || answer.status == 0 {
 		span.SetStatus(codes.Error, http.StatusText(answer.status))

@@ -81,19 +81,21 @@ func TestPages(t *testing.T) {
 }
 
 // TestOperate runs what operate.md says about backups: on a directory with its own
-// catalog, which is served meanwhile, and on one whose catalog is in PostgreSQL.
+// catalog, which is served meanwhile, on one whose catalog is in PostgreSQL, and on one
+// that moves there.
 func TestOperate(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []string{"", "postgres"} {
+	for _, kind := range []string{"", "postgres", "move"} {
 		t.Run("on "+kind, func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
 			data, backup, own := filepath.Join(root, "data"), filepath.Join(root, "backup"), programtest.Environment(root, programtest.Cache(t))
 			restored := ""
 			if kind == "postgres" {
-				server := pgtest.Shared(t)
-				own = append(own, "MLPROMOTE_DATABASE="+server.Database(t))
-				restored = server.Database(t)
+				own = append(own, "MLPROMOTE_DATABASE="+pgtest.Shared(t).Database(t))
+			}
+			if kind != "" {
+				restored = pgtest.Shared(t).Database(t)
 			}
 			c := programtest.NewJob(t, programtest.Program(t), filepath.Join(root, "digits"), append(own, "MLPROMOTE_DATA="+data)...)
 			if err := os.Mkdir(backup, 0o700); err != nil {

@@ -37,6 +37,8 @@ func TestObjectStorage(t *testing.T) {
 	wantRefusal(c, 2, []string{"build"}, "is in s3://mlpromote-test/team", "MLPROMOTE_STORAGE=s3://mlpromote-test/team")
 	c.Env = append(slices.Clone(inBucket), "MLPROMOTE_STORAGE="+store.URL("another"))
 	wantRefusal(c, 2, []string{"list"}, "is in s3://mlpromote-test/team")
+	c.Env = append(slices.Clone(inBucket), "MLPROMOTE_DATA="+filepath.Join(root, "stranger"))
+	wantRefusal(c, 2, []string{"build"}, "s3://mlpromote-test/team has content", "knows nothing of it")
 
 	server := programtest.NewService(t, c.Program, root, append(store.Env(), "MLPROMOTE_STORAGE="+store.URL("team")+"&redirect=1m")...)
 	t.Cleanup(func() {

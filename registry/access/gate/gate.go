@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/internal/rates"
+	"mlpromote.dev/mlpromote/registry/internal/requestid"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
@@ -91,7 +92,9 @@ func (g *Gate) API(next http.Handler) http.Handler {
 			return
 		}
 		g.note(r, err)
+		r = requestid.Name(w, r)
 		p := wire.NewProblem(err)
+		p.RequestID = requestid.Of(r.Context())
 		var late tooMany
 		if errors.As(err, &late) {
 			p.Status = http.StatusTooManyRequests

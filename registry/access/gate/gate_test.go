@@ -154,7 +154,12 @@ func TestKeepsOut(t *testing.T) {
 			Status int
 			Code   registry.Code
 			Detail string
+
+			RequestID string
 		}](t, got)
+		if id := got.Header().Get("X-Request-Id"); id == "" || problem.RequestID != id {
+			t.Errorf("%s: request %q is called %q in the problem", name, id, problem.RequestID)
+		}
 		if got.Code != http.StatusUnauthorized || problem.Status != got.Code || problem.Code != registry.CodeUnauthenticated || !strings.Contains(problem.Detail, c.says) ||
 			got.Header().Get("Content-Type") != "application/problem+json" || got.Header().Get("WWW-Authenticate") != `Bearer realm="mlpromote"` {
 			t.Errorf("%s: %d %v %s, want %q", name, got.Code, got.Header(), got.Body, c.says)

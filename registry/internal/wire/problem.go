@@ -22,6 +22,8 @@ type Problem struct {
 	Promotion  *registry.Promotion  `json:"promotion,omitempty"`  // of a promotion that was refused
 	Resolution *registry.Resolution `json:"resolution,omitempty"` // of a resolve without an answer
 	RequestID  string               `json:"requestId,omitempty"`  // what logs call the request
+
+	covered bool
 }
 
 // Fault is one error of a Problem.
@@ -45,17 +47,19 @@ const hidden = "internal error; the service's log says more"
 // NewProblem writes an error as a problem. What has no code is not shown.
 func NewProblem(err error) Problem {
 	p := Problem{Errors: faults(err)}
+	_, all := registry.TextForClients(err)
+	p.covered = !all
 	exit := registry.ExitCode(p.Err())
 	decides := slices.IndexFunc(p.Errors, func(f Fault) bool { return registry.ExitCode(f.err()) == exit })
 	p.Code, p.Detail = p.Errors[decides].Code, p.Errors[decides].Detail
-	p.Type, p.Title, p.Status = typePrefix+string(p.Code), title(p.Code), p.Code.HTTPStatus()
+	p.Type, p.Title, p.Status = typePrefix+string(p.Code), p.Code.Title(), p.Code.HTTPStatus()
 	return p
 }
 
 // Hidden reports whether the problem keeps something from the client, which then has
 // to be in a log.
 func (p Problem) Hidden() bool {
-	return slices.ContainsFunc(p.Errors, func(f Fault) bool { return f.Code == registry.CodeInternal })
+	return p.covered || slices.ContainsFunc(p.Errors, func(f Fault) bool { return f.Code == registry.CodeInternal })
 }
 
 // faults splits joined errors, so that each is told by itself. It gives at least one.
@@ -71,7 +75,11 @@ func faults(err error) []Fault {
 }
 
 func fault(err error) Fault {
-	f := Fault{Code: registry.CodeOf(err), Detail: err.Error(), Hints: registry.Hints(err)}
+	text, all := registry.TextForClients(err)
+	f := Fault{Code: registry.CodeOf(err), Detail: text, Hints: registry.Hints(err)}
+	if !all { // they are for the operator too
+		f.Hints = nil
+	}
 	var known *registry.Error
 	switch {
 	case f.Code == registry.CodeInternal:
@@ -79,9 +87,9 @@ func fault(err error) Fault {
 	case !errors.As(err, &known):
 		f.Detail = "it took too long"
 	}
-	for _, cause := range titles() {
-		if cause.code != f.Code && registry.HasCode(err, cause.code) {
-			f.Causes = append(f.Causes, cause.code)
+	for _, cause := range registry.Codes() {
+		if cause != f.Code && registry.HasCode(err, cause) {
+			f.Causes = append(f.Causes, cause)
 		}
 	}
 	return f
@@ -122,37 +130,3 @@ type silent struct{ error }
 
 func (s silent) Error() string { return "" }
 func (s silent) Unwrap() error { return s.error }
-
-func title(code registry.Code) string {
-	for _, t := range titles() {
-		if t.code == code {
-			return t.title
-		}
-	}
-	return "Internal error"
-}
-
-// titles are all codes with what they are called.
-func titles() []codeTitle {
-	return []codeTitle{
-		{registry.CodeInternal, "Internal error"},
-		{registry.CodeUnavailable, "Not available"},
-		{registry.CodeFull, "No space is left"},
-		{registry.CodeNotFound, "Not found"},
-		{registry.CodeConflict, "Somebody else was first"},
-		{registry.CodeInvalid, "Invalid request"},
-		{registry.CodeLimit, "A limit was exceeded"},
-		{registry.CodePolicy, "The policy says no"},
-		{registry.CodeUnauthenticated, "Who is asking?"},
-		{registry.CodeTrust, "Not trusted"},
-		{registry.CodeDigest, "Bytes do not match their digest"},
-		{registry.CodeUnsafe, "Unsafe format"},
-		{registry.CodeNoEngine, "No engine for this node"},
-		{registry.CodeWrongNode, "Not the target"},
-	}
-}
-
-type codeTitle struct {
-	code  registry.Code
-	title string
-}

@@ -113,6 +113,29 @@ func TestInternalErrorsAreHidden(t *testing.T) {
 	}
 }
 
+// What is for the operator alone stays with him, hints too, however often it was wrapped.
+func TestClientsAreToldOtherwise(t *testing.T) {
+	t.Parallel()
+	secret := registry.ForClients(
+		registry.WithHint(registry.Errorf(registry.CodeUnavailable, "dial secret@10.0.0.1: %w", registry.Errorf(registry.CodeConflict, "secret")), "ask secret"),
+		"models: the database does not serve now")
+	for name, err := range map[string]error{
+		"itself": secret, "wrapped": registry.Errorf(registry.CodeUnavailable, "resolve: %w", secret), "beside another": errors.Join(registry.Errorf(registry.CodeUnavailable, "x"), secret),
+	} {
+		p, got := across(t, err)
+		text, encodeErr := json.Marshal(p)
+		if encodeErr != nil || strings.Contains(string(text), "secret") || !strings.Contains(string(text), "the database does not serve now") {
+			t.Errorf("%s: %s", name, text)
+		}
+		if !wire.NewProblem(err).Hidden() || registry.CodeOf(got) != registry.CodeUnavailable || !registry.HasCode(got, registry.CodeConflict) {
+			t.Errorf("%s: arrives as %v, hidden %t", name, got, wire.NewProblem(err).Hidden())
+		}
+	}
+	if registry.ForClients(nil, "x") != nil {
+		t.Error("none became an error")
+	}
+}
+
 // none is an error of many that has none.
 type none struct{}
 

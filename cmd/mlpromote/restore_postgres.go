@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/backup"
+	"mlpromote.dev/mlpromote/registry/postgres"
+	"mlpromote.dev/mlpromote/registry/sqlite"
+)
+
+// catalogTaker gives what puts the catalog of a snapshot into the database that is named,
+// or nil where none is. A database that has anything is refused before any work, unless an
+// earlier try may have put it there.
+func (a *app) catalogTaker(ctx context.Context, snapshot backup.Snapshot) (take func(context.Context, string) error, done func() error, err error) {
+	done = func() error { return nil }
+	if a.database == "" {
+		return nil, done, nil
+	}
+	db, err := postgres.Open(ctx, a.database)
+	if err != nil {
+		return nil, done, err
+	}
+	if !a.has(restoringFile) {
+		err = db.RefuseUsed(ctx)
+	}
+	if err != nil {
+		return nil, done, errors.Join(err, db.Close())
+	}
+	take = func(ctx context.Context, path string) error {
+		if err := importCatalog(ctx, db, path, snapshot); err != nil {
+			return err
+		}
+		return a.writeClaim(db.ID())
+	}
+	return take, db.Close, nil
+}
+
+// importCatalog makes the catalog in db that of the file, and holds what is there then
+// against the snapshot. What an earlier try has committed is not done again.
+func importCatalog(ctx context.Context, db *postgres.DB, path string, snapshot backup.Snapshot) error {
+	for e, err := range db.History(ctx, registry.HistoryQuery{Descending: true, Limit: 1}) {
+		if err != nil {
+			return err
+		}
+		if e.Seq == snapshot.Events && e.Hash == snapshot.Last {
+			return sameCatalog(ctx, db, snapshot)
+		}
+	}
+	from, err := sqlite.Open(ctx, path)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(db.Import(ctx, from), from.Close()); err != nil {
+		return err
+	}
+	return sameCatalog(ctx, db, snapshot)
+}
+
+// sameCatalog reads the history in the database, row by row, and compares its end, which
+// its chain makes that of all of it, with the snapshot's. Errors: CodeTrust.
+func sameCatalog(ctx context.Context, db *postgres.DB, snapshot backup.Snapshot) error {
+	var last registry.Event
+	for e, err := range db.History(ctx, registry.HistoryQuery{}) {
+		if err == nil {
+			err = e.VerifyChain(last)
+		}
+		if err != nil {
+			return err
+		}
+		last = e
+	}
+	heads, err := db.Heads(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	if last.Seq != snapshot.Events || last.Hash != snapshot.Last || len(heads) != snapshot.Heads {
+		return registry.Errorf(registry.CodeTrust, "%s has %d heads and a history of %d rows that ends with %s, and snapshot %s has %d, %d and %s",
+			db, len(heads), last.Seq, last.Hash, snapshot.Name, snapshot.Heads, snapshot.Events, snapshot.Last)
+	}
+	return nil
+}

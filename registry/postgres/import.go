@@ -1,0 +1,252 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+
+	"github.com/jackc/pgx/v5"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+)
+
+// Source is a catalog that nobody changes while it is read.
+type Source interface {
+	registry.Stock
+	AllManifests(ctx context.Context) iter.Seq2[registry.RepositoryManifest, error]
+	Heads(ctx context.Context, environment, model string) ([]registry.Head, error)
+	History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
+	Pending(ctx context.Context) ([]registry.Intent, error)
+	ListTokens(ctx context.Context) ([]registry.Token, error)
+	Documents
+}
+
+// Documents are the tables of a catalog.
+type Documents interface {
+	NodeTypes() registry.NodeTypes
+	Runtimes() registry.Runtimes
+	Webhooks() registry.Webhooks
+	Deliveries() registry.Deliveries
+}
+
+// Import takes over another catalog, in one transaction: names with the times of their
+// records, heads, the history row for row, intents, tokens and documents. Left behind is
+// what ends by itself: uploads under way, answers kept for idempotency keys, leases, what
+// is condemned, and the key of short-lived tokens. Errors: CodeConflict where the database
+// has anything already; CodeTrust where the history's chain is broken; CodeInvalid for a
+// text that PostgreSQL cannot hold. Then nothing has changed.
+func (db *DB) Import(ctx context.Context, from Source) error {
+	tx, err := db.pool.Begin(ctx)
+	if err != nil {
+		return db.interpretError("import", err)
+	}
+	q := dbsqlc.New(tx)
+	err = q.ChainLock(ctx)
+	for _, step := range []func(context.Context, *dbsqlc.Queries, Source) error{
+		refuseUsed, importManifests, importHoldings, importHistory, importHeads, importIntents, importTokens, importDocuments,
+	} {
+		if err == nil {
+			err = step(ctx, q, from)
+		}
+	}
+	if err != nil {
+		_ = tx.Rollback(context.WithoutCancel(ctx)) // the connection is closed if this fails, and that undoes it too
+		return db.interpretError("import", err)
+	}
+	return db.interpretError("import", tx.Commit(ctx))
+}
+
+// RefuseUsed refuses a database that has anything already: CodeConflict.
+func (db *DB) RefuseUsed(ctx context.Context) error {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	return db.interpretError("look at the database", refuseUsed(ctx, db.queries(), nil))
+}
+
+func refuseUsed(ctx context.Context, q *dbsqlc.Queries, _ Source) error {
+	repositories, err := q.RepositoryList(ctx)
+	if err != nil {
+		return err
+	}
+	heads, err := q.HeadList(ctx, dbsqlc.HeadListParams{})
+	if err != nil {
+		return err
+	}
+	tokens, err := q.TokenList(ctx)
+	if err != nil {
+		return err
+	}
+	intents, err := q.IntentList(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = q.HistoryLast(ctx)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return err
+	}
+	used := err == nil || len(repositories)+len(heads)+len(tokens)+len(intents) > 0
+	for _, kind := range documentKinds() {
+		page, err := q.DocumentPage(ctx, dbsqlc.DocumentPageParams{Kind: kind, PageSize: 1})
+		if err != nil {
+			return err
+		}
+		used = used || len(page) > 0
+	}
+	if used {
+		return registry.Errorf(registry.CodeConflict, "the database has a catalog already: want an empty one (createdb)")
+	}
+	return nil
+}
+
+// importManifests makes the records, and what is derived from them.
+func importManifests(ctx context.Context, q *dbsqlc.Queries, from Source) error {
+	for m, err := range from.AllManifests(ctx) {
+		if err != nil {
+			return err
+		}
+		annotations, err := json.Marshal(m.Manifest.Derived.Annotations)
+		if err != nil {
+			return err
+		}
+		if err := q.DerivedSet(ctx, dbsqlc.DerivedSetParams{
+			Repository: m.Repository, Digest: string(m.Manifest.Digest), ArtifactType: m.Manifest.Derived.ArtifactType,
+			Subject: string(m.Manifest.Derived.Subject), Annotations: string(annotations),
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// importHoldings makes memberships, manifests and tags.
+func importHoldings(ctx context.Context, q *dbsqlc.Queries, from Source) error {
+	repositories, err := from.Repositories(ctx)
+	if err != nil {
+		return err
+	}
+	for _, repository := range repositories {
+		held, err := from.Holdings(ctx, repository)
+		if err != nil {
+			return err
+		}
+		for _, h := range held {
+			if err := importHolding(ctx, q, repository, h); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func importHolding(ctx context.Context, q *dbsqlc.Queries, repository string, h registry.Holding) error {
+	if !h.Manifest {
+		return q.BlobAdd(ctx, dbsqlc.BlobAddParams{Repository: repository, Digest: string(h.Digest), Size: h.Size, Created: h.Created})
+	}
+	err := q.ManifestAdd(ctx, dbsqlc.ManifestAddParams{Repository: repository, Digest: string(h.Digest), MediaType: h.MediaType, Size: h.Size, Created: h.Created})
+	for _, tag := range h.Tags {
+		if err == nil {
+			_, err = q.TagSet(ctx, dbsqlc.TagSetParams{Repository: repository, Tag: tag, Digest: string(h.Digest)})
+		}
+	}
+	return err
+}
+
+// importHistory keeps each row as it is, and its place in the chain.
+func importHistory(ctx context.Context, q *dbsqlc.Queries, from Source) error {
+	var before registry.Event
+	for e, err := range from.History(ctx, registry.HistoryQuery{}) {
+		if err == nil {
+			err = e.VerifyChain(before)
+		}
+		if err != nil {
+			return err
+		}
+		body, err := registry.CanonicalJSON(e)
+		if err != nil {
+			return err
+		}
+		if err := q.HistoryAppend(ctx, dbsqlc.HistoryAppendParams{Seq: e.Seq, Body: string(body)}); err != nil {
+			return err
+		}
+		before = e
+	}
+	return nil
+}
+
+func importHeads(ctx context.Context, q *dbsqlc.Queries, from Source) error {
+	heads, err := from.Heads(ctx, "", "")
+	for _, h := range heads {
+		if err == nil {
+			err = q.HeadSet(ctx, dbsqlc.HeadSetParams{
+				Environment: h.Environment, Model: h.Model, Release: string(h.Release), Version: h.Version, Since: h.Since, Hold: h.Hold,
+			})
+		}
+	}
+	return err
+}
+
+func importIntents(ctx context.Context, q *dbsqlc.Queries, from Source) error {
+	pending, err := from.Pending(ctx)
+	for _, i := range pending {
+		if err == nil {
+			err = q.IntentBegin(ctx, dbsqlc.IntentBeginParams{Environment: i.Environment, Model: i.Model, Source: i.From, Release: string(i.Release), Begun: i.Begun})
+		}
+	}
+	return err
+}
+
+func importTokens(ctx context.Context, q *dbsqlc.Queries, from Source) error {
+	tokens, err := from.ListTokens(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range tokens {
+		row, err := tokenRow(t)
+		if err != nil {
+			return err
+		}
+		if err := q.TokenCreate(ctx, row); err != nil {
+			return err
+		}
+		if t.LastUsed.IsZero() {
+			continue
+		}
+		if _, err := q.TokenUse(ctx, dbsqlc.TokenUseParams{ID: t.ID, At: t.LastUsed}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func importDocuments(ctx context.Context, q *dbsqlc.Queries, from Source) error {
+	return errors.Join(
+		importTable(ctx, q, nodeTypeKind, from.NodeTypes()),
+		importTable(ctx, q, runtimeKind, from.Runtimes()),
+		importTable(ctx, q, webhookKind, from.Webhooks()),
+		importTable(ctx, q, deliveryKind, from.Deliveries()),
+	)
+}
+
+func importTable[T any](ctx context.Context, q *dbsqlc.Queries, kind string, from registry.Table[T]) error {
+	for after := ""; ; {
+		page, err := from.List(ctx, after, pageSize)
+		if err != nil {
+			return err
+		}
+		for _, d := range page {
+			body, err := json.Marshal(d.Document)
+			if err != nil {
+				return err
+			}
+			if err := q.DocumentPut(ctx, dbsqlc.DocumentPutParams{Kind: kind, Name: d.Name, Body: string(body)}); err != nil {
+				return err
+			}
+			after = d.Name
+		}
+		if len(page) < pageSize {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,210 @@
+package postgres_test
+
+import (
+	"context"
+	"iter"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/postgres"
+	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
+)
+
+// catalog is one in memory, with its tables.
+type catalog struct {
+	*mem.DB
+	nodeTypes  registry.NodeTypes
+	runtimes   registry.Runtimes
+	webhooks   registry.Webhooks
+	deliveries registry.Deliveries
+}
+
+func (c catalog) NodeTypes() registry.NodeTypes   { return c.nodeTypes }
+func (c catalog) Runtimes() registry.Runtimes     { return c.runtimes }
+func (c catalog) Webhooks() registry.Webhooks     { return c.webhooks }
+func (c catalog) Deliveries() registry.Deliveries { return c.deliveries }
+
+// full is a catalog that has something of everything, as of some time ago.
+func full(t *testing.T) catalog {
+	t.Helper()
+	ago := time.Date(2025, 3, 1, 12, 0, 0, 123456000, time.UTC)
+	c := catalog{mem.New(), mem.NewTable[registry.Node](), mem.NewTable[registry.Runtime](), mem.NewTable[registry.Webhook](), mem.NewTable[registry.Delivery]()}
+	c.Now = func() time.Time { return ago }
+	ctx, d := t.Context(), func(text string) registry.Digest { return digest.FromString(text) }
+	token, _, err := access.Mint("ci", []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "prod", Model: "**"}}, ago, ago.Add(time.Hour))
+	gone, _, minted := access.Mint("gone", token.Grants, ago, time.Time{})
+	event := func(kind registry.EventKind, environment, version, reason string) registry.Event {
+		return registry.Event{Time: ago, Kind: kind, Environment: environment, Model: "vision/digits", Version: version, Release: d(version), Reason: reason}
+	}
+	apply := func(c catalog, change registry.Change) error { _, err := c.Apply(ctx, change); return err }
+	for n, err := range []error{
+		err, minted,
+		c.AddBlob(ctx, "staging/vision/digits", d("blob"), 4),
+		c.PutManifest(ctx, "staging/vision/digits", registry.Manifest{Digest: d("1"), MediaType: "m", Size: 1, Derived: registry.Derived{ArtifactType: "a", Annotations: map[string]string{"k": "v", "NUL": "no"}}}),
+		c.PutManifest(ctx, "staging/vision/digits", registry.Manifest{Digest: d("2"), MediaType: "m", Size: 2, Derived: registry.Derived{ArtifactType: "b", Subject: d("1")}}),
+		c.SetTag(ctx, "staging/vision/digits", "1.0.0", d("1")), c.SetTag(ctx, "staging/vision/digits", "current", d("1")),
+		apply(c, registry.Change{Event: event(registry.EventPublish, "staging", "1", ""), Move: &registry.HeadMove{}}),
+		apply(c, registry.Change{Event: event(registry.EventPromote, "prod", "1", ""), Move: &registry.HeadMove{}}),
+		apply(c, registry.Change{Event: event(registry.EventRollback, "prod", "0", "NUL \x00, \"quoted\" and ü"), Move: &registry.HeadMove{Expect: d("1"), Hold: "it was slow"}}),
+		c.Begin(ctx, registry.Intent{Environment: "prod", Model: "vision/digits", From: "staging", Release: d("1"), Begun: ago}),
+		c.CreateToken(ctx, token), c.CreateToken(ctx, gone), c.RevokeToken(ctx, gone.ID, ago.Add(time.Minute)), c.UseToken(ctx, token.ID, ago.Add(time.Second)),
+		c.nodeTypes.Put(ctx, "g6.xlarge", registry.Node{V: 1, OS: "linux"}), c.runtimes.Put(ctx, "nvcr.io/x:1", registry.Runtime{V: 1, Runtimes: map[string]string{"onnxruntime": "1"}}),
+		c.webhooks.Put(ctx, "w", registry.Webhook{URL: "https://example.com", Secret: []byte("secret"), Created: ago}), c.deliveries.Put(ctx, "w", registry.Delivery{Delivered: 2}),
+	} {
+		if err != nil {
+			t.Fatalf("%d: %v", n, err)
+		}
+	}
+	return c
+}
+
+// all is everything that is in a catalog, by what it is.
+func all(t *testing.T, c postgres.Source) map[string]any {
+	t.Helper()
+	ctx := t.Context()
+	got := make(map[string]any)
+	keep := func(what string, value any, err error) {
+		t.Helper()
+		if err != nil || reflect.ValueOf(value).Len() == 0 {
+			t.Errorf("%s: %v, error %v", what, value, err)
+		}
+		got[what] = value
+	}
+	repositories, err := c.Repositories(ctx)
+	keep("repositories", repositories, err)
+	for _, repository := range repositories {
+		held, err := c.Holdings(ctx, repository)
+		keep(repository, held, err)
+	}
+	manifests, err := collected(c.AllManifests(ctx))
+	keep("manifests", manifests, err)
+	events, err := collected(c.History(ctx, registry.HistoryQuery{}))
+	keep("history", events, err)
+	heads, err := c.Heads(ctx, "", "")
+	keep("heads", heads, err)
+	intents, err := c.Pending(ctx)
+	keep("intents", intents, err)
+	tokens, err := c.ListTokens(ctx)
+	keep("tokens", tokens, err)
+	nodeTypes, err := c.NodeTypes().List(ctx, "", 10)
+	keep("node types", nodeTypes, err)
+	runtimes, err := c.Runtimes().List(ctx, "", 10)
+	keep("runtimes", runtimes, err)
+	webhooks, err := c.Webhooks().List(ctx, "", 10)
+	keep("webhooks", webhooks, err)
+	deliveries, err := c.Deliveries().List(ctx, "", 10)
+	keep("deliveries", deliveries, err)
+	return got
+}
+
+func collected[T any](seq iter.Seq2[T, error]) (all []T, err error) {
+	for one, err := range seq {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// A catalog that is taken over is what it was, to the microsecond, and goes on.
+func TestImport(t *testing.T) {
+	t.Parallel()
+	from := full(t)
+	url := pgtest.Shared(t).Database(t)
+	db, err := postgres.Open(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	if err := db.RefuseUsed(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Import(t.Context(), from); err != nil {
+		t.Fatal(err)
+	}
+	want, got := all(t, from), all(t, db)
+	for what := range want {
+		if !reflect.DeepEqual(got[what], want[what]) {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", what, got[what], want[what])
+		}
+	}
+	next, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach, Environment: "prod", Model: "vision/digits"}})
+	if err != nil || next.Seq != 4 {
+		t.Errorf("what comes next is %+v, error %v", next, err)
+	}
+	for what, err := range map[string]error{"import": db.Import(t.Context(), from), "look": db.RefuseUsed(t.Context())} {
+		if registry.CodeOf(err) != registry.CodeConflict {
+			t.Errorf("%s of one that is used: %v", what, err)
+		}
+	}
+}
+
+// bent has a history in which a row was changed.
+type bent struct{ catalog }
+
+func (b bent) History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error] {
+	return func(yield func(registry.Event, error) bool) {
+		for e, err := range b.catalog.History(ctx, q) {
+			if e.Seq == 2 {
+				e.Reason = "changed"
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// Whatever is wrong, nothing is taken over.
+func TestImportRefuses(t *testing.T) {
+	t.Parallel()
+	server := pgtest.Shared(t)
+	unstorable := full(t)
+	if err := unstorable.webhooks.Put(t.Context(), "x\x00", registry.Webhook{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		from postgres.Source
+		code registry.Code
+	}{"a broken chain": {bent{full(t)}, registry.CodeTrust}, "a text that no column holds": {unstorable, registry.CodeInvalid}} {
+		db, err := postgres.Open(t.Context(), server.Database(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Import(t.Context(), c.from); registry.CodeOf(err) != c.code {
+			t.Errorf("%s: %v, want %s", name, err, c.code)
+		}
+		if err := db.RefuseUsed(t.Context()); err != nil {
+			t.Errorf("%s left something: %v", name, err)
+		}
+		_ = db.Close()
+	}
+	// Anything at all makes a database used.
+	for what, use := range map[string]func(db *postgres.DB) error{
+		"a blob":  func(db *postgres.DB) error { return db.AddBlob(t.Context(), "r/m", digest.FromString("x"), 1) },
+		"a table": func(db *postgres.DB) error { return db.Runtimes().Put(t.Context(), "r", registry.Runtime{}) },
+		"an event": func(db *postgres.DB) error {
+			_, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach}})
+			return err
+		},
+	} {
+		db, err := postgres.Open(t.Context(), server.Database(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := use(db); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Import(t.Context(), full(t)); registry.CodeOf(err) != registry.CodeConflict {
+			t.Errorf("%s: %v", what, err)
+		}
+		_ = db.Close()
+	}
+}
