@@ -261,8 +261,9 @@ func TestDeadlockIsTriedAgain(t *testing.T) {
 		})
 	}
 	done.Wait()
-	if calls.Load() != 3 {
-		t.Errorf("the changes were made %d times, want 3: one of the two once more", calls.Load())
+	// Whoever is tried again may meet the other once more.
+	if calls.Load() < 3 {
+		t.Errorf("the changes were made %d times, want one of the two once more", calls.Load())
 	}
 }
 
