@@ -72,7 +72,7 @@ func copyOverBrokenNetworks(t *testing.T, seed uint64, host string, cuts int64) 
 		t.Fatal(err)
 	}
 	b := broken{registrytest.NewNetwork(t, near.host(), seed, 500<<10, cuts), registrytest.NewNetwork(t, host, seed+1000, 500<<10, cuts), size}
-	store := storeOverWith(b.from.Host(), b.to.Host(), transfer.Options{Chunk: 256 << 10, Pause: time.Millisecond})
+	store := storeOverWith(b.from.Host(), b.to.Host(), transfer.Options{Chunk: 256 << 10, Pause: 10 * time.Millisecond})
 	if err := store.Copy(t.Context(), from, to, r, evidence); err != nil {
 		t.Fatalf("after %d and %d broken connections: %v", b.from.Broken(), b.to.Broken(), err)
 	}
