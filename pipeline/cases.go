@@ -3,6 +3,7 @@ package pipeline
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,9 +20,6 @@ type caseSet struct {
 	set   registry.Set
 	files []toolchain.Input // one for each shard, named as in the set
 }
-
-// labelNames are the tensors that are taken for labels where the spec names none.
-var labelNames = []string{"label", "labels"}
 
 // readCases takes every safetensors and npz file of a folder, in the order of their
 // names, as one shard. role is toolchain.RoleCases or RoleCalibration; shards are named
@@ -42,6 +40,11 @@ func readCases(dir, role string, iface validators.Interface, scratch string) (ca
 		count, err := checkShard(path, iface)
 		if err != nil {
 			return caseSet{}, err
+		}
+		if role == toolchain.RoleCalibration {
+			if err := refuseNaN(path, iface); err != nil {
+				return caseSet{}, err
+			}
 		}
 		if err := cs.add(role, name, path, count); err != nil {
 			return caseSet{}, err
@@ -92,7 +95,7 @@ func convertNpz(path, to string) (string, error) {
 	}
 	tensors, err := tensor.ReadNpz(f, info.Size(), tensor.Limits{})
 	if err != nil {
-		return "", badTensors(path, err)
+		return "", badTensors(fmt.Errorf("%s: %w", path, err))
 	}
 	return to, writeShard(to, tensors)
 }
@@ -109,12 +112,13 @@ func writeShard(path string, tensors map[string]tensor.Tensor) error {
 	return f.Close()
 }
 
-// badTensors gives an error of the tensor package the code that it deserves.
-func badTensors(path string, err error) error {
+// badTensors gives an error of the tensor package, which names the file, the code that it
+// deserves.
+func badTensors(err error) error {
 	if errors.Is(err, tensor.ErrUnsafe) {
-		return registry.Errorf(registry.CodeUnsafe, "%s: %w", path, err)
+		return registry.Errorf(registry.CodeUnsafe, "%w", err)
 	}
-	return registry.Errorf(registry.CodeInvalid, "%s: %w", path, err)
+	return registry.Errorf(registry.CodeInvalid, "%w", err)
 }
 
 // checkShard checks that a shard has every input of the model, with the model's dtype
@@ -122,7 +126,7 @@ func badTensors(path string, err error) error {
 func checkShard(path string, iface validators.Interface) (int, error) {
 	f, err := tensor.Open(path, tensor.Limits{})
 	if err != nil {
-		return 0, badTensors(path, err)
+		return 0, badTensors(err)
 	}
 	defer f.Close()
 	count := int64(-1)
@@ -173,46 +177,28 @@ func fits(info tensor.Info, input validators.TensorInfo, iface validators.Interf
 	return nil
 }
 
-// findLabels makes the set labelled: by the tensor that the spec names, or by one
-// called "label" or "labels" that every shard has and that is no input.
-func (cs *caseSet) findLabels(named string, iface validators.Interface) error {
-	candidates := labelNames
-	if named != "" {
-		candidates = []string{named}
+// refuseNaN refuses a shard of calibration with a NaN among its inputs: no range holds one,
+// and quantizers pass over it without a word.
+func refuseNaN(path string, iface validators.Interface) error {
+	f, err := tensor.Open(path, tensor.Limits{})
+	if err != nil {
+		return badTensors(err)
 	}
-	for _, name := range candidates {
-		if slices.ContainsFunc(iface.Inputs, func(p validators.TensorInfo) bool { return p.Name == name }) {
+	defer f.Close()
+	for _, input := range iface.Inputs {
+		info, _ := f.Info(input.Name)
+		if info.DType.Class() == tensor.ClassInteger {
 			continue
 		}
-		missing, err := cs.shardWithout(name)
-		if err != nil {
-			return err
+		for i := range info.Shape[0] {
+			row, err := f.Rows(input.Name, i, i+1)
+			if err != nil {
+				return badTensors(fmt.Errorf("%s: %w", path, err))
+			}
+			if slices.ContainsFunc(row.Float64s(), math.IsNaN) {
+				return registry.Errorf(registry.CodeInvalid, "%s: tensor %q: case %d has a NaN, which gives no range: leave the case out of calibration, or mend it", path, input.Name, i)
+			}
 		}
-		if missing == "" {
-			cs.set.Labels = name
-			return nil
-		}
-		if named != "" {
-			return registry.Errorf(registry.CodeInvalid, "%s: no tensor %q, which cases.labels names", missing, named)
-		}
-	}
-	if named != "" {
-		return registry.Errorf(registry.CodeInvalid, "cases.labels: %q is an input of the model", named)
 	}
 	return nil
-}
-
-func (cs *caseSet) shardWithout(name string) (string, error) {
-	for _, file := range cs.files {
-		f, err := tensor.Open(file.Path, tensor.Limits{})
-		if err != nil {
-			return "", badTensors(file.Path, err)
-		}
-		_, ok := f.Info(name)
-		f.Close()
-		if !ok {
-			return file.Path, nil
-		}
-	}
-	return "", nil
 }

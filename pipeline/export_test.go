@@ -5,6 +5,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 )
 
 // LabelledCases are cases of which only the name of the labels is known.
@@ -29,4 +30,13 @@ func Again(ctx context.Context, driver, runner toolchain.Driver, profile toolcha
 	s := takenStep{name: "step", outcome: first, driver: driver, job: job}
 	err = b.again(ctx, &s, runner, profile)
 	return s.reproducible, err
+}
+
+// LabelsOf reads the cases of a folder and says which of their tensors has the labels.
+func LabelsOf(dir, role, named string, iface validators.Interface) (string, error) {
+	cs, err := readCases(dir, role, iface, "")
+	if err == nil {
+		err = cs.findLabels(named, iface)
+	}
+	return cs.set.Labels, err
 }

@@ -201,6 +201,9 @@ func (b *build) do(ctx context.Context, p *Pipeline, driver toolchain.Driver, na
 	default:
 		done(b.note(job, ""), nil, outcome.Enforced.String())
 	}
+	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
+		return takenStep{}, err // of another step, which this one was stopped for
+	}
 	if err != nil {
 		return takenStep{}, registry.Errorf(registry.CodeOf(err), "%s: %w", name, err)
 	}

@@ -120,7 +120,7 @@ func (v *verification) timingCases() ([]toolchain.Input, int, error) {
 	first := v.cases.set.Shards[0]
 	f, err := tensor.Open(filepath.Join(v.cases.dir, first.File), tensor.Limits{})
 	if err != nil {
-		return nil, 0, badTensors(first.File, err)
+		return nil, 0, badTensors(err)
 	}
 	defer f.Close()
 	n := min(first.Count, timingCases)
@@ -130,7 +130,7 @@ func (v *verification) timingCases() ([]toolchain.Input, int, error) {
 			continue
 		}
 		if rows[name], err = f.Rows(name, 0, int64(n)); err != nil {
-			return nil, 0, badTensors(first.File, err)
+			return nil, 0, badTensors(fmt.Errorf("%s: %w", first.File, err))
 		}
 	}
 	path := filepath.Join(v.scratch, timingShard)

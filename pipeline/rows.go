@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -66,7 +67,7 @@ func writeRows(path string, parts []rowsOf) (err error) {
 	for i := range parts {
 		f, err := tensor.Open(parts[i].path, tensor.Limits{})
 		if err != nil {
-			return badTensors(parts[i].path, err)
+			return badTensors(err)
 		}
 		files = append(files, f)
 		total += parts[i].end - parts[i].first
@@ -82,11 +83,11 @@ func writeRows(path string, parts []rowsOf) (err error) {
 	defer func() { err = errors.Join(err, out.Close()) }()
 	w, err := tensor.NewShardWriter(out, infos, nil)
 	if err != nil {
-		return badTensors(path, err)
+		return badTensors(fmt.Errorf("%s: %w", path, err))
 	}
 	for i, f := range files {
 		if err := appendRows(w, f, infos, parts[i]); err != nil {
-			return badTensors(parts[i].path, err)
+			return badTensors(fmt.Errorf("%s: %w", parts[i].path, err))
 		}
 	}
 	return w.Close()

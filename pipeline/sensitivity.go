@@ -77,7 +77,7 @@ func (v *verification) explain(ctx context.Context, found []VerifiedEngine) erro
 	answers := make(map[registry.Digest]*Sensitivity)
 	for i := range found {
 		c := v.candidates[i]
-		if found[i].Parity.Verdict != registry.VerdictFail || c.engine.Precision != validators.PrecisionInt8 {
+		if !failsInNumbers(found[i].Parity) || c.engine.Precision != validators.PrecisionInt8 {
 			continue
 		}
 		made, ok := v.howMade(c.engine.Digest)
@@ -99,6 +99,15 @@ func (v *verification) explain(ctx context.Context, found []VerifiedEngine) erro
 		found[i].Sensitivity = answers[key]
 	}
 	return nil
+}
+
+// failsInNumbers reports whether an engine fails by what it computes. Who ran it, and on what
+// runtime, is not changed by leaving nodes in full precision.
+func failsInNumbers(r registry.ParityReport) bool {
+	numbers := []string{validators.ReasonLimit, validators.ReasonAccuracy, validators.ReasonNewNaN, validators.ReasonNewInf}
+	return r.Verdict == registry.VerdictFail && slices.ContainsFunc(r.Reasons, func(why registry.Reason) bool {
+		return slices.Contains(numbers, why.Code)
+	})
 }
 
 // howMade reads a trusted builder's provenance of an engine.

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/spf13/cobra"
 
@@ -34,10 +36,20 @@ stdout: the reference of the release.`,
 			if err := pipeline.Gate(s); err != nil {
 				return err
 			}
+			cache.none = cache.none || options.CheckReproducible
+			m, address, err := a.openMemory(s, cache)
+			if err != nil {
+				return err
+			}
 			if err := a.create(); err != nil {
 				return err
 			}
-			return a.with(c.Context(), func(i *instance) error { return a.build(c.Context(), i, s, cache, options) })
+			return a.with(c.Context(), func(i *instance) error {
+				if err := i.share(m, address, s.Model); err != nil {
+					return err
+				}
+				return a.build(c.Context(), i, s, m, options)
+			})
 		},
 	}
 	specFlag(c, &file)
@@ -46,14 +58,7 @@ stdout: the reference of the release.`,
 	return c
 }
 
-func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, cache cacheFlags, options pipeline.BuildOptions) error {
-	if options.CheckReproducible {
-		cache.none = true
-	}
-	m, err := a.memory(i, s, cache)
-	if err != nil {
-		return err
-	}
+func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, m *memory, options pipeline.BuildOptions) error {
 	result, err := a.pipeline(i, m.steps, replacementsOf(s)).Build(ctx, s, options)
 	if err := errors.Join(err, m.close(ctx, a, result.Steps > result.Cached)); err != nil {
 		return err
@@ -135,14 +140,21 @@ func quantizeText(e pipeline.PlannedEngine) string {
 	return e.Quantizer.Name + " " + e.Quantizer.Version + ": " + options(e.Quantize)
 }
 
-// options writes options as name=value, in order; none as "-".
+// options writes options as name=value, in order; none as "-". Lists and maps are JSON, so
+// that it is seen where a name in them ends.
 func options(o map[string]any) string {
 	if len(o) == 0 {
 		return "-"
 	}
 	text := ""
 	for _, name := range sortedNames(o) {
-		text += fmt.Sprintf(" %s=%v", name, o[name])
+		value := fmt.Sprint(o[name])
+		if kind := reflect.ValueOf(o[name]).Kind(); kind == reflect.Map || kind == reflect.Slice {
+			if written, err := json.Marshal(o[name]); err == nil {
+				value = string(written)
+			}
+		}
+		text += " " + name + "=" + value
 	}
 	return text[1:]
 }

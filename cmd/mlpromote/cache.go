@@ -49,39 +49,41 @@ type memory struct {
 	most   int64 // bytes of local
 }
 
-// memory opens the build cache that the flags, the environment and the spec ask for. An
-// entry that another machine shared counts with the signature of a builder who is trusted
-// for the repository that the engines go to.
-func (a *app) memory(i *instance, s *spec.Spec, f cacheFlags) (*memory, error) {
+// openMemory opens the build cache of this machine, as the flags and the environment ask for
+// it, and says which one is shared with others: the zero address for none.
+func (a *app) openMemory(s *spec.Spec, f cacheFlags) (*memory, spec.Cache, error) {
 	m := &memory{mode: cmp.Or(f.mode, a.getenv("MLPROMOTE_CACHE_MODE"), cacheReadWrite)}
 	if f.none && f.mode == "" {
 		m.mode = cacheOff
 	}
 	if !slices.Contains([]string{cacheReadWrite, cacheRead, cacheOff}, m.mode) || f.none && m.mode != cacheOff {
-		return nil, registry.Errorf(registry.CodeInvalid, "--cache-mode %q: want %s, %s or %s, and the last with --no-cache", m.mode, cacheReadWrite, cacheRead, cacheOff)
+		return nil, spec.Cache{}, registry.Errorf(registry.CodeInvalid, "--cache-mode %q: want %s, %s or %s, and the last with --no-cache", m.mode, cacheReadWrite, cacheRead, cacheOff)
 	}
 	if m.mode == cacheOff {
-		return m, nil
+		return m, spec.Cache{}, nil
 	}
 	if err := a.openLocalSteps(m); err != nil {
-		return nil, err
+		return nil, spec.Cache{}, err
 	}
-	address := s.Cache
-	if text := cmp.Or(f.address, a.getenv("MLPROMOTE_CACHE_REPOSITORY")); text != "" {
-		var err error
-		if address, err = spec.ParseCache(text); err != nil {
-			return nil, err
-		}
+	text := cmp.Or(f.address, a.getenv("MLPROMOTE_CACHE_REPOSITORY"))
+	if text == "" {
+		return m, s.Cache, nil
 	}
+	address, err := spec.ParseCache(text)
+	return m, address, err
+}
+
+// share puts the cache that machines share behind that of this one. An entry that another
+// machine left counts with the signature of a builder who is trusted for the repository
+// that the engines go to.
+func (i *instance) share(m *memory, address spec.Cache, model string) (err error) {
 	if address == (spec.Cache{}) {
-		return m, nil
+		return nil
 	}
-	var err error
-	m.shared, err = i.sharedSteps(address, s.Model, m.mode)
-	if err == nil {
+	if m.shared, err = i.sharedSteps(address, model, m.mode); err == nil {
 		m.steps = toolchain.Behind(m.steps, m.shared)
 	}
-	return m, err
+	return err
 }
 
 func (a *app) openLocalSteps(m *memory) error {

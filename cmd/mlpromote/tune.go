@@ -51,6 +51,9 @@ Exit code 3: no variant keeps all constraints. 6: this machine meets no target.`
 			if err == nil && f.budget <= 0 {
 				err = fmt.Errorf("--budget %s: want a time, such as 10m", f.budget)
 			}
+			if err == nil {
+				err = checkPlot(f.plot)
+			}
 			if err != nil {
 				return usage(c, err)
 			}
@@ -146,6 +149,20 @@ func replaceFile(path string, data []byte) error {
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(beside.Name()))
+	}
+	return nil
+}
+
+// checkPlot tells of a drawing that has no place before time is spent on what it shows.
+func checkPlot(path string) error {
+	if path == "" {
+		return nil
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("--plot %s: want a file, found a folder", path)
+	}
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return fmt.Errorf("--plot %s: want a file in a folder that is there: %w", path, err)
 	}
 	return nil
 }

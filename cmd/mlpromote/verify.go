@@ -35,6 +35,9 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 			if sensitivity < 0 {
 				return registry.Errorf(registry.CodeInvalid, "--sensitivity %s: want a time such as 5m, or 0 for none", sensitivity)
 			}
+			if err := own.check(); err != nil {
+				return err
+			}
 			return a.with(c.Context(), func(i *instance) error {
 				ref, err := a.reference(i, args)
 				if err != nil {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -157,6 +159,16 @@ func replacementsOf(s *spec.Spec) replacements { return replacements{s.Pythons()
 func (r *replacements) add(c *cobra.Command) {
 	c.Flags().StringToStringVar(&r.pythons, "python", nil, "TOOLCHAIN=PATH: an existing Python in place of the install of a toolchain, as python in a spec")
 	c.Flags().StringToStringVar(&r.images, "image", nil, "TOOLCHAIN=REF: a container image in place of the install of a toolchain, as image in a spec")
+}
+
+// check refuses names of toolchains that there are none of.
+func (r replacements) check() error {
+	for _, name := range slices.Concat(sortedNames(r.pythons), sortedNames(r.images)) {
+		if !slices.Contains(drivers.Names(), name) {
+			return registry.Errorf(registry.CodeInvalid, "--python or --image: no toolchain %q: there are %s", name, strings.Join(drivers.Names(), ", "))
+		}
+	}
+	return nil
 }
 
 // adopt puts what takes the place of a toolchain's install there, if anything. run is

@@ -15,7 +15,7 @@ type Budget struct {
 
 // checkBudgets checks that budgets are of toolchains that there are.
 func (c checker) checkBudgets() {
-	known := slices.Concat(Toolchains(), importers(), c.others)
+	known := slices.Concat(Toolchains(), unnamed(), c.others)
 	for _, name := range slices.Sorted(maps.Keys(c.Budgets)) {
 		c.oneOf(at("budgets", name), "toolchain", name, known, nil)
 		b := c.Budgets[name]
@@ -31,5 +31,5 @@ func (c checker) checkBudgets() {
 // maxCores bounds what a step may be given.
 const maxCores = 4096
 
-// importers are the toolchains that no target names.
-func importers() []string { return []string{"scikit-learn", "safetensors"} }
+// unnamed are the toolchains that no target names: they import and quantize.
+func unnamed() []string { return []string{"scikit-learn", "safetensors", "tensorflow", ToolNNCF} }

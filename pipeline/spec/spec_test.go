@@ -292,6 +292,24 @@ func TestLoadProblems(t *testing.T) {
 	}
 }
 
+// A clash of names among variants is told once, as theirs; tune, which is not there, has none.
+func TestClashOfVariants(t *testing.T) {
+	t.Parallel()
+	_, err := load(t, change("variants: [fp32, int8]", "variants: [{name: a, quantize: {method: fp16}}, {name: a, quantize: {method: dynamic}}]"))
+	if diff := cmp.Diff(`7:56 variant "a" is here twice`, problems(t, err)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Whatever takes a step has a budget, also what no target names.
+func TestBudgetsOfAll(t *testing.T) {
+	t.Parallel()
+	s, err := load(t, small+"budgets: {nncf: {time: 2h}, tensorflow: {time: 1h}, scikit-learn: {cores: 2}}\n")
+	if err != nil || len(s.Budgets) != 3 {
+		t.Errorf("budgets %v, error %v", s, err)
+	}
+}
+
 func TestAccuracyProblems(t *testing.T) {
 	t.Parallel()
 	text := change("cases/", "{path: cases/, labels: l}") + "limits: {accuracy: {metric: top5, drop: {max: 101%}}}\n"

@@ -64,7 +64,9 @@ func (c checker) checkTune() {
 			c.problem(at("tune", "exclude", i), "the list is empty: want names of nodes; the variant without any is tried anyway")
 		}
 	}
-	c.report(c.tries(), "tune", "variants")
+	if len(c.Tune.Variants)+len(c.Tune.Exclude) > 0 { // else names of variants alone can clash, which is said of them
+		c.report(c.tries(), "tune", "variants")
+	}
 }
 
 // tries checks that names of what is tried differ.

@@ -1,6 +1,9 @@
 package script_test
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -53,6 +56,31 @@ func TestRangesMakeTheSameBytes(t *testing.T) {
 	job.Inputs[1] = toolchaintest.Input(t, toolchain.RoleRanges, "calibration.json", ranges.Path)
 	if _, err := driver.Do(t.Context(), job, t.TempDir()); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("ranges of another observer: %v, want CodeInvalid", err)
+	}
+}
+
+// Ranges without an end are refused: a scale for them would leave one number of all.
+func TestRangesEnd(t *testing.T) {
+	t.Parallel()
+	driver := script.New(installed(t), child.Budget{})
+	made, err := driver.Do(t.Context(), quantize(t, nil), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranges, _ := made.File("calibration.json")
+	text, err := os.ReadFile(ranges.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := filepath.Join(t.TempDir(), "calibration.json")
+	if err := os.WriteFile(table, []byte(strings.ReplaceAll(string(text), `"highest": 1.0,`, `"highest": Infinity,`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	job := quantize(t, nil)
+	job.Inputs[1] = toolchaintest.Input(t, toolchain.RoleRanges, "calibration.json", table)
+	_, err = driver.Do(t.Context(), job, t.TempDir())
+	if want := "calibration gives 'image' the range from 0.0 to inf"; !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want CodeInvalid and %q", err, want)
 	}
 }
 

@@ -1,6 +1,7 @@
 """Int8, by onnxruntime.quantization."""
 
 import json
+import math
 
 from graphs import graph_inputs, load
 from prepared import prepare, quantized_model
@@ -42,8 +43,9 @@ def quantize_static(request, options):
     make("quantized.onnx", [], reader)
     if reader is not None and reader.count == 0:
         raise Refused("bad_input", "the calibration has no cases")
-    model, count = quantized_model({"QuantizeLinear"})
     ranges = table(CACHE, options["observer"])
+    finite(ranges["tensors"])
+    model, count = quantized_model({"QuantizeLinear"})
     write(request, "model.onnx", model)
     write(request, "calibration.json", json.dumps(ranges, sort_keys=True, indent=1).encode() + b"\n")
     said = {"cases": 0 if reader is None else reader.count, "quantized": count, "ranges": len(ranges["tensors"])}
@@ -114,6 +116,14 @@ def table(path, observer):
     for name, entry in found["data"].items():
         tensors[name] = {end: number(entry[end]) for end in ("lowest", "highest")}
     return {"observer": observer, "tensors": tensors}
+
+
+def finite(tensors):
+    """Refuses ranges that no scale can span: all that is in them would become one number."""
+    for name, ends in tensors.items():
+        if not all(math.isfinite(end) for end in ends.values()):
+            raise Refused("bad_input", f"calibration gives {name!r} the range from {ends['lowest']} to {ends['highest']}: "
+                          "look for infinite numbers in its inputs and in what the model makes of them")
 
 
 def number(value):
