@@ -14,9 +14,6 @@ import (
 const (
 	source = "source" // repository of the image that is read and mounted
 	often  = 3        // times as many rounds of what is over soon
-	// settle is after what time a server has done what it does when it starts: ours tries its key,
-	// which takes 64 MiB for a moment.
-	settle = 3 * time.Second
 )
 
 // fleet starts every peer, below root.
@@ -211,7 +208,6 @@ func (b *bench) memoryOf(ctx context.Context, p peer, blobs ...ocispec.Descripto
 	if err != nil {
 		return err
 	}
-	time.Sleep(settle)
 	var before, after int64
 	for _, blob := range blobs {
 		if before, err = s.resetPeak(); err != nil {
