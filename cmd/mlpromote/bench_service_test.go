@@ -194,28 +194,6 @@ func hashFile(b *testing.B, path string) {
 	check(b, err)
 }
 
-// BenchmarkServe times requests to the service against the same to a chi handler that
-// does nothing, over loopback, one after the other.
-func BenchmarkServe(b *testing.B) {
-	s := largeShop(b)
-	r := s.promote(b)
-	service, empty := s.serve(b)
-	for name, path := range map[string]string{
-		"manifest": "/v2/prod/" + s.model + "/manifests/" + r.Tag(),
-		"resolve":  "/api/v1/models/" + s.model + "/resolve?env=prod&arch=amd64&level=v1",
-	} {
-		b.Run(name, func(b *testing.B) {
-			var ours, nothing time.Duration
-			for b.Loop() {
-				nothing += get(b, empty+path)
-				ours += get(b, service+path)
-			}
-			b.ReportMetric(float64(ours.Microseconds())/float64(b.N), "us/op")
-			b.ReportMetric(float64(ours)/float64(nothing), "empty-handler")
-		})
-	}
-}
-
 // serve gives the URLs of the service, all of it but the socket, and of a chi handler that
 // does nothing.
 func (s *shop) serve(b *testing.B) (service, empty string) {
@@ -306,7 +284,7 @@ func (c *callers) ask(b *testing.B) {
 		all.Go(func() {
 			var took []time.Duration
 			for n := next.Add(1); n <= int64(10*len(c.paths)); n = next.Add(1) {
-				took = append(took, getBy(b, c.client, c.url+c.paths[n%int64(len(c.paths))]))
+				took = append(took, get(b, c.client, c.url+c.paths[n%int64(len(c.paths))]))
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -341,12 +319,7 @@ func (s *shop) crowd(b *testing.B, engines int) {
 	}
 }
 
-func get(b *testing.B, url string) time.Duration {
-	b.Helper()
-	return getBy(b, http.DefaultClient, url)
-}
-
-func getBy(b *testing.B, client *http.Client, url string) time.Duration {
+func get(b *testing.B, client *http.Client, url string) time.Duration {
 	b.Helper()
 	began := time.Now()
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodGet, url, nil)
