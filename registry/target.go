@@ -118,6 +118,8 @@ func (t Target) Validate() error {
 		return Errorf(CodeInvalid, "target %s: cpu.level %q: want v1, v2, v3 or v4, and only for amd64", t.Name, t.CPU.Level)
 	case t.Accelerator == nil && t.Stretch != "":
 		return Errorf(CodeInvalid, "target %s: stretch %q has a meaning only with an accelerator", t.Name, t.Stretch)
+	case t.Accelerator != nil && (t.Accelerator.Count < 0 || t.Accelerator.MemoryMiB < 0):
+		return Errorf(CodeInvalid, "target %s: accelerator has %d devices of %d MiB: want none of both below 0", t.Name, t.Accelerator.Count, t.Accelerator.MemoryMiB)
 	case !t.Stretch.known():
 		return Errorf(CodeInvalid, "target %s: stretch %q: want exact, same-compute-capability or version-compatible", t.Name, t.Stretch)
 	}

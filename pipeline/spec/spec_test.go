@@ -263,6 +263,7 @@ func TestLoadProblems(t *testing.T) {
 		{target("{name: X, cpu: {arch: amd64}}"), `6:18 target name "X": want lower-case letters and digits with inner '.', '_' or '-', at most 48`},
 		{target("{name: x, cpu: {arch: amd64, features: [AVX2]}}"), `6:51 feature "AVX2": want a name in lower case, such as avx512_vnni`},
 		{target("{name: x, cpu: {arch: amd64}, stretch: exact}"), `6:18 target x: stretch "exact" has a meaning only with an accelerator`},
+		{target("{name: x, cpu: {arch: amd64}, toolchain: iree, gpu: {vendor: nvidia, arch: sm_80, memory_mib: -1}}"), `6:18 target x: accelerator has 0 devices of -1 MiB: want none of both below 0`},
 		{target("{name: x, cpu: {arch: amd64}, gpu: {product: NVIDIA-L4}}"), `6:46 target x: onnxruntime builds engines for CPUs: for gpu want toolchain iree`},
 		{target("{name: x, cpu: {arch: amd64}, toolchain: tensorrt}"), `6:52 toolchain "tensorrt" is not available in this version: want onnxruntime, onnxruntime-openvino, openvino, iree, litert, onnxruntime-web`},
 		{target("{name: x, cpu: {arch: amd64}, toolchain: {name: onnxruntime, version: latest}}"), `6:81 toolchain version "latest": want numbers separated by dots`},
