@@ -88,12 +88,8 @@ type Trust struct {
 // DecodeYAML reads a path, or the mapping.
 func (s *Source) DecodeYAML(n *strictyaml.Node) {
 	s.Format = FormatONNX
-	if n.Kind() == strictyaml.Scalar {
-		n.Decode(&s.Path)
-		return
-	}
 	type plain Source
-	n.Decode((*plain)(s))
+	n.DecodeEither(&s.Path, (*plain)(s))
 }
 
 // Folder is a folder of tensors. A path alone will do.
@@ -103,12 +99,8 @@ type Folder struct {
 
 // DecodeYAML reads a path, or the mapping.
 func (f *Folder) DecodeYAML(n *strictyaml.Node) {
-	if n.Kind() == strictyaml.Scalar {
-		n.Decode(&f.Path)
-		return
-	}
 	type plain Folder
-	n.Decode((*plain)(f))
+	n.DecodeEither(&f.Path, (*plain)(f))
 }
 
 // Cases are the inputs that engines are judged on: those in a folder, or Generate
@@ -128,12 +120,8 @@ type Compare struct {
 
 // DecodeYAML reads a path, or the mapping.
 func (c *Cases) DecodeYAML(n *strictyaml.Node) {
-	if n.Kind() == strictyaml.Scalar {
-		n.Decode(&c.Path)
-		return
-	}
 	type plain Cases
-	n.Decode((*plain)(c))
+	n.DecodeEither(&c.Path, (*plain)(c))
 }
 
 // Origin says where the cases come from: registry.OriginRecorded or OriginGenerated.

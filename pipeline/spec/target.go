@@ -72,12 +72,8 @@ type Provider struct {
 
 // DecodeYAML reads a name, or the mapping.
 func (p *Provider) DecodeYAML(n *strictyaml.Node) {
-	if n.Kind() == strictyaml.Scalar {
-		n.Decode(&p.Name)
-		return
-	}
 	type plain Provider
-	n.Decode((*plain)(p))
+	n.DecodeEither(&p.Name, (*plain)(p))
 }
 
 // ProviderOptions are texts, numbers and booleans by name, as they are written.
@@ -108,12 +104,8 @@ func (t Toolchain) Registry() []registry.Provider {
 
 // DecodeYAML reads a name, or the mapping.
 func (t *Toolchain) DecodeYAML(n *strictyaml.Node) {
-	if n.Kind() == strictyaml.Scalar {
-		n.Decode(&t.Name)
-		return
-	}
 	type plain Toolchain
-	n.Decode((*plain)(t))
+	n.DecodeEither(&t.Name, (*plain)(t))
 }
 
 // DecodeYAML reads os/arch or os/arch/level, or the mapping.

@@ -15,12 +15,8 @@ type Variant struct {
 
 // DecodeYAML reads a name, or the mapping.
 func (v *Variant) DecodeYAML(n *strictyaml.Node) {
-	if n.Kind() == strictyaml.Scalar {
-		n.Decode(&v.Name)
-		return
-	}
 	type plain Variant
-	n.Decode((*plain)(v))
+	n.DecodeEither(&v.Name, (*plain)(v))
 }
 
 // complete works out the precision and the defaults of quantization.

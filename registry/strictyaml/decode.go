@@ -28,6 +28,17 @@ func (n *Node) Decode(into any) {
 	n.decode(v.Elem())
 }
 
+// DecodeEither reads a scalar into one pointer and any other node into the other, for a
+// type of which the one value that everybody needs may stand alone. Where its DecodeYAML
+// calls this, the second is of a type without that method.
+func (n *Node) DecodeEither(scalar, other any) {
+	if n.kind == Scalar {
+		n.Decode(scalar)
+		return
+	}
+	n.Decode(other)
+}
+
 func (n *Node) decode(v reflect.Value) {
 	if v.Kind() == reflect.Pointer {
 		v.Set(reflect.New(v.Type().Elem()))
