@@ -206,7 +206,7 @@ func requested(s *spec.Spec) ([]RequestedEngine, error) {
 				Target: target.Registry(), Variant: variant.Name, Precision: variant.Precision,
 				Quantize: quantizeOptions(variant.Quantize), Quantizer: quantizer(variant.Quantize),
 				Toolchain: target.Toolchain.Name, ToolVersion: target.Toolchain.Version,
-				Form: target.Toolchain.Form, Providers: target.Toolchain.Registry(), Tuning: target.Toolchain.Tuning.Absolute})
+				Form: target.Toolchain.Form, Providers: target.Toolchain.RegistryProviders(), Tuning: target.Toolchain.Tuning.Absolute})
 		}
 	}
 	return engines, nil

@@ -84,7 +84,7 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 	store := oci.New(content.open, oci.Options{Progress: a.ui.hashing()})
 	keys := a.keyring()
 	sign := keys.Sign
-	if a.telemetry != nil {
+	if a.telemetry != nil { // which a service alone has
 		sign = signServed(keys)
 	}
 	svc, err := service.New(service.Config{

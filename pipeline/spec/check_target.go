@@ -74,7 +74,7 @@ func (c checker) checkToolchain(i int, t Target) bool {
 	if t.Toolchain.Tuning.Written != "" {
 		c.exists(t.Toolchain.Tuning, false, "targets", i, "toolchain", "tuning")
 	}
-	for j, p := range t.Toolchain.Registry() {
+	for j, p := range t.Toolchain.RegistryProviders() {
 		c.report(p.Validate(), "targets", i, "toolchain", "providers", j)
 		if slices.ContainsFunc(t.Toolchain.Providers[:j], func(o Provider) bool { return o.Name == p.Name }) {
 			c.problem(at("targets", i, "toolchain", "providers", j), "execution provider %q is here twice", p.Name)

@@ -93,8 +93,8 @@ func (o *ProviderOptions) DecodeYAML(n *strictyaml.Node) {
 	}
 }
 
-// Registry gives the providers as engines record them.
-func (t Toolchain) Registry() []registry.Provider {
+// RegistryProviders are the providers as engines record them.
+func (t Toolchain) RegistryProviders() []registry.Provider {
 	var all []registry.Provider
 	for _, p := range t.Providers {
 		all = append(all, registry.Provider{Name: p.Name, Options: p.Options})
