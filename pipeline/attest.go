@@ -27,8 +27,9 @@ func (b *build) attest(ctx context.Context, environment string, r registry.Relea
 
 func (b *build) sign(ctx context.Context, environment string, r registry.Release, claims []registry.Claim) (int, error) {
 	attached := 0
+	counted, _ := registry.Accept(r, claims)
 	for _, subject := range r.Subjects() {
-		statements, err := b.unsaid(subject, claims)
+		statements, err := b.unsaid(subject, counted)
 		if err != nil {
 			return attached, err
 		}
@@ -44,12 +45,12 @@ func (b *build) sign(ctx context.Context, environment string, r registry.Release
 	return attached, nil
 }
 
-// unsaid makes the statements about a subject that no trusted builder has signed yet.
+// unsaid makes the statements about a subject that are not among the claims that count.
 func (b *build) unsaid(subject registry.Subject, claims []registry.Claim) ([][]byte, error) {
 	var statements [][]byte
 	add := func(predicateType string, predicate any, about registry.StatementSubject, class registry.Reproducibility) error {
 		said := slices.ContainsFunc(claims, func(c registry.Claim) bool {
-			return c.Subject == subject.Digest && c.Statement.PredicateType == predicateType && slices.Contains(c.Roles, registry.RoleBuilder) &&
+			return c.Subject == subject.Digest && c.Statement.PredicateType == predicateType &&
 				(class == "" || c.Statement.Reproducible() == class)
 		})
 		if said {

@@ -74,6 +74,9 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 			return result, err
 		}
 	}
+	if p.Planned != nil {
+		p.Planned(b.plan)
+	}
 	if err := p.openKey(ctx, registry.RoleBuilder); err != nil {
 		return BuildResult{}, err
 	}

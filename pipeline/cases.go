@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,85 +20,96 @@ import (
 type caseSet struct {
 	set   registry.Set
 	files []toolchain.Input // one for each shard, named as in the set
+	from  []string          // the user's file of each shard that was read, for errors
 }
 
 // readCases takes every safetensors and npz file of a folder, in the order of their
 // names, as one shard. role is toolchain.RoleCases or RoleCalibration; shards are named
 // after it, so that the names of files do not change a digest.
-func readCases(dir, role string, iface validators.Interface, scratch string) (caseSet, error) {
-	paths, err := shardPaths(dir)
+func readCases(files specFiles, folder, role string, iface validators.Interface, scratch string) (caseSet, error) {
+	names, err := shardNames(files, folder)
 	if err != nil {
 		return caseSet{}, err
 	}
 	cs := caseSet{set: registry.Set{Origin: registry.OriginRecorded}}
-	for i, path := range paths {
-		name := fmt.Sprintf("%s-%05d.safetensors", role, i)
-		if strings.HasSuffix(path, ".npz") {
-			if path, err = convertNpz(path, filepath.Join(scratch, name)); err != nil {
-				return caseSet{}, err
-			}
-		}
-		count, err := checkShard(path, iface)
+	for i, name := range names {
+		shard := fmt.Sprintf("%s-%05d.safetensors", role, i)
+		f, err := files.Open(path.Join(folder, name))
 		if err != nil {
 			return caseSet{}, err
 		}
-		if role == toolchain.RoleCalibration {
-			if err := refuseNaN(path, iface); err != nil {
+		source := f.Name()
+		if path.Ext(name) == ".npz" {
+			if f, err = convertNpz(f, filepath.Join(scratch, shard)); err != nil {
 				return caseSet{}, err
 			}
 		}
-		if err := cs.add(role, name, path, count); err != nil {
+		if err := cs.take(role, shard, f, source, iface); err != nil {
 			return caseSet{}, err
 		}
 	}
 	return cs, nil
 }
 
-func (cs *caseSet) add(role, name, path string, count int) error {
-	input, err := toolchain.FileInput(role, name, path)
+// take checks a shard and adds it. It closes the file. Errors name source, the user's file,
+// which the open one may be converted from.
+func (cs *caseSet) take(role, name string, f *os.File, source string, iface validators.Interface) error {
+	defer f.Close()
+	tensors, err := readShard(f)
 	if err != nil {
 		return err
 	}
-	cs.set.Shards = append(cs.set.Shards, registry.Shard{File: name, First: cs.set.Count, Count: count})
-	cs.set.Count += count
-	cs.files = append(cs.files, input)
+	count, err := checkShard(tensors, source, iface)
+	if err == nil && role == toolchain.RoleCalibration {
+		err = refuseNaN(tensors, source, iface)
+	}
+	if err != nil {
+		return err
+	}
+	input, err := toolchain.InputOf(role, name, f)
+	if err != nil {
+		return err
+	}
+	cs.add(input, count)
+	cs.from = append(cs.from, source)
 	return nil
 }
 
-func shardPaths(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "cases: %w", err)
-	}
-	var paths []string
-	for _, e := range entries {
-		switch filepath.Ext(e.Name()) {
-		case ".safetensors", ".npz":
-			paths = append(paths, filepath.Join(dir, e.Name()))
-		}
-	}
-	if len(paths) == 0 {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s: no cases: want .safetensors or .npz files whose tensors are named as the model's inputs and have a leading case dimension", dir)
-	}
-	slices.Sort(paths)
-	return paths, nil
+func (cs *caseSet) add(shard toolchain.Input, count int) {
+	cs.set.Shards = append(cs.set.Shards, registry.Shard{File: shard.Name, First: cs.set.Count, Count: count})
+	cs.set.Count += count
+	cs.files = append(cs.files, shard)
 }
 
-func convertNpz(path, to string) (string, error) {
-	f, err := os.Open(path)
+func shardNames(files specFiles, folder string) ([]string, error) {
+	names, err := files.Names(folder)
 	if err != nil {
-		return "", err
+		return nil, inside("cases", err)
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { return path.Ext(name) != ".safetensors" && path.Ext(name) != ".npz" })
+	if len(names) == 0 {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: no cases: want .safetensors or .npz files whose tensors are named as the model's inputs and have a leading case dimension", folder)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// convertNpz writes the tensors of an open npz file, which it closes, as a shard and opens
+// that.
+func convertNpz(f *os.File, to string) (*os.File, error) {
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	tensors, err := tensor.ReadNpz(f, info.Size(), tensor.Limits{})
 	if err != nil {
-		return "", badTensors(fmt.Errorf("%s: %w", path, err))
+		return nil, badTensors(fmt.Errorf("%s: %w", f.Name(), err))
 	}
-	return to, writeShard(to, tensors)
+	if err := writeShard(to, tensors); err != nil {
+		return nil, err
+	}
+	return os.Open(to)
 }
 
 func writeShard(path string, tensors map[string]tensor.Tensor) error {
@@ -121,14 +133,9 @@ func badTensors(err error) error {
 	return registry.Errorf(registry.CodeInvalid, "%w", err)
 }
 
-// checkShard checks that a shard has every input of the model, with the model's dtype
-// and shape and one number of cases, and gives that number.
-func checkShard(path string, iface validators.Interface) (int, error) {
-	f, err := tensor.Open(path, tensor.Limits{})
-	if err != nil {
-		return 0, badTensors(err)
-	}
-	defer f.Close()
+// checkShard checks that a shard, from the file path, has every input of the model, with
+// the model's dtype and shape and one number of cases, and gives that number.
+func checkShard(f shard, path string, iface validators.Interface) (int, error) {
 	count := int64(-1)
 	for _, input := range iface.Inputs {
 		info, ok := f.Info(input.Name)
@@ -179,12 +186,7 @@ func fits(info tensor.Info, input validators.TensorInfo, iface validators.Interf
 
 // refuseNaN refuses a shard of calibration with a NaN among its inputs: no range holds one,
 // and quantizers pass over it without a word.
-func refuseNaN(path string, iface validators.Interface) error {
-	f, err := tensor.Open(path, tensor.Limits{})
-	if err != nil {
-		return badTensors(err)
-	}
-	defer f.Close()
+func refuseNaN(f shard, path string, iface validators.Interface) error {
 	for _, input := range iface.Inputs {
 		info, _ := f.Info(input.Name)
 		if info.DType.Class() == tensor.ClassInteger {

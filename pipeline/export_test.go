@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 
+	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -20,9 +21,11 @@ func SpecQuantize(options map[string]any, target registry.Target, exclude []stri
 // driver; runner, of this profile, runs what it leaves on a file of cases.
 func Again(ctx context.Context, driver, runner toolchain.Driver, profile toolchain.Profile, job toolchain.Job, cases string, count int, scratch string) (registry.Reproducibility, error) {
 	b := &build{p: &Pipeline{}, scratch: scratch}
-	if err := b.inputs.Cases.add(toolchain.RoleCases, "cases-00000.safetensors", cases, count); err != nil {
+	shard, err := toolchain.FileInput(toolchain.RoleCases, "cases-00000.safetensors", cases)
+	if err != nil {
 		return "", err
 	}
+	b.inputs.Cases.add(shard, count)
 	first, err := driver.Do(ctx, job, scratch+"/first")
 	if err != nil {
 		return "", err
@@ -34,7 +37,11 @@ func Again(ctx context.Context, driver, runner toolchain.Driver, profile toolcha
 
 // LabelsOf reads the cases of a folder and says which of their tensors has the labels.
 func LabelsOf(dir, role, named string, iface validators.Interface) (string, error) {
-	cs, err := readCases(dir, role, iface, "")
+	files, err := confined.New(dir, "the folder of the spec")
+	if err != nil {
+		return "", err
+	}
+	cs, err := readCases(specFiles{files}, ".", role, iface, "")
 	if err == nil {
 		err = cs.findLabels(named, iface)
 	}

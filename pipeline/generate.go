@@ -32,7 +32,12 @@ func generateCases(count int, seed uint64, iface validators.Interface, scratch s
 		return caseSet{}, err
 	}
 	cs := caseSet{set: registry.Set{Origin: registry.OriginGenerated}}
-	return cs, cs.add(toolchain.RoleCases, generatedShard, path, count)
+	input, err := toolchain.FileInput(toolchain.RoleCases, generatedShard, path)
+	if err != nil {
+		return caseSet{}, err
+	}
+	cs.add(input, count)
+	return cs, nil
 }
 
 func generate(random *rand.Rand, count int64, input validators.TensorInfo, iface validators.Interface) (tensor.Tensor, error) {

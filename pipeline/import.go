@@ -35,7 +35,7 @@ type framework struct {
 
 // imported reads the source of the spec and turns it into ONNX with known shapes.
 func (b *build) imported(ctx context.Context, s *spec.Spec) (hubModel, error) {
-	opened, err := openSource(s.Source)
+	opened, err := openSource(specFiles{s.Files}, s.Source)
 	if err != nil {
 		return hubModel{}, err
 	}

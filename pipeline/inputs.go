@@ -5,7 +5,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
+	"syscall"
 
+	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -36,7 +39,7 @@ func readInputs(s *spec.Spec, m hubModel, scratch string) (Inputs, error) {
 	if err := in.readSets(s, scratch); err != nil {
 		return Inputs{}, err
 	}
-	if in.Assets, err = assetInputs(s.Assets, in.Model); err != nil {
+	if in.Assets, err = assetInputs(specFiles{s.Files}, s.Assets, in.Model); err != nil {
 		return Inputs{}, err
 	}
 	in.Engines, err = requested(s)
@@ -46,33 +49,16 @@ func readInputs(s *spec.Spec, m hubModel, scratch string) (Inputs, error) {
 // Gate refuses a spec whose model or assets cannot be built, before anything is made
 // for it. Errors: CodeUnsafe for a format that runs code; CodeInvalid for what is no model.
 func Gate(s *spec.Spec) error {
-	if _, err := gateSource(s.Source); err != nil {
+	files := specFiles{s.Files}
+	if err := gateSource(files, s.Source); err != nil {
 		return err
 	}
 	for _, asset := range s.Assets {
-		if err := refuseCode(asset.Absolute); err != nil {
-			return err
+		if err := files.look(asset.Written, refuseCode); err != nil {
+			return inside("assets", err)
 		}
 	}
 	return nil
-}
-
-// modelInputs names the model's file like an engine's, whatever it is called here, and
-// its external data as the model does.
-func modelInputs(file string, external []string) ([]toolchain.Input, error) {
-	first, err := toolchain.FileInput(toolchain.RoleModel, hubFile, file)
-	if err != nil {
-		return nil, err
-	}
-	inputs := []toolchain.Input{first}
-	for _, name := range external {
-		in, err := toolchain.FileInput(toolchain.RoleModel, path.Clean(name), filepath.Join(filepath.Dir(file), filepath.FromSlash(name)))
-		if err != nil {
-			return nil, err
-		}
-		inputs = append(inputs, in)
-	}
-	return inputs, nil
 }
 
 // interfaceOf is what the graph offers. Dimensions without a size and a name are named
@@ -122,7 +108,7 @@ func (in *Inputs) readSets(s *spec.Spec, scratch string) error {
 	if s.Cases.Generate > 0 {
 		in.Cases, err = generateCases(s.Cases.Generate, uint64(s.Cases.Seed), in.Interface, scratch)
 	} else {
-		in.Cases, err = readCases(s.Cases.Path.Absolute, toolchain.RoleCases, in.Interface, scratch)
+		in.Cases, err = readCases(specFiles{s.Files}, s.Cases.Path.Written, toolchain.RoleCases, in.Interface, scratch)
 		if err == nil {
 			err = in.Cases.findLabels(s.Cases.Labels, in.Interface)
 		}
@@ -130,48 +116,44 @@ func (in *Inputs) readSets(s *spec.Spec, scratch string) error {
 	if err != nil || s.Calibration == nil {
 		return err
 	}
-	in.Calibration, err = readCases(s.Calibration.Path.Absolute, toolchain.RoleCalibration, in.Interface, scratch)
+	in.Calibration, err = readCases(specFiles{s.Files}, s.Calibration.Path.Written, toolchain.RoleCalibration, in.Interface, scratch)
 	return err
 }
 
 // assetInputs names assets by their last component. None may be called like a file of
 // the model, and none may be code.
-func assetInputs(assets []spec.Path, model []toolchain.Input) ([]toolchain.Input, error) {
+func assetInputs(files specFiles, assets []spec.Path, model []toolchain.Input) ([]toolchain.Input, error) {
 	var inputs []toolchain.Input
 	taken := make(map[string]bool)
 	for _, m := range model {
 		taken[m.Name] = true
 	}
 	for _, asset := range assets {
-		name := filepath.Base(asset.Absolute)
+		name := path.Base(asset.Written)
 		if taken[name] {
 			return nil, registry.Errorf(registry.CodeInvalid, "assets: two files of the engine would be called %s", name)
 		}
 		taken[name] = true
-		if err := refuseCode(asset.Absolute); err != nil {
-			return nil, err
-		}
-		in, err := toolchain.FileInput("asset", name, asset.Absolute)
+		in, err := files.input(asset.Written, roleAsset, name, refuseCode)
 		if err != nil {
-			return nil, err
+			return nil, inside("assets", err)
 		}
 		inputs = append(inputs, in)
 	}
 	return inputs, nil
 }
 
-func refuseCode(file string) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return registry.Errorf(registry.CodeInvalid, "assets: %w", err)
-	}
-	defer f.Close()
+// roleAsset is that of assets, which no step reads.
+const roleAsset = "asset"
+
+// refuseCode refuses a file that runs code when it is loaded.
+func refuseCode(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	if kind := format.Sniff(f, info.Size()); kind.CarriesCode() {
-		return registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s, which runs code when it is loaded: no asset may", file, kind.Describe())
+		return registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s, which runs code when it is loaded: no asset may", f.Name(), kind.Describe())
 	}
 	return nil
 }
@@ -202,34 +184,95 @@ func requested(s *spec.Spec) ([]RequestedEngine, error) {
 			if !ok {
 				return nil, registry.Errorf(registry.CodeInvalid, "%s: target %s asks for variant %q, which is not defined", s.File, target.Name, name)
 			}
+			tuning, err := tuningInput(specFiles{s.Files}, target)
+			if err != nil {
+				return nil, err
+			}
 			engines = append(engines, RequestedEngine{
 				Target: target.Registry(), Variant: variant.Name, Precision: variant.Precision,
 				Quantize: quantizeOptions(variant.Quantize), Quantizer: quantizer(variant.Quantize),
 				Toolchain: target.Toolchain.Name, ToolVersion: target.Toolchain.Version,
-				Form: target.Toolchain.Form, Providers: target.Toolchain.RegistryProviders(), Tuning: target.Toolchain.Tuning.Absolute})
+				Form: target.Toolchain.Form, Providers: target.Toolchain.RegistryProviders(), Tuning: tuning})
 		}
 	}
 	return engines, nil
 }
 
 // Draft is a commented spec for the model, as it would lie at specFile, with one
-// target such as "linux/amd64/v1".
-func Draft(modelFile, specFile, target string) ([]byte, error) {
-	model, err := readModel(modelFile, false)
+// target such as "linux/amd64/v1". Where cases were imported, casesFolder has them; nil
+// generates them. Errors: CodeInvalid also for a model that does not lie below the folder of
+// specFile, since no spec can name it.
+func Draft(modelFile, specFile, target string, cases *ImportedCases, casesFolder string) ([]byte, error) {
+	model, iface, err := openDrafted(modelFile)
 	if err != nil {
 		return nil, err
 	}
-	iface, err := interfaceOf(&format.Model{Inputs: model.Inputs}) // a build may find shapes of outputs that the file does not say
+	relative, err := below(specFile, modelFile, false)
 	if err != nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s: %w", modelFile, err)
+		return nil, err
 	}
-	relative, err := filepath.Rel(filepath.Dir(specFile), modelFile)
-	if err != nil {
-		relative = modelFile
+	options := spec.DraftOptions{Source: relative, Interface: iface, Target: target}
+	if cases != nil {
+		options.Interface, options.Labels = cases.iface, cases.Labels
+		if options.Cases, err = below(specFile, casesFolder, true); err != nil {
+			return nil, err
+		}
 	}
-	options := spec.DraftOptions{Source: filepath.ToSlash(relative), Interface: iface, Target: target}
 	if q := model.Quantized(); q.Nodes > 0 {
 		options.Quantized = precisionOf(q)
 	}
 	return spec.Draft(options)
+}
+
+// openDrafted reads the model of a draft, and its interface without outputs: a build may find
+// shapes of them that the file does not say.
+func openDrafted(file string) (*format.Model, validators.Interface, error) {
+	model, err := openModel(file)
+	if err != nil {
+		return nil, validators.Interface{}, registry.WithHint(err,
+			"init reads ONNX; a spec of your own can name other models: source: {path: FILE, format: %s} (docs/reference/spec.md); PyTorch and Keras export ONNX",
+			strings.Join(spec.Formats()[1:], "|"))
+	}
+	iface, err := interfaceOf(&format.Model{Inputs: model.Inputs})
+	if err != nil {
+		return nil, validators.Interface{}, registry.Errorf(registry.CodeInvalid, "%s: %w", file, err)
+	}
+	return model, iface, nil
+}
+
+// openModel reads an ONNX file that a person named, past the gate.
+func openModel(file string) (*format.Model, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "model: %w", err)
+	}
+	defer f.Close()
+	folder, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "model: %w", err)
+	}
+	defer folder.Close()
+	return readModel(f, folder, false)
+}
+
+// below is the path of a file or folder as a spec at specFile can name it. Errors: CodeInvalid where
+// it cannot.
+func below(specFile, file string, isFolder bool) (string, error) {
+	folder, err := confined.New(filepath.Dir(specFile), "the folder of the spec")
+	if err != nil {
+		return "", err
+	}
+	from, err := filepath.Abs(filepath.Dir(specFile))
+	if err == nil {
+		file, err = filepath.Abs(file)
+	}
+	if err != nil {
+		return "", err
+	}
+	relative, err := filepath.Rel(from, file)
+	if err != nil {
+		relative = file
+	}
+	relative = filepath.ToSlash(relative)
+	return relative, registry.WithHint(folder.Check(relative, isFolder), "a spec names files of its own folder only: write it there with -f %s", filepath.Join(filepath.Dir(file), spec.File))
 }

@@ -27,3 +27,22 @@ func install(staged, dir string) error {
 	defer parent.Close()
 	return parent.Sync()
 }
+
+// isMountPoint reports whether something is mounted on a folder, be it another folder of the
+// same file system.
+func isMountPoint(dir string) (bool, error) {
+	var info unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS, &info); err != nil {
+		return false, &os.PathError{Op: "statx", Path: dir, Err: err}
+	}
+	if info.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
+		return info.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
+	}
+	// Kernels before 5.8 do not say. Then a bind mount of the same file system is not seen here,
+	// and fails when the folders change places.
+	var above unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, filepath.Dir(dir), unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS, &above); err != nil {
+		return false, &os.PathError{Op: "statx", Path: filepath.Dir(dir), Err: err}
+	}
+	return info.Dev_major != above.Dev_major || info.Dev_minor != above.Dev_minor, nil
+}

@@ -22,3 +22,6 @@ func install(staged, dir string) error {
 	}
 	return os.RemoveAll(old)
 }
+
+// isMountPoint is not known here: that fails when the folder is replaced.
+func isMountPoint(string) (bool, error) { return false, nil }

@@ -48,21 +48,20 @@ func (cs *caseSet) checkLabels(name string, iface validators.Interface) (path st
 	output, _ := scoredOutput(iface, true)
 	scored, _ := iface.Output(output)
 	for i, file := range cs.files {
-		f, err := tensor.Open(file.Path, tensor.Limits{})
+		f, err := openShard(file)
 		if err != nil {
-			return file.Path, badTensors(err)
+			return cs.from[i], err
 		}
 		err = areLabels(f, name, cs.set.Shards[i].Count, scored)
-		f.Close()
-		if err != nil {
-			return file.Path, err
+		if err = errors.Join(err, f.Close()); err != nil {
+			return cs.from[i], err
 		}
 	}
 	return "", nil
 }
 
 // areLabels checks that a tensor holds classes of an output, for each of count cases.
-func areLabels(f *tensor.File, name string, count int, output validators.TensorInfo) error {
+func areLabels(f shard, name string, count int, output validators.TensorInfo) error {
 	info, ok := f.Info(name)
 	if !ok {
 		return errNoTensor

@@ -16,7 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Pipeline is the parts that the verbs work with. Every field but Progress and Now is
+// Pipeline is the parts that the verbs work with. Every field but Planned, Progress and Now is
 // required by the verbs that use it.
 type Pipeline struct {
 	Registry registry.Interface
@@ -45,6 +45,7 @@ type Pipeline struct {
 	// that cost it its limits. Zero is not at all.
 	Sensitivity time.Duration
 	Tool        registry.ToolIdentity
+	Planned     func(Plan)     // told what Build will make, before it does; may be nil
 	Progress    Progress       // nil shows nothing
 	Now         registry.Clock // nil means time.Now
 }

@@ -98,7 +98,7 @@ type RequestedEngine struct {
 	Toolchain   string              // name
 	ToolVersion string              // version, or its first components; empty for the one there is
 	Form        string              // empty for the toolchain's first
-	Tuning      string              // path of a tuning record; empty for none
+	Tuning      *toolchain.Input    // a tuning record, which has no name yet; nil for none
 	Providers   []registry.Provider // empty for those of the toolchain
 }
 
@@ -146,7 +146,7 @@ func NewPlan(in Inputs, tools map[string]Tool) (Plan, error) {
 	for _, requested := range in.Engines {
 		for _, name := range requested.tools() {
 			if _, ok := tools[name]; !ok {
-				return Plan{}, registry.Errorf(registry.CodeUnavailable, "target %s asks for %s, which is not open", requested.Target.Name, name)
+				return Plan{}, registry.Lastingf(registry.CodeUnavailable, "target %s asks for %s, which is not open", requested.Target.Name, name)
 			}
 		}
 		if err := p.takesOperators(requested, tools[requested.Toolchain].Profile); err != nil {

@@ -3,8 +3,8 @@ package pipeline
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 
@@ -43,13 +43,15 @@ type PullResult struct {
 
 // Pull resolves, writes the engine beside dir, checks digests and signatures there, and
 // only then puts it in place of dir, in one step. A folder that Pull made before is
-// replaced; any other is refused (CodeInvalid). When it fails, dir is as it was.
-func (p *Pipeline) Pull(ctx context.Context, q registry.ResolveQuery, dir string) (PullResult, error) {
+// replaced, unless somebody added files; that, any other folder and a mount point are refused
+// before anything is fetched (CodeInvalid). Of what is expected, environment and model are
+// those of the query. When it fails, dir is as it was.
+func (p *Pipeline) Pull(ctx context.Context, q registry.ResolveQuery, dir string, want Expectation) (PullResult, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return PullResult{}, err
 	}
-	if err := replaceable(dir); err != nil {
+	if err := p.replaceable(dir); err != nil {
 		return PullResult{}, err
 	}
 	resolution, err := p.Registry.Resolve(ctx, q)
@@ -65,7 +67,10 @@ func (p *Pipeline) Pull(ctx context.Context, q registry.ResolveQuery, dir string
 	}
 	defer os.RemoveAll(staged)
 	done := p.step("pull " + resolution.Reference)
-	result, err := p.pullInto(ctx, q, resolution, staged)
+	result, err := p.pullInto(ctx, q, resolution, staged, want)
+	if err == nil { // what was added during the download shall not be lost either
+		err = p.replaceable(dir)
+	}
 	if err == nil {
 		err = install(staged, dir)
 	}
@@ -74,31 +79,7 @@ func (p *Pipeline) Pull(ctx context.Context, q registry.ResolveQuery, dir string
 	return result, err
 }
 
-// replaceable refuses a folder that is not ours to replace.
-func replaceable(dir string) error {
-	info, err := os.Lstat(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if info.IsDir() {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			return err
-		}
-		if len(entries) == 0 {
-			return nil
-		}
-		if _, err := readRecord(dir); err == nil {
-			return nil
-		}
-	}
-	return registry.Errorf(registry.CodeInvalid, "%s exists and was not made by pull: name another folder, or remove it", dir)
-}
-
-func (p *Pipeline) pullInto(ctx context.Context, q registry.ResolveQuery, resolution registry.Resolution, dir string) (PullResult, error) {
+func (p *Pipeline) pullInto(ctx context.Context, q registry.ResolveQuery, resolution registry.Resolution, dir string, want Expectation) (PullResult, error) {
 	environments, err := p.Registry.Environments(ctx)
 	if err != nil {
 		return PullResult{}, err
@@ -109,18 +90,20 @@ func (p *Pipeline) pullInto(ctx context.Context, q registry.ResolveQuery, resolu
 	if err != nil {
 		return PullResult{}, err
 	}
-	bundles, err := p.Evidence.Evidence(ctx, repository, engine.Digest)
-	if err != nil {
-		return PullResult{}, err
-	}
 	record := PullRecord{
 		V: 1, Reference: resolution.Reference, Resource: environments.ResourceURI(q.Environment, q.Model),
 		Release: resolution.Release, Version: resolution.Version, Label: engine.Label(),
 	}
-	if err := writePulled(dir, record, part, bundles); err != nil {
+	if err := writePulled(dir, record, part); err != nil {
 		return PullResult{}, err
 	}
-	want := Expectation{Registry: environments.Registry, Unprotected: environments.Unprotected}
+	evidence := bundleWriter{p: p, dir: dir, resource: record.Resource, left: maxUntrustedBundles, written: make(map[registry.Digest]bool)}
+	for _, subject := range []registry.Digest{engine.Digest, resolution.Release} {
+		if err := evidence.write(ctx, p.Evidence.Evidence(ctx, repository, subject)); err != nil {
+			return PullResult{}, err
+		}
+	}
+	want.Environment, want.Model = q.Environment, q.Model
 	if _, err := p.TrustDir(ctx, dir, want); err != nil {
 		return PullResult{}, err
 	}
@@ -134,7 +117,7 @@ func (p *Pipeline) pullInto(ctx context.Context, q registry.ResolveQuery, resolu
 	return result, syncTree(dir)
 }
 
-func writePulled(dir string, record PullRecord, part registry.FetchedPart, bundles []registry.Bundle) error {
+func writePulled(dir string, record PullRecord, part registry.FetchedPart) error {
 	inner := filepath.Join(dir, PulledDir)
 	if err := os.MkdirAll(filepath.Join(inner, pulledBundles), 0o755); err != nil {
 		return err
@@ -146,12 +129,42 @@ func writePulled(dir string, record PullRecord, part registry.FetchedPart, bundl
 	if err := os.WriteFile(filepath.Join(inner, pulledRecord), append(text, '\n'), 0o644); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(inner, pulledManifest), part.Manifest, 0o644); err != nil {
-		return err
-	}
-	for _, b := range bundles {
-		name := b.Digest.Encoded() + ".sigstore.json"
-		if err := os.WriteFile(filepath.Join(inner, pulledBundles, name), b.Data, 0o644); err != nil {
+	return os.WriteFile(filepath.Join(inner, pulledManifest), part.Manifest, 0o644)
+}
+
+// maxUntrustedBundles bounds the bytes of bundles that are kept though nobody who is trusted
+// here signed them: another machine, to which the folder goes, may trust others.
+const maxUntrustedBundles = 16 << 20
+
+// bundleWriter keeps the evidence about an engine and its release beside the engine, each
+// document once.
+type bundleWriter struct {
+	p        *Pipeline
+	dir      string
+	resource string
+	left     int // bytes for what nobody signed who is trusted here
+	written  map[registry.Digest]bool
+}
+
+func (w *bundleWriter) write(ctx context.Context, bundles iter.Seq2[registry.Bundle, error]) error {
+	for b, err := range bundles {
+		if err != nil {
+			return err
+		}
+		if w.written[b.Document] && b.Document != "" {
+			continue
+		}
+		_, err := w.p.CheckBundle(ctx, b.Data, w.resource)
+		if err != nil && !registry.HasCode(err, registry.CodeTrust) {
+			return err
+		}
+		if err != nil {
+			if w.left -= len(b.Data); w.left < 0 {
+				continue
+			}
+		}
+		w.written[b.Document] = true
+		if err := os.WriteFile(filepath.Join(w.dir, PulledDir, pulledBundles, b.Digest.Encoded()+bundleSuffix), b.Data, 0o644); err != nil {
 			return err
 		}
 	}
@@ -174,12 +187,16 @@ func syncTree(dir string) error {
 }
 
 func readRecord(dir string) (PullRecord, error) {
-	var record PullRecord
 	data, err := os.ReadFile(filepath.Join(dir, PulledDir, pulledRecord))
 	if err != nil {
 		return PullRecord{}, registry.Errorf(registry.CodeInvalid, "%s was not made by pull: %w", dir, err)
 	}
-	if err := json.Unmarshal(data, &record); err != nil || record.V != 1 {
+	return parseRecord(dir, data)
+}
+
+func parseRecord(dir string, data []byte) (PullRecord, error) {
+	var record PullRecord
+	if err := registry.DecodeSigned(data, &record); err != nil || record.V != 1 {
 		return PullRecord{}, registry.Errorf(registry.CodeInvalid, "%s: %s is not a record of pull version 1", dir, pulledRecord)
 	}
 	return record, nil

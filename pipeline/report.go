@@ -12,11 +12,11 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// head is what every report of this verification says.
-func (v *verification) head(by tool) registry.ReportHead {
+// head is what every report says about what was found since a beginning.
+func (v *verification) head(by tool, began beginning) registry.ReportHead {
 	return registry.ReportHead{
 		Verdict:   registry.VerdictUndecided,
-		StartedOn: v.began.UTC(), FinishedOn: v.p.now().UTC(),
+		StartedOn: began.StartedOn, FinishedOn: v.p.now().UTC(), History: registry.NewDigestSet(began.History),
 		Limits: registry.NewDigestSet(v.release.Limits), Sources: registry.NewDigestSet(v.release.Sources),
 		Reference: registry.NewDigestSet(v.reference.ref.Digest),
 		Node:      v.node,
@@ -30,26 +30,26 @@ func (v *verification) head(by tool) registry.ReportHead {
 // be compared at all, because their shape or dtype differs, are a failure and no error.
 func (v *verification) parity(ctx context.Context, c candidate, outputs runOutputs) (registry.ParityReport, error) {
 	limits := v.limits.Precisions[c.engine.Precision].Outputs
-	report := registry.ParityReport{ReportHead: v.head(c.tool), Outputs: make(map[string]registry.OutputFigures)}
+	report := registry.ParityReport{ReportHead: v.head(c.tool, outputs.began(c.id, v.began)), Outputs: make(map[string]registry.OutputFigures)}
 	report.Cases = registry.CasesRun{
 		Digest: registry.NewDigestSet(v.cases.ref.Digest), Golden: registry.NewDigestSet(v.golden.ref.Digest),
 		Count: v.cases.set.Count, Origin: v.cases.set.Origin, Labelled: v.cases.set.Labels != "",
 	}
+	report.Providers, report.Cases.Earlier = withOptions(outputs.providers(c.id), c.engine.Providers), outputs.earlier[c.id]
 	found, err := parity.Compare(ctx, v.comparison(limits, outputs.dir(c.id)))
 	switch {
-	case errors.Is(err, tensor.ErrMismatch):
+	case errors.Is(err, tensor.ErrMismatch): // it stops there, so that no case was compared to its end
 		report.Verdict = registry.VerdictFail
 		report.Reasons = []registry.Reason{{Code: "shape", Message: err.Error() + ": the engine has another interface than the reference"}}
-		return report, nil
 	case err != nil:
 		return registry.ParityReport{}, err
+	default:
+		for _, output := range v.iface.Outputs {
+			report.Outputs[output.Name] = parity.Figures(string(output.DType), found.Outputs[output.Name])
+		}
+		report.Cases.Ran, report.Accuracy = found.Cases, found.Accuracy
+		report.Verdict, report.Reasons = v.limits.JudgeParity(c.engine.Precision, found.Outputs, found.Accuracy, found.Cases)
 	}
-	for _, output := range v.iface.Outputs {
-		report.Outputs[output.Name] = parity.Figures(string(output.DType), found.Outputs[output.Name])
-	}
-	report.Cases.Ran, report.Accuracy = found.Cases, found.Accuracy
-	report.Verdict, report.Reasons = v.limits.JudgeParity(c.engine.Precision, found.Outputs, found.Accuracy, found.Cases)
-	report.Providers, report.Cases.Earlier = withOptions(outputs.providers(c.id), c.engine.Providers), outputs.earlier[c.id]
 	if reasons := validators.JudgeProviders(c.engine.Providers, report.Providers); len(reasons) > 0 {
 		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, reasons...)
 	}
@@ -113,7 +113,7 @@ func scoredOutput(iface validators.Interface, must bool) (string, bool) {
 func (v *verification) performance(c candidate, latencies measured) registry.PerformanceReport {
 	reference := latencies.latency(referenceID)
 	report := registry.PerformanceReport{
-		ReportHead: v.head(c.tool), Latency: latencies.latency(c.id), Warmup: timingWarmup, ReferenceLatency: &reference, Apart: latencies.apart[c.id]}
+		ReportHead: v.head(c.tool, v.began), Latency: latencies.latency(c.id), Warmup: timingWarmup, ReferenceLatency: &reference, Apart: latencies.apart[c.id]}
 	var current *registry.Latency
 	if running, ok := v.current[c.engine.Label()]; ok {
 		was := latencies.latency(running.id)
@@ -129,6 +129,7 @@ func (v *verification) report(ctx context.Context, e registry.Engine, found Veri
 	done := v.p.step("attach reports of " + e.Label())
 	defer func() { done(string(found.Parity.Verdict), err) }()
 	about := registry.StatementSubject{Name: v.release.Model, Digest: registry.NewDigestSet(e.Digest)}
+	found.Parity.Reasons, found.Performance.Reasons = plainReasons(found.Parity.Reasons), plainReasons(found.Performance.Reasons)
 	to := registry.Attachment{Environment: v.environment, Model: v.release.Model, Release: v.release.Digest, Subject: e.Digest}
 	for _, predicate := range []struct {
 		kind string
@@ -147,6 +148,18 @@ func (v *verification) report(ctx context.Context, e registry.Engine, found Veri
 		}
 	}
 	return nil
+}
+
+// plainReasons are reasons as evidence may have them: they name outputs as the model does,
+// and can quote what a tool said.
+func plainReasons(reasons []registry.Reason) []registry.Reason {
+	plain := slices.Clone(reasons)
+	for i := range plain {
+		for _, text := range []*string{&plain[i].Message, &plain[i].Code, &plain[i].Output, &plain[i].Figure} {
+			*text = registry.PlainText(*text)
+		}
+	}
+	return plain
 }
 
 // testResult is the predicate https://in-toto.io/attestation/test-result/v0.1.

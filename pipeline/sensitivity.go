@@ -123,7 +123,7 @@ func (v *verification) howMade(engine registry.Digest) (howMade, bool) {
 				} `json:"internalParameters"`
 			} `json:"buildDefinition"`
 		}
-		err := json.Unmarshal(c.Statement.Predicate, &said)
+		err := registry.DecodeSigned(c.Statement.Predicate, &said)
 		return said.BuildDefinition.InternalParameters.Made, err == nil
 	}
 	return howMade{}, false

@@ -3,7 +3,6 @@ package pipeline
 import (
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/spec"
@@ -21,25 +20,33 @@ type source struct {
 }
 
 // openSource reads the source of a spec past the gate. Errors: those of gateSource.
-func openSource(s spec.Source) (source, error) {
+func openSource(files specFiles, s spec.Source) (source, error) {
 	if s.Format == spec.FormatSavedModel {
-		files, err := savedInputs(s.Path.Absolute)
-		return source{files: files}, err
+		inputs, err := savedInputs(files, s.Path.Written)
+		return source{files: inputs}, err
 	}
-	model, err := gateSource(s)
-	if err != nil {
-		return source{}, err
-	}
-	if model == nil {
-		in, err := toolchain.FileInput(toolchain.RoleModel, foreignName(s), s.Path.Absolute)
+	if s.Format != spec.FormatONNX {
+		in, err := files.input(s.Path.Written, toolchain.RoleModel, foreignName(s), func(f *os.File) error { return gateForeign(s, f) })
 		return source{files: []toolchain.Input{in}}, err
 	}
-	files, err := modelInputs(s.Path.Absolute, model.ExternalData)
+	var model *format.Model
+	first, err := files.input(s.Path.Written, toolchain.RoleModel, hubFile, func(f *os.File) (err error) {
+		model, err = files.readModel(s, f)
+		return err
+	})
 	if err != nil {
 		return source{}, err
 	}
-	operators, err := operatorInputs(s.Operators)
-	return source{files, operators, model}, err
+	inputs := []toolchain.Input{first}
+	for _, name := range model.ExternalData {
+		in, err := files.input(beside(s.Path.Written, name), toolchain.RoleModel, path.Clean(name), nil)
+		if err != nil {
+			return source{}, err
+		}
+		inputs = append(inputs, in)
+	}
+	operators, err := operatorInputs(files, s.Operators)
+	return source{inputs, operators, model}, err
 }
 
 // operatorsDir is the folder of an engine that its libraries of operators are in.
@@ -47,56 +54,73 @@ const operatorsDir = "operators"
 
 // operatorInputs lets the libraries that the spec names pass: native code, which is asked
 // for by name, and nothing else.
-func operatorInputs(paths []spec.Path) ([]toolchain.Input, error) {
+func operatorInputs(files specFiles, paths []spec.Path) ([]toolchain.Input, error) {
 	var inputs []toolchain.Input
 	for _, p := range paths {
-		if err := format.Check(p.Absolute, format.NativeObject, format.Limits{}); err != nil {
-			return nil, registry.Errorf(registry.CodeOf(err), "source.operators: %w", err)
-		}
-		in, err := toolchain.FileInput(toolchain.RoleOperators, path.Join(operatorsDir, filepath.Base(p.Absolute)), p.Absolute)
+		in, err := files.input(p.Written, toolchain.RoleOperators, path.Join(operatorsDir, path.Base(p.Written)), func(f *os.File) error {
+			return format.CheckFile(f, format.NativeObject, format.Limits{})
+		})
 		if err != nil {
-			return nil, err
+			return nil, inside("source.operators", err)
 		}
 		inputs = append(inputs, in)
 	}
 	return inputs, nil
 }
 
-// gateSource lets the source of a spec pass, and reads it if it is ONNX; for other formats
-// the model is nil. Errors: CodeUnsafe for what runs code when it is loaded and is not
-// trusted; CodeInvalid for what is not what the spec says it is.
-func gateSource(s spec.Source) (*format.Model, error) {
+// gateSource lets the source of a spec pass. Errors: CodeUnsafe for what runs code when it
+// is loaded and is not trusted; CodeInvalid for what is not what the spec says it is.
+func gateSource(files specFiles, s spec.Source) error {
 	switch s.Format {
-	case spec.FormatONNX:
-		return readModel(s.Path.Absolute, len(s.Operators) > 0)
-	case spec.FormatSkops:
-		return nil, format.Check(s.Path.Absolute, format.Skops, format.Limits{})
-	case spec.FormatSafetensors:
-		return nil, format.Check(s.Path.Absolute, format.Safetensors, format.Limits{})
-	case spec.FormatTFLite:
-		return nil, format.Check(s.Path.Absolute, format.TFLite, format.Limits{})
 	case spec.FormatSavedModel:
-		_, err := format.CheckSavedModel(s.Path.Absolute, format.Limits{})
-		return nil, err
-	case spec.FormatPickle:
-		return nil, checkPickle(s)
+		_, err := checkSavedModel(files, s.Path.Written)
+		return err
+	case spec.FormatONNX:
+		return files.look(s.Path.Written, func(f *os.File) error {
+			_, err := files.readModel(s, f)
+			return err
+		})
 	}
-	return nil, registry.Errorf(registry.CodeInvalid, "source format %q cannot be imported", s.Format)
+	return files.look(s.Path.Written, func(f *os.File) error { return gateForeign(s, f) })
+}
+
+// gateForeign is the gate for sources of one file in formats other than ONNX.
+func gateForeign(s spec.Source, f *os.File) error {
+	switch s.Format {
+	case spec.FormatSkops:
+		return format.CheckFile(f, format.Skops, format.Limits{})
+	case spec.FormatSafetensors:
+		return format.CheckFile(f, format.Safetensors, format.Limits{})
+	case spec.FormatTFLite:
+		return format.CheckFile(f, format.TFLite, format.Limits{})
+	case spec.FormatPickle:
+		return checkPickle(s, f)
+	}
+	return registry.Errorf(registry.CodeInvalid, "source format %q cannot be imported", s.Format)
 }
 
 // foreignName is what an importer sees the file as, whatever it is called here.
 func foreignName(s spec.Source) string { return "source." + s.Format }
 
-// savedInputs lets the folder of a SavedModel pass: its files, below the folder that the
-// importer sees it as.
-func savedInputs(dir string) ([]toolchain.Input, error) {
-	names, err := format.CheckSavedModel(dir, format.Limits{})
+// checkSavedModel lets the folder of a SavedModel pass, and gives the names of its files.
+func checkSavedModel(files specFiles, folder string) ([]string, error) {
+	root, err := files.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return format.CheckSavedModelIn(root, format.Limits{})
+}
+
+// savedInputs are the files of a SavedModel, below the folder that the importer sees it as.
+func savedInputs(files specFiles, folder string) ([]toolchain.Input, error) {
+	names, err := checkSavedModel(files, folder)
 	if err != nil {
 		return nil, err
 	}
 	var inputs []toolchain.Input
 	for _, name := range names {
-		in, err := toolchain.FileInput(toolchain.RoleModel, path.Join("source", name), filepath.Join(dir, filepath.FromSlash(name)))
+		in, err := files.input(path.Join(folder, name), toolchain.RoleModel, path.Join("source", name), nil)
 		if err != nil {
 			return nil, err
 		}
@@ -106,37 +130,44 @@ func savedInputs(dir string) ([]toolchain.Input, error) {
 }
 
 // checkPickle lets a pickle pass that a person vouches for, for the importer alone.
-func checkPickle(s spec.Source) error {
+func checkPickle(s spec.Source, f *os.File) error {
 	if !s.Trust.Pickle {
 		return registry.WithHint(
 			registry.Errorf(registry.CodeUnsafe, "%s: a pickle can run code when it is loaded, and the spec does not trust this one", s.Path.Written),
 			"save the model with skops (format: skops), or, if you know where the file is from, write trust: {pickle: true}")
 	}
-	f, err := os.Open(s.Path.Absolute)
-	if err != nil {
-		return registry.Errorf(registry.CodeInvalid, "source: %w", err)
-	}
-	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	if kind := format.Sniff(f, info.Size()); kind != format.Pickle {
-		return registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s, expected %s", s.Path.Absolute, kind.Describe(), format.Pickle.Describe())
+		return registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s, expected %s", f.Name(), kind.Describe(), format.Pickle.Describe())
 	}
 	return nil
+}
+
+// readModel reads the source of a spec, open as f, past the gate. External data lies in
+// the folder of the path that the spec names, whatever links that leads through.
+func (n specFiles) readModel(s spec.Source, f *os.File) (*format.Model, error) {
+	folder, err := n.OpenRoot(path.Dir(s.Path.Written))
+	if err != nil {
+		return nil, err
+	}
+	defer folder.Close()
+	return readModel(f, folder, len(s.Operators) > 0)
 }
 
 // readModel reads an ONNX file past the gate. Operators that ONNX Runtime does not have
 // are allowed where libraries come with the model: the run of the reference finds out
 // whether they have them.
-func readModel(file string, operators bool) (*format.Model, error) {
-	model, err := format.OpenONNX(file, format.Limits{})
+func readModel(f *os.File, folder *os.Root, operators bool) (*format.Model, error) {
+	file := f.Name()
+	model, err := format.ReadONNXFile(f, format.Limits{})
 	if err != nil {
 		return nil, err
 	}
-	if err := format.CheckExternalData(filepath.Dir(file), model); err != nil {
-		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", file, err)
+	if err := format.CheckExternalDataIn(folder, model); err != nil {
+		return nil, inside(file, err)
 	}
 	if domains := model.CustomDomains(); len(domains) > 0 && !operators {
 		return nil, registry.Errorf(registry.CodeInvalid, "%s: operators of %s need a library that onnxruntime does not have: name it in source: {path: ..., operators: [LIBRARY]}", file, strings.Join(domains, ", "))

@@ -183,10 +183,18 @@ func (b *build) referenceFiles() []registry.PartFile {
 	return files
 }
 
+// inputFile is the file of an input, opened again through [toolchain.Input.Open].
+func inputFile(in toolchain.Input) registry.PartFile {
+	return registry.PartFile{
+		File: registry.File{Path: in.Name, Digest: in.Digest, Size: in.Size},
+		Open: func() (io.ReadCloser, error) { return in.Open() },
+	}
+}
+
 func inputFiles(inputs []toolchain.Input) []registry.PartFile {
 	files := make([]registry.PartFile, len(inputs))
 	for i, in := range inputs {
-		files[i] = diskFile(in.Name, in.Path, in.Digest, in.Size)
+		files[i] = inputFile(in)
 	}
 	return files
 }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -149,7 +150,12 @@ func gate(file, name string, profile toolchain.Profile) error {
 	if profile.NativeCode {
 		return nil // it is machine code by nature, and its manifest says so
 	}
-	return refuseCode(file)
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return refuseCode(f)
 }
 
 // company is engines that run in one process, taking turns.

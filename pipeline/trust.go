@@ -2,185 +2,218 @@ package pipeline
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/opencontainers/go-digest"
-
-	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// maxPulledDocument bounds what is read of a pulled folder's manifest and bundles.
-const maxPulledDocument = 4 << 20
-
-// TrustResult says why a pulled folder may be trusted.
+// TrustResult says why a pulled folder may be trusted. It holds nothing that is not proven:
+// without a summary of a promoter the record names neither release nor version.
 type TrustResult struct {
 	Record   PullRecord       `json:"record"`
 	Builder  string           `json:"builder"`            // key that signed the engine
 	Promoter string           `json:"promoter,omitempty"` // key that signed its summary
+	Promoted time.Time        `json:"promoted,omitzero"`  // when the promoter verified it
 	Claims   []registry.Claim `json:"-"`
 }
 
 // trustHint says where a machine keeps whom it trusts.
 const trustHint = "whom this machine trusts stands in environments.yaml of the data directory, or in the file that --trust names"
 
-// Expectation is what is known about environments from elsewhere than a pulled folder,
-// whose own record nobody signed. The zero Expectation wants a summary of a promoter,
-// for whatever repository the folder names.
+// Expectation is what somebody knows of a pulled folder who did not read it there: the
+// record in the folder is not signed. Empty fields accept anything. The zero Expectation
+// wants a summary of a promoter, for whatever repository the folder names.
 type Expectation struct {
-	Registry    string                        // name of the registry; empty accepts any
-	Unprotected func(environment string) bool // environments that are pulled from without a summary; nil means none
+	Registry    string // name of the registry
+	Environment string
+	Model       string
+	Version     string        // tag of the release
+	MaxAge      time.Duration // since the promoter verified it
+	// Unpromoted accepts an engine that no promoter let into its environment. Then nothing
+	// proves its version.
+	Unpromoted bool
 }
 
 // TrustDir checks a folder that Pull made: every file is what the manifest says and
-// none is there besides; the manifest is the engine that was resolved; a trusted
-// builder signed it, and for a protected environment a trusted promoter allowed it
-// there. It reads only the folder. Errors: CodeInvalid for a folder that Pull did not
-// make; CodeDigest and CodeTrust for one that was changed or cannot be trusted.
+// nothing is there besides; the manifest is the engine that was resolved, and the evidence
+// in the folder allows it by [registry.CheckEngineStanding]. It reads only the folder.
+// Errors: CodeInvalid for a folder that Pull did not make; CodeDigest and CodeTrust for one
+// that was changed, cannot be trusted or is not what was expected; CodePolicy for an engine
+// in quarantine or one that failed.
 func (p *Pipeline) TrustDir(ctx context.Context, dir string, want Expectation) (TrustResult, error) {
-	record, err := readRecord(dir)
+	folder, err := openPulled(dir)
+	if err != nil {
+		return TrustResult{}, err
+	}
+	defer folder.root.Close()
+	record, err := folder.record()
 	if err != nil {
 		return TrustResult{}, err
 	}
 	ref, err := registry.ParseReference(record.Reference)
 	if err != nil {
+		return TrustResult{}, registry.Errorf(registry.CodeTrust, "%s: its record: %w", dir, err)
+	}
+	ref.Host = "" // where it was pulled from proves nothing
+	record.Reference = ref.String()
+	if err := want.checkPlace(dir, record, ref); err != nil {
 		return TrustResult{}, err
 	}
-	if err := want.check(dir, record, ref); err != nil {
-		return TrustResult{}, err
-	}
-	if err := p.checkFiles(dir, ref.Digest); err != nil {
-		return TrustResult{}, err
-	}
-	claims, err := p.pulledClaims(ctx, dir, record.Resource, ref.Digest)
+	part, err := folder.check(ref.Digest, p.ReadPart)
 	if err != nil {
 		return TrustResult{}, err
 	}
-	result := TrustResult{Record: record, Claims: claims}
-	for _, c := range claims {
-		switch {
-		case c.Statement.PredicateType == registry.PredicateSign && slices.Contains(c.Roles, registry.RoleBuilder):
-			result.Builder = c.Signer
-		case allows(c, record.Resource):
-			result.Promoter = c.Signer
-		}
+	r := pulledRelease(record, ref, part)
+	claims, err := p.pulledClaims(ctx, folder, record.Resource, r)
+	if err != nil {
+		return TrustResult{}, err
 	}
-	if result.Builder == "" {
-		return result, registry.WithHint(registry.Errorf(registry.CodeTrust, "no signature of a trusted builder on %s", record.Reference), "%s", trustHint)
-	}
-	if result.Promoter == "" && (want.Unprotected == nil || !want.Unprotected(ref.Environment)) {
-		return result, registry.WithHint(registry.Errorf(registry.CodeTrust, "no verification summary of a trusted promoter for %s on %s", record.Resource, record.Reference), "%s", trustHint)
-	}
-	return result, nil
+	return want.decide(dir, record, r, claims, p.now())
 }
 
-// check refuses a record whose repository and resource disagree, or that names another
-// registry.
-func (want Expectation) check(dir string, record PullRecord, ref registry.Reference) error {
+// checkPlace refuses a record that contradicts itself or names another place than expected.
+func (want Expectation) checkPlace(dir string, record PullRecord, ref registry.Reference) error {
 	name, ok := strings.CutPrefix(record.Resource, "oci://")
 	name, fits := strings.CutSuffix(name, "/"+ref.Repository())
-	if !ok || !fits || (want.Registry != "" && name != want.Registry) {
+	if !ok || !fits || want.Registry != "" && name != want.Registry {
 		return registry.Errorf(registry.CodeTrust, "%s: its record names %s as the resource of %s: pull again", dir, record.Resource, record.Reference)
+	}
+	for _, pin := range []struct{ what, want, found string }{{"environment", want.Environment, ref.Environment}, {"model", want.Model, ref.Model}} {
+		if pin.want != "" && pin.want != pin.found {
+			return registry.Errorf(registry.CodeTrust, "%s: the %s is %s, want %s", dir, pin.what, pin.found, pin.want)
+		}
 	}
 	return nil
 }
 
-// allows reports whether the claim is a summary that lets its subjects into the resource.
-func allows(c registry.Claim, resource string) bool {
-	var v registry.VSA
-	return c.Statement.PredicateType == registry.PredicateVSA && slices.Contains(c.Roles, registry.RolePromoter) &&
-		json.Unmarshal(c.Statement.Predicate, &v) == nil && v.ResourceURI == resource && v.VerificationResult == registry.VSAPassed
+// pulledRelease is what a folder can show of a release: one engine, which its manifest
+// describes. That the release has it is proven by a summary about both.
+func pulledRelease(record PullRecord, ref registry.Reference, part registry.FetchedPart) registry.Release {
+	e := part.Engine
+	e.Digest = ref.Digest
+	return registry.Release{
+		Digest: record.Release, Model: ref.Model, Limits: e.Limits, Interface: e.Interface, Sources: e.Sources, Engines: []registry.Engine{e},
+	}
 }
 
-// checkFiles compares the folder with the manifest of the engine.
-func (p *Pipeline) checkFiles(dir string, engine registry.Digest) error {
-	manifest, err := readBounded(filepath.Join(dir, PulledDir, pulledManifest))
+// pulledClaims verifies the bundles of the folder that are about the engine or its release.
+// What nobody signed who is trusted is passed over; what could not be checked is an error:
+// it might be what speaks against the engine.
+func (p *Pipeline) pulledClaims(ctx context.Context, folder *pulledFolder, resource string, r registry.Release) ([]registry.Claim, error) {
+	bundles, err := folder.bundles()
 	if err != nil {
-		return err
-	}
-	if got := digest.FromBytes(manifest); got != engine {
-		return registry.Errorf(registry.CodeDigest, "%s: the manifest is %s, and %s was pulled: pull again", dir, got, engine)
-	}
-	part, err := p.ReadPart(manifest)
-	if err != nil {
-		return err
-	}
-	known := make(map[string]bool)
-	for _, f := range part.Files {
-		known[f.Path] = true
-		path := filepath.Join(dir, filepath.FromSlash(f.Path))
-		if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-			return registry.Errorf(registry.CodeTrust, "%s: %s is no regular file: pull again", dir, f.Path)
-		}
-		got, _, err := toolchain.HashFile(path)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && got != f.Digest {
-			return registry.Errorf(registry.CodeDigest, "%s: file %s is not what was pulled (%s): pull again", dir, f.Path, f.Digest)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return strangers(dir, known)
-}
-
-// strangers refuses files that the manifest does not know.
-func strangers(dir string, known map[string]bool) error {
-	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(dir, path)
-		if err != nil {
-			return err
-		}
-		switch {
-		case name == PulledDir:
-			return fs.SkipDir
-		case !entry.IsDir() && !known[filepath.ToSlash(name)]:
-			return registry.Errorf(registry.CodeTrust, "%s: file %s is not part of what was pulled", dir, name)
-		}
-		return nil
-	})
-}
-
-// pulledClaims verifies the bundles of the folder that are about the engine.
-func (p *Pipeline) pulledClaims(ctx context.Context, dir, resource string, engine registry.Digest) ([]registry.Claim, error) {
-	folder := filepath.Join(dir, PulledDir, pulledBundles)
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, registry.Errorf(registry.CodeTrust, "%s: no bundles: %w", dir, err)
+		return nil, err
 	}
 	var claims []registry.Claim
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".json") {
+	for _, d := range slices.Sorted(maps.Keys(bundles)) {
+		claim, err := p.CheckBundle(ctx, bundles[d], resource)
+		if registry.HasCode(err, registry.CodeTrust) {
 			continue
 		}
-		data, err := readBounded(filepath.Join(folder, e.Name()))
 		if err != nil {
-			return nil, err
+			return nil, registry.Errorf(registry.CodeOf(err), "%s: verify evidence %s: %w", folder.dir, d, err)
 		}
-		claim, err := p.CheckBundle(ctx, data, resource)
-		if err == nil && claim.Statement.About(engine) {
-			claim.Subject = engine
-			claims = append(claims, claim)
+		// There is no history here. That it was made by now is all that is known.
+		claim.Bundle, claim.RecordedAt, claim.WithoutHistory = d, p.now(), true
+		for _, subject := range r.Subjects() {
+			if claim.Statement.About(subject.Digest) {
+				claim.Subject = subject.Digest
+				claims = append(claims, claim)
+			}
 		}
 	}
 	return claims, nil
 }
 
-func readBounded(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, registry.Errorf(registry.CodeTrust, "%w", err)
+// decide asks the registry's rules, and compares the record with what they rest on.
+func (want Expectation) decide(dir string, record PullRecord, r registry.Release, claims []registry.Claim, now time.Time) (TrustResult, error) {
+	engine := r.Engines[0]
+	result := TrustResult{Record: record, Claims: claims}
+	if record.Label != engine.Label() {
+		return result, registry.Errorf(registry.CodeTrust, "%s: its record names the engine %s, and it is %s: pull again", dir, record.Label, engine.Label())
 	}
-	if !info.Mode().IsRegular() || info.Size() > maxPulledDocument {
-		return nil, registry.Errorf(registry.CodeTrust, "%s: want a file of at most %d bytes", path, maxPulledDocument)
+	found, summary, promoted := registry.FindVSA(claims, r, record.Resource)
+	decision := registry.CheckEngineStanding(record.Resource, r, engine, claims)
+	if !promoted && want.Unpromoted {
+		decision = registry.CheckUnpromoted(r, engine, claims)
 	}
-	return os.ReadFile(path)
+	if err := untrusted(record, decision); err != nil {
+		return result, err
+	}
+	result.Builder = signerOf(decision, claims)
+	if promoted {
+		result.Promoter, result.Promoted = found.Signer, summary.TimeVerified
+		return result, want.checkSummary(dir, record, summary, now)
+	}
+	result.Record.Release, result.Record.Version = "", ""
+	return result, want.checkUnpromoted(dir, r, claims)
+}
+
+// untrusted says what is missing, and what speaks against the engine.
+func untrusted(record PullRecord, d registry.Decision) error {
+	var reasons []error
+	for _, req := range d.Unmet() {
+		if req.Objects() {
+			reasons = append(reasons, registry.Errorf(registry.CodePolicy, "%s: %s: %s", record.Reference, req.Subject, req.Detail))
+			continue
+		}
+		reasons = append(reasons, registry.WithHint(registry.Errorf(registry.CodeTrust, "%s: %s", record.Reference, req.Detail), "%s", trustHint))
+	}
+	return errors.Join(reasons...)
+}
+
+// signerOf gives the key behind the signature that a decision rests on.
+func signerOf(d registry.Decision, claims []registry.Claim) string {
+	for _, req := range d.Requirements {
+		for _, c := range claims {
+			if req.Name == registry.RequireSignature && slices.Contains(req.Evidence, c.Bundle) {
+				return c.Signer
+			}
+		}
+	}
+	return ""
+}
+
+// checkSummary compares the record and what was expected with the summary, which is signed.
+func (want Expectation) checkSummary(dir string, record PullRecord, summary registry.VSA, now time.Time) error {
+	tag := summary.Promotion.Tag
+	age := now.Sub(summary.TimeVerified)
+	switch {
+	case record.Version != tag:
+		return registry.Errorf(registry.CodeTrust, "%s: its record says that it is version %q, and the promoter's summary says %q: pull again", dir, record.Version, tag)
+	case want.Version != "" && want.Version != tag:
+		return registry.Errorf(registry.CodeTrust, "%s: the version is %s, want %s", dir, tag, want.Version)
+	case want.MaxAge > 0 && age > want.MaxAge:
+		return registry.Errorf(registry.CodeTrust, "%s: a promoter verified it on %s, %s ago, want at most %s: promote and pull again",
+			dir, summary.TimeVerified.UTC().Format(time.RFC3339), age.Round(time.Second), want.MaxAge)
+	case want.MaxAge > 0 && age < -maxClockLead:
+		return registry.Errorf(registry.CodeTrust, "%s: a promoter says that it verified it on %s, and now it is %s: look at the clocks",
+			dir, summary.TimeVerified.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// maxClockLead is how far the clock of a promoter may be ahead where the age counts.
+const maxClockLead = 5 * time.Minute
+
+// checkUnpromoted refuses what only a summary could prove. The model is proven by whoever
+// signed a statement that names it.
+func (want Expectation) checkUnpromoted(dir string, r registry.Release, claims []registry.Claim) error {
+	if want.Version != "" || want.MaxAge > 0 {
+		return registry.Errorf(registry.CodeTrust, "%s: no promoter let it into its environment, so nothing proves its version or its age", dir)
+	}
+	counted, _ := registry.Accept(r, claims)
+	engine := r.Engines[0].Digest
+	for _, c := range counted {
+		for _, s := range c.Statement.Subject {
+			if s.Name == r.Model && s.Digest.Names(engine) {
+				return nil
+			}
+		}
+	}
+	return registry.Errorf(registry.CodeTrust, "%s: nothing that is signed says that it is an engine of %s", dir, r.Model)
 }

@@ -114,7 +114,7 @@ func objective(s *spec.Spec) tradeoff.Objective {
 // verification is what judges candidates by the plan, as Verify judges the engines of a
 // release: cases and golden outputs lie where shards are looked for.
 func (t *tuning) verification() (*verification, error) {
-	v := &verification{p: t.p, began: t.began, scratch: t.scratch, tools: t.tools, node: t.node, limits: t.plan.Limits, iface: t.plan.Interface}
+	v := &verification{p: t.p, began: beginning{StartedOn: t.began.UTC()}, scratch: t.scratch, tools: t.tools, node: t.node, limits: t.plan.Limits, iface: t.plan.Interface}
 	v.cases = material{dir: filepath.Join(t.scratch, "cases"), set: &t.inputs.Cases.set}
 	v.golden = material{dir: filepath.Dir(t.golden.files[0].Path), set: &t.golden.set}
 	if err := os.Mkdir(v.cases.dir, 0o755); err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -18,6 +19,7 @@ type tuningRecord struct {
 	toolchain registry.Toolchain
 	target    string
 	file      toolchain.OutputFile // Name is the toolchain's
+	given     *toolchain.Input     // the spec names it
 	settled   bool                 // this build left it
 }
 
@@ -116,21 +118,31 @@ type PlannedTuning struct {
 	input toolchain.Input
 }
 
-// planTuning reads which record an engine is to be compiled by; nil for none.
+// tuningInput reads the record that a target of a spec names; nil for none.
+func tuningInput(files specFiles, t spec.Target) (*toolchain.Input, error) {
+	written := t.Toolchain.Tuning.Written
+	if written == "" {
+		return nil, nil
+	}
+	in, err := files.input(written, toolchain.RoleTuning, path.Base(written), func(f *os.File) error {
+		if info, err := f.Stat(); err != nil || info.Size() > maxTuning {
+			return registry.Errorf(registry.CodeInvalid, "%s has %d bytes: want at most %d", written, info.Size(), maxTuning)
+		}
+		return nil
+	})
+	return &in, inside("target "+t.Name+": tuning", err)
+}
+
+// planTuning says which record an engine is to be compiled by; nil for none.
 func planTuning(requested RequestedEngine, profile toolchain.Profile) (*PlannedTuning, error) {
-	if requested.Tuning == "" {
+	if requested.Tuning == nil {
 		return nil, nil
 	}
 	if profile.Tuning == "" {
 		return nil, registry.Errorf(registry.CodeInvalid, "target %s: %s takes no tuning from a file: remove the key", requested.Target.Name, profile.Name)
 	}
-	in, err := toolchain.FileInput(toolchain.RoleTuning, profile.Tuning, requested.Tuning)
-	if err != nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "target %s: tuning: %w", requested.Target.Name, err)
-	}
-	if in.Size > maxTuning {
-		return nil, registry.Errorf(registry.CodeInvalid, "target %s: tuning: %s has %d bytes: want at most %d", requested.Target.Name, requested.Tuning, in.Size, maxTuning)
-	}
+	in := *requested.Tuning
+	in.Name = profile.Tuning
 	return &PlannedTuning{PlannedFile{in.Name, in.Digest}, in}, nil
 }
 
@@ -139,7 +151,7 @@ func planTuning(requested RequestedEngine, profile toolchain.Profile) (*PlannedT
 func (e *builtEngine) takeRecords(given *PlannedTuning, files []toolchain.OutputFile) {
 	if given != nil {
 		in := given.input
-		e.records = append(e.records, tuningRecord{toolchain: e.engine.Toolchain, target: e.engine.Target.Name, file: toolchain.OutputFile{Name: in.Name, Path: in.Path, Digest: in.Digest, Size: in.Size}})
+		e.records = append(e.records, tuningRecord{given: &in, toolchain: e.engine.Toolchain, target: e.engine.Target.Name, file: toolchain.OutputFile{Name: in.Name, Path: in.Path, Digest: in.Digest, Size: in.Size}})
 	}
 	for _, f := range files {
 		name, ok := strings.CutPrefix(f.Name, toolchain.TuningFolder+"/")
@@ -174,11 +186,16 @@ func (b *build) recordFiles() []registry.PartFile {
 	}
 	var files []registry.PartFile
 	for name, r := range last {
-		file := diskFile
-		if r.settled {
-			file = settledFile
+		switch {
+		case r.given != nil:
+			in := *r.given
+			in.Name = name
+			files = append(files, inputFile(in))
+		case r.settled:
+			files = append(files, settledFile(name, r.file.Path, r.file.Digest, r.file.Size))
+		default:
+			files = append(files, diskFile(name, r.file.Path, r.file.Digest, r.file.Size))
 		}
-		files = append(files, file(name, r.file.Path, r.file.Digest, r.file.Size))
 	}
 	return files
 }

@@ -2,7 +2,9 @@ package pipeline
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -20,6 +22,24 @@ const unfinishedFor = 72 * time.Hour
 type unfinished struct {
 	dir    string
 	unlock func()
+	began  beginning // of the first verification that ran anything of it
+}
+
+// beginning is when a verification began, and what it could see of the history then.
+type beginning struct {
+	StartedOn time.Time `json:"startedOn"`
+	// History is the hash of the model's newest event; empty where none was to be seen.
+	History registry.Digest `json:"history,omitempty"`
+}
+
+// begin reads the newest event of a model, before anything is run.
+func (p *Pipeline) begin(ctx context.Context, model string) (beginning, error) {
+	began := beginning{StartedOn: p.now().UTC()}
+	events, err := p.Registry.History(ctx, registry.HistoryQuery{Model: model, Descending: true, Limit: 1})
+	if len(events) > 0 {
+		began.History = events[0].Hash
+	}
+	return began, err
 }
 
 // openUnfinished finds what an earlier verification of the same release by the same
@@ -30,11 +50,33 @@ func (v *verification) openUnfinished() (unfinished, error) {
 		return unfinished{}, nil
 	}
 	v.forgetOld()
-	key, err := registry.CanonicalDigest(map[string]any{"release": v.release.Digest, "node": v.node, "tool": v.p.Tool})
+	key, err := registry.CanonicalDigest(map[string]any{"v": 2, "release": v.release.Digest, "node": v.node, "tool": v.p.Tool})
 	if err != nil {
 		return unfinished{}, err
 	}
-	return claimUnfinished(filepath.Join(v.p.Unfinished, key.Encoded())), nil
+	claimed := claimUnfinished(filepath.Join(v.p.Unfinished, key.Encoded()))
+	if claimed.dir == "" {
+		return unfinished{}, nil
+	}
+	if claimed.began, err = keepBeginning(filepath.Join(claimed.dir, "began.json"), v.began); err != nil {
+		claimed.unlock()
+		return unfinished{}, nil //nolint:nilerr // without it nothing may be taken over, and all is run again
+	}
+	return claimed, nil
+}
+
+// keepBeginning gives what an earlier verification wrote, or writes when this one began.
+func keepBeginning(path string, now beginning) (beginning, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if data, err = json.Marshal(now); err != nil {
+			return beginning{}, err
+		}
+		whole := path + ".new"
+		return now, errors.Join(os.WriteFile(whole, data, 0o666), os.Rename(whole, path))
+	}
+	var earlier beginning
+	return earlier, errors.Join(err, json.Unmarshal(data, &earlier))
 }
 
 func claimUnfinished(dir string) unfinished {
@@ -45,7 +87,7 @@ func claimUnfinished(dir string) unfinished {
 	if err != nil {
 		return unfinished{}
 	}
-	return unfinished{dir, unlock}
+	return unfinished{dir: dir, unlock: unlock}
 }
 
 // forgetOld removes what nobody went on with. Its age is that of the lock file, which is

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -42,7 +41,7 @@ type SkippedEngine struct {
 // verification is a verification in the making.
 type verification struct {
 	p           *Pipeline
-	began       time.Time
+	began       beginning
 	scratch     string
 	environment string
 	release     registry.Release
@@ -90,7 +89,10 @@ func (p *Pipeline) Verify(ctx context.Context, ref registry.Reference) (VerifyRe
 	if err := p.openKey(ctx, registry.RoleVerifier); err != nil {
 		return VerifyResult{}, err
 	}
-	v := &verification{p: p, began: p.now(), scratch: scratch, environment: ref.Environment}
+	v := &verification{p: p, scratch: scratch, environment: ref.Environment}
+	if v.began, err = p.begin(ctx, ref.Model); err != nil {
+		return VerifyResult{}, err
+	}
 	if err := v.prepare(ctx, ref); err != nil {
 		return VerifyResult{}, err
 	}
@@ -230,7 +232,7 @@ func failed(e VerifiedEngine) error {
 			continue
 		}
 		for _, r := range head.Reasons {
-			lines = append(lines, r.Message)
+			lines = append(lines, registry.PlainText(r.Message))
 		}
 	}
 	if len(lines) == 0 {
@@ -246,7 +248,16 @@ func engineID(i int) string { return fmt.Sprintf("engine-%d", i) }
 type runOutputs struct {
 	root    map[string]string // by engine: where its run left its outputs
 	earlier map[string]int    // by engine: cases that an earlier verification had run
+	resumed beginning         // of that verification
 	engines []toolchain.EngineResult
+}
+
+// began is when the outputs of an engine began to be made.
+func (o runOutputs) began(id string, now beginning) beginning {
+	if o.earlier[id] > 0 {
+		return o.resumed
+	}
+	return now
 }
 
 // providers says who ran an engine.
@@ -268,7 +279,7 @@ func (v *verification) runCases(ctx context.Context, memory unfinished) (_ runOu
 	var held []string
 	var note string
 	defer func() { done(note, err, held...) }()
-	out := runOutputs{root: make(map[string]string), earlier: make(map[string]int)}
+	out := runOutputs{root: make(map[string]string), earlier: make(map[string]int), resumed: memory.began}
 	for _, company := range v.tools.companies(v.candidates) {
 		run := company.tool.run(toolchain.RunOptions{Shares: true})
 		run.job.Machine = machine(v.node)
@@ -298,12 +309,12 @@ func (v *verification) runCases(ctx context.Context, memory unfinished) (_ runOu
 			held = append(held, r.held...)
 		}
 	}
-	note = out.resumed(v.cases.set.Count)
+	note = out.note(v.cases.set.Count)
 	return out, nil
 }
 
-// resumed says what did not run again.
-func (o runOutputs) resumed(cases int) string {
+// note says what did not run again.
+func (o runOutputs) note(cases int) string {
 	total, earlier := 0, 0
 	for _, n := range o.earlier {
 		total, earlier = total+cases, earlier+n

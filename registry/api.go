@@ -23,22 +23,42 @@ type Writer interface {
 	// Attach adds evidence to a release or an engine, in any environment. It must be
 	// signed by a key that is trusted there for the role that its predicate type asks
 	// for. Errors: CodeTrust otherwise; CodeNotFound without the subject. It gives the
-	// digest of the bundle's manifest.
+	// digest of the bundle's manifest. What [Spreads] is attached in every other environment
+	// too that has the subject and trusts the key; an error after that began comes with the
+	// digest, and attaching again does the rest. Attaching again what is there is no event.
 	Attach(ctx context.Context, a Attachment) (Digest, error)
-	// Promote moves the head of a protected environment. Errors: CodePolicy, with the
-	// Decision in the Promotion, when a requirement is unmet; CodeConflict when somebody
-	// else moved the head; CodeDigest or CodeTrust when content is not what it was.
+	// Promote moves the head of a protected environment. A head that is there already is
+	// judged too. Errors: CodePolicy, with the Decision in the Promotion, when a requirement
+	// is unmet; CodeConflict when its ground moved again and again before it was
+	// done; CodeDigest or CodeTrust when content was changed.
 	Promote(ctx context.Context, r PromoteRequest) (Promotion, error)
 }
 
 // Operator puts an environment back.
 type Operator interface {
 	// Rollback moves the head to an earlier head of the same environment and holds it
-	// there. It is judged by the VSA that the release had then.
+	// there. It is judged by the VSA that the release had then. Errors: CodeConflict when no
+	// version is named and another request moved the head meanwhile.
 	Rollback(ctx context.Context, r RollbackRequest) (Promotion, error)
+	// SetHold keeps promotions from moving a head until ReleaseHold. Refused promotions
+	// show the reason. Errors: CodeNotFound without a head; CodeInvalid for an environment
+	// that is not protected, or without a reason.
+	SetHold(ctx context.Context, environment, model, reason string) error
 	// ReleaseHold lets promotions move a held head again. Errors: CodeNotFound, CodeInvalid
 	// when there is no hold.
 	ReleaseHold(ctx context.Context, environment, model, reason string) error
+}
+
+// Auditor compares the catalog with its history.
+type Auditor interface {
+	// HistoryFaults lists what the history does not explain about models that the caller may
+	// see: heads that are not where it put them, tags and evidence that no event names,
+	// summaries that name missing events, and evidence that the catalog lists in another order.
+	// It leaves out accepted faults, and does not check the history's own chain.
+	HistoryFaults(ctx context.Context) ([]HistoryFault, error)
+	// AcceptHistory accepts the faults of a model in an environment, so that they no longer
+	// block promotions. Errors: CodeInvalid if there is no fault, or without a reason.
+	AcceptHistory(ctx context.Context, environment, model, reason string) error
 }
 
 // Inspector reads one release.
@@ -46,8 +66,8 @@ type Inspector interface {
 	// Release reads a release of an environment by tag or digest; an empty one means the head.
 	Release(ctx context.Context, environment, model, tagOrDigest string) (Release, error)
 	// Claims lists the evidence for a release and its engines, in claims that verify for
-	// some trusted role in the environment and in what is ignored.
-	Claims(ctx context.Context, environment string, r Release) (claims []Claim, ignored []Ignored, err error)
+	// some trusted role in the environment, by bundle, and in what is ignored.
+	Claims(ctx context.Context, environment string, r Release) ([]Claim, IgnoredEvidence, error)
 	// Engine reads one engine by digest, whatever release it is of. Errors: CodeNotFound.
 	Engine(ctx context.Context, environment, model string, d Digest) (Engine, error)
 	// Bundle reads one piece of evidence by the digest of its manifest, whether it counts
@@ -72,6 +92,7 @@ type Interface interface {
 	Reader
 	Writer
 	Operator
+	Auditor
 	Inspector
 	Lister
 }
@@ -132,6 +153,8 @@ type RollbackRequest struct {
 	Model       string
 	Version     string // tag; empty means the head before the present one
 	Reason      string
+	Node        *Node // the Promotion warns if this node is left without an engine; nil: no node
+	DryRun      bool  // decide and change nothing
 }
 
 // Promotion is a head that moved, or why it did not.
@@ -145,4 +168,7 @@ type Promotion struct {
 	Already     bool     `json:"already,omitempty"` // the head was there; nothing was done
 	Decision    Decision `json:"decision"`
 	VSA         []Digest `json:"vsa,omitempty"` // bundle manifests, release first
+	// Warnings of a rollback name engines that resolve refuses, and node types that are left
+	// without an engine.
+	Warnings []string `json:"warnings,omitempty"`
 }

@@ -28,7 +28,7 @@ func (h Holding) Key() HoldingKey { return HoldingKey{h.Digest, h.Manifest} }
 
 // Settlement is what a collector decides about a repository.
 type Settlement struct {
-	At      time.Time    // when what is condemned now was found to be needed by nothing
+	At      time.Time    // from when the newly condemned count as condemned; not before the settlement is carried out
 	Condemn []HoldingKey // what is condemned already keeps its time
 	Rescind []HoldingKey
 	Remove  []HoldingKey // records go, and with a manifest what is derived from it and its tags
@@ -59,17 +59,13 @@ type Stock interface {
 type Condemned interface {
 	// Unheld gives those of the digests that no repository holds, in the same order.
 	Unheld(ctx context.Context, digests []Digest) ([]Digest, error)
-	// Condemn notes that no repository holds the digests since at. What is condemned
-	// already keeps its time.
+	// Condemn records that no repository holds the digests since at, or since now if at is
+	// past. Digests that are already condemned keep their time.
 	Condemn(ctx context.Context, at time.Time, digests []Digest) error
-	// Rescind forgets that d is condemned. Whoever makes bytes belong to a repository that
-	// may be stored already asks for that before he looks whether they are. While an
-	// Execute of d is at work, it waits for its end.
-	Rescind(ctx context.Context, d Digest) error
-	// Due lists what is condemned since before or longer, in no order.
+	// Rescind forgets that d is condemned. If a removal of d is in progress, it changes
+	// nothing and returns that removal. A writer that adds bytes to a repository calls it
+	// before checking whether they are stored, and again after adding them.
+	Rescind(ctx context.Context, d Digest) (Removal, error)
+	// Due lists the digests that were condemned at before or earlier, in no order.
 	Due(ctx context.Context, before time.Time) iter.Seq2[Digest, error]
-	// Execute calls remove, which deletes the bytes of d, if d is condemned since before or
-	// longer and no repository holds it, and reports whether it did. What a repository
-	// holds is rescinded. An error of remove is returned, and d stays condemned.
-	Execute(ctx context.Context, d Digest, before time.Time, remove func(context.Context) error) (bool, error)
 }

@@ -12,6 +12,9 @@ type Environments struct {
 	List     []Environment `json:"environments"`
 	Trust    []TrustEntry  `json:"trust"`
 	Digest   Digest        `json:"digest"` // of the file's bytes
+	// Configuration covers the file's bytes and those of the public keys that it names:
+	// the Environments of a [Configuration]. Empty if the keys were not read.
+	Configuration Digest `json:"configuration,omitempty"`
 }
 
 // Environment is a repository prefix with a policy.
@@ -22,13 +25,6 @@ type Environment struct {
 	// Operators are the libraries of operators that engines may carry here, by digest.
 	Operators []Digest `json:"operators,omitempty"`
 	Registry  string   `json:"registry,omitempty"` // HOST[:PORT] of the OCI registry with its content; empty: with the catalog
-}
-
-// TrustEntry says which roles a key may play, for resources with one of the prefixes.
-type TrustEntry struct {
-	Key       string   `json:"key"` // path of the PEM file of a public key
-	Roles     []Role   `json:"roles"`
-	Resources []string `json:"resources"` // prefixes of resource URIs: "oci://local/"
 }
 
 // Protected reports whether only Promote and Attach may write the environment.

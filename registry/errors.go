@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,17 +14,32 @@ import (
 // [errors.Is] compares.
 type Code string
 
+// The exit codes of verbs. [ExitCode] chooses where several apply.
+const (
+	ExitDone           = 0
+	ExitFailed         = 1 // could not decide or do it, and trying again does not help by itself
+	ExitInvalid        = 2 // the command line, the spec or an input is wrong
+	ExitLimit          = 3 // a limit was exceeded
+	ExitPolicy         = 4 // the destination's policy says no
+	ExitTrust          = 5 // signatures, digests, unsafe formats
+	ExitNoEngine       = 6 // no engine for this node, or this machine is not the target
+	ExitAuthentication = 7 // who asks is not known, or may not
+	ExitNotFound       = 8 // what was named is not there
+	ExitAgain          = 9 // something was busy, away or changed: try again
+)
+
 // The codes. The comments give the exit code of a verb that ends with one.
 const (
 	CodeInternal        Code = "internal"        // 1: a bug or an I/O failure; the message is logged, never shown to a remote client
-	CodeUnavailable     Code = "unavailable"     // 1: a part that is not installed, not built in or not reachable
+	CodeUnavailable     Code = "unavailable"     // 9: a part that is not reachable or busy; 1 with [Lastingf], where it is not installed, not built in, not configured
 	CodeFull            Code = "full"            // 1: no space is left to write; what is there can be read
-	CodeNotFound        Code = "not_found"       // 1: no such environment, model, release, tag or blob
-	CodeConflict        Code = "conflict"        // 1: somebody else changed it first; try again
+	CodeNotFound        Code = "not_found"       // 8: no such environment, model, release, tag or blob
+	CodeConflict        Code = "conflict"        // 9: somebody else changed it first; 1 with [Lastingf], where what is there will stay
 	CodeInvalid         Code = "invalid"         // 2: usage, specification or input
 	CodeLimit           Code = "limit_exceeded"  // 3: parity, accuracy or performance is outside the release's limits
-	CodePolicy          Code = "policy"          // 4: the destination's policy says no, or who asks may not
-	CodeUnauthenticated Code = "unauthenticated" // 4: the service does not know who asks
+	CodePolicy          Code = "policy"          // 4: the destination's policy says no
+	CodeForbidden       Code = "forbidden"       // 7: the caller is known and may not do this
+	CodeUnauthenticated Code = "unauthenticated" // 7: the service does not know who asks
 	CodeTrust           Code = "untrusted"       // 5: a signature, role or manifest that cannot be trusted
 	CodeDigest          Code = "digest_mismatch" // 5: bytes that are not what their digest says
 	CodeUnsafe          Code = "unsafe_format"   // 5: a format that runs code when it is loaded
@@ -36,20 +52,21 @@ var codes = map[Code]struct {
 	exit, status int
 	title        string
 }{
-	CodeInternal:        {1, 500, "Internal error"},
-	CodeUnavailable:     {1, 503, "Not available"},
-	CodeFull:            {1, 507, "No space is left"},
-	CodeNotFound:        {1, 404, "Not found"},
-	CodeConflict:        {1, 409, "Somebody else was first"},
-	CodeInvalid:         {2, 400, "Invalid request"},
-	CodeLimit:           {3, 422, "A limit was exceeded"},
-	CodePolicy:          {4, 403, "The policy says no"},
-	CodeUnauthenticated: {4, 401, "Who is asking?"},
-	CodeTrust:           {5, 422, "Not trusted"},
-	CodeDigest:          {5, 422, "Bytes do not match their digest"},
-	CodeUnsafe:          {5, 415, "Unsafe format"},
-	CodeNoEngine:        {6, 404, "No engine for this node"},
-	CodeWrongNode:       {6, 409, "Not the target"},
+	CodeInternal:        {ExitFailed, 500, "Internal error"},
+	CodeUnavailable:     {ExitAgain, 503, "Not available"},
+	CodeFull:            {ExitFailed, 507, "No space is left"},
+	CodeNotFound:        {ExitNotFound, 404, "Not found"},
+	CodeConflict:        {ExitAgain, 409, "Somebody else was first"},
+	CodeInvalid:         {ExitInvalid, 400, "Invalid request"},
+	CodeLimit:           {ExitLimit, 422, "A limit was exceeded"},
+	CodePolicy:          {ExitPolicy, 409, "The policy says no"},
+	CodeForbidden:       {ExitAuthentication, 403, "Not allowed"},
+	CodeUnauthenticated: {ExitAuthentication, 401, "Who is asking?"},
+	CodeTrust:           {ExitTrust, 422, "Not trusted"},
+	CodeDigest:          {ExitTrust, 422, "Bytes do not match their digest"},
+	CodeUnsafe:          {ExitTrust, 415, "Unsafe format"},
+	CodeNoEngine:        {ExitNoEngine, 404, "No engine for this node"},
+	CodeWrongNode:       {ExitNoEngine, 409, "Not the target"},
 }
 
 // HTTPStatus is the status of a response that reports code.
@@ -80,6 +97,7 @@ type Error struct {
 	Err     error
 
 	told   bool   // the text of Err is part of Message
+	exit   int    // in place of the code's exit code; 0: that of the code
 	public string // what remote clients are told instead; empty: the message
 }
 
@@ -109,6 +127,20 @@ func (e *Error) Is(target error) bool {
 func Errorf(code Code, format string, args ...any) error {
 	made := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: made.Error(), Err: cause(made), told: true}
+}
+
+// Lastingf is Errorf for what trying again does not help with, whatever the code says: a
+// verb that ends with it exits with [ExitFailed].
+func Lastingf(code Code, format string, args ...any) error {
+	return WithExit(Errorf(code, format, args...), ExitFailed)
+}
+
+// WithExit gives err an exit code in place of that of its code. A nil err stays nil.
+func WithExit(err error, exit int) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Code: CodeOf(err), Err: err, exit: exit}
 }
 
 // cause gives what fmt.Errorf wrapped.
@@ -177,23 +209,44 @@ func Hints(err error) []string {
 	return hints
 }
 
-// exitOrder ranks exit codes where several apply: trust before policy before
-// limits before "no engine" before "could not do it". 2 precedes all work.
-var exitOrder = map[int]int{2: 6, 5: 5, 4: 4, 3: 3, 6: 2, 1: 1}
+// exitOrder is which exit code a verb has where several apply. ExitInvalid precedes all
+// work. ExitAgain is last: a retry has to help with everything.
+var exitOrder = []int{ExitInvalid, ExitTrust, ExitPolicy, ExitLimit, ExitNoEngine, ExitAuthentication, ExitNotFound, ExitFailed, ExitAgain}
 
-// ExitCode is the exit code of a verb that ends with err: 0 for nil, else the
-// first in the order 2, 5, 4, 3, 6, 1 that any error in err's tree asks for.
+// ExitCode is the exit code of a verb that ends with err: 0 for nil, else the first in
+// the order 2, 5, 4, 3, 6, 7, 8, 1, 9 that any error in err's tree asks for.
 func ExitCode(err error) int {
 	if err == nil {
-		return 0
+		return ExitDone
 	}
-	exit := 1
+	_, exit := deciding(err)
+	return exit
+}
+
+// DecidingCode is the code of the error in err's tree that decides the exit code: the
+// outermost of those that ask for it.
+func DecidingCode(err error) Code {
+	code, _ := deciding(err)
+	return code
+}
+
+func deciding(err error) (Code, int) {
+	var code Code
+	exit := 0
 	walk(err, func(e *Error) {
-		if row, ok := codes[e.Code]; ok && exitOrder[row.exit] > exitOrder[exit] {
-			exit = row.exit
+		row, ok := codes[e.Code]
+		if e.exit != 0 {
+			row.exit = e.exit
+		}
+		if ok && (exit == 0 || slices.Index(exitOrder, row.exit) < slices.Index(exitOrder, exit)) {
+			code, exit = e.Code, row.exit
 		}
 	})
-	return exit
+	if exit == 0 {
+		code = CodeOf(err)
+		exit = cmp.Or(codes[code].exit, ExitFailed) // a code that only a newer service knows is a failure, too
+	}
+	return code, exit
 }
 
 // walk visits every *Error in err's tree, depth first.

@@ -16,14 +16,14 @@ import (
 
 // exitCodes is the documented table, written down a second time.
 var exitCodes = map[registry.Code]int{
-	registry.CodeInternal: 1, registry.CodeUnavailable: 1, registry.CodeFull: 1, registry.CodeNotFound: 1, registry.CodeConflict: 1,
-	registry.CodeInvalid: 2, registry.CodeLimit: 3, registry.CodePolicy: 4, registry.CodeUnauthenticated: 4,
+	registry.CodeInternal: 1, registry.CodeFull: 1, registry.CodeInvalid: 2, registry.CodeLimit: 3, registry.CodePolicy: 4,
 	registry.CodeTrust: 5, registry.CodeDigest: 5, registry.CodeUnsafe: 5,
 	registry.CodeNoEngine: 6, registry.CodeWrongNode: 6,
+	registry.CodeForbidden: 7, registry.CodeUnauthenticated: 7, registry.CodeNotFound: 8, registry.CodeUnavailable: 9, registry.CodeConflict: 9,
 }
 
 // exitPrecedence is the order in which exit codes win.
-var exitPrecedence = []int{2, 5, 4, 3, 6, 1}
+var exitPrecedence = []int{2, 5, 4, 3, 6, 7, 8, 1, 9}
 
 func codes() []registry.Code {
 	var all []registry.Code
@@ -81,7 +81,7 @@ func wrapped(t *rapid.T, err error) error {
 		case 2:
 			err = registry.WithHint(err, "hint")
 		case 3:
-			err = registry.Errorf(registry.CodeInternal, "layer: %w", err)
+			err = registry.Errorf(registry.CodeOf(err), "layer: %w", err)
 		}
 	}
 	return err

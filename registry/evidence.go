@@ -53,6 +53,13 @@ func RoleFor(predicateType string) (Role, bool) {
 	return "", false
 }
 
+// Spreads reports whether evidence of a predicate type is attached in every environment that
+// has its subject, wherever it came in. That is evidence that can take an engine from nodes,
+// or give it back.
+func Spreads(predicateType string) bool {
+	return predicateType == PredicateParity || predicateType == PredicatePerformance || predicateType == PredicateQuarantine
+}
+
 // Statement is an in-toto Statement v1.
 type Statement struct {
 	Type          string             `json:"_type"`
@@ -79,6 +86,14 @@ func NewDigestSet(d Digest) DigestSet {
 		return nil
 	}
 	return DigestSet{string(d.Algorithm()): d.Encoded()}
+}
+
+// SHA256 returns the SHA-256 digest, or "".
+func (s DigestSet) SHA256() Digest {
+	if hex := s[string(digest.SHA256)]; hex != "" {
+		return digest.NewDigestFromEncoded(digest.SHA256, hex)
+	}
+	return ""
 }
 
 // Names reports whether the set holds d.
@@ -117,7 +132,8 @@ func (s Statement) About(d Digest) bool {
 // Bundle is one piece of evidence as it is stored: a sigstore bundle.
 type Bundle struct {
 	Digest        Digest // of the referrer manifest that holds it; empty before it is stored
-	PredicateType string // as the manifest's annotation claims; not verified
+	Document      Digest // of Data; empty before it is stored
+	PredicateType string // as the manifest's annotation claims, if it has one; not verified
 	Data          []byte // the bundle document
 }
 
@@ -128,7 +144,43 @@ type Claim struct {
 	Statement Statement
 	Signer    string // key identifier
 	Roles     []Role // that trust gives the signer for the resource; may be empty
+	// Key is the state of the signer's key. Whoever verifies a signature sets it.
+	Key KeyState
+	// RetiredAt is when the key was retired; set if Key is KeyRetired.
+	RetiredAt time.Time
+	// Recorded is the number of the first event in the history that names the bundle, or 0.
+	// It orders evidence: a signer can claim any time, but not when the catalog first saw
+	// the bundle.
+	Recorded int64
+	// WithoutHistory is true if there is no history, as in a pulled folder. Only then is the
+	// time that the signer claims used. With a history, a claim that it does not name has no
+	// known time.
+	WithoutHistory bool
+	// RecordedAt is the time of that event, by the clock of the process that recorded it. If
+	// Recorded is 0, it is the time at which the bundle was read, or zero.
+	RecordedAt time.Time
+	// Observed is the number of the event that a report's History names, or 0 if the catalog
+	// has no such event.
+	Observed int64
 }
+
+// KeyState says which signatures of a key still count. The zero KeyState counts for no more
+// than [KeyRevoked].
+type KeyState string
+
+// The states of a key.
+const (
+	KeyTrusted KeyState = "trusted"
+	// KeyRetired: claims recorded before the key was retired count, and all claims against a
+	// release.
+	KeyRetired KeyState = "retired"
+	// KeyRevoked: only claims against a release count, which are quarantines and failing
+	// reports.
+	KeyRevoked KeyState = "revoked"
+)
+
+// KeyStates lists the states that a trust entry may name, the best first.
+func KeyStates() []KeyState { return []KeyState{KeyTrusted, KeyRetired, KeyRevoked} }
 
 // Ignored is evidence that does not count, and why. It blocks nothing by itself.
 type Ignored struct {
@@ -149,6 +201,20 @@ const (
 	VerdictRecorded  Verdict = "recorded" // measured, no limit asked for
 )
 
+// UnmarshalJSON refuses unknown verdicts. The empty text is the zero Verdict.
+func (v *Verdict) UnmarshalJSON(data []byte) error {
+	var text string
+	if err := json.Unmarshal(data, &text); err != nil {
+		return err
+	}
+	switch read := Verdict(text); read {
+	case "", VerdictUndecided, VerdictPass, VerdictFail, VerdictRecorded:
+		*v = read
+		return nil
+	}
+	return fmt.Errorf("verdict %.40q: want pass, fail, undecided or recorded", text)
+}
+
 // Reason is one limit that was exceeded, or why nothing could be decided.
 type Reason struct {
 	Code    string `json:"code"` // "limit_exceeded", "accuracy_drop", "new_nan", "shape", "too_few_cases", "not_run"
@@ -162,17 +228,21 @@ type Reason struct {
 
 // ReportHead is what every report of a verifier says about how it came to be.
 type ReportHead struct {
-	Verdict    Verdict      `json:"verdict"`
-	Reasons    []Reason     `json:"reasons,omitempty"`
-	StartedOn  time.Time    `json:"startedOn"`
-	FinishedOn time.Time    `json:"finishedOn"`
-	Limits     DigestSet    `json:"limits"`    // of the limits manifest
-	Sources    DigestSet    `json:"sources"`   // of the sources index
-	Reference  DigestSet    `json:"reference"` // of the reference manifest
-	Node       Node         `json:"node"`
-	Runtime    RuntimeUsed  `json:"runtime"`
-	Settings   RunSettings  `json:"settings"`
-	Tool       ToolIdentity `json:"tool"`
+	Verdict    Verdict   `json:"verdict"`
+	Reasons    []Reason  `json:"reasons,omitempty"`
+	StartedOn  time.Time `json:"startedOn"`
+	FinishedOn time.Time `json:"finishedOn"`
+	// History is the hash of the newest event that the verifier could see when it began. It
+	// is empty for an empty history, and in older reports. A pass heals only failures that
+	// the history had by then.
+	History   DigestSet    `json:"history,omitempty"`
+	Limits    DigestSet    `json:"limits"`    // of the limits manifest
+	Sources   DigestSet    `json:"sources"`   // of the sources index
+	Reference DigestSet    `json:"reference"` // of the reference manifest
+	Node      Node         `json:"node"`
+	Runtime   RuntimeUsed  `json:"runtime"`
+	Settings  RunSettings  `json:"settings"`
+	Tool      ToolIdentity `json:"tool"`
 }
 
 // RuntimeUsed is the library that ran the engine.

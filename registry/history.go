@@ -1,6 +1,9 @@
 package registry
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // EventKind is what happened.
 type EventKind string
@@ -11,12 +14,23 @@ const (
 	EventAttach      EventKind = "attach"  // evidence came in
 	EventPromote     EventKind = "promote"
 	EventRollback    EventKind = "rollback"
+	EventHoldSet     EventKind = "hold-set"
 	EventHoldRelease EventKind = "hold-release"
+	// EventConfigure: environments, access or keys of the service changed. It has no model.
+	EventConfigure EventKind = "configure"
+	// EventAccept: a person accepted a fault of the history, with the reason.
+	EventAccept EventKind = "history-accept"
 )
 
-// EventKinds lists every kind.
+// EventDamage is the webhook kind for damaged content. It is not an event of the history.
+const EventDamage EventKind = "damage"
+
+// WebhookKinds lists every kind that a webhook can receive.
+func WebhookKinds() []EventKind { return append(EventKinds(), EventDamage) }
+
+// EventKinds lists every kind that the history has.
 func EventKinds() []EventKind {
-	return []EventKind{EventPublish, EventAttach, EventPromote, EventRollback, EventHoldRelease}
+	return []EventKind{EventPublish, EventAttach, EventPromote, EventRollback, EventHoldSet, EventHoldRelease, EventConfigure, EventAccept}
 }
 
 // Event is one row of the history: append-only and hash-chained. Hash covers every
@@ -89,5 +103,24 @@ type Intent struct {
 	Model       string
 	From        string // empty: a publication; the destination itself: a rollback
 	Release     Digest
-	Begun       time.Time
+	Begun       time.Time // by the clock of the catalog, in UTC to the microsecond; [Intents] sets it
+}
+
+// IntentTime is how long an intent stands if its head does not move.
+const IntentTime = 24 * time.Hour
+
+// Abandoned says why an intent will not be finished, or "" while it stands. head is that of
+// its environment and model, or the zero Head. An intent whose head has moved stands until its
+// mirror is written; then it is ended. With no environments in envs, none counts as removed.
+func (i Intent) Abandoned(envs Environments, head Head, now time.Time) string {
+	if head.Release == i.Release {
+		return ""
+	}
+	if _, err := envs.Find(i.Environment); err != nil && len(envs.List) > 0 {
+		return "there is no environment " + i.Environment + " any more"
+	}
+	if age := now.Sub(i.Begun); age >= IntentTime {
+		return fmt.Sprintf("it began %v ago and did not move the head", age.Truncate(time.Minute))
+	}
+	return ""
 }

@@ -5,27 +5,28 @@ import (
 	"time"
 )
 
-// Leases lets one of several processes do what only one should. Times are the callers',
-// so their clocks must agree better than leases are long.
+// Leases lets one process at a time do something. Leases expire by the clock of the catalog,
+// so the clocks of the processes do not matter.
 type Leases interface {
-	// AcquireLease gives a lease to a holder until a time, unless another holder has it
-	// still at now, and reports whether the holder has it. A holder renews its own.
-	AcquireLease(ctx context.Context, name, holder string, now, until time.Time) (bool, error)
+	// AcquireLease takes or renews a lease for a holder, unless another holder has it. It
+	// reports whether the holder has the lease now.
+	AcquireLease(ctx context.Context, name, holder string, lasting time.Duration) (bool, error)
 	// ReleaseLease gives a lease up. That of another holder stays.
 	ReleaseLease(ctx context.Context, name, holder string) error
 }
 
 // Idempotency remembers answers to requests that may arrive twice.
 type Idempotency interface {
-	// ClaimKey makes a key the claimant's until c.Until, and gives nil, or else the answer
-	// that was saved under it. Errors: CodeConflict while another claimant is at work on
-	// it; CodeInvalid when it was used for another request. What has run out by c.Now
-	// counts for nothing, and is forgotten some time.
+	// ClaimKey gives a key to the claimant for c.Lasting, by the clock of the catalog, and
+	// returns nil. If an answer was saved under the key, it returns that. Errors: CodeConflict
+	// while another claimant has the key; CodeInvalid if it was used for another request.
+	// Expired keys do not count, and are deleted at some time.
 	ClaimKey(ctx context.Context, c KeyClaim) (*KeptAnswer, error)
-	// RenewKey lets the claimant keep the key until c.Until. Errors: CodeConflict when it
-	// is not its any more.
+	// RenewKey extends the claim to c.Lasting from now. Errors: CodeConflict if the claimant
+	// no longer has the key.
 	RenewKey(ctx context.Context, c KeyClaim) error
-	// SaveAnswer keeps the answer to the claimant's request until c.Until. Errors: as RenewKey.
+	// SaveAnswer stores the answer to the claimant's request for c.Lasting from now. Errors: as
+	// RenewKey.
 	SaveAnswer(ctx context.Context, c KeyClaim, answer KeptAnswer) error
 	// FreeKey ends a claim without an answer. Ending what is not there succeeds.
 	FreeKey(ctx context.Context, c KeyClaim) error
@@ -37,8 +38,7 @@ type KeyClaim struct {
 	Key       string
 	Request   Digest // of all that makes two requests the same
 	Claimant  string // unlike that of every other claim
-	Now       time.Time
-	Until     time.Time
+	Lasting   time.Duration
 }
 
 // KeptAnswer is an answer as it was sent.

@@ -30,6 +30,17 @@ func DefaultRequire() []string {
 	return []string{RequireSignature, RequireProvenance, RequireParity}
 }
 
+// Requirements lists the names of all requirements, also those that environments.yaml cannot
+// name.
+func Requirements() []string {
+	return append(namedRequirements(), requireQuarantine, requireNoFailure, requireOperators)
+}
+
+// namedRequirements are those that environments.yaml can name.
+func namedRequirements() []string {
+	return append(DefaultRequire(), RequireRecordedCases, RequireSeparateRoles, RequireReproducibleBytes, RequireReproducibleSemantic)
+}
+
 // Policy is what an environment asks of a release. The zero Policy allows nothing.
 type Policy struct {
 	Require []string
@@ -50,7 +61,7 @@ type Requirement struct {
 // Decision is the policy's answer. The zero Decision does not allow.
 type Decision struct {
 	Requirements []Requirement `json:"requirements"`
-	Ignored      []Ignored     `json:"ignored,omitempty"`
+	IgnoredEvidence
 }
 
 // Allowed reports whether there are requirements and all are met.
@@ -71,7 +82,7 @@ func (d Decision) Unmet() []Requirement {
 
 // Validate checks that every requirement is known. Errors: CodeInvalid.
 func (p Policy) Validate() error {
-	known := append(DefaultRequire(), RequireRecordedCases, RequireSeparateRoles, RequireReproducibleBytes, RequireReproducibleSemantic)
+	known := namedRequirements()
 	for i, name := range p.Require {
 		if !slices.Contains(known, name) {
 			return Errorf(CodeInvalid, "requirement %q: want one of %s", name, strings.Join(known, ", "))
@@ -98,7 +109,8 @@ func (p Policy) Check(r Release, claims []Claim) Decision {
 		return Decision{}
 	}
 	counted, ignored := count(r, claims)
-	decision := Decision{Ignored: ignored}
+	var decision Decision
+	decision.Ignore(ignored...)
 	for _, name := range append([]string{requireQuarantine}, p.Require...) {
 		decision.Requirements = append(decision.Requirements, p.require(name, r, counted)...)
 	}
@@ -110,54 +122,6 @@ func (p Policy) CheckEngine(r Release, e Engine, claims []Claim) Decision {
 	alone := r
 	alone.Engines = []Engine{e}
 	return p.Check(alone, claims)
-}
-
-// Accept splits claims about the release into those that count, in order, and those
-// that do not, with the reason. A promotion copies what counts.
-func Accept(r Release, claims []Claim) ([]Claim, []Ignored) { return count(r, claims) }
-
-// counted is the claims that count: about the release or an engine of it, of a
-// predicate type that the signer's role may issue.
-type counted []Claim
-
-func count(r Release, claims []Claim) (counted, []Ignored) {
-	var out counted
-	var ignored []Ignored
-	for _, c := range claims {
-		if reason := doesNotCount(r, c); reason != "" {
-			ignored = append(ignored, Ignored{c.Bundle, c.Subject, reason})
-			continue
-		}
-		out = append(out, c)
-	}
-	return out, ignored
-}
-
-func doesNotCount(r Release, c Claim) string {
-	_, isEngine := r.Engine(c.Subject)
-	role, known := RoleFor(c.Statement.PredicateType)
-	switch {
-	case !isEngine && c.Subject != r.Digest:
-		return "it is about something else"
-	case !c.Statement.About(c.Subject):
-		return "its statement does not name what it is attached to"
-	case !known:
-		return fmt.Sprintf("predicate type %q has no meaning here", c.Statement.PredicateType)
-	case !slices.Contains(c.Roles, role):
-		return fmt.Sprintf("signer %s is not trusted as %s here", c.Signer, role)
-	}
-	return ""
-}
-
-// of lists the claims of a predicate type about a digest.
-func (cs counted) of(predicateType string, subject Digest) []Claim {
-	var out []Claim
-	for _, c := range cs {
-		if c.Statement.PredicateType == predicateType && c.Subject == subject {
-			out = append(out, c)
-		}
-	}
-	return out
 }
 
 // require evaluates one requirement, once for everything that it is asked of.
@@ -177,9 +141,9 @@ func (p Policy) require(name string, r Release, cs counted) []Requirement {
 		req := Requirement{Name: name, Subject: s.Name}
 		switch name {
 		case requireQuarantine:
-			req.absent(cs.of(PredicateQuarantine, s.Digest))
+			req.absent(cs.quarantines(s.Digest))
 		case RequireSignature:
-			req.present(cs.of(PredicateSign, s.Digest), "signed by a builder", "no signature of a trusted builder: run mlpromote build")
+			req.signed(s.Digest, cs)
 		case RequireProvenance:
 			req.present(cs.of(PredicateProvenance, s.Digest), "built by a builder", "no provenance of a trusted builder: run mlpromote build")
 		case RequireParity, RequireRecordedCases:
@@ -209,6 +173,9 @@ func (req *Requirement) absent(claims []Claim) {
 	req.Met, req.Detail = len(claims) == 0, "not in quarantine"
 	if !req.Met {
 		req.Detail = "in quarantine: choose another version"
+		if q, _ := claims[0].Quarantine(); q.Reason != "" {
+			req.Detail = fmt.Sprintf("in quarantine (%.200q): choose another version", q.Reason)
+		}
 	}
 	req.cite(claims...)
 }

@@ -47,7 +47,7 @@ func claim(predicateType string, subject registry.Digest, signer string, role re
 	}
 	return registry.Claim{
 		Bundle:  digest.FromString(fmt.Sprint(predicateType, subject, signer, role, string(body))),
-		Subject: subject, Signer: signer, Roles: []registry.Role{role},
+		Subject: subject, Signer: signer, Roles: []registry.Role{role}, Key: registry.KeyTrusted,
 		Statement: registry.Statement{
 			Type: registry.StatementType, PredicateType: predicateType, Predicate: body,
 			Subject: []registry.StatementSubject{{Digest: registry.NewDigestSet(subject)}},

@@ -37,7 +37,10 @@ type Manifest struct {
 	Digest    Digest
 	MediaType string
 	Size      int64
-	Derived   Derived
+	// Pusher is the principal that first pushed it to the registry endpoint. It is empty for
+	// manifests that the service made.
+	Pusher  string
+	Derived Derived
 }
 
 // Derived is what a Manifest record repeats from the manifest's bytes so that it can
@@ -65,11 +68,45 @@ type Manifests interface {
 	PutManifest(ctx context.Context, repository string, m Manifest, tags ...string) error
 	// Manifest gives the record of d. Errors: CodeNotFound.
 	Manifest(ctx context.Context, repository string, d Digest) (Manifest, error)
-	// Referrers lists the manifests whose subject is d, by digest. An empty
-	// artifactType means all. What nobody refers to has an empty list, not an error.
-	Referrers(ctx context.Context, repository string, d Digest, artifactType string) ([]Manifest, error)
+	// Referrers lists a page of manifests whose subject is d, in order of digest, after a
+	// digest ("" for the first page). A page ends at [ReferrerPage] bytes of annotations and
+	// has at least one manifest; an empty page is the end. An empty artifactType means all.
+	Referrers(ctx context.Context, repository string, d Digest, artifactType string, after Digest) ([]Manifest, error)
 	// AllManifests lists every record of every repository, by repository and digest.
 	AllManifests(ctx context.Context) iter.Seq2[RepositoryManifest, error]
+}
+
+// ReferrerCounts counts referrers by the principal that pushed them.
+type ReferrerCounts interface {
+	// CountReferrers counts the manifests whose subject is d that a principal pushed first.
+	CountReferrers(ctx context.Context, repository string, d Digest, pusher string) (int, error)
+}
+
+// ReferrerPage is about how many bytes of annotations a page of referrers has. It bounds pages
+// because anybody who may push can make annotations long.
+const ReferrerPage = 1 << 20
+
+// AllReferrers lists the manifests whose subject is d, by digest, page by page. An error ends
+// the sequence.
+func AllReferrers(ctx context.Context, m Manifests, repository string, d Digest, artifactType string) iter.Seq2[Manifest, error] {
+	return func(yield func(Manifest, error) bool) {
+		for after := Digest(""); ; {
+			page, err := m.Referrers(ctx, repository, d, artifactType, after)
+			if err != nil {
+				yield(Manifest{}, err)
+				return
+			}
+			if len(page) == 0 {
+				return
+			}
+			for _, manifest := range page {
+				if !yield(manifest, nil) {
+					return
+				}
+			}
+			after = page[len(page)-1].Digest
+		}
+	}
 }
 
 // RepositoryManifest is a manifest with the repository that holds it.
@@ -116,10 +153,14 @@ type Catalog interface {
 	Head(ctx context.Context, environment, model string) (Head, error)
 	// Heads lists heads by environment and model. Empty arguments mean all.
 	Heads(ctx context.Context, environment, model string) ([]Head, error)
-	// Apply makes a change in one transaction, durable on return, and gives the event as
-	// it was chained. A move to the release that the head has keeps the head's time.
-	// Errors: CodeInvalid for a move to no release; CodeConflict when the head is not the one expected, or a
-	// tag that must not move names another digest; then nothing has changed.
+	// Standing returns the state of a model in an environment at one instant. An unknown
+	// model or environment is not an error.
+	Standing(ctx context.Context, environment, model string) (Standing, error)
+	// Apply makes a change in one transaction, durable on return, and returns the event as it
+	// was chained. A move to the release that the head has keeps the head's time. Events that
+	// restrict are counted. Errors: CodeInvalid for a move without a release or a ground;
+	// CodeConflict, without any change, if the ground has moved ([GroundMoved]), a needed
+	// manifest is not recorded, or a tag that must not move names another digest.
 	Apply(ctx context.Context, c Change) (Event, error)
 	// History lists events in order of sequence.
 	History(ctx context.Context, q HistoryQuery) iter.Seq2[Event, error]
@@ -150,30 +191,47 @@ type Tagged struct {
 
 // Intents remembers promotions that were begun and not finished.
 type Intents interface {
-	// Begin records an intent, in place of an earlier one of the same destination and model.
+	// Begin records an intent, which begins now by the clock of the catalog. It replaces an
+	// earlier one of the same destination and model.
 	Begin(ctx context.Context, i Intent) error
 	// Pending lists the intents that nothing has ended.
 	Pending(ctx context.Context) ([]Intent, error)
-	// End forgets the intent of a destination and model if it is still for that release:
+	// End forgets the intent of a destination and model if it is for that release:
 	// for what had to be done after the change that moved the head. Ending what is not
 	// there succeeds.
 	End(ctx context.Context, environment, model string, release Digest) error
+	// Abandon deletes an intent that [Pending] returned, unless it has begun again since or
+	// its head is at its release. It succeeds if there is no such intent.
+	Abandon(ctx context.Context, i Intent) error
 }
 
 // Change is one transaction of the catalog.
 type Change struct {
-	Event Event     // its place in the chain is given by Apply
-	Move  *HeadMove // nil: the event moves no head
-	Tags  []TagMove
-	// EndIntent removes the intent of the event's environment and model.
+	Event  Event     // its place in the chain is given by Apply
+	Ground *Ground   // the state that the change rests on; nil for events that move no head
+	Move   *HeadMove // nil: the event moves no head
+	Tags   []TagMove
+	// Needs are manifests that must be recorded when the change is made, so that none was
+	// collected since it was read. They are rescinded ([Stock]).
+	Needs []ManifestPlace
+	// EndIntent removes the intent of the event's environment and model, if it is for the
+	// event's release.
 	EndIntent bool
+	// Configure replaces the agreed configuration; nil: it stays. Apply returns CodeConflict
+	// if the agreed one is not the expected one.
+	Configure *ConfigurationMove
 }
 
-// HeadMove moves the head of the event's environment and model to Event.Release, by
-// compare-and-swap.
+// HeadMove moves the head of the event's environment and model to Event.Release, if the
+// ground of the change has not moved.
 type HeadMove struct {
-	Expect Digest // the head before; empty: there must be none
-	Hold   string // the hold of the new head; empty: none
+	Hold string // the hold of the new head; empty: none
+}
+
+// ManifestPlace is a manifest in a repository.
+type ManifestPlace struct {
+	Repository string
+	Digest     Digest
 }
 
 // TagMove sets a tag in the change's transaction.
@@ -190,18 +248,22 @@ type HistoryQuery struct {
 	Model       string
 	Kind        EventKind
 	Subject     Digest
-	After       int64 // sequence number, exclusive
-	Before      int64 // sequence number, exclusive; 0: no bound
-	Descending  bool  // newest first
-	Limit       int   // of the events selected, the first so many; 0: all
+	Hash        Digest // of the event itself: at most one has it
+	After       int64  // sequence number, exclusive
+	Before      int64  // sequence number, exclusive; 0: no bound
+	Descending  bool   // newest first
+	Limit       int    // how many events at most; 0: all
 }
 
 // EvidenceStore keeps evidence beside what it is about.
 type EvidenceStore interface {
-	// Evidence lists the bundles attached to a subject, by digest. What nobody attached
-	// anything to has an empty list. Referrers that are no bundles are skipped.
-	// Errors: CodeDigest when stored bytes are not what their digest says.
-	Evidence(ctx context.Context, repository string, subject Digest) ([]Bundle, error)
+	// Evidence returns the bundles that are attached to a subject. Manifests with the same
+	// document follow one another, the smallest first, and the document is read once.
+	// Referrers that are not bundles are skipped. The bytes of bundles that are being read
+	// are bounded; a bundle counts until the next one is read, so do not read other evidence
+	// inside the loop. An error ends the sequence: CodeDigest if stored bytes do not match
+	// their digest.
+	Evidence(ctx context.Context, repository string, subject Digest) iter.Seq2[Bundle, error]
 	// PutEvidence stores one bundle for every subject: one blob, and one referrer manifest
 	// each, whose digests it returns in the same order.
 	PutEvidence(ctx context.Context, repository string, b Bundle, subjects []Subject) ([]Digest, error)
@@ -320,5 +382,11 @@ type VerifyEvidence func(ctx context.Context, bundle []byte, resource string) (C
 // CodeUnavailable when this process has no key for the role.
 type SignEvidence func(ctx context.Context, role Role, statement []byte) ([]byte, error)
 
-// Clock tells the time.
+// Clock tells the time of this process.
 type Clock func() time.Time
+
+// CatalogClock tells the time of the catalog. Ages, leases and deadlines that several
+// processes compare are measured by this clock, never by their own.
+type CatalogClock interface {
+	CatalogTime(ctx context.Context) (time.Time, error)
+}

@@ -1,8 +1,8 @@
 package registry
 
 import (
-	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // Reproducibility says what becomes of a step that is done twice, in two processes, from
@@ -33,16 +33,30 @@ func (r Reproducibility) AtLeast(want Reproducibility) bool { return r.rank() >=
 // (https://slsa.dev/spec/v1.0/provenance#extension-fields).
 const ReproducibleField = "mlpromote_reproducible"
 
-// Reproducible reads from a statement of provenance how the engine came out when its steps
-// were done twice; empty where nobody tried.
-func (s Statement) Reproducible() Reproducibility {
+// provenanceMetadata is the part of the metadata of SLSA provenance that rules read.
+type provenanceMetadata struct {
+	FinishedOn   time.Time       `json:"finishedOn"`
+	Reproducible Reproducibility `json:"mlpromote_reproducible"` // ReproducibleField
+}
+
+// provenanceMetadata reads a statement of provenance. Unreadable metadata is zero.
+func (s Statement) provenanceMetadata() provenanceMetadata {
 	var predicate struct {
 		RunDetails struct {
-			Metadata map[string]json.RawMessage `json:"metadata"`
+			Metadata provenanceMetadata `json:"metadata"`
 		} `json:"runDetails"`
 	}
-	var class Reproducibility
-	if json.Unmarshal(s.Predicate, &predicate) != nil || json.Unmarshal(predicate.RunDetails.Metadata[ReproducibleField], &class) != nil || class.rank() == 0 {
+	if DecodeSigned(s.Predicate, &predicate) != nil {
+		return provenanceMetadata{}
+	}
+	return predicate.RunDetails.Metadata
+}
+
+// Reproducible reads from a statement of provenance how the engine came out when its steps
+// were repeated. It is empty if they were not.
+func (s Statement) Reproducible() Reproducibility {
+	class := s.provenanceMetadata().Reproducible
+	if class.rank() == 0 {
 		return ""
 	}
 	return class

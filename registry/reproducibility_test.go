@@ -20,7 +20,7 @@ func TestPolicyReproducible(t *testing.T) {
 			predicate = `{"runDetails":{"metadata":{"` + registry.ReproducibleField + `":"` + class + `"}}}`
 		}
 		return registry.Claim{
-			Bundle: digest.FromString("bundle of " + class), Subject: engine.Digest, Signer: "key", Roles: roles,
+			Bundle: digest.FromString("bundle of " + class), Subject: engine.Digest, Signer: "key", Roles: roles, Key: registry.KeyTrusted,
 			Statement: registry.Statement{
 				PredicateType: registry.PredicateProvenance, Predicate: json.RawMessage(predicate),
 				Subject: []registry.StatementSubject{{Digest: registry.NewDigestSet(engine.Digest)}},

@@ -63,11 +63,15 @@ func (r Retention) Anchors(envs Environments, heads []Head, intents []Intent, ev
 		}
 		return all[model]
 	}
+	at := make(map[place]Head)
 	for _, h := range heads {
 		anchor(&of(h.Model).Releases, h.Release, "head of "+h.Environment)
+		at[place{h.Environment, h.Model}] = h
 	}
 	for _, i := range intents {
-		anchor(&of(i.Model).Releases, i.Release, "under way to "+i.Environment)
+		if i.Abandoned(envs, at[place{i.Environment, i.Model}], now) == "" {
+			anchor(&of(i.Model).Releases, i.Release, "under way to "+i.Environment)
+		}
 	}
 	reigns := make(map[place][]tenure)
 	for e, err := range events {

@@ -344,11 +344,47 @@ func TestAnchors(t *testing.T) {
 	}
 }
 
+// An intent is abandoned after a day, or if its environment was removed. If its head has moved
+// it stands: its mirror may have to be written.
+func TestAbandonedIntents(t *testing.T) {
+	t.Parallel()
+	known := registry.Environments{List: []registry.Environment{{Name: "staging"}, {Name: "prod", From: "staging"}}}
+	moved := registry.Head{Environment: "prod", Model: "a", Release: name("r")}
+	other := registry.Head{Environment: "prod", Model: "a", Release: name("another")}
+	for title, c := range map[string]struct {
+		envs        registry.Environments
+		environment string
+		head        registry.Head
+		age         time.Duration
+		want        string // part of the reason; empty: it stands
+	}{
+		"young":                                   {known, "prod", registry.Head{}, registry.IntentTime - time.Minute, ""},
+		"young, over another head":                {known, "prod", other, 0, ""},
+		"a day old":                               {known, "prod", registry.Head{}, registry.IntentTime, "24h0m0s"},
+		"a day old, over another head":            {known, "prod", other, registry.IntentTime, "24h0m0s"},
+		"a month old, and its head moved":         {known, "prod", moved, 720 * time.Hour, ""},
+		"young, of no environment":                {known, "canary", registry.Head{}, 0, "no environment canary"},
+		"of no environment, and its head moved":   {known, "canary", moved, 720 * time.Hour, ""},
+		"young, without known environments":       {registry.Environments{}, "prod", registry.Head{}, 0, ""},
+		"a day old, without known environments":   {registry.Environments{}, "prod", registry.Head{}, registry.IntentTime, "24h0m0s"},
+		"from the future, as of a clock set back": {known, "prod", registry.Head{}, -time.Hour, ""},
+	} {
+		i := registry.Intent{Environment: c.environment, Model: "a", Release: name("r"), Begun: noon().Add(-c.age)}
+		got := i.Abandoned(c.envs, c.head, noon())
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", title, got, c.want)
+		}
+	}
+}
+
 // Heads and promotions under way keep releases, each for its model alone.
 func TestAnchorsOfHeadsAndIntents(t *testing.T) {
 	t.Parallel()
 	heads := []registry.Head{{Environment: "staging", Model: "a", Release: name("head")}}
-	intents := []registry.Intent{{Environment: "prod", From: "staging", Model: "a", Release: name("moving")}}
+	intents := []registry.Intent{
+		{Environment: "prod", From: "staging", Model: "a", Release: name("moving"), Begun: noon().Add(-23 * time.Hour)},
+		{Environment: "canary", From: "staging", Model: "a", Release: name("abandoned"), Begun: noon().Add(-25 * time.Hour)},
+	}
 	got, err := registry.Retention{}.Anchors(registry.Environments{}, heads, intents, events(), noon())
 	want := map[string]*registry.Anchors{"a": {Releases: map[registry.Digest]string{name("head"): "head of staging", name("moving"): "under way to prod"}}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

@@ -46,9 +46,9 @@ type Cancellation interface {
 
 // UploadCounts counts uploads that are under way.
 type UploadCounts interface {
-	// CountUploads counts those of a principal, in all repositories, that were touched at a
-	// time or later.
-	CountUploads(ctx context.Context, principal string, since time.Time) (int, error)
+	// CountUploads counts those of a principal, in all repositories, that were touched within
+	// the last while, by the clock of the catalog.
+	CountUploads(ctx context.Context, principal string, within time.Duration) (int, error)
 }
 
 // UploadState is how far an upload has come. It is the truth about it: bytes in the
@@ -65,7 +65,8 @@ type UploadState struct {
 	// Version is counted by [UploadStates]: 1 when the upload is made, and one more each
 	// time that it is swapped.
 	Version int64
-	// Touched is when the state was last written, in UTC to the microsecond.
+	// Touched is when the state was last written, by the clock of the catalog, in UTC to the
+	// microsecond. [UploadStates] sets it.
 	Touched time.Time
 }
 
@@ -81,24 +82,25 @@ type UploadStates interface {
 	// Upload gives the state of an upload. Errors: CodeNotFound, also for anybody but its
 	// owner and for what is no identifier.
 	Upload(ctx context.Context, owner UploadOwner, id string) (UploadState, error)
-	// SwapUpload replaces Offset, Hash, Place and Touched of the upload s.ID if its
-	// version is still s.Version, which counts up by one. Errors: CodeNotFound;
+	// SwapUpload replaces Offset, Hash and Place of the upload s.ID if its version is still
+	// s.Version, which counts up by one. Errors: CodeNotFound;
 	// CodeConflict when somebody else swapped it.
 	SwapUpload(ctx context.Context, s UploadState) error
 	// EndUpload forgets an upload if its version is still that one. Errors: as SwapUpload.
 	EndUpload(ctx context.Context, id string, version int64) error
-	// StaleUploads lists the uploads that nobody has touched since a time, oldest first.
-	StaleUploads(ctx context.Context, before time.Time) iter.Seq2[UploadState, error]
+	// StaleUploads lists the uploads that were last touched longer than idle ago, by the clock
+	// of the catalog, oldest first. An idle of 0 means all uploads.
+	StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[UploadState, error]
 }
 
 // NewUpload is the state of an upload that begins. Its identifier is a random UUID,
 // version 4 of RFC 9562.
-func NewUpload(owner UploadOwner, now time.Time) UploadState {
+func NewUpload(owner UploadOwner) UploadState {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	id := fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-	return UploadState{ID: id, Owner: owner, Version: 1, Touched: now.UTC().Truncate(time.Microsecond)}
+	return UploadState{ID: id, Owner: owner, Version: 1}
 }
 
 // Sum is the sha256 of the bytes that arrived, ready for more of them. Errors:

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -17,7 +16,7 @@ func TestUploadStateSum(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
 		pieces := rapid.SliceOf(rapid.SliceOfN(rapid.Byte(), 0, 200)).Draw(r, "pieces")
-		state := registry.NewUpload(registry.UploadOwner{Repository: "staging/a"}, time.Now())
+		state := registry.NewUpload(registry.UploadOwner{Repository: "staging/a"})
 		var all []byte
 		for _, piece := range pieces {
 			sum, err := state.Sum()

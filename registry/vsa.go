@@ -1,10 +1,6 @@
 package registry
 
-import (
-	"encoding/json"
-	"slices"
-	"time"
-)
+import "time"
 
 // VSA is the predicate of a SLSA verification summary: that a release and its
 // engines met the policy of the environment at ResourceURI. A VSA allows; only a
@@ -56,21 +52,39 @@ const (
 
 // FindVSA gives the claim that allows the release at the resource: a summary by a
 // trusted promoter, about the release and every engine of it, that passed, bound to
-// this very resource. Of several the latest wins. Without one, ok is false.
+// this very resource. It may be attached to any of them. Of several the latest wins.
+// Without one, ok is false. Promote, resolve, pull and trust all ask this.
 func FindVSA(claims []Claim, r Release, resource string) (found Claim, summary VSA, ok bool) {
-	for _, c := range claims {
-		if c.Subject != r.Digest || c.Statement.PredicateType != PredicateVSA || !slices.Contains(c.Roles, RolePromoter) {
+	counted, _ := count(r, claims)
+	for _, c := range counted {
+		v, err := c.vsa()
+		if err != nil || v.ResourceURI != resource || v.VerificationResult != VSAPassed || !coversAll(c.Statement, r) {
 			continue
 		}
-		var v VSA
-		if json.Unmarshal(c.Statement.Predicate, &v) != nil || v.ResourceURI != resource || v.VerificationResult != VSAPassed {
-			continue
-		}
-		if coversAll(c.Statement, r) && (!ok || v.TimeVerified.After(summary.TimeVerified)) {
+		if !ok || v.TimeVerified.After(summary.TimeVerified) {
 			found, summary, ok = c, v, true
 		}
 	}
 	return found, summary, ok
+}
+
+// Summary reads the claim as a verification summary. ok is false for others, and for one that
+// cannot be read.
+func (c Claim) Summary() (v VSA, ok bool) {
+	v, err := c.vsa()
+	return v, err == nil
+}
+
+// vsa reads the claim as a summary.
+func (c Claim) vsa() (VSA, error) {
+	if c.Statement.PredicateType != PredicateVSA {
+		return VSA{}, Errorf(CodeInvalid, "predicate type %q, want %q", c.Statement.PredicateType, PredicateVSA)
+	}
+	var v VSA
+	if err := DecodeSigned(c.Statement.Predicate, &v); err != nil {
+		return VSA{}, err
+	}
+	return v, nil
 }
 
 func coversAll(s Statement, r Release) bool {

@@ -18,7 +18,7 @@ func vsa(r registry.Release, hour int, edit func(v *registry.VSA, c *registry.Cl
 		TimeVerified: time.Date(2026, 1, 1, hour, 0, 0, 0, time.UTC), ResourceURI: prodURI,
 		VerificationResult: registry.VSAPassed, SLSAVersion: registry.SLSAVersion,
 	}
-	c := registry.Claim{Bundle: digest.FromString(time.Duration(hour).String()), Subject: r.Digest, Roles: []registry.Role{registry.RolePromoter}}
+	c := registry.Claim{Bundle: digest.FromString(time.Duration(hour).String()), Subject: r.Digest, Roles: []registry.Role{registry.RolePromoter}, Key: registry.KeyTrusted}
 	c.Statement.PredicateType = registry.PredicateVSA
 	for _, s := range r.Subjects() {
 		c.Statement.Subject = append(c.Statement.Subject, registry.StatementSubject{Digest: registry.NewDigestSet(s.Digest)})
@@ -47,7 +47,12 @@ func TestFindVSA(t *testing.T) {
 		"no result":          func(v *registry.VSA, _ *registry.Claim) { v.VerificationResult = "" },
 		"not all engines":    func(_ *registry.VSA, c *registry.Claim) { c.Statement.Subject = c.Statement.Subject[:2] },
 		"not the release":    func(_ *registry.VSA, c *registry.Claim) { c.Statement.Subject = c.Statement.Subject[1:] },
-		"attached elsewhere": func(_ *registry.VSA, c *registry.Claim) { c.Subject = r.Engines[0].Digest },
+		"attached elsewhere": func(_ *registry.VSA, c *registry.Claim) { c.Subject = digest.FromString("another release") },
+		"key revoked":        func(_ *registry.VSA, c *registry.Claim) { c.Key = registry.KeyRevoked },
+		"key in no state":    func(_ *registry.VSA, c *registry.Claim) { c.Key = "" },
+		"key in two spellings": func(_ *registry.VSA, c *registry.Claim) {
+			c.Statement.Predicate = []byte(`{"resourceUri":"` + prodURI + `","verificationResult":"FAILED","VerificationResult":"PASSED"}`)
+		},
 		"wrong role": func(_ *registry.VSA, c *registry.Claim) {
 			c.Roles = []registry.Role{registry.RoleBuilder, registry.RoleVerifier}
 		},

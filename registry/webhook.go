@@ -41,10 +41,22 @@ func (w Webhook) SecretText() string {
 // Delivery is how far a webhook was told. Who delivers writes it, nobody else.
 type Delivery struct {
 	Delivered   int64     `json:"delivered"`            // sequence number of the last event that is done with
+	Damage      DamageRef `json:"damage,omitzero"`      // the last damage that is done with
 	Attempts    int       `json:"attempts,omitempty"`   // at the next one, that failed
 	NextAttempt time.Time `json:"nextAttempt,omitzero"` // not before
 	LastError   string    `json:"lastError,omitempty"`
 	Suspended   time.Time `json:"suspended,omitzero"` // when it was given up; events wait until it is resumed
+}
+
+// DamageRef identifies damage by its place in the order in which damage is found.
+type DamageRef struct {
+	Found  time.Time `json:"found"`
+	Digest Digest    `json:"digest"`
+}
+
+// Before reports whether damage was found after the damage that r names.
+func (r DamageRef) Before(d Damage) bool {
+	return Damage{Found: r.Found, Digest: r.Digest}.CompareFound(d) < 0
 }
 
 // Active reports whether deliveries to a webhook go on.

@@ -2,6 +2,8 @@ package signer
 
 import (
 	"crypto"
+	"crypto/ecdsa"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -13,6 +15,8 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 	"github.com/sigstore/sigstore/pkg/signature"
+
+	"mlpromote.dev/mlpromote/registry"
 )
 
 // MaxBundle is how many bytes a bundle document may have.
@@ -21,6 +25,7 @@ const MaxBundle = 4 << 20
 // envelope is a bundle that was parsed: somebody's statement, not verified.
 type envelope struct {
 	bundle *bundle.Bundle
+	signed [sha256.Size]byte // hash of what the signature is over
 }
 
 // parseBundle reads a sigstore bundle v0.3 that holds an in-toto statement in a DSSE
@@ -30,7 +35,7 @@ func parseBundle(data []byte) (envelope, error) {
 	if len(data) > MaxBundle {
 		return envelope{}, fmt.Errorf("bundle: %d bytes, want at most %d", len(data), MaxBundle)
 	}
-	if err := checkJSON(data); err != nil {
+	if err := registry.CheckJSON(data); err != nil {
 		return envelope{}, fmt.Errorf("bundle: %s", plain(err))
 	}
 	parsed := new(bundle.Bundle)
@@ -40,7 +45,7 @@ func parseBundle(data []byte) (envelope, error) {
 	if err := checkBundle(parsed); err != nil {
 		return envelope{}, fmt.Errorf("bundle: %w", err)
 	}
-	return envelope{parsed}, nil
+	return envelope{parsed, authenticated(parsed.GetDsseEnvelope().GetPayload())}, nil
 }
 
 func checkBundle(b *bundle.Bundle) error {
@@ -66,6 +71,16 @@ func checkBundle(b *bundle.Bundle) error {
 	return nil
 }
 
+// authenticated is the hash of what a signature over a payload is made of, the pre-authentication
+// encoding of DSSE 1.0. Source: https://github.com/secure-systems-lab/dsse/blob/v1.0.0/protocol.md.
+func authenticated(payload []byte) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	fmt.Fprintf(h, "DSSEv1 %d %s %d ", len(payloadType), payloadType, len(payload))
+	h.Write(payload)
+	h.Sum(sum[:0])
+	return sum
+}
+
 // statement is the signed bytes.
 func (e envelope) statement() []byte { return e.bundle.GetDsseEnvelope().GetPayload() }
 
@@ -80,8 +95,12 @@ func (e envelope) claimedKey() string {
 }
 
 // signedBy reports whether key made the signature. The hint plays no part: whatever
-// key it names, only this one is tried.
+// key it names, only this one is tried. The signature is checked by itself first, which is
+// cheap: anybody can attach large bundles, and the rest of a verification parses them again.
 func (e envelope) signedBy(key publicKey) error {
+	if !ecdsa.VerifyASN1(key.key, e.signed[:], e.bundle.GetDsseEnvelope().GetSignatures()[0].GetSig()) {
+		return errors.New("the signature is not by this key")
+	}
 	verifier, err := signature.LoadECDSAVerifier(key.key, crypto.SHA256)
 	if err != nil {
 		return err

@@ -62,7 +62,7 @@ func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error
 			return s, err
 		}
 	}
-	err := registry.Errorf(registry.CodeUnavailable, "sign as %s: there is no key: want %s or %s", role, own, shared)
+	err := registry.Lastingf(registry.CodeUnavailable, "sign as %s: there is no key: want %s or %s", role, own, shared)
 	return nil, registry.WithHint(err, "make one with 'mlpromote key generate', or name the folder that has it with --keys")
 }
 

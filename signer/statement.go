@@ -2,7 +2,6 @@ package signer
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -26,76 +25,44 @@ const (
 // and only once, so that no two readers can see two statements in the same bytes.
 func decodeStatement(data []byte) (registry.Statement, error) {
 	var s registry.Statement
-	if err := checkJSON(data); err != nil {
-		return s, fmt.Errorf("statement: %w", err)
+	if err := registry.DecodeSigned(data, &s); err != nil {
+		return registry.Statement{}, fmt.Errorf("statement: %w", err)
 	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return s, fmt.Errorf("statement: %w", err)
-	}
-	var subjects []map[string]json.RawMessage
-	for name, into := range map[string]any{"_type": &s.Type, "predicateType": &s.PredicateType, "subject": &subjects} {
-		if err := decodeField(fields, name, into); err != nil {
-			return registry.Statement{}, fmt.Errorf("statement: %w", err)
-		}
-	}
-	s.Predicate = fields["predicate"]
-	if err := checkStatement(s, len(subjects)); err != nil {
+	if err := checkStatement(s); err != nil {
 		return registry.Statement{}, err
 	}
-	for i, fields := range subjects {
-		subject, err := decodeSubject(fields)
-		if err != nil {
+	for i, subject := range s.Subject {
+		if err := checkSubject(subject); err != nil {
 			return registry.Statement{}, fmt.Errorf("statement: subject %d: %w", i, err)
 		}
-		s.Subject = append(s.Subject, subject)
 	}
 	return s, nil
 }
 
-// decodeField decodes one key. An absent key leaves into alone.
-func decodeField(fields map[string]json.RawMessage, name string, into any) error {
-	value, ok := fields[name]
-	if !ok {
-		return nil
-	}
-	if err := json.Unmarshal(value, into); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
-func checkStatement(s registry.Statement, subjects int) error {
+func checkStatement(s registry.Statement) error {
 	switch {
 	case s.Type != registry.StatementType && s.Type != statementType01:
 		return fmt.Errorf("statement: _type %.80q, want %q", s.Type, registry.StatementType)
 	case s.PredicateType == "":
 		return fmt.Errorf("statement: predicateType is missing")
-	case subjects == 0:
+	case len(s.Subject) == 0:
 		return fmt.Errorf("statement: it has no subject, want at least one")
-	case subjects > maxSubjects:
-		return fmt.Errorf("statement: %d subjects, want at most %d", subjects, maxSubjects)
+	case len(s.Subject) > maxSubjects:
+		return fmt.Errorf("statement: %d subjects, want at most %d", len(s.Subject), maxSubjects)
 	}
 	return nil
 }
 
-func decodeSubject(fields map[string]json.RawMessage) (registry.StatementSubject, error) {
-	var s registry.StatementSubject
-	if err := decodeField(fields, "name", &s.Name); err != nil {
-		return s, err
-	}
-	if err := decodeField(fields, "digest", &s.Digest); err != nil {
-		return s, err
-	}
+func checkSubject(s registry.StatementSubject) error {
 	if len(s.Digest) == 0 || len(s.Digest) > maxSubjectDigests {
-		return s, fmt.Errorf("%d digests, want 1 to %d", len(s.Digest), maxSubjectDigests)
+		return fmt.Errorf("%d digests, want 1 to %d", len(s.Digest), maxSubjectDigests)
 	}
 	for algorithm, value := range s.Digest {
 		if !validDigest(algorithm, value) {
-			return s, fmt.Errorf("digest %.20q: want lower-case hex of its full length, found %.140q", algorithm, value)
+			return fmt.Errorf("digest %.20q: want lower-case hex of its full length, found %.140q", algorithm, value)
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // validDigest checks the algorithms that OCI knows; others have forms of their own.

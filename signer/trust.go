@@ -1,12 +1,15 @@
 package signer
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -24,7 +27,8 @@ type Trust struct {
 // NewTrust makes a Trust of the entries of a trust list. It reads no key yet: load
 // gives the PEM of an entry's key when a bundle is first verified, and after that
 // only while the key is missing (its error has [fs.ErrNotExist] in its chain), so
-// that a key which is made later counts from then on. A missing key trusts nobody.
+// that a key which is made later counts from then on. A missing key trusts nobody, and an
+// entry for an identity gives nothing yet: see [registry.TrustEntry.Grants].
 // Errors: CodeInvalid for an entry that cannot mean anything.
 func NewTrust(entries []registry.TrustEntry, load func(path string) ([]byte, error)) (*Trust, error) {
 	for i, e := range entries {
@@ -35,17 +39,22 @@ func NewTrust(entries []registry.TrustEntry, load func(path string) ([]byte, err
 	if load == nil && len(entries) > 0 {
 		return nil, registry.Errorf(registry.CodeInternal, "trust: there is nothing to load keys with")
 	}
-	return &Trust{entries: slices.Clone(entries), load: load}, nil
+	keys := slices.DeleteFunc(slices.Clone(entries), func(e registry.TrustEntry) bool { return e.Identity != nil })
+	return &Trust{entries: keys, load: load}, nil
 }
 
 func checkEntry(e registry.TrustEntry) error {
 	switch {
+	case e.Identity != nil:
 	case e.Key == "":
 		return errors.New("key is missing, want the path of a public key in PEM")
 	case len(e.Roles) == 0:
 		return errors.New("roles is empty, want some of builder, verifier, approver, promoter")
 	case len(e.Resources) == 0:
 		return errors.New("resources is empty, want prefixes such as oci://local/")
+	}
+	if err := checkState(e); err != nil {
+		return err
 	}
 	for _, role := range e.Roles {
 		if !slices.Contains(registry.Roles(), role) {
@@ -60,13 +69,25 @@ func checkEntry(e registry.TrustEntry) error {
 	return nil
 }
 
+// checkState checks the state of an entry's key and the time that goes with it.
+func checkState(e registry.TrustEntry) error {
+	switch {
+	case e.State != "" && !slices.Contains(registry.KeyStates(), e.State):
+		return fmt.Errorf("state %q, want one of %v", e.State, registry.KeyStates())
+	case (e.State == registry.KeyRetired) == e.RetiredAt.IsZero():
+		return errors.New("a retired key, and no other, has the time at which it was retired")
+	}
+	return nil
+}
+
 // Verify checks a bundle and says what its signer may say about the resource, such as
 // oci://local/prod/vision/digits. It is a [registry.VerifyEvidence]. The claim holds
-// the signed statement, the identifier of the key and the union of the roles that the
-// entries with this key give for the resource. Errors: CodeTrust for what is no bundle
-// of a statement, and for one that no key signed that is trusted for the resource;
-// CodeInvalid when a trusted key's file holds no key; CodeUnavailable when it cannot
-// be read.
+// the signed statement, the identifier of the key, the union of the roles that the
+// entries with this key give for the resource, and the worst state that any entry gives the
+// key. Errors: CodeTrust for what is no bundle of a statement, and for one that no key
+// signed that has a role for the resource; CodeInvalid when a key's file holds no key;
+// CodeUnavailable when it cannot be read, or when that of a retired or revoked key is
+// missing.
 func (t *Trust) Verify(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
 	parsed, err := parseBundle(bundle)
 	if err != nil {
@@ -92,7 +113,7 @@ func claim(e envelope, k trustedKey) (registry.Claim, error) {
 	if err != nil {
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "bundle signed by key %s: %w", k.id, err)
 	}
-	return registry.Claim{Statement: statement, Signer: k.id, Roles: k.roles}, nil
+	return registry.Claim{Statement: statement, Signer: k.id, Roles: k.roles, Key: k.state, RetiredAt: k.retiredAt}, nil
 }
 
 // trustedKey is a key of the trust list as it stands to one resource.
@@ -102,6 +123,8 @@ type trustedKey struct {
 	roles     []registry.Role // for the resource; empty: the key is not trusted for it
 	resources []string        // all prefixes that the key is trusted for
 	missing   bool            // there is no file; only paths, roles and resources are set
+	state     registry.KeyState
+	retiredAt time.Time // if state is KeyRetired
 }
 
 // trusted gathers the keys of the list, each once, with their roles for the resource
@@ -113,6 +136,11 @@ func (t *Trust) trusted(ctx context.Context, resource string) ([]trustedKey, err
 		missing := errors.Is(err, fs.ErrNotExist)
 		if err != nil && !missing {
 			return nil, err
+		}
+		if missing && e.State != "" && e.State != registry.KeyTrusted {
+			// Without the key, what it said against releases would be forgotten.
+			return nil, registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "trust: the key %s is %s, and its file is missing: %w", e.Key, e.State, err),
+				"put the public key back: what it said against releases still counts")
 		}
 		same := func(k trustedKey) bool { return !missing && k.id == public.id || slices.Contains(k.paths, e.Key) }
 		i := slices.IndexFunc(keys, same)
@@ -136,31 +164,35 @@ func (k *trustedKey) add(e registry.TrustEntry, resource string) {
 		k.paths = append(k.paths, e.Key)
 	}
 	k.resources = append(k.resources, e.Resources...)
-	if !slices.ContainsFunc(e.Resources, func(prefix string) bool { return covers(prefix, resource) }) {
+	k.worsen(e) // for whatever resource: a key in wrong hands is in them everywhere
+	if !e.Covers(resource) {
 		return
 	}
 	var roles []registry.Role
 	for _, role := range registry.Roles() {
-		if slices.Contains(k.roles, role) || slices.Contains(e.Roles, role) {
+		if slices.Contains(k.roles, role) || slices.Contains(e.Grants(), role) {
 			roles = append(roles, role)
 		}
 	}
 	k.roles = roles
 }
 
-// covers reports whether a prefix covers a resource, on a boundary of path
-// components: oci://local/pro covers oci://local/pro/x and not oci://local/prod/x.
-func covers(prefix, resource string) bool {
-	if prefix == resource {
-		return prefix != ""
+// worsen takes over the state that an entry gives the key, unless it has a worse one.
+func (k *trustedKey) worsen(e registry.TrustEntry) {
+	state := cmp.Or(e.State, registry.KeyTrusted)
+	worse := slices.Index(registry.KeyStates(), state) - slices.Index(registry.KeyStates(), k.state)
+	if worse > 0 {
+		k.state, k.retiredAt = state, e.RetiredAt
 	}
-	return prefix != "" && strings.HasPrefix(resource, strings.TrimSuffix(prefix, "/")+"/")
+	if worse == 0 && e.RetiredAt.Before(k.retiredAt) {
+		k.retiredAt = e.RetiredAt
+	}
 }
 
 // key gives the key of a path, reading it unless it was read before.
 func (t *Trust) key(ctx context.Context, path string) (publicKey, error) {
 	if err := ctx.Err(); err != nil {
-		return publicKey{}, registry.Errorf(registry.CodeUnavailable, "trust: key %s: %w", path, err)
+		return publicKey{}, registry.Lastingf(registry.CodeUnavailable, "trust: key %s: %w", path, err)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -169,7 +201,7 @@ func (t *Trust) key(ctx context.Context, path string) (publicKey, error) {
 	}
 	data, err := t.load(path)
 	if err != nil {
-		return publicKey{}, registry.Errorf(registry.CodeUnavailable, "trust: read key %s: %w", path, err)
+		return publicKey{}, registry.Lastingf(registry.CodeUnavailable, "trust: read key %s: %w", path, err)
 	}
 	key, err := parsePublicKey(data)
 	if err != nil {

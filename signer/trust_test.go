@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/signer"
@@ -163,12 +164,15 @@ func TestNewTrustRefuses(t *testing.T) {
 	t.Parallel()
 	prefixes, roles := []string{"oci://local/"}, registry.Roles()
 	for name, e := range map[string]registry.TrustEntry{
-		"no key":       {Roles: roles, Resources: prefixes},
-		"no roles":     {Key: "k", Resources: prefixes},
-		"no resources": {Key: "k", Roles: roles},
-		"empty prefix": {Key: "k", Roles: roles, Resources: []string{""}},
-		"no scheme":    {Key: "k", Roles: roles, Resources: []string{"local/prod"}},
-		"unknown role": {Key: "k", Roles: []registry.Role{"owner"}, Resources: prefixes},
+		"no key":              {Roles: roles, Resources: prefixes},
+		"no roles":            {Key: "k", Resources: prefixes},
+		"no resources":        {Key: "k", Roles: roles},
+		"empty prefix":        {Key: "k", Roles: roles, Resources: []string{""}},
+		"no scheme":           {Key: "k", Roles: roles, Resources: []string{"local/prod"}},
+		"unknown state":       {Key: "k", Roles: roles, Resources: prefixes, State: "suspended"},
+		"retired at no time":  {Key: "k", Roles: roles, Resources: prefixes, State: registry.KeyRetired},
+		"trusted with a time": {Key: "k", Roles: roles, Resources: prefixes, RetiredAt: time.Unix(1, 0)},
+		"unknown role":        {Key: "k", Roles: []registry.Role{"owner"}, Resources: prefixes},
 	} {
 		if _, err := signer.NewTrust([]registry.TrustEntry{e}, files{}.load); !registry.HasCode(err, registry.CodeInvalid) {
 			t.Errorf("%s: error %v, want CodeInvalid", name, err)
@@ -187,4 +191,52 @@ func TestZeroTrustRefuses(t *testing.T) {
 	}
 	claim, err := new(signer.Trust).Verify(t.Context(), bundle, resource)
 	wantUntrusted(t, claim, err, "no key is trusted")
+}
+
+// A claim says in which state the key is that signed it. Of several entries with one key
+// the worst counts.
+func TestKeyStates(t *testing.T) {
+	t.Parallel()
+	s := newSigner(t, newKey(t))
+	bundle, err := s.Sign(t.Context(), newStatement(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	early, late := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	entry := func(key string, state registry.KeyState, at time.Time, resources ...string) registry.TrustEntry {
+		return registry.TrustEntry{Key: key, Roles: registry.Roles(), Resources: append(resources, "oci://else/"), State: state, RetiredAt: at}
+	}
+	const here = "oci://local/"
+	keys := files{"a.pub": s.PublicKeyPEM(), "copy.pub": s.PublicKeyPEM()}
+	for _, c := range []struct {
+		name    string
+		entries []registry.TrustEntry
+		want    registry.KeyState
+		at      time.Time
+	}{
+		{"no state", []registry.TrustEntry{entry("a.pub", "", time.Time{}, here)}, registry.KeyTrusted, time.Time{}},
+		{"trusted", []registry.TrustEntry{entry("a.pub", registry.KeyTrusted, time.Time{}, here)}, registry.KeyTrusted, time.Time{}},
+		{"retired", []registry.TrustEntry{entry("a.pub", registry.KeyRetired, early, here)}, registry.KeyRetired, early},
+		{"revoked", []registry.TrustEntry{entry("a.pub", registry.KeyRevoked, time.Time{}, here)}, registry.KeyRevoked, time.Time{}},
+		{"retired, and trusted by another path", []registry.TrustEntry{entry("a.pub", registry.KeyRetired, early, here), entry("copy.pub", "", time.Time{}, here)}, registry.KeyRetired, early},
+		{"trusted, and revoked by another path", []registry.TrustEntry{entry("a.pub", "", time.Time{}, here), entry("copy.pub", registry.KeyRevoked, time.Time{}, here)}, registry.KeyRevoked, time.Time{}},
+		{"retired twice", []registry.TrustEntry{entry("a.pub", registry.KeyRetired, late, here), entry("a.pub", registry.KeyRetired, early, here)}, registry.KeyRetired, early},
+		{"retired, then revoked", []registry.TrustEntry{entry("a.pub", registry.KeyRetired, late, here), entry("a.pub", registry.KeyRevoked, time.Time{}, here)}, registry.KeyRevoked, time.Time{}},
+		{"revoked for other resources, by another path", []registry.TrustEntry{entry("a.pub", "", time.Time{}, here), entry("copy.pub", registry.KeyRevoked, time.Time{})}, registry.KeyRevoked, time.Time{}},
+	} {
+		claim, err := newTrust(t, keys, c.entries...).Verify(t.Context(), bundle, resource)
+		if err != nil || claim.Key != c.want || !claim.RetiredAt.Equal(c.at) || len(claim.Roles) != len(registry.Roles()) {
+			t.Errorf("%s: key %q retired %v with roles %v, error %v; want %q retired %v with all roles", c.name, claim.Key, claim.RetiredAt, claim.Roles, err, c.want, c.at)
+		}
+	}
+	for _, state := range []registry.KeyState{registry.KeyRetired, registry.KeyRevoked} {
+		gone := entry("gone.pub", state, time.Time{}, here)
+		if state == registry.KeyRetired {
+			gone.RetiredAt = early
+		}
+		_, err := newTrust(t, keys, entry("a.pub", "", time.Time{}, here), gone).Verify(t.Context(), bundle, resource)
+		if !registry.HasCode(err, registry.CodeUnavailable) || !strings.Contains(err.Error(), "gone.pub is "+string(state)) {
+			t.Errorf("a %s key without its file: error %v, want CodeUnavailable that names it", state, err)
+		}
+	}
 }

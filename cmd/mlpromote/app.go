@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
@@ -20,6 +21,7 @@ type app struct {
 	version string
 
 	data       string // --data
+	policyDir  string // --policy-dir; empty: the data directory
 	keys       string // --keys
 	registry   string // --registry
 	database   string // --database
@@ -28,22 +30,33 @@ type app struct {
 	tlsCA      string // --tls-ca
 	output     string // --output
 	verbose    bool   // --verbose
+	takeOver   bool   // --take-over of restore
+
+	subject string // what the verb is about, for its error; empty: its first argument
 
 	telemetry *telemetry.Telemetry // of a service; nil for other verbs
 }
 
 // defaultData is the data directory where neither --data nor MLPROMOTE_DATA says otherwise.
-const defaultData = ".mlpromote"
+const defaultData = confined.DataFolder
 
 // main runs a command line and gives the exit code that docs/reference/exit-codes.md names.
 func (a *app) main(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	if asksForJSONLog(args, a.getenv) {
+		a.ui.logAs("json")
+	}
+	a.ui.json = asksForJSON(args) // before the verb is known, which may be a mistake
+	ran, err := root.ExecuteContextC(ctx)
 	if errors.Is(err, context.Canceled) {
 		err = registry.Errorf(registry.CodeUnavailable, "interrupted; nothing is half done, run it again")
 	}
 	a.ui.close()
+	if a.subject == "" {
+		a.subject = ran.Flags().Arg(0)
+	}
+	err = errors.Join(err, a.ui.finish(err, a.subject))
 	a.ui.fail(err)
 	return registry.ExitCode(err)
 }
@@ -68,12 +81,12 @@ identical bytes from staging to prod.
 		SilenceUsage:               true,
 		SuggestionsMinimumDistance: 2,
 		SilenceErrors:              true,
-		CompletionOptions:          cobra.CompletionOptions{HiddenDefaultCmd: true},
 		PersistentPreRunE:          func(*cobra.Command, []string) error { return a.configure() },
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.toolchains, "toolchains", "", "folder of manifests of compilers that are not ours (default MLPROMOTE_TOOLCHAINS)")
 	flags.StringVar(&a.data, "data", "", "data directory (default MLPROMOTE_DATA, else "+defaultData+")")
+	flags.StringVar(&a.policyDir, "policy-dir", "", "folder of environments.yaml and access.yaml (default MLPROMOTE_POLICY_DIR, else the data directory)")
 	flags.StringVar(&a.registry, "registry", "", "URL of a service to work against (default MLPROMOTE_REGISTRY, else the data directory)")
 	flags.StringVar(&a.tlsCA, "tls-ca", "", "PEM file of a CA to trust, for a service with a certificate of a private one (default MLPROMOTE_CA)")
 	flags.StringVar(&a.storage, "storage", "", "s3://BUCKET/PREFIX that has the data directory's content (default MLPROMOTE_STORAGE, else the directory)")
@@ -87,10 +100,10 @@ identical bytes from staging to prod.
 		return usage(c, err)
 	})
 	root.AddCommand(
-		a.initCommand(), a.buildCommand(), a.verifyCommand(), a.promoteCommand(), a.resolveCommand(), a.pullCommand(),
-		a.rollbackCommand(), a.holdCommand(), a.planCommand(), a.tuneCommand(), a.inspectCommand(), a.listCommand(), a.trustCommand(),
-		a.nodeCommand(), a.nodeTypeCommand(), a.toolchainCommand(), a.cacheCommand(), a.keyCommand(), a.historyCommand(), a.reindexCommand(),
-		a.gcCommand(), a.backupCommand(), a.restoreCommand(), a.serveCommand(), a.tokenCommand(), a.driverCommand(),
+		a.initCommand(), a.schemaCommand(), a.buildCommand(), a.verifyCommand(), a.promoteCommand(), a.resolveCommand(), a.pullCommand(),
+		a.rollbackCommand(), a.holdCommand(), a.quarantineCommand(), a.planCommand(), a.tuneCommand(), a.inspectCommand(), a.evidenceCommand(), a.listCommand(), a.trustCommand(),
+		a.environmentsCommand(), a.policyCommand(), a.nodeCommand(), a.nodeTypeCommand(), a.toolchainCommand(), a.cacheCommand(), a.keyCommand(), a.historyCommand(), a.reindexCommand(),
+		a.gcCommand(), a.scrubCommand(), a.backupCommand(), a.restoreCommand(), a.serveCommand(), a.healthCommand(), a.versionCommand(), a.tokenCommand(), a.driverCommand(), a.referenceCommand(),
 	)
 	return root
 }
@@ -110,6 +123,9 @@ func (a *app) configure() error {
 	}
 	if a.data == "" {
 		a.data = defaultData
+	}
+	if a.policyDir == "" {
+		a.policyDir = a.getenv("MLPROMOTE_POLICY_DIR")
 	}
 	if a.registry == "" {
 		a.registry = a.getenv("MLPROMOTE_REGISTRY")

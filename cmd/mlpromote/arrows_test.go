@@ -25,7 +25,7 @@ type rule struct {
 func arrows() []rule {
 	return []rule{
 		// Tests of the program from outside run it, and know no more of it than its users.
-		{"cmd/mlpromote/internal/programtest", []string{"pipeline/toolchain/toolchaintest"}},
+		{"cmd/mlpromote/internal/programtest", []string{"pipeline/toolchain/toolchaintest", "registry/registrytest"}},
 		{"cmd/mlpromote/endtoend", nil},
 		{"cmd/*", []string{"*"}},
 		{"tools/*", nil},
@@ -35,20 +35,28 @@ func arrows() []rule {
 		{"web", []string{"registry"}},
 
 		{"pipeline", []string{
-			"pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/strictyaml", "signer", "validators",
+			"pipeline/confined", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/strictyaml", "signer", "validators",
 			"validators/accuracy", "validators/format", "validators/parity", "validators/performance", "validators/tensor",
 		}},
-		{"pipeline/spec", []string{"registry", "registry/strictyaml", "validators"}},
+		{"pipeline/confined", []string{"registry"}}, // opens what specs and models name
+		{"pipeline/quarantine", []string{"registry"}},
+		{"pipeline/spec", []string{"pipeline/confined", "registry", "registry/strictyaml", "validators"}},
 		{"pipeline/tradeoff", nil},                              // a pure leaf
 		{"pipeline/spec/internal/*", []string{"pipeline/spec"}}, // writes its schema
 		{"pipeline/toolchain", []string{"registry", "validators", "validators/tensor"}},
 		// What every family of drivers stands on; families never know each other.
 		{"pipeline/toolchain/sandbox", []string{"pipeline/toolchain", "registry"}},
 		{"pipeline/toolchain/child", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry"}},
-		{"pipeline/toolchain/manifest", []string{"pipeline/toolchain", "pipeline/toolchain/child", "registry", "registry/strictyaml"}},
+		{"pipeline/toolchain/elfdeps", nil}, // a leaf: which system software a program loads
+		{"pipeline/toolchain/manifest", []string{
+			"pipeline/confined", "pipeline/toolchain", "pipeline/toolchain/child", "pipeline/toolchain/elfdeps", "pipeline/toolchain/sandbox",
+			"registry", "registry/strictyaml",
+		}},
 		{"pipeline/toolchain/container", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry"}},
 		{"pipeline/toolchain/drivers", []string{"pipeline/toolchain", "registry"}},
-		{"pipeline/toolchain/install", []string{"pipeline/toolchain", "pipeline/toolchain/drivers", "registry"}},
+		{"pipeline/toolchain/install", []string{
+			"pipeline/confined", "pipeline/toolchain", "pipeline/toolchain/child", "pipeline/toolchain/drivers", "pipeline/toolchain/sandbox", "registry",
+		}},
 		{"pipeline/toolchain/toolchaintest", []string{
 			"pipeline/toolchain", "pipeline/toolchain/child", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
 			"pipeline/toolchain/sandbox", "registry",
@@ -71,21 +79,24 @@ func arrows() []rule {
 		{"registry/access", []string{"registry"}},
 		{"registry/access/gate", []string{"registry", "registry/access", "registry/internal/rates", "registry/internal/requestid", "registry/internal/wire"}},
 		{"registry/access/oidc", []string{"registry", "registry/strictyaml"}},
+		{"registry/config", []string{"registry", "registry/access/oidc", "registry/environments", "registry/strictyaml"}},
 		{"registry/environments", []string{"registry", "registry/strictyaml"}},
-		{"registry/sqlite", []string{"migrations", "registry", "registry/sqlite/internal/*"}},
+		{"registry/sqlite", []string{"migrations", "registry", "registry/internal/catalog", "registry/sqlite/internal/*"}},
 		{"registry/sqlite/internal/*", nil},
-		{"registry/postgres", []string{"migrations", "registry", "registry/postgres/internal/*"}},
+		{"registry/postgres", []string{"migrations", "registry", "registry/internal/catalog", "registry/postgres/internal/*"}},
 		{"registry/postgres/internal/*", nil},
 		{"registry/postgres/pgtest", nil},
 		{"registry/backup", []string{"registry"}},
 		{"registry/blob", []string{"registry"}},
+		{"registry/datadir", []string{"registry"}},
 		{"registry/client", []string{"registry", "registry/internal/wire"}},
 		{"registry/distribution", []string{"registry", "registry/internal/lru"}},
+		{"registry/internal/catalog", []string{"registry"}},
 		{"registry/internal/lru", nil},   // a pure leaf
 		{"registry/internal/rates", nil}, // a pure leaf
 		{"registry/internal/requestid", nil},
 		{"registry/internal/wire", []string{"registry"}},
-		{"registry/mem", []string{"registry"}},
+		{"registry/mem", []string{"registry", "registry/internal/catalog"}},
 		{"registry/node", []string{"registry"}},
 		{"registry/oci", []string{"registry"}},
 		{"registry/oci/transfer", []string{"registry"}},
@@ -94,6 +105,7 @@ func arrows() []rule {
 		{"registry/s3", []string{"registry"}},
 		{"registry/server", []string{"registry", "registry/internal/rates", "registry/internal/requestid", "registry/internal/wire"}},
 		{"registry/service", []string{"registry", "registry/internal/lru"}},
+		{"registry/scrub", []string{"registry"}},
 		{"registry/webhook", []string{"registry"}},
 		{"registry/strictyaml", []string{"registry"}},
 		{"registry/telemetry", []string{"registry", "registry/internal/requestid"}},

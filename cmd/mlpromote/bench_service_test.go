@@ -21,6 +21,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // benchBytes is the size of the engine that is promoted; MLPROMOTE_LARGE makes it 1 GiB.
@@ -201,7 +202,10 @@ func (s *shop) serve(b *testing.B) (service, empty string) {
 	config := defaultServe(b)
 	svc, err := s.app.newServing(b.Context(), config)
 	check(b, err)
-	server, err := s.app.server(b.Context(), svc, s.instance)
+	sv, err := s.app.openServed(b.Context(), svc)
+	check(b, err)
+	b.Cleanup(func() { _ = sv.here.db.Close() })
+	server, err := sv.server(b.Context())
 	check(b, err)
 	ours := httptest.NewServer(server.Handler)
 	b.Cleanup(ours.Close)
@@ -312,7 +316,7 @@ func (s *shop) crowd(b *testing.B, engines int) {
 		model, d := fmt.Sprintf("crowd/%d", n/3), digest.FromString(fmt.Sprint("crowd ", n))
 		check(b, db.PutManifest(b.Context(), "prod/"+model, registry.Manifest{Digest: d, Size: 1, MediaType: "application/vnd.oci.image.manifest.v1+json"}))
 		if n%3 == 0 {
-			_, err := db.Apply(b.Context(), registry.Change{Move: &registry.HeadMove{}, Event: registry.Event{
+			_, err := db.Apply(b.Context(), registry.Change{Ground: registrytest.HeadAlone("prod", model, ""), Move: &registry.HeadMove{}, Event: registry.Event{
 				Time: time.Now(), Kind: registry.EventPromote, Environment: "prod", Model: model, Version: "1.0.0", Release: d}})
 			check(b, err)
 		}

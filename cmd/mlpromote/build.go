@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -19,6 +16,7 @@ func (a *app) buildCommand() *cobra.Command {
 	var file string
 	var cache cacheFlags
 	var options pipeline.BuildOptions
+	var own replacements
 	c := &cobra.Command{
 		Use:   "build",
 		Short: "Make the engines of a spec and put them into the first environment",
@@ -29,6 +27,9 @@ stdout: the reference of the release.`,
 		Example: "  REF=$(mlpromote build)",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if err := own.check(); err != nil {
+				return err
+			}
 			s, err := a.loadSpec(file)
 			if err != nil {
 				return err
@@ -48,18 +49,21 @@ stdout: the reference of the release.`,
 				if err := i.share(m, address, s.Model); err != nil {
 					return err
 				}
-				return a.build(c.Context(), i, s, m, options)
+				return a.build(c.Context(), i, s, m, own.or(s), options)
 			})
 		},
 	}
 	specFlag(c, &file)
 	cache.add(c)
+	own.add(c)
 	c.Flags().BoolVar(&options.CheckReproducible, "check-reproducible", false, "do every step twice, without the cache, and record in the provenance whether bytes or outputs are the same")
 	return c
 }
 
-func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, m *memory, options pipeline.BuildOptions) error {
-	result, err := a.pipeline(i, m.steps, replacementsOf(s)).Build(ctx, s, options)
+func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, m *memory, own replacements, options pipeline.BuildOptions) error {
+	p := a.pipeline(i, m.steps, own)
+	p.Planned = func(plan pipeline.Plan) { a.warnTaken(takenIn(ctx, i, plan)) }
+	result, err := p.Build(ctx, s, options)
 	if err := errors.Join(err, m.close(ctx, a, result.Steps > result.Cached)); err != nil {
 		return err
 	}
@@ -77,84 +81,29 @@ func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, m *memory, o
 		a.ui.note("nothing to do: %s has the release of this plan", result.Reference.Environment)
 		return a.built(result)
 	}
-	a.ui.note("%d engines, %d of %d steps from the cache, %d signatures added, %s",
-		len(result.Release.Engines), result.Cached, result.Steps, result.Attached, seconds(result.Elapsed))
+	a.ui.note("%s, %d of %d steps from the cache, %d signatures added, %s",
+		count(len(result.Release.Engines), "engine"), result.Cached, result.Steps, result.Attached, seconds(result.Elapsed))
 	return a.built(result)
 }
 
-func (a *app) built(result pipeline.BuildResult) error {
-	return a.ui.result(result.Reference.String(), struct {
-		Reference string `json:"reference"`
-		pipeline.BuildResult
-	}{result.Reference.String(), result})
+// count is a number with what it counts.
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
-func (a *app) planCommand() *cobra.Command {
-	var file string
-	c := &cobra.Command{
-		Use:   "plan",
-		Short: "Say what build would do, and what presets stand for",
-		Args:  exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			s, err := a.loadSpec(file)
-			if err != nil {
-				return err
-			}
-			m := &memory{}
-			if err := a.openLocalSteps(m); err != nil {
-				return err
-			}
-			p := &pipeline.Pipeline{Toolchain: a.toolchain(false, m.steps, replacementsOf(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress}
-			plan, err := p.Plan(c.Context(), s)
-			if err != nil {
-				return err
-			}
-			return a.ui.result(planText(plan), plan)
-		},
-	}
-	specFlag(c, &file)
-	return c
+func (a *app) built(result pipeline.BuildResult) error {
+	return a.ui.result(plain(result.Reference.String()), builtRelease{result.Reference.String(), result})
+}
+
+// builtRelease is what build made, with the reference as it is printed.
+type builtRelease struct {
+	Reference string `json:"reference"`
+	pipeline.BuildResult
 }
 
 func specFlag(c *cobra.Command, file *string) {
 	c.Flags().StringVarP(file, "file", "f", "mlpromote.yaml", "spec to read")
-}
-
-func planText(p pipeline.Plan) string {
-	rows := [][]string{{"ENGINE", "PRECISION", "TOOLCHAIN", "QUANTIZE", "COMPILE"}}
-	for _, e := range p.Engines {
-		rows = append(rows, []string{e.Target.Name + "/" + e.Variant, e.Precision, e.Toolchain.Name + " " + e.Toolchain.Version, quantizeText(e), options(e.Compile)})
-	}
-	source := ""
-	if p.Quantized != "" {
-		source = "source: already quantized (" + p.Quantized + "), passes through as it is\n"
-	}
-	return fmt.Sprintf("%s %s, plan %s\n%scases: %d %s\n\n%s\n%s", p.Model, p.Version, p.Digest, source, p.Cases.Count, p.Cases.Origin, table(rows), limitsText(p.Limits))
-}
-
-// quantizeText is what quantizes an engine and how.
-func quantizeText(e pipeline.PlannedEngine) string {
-	if e.Quantizer == nil || e.Quantizer.Name == spec.ToolONNXRuntime {
-		return options(e.Quantize)
-	}
-	return e.Quantizer.Name + " " + e.Quantizer.Version + ": " + options(e.Quantize)
-}
-
-// options writes options as name=value, in order; none as "-". Lists and maps are JSON, so
-// that it is seen where a name in them ends.
-func options(o map[string]any) string {
-	if len(o) == 0 {
-		return "-"
-	}
-	text := ""
-	for _, name := range sortedNames(o) {
-		value := fmt.Sprint(o[name])
-		if kind := reflect.ValueOf(o[name]).Kind(); kind == reflect.Map || kind == reflect.Slice {
-			if written, err := json.Marshal(o[name]); err == nil {
-				value = string(written)
-			}
-		}
-		text += " " + name + "=" + value
-	}
-	return text[1:]
 }

@@ -145,10 +145,11 @@ func entries(n int) string {
 
 func (a *app) cacheCommand() *cobra.Command {
 	list := &cobra.Command{
-		Use:   "list",
-		Short: "List the finished steps on this machine, the one that was used last first",
-		Args:  exactly(),
-		RunE:  func(c *cobra.Command, _ []string) error { return a.listSteps(c.Context()) },
+		Use:     "list",
+		Short:   "List the finished steps on this machine, the one that was used last first",
+		Example: "  mlpromote cache list",
+		Args:    exactly(),
+		RunE:    func(c *cobra.Command, _ []string) error { return a.listSteps(c.Context()) },
 	}
 	var most string
 	prune := &cobra.Command{
@@ -194,10 +195,13 @@ func (a *app) pruneSteps(ctx context.Context, most string) error {
 		return err
 	}
 	text := fmt.Sprintf("removed %d steps, the others take %s", len(removed), size(left))
-	return a.ui.result(text, struct {
-		Removed []toolchain.Kept `json:"removed"`
-		Left    int64            `json:"left"` // bytes
-	}{nonNil(removed), left})
+	return a.ui.result(text, prunedSteps{nonNil(removed), left})
+}
+
+// prunedSteps is what cache prune removed.
+type prunedSteps struct {
+	Removed []toolchain.Kept `json:"removed"`
+	Left    int64            `json:"left"` // bytes
 }
 
 func nonNil(kept []toolchain.Kept) []toolchain.Kept { return append([]toolchain.Kept{}, kept...) }

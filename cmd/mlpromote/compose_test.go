@@ -1,15 +1,17 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
 )
 
 // TestCompose reads docker-compose.yml as compose does, and checks that what it starts
@@ -32,28 +34,68 @@ func TestCompose(t *testing.T) {
 	if registry.User == "" || strings.HasPrefix(registry.User, "0") || !registry.ReadOnly || !slices.Contains(registry.CapDrop, "ALL") {
 		t.Errorf("the service is not locked down: user %q, read-only %v, cap_drop %v", registry.User, registry.ReadOnly, registry.CapDrop)
 	}
-	a := &app{ui: newUI(os.Stdout, os.Stderr), getenv: func(string) string { return "" }}
-	found, args, err := a.root().Find(registry.Command)
-	if err != nil || found.Name() != "serve" {
-		t.Fatalf("command %v: %v", registry.Command, err)
+	config, a := composed(t, "../../docker-compose.yml", registry).config(t)
+	if isLoopback(config.listen) || !config.insecureHTTP {
+		t.Errorf("the service listens on %s, which nobody reaches from outside the container", config.listen)
 	}
-	if err := found.ParseFlags(args); err != nil {
-		t.Errorf("command %v: %v", registry.Command, err)
+	port := registry.Ports[0]
+	if want := "http://localhost:" + port.Published; config.url != want || port.HostIP != "127.0.0.1" || !strings.HasSuffix(config.listen, ":"+fmt.Sprint(port.Target)) {
+		t.Errorf("the service calls itself %s and listens on %s; compose publishes port %d at %s:%s", config.url, config.listen, port.Target, port.HostIP, port.Published)
 	}
-	if listen := found.Flag("listen").Value.String(); !isLoopback(listen) && registry.NetworkMode == "host" {
-		t.Errorf("the service would refuse to listen on %s", listen)
+	if volume := registry.Volumes[0]; a.data != volume.Target {
+		t.Errorf("data is in %s, the volume at %s", a.data, volume.Target)
 	}
-	volume := registry.Volumes[0]
-	if data := found.Flag("data").Value.String(); data != volume.Target {
-		t.Errorf("data is in %s, the volume at %s", data, volume.Target)
+	if image := fromDockerfile(t); image.user != registry.User || registry.NetworkMode == "host" {
+		t.Errorf("compose runs user %s with network %q, the image %s with its own", registry.User, registry.NetworkMode, image.user)
 	}
-	dockerfile, err := os.ReadFile("../../Dockerfile")
+}
+
+// containerImage is what the Dockerfile says how the program is run.
+type containerImage struct {
+	user string
+	args []string
+	env  map[string]string
+}
+
+func fromDockerfile(t *testing.T) containerImage {
+	t.Helper()
+	text, err := os.ReadFile("../../Dockerfile")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !regexp.MustCompile(`(?m)^USER ` + regexp.QuoteMeta(registry.User) + `$`).Match(dockerfile) {
-		t.Errorf("the image runs as another user than %s", registry.User)
+	image := containerImage{env: make(map[string]string)}
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch key {
+		case "USER":
+			image.user = value
+		case "CMD":
+			if err := json.Unmarshal([]byte(value), &image.args); err != nil {
+				t.Fatalf("CMD %s: %v", value, err)
+			}
+		case "ENV":
+			for pair := range strings.FieldsSeq(value) {
+				name, text, _ := strings.Cut(pair, "=")
+				image.env[name] = text
+			}
+		}
 	}
+	return image
+}
+
+// composed is a service as compose starts it from our image.
+func composed(t *testing.T, file string, s types.ServiceConfig) deployed {
+	t.Helper()
+	image := fromDockerfile(t)
+	d := deployed{file: file, args: image.args, env: image.env}
+	delete(d.env, "HOME")
+	if len(s.Command) > 0 {
+		d.args = s.Command
+	}
+	for name, value := range s.Environment {
+		d.env[name] = *value
+	}
+	return d
 }
 
 // TestComposePostgres reads the two files as compose merges them: two replicas, one
@@ -73,24 +115,24 @@ func TestComposePostgres(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listens := make(map[string]bool)
+	urls := make(map[string]bool)
 	for _, name := range []string{"registry", "registry-2"} {
 		replica, err := project.GetService(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := deployed{file: files[1], args: replica.Command, env: make(map[string]string)}
-		for name, value := range replica.Environment {
-			d.env[name] = *value
-		}
+		d := composed(t, files[1], replica)
 		c, a := d.config(t)
-		listens[c.listen] = true
+		urls[c.url] = true
+		if len(replica.Ports) != 1 || c.url != "http://localhost:"+replica.Ports[0].Published {
+			t.Errorf("%s calls itself %s and is published as %+v", name, c.url, replica.Ports)
+		}
 		if replica.StopGracePeriod == nil {
 			t.Fatalf("%s has no time to stop", name)
 		}
 		d.endsWithin(t, c, time.Duration(*replica.StopGracePeriod))
 		u, err := url.Parse(a.database)
-		if err != nil || u.Host != "127.0.0.1:"+database.Ports[0].Published || u.User.Username() != *database.Environment["POSTGRES_USER"] || u.Path != "/"+*database.Environment["POSTGRES_DB"] {
+		if err != nil || u.Host != "database:5432" || u.User.Username() != *database.Environment["POSTGRES_USER"] || u.Path != "/"+*database.Environment["POSTGRES_DB"] {
 			t.Errorf("%s takes %s, and the database is %+v", name, a.database, database.Environment)
 		}
 		if d.env["PGPASSWORD"] != *database.Environment["POSTGRES_PASSWORD"] || strings.Contains(a.database, "hunter2") {
@@ -100,8 +142,8 @@ func TestComposePostgres(t *testing.T) {
 			t.Errorf("%s: read-only %v, volume %s, after %+v", name, replica.ReadOnly, replica.Volumes[0].Source, replica.DependsOn)
 		}
 	}
-	if len(listens) != 2 || database.Ports[0].HostIP != "127.0.0.1" {
-		t.Errorf("replicas listen on %v, the database on %s", listens, database.Ports[0].HostIP)
+	if len(urls) != 2 || len(database.Ports) != 0 {
+		t.Errorf("replicas are at %v, and the database is published at %v", urls, database.Ports)
 	}
 	options, err = cli.NewProjectOptions(files, cli.WithName("mlpromote"))
 	if err != nil {

@@ -20,8 +20,9 @@ import (
 	"mlpromote.dev/mlpromote/registry/oci/transfer"
 )
 
-// maxReferrerPages bounds what a registry can make a client read of one list.
-const maxReferrerPages = 256
+// maxReferrerPages bounds what a registry can make a client read of one list. One page is in
+// memory at a time.
+const maxReferrerPages = 4096
 
 // contents opens repositories: those of external environments on their registries, with
 // the credentials of the docker config, and all others at home.
@@ -167,6 +168,11 @@ func (e *external) Predecessors(ctx context.Context, node ocispec.Descriptor) ([
 	return found, e.explain(ctx, err)
 }
 
+// Referrers lists the referrers of a manifest page by page, as Predecessors.
+func (e *external) Referrers(ctx context.Context, desc ocispec.Descriptor, artifactType string, fn func([]ocispec.Descriptor) error) error {
+	return e.explain(ctx, e.reader.Referrers(ctx, desc, artifactType, fn))
+}
+
 // Send stores a blob, which it may have to read more than once.
 func (e *external) Send(ctx context.Context, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
 	return e.explain(ctx, e.writer.Send(ctx, desc, open))
@@ -203,7 +209,7 @@ func (e *external) explain(ctx context.Context, err error) error {
 }
 
 func (e *external) refused(ctx context.Context, what string) error {
-	return registry.WithHint(
-		registry.Errorf(registry.CodeUnavailable, "registry %s %s (credential: %s)", e.host, what, e.contents.credentialName(ctx, e.host)),
+	err := registry.Errorf(registry.CodeUnavailable, "registry %s %s (credential: %s)", e.host, what, e.contents.credentialName(ctx, e.host))
+	return registry.WithHint(registry.WithExit(err, registry.ExitAuthentication),
 		"docker login %s, or a credential helper in the docker config (DOCKER_CONFIG), gives another credential", e.host)
 }

@@ -135,7 +135,7 @@ func TestExternalCopy(t *testing.T) {
 				t.Error(err)
 			}
 			for _, s := range r.Subjects() {
-				if found, err := store.Evidence(t.Context(), to, s.Digest); err != nil || len(found) != 1 || !bytes.Equal(found[0].Data, bundle) {
+				if found, err := registrytest.Bundles(store.Evidence(t.Context(), to, s.Digest)); err != nil || len(found) != 1 || !bytes.Equal(found[0].Data, bundle) {
 					t.Errorf("evidence for %s in prod: %v, error %v", s.Name, found, err)
 				}
 			}
@@ -177,7 +177,7 @@ func TestExternalSeesEvidenceOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	attach(oci.New(other.open, oci.Options{}), registry.PredicateQuarantine)
-	found, err := store.Evidence(t.Context(), name, r.Digest)
+	found, err := registrytest.Bundles(store.Evidence(t.Context(), name, r.Digest))
 	if err != nil || len(found) != 2 {
 		t.Errorf("%d bundles are seen, error %v, want both", len(found), err)
 	}
@@ -311,14 +311,14 @@ func TestExternalPassesOverLies(t *testing.T) {
 		}{{[]ocispec.Descriptor{lie, right}, 1}, {[]ocispec.Descriptor{right, lie}, 1}, {[]ocispec.Descriptor{lie}, 0}} {
 			index.Manifests = c.listed
 			tag(index, list)
-			if found, err := store.Evidence(t.Context(), name, r.Digest); err != nil || len(found) != c.found {
+			if found, err := registrytest.Bundles(store.Evidence(t.Context(), name, r.Digest)); err != nil || len(found) != c.found {
 				t.Errorf("listed as %+v: %d bundles, error %v, want %d", c.listed, len(found), err, c.found)
 			}
 		}
 		if err := store.Relist(t.Context(), name, right.Digest); err != nil {
 			t.Error(err)
 		}
-		if found, err := store.Evidence(t.Context(), name, r.Digest); err != nil || len(found) != 1 {
+		if found, err := registrytest.Bundles(store.Evidence(t.Context(), name, r.Digest)); err != nil || len(found) != 1 {
 			t.Errorf("listed again beside %+v: %d bundles, error %v", lie, len(found), err)
 		}
 	}

@@ -19,10 +19,12 @@ func (a *app) gcCommand() *cobra.Command {
 	var dryRun bool
 	c := &cobra.Command{
 		Use:   "gc",
-		Short: "Delete what nothing in the data directory needs",
+		Short: "Delete unreferenced content",
 		Long: `Deletes engines, evidence, sources and other content that no head, no earlier head, no tag
-and nothing young needs. An engine and its evidence go together. Other verbs wait until it
-is done; a service collects by itself, without a pause (mlpromote serve --gc-interval).
+and nothing young needs. An engine and its evidence go together. It waits for other verbs,
+and they wait for it; a service collects by itself (mlpromote serve --gc-interval). With
+--database it works beside services: what it finds is deleted by a later collection, when
+--grace has passed and nobody asked for it. Content that belongs to another catalog is left alone.
 stdout: what was deleted, or with --dry-run what would be, and why the rest stays.`,
 		Example: "  mlpromote gc --dry-run\n  mlpromote gc --grace 1h --keep-heads 3 --keep-for 720h",
 		Args:    exactly(),
@@ -30,7 +32,7 @@ stdout: what was deleted, or with --dry-run what would be, and why the rest stay
 			if a.registry != "" {
 				return registry.Errorf(registry.CodeInvalid, "gc works on a data directory, not on --registry %s, which collects by itself", a.registry)
 			}
-			return a.undisturbed(c.Context(), func(i *instance) error { return a.collect(c.Context(), i, keep, dryRun) })
+			return a.toCollect(c.Context(), func(i *instance, alone bool) error { return a.collect(c.Context(), i, keep, alone, dryRun) })
 		},
 	}
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing")
@@ -40,12 +42,17 @@ stdout: what was deleted, or with --dry-run what would be, and why the rest stay
 	return c
 }
 
-// undisturbed runs f on a data directory that nobody else works with.
-func (a *app) undisturbed(ctx context.Context, f func(*instance) error) (err error) {
+// toCollect opens the data directory for a collection. One with a catalog in a file is
+// locked, which keeps every other user of that catalog out. With a catalog in PostgreSQL
+// there may be others anywhere, beside whom it collects as a service does.
+func (a *app) toCollect(ctx context.Context, f func(i *instance, alone bool) error) (err error) {
+	if a.database != "" {
+		return a.withLocal(ctx, func(i *instance) error { return f(i, false) })
+	}
 	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
 		return noData(a.data)
 	}
-	_, unlock, err := lockExclusive(a.data)
+	_, unlock, err := a.dir().LockExclusive(ctx, a.waiting)
 	if err != nil {
 		return err
 	}
@@ -54,19 +61,29 @@ func (a *app) undisturbed(ctx context.Context, f func(*instance) error) (err err
 	if err != nil {
 		return err
 	}
+	return errors.Join(f(i, true), i.close())
+}
+
+// withLocal runs f on the data directory, and closes it.
+func (a *app) withLocal(ctx context.Context, f func(*instance) error) error {
+	i, err := a.openLocal(ctx)
+	if err != nil {
+		return err
+	}
 	return errors.Join(f(i), i.close())
 }
 
-// collector collects in the data directory.
-func (i *instance) collector(keep registry.Retention, alone bool) (*service.Collector, error) {
-	return service.NewCollector(service.CollectorConfig{
-		Environments: i.environments, Stock: i.local.db, Catalog: i.local.db, Intents: i.local.db, Blobs: i.local.blobs, Condemned: i.local.db,
-		Retention: keep, Alone: alone, Sweep: i.local.blobs.uploads.Sweep, Now: now,
-	})
+// collectorConfig is what collects in a data directory.
+func collectorConfig(here *local, environments registry.Environments, keep registry.Retention, alone bool) service.CollectorConfig {
+	return service.CollectorConfig{
+		Environments: environments, Stock: here.db, Catalog: here.db, Intents: here.db, Blobs: here.blobs, Remover: here.blobs.remover,
+		Garbage: here.db, Clock: here.db, Owner: here.blobs.owner, Lock: here.db,
+		Retention: keep, Alone: alone, Sweep: here.blobs.uploads.Sweep,
+	}
 }
 
-func (a *app) collect(ctx context.Context, i *instance, keep registry.Retention, dryRun bool) error {
-	c, err := i.collector(keep, true)
+func (a *app) collect(ctx context.Context, i *instance, keep registry.Retention, alone, dryRun bool) error {
+	c, err := service.NewCollector(collectorConfig(i.local, i.environments, keep, alone))
 	if err != nil {
 		return err
 	}
@@ -83,6 +100,9 @@ func (a *app) collect(ctx context.Context, i *instance, keep registry.Retention,
 	}
 	for _, left := range did.LeftAlone {
 		a.ui.note("%s is left alone: %s", left.Repository, left.Reason)
+	}
+	if !alone && did.Condemned > 0 {
+		a.ui.note("%d records are needed by nothing; a collection deletes them when %v have passed and nobody asked for them", did.Condemned, keep.Grace)
 	}
 	return a.ui.result(fmt.Sprintf("deleted %d manifests and %d blobs, %s; %d leftovers of broken uploads", did.Manifests, did.Blobs, size(did.Bytes), did.Leftovers), did)
 }
@@ -139,7 +159,7 @@ func collectionText(p service.Plan, verbose bool) string {
 	}
 	text := table(rows)
 	for _, left := range p.LeftAlone {
-		text += fmt.Sprintf("%s is left alone: %s\n", left.Repository, left.Reason)
+		text += fmt.Sprintf("%s is left alone: %s\n", left.Repository, plain(left.Reason))
 	}
 	return text + fmt.Sprintf("\nwould delete %d manifests and %d blobs, %s\n", manifests, p.Blobs, size(p.Bytes))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -13,13 +12,15 @@ import (
 
 // inspection is what is known about a release in an environment.
 type inspection struct {
-	Reference string             `json:"reference"`
-	Release   registry.Release   `json:"release"`
-	Source    *inspectedSource   `json:"source,omitempty"` // absent where the sources cannot be read
-	Engines   []inspectedEngine  `json:"engines"`
-	Evidence  []inspectedClaim   `json:"evidence"`
-	Ignored   []registry.Ignored `json:"ignored,omitempty"`
-	claims    []registry.Claim
+	Reference string            `json:"reference"`
+	Release   registry.Release  `json:"release"`
+	Source    *inspectedSource  `json:"source,omitempty"` // absent where the sources cannot be read
+	Engines   []inspectedEngine `json:"engines"`
+	// Quarantines are those that stand, of the release and of its engines.
+	Quarantines []inspectedQuarantine `json:"quarantines,omitempty"`
+	Evidence    []inspectedClaim      `json:"evidence"`
+	registry.IgnoredEvidence
+	claims []registry.Claim
 }
 
 // inspectedSource is the reference, the model that engines were made from.
@@ -35,6 +36,14 @@ type inspectedEngine struct {
 	Performance *registry.PerformanceReport `json:"performance,omitempty"`
 }
 
+type inspectedQuarantine struct {
+	Subject registry.Digest `json:"subject"`
+	Of      string          `json:"of"` // "release", or an engine's label
+	Reason  string          `json:"reason"`
+	Signer  string          `json:"signer"`
+	Bundle  registry.Digest `json:"bundle"`
+}
+
 type inspectedClaim struct {
 	Bundle        registry.Digest `json:"bundle"`
 	Subject       registry.Digest `json:"subject"`
@@ -44,13 +53,18 @@ type inspectedClaim struct {
 }
 
 func (a *app) inspectCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "inspect [REF]",
+	var environment string
+	c := &cobra.Command{
+		Use:   "inspect [REF | MODEL --env ENV]",
 		Short: "Show a release, its engines and the evidence for them",
-		Args:  atMost("REF"),
+		Long: `Shows what a release holds, how its engines did in their newest reports, and which
+quarantines stand. REF defaults to the last build here.`,
+		Example: `  mlpromote inspect prod/vision/digits:1.0.0
+  mlpromote inspect vision/digits --env prod`,
+		Args: atMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *instance) error {
-				ref, err := a.reference(i, args)
+				ref, err := a.inspected(i, environment, args)
 				if err != nil {
 					return err
 				}
@@ -62,6 +76,22 @@ func (a *app) inspectCommand() *cobra.Command {
 			})
 		},
 	}
+	c.Flags().StringVar(&environment, "env", "", "environment, where a model is named in place of a reference")
+	return c
+}
+
+// inspected is a reference, or a model in an environment, with or without a tag.
+func (a *app) inspected(i *instance, environment string, args []string) (registry.Reference, error) {
+	if environment == "" {
+		return a.reference(i, args)
+	}
+	if len(args) == 0 {
+		return registry.Reference{}, registry.Errorf(registry.CodeInvalid, "inspect --env %s: want a model, for example vision/digits", environment)
+	}
+	if _, err := i.environments.Find(environment); err != nil {
+		return registry.Reference{}, err
+	}
+	return a.reference(i, []string{environment + "/" + args[0]})
 }
 
 func inspect(ctx context.Context, i *instance, ref registry.Reference) (inspection, error) {
@@ -75,7 +105,8 @@ func inspect(ctx context.Context, i *instance, ref registry.Reference) (inspecti
 	}
 	counted, misplaced := registry.Accept(r, claims)
 	full := registry.Reference{Host: i.hostOf(ref.Environment), Environment: ref.Environment, Model: ref.Model, Tag: r.Tag(), Digest: r.Digest}
-	found := inspection{Reference: full.String(), Release: r, Ignored: append(ignored, misplaced...), claims: claims}
+	found := inspection{Reference: full.String(), Release: r, IgnoredEvidence: ignored, claims: claims}
+	found.Ignore(misplaced...)
 	found.Source = source(ctx, i, r)
 	for _, e := range r.Engines {
 		found.Engines = append(found.Engines, inspectedEngine{
@@ -84,10 +115,23 @@ func inspect(ctx context.Context, i *instance, ref registry.Reference) (inspecti
 			Performance: latest[registry.PerformanceReport](counted, e.Digest, registry.PredicatePerformance),
 		})
 	}
+	for _, subject := range r.Subjects() {
+		for _, c := range registry.Quarantines(r, claims, subject.Digest) {
+			found.Quarantines = append(found.Quarantines, inspectedQuarantine{c.Subject, nameOf(r, c.Subject), c.Reason(), c.Signer, c.Bundle})
+		}
+	}
 	for _, c := range counted {
 		found.Evidence = append(found.Evidence, inspectedClaim{c.Bundle, c.Subject, c.Statement.PredicateType, c.Signer, c.Roles})
 	}
 	return found, nil
+}
+
+// nameOf is what people call the release or one of its engines.
+func nameOf(r registry.Release, subject registry.Digest) string {
+	if e, ok := r.Engine(subject); ok {
+		return e.Label()
+	}
+	return "release"
 }
 
 // latest reads the newest report of a kind about an engine, for showing; what counts
@@ -99,7 +143,7 @@ func latest[R any](claims []registry.Claim, engine registry.Digest, predicateTyp
 		var head registry.ReportHead
 		report := new(R)
 		if c.Subject != engine || c.Statement.PredicateType != predicateType ||
-			json.Unmarshal(c.Statement.Predicate, &head) != nil || json.Unmarshal(c.Statement.Predicate, report) != nil {
+			registry.DecodeSigned(c.Statement.Predicate, &head) != nil || registry.DecodeSigned(c.Statement.Predicate, report) != nil {
 			continue
 		}
 		if newest == nil || head.FinishedOn.After(when) {
@@ -139,8 +183,19 @@ func inspectText(i inspection) string {
 		row := append([]string{e.Label, verdict(e.Parity)}, figures(e.Parity, e.Performance)...)
 		rows = append(rows, append(row, size(engine.Bytes), engine.Toolchain.Name+" "+engine.Toolchain.Version, short(engine.Digest)))
 	}
-	return fmt.Sprintf("%s\nmodel    %s %s\nsources  %s\nlimits   %s\n\n%s\nevidence%s\n",
-		i.Reference, r.Model, r.Tag(), r.Sources, r.Limits, table(rows), evidenceText(i))
+	return fmt.Sprintf("%s\nmodel    %s %s\nsources  %s\nlimits   %s\n%s\n%s\nevidence%s\n",
+		plain(i.Reference), r.Model, plain(r.Tag()), r.Sources, r.Limits, quarantinesText(i.Quarantines), table(rows), evidenceText(i))
+}
+
+func quarantinesText(all []inspectedQuarantine) string {
+	text := ""
+	for _, q := range all {
+		text += fmt.Sprintf("\nin quarantine: %s (%q)", plain(q.Of), q.Reason)
+	}
+	if text != "" {
+		text += "\n"
+	}
+	return text
 }
 
 func verdict(p *registry.ParityReport) string {
@@ -168,12 +223,15 @@ func evidenceText(i inspection) string {
 	}
 	text := ""
 	for _, kind := range sortedNames(counts) {
-		text += fmt.Sprintf("\n  %d  %s", counts[kind], kind)
+		text += fmt.Sprintf("\n  %d  %s", counts[kind], plain(kind))
 	}
-	if len(i.Ignored) > 0 {
-		text += fmt.Sprintf("\n  %d  ignored:", len(i.Ignored))
+	if i.IgnoredCount > 0 {
+		text += fmt.Sprintf("\n  %d  ignored:", i.IgnoredCount)
 		for _, ignored := range i.Ignored {
-			text += fmt.Sprintf("\n     %s: %s", short(ignored.Bundle), ignored.Reason)
+			text += fmt.Sprintf("\n     %s: %s", short(ignored.Bundle), plain(ignored.Reason))
+		}
+		if more := i.IgnoredCount - len(i.Ignored); more > 0 {
+			text += fmt.Sprintf("\n     and %d more", more)
 		}
 	}
 	if text == "" {
@@ -184,10 +242,7 @@ func evidenceText(i inspection) string {
 
 // short is enough of a digest to tell it from others by eye.
 func short(d registry.Digest) string {
-	if len(d) < 19 {
-		return string(d)
-	}
-	return string(d[:19])
+	return plain(string(d[:min(len(d), 19)]))
 }
 
 func size(bytes int64) string {
@@ -204,9 +259,10 @@ func size(bytes int64) string {
 func (a *app) listCommand() *cobra.Command {
 	var environment, model string
 	c := &cobra.Command{
-		Use:   "list",
-		Short: "List what every environment has",
-		Args:  exactly(),
+		Use:     "list",
+		Short:   "List what every environment has",
+		Example: "  mlpromote list --env prod",
+		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(i *instance) error {
 				heads, err := i.Heads(c.Context(), environment, model)

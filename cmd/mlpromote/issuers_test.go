@@ -6,7 +6,9 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -54,14 +56,15 @@ func TestIssuersAreTrusted(t *testing.T) {
 		t.Errorf("a mistake in the file is told as %s", said)
 	}
 	write(good)
+	s.Flags = []string{"--reload-interval", "20ms"}
 	s.MustStart(t)
 	for _, c := range []struct {
 		token string
 		code  int
 		says  string
 	}{
-		{token("ml/vision"), 0, ""}, {token("web/shop"), 4, "no rule lets it in"}, {"", 4, "none was sent"},
-		{strings.TrimSuffix(token("ml/vision"), "A") + "AA", 4, "not taken"},
+		{token("ml/vision"), 0, ""}, {token("web/shop"), 7, "no rule lets it in"}, {"", 7, "none was sent"},
+		{strings.TrimSuffix(token("ml/vision"), "A") + "AA", 7, "not taken"},
 	} {
 		s.said.Reset()
 		s.run(t, c.code, []string{"MLPROMOTE_TOKEN=" + c.token}, "list", "--registry", s.URL, "--data", s.Client)
@@ -73,26 +76,39 @@ func TestIssuersAreTrusted(t *testing.T) {
 		t.Helper()
 		s.run(t, code, []string{"MLPROMOTE_TOKEN=" + token}, "list", "--registry", s.URL, "--data", s.Client)
 	}
+	letIn := func(token string) bool {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/api/v1/heads", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		answer, err := programtest.Fresh().Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return errors.Join(answer.Body.Close()) == nil && answer.StatusCode == http.StatusOK
+	}
 	write(strings.Replace(good, "ml/*", "web/*", 1)) // another rule, while it is served
-	list(4, token("ml/vision"))
-	list(0, token("web/shop"))
+	programtest.Eventually(t, "the new rule lets in", func() bool { return letIn(token("web/shop")) })
+	list(7, token("ml/vision"))
 	write("issuers: [")
+	programtest.Eventually(t, "a mistake is noticed", func() bool { return degradedBy(t, s.Service) != "" })
 	list(0, token("web/shop"))
 	write(good + "# mended\n")
-	list(0, token("ml/vision"))
+	programtest.Eventually(t, "the mended file lets in", func() bool { return letIn(token("ml/vision")) })
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	list(4, token("ml/vision"))
+	programtest.Eventually(t, "no file lets nobody in", func() bool { return !letIn(token("ml/vision")) })
 	write(good)
 	if err := s.Process().Signal(syscall.SIGHUP); err != nil { // which ends others
 		t.Fatal(err)
 	}
-	list(0, token("ml/vision"))
+	programtest.Eventually(t, "the file is back", func() bool { return letIn(token("ml/vision")) })
 	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
-	if log := s.Said(); !strings.Contains(log, "the issuers that are trusted stay as they were") || !strings.Contains(log, "access.yaml:1:") {
+	if log := s.Said(); !strings.Contains(log, "the files of the configuration cannot be used: what was in force stays") || !strings.Contains(log, "access.yaml:1:") {
 		t.Errorf("the service does not say what is wrong with the file: %s", log)
 	}
 	if log := s.Said(); !strings.Contains(log, "0 are in use, and 1 issuers are trusted") {

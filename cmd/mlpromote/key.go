@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -13,9 +12,6 @@ import (
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/keyfile"
 )
-
-// now is the time of the wall clock, for what is shown to people.
-func now() time.Time { return time.Now() }
 
 func (a *app) keyCommand() *cobra.Command {
 	var role string
@@ -44,72 +40,22 @@ given in environments.yaml.`,
 				return err
 			}
 			path := filepath.Join(a.keyDir(), name+".pub")
-			return a.ui.result(path, map[string]string{"public": path, "keyId": id})
+			return a.ui.result(path, generatedKey{path, id})
 		},
 	}
 	generate.Flags().StringVar(&role, "role", "", "builder, verifier, approver or promoter (default: one key for all)")
 	return group("key", "Make signing keys", generate)
 }
 
-func (a *app) historyCommand() *cobra.Command {
-	verify := &cobra.Command{
-		Use:   "verify",
-		Short: "Check that no row of the history was changed, removed or added",
-		Args:  exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.with(c.Context(), func(i *instance) error {
-				events, err := i.History(c.Context(), registry.HistoryQuery{})
-				if err != nil {
-					return err
-				}
-				var before registry.Event
-				for _, e := range events {
-					if i.host != "" && e.Seq > before.Seq+1 {
-						return registry.Errorf(registry.CodePolicy, "history rows %d to %d are not shown: either this token may not read them, or they are gone; ask with one that may read everything", before.Seq+1, e.Seq-1)
-					}
-					if err := e.VerifyChain(before); err != nil {
-						return err
-					}
-					before = e
-				}
-				return a.ui.result(fmt.Sprintf("%d rows, head %s", len(events), dash(string(before.Hash))),
-					map[string]any{"rows": len(events), "head": before.Hash})
-			})
-		},
-	}
-	return group("history", "Check the history", verify, a.historyListCommand())
+// generatedKey is a new key: the file of its public half, and what signatures call it.
+type generatedKey struct {
+	Public string `json:"public"`
+	KeyID  string `json:"keyId"`
 }
 
-func (a *app) historyListCommand() *cobra.Command {
-	var q registry.HistoryQuery
-	c := &cobra.Command{
-		Use:   "list",
-		Short: "List what happened, oldest first",
-		Args:  exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.with(c.Context(), func(i *instance) error {
-				events, err := i.History(c.Context(), q)
-				if err != nil {
-					return err
-				}
-				rows := [][]string{{"ROW", "TIME", "WHO", "WHAT", "ENVIRONMENT", "MODEL", "VERSION", "DETAIL"}}
-				for _, e := range events {
-					rows = append(rows, []string{fmt.Sprint(e.Seq), e.Time.UTC().Format(time.DateTime), dash(e.Principal), string(e.Kind), e.Environment, e.Model, e.Version, dash(detail(e))})
-				}
-				return a.ui.result(table(rows), listed(events))
-			})
-		},
-	}
-	c.Flags().StringVar(&q.Environment, "env", "", "only this environment")
-	c.Flags().StringVar(&q.Model, "model", "", "only this model")
-	return c
-}
-
-func detail(e registry.Event) string {
-	if e.PredicateType != "" {
-		return e.PredicateType
-	}
-	return e.Reason
+// reindexed is how many manifests were read.
+type reindexed struct {
+	Manifests int `json:"manifests"`
 }
 
 func (a *app) reindexCommand() *cobra.Command {
@@ -118,7 +64,8 @@ func (a *app) reindexCommand() *cobra.Command {
 		Short: "Rebuild what is derived from the manifests",
 		Long: `Empties the tables that repeat what manifests say (who refers to whom, artifact types)
 and fills them again from the stored bytes. Tags, heads, holds and history are facts and stay.`,
-		Args: exactly(),
+		Example: "  mlpromote reindex",
+		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(i *instance) error {
 				if i.local == nil {
@@ -131,7 +78,7 @@ and fills them again from the stored bytes. Tags, heads, holds and history are f
 				if err != nil {
 					return err
 				}
-				return a.ui.result(fmt.Sprintf("%d manifests", n), map[string]int{"manifests": n})
+				return a.ui.result(fmt.Sprintf("%d manifests", n), reindexed{n})
 			})
 		},
 	}

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -52,7 +53,7 @@ func (c *contents) credential(ctx context.Context, host string) (login, error) {
 	}
 	found, err := configured(ctx, c.keychain, target)
 	if err != nil {
-		return login{}, registry.Errorf(registry.CodeUnavailable, "credential for registry %s from the docker config: %w", host, err)
+		return login{}, noCredential("credential for registry %s from the docker config: %w", host, err)
 	}
 	if found.AuthConfig != (authn.AuthConfig{}) {
 		return found, nil
@@ -63,8 +64,12 @@ func (c *contents) credential(ctx context.Context, host string) (login, error) {
 	return login{}, nil
 }
 
-// configured asks the docker config.
+// configured asks the docker config. The helper that it names is asked here and not by the
+// keychain, which would give it our secrets.
 func configured(ctx context.Context, keychain authn.Keychain, target name.Registry) (login, error) {
+	if helper, host := configuredHelper(target.RegistryStr()); helper != "" {
+		return ask(ctx, helper, host)
+	}
 	found, err := authn.Resolve(ctx, keychain, target)
 	if err != nil {
 		return login{}, err
@@ -73,24 +78,25 @@ func configured(ctx context.Context, keychain authn.Keychain, target name.Regist
 	if err != nil || *config == (authn.AuthConfig{}) {
 		return login{}, err
 	}
-	return login{*config, configuredHelper(target.RegistryStr())}, nil
+	return login{AuthConfig: *config}, nil
 }
 
 // configuredHelper is the credential helper that the docker config names for a host, or
-// "". The file is the one that authn.DefaultKeychain reads.
-func configuredHelper(host string) string {
+// "", and what the host is called there. The file is the one that authn.DefaultKeychain
+// reads.
+func configuredHelper(host string) (helper, called string) {
 	var config struct {
 		Store   string            `json:"credsStore"`
 		Helpers map[string]string `json:"credHelpers"`
 	}
 	data, err := os.ReadFile(configPath())
 	if err != nil || json.Unmarshal(data, &config) != nil {
-		return ""
+		return "", host
 	}
 	if host == name.DefaultRegistry {
 		host = authn.DefaultAuthKey // Docker Hub, for reasons of its own
 	}
-	return cmp.Or(config.Helpers[host], config.Store)
+	return cmp.Or(config.Helpers[host], config.Store), host
 }
 
 // configPath is where docker, or else podman, keeps credentials.
@@ -135,24 +141,40 @@ func cloudHelper(host string) string {
 }
 
 // ask runs a credential helper, by docker's protocol: the host on stdin, JSON on stdout.
-// What it writes besides may hold a secret and is not repeated. Errors: CodeUnavailable.
+// It sees the environment, since that is where many find the credentials of a cloud, but
+// for what is for this program. What it writes besides may hold a secret and is not repeated. Errors: CodeUnavailable.
 func ask(ctx context.Context, helper, host string) (login, error) {
 	cmd := exec.CommandContext(ctx, helperPrefix+helper, "get")
+	cmd.Env = withoutOurs(os.Environ())
 	cmd.Stdin = strings.NewReader(host + "\n")
 	out, err := cmd.Output()
 	if err != nil {
 		if bytes.Contains(out, []byte("credentials not found")) {
 			return login{}, nil
 		}
-		return login{}, registry.Errorf(registry.CodeUnavailable, "credential for registry %s from %s%s: %w", host, helperPrefix, helper, err)
+		return login{}, noCredential("credential for registry %s from %s%s: %w", host, helperPrefix, helper, err)
 	}
 	var found struct{ Username, Secret string }
 	if err := json.Unmarshal(out, &found); err != nil || found.Secret == "" {
-		return login{}, registry.Errorf(registry.CodeUnavailable, "credential for registry %s from %s%s: %w", host, helperPrefix, helper,
+		return login{}, noCredential("credential for registry %s from %s%s: %w", host, helperPrefix, helper,
 			errors.New("it gave no JSON with Username and Secret"))
 	}
 	if found.Username == "<token>" {
 		return login{authn.AuthConfig{Username: found.Username, IdentityToken: found.Secret}, helper}, nil
 	}
 	return login{authn.AuthConfig{Username: found.Username, Password: found.Secret}, helper}, nil
+}
+
+// withoutOurs is an environment without what is for this program: passwords, tokens, and
+// where they are.
+func withoutOurs(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+		return strings.HasPrefix(entry, "COSIGN_") || strings.HasPrefix(entry, "MLPROMOTE_")
+	})
+}
+
+// noCredential is the error of a credential that cannot be had. It is not that of a caller
+// whom a service does not know: the service would be the one without it.
+func noCredential(format string, args ...any) error {
+	return registry.WithExit(registry.Errorf(registry.CodeUnavailable, format, args...), registry.ExitAuthentication)
 }

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/signer"
@@ -21,9 +21,10 @@ const resolveMemory = 64 << 20
 // local is the data directory itself.
 type local struct {
 	db      database
-	refs    registry.Refs // of db, and so are catalog and latest
+	refs    registry.Refs // of db, safe beside collectors: catalog and latest are of db, too
 	catalog registry.Catalog
 	latest  registry.Latest
+	records registry.Records
 	blobs   *blobStorage
 	spared  registry.Blobs   // blobs, safe beside collectors: to store in
 	uploads registry.Uploads // they end in blobs, as safe
@@ -34,7 +35,7 @@ func (a *app) openLocal(ctx context.Context) (*instance, error) {
 	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
 		return nil, noData(a.data)
 	}
-	unlock, err := lockShared(a.data)
+	unlock, err := a.dir().LockShared(ctx, a.waiting)
 	if err != nil {
 		return nil, err
 	}
@@ -53,18 +54,27 @@ func noData(dir string) error {
 		"mlpromote build makes it; --data DIR or MLPROMOTE_DATA names another")
 }
 
-// openDirectory opens the data directory without a lock.
+// openDirectory opens the data directory without a lock, for a verb.
 func (a *app) openDirectory(ctx context.Context) (*instance, error) {
-	envs, err := environments.Load(a.data)
+	own, err := a.files().Read()
 	if err != nil {
 		return nil, err
 	}
-	trust, err := signer.NewTrust(envs.Trust, func(path string) ([]byte, error) {
-		return os.ReadFile(environments.KeyPath(a.data, path))
-	})
+	here, err := a.openCatalog(ctx)
 	if err != nil {
 		return nil, err
 	}
+	i, err := a.instanceBy(here, own, a.keyring())
+	if err != nil {
+		return nil, errors.Join(err, here.db.Close())
+	}
+	write, resolve := a.agreementOf(here, own)
+	i.Interface = config.Registry(i.Interface, write, resolve)
+	return i, nil
+}
+
+// openCatalog opens catalog and content of the data directory.
+func (a *app) openCatalog(ctx context.Context) (*local, error) {
 	db, err := a.openDatabase(ctx)
 	if err != nil {
 		return nil, err
@@ -73,28 +83,41 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	here := &local{db: db, refs: db, catalog: db, latest: db, blobs: blobs, spared: service.Spare(blobs.Blobs, db), uploads: service.SpareUploads(blobs.uploads, db)}
+	here := &local{db: db, refs: db, catalog: db, latest: db, records: db, blobs: blobs}
 	if a.telemetry != nil {
-		here.refs, here.catalog, here.latest = a.telemetry.Refs(db), a.telemetry.Catalog(db), a.telemetry.Latest(db)
+		here.refs, here.catalog, here.latest, here.records = a.telemetry.Refs(db), a.telemetry.Catalog(db), a.telemetry.Latest(db), a.telemetry.Records(db)
+	}
+	safe := service.SafeStore{Garbage: db, Remover: blobs.remover}
+	here.spared, here.uploads, here.refs = safe.Blobs(blobs.Blobs), safe.Uploads(blobs.uploads), safe.Refs(here.refs, blobs.Blobs)
+	return here, nil
+}
+
+// instanceBy is the registry of a data directory by a configuration. keys sign.
+func (a *app) instanceBy(here *local, own config.Snapshot, keys *signer.Keyring) (*instance, error) {
+	trust, err := signer.NewTrust(own.Environments.Trust, own.Key)
+	if err != nil {
+		return nil, err
 	}
 	content := a.contents(func(repository string) (oci.Repository, error) {
 		return oci.Local(here.spared, here.refs, repository), nil
 	})
-	content.environments = envs
+	content.environments = own.Environments
 	store := oci.New(content.open, oci.Options{Progress: a.ui.hashing()})
-	keys := a.keyring()
 	sign := keys.Sign
 	if a.telemetry != nil { // which a service alone has
 		sign = signServed(keys)
 	}
 	svc, err := service.New(service.Config{
-		Environments: envs, Catalog: here.catalog, Listing: db, Intents: db, Content: store, Mirror: store,
-		Verify: trust.Verify, Sign: sign, Tool: a.tool(),
+		Environments: own.Environments, Catalog: here.catalog, Records: here.records, Listing: here.db, Intents: here.db, Content: store, Mirror: store,
+		Verify: trust.Verify, Sign: sign, Manifests: here.db, NodeTypes: a.localNodeTypes(here.db), Tool: a.tool(), Now: now,
 	})
 	if err != nil {
-		return nil, errors.Join(err, db.Close())
+		return nil, err
 	}
-	return &instance{Interface: service.Remember(svc, here.latest, resolveMemory), environments: envs, store: store, content: content, verify: trust.Verify, keys: keys, nodeTypes: a.localNodeTypes(db), local: here, close: db.Close}, nil
+	return &instance{
+		Interface: service.Remember(svc, here.latest, resolveMemory), environments: own.Environments, store: store, content: content, verify: trust.Verify, keys: keys,
+		nodeTypes: a.localNodeTypes(here.db), local: here, service: svc, headFaults: svc.HeadFaults, close: here.db.Close,
+	}, nil
 }
 
 // create makes the data directory and, where there is no key at all, one that plays

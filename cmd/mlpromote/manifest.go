@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,13 +17,14 @@ import (
 // manifestSuffix ends the files of manifests, whose names are those of toolchains.
 const manifestSuffix = ".yaml"
 
-// loadSpec reads a spec, whose targets may name toolchains that manifests describe.
+// loadSpec reads a spec, whose targets may name toolchains that manifests describe, and
+// whose paths may not lead to keys or to what the data directory holds.
 func (a *app) loadSpec(file string) (*spec.Spec, error) {
 	names, err := a.manifests()
 	if err != nil {
 		return nil, err
 	}
-	return spec.Load(file, names...)
+	return spec.Load(file, spec.Options{Toolchains: names, Private: []string{a.data, a.keyDir()}})
 }
 
 // manifests are the toolchains that the folder of manifests describes. A manifest says
@@ -49,21 +48,22 @@ func (a *app) manifests() ([]string, error) {
 
 // manifestDrivers are those of a toolchain that a manifest describes, if one does.
 func (a *app) manifestDrivers(ctx context.Context, w workshop, name string) (pipeline.Toolchain, bool, error) {
-	if a.toolchains == "" || slices.Contains(drivers.Names(), name) {
+	names, err := a.manifests()
+	if err != nil {
+		return pipeline.Toolchain{}, false, err
+	}
+	if slices.Contains(drivers.Names(), name) || !slices.Contains(names, name) { // name may be that of a release, so anything
 		return pipeline.Toolchain{}, false, nil
 	}
 	path := filepath.Join(a.toolchains, name+manifestSuffix)
 	m, err := manifest.Load(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return pipeline.Toolchain{}, false, nil
-	}
 	if err != nil {
 		return pipeline.Toolchain{}, false, err
 	}
 	if m.Name != name {
 		return pipeline.Toolchain{}, false, registry.Errorf(registry.CodeInvalid, "%s: name is %q: want the name of the file, %q", path, m.Name, name)
 	}
-	driver, err := manifest.New(ctx, m, manifest.Options{})
+	driver, err := manifest.New(ctx, m, manifest.Options{Private: []string{a.data, a.keyDir()}})
 	if err != nil {
 		return pipeline.Toolchain{}, false, err
 	}

@@ -33,9 +33,10 @@ func (a *app) nodeTypeCommand() *cobra.Command {
 		},
 	}
 	get := &cobra.Command{
-		Use:   "get NAME",
-		Short: "Print a node document by its name",
-		Args:  exactly("NAME"),
+		Use:     "get NAME",
+		Short:   "Print a node document by its name",
+		Example: "  mlpromote node-type get g6.xlarge",
+		Args:    exactly("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *instance) error {
 				described, err := i.nodeTypes.Get(c.Context(), args[0])
@@ -51,26 +52,33 @@ func (a *app) nodeTypeCommand() *cobra.Command {
 		},
 	}
 	remove := &cobra.Command{
-		Use:   "delete NAME",
-		Short: "Forget a name",
-		Args:  exactly("NAME"),
+		Use:     "delete NAME",
+		Short:   "Forget a name",
+		Example: "  mlpromote node-type delete g6.xlarge",
+		Args:    exactly("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *instance) error {
 				if err := i.nodeTypes.Delete(c.Context(), args[0]); err != nil {
 					return err
 				}
-				return a.ui.result(args[0], map[string]string{"deleted": args[0]})
+				return a.ui.result(args[0], deletedName{args[0]})
 			})
 		},
 	}
 	return group("node-type", "Name nodes, so that a scheduler can ask for one", put, get, a.nodeTypeListCommand(), remove)
 }
 
+// deletedName is a node type that is gone.
+type deletedName struct {
+	Deleted string `json:"deleted"`
+}
+
 func (a *app) nodeTypeListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the named nodes",
-		Args:  exactly(),
+		Use:     "list",
+		Short:   "List the named nodes",
+		Example: "  mlpromote node-type list",
+		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(i *instance) error {
 				var all []registry.Named[registry.Node]

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -29,4 +30,13 @@ func onPostgres(t *testing.T) setup {
 		env.Setenv("PASSWORD", server.Password)
 		return nil
 	}
+}
+
+// cmdAge lets two days pass for the collector.
+func cmdAge(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 0, 0)
+	ts.Check(pgtest.Run(context.Background(), ts.Getenv("MLPROMOTE_DATABASE"),
+		"UPDATE manifests SET created = created - interval '2 days', condemned = condemned - interval '2 days'",
+		"UPDATE blobs SET created = created - interval '2 days', condemned = condemned - interval '2 days'",
+		"UPDATE condemned SET at = at - interval '2 days'"))
 }

@@ -42,16 +42,17 @@ func (a *app) promote(ctx context.Context, i *instance, req registry.PromoteRequ
 	if promotion.Already {
 		a.ui.note("%s is at %s already", promotion.Environment, promotion.Version)
 	}
-	if n := len(promotion.Decision.Ignored); n > 0 {
+	if n := promotion.Decision.IgnoredCount; n > 0 {
 		a.ui.note("%d pieces of evidence do not count and are not copied; mlpromote inspect says why", n)
 	}
 	if req.DryRun && promotion.Model != "" {
-		if out := a.ui.result(decisionText(promotion.Decision), promotion); out != nil {
+		if out := a.ui.result(decisionText(promotion.Decision), movement{Promotion: promotion}); out != nil {
 			return out
 		}
 		return err
 	}
 	if err != nil {
+		a.refused(promotion)
 		return err
 	}
 	a.tellCredentials(i, promotion.From, promotion.Environment)
@@ -73,10 +74,20 @@ func (a *app) tellCredentials(i *instance, environments ...string) {
 
 func (a *app) promoted(i *instance, p registry.Promotion) error {
 	ref := registry.Reference{Host: i.hostOf(p.Environment), Environment: p.Environment, Model: p.Model, Tag: p.Version, Digest: p.Release}
-	return a.ui.result(ref.String(), struct {
-		Reference string `json:"reference"`
-		registry.Promotion
-	}{ref.String(), p})
+	return a.ui.result(plain(ref.String()), movement{ref.String(), p})
+}
+
+// movement is a head that moved, or with --dry-run would.
+type movement struct {
+	Reference string `json:"reference,omitempty"` // in the destination; absent for a dry run of promote
+	registry.Promotion
+}
+
+// refused keeps what is known of a promotion or rollback that was refused: the decision.
+func (a *app) refused(p registry.Promotion) {
+	if p.Model != "" {
+		a.ui.partial(movement{Promotion: p})
+	}
 }
 
 func decisionText(d registry.Decision) string {
@@ -98,15 +109,27 @@ func (a *app) rollbackCommand() *cobra.Command {
 		Short: "Move an environment's head back, and hold it there",
 		Long: `Goes only to an earlier head of the same environment, judged by the verification
 summary that it had then. The environment is then held: promotions wait until
-mlpromote hold release.`,
+mlpromote hold release. It warns of engines that resolve would refuse after it, and of
+node types, and this machine, that have an engine now and would have none.`,
 		Example: `  mlpromote rollback vision/digits --env prod --reason "p99 doubled"`,
 		Args:    exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			req.Model = args[0]
 			return a.with(c.Context(), func(i *instance) error {
+				if here, err := a.describe(c.Context(), a.installedRuntimes()); err == nil { // only warned about
+					req.Node = &here
+				}
 				promotion, err := i.Rollback(c.Context(), req)
+				for _, warning := range promotion.Warnings {
+					a.ui.note("warning: %s", warning)
+				}
 				if err != nil {
+					a.refused(promotion)
 					return err
+				}
+				if req.DryRun {
+					a.ui.note("dry run: nothing has changed")
+					return a.promoted(i, promotion)
 				}
 				a.ui.note("%s is held at %s: mlpromote hold release %s --env %s --reason TEXT lets promotions move it again",
 					req.Environment, promotion.Version, req.Model, req.Environment)
@@ -115,29 +138,56 @@ mlpromote hold release.`,
 		},
 	}
 	c.Flags().StringVar(&req.Environment, "env", "", "environment")
-	c.Flags().StringVar(&req.Version, "to", "", "version to return to (default: the head before)")
+	c.Flags().StringVar(&req.Version, "to-version", "", "version to return to (default: the head before)")
 	c.Flags().StringVar(&req.Reason, "reason", "", "why; stays in the history")
+	c.Flags().BoolVar(&req.DryRun, "dry-run", false, "say where it goes back to, with warnings, and change nothing")
 	required(c, "env", "reason")
 	return c
 }
 
+// heldHead is a head that was held, or let go.
+type heldHead struct {
+	Model       string `json:"model"`
+	Environment string `json:"environment"`
+	Hold        string `json:"hold,omitempty"` // the reason; absent where it was let go
+}
+
 func (a *app) holdCommand() *cobra.Command {
 	var environment, reason string
+	set := &cobra.Command{
+		Use:   "set MODEL",
+		Short: "Keep promotions from moving a head until hold release",
+		Long: `Whoever promotes is refused with exit code 4 and sees the reason. The head stays what it is:
+resolve and pull go on. A head that is held already gets the new reason.`,
+		Example: `  mlpromote hold set vision/digits --env prod --reason "no changes during the fair"`,
+		Args:    exactly("MODEL"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(i *instance) error {
+				if err := i.SetHold(c.Context(), environment, args[0], reason); err != nil {
+					return err
+				}
+				return a.ui.result(args[0]+" in "+environment+" is held", heldHead{args[0], environment, reason})
+			})
+		},
+	}
 	release := &cobra.Command{
-		Use:   "release MODEL",
-		Short: "Let promotions move a held head again",
-		Args:  exactly("MODEL"),
+		Use:     "release MODEL",
+		Short:   "Let promotions move a held head again",
+		Example: `  mlpromote hold release vision/digits --env prod --reason "the fair is over"`,
+		Args:    exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *instance) error {
 				if err := i.ReleaseHold(c.Context(), environment, args[0], reason); err != nil {
 					return err
 				}
-				return a.ui.result(args[0]+" in "+environment+" is no longer held", map[string]string{"model": args[0], "environment": environment})
+				return a.ui.result(args[0]+" in "+environment+" is no longer held", heldHead{Model: args[0], Environment: environment})
 			})
 		},
 	}
-	release.Flags().StringVar(&environment, "env", "", "environment")
-	release.Flags().StringVar(&reason, "reason", "", "why; stays in the history")
-	required(release, "env", "reason")
-	return group("hold", "Work with the hold that a rollback sets", release)
+	for _, c := range []*cobra.Command{set, release} {
+		c.Flags().StringVar(&environment, "env", "", "environment")
+		c.Flags().StringVar(&reason, "reason", "", "why; stays in the history")
+		required(c, "env", "reason")
+	}
+	return group("hold", "Keep promotions from moving a head, or let them again", set, release)
 }

@@ -24,8 +24,8 @@ import (
 // there is no oras, its part is done by the library that it is made of.
 func TestReadmeNode(t *testing.T) {
 	t.Parallel()
-	base, r := network(t, onDisk(t), door{})
-	release := r.Promoted(t, registrytest.Build{Model: "digits"})
+	base, r := network(t, onDisk(t), everybody(t))
+	release := r.Promoted(t, registrytest.Build{Model: "vision/digits"})
 	if err := r.Interface.(*client.Client).NodeTypes().Put(t.Context(), "g6.xlarge", registrytest.Node("v3")); err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,7 @@ func (a *app) reference(i *instance, args []string) (registry.Reference, error) 
 	if err != nil {
 		return registry.Reference{}, err
 	}
+	a.subject = ref.String()
 	switch host := i.hostOf(ref.Environment); {
 	case ref.Host == "" || ref.Host == host:
 		ref.Host = ""

@@ -56,18 +56,18 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 		return nil, strangeCertificate(err)
 	}
 	content.environments = envs
-	mine, err := environments.Load(a.data)
+	mine, err := environments.Load(a.policyFolder())
 	if err != nil {
 		return nil, err
 	}
 	trust, err := signer.NewTrust(mine.Trust, func(path string) ([]byte, error) {
-		return os.ReadFile(environments.KeyPath(a.data, path))
+		return os.ReadFile(environments.KeyPath(a.policyFolder(), path))
 	})
 	if err != nil {
 		return nil, err
 	}
 	return &instance{
-		Interface: api, environments: envs, store: store, content: content, verify: trust.Verify, keys: a.keyring(), nodeTypes: api.NodeTypes(), tokens: api, host: url.Host,
+		Interface: api, environments: envs, store: store, content: content, verify: trust.Verify, keys: a.keyring(), nodeTypes: api.NodeTypes(), tokens: api, configuration: api, host: url.Host,
 		close: func() error { return nil },
 	}, nil
 }

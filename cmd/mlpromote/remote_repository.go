@@ -57,6 +57,11 @@ func (s serviceRepository) Predecessors(ctx context.Context, node ocispec.Descri
 	return found, refusal(err)
 }
 
+// Referrers lists the referrers of a manifest page by page.
+func (s serviceRepository) Referrers(ctx context.Context, desc ocispec.Descriptor, artifactType string, fn func([]ocispec.Descriptor) error) error {
+	return refusal(s.inner.Referrers(ctx, desc, artifactType, fn))
+}
+
 // Send stores a blob, which it may have to read more than once.
 func (s serviceRepository) Send(ctx context.Context, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
 	return refusal(s.inner.Send(ctx, desc, open))
@@ -65,6 +70,16 @@ func (s serviceRepository) Send(ctx context.Context, desc ocispec.Descriptor, op
 // Mount asks for a blob of another repository.
 func (s serviceRepository) Mount(ctx context.Context, desc ocispec.Descriptor, from string, getContent func() (io.ReadCloser, error)) error {
 	return refusal(s.inner.Mount(ctx, desc, from, getContent))
+}
+
+// Delete takes a manifest out of the repository.
+func (s serviceRepository) Delete(ctx context.Context, desc ocispec.Descriptor) error {
+	err := s.inner.Delete(ctx, desc)
+	var response *errcode.ErrorResponse
+	if errors.As(err, &response) && response.StatusCode == http.StatusMethodNotAllowed && len(response.Errors) > 0 {
+		return keptError{registry.Errorf(registry.CodePolicy, "%s", response.Errors[0].Message)}
+	}
+	return refusal(err)
 }
 
 // refusal gives an answer of 401 and 403 its code and the service's words. A HEAD has no
@@ -82,7 +97,7 @@ func refusal(err error) error {
 	case http.StatusUnauthorized:
 		return registry.Errorf(registry.CodeUnauthenticated, "%s", words)
 	case http.StatusForbidden:
-		return registry.Errorf(registry.CodePolicy, "%s %s: %s", response.Method, response.URL.Path, words)
+		return registry.Errorf(registry.CodeForbidden, "%s %s: %s", response.Method, response.URL.Path, words)
 	}
 	return err
 }

@@ -95,13 +95,16 @@ candidate lost. Exit code 6: no engine is left.`,
 				}
 				resolution, err := i.Resolve(c.Context(), query)
 				if explain && len(resolution.Candidates) > 0 {
-					a.ui.note("candidates:\n%s", candidatesText(resolution))
+					a.ui.note("candidates:\n%s", layout(candidatesText(resolution)))
 				}
 				if err != nil {
+					if len(resolution.Candidates) > 0 {
+						a.ui.partial(resolution)
+					}
 					return err
 				}
 				resolution.Reference = i.reference(resolution.Reference)
-				return a.ui.result(resolution.Reference, resolution)
+				return a.ui.result(plain(resolution.Reference), resolution)
 			})
 		},
 	}
@@ -125,11 +128,13 @@ func candidatesText(r registry.Resolution) string {
 func (a *app) pullCommand() *cobra.Command {
 	var q question
 	var dir, trust string
+	var unpromoted bool
 	c := &cobra.Command{
 		Use:   "pull MODEL -o DIR",
 		Short: "Bring the right engine to this machine, verified before it is in place",
 		Long: `Resolves, writes the engine beside DIR, checks every digest and signature there, and
-puts it in place of DIR in one step. A folder that pull made is replaced, any other refused.`,
+puts it in place of DIR in one step. A folder that pull made is replaced, unless somebody added
+files to it; any other folder is refused, and so is a mount point (name a folder inside it).`,
 		Example: "  mlpromote pull vision/digits --env prod -o /srv/digits",
 		Args:    exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -142,19 +147,24 @@ puts it in place of DIR in one step. A folder that pull made is replaced, any ot
 				if err != nil {
 					return err
 				}
-				return a.pull(c.Context(), p, query, dir)
+				want, err := a.expectation(trust, q.environment, unpromoted)
+				if err != nil {
+					return err
+				}
+				return a.pull(c.Context(), p, query, dir, want)
 			})
 		},
 	}
 	q.flags(c)
 	c.Flags().StringVarP(&dir, "out", "o", "", "folder to put the engine in")
 	c.Flags().StringVar(&trust, "trust", "", "file with the registry: and trust: to judge signatures by (default: the data directory's)")
+	c.Flags().BoolVar(&unpromoted, "unpromoted", false, "accept an engine that no promoter let into its environment (default: where environments.yaml here says that builds write)")
 	required(c, "out")
 	return c
 }
 
-func (a *app) pull(ctx context.Context, p *pipeline.Pipeline, query registry.ResolveQuery, dir string) error {
-	result, err := p.Pull(ctx, query, dir)
+func (a *app) pull(ctx context.Context, p *pipeline.Pipeline, query registry.ResolveQuery, dir string, want pipeline.Expectation) error {
+	result, err := p.Pull(ctx, query, dir, want)
 	if err != nil {
 		return err
 	}

@@ -6,35 +6,59 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/backup"
+	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/postgres"
 	"mlpromote.dev/mlpromote/registry/sqlite"
 )
 
-// catalogTaker gives what puts the catalog of a snapshot into the database that is named,
-// or nil where none is. A database that has anything is refused before any work, unless an
-// earlier try may have put it there.
-func (a *app) catalogTaker(ctx context.Context, snapshot backup.Snapshot) (take func(context.Context, string) error, done func() error, err error) {
-	done = func() error { return nil }
+// postgresTarget is a database that a catalog is restored into.
+type postgresTarget struct{ *postgres.DB }
+
+// openEmptyDatabase opens the database that is named, or gives nil where none is. One that
+// has anything is refused before any work, unless an earlier try may have put it there.
+func (a *app) openEmptyDatabase(ctx context.Context) (*postgresTarget, error) {
 	if a.database == "" {
-		return nil, done, nil
+		return nil, nil //nolint:nilnil // the catalog stays in the directory
 	}
 	db, err := postgres.Open(ctx, a.database)
 	if err != nil {
-		return nil, done, err
+		return nil, err
 	}
-	if !a.has(restoringFile) {
+	if !a.dir().Has(datadir.RestoringFile) {
 		err = db.RefuseUsed(ctx)
 	}
 	if err != nil {
-		return nil, done, errors.Join(err, db.Close())
+		return nil, errors.Join(err, db.Close())
 	}
-	take = func(ctx context.Context, path string) error {
-		if err := importCatalog(ctx, db, path, snapshot); err != nil {
+	return &postgresTarget{db}, nil
+}
+
+// from is the identity that the database has when the catalog is in it.
+func (t *postgresTarget) from(ctx context.Context, source *sqlite.DB) (registry.CatalogIdentities, error) {
+	original, err := source.CatalogIdentity(ctx)
+	return restoredFrom{t.DB, append([]string{original.ID}, original.Origins...)}, err
+}
+
+// restoredFrom is a catalog whose origins it does not know yet.
+type restoredFrom struct {
+	registry.CatalogIdentities
+	origins []string
+}
+
+func (r restoredFrom) CatalogIdentity(ctx context.Context) (registry.CatalogIdentity, error) {
+	c, err := r.CatalogIdentities.CatalogIdentity(ctx)
+	c.Origins = r.origins
+	return c, err
+}
+
+// catalogTaker gives what puts the catalog of a snapshot into the database.
+func (a *app) catalogTaker(db *postgresTarget, snapshot backup.Snapshot) func(context.Context, string) error {
+	return func(ctx context.Context, path string) error {
+		if err := importCatalog(ctx, db.DB, path, snapshot); err != nil {
 			return err
 		}
-		return a.writeClaim(db.ID())
+		return a.dir().SetCatalogID(db.ID())
 	}
-	return take, db.Close, nil
 }
 
 // importCatalog makes the catalog in db that of the file, and holds what is there then

@@ -29,7 +29,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //
 //	example NAME           copy examples/NAME to $WORK/NAME
 //	job STATE              copy digits for one target, built, verified or promoted, and go there; where scripts are served, so is its data
-//	exits CODE PROG ARG... run a program that must end with this exit code
+//	exits CODE PROG ARG... run a program that must end with this exit code; what mlpromote prints as JSON must be as its schema says
 //	json VAR FILE PATH     set VAR from a JSON file or stdout, PATH such as engines.0.digest or engines.len
 //	equal A B              compare two texts
 //	equal-stdout TEXT      compare the last stdout, without its final newline
@@ -37,7 +37,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	edit-all FILE OLD NEW  replace every OLD
 //	help COMMAND...        the command's --help is text on stdout that begins like a sentence and shows its usage
 //	flip FILE              flip a bit of one byte in the middle of the file; twice restores it
-//	flip-all DIR           flip every file of a folder
+//	flip-all DIR           flip every file of a folder and of those in it
 //	blob VAR DIGEST        set VAR to the path of a blob in the data directory
 //	layer VAR DIGEST       set VAR to the path of the first layer of a manifest in the data directory, and HEX to the layer's digest
 //	part VAR DIGEST ROLE   set VAR to the digest of the part with that role, of an index in the data directory
@@ -53,10 +53,14 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	bend VAR REPO DIGEST TAG OLD NEW      store a copy of an index with OLD replaced, tag it, and set VAR to its digest
 //	npz FILE NAME...       write an npz file with members of these names
 //	broken-toolchain DIR   make DIR the cache, with an install of which nothing can run, and no steps
+//	age                    make the records of the catalog in PostgreSQL, and what is to be deleted, two days older
 //	reset-derived          empty the tables that repeat what manifests say
 //	serve VAR DIR FLAG...  serve a data directory and set VAR to the URL
 //	certificate DIR        make ca.pem, and tls.crt and tls.key of that CA for this machine, in DIR
 //	stop-service DIR       stop the service of a data directory, which must end well
+//	old-hold REASON        hold vision/digits in prod as the catalog of an older version could, whatever the reason
+//	long VAR N             set VAR to a text of N letters
+//	cut-history N          delete the newest N rows of the history from the database
 //	kill-service DIR       end it with SIGKILL
 //	registry VAR KIND      start a registry and set VAR to its host; kinds are those of cmdRegistry
 //	job-on STAGING PROD    copy digits for one target, unbuilt, with the content of environments on these hosts, - for none, and go there
@@ -76,7 +80,7 @@ func commands(j *jobs) map[string]command {
 		"serve":       j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
 		"report": cmdReport, "sign": j.cmdSign, "attach": cmdAttach, "refer": cmdRefer,
 		"forget": cmdForget, "recall": cmdRecall, "bend": cmdBend, "npz": cmdNpz,
-		"reset-derived": cmdResetDerived, "broken-toolchain": cmdBrokenToolchain,
+		"age": cmdAge, "reset-derived": cmdResetDerived, "cut-history": cmdCutHistory, "old-hold": cmdOldHold, "long": cmdLong, "broken-toolchain": cmdBrokenToolchain,
 	}
 }
 
@@ -118,6 +122,11 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != code {
 		ts.Fatalf("exit code %d, want %d", got, code)
 	}
+	if args[1] == "mlpromote" && asksForJSON(args[2:]) {
+		if err := checkOutput(args[2:], ts.ReadFile("stdout"), got); err != nil {
+			ts.Fatalf("%s: %v", args, err)
+		}
+	}
 }
 
 func cmdJSON(ts *testscript.TestScript, neg bool, args []string) {
@@ -150,6 +159,9 @@ func member(ts *testscript.TestScript, value any, key string) any {
 	case []any:
 		if key == "len" {
 			return len(v)
+		}
+		if key == "last" && len(v) > 0 {
+			return v[len(v)-1]
 		}
 		if i, err := strconv.Atoi(key); err == nil && i < len(v) {
 			return v[i]
@@ -209,11 +221,12 @@ func cmdFlip(ts *testscript.TestScript, neg bool, args []string) {
 
 func cmdFlipAll(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, 1)
-	entries, err := os.ReadDir(ts.MkAbs(args[0]))
-	ts.Check(err)
-	for _, entry := range entries {
-		flip(ts, filepath.Join(ts.MkAbs(args[0]), entry.Name()))
-	}
+	ts.Check(filepath.WalkDir(ts.MkAbs(args[0]), func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			flip(ts, path)
+		}
+		return err
+	}))
 }
 
 func flip(ts *testscript.TestScript, path string) {

@@ -6,6 +6,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"database/sql" //nolint:depguard // to do what an intruder with the file could
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,9 +44,9 @@ func at(ts *testscript.TestScript, f func(ctx context.Context, i *instance) erro
 }
 
 // cmdReport writes what a verifier could say: a report of parity about an engine of a
-// release, made a moment ago on the machine of a node document.
+// release, made a moment ago on the machine of a node document, after the event of a hash.
 func cmdReport(ts *testscript.TestScript, neg bool, args []string) {
-	want(ts, neg, args, 5, 5)
+	want(ts, neg, args, 5, 6)
 	machine, err := node.ParseFile(ts.MkAbs(args[4]))
 	ts.Check(err)
 	at(ts, func(ctx context.Context, i *instance) error {
@@ -56,9 +58,13 @@ func cmdReport(ts *testscript.TestScript, neg bool, args []string) {
 		if !ok {
 			return fmt.Errorf("%s has no engine %s", args[1], args[2])
 		}
+		var seen registry.DigestSet
+		if len(args) > 5 {
+			seen = registry.NewDigestSet(registry.Digest(args[5]))
+		}
 		report, err := registry.CanonicalJSON(registry.ParityReport{
 			ReportHead: registry.ReportHead{
-				Verdict: registry.Verdict(args[3]), StartedOn: time.Now().UTC(), FinishedOn: time.Now().UTC(),
+				Verdict: registry.Verdict(args[3]), StartedOn: time.Now().UTC(), FinishedOn: time.Now().UTC(), History: seen,
 				Limits: registry.NewDigestSet(r.Limits), Sources: registry.NewDigestSet(r.Sources), Reference: registry.NewDigestSet(e.Reference),
 				Node:    machine,
 				Runtime: registry.RuntimeUsed{Name: e.Toolchain.Name, Version: machine.Runtimes[e.Toolchain.Name]},
@@ -206,4 +212,47 @@ func cmdNpz(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Check(archive.Close())
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), packed.Bytes(), 0o644))
+}
+
+// cmdCutHistory deletes the newest rows and makes another statement, as whoever can write to
+// the file could.
+func cmdCutHistory(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, 2)
+	db, err := sql.Open("sqlite", filepath.Join(ts.MkAbs(ts.Getenv("DATA")), "registry.db"))
+	ts.Check(err)
+	ctx := context.Background()
+	for _, statement := range append([]string{
+		"DROP TRIGGER IF EXISTS history_append_only_delete",
+		"DELETE FROM history WHERE seq > (SELECT max(seq) FROM history) - " + args[0],
+	}, args[1:]...) {
+		_, err := db.ExecContext(ctx, statement)
+		ts.Check(err)
+	}
+	ts.Check(db.Close())
+}
+
+// cmdOldHold writes a hold with a reason that the service would refuse.
+func cmdOldHold(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, 1)
+	at(ts, func(ctx context.Context, i *instance) error {
+		standing, err := i.local.catalog.Standing(ctx, "prod", "vision/digits")
+		if err != nil {
+			return err
+		}
+		head := standing.Head
+		_, err = i.local.catalog.Apply(ctx, registry.Change{
+			Event: registry.Event{Time: time.Now(), Kind: registry.EventHoldSet, Environment: "prod", Model: "vision/digits",
+				Version: head.Version, Release: head.Release, Previous: head.Release, Reason: args[0]},
+			Ground: &registry.Ground{Standing: standing},
+			Move:   &registry.HeadMove{Hold: args[0]},
+		})
+		return err
+	})
+}
+
+func cmdLong(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 2, 2)
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	ts.Setenv(args[0], strings.Repeat("x", n))
 }

@@ -161,16 +161,18 @@ func TestNoSecretIsSaid(t *testing.T) {
 		code int
 		env  []string
 	}{
-		{0, []string{ca, "MLPROMOTE_TOKEN=" + s.token}}, {4, []string{ca, "MLPROMOTE_TOKEN=" + wrong}}, {4, []string{ca}},
-		{1, []string{"MLPROMOTE_TOKEN=" + s.token}}, {2, []string{ca, "MLPROMOTE_TOKEN=" + s.token + " " + s.token}},
-		{0, []string{ca, "DOCKER_CONFIG=" + s.dockerConfig(t, docker, s.token)}}, {4, []string{ca, "DOCKER_CONFIG=" + s.dockerConfig(t, docker+"2", wrong)}},
+		{0, []string{ca, "MLPROMOTE_TOKEN=" + s.token}}, {7, []string{ca, "MLPROMOTE_TOKEN=" + wrong}}, {7, []string{ca}},
+		{9, []string{"MLPROMOTE_TOKEN=" + s.token}}, {2, []string{ca, "MLPROMOTE_TOKEN=" + s.token + " " + s.token}},
+		{0, []string{ca, "DOCKER_CONFIG=" + s.dockerConfig(t, docker, s.token)}}, {7, []string{ca, "DOCKER_CONFIG=" + s.dockerConfig(t, docker+"2", wrong)}},
 	} {
 		s.run(t, c.code, c.env, "list", "--registry", s.URL, "--data", s.Client)
 	}
 	s.run(t, 0, nil, "token", "list", "--data", s.Dir)
 	s.run(t, 0, nil, "token", "list", "--data", s.Dir, "--output", "json")
 	s.run(t, 0, nil, "token", "revoke", "admin", "--data", s.Dir)
-	s.send(t, "GET", "/api/v1/heads", "Bearer "+derived, 401)
+	s.send(t, "GET", "/api/v1/heads", "Bearer "+derived, 401) // at once
+	s.send(t, "GET", "/v2/", "Bearer "+derived, 401)
+	s.send(t, "GET", "/api/v1/heads", "Bearer "+s.token, 401)
 	s.silent(t)
 }
 

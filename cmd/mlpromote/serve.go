@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -40,6 +42,7 @@ then in the file of --config, or serve.yaml in the data directory (gc_interval).
 			if err != nil {
 				return err
 			}
+			a.ui.logAs(config.logFormat)
 			if err := config.check(); err != nil {
 				return err
 			}
@@ -55,6 +58,15 @@ then in the file of --config, or serve.yaml in the data directory (gc_interval).
 	return c
 }
 
+// servedAt is where a service answers.
+type servedAt struct {
+	URL string `json:"url"`
+}
+
+// serveGCPercent collects the heap of a service more often than that of other verbs: it lives
+// long, and what its callers send must not make it large.
+const serveGCPercent = 100
+
 func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 	s, err := a.newServing(ctx, config)
 	if err != nil {
@@ -64,22 +76,26 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 	if err := a.create(); err != nil {
 		return err
 	}
-	announce, unlock, err := a.lockServed()
+	announce, unlock, err := a.lockServed(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
+	debug.SetGCPercent(serveGCPercent)
 	a.telemetry = s.telemetry
-	i, err := a.openDirectory(ctx)
+	sv, err := a.openServed(ctx, s)
+	if sv != nil {
+		defer func() { err = errors.Join(err, sv.here.db.Close()) }()
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, i.close()) }()
-	if n, err := i.local.blobs.uploads.Sweep(ctx, now()); err != nil || n > 0 {
+	if err := sv.here.blobs.verdict.Err(); err != nil {
+		s.logger.WarnContext(ctx, "content can be read here and not changed", "error", err, "hint", strings.Join(registry.Hints(err), "; "))
+	} else if n, err := sv.here.blobs.uploads.Sweep(ctx); err != nil || n > 0 {
 		s.logger.InfoContext(ctx, "removed leftovers of uploads that were broken off", "number", n, "error", err)
 	}
-	i.content.tell = func(host, credential string) { a.ui.note("registry %s: using credential %s", host, credential) }
-	srv, err := a.server(ctx, s, i)
+	srv, err := sv.server(ctx)
 	if err != nil {
 		return err
 	}
@@ -91,12 +107,12 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 	if err := announce(url); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	stop, err := s.background(ctx, i)
+	stop, err := sv.background(ctx)
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	defer stop()
-	if err := a.ui.result(url, map[string]string{"url": url}); err != nil {
+	if err := a.ui.line(url, servedAt{url}); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	s.logger.InfoContext(ctx, "serving", "data", a.data, "url", url, "hint", "MLPROMOTE_REGISTRY="+url+" points the verbs here")

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"path/filepath"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -17,19 +17,24 @@ import (
 	"mlpromote.dev/mlpromote/signer"
 )
 
-// entrance is where a service is reached, and by what.
-type entrance struct {
+// listenConfig is where a service listens, and by what names clients reach it.
+type listenConfig struct {
 	listen       string
 	url          string // as clients know it; empty: that of the listener
+	hosts        string // other names, separated by commas
 	auth         bool   // also on loopback
 	insecureHTTP bool
 	tlsCert      string
 	tlsKey       string
 }
 
-// check refuses an entrance through which tokens would be seen on their way. Errors:
-// CodeInvalid.
-func (e *entrance) check() error {
+// check refuses settings with which tokens would be seen on their way. Errors: CodeInvalid.
+func (e *listenConfig) check() error {
+	for _, name := range e.hostNames() {
+		if !access.ValidHost(name) {
+			return registry.Errorf(registry.CodeInvalid, "--hosts: %q: want names or addresses without ports, separated by commas: registry.internal,10.0.0.7", name)
+		}
+	}
 	_, port, err := net.SplitHostPort(e.listen)
 	if n, notNumber := strconv.Atoi(port); err != nil || notNumber == nil && (n < 0 || n > 65535) {
 		return registry.Errorf(registry.CodeInvalid, "--listen %q: want HOST:PORT, for example 127.0.0.1:5080", e.listen)
@@ -37,6 +42,7 @@ func (e *entrance) check() error {
 	if (e.tlsCert == "") != (e.tlsKey == "") {
 		return registry.Errorf(registry.CodeInvalid, "--tls-cert and --tls-key: want both, or none")
 	}
+	e.insecureHTTP = e.insecureHTTP && e.tlsCert == "" // an image may set it for whoever brings no certificate
 	if e.url != "" {
 		e.url = strings.TrimSuffix(e.url, "/")
 		if _, err := client.ParseURL(e.url); err != nil {
@@ -57,7 +63,7 @@ func (e *entrance) check() error {
 }
 
 // address is the URL of the service once it listens.
-func (e *entrance) address(listener net.Listener) string {
+func (e *listenConfig) address(listener net.Listener) string {
 	switch {
 	case e.url != "":
 		return e.url
@@ -68,6 +74,27 @@ func (e *entrance) address(listener net.Listener) string {
 	}
 }
 
+// hostNames are those of --hosts.
+func (e *listenConfig) hostNames() []string {
+	return strings.FieldsFunc(e.hosts, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+// site protects the service from what browsers send to it. The certificate, if there is one,
+// has more names: a browser does not send anything to a name that is not in it.
+func (e *listenConfig) site(c *certificate, logger *slog.Logger) gate.Site {
+	hosts := access.Hosts{Names: e.hostNames(), Addresses: !isLoopback(e.listen)}
+	if u, err := url.Parse(e.url); err == nil && e.url != "" {
+		hosts.Names = append(hosts.Names, u.Hostname())
+	}
+	if name, _, err := net.SplitHostPort(e.listen); err == nil && name != "" {
+		hosts.Names = append(hosts.Names, name)
+	}
+	if c != nil {
+		hosts.Also = c.covers
+	}
+	return gate.Site{Hosts: hosts, URL: e.url, Logger: logger}
+}
+
 // principalName is whose an upload is.
 func principalName(ctx context.Context) string {
 	p, _ := registry.PrincipalOf(ctx)
@@ -75,43 +102,42 @@ func principalName(ctx context.Context) string {
 }
 
 // strictTransport reports whether clients reach the service by TLS.
-func (e *entrance) strictTransport() bool {
+func (e *listenConfig) strictTransport() bool {
 	return e.tlsCert != "" || strings.HasPrefix(e.url, "https://")
 }
 
-// door lets callers in. The zero door lets everybody in who can reach it.
-type door struct {
-	gate   *gate.Gate
-	reload func(context.Context) // reads again who is trusted
+// authenticator decides who is let in. Where others can reach the service, and with --auth,
+// every caller needs a token; on a loopback address only once somebody has said who may come
+// in.
+func (sv *served) authenticator(ctx context.Context) (*gate.Gate, error) {
+	db, c := sv.here.db, sv.config
+	settings := gate.Config{
+		Tokens: db, Secrets: db, Identify: sv.identify, Rules: sv.accessRules, URL: c.url, Failures: c.failures(), Now: now, Logger: sv.logger,
+	}
+	if isLoopback(c.listen) && !c.auth {
+		settings.Open = access.NewOpen(db, sv.accessConfigured)
+	}
+	open, err := settings.Open.ToAll(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case open:
+		sv.logger.InfoContext(ctx, "everybody on this machine may do everything here, until there is a token", "hint", "mlpromote token create NAME --data "+sv.app.data)
+	default:
+		settings.Open = nil
+		if err := sv.app.sayHowToGetIn(ctx, c.listenConfig, db, len(sv.keeper.InForce().own.Access.Issuers)); err != nil {
+			return nil, err
+		}
+	}
+	return gate.New(ctx, settings)
 }
 
-// accessFile says in the data directory which issuers are trusted, and who of theirs may
-// do what.
-const accessFile = "access.yaml"
-
-// door is open only where nobody but this machine can come in, and where nobody ever said
-// who may: a token that expired or was revoked keeps it closed.
-func (a *app) door(ctx context.Context, c serveConfig, i *instance, logger *slog.Logger) (door, error) {
-	tokens, err := i.local.db.ListTokens(ctx)
+// sayHowToGetIn tells the operator what lets callers in, and how to make a first token.
+func (a *app) sayHowToGetIn(ctx context.Context, e listenConfig, kept registry.Tokens, issuers int) error {
+	tokens, err := kept.ListTokens(ctx)
 	if err != nil {
-		return door{}, err
+		return err
 	}
-	trusted, n, err := newIssuers(filepath.Join(a.data, accessFile), logger)
-	if err != nil {
-		return door{}, err
-	}
-	if isLoopback(c.listen) && !c.auth && len(tokens) == 0 && n == 0 {
-		logger.InfoContext(ctx, "everybody on this machine may do everything here, until there is a token", "hint", "mlpromote token create NAME --data "+a.data)
-		return door{reload: func(context.Context) {}}, nil
-	}
-	a.sayHowToGetIn(c.entrance, tokens, n)
-	g, err := gate.New(ctx, gate.Config{
-		Tokens: i.local.db, Secrets: i.local.db, Identify: trusted.Identify, URL: c.url, Failures: c.failures(), Logger: logger,
-	})
-	return door{g, trusted.Reload}, err
-}
-
-func (a *app) sayHowToGetIn(e entrance, tokens []registry.Token, issuers int) {
 	usable := 0
 	for _, t := range tokens {
 		if access.Usable(t, now()) == nil {
@@ -125,6 +151,7 @@ func (a *app) sayHowToGetIn(e entrance, tokens []registry.Token, issuers int) {
 	if e.insecureHTTP && !isLoopback(e.listen) {
 		a.ui.note("WARNING: --insecure-http: tokens cross the network to %s as they are; everybody on the way can take them and act by them", e.listen)
 	}
+	return nil
 }
 
 // signServed is a keyring of a service: that it does not sign is no mistake of whoever
@@ -136,87 +163,34 @@ func signServed(keys *signer.Keyring) registry.SignEvidence {
 			return bundle, err
 		}
 		return nil, registry.ForClients(
-			registry.Errorf(registry.CodeUnavailable, "%s", err.Error()),
+			registry.Lastingf(registry.CodeUnavailable, "%s", err.Error()),
 			"the service cannot sign as %s: its operator finds the reason in its log", role)
 	}
 }
 
-// everybody is who comes in where nobody is asked.
-func everybody() registry.Principal {
-	return registry.Principal{Name: "anonymous", Grants: []registry.Grant{
-		{Permissions: []registry.Permission{registry.PermissionAdminister}, Environment: "**", Model: "**"}}}
-}
-
-// api is the REST API behind the door.
-func (d door) api(next http.Handler) http.Handler {
-	if d.gate != nil {
-		return d.gate.API(next)
-	}
-	return open(next)
-}
-
-// registry is the OCI endpoint behind the door.
-func (d door) registry(next http.Handler) http.Handler {
-	if d.gate != nil {
-		return d.gate.Registry(next)
-	}
-	return open(next)
-}
-
-// metrics are for whoever is let in at all: they name no model.
-func (d door) metrics(next http.Handler) http.Handler {
-	return d.api(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// readers lets in whoever may read anything. Metrics name no model.
+func readers(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := access.AllowRoute(r.Context(), registry.PermissionRead, "", ""); err != nil {
 			http.Error(w, err.Error(), registry.CodeOf(err).HTTPStatus())
 			return
 		}
 		next.ServeHTTP(w, r)
-	}))
-}
-
-// open lets everybody in.
-func open(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(registry.WithPrincipal(r.Context(), everybody())))
 	})
 }
 
-// outside is before everything: where nobody is asked who he is, only names of this
-// machine are answered to.
-func (d door) outside(next http.Handler) http.Handler {
-	if d.gate != nil {
-		return next
-	}
-	return localOnly(next)
-}
-
 // challenge asks OCI clients for the token that they lack.
-func (d door) challenge(r *http.Request, a distribution.Access) string {
-	if d.gate == nil {
-		return `Basic realm="mlpromote"`
+func challenge(g *gate.Gate) func(*http.Request, distribution.Access) string {
+	return func(r *http.Request, a distribution.Access) string {
+		return g.Challenge(r, a.Repository, access.ActionPermission(string(a.Action)))
 	}
-	return d.gate.Challenge(r, a.Repository, permissionFor(a.Action))
-}
-
-// permissionFor is what an action on a repository takes. One that is not known takes what
-// nobody is ever given.
-func permissionFor(action distribution.Action) registry.Permission {
-	switch action {
-	case distribution.Pull:
-		return registry.PermissionRead
-	case distribution.Push:
-		return registry.PermissionPush
-	case distribution.Delete:
-		return registry.PermissionAdminister
-	}
-	return ""
 }
 
 // authorize is the rule of the OCI endpoint.
 func authorize(environments registry.Environments) func(context.Context, distribution.Access) error {
 	rule := access.Repositories{Environments: environments}
 	return func(ctx context.Context, a distribution.Access) error {
-		return rule.Authorize(ctx, a.Repository, permissionFor(a.Action))
+		return rule.Authorize(ctx, a.Repository, access.ActionPermission(string(a.Action)))
 	}
 }
 

@@ -10,31 +10,33 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/keyfile"
 )
 
-func TestEntrance(t *testing.T) {
+func TestListenConfig(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		e    entrance
+		e    listenConfig
 		says string // empty: it is good
 	}{
-		"loopback":             {entrance{listen: "127.0.0.1:0"}, ""},
-		"loopback, version 6":  {entrance{listen: "[::1]:0"}, ""},
-		"TLS":                  {entrance{listen: ":443", tlsCert: "c", tlsKey: "k"}, ""},
-		"behind a proxy":       {entrance{listen: "10.0.0.1:80", insecureHTTP: true, url: "https://registry.example.com/"}, ""},
-		"in the clear":         {entrance{listen: "0.0.0.0:80"}, "others reach this address"},
-		"all addresses":        {entrance{listen: ":80", auth: true}, "others reach this address"},
-		"a name":               {entrance{listen: "registry.example.com:80"}, "others reach this address"},
-		"a proxy of no name":   {entrance{listen: ":80", insecureHTTP: true}, "--url is missing"},
-		"half of TLS":          {entrance{listen: ":443", tlsCert: "c"}, "want both, or none"},
-		"the other half":       {entrance{listen: "127.0.0.1:0", tlsKey: "k"}, "want both, or none"},
-		"no such port":         {entrance{listen: "127.0.0.1:99999"}, "want HOST:PORT"},
-		"no port":              {entrance{listen: "127.0.0.1"}, "want HOST:PORT"},
-		"a URL with a path":    {entrance{listen: "127.0.0.1:0", url: "https://registry.example.com/x"}, "--url"},
-		"a URL without scheme": {entrance{listen: "127.0.0.1:0", url: "registry.example.com"}, "--url"},
+		"loopback":             {listenConfig{listen: "127.0.0.1:0"}, ""},
+		"loopback, version 6":  {listenConfig{listen: "[::1]:0"}, ""},
+		"TLS":                  {listenConfig{listen: ":443", tlsCert: "c", tlsKey: "k"}, ""},
+		"behind a proxy":       {listenConfig{listen: "10.0.0.1:80", insecureHTTP: true, url: "https://registry.example.com/"}, ""},
+		"in the clear":         {listenConfig{listen: "0.0.0.0:80"}, "others reach this address"},
+		"all addresses":        {listenConfig{listen: ":80", auth: true}, "others reach this address"},
+		"a name":               {listenConfig{listen: "registry.example.com:80"}, "others reach this address"},
+		"a proxy of no name":   {listenConfig{listen: ":80", insecureHTTP: true}, "--url is missing"},
+		"half of TLS":          {listenConfig{listen: ":443", tlsCert: "c"}, "want both, or none"},
+		"the other half":       {listenConfig{listen: "127.0.0.1:0", tlsKey: "k"}, "want both, or none"},
+		"no such port":         {listenConfig{listen: "127.0.0.1:99999"}, "want HOST:PORT"},
+		"no port":              {listenConfig{listen: "127.0.0.1"}, "want HOST:PORT"},
+		"other names":          {listenConfig{listen: "127.0.0.1:0", hosts: "registry.internal, 10.0.0.7,fd00::1"}, ""},
+		"a name with a port":   {listenConfig{listen: "127.0.0.1:0", hosts: "registry.internal:5080"}, "--hosts: \"registry.internal:5080\": want names or addresses without ports"},
+		"a pattern of names":   {listenConfig{listen: "127.0.0.1:0", hosts: "*"}, "--hosts"},
+		"a URL with a path":    {listenConfig{listen: "127.0.0.1:0", url: "https://registry.example.com/x"}, "--url"},
+		"a URL without scheme": {listenConfig{listen: "127.0.0.1:0", url: "registry.example.com"}, "--url"},
 	} {
 		err := c.e.check()
 		if c.says == "" && err != nil || c.says != "" && (registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), c.says)) {
@@ -58,39 +60,9 @@ func TestSecurityHeaders(t *testing.T) {
 		}
 	}
 	for url, want := range map[string]bool{"": false, "http://registry.example.com": false, "https://registry.example.com": true} {
-		if e := (entrance{url: url}); e.strictTransport() != want {
+		if e := (listenConfig{url: url}); e.strictTransport() != want {
 			t.Errorf("%q: %t", url, !want)
 		}
-	}
-}
-
-// An open door lets everybody in who came by a name of this machine, and nobody else.
-func TestOpenDoor(t *testing.T) {
-	t.Parallel()
-	var d door
-	for name, h := range map[string]func(http.Handler) http.Handler{"API": d.api, "registry": d.registry} {
-		for host, status := range map[string]int{"127.0.0.1:5080": http.StatusOK, "localhost": http.StatusOK, "registry.example.com": http.StatusMisdirectedRequest} {
-			recorder := httptest.NewRecorder()
-			r := httptest.NewRequest(http.MethodGet, "http://"+host+"/", nil)
-			d.outside(h(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				p, _ := registry.PrincipalOf(r.Context())
-				if err := access.Allow(r.Context(), registry.PermissionAdminister, "", ""); err != nil || p.Name != "anonymous" {
-					t.Errorf("%s: %s may not administer: %v", name, p.Name, err)
-				}
-			}))).ServeHTTP(recorder, r)
-			if recorder.Code != status {
-				t.Errorf("%s at %s: %d, want %d", name, host, recorder.Code, status)
-			}
-		}
-	}
-}
-
-// An action that comes later takes what nobody has.
-func TestUnknownActionIsNobodys(t *testing.T) {
-	t.Parallel()
-	ctx := registry.WithPrincipal(t.Context(), everybody())
-	if err := (access.Repositories{}).Authorize(ctx, "staging/x", permissionFor("fly")); registry.CodeOf(err) != registry.CodePolicy {
-		t.Errorf("error %v, want CodePolicy", err)
 	}
 }
 
@@ -103,8 +75,9 @@ func TestServiceTriesItsKey(t *testing.T) {
 	}
 	for dir, says := range map[string]string{good: "", t.TempDir(): "there is no key"} {
 		var log bytes.Buffer
-		s := &serving{logger: slog.New(slog.NewTextHandler(&log, nil))}
-		s.tryKey(t.Context(), &instance{keys: (&app{keys: dir, getenv: func(string) string { return "" }}).keyring()})
+		a := &app{keys: dir, getenv: func(string) string { return "" }}
+		sv := &served{serving: &serving{logger: slog.New(slog.NewTextHandler(&log, nil))}, app: a, keys: a.keyring()}
+		sv.files(t.Context())
 		if says == "" && log.Len() > 0 || !strings.Contains(log.String(), says) {
 			t.Errorf("the log has %q, want %q", log.String(), says)
 		}

@@ -1,8 +1,8 @@
 package main
 
 import (
-	"context"
 	"log/slog"
+	"net/http"
 	"path/filepath"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -14,15 +14,16 @@ import (
 )
 
 // apiConfig is what the REST API is made of.
-func apiConfig(ctx context.Context, i *instance, s *serving) server.Config {
-	db := i.local.db
+func (sv *served) apiConfig(i *instance) server.Config {
+	db := sv.here.db
 	return server.Config{
-		Registry: s.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History,
+		Registry: sv.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History,
 		NodeTypes: i.nodeTypes, Runtimes: seed.Over(db.Runtimes(), seed.Runtimes()),
 		ReadNode: node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
-		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db, Tokens: db,
-		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, s.config.hooks.privateUnsafe) },
-		Rate:            s.config.limit(), Stop: ctx.Done(), Logger: s.logger,
+		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db, Tokens: db, Clock: db, Configuration: sv,
+		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, sv.config.hooks.privateUnsafe) },
+		StillAdmitted:   func(r *http.Request) error { return sv.gate.StillAdmitted(r) }, // the gate is made later
+		Rate:            sv.config.limit(), Stop: sv.stop, Now: now, Logger: sv.logger,
 	}
 }
 
@@ -32,10 +33,9 @@ type hooks struct {
 }
 
 // deliverer tells webhooks of events while it runs.
-func (h hooks) deliverer(i *instance, holder string, logger *slog.Logger) (*webhook.Deliverer, error) {
-	db := i.local.db
+func (h hooks) deliverer(db database, holder string, logger *slog.Logger) (*webhook.Deliverer, error) {
 	return webhook.New(webhook.Config{
-		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Leases: db, History: db.History,
+		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Leases: db, Clock: db, History: db.History, Damages: db.Damages(),
 		PrivateUnsafe: h.privateUnsafe, Holder: holder, Logger: logger,
 	})
 }

@@ -14,7 +14,7 @@ import (
 
 // serveConfig is what can be set of a service.
 type serveConfig struct {
-	entrance
+	listenConfig
 	metricsListen string
 
 	logLevel, logFormat string
@@ -22,11 +22,18 @@ type serveConfig struct {
 	collect time.Duration // between two collections; 0: none
 	keep    registry.Retention
 
+	scrubInterval time.Duration // from the end of a pass to the next; 0: none
+	scrubRate     int           // bytes a second; 0: any number
+
+	reload time.Duration // between looks at the files of the configuration; 0: only at SIGHUP
+
 	hooks hooks
 
 	logins     int // credentials that let nobody in, per address and minute; 0: any; -1: publicLogins where addresses are of clients
 	rate       int // requests to the REST API per caller and second; 0: any; -1: publicRate where others come
 	maxUploads int // under way, per caller; 0: any
+
+	maxReferrers int // of one subject, per caller, pushed over /v2/; 0: any
 
 	headerTimeout  time.Duration // for the headers of a request
 	bodyTimeout    time.Duration // of a pause in a body
@@ -47,7 +54,9 @@ func (a *app) settings(c *serveConfig) []setting {
 		{name: "listen", at: &c.listen, fallback: "127.0.0.1:5080", usage: "address and port; port 0 takes a free one"},
 		{name: "database", at: &a.database, shared: true, secret: true, usage: "postgres:// URL of the data directory's catalog; empty: a file in the directory"},
 		{name: "storage", at: &a.storage, shared: true, secret: true, usage: "s3://BUCKET/PREFIX of the content; empty: files in the data directory"},
+		{name: "policy-dir", at: &a.policyDir, shared: true, usage: "folder of environments.yaml and access.yaml, from which paths in them start; empty: the data directory"},
 		{name: "url", at: &c.url, usage: "where clients reach the service, if not at the address it listens on: https://registry.example.com"},
+		{name: "hosts", at: &c.hosts, usage: "other names and addresses, separated by commas, that clients or a proxy in front reach the service by; requests with another Host are refused"},
 		{name: "auth", at: &c.auth, fallback: "false", usage: "ask who it is on a loopback address too, before there is any token"},
 		{name: "tls-cert", at: &c.tlsCert, usage: "PEM file of the certificate, with those up to its CA; read again when it changes"},
 		{name: "tls-key", at: &c.tlsKey, usage: "PEM file of the certificate's key; read again when it changes"},
@@ -55,14 +64,18 @@ func (a *app) settings(c *serveConfig) []setting {
 		{name: "metrics-listen", at: &c.metricsListen, usage: "address and port of /metrics alone; empty: beside the rest"},
 		{name: "log-level", at: &c.logLevel, fallback: "info", usage: "debug, info, warn or error; info has a line for each request"},
 		{name: "log-format", at: &c.logFormat, fallback: "text", usage: "text or json"},
+		{name: "reload-interval", at: &c.reload, fallback: "5s", usage: "how often to look whether environments.yaml, the keys that it names or access.yaml changed; SIGHUP looks at once; 0s: only then"},
 		{name: "gc-interval", at: &c.collect, fallback: "1h0m0s", usage: "how often to collect what nothing needs; 0s: never"},
 		{name: "gc-grace", at: &c.keep.Grace, fallback: keep.Grace.String(), usage: "collect nothing younger; longer than any push takes"},
 		{name: "gc-keep-heads", at: &c.keep.Heads, fallback: "10", usage: "earlier heads of each model to keep in each protected environment"},
 		{name: "gc-keep-for", at: &c.keep.Period, fallback: keep.Period.String(), usage: "keep what was a head within this time"},
+		{name: "scrub-interval", at: &c.scrubInterval, fallback: "168h0m0s", usage: "how long after reading all content again, to find damage, to begin anew; 0s: never read it"},
+		{name: "scrub-rate", at: &c.scrubRate, fallback: "8388608", usage: "bytes a second that are read for that; 0: as fast as the storage gives them"},
 		{name: "private-webhooks-unsafe", at: &c.hooks.privateUnsafe, fallback: "false", usage: "let webhooks have addresses of this machine and network: who registers one can then reach what only this machine should"},
 		{name: "rate-limit", at: &c.rate, fallback: "-1", usage: "requests a second to the REST API that each caller may send, ten times as many at once; 0: any number; -1: 200 where others reach the service, any number on loopback"},
 		{name: "login-limit", at: &c.logins, fallback: "-1", usage: "credentials a minute that let nobody in and that each address may send, as many at once, before it has to wait; 0: any number; -1: 60, but any number on loopback and with --insecure-http, where all come from the proxy's address"},
 		{name: "max-uploads", at: &c.maxUploads, fallback: "1000", usage: "uploads that each caller may have under way; 0: any number"},
+		{name: "max-referrers", at: &c.maxReferrers, fallback: "256", usage: "signatures, reports and other referrers of one manifest that each caller may push over /v2/; 0: any number"},
 		{name: "header-timeout", at: &c.headerTimeout, fallback: "10s", usage: "time for the headers of a request"},
 		{name: "body-timeout", at: &c.bodyTimeout, fallback: "1m0s", usage: "longest pause in the body of a request or answer"},
 		{name: "idle-timeout", at: &c.idleTimeout, fallback: "2m0s", usage: "how long a connection may wait for its next request"},
@@ -123,17 +136,27 @@ func (c *serveConfig) check() error {
 	if err := c.keep.Validate(); err != nil {
 		return err
 	}
+	if err := c.checkBounds(); err != nil {
+		return err
+	}
+	return c.listenConfig.check()
+}
+
+// checkBounds refuses numbers and times that are too small or too large.
+func (c *serveConfig) checkBounds() error {
 	switch {
 	case c.collect > 0 && c.keep.Grace < service.MinGrace:
 		return registry.Errorf(registry.CodeInvalid, "gc-grace: a grace of %v is too short: want at least %v, longer than any push takes", c.keep.Grace, service.MinGrace)
 	case c.collect != 0 && c.collect < time.Second:
 		return registry.Errorf(registry.CodeInvalid, "gc-interval %v: want at least 1s, or 0s for never", c.collect)
-	case c.rate < -1 || c.logins < -1 || c.maxUploads < 0:
-		return registry.Errorf(registry.CodeInvalid, "rate-limit %d, login-limit %d, max-uploads %d: want 0 for any number, or how many", c.rate, c.logins, c.maxUploads)
+	case c.scrubInterval != 0 && c.scrubInterval < time.Second || c.scrubRate < 0:
+		return registry.Errorf(registry.CodeInvalid, "scrub-interval %v, scrub-rate %d: want at least 1s, or 0s for never, and 0 or more bytes a second", c.scrubInterval, c.scrubRate)
+	case c.rate < -1 || c.logins < -1 || c.maxUploads < 0 || c.maxReferrers < 0:
+		return registry.Errorf(registry.CodeInvalid, "rate-limit %d, login-limit %d, max-uploads %d, max-referrers %d: want 0 for any number, or how many", c.rate, c.logins, c.maxUploads, c.maxReferrers)
 	case c.shutdownDelay < 0 || c.shutdownGrace < 0:
 		return registry.Errorf(registry.CodeInvalid, "shutdown-delay %v, shutdown-grace %v: want none or more", c.shutdownDelay, c.shutdownGrace)
 	case c.maxHeaderBytes < 1<<10 || c.maxHeaderBytes > 1<<20:
 		return registry.Errorf(registry.CodeInvalid, "max-header-bytes %d: want 1024 to 1048576", c.maxHeaderBytes)
 	}
-	return c.entrance.check()
+	return nil
 }

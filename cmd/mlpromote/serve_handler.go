@@ -2,63 +2,65 @@ package main
 
 import (
 	"context"
-	"log/slog"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
-	"sync/atomic"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/gate"
+	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/server"
-	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
 // server is the service, ready to listen.
-func (a *app) server(ctx context.Context, s *serving, i *instance) (*http.Server, error) {
-	d, err := a.door(ctx, s.config, i, s.logger)
+func (sv *served) server(ctx context.Context) (*http.Server, error) {
+	s := sv.serving
+	inner, err := sv.handler(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.reload = d.reload
-	handler, err := a.handler(ctx, i, s, d)
+	var c *certificate
+	if s.config.tlsCert != "" {
+		if c, err = newCertificate(s.config.tlsCert, s.config.tlsKey, now, s.logger, s.telemetry.Certificate); err != nil {
+			return nil, err
+		}
+	}
+	protected, err := s.config.site(c, s.logger).Protect(inner)
 	if err != nil {
 		return nil, err
 	}
-	srv := s.server(secure(s.telemetry.Requests(paced(held(d.outside(handler), s.config.bodyTimeout), s.config.bodyTimeout), routes(), s.logger), s.config.strictTransport()))
-	if s.config.tlsCert == "" {
-		return srv, nil
+	handler := sv.probes(protected)
+	srv := s.serverOf(secure(s.telemetry.Requests(paced(held(handler, s.config.bodyTimeout), s.config.bodyTimeout), routes(), s.logger), s.config.strictTransport()))
+	if c != nil {
+		srv.TLSConfig = c.config()
 	}
-	c, err := newCertificate(s.config.tlsCert, s.config.tlsKey, s.logger)
-	if err != nil {
-		return nil, err
-	}
-	srv.TLSConfig = c.config()
 	return srv, nil
 }
 
-// handler is everything that the service answers until ctx ends.
-func (a *app) handler(ctx context.Context, i *instance, s *serving, d door) (http.Handler, error) {
-	api, err := server.New(apiConfig(ctx, i, s))
-	if err != nil {
-		return nil, err
-	}
-	endpoint, err := distribution.New(distribution.Config{
-		Blobs: i.local.spared, Refs: i.local.refs, Deleter: service.Guard{Deleter: i.local.db, Manifests: i.local.refs, Catalog: i.local.catalog, Content: i.store},
-		Uploads: i.local.uploads, MaxUploads: s.config.maxUploads, UploadCounts: i.local.db, Redirect: i.local.blobs.redirect, Logger: s.logger, Principal: principalName,
-		Authorize: authorize(i.environments), Challenge: d.challenge,
-	})
-	if err != nil {
+// probes answers whether the service lives and is ready, under whatever name it is asked:
+// probes use addresses, or send no Host at all.
+func (sv *served) probes(next http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("GET /readyz", sv.ready)
+	mux.Handle("/", next)
+	return mux
+}
+
+// handler is everything else that the service answers until ctx ends.
+func (sv *served) handler(ctx context.Context) (http.Handler, error) {
+	var err error
+	if sv.gate, err = sv.authenticator(ctx); err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/v2/", d.registry(telemetry.Identified(endpoint)))
-	mux.Handle("/api/", d.api(telemetry.Identified(api)))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.Handle("GET /readyz", ready(i.local.catalog, &s.stopping, s.logger))
-	if s.config.metricsListen == "" {
-		mux.Handle("GET /metrics", d.metrics(s.telemetry.Handler()))
+	mux.Handle("/v2/", sv.gate.Registry(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.endpoint }))))
+	mux.Handle("/api/", sv.gate.API(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.api }))))
+	if sv.config.metricsListen == "" {
+		mux.Handle("GET /metrics", sv.gate.API(readers(sv.telemetry.Handler())))
 	}
 	return mux, nil
 }
@@ -76,19 +78,39 @@ func routes() telemetry.Routes {
 }
 
 // ready answers whether requests can be answered, now and in a moment: that takes the
-// database, and that nobody has asked the service to stop.
-func ready(catalog registry.Catalog, stopping *atomic.Bool, logger *slog.Logger) http.HandlerFunc {
-	return func(w http.ResponseWriter, req *http.Request) {
-		if stopping.Load() {
-			http.Error(w, "the service is stopping", http.StatusServiceUnavailable)
-			return
-		}
-		// Any look by a key will do, and no model has that name.
-		if _, err := catalog.Head(req.Context(), "", ""); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
-			logger.ErrorContext(req.Context(), "not ready", "error", err)
-			http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
-			return
-		}
+// database, the configuration that was agreed on, and that nobody has asked the service to
+// stop. What does not keep it from answering is said with a 200.
+func (sv *served) ready(w http.ResponseWriter, r *http.Request) {
+	if sv.stopping.Load() {
+		http.Error(w, "the service is stopping", http.StatusServiceUnavailable)
+		return
+	}
+	// Any look by a key will do, and no model has that name.
+	if _, err := sv.here.catalog.Head(r.Context(), "", ""); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+		sv.logger.ErrorContext(r.Context(), "not ready", "error", err)
+		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
+		return
+	}
+	g := sv.keeper.InForce()
+	switch state := sv.keeper.Status().State; {
+	case state == registry.ConfigurationDiffers:
+		http.Error(w, "the configuration is not the one that was agreed on; the log says more", http.StatusServiceUnavailable)
+	case state == registry.ConfigurationUnreadable:
+		degraded(w, "the files of the configuration cannot be used, and what was in force before still is")
+	case state == registry.ConfigurationPending:
+		degraded(w, "a change of the configuration waits for being adopted")
+	case slices.ContainsFunc(g.findings, func(f config.Finding) bool { return f.Problem }):
+		degraded(w, "something in the configuration cannot work")
+	case sv.damaged.Load() > 0:
+		degraded(w, "stored content is damaged")
+	default:
 		w.WriteHeader(http.StatusNoContent)
 	}
+}
+
+// degraded answers that the service is ready, and what its operator should mend. Anybody may
+// ask, so that details are for the log.
+func degraded(w http.ResponseWriter, why string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "ready, but degraded: "+why+"; the log says more\n") // whoever asked is gone
 }

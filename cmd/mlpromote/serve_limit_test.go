@@ -67,7 +67,7 @@ func TestLimitOfDefault(t *testing.T) {
 		{"127.0.0.1:0", -1, server.Rate{}}, {":5443", -1, server.Rate{PerSecond: publicRate, Burst: 10 * publicRate}},
 		{":5443", 0, server.Rate{}}, {"127.0.0.1:0", 5, server.Rate{PerSecond: 5, Burst: 50}},
 	} {
-		config := serveConfig{entrance: entrance{listen: c.listen}, rate: c.rate}
+		config := serveConfig{listenConfig: listenConfig{listen: c.listen}, rate: c.rate}
 		if got := config.limit(); got != c.want {
 			t.Errorf("%s with %d: %+v, want %+v", c.listen, c.rate, got, c.want)
 		}
@@ -88,7 +88,7 @@ func TestLoginLimitOfDefault(t *testing.T) {
 		{"127.0.0.1:0", false, -1, gate.Rate{}}, {":5443", false, -1, public}, {":5443", true, -1, gate.Rate{}},
 		{":5443", false, 0, gate.Rate{}}, {":5443", true, 30, gate.Rate{PerSecond: 0.5, Burst: 30}}, {"127.0.0.1:0", false, 60, public},
 	} {
-		config := serveConfig{entrance: entrance{listen: c.listen, insecureHTTP: c.proxy}, logins: c.limit}
+		config := serveConfig{listenConfig: listenConfig{listen: c.listen, insecureHTTP: c.proxy}, logins: c.limit}
 		if got := config.failures(); got != c.want {
 			t.Errorf("%+v: %+v", c, got)
 		}

@@ -9,14 +9,13 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime/debug"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
@@ -28,7 +27,6 @@ type serving struct {
 	logger    *slog.Logger
 	telemetry *telemetry.Telemetry
 	flush     func(context.Context) error // sends the traces that are left
-	reload    func(context.Context)       // reads again who is trusted
 	stopping  atomic.Bool
 }
 
@@ -40,7 +38,7 @@ func (a *app) newServing(ctx context.Context, config serveConfig) (*serving, err
 	if a.verbose {
 		config.logLevel = "debug"
 	}
-	logger, err := telemetry.NewLogger(a.ui.stderr, config.logFormat, config.logLevel)
+	logger, err := a.ui.newLogger(config.logFormat, config.logLevel)
 	if err != nil {
 		return nil, err
 	}
@@ -77,12 +75,12 @@ func (a *app) holder() string {
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, registry.Errorf(registry.CodeUnavailable, "listen on %s: %w", address, err)
+		return nil, registry.Lastingf(registry.CodeUnavailable, "listen on %s: %w", address, err)
 	}
 	return listener, nil
 }
 
-func (s *serving) server(handler http.Handler) *http.Server {
+func (s *serving) serverOf(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler: handler, ReadHeaderTimeout: s.config.headerTimeout, IdleTimeout: s.config.idleTimeout, MaxHeaderBytes: s.config.maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
@@ -90,28 +88,28 @@ func (s *serving) server(handler http.Handler) *http.Server {
 }
 
 // background starts what a service does beside answering, and gives what ends it.
-func (s *serving) background(ctx context.Context, i *instance) (stop func(), err error) {
+func (sv *served) background(ctx context.Context) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it ends after the last request
+	s := sv.serving
 	var running sync.WaitGroup
 	stop = func() { cancel(); running.Wait() }
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	running.Go(func() { s.onHangup(ctx, hangups) })
+	running.Go(func() { sv.watch(ctx) })
 	if s.config.metricsListen != "" {
 		listener, err := listen(ctx, s.config.metricsListen)
 		if err != nil {
-			cancel()
+			stop()
 			return nil, err
 		}
 		s.logger.InfoContext(ctx, "metrics", "url", "http://"+listener.Addr().String()+"/metrics")
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", s.telemetry.Handler())
-		srv := s.server(paced(mux, s.config.bodyTimeout))
+		srv := s.serverOf(paced(mux, s.config.bodyTimeout))
 		running.Go(func() { _ = srv.Serve(listener) })
 		context.AfterFunc(ctx, func() { _ = srv.Close() })
 	}
-	running.Go(func() { s.tryKey(ctx, i) })
-	deliverer, err := s.config.hooks.deliverer(i, s.holder, s.logger)
+	running.Go(func() { sv.watchHistory(ctx) })
+	running.Go(func() { sv.scrubber.Run(ctx) })
+	deliverer, err := s.config.hooks.deliverer(sv.here.db, s.holder, s.logger)
 	if err != nil {
 		stop()
 		return nil, err
@@ -120,38 +118,48 @@ func (s *serving) background(ctx context.Context, i *instance) (stop func(), err
 	if s.config.collect == 0 {
 		return stop, nil
 	}
-	c, err := i.collector(s.config.keep, false)
+	c, err := sv.collector()
 	if err != nil {
 		stop()
 		return nil, err
 	}
-	collections := service.Collections{Collector: c, Leases: i.local.db, Holder: s.holder, Interval: s.config.collect, Tell: s.collected}
+	collections := service.Collections{Collector: c, Leases: sv.here.db, Holder: s.holder, Interval: s.config.collect, Tell: s.collected}
 	running.Go(func() { collections.Run(ctx) })
 	return stop, nil
 }
 
-// tryKey tells the operator now, rather than whoever promotes first, that there is no key
-// to do it with, or one that its password does not open. To open one takes 64 MiB, which
-// the collector would go on to take for what a service needs.
-func (s *serving) tryKey(ctx context.Context, i *instance) {
-	defer debug.FreeOSMemory()
-	if _, err := i.keys.Signer(ctx, registry.RolePromoter); err != nil && ctx.Err() == nil {
-		s.logger.WarnContext(ctx, "nothing can be promoted here", "error", err, "hint", strings.Join(registry.Hints(err), "; "))
+// collector collects by the environments that are in force when a collection begins, if they
+// are those that were agreed on.
+func (sv *served) collector() (*service.Collector, error) {
+	c := collectorConfig(sv.here, sv.keeper.InForce().environments, sv.config.keep, false)
+	c.Current = func(ctx context.Context) (registry.Environments, error) {
+		g := sv.keeper.InForce()
+		agreement := config.Agreement{Own: g.own.Configuration, Agreed: sv.keeper.Agreed}
+		return g.environments, agreement.Check(ctx, "environments")
 	}
+	return service.NewCollector(c)
 }
 
-// onHangup reads again what operators change when they send SIGHUP; what it is for is seen
-// without it, but for certificates of issuers.
-func (s *serving) onHangup(ctx context.Context, hangups chan os.Signal) {
+// watch looks at the files of the configuration every now and then, and at SIGHUP.
+func (sv *served) watch(ctx context.Context) {
+	hangups, looks := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangups:
-			s.reload(ctx)
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangups:
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case looks <- struct{}{}:
+			}
 		}
-	}
+	}()
+	sv.keeper.Run(ctx, sv.config.reload, looks)
 }
 
 // collected tells of a collection.
@@ -168,7 +176,7 @@ func (s *serving) collected(ctx context.Context, did service.Collected, took tim
 		return
 	}
 	s.logger.InfoContext(ctx, "collection", "condemned", did.Condemned, "manifests", did.Manifests, "memberships", did.Members,
-		"blobs", did.Blobs, "bytes", did.Bytes, "leftovers", did.Leftovers, "duration", took)
+		"blobs", did.Blobs, "bytes", did.Bytes, "leftovers", did.Leftovers, "abandoned", did.Intents, "duration", took)
 }
 
 // untilDone serves until ctx ends. Then the service is not ready any more, a moment later
@@ -182,7 +190,7 @@ func (s *serving) untilDone(ctx context.Context, srv *http.Server, listener net.
 		defer cancel()
 		err := srv.Shutdown(grace)
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = errors.Join(registry.Errorf(registry.CodeUnavailable, "stopped with requests at work that did not finish in %v: their clients have to begin again", s.config.shutdownGrace), srv.Close())
+			err = errors.Join(registry.Lastingf(registry.CodeUnavailable, "stopped with requests at work that did not finish in %v: their clients have to begin again", s.config.shutdownGrace), srv.Close())
 		}
 		stopped <- err
 	})

@@ -2,33 +2,27 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/blob"
+	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/s3"
 )
 
-// blobStorage is where bytes are: in the data directory, or in a bucket that replicas share.
+// blobStorage is where bytes are: in the data directory, or in a bucket that replicas
+// share. They change only while the catalog owns them.
 type blobStorage struct {
 	registry.Blobs
-	uploads  uploads
-	redirect time.Duration // how long a client may pull from the bucket itself; 0: not at all
+	remover  registry.Remover
+	uploads  datadir.Uploads
+	redirect time.Duration         // how long a client may pull from the bucket itself; 0: not at all
+	owner    registry.ContentOwner // nil where nothing may be changed
+	verdict  registry.ContentVerdict
 }
 
-// uploads is uploads whose leftovers can be collected.
-type uploads interface {
-	registry.Uploads
-	Sweep(ctx context.Context, now time.Time) (int, error)
-}
-
-// storageFile names the bucket that has the content of a data directory.
-const storageFile = "storage"
+// ownerCheck is how often who writes asks whether the content is still its catalog's.
+const ownerCheck = 10 * time.Second
 
 // configureStorage takes the storage from the environment where no flag names one.
 func (a *app) configureStorage() error {
@@ -41,74 +35,97 @@ func (a *app) configureStorage() error {
 	return nil
 }
 
-// openStorage opens what --storage names, else the data directory. The catalog is nil
-// where it is not there yet, or not asked.
-func (a *app) openStorage(ctx context.Context, catalog database) (*blobStorage, error) {
+// dir is the data directory.
+func (a *app) dir() datadir.Dir { return datadir.Dir{Path: a.data} }
+
+// contentPlace is where content is, whoever it belongs to.
+type contentPlace struct {
+	blobs    registry.Blobs
+	remover  registry.Remover                // of blobs
+	outlast  func(ctx context.Context) error // of remover: see datadir.Ownership
+	marks    registry.ContentMarks
+	uploads  func(registry.UploadStates) datadir.Uploads
+	redirect time.Duration
+	storage  string // as catalogs record it
+	name     string // as people call it
+	recorded bool   // the data directory says that its content is there
+}
+
+// openContent opens what --storage names, else the data directory.
+func (a *app) openContent(ctx context.Context) (contentPlace, error) {
 	if a.storage == "" {
-		if _, err := a.claimsStorage(""); err != nil {
-			return nil, err
+		if _, err := a.dir().RefuseOtherStorage(""); err != nil {
+			return contentPlace{}, err
 		}
 		dir := blob.NewDir(a.data)
-		return &blobStorage{Blobs: dir, uploads: blob.NewUploads(dir, catalog)}, nil
+		return contentPlace{
+			blobs: dir, remover: dir, outlast: dir.Await, marks: a.dir(), storage: registry.DirectoryStorage, name: a.data, recorded: true,
+			uploads: func(states registry.UploadStates) datadir.Uploads { return blob.NewUploads(dir, states) },
+		}, nil
 	}
 	config, err := s3.ParseURL(a.storage)
 	if err != nil {
-		return nil, err
+		return contentPlace{}, err
+	}
+	recorded, err := a.recordsStorage(config.String())
+	if err != nil {
+		return contentPlace{}, err
 	}
 	bucket, err := s3.Open(ctx, config)
 	if err != nil {
-		return nil, err
+		return contentPlace{}, err
 	}
-	first, err := a.claimsStorage(config.String())
-	if err == nil && first {
-		if err = a.refuseStrange(ctx, catalog, bucket, config.String()); err == nil {
-			err = os.WriteFile(filepath.Join(a.data, storageFile), []byte(config.String()+"\n"), 0o600)
-		}
+	return contentPlace{
+		blobs: bucket, remover: bucket, outlast: bucket.Outlast, marks: bucket, storage: config.String(), name: config.String(), recorded: recorded, redirect: config.Redirect,
+		uploads: func(states registry.UploadStates) datadir.Uploads { return s3.NewUploads(bucket, states) },
+	}, nil
+}
+
+// recordsStorage reports whether the data directory says that its content is in a bucket.
+// Content that is taken over may have been moved to another one.
+func (a *app) recordsStorage(name string) (bool, error) {
+	if have, err := a.dir().Storage(); err != nil || a.takeOver && have != "" {
+		return have == name, err
 	}
+	return a.dir().RefuseOtherStorage(name)
+}
+
+// ownership is what a catalog and a place have to do with each other.
+func (a *app) ownership(p contentPlace, catalog registry.CatalogIdentities, names datadir.Names) *datadir.Ownership {
+	return &datadir.Ownership{
+		Catalog: catalog, Marks: p.marks, Storage: p.storage, Name: p.name, Now: now,
+		Beside: a.storage == "" && a.database == "",
+		Survey: datadir.Survey(names, p.blobs, p.recorded),
+		Outlast: func(ctx context.Context) error {
+			a.ui.note("waiting until nothing is deleted any more that the owner before had begun to delete")
+			return p.outlast(ctx)
+		},
+	}
+}
+
+// openStorage opens the content of a catalog. Content of another one is refused; content
+// that the catalog does not own can be read.
+func (a *app) openStorage(ctx context.Context, catalog database) (*blobStorage, error) {
+	p, err := a.openContent(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &blobStorage{Blobs: bucket, uploads: s3.NewUploads(bucket, catalog), redirect: config.Redirect}, nil
-}
-
-// refuseStrange refuses a bucket with content where the catalog has none: that is another
-// catalog's, and would be collected.
-func (a *app) refuseStrange(ctx context.Context, catalog database, bucket registry.Blobs, name string) error {
-	if catalog == nil {
-		return nil
+	owner := a.ownership(p, catalog, catalog)
+	verdict, err := owner.Open(ctx)
+	if err != nil {
+		return nil, err
 	}
-	known, err := catalog.Repositories(ctx)
-	if err != nil || len(known) > 0 {
-		return err
+	if verdict.Access == registry.ContentRefused {
+		return nil, verdict.Err()
 	}
-	if found, err := holdsAnything(ctx, bucket); err != nil || !found {
-		return err
+	if !p.recorded {
+		if err := a.dir().SetStorage(p.storage); err != nil {
+			return nil, err
+		}
 	}
-	return registry.WithHint(
-		registry.Errorf(registry.CodeInvalid, "%s has content, and the catalog of %s knows nothing of it and would collect it", name, a.data),
-		"the catalog that this content belongs to, from a backup if it was lost; else another bucket or prefix")
-}
-
-// claimsStorage makes sure that the content of a data directory stays where it is: what
-// its catalog names is looked for in one place. It reports whether the directory has none yet.
-func (a *app) claimsStorage(name string) (first bool, err error) {
-	path := filepath.Join(a.data, storageFile)
-	text, err := os.ReadFile(path)
-	have := strings.TrimSpace(string(text))
-	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return false, err
-	case have == name:
-		return false, nil
-	case have != "":
-		return false, registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "the content of %s is in %s", a.data, have),
-			"MLPROMOTE_STORAGE=%s, with its endpoint and region, or --storage", have)
-	}
-	if _, err := os.Stat(filepath.Join(a.data, "blobs")); !errors.Is(err, fs.ErrNotExist) {
-		return false, errors.Join(err, registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "%s has content of its own, in blobs/, which %s knows nothing of", a.data, name),
-			"another --data for the bucket, or no --storage"))
-	}
-	return true, nil
+	guard := datadir.NewGuard(owner, ownerCheck)
+	return &blobStorage{
+		Blobs: guard.Blobs(p.blobs), remover: guard.Remover(p.remover), uploads: guard.Uploads(p.uploads(catalog)),
+		redirect: p.redirect, owner: owner, verdict: verdict,
+	}, nil
 }

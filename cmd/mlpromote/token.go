@@ -59,12 +59,12 @@ kept nowhere. It allows each permission in each environment
 for each model that is named:
 
   read        pull, resolve, list          verify      attach reports
-  push        push, publish, sign          approve     attach approvals and quarantines
+  push        push, publish, sign          approve     attach quarantines
   promote     promote, roll back           administer  all of these, delete, make tokens
 
 In names, * stands for a part of a component, and a final /** for everything below. What else it
 allows elsewhere is a --grant.`,
-		Example: `  mlpromote token create ci --allow read,push,verify --environment staging --model 'vision/**' \
+		Example: `  mlpromote token create ci --allow read,push,verify --env staging --model 'vision/**' \
     --grant 'read:prod:vision/**' --expires 720h
   mlpromote token create admin --allow administer`,
 		Args: exactly("NAME"),
@@ -87,30 +87,60 @@ allows elsewhere is a --grant.`,
 					return err
 				}
 			}
-			err = a.withTokens(c.Context(), func(tokens tokens) error { return tokens.CreateToken(c.Context(), token) })
+			first, err := a.keepToken(c.Context(), token)
 			if err != nil {
 				return err
 			}
+			if first {
+				a.ui.note("this is the first token: from now on the service asks every caller for one")
+			}
 			a.ui.note("token %s may %s; it expires: %s", token.Name, describe(token.Grants), expiry(token))
-			return a.ui.result(text, struct {
-				registry.Token
-				Text string `json:"token"`
-			}{token, text})
+			return a.ui.result(text, newToken{token, text})
 		},
 	}
 	c.Flags().StringSliceVar(&allow, "allow", nil, "what it allows: "+permissionNames())
-	c.Flags().StringSliceVar(&environments, "environment", []string{"**"}, "in which environments")
+	c.Flags().StringSliceVar(&environments, "env", []string{"**"}, "in which environments")
 	c.Flags().StringSliceVar(&models, "model", []string{"**"}, "for which models; sources are MODEL/sources")
 	c.Flags().StringArrayVar(&more, "grant", nil, "what else it allows, as PERMISSION[,PERMISSION]:ENVIRONMENT:MODEL; may be repeated")
 	c.Flags().StringVar(&expires, "expires", "2160h", "how long it can be used, or never")
 	return c
 }
 
+// newToken is a token with its text, which is told once.
+type newToken struct {
+	registry.Token
+	Text string `json:"token"`
+}
+
+// revokedToken is one that ends.
+type revokedToken struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// keepToken keeps a token, and reports whether there never was another.
+func (a *app) keepToken(ctx context.Context, t registry.Token) (first bool, err error) {
+	err = a.withTokens(ctx, func(tokens tokens) error {
+		err := tokens.CreateToken(ctx, t)
+		if registry.CodeOf(err) == registry.CodeConflict { // of a name that stays taken
+			return registry.WithExit(err, registry.ExitFailed)
+		}
+		if err != nil {
+			return err
+		}
+		all, err := tokens.ListTokens(ctx)
+		first = err == nil && len(all) == 1 // it is kept, so that its text must be shown even if this fails
+		return nil
+	})
+	return first, err
+}
+
 func (a *app) tokenListCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the tokens, and what each allows",
-		Args:  exactly(),
+		Use:     "list",
+		Short:   "List the tokens, and what each allows",
+		Example: "  mlpromote token list",
+		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.withTokens(c.Context(), func(tokens tokens) error {
 				all, err := tokens.ListTokens(c.Context())
@@ -130,9 +160,10 @@ func (a *app) tokenListCommand() *cobra.Command {
 
 func (a *app) tokenRevokeCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "revoke NAME|ID",
-		Short: "End a token at once",
-		Args:  exactly("NAME|ID"),
+		Use:     "revoke NAME|ID",
+		Short:   "End a token at once",
+		Example: "  mlpromote token revoke ci",
+		Args:    exactly("NAME|ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withTokens(c.Context(), func(tokens tokens) error {
 				all, err := tokens.ListTokens(c.Context())
@@ -148,7 +179,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 				if err := tokens.RevokeToken(c.Context(), all[i].ID, now()); err != nil {
 					return err
 				}
-				return a.ui.result(all[i].ID, map[string]string{"id": all[i].ID, "name": all[i].Name})
+				return a.ui.result(all[i].ID, revokedToken{all[i].ID, all[i].Name})
 			})
 		},
 	}

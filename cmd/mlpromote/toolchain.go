@@ -26,17 +26,19 @@ all projects (MLPROMOTE_CACHE, else the user's cache). build does this on demand
 		RunE:    func(c *cobra.Command, args []string) error { return a.installToolchain(c.Context(), args[0]) },
 	}
 	listCommand := &cobra.Command{
-		Use:   "list",
-		Short: "List toolchains: what is installed, what can be, and what is missing",
-		Args:  exactly(),
-		RunE:  func(c *cobra.Command, _ []string) error { return a.listToolchains(c.Context()) },
+		Use:     "list",
+		Short:   "List toolchains: what is installed, what can be, and what is missing",
+		Example: "  mlpromote toolchain list",
+		Args:    exactly(),
+		RunE:    func(c *cobra.Command, _ []string) error { return a.listToolchains(c.Context()) },
 	}
 	var all bool
 	removeCommand := &cobra.Command{
-		Use:   "remove NAME",
-		Short: "Remove the install of a toolchain; it can be made again",
-		Args:  exactly("NAME"),
-		RunE:  func(c *cobra.Command, args []string) error { return a.removeToolchain(c.Context(), args[0], all) },
+		Use:     "remove NAME",
+		Short:   "Remove the install of a toolchain; it can be made again",
+		Example: "  mlpromote toolchain remove onnxruntime",
+		Args:    exactly("NAME"),
+		RunE:    func(c *cobra.Command, args []string) error { return a.removeToolchain(c.Context(), args[0], all) },
 	}
 	removeCommand.Flags().BoolVar(&all, "all-versions", false, "also those that other versions of this program made")
 	return group("toolchain", "Install, list and remove toolchains", installCommand, listCommand, removeCommand)

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,55 +19,91 @@ import (
 
 func (a *app) trustCommand() *cobra.Command {
 	var file string
+	var want pipeline.Expectation
 	c := &cobra.Command{
 		Use:   "trust REF|DIR",
 		Short: "Check signatures, and nothing else",
 		Long: `For a folder that pull made: every file is what was pulled, a trusted builder signed
-the engine, and a trusted promoter let it into its environment. Needs no registry: the
-proof lies in the folder, the trust in --trust FILE or the data directory. A trust file
-names no environments, so with it a promoter's summary is always required.
+the engine, a trusted promoter let it into its environment, and nothing in the folder
+speaks against it, such as a quarantine or a failing report. Needs no registry: the proof
+lies in the folder, the trust in --trust FILE or the data directory.
+
+--env, --model, --version and --max-age say what must be there: the folder proves what it
+holds, and not that it is what this machine wants. An engine that was pulled from where
+builds write has no promoter: --unpromoted accepts it.
+
 For a reference: every bundle, who signed it, and which role that key may play there.`,
-		Args: exactly("REF|DIR"),
+		Example: "  mlpromote trust /srv/digits --trust trust.yaml --env prod --model vision/digits --max-age 720h",
+		Args:    exactly("REF|DIR"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
-				return a.trustDir(c.Context(), args[0], file)
+			info, err := os.Stat(args[0])
+			if err == nil && info.IsDir() {
+				return a.trustDir(c.Context(), args[0], file, want)
+			}
+			if _, unread := registry.ParseReference(args[0]); unread != nil && errors.Is(err, fs.ErrNotExist) {
+				return registry.Errorf(registry.CodeInvalid, "no folder %s, and no %w", args[0], unread)
+			}
+			for _, name := range []string{"env", "model", "version", "max-age", "unpromoted"} {
+				if c.Flags().Changed(name) {
+					return registry.Errorf(registry.CodeInvalid, "--%s is for a folder that pull made, and %s is none", name, args[0])
+				}
 			}
 			return a.with(c.Context(), func(i *instance) error { return a.trustRef(c.Context(), i, args[0]) })
 		},
 	}
 	c.Flags().StringVar(&file, "trust", "", "file with the registry: and trust: to judge by (default: the data directory's)")
+	c.Flags().StringVar(&want.Environment, "env", "", "environment that it must be from")
+	c.Flags().StringVar(&want.Model, "model", "", "model that it must be of")
+	c.Flags().StringVar(&want.Version, "version", "", "version that it must be")
+	c.Flags().DurationVar(&want.MaxAge, "max-age", 0, "how long ago a promoter may have verified it (default: any time)")
+	c.Flags().BoolVar(&want.Unpromoted, "unpromoted", false, "accept an engine that no promoter let into its environment")
 	return c
 }
 
-func (a *app) trustDir(ctx context.Context, dir, file string) error {
+func (a *app) trustDir(ctx context.Context, dir, file string, want pipeline.Expectation) error {
+	if want.MaxAge < 0 {
+		return registry.Errorf(registry.CodeInvalid, "--max-age %s: want more than nothing", want.MaxAge)
+	}
 	p, err := a.trusting(&pipeline.Pipeline{ReadPart: oci.ReadPart}, file)
 	if err != nil {
 		return err
 	}
-	want, err := a.expectation(file)
-	if err != nil {
+	if want.Registry, err = a.registryName(file); err != nil {
 		return err
 	}
 	result, err := p.TrustDir(ctx, dir, want)
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s\nbuilder   %s", result.Record.Reference, result.Builder)
+	text := fmt.Sprintf("%s\nbuilder   %s", plain(result.Record.Reference), plain(result.Builder))
 	if result.Promoter != "" {
-		text += "\npromoter  " + result.Promoter
+		text += fmt.Sprintf("\npromoter  %s\nversion   %s\npromoted  %s", plain(result.Promoter), plain(result.Record.Version), result.Promoted.UTC().Format(time.DateTime))
 	}
 	return a.ui.result(text, result)
 }
 
-// expectation is what the trust file or the data directory knows of environments. A
-// trust file knows none, so everything needs the summary of a promoter.
-func (a *app) expectation(file string) (pipeline.Expectation, error) {
+// registryName is what a trust file, or the data directory, calls the registry.
+func (a *app) registryName(file string) (string, error) {
 	if file != "" {
 		trust, err := environments.LoadTrust(file)
-		return pipeline.Expectation{Registry: trust.Registry}, err
+		return trust.Registry, err
 	}
-	envs, err := environments.Load(a.data)
-	return pipeline.Expectation{Registry: envs.Registry, Unprotected: envs.Unprotected}, err
+	envs, err := environments.Load(a.policyFolder())
+	return envs.Registry, err
+}
+
+// expectation is what this machine knows of an environment that it pulls from, whatever
+// the registry says. A trust file knows no environments, so that everything needs the
+// summary of a promoter.
+func (a *app) expectation(file, environment string, unpromoted bool) (pipeline.Expectation, error) {
+	want := pipeline.Expectation{Unpromoted: unpromoted}
+	var err error
+	if want.Registry, err = a.registryName(file); err != nil || file != "" {
+		return want, err
+	}
+	envs, err := environments.Load(a.policyFolder())
+	want.Unpromoted = unpromoted || envs.Unprotected(environment)
+	return want, err
 }
 
 // trusting makes the pipeline judge signatures by a trust file; an empty name means the
@@ -94,8 +133,8 @@ func (a *app) trustEntries(file string) ([]registry.TrustEntry, string, error) {
 		trust, err := environments.LoadTrust(file)
 		return trust.Entries, trust.Dir, err
 	}
-	envs, err := environments.Load(a.data)
-	return envs.Trust, a.data, err
+	envs, err := environments.Load(a.policyFolder())
+	return envs.Trust, a.policyFolder(), err
 }
 
 func (a *app) trustRef(ctx context.Context, i *instance, arg string) error {

@@ -28,6 +28,7 @@ type tuneFlags struct {
 	plot     string
 	nodeCost string
 	write    bool
+	own      replacements
 }
 
 func (a *app) tuneCommand() *cobra.Command {
@@ -57,10 +58,14 @@ Exit code 3: no variant keeps all constraints. 6: this machine meets no target.`
 			if err != nil {
 				return usage(c, err)
 			}
+			if err := f.own.check(); err != nil {
+				return err
+			}
 			return a.tune(c.Context(), f, price)
 		},
 	}
 	specFlag(c, &f.file)
+	f.own.add(c)
 	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute, "wall time to spend; what is under way then is finished")
 	c.Flags().StringVar(&f.plot, "plot", "", "file for a drawing of latency against loss, as SVG")
 	c.Flags().StringVar(&f.nodeCost, "node-cost", "", "price of this machine per hour, such as 1.006/h, for the cost of a million predictions")
@@ -80,7 +85,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, price float64) error {
 	if err := a.openLocalSteps(m); err != nil {
 		return err
 	}
-	p := &pipeline.Pipeline{Toolchain: a.toolchain(true, m.steps, replacementsOf(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress}
+	p := &pipeline.Pipeline{Toolchain: a.toolchain(a.installMissing, m.steps, f.own.or(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress}
 	result, err := p.Tune(ctx, s, pipeline.TuneOptions{Budget: f.budget})
 	if len(result.Trials) == 0 {
 		return err
@@ -185,7 +190,7 @@ type tunedTrial struct {
 	CostPerMillion float64 `json:"costPerMillion,omitempty"` // of predictions, in the unit of --node-cost
 }
 
-func tuneDocument(r pipeline.TuneResult, price float64) any {
+func tuneDocument(r pipeline.TuneResult, price float64) tuned {
 	trials := make([]tunedTrial, len(r.Trials))
 	for i, t := range r.Trials {
 		trials[i] = tunedTrial{Trial: t}
@@ -193,10 +198,13 @@ func tuneDocument(r pipeline.TuneResult, price float64) any {
 			trials[i].CostPerMillion = tradeoff.CostPerMillion(price, t.Latency.PerSecond)
 		}
 	}
-	return struct {
-		pipeline.TuneResult
-		Trials []tunedTrial `json:"trials"`
-	}{r, trials}
+	return tuned{r, trials}
+}
+
+// tuned is what tune found out.
+type tuned struct {
+	pipeline.TuneResult
+	Trials []tunedTrial `json:"trials"`
 }
 
 // tuneText is a table of the trials: "*" for the choice, "+" for others on the Pareto front.

@@ -1,9 +1,10 @@
 package main
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -16,20 +17,26 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
 // The rules of the terminal:
 //
 //   - stdout is the result and nothing else: $(mlpromote build) is a reference. With
-//     --output json it is one JSON document.
+//     --output json it is one JSON document, also on failure: see output.go.
 //   - stderr is for people: progress, notes, "mlpromote: error:" and "mlpromote: hint:".
 //   - Progress moves only on a terminal. Elsewhere it is one plain line for each step
 //     that ended, so that a CI log reads well.
 //   - Messages have no final period and no exclamation mark.
+//   - What comes from elsewhere is plain: see printer.go.
 type ui struct {
-	stdout, stderr io.Writer
+	stdout, stderr io.Writer // printers
+	bare           io.Writer // stderr for bars, which move by escape sequences
 	terminal       bool
 	json, verbose  bool
+	log            *slog.Logger // of a service that logs as JSON: takes what is for people
+	document       any          // the result so far, with JSON
+	streams        bool         // documents are written as they come, one on a line
 
 	mu    sync.Mutex
 	bars  *mpb.Progress
@@ -38,27 +45,42 @@ type ui struct {
 }
 
 func newUI(stdout, stderr *os.File) *ui {
-	return &ui{stdout: stdout, stderr: stderr, terminal: term.IsTerminal(int(stderr.Fd()))}
+	return &ui{stdout: &printer{to: stdout}, stderr: &printer{to: stderr}, bare: stderr, terminal: term.IsTerminal(int(stderr.Fd()))}
 }
 
 func (u *ui) configure(json, verbose bool) { u.json, u.verbose = json, verbose }
 
-// result writes the answer: text as it is, or value as JSON.
+// result is the answer: text, whose lines are ours, or value as JSON. With JSON it is
+// written when the verb ends, together with the error that it may end with.
 func (u *ui) result(text string, value any) error {
 	u.close()
-	if !u.json {
-		_, err := io.WriteString(u.stdout, strings.TrimRight(text, "\n")+"\n")
-		return err
+	if u.json {
+		u.document = value
+		return nil
 	}
-	encoder := json.NewEncoder(u.stdout)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
+	_, err := io.WriteString(u.stdout, strings.TrimRight(text, "\n")+"\n")
+	return err
+}
+
+// line is one of many answers, which are written as they come: with JSON, each on a line.
+func (u *ui) line(text string, value any) error {
+	u.close()
+	if u.streams = true; u.json {
+		return u.write(value, "")
+	}
+	_, err := io.WriteString(u.stdout, strings.TrimRight(text, "\n")+"\n")
+	return err
 }
 
 // note says something to people.
 func (u *ui) note(format string, args ...any) {
 	u.close()
-	fmt.Fprintf(u.stderr, "mlpromote: "+format+"\n", args...)
+	text := fmt.Sprintf(format, plainArguments(args)...)
+	if u.log != nil {
+		u.logNote(text)
+		return
+	}
+	fmt.Fprintln(u.stderr, "mlpromote: "+text)
 }
 
 // fail writes an error and what to do about it.
@@ -66,11 +88,15 @@ func (u *ui) fail(err error) {
 	if err == nil {
 		return
 	}
+	if u.log != nil {
+		u.logFailure(err)
+		return
+	}
 	for _, line := range messages(err) {
 		fmt.Fprintln(u.stderr, "mlpromote: error: "+line)
 	}
 	for _, hint := range registry.Hints(err) {
-		fmt.Fprintln(u.stderr, "mlpromote: hint: "+hint)
+		fmt.Fprintln(u.stderr, "mlpromote: hint: "+errorText(hint))
 	}
 }
 
@@ -83,14 +109,18 @@ func messages(err error) []string {
 		}
 		return out
 	}
-	return []string{err.Error()}
+	var document *strictyaml.Error
+	if errors.As(err, &document) && document.Error() == err.Error() {
+		return []string{document.Error()} // its lines are ours, and each quotes one of the document
+	}
+	return []string{errorText(err.Error())}
 }
 
 // progress shows the steps of the pipeline.
 func (u *ui) progress(s pipeline.Step) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.terminal {
+	if u.terminal && u.log == nil {
 		u.move(s)
 		return
 	}
@@ -98,9 +128,13 @@ func (u *ui) progress(s pipeline.Step) {
 	case pipeline.StepStarted:
 	case pipeline.StepMoving:
 		if u.verbose {
-			fmt.Fprintf(u.stderr, "    %s: %s\n", s.Name, s.Note)
+			fmt.Fprintf(u.stderr, "    %s: %s\n", plain(s.Name), plain(s.Note))
 		}
 	default:
+		if u.log != nil {
+			u.log.Info(s.Name, "duration", s.Elapsed, "note", s.Note, "failed", s.State == pipeline.StepFailed)
+			return
+		}
 		fmt.Fprintln(u.stderr, u.lines(s))
 	}
 }
@@ -110,7 +144,7 @@ func (u *ui) lines(s pipeline.Step) string {
 	text := line(s)
 	if u.verbose {
 		for _, d := range s.Details {
-			text += "\n    " + d
+			text += "\n    " + plain(d)
 		}
 	}
 	return text
@@ -143,12 +177,12 @@ func (u *ui) hashing() func(done, total int64) {
 const longHash = 512 << 20
 
 func line(s pipeline.Step) string {
-	text := fmt.Sprintf("  %-44s %8s", s.Name, seconds(s.Elapsed))
+	text := fmt.Sprintf("  %-44s %8s", plain(s.Name), seconds(s.Elapsed))
 	switch {
 	case s.State == pipeline.StepFailed:
 		text += "  failed"
 	case s.Note != "":
-		text += "  " + s.Note
+		text += "  " + plain(s.Note)
 	}
 	return text
 }
@@ -158,17 +192,17 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds())
 // move shows a step as a spinner with its time while it runs, and as a line after.
 func (u *ui) move(s pipeline.Step) {
 	if u.bars == nil {
-		u.bars = mpb.New(mpb.WithOutput(u.stderr), mpb.WithRefreshRate(120*time.Millisecond))
+		u.bars = mpb.New(mpb.WithOutput(u.bare), mpb.WithRefreshRate(120*time.Millisecond))
 		u.open = make(map[string]*mpb.Bar)
 	}
 	switch s.State {
 	case pipeline.StepStarted:
 		u.open[s.Name] = u.bars.New(1, mpb.SpinnerStyle(), mpb.BarRemoveOnComplete(),
-			mpb.PrependDecorators(decor.Name(s.Name, decor.WCSyncSpaceR)),
+			mpb.PrependDecorators(decor.Name(plain(s.Name), decor.WCSyncSpaceR)),
 			mpb.AppendDecorators(decor.Elapsed(decor.ET_STYLE_GO), decor.Any(func(decor.Statistics) string { return u.noteOf(s.Name) })))
 		return
 	case pipeline.StepMoving:
-		u.notes.Store(s.Name, s.Note)
+		u.notes.Store(s.Name, plain(s.Note))
 		return
 	}
 	u.notes.Delete(s.Name)
@@ -200,12 +234,16 @@ func (u *ui) close() {
 	u.bars, u.open = nil, nil
 }
 
-// table lines up rows of cells.
+// table lines up rows of cells, each of which becomes plain.
 func table(rows [][]string) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = plain(cell)
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	_ = w.Flush() // a builder cannot fail
 	lines := strings.Split(b.String(), "\n")

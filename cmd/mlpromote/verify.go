@@ -30,7 +30,8 @@ An int8 engine that fails is taken apart to find out which of its nodes cost mos
 which of them have to stay in full precision; --sensitivity says how long that may take.
 
 Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
-		Args: atMost("REF"),
+		Example: "  mlpromote verify staging/vision/digits:1.0.0",
+		Args:    atMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if sensitivity < 0 {
 				return registry.Errorf(registry.CodeInvalid, "--sensitivity %s: want a time such as 5m, or 0 for none", sensitivity)
@@ -72,14 +73,17 @@ func (a *app) verify(ctx context.Context, i *instance, ref registry.Reference, o
 			a.ui.note("%s: %s", e.Label, sharesText(e.Parity.Providers))
 		}
 	}
-	if out := a.ui.result(verifyText(result), struct {
-		Reference string `json:"reference"`
-		pipeline.VerifyResult
-	}{result.Reference.String(), result}); out != nil {
+	if out := a.ui.result(verifyText(result), verifiedRelease{result.Reference.String(), result}); out != nil {
 		return out
 	}
 	a.explain(result)
 	return err
+}
+
+// verifiedRelease is what verify found out, with the reference as it is printed.
+type verifiedRelease struct {
+	Reference string `json:"reference"`
+	pipeline.VerifyResult
 }
 
 // shownNodes is how many nodes a report of sensitivity names on a terminal.
@@ -91,7 +95,7 @@ func (a *app) explain(r pipeline.VerifyResult) {
 	for _, e := range r.Engines {
 		if s := e.Sensitivity; s != nil && !shown[s] && len(s.Nodes) > 0 {
 			shown[s] = true
-			a.ui.note("%s: %.1f dB are left of the outputs with all in int8, and with one node alone in int8:\n%s", e.Label, float64(s.SNRdB), sensitivityText(*s))
+			a.ui.note("%s: %.1f dB are left of the outputs with all in int8, and with one node alone in int8:\n%s", e.Label, float64(s.SNRdB), layout(sensitivityText(*s)))
 		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/keyfile"
 )
@@ -33,16 +34,26 @@ import (
 // difference; only what works on the data directory itself asks for local.
 type instance struct {
 	registry.Interface
-	environments registry.Environments
-	store        *oci.Store
-	content      *contents // what store opens repositories with
-	verify       registry.VerifyEvidence
-	keys         *signer.Keyring
-	nodeTypes    registry.NodeTypes
-	tokens       tokens // of a service
-	host         string // of a service; empty for the local directory
-	local        *local // nil for a service
-	close        func() error
+	environments  registry.Environments
+	store         *oci.Store
+	content       *contents // what store opens repositories with
+	verify        registry.VerifyEvidence
+	keys          *signer.Keyring
+	nodeTypes     registry.NodeTypes
+	tokens        tokens           // of a service
+	configuration farConfiguration // of a service
+	host          string           // of a service; empty for the local directory
+	local         *local           // nil for a service
+	service       *service.Service // nil for a service elsewhere
+	// headFaults lists heads that the history does not explain; nil for a service.
+	headFaults func(context.Context) ([]registry.HistoryFault, error)
+	close      func() error
+}
+
+// farConfiguration is how the configuration of a service is seen and adopted from elsewhere.
+type farConfiguration interface {
+	Configuration(ctx context.Context) (registry.ConfigurationStatus, error)
+	AdoptConfiguration(ctx context.Context, want registry.Configuration) (registry.ConfigurationStatus, error)
 }
 
 // with runs f on the registry that the flags name, and closes it.
@@ -88,7 +99,7 @@ func (a *app) pipeline(i *instance, steps toolchain.Steps, own replacements) *pi
 			return err
 		},
 		Sign: i.keys.Sign, CheckBundle: i.verify, ReadPart: oci.ReadPart,
-		Toolchain: a.toolchain(true, steps, own), ImporterOf: drivers.Importer, Node: a.describe,
+		Toolchain: a.toolchain(a.installMissing, steps, own), ImporterOf: drivers.Importer, Node: a.describe,
 		Space: a.space, Tool: a.tool(), Progress: a.ui.progress,
 	}
 }
@@ -103,9 +114,9 @@ func (a *app) installer() (*install.Installer, error) {
 	return &install.Installer{Root: root, Python: a.getenv("MLPROMOTE_PYTHON")}, err
 }
 
-// toolchain gives the drivers of a toolchain, each once per run of the program; missing
-// ones are installed where demand says so.
-func (a *app) toolchain(demand bool, steps toolchain.Steps, own replacements) func(context.Context, string) (pipeline.Toolchain, error) {
+// toolchain gives the drivers of a toolchain, each once per run of the program. missing is
+// called for one that is not installed.
+func (a *app) toolchain(missing whenMissing, steps toolchain.Steps, own replacements) func(context.Context, string) (pipeline.Toolchain, error) {
 	var lock sync.Mutex
 	made := make(map[string]pipeline.Toolchain)
 	var room *toolchain.Room
@@ -135,8 +146,8 @@ func (a *app) toolchain(demand bool, steps toolchain.Steps, own replacements) fu
 			return pipeline.Toolchain{}, err
 		}
 		_, err = installer.Find(name)
-		if registry.HasCode(err, registry.CodeUnavailable) && demand {
-			_, err = a.install(ctx, installer, name)
+		if registry.HasCode(err, registry.CodeUnavailable) {
+			err = missing(ctx, installer, name)
 		}
 		if err != nil {
 			return pipeline.Toolchain{}, err
@@ -146,14 +157,27 @@ func (a *app) toolchain(demand bool, steps toolchain.Steps, own replacements) fu
 	}
 }
 
-// replacements are what takes the place of installs, by toolchain.
+// whenMissing makes the installer find a toolchain that is not installed, or says why not.
+type whenMissing = func(ctx context.Context, installer *install.Installer, name string) error
+
+func (a *app) installMissing(ctx context.Context, installer *install.Installer, name string) error {
+	_, err := a.install(ctx, installer, name)
+	return err
+}
+
+// replacements are what takes the place of installs, by toolchain: what the command line
+// names, and else what the spec does.
 type replacements struct {
 	pythons map[string]string // interpreters, by path or name
 	images  map[string]string // container images, by reference or digest
+	spec    *spec.Spec        // nil where there is none
 }
 
-// replacementsOf are those that a spec asks for.
-func replacementsOf(s *spec.Spec) replacements { return replacements{s.Pythons(), s.Images()} }
+// or is r, and for toolchains of which it says nothing what the spec asks for.
+func (r replacements) or(s *spec.Spec) replacements {
+	r.spec = s
+	return r
+}
 
 // add adds the flags.
 func (r *replacements) add(c *cobra.Command) {
@@ -171,15 +195,27 @@ func (r replacements) check() error {
 	return nil
 }
 
+// of gives the Python or the image that takes the place of a toolchain's install; neither
+// where nothing does.
+func (r replacements) of(name string) (python install.Python, image string, err error) {
+	if r.pythons[name] != "" || r.images[name] != "" || r.spec == nil {
+		return install.Python{Path: r.pythons[name]}, r.images[name], nil
+	}
+	pythons, err := r.spec.Pythons()
+	return install.Python{Path: pythons[name], Within: &r.spec.Files}, r.spec.Images()[name], err
+}
+
 // adopt puts what takes the place of a toolchain's install there, if anything. run is
 // what runs it; nil for a sandbox of this machine.
 func (r replacements) adopt(ctx context.Context, installer *install.Installer, name string) (run child.Runner, err error) {
-	if python := r.pythons[name]; python != "" {
+	python, reference, err := r.of(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case python.Path != "":
 		_, err := installer.Adopt(ctx, name, python)
 		return nil, err
-	}
-	reference := r.images[name]
-	if reference == "" {
+	case reference == "":
 		return nil, nil
 	}
 	image, err := container.Find(ctx, reference)

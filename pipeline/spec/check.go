@@ -2,10 +2,7 @@ package spec
 
 import (
 	"cmp"
-	"errors"
-	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -156,31 +153,13 @@ func (c checker) checkArchitecture() {
 	}
 }
 
-// exists checks that a path leads to a file, or to a folder where one may stand.
+// exists checks that a path leads to a file in the folder of the spec, or to a folder there.
+// Opening it later repeats the check.
 func (c checker) exists(p Path, folder bool, place ...any) {
 	if p.Written == "" {
 		return // said by whoever wants one
 	}
-	info, err := os.Stat(p.Absolute)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		c.problem(place, "%s: no such file or folder (paths start from the folder of the spec)", p.Written)
-	case err != nil:
-		c.problem(place, "%s: cannot be read: %s", p.Written, cause(err))
-	case info.IsDir() && !folder:
-		c.problem(place, "%s: want a file, found a folder", p.Written)
-	case !info.IsDir() && !info.Mode().IsRegular():
-		c.problem(place, "%s: want a file, found something special", p.Written)
-	}
-}
-
-// cause is what the system said, without the absolute path.
-func cause(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
+	c.report(c.Files.Check(p.Written, folder), place...)
 }
 
 func (c checker) checkCases() {

@@ -71,8 +71,10 @@ func (c checker) checkToolchain(i int, t Target) bool {
 	if v := t.Toolchain.Version; v != "" && (registry.Constraint{Exact: v}).Validate() != nil {
 		c.problem(at("targets", i, "toolchain", "version"), "toolchain version %q: want numbers separated by dots", v)
 	}
-	if t.Toolchain.Tuning.Written != "" {
-		c.exists(t.Toolchain.Tuning, false, "targets", i, "toolchain", "tuning")
+	c.exists(t.Toolchain.Tuning, false, "targets", i, "toolchain", "tuning")
+	if err := c.Files.Check(t.Toolchain.Python.path().Written, false); err != nil && t.Toolchain.Python.path().Written != "" {
+		c.problem(at("targets", i, "toolchain", "python"), "%s; or give it on the command line: --python %s=PATH", err, t.Toolchain.Name)
+		ok = false
 	}
 	for j, p := range t.Toolchain.RegistryProviders() {
 		c.report(p.Validate(), "targets", i, "toolchain", "providers", j)

@@ -18,7 +18,9 @@ type DraftOptions struct {
 	Source    string               // path of the model's file, relative to the folder of the spec; needed
 	Interface validators.Interface // the zero Interface leaves shapes out
 	Target    string               // "linux/arm64"; empty means linux/amd64/v1
-	Quantized string               // precision of a model that is quantized already; empty for one that is not
+	Cases     string               // folder of recorded cases; empty generates some
+	Labels    string               // their tensor of labels; empty without any
+	Quantized string               // precision of a model that is quantized already; empty if it is not
 }
 
 // maxDraftLines bounds a draft, so that it can be read at a glance.
@@ -36,6 +38,7 @@ func Draft(o DraftOptions) ([]byte, error) {
 	}
 	source := strings.ReplaceAll(o.Source, `\`, "/")
 	lines := []string{
+		"# yaml-language-server: $schema=" + SchemaFile,
 		"# What to build, and what it has to prove. `mlpromote plan` prints what follows from it.",
 		"model: " + modelName(source),
 		"version: 0.1.0                      # semantic version: a new one for every change of the model",
@@ -45,7 +48,7 @@ func Draft(o DraftOptions) ([]byte, error) {
 	variants := []string{
 		"# Precisions to build. int8 takes the ranges of its numbers from typical inputs:",
 		"#   variants: [fp32, int8]",
-		"#   calibration: {path: calibration/}         (safetensors)",
+		"#   calibration: {path: calibration/}         (safetensors or npz)",
 		"variants: [fp32]",
 	}
 	if o.Quantized != "" {
@@ -54,13 +57,9 @@ func Draft(o DraftOptions) ([]byte, error) {
 			"variants: [{name: " + o.Quantized + ", quantize: {method: none}}]",
 		}
 	}
-	lines = append(lines,
-		"",
-		"# Inputs on which every engine is compared with the model. Recorded ones prove more than generated ones:",
-		"#   cases: {path: cases/, labels: label}      (safetensors; labels are optional)",
-		"cases: {generate: 16, seed: 1}",
-		"",
-	)
+	lines = append(lines, "")
+	lines = append(lines, draftCases(o)...)
+	lines = append(lines, "")
 	lines = append(lines, variants...)
 	lines = append(lines,
 		"",
@@ -71,6 +70,22 @@ func Draft(o DraftOptions) ([]byte, error) {
 		return nil, registry.Errorf(registry.CodeInternal, "draft has %d lines: want at most %d", len(lines), maxDraftLines)
 	}
 	return []byte(strings.Join(lines, "\n") + "\n"), nil
+}
+
+// draftCases writes the section cases.
+func draftCases(o DraftOptions) []string {
+	if o.Cases == "" {
+		return []string{
+			"# Inputs on which every engine is compared with the model. Recorded ones prove more than generated ones:",
+			"#   cases: {path: cases/, labels: label}      (safetensors or npz; labels are optional)",
+			"cases: {generate: 16, seed: 1}",
+		}
+	}
+	line := "cases: {path: " + quoteIfNeeded(strings.TrimSuffix(o.Cases, "/")+"/")
+	if o.Labels != "" {
+		line += ", labels: " + quoteIfNeeded(o.Labels)
+	}
+	return []string{"# Inputs on which every engine is compared with the model.", line + "}"}
 }
 
 // draftShapes writes the symbolic dimensions of the inputs with their ranges.

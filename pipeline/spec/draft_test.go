@@ -47,7 +47,7 @@ func TestDraftIsLoaded(t *testing.T) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		s, err := spec.Load(path)
+		s, err := spec.Load(path, spec.Options{})
 		if err != nil {
 			t.Errorf("%s: %v\n%s", c.file, err, text)
 			continue

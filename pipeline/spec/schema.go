@@ -13,6 +13,9 @@ import (
 // SchemaID identifies the schema of mlpromote.yaml.
 const SchemaID = "https://mlpromote.dev/schema/mlpromote.schema.json"
 
+// SchemaFile is the name of the schema beside a spec, where editors find it.
+const SchemaFile = "mlpromote.schema.json"
+
 // Schema gives the JSON Schema (draft 2020-12) of mlpromote.yaml, for editors and for
 // programs that write specs. It describes shapes: what a value means is checked by
 // [Load]. The bytes are the same on every call.
@@ -45,13 +48,20 @@ func either(forms ...any) object { return object{"anyOf": forms} }
 
 func text() object { return object{"type": "string", "minLength": 1} }
 
-func (Path) schema(object) object          { return text() }
-func (Source) schema(fields object) object { return either(text(), fields) }
-func (Folder) schema(fields object) object { return either(text(), fields) }
+// below is the pattern of a relative path, which can stay below the folder of the spec.
+const below = `^[^/\\]`
+
+func (Path) schema(object) object    { return pathText() }
+func (Program) schema(object) object { return pathText() }
+
+func pathText() object { return object{"type": "string", "minLength": 1, "pattern": below} }
+
+func (Source) schema(fields object) object { return either(pathText(), fields) }
+func (Folder) schema(fields object) object { return either(pathText(), fields) }
 
 func (Cases) schema(fields object) object {
 	fields["oneOf"] = []any{object{"required": []string{"path"}}, object{"required": []string{"generate"}}}
-	return either(text(), fields)
+	return either(pathText(), fields)
 }
 
 func (Range) schema(object) object {

@@ -1,34 +1,20 @@
 package spec
 
 import (
-	"path/filepath"
-
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 	"mlpromote.dev/mlpromote/validators"
 )
 
-// Path is a path in a spec. The zero Path is none.
-type Path struct {
-	Written  string // as in the spec, relative to its folder, with '/'
-	Absolute string // on this machine
-}
+// Path is a path in a spec, relative to the folder of the spec, with '/'. Only [Spec.Files]
+// may open it. The zero Path means that there is none.
+type Path struct{ Written string }
 
 // DecodeYAML reads the written path.
 func (p *Path) DecodeYAML(n *strictyaml.Node) {
 	n.Decode(&p.Written)
 	if n.Kind() == strictyaml.Scalar && p.Written == "" {
 		n.Problemf("the path is empty: want a path relative to the folder of the spec")
-	}
-}
-
-func (p *Path) resolve(dir string) {
-	switch {
-	case p.Written == "":
-	case filepath.IsAbs(p.Written):
-		p.Absolute = filepath.Clean(p.Written)
-	default:
-		p.Absolute = filepath.Join(dir, filepath.FromSlash(p.Written))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path/filepath"
 
+	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 	"mlpromote.dev/mlpromote/validators"
@@ -15,8 +16,8 @@ const File = "mlpromote.yaml"
 
 // Spec is the content of mlpromote.yaml, read and checked.
 type Spec struct {
-	File string // as Load was given it
-	Dir  string // absolute; what written paths start from
+	File  string          // as Load was given it
+	Files confined.Folder // opens the files that the spec names, in its folder
 
 	Model       string            `yaml:"model,required" doc:"Name of the model: lower-case words separated by '/'"`
 	Version     string            `yaml:"version,required" doc:"Semantic version of the release, without build metadata"`
@@ -34,11 +35,18 @@ type Spec struct {
 	Cache       Cache             `yaml:"cache" doc:"OCI repository in which builds on several machines share finished steps: oci://HOST/REPOSITORY"`
 }
 
-// Load reads and checks the spec in the file path. Targets may name [Toolchains], and
-// those that the caller knows besides. Errors: CodeInvalid, with
-// file:line:column for everything that is wrong in it, and with a hint where there
-// is no such file; CodeInternal where it cannot be read.
-func Load(path string, toolchains ...string) (*Spec, error) {
+// Options say what a spec may name. The zero Options allow the least.
+type Options struct {
+	Toolchains []string // that targets may name beside those of [Toolchains]
+	// Private are folders into which no path of the spec may lead: the data directory and
+	// the keys. They need not exist.
+	Private []string
+}
+
+// Load reads and checks the spec in the file path. All files that it names must be below its
+// folder. Errors: CodeInvalid, with file:line:column for every mistake, or with a hint if
+// there is no such file; CodeInternal if it cannot be read.
+func Load(path string, o Options) (*Spec, error) {
 	data, err := strictyaml.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -49,17 +57,17 @@ func Load(path string, toolchains ...string) (*Spec, error) {
 	case err != nil:
 		return nil, registry.Errorf(registry.CodeInternal, "read %s: %w", path, err)
 	}
-	dir, err := filepath.Abs(filepath.Dir(path))
+	files, err := confined.New(filepath.Dir(path), "the folder of the spec", o.Private...)
 	if err != nil {
-		return nil, registry.Errorf(registry.CodeInternal, "folder of %s: %w", path, err)
+		return nil, registry.Errorf(registry.CodeOf(err), "%s: %w", path, err)
 	}
-	s := &Spec{File: path, Dir: dir}
+	s := &Spec{File: path, Files: files}
 	doc, err := strictyaml.Decode(path, data, s)
 	if err != nil {
 		return nil, err
 	}
 	s.complete()
-	c := checker{Spec: s, doc: doc, others: toolchains}
+	c := checker{Spec: s, doc: doc, others: o.Toolchains}
 	c.check()
 	if err := doc.Err(); err != nil {
 		return nil, err
@@ -67,24 +75,8 @@ func Load(path string, toolchains ...string) (*Spec, error) {
 	return s, nil
 }
 
-// complete fills in what the short forms leave out and resolves paths.
+// complete fills in what the short forms leave out.
 func (s *Spec) complete() {
-	paths := []*Path{&s.Source.Path, &s.Cases.Path}
-	if s.Calibration != nil {
-		paths = append(paths, &s.Calibration.Path)
-	}
-	for i := range s.Targets {
-		paths = append(paths, &s.Targets[i].Toolchain.Tuning)
-	}
-	for i := range s.Source.Operators {
-		paths = append(paths, &s.Source.Operators[i])
-	}
-	for i := range s.Assets {
-		paths = append(paths, &s.Assets[i])
-	}
-	for _, p := range paths {
-		p.resolve(s.Dir)
-	}
 	for i := range s.Variants {
 		s.Variants[i].complete()
 	}

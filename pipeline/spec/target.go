@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -60,8 +59,20 @@ type Toolchain struct {
 	// Providers is empty for those that the toolchain prefers.
 	Providers []Provider `yaml:"providers" doc:"Execution providers of ONNX Runtime, the preferred one first; verification fails where another one runs a part of the engine"`
 	Tuning    Path       `yaml:"tuning" doc:"File that says how the compiler is to do parts of the model for this target: a tuning spec of iree, in MLIR"`
-	Python    string     `yaml:"python" doc:"An existing Python that has the toolchain's packages, by path or name, in place of the install from our lock file"`
+	Python    Program    `yaml:"python" doc:"An existing Python that has the toolchain's packages, in place of the install from our lock file: a name, which is looked up on PATH, or a path in the folder of the spec"`
 	Image     string     `yaml:"image" doc:"A container image on this machine that has Python and the toolchain's packages, by reference or digest, in place of the install from our lock file"`
+}
+
+// Program is a program of the machine, by a name without '/', or a file beside the spec, by a
+// path as [Path]. The empty Program means that there is none.
+type Program string
+
+// path is the path of a file beside the spec. For a name it is the zero Path.
+func (p Program) path() Path {
+	if strings.ContainsAny(string(p), `/\`) {
+		return Path{string(p)}
+	}
+	return Path{}
 }
 
 // Provider is an execution provider of ONNX Runtime. A name alone will do.
@@ -197,19 +208,27 @@ func (s *Spec) Images() map[string]string {
 	return all
 }
 
-// Pythons are the interpreters that targets ask for, by toolchain. Paths start from the
-// spec's folder, as all do; a bare name is looked up.
-func (s *Spec) Pythons() map[string]string {
+// Pythons are the interpreters that targets ask for, by toolchain: a name to look up, or the
+// absolute path of a file in the spec's folder. Errors: CodeInvalid for a path that leads out
+// of the folder.
+func (s *Spec) Pythons() (map[string]string, error) {
 	all := make(map[string]string)
 	for _, t := range s.Targets {
-		python := t.Toolchain.Python
+		python := string(t.Toolchain.Python)
 		if python == "" {
 			continue
 		}
-		if strings.ContainsRune(python, '/') && !filepath.IsAbs(python) {
-			python = filepath.Join(s.Dir, filepath.FromSlash(python))
+		if path := t.Toolchain.Python.path(); path.Written != "" {
+			f, err := s.Files.Open(path.Written)
+			if err != nil {
+				return nil, err
+			}
+			python = f.Name()
+			if err := f.Close(); err != nil {
+				return nil, err
+			}
 		}
 		all[t.Toolchain.Name] = python
 	}
-	return all
+	return all, nil
 }

@@ -1,10 +1,12 @@
 package toolchain
 
 import (
+	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/opencontainers/go-digest"
 
@@ -13,20 +15,54 @@ import (
 
 // FileInput hashes the file at path and names it.
 func FileInput(role, name, path string) (Input, error) {
-	d, size, err := HashFile(path)
+	f, err := OpenFile(path)
 	if err != nil {
 		return Input{}, err
 	}
-	return Input{Role: role, Name: name, Path: path, Digest: d, Size: size}, nil
+	defer f.Close()
+	return InputOf(role, name, f)
 }
 
-// HashFile is the digest and size of a regular file. Errors: CodeInvalid for what
-// is there and is none; others as the operating system gives them.
-func HashFile(path string) (registry.Digest, int64, error) {
-	if err := regular(path); err != nil {
+// HashOf is HashFile for an open file.
+func HashOf(f *os.File) (registry.Digest, int64, error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return "", 0, err
 	}
-	f, err := os.Open(path)
+	return hashCopy(io.Discard, f)
+}
+
+// InputOf hashes an open file and makes it an input. Its Path is the name of f. Opening that again
+// with [Input.Open] returns the same file or an error.
+func InputOf(role, name string, f *os.File) (Input, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return Input{}, err
+	}
+	d, size, err := HashOf(f)
+	return Input{Role: role, Name: name, Path: f.Name(), Digest: d, Size: size, file: info}, err
+}
+
+// Open opens the file of the input. Errors: CodeDigest if its path leads to another file than the
+// one that was hashed, as far as its identity was recorded; those of the operating system.
+func (in Input) Open() (*os.File, error) {
+	f, err := OpenFile(in.Path)
+	if err != nil || in.file == nil {
+		return f, err
+	}
+	now, err := f.Stat()
+	if err == nil && !os.SameFile(now, in.file) {
+		err = registry.Errorf(registry.CodeDigest,
+			"input %s/%s: %s was replaced by another file after it was hashed: run again when no program writes to its folder", in.Role, in.Name, in.Path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// HashFile is the digest and size of a regular file. Errors: as those of OpenFile.
+func HashFile(path string) (registry.Digest, int64, error) {
+	f, err := OpenFile(path)
 	if err != nil {
 		return "", 0, err
 	}
@@ -34,16 +70,21 @@ func HashFile(path string) (registry.Digest, int64, error) {
 	return hashCopy(io.Discard, f)
 }
 
-// regular refuses what is no plain file, so that no open blocks on a pipe.
-func regular(path string) error {
-	info, err := os.Stat(path)
+// OpenFile opens a regular file for reading. It does not block on a pipe. Errors: CodeInvalid if
+// it is not a regular file; those of the operating system.
+func OpenFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return registry.Errorf(registry.CodeInvalid, "%s: not a regular file", path)
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = registry.Errorf(registry.CodeInvalid, "%s: not a regular file", path)
 	}
-	return nil
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // hashCopy copies r to w and gives the digest and number of the bytes.

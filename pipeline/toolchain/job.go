@@ -43,6 +43,8 @@ type Input struct {
 	Path   string          // where it is; no part of any key
 	Digest registry.Digest // of its bytes
 	Size   int64           // bytes
+
+	file fs.FileInfo // which file was hashed; nil where nobody noted it
 }
 
 var rolePattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)

@@ -36,6 +36,11 @@ func CopyFile(from, to string) error {
 		return err
 	}
 	defer in.Close()
+	return CopyFrom(in, to)
+}
+
+// CopyFrom is CopyFile for an open file.
+func CopyFrom(in *os.File, to string) error {
 	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 
 // Allow refuses what the principal of ctx may not do to a model in an environment. Both
 // empty ask for what belongs to no model: node types, tokens, webhooks. Errors:
-// CodeUnauthenticated when ctx has no principal; CodePolicy.
+// CodeUnauthenticated when ctx has no principal; CodeForbidden.
 func Allow(ctx context.Context, permission registry.Permission, environment, model string) error {
 	p, err := principal(ctx)
 	if err != nil {
@@ -46,12 +46,12 @@ func principal(ctx context.Context) (registry.Principal, error) {
 func denied(p registry.Principal, permission registry.Permission, environment, model string) error {
 	if environment == "" && model == "" {
 		return registry.WithHint(
-			registry.Errorf(registry.CodePolicy, "%s may not %s what belongs to no model: that takes a grant for all environments and models", p.Name, permission),
-			"an administrator can make a token with --allow %s --environment '**' --model '**'", permission)
+			registry.Errorf(registry.CodeForbidden, "%s may not %s outside of models: that needs a grant for all environments and models", p.Name, permission),
+			"an administrator can make a token with --allow %s --env '**' --model '**'", permission)
 	}
 	return registry.WithHint(
-		registry.Errorf(registry.CodePolicy, "%s may not %s %s in %s: none of its grants says so", p.Name, permission, orAny(model), orAny(environment)),
-		"an administrator can make a token with --allow %s --environment %s --model %s", permission, orAll(environment), orAll(model))
+		registry.Errorf(registry.CodeForbidden, "%s may not %s %s in %s: no grant allows it", p.Name, permission, orAny(model), orAny(environment)),
+		"an administrator can make a token with --allow %s --env %s --model %s", permission, orAll(environment), orAll(model))
 }
 
 func orAny(name string) string {

@@ -1,10 +1,6 @@
 package access
 
-import (
-	"encoding/json"
-
-	"mlpromote.dev/mlpromote/registry"
-)
+import "mlpromote.dev/mlpromote/registry"
 
 // attachPermission is what it takes to attach a bundle, by what it says. Nothing is
 // verified here: the registry refuses a bundle that another than the role for its
@@ -16,13 +12,13 @@ func attachPermission(bundle []byte) (registry.Permission, error) {
 			Payload []byte `json:"payload"`
 		} `json:"dsseEnvelope"`
 	}
-	if err := json.Unmarshal(bundle, &document); err != nil {
-		return "", registry.Errorf(registry.CodeTrust, "attach: the bundle is no JSON that could be one: want a sigstore bundle")
+	if err := registry.DecodeSigned(bundle, &document); err != nil {
+		return "", registry.Errorf(registry.CodeTrust, "attach: this is not the JSON of a sigstore bundle")
 	}
 	var statement struct {
 		PredicateType string `json:"predicateType"`
 	}
-	if err := json.Unmarshal(document.Envelope.Payload, &statement); err != nil || statement.PredicateType == "" {
+	if err := registry.DecodeSigned(document.Envelope.Payload, &statement); err != nil || statement.PredicateType == "" {
 		return "", registry.Errorf(registry.CodeTrust, "attach: the bundle has no statement with a predicateType in a DSSE envelope")
 	}
 	role, known := registry.RoleFor(statement.PredicateType)

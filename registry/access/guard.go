@@ -22,7 +22,7 @@ func (g guard) Environments(ctx context.Context) (registry.Environments, error) 
 		return registry.Environments{}, err
 	}
 	if !slices.ContainsFunc(registry.Permissions(), p.MayAnywhere) {
-		return registry.Environments{}, registry.Errorf(registry.CodePolicy, "%s may do nothing here: it has no grants", p.Name)
+		return registry.Environments{}, registry.Errorf(registry.CodeForbidden, "%s has no grants", p.Name)
 	}
 	return g.inner.Environments(ctx)
 }
@@ -131,11 +131,37 @@ func (g guard) Rollback(ctx context.Context, r registry.RollbackRequest) (regist
 	return g.inner.Rollback(ctx, r)
 }
 
+func (g guard) SetHold(ctx context.Context, environment, model, reason string) error {
+	if err := Allow(ctx, registry.PermissionPromote, environment, model); err != nil {
+		return err
+	}
+	return g.inner.SetHold(ctx, environment, model, reason)
+}
+
 func (g guard) ReleaseHold(ctx context.Context, environment, model, reason string) error {
 	if err := Allow(ctx, registry.PermissionPromote, environment, model); err != nil {
 		return err
 	}
 	return g.inner.ReleaseHold(ctx, environment, model, reason)
+}
+
+// HistoryFaults returns only faults that the caller may read.
+func (g guard) HistoryFaults(ctx context.Context) ([]registry.HistoryFault, error) {
+	p, err := reader(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	faults, err := g.inner.HistoryFaults(ctx)
+	return slices.DeleteFunc(faults, func(f registry.HistoryFault) bool {
+		return !p.May(registry.PermissionRead, f.Environment, f.Model)
+	}), err
+}
+
+func (g guard) AcceptHistory(ctx context.Context, environment, model, reason string) error {
+	if err := Allow(ctx, registry.PermissionAdminister, environment, model); err != nil {
+		return err
+	}
+	return g.inner.AcceptHistory(ctx, environment, model, reason)
 }
 
 func (g guard) Release(ctx context.Context, environment, model, tagOrDigest string) (registry.Release, error) {
@@ -145,9 +171,9 @@ func (g guard) Release(ctx context.Context, environment, model, tagOrDigest stri
 	return g.inner.Release(ctx, environment, model, tagOrDigest)
 }
 
-func (g guard) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, []registry.Ignored, error) {
+func (g guard) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
 	if err := Allow(ctx, registry.PermissionRead, environment, r.Model); err != nil {
-		return nil, nil, err
+		return nil, registry.IgnoredEvidence{}, err
 	}
 	return g.inner.Claims(ctx, environment, r)
 }
@@ -199,7 +225,7 @@ func reader(ctx context.Context, environment, model string) (registry.Principal,
 	case environment != "" && model != "":
 		return p, Allow(ctx, registry.PermissionRead, environment, model)
 	case !p.MayAnywhere(registry.PermissionRead):
-		return registry.Principal{}, registry.Errorf(registry.CodePolicy, "%s may read nothing here: it has no grant to read", p.Name)
+		return registry.Principal{}, registry.Errorf(registry.CodeForbidden, "%s may not read: no grant allows it", p.Name)
 	}
 	return p, nil
 }

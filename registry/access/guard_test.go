@@ -63,6 +63,25 @@ func (r *recorder) Rollback(context.Context, registry.RollbackRequest) (registry
 	return registry.Promotion{}, nil
 }
 
+func (r *recorder) SetHold(context.Context, string, string, string) error {
+	r.asked = "SetHold"
+	return nil
+}
+
+func (r *recorder) HistoryFaults(context.Context) ([]registry.HistoryFault, error) {
+	r.asked = "HistoryFaults"
+	var faults []registry.HistoryFault
+	for _, h := range places {
+		faults = append(faults, registry.HistoryFault{Environment: h.Environment, Model: h.Model})
+	}
+	return faults, nil
+}
+
+func (r *recorder) AcceptHistory(context.Context, string, string, string) error {
+	r.asked = "AcceptHistory"
+	return nil
+}
+
 func (r *recorder) ReleaseHold(context.Context, string, string, string) error {
 	r.asked = "ReleaseHold"
 	return nil
@@ -73,9 +92,9 @@ func (r *recorder) Release(context.Context, string, string, string) (registry.Re
 	return registry.Release{}, nil
 }
 
-func (r *recorder) Claims(context.Context, string, registry.Release) ([]registry.Claim, []registry.Ignored, error) {
+func (r *recorder) Claims(context.Context, string, registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
 	r.asked = "Claims"
-	return nil, nil, nil
+	return nil, registry.IgnoredEvidence{}, nil
 }
 
 func (r *recorder) Engine(context.Context, string, string, registry.Digest) (registry.Engine, error) {
@@ -172,6 +191,16 @@ func calls(t *testing.T) []call {
 			_, err := r.Rollback(ctx, registry.RollbackRequest{Environment: "prod", Model: model, Reason: "x"})
 			return err
 		}},
+		{"SetHold", registry.PermissionPromote, "prod", func(ctx context.Context, r registry.Interface) error {
+			return r.SetHold(ctx, "prod", model, "x")
+		}},
+		{"HistoryFaults", registry.PermissionRead, "", func(ctx context.Context, r registry.Interface) error {
+			_, err := r.HistoryFaults(ctx)
+			return err
+		}},
+		{"AcceptHistory", registry.PermissionAdminister, "prod", func(ctx context.Context, r registry.Interface) error {
+			return r.AcceptHistory(ctx, "prod", model, "x")
+		}},
 		{"ReleaseHold", registry.PermissionPromote, "prod", func(ctx context.Context, r registry.Interface) error {
 			return r.ReleaseHold(ctx, "prod", model, "x")
 		}},
@@ -239,8 +268,9 @@ func TestGuard(t *testing.T) {
 				if want && (err != nil || r.asked != c.method) {
 					t.Errorf("%s with %s of %s in %s: %v, the registry was asked for %q", c.method, permission, place.model, place.environment, err, r.asked)
 				}
-				if !want && (registry.CodeOf(err) != registry.CodePolicy || r.asked == c.method) {
-					t.Errorf("%s with %s of %q in %s: error %v, want CodePolicy; the registry was asked for %q", c.method, permission, place.model, place.environment, err, r.asked)
+				if !want && (registry.CodeOf(err) != registry.CodeForbidden || r.asked == c.method) {
+					t.Errorf("%s with %s of %q in %s: error %v, want CodeForbidden; the registry was called with %q",
+						c.method, permission, place.model, place.environment, err, r.asked)
 				}
 			}
 		}
@@ -322,6 +352,9 @@ func TestGuardFiltersLists(t *testing.T) {
 		}
 		if events, err := g.History(ctx, registry.HistoryQuery{}); err != nil || len(events) != c.want {
 			t.Errorf("%s in %s: %d events, error %v, want %d", c.model, c.environment, len(events), err, c.want)
+		}
+		if faults, err := g.HistoryFaults(ctx); err != nil || len(faults) != c.want {
+			t.Errorf("%s in %s: %d faults, error %v, want %d", c.model, c.environment, len(faults), err, c.want)
 		}
 		if page, err := g.Models(ctx, "", "", 0); err != nil || len(page.Items) != c.want {
 			t.Errorf("%s in %s: %d models, error %v, want %d", c.model, c.environment, len(page.Items), err, c.want)

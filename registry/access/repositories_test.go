@@ -50,7 +50,7 @@ func TestRepositories(t *testing.T) {
 		if c.says == "" && err != nil {
 			t.Errorf("%s %s with %s of %s in %s: %v", c.wants, c.repository, c.has, c.model, c.environment, err)
 		}
-		if c.says != "" && (registry.CodeOf(err) != registry.CodePolicy || !strings.Contains(err.Error(), c.says)) {
+		if c.says != "" && (registry.CodeOf(err) != registry.CodeForbidden || !strings.Contains(err.Error(), c.says)) {
 			t.Errorf("%s %s with %s of %s in %s: error %v, want %q", c.wants, c.repository, c.has, c.model, c.environment, err, c.says)
 		}
 	}
@@ -73,7 +73,7 @@ func TestRepositoriesKnowWhatWasAsked(t *testing.T) {
 	}
 	ctx := access.WithAsked(as(t, registry.PermissionRead, "staging", model), []registry.Grant{exact(registry.PermissionRead), exact(registry.PermissionPush)})
 	for permission, code := range map[registry.Permission]registry.Code{
-		registry.PermissionPush: registry.CodePolicy, registry.PermissionAdminister: registry.CodeUnauthenticated,
+		registry.PermissionPush: registry.CodeForbidden, registry.PermissionAdminister: registry.CodeUnauthenticated,
 	} {
 		if err := r.Authorize(ctx, "staging/"+model, permission); registry.CodeOf(err) != code {
 			t.Errorf("%s: error %v, want %s", permission, err, code)
@@ -94,7 +94,8 @@ func TestAllowWhatBelongsToNoModel(t *testing.T) {
 		t.Error(err)
 	}
 	err := access.Allow(as(t, registry.PermissionAdminister, "*", "*"), registry.PermissionAdminister, "", "")
-	if registry.CodeOf(err) != registry.CodePolicy || !strings.Contains(err.Error(), "token:test may not administer what belongs to no model") || len(registry.Hints(err)) != 1 {
+	const want = "token:test may not administer outside of models"
+	if registry.CodeOf(err) != registry.CodeForbidden || !strings.Contains(err.Error(), want) || len(registry.Hints(err)) != 1 {
 		t.Errorf("error %v, hints %q", err, registry.Hints(err))
 	}
 }

@@ -2,6 +2,7 @@ package backup_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/opencontainers/go-digest"
+	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/backup"
@@ -59,6 +61,11 @@ func openCopy(ctx context.Context, path string) (backup.Catalog, error) {
 	return sqlite.Open(ctx, path)
 }
 
+// into restores into a directory.
+func into(dir string) backup.Target {
+	return backup.Target{Dir: dir, OpenBlobs: func(context.Context, string) (registry.Blobs, error) { return blob.NewDir(dir), nil }}
+}
+
 // push adds a blob to a repository, and a row to the history.
 func (p *place) push(text string) registry.Digest {
 	p.t.Helper()
@@ -83,7 +90,7 @@ func (p *place) collect(d registry.Digest) {
 
 func (p *place) make() backup.Snapshot {
 	p.t.Helper()
-	s, err := p.store.Make(p.t.Context(), p.from)
+	s, _, err := p.store.Make(p.t.Context(), p.from)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -98,7 +105,7 @@ func (p *place) verify(s backup.Snapshot) error {
 func (p *place) restore(s backup.Snapshot) {
 	p.t.Helper()
 	dir := p.t.TempDir()
-	if err := p.store.Restore(p.t.Context(), s, backup.Target{Dir: dir, Blobs: blob.NewDir(dir)}); err != nil {
+	if err := p.store.Restore(p.t.Context(), s, into(dir)); err != nil {
 		p.t.Fatal(err)
 	}
 	db, err := sqlite.Open(p.t.Context(), filepath.Join(dir, "registry.db"))
@@ -146,7 +153,7 @@ func TestOnline(t *testing.T) {
 	}
 	made := 0
 	for made < 4 {
-		s, err := p.store.Make(t.Context(), p.from)
+		s, _, err := p.store.Make(t.Context(), p.from)
 		if registry.HasCode(err, registry.CodeUnavailable) {
 			continue // collected three times in a row; nothing counts then
 		}
@@ -190,7 +197,7 @@ func TestCollectedMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = os.RemoveAll(filepath.Join(p.store.Dir, "blobs"))
-	if _, err := p.store.Make(t.Context(), p.from); !registry.HasCode(err, registry.CodeDigest) || !strings.Contains(err.Error(), string(kept)) {
+	if _, _, err := p.store.Make(t.Context(), p.from); !registry.HasCode(err, registry.CodeDigest) || !strings.Contains(err.Error(), string(kept)) {
 		t.Errorf("a backup of what has lost a blob: %v", err)
 	}
 	if all, _ := p.store.List(); len(all) != 1 {
@@ -208,8 +215,8 @@ func TestBrokenOff(t *testing.T) {
 	p.push("two")
 	whole := p.from
 	p.from.Files = []string{"keys/a.pub", "not there"}
-	if _, err := p.store.Make(t.Context(), p.from); err == nil {
-		t.Fatal("a file that is not there was saved")
+	if _, _, err := p.store.Make(t.Context(), p.from); err == nil {
+		t.Fatal("a backup of a missing file succeeded")
 	}
 	if s, err := p.store.Find(""); err != nil || s.Name != first.Name {
 		t.Errorf("the newest is %s, %v; want %s", s.Name, err, first.Name)
@@ -249,6 +256,24 @@ func TestDamage(t *testing.T) {
 		"a file is outside": {func(p *place, s backup.Snapshot) error {
 			return overwrite(p, "snapshots/*/snapshot.json", `{"format": "`+backup.Format+`", "name": "`+s.Name+`", "files": [{"path": "../../x"}]}`)
 		}, registry.CodeTrust},
+		"a file of another kind": {func(p *place, s backup.Snapshot) error {
+			return overwrite(p, "snapshots/*/snapshot.json", `{"format": "`+backup.Format+`", "name": "`+s.Name+`", "files": [{"path": "files/registry.db"}]}`)
+		}, registry.CodeTrust},
+		"a file is there twice": {func(p *place, s backup.Snapshot) error {
+			return overwrite(p, "snapshots/*/snapshot.json", `{"format": "`+backup.Format+`", "name": "`+s.Name+`", "files": [{"path": "content"}, {"path": "content"}]}`)
+		}, registry.CodeTrust},
+		"a file is a link": {func(p *place, _ backup.Snapshot) error {
+			return replace(p, "snapshots/*/files/keys/a.pub", func(path string) error { return os.Symlink("/dev/zero", path) })
+		}, registry.CodeTrust},
+		"a file is a pipe": {func(p *place, _ backup.Snapshot) error {
+			return replace(p, "snapshots/*/registry.db", func(path string) error { return unix.Mkfifo(path, 0o600) })
+		}, registry.CodeTrust},
+		"the description is a pipe": {func(p *place, _ backup.Snapshot) error {
+			return replace(p, "snapshots/*/snapshot.json", func(path string) error { return unix.Mkfifo(path, 0o600) })
+		}, registry.CodeTrust},
+		"a blob is a pipe": {func(p *place, _ backup.Snapshot) error {
+			return replace(p, "blobs/sha256/*/*", func(path string) error { return unix.Mkfifo(path, 0o600) })
+		}, registry.CodeInternal},
 		"a row of the history is claimed": {func(p *place, s backup.Snapshot) error {
 			text, err := os.ReadFile(filepath.Join(p.store.Dir, "snapshots", s.Name, "snapshot.json"))
 			return errors.Join(err, overwrite(p, "snapshots/*/snapshot.json", strings.Replace(string(text), `"events": 1`, `"events": 2`, 1)))
@@ -266,7 +291,7 @@ func TestDamage(t *testing.T) {
 			if err == nil {
 				err = p.verify(found)
 				dir := t.TempDir()
-				if restored := p.store.Restore(t.Context(), found, backup.Target{Dir: dir, Blobs: blob.NewDir(dir)}); !registry.HasCode(restored, c.code) {
+				if restored := p.store.Restore(t.Context(), found, into(dir)); !registry.HasCode(restored, c.code) {
 					t.Errorf("restored: %v, want %s", restored, c.code)
 				}
 				if _, err := os.Stat(filepath.Join(dir, "registry.db")); err == nil {
@@ -277,6 +302,53 @@ func TestDamage(t *testing.T) {
 				t.Errorf("verified: %v, want %s", err, c.code)
 			}
 		})
+	}
+}
+
+// replace puts something else in the place of a file.
+func replace(p *place, pattern string, by func(path string) error) error {
+	found, err := filepath.Glob(filepath.Join(p.store.Dir, filepath.FromSlash(pattern)))
+	if len(found) != 1 {
+		return fmt.Errorf("%s: %v", pattern, found)
+	}
+	return errors.Join(err, os.Remove(found[0]), by(found[0]))
+}
+
+// A journal that somebody put beside the catalog would change it after it was checked.
+func TestNoJournalIsRestored(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.push("one")
+	s := p.make()
+	beside, err := sqlite.Open(t.Context(), filepath.Join(p.store.Dir, "snapshots", s.Name, "registry.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer beside.Close()
+	if _, err := beside.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach, Environment: "staging", Model: "m", Reason: "forged"}}); err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(p.store.Dir, "snapshots", s.Name)
+	journal, err := os.ReadFile(filepath.Join(folder, "registry.db-wal"))
+	if err != nil || len(journal) == 0 {
+		t.Fatalf("no journal: %v", err)
+	}
+	s.Files = append(s.Files, backup.File{Path: "files/registry.db-wal", Size: int64(len(journal)), Digest: digest.FromBytes(journal)})
+	text, err := json.Marshal(s)
+	err = errors.Join(err, os.WriteFile(filepath.Join(folder, "files", "registry.db-wal"), journal, 0o600), overwrite(p, "snapshots/*/snapshot.json", string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	found, err := p.store.Find("")
+	if err == nil {
+		err = p.store.Restore(t.Context(), found, into(dir))
+	}
+	if !registry.HasCode(err, registry.CodeTrust) {
+		t.Errorf("restored with a journal: error %v, want CodeTrust", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "registry.db-wal")); err == nil {
+		t.Error("the journal is in the data directory")
 	}
 }
 
@@ -299,7 +371,7 @@ func TestRestoreAgain(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(half, 0o755), os.WriteFile(filepath.Join(half, d.Encoded()), []byte("eno"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.store.Restore(t.Context(), s, backup.Target{Dir: dir, Blobs: blob.NewDir(dir)}); err != nil {
+	if err := p.store.Restore(t.Context(), s, into(dir)); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(filepath.Join(half, d.Encoded())); string(text) != "one" {

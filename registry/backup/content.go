@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -54,7 +53,7 @@ func (c content) text() []byte {
 
 // readContent reads the list of a snapshot.
 func readContent(path string) (content, error) {
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sys/unix"
+
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -16,13 +18,41 @@ import (
 // webhooks and the hashes of tokens.
 const fileMode = 0o600
 
-// copyFile makes a durable copy and gives its size and digest.
+// copyFile makes a durable copy of what the operator wrote, and gives its size and digest.
 func copyFile(from, to string) (size int64, d registry.Digest, err error) {
 	in, err := os.Open(from)
 	if err != nil {
 		return 0, "", err
 	}
 	defer in.Close()
+	return copyFrom(in, to)
+}
+
+// openRegular opens a file of a backup, to which others may have had access: a link is not
+// followed, and a pipe or a device is not waited for. Errors: CodeTrust.
+func openRegular(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, notRegular(path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = notRegular(path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+func notRegular(path string) error {
+	return registry.Errorf(registry.CodeTrust, "%s is not a regular file, as a backup writes them: the backup was changed", path)
+}
+
+func copyFrom(in io.Reader, to string) (size int64, d registry.Digest, err error) {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return 0, "", err
 	}
@@ -38,9 +68,15 @@ func copyFile(from, to string) (size int64, d registry.Digest, err error) {
 	return size, registry.Digest("sha256:" + hex.EncodeToString(hash.Sum(nil))), nil
 }
 
-// checked copies a file and compares it with what is known of it. Errors: CodeDigest.
+// checked copies a file of a backup and compares it with what is known of it. Errors:
+// CodeDigest; CodeTrust.
 func checked(from, to string, want File) error {
-	size, d, err := copyFile(from, to)
+	in, err := openRegular(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	size, d, err := copyFrom(io.LimitReader(in, want.Size+1), to)
 	if err == nil && (size != want.Size || d != want.Digest) {
 		err = registry.Errorf(registry.CodeDigest, "%s has %d bytes with the digest %s, want %d with %s: the backup was damaged", from, size, d, want.Size, want.Digest)
 	}

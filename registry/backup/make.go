@@ -23,6 +23,8 @@ type Source struct {
 	Files       []string // paths in Dir, with slashes; none named files
 	Tool        registry.ToolIdentity
 	Now         registry.Clock
+	// Verify checks every copy of earlier snapshots. Without it, each run checks a tenth.
+	Verify bool
 }
 
 // tries is how often the catalog is copied where content of the copy has been collected
@@ -34,10 +36,22 @@ const tries = 3
 // later is not in it. Content that a collector takes meanwhile is in no later copy of the
 // catalog either, so such a copy is made; what is missing nevertheless is CodeDigest, and
 // nothing counts as saved. Other errors: CodeTrust for a history whose chain is broken.
-func (s *Store) Make(ctx context.Context, from Source) (Snapshot, error) {
+//
+// Copies of earlier snapshots are used again. Each run reads some of them, so that in time all
+// are checked, and replaces damaged ones. Recheck lists those that it could not replace.
+func (s *Store) Make(ctx context.Context, from Source) (Snapshot, Recheck, error) {
 	if err := s.clean(); err != nil {
-		return Snapshot{}, err
+		return Snapshot{}, Recheck{}, err
 	}
+	checked, err := s.recheck(ctx, from)
+	if err != nil {
+		return Snapshot{}, checked, err
+	}
+	snapshot, err := s.make(ctx, from, checked)
+	return snapshot, checked, err
+}
+
+func (s *Store) make(ctx context.Context, from Source, checked Recheck) (Snapshot, error) {
 	var missing []registry.Digest
 	for range tries {
 		snapshot, inside, err := s.begin(ctx, from)
@@ -47,7 +61,7 @@ func (s *Store) Make(ctx context.Context, from Source) (Snapshot, error) {
 		if gone := stillNamed(missing, inside); len(gone) > 0 {
 			return Snapshot{}, lost(gone)
 		}
-		if missing, err = s.take(ctx, from.Blobs, inside); err != nil {
+		if missing, err = s.take(ctx, from.Blobs, inside, checked); err != nil {
 			return Snapshot{}, err
 		}
 		if len(missing) == 0 {
@@ -126,11 +140,16 @@ func (s *Store) survey(ctx context.Context, path string, into *Snapshot) (inside
 	return inside, err
 }
 
-// take copies content and gives what is not to be had.
-func (s *Store) take(ctx context.Context, from registry.Blobs, inside content) (missing []registry.Digest, err error) {
+// take copies content and returns the blobs that it could not copy.
+func (s *Store) take(ctx context.Context, from registry.Blobs, inside content, checked Recheck) (missing []registry.Digest, err error) {
 	var done int64
 	for _, d := range inside.digests() {
-		err := s.takeOne(ctx, from, d, inside[d])
+		var err error
+		if slices.Contains(checked.Damaged, d) {
+			missing = append(missing, d)
+		} else {
+			err = s.takeOne(ctx, from, d, inside[d])
+		}
 		switch {
 		case registry.HasCode(err, registry.CodeNotFound) || registry.HasCode(err, registry.CodeDigest):
 			missing = append(missing, d)

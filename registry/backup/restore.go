@@ -3,8 +3,11 @@ package backup
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
@@ -25,13 +28,16 @@ func (s *Store) Verify(ctx context.Context, snapshot Snapshot, scratch string) e
 	if err != nil {
 		return err
 	}
-	return s.each(ctx, inside, func(d registry.Digest, size int64) error { return checkBlob(ctx, s.Blobs, d, size) })
+	check := func(d registry.Digest, size int64) error { return checkBlob(ctx, s.Blobs, d, size) }
+	return s.each(ctx, inside, filepath.Join(scratch, catalogFile), check)
 }
 
 // Target is what a snapshot is restored into: a directory without a catalog.
 type Target struct {
-	Dir   string
-	Blobs registry.Blobs // that have the directory's content
+	Dir string
+	// OpenBlobs opens the place for the content, after the catalog in the file was checked.
+	// It may change the identity of that catalog.
+	OpenBlobs func(ctx context.Context, catalog string) (registry.Blobs, error)
 	// TakeCatalog is given the file of the catalog where that is to go elsewhere, last, and
 	// again if Restore was broken off after it; nil: it stays in Dir.
 	TakeCatalog func(ctx context.Context, path string) error
@@ -58,7 +64,11 @@ func (s *Store) Restore(ctx context.Context, snapshot Snapshot, to Target) error
 	if err != nil {
 		return err
 	}
-	if err := s.each(ctx, inside, func(d registry.Digest, size int64) error { return s.give(ctx, to.Blobs, d, size) }); err != nil {
+	blobs, err := to.OpenBlobs(ctx, catalog)
+	if err != nil {
+		return err
+	}
+	if err := s.each(ctx, inside, catalog, func(d registry.Digest, size int64) error { return s.give(ctx, blobs, d, size) }); err != nil {
 		return err
 	}
 	if to.TakeCatalog == nil {
@@ -88,24 +98,77 @@ func (s *Store) compare(ctx context.Context, want Snapshot, catalog, list string
 	return listed, nil
 }
 
-// each does all blobs and gives what is wrong with any.
-func (s *Store) each(ctx context.Context, inside content, do func(registry.Digest, int64) error) error {
-	var wrong []error
+// maxNamed bounds how many damaged blobs an error lists.
+const maxNamed = 10
+
+// each calls do for all blobs, also after one that is damaged or missing. Its error lists
+// those, with the repositories of the catalog that hold them.
+func (s *Store) each(ctx context.Context, inside content, catalog string, do func(registry.Digest, int64) error) error {
+	wrong := make(map[registry.Digest]error)
 	var done int64
 	total := inside.bytes()
 	for _, d := range inside.digests() {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := do(d, inside[d]); err != nil {
-			if wrong = append(wrong, err); len(wrong) == 10 {
-				break
-			}
+		switch err := do(d, inside[d]); {
+		case registry.HasCode(err, registry.CodeDigest):
+			wrong[d] = err
+		case err != nil:
+			return err
 		}
 		done += inside[d]
 		s.progress(done, total)
 	}
-	return errors.Join(wrong...)
+	if len(wrong) == 0 {
+		return nil
+	}
+	holders, err := s.holders(ctx, catalog, wrong)
+	if err != nil {
+		return err
+	}
+	return damaged(wrong, holders, len(inside))
+}
+
+// holders returns the repositories that hold each digest.
+func (s *Store) holders(ctx context.Context, path string, of map[registry.Digest]error) (holders map[registry.Digest][]string, err error) {
+	catalog, err := s.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, catalog.Close()) }()
+	repositories, err := catalog.Repositories(ctx)
+	if err != nil {
+		return nil, err
+	}
+	holders = make(map[registry.Digest][]string)
+	for _, repository := range repositories {
+		held, err := catalog.Holdings(ctx, repository)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range held {
+			if of[h.Digest] != nil && !slices.Contains(holders[h.Digest], repository) {
+				holders[h.Digest] = append(holders[h.Digest], repository)
+			}
+		}
+	}
+	return holders, nil
+}
+
+// damaged is the error for a snapshot with damaged or missing blobs.
+func damaged(wrong map[registry.Digest]error, holders map[registry.Digest][]string, of int) error {
+	digests := slices.Sorted(maps.Keys(wrong))
+	var lines []string
+	for _, d := range digests[:min(len(digests), maxNamed)] {
+		lines = append(lines, fmt.Sprintf("%v; held by %s", wrong[d], strings.Join(holders[d], ", ")))
+	}
+	if more := len(digests) - len(lines); more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", more))
+	}
+	return registry.WithHint(
+		registry.Errorf(registry.CodeDigest, "%d of %d blobs are damaged or missing in the backup:\n  %s", len(digests), of, strings.Join(lines, "\n  ")),
+		"mlpromote backup DEST --verify copies them again if the source still has them; otherwise restore another snapshot")
 }
 
 // give puts a blob of the backup where it belongs.
@@ -120,7 +183,11 @@ func (s *Store) give(ctx context.Context, to registry.Blobs, d registry.Digest, 
 	if err := to.Delete(ctx, d); err != nil { // a damaged one would be taken for stored
 		return errors.Join(err, blob.Close())
 	}
-	return errors.Join(to.Put(ctx, d, size, blob), blob.Close())
+	err = errors.Join(to.Put(ctx, d, size, blob), blob.Close())
+	if registry.HasCode(err, registry.CodeDigest) {
+		return registry.Errorf(registry.CodeDigest, "blob %s of the backup is damaged", d)
+	}
+	return err
 }
 
 func absent(d registry.Digest, err error) error {

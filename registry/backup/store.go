@@ -132,7 +132,7 @@ func (s *Store) path(name string, file ...string) string {
 
 func (s *Store) read(name string) (Snapshot, error) {
 	path := s.path(name, snapshotFile)
-	f, err := os.Open(path)
+	f, err := openRegular(path)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -151,10 +151,5 @@ func (s *Store) read(name string) (Snapshot, error) {
 	case snapshot.Name != name:
 		return Snapshot{}, registry.Errorf(registry.CodeTrust, "%s describes snapshot %q: its folder was renamed", path, snapshot.Name)
 	}
-	for _, f := range snapshot.Files {
-		if !filepath.IsLocal(filepath.FromSlash(f.Path)) {
-			return Snapshot{}, registry.Errorf(registry.CodeTrust, "%s names %q, which is outside of the snapshot", path, f.Path)
-		}
-	}
-	return snapshot, nil
+	return snapshot, checkFiles(path, snapshot.Files)
 }

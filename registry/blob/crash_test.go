@@ -103,7 +103,9 @@ func TestCrash(t *testing.T) {
 			resumed++
 		}
 	}
-	if _, err := uploads.Sweep(t.Context(), time.Now().Add(2*blob.LeftoverAge)); err != nil {
+	age(t, folder)
+	db.Now = func() time.Time { return time.Now().Add(2 * blob.LeftoverAge) }
+	if _, err := uploads.Sweep(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := os.ReadDir(filepath.Join(folder, "incoming")); err != nil || len(left) != 0 {

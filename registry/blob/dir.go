@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -44,7 +46,7 @@ func (dir *Dir) Open(ctx context.Context, d registry.Digest) (registry.Blob, int
 	if err != nil {
 		return nil, 0, err
 	}
-	f, err := os.Open(place)
+	f, err := os.OpenFile(place, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe in its place is not waited for
 	if err != nil {
 		return nil, 0, dir.interpretError("open", d, err)
 	}

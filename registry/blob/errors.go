@@ -28,7 +28,7 @@ func (dir *Dir) interpret(operation, subject string, err error) error {
 			"free space there or use another data folder, then run the command again")
 		return registry.ForClients(full, "%s %s: no space is left; nothing was stored; free space there and try again", operation, subject)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		denied := registry.Errorf(registry.CodeUnavailable, "%s %s: %s must be writable and readable by this user: %w", operation, subject, dir.path, err)
+		denied := registry.Lastingf(registry.CodeUnavailable, "%s %s: %s must be writable and readable by this user: %w", operation, subject, dir.path, err)
 		return registry.ForClients(denied, "%s %s: the storage does not take it; try again", operation, subject)
 	}
 	return registry.Errorf(registry.CodeInternal, "%s %s: %w", operation, subject, err)

@@ -81,8 +81,8 @@ func (s *session) digest(ctx context.Context, algorithm digest.Algorithm) (regis
 	return digest.NewDigest(algorithm, hash), err
 }
 
-// publish makes the file of the upload that of a blob. The upload ends before that:
-// nobody who can still claim it may write into a blob.
+// publish makes the file of the upload that of a blob. The upload ends before that, so that
+// no client that still knows it can write into a blob.
 func (s *session) publish(ctx context.Context, place string) error {
 	if err := s.u.dir.makeFolder(filepath.Dir(place)); err != nil {
 		return err
@@ -115,8 +115,7 @@ func (s *session) end(ctx context.Context) error {
 	return nil
 }
 
-// expire ends an upload that was left alone and whose file nobody writes, and reports
-// whether it did.
+// expire ends an idle upload whose file is not being written, and reports whether it did.
 func (u *Uploads) expire(ctx context.Context, state registry.UploadState, now time.Time) (bool, error) {
 	if n, err := readNotes(state); err == nil {
 		info, err := os.Lstat(u.path(n.File))

@@ -41,8 +41,8 @@ func readNotes(state registry.UploadState) (notes, error) {
 	return n, nil
 }
 
-// bootID names this start of this system; containers share it. Where the system does not
-// tell, a process trusts nobody's bytes but its own.
+// bootID identifies this boot of the system; containers share it. Where the system does not
+// tell, a process trusts only bytes that it wrote itself.
 func bootID() string {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if id := strings.TrimSpace(string(text)); err == nil && id != "" {

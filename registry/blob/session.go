@@ -166,7 +166,7 @@ func (s *session) save(ctx context.Context, busy bool) error {
 		return err
 	}
 	s.notes.Boot, s.notes.Busy = s.u.boot, busy
-	next.Place, next.Touched = s.notes.encode(), time.Now()
+	next.Place = s.notes.encode()
 	if err := s.u.states.SwapUpload(ctx, next); err != nil {
 		return err
 	}

@@ -15,10 +15,14 @@ import (
 // [Dir.Sweep] takes its writer for dead.
 const LeftoverAge = 24 * time.Hour
 
-// Sweep removes what killed writers left behind: files under incoming/ that were last
-// written more than [LeftoverAge] before now. It returns how many it removed. Running
-// it beside writers, in any number of processes, is safe.
-func (dir *Dir) Sweep(ctx context.Context, now time.Time) (int, error) {
+// Sweep removes files under incoming/ that killed writers left: those last written more than
+// [LeftoverAge] ago, by the clock of the file system. It returns how many it removed. It is
+// safe beside writers, in any number of processes.
+func (dir *Dir) Sweep(ctx context.Context) (int, error) {
+	now, err := dir.now(ctx)
+	if err != nil || now.IsZero() {
+		return 0, err
+	}
 	folder := filepath.Join(dir.path, incomingFolder)
 	files, err := readFolder(ctx, folder)
 	if err != nil {
@@ -42,4 +46,24 @@ func (dir *Dir) Sweep(ctx context.Context, now time.Time) (int, error) {
 		removed++
 	}
 	return removed, nil
+}
+
+// now is the time of the file system, which another machine may keep. It comes from a file
+// that now creates in incoming/. Without that folder, now returns the zero time.
+func (dir *Dir) now(ctx context.Context) (time.Time, error) {
+	if err := ctx.Err(); err != nil {
+		return time.Time{}, err
+	}
+	f, err := os.CreateTemp(filepath.Join(dir.path, incomingFolder), "clock-")
+	if errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, dir.interpret("sweep", "incoming", err)
+	}
+	info, err := f.Stat()
+	if err := errors.Join(err, f.Close(), os.Remove(f.Name())); err != nil {
+		return time.Time{}, dir.interpret("sweep", "incoming", err)
+	}
+	return info.ModTime(), nil
 }

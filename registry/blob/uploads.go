@@ -46,7 +46,7 @@ const (
 
 // Begin writes down that there is an upload. Its file comes with its first bytes.
 func (u *Uploads) Begin(ctx context.Context, owner registry.UploadOwner) (string, error) {
-	state := registry.NewUpload(owner, time.Now())
+	state := registry.NewUpload(owner)
 	state.Place = notes{File: state.ID}.encode()
 	return state.ID, u.states.CreateUpload(ctx, state)
 }
@@ -89,12 +89,16 @@ func (u *Uploads) Append(ctx context.Context, owner registry.UploadOwner, id str
 	return s.state.Offset, u.interpretError("append to", id, err)
 }
 
-// Sweep ends the uploads that were left alone for more than [LeftoverAge] before now,
-// and removes what [Dir.Sweep] removes. It returns how many leftovers there were.
-// Running it beside writers, in any number of processes, is safe.
-func (u *Uploads) Sweep(ctx context.Context, now time.Time) (int, error) {
+// Sweep ends uploads that were idle for more than [LeftoverAge], by the clock of the catalog
+// and that of the file system, and calls [Dir.Sweep]. It returns how many leftovers it
+// removed. It is safe beside writers, in any number of processes.
+func (u *Uploads) Sweep(ctx context.Context) (int, error) {
+	now, err := u.dir.now(ctx)
+	if err != nil {
+		return 0, err
+	}
 	swept := 0
-	for state, err := range u.states.StaleUploads(ctx, now.Add(-LeftoverAge)) {
+	for state, err := range u.states.StaleUploads(ctx, LeftoverAge) {
 		if err != nil {
 			return swept, err
 		}
@@ -106,6 +110,6 @@ func (u *Uploads) Sweep(ctx context.Context, now time.Time) (int, error) {
 			swept++
 		}
 	}
-	files, err := u.dir.Sweep(ctx, now)
+	files, err := u.dir.Sweep(ctx)
 	return swept + files, err
 }

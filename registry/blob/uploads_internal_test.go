@@ -189,8 +189,9 @@ func TestClaimOfTheDead(t *testing.T) {
 func TestForeignNotes(t *testing.T) {
 	t.Parallel()
 	for _, place := range []string{"", "{}", `{"file":"../blobs/x"}`, `{"multipart":"x"}`, `{"file":7}`} {
-		_, u, _ := machines(t)
-		state := registry.NewUpload(owner, time.Now())
+		db := mem.New()
+		u := NewUploads(NewDir(t.TempDir()), db)
+		state := registry.NewUpload(owner)
 		state.Place = place
 		if err := u.states.CreateUpload(t.Context(), state); err != nil {
 			t.Fatal(err)
@@ -198,7 +199,8 @@ func TestForeignNotes(t *testing.T) {
 		if _, err := u.Append(t.Context(), owner, state.ID, 0, strings.NewReader("x")); registry.CodeOf(err) != registry.CodeInternal {
 			t.Errorf("%s: got %v, want CodeInternal", place, err)
 		}
-		if n, err := u.Sweep(t.Context(), time.Now().Add(LeftoverAge*2)); n != 1 || err != nil {
+		db.Now = func() time.Time { return time.Now().Add(LeftoverAge * 2) }
+		if n, err := u.Sweep(t.Context()); n != 1 || err != nil {
 			t.Errorf("%s: swept %d, %v; want 1", place, n, err)
 		}
 	}

@@ -162,25 +162,40 @@ func TestUploadsLostBytes(t *testing.T) {
 	}
 }
 
-// An upload that nobody goes on with is swept, file and record; one whose sender is
+// age makes all files under incoming/ so old that they are leftovers.
+func age(t *testing.T, path string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(path, "incoming", "*"))
+	then := time.Now().Add(-2 * blob.LeftoverAge)
+	for _, file := range files {
+		err = errors.Join(err, os.Chtimes(file, then, then))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An upload that was abandoned is swept, file and record; one whose sender is
 // slow is not.
 func TestSweepUploads(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir()
-	uploads := blob.NewUploads(blob.NewDir(path), mem.New())
+	db := mem.New()
+	uploads := blob.NewUploads(blob.NewDir(path), db)
 	old, slow := begin(t, uploads, "old"), begin(t, uploads, "slow")
 	empty, err := uploads.Begin(t.Context(), owner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := time.Now().Add(blob.LeftoverAge + time.Hour)
-	if err := os.Chtimes(filepath.Join(path, "incoming", slow), now, now); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := uploads.Sweep(t.Context(), time.Now()); n != 0 || err != nil {
+	if n, err := uploads.Sweep(t.Context()); n != 0 || err != nil {
 		t.Errorf("swept %d, %v; want nothing yet", n, err)
 	}
-	if n, err := uploads.Sweep(t.Context(), now); n != 3 || err != nil { // two records, one file
+	db.Now = func() time.Time { return time.Now().Add(blob.LeftoverAge + time.Hour) }
+	age(t, path)
+	if err := os.Chtimes(filepath.Join(path, "incoming", slow), time.Now(), time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := uploads.Sweep(t.Context()); n != 3 || err != nil { // two records, one file
 		t.Errorf("swept %d, %v; want 3", n, err)
 	}
 	for _, id := range []string{old, empty} {

@@ -61,5 +61,5 @@ func ParseURL(s string) (*url.URL, error) {
 
 // strange is an answer that says yes and nothing that can be used.
 func (c *Client) strange(what string, err error) error {
-	return registry.Errorf(registry.CodeUnavailable, "%s is no mlpromote service, or one of another version: its answer's %s: %s", c.base, what, err.Error())
+	return registry.Lastingf(registry.CodeUnavailable, "%s is no mlpromote service, or one of another version: its answer's %s: %s", c.base, what, err.Error())
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -77,13 +78,14 @@ func calls(c *client.Client) (act, list map[string]func(ctx context.Context) err
 			_, _, err := c.Claims(ctx, "staging", registry.Release{Model: model})
 			return err
 		},
+		"hold":         func(ctx context.Context) error { return c.SetHold(ctx, "prod", model, "why") },
 		"release hold": func(ctx context.Context) error { return c.ReleaseHold(ctx, "prod", model, "why") },
 	}
 	return act, list
 }
 
 // every asks everything and wants errors of one code.
-func every(t *testing.T, subject string, c *client.Client, code registry.Code, lists bool) {
+func every(t *testing.T, subject string, c *client.Client, code registry.Code, exit int, lists bool) {
 	t.Helper()
 	act, list := calls(c)
 	if !lists {
@@ -91,8 +93,8 @@ func every(t *testing.T, subject string, c *client.Client, code registry.Code, l
 	}
 	for _, group := range []map[string]func(ctx context.Context) error{act, list} {
 		for name, call := range group {
-			if err := call(t.Context()); err == nil || registry.CodeOf(err) != code || registry.ExitCode(err) != registry.ExitCode(registry.Errorf(code, "x")) {
-				t.Errorf("%s of %s: error %v (%s), want %s", name, subject, err, registry.CodeOf(err), code)
+			if err := call(t.Context()); err == nil || registry.CodeOf(err) != code || registry.ExitCode(err) != exit {
+				t.Errorf("%s of %s: error %v (%s, exit code %d), want %s and %d", name, subject, err, registry.CodeOf(err), registry.ExitCode(err), code, exit)
 			}
 		}
 	}
@@ -131,7 +133,11 @@ func TestAnswersOfOthers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			every(t, name, speaker(t, c.handler), registry.CodeUnavailable, c.lists)
+			exit := registry.ExitFailed
+			if slices.Contains([]string{"bad gateway", "breaks off", "hangs up"}, name) {
+				exit = registry.ExitAgain
+			}
+			every(t, name, speaker(t, c.handler), registry.CodeUnavailable, exit, c.lists)
 		})
 	}
 }
@@ -145,7 +151,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 	c := speaker(t, func(w http.ResponseWriter, r *http.Request) {
 		http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusTemporaryRedirect)
 	})
-	every(t, "redirect", c, registry.CodeUnavailable, true)
+	every(t, "redirect", c, registry.CodeUnavailable, registry.ExitFailed, true)
 	if n := there.Load(); n != 0 {
 		t.Errorf("%d requests were sent elsewhere", n)
 	}
@@ -163,7 +169,7 @@ func TestDeadServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	every(t, "nobody", c, registry.CodeUnavailable, true)
+	every(t, "no server", c, registry.CodeUnavailable, registry.ExitAgain, true)
 	if _, err := c.Environments(t.Context()); !strings.Contains(err.Error(), "no answer from "+url) {
 		t.Errorf("the error is %v, and does not name %s", err, url)
 	}

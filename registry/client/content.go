@@ -29,17 +29,22 @@ func (c *Client) Release(ctx context.Context, environment, model, tagOrDigest st
 }
 
 // Claims lists evidence as the service's trust judges it.
-func (c *Client) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, []registry.Ignored, error) {
+func (c *Client) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
 	var body wire.Claims
 	about := query("environment", environment, "reference", string(r.Digest))
 	if err := c.getOf(ctx, r.Model, wire.OpEvidence, about, &body); err != nil {
-		return nil, nil, err
+		return nil, registry.IgnoredEvidence{}, err
 	}
 	var claims []registry.Claim
 	for _, claim := range body.Claims {
+		if claim.Key == "" {
+			claim.Key = registry.KeyTrusted
+		}
 		claims = append(claims, registry.Claim(claim))
 	}
-	return claims, body.Ignored, nil
+	var ignored registry.IgnoredEvidence
+	ignored.IgnoreAll(registry.IgnoredEvidence{Ignored: body.Ignored, IgnoredCount: body.IgnoredCount})
+	return claims, ignored, nil
 }
 
 // Engine reads one engine from the content, which the digest covers.

@@ -134,7 +134,11 @@ func (c *Client) refused(request *http.Request, got answer, problem *wire.Proble
 	}
 	if err := json.Unmarshal(got.body, problem); err != nil || problem.Code == "" {
 		problem.Code = ""
-		return registry.Errorf(registry.CodeUnavailable, "%s answered %d %s and is no mlpromote service", request.URL, got.status, http.StatusText(got.status))
+		err := registry.Errorf(registry.CodeUnavailable, "%s answered %d %s and is no mlpromote service", request.URL, got.status, http.StatusText(got.status))
+		if got.status < http.StatusInternalServerError { // else it may be a proxy whose service restarts
+			err = registry.WithExit(err, registry.ExitFailed)
+		}
+		return err
 	}
 	return problem.Err()
 }

@@ -19,6 +19,8 @@ type (
 	TargetUse = wire.TargetUse
 	// TargetEngine is an engine at a head.
 	TargetEngine = wire.TargetEngine
+	// Quarantine is a quarantine that nothing has lifted.
+	Quarantine = wire.Quarantine
 	// Webhook is a registered webhook and how far it was told.
 	Webhook = wire.Webhook
 	// WebhookRequest is what a webhook is to be told, and where.
@@ -37,6 +39,17 @@ func (c *Client) Targets(ctx context.Context, environment string) ([]TargetUse, 
 	return all[TargetUse](ctx, c, wire.TargetsPath, query("environment", environment, "limit", strconv.Itoa(registry.MaxPage)), 0)
 }
 
+// Quarantines lists the quarantines of a release and its engines that nothing has lifted. The
+// release is named by tag or digest; empty means the head.
+func (c *Client) Quarantines(ctx context.Context, environment, model, tagOrDigest string) ([]Quarantine, error) {
+	path, err := wire.ModelPath(model, wire.OpQuarantines)
+	if err != nil {
+		return nil, err
+	}
+	var found []Quarantine
+	return found, c.get(ctx, path, query("environment", environment, "reference", tagOrDigest), &found)
+}
+
 // Promotion reads a promotion by the number of its event. Errors: CodeNotFound.
 func (c *Client) Promotion(ctx context.Context, seq int64) (registry.Event, error) {
 	var e registry.Event
@@ -47,6 +60,20 @@ func (c *Client) Promotion(ctx context.Context, seq int64) (registry.Event, erro
 // software is that of q.Runtime; q.Node counts for nothing.
 func (c *Client) ResolveLabels(ctx context.Context, q registry.ResolveQuery, labels map[string]string) (registry.Resolution, error) {
 	return c.resolve(ctx, q.Model, wire.ResolveRequest{Environment: q.Environment, Version: q.Version, Variant: q.Variant, Runtime: q.Runtime, Labels: labels})
+}
+
+// Configuration asks a replica how its configuration stands to the one that was agreed on.
+func (c *Client) Configuration(ctx context.Context) (registry.ConfigurationStatus, error) {
+	var s registry.ConfigurationStatus
+	return s, c.get(ctx, wire.ConfigurationPath, nil, &s)
+}
+
+// AdoptConfiguration makes what the files of a replica say what all replicas must have. want
+// is what they are expected to say. Errors: CodeConflict where they say something else.
+func (c *Client) AdoptConfiguration(ctx context.Context, want registry.Configuration) (registry.ConfigurationStatus, error) {
+	var s registry.ConfigurationStatus
+	_, err := c.send(ctx, http.MethodPost, wire.ConfigurationPath, wire.Adoption{Adopt: want}, &s)
+	return s, err
 }
 
 // Webhooks lists webhooks.

@@ -65,6 +65,19 @@ func (c *Client) History(ctx context.Context, q registry.HistoryQuery) ([]regist
 	return all[registry.Event](ctx, c, wire.HistoryPath, values, q.Limit)
 }
 
+// HistoryFaults lists what the history does not explain. A service whose chain is broken has
+// not looked for more: CodeTrust.
+func (c *Client) HistoryFaults(ctx context.Context) ([]registry.HistoryFault, error) {
+	var v wire.Verification
+	if err := c.get(ctx, wire.VerificationPath, nil, &v); err != nil {
+		return nil, err
+	}
+	if v.Fault != "" {
+		return nil, registry.Errorf(registry.CodeTrust, "%s", v.Fault)
+	}
+	return v.Faults, nil
+}
+
 // Models lists models with their heads. Next is a cursor of the service.
 func (c *Client) Models(ctx context.Context, environment, after string, limit int) (registry.Page[registry.ModelHeads], error) {
 	return page[registry.ModelHeads](ctx, c, wire.ModelListPath, query("environment", environment), after, limit)

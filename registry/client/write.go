@@ -41,7 +41,7 @@ func (c *Client) Promote(ctx context.Context, r registry.PromoteRequest) (regist
 
 // Rollback asks for an earlier head.
 func (c *Client) Rollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {
-	body := wire.RollbackRequest{Environment: r.Environment, Version: r.Version, Reason: r.Reason}
+	body := wire.RollbackRequest{Environment: r.Environment, Version: r.Version, Reason: r.Reason, Node: r.Node, DryRun: r.DryRun}
 	return c.move(ctx, r.Model, wire.OpRollbacks, body)
 }
 
@@ -58,6 +58,18 @@ func (c *Client) move(ctx context.Context, model, operation string, body any) (r
 		return registry.Promotion{}, c.strange("promotion", err)
 	}
 	return promotion, nil
+}
+
+// SetHold keeps promotions from moving a head.
+func (c *Client) SetHold(ctx context.Context, environment, model, reason string) error {
+	_, err := c.post(ctx, model, wire.OpHolds, wire.Hold{Environment: environment, Reason: reason}, nil)
+	return err
+}
+
+// AcceptHistory records that what the history does not explain is accepted.
+func (c *Client) AcceptHistory(ctx context.Context, environment, model, reason string) error {
+	_, err := c.post(ctx, model, wire.OpAcceptances, wire.HistoryAcceptance{Environment: environment, Reason: reason}, nil)
+	return err
 }
 
 // ReleaseHold lets promotions move a held head again.

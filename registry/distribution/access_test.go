@@ -70,7 +70,7 @@ func TestAuthorizeIsAsked(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		asked = append(asked, a)
-		return registry.Errorf(registry.CodePolicy, "nobody may")
+		return registry.Errorf(registry.CodeForbidden, "not allowed")
 	}
 	w := listen(t, c)
 	for request, want := range requests() {
@@ -96,6 +96,7 @@ func TestAuthorizeErrors(t *testing.T) {
 	}{
 		{registry.Errorf(registry.CodeUnauthenticated, "say who you are"), 401, "UNAUTHORIZED", true},
 		{registry.Errorf(registry.CodePolicy, "promote instead"), 403, "DENIED", true},
+		{registry.Errorf(registry.CodeForbidden, "not this token"), 403, "DENIED", true},
 		{registry.Errorf(registry.CodeNotFound, "no environment stagin"), 404, "NAME_UNKNOWN", true},
 		{registry.Errorf(registry.CodeUnavailable, "disk /srv is full"), 503, "TOOMANYREQUESTS", false},
 		{registry.Errorf(registry.CodeFull, "disk /srv is full"), 507, "DENIED", false},

@@ -1,13 +1,19 @@
 package distribution_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
 )
 
 // benchBytes is the size of the blob of all benchmarks here; compare them with each other.
@@ -53,6 +59,60 @@ func BenchmarkPull(b *testing.B) {
 		response.Body.Close()
 		if err != nil || n != benchBytes || response.StatusCode != http.StatusOK {
 			b.Fatal(n, err, response.Status)
+		}
+	}
+}
+
+// unversioned is a store that cannot tell whether bytes were changed, so each pull hashes
+// them.
+type unversioned struct{ registry.Blobs }
+
+func (u unversioned) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
+	blob, size, err := u.Blobs.Open(ctx, d)
+	return struct{ registry.Blob }{blob}, size, err
+}
+
+// BenchmarkPullRatio compares three kinds of pulls from files, in turns: by
+// [http.ServeContent] alone, of a blob that was pulled before, and of one that has to be
+// hashed. It reports the first quartile of each as a multiple of that of the first kind.
+func BenchmarkPullRatio(b *testing.B) {
+	content := benchContent()
+	c := disk(b)
+	again := listen(b, c)
+	d := again.pushBlob(b, repo, content)
+	c.Blobs = unversioned{c.Blobs}
+	hashed := listen(b, c)
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		blob, _, err := again.Blobs.Open(r.Context(), d)
+		if err != nil {
+			b.Error(err)
+			return
+		}
+		defer blob.Close()
+		http.ServeContent(w, r, "", time.Time{}, blob)
+	}))
+	b.Cleanup(plain.Close)
+	urls := []string{plain.URL, again.url + at(repo, "blobs", d), hashed.url + at(repo, "blobs", d)}
+	took := make([][]time.Duration, len(urls))
+	for b.Loop() {
+		for i, url := range urls {
+			began := time.Now()
+			response, err := again.client.Get(url)
+			if err != nil {
+				b.Fatal(err)
+			}
+			n, err := io.Copy(io.Discard, response.Body)
+			response.Body.Close()
+			if err != nil || n != benchBytes {
+				b.Fatal(n, err, response.Status)
+			}
+			took[i] = append(took[i], time.Since(began))
+		}
+	}
+	for i, unit := range []string{"", "again/plain", "hashed/plain"} {
+		slices.Sort(took[i])
+		if unit != "" {
+			b.ReportMetric(float64(took[i][len(took[i])/4])/float64(took[0][len(took[0])/4]), unit)
 		}
 	}
 }

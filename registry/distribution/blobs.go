@@ -19,7 +19,11 @@ func (h *handler) getBlob(w http.ResponseWriter, r *http.Request, at request) er
 	if redirected || err != nil {
 		return err
 	}
-	blob, err := h.open(r.Context(), d, size)
+	open := h.open
+	if r.Method == http.MethodGet {
+		open = h.openSmall
+	}
+	blob, err := open(r.Context(), d, size)
 	if err != nil {
 		return err
 	}

@@ -31,14 +31,19 @@ func (h *handler) receive(r *http.Request, at request) (int64, error) {
 	n, err := h.Uploads.Append(ctx, h.owner(ctx, at), at.last, have, body)
 	switch {
 	case body.err != nil:
-		// What came counts, so the caller can go on from there.
-		p := problemf(400, codeSizeInvalid, "the chunk ended early or late: %d bytes of the upload are here; continue there", n)
-		p.cause = body.err
-		return n, p.with("Location", at.location()).with("Range", received(n))
+		return n, broken(at, n, body.err)
 	case registry.HasCode(err, registry.CodeConflict):
 		return n, h.outOfOrder(ctx, at, err)
 	}
 	return n, err
+}
+
+// broken refuses a chunk of the wrong length. It says how many bytes of the upload are stored,
+// so that the client can continue there.
+func broken(at request, n int64, cause error) error {
+	p := problemf(400, codeSizeInvalid, "the chunk ended early or late: %d bytes of the upload are here; continue there", n)
+	p.cause = cause
+	return p.with("Location", at.location()).with("Range", received(n))
 }
 
 // outOfOrder refuses a chunk and says where the next one begins.

@@ -20,10 +20,14 @@ type Config struct {
 
 	// Authorize says whether the caller, whom the context names, may have access: nil
 	// is yes. It is asked before anything is looked up. Errors are answered by code:
-	// CodeUnauthenticated is 401, CodePolicy 403, CodeNotFound 404 (no such repository);
+	// CodeUnauthenticated is 401, CodeForbidden 403, CodeNotFound 404 (no such repository);
 	// messages of these are shown to the caller. Required: a handler that asks nobody
 	// cannot be made.
 	Authorize func(ctx context.Context, a Access) error
+
+	// Damaged is called for every request of content whose bytes do not match its digest. It
+	// may be nil.
+	Damaged func(ctx context.Context, d registry.Digest, err error)
 
 	// Redirect lets clients pull blobs from where Blobs keeps them, by URLs that are good
 	// for so long, if Blobs is a [Redirector]. Whoever has such a URL can read that one
@@ -39,6 +43,12 @@ type Config struct {
 	// them, in the states of Uploads; it is required with a bound. 0 means no bound.
 	MaxUploads   int
 	UploadCounts registry.UploadCounts
+
+	// MaxReferrers bounds the manifests that a principal may push for one subject; 0 means no
+	// bound. ReferrerCounts counts them, and is required with a bound. Callers without a name
+	// are not bounded. Concurrent pushes may exceed the bound by their number.
+	MaxReferrers   int
+	ReferrerCounts registry.ReferrerCounts
 
 	// Challenge gives the WWW-Authenticate header of a 401, for the access that would be
 	// needed; nil means Basic.
@@ -81,6 +91,10 @@ type handler struct {
 	Config
 	routes    map[endpoint]map[string]route
 	manifests *lru.Cache[registry.Digest, []byte]
+	// sightings is the content that matched its digest when it was last hashed.
+	sightings *lru.Cache[registry.Digest, sighting]
+	// largeLists bounds the large lists in memory.
+	largeLists chan struct{}
 }
 
 // New makes the handler of all paths under /v2/. Mount it at the root of its host,
@@ -94,6 +108,7 @@ func New(c Config) (http.Handler, error) {
 		{"Blobs", c.Blobs == nil}, {"Refs", c.Refs == nil}, {"Deleter", c.Deleter == nil},
 		{"Uploads", c.Uploads == nil}, {"Authorize", c.Authorize == nil},
 		{"UploadCounts", c.MaxUploads > 0 && c.UploadCounts == nil},
+		{"ReferrerCounts", c.MaxReferrers > 0 && c.ReferrerCounts == nil},
 	} {
 		if required.missing {
 			return nil, registry.Errorf(registry.CodeInvalid, "distribution: Config.%s is required", required.name)
@@ -110,5 +125,8 @@ func New(c Config) (http.Handler, error) {
 	}
 	c.MaxManifestBytes = cmp.Or(c.MaxManifestBytes, DefaultMaxManifestBytes)
 	c.MaxTags = cmp.Or(c.MaxTags, DefaultMaxTags)
-	return &handler{Config: c, routes: routes(), manifests: lru.New[registry.Digest, []byte](manifestsBytes)}, nil
+	return &handler{
+		Config: c, routes: routes(), manifests: lru.New[registry.Digest, []byte](manifestsBytes), largeLists: make(chan struct{}, largeLists),
+		sightings: lru.New[registry.Digest, sighting](checkedBytes),
+	}, nil
 }

@@ -1,6 +1,7 @@
 package distribution
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -11,7 +12,9 @@ import (
 )
 
 // content answers with stored bytes, which it closes: whole, a range of them, or only their
-// headers. Bytes never change under a digest, so the digest is the entity tag.
+// headers. Bytes never change under a digest, so the digest is the entity tag. Content that is
+// sent whole is hashed on its way, unless it was hashed recently. If it does not match, the
+// connection is closed before its end.
 func (h *handler) content(w http.ResponseWriter, r *http.Request, blob registry.Blob, d registry.Digest, size int64, mediaType string) error {
 	defer blob.Close()
 	header := w.Header()
@@ -19,11 +22,65 @@ func (h *handler) content(w http.ResponseWriter, r *http.Request, blob registry.
 	header.Set("Docker-Content-Digest", string(d))
 	header.Set("Etag", `"`+string(d)+`"`)
 	ranged := &rangeWriter{ResponseWriter: w}
-	http.ServeContent(ranged, r, "", time.Time{}, blob)
+	version := versionOf(blob)
+	if _, read := blob.(inMemory); read || h.wasRight(d, version) {
+		http.ServeContent(ranged, r, "", time.Time{}, blob)
+	} else {
+		c := newChecked(blob, d, size)
+		http.ServeContent(ranged, r, "", time.Time{}, c)
+		if err := c.failure(); err != nil {
+			h.breakOff(r.Context(), d, err)
+		}
+		if c.right() {
+			h.isRight(d, version)
+		}
+	}
 	if ranged.refused {
 		return problemf(416, codeSizeInvalid, "range %q: %s has %d bytes", r.Header.Get("Range"), d, size)
 	}
 	return nil
+}
+
+// breakOff aborts a response that has begun, so that the client cannot take it for complete.
+func (h *handler) breakOff(ctx context.Context, d registry.Digest, err error) {
+	if registry.HasCode(err, registry.CodeDigest) {
+		h.damaged(ctx, d, err)
+	} else if ctx.Err() == nil {
+		h.Logger.ErrorContext(ctx, "stored bytes cannot be read", "digest", d, "error", err)
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// openSmall opens content. Small content it reads and checks whole, so that damage is found
+// before the response begins. Errors: as readSmall.
+func (h *handler) openSmall(ctx context.Context, d registry.Digest, size int64) (registry.Blob, error) {
+	if size > smallManifest {
+		return h.open(ctx, d, size)
+	}
+	raw, err := h.readSmall(ctx, d, size)
+	if err != nil {
+		return nil, err
+	}
+	return inMemory{bytes.NewReader(raw)}, nil
+}
+
+// readSmall reads and hashes content. Errors: as open; CodeDigest if its bytes do not match.
+func (h *handler) readSmall(ctx context.Context, d registry.Digest, size int64) ([]byte, error) {
+	blob, err := h.open(ctx, d, size)
+	if err != nil {
+		return nil, err
+	}
+	defer blob.Close()
+	raw := make([]byte, size)
+	if _, err := io.ReadFull(blob, raw); err != nil {
+		return nil, registry.Errorf(registry.CodeUnavailable, "read %s: %w", d, err)
+	}
+	if d.Algorithm().FromBytes(raw) != d {
+		err := registry.Errorf(registry.CodeDigest, "the stored bytes of %s are damaged: restore them from a backup", d)
+		h.damaged(ctx, d, err)
+		return nil, err
+	}
+	return raw, nil
 }
 
 // open opens content that a record says is there. If the bytes are gone or cut off, that

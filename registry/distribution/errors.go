@@ -62,7 +62,7 @@ func (h *handler) refusal(r *http.Request, a Access, err error) error {
 	switch registry.CodeOf(err) {
 	case registry.CodeUnauthenticated:
 		return problemf(401, codeUnauthorized, "%w", err).with("WWW-Authenticate", h.Challenge(r, a))
-	case registry.CodePolicy:
+	case registry.CodeForbidden, registry.CodePolicy:
 		return problemf(403, codeDenied, "%w", err)
 	case registry.CodeNotFound:
 		return problemf(404, codeNameUnknown, "%w", err)
@@ -89,8 +89,13 @@ func explain(at request, err error) *problem {
 		p = problemf(400, at.invalid(), "%w", err)
 	case registry.CodeDigest:
 		p = problemf(400, codeDigestInvalid, "%w", err)
-	case registry.CodeConflict, registry.CodePolicy, registry.CodeTrust, registry.CodeUnsafe:
-		p = problemf(code.HTTPStatus(), codeDenied, "%w", err)
+	case registry.CodeConflict, registry.CodePolicy, registry.CodeForbidden, registry.CodeTrust, registry.CodeUnsafe:
+		text, _ := registry.TextForClients(err)
+		status := code.HTTPStatus()
+		if code == registry.CodePolicy { // this protocol answers every refusal with 403
+			status = registry.CodeForbidden.HTTPStatus()
+		}
+		p = problemf(status, codeDenied, "%s", text)
 	case registry.CodeFull: // where there is no space is not for callers to know
 		p = problemf(507, codeDenied, "the registry's disk is full: nothing was stored; try again when there is space")
 	case registry.CodeUnavailable:

@@ -3,7 +3,6 @@ package distribution
 import (
 	"bytes"
 	"context"
-	"io"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -24,7 +23,7 @@ func (inMemory) Close() error { return nil }
 
 // openManifest opens the bytes of a manifest whose record was found just now. Those that
 // are asked for all the time are in memory. What is read into it is compared with its
-// digest. Errors: CodeNotFound.
+// digest. Errors: as readSmall.
 func (h *handler) openManifest(ctx context.Context, m registry.Manifest) (registry.Blob, error) {
 	if m.Size > smallManifest {
 		return h.open(ctx, m.Digest, m.Size)
@@ -41,17 +40,9 @@ func (h *handler) openManifest(ctx context.Context, m registry.Manifest) (regist
 }
 
 func (h *handler) readManifestBytes(ctx context.Context, m registry.Manifest) ([]byte, error) {
-	blob, err := h.open(ctx, m.Digest, m.Size)
+	raw, err := h.readSmall(ctx, m.Digest, m.Size)
 	if err != nil {
-		return nil, err
-	}
-	defer blob.Close()
-	raw := make([]byte, m.Size)
-	if _, err := io.ReadFull(blob, raw); err != nil {
-		return nil, registry.Errorf(registry.CodeUnavailable, "read manifest %s: %w", m.Digest, err)
-	}
-	if m.Digest.Algorithm().FromBytes(raw) != m.Digest {
-		return nil, h.missing(ctx, m.Digest, registry.Errorf(registry.CodeNotFound, "manifest %s is damaged: push it again", m.Digest))
+		return nil, registry.Errorf(registry.CodeOf(err), "manifest: %w", err)
 	}
 	return raw, nil
 }

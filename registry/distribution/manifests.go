@@ -19,6 +19,10 @@ func (h *handler) getManifest(w http.ResponseWriter, r *http.Request, at request
 		return err
 	}
 	content, err := h.openManifest(r.Context(), m)
+	if r.Method == http.MethodHead && registry.HasCode(err, registry.CodeDigest) {
+		// A client that checks before it pushes will then push, which repairs the damage.
+		return registry.Errorf(registry.CodeNotFound, "%w", err)
+	}
 	if err != nil {
 		return err
 	}
@@ -62,7 +66,10 @@ func (h *handler) putManifest(w http.ResponseWriter, r *http.Request, at request
 	if err != nil {
 		return err
 	}
-	m.Digest = d
+	m.Digest, m.Pusher = d, h.Principal(r.Context())
+	if err := h.mayRefer(r.Context(), at.repository, m); err != nil {
+		return err
+	}
 	if err := h.storeManifest(r.Context(), at.repository, m, raw, tags); err != nil {
 		return err
 	}
@@ -128,6 +135,24 @@ func (h *handler) readManifest(w http.ResponseWriter, r *http.Request) ([]byte, 
 	p := problemf(400, codeSizeInvalid, "the body ended early")
 	p.cause = err
 	return nil, p
+}
+
+// mayRefer refuses another referrer of a subject to a principal that has pushed as many as
+// allowed: every promotion reads all of them. An existing referrer may be pushed again.
+func (h *handler) mayRefer(ctx context.Context, repository string, m registry.Manifest) error {
+	if m.Derived.Subject == "" || h.MaxReferrers == 0 || m.Pusher == "" {
+		return nil
+	}
+	n, err := h.ReferrerCounts.CountReferrers(ctx, repository, m.Derived.Subject, m.Pusher)
+	if err != nil || n < h.MaxReferrers {
+		return err
+	}
+	if _, err := h.Refs.Manifest(ctx, repository, m.Digest); !registry.HasCode(err, registry.CodeNotFound) {
+		return err
+	}
+	return problemf(http.StatusForbidden, codeDenied,
+		"%s pushed %d manifests about %s, the most that one caller may: an administrator can delete some (mlpromote evidence delete) or raise max-referrers",
+		m.Pusher, n, m.Derived.Subject)
 }
 
 func (h *handler) storeManifest(ctx context.Context, repository string, m registry.Manifest, raw []byte, tags []string) error {

@@ -26,7 +26,7 @@ func TestMountFallsBackToUpload(t *testing.T) {
 	t.Parallel()
 	secret := func(_ context.Context, a distribution.Access) error {
 		if a.Repository == "prod/secret" && a.Action == distribution.Pull {
-			return registry.Errorf(registry.CodePolicy, "not for you")
+			return registry.Errorf(registry.CodeForbidden, "not for you")
 		}
 		return nil
 	}

@@ -140,8 +140,9 @@ func TestPullDamagedBlob(t *testing.T) {
 	}
 }
 
-// A manifest whose bytes were lost, cut or changed is not there either. One that is in
-// memory is given from there, until it is deleted.
+// A manifest whose bytes were lost or truncated is not found. One whose bytes were changed is an
+// error for GET, and not found for HEAD, so that clients push it again. A manifest in memory is
+// served from there until it is deleted.
 func TestPullDamagedManifest(t *testing.T) {
 	t.Parallel()
 	c := disk(t)
@@ -161,7 +162,12 @@ func TestPullDamagedManifest(t *testing.T) {
 				t.Fatal(name, err)
 			}
 		}
-		w.do(t, "GET", at(repo, "manifests/x"), nil).want(t, 404, "MANIFEST_UNKNOWN")
+		if name == "changed" {
+			w.do(t, "GET", at(repo, "manifests/x"), nil).want(t, 400, "DIGEST_INVALID")
+		} else {
+			w.do(t, "GET", at(repo, "manifests/x"), nil).want(t, 404, "MANIFEST_UNKNOWN")
+		}
+		w.do(t, "HEAD", at(repo, "manifests/x"), nil).want(t, 404, "")
 		w.putManifest(t, repo, "x", "application/vnd.example", manifest).want(t, 201, "")
 		for range 2 {
 			if a := w.do(t, "GET", at(repo, "manifests/x"), nil).want(t, 200, ""); string(a.body) != manifest {

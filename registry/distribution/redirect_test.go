@@ -131,7 +131,7 @@ func TestRedirectAsksForMembership(t *testing.T) {
 	denied := false
 	c.Authorize = func(_ context.Context, a distribution.Access) error {
 		if denied && a.Repository == repo {
-			return registry.Errorf(registry.CodePolicy, "not you")
+			return registry.Errorf(registry.CodeForbidden, "not you")
 		}
 		return nil
 	}

@@ -1,7 +1,9 @@
 package distribution
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
 
@@ -17,6 +19,22 @@ type referrer struct {
 	Annotations  map[string]string `json:"annotations,omitempty"`
 }
 
+// referrerList is a page of a list of referrers. It is written piece by piece, so that it is
+// in memory only once.
+type referrerList struct {
+	entries []json.RawMessage
+	last    registry.Digest // of the page; empty on the last page
+}
+
+const (
+	referrerListHead = `{"schemaVersion":2,"mediaType":"` + typeIndex + `","manifests":[`
+	referrerListTail = "]}"
+	// largeReferrerList is the size from which a list waits for its turn: pushers choose how
+	// long annotations are. largeLists such lists are in memory at a time.
+	largeReferrerList = 256 << 10
+	largeLists        = 4
+)
+
 // listReferrers lists who refers to a digest, by digest. Nobody has to know it: who has
 // no referrers has an empty list. A page is no larger than a manifest may be, because
 // clients do not read more.
@@ -27,16 +45,14 @@ func (h *handler) listReferrers(w http.ResponseWriter, r *http.Request, at reque
 	}
 	query := r.URL.Query()
 	artifactType := query.Get("artifactType")
-	found, err := h.Refs.Referrers(r.Context(), at.repository, subject, artifactType)
+	turn := &turn{of: h.largeLists, done: r.Context().Done()}
+	defer turn.end()
+	page, err := h.referrers(r.Context(), at.repository, subject, artifactType, registry.Digest(query.Get("last")), turn)
 	if err != nil {
 		return err
 	}
-	page, last, err := h.page(found, registry.Digest(query.Get("last")))
-	if err != nil {
-		return err
-	}
-	if last != "" {
-		more := url.Values{"last": {string(last)}}
+	if page.last != "" {
+		more := url.Values{"last": {string(page.last)}}
 		if artifactType != "" {
 			more.Set("artifactType", artifactType)
 		}
@@ -45,32 +61,76 @@ func (h *handler) listReferrers(w http.ResponseWriter, r *http.Request, at reque
 	if artifactType != "" {
 		w.Header().Set("OCI-Filters-Applied", "artifactType")
 	}
-	return writeJSON(w, typeIndex, struct {
-		SchemaVersion int               `json:"schemaVersion"`
-		MediaType     string            `json:"mediaType"`
-		Manifests     []json.RawMessage `json:"manifests"`
-	}{2, typeIndex, page})
+	w.Header().Set("Content-Type", typeIndex)
+	page.write(w)
+	return nil
 }
 
-// page encodes the referrers after a digest, as many as fit, and gives the last one
-// if there are more. It holds at least one, however large.
-func (h *handler) page(found []registry.Manifest, after registry.Digest) (page []json.RawMessage, last registry.Digest, err error) {
-	const frame = 128 // bytes of the index around its entries
-	room := h.MaxManifestBytes - frame
-	page = []json.RawMessage{}
-	for _, m := range found {
-		if m.Digest <= after {
-			continue
+// referrers encodes a page of the referrers after a digest. A page has at least one, however
+// large.
+func (h *handler) referrers(
+	ctx context.Context, repository string, subject registry.Digest, artifactType string, after registry.Digest, turn *turn,
+) (referrerList, error) {
+	var list referrerList
+	bytes := len(referrerListHead) + len(referrerListTail)
+	for {
+		found, err := h.Refs.Referrers(ctx, repository, subject, artifactType, after)
+		if err != nil || len(found) == 0 {
+			return list, err
 		}
-		entry, err := json.Marshal(referrer{m.MediaType, m.Digest, m.Size, m.Derived.ArtifactType, m.Derived.Annotations})
-		if err != nil {
-			return nil, "", registry.Errorf(registry.CodeInternal, "encode referrer %s: %w", m.Digest, err)
+		for _, m := range found {
+			entry, err := json.Marshal(referrer{m.MediaType, m.Digest, m.Size, m.Derived.ArtifactType, m.Derived.Annotations})
+			if err != nil {
+				return list, registry.Errorf(registry.CodeInternal, "encode referrer %s: %w", m.Digest, err)
+			}
+			if bytes += len(entry) + 1; int64(bytes) > h.MaxManifestBytes && len(list.entries) > 0 {
+				list.last = after
+				return list, nil
+			}
+			if bytes > largeReferrerList && !turn.take() {
+				return list, ctx.Err()
+			}
+			list.entries = append(list.entries, entry)
+			after = m.Digest
 		}
-		if room -= int64(len(entry)) + 1; room < 0 && len(page) > 0 {
-			return page, last, nil
-		}
-		page = append(page, entry)
-		last = m.Digest
 	}
-	return page, "", nil
+}
+
+// write writes the list as the response. It ignores errors: the client is gone.
+func (l referrerList) write(w io.Writer) {
+	_, _ = io.WriteString(w, referrerListHead)
+	for i, entry := range l.entries {
+		if i > 0 {
+			_, _ = io.WriteString(w, ",")
+		}
+		_, _ = w.Write(entry)
+	}
+	_, _ = io.WriteString(w, referrerListTail)
+}
+
+// turn is a place among a few.
+type turn struct {
+	of    chan struct{}
+	done  <-chan struct{}
+	taken bool
+}
+
+// take waits for a place, once. It reports whether it got one before the request ended.
+func (t *turn) take() bool {
+	if t.taken {
+		return true
+	}
+	select {
+	case t.of <- struct{}{}:
+		t.taken = true
+	case <-t.done:
+	}
+	return t.taken
+}
+
+// end frees the place.
+func (t *turn) end() {
+	if t.taken {
+		<-t.of
+	}
 }

@@ -217,7 +217,7 @@ func TestErrorCodes(t *testing.T) {
 		"GET " + at("not_found", "tags/list"):           "404 NAME_UNKNOWN",
 		"POST " + at(repo, "blobs/uploads/?digest="+d):  "400 SIZE_INVALID",
 		"GET " + at("unauthenticated", "tags/list"):     "401 UNAUTHORIZED",
-		"GET " + at("policy", "tags/list"):              "403 DENIED",
+		"GET " + at("forbidden", "tags/list"):           "403 DENIED",
 		"POST " + at(repo, "tags/list"):                 "405 UNSUPPORTED",
 		"GET " + at("unavailable", "manifests/current"): "503 TOOMANYREQUESTS",
 	} {
@@ -245,7 +245,7 @@ func TestErrorCodes(t *testing.T) {
 // refuseByName refuses the repositories that are called like a code of ours.
 func refuseByName(_ context.Context, a distribution.Access) error {
 	switch code := registry.Code(a.Repository); code {
-	case registry.CodeNotFound, registry.CodeUnauthenticated, registry.CodePolicy, registry.CodeUnavailable:
+	case registry.CodeNotFound, registry.CodeUnauthenticated, registry.CodeForbidden, registry.CodeUnavailable:
 		return registry.Errorf(code, "no")
 	}
 	return nil

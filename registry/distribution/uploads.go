@@ -62,7 +62,7 @@ func (h *handler) mayBegin(ctx context.Context) error {
 	if h.MaxUploads == 0 {
 		return nil
 	}
-	n, err := h.UploadCounts.CountUploads(ctx, h.Principal(ctx), time.Now().Add(-uploadHour))
+	n, err := h.UploadCounts.CountUploads(ctx, h.Principal(ctx), uploadHour)
 	if err != nil || n < h.MaxUploads {
 		return err
 	}
@@ -143,6 +143,12 @@ func (h *handler) putUpload(w http.ResponseWriter, r *http.Request, at request) 
 // finish takes what the body has and makes all that came the blob d. Only then does it
 // belong to the repository: who sent other bytes than d's has proven nothing.
 func (h *handler) finish(w http.ResponseWriter, r *http.Request, at request, d registry.Digest) error {
+	if stored, err := h.storeWhole(r, at, d); err != nil {
+		return err
+	} else if stored {
+		created(w, at, d)
+		return nil
+	}
 	if r.ContentLength != 0 || r.Header.Get("Content-Range") != "" {
 		if _, err := h.receive(r, at); err != nil {
 			return err

@@ -32,11 +32,20 @@ func Default() []byte { return append([]byte(nil), defaults...) }
 // stay as they are written: [KeyPath] resolves them. Errors: those of [Parse];
 // CodeInternal where the file cannot be read.
 func Load(dir string) (registry.Environments, error) {
-	path := filepath.Join(dir, File)
+	es, err := LoadFile(filepath.Join(dir, File))
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return Parse("default "+File, defaults)
+	}
+	return es, err
+}
+
+// LoadFile reads the file at path, under any name. Errors: those of [Load];
+// CodeNotFound without the file.
+func LoadFile(path string) (registry.Environments, error) {
 	data, err := strictyaml.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Parse("default "+File, defaults)
+		return registry.Environments{}, registry.Errorf(registry.CodeNotFound, "%s: no such file", path)
 	case registry.HasCode(err, registry.CodeInvalid):
 		return registry.Environments{}, err
 	case err != nil:
@@ -65,14 +74,34 @@ func Parse(name string, data []byte) (registry.Environments, error) {
 	}
 	es := registry.Environments{
 		Registry: f.Registry, List: f.Environments,
-		Trust: checkTrust(doc, f.Trust), Digest: digest.FromBytes(data),
+		Trust: checkTrust(doc, checkVersion(doc, f.Version), f.Trust), Digest: digest.FromBytes(data),
 	}
 	checkEnvironments(doc, es)
 	return es, doc.Err()
 }
 
+// The versions of the file. One without a version is of version 1. Version 2 adds
+// identities, key states and node types to trust entries.
+const (
+	version1 = 1
+	version2 = 2
+)
+
+// checkVersion reports an unknown version, and returns the version by which to read the file.
+func checkVersion(doc *strictyaml.Document, written *int) int {
+	switch {
+	case written == nil:
+		return version1
+	case *written != version1 && *written != version2:
+		doc.At("version").Problemf("version %d of the file: this program knows %d and %d", *written, version1, version2)
+		return version2 // other mistakes are reported by the newer version
+	}
+	return *written
+}
+
 // file is the content of environments.yaml.
 type file struct {
+	Version      *int    `yaml:"version"`
 	Registry     string  `yaml:"registry,required"`
 	Environments chain   `yaml:"environments,required"`
 	Trust        []entry `yaml:"trust,required"`

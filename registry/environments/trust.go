@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 
@@ -18,9 +19,13 @@ const resourceScheme = "oci://"
 
 // entry is one trust entry as it is written.
 type entry struct {
-	Key       string   `yaml:"key,required"`
-	Roles     []string `yaml:"roles,required"`
-	Resources []string `yaml:"resources,required"`
+	Key       *string   `yaml:"key"`
+	Identity  *identity `yaml:"identity"`
+	State     string    `yaml:"state"`
+	Since     string    `yaml:"since"`
+	Roles     []string  `yaml:"roles,required"`
+	Resources []string  `yaml:"resources,required"`
+	NodeTypes []string  `yaml:"nodeTypes"`
 }
 
 // Trust is who may say what about a registry: what a node needs of environments.yaml.
@@ -40,6 +45,7 @@ func LoadTrust(path string) (Trust, error) {
 		return Trust{}, err
 	}
 	var f struct {
+		Version  *int    `yaml:"version"`
 		Registry string  `yaml:"registry,required"`
 		Trust    []entry `yaml:"trust,required"`
 	}
@@ -47,7 +53,8 @@ func LoadTrust(path string) (Trust, error) {
 	if err != nil {
 		return Trust{}, err
 	}
-	t := Trust{Registry: f.Registry, Entries: checkTrust(doc, f.Trust), Dir: filepath.Dir(path), Digest: digest.FromBytes(data)}
+	entries := checkTrust(doc, checkVersion(doc, f.Version), f.Trust)
+	t := Trust{Registry: f.Registry, Entries: entries, Dir: filepath.Dir(path), Digest: digest.FromBytes(data)}
 	checkEnvironments(doc, registry.Environments{Registry: f.Registry, List: []registry.Environment{{Name: "any"}}})
 	return t, doc.Err()
 }
@@ -64,51 +71,186 @@ func readTrust(path string) ([]byte, error) {
 	return data, err
 }
 
-// checkTrust notes what is wrong with the entries and gives them as nouns.
-func checkTrust(doc *strictyaml.Document, written []entry) []registry.TrustEntry {
+// checkTrust reads the entries and reports their mistakes.
+func checkTrust(doc *strictyaml.Document, version int, written []entry) []registry.TrustEntry {
 	if len(written) == 0 {
 		doc.At("trust").Problemf("trust is empty: want at least one key, since nothing verifies without")
 	}
 	var out []registry.TrustEntry
 	for i, e := range written {
-		if e.Key == "" || strings.ContainsRune(e.Key, 0) {
-			doc.At("trust", i, "key").Problemf("key is empty: want the path of a public key in PEM")
+		c := checker{doc, i}
+		if version < 2 {
+			c.refuseVersion2()
 		}
-		if len(e.Resources) == 0 {
-			doc.At("trust", i, "resources").Problemf("resources is empty: want prefixes such as %q", resourceScheme+"local/")
-		}
-		for j, r := range e.Resources {
-			if len(r) <= len(resourceScheme) || !strings.HasPrefix(r, resourceScheme) {
-				doc.At("trust", i, "resources", j).Problemf("resource %q: want %s and the name of a registry, for example %q", r, resourceScheme, resourceScheme+"local/")
-			}
-		}
-		out = append(out, registry.TrustEntry{Key: e.Key, Roles: checkRoles(doc, i, e.Roles), Resources: e.Resources})
+		read := registry.TrustEntry{Roles: c.roles(e.Roles), Resources: c.resources(e.Resources), NodeTypes: c.nodeTypes(e)}
+		c.signer(e, &read)
+		c.state(e, &read)
+		c.sameState(out, read)
+		out = append(out, read)
 	}
 	return out
 }
 
-func checkRoles(doc *strictyaml.Document, i int, written []string) []registry.Role {
+// checker reports mistakes in one entry.
+type checker struct {
+	doc   *strictyaml.Document
+	index int
+}
+
+func (c checker) at(path ...any) *strictyaml.Node {
+	return c.doc.At(append([]any{"trust", c.index}, path...)...)
+}
+
+// refuseVersion2 reports keys that a file of version 1 cannot have.
+func (c checker) refuseVersion2() {
+	for _, e := range c.at().Entries() {
+		if slices.Contains([]string{"identity", "state", "since", "nodeTypes"}, e.Key) {
+			e.Name.Problemf("key %q needs version 2 of the file: add the line \"version: 2\" at its top", e.Key)
+		}
+	}
+}
+
+// signer reads the key or the identity of the entry.
+func (c checker) signer(e entry, into *registry.TrustEntry) {
+	switch {
+	case e.Key == nil && e.Identity == nil:
+		c.at().Problemf("key %q is missing", "key")
+	case e.Key != nil && e.Identity != nil:
+		c.at("identity").Problemf("the entry has both a key and an identity: want one of them")
+	case e.Identity != nil:
+		into.Identity = c.identity(*e.Identity)
+	case *e.Key == "" || strings.ContainsRune(*e.Key, 0):
+		c.at("key").Problemf("key is empty: want the path of a public key in PEM")
+	default:
+		into.Key = *e.Key
+	}
+}
+
+func (c checker) resources(written []string) []string {
 	if len(written) == 0 {
-		doc.At("trust", i, "roles").Problemf("roles is empty: want some of %s", roleNames())
+		c.at("resources").Problemf("resources is empty: want prefixes such as %q", resourceScheme+"local/")
+	}
+	for j, r := range written {
+		if len(r) <= len(resourceScheme) || !strings.HasPrefix(r, resourceScheme) {
+			c.at("resources", j).Problemf("resource %q: want %s and the name of a registry, for example %q", r, resourceScheme, resourceScheme+"local/")
+		}
+	}
+	return written
+}
+
+func (c checker) roles(written []string) []registry.Role {
+	if len(written) == 0 {
+		c.at("roles").Problemf("roles is empty: want some of %s", names(registry.Roles()))
 	}
 	var roles []registry.Role
 	for j, name := range written {
 		role := registry.Role(name)
 		switch {
 		case !slices.Contains(registry.Roles(), role):
-			doc.At("trust", i, "roles", j).Problemf("unknown role %q%s: want one of %s", name, strictyaml.Suggest(name, strings.Split(roleNames(), ", ")), roleNames())
+			c.at("roles", j).Problemf("unknown role %q%s: want one of %s", name, suggest(name, registry.Roles()), names(registry.Roles()))
 		case slices.Contains(roles, role):
-			doc.At("trust", i, "roles", j).Problemf("role %q is here twice", name)
+			c.at("roles", j).Problemf("role %q is here twice", name)
 		}
 		roles = append(roles, role)
 	}
 	return roles
 }
 
-func roleNames() string {
-	var names []string
-	for _, r := range registry.Roles() {
-		names = append(names, string(r))
+// nodeTypes reads the node types. Only reports of verifiers come from node types.
+func (c checker) nodeTypes(e entry) []string {
+	if e.NodeTypes == nil {
+		return nil
 	}
-	return strings.Join(names, ", ")
+	if !slices.Contains(e.Roles, string(registry.RoleVerifier)) {
+		c.at("nodeTypes").Problemf("nodeTypes says whose reports count, but the entry does not have the role %q", registry.RoleVerifier)
+	}
+	if len(e.NodeTypes) == 0 {
+		c.at("nodeTypes").Problemf("nodeTypes is empty: remove the key to let reports of every node type count")
+	}
+	for j, name := range e.NodeTypes {
+		if err := registry.ValidateName(name); err != nil {
+			c.at("nodeTypes", j).Problemf("node type: %s", err)
+		}
+		if slices.Contains(e.NodeTypes[:j], name) {
+			c.at("nodeTypes", j).Problemf("node type %q is here twice", name)
+		}
+	}
+	return e.NodeTypes
+}
+
+// state reads the state of the key, and the time from which it holds.
+func (c checker) state(e entry, into *registry.TrustEntry) {
+	state := registry.KeyState(e.State)
+	switch {
+	case !c.has("state") && !c.has("since"):
+		return
+	case !c.has("state"), state == registry.KeyTrusted && c.has("since"):
+		c.at("since").Problemf("since has no meaning for a trusted key: it belongs to the states %s and %s", registry.KeyRetired, registry.KeyRevoked)
+		return
+	case !slices.Contains(registry.KeyStates(), state):
+		c.at("state").Problemf("unknown state %q%s: want one of %s", e.State, suggest(e.State, registry.KeyStates()), names(registry.KeyStates()))
+		return
+	}
+	into.State = state
+	if state == registry.KeyTrusted {
+		return
+	}
+	since, ok := c.since(e)
+	switch {
+	case !ok:
+	case state == registry.KeyRetired:
+		into.RetiredAt = since
+	default:
+		into.RevokedAt = since
+	}
+}
+
+func (c checker) since(e entry) (time.Time, bool) {
+	const want = "want a time such as 2026-11-21T09:00:00Z"
+	if !c.has("since") {
+		c.at("state").Problemf("key %q is missing: the time from which the key is %s; %s", "since", e.State, want)
+		return time.Time{}, false
+	}
+	at, err := time.Parse(time.RFC3339, e.Since)
+	if err != nil {
+		c.at("since").Problemf("since %q: %s", e.Since, want)
+	}
+	return at.UTC(), err == nil
+}
+
+// sameState refuses an entry for a key that has another state in an earlier entry. It would be
+// unclear which of the two holds.
+func (c checker) sameState(earlier []registry.TrustEntry, e registry.TrustEntry) {
+	for _, o := range earlier {
+		if e.Key != "" && o.Key == e.Key && (effective(o.State) != effective(e.State) || !o.RetiredAt.Equal(e.RetiredAt) || !o.RevokedAt.Equal(e.RevokedAt)) {
+			c.at("key").Problemf("key %s has another state in an earlier entry: want the same state and time in all entries of a key", e.Key)
+			return
+		}
+	}
+}
+
+// effective is the state of an entry; the default is trusted.
+func effective(s registry.KeyState) registry.KeyState {
+	if s == "" {
+		return registry.KeyTrusted
+	}
+	return s
+}
+
+// has reports whether the entry has a key.
+func (c checker) has(key string) bool {
+	return slices.ContainsFunc(c.at().Entries(), func(e strictyaml.Entry) bool { return e.Key == key })
+}
+
+// names joins words for a message.
+func names[S ~string](words []S) string {
+	var texts []string
+	for _, w := range words {
+		texts = append(texts, string(w))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func suggest[S ~string](name string, words []S) string {
+	return strictyaml.Suggest(name, strings.Split(names(words), ", "))
 }

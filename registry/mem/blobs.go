@@ -16,11 +16,15 @@ import (
 
 // Blobs is [registry.Blobs] in a map. Make one with [NewBlobs].
 type Blobs struct {
-	mu    sync.RWMutex
-	bytes map[registry.Digest][]byte
+	mu      sync.RWMutex
+	bytes   map[registry.Digest][]byte
+	permits sync.RWMutex // a permit holds it for reading
 }
 
-var _ registry.Blobs = (*Blobs)(nil)
+var (
+	_ registry.Blobs   = (*Blobs)(nil)
+	_ registry.Remover = (*Blobs)(nil)
+)
 
 // NewBlobs is an empty store.
 func NewBlobs() *Blobs { return &Blobs{bytes: make(map[registry.Digest][]byte)} }
@@ -75,6 +79,30 @@ func (b *Blobs) Delete(ctx context.Context, d registry.Digest) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.bytes, d)
+	return nil
+}
+
+// Permit gives a permit that lasts until it is closed.
+func (b *Blobs) Permit(ctx context.Context) (registry.Permit, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	b.permits.RLock()
+	return permit{b}, nil
+}
+
+// Await returns when all permits are closed.
+func (b *Blobs) Await(ctx context.Context) error {
+	b.permits.Lock()
+	defer b.permits.Unlock()
+	return ctx.Err()
+}
+
+// permit lets Await wait.
+type permit struct{ *Blobs }
+
+func (p permit) Close() error {
+	p.permits.RUnlock()
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 )
 
 // Head gives the head of a model in an environment.
@@ -42,78 +43,79 @@ func (db *DB) Heads(ctx context.Context, environment, model string) ([]registry.
 	return heads, nil
 }
 
-// Apply checks everything first and then changes everything.
+// Apply reads everything first and then changes everything.
 func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, error) {
 	if err := ctx.Err(); err != nil {
 		return registry.Event{}, err
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	var before registry.Event
-	if n := len(db.history); n > 0 {
-		before = db.history[n-1]
-	}
 	c.Event.Evidence = slices.Clone(c.Event.Evidence)
-	event, err := c.Event.Chain(before)
+	o, err := catalog.Decide(ctx, tx{db}, c)
 	if err != nil {
 		return registry.Event{}, err
 	}
-	if err := cmp.Or(db.checkMove(event, c.Move), db.checkTags(c.Tags)); err != nil {
-		return registry.Event{}, err
+	key := headKey{o.Event.Environment, o.Event.Model}
+	if o.Head != nil {
+		db.heads[key] = *o.Head
 	}
-	if c.Move != nil {
-		db.move(event, *c.Move)
-	}
-	for _, t := range c.Tags {
+	for _, t := range o.Tags {
 		db.tags[tagKey{t.Repository, t.Tag}] = t.Digest
 	}
-	if c.EndIntent {
-		delete(db.intents, headKey{event.Environment, event.Model})
+	if o.Agreed != nil {
+		db.agreed = o.Agreed.Over(db.agreed)
 	}
-	db.history = append(db.history, event)
-	event.Evidence = slices.Clone(event.Evidence)
-	return event, nil
+	if o.EndIntent && db.intents[key].Release == o.Event.Release {
+		delete(db.intents, key)
+	}
+	if o.Restricts {
+		db.restrictions++
+	}
+	db.history = append(db.history, o.Event)
+	db.record(o.Event)
+	o.Event.Evidence = slices.Clone(o.Event.Evidence)
+	return o.Event, nil
 }
 
-func (db *DB) checkMove(event registry.Event, move *registry.HeadMove) error {
-	if move == nil {
-		return nil
+// Standing gives where the catalog stands on a model in an environment.
+func (db *DB) Standing(ctx context.Context, environment, model string) (registry.Standing, error) {
+	if err := ctx.Err(); err != nil {
+		return registry.Standing{}, err
 	}
-	if event.Release == "" {
-		return registry.Errorf(registry.CodeInvalid, "head of %s in %s: the event names no release to move it to", event.Model, event.Environment)
-	}
-	if have := db.heads[headKey{event.Environment, event.Model}].Release; have != move.Expect {
-		return registry.Errorf(registry.CodeConflict, "head of %s in %s: is %q, expected %q: somebody else moved it first; look at it and try again", event.Model, event.Environment, have, move.Expect)
-	}
-	return nil
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	return tx{db}.Standing(ctx, environment, model)
 }
 
-// checkTags looks at the moves in order, as if the earlier ones had been made.
-func (db *DB) checkTags(moves []registry.TagMove) error {
-	made := make(map[tagKey]registry.Digest)
-	for _, t := range moves {
-		key := tagKey{t.Repository, t.Tag}
-		have := cmp.Or(made[key], db.tags[key])
-		if t.Immutable && have != "" && have != t.Digest {
-			return registry.Errorf(registry.CodeConflict, "tag %s in %s: names %s and must not move to %s; choose a new version", t.Tag, t.Repository, have, t.Digest)
-		}
-		made[key] = t.Digest
+// tx is what changes read of the catalog. The caller holds the lock.
+type tx struct{ *DB }
+
+var _ catalog.Tx = tx{}
+
+// Last gives the newest event, or the zero Event.
+func (t tx) Last(context.Context) (registry.Event, error) {
+	if n := len(t.history); n > 0 {
+		return t.history[n-1], nil
 	}
-	return nil
+	return registry.Event{}, nil
 }
 
-// move sets a head. It is in place since the event that brought its release.
-func (db *DB) move(event registry.Event, move registry.HeadMove) {
-	key := headKey{event.Environment, event.Model}
-	since := event.Time
-	if have, ok := db.heads[key]; ok && have.Release == event.Release {
-		since = have.Since
-	}
-	db.heads[key] = registry.Head{
-		Environment: event.Environment, Model: event.Model,
-		Release: event.Release, Version: event.Version,
-		Since: since, Hold: move.Hold,
-	}
+// Standing gives where the catalog stands on a model in an environment.
+func (t tx) Standing(_ context.Context, environment, model string) (registry.Standing, error) {
+	return registry.Standing{
+		Environment: environment, Model: model, Head: t.heads[headKey{environment, model}],
+		Seq: int64(len(t.history)), Restrictions: t.restrictions, Agreed: t.agreed,
+	}, nil
+}
+
+// Since lists the events of a model after a sequence number.
+func (t tx) Since(_ context.Context, model string, after int64) ([]registry.Event, error) {
+	return t.selected(registry.HistoryQuery{Model: model, After: after}), nil
+}
+
+// Tag gives what a tag names, or "".
+func (t tx) Tag(_ context.Context, repository, tag string) (registry.Digest, error) {
+	return t.tags[tagKey{repository, tag}], nil
 }
 
 // History lists the events that were there when the sequence was started.
@@ -134,6 +136,11 @@ func (db *DB) LastEvent(ctx context.Context, environment, model string) (registr
 func (db *DB) events(q registry.HistoryQuery) []registry.Event {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
+	return db.selected(q)
+}
+
+// selected is events for who holds the lock.
+func (db *DB) selected(q registry.HistoryQuery) []registry.Event {
 	var found []registry.Event
 	for _, e := range db.history {
 		if selects(q, e) {
@@ -155,5 +162,16 @@ func selects(q registry.HistoryQuery, e registry.Event) bool {
 		(q.Environment == "" || e.Environment == q.Environment) &&
 		(q.Model == "" || e.Model == q.Model) &&
 		(q.Kind == "" || e.Kind == q.Kind) &&
-		(q.Subject == "" || e.Subject == q.Subject)
+		(q.Subject == "" || e.Subject == q.Subject) &&
+		(q.Hash == "" || e.Hash == q.Hash)
+}
+
+// Recorded reports whether a manifest is recorded, and rescinds it.
+func (t tx) Recorded(_ context.Context, m registry.ManifestPlace) (bool, error) {
+	key := recordKey{member{m.Repository, m.Digest}, true}
+	_, ok := t.ages[key]
+	if ok {
+		t.rescind(key)
+	}
+	return ok, nil
 }

@@ -14,6 +14,7 @@ import (
 var (
 	_ registry.Stock     = (*DB)(nil)
 	_ registry.Condemned = (*DB)(nil)
+	_ registry.Removals  = (*DB)(nil)
 )
 
 // age is when a record came, and since when it is condemned.
@@ -34,6 +35,14 @@ func (db *DB) rescind(key recordKey) {
 
 // micros is a time as databases keep it.
 func micros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+// notBefore is a time, or now where that is past.
+func (db *DB) notBefore(at time.Time) time.Time {
+	if now := db.now(); now.After(at) {
+		return micros(now)
+	}
+	return micros(at)
+}
 
 // Repositories lists repositories in byte order.
 func (db *DB) Repositories(ctx context.Context) ([]string, error) {
@@ -108,7 +117,7 @@ func (db *DB) Settle(ctx context.Context, repository string, decide func([]regis
 	}
 	for _, key := range s.Condemn {
 		if a, ok := db.ages[record(key)]; ok && a.condemned.IsZero() {
-			db.ages[record(key)] = age{a.created, micros(s.At)}
+			db.ages[record(key)] = age{a.created, db.notBefore(s.At)}
 		}
 	}
 	for _, key := range s.Remove {
@@ -155,23 +164,24 @@ func (db *DB) Condemn(ctx context.Context, at time.Time, digests []registry.Dige
 	defer db.mu.Unlock()
 	for _, d := range digests {
 		if _, ok := db.condemned[d]; !ok {
-			db.condemned[d] = micros(at)
+			db.condemned[d] = condemnation{at: db.notBefore(at)}
 		}
 	}
 	return nil
 }
 
 // Rescind forgets that d is condemned.
-func (db *DB) Rescind(ctx context.Context, d registry.Digest) error {
+func (db *DB) Rescind(ctx context.Context, d registry.Digest) (registry.Removal, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return registry.Removal{}, err
 	}
-	db.executing.RLock()
-	defer db.executing.RUnlock()
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	if c := db.condemned[d]; c.removal != "" {
+		return registry.Removal{ID: c.removal, Left: c.until.Sub(db.now())}, nil
+	}
 	delete(db.condemned, d)
-	return nil
+	return registry.Removal{}, nil
 }
 
 // Due lists what was condemned when the sequence was started.
@@ -179,38 +189,12 @@ func (db *DB) Due(ctx context.Context, before time.Time) iter.Seq2[registry.Dige
 	return func(yield func(registry.Digest, error) bool) {
 		db.mu.RLock()
 		var due []registry.Digest
-		for d, at := range db.condemned {
-			if !at.After(before) {
+		for d, c := range db.condemned {
+			if !c.at.After(before) {
 				due = append(due, d)
 			}
 		}
 		db.mu.RUnlock()
 		each(ctx, due, yield)
 	}
-}
-
-// Execute lets nobody rescind while remove is at work.
-func (db *DB) Execute(ctx context.Context, d registry.Digest, before time.Time, remove func(context.Context) error) (bool, error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	db.executing.Lock()
-	defer db.executing.Unlock()
-	db.mu.Lock()
-	at, ok := db.condemned[d]
-	held := db.holds(d)
-	if held {
-		delete(db.condemned, d)
-	}
-	db.mu.Unlock()
-	if !ok || held || at.After(before) {
-		return false, nil
-	}
-	if err := remove(ctx); err != nil {
-		return false, err
-	}
-	db.mu.Lock()
-	defer db.mu.Unlock()
-	delete(db.condemned, d)
-	return true, nil
 }

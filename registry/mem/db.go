@@ -10,7 +10,7 @@ import (
 // DB is every port that a database fills, over the same maps, as one database is. Make one
 // with [New].
 type DB struct {
-	Now registry.Clock // nil means time.Now; to be set before use
+	Now registry.Clock // of the catalog; nil means time.Now; to be set before use
 
 	mu        sync.RWMutex
 	blobs     map[member]int64 // sizes
@@ -18,15 +18,18 @@ type DB struct {
 	tags      map[tagKey]registry.Digest
 	heads     map[headKey]registry.Head
 	intents   map[headKey]registry.Intent
+	recorded  map[recordedKey]registry.Record
 	uploads   map[string]registry.UploadState
 	history   []registry.Event
 	ages      map[recordKey]age
-	condemned map[registry.Digest]time.Time
+	condemned map[registry.Digest]condemnation
 	leases    map[string]lease
 	answers   map[answerKey]claimedAnswer
-	executing sync.RWMutex // held by Execute, so that Rescind waits
 	tokens    map[string]registry.Token
 	secrets   map[string][]byte
+	agreed    registry.Configuration
+
+	restrictions int64 // how many events there were that restrict
 }
 
 var (
@@ -66,9 +69,10 @@ func New() *DB {
 		tags:      make(map[tagKey]registry.Digest),
 		heads:     make(map[headKey]registry.Head),
 		intents:   make(map[headKey]registry.Intent),
+		recorded:  make(map[recordedKey]registry.Record),
 		uploads:   make(map[string]registry.UploadState),
 		ages:      make(map[recordKey]age),
-		condemned: make(map[registry.Digest]time.Time),
+		condemned: make(map[registry.Digest]condemnation),
 		leases:    make(map[string]lease),
 		answers:   make(map[answerKey]claimedAnswer),
 		tokens:    make(map[string]registry.Token),

@@ -5,19 +5,18 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Begin records an intent. Its time is kept in UTC to the microsecond.
+// Begin records an intent.
 func (db *DB) Begin(ctx context.Context, i registry.Intent) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	i.Begun = i.Begun.UTC().Truncate(time.Microsecond)
+	i.Begun = micros(db.now())
 	db.intents[headKey{i.Environment, i.Model}] = i
 	return nil
 }
@@ -30,6 +29,19 @@ func (db *DB) End(ctx context.Context, environment, model string, release regist
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if key := (headKey{environment, model}); db.intents[key].Release == release {
+		delete(db.intents, key)
+	}
+	return nil
+}
+
+// Abandon forgets an intent that is as it was.
+func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if key := (headKey{i.Environment, i.Model}); db.intents[key] == i && db.heads[key].Release != i.Release {
 		delete(db.intents, key)
 	}
 	return nil

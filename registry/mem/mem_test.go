@@ -2,6 +2,7 @@ package mem_test
 
 import (
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
@@ -13,14 +14,31 @@ func TestBlobs(t *testing.T) {
 	registrytest.TestBlobs(t, func(*testing.T) registry.Blobs { return mem.NewBlobs() })
 }
 
+func TestRemover(t *testing.T) {
+	t.Parallel()
+	registrytest.TestRemover(t, func(*testing.T) registrytest.RemovableBlobs { return mem.NewBlobs() })
+}
+
+// clocked is a database with a clock that a test moves.
+func clocked[T any](t *testing.T) (T, func(time.Duration)) {
+	t.Helper()
+	clock, db := registrytest.NewClock(), mem.New()
+	db.Now = clock.Now
+	store, ok := any(db).(T)
+	if !ok {
+		t.Fatalf("%T is no %T", db, store)
+	}
+	return store, clock.Pass
+}
+
 func TestLeases(t *testing.T) {
 	t.Parallel()
-	registrytest.TestLeases(t, func(*testing.T) registry.Leases { return mem.New() })
+	registrytest.TestLeases(t, clocked[registry.Leases])
 }
 
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
-	registrytest.TestIdempotency(t, func(*testing.T) registry.Idempotency { return mem.New() })
+	registrytest.TestIdempotency(t, clocked[registry.Idempotency])
 }
 
 func TestTables(t *testing.T) {
@@ -35,14 +53,24 @@ func TestStore(t *testing.T) {
 	registrytest.TestStore(t, func(*testing.T) registrytest.Store { return mem.New() })
 }
 
+func TestIntents(t *testing.T) {
+	t.Parallel()
+	registrytest.TestIntents(t, clocked[registrytest.Store])
+}
+
 func TestUploadStates(t *testing.T) {
 	t.Parallel()
-	registrytest.TestUploadStates(t, func(*testing.T) registry.UploadStates { return mem.New() })
+	registrytest.TestUploadStates(t, clocked[registry.UploadStates])
 }
 
 func TestCollection(t *testing.T) {
 	t.Parallel()
-	registrytest.TestCollection(t, func(*testing.T) registrytest.Collectable { return mem.New() })
+	registrytest.TestCollection(t, clocked[registrytest.Collectable])
+}
+
+func TestConfigurations(t *testing.T) {
+	t.Parallel()
+	registrytest.TestConfigurations(t, func(*testing.T) registrytest.Configured { return mem.New() })
 }
 
 func TestTokens(t *testing.T) {

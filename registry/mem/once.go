@@ -22,20 +22,21 @@ type answerKey struct{ principal, key string }
 
 type claimedAnswer struct {
 	registry.KeyClaim
+	until  time.Time
 	answer *registry.KeptAnswer // nil: the claimant is at work
 }
 
 // AcquireLease compares and swaps.
-func (db *DB) AcquireLease(ctx context.Context, name, holder string, now, until time.Time) (bool, error) {
+func (db *DB) AcquireLease(ctx context.Context, name, holder string, lasting time.Duration) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if have, ok := db.leases[name]; ok && have.holder != holder && have.until.After(now) {
+	if have, ok := db.leases[name]; ok && have.holder != holder && have.until.After(db.now()) {
 		return false, nil
 	}
-	db.leases[name] = lease{holder, until}
+	db.leases[name] = lease{holder, db.now().Add(lasting)}
 	return true, nil
 }
 
@@ -61,8 +62,8 @@ func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.Kept
 	defer db.mu.Unlock()
 	have, ok := db.answers[answerKey{c.Principal, c.Key}]
 	switch {
-	case !ok || !have.Until.After(c.Now):
-		db.answers[answerKey{c.Principal, c.Key}] = claimedAnswer{KeyClaim: c}
+	case !ok || !have.until.After(db.now()):
+		db.answers[answerKey{c.Principal, c.Key}] = claimedAnswer{KeyClaim: c, until: db.now().Add(c.Lasting)}
 		return nil, nil
 	case have.Request != c.Request:
 		return nil, registry.Errorf(registry.CodeInvalid, "idempotency key %q was used for another request: make a new one for each", c.Key)
@@ -95,7 +96,7 @@ func (db *DB) endClaim(ctx context.Context, c registry.KeyClaim, answer *registr
 	if !ok || have.Claimant != c.Claimant || have.answer != nil {
 		return registry.Errorf(registry.CodeConflict, "the idempotency key has run out, or somebody else has it")
 	}
-	have.Until, have.answer = c.Until, answer
+	have.until, have.answer = db.now().Add(c.Lasting), answer
 	db.answers[answerKey{c.Principal, c.Key}] = have
 	return nil
 }

@@ -41,7 +41,7 @@ func (db *DB) Blob(ctx context.Context, repository string, d registry.Digest) (i
 	return size, nil
 }
 
-// PutManifest records m. Media type and size stay as first recorded.
+// PutManifest records m. Media type, size and pusher stay as first recorded.
 func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 	defer db.mu.Unlock()
 	key := member{repository, m.Digest}
 	if have, ok := db.manifests[key]; ok {
-		m.MediaType, m.Size = have.MediaType, have.Size
+		m.MediaType, m.Size, m.Pusher = have.MediaType, have.Size, have.Pusher
 	}
 	db.manifests[key] = clone(m)
 	db.put(recordKey{key, true})
@@ -76,19 +76,40 @@ func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest
 	return clone(m), nil
 }
 
-// Referrers lists who refers to d.
-func (db *DB) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string) ([]registry.Manifest, error) {
+// referrerPage is how many referrers are listed at a time.
+const referrerPage = 100
+
+// Referrers lists a page of who refers to d.
+func (db *DB) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string, after registry.Digest) ([]registry.Manifest, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
 	var found []registry.Manifest
-	for _, rm := range db.allManifests() {
-		derived := rm.Manifest.Derived
-		if rm.Repository == repository && d != "" && derived.Subject == d && (artifactType == "" || derived.ArtifactType == artifactType) {
-			found = append(found, rm.Manifest)
+	for key, m := range db.manifests {
+		if key.repository == repository && d != "" && m.Derived.Subject == d && m.Digest > after && (artifactType == "" || m.Derived.ArtifactType == artifactType) {
+			found = append(found, clone(m))
 		}
 	}
-	return found, nil
+	slices.SortFunc(found, func(a, b registry.Manifest) int { return cmp.Compare(a.Digest, b.Digest) })
+	return found[:min(len(found), referrerPage)], nil
+}
+
+// CountReferrers counts the referrers of a subject that a principal pushed.
+func (db *DB) CountReferrers(ctx context.Context, repository string, d registry.Digest, pusher string) (int, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	n := 0
+	for key, m := range db.manifests {
+		if key.repository == repository && d != "" && m.Derived.Subject == d && m.Pusher == pusher {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // AllManifests lists what was recorded when the sequence was started.

@@ -21,7 +21,7 @@ func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
 	if _, taken := db.uploads[s.ID]; taken {
 		return registry.Errorf(registry.CodeConflict, "upload %s: is there already; begin another", s.ID)
 	}
-	s.Version = 1
+	s.Version, s.Touched = 1, micros(db.now())
 	db.uploads[s.ID] = kept(s)
 	return nil
 }
@@ -29,7 +29,6 @@ func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
 // kept is a state as it is stored: nobody else has its bytes.
 func kept(s registry.UploadState) registry.UploadState {
 	s.Hash = slices.Clone(s.Hash)
-	s.Touched = s.Touched.UTC().Truncate(time.Microsecond)
 	return s
 }
 
@@ -58,7 +57,7 @@ func (db *DB) SwapUpload(ctx context.Context, s registry.UploadState) error {
 	if err != nil {
 		return err
 	}
-	s.Owner = have.Owner
+	s.Owner, s.Touched = have.Owner, micros(db.now())
 	s.Version++
 	db.uploads[s.ID] = kept(s)
 	return nil
@@ -95,11 +94,12 @@ func noUpload(id string) error {
 }
 
 // CountUploads counts uploads that are under way.
-func (db *DB) CountUploads(ctx context.Context, principal string, since time.Time) (n int, err error) {
+func (db *DB) CountUploads(ctx context.Context, principal string, within time.Duration) (n int, err error) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
+	since := micros(db.now()).Add(-within)
 	for _, s := range db.uploads {
-		if s.Owner.Principal == principal && !s.Touched.Before(since.Truncate(time.Microsecond)) {
+		if s.Owner.Principal == principal && !s.Touched.Before(since) {
 			n++
 		}
 	}
@@ -107,13 +107,13 @@ func (db *DB) CountUploads(ctx context.Context, principal string, since time.Tim
 }
 
 // StaleUploads lists what was stale when the sequence was started.
-func (db *DB) StaleUploads(ctx context.Context, before time.Time) iter.Seq2[registry.UploadState, error] {
+func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[registry.UploadState, error] {
 	return func(yield func(registry.UploadState, error) bool) {
 		db.mu.RLock()
-		before = before.Truncate(time.Microsecond) // as what it is compared with
+		before := micros(db.now()).Add(-idle)
 		stale := slices.Collect(maps.Values(db.uploads))
 		db.mu.RUnlock()
-		stale = slices.DeleteFunc(stale, func(s registry.UploadState) bool { return !s.Touched.Before(before) })
+		stale = slices.DeleteFunc(stale, func(s registry.UploadState) bool { return idle != 0 && !s.Touched.Before(before) })
 		slices.SortFunc(stale, func(a, b registry.UploadState) int {
 			return cmp.Or(a.Touched.Compare(b.Touched), cmp.Compare(a.ID, b.ID))
 		})

@@ -25,7 +25,7 @@ func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
 	defer db.mu.Unlock()
 	for _, have := range db.tokens {
 		if have.ID == t.ID || have.Name == t.Name && have.Revoked.IsZero() {
-			return registry.Errorf(registry.CodeConflict, "token %s: there is one of that name: revoke it, or choose another name", t.Name)
+			return registry.Lastingf(registry.CodeConflict, "token %s: there is one of that name: revoke it, or choose another name", t.Name)
 		}
 	}
 	t.Grants = cloneGrants(t.Grants)

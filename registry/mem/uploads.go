@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -41,7 +40,7 @@ func (u *Uploads) Begin(ctx context.Context, owner registry.UploadOwner) (string
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	id := registry.NewUpload(owner, time.Now()).ID
+	id := registry.NewUpload(owner).ID
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.open[uploadKey{owner, id}] = &upload{}

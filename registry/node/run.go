@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"strings"
 	"time"
 )
 
@@ -18,7 +19,8 @@ const (
 var errOutput = errors.New("more output than any answer has")
 
 // Run gives the standard output of a program found on PATH, of at most 256 KiB and
-// after at most 20 seconds. An error that is exec.ErrNotFound means that there is none.
+// after at most 20 seconds. The program sees where programs and libraries are, and nothing
+// else of our environment. An error that is exec.ErrNotFound means that there is none.
 func Run(ctx context.Context, name string, args ...string) ([]byte, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -28,11 +30,23 @@ func Run(ctx context.Context, name string, args ...string) ([]byte, error) {
 	defer cancel()
 	out := &bounded{max: maxOutputBytes}
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.Env = environment(os.Environ())
 	cmd.Stdout = out
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()
 	return out.data, err
+}
+
+// environment is what a program that tells about the machine needs of an environment:
+// where it finds its libraries, which containers mount into places of their own.
+func environment(environ []string) []string {
+	kept := []string{"LC_ALL=C"}
+	for _, entry := range environ {
+		if name, _, _ := strings.Cut(entry, "="); name == "PATH" || name == "LD_LIBRARY_PATH" {
+			kept = append(kept, entry)
+		}
+	}
+	return kept
 }
 
 // bounded is a buffer that refuses to grow past max. It has no ReadFrom, by which

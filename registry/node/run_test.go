@@ -29,3 +29,22 @@ func TestRun(t *testing.T) {
 		t.Errorf("a program that does not stop: %d bytes, error %v", len(out), err)
 	}
 }
+
+// What describes a machine sees no secret of ours.
+func TestRunEnvironment(t *testing.T) {
+	for name, value := range map[string]string{"COSIGN_PASSWORD": "open sesame", "MLPROMOTE_TOKEN": "token", "AWS_SECRET_ACCESS_KEY": "key", "LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"} {
+		t.Setenv(name, value)
+	}
+	out, err := node.Run(t.Context(), "env")
+	if err != nil {
+		t.Skip(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		if name, _, _ := strings.Cut(line, "="); name != "PATH" && name != "LC_ALL" && name != "LD_LIBRARY_PATH" && name != "PWD" && name != "_" && name != "SHLVL" {
+			t.Errorf("it sees %s", name)
+		}
+	}
+	if !strings.Contains(string(out), "LD_LIBRARY_PATH=/usr/local/nvidia/lib64\n") {
+		t.Errorf("environment %q, want LD_LIBRARY_PATH in it", out)
+	}
+}

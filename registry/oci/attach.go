@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"math/rand/v2"
-	"slices"
 	"time"
 
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"oras.land/oras-go/v2/content"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -25,7 +23,7 @@ func (s *Store) Relist(ctx context.Context, name string, d registry.Digest) erro
 	if err != nil {
 		return err
 	}
-	e, ok, err := repo.evidence(ctx, desc, "")
+	e, _, ok, err := repo.wholeEvidence(ctx, desc)
 	if err != nil {
 		return err
 	}
@@ -90,9 +88,12 @@ func (r repository) isAttached(ctx context.Context, a attached) (bool, error) {
 // lists reports whether a referrer is among those of its subject, under a description by
 // which it can be read.
 func (r repository) lists(ctx context.Context, a attached) (bool, error) {
-	listed, err := r.referrers(ctx, a.subject)
-	same := func(desc ocispec.Descriptor) bool { return content.Equal(desc, a.desc) }
-	return slices.ContainsFunc(listed, same), err
+	for desc, err := range r.referrers(ctx, a.subject) {
+		if err != nil || content.Equal(desc, a.desc) {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // pause waits before any try but the first, each time for twice as long and never as

@@ -69,7 +69,7 @@ func (r repository) cargo(ctx context.Context, release registry.Release, evidenc
 		if err != nil {
 			return cargo{}, err
 		}
-		e, ok, err := r.evidence(ctx, desc, "")
+		e, _, ok, err := r.wholeEvidence(ctx, desc)
 		if err != nil {
 			return cargo{}, err
 		}

@@ -21,6 +21,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 var (
@@ -111,11 +112,11 @@ func wantSame(t *testing.T, store *oci.Store, w *world) {
 		t.Error(err)
 	}
 	for _, subject := range w.release.Subjects() {
-		want, err := store.Evidence(t.Context(), staging, subject.Digest)
+		want, err := registrytest.Bundles(store.Evidence(t.Context(), staging, subject.Digest))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := store.Evidence(t.Context(), prod, subject.Digest)
+		got, err := registrytest.Bundles(store.Evidence(t.Context(), prod, subject.Digest))
 		if err != nil {
 			t.Fatal(err)
 		}

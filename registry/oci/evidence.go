@@ -1,14 +1,11 @@
 package oci
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-	"oras.land/oras-go/v2/content"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -117,33 +114,6 @@ func readBundle(b registry.Bundle) (string, error) {
 	return statement.PredicateType, nil
 }
 
-// Evidence lists the bundles attached to a subject by cosign's rule for reading: a
-// manifest that refers to it, whose only layer is a bundle. All else is skipped, also
-// what is too large or was never pushed whole: a stranger must not be able to stop a
-// promotion by attaching rubbish. Errors: CodeDigest; CodeInvalid when there are more
-// than 4,096 referrers.
-func (s *Store) Evidence(ctx context.Context, name string, subject registry.Digest) ([]registry.Bundle, error) {
-	repo, err := s.repository(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	referrers, err := repo.referrers(ctx, subject)
-	if err != nil {
-		return nil, err
-	}
-	var bundles []registry.Bundle
-	for _, referrer := range referrers {
-		e, ok, err := repo.evidence(ctx, referrer, subject)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			bundles = append(bundles, e.bundle)
-		}
-	}
-	return bundles, nil
-}
-
 // Bundle reads one piece of evidence. Errors: see [registry.EvidenceStore].
 func (s *Store) Bundle(ctx context.Context, name string, d registry.Digest) (registry.Bundle, error) {
 	repo, err := s.repository(ctx, name)
@@ -154,48 +124,38 @@ func (s *Store) Bundle(ctx context.Context, name string, d registry.Digest) (reg
 	if err != nil {
 		return registry.Bundle{}, err
 	}
-	e, ok, err := repo.evidence(ctx, desc, "")
+	_, b, ok, err := repo.wholeEvidence(ctx, desc)
 	if err == nil && !ok {
-		err = registry.Errorf(registry.CodeNotFound, "%s: %s is no evidence", name, d)
+		err = registry.Errorf(registry.CodeNotFound, "%s: %s is not evidence", name, d)
 	}
-	return e.bundle, err
+	return b, err
 }
 
-// referrers lists what may refer to a subject, each once, by digest. A list that anybody
-// can write may describe one digest rightly and wrongly, and then both are given.
-func (r repository) referrers(ctx context.Context, subject registry.Digest) ([]ocispec.Descriptor, error) {
-	desc, err := r.Resolve(ctx, string(subject))
-	if isNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, r.failed("resolve", "subject", string(subject), err)
-	}
-	found, err := r.Predecessors(ctx, ocispec.Descriptor{MediaType: desc.MediaType, Digest: desc.Digest, Size: desc.Size})
-	if err != nil {
-		return nil, r.failed("list referrers of", "subject", string(subject), err)
-	}
-	if len(found) > maxReferrers {
-		err := registry.Errorf(registry.CodeInvalid, "%s: %s has %d referrers: at most %d are read", r.name, subject, len(found), maxReferrers)
-		return nil, registry.WithHint(err, "delete the referrers that are no evidence of yours")
-	}
-	slices.SortFunc(found, func(a, b ocispec.Descriptor) int {
-		return cmp.Or(cmp.Compare(a.Digest, b.Digest), cmp.Compare(a.Size, b.Size), cmp.Compare(a.MediaType, b.MediaType))
-	})
-	return slices.CompactFunc(found, content.Equal), nil
-}
-
-// evidence is one piece of evidence as it is stored.
+// evidence is one piece of evidence as it is stored, without its bundle.
 type evidence struct {
-	document                    // the manifest
-	bundle   registry.Bundle    // the bundle in it
-	subject  registry.Digest    // what it is attached to
-	blob     ocispec.Descriptor // where the bundle is
-	config   ocispec.Descriptor
+	document                         // the manifest
+	subject       registry.Digest    // the manifest that it is attached to
+	predicateType string             // as the manifest claims
+	blob          ocispec.Descriptor // of the bundle
+	config        ocispec.Descriptor
 }
 
-// evidence reads a referrer. It is false for what is no evidence about the subject; an
-// empty subject means any.
+// wholeEvidence reads a referrer with its bundle. It returns false if that is not evidence, or
+// its bundle cannot be read.
+func (r repository) wholeEvidence(ctx context.Context, desc ocispec.Descriptor) (evidence, registry.Bundle, bool, error) {
+	e, ok, err := r.evidence(ctx, desc, "")
+	if err != nil || !ok {
+		return evidence{}, registry.Bundle{}, false, err
+	}
+	data, err := r.read(ctx, "bundle", e.blob)
+	if err != nil {
+		return evidence{}, registry.Bundle{}, false, unlessMissing(err)
+	}
+	return e, registry.Bundle{Digest: e.desc.Digest, Document: e.blob.Digest, PredicateType: e.predicateType, Data: data}, true, nil
+}
+
+// evidence reads the manifest of a referrer. It returns false if that is not evidence about
+// the subject; an empty subject means any.
 func (r repository) evidence(ctx context.Context, desc ocispec.Descriptor, subject registry.Digest) (evidence, bool, error) {
 	if desc.MediaType != ocispec.MediaTypeImageManifest || desc.Size > maxDocument {
 		return evidence{}, false, nil
@@ -205,27 +165,16 @@ func (r repository) evidence(ctx context.Context, desc ocispec.Descriptor, subje
 		return evidence{}, false, unlessMissing(err)
 	}
 	var m ocispec.Manifest
-	if !readable(raw, &m) || m.Subject == nil || subject != "" && m.Subject.Digest != subject {
+	if !readable(raw, &m) || m.Subject == nil || subject != "" && m.Subject.Digest != subject || !isEvidence(m) {
 		return evidence{}, false, nil
 	}
-	if !isEvidence(m) {
-		return evidence{}, false, nil
-	}
-	data, err := r.read(ctx, "bundle", m.Layers[0])
-	if err != nil {
-		return evidence{}, false, unlessMissing(err)
-	}
-	e := evidence{
-		document: document{object{"evidence manifest", describe(desc.MediaType, raw)}, raw},
-		bundle:   registry.Bundle{Digest: desc.Digest, PredicateType: m.Annotations[keyPredicateType], Data: data},
-		subject:  m.Subject.Digest,
-		blob:     m.Layers[0],
-		config:   m.Config,
-	}
-	if e.bundle.PredicateType == "" { // cosign's readers do not need the annotation
-		e.bundle.PredicateType, _ = readBundle(e.bundle)
-	}
-	return e, true, nil
+	return evidence{
+		document:      document{object{"evidence manifest", describe(desc.MediaType, raw)}, raw},
+		subject:       m.Subject.Digest,
+		predicateType: m.Annotations[keyPredicateType],
+		blob:          m.Layers[0],
+		config:        m.Config,
+	}, true, nil
 }
 
 // isEvidence is cosign's rule for what is evidence, within our limits.

@@ -19,6 +19,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 const bundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
@@ -63,7 +64,7 @@ func TestEvidence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
 	engine := w.release.Engines[0].Digest // has a signature and a report
-	got, err := w.store.Evidence(t.Context(), staging, engine)
+	got, err := registrytest.Bundles(w.store.Evidence(t.Context(), staging, engine))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +81,8 @@ func TestEvidence(t *testing.T) {
 	if !types[registry.PredicateSign] || !types[registry.PredicateParity] {
 		t.Errorf("got predicate types %v", types)
 	}
-	for _, d := range []registry.Digest{w.release.Limits, digest.FromString("nobody knows")} {
-		if got, err := w.store.Evidence(t.Context(), staging, d); err != nil || len(got) != 0 {
+	for _, d := range []registry.Digest{w.release.Limits, digest.FromString("unknown")} {
+		if got, err := registrytest.Bundles(w.store.Evidence(t.Context(), staging, d)); err != nil || len(got) != 0 {
 			t.Errorf("%s: got %v, %v", d, got, err)
 		}
 	}
@@ -91,7 +92,7 @@ func TestEvidence(t *testing.T) {
 func TestEvidenceSkipsRubbish(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
-	before, err := w.store.Evidence(t.Context(), staging, w.release.Digest)
+	before, err := registrytest.Bundles(w.store.Evidence(t.Context(), staging, w.release.Digest))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +113,7 @@ func TestEvidenceSkipsRubbish(t *testing.T) {
 	changed(t, w, staging, ocispec.MediaTypeImageIndex, w.release.Digest, func(i *ocispec.Index) {
 		i.Subject = &ocispec.Descriptor{MediaType: ocispec.MediaTypeImageIndex, Digest: w.release.Digest, Size: w.release.Size}
 	})
-	after, err := w.store.Evidence(t.Context(), staging, w.release.Digest)
+	after, err := registrytest.Bundles(w.store.Evidence(t.Context(), staging, w.release.Digest))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,18 +122,17 @@ func TestEvidenceSkipsRubbish(t *testing.T) {
 	}
 }
 
-// A bundle attached without annotations, which cosign's readers do not need, is known
-// by its statement.
+// A bundle attached without annotations, which cosign's readers do not need, is evidence.
 func TestEvidenceWithoutAnnotations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
 	d := changed(t, w, staging, ocispec.MediaTypeImageManifest, w.evidence[0], func(m *ocispec.Manifest) { m.Annotations = nil })
-	got, err := w.store.Evidence(t.Context(), staging, w.release.Digest)
+	got, err := registrytest.Bundles(w.store.Evidence(t.Context(), staging, w.release.Digest))
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := slices.IndexFunc(got, func(b registry.Bundle) bool { return b.Digest == d })
-	if at < 0 || got[at].PredicateType != registry.PredicateSign {
+	if at < 0 || got[at].PredicateType != "" || string(got[at].Data) != string(bundle(registry.PredicateSign)) {
 		t.Errorf("got %v", got)
 	}
 }
@@ -230,7 +230,7 @@ func TestReferrerThatLostItsPlace(t *testing.T) {
 	if err := remoteRepository(t, server.URL, staging).PushReference(t.Context(), desc, bytes.NewReader(empty), list); err != nil {
 		t.Fatal(err)
 	}
-	before, err := w.store.Evidence(t.Context(), staging, subject[0].Digest)
+	before, err := registrytest.Bundles(w.store.Evidence(t.Context(), staging, subject[0].Digest))
 	if err != nil || len(before) != 0 {
 		t.Fatalf("with an empty list there is the evidence %v, error %v", before, err)
 	}
@@ -239,7 +239,7 @@ func TestReferrerThatLostItsPlace(t *testing.T) {
 	}
 	wantCode(t, w.store.Relist(t.Context(), staging, digest.FromString("nowhere")), registry.CodeNotFound, staging)
 	wantCode(t, w.store.Relist(t.Context(), staging, w.release.Limits), registry.CodeInvalid, "no whole piece of evidence")
-	after, err := w.store.Evidence(t.Context(), staging, subject[0].Digest)
+	after, err := registrytest.Bundles(w.store.Evidence(t.Context(), staging, subject[0].Digest))
 	if err != nil || len(after) != 1 {
 		t.Errorf("listed again there is the evidence %v, error %v", after, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // record stores any bytes as a manifest, also what no repository would take.
@@ -128,7 +129,7 @@ func FuzzEvidence(f *testing.F) {
 		if !known(err) {
 			t.Fatalf("unexpected %s: %v", registry.CodeOf(err), err)
 		}
-		if _, err := w.store.Evidence(t.Context(), staging, w.release.Digest); err != nil && registry.CodeOf(err) != registry.CodeInvalid {
+		if _, err := registrytest.Bundles(w.store.Evidence(t.Context(), staging, w.release.Digest)); err != nil && registry.CodeOf(err) != registry.CodeInvalid {
 			t.Fatal(err)
 		}
 	})

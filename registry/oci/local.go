@@ -150,18 +150,23 @@ func (l *local) Predecessors(ctx context.Context, node ocispec.Descriptor) ([]oc
 // Referrers lists the manifests whose subject is desc, as oras-go's
 // registry.ReferrerLister does. An empty artifactType means all.
 func (l *local) Referrers(ctx context.Context, desc ocispec.Descriptor, artifactType string, fn func([]ocispec.Descriptor) error) error {
-	manifests, err := l.refs.Referrers(ctx, l.name, desc.Digest, artifactType)
-	if err != nil || len(manifests) == 0 {
-		return err
+	for after := registry.Digest(""); ; {
+		manifests, err := l.refs.Referrers(ctx, l.name, desc.Digest, artifactType, after)
+		if err != nil || len(manifests) == 0 {
+			return err
+		}
+		page := make([]ocispec.Descriptor, len(manifests))
+		for i, m := range manifests {
+			page[i] = ocispec.Descriptor{
+				MediaType: m.MediaType, Digest: m.Digest, Size: m.Size,
+				ArtifactType: m.Derived.ArtifactType, Annotations: m.Derived.Annotations,
+			}
+		}
+		if err := fn(page); err != nil {
+			return err
+		}
+		after = manifests[len(manifests)-1].Digest
 	}
-	var page []ocispec.Descriptor
-	for _, m := range manifests {
-		page = append(page, ocispec.Descriptor{
-			MediaType: m.MediaType, Digest: m.Digest, Size: m.Size,
-			ArtifactType: m.Derived.ArtifactType, Annotations: m.Derived.Annotations,
-		})
-	}
-	return fn(page)
 }
 
 // Mount makes a blob that belongs to another repository belong to this one, without

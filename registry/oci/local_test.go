@@ -19,6 +19,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 func blobDescriptor(data []byte) ocispec.Descriptor {
@@ -173,14 +174,14 @@ func TestReindex(t *testing.T) {
 	if err := w.refs.PutManifest(ctx, staging, wrong); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := w.store.Evidence(ctx, staging, w.release.Digest); len(got) != 0 {
+	if got, _ := registrytest.Bundles(w.store.Evidence(ctx, staging, w.release.Digest)); len(got) != 0 {
 		t.Fatal("the record does not matter")
 	}
 	n, err := oci.Reindex(ctx, w.blobs, w.refs)
 	if all := 6 + 5 + 4; n != all || err != nil { // sources, release, evidence
 		t.Errorf("got %d, %v, want %d", n, err, all)
 	}
-	if got, _ := w.store.Evidence(ctx, staging, w.release.Digest); len(got) != 1 {
+	if got, _ := registrytest.Bundles(w.store.Evidence(ctx, staging, w.release.Digest)); len(got) != 1 {
 		t.Errorf("got %v", got)
 	}
 	b := &bad{Blobs: w.blobs, victim: w.evidence[0], change: func(data []byte) []byte { return data[1:] }, read: map[registry.Digest]bool{}}

@@ -66,7 +66,6 @@ const (
 	maxEntries     = maxEngines + 2
 	maxLayers      = 4096
 	maxAnnotations = 128
-	maxReferrers   = 4096
 	maxFile        = 1 << 50 // bytes of a file; the sum over a part stays far inside an int64
 	maxPath        = 512     // bytes of a file's path
 )

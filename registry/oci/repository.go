@@ -71,7 +71,9 @@ func (r repository) read(ctx context.Context, what string, desc ocispec.Descript
 		return nil, err
 	}
 	defer rc.Close()
-	return io.ReadAll(rc)
+	data := bytes.NewBuffer(make([]byte, 0, desc.Size+bytes.MinRead)) // so that it never grows
+	_, err = data.ReadFrom(rc)
+	return data.Bytes(), err
 }
 
 // stream opens content that is checked while it is read: the last Read gives an error
@@ -140,7 +142,7 @@ func (r repository) failed(operation, what, name string, err error) error {
 	switch {
 	case isNotFound(err):
 		return registry.Errorf(registry.CodeNotFound, "%s: %s %s is not there", r.name, what, name)
-	case errors.Is(err, content.ErrMismatchedDigest), errors.Is(err, content.ErrTrailingData):
+	case errors.Is(err, content.ErrMismatchedDigest), errors.Is(err, content.ErrTrailingData), saysDamaged(err):
 		code = registry.CodeDigest
 	case code == registry.CodeInternal && errors.As(err, &network):
 		code = registry.CodeUnavailable
@@ -148,6 +150,12 @@ func (r repository) failed(operation, what, name string, err error) error {
 		code = registry.CodeFull
 	}
 	return registry.Errorf(code, "%s: %s %s %s: %w", r.name, operation, what, name, err)
+}
+
+// saysDamaged reports whether a registry answered that bytes do not match their digest.
+func saysDamaged(err error) bool {
+	var said errcode.Error
+	return errors.As(err, &said) && said.Code == errcode.ErrorCodeDigestInvalid
 }
 
 func isNotFound(err error) bool {

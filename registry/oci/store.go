@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -12,6 +14,7 @@ import (
 type Store struct {
 	open    func(ctx context.Context, repository string) (Repository, error)
 	options Options
+	reading *semaphore.Weighted // bytes of evidence
 }
 
 var (
@@ -34,7 +37,7 @@ type Options struct {
 // ENVIRONMENT/MODEL and, for sources, ENVIRONMENT/MODEL/sources; a Mounter is offered
 // the same names. What open gives is not closed and may be the same value each time.
 func New(open func(ctx context.Context, repository string) (Repository, error), options Options) *Store {
-	return &Store{open: open, options: options}
+	return &Store{open: open, options: options, reading: semaphore.NewWeighted(evidenceBytes)}
 }
 
 // repository opens a repository by name.

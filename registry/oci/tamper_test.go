@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // bad is storage in which one object was changed behind its digest, and which notes
@@ -80,7 +81,7 @@ func operations(w *world) map[string]func(*oci.Store, context.Context) error {
 	}
 	for _, subject := range w.release.Subjects() {
 		ops["evidence "+subject.Name] = func(s *oci.Store, ctx context.Context) error {
-			_, err := s.Evidence(ctx, staging, subject.Digest)
+			_, err := registrytest.Bundles(s.Evidence(ctx, staging, subject.Digest))
 			return err
 		}
 	}

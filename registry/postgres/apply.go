@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -16,91 +17,71 @@ import (
 // finds out whether the change was made. Errors: CodeUnavailable, with "may have been
 // made or not", when it cannot find out for a while.
 func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, error) {
-	var event registry.Event
+	var outcome catalog.Outcome
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) (err error) {
-		event, err = apply(ctx, q, c)
+		outcome, err = apply(ctx, q, c)
 		return err
 	})
 	var unknown *commitError
 	if errors.As(err, &unknown) {
-		err = db.settle(ctx, event, unknown)
+		err = db.settle(ctx, outcome.Event, unknown)
 	}
 	if err != nil {
 		return registry.Event{}, db.interpretError(fmt.Sprintf("%s %s in %s", c.Event.Kind, c.Event.Model, c.Event.Environment), err)
 	}
-	return event, nil
+	return outcome.Event, nil
 }
 
 // apply holds the lock of the history from the beginning, so that what it reads of heads
-// stays true until the commit: nobody else moves them.
-func apply(ctx context.Context, q *dbsqlc.Queries, c registry.Change) (registry.Event, error) {
+// stays true until the commit: no other transaction can move them.
+func apply(ctx context.Context, q *dbsqlc.Queries, c registry.Change) (catalog.Outcome, error) {
 	if err := q.ChainLock(ctx); err != nil {
-		return registry.Event{}, err
+		return catalog.Outcome{}, err
 	}
-	event, err := chain(ctx, q, c.Event)
+	outcome, err := catalog.Decide(ctx, tx{q}, c)
 	if err != nil {
-		return registry.Event{}, err
+		return catalog.Outcome{}, err
 	}
-	if c.Move != nil {
-		if err := moveHead(ctx, q, event, *c.Move); err != nil {
-			return registry.Event{}, err
-		}
-	}
-	for _, move := range c.Tags {
-		if err := moveTag(ctx, q, move); err != nil {
-			return registry.Event{}, err
-		}
-	}
-	if c.EndIntent {
-		if err := q.IntentEnd(ctx, dbsqlc.IntentEndParams{Environment: event.Environment, Model: event.Model}); err != nil {
-			return registry.Event{}, err
-		}
-	}
-	body, err := registry.CanonicalJSON(event)
-	if err != nil {
-		return registry.Event{}, err
-	}
-	return event, q.HistoryAppend(ctx, dbsqlc.HistoryAppendParams{Seq: event.Seq, Body: string(body)})
+	return outcome, record(ctx, q, outcome)
 }
 
-// chain gives event its place after the last one.
-func chain(ctx context.Context, q *dbsqlc.Queries, event registry.Event) (registry.Event, error) {
-	body, err := q.HistoryLast(ctx)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return event.Chain(registry.Event{})
+// record writes all that a change does.
+func record(ctx context.Context, q *dbsqlc.Queries, o catalog.Outcome) error {
+	if h := o.Head; h != nil {
+		if err := q.HeadSet(ctx, dbsqlc.HeadSetParams{
+			Environment: h.Environment, Model: h.Model, Release: string(h.Release), Version: h.Version,
+			Since: h.Since, Hold: h.Hold,
+		}); err != nil {
+			return err
+		}
 	}
+	for _, t := range o.Tags {
+		if err := moveTag(ctx, q, t); err != nil {
+			return err
+		}
+	}
+	if o.Agreed != nil {
+		if err := setConfiguration(ctx, q, *o.Agreed); err != nil {
+			return err
+		}
+	}
+	if o.EndIntent {
+		if err := q.IntentEndFor(ctx, dbsqlc.IntentEndForParams{
+			Environment: o.Event.Environment, Model: o.Event.Model, Release: string(o.Event.Release),
+		}); err != nil {
+			return err
+		}
+	}
+	if o.Restricts {
+		if err := q.CounterAdd(ctx, dbsqlc.CounterAddParams{Name: restrictions, N: 1}); err != nil {
+			return err
+		}
+	}
+	body, err := catalog.EncodeEvent(o.Event)
 	if err != nil {
-		return registry.Event{}, err
-	}
-	last, err := decodeEvent(body)
-	if err != nil {
-		return registry.Event{}, err
-	}
-	return event.Chain(last)
-}
-
-// moveHead compares and swaps. The head is in place since the event that brought its
-// release, so lifting a hold does not change that time.
-func moveHead(ctx context.Context, q *dbsqlc.Queries, event registry.Event, move registry.HeadMove) error {
-	if event.Release == "" {
-		return registry.Errorf(registry.CodeInvalid, "head of %s in %s: the event names no release to move it to", event.Model, event.Environment)
-	}
-	have, err := q.HeadGet(ctx, dbsqlc.HeadGetParams{Environment: event.Environment, Model: event.Model})
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return err
 	}
-	if have.Release != string(move.Expect) {
-		return registry.Errorf(registry.CodeConflict, "head of %s in %s: is %q, expected %q: somebody else moved it first; look at it and try again", event.Model, event.Environment, have.Release, move.Expect)
-	}
-	since := event.Time
-	if have.Release == string(event.Release) {
-		since = have.Since
-	}
-	return q.HeadSet(ctx, dbsqlc.HeadSetParams{
-		Environment: event.Environment, Model: event.Model,
-		Release: string(event.Release), Version: event.Version,
-		Since: since, Hold: move.Hold,
-	})
+	return q.HistoryAppend(ctx, dbsqlc.HistoryAppendParams{Seq: o.Event.Seq, Body: body})
 }
 
 // moveTag sets a tag in one statement, since tags are also set outside of changes.
@@ -111,11 +92,11 @@ func moveTag(ctx context.Context, q *dbsqlc.Queries, move registry.TagMove) erro
 	if err != nil || set > 0 {
 		return err
 	}
-	have, err := q.TagGet(ctx, dbsqlc.TagGetParams{Repository: move.Repository, Tag: move.Tag})
+	have, err := tx{q}.Tag(ctx, move.Repository, move.Tag)
 	if err != nil {
 		return err
 	}
-	return registry.Errorf(registry.CodeConflict, "tag %s in %s: names %s and must not move to %s; choose a new version", move.Tag, move.Repository, have, move.Digest)
+	return catalog.TagTaken(move, have)
 }
 
 // settlePause is how long a server is given between two questions about a commit.
@@ -157,7 +138,7 @@ func (db *DB) made(ctx context.Context, event registry.Event) (made bool, err er
 		if err != nil {
 			return err
 		}
-		there, err := decodeEvent(body)
+		there, err := catalog.DecodeEvent(body)
 		made = there.Hash == event.Hash
 		return err
 	})

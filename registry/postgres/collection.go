@@ -155,19 +155,23 @@ func (db *DB) Condemn(ctx context.Context, at time.Time, digests []registry.Dige
 	return db.interpretError("condemn bytes", db.queries().CondemnedAdd(ctx, dbsqlc.CondemnedAddParams{At: at, Digests: texts(digests)}))
 }
 
-// Rescind forgets that d is condemned. The read spares those a write that never were; a
-// reader does not see what an Execute is about to do, so what is condemned waits for it.
-func (db *DB) Rescind(ctx context.Context, d registry.Digest) error {
+// Rescind forgets that d is condemned. It reads first, to save a write if d is not.
+func (db *DB) Rescind(ctx context.Context, d registry.Digest) (registry.Removal, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	_, err := db.queries().CondemnedGet(ctx, string(d))
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil
+	subject := fmt.Sprintf("rescind blob %s", d)
+	for {
+		row, err := db.queries().CondemnedGet(ctx, string(d))
+		if errors.Is(err, pgx.ErrNoRows) {
+			return registry.Removal{}, nil
+		}
+		if err != nil || row.Removal != "" {
+			return registry.Removal{ID: row.Removal, Left: time.Duration(row.Microseconds) * time.Microsecond}, db.interpretError(subject, err)
+		}
+		if n, err := db.queries().CondemnedRemove(ctx, string(d)); n > 0 || err != nil {
+			return registry.Removal{}, db.interpretError(subject, err)
+		}
 	}
-	if err == nil {
-		err = db.queries().CondemnedRemove(ctx, string(d))
-	}
-	return db.interpretError(fmt.Sprintf("rescind blob %s", d), err)
 }
 
 // Due reads in pages and holds nothing open between them.
@@ -197,34 +201,4 @@ func (db *DB) duePage(ctx context.Context, page dbsqlc.CondemnedPageParams) ([]s
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	return db.queries().CondemnedPage(ctx, page)
-}
-
-// Execute holds the condemnation while remove is at work. Where the transaction is made
-// again, so is the removal, which finds the bytes gone.
-func (db *DB) Execute(ctx context.Context, d registry.Digest, before time.Time, remove func(context.Context) error) (done bool, err error) {
-	err = db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
-		at, err := q.CondemnedLock(ctx, string(d))
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		unheld, err := q.Unheld(ctx, []string{string(d)})
-		held := len(unheld) == 0
-		if err != nil || !held && at.After(before) {
-			return err
-		}
-		if !held {
-			if err := remove(ctx); err != nil {
-				return err
-			}
-			done = true
-		}
-		return q.CondemnedRemove(ctx, string(d))
-	})
-	if err != nil {
-		return false, db.interpretError(fmt.Sprintf("remove blob %s", d), err)
-	}
-	return done, nil
 }

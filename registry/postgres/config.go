@@ -58,7 +58,7 @@ func greet(ctx context.Context, conn *pgx.Conn) error {
 	}
 	if server.Encoding != "UTF8" {
 		return registry.WithHint(
-			registry.Errorf(registry.CodeUnavailable, "the database has encoding %s, which cannot hold every text: want UTF8", server.Encoding),
+			registry.Lastingf(registry.CodeUnavailable, "the database has encoding %s, which cannot hold every text: want UTF8", server.Encoding),
 			"createdb --encoding UTF8 --template template0 NAME")
 	}
 	return nil

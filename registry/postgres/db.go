@@ -39,6 +39,8 @@ var (
 	_ registry.Idempotency  = (*DB)(nil)
 	_ registry.Stock        = (*DB)(nil)
 	_ registry.Condemned    = (*DB)(nil)
+	_ registry.Removals     = (*DB)(nil)
+	_ registry.CatalogClock = (*DB)(nil)
 )
 
 // Open opens the database of a URL, postgres://USER@HOST:PORT/NAME, and brings its schema
@@ -78,7 +80,15 @@ func (db *DB) Close() error {
 // database is moved, renamed or restored.
 func (db *DB) ID() string { return db.id }
 
-// String is HOST:PORT/NAME, for people.
+// CatalogTime is the time of the server, which all replicas share.
+func (db *DB) CatalogTime(ctx context.Context) (time.Time, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	now, err := db.queries().TimeGet(ctx)
+	return now.UTC(), db.interpretError("time", err)
+}
+
+// String is HOST:PORT/NAME, for messages.
 func (db *DB) String() string { return db.name }
 
 // ResetDerived forgets what the records of manifests repeat from the manifests' bytes:

@@ -29,6 +29,7 @@ const (
 	classConnection    = "08"
 	classData          = "22"
 	classConstraint    = "23"
+	classTransaction   = "25" // idle for too long, or taking too long
 	classAuthorization = "28"
 	className          = "3D"
 	classResources     = "53"
@@ -83,13 +84,13 @@ func (db *DB) interpretFailure(subject string, failure *pgconn.PgError, err erro
 	case notNullViolation, programLimit:
 		return registry.Errorf(registry.CodeInvalid, "%s: a name is too long, or has a quote, a backslash or a control character", subject)
 	case insufficientPrivilege:
-		return registry.Errorf(registry.CodeUnavailable, "%s: the user of database %s must own it, or be allowed to create in its schema: %w", subject, db.name, err)
+		return registry.Lastingf(registry.CodeUnavailable, "%s: the user of database %s must own it, or be allowed to create in its schema: %w", subject, db.name, err)
 	}
 	switch failure.Code[:2] {
-	case classConnection, classOperator, classResources:
+	case classConnection, classOperator, classResources, classTransaction:
 		return registry.Errorf(registry.CodeUnavailable, "%s: database %s does not serve now; try again: %w", subject, db.name, err)
 	case classAuthorization, className:
-		return registry.Errorf(registry.CodeUnavailable, "%s: database %s does not let us in; look at its name, the user and the password: %w", subject, db.name, err)
+		return registry.Lastingf(registry.CodeUnavailable, "%s: database %s does not let us in; look at its name, the user and the password: %w", subject, db.name, err)
 	case classData:
 		return registry.Errorf(registry.CodeInvalid, "%s: a text has a NUL byte or is not UTF-8", subject)
 	case classConstraint:

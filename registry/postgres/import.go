@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,9 +16,11 @@ import (
 // Source is a catalog that nobody changes while it is read.
 type Source interface {
 	registry.Stock
+	CatalogIdentity(ctx context.Context) (registry.CatalogIdentity, error)
 	AllManifests(ctx context.Context) iter.Seq2[registry.RepositoryManifest, error]
 	Heads(ctx context.Context, environment, model string) ([]registry.Head, error)
 	History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
+	Standing(ctx context.Context, environment, model string) (registry.Standing, error)
 	Pending(ctx context.Context) ([]registry.Intent, error)
 	ListTokens(ctx context.Context) ([]registry.Token, error)
 	Documents
@@ -45,7 +48,7 @@ func (db *DB) Import(ctx context.Context, from Source) error {
 	q := dbsqlc.New(tx)
 	err = q.ChainLock(ctx)
 	for _, step := range []func(context.Context, *dbsqlc.Queries, Source) error{
-		refuseUsed, importManifests, importHoldings, importHistory, importHeads, importIntents, importTokens, importDocuments,
+		refuseUsed, importOrigins, importManifests, importHoldings, importHistory, importCounters, importHeads, importIntents, importTokens, importDocuments,
 	} {
 		if err == nil {
 			err = step(ctx, q, from)
@@ -95,12 +98,21 @@ func refuseUsed(ctx context.Context, q *dbsqlc.Queries, _ Source) error {
 		used = used || len(page) > 0
 	}
 	if used {
-		return registry.Errorf(registry.CodeConflict, "the database has a catalog already: want an empty one (createdb)")
+		return registry.Lastingf(registry.CodeConflict, "the database has a catalog already: want an empty one (createdb)")
 	}
 	return nil
 }
 
-// importManifests makes the records, and what is derived from them.
+// importOrigins records from which catalog this one is restored.
+func importOrigins(ctx context.Context, q *dbsqlc.Queries, from Source) error {
+	source, err := from.CatalogIdentity(ctx)
+	if err != nil {
+		return err
+	}
+	return q.CatalogSetOrigins(ctx, strings.Join(append([]string{source.ID}, source.Origins...), " "))
+}
+
+// importManifests makes the records and the data derived from them.
 func importManifests(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 	for m, err := range from.AllManifests(ctx) {
 		if err != nil {
@@ -142,9 +154,9 @@ func importHoldings(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 
 func importHolding(ctx context.Context, q *dbsqlc.Queries, repository string, h registry.Holding) error {
 	if !h.Manifest {
-		return q.BlobAdd(ctx, dbsqlc.BlobAddParams{Repository: repository, Digest: string(h.Digest), Size: h.Size, Created: h.Created})
+		return q.BlobAdd(ctx, dbsqlc.BlobAddParams{Repository: repository, Digest: string(h.Digest), Size: h.Size, Created: &h.Created})
 	}
-	err := q.ManifestAdd(ctx, dbsqlc.ManifestAddParams{Repository: repository, Digest: string(h.Digest), MediaType: h.MediaType, Size: h.Size, Created: h.Created})
+	err := q.ManifestAdd(ctx, dbsqlc.ManifestAddParams{Repository: repository, Digest: string(h.Digest), MediaType: h.MediaType, Size: h.Size, Created: &h.Created})
 	for _, tag := range h.Tags {
 		if err == nil {
 			_, err = q.TagSet(ctx, dbsqlc.TagSetParams{Repository: repository, Tag: tag, Digest: string(h.Digest)})
@@ -175,6 +187,15 @@ func importHistory(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 	return nil
 }
 
+// importCounters continues the counters of the other catalog.
+func importCounters(ctx context.Context, q *dbsqlc.Queries, from Source) error {
+	s, err := from.Standing(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	return q.CounterAdd(ctx, dbsqlc.CounterAddParams{Name: restrictions, N: s.Restrictions})
+}
+
 func importHeads(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 	heads, err := from.Heads(ctx, "", "")
 	for _, h := range heads {
@@ -191,7 +212,7 @@ func importIntents(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 	pending, err := from.Pending(ctx)
 	for _, i := range pending {
 		if err == nil {
-			err = q.IntentBegin(ctx, dbsqlc.IntentBeginParams{Environment: i.Environment, Model: i.Model, Source: i.From, Release: string(i.Release), Begun: i.Begun})
+			err = q.IntentBegin(ctx, dbsqlc.IntentBeginParams{Environment: i.Environment, Model: i.Model, Source: i.From, Release: string(i.Release), Begun: &i.Begun})
 		}
 	}
 	return err

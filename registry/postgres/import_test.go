@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/postgres"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // catalog is one in memory, with its tables.
@@ -23,6 +25,10 @@ type catalog struct {
 	runtimes   registry.Runtimes
 	webhooks   registry.Webhooks
 	deliveries registry.Deliveries
+}
+
+func (c catalog) CatalogIdentity(context.Context) (registry.CatalogIdentity, error) {
+	return registry.CatalogIdentity{ID: "original", Origins: []string{"grandparent"}}, nil
 }
 
 func (c catalog) NodeTypes() registry.NodeTypes   { return c.nodeTypes }
@@ -49,9 +55,10 @@ func full(t *testing.T) catalog {
 		c.PutManifest(ctx, "staging/vision/digits", registry.Manifest{Digest: d("1"), MediaType: "m", Size: 1, Derived: registry.Derived{ArtifactType: "a", Annotations: map[string]string{"k": "v", "NUL": "no"}}}),
 		c.PutManifest(ctx, "staging/vision/digits", registry.Manifest{Digest: d("2"), MediaType: "m", Size: 2, Derived: registry.Derived{ArtifactType: "b", Subject: d("1")}}),
 		c.SetTag(ctx, "staging/vision/digits", "1.0.0", d("1")), c.SetTag(ctx, "staging/vision/digits", "current", d("1")),
-		apply(c, registry.Change{Event: event(registry.EventPublish, "staging", "1", ""), Move: &registry.HeadMove{}}),
-		apply(c, registry.Change{Event: event(registry.EventPromote, "prod", "1", ""), Move: &registry.HeadMove{}}),
-		apply(c, registry.Change{Event: event(registry.EventRollback, "prod", "0", "NUL \x00, \"quoted\" and ü"), Move: &registry.HeadMove{Expect: d("1"), Hold: "it was slow"}}),
+		apply(c, registry.Change{Event: event(registry.EventPublish, "staging", "1", ""), Ground: registrytest.HeadAlone("staging", "vision/digits", ""), Move: &registry.HeadMove{}}),
+		apply(c, registry.Change{Event: event(registry.EventPromote, "prod", "1", ""), Ground: registrytest.HeadAlone("prod", "vision/digits", ""), Move: &registry.HeadMove{}}),
+		apply(c, registry.Change{Event: event(registry.EventRollback, "prod", "0", "NUL \x00, \"quoted\" and ü"), Ground: registrytest.HeadAlone("prod", "vision/digits", d("1")), Move: &registry.HeadMove{Hold: "it was slow"}}),
+		apply(c, registry.Change{Event: registry.Event{Time: ago, Kind: registry.EventAttach, Environment: "prod", Model: "vision/digits", PredicateType: registry.PredicateQuarantine}}),
 		c.Begin(ctx, registry.Intent{Environment: "prod", Model: "vision/digits", From: "staging", Release: d("1"), Begun: ago}),
 		c.CreateToken(ctx, token), c.CreateToken(ctx, gone), c.RevokeToken(ctx, gone.ID, ago.Add(time.Minute)), c.UseToken(ctx, token.ID, ago.Add(time.Second)),
 		c.nodeTypes.Put(ctx, "g6.xlarge", registry.Node{V: 1, OS: "linux"}), c.runtimes.Put(ctx, "nvcr.io/x:1", registry.Runtime{V: 1, Runtimes: map[string]string{"onnxruntime": "1"}}),
@@ -88,6 +95,8 @@ func all(t *testing.T, c postgres.Source) map[string]any {
 	keep("history", events, err)
 	heads, err := c.Heads(ctx, "", "")
 	keep("heads", heads, err)
+	standing, err := c.Standing(ctx, "prod", "vision/digits")
+	keep("restrictions", []int64{standing.Restrictions}, err)
 	intents, err := c.Pending(ctx)
 	keep("intents", intents, err)
 	tokens, err := c.ListTokens(ctx)
@@ -135,8 +144,11 @@ func TestImport(t *testing.T) {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", what, got[what], want[what])
 		}
 	}
+	if id, err := db.CatalogIdentity(t.Context()); err != nil || !slices.Equal(id.Origins, []string{"original", "grandparent"}) {
+		t.Errorf("origins %v (%v), want the original and its own origins", id.Origins, err)
+	}
 	next, err := db.Apply(t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach, Environment: "prod", Model: "vision/digits"}})
-	if err != nil || next.Seq != 4 {
+	if err != nil || next.Seq != 5 {
 		t.Errorf("what comes next is %+v, error %v", next, err)
 	}
 	for what, err := range map[string]error{"import": db.Import(t.Context(), from), "look": db.RefuseUsed(t.Context())} {

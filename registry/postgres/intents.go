@@ -3,19 +3,18 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
-// Begin records an intent. Its time is kept in UTC to the microsecond.
+// Begin records an intent.
 func (db *DB) Begin(ctx context.Context, i registry.Intent) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	err := db.queries().IntentBegin(ctx, dbsqlc.IntentBeginParams{
 		Environment: i.Environment, Model: i.Model, Source: i.From,
-		Release: string(i.Release), Begun: i.Begun.Truncate(time.Microsecond),
+		Release: string(i.Release),
 	})
 	return db.interpretError(fmt.Sprintf("intent for %s in %s", i.Model, i.Environment), err)
 }
@@ -26,6 +25,21 @@ func (db *DB) End(ctx context.Context, environment, model string, release regist
 	defer cancel()
 	err := db.queries().IntentEndFor(ctx, dbsqlc.IntentEndForParams{Environment: environment, Model: model, Release: string(release)})
 	return db.interpretError(fmt.Sprintf("end the intent for %s in %s", model, environment), err)
+}
+
+// Abandon holds the lock of the history, so that the head does not move meanwhile.
+func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
+	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+		if err := q.ChainLock(ctx); err != nil {
+			return err
+		}
+		now, err := tx{q}.Standing(ctx, i.Environment, i.Model)
+		if err != nil || now.Head.Release == i.Release {
+			return err
+		}
+		return q.IntentAbandon(ctx, dbsqlc.IntentAbandonParams{Environment: i.Environment, Model: i.Model, Release: string(i.Release), Begun: i.Begun})
+	})
+	return db.interpretError(fmt.Sprintf("abandon the intent for %s in %s", i.Model, i.Environment), err)
 }
 
 // Pending lists intents by environment and model.

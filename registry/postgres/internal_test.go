@@ -77,16 +77,18 @@ func TestInterpretError(t *testing.T) {
 		"read-only": {func() error {
 			return exec(t, db, `BEGIN READ ONLY; INSERT INTO tags VALUES ('r', 'u', 'd')`)
 		}, registry.CodeUnavailable, "standby"},
-		"statement timeout":  {func() error { return exec(t, db, `SET LOCAL statement_timeout = 1; SELECT pg_sleep(60)`) }, registry.CodeUnavailable, "busy"},
-		"serialization":      {raise(serializationFailure), registry.CodeUnavailable, "try again"},
-		"too many clients":   {raise("53300"), registry.CodeUnavailable, "does not serve now"},
-		"disk full":          {raise(diskFull), registry.CodeUnavailable, "no space is left"},
-		"shutting down":      {raise("57P01"), registry.CodeUnavailable, "try again"},
-		"starting up":        {raise("57P03"), registry.CodeUnavailable, "try again"},
-		"connection failure": {raise("08006"), registry.CodeUnavailable, "try again"},
-		"privilege":          {raise(insufficientPrivilege), registry.CodeUnavailable, "must own it"},
-		"damage":             {raise("XX001"), registry.CodeInternal, "damaged"},
-		"statement":          {func() error { return exec(t, db, "SELECT FROM WHERE") }, registry.CodeInternal, "syntax error"},
+		"statement timeout":   {func() error { return exec(t, db, `SET LOCAL statement_timeout = 1; SELECT pg_sleep(60)`) }, registry.CodeUnavailable, "busy"},
+		"idle in transaction": {raise("25P03"), registry.CodeUnavailable, "try again"},
+		"transaction timeout": {raise("25P04"), registry.CodeUnavailable, "try again"},
+		"serialization":       {raise(serializationFailure), registry.CodeUnavailable, "try again"},
+		"too many clients":    {raise("53300"), registry.CodeUnavailable, "does not serve now"},
+		"disk full":           {raise(diskFull), registry.CodeUnavailable, "no space is left"},
+		"shutting down":       {raise("57P01"), registry.CodeUnavailable, "try again"},
+		"starting up":         {raise("57P03"), registry.CodeUnavailable, "try again"},
+		"connection failure":  {raise("08006"), registry.CodeUnavailable, "try again"},
+		"privilege":           {raise(insufficientPrivilege), registry.CodeUnavailable, "must own it"},
+		"damage":              {raise("XX001"), registry.CodeInternal, "damaged"},
+		"statement":           {func() error { return exec(t, db, "SELECT FROM WHERE") }, registry.CodeInternal, "syntax error"},
 		"killed": {func() error {
 			return exec(t, db, "SELECT pg_terminate_backend(pg_backend_pid())")
 		}, registry.CodeUnavailable, "try again"},
@@ -146,7 +148,7 @@ func TestHistoryIsAppendOnly(t *testing.T) {
 	forge := `ALTER TABLE history DISABLE TRIGGER ALL; ALTER TABLE history DROP CONSTRAINT history_check, DROP CONSTRAINT history_body_check;`
 	for change, says := range map[string]string{
 		`UPDATE history SET body = replace(body, '"seq":2', '"seq":0') WHERE seq = 2`:     "stored as another row",
-		`UPDATE history SET body = replace(body, '"seq":2', '"seq":"two"') WHERE seq = 2`: "no event",
+		`UPDATE history SET body = replace(body, '"seq":2', '"seq":"two"') WHERE seq = 2`: "not an event",
 	} {
 		if err := exec(t, db, forge+change); err != nil {
 			t.Fatal(err)
@@ -203,10 +205,12 @@ func TestMigrationsDownAndUp(t *testing.T) {
 	if done, err := db.current(t.Context()); done || err != nil {
 		t.Errorf("the schema counts as current: %v", err)
 	}
-	for n := int32(1); n <= migrations.PostgresVersion; n++ {
-		if _, err := provider.UpByOne(t.Context()); err != nil {
+	for n := int32(0); n != migrations.PostgresVersion; {
+		step, err := provider.UpByOne(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
+		n = int32(step.Source.Version)
 		if row, err := db.queries().CatalogGet(t.Context()); row.Version != n || err != nil {
 			t.Errorf("version %d (%v), want %d", row.Version, err, n)
 		}

@@ -138,6 +138,34 @@ func TestDeletionOfWhatIsRecordedAgain(t *testing.T) {
 	}
 }
 
+// A writer that adds a blob to a repository while its removal begins learns of the removal.
+func TestMembershipOfWhatIsRemoved(t *testing.T) {
+	t.Parallel()
+	db, _ := openTest(t)
+	const d = registry.Digest("sha256:b")
+	if err := db.Condemn(t.Context(), time.Now(), []registry.Digest{d}); err != nil {
+		t.Fatal(err)
+	}
+	during(t, db, func(ctx context.Context, q *dbsqlc.Queries) error {
+		return q.CollectionLock(ctx)
+	}, func(ctx context.Context, q *dbsqlc.Queries) error {
+		begun, err := q.RemovalBegin(ctx, dbsqlc.RemovalBeginParams{
+			Removal: "one", Lasting: time.Minute.Microseconds(), Digests: []string{string(d)}, Before: time.Now(),
+		})
+		if len(begun) != 1 {
+			t.Errorf("the removal of %v began, want that of the blob", begun)
+		}
+		return err
+	}, func() {
+		if err := db.AddBlob(t.Context(), repository, d, 1); err != nil {
+			t.Error(err)
+		}
+		if removal, err := db.Rescind(t.Context(), d); err != nil || removal.ID != "one" || removal.Left <= 0 {
+			t.Errorf("got %+v, %v; want the removal", removal, err)
+		}
+	})
+}
+
 // A tag that must not move and that somebody else sets at the same time has not moved.
 func TestImmutableTagOfTwo(t *testing.T) {
 	t.Parallel()

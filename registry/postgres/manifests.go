@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
-// PutManifest records m and sets tags. Media type and size stay as first recorded.
+// PutManifest records m and sets tags. Media type, size and pusher stay as first recorded.
 func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
 	subject := fmt.Sprintf("manifest %s in %s", m.Digest, repository)
 	annotations, err := json.Marshal(m.Derived.Annotations)
@@ -19,7 +18,7 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 		return registry.Errorf(registry.CodeInternal, "%s: %w", subject, err)
 	}
 	err = db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
-		fact := dbsqlc.ManifestAddParams{Repository: repository, Digest: string(m.Digest), MediaType: m.MediaType, Size: m.Size, Created: time.Now()}
+		fact := dbsqlc.ManifestAddParams{Repository: repository, Digest: string(m.Digest), MediaType: m.MediaType, Size: m.Size, Pusher: m.Pusher}
 		if err := q.ManifestAdd(ctx, fact); err != nil {
 			return err
 		}
@@ -55,30 +54,69 @@ func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest
 		return registry.Manifest{}, db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
 	}
 	return manifest(dbsqlc.ManifestPageRow{
-		Repository: row.Repository, Digest: row.Digest, MediaType: row.MediaType, Size: row.Size,
+		Repository: row.Repository, Digest: row.Digest, MediaType: row.MediaType, Size: row.Size, Pusher: row.Pusher,
 		ArtifactType: row.ArtifactType, Subject: row.Subject, Annotations: row.Annotations,
 	})
 }
 
-// Referrers lists who refers to d.
-func (db *DB) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string) ([]registry.Manifest, error) {
-	ctx, cancel := db.limit(ctx)
-	defer cancel()
-	rows, err := db.queries().ManifestReferrers(ctx, dbsqlc.ManifestReferrersParams{
-		Repository: repository, Subject: string(d), ArtifactType: artifactType,
+// Referrers lists a page of the manifests that refer to d.
+func (db *DB) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string, after registry.Digest) ([]registry.Manifest, error) {
+	found, err := db.referrers(ctx, dbsqlc.ReferrerSizesParams{
+		Repository: repository, Subject: string(d), ArtifactType: artifactType, After: string(after), PageSize: pageSize,
 	})
 	if err != nil {
 		return nil, db.interpretError(fmt.Sprintf("referrers of %s in %s", d, repository), err)
 	}
-	var found []registry.Manifest
-	for _, row := range rows {
-		m, err := manifest(dbsqlc.ManifestPageRow(row))
-		if err != nil {
+	return found, nil
+}
+
+// referrers reads the sizes of the next annotations before the annotations. Manifests that are
+// deleted in between do not end the list.
+func (db *DB) referrers(ctx context.Context, page dbsqlc.ReferrerSizesParams) ([]registry.Manifest, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	for {
+		sizes, err := db.queries().ReferrerSizes(ctx, page)
+		if err != nil || len(sizes) == 0 {
 			return nil, err
 		}
-		found = append(found, m)
+		last, bytes := sizes[0].Digest, sizes[0].Bytes
+		for _, next := range sizes[1:] {
+			if bytes += next.Bytes; bytes > registry.ReferrerPage {
+				break
+			}
+			last = next.Digest
+		}
+		rows, err := db.queries().ManifestReferrers(ctx, dbsqlc.ManifestReferrersParams{
+			Repository: page.Repository, Subject: page.Subject, ArtifactType: page.ArtifactType, After: page.After, Last: last,
+		})
+		if err != nil || len(rows) > 0 {
+			return manifests(rows, err)
+		}
+		page.After = last
+	}
+}
+
+// manifests makes records of rows.
+func manifests(rows []dbsqlc.ManifestReferrersRow, err error) ([]registry.Manifest, error) {
+	if err != nil {
+		return nil, err
+	}
+	found := make([]registry.Manifest, len(rows))
+	for i, row := range rows {
+		if found[i], err = manifest(dbsqlc.ManifestPageRow(row)); err != nil {
+			return nil, err
+		}
 	}
 	return found, nil
+}
+
+// CountReferrers counts the referrers of a subject that a principal pushed.
+func (db *DB) CountReferrers(ctx context.Context, repository string, subject registry.Digest, pusher string) (int, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	n, err := db.queries().ReferrerCount(ctx, dbsqlc.ReferrerCountParams{Repository: repository, Subject: string(subject), Pusher: pusher})
+	return int(n), db.interpretError(fmt.Sprintf("referrers of %s in %s", subject, repository), err)
 }
 
 // AllManifests reads in pages and holds nothing open between them, so that records can
@@ -116,7 +154,7 @@ func (db *DB) manifestPage(ctx context.Context, page dbsqlc.ManifestPageParams) 
 // manifest makes the record of a row. Without derived columns it is the facts alone.
 func manifest(row dbsqlc.ManifestPageRow) (registry.Manifest, error) {
 	m := registry.Manifest{
-		Digest: registry.Digest(row.Digest), MediaType: row.MediaType, Size: row.Size,
+		Digest: registry.Digest(row.Digest), MediaType: row.MediaType, Size: row.Size, Pusher: row.Pusher,
 		Derived: registry.Derived{ArtifactType: row.ArtifactType, Subject: registry.Digest(row.Subject)},
 	}
 	if row.Annotations == "" {

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
@@ -13,7 +12,7 @@ import (
 func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	err := db.queries().BlobAdd(ctx, dbsqlc.BlobAddParams{Repository: repository, Digest: string(d), Size: size, Created: time.Now()})
+	err := db.queries().BlobAdd(ctx, dbsqlc.BlobAddParams{Repository: repository, Digest: string(d), Size: size})
 	return db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), err)
 }
 

@@ -9,10 +9,10 @@ import (
 )
 
 // AcquireLease compares and swaps.
-func (db *DB) AcquireLease(ctx context.Context, name, holder string, now, until time.Time) (bool, error) {
+func (db *DB) AcquireLease(ctx context.Context, name, holder string, lasting time.Duration) (bool, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	n, err := db.queries().LeaseAcquire(ctx, dbsqlc.LeaseAcquireParams{Name: name, Holder: holder, Now: now, Until: until})
+	n, err := db.queries().LeaseAcquire(ctx, dbsqlc.LeaseAcquireParams{Name: name, Holder: holder, Lasting: lasting.Microseconds()})
 	return n > 0 && err == nil, db.interpretError("lease "+name, err)
 }
 
@@ -29,13 +29,13 @@ func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.Kept
 	var kept *registry.KeptAnswer
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		n, err := q.AnswerClaim(ctx, dbsqlc.AnswerClaimParams{
-			Principal: c.Principal, Key: c.Key, Request: string(c.Request), Claimant: c.Claimant, Until: c.Until, Now: c.Now,
+			Principal: c.Principal, Key: c.Key, Request: string(c.Request), Claimant: c.Claimant, Lasting: c.Lasting.Microseconds(),
 		})
 		if err != nil {
 			return err
 		}
 		if n > 0 {
-			return q.AnswerForget(ctx, c.Now)
+			return q.AnswerForget(ctx)
 		}
 		row, err := q.AnswerGet(ctx, dbsqlc.AnswerGetParams{Principal: c.Principal, Key: c.Key})
 		if err != nil {
@@ -62,7 +62,7 @@ func keptAnswer(row dbsqlc.Answer, c registry.KeyClaim) (*registry.KeptAnswer, e
 func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	n, err := db.queries().AnswerRenew(ctx, dbsqlc.AnswerRenewParams{Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: c.Until})
+	n, err := db.queries().AnswerRenew(ctx, dbsqlc.AnswerRenewParams{Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Lasting: c.Lasting.Microseconds()})
 	return db.interpretError("idempotency key", claimed(n, err))
 }
 
@@ -71,7 +71,7 @@ func (db *DB) SaveAnswer(ctx context.Context, c registry.KeyClaim, answer regist
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	n, err := db.queries().AnswerSave(ctx, dbsqlc.AnswerSaveParams{
-		Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: c.Until,
+		Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Lasting: c.Lasting.Microseconds(),
 		Status: int64(answer.Status), Type: answer.Type, Body: notNull(answer.Body),
 	})
 	return db.interpretError("idempotency key", claimed(n, err))

@@ -125,8 +125,8 @@ func (r rows) checkPlans(tb testing.TB, db *DB, asked *tracer) {
 				}
 			}
 		}
-		if explained != 1 {
-			tb.Errorf("%s: %d queries, want 1", q.name, explained)
+		if want := q.queries(); explained != want {
+			tb.Errorf("%s: %d queries, want %d", q.name, explained, want)
 		}
 	}
 }

@@ -29,6 +29,18 @@ func open(t testing.TB, url string) *postgres.DB {
 	return db
 }
 
+// clocked is a database with a clock that a test moves.
+func clocked[T any](t *testing.T) (T, func(time.Duration)) {
+	t.Helper()
+	url := pgtest.Database(t)
+	db := open(t, url)
+	store, ok := any(db).(T)
+	if !ok {
+		t.Fatalf("%T is not a %T", db, store)
+	}
+	return store, pgtest.Clock(t, url, registrytest.NewClock().Now())
+}
+
 func TestStore(t *testing.T) {
 	t.Parallel()
 	registrytest.TestStore(t, func(t *testing.T) registrytest.Store { return open(t, pgtest.Database(t)) })
@@ -39,9 +51,19 @@ func TestDeleter(t *testing.T) {
 	registrytest.TestDeleter(t, func(t *testing.T) registrytest.DeletableRefs { return open(t, pgtest.Database(t)) })
 }
 
+func TestIntents(t *testing.T) {
+	t.Parallel()
+	registrytest.TestIntents(t, clocked[registrytest.Store])
+}
+
 func TestUploadStates(t *testing.T) {
 	t.Parallel()
-	registrytest.TestUploadStates(t, func(t *testing.T) registry.UploadStates { return open(t, pgtest.Database(t)) })
+	registrytest.TestUploadStates(t, clocked[registry.UploadStates])
+}
+
+func TestConfigurations(t *testing.T) {
+	t.Parallel()
+	registrytest.TestConfigurations(t, func(t *testing.T) registrytest.Configured { return open(t, pgtest.Database(t)) })
 }
 
 func TestTokens(t *testing.T) {
@@ -56,17 +78,17 @@ func TestSecrets(t *testing.T) {
 
 func TestCollection(t *testing.T) {
 	t.Parallel()
-	registrytest.TestCollection(t, func(t *testing.T) registrytest.Collectable { return open(t, pgtest.Database(t)) })
+	registrytest.TestCollection(t, clocked[registrytest.Collectable])
 }
 
 func TestLeases(t *testing.T) {
 	t.Parallel()
-	registrytest.TestLeases(t, func(t *testing.T) registry.Leases { return open(t, pgtest.Database(t)) })
+	registrytest.TestLeases(t, clocked[registry.Leases])
 }
 
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
-	registrytest.TestIdempotency(t, func(t *testing.T) registry.Idempotency { return open(t, pgtest.Database(t)) })
+	registrytest.TestIdempotency(t, clocked[registry.Idempotency])
 }
 
 func TestTables(t *testing.T) {
@@ -163,7 +185,7 @@ func TestResetDerived(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := db.Referrers(ctx, "staging/a", subject, "artifact"); err != nil || len(got) != 1 {
+	if got, err := db.Referrers(ctx, "staging/a", subject, "artifact", ""); err != nil || len(got) != 1 {
 		t.Errorf("after recording again: got %v, %v", got, err)
 	}
 }
@@ -232,7 +254,7 @@ func BenchmarkApply(b *testing.B) {
 	var head registry.Digest
 	for n := 0; b.Loop(); n++ {
 		c := change(fmt.Sprint(n))
-		c.Move = &registry.HeadMove{Expect: head}
+		c.Ground, c.Move = registrytest.HeadAlone("prod", "a", head), &registry.HeadMove{}
 		c.Tags = []registry.TagMove{{Repository: "prod/a", Tag: registry.HeadTag, Digest: c.Event.Release}}
 		event, err := db.Apply(b.Context(), c)
 		if err != nil {
@@ -241,4 +263,12 @@ func BenchmarkApply(b *testing.B) {
 		head = event.Release
 	}
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "commits/s")
+}
+
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	registrytest.TestIdentity(t, func(t *testing.T) func() registrytest.Identified {
+		url := pgtest.Database(t)
+		return func() registrytest.Identified { return open(t, url) }
+	})
 }

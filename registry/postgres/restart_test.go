@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/postgres"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // restartSeed makes the instants of TestRestartUnderLoad the same in every run.
@@ -82,7 +83,7 @@ func (l *load) write(db *postgres.DB, writer int) {
 	for n := 0; !l.over.Load(); n++ {
 		c := change(fmt.Sprintf("%d.%d.0", writer, n))
 		c.Event.Model = model
-		c.Move = &registry.HeadMove{Expect: head}
+		c.Ground, c.Move = registrytest.HeadAlone("prod", model, head), &registry.HeadMove{}
 		m := registry.Manifest{Digest: c.Event.Release, MediaType: "type"}
 		l.insist(func() error { return db.PutManifest(l.t.Context(), "prod/"+model, m) })
 		var event registry.Event

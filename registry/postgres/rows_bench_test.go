@@ -24,9 +24,9 @@ func BenchmarkMillionEngines(b *testing.B) {
 		b.Skip("a million engines take minutes and gigabytes; MLPROMOTE_LARGE=1 asks for it")
 	}
 	server := pgtest.New(b, bulk()...)
-	var catalogs []catalog
+	var catalogs []filled
 	for _, engines := range []int{10_000, 100_000, 1_000_000} {
-		c := catalog{rows: rows{engines}, db: openURL(b, server.Database(b))}
+		c := filled{rows: rows{engines}, db: openURL(b, server.Database(b))}
 		c.fill(b, c.db)
 		c.registry = replica(b, c.db, mem.NewBlobs(), registrytest.NewKeys(registrytest.RoleKeys()))
 		c.registry.Promoted(b, registrytest.Build{})
@@ -35,13 +35,13 @@ func BenchmarkMillionEngines(b *testing.B) {
 	for _, q := range questions() {
 		b.Run(q.name, func(b *testing.B) {
 			random := rand.New(rand.NewPCG(1, 2))
-			compare(b, catalogs, func(ctx context.Context, c catalog) error {
+			compare(b, catalogs, func(ctx context.Context, c filled) error {
 				return q.ask(ctx, c.db, c.rows, random.IntN(sample)*c.releases()/sample)
 			})
 		})
 	}
 	b.Run("resolve in prod", func(b *testing.B) {
-		compare(b, catalogs, func(ctx context.Context, c catalog) error {
+		compare(b, catalogs, func(ctx context.Context, c filled) error {
 			_, err := c.registry.Resolve(ctx, registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")})
 			return err
 		})
@@ -52,15 +52,15 @@ func BenchmarkMillionEngines(b *testing.B) {
 // each is in memory.
 const sample = 1000
 
-// catalog is a database with rows, and with one release that can be resolved.
-type catalog struct {
+// filled is a database with rows and one release that can be resolved.
+type filled struct {
 	rows
 	db       *DB
 	registry registrytest.Registry
 }
 
-// compare asks all catalogs in turn, so that what else the machine does slows down all.
-func compare(b *testing.B, catalogs []catalog, ask func(context.Context, catalog) error) {
+// compare queries all catalogs in turn, so that other load on the machine slows down all.
+func compare(b *testing.B, catalogs []filled, ask func(context.Context, filled) error) {
 	b.Helper()
 	took := make([][]time.Duration, len(catalogs))
 	for b.Loop() {

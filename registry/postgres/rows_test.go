@@ -180,7 +180,16 @@ type question struct {
 	ask  func(ctx context.Context, db *DB, r rows, release int) error
 }
 
-// questions are what resolve and listings ask.
+// queries is the number of queries that answer the question. If rows can be large, the first
+// query asks for their sizes.
+func (q question) queries() int {
+	if q.name == "referrers" {
+		return 2
+	}
+	return 1
+}
+
+// questions are those of resolve and listings.
 func questions() []question {
 	head := func(kind registry.EventKind, environment string, model bool) func(context.Context, *DB, rows, int) error {
 		return func(ctx context.Context, db *DB, _ rows, release int) error {
@@ -209,7 +218,7 @@ func questions() []question {
 			return err
 		}},
 		{"referrers", func(ctx context.Context, db *DB, _ rows, release int) error {
-			found, err := db.Referrers(ctx, rowsRepositoryOf(release), rowsDigest(release, engineThing(release%enginesOfRelease)), "")
+			found, err := db.Referrers(ctx, rowsRepositoryOf(release), rowsDigest(release, engineThing(release%enginesOfRelease)), "", "")
 			if err == nil && len(found) != evidenceOfEngine {
 				return fmt.Errorf("%d referrers, want %d", len(found), evidenceOfEngine)
 			}

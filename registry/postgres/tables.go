@@ -14,8 +14,11 @@ const (
 	runtimeKind  = "runtime"
 	webhookKind  = "webhook"
 	deliveryKind = "delivery"
+	damageKind   = "damage"
+	scrubKind    = "scrub"
 )
 
+// documentKinds are the kinds that Import copies.
 func documentKinds() []string { return []string{nodeTypeKind, runtimeKind, webhookKind, deliveryKind} }
 
 // NodeTypes is the table of named nodes.
@@ -29,6 +32,12 @@ func (db *DB) Webhooks() registry.Webhooks { return table[registry.Webhook]{db, 
 
 // Deliveries is the table of how far webhooks were told.
 func (db *DB) Deliveries() registry.Deliveries { return table[registry.Delivery]{db, deliveryKind} }
+
+// Damages is the table of known damage.
+func (db *DB) Damages() registry.Damages { return table[registry.Damage]{db, damageKind} }
+
+// ScrubStates is the table of the scrubber's progress.
+func (db *DB) ScrubStates() registry.ScrubStates { return table[registry.ScrubState]{db, scrubKind} }
 
 // table is the documents of one kind.
 type table[T any] struct {

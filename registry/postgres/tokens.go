@@ -19,7 +19,7 @@ func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
 	}
 	err = db.interpretError("token "+t.Name, db.queries().TokenCreate(ctx, row))
 	if registry.HasCode(err, registry.CodeConflict) {
-		return registry.Errorf(registry.CodeConflict, "token %s: there is one of that name: revoke it, or choose another name", t.Name)
+		return registry.Lastingf(registry.CodeConflict, "token %s: there is one of that name: revoke it, or choose another name", t.Name)
 	}
 	return err
 }

@@ -16,7 +16,7 @@ func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
 	err := db.unsynced(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		return q.UploadCreate(ctx, dbsqlc.UploadCreateParams{
 			ID: s.ID, Repository: s.Owner.Repository, Principal: s.Owner.Principal,
-			Arrived: s.Offset, Hash: notNull(s.Hash), Place: s.Place, Touched: s.Touched,
+			Arrived: s.Offset, Hash: notNull(s.Hash), Place: s.Place,
 		})
 	})
 	return db.interpretError("upload "+s.ID, err)
@@ -41,7 +41,7 @@ func (db *DB) SwapUpload(ctx context.Context, s registry.UploadState) error {
 	return db.changeUpload(ctx, s.ID, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.UploadSwap(ctx, dbsqlc.UploadSwapParams{
 			ID: s.ID, Version: s.Version,
-			Arrived: s.Offset, Hash: notNull(s.Hash), Place: s.Place, Touched: s.Touched,
+			Arrived: s.Offset, Hash: notNull(s.Hash), Place: s.Place,
 		})
 	})
 }
@@ -77,18 +77,23 @@ func (db *DB) unsynced(ctx context.Context, change func(context.Context, *dbsqlc
 	})
 }
 
-// CountUploads counts uploads that are under way.
-func (db *DB) CountUploads(ctx context.Context, principal string, since time.Time) (int, error) {
+// CountUploads counts uploads in progress.
+func (db *DB) CountUploads(ctx context.Context, principal string, within time.Duration) (int, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	n, err := db.queries().UploadCount(ctx, dbsqlc.UploadCountParams{Principal: principal, Since: since.Truncate(time.Microsecond)})
+	n, err := db.queries().UploadCount(ctx, dbsqlc.UploadCountParams{Principal: principal, Within: within.Microseconds()})
 	return int(n), db.interpretError("uploads of "+principal, err)
 }
 
-// StaleUploads reads in pages and holds nothing open between them, so that uploads can
-// be ended while the sequence runs.
-func (db *DB) StaleUploads(ctx context.Context, before time.Time) iter.Seq2[registry.UploadState, error] {
+// StaleUploads reads page by page and holds nothing open in between, so that uploads can be
+// ended while the sequence runs. An upload that is touched meanwhile moves to the end.
+func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[registry.UploadState, error] {
 	return func(yield func(registry.UploadState, error) bool) {
+		before, err := db.idleSince(ctx, idle)
+		if err != nil {
+			yield(registry.UploadState{}, err)
+			return
+		}
 		page := dbsqlc.UploadStaleParams{Before: before, PageSize: pageSize}
 		for {
 			rows, err := db.stalePage(ctx, page)
@@ -109,6 +114,18 @@ func (db *DB) StaleUploads(ctx context.Context, before time.Time) iter.Seq2[regi
 		}
 	}
 }
+
+// idleSince is the latest time at which a stale upload was last touched.
+func (db *DB) idleSince(ctx context.Context, idle time.Duration) (time.Time, error) {
+	if idle == 0 {
+		return endOfTime(), nil
+	}
+	now, err := db.CatalogTime(ctx)
+	return now.Add(-idle), err
+}
+
+// endOfTime is later than the time of every row.
+func endOfTime() time.Time { return time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 func (db *DB) stalePage(ctx context.Context, page dbsqlc.UploadStaleParams) ([]dbsqlc.Upload, error) {
 	ctx, cancel := db.limit(ctx)

@@ -2,6 +2,8 @@ package registrytest
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"io"
 	"testing"
 
@@ -70,49 +72,63 @@ func (b Build) withDefaults() Build {
 // It is not published.
 func (b Build) Store(t testing.TB, parts registry.Parts) registry.Digest {
 	t.Helper()
+	d, err := b.TryStore(t.Context(), parts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TryStore is Store for parts that may fail.
+func (b Build) TryStore(ctx context.Context, parts registry.Parts) (registry.Digest, error) {
 	b = b.withDefaults()
-	s := store{t, parts, registry.SourcesRepository("staging", b.Model)}
-	reference := s.put(registry.Part{Role: registry.PartReference, Model: b.Model, Format: "onnx", Engine: registry.Engine{Precision: "fp32"}, Files: file("model.onnx", "reference "+b.Salt)})
-	cases := s.put(registry.Part{Role: registry.PartCases, Files: file("cases.safetensors", "cases"), Set: &registry.Set{
+	s := store{parts: parts, repository: registry.SourcesRepository("staging", b.Model)}
+	reference := s.put(ctx, registry.Part{Role: registry.PartReference, Model: b.Model, Format: "onnx", Engine: registry.Engine{Precision: "fp32"}, Files: file("model.onnx", "reference "+b.Salt)})
+	cases := s.put(ctx, registry.Part{Role: registry.PartCases, Files: file("cases.safetensors", "cases"), Set: &registry.Set{
 		Count: 5, Origin: registry.OriginRecorded, Shards: []registry.Shard{{File: "cases.safetensors", Count: 5}},
 	}})
-	sources := s.assemble(registry.Assembly{Model: b.Model, Parts: []registry.PartRef{reference, cases}})
+	sources := s.assemble(ctx, registry.Assembly{Model: b.Model, Parts: []registry.PartRef{reference, cases}})
 
 	s.repository = registry.Repository("staging", b.Model)
-	limits := s.put(registry.Part{Role: registry.PartLimits, Files: file("limits.json", `{"v":1}`)})
-	offered := s.put(registry.Part{Role: registry.PartInterface, Files: file("interface.json", `{"v":1}`)})
+	limits := s.put(ctx, registry.Part{Role: registry.PartLimits, Files: file("limits.json", `{"v":1}`)})
+	offered := s.put(ctx, registry.Part{Role: registry.PartInterface, Files: file("interface.json", `{"v":1}`)})
 	refs := []registry.PartRef{limits, offered}
 	for _, e := range b.Engines {
 		e.Reference, e.Sources, e.Limits, e.Interface = reference.Digest, sources, limits.Digest, offered.Digest
-		refs = append(refs, s.put(registry.Part{Role: registry.PartEngine, Model: b.Model, Format: "onnx", Engine: e, Files: file("model.onnx", "engine "+e.Label()+b.Salt)}))
+		refs = append(refs, s.put(ctx, registry.Part{Role: registry.PartEngine, Model: b.Model, Format: "onnx", Engine: e, Files: file("model.onnx", "engine "+e.Label()+b.Salt)}))
 	}
 	r := registry.Release{Version: b.Version, Revision: b.Revision}
-	return s.assemble(registry.Assembly{
+	release := s.assemble(ctx, registry.Assembly{
 		Model: b.Model, Version: b.Version, Revision: b.Revision, Sources: sources, Plan: digest.FromString("plan"), Parts: refs, Tags: []string{r.Tag()},
 	})
+	return release, s.err
 }
 
-// store writes parts of one repository.
+// store writes parts of one repository, until one fails.
 type store struct {
-	t          testing.TB
 	parts      registry.Parts
 	repository string
+	err        error
 }
 
-func (s store) put(p registry.Part) registry.PartRef {
-	s.t.Helper()
-	ref, err := s.parts.PutPart(s.t.Context(), s.repository, p)
+func (s *store) put(ctx context.Context, p registry.Part) registry.PartRef {
+	if s.err != nil {
+		return registry.PartRef{}
+	}
+	ref, err := s.parts.PutPart(ctx, s.repository, p)
 	if err != nil {
-		s.t.Fatalf("put %s into %s: %v", p.Role, s.repository, err)
+		s.err = fmt.Errorf("put %s into %s: %w", p.Role, s.repository, err)
 	}
 	return ref
 }
 
-func (s store) assemble(a registry.Assembly) registry.Digest {
-	s.t.Helper()
-	d, err := s.parts.Assemble(s.t.Context(), s.repository, a)
+func (s *store) assemble(ctx context.Context, a registry.Assembly) registry.Digest {
+	if s.err != nil {
+		return ""
+	}
+	d, err := s.parts.Assemble(ctx, s.repository, a)
 	if err != nil {
-		s.t.Fatalf("assemble in %s: %v", s.repository, err)
+		s.err = fmt.Errorf("assemble in %s: %w", s.repository, err)
 	}
 	return d
 }

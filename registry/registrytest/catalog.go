@@ -17,6 +17,9 @@ func TestCatalog(t *testing.T, open func(t *testing.T) registry.Catalog) {
 		"heads":                      testHeads,
 		"compare and swap":           testCompareAndSwap,
 		"hold":                       testHold,
+		"standing":                   testStanding,
+		"ground":                     testGround,
+		"move that rests on nothing": testMoveOnNothing,
 		"move without release":       testMoveWithoutRelease,
 		"immutable tag":              testImmutableTag,
 		"immutable tag in a change":  testImmutableTagInChange,
@@ -49,10 +52,16 @@ func event(model, release string) registry.Event {
 
 // move is a change that moves a head from one release to another.
 func move(model, from, to string) registry.Change {
-	c := registry.Change{Event: event(model, to), Move: &registry.HeadMove{}}
+	var before registry.Digest
 	if from != "" {
-		c.Move.Expect = d(from)
+		before = d(from)
 	}
+	return registry.Change{Event: event(model, to), Ground: HeadAlone("prod", model, before), Move: &registry.HeadMove{}}
+}
+
+// in is a change in another environment.
+func in(environment string, c registry.Change) registry.Change {
+	c.Event.Environment, c.Ground.Environment = environment, environment
 	return c
 }
 
@@ -89,9 +98,7 @@ func testHeads(t *testing.T, catalog registry.Catalog) {
 	_, err := catalog.Head(ctx, "prod", "a")
 	wantCode(t, err, registry.CodeNotFound)
 	for _, place := range [][2]string{{"staging", "b"}, {"prod", "b"}, {"staging", "a"}, {"prod", "a"}} {
-		c := move(place[1], "", "1.0.0")
-		c.Event.Environment = place[0]
-		apply(t, catalog, c)
+		apply(t, catalog, in(place[0], move(place[1], "", "1.0.0")))
 	}
 	got, err := catalog.Head(ctx, "prod", "a")
 	must(t, err)
@@ -145,6 +152,7 @@ func testHold(t *testing.T, catalog registry.Catalog) {
 	must(t, err)
 	wantEqual(t, head.Hold, "bad answers")
 	release := move("a", "1.0.0", "1.0.0")
+	release.Ground.Head.Hold = "bad answers"
 	release.Event.Time = begin().Add(time.Hour)
 	apply(t, catalog, release)
 	after, err := catalog.Head(t.Context(), "prod", "a")
@@ -227,6 +235,9 @@ func testHistoryQueries(t *testing.T, catalog registry.Catalog) {
 		for _, model := range []string{"", "a"} {
 			for _, kind := range []registry.EventKind{"", registry.EventAttach, registry.EventPromote} {
 				for _, subject := range []registry.Digest{"", d("engine"), d("nobody")} {
+					for _, hash := range []registry.Digest{all[8].Hash, d("no event")} {
+						wantHistory(t, catalog, registry.HistoryQuery{Environment: environment, Model: model, Kind: kind, Subject: subject, Hash: hash, After: 5, Limit: 3}, all)
+					}
 					for _, after := range []int64{0, 5, 12} {
 						for before, limit := range map[int64]int{0: 0, 9: 0, 100: 2, 8: 1} {
 							q := registry.HistoryQuery{Environment: environment, Model: model, Kind: kind, Subject: subject, After: after, Before: before, Limit: limit}
@@ -241,13 +252,20 @@ func testHistoryQueries(t *testing.T, catalog registry.Catalog) {
 	}
 }
 
+// selects reports whether a query selects an event, but for its limit.
+func selects(q registry.HistoryQuery, e registry.Event) bool {
+	within := e.Seq > q.After && (q.Before == 0 || e.Seq < q.Before)
+	about := (q.Environment == "" || e.Environment == q.Environment) && (q.Model == "" || e.Model == q.Model)
+	same := (q.Kind == "" || e.Kind == q.Kind) && (q.Subject == "" || e.Subject == q.Subject) && (q.Hash == "" || e.Hash == q.Hash)
+	return within && about && same
+}
+
 // wantHistory compares a query with a walk over all events.
 func wantHistory(t *testing.T, catalog registry.Catalog, q registry.HistoryQuery, all []registry.Event) {
 	t.Helper()
 	want := []int64{}
 	for _, e := range all {
-		if e.Seq > q.After && (q.Before == 0 || e.Seq < q.Before) && (q.Environment == "" || e.Environment == q.Environment) && (q.Model == "" || e.Model == q.Model) &&
-			(q.Kind == "" || e.Kind == q.Kind) && (q.Subject == "" || e.Subject == q.Subject) {
+		if selects(q, e) {
 			want = append(want, e.Seq)
 		}
 	}
@@ -367,9 +385,7 @@ func testLastEvent(t *testing.T, store Store) {
 	attached.Kind, attached.Reason = registry.EventAttach, `"hash":"another"`
 	second := apply(t, store, registry.Change{Event: attached})
 	apply(t, store, move("b", "", "1.0.0"))
-	elsewhere := move("a", "", "1.0.0")
-	elsewhere.Event.Environment = "staging"
-	apply(t, store, elsewhere)
+	apply(t, store, in("staging", move("a", "", "1.0.0")))
 	want("prod", "a", second.Hash)
 	want("prod", "c", "")
 	want("moon", "a", "")

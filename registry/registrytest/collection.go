@@ -18,29 +18,37 @@ import (
 type Collectable interface {
 	DeletableRefs
 	registry.Stock
+	registry.Inventory
 	registry.Condemned
+	registry.Removals
+	registry.CatalogClock
 }
 
 // TestCollection is the contract of [registry.Stock] and [registry.Condemned] over the
 // names of one store, and of [registry.Refs] towards them.
-func TestCollection(t *testing.T, open func(t *testing.T) Collectable) {
-	for name, test := range map[string]func(*testing.T, Collectable){
-		"holdings":                       testHoldings,
-		"settle condemns":                testSettleCondemns,
-		"settle removes":                 testSettleRemoves,
-		"settle fails":                   testSettleFails,
-		"settle finds nothing":           testSettleNothing,
-		"asking rescinds":                testAskingRescinds,
-		"asking waits for a settlement":  testAskingWaits,
-		"unheld bytes":                   testUnheld,
-		"due bytes":                      testDue,
-		"execute":                        testExecute,
-		"execute spares what is held":    testExecuteHeld,
-		"rescind waits for an execution": testRescindWaits,
+func TestCollection(t *testing.T, open Clocked[Collectable]) {
+	for name, test := range map[string]func(*testing.T, Collectable, func(time.Duration)){
+		"holdings":                      testHoldings,
+		"inventory":                     testInventory,
+		"settle condemns":               testSettleCondemns,
+		"settle removes":                testSettleRemoves,
+		"settle fails":                  testSettleFails,
+		"settle finds nothing":          testSettleNothing,
+		"asking rescinds":               testAskingRescinds,
+		"asking waits for a settlement": testAskingWaits,
+		"unheld bytes":                  testUnheld,
+		"due bytes":                     testDue,
+		"removal":                       testRemoval,
+		"removal of what is held":       testRemovalHeld,
+		"removal keeps others away":     testRemovalAlone,
+		"removal ends by itself":        testRemovalRunsOut,
+		"removal is taken over":         testRemovalTakenOver,
+		"removals and memberships race": testRemovalRace,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, open(t))
+			db, pass := open(t)
+			test(t, db, pass)
 		})
 	}
 }
@@ -91,9 +99,10 @@ func condemnedKeys(t *testing.T, c registry.Stock, repository string) map[regist
 	return found
 }
 
-func testHoldings(t *testing.T, c Collectable) {
-	before := time.Now().Truncate(time.Microsecond)
+func testHoldings(t *testing.T, c Collectable, pass func(time.Duration)) {
 	stocked(t, c)
+	now, err := c.CatalogTime(t.Context())
+	must(t, err)
 	names, err := c.Repositories(t.Context())
 	must(t, err)
 	wantEqual(t, names, []string{"prod/a", "staging/a"})
@@ -112,18 +121,63 @@ func testHoldings(t *testing.T, c Collectable) {
 	// A record keeps the time at which it came.
 	held, err := c.Holdings(t.Context(), "staging/a")
 	must(t, err)
+	pass(time.Hour)
 	stocked(t, c)
 	again, err := c.Holdings(t.Context(), "staging/a")
 	must(t, err)
 	wantEqual(t, again, held)
 	for _, h := range held {
-		if h.Created.Before(before) || h.Created.After(time.Now()) || h.Created.Location() != time.UTC {
-			t.Errorf("%s came at %v, want the time of the test in UTC", h.Digest, h.Created)
-		}
+		wantEqual(t, h.Created, now)
 	}
 }
 
-func testSettleCondemns(t *testing.T, c Collectable) {
+// An inventory has every digest once, in pages of any size, and marks what is listed neither as
+// used nor as unused.
+func testInventory(t *testing.T, c Collectable, pass func(time.Duration)) {
+	ctx := t.Context()
+	early, err := c.CatalogTime(ctx)
+	must(t, err)
+	stocked(t, c)
+	pass(time.Hour)
+	late, err := c.CatalogTime(ctx)
+	must(t, err)
+	must(t, c.AddBlob(ctx, "prod/b", d("late"), 4))
+	must(t, c.AddBlob(ctx, "prod/b", d("m"), 1))
+	condemn := []registry.HoldingKey{{Digest: d("m"), Manifest: true}, {Digest: d("blob")}}
+	settle(t, c, "staging/a", registry.Settlement{At: dusk(), Condemn: condemn})
+	for since, want := range map[time.Time][]registry.Digest{
+		{}: {d("m"), d("n"), d("blob"), d("late")}, early: {d("m"), d("n"), d("blob"), d("late")}, late: {d("m"), d("late")}, late.Add(time.Hour): nil,
+	} {
+		slices.Sort(want)
+		for limit := 1; limit < 6; limit++ {
+			var got []registry.Digest
+			for after := registry.Digest(""); ; after = got[len(got)-1] {
+				page, err := c.HeldDigests(ctx, after, since, limit)
+				must(t, err)
+				if len(page) > limit {
+					t.Fatalf("%d digests on a page, want at most %d", len(page), limit)
+				}
+				if len(page) == 0 {
+					break
+				}
+				got = append(got, page...)
+			}
+			wantEqual(t, got, want)
+		}
+	}
+	for digest, want := range map[registry.Digest][]string{
+		d("m"): {"prod/b", "staging/a"}, d("blob"): {"prod/a", "staging/a"}, d("n"): {"staging/a"}, d("nothing"): nil,
+	} {
+		got, err := c.Holders(ctx, digest)
+		must(t, err)
+		if !slices.Equal(got, want) {
+			t.Errorf("holders of %s: got %q, want %q", digest, got, want)
+		}
+	}
+	wantEqual(t, len(condemnedKeys(t, c, "staging/a")), 2)
+}
+
+func testSettleCondemns(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
 	m, blob := registry.HoldingKey{Digest: d("m"), Manifest: true}, registry.HoldingKey{Digest: d("blob")}
 	settle(t, c, "staging/a", registry.Settlement{At: dusk(), Condemn: []registry.HoldingKey{m, blob, {Digest: d("nothing")}}})
@@ -133,7 +187,7 @@ func testSettleCondemns(t *testing.T, c Collectable) {
 	wantEqual(t, condemnedKeys(t, c, "staging/a"), map[registry.HoldingKey]time.Time{m: dusk()})
 }
 
-func testSettleRemoves(t *testing.T, c Collectable) {
+func testSettleRemoves(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
 	settle(t, c, "staging/a", registry.Settlement{At: dusk(), Remove: []registry.HoldingKey{{Digest: d("m"), Manifest: true}, {Digest: d("n"), Manifest: true}, {Digest: d("blob")}}})
 	wantEqual(t, holdings(t, c, "staging/a"), []registry.Holding{{Digest: d("m"), Size: 1}})
@@ -143,12 +197,12 @@ func testSettleRemoves(t *testing.T, c Collectable) {
 	wantCode(t, err, registry.CodeNotFound)
 	_, err = c.Blob(t.Context(), "staging/a", d("blob"))
 	wantCode(t, err, registry.CodeNotFound)
-	referrers, err := c.Referrers(t.Context(), "staging/a", d("m"), "")
+	referrers, err := c.Referrers(t.Context(), "staging/a", d("m"), "", "")
 	must(t, err)
 	wantEqual(t, len(referrers), 0)
 }
 
-func testSettleFails(t *testing.T, c Collectable) {
+func testSettleFails(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
 	before := holdings(t, c, "staging/a")
 	lost := errors.New("lost")
@@ -161,7 +215,7 @@ func testSettleFails(t *testing.T, c Collectable) {
 	wantEqual(t, holdings(t, c, "staging/a"), before)
 }
 
-func testSettleNothing(t *testing.T, c Collectable) {
+func testSettleNothing(t *testing.T, c Collectable, _ func(time.Duration)) {
 	asked := false
 	must(t, c.Settle(t.Context(), "no/where", func(held []registry.Holding) (registry.Settlement, error) {
 		asked = true
@@ -175,7 +229,7 @@ func testSettleNothing(t *testing.T, c Collectable) {
 }
 
 // Whoever is told that something is there may rely on it.
-func testAskingRescinds(t *testing.T, c Collectable) {
+func testAskingRescinds(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
 	m, blob := registry.HoldingKey{Digest: d("m"), Manifest: true}, registry.HoldingKey{Digest: d("blob")}
 	for _, ask := range []func() error{
@@ -199,7 +253,7 @@ func testAskingRescinds(t *testing.T, c Collectable) {
 func second[T any](_ T, err error) error { return err }
 
 // Who asks while a settlement is made is told what is true when it is done.
-func testAskingWaits(t *testing.T, c Collectable) {
+func testAskingWaits(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
 	m := registry.HoldingKey{Digest: d("m"), Manifest: true}
 	settle(t, c, "staging/a", registry.Settlement{At: dusk(), Condemn: []registry.HoldingKey{m}})
@@ -217,7 +271,7 @@ func testAskingWaits(t *testing.T, c Collectable) {
 	}
 }
 
-func testUnheld(t *testing.T, c Collectable) {
+func testUnheld(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
 	got, err := c.Unheld(t.Context(), []registry.Digest{d("x"), d("blob"), d("n"), d("a"), d("m")})
 	must(t, err)
@@ -232,7 +286,7 @@ func testUnheld(t *testing.T, c Collectable) {
 	wantEqual(t, len(got), 0)
 }
 
-func testDue(t *testing.T, c Collectable) {
+func testDue(t *testing.T, c Collectable, _ func(time.Duration)) {
 	due := func(before time.Time) []registry.Digest {
 		found := collect(t, c.Due(t.Context(), before))
 		slices.Sort(found)
@@ -249,64 +303,8 @@ func testDue(t *testing.T, c Collectable) {
 	wantEqual(t, due(dusk()), many)
 	wantEqual(t, len(due(dusk().Add(-time.Microsecond))), 0)
 	wantEqual(t, len(due(dusk().Add(time.Hour))), len(many)+1)
-	must(t, c.Rescind(t.Context(), many[0]))
-	must(t, c.Rescind(t.Context(), d("nobody condemned it")))
+	must(t, second(c.Rescind(t.Context(), many[0])))
+	must(t, second(c.Rescind(t.Context(), d("nobody condemned it"))))
 	wantEqual(t, due(dusk()), many[1:])
 	wantCanceled(t, func(ctx context.Context) iter.Seq2[registry.Digest, error] { return c.Due(ctx, dusk()) })
-}
-
-func testExecute(t *testing.T, c Collectable) {
-	must(t, c.Condemn(t.Context(), dusk(), []registry.Digest{d("x")}))
-	calls := 0
-	remove := func(context.Context) error { calls++; return nil }
-	execute := func(before time.Time, remove func(context.Context) error) bool {
-		t.Helper()
-		done, err := c.Execute(t.Context(), d("x"), before, remove)
-		must(t, err)
-		return done
-	}
-	wantEqual(t, execute(dusk().Add(-time.Microsecond), remove), false)
-	lost := errors.New("lost")
-	if _, err := c.Execute(t.Context(), d("x"), dusk(), func(context.Context) error { return lost }); !errors.Is(err, lost) {
-		t.Errorf("got error %v, want that of remove", err)
-	}
-	wantEqual(t, execute(dusk(), remove), true)
-	wantEqual(t, execute(dusk(), remove), false)
-	must(t, c.Condemn(t.Context(), dusk(), []registry.Digest{d("x")}))
-	must(t, c.Rescind(t.Context(), d("x")))
-	wantEqual(t, execute(dusk(), remove), false)
-	wantEqual(t, calls, 1)
-}
-
-func testExecuteHeld(t *testing.T, c Collectable) {
-	stocked(t, c)
-	for _, held := range []registry.Digest{d("blob"), d("n")} {
-		must(t, c.Condemn(t.Context(), dusk(), []registry.Digest{held}))
-		done, err := c.Execute(t.Context(), held, dusk(), func(context.Context) error {
-			t.Errorf("the bytes of %s were to be removed", held)
-			return nil
-		})
-		must(t, err)
-		wantEqual(t, done, false)
-	}
-	wantEqual(t, len(collect(t, c.Due(t.Context(), dusk()))), 0)
-}
-
-// Bytes that are about to be stored again are stored after they were removed, not before.
-func testRescindWaits(t *testing.T, c Collectable) {
-	must(t, c.Condemn(t.Context(), dusk(), []registry.Digest{d("x")}))
-	rescinded := make(chan error, 1)
-	done, err := c.Execute(t.Context(), d("x"), dusk(), func(ctx context.Context) error {
-		go func() { rescinded <- c.Rescind(context.WithoutCancel(ctx), d("x")) }()
-		select {
-		case err := <-rescinded:
-			t.Errorf("Rescind did not wait (%v)", err)
-			rescinded <- err
-		case <-time.After(20 * time.Millisecond):
-		}
-		return nil
-	})
-	must(t, err)
-	wantEqual(t, done, true)
-	must(t, <-rescinded)
 }

@@ -75,7 +75,7 @@ func testDeleteReferrer(t *testing.T, refs DeletableRefs) {
 	}
 	must(t, refs.DeleteManifest(t.Context(), "staging/a", d("gone")))
 	must(t, refs.DeleteManifest(t.Context(), "staging/a", d("subject")))
-	got, err := refs.Referrers(t.Context(), "staging/a", d("subject"), "")
+	got, err := refs.Referrers(t.Context(), "staging/a", d("subject"), "", "")
 	must(t, err)
 	wantEqual(t, got, []registry.Manifest{record("kept", "subject")})
 }

@@ -3,6 +3,7 @@ package registrytest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -31,6 +32,8 @@ func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
 		"publish":                 testPublish,
 		"attach":                  testAttach,
 		"attach refuses":          testAttachRefuses,
+		"attach from the future":  testAttachFromTheFuture,
+		"recorded claims":         testRecordedClaims,
 		"inspect":                 testInspect,
 		"promote":                 testPromote,
 		"promote again":           testPromoteAgain,
@@ -40,8 +43,11 @@ func TestInterface(t *testing.T, open func(t *testing.T) Registry) {
 		"version is taken":        testVersionTaken,
 		"quarantine":              testQuarantine,
 		"rollback":                testRollback,
+		"rollback warns":          testRollbackWarns,
 		"rollback refuses":        testRollbackRefuses,
-		"hold":                    testHoldOfRollback,
+		"hold of a rollback":      testHoldOfRollback,
+		"hold":                    testSetHold,
+		"texts":                   testTexts,
 		"models":                  testModels,
 		"releases":                testReleases,
 		"engine and bundle":       testSingles,
@@ -109,12 +115,27 @@ func (r Registry) AttachTo(t testing.TB, environment string, release registry.Re
 func Report(release registry.Release, e registry.Engine, v registry.Verdict) registry.ParityReport {
 	return registry.ParityReport{
 		ReportHead: registry.ReportHead{
-			Verdict: v, StartedOn: begin(), FinishedOn: begin(), Node: Node("v4"),
+			Verdict: v, StartedOn: measured(), FinishedOn: measured(), Node: Node("v4"),
 			Limits: registry.NewDigestSet(release.Limits), Sources: registry.NewDigestSet(release.Sources), Reference: registry.NewDigestSet(e.Reference),
 		},
 		Cases: registry.CasesRun{Count: 5, Ran: 5, Origin: registry.OriginRecorded},
 	}
 }
+
+// Seeing makes a report say that its verifier saw all that has happened to the model until
+// now, so that it heals the failures until now if it passes.
+func (r Registry) Seeing(t testing.TB, report registry.ParityReport) registry.ParityReport {
+	t.Helper()
+	last, err := r.History(t.Context(), registry.HistoryQuery{Model: Model, Descending: true, Limit: 1})
+	if err != nil || len(last) != 1 {
+		t.Fatalf("the newest event of %s: %v, error %v", Model, last, err)
+	}
+	report.History = registry.NewDigestSet(last[0].Hash)
+	return report
+}
+
+// measured is when reports say that they were made: before any clock of a test.
+func measured() time.Time { return time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC) }
 
 // Sign attaches what a build attaches: signatures and provenance.
 func (r Registry) Sign(t testing.TB, release registry.Release) {

@@ -3,6 +3,7 @@ package registrytest
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -13,7 +14,7 @@ func testAttach(t *testing.T, r Registry) {
 	stored := r.AttachTo(t, "staging", release, e.Digest, registry.PredicateParity, Report(release, e, registry.VerdictFail))
 	again := r.AttachTo(t, "staging", release, release.Digest, registry.PredicateSign, struct{}{})
 	claims, ignored, err := r.Claims(t.Context(), "staging", release)
-	if err != nil || len(claims) != 2 || len(ignored) != 0 {
+	if err != nil || len(claims) != 2 || ignored.IgnoredCount != 0 {
 		t.Fatalf("claims %+v, ignored %+v, error %v", claims, ignored, err)
 	}
 	for _, c := range claims {
@@ -62,11 +63,71 @@ func testAttachRefuses(t *testing.T, r Registry) {
 		}
 	}
 	claims, ignored, err := r.Claims(t.Context(), "staging", release)
-	if err != nil || len(claims)+len(ignored) != 0 || len(events(t, r, registry.EventAttach)) != 0 {
+	if err != nil || len(claims)+ignored.IgnoredCount != 0 || len(events(t, r, registry.EventAttach)) != 0 {
 		t.Errorf("what was refused is there: %v, %v, error %v", claims, ignored, err)
 	}
 	if _, err := r.Attach(t.Context(), good); err != nil {
 		t.Errorf("the attachment that the cases change: %v", err)
+	}
+}
+
+// Claims say when the history saw them first, in whatever environment, and what their
+// verifiers could know of it.
+func testRecordedClaims(t *testing.T, r Registry) {
+	release := r.Build(t, Build{})
+	r.Prove(t, release)
+	e := release.Engines[0]
+	seen := r.Seeing(t, Report(release, e, registry.VerdictPass))
+	last := r.AttachTo(t, "staging", release, e.Digest, registry.PredicateParity, seen)
+	unknown := Report(release, e, registry.VerdictPass)
+	unknown.History = registry.NewDigestSet(d("no event"))
+	lost := r.AttachTo(t, "staging", release, e.Digest, registry.PredicateParity, unknown)
+	_, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
+	must(t, err)
+	first := make(map[registry.Digest]registry.Event)
+	numbers := make(map[registry.Digest]int64)
+	for _, e := range events(t, r, "") {
+		numbers[e.Hash] = e.Seq
+		for _, d := range e.Evidence {
+			if _, ok := first[d]; !ok {
+				first[d] = e
+			}
+		}
+	}
+	for _, environment := range []string{"staging", "prod"} {
+		claims, _, err := r.Claims(t.Context(), environment, release)
+		must(t, err)
+		for _, c := range claims {
+			want := first[c.Bundle]
+			if c.Recorded == 0 || c.Recorded != want.Seq || !c.RecordedAt.Equal(want.Time) || c.Key != registry.KeyTrusted {
+				t.Errorf("%s: %s is in row %d of %v by a key %q, want row %d of %v by a trusted one", environment, c.Statement.PredicateType, c.Recorded, c.RecordedAt, c.Key, want.Seq, want.Time)
+			}
+			wantSeen := int64(0)
+			if c.Bundle == last {
+				wantSeen = numbers[c.HistorySeen()]
+			}
+			if c.Observed != wantSeen || c.Bundle == last && wantSeen == 0 || c.Bundle == lost && c.HistorySeen() != d("no event") {
+				t.Errorf("%s: %s saw row %d, want %d", environment, c.Bundle, c.Observed, wantSeen)
+			}
+		}
+	}
+}
+
+// A pass that claims to be of a time to come could not be outdone for as long. A failure
+// is taken whatever its time.
+func testAttachFromTheFuture(t *testing.T, r Registry) {
+	release := r.Build(t, Build{})
+	e := release.Engines[0]
+	for v, code := range map[registry.Verdict]registry.Code{registry.VerdictPass: registry.CodeTrust, registry.VerdictFail: "", registry.VerdictUndecided: ""} {
+		report := Report(release, e, v)
+		report.FinishedOn = time.Date(2199, 1, 1, 0, 0, 0, 0, time.UTC)
+		_, err := r.Attach(t.Context(), registry.Attachment{
+			Environment: "staging", Model: Model, Release: release.Digest, Subject: e.Digest,
+			Bundle: r.Bundle(t, "verifier", registry.PredicateParity, report, e.Digest),
+		})
+		if code == "" && err != nil || code != "" && registry.CodeOf(err) != code {
+			t.Errorf("verdict %s of 2199: error %v, want code %q", v, err, code)
+		}
 	}
 }
 
@@ -77,6 +138,13 @@ func testQuarantine(t *testing.T, r Registry) {
 	r.AttachTo(t, "prod", second, second.Digest, registry.PredicateQuarantine, struct{}{})
 	_, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")})
 	refused(t, err, registry.CodeNoEngine, "quarantine")
+	for _, dry := range []bool{true, false} { // the head is there already, and may not stay
+		p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, DryRun: dry})
+		refused(t, err, registry.CodePolicy, "prod is at 1.1.0", "quarantine")
+		if p.Decision.Allowed() || p.Release != second.Digest {
+			t.Errorf("promoting the head again gives %+v, want the decision against it", p)
+		}
+	}
 	_, err = r.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: Model, Reason: "bad"})
 	must(t, err)
 	headIs(t, r, "prod", first.Digest)

@@ -83,7 +83,7 @@ func testResolveNothing(t *testing.T, r Registry) {
 	}
 }
 
-// In a protected environment an engine is an answer only with proof of its own.
+// In a protected environment an engine is an answer only if nothing speaks against it.
 func testResolveProtected(t *testing.T, r Registry) {
 	release := r.Promoted(t, Build{})
 	q := registry.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")}
@@ -97,7 +97,7 @@ func testResolveProtected(t *testing.T, r Registry) {
 	r.AttachTo(t, "prod", release, answer.Engine.Digest, registry.PredicateParity, later)
 	answer, err = r.Resolve(t.Context(), q)
 	must(t, err)
-	if answer.Engine.Label() != "linux-amd64-v3/fp32" || !strings.Contains(lost(answer), `linux-amd64-v3/int8: parity of linux-amd64-v3/int8: the parity verdict is "fail"`) {
+	if answer.Engine.Label() != "linux-amd64-v3/fp32" || !strings.Contains(lost(answer), `linux-amd64-v3/int8: no-failure of linux-amd64-v3/int8: the parity verdict is "fail"`) {
 		t.Errorf("after a later fail the answer is\n%s", lost(answer))
 	}
 	for _, e := range release.Engines {

@@ -1,6 +1,7 @@
 package registrytest
 
 import (
+	"strings"
 	"testing"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -80,7 +81,7 @@ func testHoldOfRollback(t *testing.T, r Registry) {
 	_, err := r.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: Model, Reason: "it is slow"})
 	must(t, err)
 	_, err = r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
-	refused(t, err, registry.CodePolicy, "held", "it is slow")
+	refused(t, err, registry.CodePolicy, "held at 1.0.0: it is slow")
 	refused(t, r.ReleaseHold(t.Context(), "prod", Model, " "), registry.CodeInvalid, "reason")
 	refused(t, r.ReleaseHold(t.Context(), "moon", Model, "mended"), registry.CodeNotFound)
 	refused(t, r.ReleaseHold(t.Context(), "prod", "vision/letters", "mended"), registry.CodeNotFound)
@@ -92,4 +93,72 @@ func testHoldOfRollback(t *testing.T, r Registry) {
 	must(t, err)
 	headIs(t, r, "prod", second.Digest)
 	chained(t, r)
+}
+
+func testSetHold(t *testing.T, r Registry) {
+	hold := func(environment, reason string) error {
+		return r.SetHold(t.Context(), environment, Model, reason)
+	}
+	refused(t, hold("prod", "wait"), registry.CodeNotFound, "no head")
+	release := r.Promoted(t, Build{})
+	r.Prove(t, r.Build(t, Build{Version: "1.1.0", Salt: "b"}))
+	refused(t, hold("prod", " "), registry.CodeInvalid, "reason")
+	refused(t, hold("staging", "wait"), registry.CodeInvalid, "written by builds")
+	refused(t, hold("moon", "wait"), registry.CodeNotFound)
+	must(t, hold("prod", "wait"))
+	must(t, hold("prod", "wait for night"))
+	if h := headIs(t, r, "prod", release.Digest); h.Hold != "wait for night" || h.Version != "1.0.0" {
+		t.Errorf("the head is %+v, want it held with the last reason", h)
+	}
+	for _, dry := range []bool{true, false} {
+		_, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, DryRun: dry})
+		refused(t, err, registry.CodePolicy, "held at 1.0.0: wait for night")
+	}
+	if p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Reference: "1.0.0"}); err != nil || !p.Already {
+		t.Errorf("promoting the head again gives %+v, error %v; want it to be there already", p, err)
+	}
+	if answer, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")}); err != nil || answer.Version != "1.0.0" {
+		t.Errorf("resolve of a held head gives %+v, error %v", answer, err)
+	}
+	must(t, r.ReleaseHold(t.Context(), "prod", Model, "it is night"))
+	if got := events(t, r, registry.EventHoldSet); len(got) != 2 || got[0].Reason != "wait" || got[0].Release != release.Digest {
+		t.Errorf("history has %+v, want both holds", got)
+	}
+	_, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
+	must(t, err)
+	chained(t, r)
+}
+
+// A rollback says what it takes away, and a dry run says so and changes nothing.
+func testRollbackWarns(t *testing.T, r Registry) {
+	first := r.Promoted(t, Build{Engines: []registry.Engine{MakeEngine("v3", "fp32"), MakeEngine("v3", "int8")}})
+	second := r.Promoted(t, Build{Version: "1.1.0", Salt: "b"}) // with an engine for v1
+	quantized := first.Engines[1]
+	r.AttachTo(t, "prod", first, quantized.Digest, registry.PredicateParity, Report(first, quantized, registry.VerdictFail))
+	node := Node("v2")
+	q := registry.RollbackRequest{Environment: "prod", Model: Model, Reason: "it is slow", Node: &node, DryRun: true}
+	for _, dry := range []bool{true, false} {
+		q.DryRun = dry
+		before, rows := headIs(t, r, "prod", second.Digest), len(events(t, r, ""))
+		p, err := r.Rollback(t.Context(), q)
+		must(t, err)
+		all := strings.Join(p.Warnings, "\n")
+		if p.Release != first.Digest || len(p.Warnings) != 2 || !strings.Contains(all, `resolve refuses linux-amd64-v3/int8 of 1.0.0`) || !strings.Contains(all, "this node has an engine in 1.1.0 and none in 1.0.0") {
+			t.Errorf("dry run %v: %+v warns of\n%s", dry, p, all)
+		}
+		if dry {
+			wantEqual(t, headIs(t, r, "prod", second.Digest), before)
+			wantEqual(t, len(events(t, r, "")), rows)
+		}
+	}
+	headIs(t, r, "prod", first.Digest)
+	if _, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: Model, Node: node}); registry.CodeOf(err) != registry.CodeNoEngine {
+		t.Errorf("resolve after the rollback: error %v, want CodeNoEngine as it was warned of", err)
+	}
+	q.Node = nil // and nothing is taken away on the way up
+	q.Version = "1.1.0"
+	p, err := r.Rollback(t.Context(), q)
+	if err != nil || len(p.Warnings) != 0 {
+		t.Errorf("back to 1.1.0: warnings %v, error %v, want none", p.Warnings, err)
+	}
 }

@@ -1,6 +1,7 @@
 package registrytest
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -121,11 +122,12 @@ func (k *Keys) Verify(ctx context.Context, bundle []byte, resource string) (regi
 		}
 		c.Signer = keyID(key)
 		c.Roles = append(c.Roles, e.Roles...)
+		c.Key, c.RetiredAt = cmp.Or(e.State, registry.KeyTrusted), e.RetiredAt
 	}
 	if c.Signer == "" {
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "no key that is trusted for %s signed the bundle", resource)
 	}
-	if err := json.Unmarshal(b.Envelope.Payload, &c.Statement); err != nil {
+	if err := registry.DecodeSigned(b.Envelope.Payload, &c.Statement); err != nil {
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "the payload of the bundle is no statement")
 	}
 	return c, nil

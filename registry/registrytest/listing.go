@@ -10,11 +10,9 @@ import (
 // testModelPage walks over models page by page.
 func testModelPage(t *testing.T, store Store) {
 	for i, model := range []string{"b", "a/b", "a", "a-b", "c", "Z"} {
-		c := move(model, "", "1.0.0")
-		apply(t, store, c)
+		apply(t, store, move(model, "", "1.0.0"))
 		if i%2 == 0 {
-			c.Event.Environment = "staging"
-			apply(t, store, c)
+			apply(t, store, in("staging", move(model, "", "1.0.0")))
 		}
 	}
 	walk := func(environment string, limit int) []string {

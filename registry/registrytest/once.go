@@ -10,37 +10,40 @@ import (
 )
 
 // TestLeases is the contract of [registry.Leases].
-func TestLeases(t *testing.T, open func(t *testing.T) registry.Leases) {
+func TestLeases(t *testing.T, open Clocked[registry.Leases]) {
 	t.Run("one holder", func(t *testing.T) {
 		t.Parallel()
-		leases, now := open(t), begin()
-		acquire := func(name, holder string, at, until time.Duration, want bool) {
+		leases, pass := open(t)
+		acquire := func(name, holder string, lasting time.Duration, want bool) {
 			t.Helper()
-			got, err := leases.AcquireLease(t.Context(), name, holder, now.Add(at), now.Add(until))
+			got, err := leases.AcquireLease(t.Context(), name, holder, lasting)
 			must(t, err)
 			wantEqual(t, got, want)
 		}
-		acquire("a", "one", 0, time.Minute, true)
-		acquire("a", "two", time.Second, time.Hour, false)
-		acquire("b", "two", 0, time.Minute, true)
-		acquire("a", "one", time.Second, 2*time.Minute, true) // renewed
-		acquire("a", "two", 90*time.Second, time.Hour, false)
-		acquire("a", "two", 2*time.Minute, time.Hour, true) // run out
-		acquire("a", "one", 3*time.Minute, time.Hour, false)
+		acquire("a", "one", time.Minute, true)
+		acquire("a", "two", time.Hour, false)
+		acquire("b", "two", time.Minute, true)
+		pass(30 * time.Second)
+		acquire("a", "one", 90*time.Second, true) // renewed
+		pass(time.Minute)
+		acquire("a", "two", time.Hour, false)
+		pass(30 * time.Second)
+		acquire("a", "two", time.Hour, true) // run out
+		acquire("a", "one", time.Hour, false)
 		must(t, leases.ReleaseLease(t.Context(), "a", "one")) // another's
-		acquire("a", "one", 3*time.Minute, time.Hour, false)
+		acquire("a", "one", time.Hour, false)
 		must(t, leases.ReleaseLease(t.Context(), "a", "two"))
-		acquire("a", "one", 3*time.Minute, time.Hour, true)
+		acquire("a", "one", time.Hour, true)
 		must(t, leases.ReleaseLease(t.Context(), "none", "one"))
 	})
 	t.Run("race", func(t *testing.T) {
 		t.Parallel()
-		leases, now := open(t), begin()
+		leases, _ := open(t)
 		var won atomic.Int32
 		var wg sync.WaitGroup
 		for i := range 16 {
 			wg.Go(func() {
-				ok, err := leases.AcquireLease(t.Context(), "a", string(rune('a'+i)), now, now.Add(time.Minute))
+				ok, err := leases.AcquireLease(t.Context(), "a", string(rune('a'+i)), time.Minute)
 				if err != nil {
 					t.Error(err)
 				}
@@ -55,20 +58,21 @@ func TestLeases(t *testing.T, open func(t *testing.T) registry.Leases) {
 }
 
 // TestIdempotency is the contract of [registry.Idempotency].
-func TestIdempotency(t *testing.T, open func(t *testing.T) registry.Idempotency) {
-	for name, test := range map[string]func(*testing.T, registry.Idempotency){
+func TestIdempotency(t *testing.T, open Clocked[registry.Idempotency]) {
+	for name, test := range map[string]func(*testing.T, registry.Idempotency, func(time.Duration)){
 		"answer": testAnswerIsKept, "no body": testAnswerWithoutBody, "renew and free": testClaimsEnd, "race": testClaimsRace,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, open(t))
+			db, pass := open(t)
+			test(t, db, pass)
 		})
 	}
 }
 
 // claim is a claim on one key for one request.
 func claim(claimant string) registry.KeyClaim {
-	return registry.KeyClaim{Principal: "token:ci", Key: "k", Request: d("request"), Claimant: claimant, Now: begin(), Until: begin().Add(time.Minute)}
+	return registry.KeyClaim{Principal: "token:ci", Key: "k", Request: d("request"), Claimant: claimant, Lasting: time.Minute}
 }
 
 // wantClaimed wants a claim to succeed.
@@ -83,7 +87,7 @@ func keptAnswer() registry.KeptAnswer {
 	return registry.KeptAnswer{Status: 201, Type: "application/json", Body: []byte("{\x00\xff}")}
 }
 
-func testAnswerIsKept(t *testing.T, db registry.Idempotency) {
+func testAnswerIsKept(t *testing.T, db registry.Idempotency, pass func(time.Duration)) {
 	wantClaimed(t, db, claim("one"))
 	_, err := db.ClaimKey(t.Context(), claim("two"))
 	wantCode(t, err, registry.CodeConflict)
@@ -99,7 +103,7 @@ func testAnswerIsKept(t *testing.T, db registry.Idempotency) {
 	wantCode(t, err, registry.CodeInvalid)
 	for _, edit := range []func(c *registry.KeyClaim){
 		func(c *registry.KeyClaim) { c.Principal = "token:other" }, func(c *registry.KeyClaim) { c.Key = "K" },
-		func(c *registry.KeyClaim) { c.Now, c.Until = c.Until, c.Until.Add(time.Hour) },
+		func(*registry.KeyClaim) { pass(time.Minute) },
 	} {
 		c := claim("five")
 		edit(&c)
@@ -107,7 +111,7 @@ func testAnswerIsKept(t *testing.T, db registry.Idempotency) {
 	}
 }
 
-func testAnswerWithoutBody(t *testing.T, db registry.Idempotency) {
+func testAnswerWithoutBody(t *testing.T, db registry.Idempotency, _ func(time.Duration)) {
 	wantClaimed(t, db, claim("one"))
 	must(t, db.SaveAnswer(t.Context(), claim("one"), registry.KeptAnswer{Status: 204}))
 	kept, err := db.ClaimKey(t.Context(), claim("two"))
@@ -115,17 +119,17 @@ func testAnswerWithoutBody(t *testing.T, db registry.Idempotency) {
 	wantEqual(t, []any{kept.Status, kept.Type, len(kept.Body)}, []any{204, "", 0})
 }
 
-func testClaimsEnd(t *testing.T, db registry.Idempotency) {
+func testClaimsEnd(t *testing.T, db registry.Idempotency, pass func(time.Duration)) {
 	must(t, db.FreeKey(t.Context(), claim("nobody")))
 	wantClaimed(t, db, claim("one"))
 	must(t, db.FreeKey(t.Context(), claim("two"))) // another's
 	_, err := db.ClaimKey(t.Context(), claim("two"))
 	wantCode(t, err, registry.CodeConflict)
 	longer := claim("one")
-	longer.Until = begin().Add(time.Hour)
+	longer.Lasting = time.Hour
 	must(t, db.RenewKey(t.Context(), longer))
 	later := claim("two")
-	later.Now, later.Until = begin().Add(30*time.Minute), begin().Add(2*time.Hour)
+	pass(30 * time.Minute)
 	_, err = db.ClaimKey(t.Context(), later)
 	wantCode(t, err, registry.CodeConflict)
 	must(t, db.FreeKey(t.Context(), claim("one")))
@@ -140,7 +144,7 @@ func testClaimsEnd(t *testing.T, db registry.Idempotency) {
 	wantEqual(t, *kept, keptAnswer())
 }
 
-func testClaimsRace(t *testing.T, db registry.Idempotency) {
+func testClaimsRace(t *testing.T, db registry.Idempotency, _ func(time.Duration)) {
 	var won atomic.Int32
 	var wg sync.WaitGroup
 	for i := range 16 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -19,6 +20,8 @@ func TestRefs(t *testing.T, open func(t *testing.T) registry.Refs) {
 		"members":                      testMembers,
 		"manifests":                    testManifests,
 		"referrers":                    testReferrers,
+		"pages of referrers":           testReferrerPages,
+		"counts of referrers":          testReferrerCounts,
 		"all manifests":                testAllManifests,
 		"writes while manifests run":   testAllManifestsWrites,
 		"tags":                         testTags,
@@ -73,6 +76,7 @@ func testManifests(t *testing.T, refs registry.Refs) {
 	_, err := refs.Manifest(ctx, "staging/a", d("m"))
 	wantCode(t, err, registry.CodeNotFound)
 	first := record("m", "subject")
+	first.Pusher = "token:ci"
 	must(t, refs.PutManifest(ctx, "staging/a", first))
 	got, err := refs.Manifest(ctx, "staging/a", d("m"))
 	must(t, err)
@@ -81,13 +85,13 @@ func testManifests(t *testing.T, refs registry.Refs) {
 	wantCode(t, err, registry.CodeNotFound)
 
 	// Again: the derived part is replaced, the facts stay.
-	again := registry.Manifest{Digest: d("m"), MediaType: "text/plain", Size: 1}
+	again := registry.Manifest{Digest: d("m"), MediaType: "text/plain", Size: 1, Pusher: "token:other"}
 	must(t, refs.PutManifest(ctx, "staging/a", again))
-	again.MediaType, again.Size = first.MediaType, first.Size
+	again.MediaType, again.Size, again.Pusher = first.MediaType, first.Size, first.Pusher
 	got, err = refs.Manifest(ctx, "staging/a", d("m"))
 	must(t, err)
 	wantEqual(t, got, again)
-	referrers, err := refs.Referrers(ctx, "staging/a", d("subject"), "")
+	referrers, err := refs.Referrers(ctx, "staging/a", d("subject"), "", "")
 	must(t, err)
 	wantEqual(t, len(referrers), 0)
 
@@ -96,7 +100,9 @@ func testManifests(t *testing.T, refs registry.Refs) {
 	first.Derived.Annotations["name"] = "changed"
 	got, err = refs.Manifest(ctx, "staging/a", d("m"))
 	must(t, err)
-	wantEqual(t, got, record("m", "subject"))
+	want := record("m", "subject")
+	want.Pusher = "token:ci"
+	wantEqual(t, got, want)
 }
 
 func testReferrers(t *testing.T, refs registry.Refs) {
@@ -116,22 +122,69 @@ func testReferrers(t *testing.T, refs registry.Refs) {
 	byDigest := func(a, b registry.Manifest) int { return cmpStrings(a.Digest, b.Digest) }
 	slices.SortFunc(want, byDigest)
 
-	got, err := refs.Referrers(ctx, "staging/a", d("subject"), "application/vnd.test")
+	got, err := refs.Referrers(ctx, "staging/a", d("subject"), "application/vnd.test", "")
 	must(t, err)
 	wantEqual(t, got, want)
 	want = append(want, other)
 	slices.SortFunc(want, byDigest)
-	got, err = refs.Referrers(ctx, "staging/a", d("subject"), "")
+	got, err = refs.Referrers(ctx, "staging/a", d("subject"), "", "")
 	must(t, err)
 	wantEqual(t, got, want)
 	for _, nobody := range []registry.Digest{d("nobody"), ""} {
-		got, err = refs.Referrers(ctx, "staging/a", nobody, "")
+		got, err = refs.Referrers(ctx, "staging/a", nobody, "", "")
 		must(t, err)
 		wantEqual(t, len(got), 0)
 	}
-	got, err = refs.Referrers(ctx, "no/where", d("subject"), "")
+	got, err = refs.Referrers(ctx, "no/where", d("subject"), "", "")
 	must(t, err)
 	wantEqual(t, len(got), 0)
+}
+
+// Referrers count for who pushed them first, whatever was pushed again by whom.
+func testReferrerCounts(t *testing.T, refs registry.Refs) {
+	ctx := t.Context()
+	counts, ok := refs.(registry.ReferrerCounts)
+	if !ok {
+		t.Fatalf("%T counts no referrers", refs)
+	}
+	put := func(repository, name, subject, pusher string) {
+		t.Helper()
+		m := record(name, subject)
+		m.Pusher = pusher
+		must(t, refs.PutManifest(ctx, repository, m))
+	}
+	for i := range 3 {
+		put("staging/a", fmt.Sprint(i), "subject", "token:ci")
+		put("staging/a", fmt.Sprint(i), "subject", "token:other")
+	}
+	put("staging/a", "by another", "subject", "token:other")
+	put("staging/a", "of another subject", "else", "token:ci")
+	put("staging/a", "of nothing", "", "token:ci")
+	put("staging/b", "elsewhere", "subject", "token:ci")
+	for pusher, want := range map[string]int{"token:ci": 3, "token:other": 1, "token:nobody": 0} {
+		n, err := counts.CountReferrers(ctx, "staging/a", d("subject"), pusher)
+		must(t, err)
+		if n != want {
+			t.Errorf("%s pushed %d referrers, want %d", pusher, n, want)
+		}
+	}
+}
+
+// A page has few long annotations and any number of short ones; all pages have every referrer
+// once, by digest.
+func testReferrerPages(t *testing.T, refs registry.Refs) {
+	var want []registry.Manifest
+	for i := range 230 {
+		m := record(fmt.Sprint(i), "subject")
+		if i < 7 {
+			m.Derived.Annotations["long"] = strings.Repeat("x", registry.ReferrerPage/2)
+		}
+		must(t, refs.PutManifest(t.Context(), "staging/a", m))
+		want = append(want, m)
+	}
+	slices.SortFunc(want, func(a, b registry.Manifest) int { return cmpStrings(a.Digest, b.Digest) })
+	wantEqual(t, collect(t, registry.AllReferrers(t.Context(), refs, "staging/a", d("subject"), "")), want)
+	wantEqual(t, len(collect(t, registry.AllReferrers(t.Context(), refs, "staging/a", d("subject"), "other"))), 0)
 }
 
 // allManifests records enough manifests for several pages of any implementation.
@@ -258,7 +311,7 @@ func testRefsConcurrent(t *testing.T, refs registry.Refs) {
 		})
 	}
 	wg.Wait()
-	referrers, err := refs.Referrers(ctx, "staging/a", d("subject"), "")
+	referrers, err := refs.Referrers(ctx, "staging/a", d("subject"), "", "")
 	must(t, err)
 	wantEqual(t, len(referrers), writers)
 	_, err = refs.Tag(ctx, "staging/a", "last")

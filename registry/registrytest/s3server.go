@@ -104,6 +104,7 @@ func (s *S3Server) Start() error {
 		"posix", "--sidecar", filepath.Join(s.folder, "metadata"), filepath.Join(s.folder, "data"))
 	s.process.Env = append(os.Environ(), "ROOT_ACCESS_KEY="+s3AccessKey, "ROOT_SECRET_KEY="+s3SecretKey)
 	s.process.Stderr = os.Stderr
+	EndWithTests(s.process)
 	if err := s.process.Start(); err != nil {
 		return err
 	}
@@ -138,6 +139,11 @@ func (s *S3Server) Stop() {
 // URL is the storage of a prefix.
 func (s *S3Server) URL(prefix string) string {
 	return "s3://" + s3Bucket + "/" + prefix + "?endpoint=" + s.Endpoint
+}
+
+// Folder is where the objects of a prefix are files.
+func (s *S3Server) Folder(prefix string) string {
+	return filepath.Join(s.folder, "data", s3Bucket, filepath.FromSlash(prefix))
 }
 
 // Env is the credentials, for the environment of who uses the server.

@@ -16,8 +16,8 @@ import (
 )
 
 // TestUploadStates is the contract of [registry.UploadStates].
-func TestUploadStates(t *testing.T, open func(t *testing.T) registry.UploadStates) {
-	for name, test := range map[string]func(*testing.T, registry.UploadStates){
+func TestUploadStates(t *testing.T, open Clocked[registry.UploadStates]) {
+	for name, test := range map[string]func(*testing.T, registry.UploadStates, func(time.Duration)){
 		"keeps every field":     testStatesRoundTrip,
 		"belongs to its owner":  testStatesOwner,
 		"no such upload":        testStatesUnknown,
@@ -29,20 +29,22 @@ func TestUploadStates(t *testing.T, open func(t *testing.T) registry.UploadState
 		"counted by principal":  testStatesCount,
 		"of many, one swaps":    testStatesRace,
 		"keeps no caller's own": testStatesAliased,
+		"touched by one clock":  testStatesTouched,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, open(t))
+			states, pass := open(t)
+			test(t, states, pass)
 		})
 	}
 }
 
 var alice = registry.UploadOwner{Repository: "staging/a", Principal: "alice"}
 
-// createUpload records an upload that nobody has touched since a time.
-func createUpload(t *testing.T, states registry.UploadStates, touched time.Time) registry.UploadState {
+// createUpload records an upload.
+func createUpload(t *testing.T, states registry.UploadStates) registry.UploadState {
 	t.Helper()
-	s := registry.NewUpload(alice, touched)
+	s := registry.NewUpload(alice)
 	must(t, states.CreateUpload(t.Context(), s))
 	return s
 }
@@ -60,24 +62,26 @@ func wantSameState(t *testing.T, got, want registry.UploadState) {
 		t.Errorf("the hash of upload %s is %x, want %x", want.ID, got.Hash, want.Hash)
 	}
 	got.Hash, want.Hash = nil, nil
-	want.Touched = want.Touched.UTC().Truncate(time.Microsecond)
+	if got.Touched.IsZero() || got.Touched.Location() != time.UTC {
+		t.Errorf("upload %s was touched at %v, want a time in UTC", want.ID, got.Touched)
+	}
+	want.Touched = got.Touched
 	wantEqual(t, got, want)
 }
 
-func testStatesRoundTrip(t *testing.T, states registry.UploadStates) {
-	bare := createUpload(t, states, begin())
+func testStatesRoundTrip(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
+	bare := createUpload(t, states)
 	wantState(t, states, bare)
 
-	full := registry.NewUpload(registry.UploadOwner{Repository: "staging/a", Principal: "https://issuer.example.com#sübject'--"}, begin())
+	full := registry.NewUpload(registry.UploadOwner{Repository: "staging/a", Principal: "https://issuer.example.com#sübject'--"})
 	full.Offset, full.Hash, full.Place = 1<<50, []byte{0, 1, 0xff, 0}, `{"file":"ü'\u0000"}`
-	full.Touched = time.Date(2026, 11, 21, 9, 8, 7, 123456789, time.FixedZone("", 3600))
 	must(t, states.CreateUpload(t.Context(), full))
 	wantState(t, states, full)
 	wantState(t, states, bare)
 }
 
-func testStatesOwner(t *testing.T, states registry.UploadStates) {
-	s := createUpload(t, states, begin())
+func testStatesOwner(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
+	s := createUpload(t, states)
 	for _, stranger := range []registry.UploadOwner{
 		{}, {Repository: "staging/a"}, {Principal: "alice"}, {Repository: "staging/a", Principal: "bob"},
 		{Repository: "staging/b", Principal: "alice"}, {Repository: "staging/a", Principal: "Alice"},
@@ -88,29 +92,29 @@ func testStatesOwner(t *testing.T, states registry.UploadStates) {
 	wantState(t, states, s)
 }
 
-func testStatesUnknown(t *testing.T, states registry.UploadStates) {
+func testStatesUnknown(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
 	for _, id := range []string{"", "none", "../x", "\x00", "\xff\xfe", strings.Repeat("a", 5000), "0b9f9a5c-3f0a-4c59-9a56-3e6d1a3c5d10"} {
 		_, err := states.Upload(t.Context(), alice, id)
 		wantCode(t, err, registry.CodeNotFound)
 	}
-	never := registry.NewUpload(alice, begin())
+	never := registry.NewUpload(alice)
 	wantCode(t, states.SwapUpload(t.Context(), never), registry.CodeNotFound)
 	wantCode(t, states.EndUpload(t.Context(), never.ID, 1), registry.CodeNotFound)
 }
 
-func testStatesTaken(t *testing.T, states registry.UploadStates) {
-	s := createUpload(t, states, begin())
+func testStatesTaken(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
+	s := createUpload(t, states)
 	again := s
 	again.Owner, again.Offset = registry.UploadOwner{Repository: "staging/b"}, 7
 	wantCode(t, states.CreateUpload(t.Context(), again), registry.CodeConflict)
 	wantState(t, states, s)
 }
 
-func testStatesSwap(t *testing.T, states registry.UploadStates) {
-	first := createUpload(t, states, begin())
+func testStatesSwap(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
+	first := createUpload(t, states)
 	next := first
 	next.Owner = registry.UploadOwner{Repository: "staging/b"} // an upload does not change hands
-	next.Offset, next.Hash, next.Place, next.Touched = 7, []byte("state"), "there", begin().Add(time.Hour)
+	next.Offset, next.Hash, next.Place = 7, []byte("state"), "there"
 	must(t, states.SwapUpload(t.Context(), next))
 	next.Owner, next.Version = first.Owner, 2
 	wantState(t, states, next)
@@ -125,8 +129,8 @@ func testStatesSwap(t *testing.T, states registry.UploadStates) {
 	wantState(t, states, next)
 }
 
-func testStatesEnd(t *testing.T, states registry.UploadStates) {
-	s, other := createUpload(t, states, begin()), createUpload(t, states, begin())
+func testStatesEnd(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
+	s, other := createUpload(t, states), createUpload(t, states)
 	must(t, states.SwapUpload(t.Context(), s))
 	wantCode(t, states.EndUpload(t.Context(), s.ID, 1), registry.CodeConflict)
 	must(t, states.EndUpload(t.Context(), s.ID, 2))
@@ -137,15 +141,17 @@ func testStatesEnd(t *testing.T, states registry.UploadStates) {
 	wantState(t, states, other)
 }
 
-func testStatesStale(t *testing.T, states registry.UploadStates) {
-	young := createUpload(t, states, begin())
-	old := createUpload(t, states, begin().Add(-2*time.Hour))
-	older := createUpload(t, states, begin().Add(-3*time.Hour))
-	swapped := createUpload(t, states, begin().Add(-4*time.Hour))
-	swapped.Touched = begin()
+func testStatesStale(t *testing.T, states registry.UploadStates, pass func(time.Duration)) {
+	swapped := createUpload(t, states)
+	pass(time.Hour)
+	older := createUpload(t, states)
+	pass(time.Hour)
+	old := createUpload(t, states)
+	pass(2 * time.Hour)
+	young := createUpload(t, states)
 	must(t, states.SwapUpload(t.Context(), swapped))
 	swapped.Version = 2
-	got := collect(t, states.StaleUploads(t.Context(), begin()))
+	got := collect(t, states.StaleUploads(t.Context(), time.Hour))
 	if len(got) != 2 {
 		t.Fatalf("stale are %v, want two", got)
 	}
@@ -153,31 +159,33 @@ func testStatesStale(t *testing.T, states registry.UploadStates) {
 	wantSameState(t, got[1], old)
 	wantState(t, states, young)
 	wantState(t, states, swapped)
+	wantEqual(t, len(collect(t, states.StaleUploads(t.Context(), 0))), 4)
 	wantCanceled(t, func(ctx context.Context) iter.Seq2[registry.UploadState, error] {
-		return states.StaleUploads(ctx, begin())
+		return states.StaleUploads(ctx, time.Hour)
 	})
 }
 
 // Ending uploads while they are listed is what listing them is for.
 // Whoever keeps states counts them too.
-func testStatesCount(t *testing.T, states registry.UploadStates) {
+func testStatesCount(t *testing.T, states registry.UploadStates, pass func(time.Duration)) {
 	counts, ok := states.(registry.UploadCounts)
 	if !ok {
 		t.Fatalf("%T does not count uploads", states)
 	}
-	since := begin().Add(time.Second)
 	want := func(principal string, want int) {
 		t.Helper()
-		n, err := counts.CountUploads(t.Context(), principal, since)
+		n, err := counts.CountUploads(t.Context(), principal, time.Hour)
 		must(t, err)
 		wantEqual(t, n, want)
 	}
 	want("alice", 0)
-	createUpload(t, states, begin())
-	fresh := createUpload(t, states, since)
-	other := registry.NewUpload(registry.UploadOwner{Repository: "staging/b", Principal: "alice"}, since.Add(time.Hour))
+	createUpload(t, states)
+	pass(time.Second)
+	fresh := createUpload(t, states)
+	pass(time.Hour)
+	other := registry.NewUpload(registry.UploadOwner{Repository: "staging/b", Principal: "alice"})
 	must(t, states.CreateUpload(t.Context(), other))
-	nobody := registry.NewUpload(registry.UploadOwner{Repository: "staging/a"}, since)
+	nobody := registry.NewUpload(registry.UploadOwner{Repository: "staging/a"})
 	must(t, states.CreateUpload(t.Context(), nobody))
 	want("alice", 2)
 	want("", 1)
@@ -186,13 +194,14 @@ func testStatesCount(t *testing.T, states registry.UploadStates) {
 	want("alice", 1)
 }
 
-func testStatesManyStale(t *testing.T, states registry.UploadStates) {
+func testStatesManyStale(t *testing.T, states registry.UploadStates, pass func(time.Duration)) {
 	const many = 250
 	for range many { // all of the same moment
-		createUpload(t, states, begin())
+		createUpload(t, states)
 	}
+	pass(time.Hour)
 	seen := make(map[string]bool)
-	for s, err := range states.StaleUploads(t.Context(), begin().Add(time.Second)) {
+	for s, err := range states.StaleUploads(t.Context(), time.Minute) {
 		must(t, err)
 		if seen[s.ID] {
 			t.Errorf("upload %s is listed twice", s.ID)
@@ -203,11 +212,11 @@ func testStatesManyStale(t *testing.T, states registry.UploadStates) {
 		}
 	}
 	wantEqual(t, len(seen), many)
-	wantEqual(t, len(collect(t, states.StaleUploads(t.Context(), begin().Add(time.Second)))), many/2)
+	wantEqual(t, len(collect(t, states.StaleUploads(t.Context(), time.Minute))), many/2)
 }
 
-func testStatesRace(t *testing.T, states registry.UploadStates) {
-	s := createUpload(t, states, begin())
+func testStatesRace(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
+	s := createUpload(t, states)
 	var wg sync.WaitGroup
 	var winners atomic.Int32
 	for i := range 16 {
@@ -230,8 +239,8 @@ func testStatesRace(t *testing.T, states registry.UploadStates) {
 	wantEqual(t, got.Version, int64(2))
 }
 
-func testStatesAliased(t *testing.T, states registry.UploadStates) {
-	s := registry.NewUpload(alice, begin())
+func testStatesAliased(t *testing.T, states registry.UploadStates, _ func(time.Duration)) {
+	s := registry.NewUpload(alice)
 	s.Hash = []byte("state")
 	want := s
 	want.Hash = slices.Clone(s.Hash)
@@ -241,4 +250,20 @@ func testStatesAliased(t *testing.T, states registry.UploadStates) {
 	must(t, err)
 	got.Hash[1] = 'X'
 	wantState(t, states, want)
+}
+
+// Whatever the clock of a caller says, an upload is as old as the catalog's clock says.
+func testStatesTouched(t *testing.T, states registry.UploadStates, pass func(time.Duration)) {
+	s := registry.NewUpload(alice)
+	s.Touched = begin().Add(24 * time.Hour)
+	must(t, states.CreateUpload(t.Context(), s))
+	made, err := states.Upload(t.Context(), alice, s.ID)
+	must(t, err)
+	pass(time.Hour)
+	must(t, states.SwapUpload(t.Context(), s))
+	swapped, err := states.Upload(t.Context(), alice, s.ID)
+	must(t, err)
+	wantEqual(t, []time.Duration{made.Touched.Sub(NewClock().Now()), swapped.Touched.Sub(made.Touched)}, []time.Duration{0, time.Hour})
+	pass(30 * time.Minute)
+	wantEqual(t, len(collect(t, states.StaleUploads(t.Context(), time.Hour))), 0)
 }

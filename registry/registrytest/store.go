@@ -11,6 +11,7 @@ type Store interface {
 	registry.Refs
 	registry.Catalog
 	registry.Latest
+	registry.Records
 	registry.Listing
 	registry.Intents
 }
@@ -24,6 +25,14 @@ func TestStore(t *testing.T, open func(t *testing.T) Store) {
 		t.Parallel()
 		testLastEvent(t, open(t))
 	})
+	t.Run("recorded", func(t *testing.T) {
+		t.Parallel()
+		testRecorded(t, open(t))
+	})
+	t.Run("many recorded", func(t *testing.T) {
+		t.Parallel()
+		testRecordedMany(t, open(t))
+	})
 	t.Run("model page", func(t *testing.T) {
 		t.Parallel()
 		testModelPage(t, open(t))
@@ -32,10 +41,13 @@ func TestStore(t *testing.T, open func(t *testing.T) Store) {
 		t.Parallel()
 		testTagPage(t, open(t))
 	})
-	TestIntents(t, func(t *testing.T) registry.Intents { return open(t) })
 	t.Run("change is seen everywhere", func(t *testing.T) {
 		t.Parallel()
 		testChange(t, open(t))
+	})
+	t.Run("change needs manifests", func(t *testing.T) {
+		t.Parallel()
+		testNeeds(t, open(t))
 	})
 	t.Run("conflict is seen nowhere", func(t *testing.T) {
 		t.Parallel()
@@ -75,6 +87,22 @@ func testChange(t *testing.T, store Store) {
 	must(t, err)
 	wantEqual(t, head.Release, d("first"))
 	wantChain(t, store, 2)
+}
+
+// What a change names must not have been collected.
+func testNeeds(t *testing.T, store Store) {
+	must(t, store.PutManifest(t.Context(), "prod/a", record("first", "")))
+	c := promotion("", "first")
+	c.Needs = []registry.ManifestPlace{{Repository: "prod/a", Digest: record("first", "").Digest}, {Repository: "staging/a", Digest: record("first", "").Digest}}
+	_, err := store.Apply(t.Context(), c)
+	wantCode(t, err, registry.CodeConflict)
+	wantEqual(t, registry.GroundMoved(err), false)
+	_, err = store.Head(t.Context(), "prod", "a")
+	wantCode(t, err, registry.CodeNotFound)
+	wantChain(t, store, 0)
+	must(t, store.PutManifest(t.Context(), "staging/a", record("first", "")))
+	apply(t, store, c)
+	wantChain(t, store, 1)
 }
 
 func testConflict(t *testing.T, store Store) {

@@ -3,6 +3,7 @@ package s3
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/minio/minio-go/v7"
 
@@ -16,11 +17,12 @@ func (b *Bucket) Open(ctx context.Context, d registry.Digest) (registry.Blob, in
 	if err != nil {
 		return nil, 0, err
 	}
-	size, err := b.size(ctx, key)
+	info, err := b.core.StatObject(ctx, b.name, key, minio.StatObjectOptions{})
 	if err != nil {
 		return nil, 0, b.interpretError("open", "blob "+string(d), err)
 	}
-	return &object{ctx: ctx, b: b, key: key, size: size}, size, nil
+	version := info.ETag + " " + info.LastModified.UTC().Format(time.RFC3339Nano)
+	return &object{ctx: ctx, b: b, key: key, size: info.Size, version: version}, info.Size, nil
 }
 
 // Delete removes the object.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"net/http"
 	"net/url"
 	"path"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/minio/minio-go/v7"
+	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -40,10 +42,17 @@ type Bucket struct {
 	prefix string
 	config Config
 
-	// As the constants; smaller in tests.
-	partBytes int
-	copyBytes int64
-	buffers   sync.Pool
+	// For requests that the library cannot make.
+	client      *http.Client
+	credentials *credentials.Credentials
+
+	// The constants of these names; tests set smaller values.
+	partBytes   int
+	copyBytes   int64
+	permitTime  time.Duration
+	leftoverAge time.Duration
+	buffers     sync.Pool
+	forms       keyForms
 }
 
 var _ registry.Blobs = (*Bucket)(nil)
@@ -59,16 +68,24 @@ func Open(ctx context.Context, c Config) (*Bucket, error) {
 	value, err := found.GetWithContext(nil)
 	if err != nil || value.AccessKeyID == "" {
 		return nil, registry.WithHint(
-			registry.Errorf(registry.CodeUnavailable, "no credentials for %s in the environment, in the files of the AWS tools or from a role", c),
+			registry.Lastingf(registry.CodeUnavailable, "no credentials for %s in the environment, in the files of the AWS tools or from a role", c),
 			"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_FILE")
 	}
+	secure := endpoint.Scheme == "https"
+	transport, err := minio.DefaultTransport(secure)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeUnavailable, "open %s: %w", c, err)
+	}
 	core, err := minio.NewCore(endpoint.Host, &minio.Options{
-		Creds: found, Secure: endpoint.Scheme == "https", Region: c.Region, MaxRetries: tries,
+		Creds: found, Secure: secure, Transport: transport, Region: c.Region, MaxRetries: tries,
 	})
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "endpoint %q: %w", c.Endpoint, err)
 	}
-	b := &Bucket{core: core, name: c.Bucket, prefix: c.Prefix, config: c, partBytes: partBytes, copyBytes: maxCopyBytes}
+	b := &Bucket{
+		core: core, name: c.Bucket, prefix: c.Prefix, config: c, client: &http.Client{Transport: transport}, credentials: found,
+		partBytes: partBytes, copyBytes: maxCopyBytes, permitTime: registry.PermitTime, leftoverAge: LeftoverAge, forms: newKeyForms(),
+	}
 	b.buffers.New = func() any { return new([]byte) }
 	exists, err := core.BucketExists(ctx, c.Bucket)
 	if err == nil && !exists {

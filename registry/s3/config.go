@@ -30,7 +30,7 @@ const (
 	// maxRedirect is what the signature of a URL allows.
 	maxRedirect = 7 * 24 * time.Hour
 
-	// credentialsTimeout bounds one question for a role. Outside a cloud nobody answers.
+	// credentialsTimeout bounds one request for a role. Outside a cloud it gets no answer.
 	credentialsTimeout = 3 * time.Second
 )
 

@@ -128,7 +128,7 @@ func TestOpenRefuses(t *testing.T) { // not parallel: it changes the environment
 		}
 	}
 	refuse("no bucket", "s3://no-such-bucket?endpoint="+shared.Endpoint, "there is no bucket no-such-bucket")
-	refuse("nobody there", "s3://models?endpoint=http://127.0.0.1:1", "does not answer")
+	refuse("no server", "s3://models?endpoint=http://127.0.0.1:1", "does not answer")
 
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "a-secret-that-is-wrong")
 	refuse("wrong secret", shared.URL("x"), "refuses this service", "AWS_ACCESS_KEY_ID")

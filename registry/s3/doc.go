@@ -7,7 +7,8 @@
 // store. So a key under blobs/ always has whole and right bytes, whatever crashed. What
 // does not fit into one part of [partBytes] passes through memory part by part.
 //
-// What comes in pieces is a multipart upload under staging/, with the end that is too
-// small for a part beside it or in the record of the upload: [Uploads]. What killed
-// writers leave there, [Uploads.Sweep] removes.
+// Content that arrives in pieces becomes a multipart upload under mlpromote-uploads/. Its last
+// bytes, when too few for a part, are in an object beside it or in the record of the upload:
+// [Uploads]. [Uploads.Sweep] removes what killed writers leave there. The object
+// mlpromote-owner.json names the catalog that the content belongs to.
 package s3

@@ -33,10 +33,10 @@ func (b *Bucket) interpret(operation, subject string, err error) error {
 	case minio.NoSuchKey, minio.NoSuchUpload:
 		return registry.Errorf(registry.CodeNotFound, "%s: not found in the object store", subject)
 	case minio.NoSuchBucket:
-		return registry.Errorf(registry.CodeUnavailable, "%s %s: there is no bucket %s at its endpoint: make it, or name another", operation, subject, b.name)
+		return registry.Lastingf(registry.CodeUnavailable, "%s %s: there is no bucket %s at its endpoint: make it, or name another", operation, subject, b.name)
 	case minio.AccessDenied, "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthorizationHeaderMalformed", "RequestTimeTooSkewed":
 		return registry.WithHint(
-			registry.Errorf(registry.CodeUnavailable, "%s %s: the object store refuses this service in %s: %w", operation, subject, b, err),
+			registry.Lastingf(registry.CodeUnavailable, "%s %s: the object store refuses this service in %s: %w", operation, subject, b, err),
 			"it must be allowed to read, write, delete and list there; see AWS_ACCESS_KEY_ID or the role, the region, and the clock")
 	}
 	if said.StatusCode >= http.StatusInternalServerError || said.StatusCode == http.StatusTooManyRequests {

@@ -126,7 +126,9 @@ func pushInWeather(t *testing.T, sizes []int, w *weather, from int64) int64 {
 		}
 	}
 	wantBlob(t, ground, d, content)
-	_, err := mended.Sweep(t.Context(), time.Now().Add(2*s3.LeftoverAge))
+	db.Now = func() time.Time { return time.Now().Add(2 * s3.LeftoverAge) }
+	ground.SetLeftoverAge(-time.Hour)
+	_, err := mended.Sweep(t.Context())
 	must(t, err)
 	wantEmptyStaging(t, ground)
 	return w.seen.Load()
@@ -185,7 +187,8 @@ func putInWeather(t *testing.T, content []byte, w *weather, from int64) int64 {
 	}
 	must(t, ground.Put(t.Context(), d, int64(len(content)), bytes.NewReader(content)))
 	wantBlob(t, ground, d, content)
-	_, err = s3.NewUploads(ground, mem.New()).Sweep(t.Context(), time.Now().Add(2*s3.LeftoverAge))
+	ground.SetLeftoverAge(-time.Hour)
+	_, err = s3.NewUploads(ground, mem.New()).Sweep(t.Context())
 	must(t, err)
 	wantEmptyStaging(t, ground)
 	return took

@@ -98,8 +98,8 @@ func (s *session) forget(ctx context.Context, staged string) {
 	s.tidy(ctx, staged, s.notes.TailKey)
 }
 
-// gather gives the key of an object under staging/ that has all bytes, or none where the
-// buffer has them.
+// gather returns the key of an object of the upload that has all bytes, or "" if they are all
+// in the buffer.
 func (s *session) gather(ctx context.Context) (string, error) {
 	switch {
 	case len(s.parts) == 0 && s.notes.TailKey == "":

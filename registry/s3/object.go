@@ -16,6 +16,8 @@ type object struct {
 	b    *Bucket
 	key  string
 	size int64
+	// version names these bytes: ETag and time of change. It changes when they are replaced.
+	version string
 
 	at     int64 // where reading goes on
 	stream io.ReadCloser
@@ -23,6 +25,9 @@ type object struct {
 }
 
 var _ registry.Blob = (*object)(nil)
+
+// Version changes when the object is replaced.
+func (o *object) Version() string { return o.version }
 
 var errNegative = errors.New("seek to before the beginning")
 

@@ -61,6 +61,11 @@ func TestBlobs(t *testing.T) {
 	registrytest.TestBlobs(t, func(t *testing.T) registry.Blobs { return open(t, shared, newPrefix(t)) })
 }
 
+func TestRemover(t *testing.T) {
+	t.Parallel()
+	registrytest.TestRemover(t, func(t *testing.T) registrytest.RemovableBlobs { return open(t, shared, newPrefix(t)) })
+}
+
 func TestUploads(t *testing.T) {
 	t.Parallel()
 	registrytest.TestUploads(t, func(t *testing.T) (registry.Uploads, registry.Blobs) {

@@ -2,12 +2,9 @@ package s3
 
 import (
 	"context"
-	"crypto/rand"
 	"hash"
 	"io"
-	"path"
 	"slices"
-	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -61,10 +58,8 @@ func (s *session) close() {
 	s.u.held.Delete(s.state.ID)
 }
 
-// newKey is a key under staging/ that nobody else has.
-func (s *session) newKey() string {
-	return path.Join(s.u.b.under("staging"), s.state.ID, rand.Text())
-}
+// newKey returns a new unique key for an object of this upload.
+func (s *session) newKey() string { return s.u.b.newUploadKey(s.state.ID) }
 
 func (s *session) multipart() *multipart {
 	return &multipart{b: s.u.b, key: s.notes.Key, id: s.notes.ID, parts: s.parts}
@@ -216,7 +211,7 @@ func (s *session) record(ctx context.Context, state registry.UploadState, n note
 	if err != nil {
 		return err
 	}
-	state.Place, state.Touched = place, time.Now()
+	state.Place = place
 	if err := s.u.states.SwapUpload(ctx, state); err != nil {
 		return err
 	}
@@ -225,8 +220,8 @@ func (s *session) record(ctx context.Context, state registry.UploadState, n note
 	return nil
 }
 
-// tidy removes objects under staging/ that nothing names any more. What it does not
-// reach, Sweep does.
+// tidy removes objects of the upload that are no longer referenced. Sweep removes what tidy
+// misses.
 func (s *session) tidy(ctx context.Context, keys ...string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
 	defer cancel()

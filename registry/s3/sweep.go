@@ -2,7 +2,6 @@ package s3
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/minio/minio-go/v7"
@@ -14,15 +13,20 @@ import (
 // takes its writer for dead.
 const LeftoverAge = 24 * time.Hour
 
-// Sweep ends the uploads that were left alone for more than [LeftoverAge] before now,
-// and removes what killed writers left in the store for as long. It returns how many
-// leftovers there were. Running it beside writers, in any number of processes, is safe.
-func (u *Uploads) Sweep(ctx context.Context, now time.Time) (int, error) {
-	before := now.Add(-LeftoverAge)
-	alive, swept, err := u.sweepStates(ctx, before)
+// Sweep ends uploads that were idle for more than [LeftoverAge] by the clock of the catalog.
+// It then removes objects that killed writers left in the store, of the same age by the
+// store's clock. It returns how many leftovers it removed. It is safe beside writers, in any
+// number of processes.
+func (u *Uploads) Sweep(ctx context.Context) (int, error) {
+	alive, swept, err := u.sweepStates(ctx)
 	if err != nil {
 		return swept, err
 	}
+	now, err := u.b.time(ctx)
+	if err != nil {
+		return swept, err
+	}
+	before := now.Add(-u.b.leftoverAge)
 	for _, sweep := range []func(context.Context, time.Time, map[string]bool) (int, error){u.b.sweepObjects, u.b.sweepMultiparts} {
 		n, err := sweep(ctx, before, alive)
 		swept += n
@@ -33,44 +37,48 @@ func (u *Uploads) Sweep(ctx context.Context, now time.Time) (int, error) {
 	return swept, nil
 }
 
-// sweepStates ends stale uploads. It gives the identifiers of the others.
-func (u *Uploads) sweepStates(ctx context.Context, before time.Time) (alive map[string]bool, swept int, err error) {
-	alive = make(map[string]bool)
-	for state, err := range u.states.StaleUploads(ctx, before.Add(2*LeftoverAge)) { // all, whatever the clocks
+// sweepStates ends stale uploads and returns the identifiers of the others. Objects of uploads
+// that begin later are too young to be swept.
+func (u *Uploads) sweepStates(ctx context.Context) (alive map[string]bool, swept int, err error) {
+	for state, err := range u.states.StaleUploads(ctx, LeftoverAge) {
 		if err != nil {
 			return nil, swept, err
 		}
-		if !state.Touched.Before(before) {
-			alive[state.ID] = true
-			continue
-		}
 		err := u.states.EndUpload(ctx, state.ID, state.Version)
 		switch {
-		case registry.HasCode(err, registry.CodeConflict):
-			alive[state.ID] = true // somebody went on with it
 		case err == nil:
 			swept++
-		case !registry.HasCode(err, registry.CodeNotFound):
+		case !registry.HasCode(err, registry.CodeConflict) && !registry.HasCode(err, registry.CodeNotFound): // another request continued or ended it
 			return nil, swept, err
 		}
+	}
+	alive = make(map[string]bool)
+	for state, err := range u.states.StaleUploads(ctx, 0) {
+		if err != nil {
+			return nil, swept, err
+		}
+		alive[state.ID] = true
 	}
 	return alive, swept, nil
 }
 
-// sweepObjects removes old objects under staging/ of uploads that are over.
+// sweepObjects removes old objects of uploads that are over. It leaves objects whose keys do
+// not have the form of an upload's.
 func (b *Bucket) sweepObjects(ctx context.Context, before time.Time, alive map[string]bool) (int, error) {
 	swept := 0
-	for info, err := range b.list(ctx, b.under("staging")) {
-		if err != nil {
-			return swept, err
+	for _, folder := range []string{uploadsFolder, oldUploadsFolder} {
+		for info, err := range b.list(ctx, b.under(folder)) {
+			if err != nil {
+				return swept, err
+			}
+			if id, ok := b.uploadOf(info.Key); !ok || alive[id] || !info.LastModified.Before(before) {
+				continue
+			}
+			if err := b.remove(ctx, info.Key); err != nil {
+				return swept, b.interpretError("sweep", info.Key, err)
+			}
+			swept++
 		}
-		if alive[b.uploadOf(info.Key)] || !info.LastModified.Before(before) {
-			continue
-		}
-		if err := b.remove(ctx, info.Key); err != nil {
-			return swept, b.interpretError("sweep", info.Key, err)
-		}
-		swept++
 	}
 	return swept, nil
 }
@@ -78,7 +86,7 @@ func (b *Bucket) sweepObjects(ctx context.Context, before time.Time, alive map[s
 // sweepMultiparts aborts old multipart uploads, of uploads that are over and of Puts.
 func (b *Bucket) sweepMultiparts(ctx context.Context, before time.Time, alive map[string]bool) (int, error) {
 	swept := 0
-	for _, folder := range []string{"staging", "blobs"} {
+	for _, folder := range []string{uploadsFolder, oldUploadsFolder, "blobs"} {
 		prefix, key, id := b.under(folder), "", ""
 		for more := true; more; {
 			page, err := b.core.ListMultipartUploads(ctx, b.name, prefix, key, id, "", 0)
@@ -86,7 +94,7 @@ func (b *Bucket) sweepMultiparts(ctx context.Context, before time.Time, alive ma
 				return swept, b.interpretError("list unfinished uploads under", prefix, err)
 			}
 			for _, found := range page.Uploads {
-				if alive[b.uploadOf(found.Key)] || !found.Initiated.Before(before) {
+				if !b.isOver(found.Key, alive) || !found.Initiated.Before(before) {
 					continue
 				}
 				err := b.core.AbortMultipartUpload(ctx, b.name, found.Key, found.UploadID)
@@ -101,8 +109,11 @@ func (b *Bucket) sweepMultiparts(ctx context.Context, before time.Time, alive ma
 	return swept, nil
 }
 
-// uploadOf is the upload that a key under staging/ belongs to.
-func (b *Bucket) uploadOf(key string) string {
-	id, _, _ := strings.Cut(strings.TrimPrefix(key, b.under("staging")), "/")
-	return id
+// isOver reports whether a multipart upload belongs to an upload that is over, or to a Put.
+func (b *Bucket) isOver(key string, alive map[string]bool) bool {
+	if id, ok := b.uploadOf(key); ok {
+		return !alive[id]
+	}
+	_, ok := b.digestOf(key)
+	return ok
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"sync"
-	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -14,9 +13,9 @@ import (
 // Uploads is [registry.Uploads] in a [Bucket]. Make one with [NewUploads]; any number of
 // processes can share a bucket and the states, and go on with each other's uploads.
 //
-// Nothing but the states orders them. An Append sends its bytes to places that nobody
-// else writes to, and they count once it has swapped the state. Of two that begin at the
-// same place in two processes, the first to swap wins and the other one is told so.
+// Only the states order them. An Append sends its bytes to places of its own, and they count
+// once it has swapped the state. If two Appends in two processes begin at the same offset,
+// the first to swap wins and the other one gets a conflict.
 type Uploads struct {
 	b      *Bucket
 	states registry.UploadStates
@@ -32,7 +31,7 @@ func NewUploads(b *Bucket, states registry.UploadStates) *Uploads {
 
 // Begin writes down that there is an upload. The store hears of it with its first bytes.
 func (u *Uploads) Begin(ctx context.Context, owner registry.UploadOwner) (string, error) {
-	state := registry.NewUpload(owner, time.Now())
+	state := registry.NewUpload(owner)
 	var err error
 	if state.Place, err = (notes{}).encode(); err != nil {
 		return "", registry.Errorf(registry.CodeInternal, "begin upload: %w", err)

@@ -61,7 +61,7 @@ func (o over[T]) Delete(ctx context.Context, name string) error {
 		return err
 	}
 	if _, below := o.below.Get(ctx, name); below == nil {
-		return registry.Errorf(registry.CodeConflict, "%s was not put here and cannot be deleted; put another document over it", name)
+		return registry.Lastingf(registry.CodeConflict, "%s was not put here and cannot be deleted; put another document over it", name)
 	}
 	return err
 }

@@ -51,11 +51,33 @@ func (s server) rollback(r *request) (*response, error) {
 		return nil, err
 	}
 	promotion, err := s.Registry.Rollback(r.Context(), registry.RollbackRequest{
-		Environment: body.Environment, Model: r.Name, Version: body.Version, Reason: body.Reason})
+		Environment: body.Environment, Model: r.Name, Version: body.Version, Reason: body.Reason, Node: body.Node, DryRun: body.DryRun})
 	if err != nil {
 		return nil, refusal{error: err, promotion: &promotion}
 	}
 	return ok(promotion)
+}
+
+func (s server) setHold(r *request) (*response, error) {
+	var body wire.Hold
+	if err := read(r, &body); err != nil {
+		return nil, err
+	}
+	if err := s.Registry.SetHold(r.Context(), body.Environment, r.Name, body.Reason); err != nil {
+		return nil, err
+	}
+	return done()
+}
+
+func (s server) acceptHistory(r *request) (*response, error) {
+	var body wire.HistoryAcceptance
+	if err := read(r, &body); err != nil {
+		return nil, err
+	}
+	if err := s.Registry.AcceptHistory(r.Context(), body.Environment, r.Name, body.Reason); err != nil {
+		return nil, err
+	}
+	return done()
 }
 
 func (s server) releaseHold(r *request) (*response, error) {

@@ -16,7 +16,6 @@ import (
 const (
 	streamTime   = 30 * time.Minute // then the client comes again, and says anew who it is
 	writeTimeout = 30 * time.Second
-	maxStreams   = 1000
 	streamPage   = 100
 )
 
@@ -58,14 +57,11 @@ func (s server) events(r *request) (*response, error) {
 }
 
 func (s server) stream(w http.ResponseWriter, r *request, q registry.HistoryQuery) error {
-	if n := s.streams.Add(1); n > maxStreams {
-		s.streams.Add(-1)
-		return refusal{
-			error:  registry.Errorf(registry.CodeUnavailable, "%d streams of events are open, as many as there may be", maxStreams),
-			header: http.Header{"Retry-After": {"30"}},
-		}
+	closed, err := s.streams.add(callerOf(r.Request))
+	if err != nil {
+		return err
 	}
-	defer s.streams.Add(-1)
+	defer closed()
 	header := w.Header()
 	header.Set("Content-Type", streamType)
 	header.Set("Cache-Control", never)
@@ -88,14 +84,20 @@ func (s server) stream(w http.ResponseWriter, r *request, q registry.HistoryQuer
 	if err := out.text("retry: 2000\n\n"); err != nil {
 		return nil // the client is gone
 	}
-	if err := s.follow(ctx, out, q); err != nil && !errors.Is(err, errWrite) && ctx.Err() == nil {
+	still := func() error { return s.StillAdmitted(r.Request) }
+	switch err := s.follow(ctx, out, q, still); {
+	case err == nil, errors.Is(err, errWrite), ctx.Err() != nil:
+	case registry.HasCode(err, registry.CodeUnauthenticated), registry.HasCode(err, registry.CodeForbidden):
+		s.Logger.InfoContext(ctx, "stream of events ended", "request", requestid.Of(ctx), "error", err)
+	default:
 		s.Logger.ErrorContext(ctx, "stream of events", "request", requestid.Of(ctx), "error", err)
 	}
 	return nil
 }
 
-// follow writes events until ctx ends.
-func (s server) follow(ctx context.Context, out *eventWriter, q registry.HistoryQuery) error {
+// follow writes events until ctx ends, or still gives an error, which is asked after each look
+// and before anything is told of what it found.
+func (s server) follow(ctx context.Context, out *eventWriter, q registry.HistoryQuery, still func() error) error {
 	for ctx.Err() == nil {
 		// What is found is newer than this, or cannot be seen by the caller: either way it
 		// was looked at.
@@ -104,6 +106,9 @@ func (s server) follow(ctx context.Context, out *eventWriter, q registry.History
 			return err
 		}
 		events, err := s.Registry.History(ctx, q)
+		if err == nil {
+			err = still()
+		}
 		if err != nil {
 			return err
 		}
@@ -117,7 +122,7 @@ func (s server) follow(ctx context.Context, out *eventWriter, q registry.History
 			continue
 		}
 		q.After = max(q.After, seen)
-		if err := s.idle(ctx, out, q.After); err != nil {
+		if err := s.idle(ctx, out, q.After, still); err != nil {
 			return err
 		}
 	}
@@ -126,10 +131,13 @@ func (s server) follow(ctx context.Context, out *eventWriter, q registry.History
 
 // idle returns when there is an event behind a number, or ctx ends. Until then it lets the
 // client know that the connection lives.
-func (s server) idle(ctx context.Context, out *eventWriter, after int64) error {
+func (s server) idle(ctx context.Context, out *eventWriter, after int64, still func() error) error {
 	for {
 		more, err := s.feed.wait(ctx, after, s.Heartbeat)
 		if err != nil || more || ctx.Err() != nil {
+			return err
+		}
+		if err := still(); err != nil {
 			return err
 		}
 		if err := out.text(": still here\n\n"); err != nil {

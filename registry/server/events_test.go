@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,6 +132,40 @@ func TestStopEndsStreams(t *testing.T) {
 	}
 }
 
+// A stream tells nothing to who would not be let in any more, and ends.
+func TestStreamsEndForWhoIsOut(t *testing.T) {
+	t.Parallel()
+	for name, beat := range map[string]time.Duration{"when something happens": time.Hour, "when nothing happens": 5 * time.Millisecond} {
+		var out atomic.Bool
+		w := setup(t, func(c *server.Config) {
+			c.Heartbeat = beat
+			c.StillAdmitted = func(*http.Request) error {
+				if out.Load() {
+					return registry.Errorf(registry.CodeUnauthenticated, "the token was revoked")
+				}
+				return nil
+			}
+		})
+		l := listen(t, w, "/api/v1/events")
+		w.Build(t, registrytest.Build{})
+		l.next(t)
+		out.Store(true)
+		if beat == time.Hour {
+			w.Build(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
+		}
+		select {
+		case <-l.closed:
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s: the stream goes on", name)
+		}
+		select {
+		case e := <-l.events:
+			t.Errorf("%s: it was told of %s %s", name, e.Kind, e.Version)
+		default:
+		}
+	}
+}
+
 // A stream on which nothing happens shows that it lives.
 func TestHeartbeat(t *testing.T) {
 	t.Parallel()
@@ -162,7 +197,7 @@ func TestEventsRefuse(t *testing.T) {
 	beyond := setup(t, stopped)
 	beyond.Build(t, registrytest.Build{})
 	wantProblem(t, "beyond the end", beyond.do("GET", "/api/v1/events", "", "Last-Event-ID", "1000"), http.StatusBadRequest, registry.CodeInvalid)
-	wantProblem(t, "not allowed", w.do("GET", "/api/v1/events", ""), http.StatusForbidden, registry.CodePolicy)
+	wantProblem(t, "not allowed", w.do("GET", "/api/v1/events", ""), http.StatusForbidden, registry.CodeForbidden)
 }
 
 // stopped makes a service that ends every stream as soon as it is open.
@@ -176,5 +211,5 @@ func stopped(c *server.Config) {
 type silent struct{ registry.Interface }
 
 func (silent) History(context.Context, registry.HistoryQuery) ([]registry.Event, error) {
-	return nil, registry.Errorf(registry.CodePolicy, "no")
+	return nil, registry.Errorf(registry.CodeForbidden, "no")
 }

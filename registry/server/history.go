@@ -107,7 +107,8 @@ func sequence(what, text string) (int64, error) {
 	return n, nil
 }
 
-// verification checks the whole chain. That a row was changed is an answer, not an error.
+// verification checks the whole chain, and what the history should explain. That a row was
+// changed is an answer, not an error.
 func (s server) verification(r *request) (*response, error) {
 	var result wire.Verification
 	var before registry.Event
@@ -124,6 +125,11 @@ func (s server) verification(r *request) (*response, error) {
 		}
 		result.Events, result.Last, before = e.Seq, e.Hash, e
 	}
-	result.Intact = true
+	var err error
+	result.Faults, err = s.Registry.HistoryFaults(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	result.Intact = len(result.Faults) == 0
 	return ok(result)
 }

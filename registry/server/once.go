@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"io"
 	"net/http"
 	"regexp"
@@ -62,11 +63,14 @@ func (s server) once(route route, r *request) (*response, error) {
 		return nil, err
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	principal, _ := registry.PrincipalOf(r.Context())
+	whose, err := keyHolder(r.Context())
+	if err != nil {
+		return nil, err
+	}
 	claim := registry.KeyClaim{
-		Principal: principal.Name, Key: key, Claimant: rand.Text(),
+		Principal: whose, Key: key, Claimant: rand.Text(),
 		Request: digest.FromString(r.Method + " " + r.URL.Path + "\n" + string(body)),
-		Now:     s.Now(), Until: s.Now().Add(claimTime),
+		Lasting: claimTime,
 	}
 	kept, err := s.Idempotency.ClaimKey(r.Context(), claim)
 	if err != nil {
@@ -79,6 +83,15 @@ func (s server) once(route route, r *request) (*response, error) {
 	r.Request = r.WithContext(context.WithoutCancel(r.Context()))
 	defer s.renewing(r.Context(), claim)()
 	return s.keep(r, claim, route)
+}
+
+// keyHolder is who has keys to himself: a principal with what it may do. An issuer may give one
+// name to jobs that may do different things; what one of them was answered, or refused, is no
+// answer to the others.
+func keyHolder(ctx context.Context) (string, error) {
+	p, _ := registry.PrincipalOf(ctx)
+	grants, err := json.Marshal(p.Grants)
+	return p.Name + " " + string(digest.FromBytes(grants)), err
 }
 
 // keep answers a request and keeps the answer. What failed for a reason of ours is not
@@ -94,7 +107,7 @@ func (s server) keep(r *request, claim registry.KeyClaim, route route) (*respons
 		}
 		return a, nil
 	}
-	claim.Until = s.Now().Add(keepAnswers)
+	claim.Lasting = keepAnswers
 	if err := s.Idempotency.SaveAnswer(r.Context(), claim, registry.KeptAnswer{Status: a.status, Type: a.kind, Body: a.body}); err != nil {
 		// What was done is done, and the client shall know; the next try may not.
 		s.Logger.ErrorContext(r.Context(), "idempotency key", "request", requestid.Of(r.Context()), "error", err)
@@ -116,7 +129,6 @@ func (s server) renewing(ctx context.Context, claim registry.KeyClaim) (stop fun
 				return
 			case <-ticker.C:
 			}
-			claim.Until = s.Now().Add(claimTime)
 			if err := s.Idempotency.RenewKey(ctx, claim); err != nil && ctx.Err() == nil {
 				s.Logger.WarnContext(ctx, "idempotency key", "request", requestid.Of(ctx), "error", err)
 			}

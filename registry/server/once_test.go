@@ -91,6 +91,28 @@ func TestSameKeySameAnswer(t *testing.T) {
 	}
 }
 
+// Of two with one name, as an issuer may give it, the one who may do less has no refusal kept
+// for the other, and is not told what the other was answered.
+func TestKeysOfOneName(t *testing.T) {
+	t.Parallel()
+	w, c := counted(t)
+	const path, body = model + "promotions", `{"to":"prod"}`
+	c.before = func() error { return registry.Errorf(registry.CodeForbidden, "it may not promote") }
+	wantProblem(t, "without grants", w.posting(t.Context(), "ci", "k", path, body), http.StatusForbidden, registry.CodeForbidden)
+	c.before = nil
+	r := httptest.NewRequestWithContext(registry.WithPrincipal(t.Context(), registry.Principal{Name: "ci", Grants: []registry.Grant{
+		{Permissions: []registry.Permission{registry.PermissionPromote}, Environment: "prod", Model: "**"},
+	}}), http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Idempotency-Key", "k")
+	got := httptest.NewRecorder()
+	w.handler.ServeHTTP(got, r)
+	if got.Code != http.StatusOK || got.Header().Get("Idempotency-Replayed") != "" {
+		t.Errorf("with a grant, after a refusal of another with the name: %d %v %s, want 200 of its own", got.Code, got.Header(), got.Body)
+	}
+	wantProblem(t, "without grants, after the other", w.posting(t.Context(), "ci", "k", path, body), http.StatusForbidden, registry.CodeForbidden)
+}
+
 // A webhook that is registered again with its key is not another one, and its secret is told.
 func TestWebhooksAreRegisteredOnce(t *testing.T) {
 	t.Parallel()
@@ -136,15 +158,15 @@ func TestKeysOfUnfinishedRequests(t *testing.T) {
 
 func TestKeysRunOut(t *testing.T) {
 	t.Parallel()
-	now := time.Now()
-	w := setup(t, func(c *server.Config) { c.Now = func() time.Time { return now } })
+	w, clock := setup(t), registrytest.NewClock()
+	w.db.Now = clock.Now
 	w.Prove(t, w.Build(t, registrytest.Build{}))
 	w.posting(t.Context(), "ci", "k", model+"promotions", `{}`)
-	now = now.Add(23 * time.Hour)
+	clock.Pass(23 * time.Hour)
 	if got := w.posting(t.Context(), "ci", "k", model+"promotions", `{}`); strings.Contains(got.Body.String(), `"already"`) {
 		t.Errorf("after 23 hours: %s", got.Body)
 	}
-	now = now.Add(2 * time.Hour)
+	clock.Pass(2 * time.Hour)
 	if got := w.posting(t.Context(), "ci", "k", model+"promotions", `{}`); !strings.Contains(got.Body.String(), `"already":true`) {
 		t.Errorf("after 25 hours: %s", got.Body)
 	}

@@ -33,7 +33,7 @@ func withBody(name string, body any, pairs ...string) example {
 // operations documents every route, by method and pattern.
 func operations() map[string]operation {
 	all := make(map[string]operation)
-	for _, group := range []map[string]operation{lists(), ofModels(), changes(), documents(), hooks(), tokens()} {
+	for _, group := range []map[string]operation{lists(), ofModels(), changes(), documents(), hooks(), tokens(), configuration()} {
 		for route, doc := range group {
 			all[route] = doc
 		}
@@ -70,13 +70,13 @@ func ofModels() map[string]operation {
 		one("by digest", "model", exampleModel, "environment", "prod", "reference", exampleRelease)}
 	node := registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v3"}, Runtimes: map[string]string{"onnxruntime": "1.30.0"}}
 	return map[string]operation{
-		about + wire.OpResolve: {id: "resolveFacts", tag: "resolve", answer: registry.Resolution{}, kind: "text/plain", examples: []example{
+		about + wire.OpResolve: {id: "resolveFacts", tag: "resolve", answer: registry.Resolution{}, kind: "text/plain", statuses: []int{409}, examples: []example{
 			one("by node type", "model", exampleModel, "env", "prod", "nodeType", "g6.xlarge"),
 			one("by facts", "model", exampleModel, "env", "prod", "arch", "amd64", "level", "v3", "features", "avx2,avx512_vnni", "runtime", "onnxruntime:1.30.0"),
 			one("with accelerators", "model", exampleModel, "env", "staging", "version", "1.0.0", "variant", "fp32", "os", "linux", "arch", "amd64", "level", "v3", "memoryMiB", "64000", "gpuVendor", "nvidia",
 				"gpuProduct", "NVIDIA-L4", "gpuArch", "sm_89", "gpuMemoryMiB", "23034", "gpuDriver", "580.65", "gpuCount", "2", "runtime", "onnxruntime:1.30.0"),
 			one("by serving image", "model", exampleModel, "environment", "prod", "nodeType", "g6.xlarge", "runtime", "registry.example/serving/onnx:26.1")}},
-		"POST " + modelPrefix + wire.OpResolve: {id: "resolve", tag: "resolve", body: wire.ResolveRequest{}, answer: registry.Resolution{}, kind: "text/plain", examples: []example{
+		"POST " + modelPrefix + wire.OpResolve: {id: "resolve", tag: "resolve", body: wire.ResolveRequest{}, answer: registry.Resolution{}, kind: "text/plain", statuses: []int{409}, examples: []example{
 			withBody("node", wire.ResolveRequest{Environment: "prod", Node: &node}, "model", exampleModel),
 			withBody("node type", wire.ResolveRequest{Environment: "prod", NodeType: "g6.xlarge", RuntimeName: "registry.example/serving/onnx:26.1"}, "model", exampleModel),
 			withBody("kubernetes labels", wire.ResolveRequest{
@@ -88,7 +88,8 @@ func ofModels() map[string]operation {
 		about + wire.OpEngines:  {id: "engines", tag: "releases", answer: []registry.Engine{}, statuses: []int{422}, examples: release},
 		about + wire.OpEngine: {id: "engine", tag: "releases", answer: registry.Engine{}, statuses: []int{422}, examples: []example{
 			one("by digest", "model", exampleModel, "environment", "prod", "digest", exampleEngine)}},
-		about + wire.OpEvidence: {id: "evidence", tag: "evidence", answer: wire.Claims{}, statuses: []int{422}, examples: release},
+		about + wire.OpEvidence:    {id: "evidence", tag: "evidence", answer: wire.Claims{}, statuses: []int{422}, examples: release},
+		about + wire.OpQuarantines: {id: "quarantines", tag: "evidence", answer: []wire.Quarantine{}, statuses: []int{422}, examples: release},
 		about + wire.OpBundle: {id: "bundle", tag: "evidence", kind: wire.BundleType, statuses: []int{422}, examples: []example{
 			one("by digest", "model", exampleModel, "environment", "staging", "digest", exampleBundle)}},
 		about + wire.OpPromotions: {id: "promotions", tag: "promotions", answer: []registry.Event{}, examples: []example{
@@ -108,6 +109,10 @@ func changes() map[string]operation {
 			withBody("a version", wire.PromoteRequest{Reference: "1.0.0", From: "staging", To: "prod"}, "model", exampleModel, wire.IdempotencyKey, "c0ffee-2")}},
 		on + wire.OpRollbacks: {id: "rollback", tag: "promotions", body: wire.RollbackRequest{}, answer: registry.Promotion{}, examples: []example{
 			withBody("to a version", wire.RollbackRequest{Environment: "prod", Version: "1.0.0", Reason: "answers are wrong at night"}, "model", exampleModel)}},
+		on + wire.OpHolds: {id: "setHold", tag: "promotions", body: wire.Hold{}, examples: []example{
+			withBody("wait", wire.Hold{Environment: "prod", Reason: "the answers are being looked at"}, "model", exampleModel)}},
+		on + wire.OpAcceptances: {id: "acceptHistory", tag: "history", body: wire.HistoryAcceptance{}, examples: []example{
+			withBody("after a restore", wire.HistoryAcceptance{Environment: "prod", Reason: "restored from Tuesday's backup"}, "model", exampleModel)}},
 		on + wire.OpHoldReleases: {id: "releaseHold", tag: "promotions", body: wire.HoldRelease{}, examples: []example{
 			withBody("go on", wire.HoldRelease{Environment: "prod", Reason: "1.1.0 mends it"}, "model", exampleModel)}},
 	}
@@ -131,6 +136,18 @@ func documents() map[string]operation {
 	}
 	return all
 }
+
+func configuration() map[string]operation {
+	body := wire.Adoption{Adopt: registry.Configuration{Environments: exampleConfiguration}}
+	return map[string]operation{
+		"GET " + wire.ConfigurationPath: {id: "configuration", tag: "configuration", answer: registry.ConfigurationStatus{}, examples: []example{one("of this replica")}},
+		"POST " + wire.ConfigurationPath: {id: "adoptConfiguration", tag: "configuration", body: body, answer: registry.ConfigurationStatus{}, statuses: []int{409}, examples: []example{
+			withBody("what the files say", body, wire.IdempotencyKey, "c0ffee-5")}},
+	}
+}
+
+// exampleConfiguration stands for the digest of environments.yaml with its keys.
+const exampleConfiguration = "sha256:5555555555555555555555555555555555555555555555555555555555555555"
 
 // exampleHook stands for the identifier of a webhook.
 const exampleHook = "abcdefghijklmnopqrstuvwxyz"

@@ -79,11 +79,33 @@ func (s server) evidence(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := wire.Claims{Claims: []wire.Claim{}, Ignored: nonNil(ignored)}
+	body := wire.Claims{Claims: []wire.Claim{}, Ignored: nonNil(ignored.Ignored), IgnoredCount: ignored.IgnoredCount}
 	for _, c := range claims {
 		body.Claims = append(body.Claims, wire.Claim(c))
 	}
 	return ok(body)
+}
+
+// quarantines tells what stops a release or its engines now. What counts is the registry's
+// rule: a client that reads the evidence would have to know it.
+func (s server) quarantines(r *request) (*response, error) {
+	release, environment, err := s.named(r)
+	if err != nil {
+		return nil, err
+	}
+	claims, _, err := s.Registry.Claims(r.Context(), environment, release)
+	if err != nil {
+		return nil, err
+	}
+	found := []wire.Quarantine{}
+	for _, subject := range release.Subjects() {
+		for _, c := range registry.Quarantines(release, claims, subject.Digest) {
+			q, _ := c.Quarantine()
+			found = append(found, wire.Quarantine{
+				Bundle: c.Bundle, Subject: subject.Digest, Name: subject.Name, Reason: q.Reason, IssuedOn: q.IssuedOn, Signer: c.Signer, RecordedAt: c.RecordedAt})
+		}
+	}
+	return ok(found)
 }
 
 // bundle gives the exact bytes of one piece of evidence.

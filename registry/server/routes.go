@@ -51,8 +51,6 @@ type request struct {
 const modelPrefix = wire.ModelsPath + "{model}/"
 
 // table is the one list of operations; routes, permissions and documents are made of it.
-// Approvals, quarantines and the reports of nodes will stand beside the evidence of a
-// model.
 func table() []route {
 	const (
 		read    = registry.PermissionRead
@@ -71,7 +69,7 @@ func table() []route {
 		{Route{get, wire.ModelListPath, read, true, "Models that have a head, with their heads", paged("environment")}, server.models},
 		{Route{get, wire.TargetsPath, read, true, "What the engines at heads were made for; limit counts models", paged("environment")}, server.targets},
 		{Route{get, wire.HistoryPath, read, true, "Events, oldest first", paged("environment", "model", "kind", "subject", "after", "before", "order")}, server.history},
-		{Route{get, wire.VerificationPath, read, false, "Check the chain of the whole history", nil}, server.verification},
+		{Route{get, wire.VerificationPath, read, false, "Check the chain of the whole history, and that it explains every head", nil}, server.verification},
 		{Route{get, wire.EventsPath, read, true, "Events as they happen, as a stream", eventsQuery()}, server.events},
 		{Route{get, wire.PromotionsPath + "{seq}", read, true, "A promotion by the number of its event", nil}, server.promotion},
 
@@ -82,18 +80,22 @@ func table() []route {
 		{Route{get, modelPrefix + wire.OpEngines, read, true, "The engines of a release", about}, server.engines},
 		{Route{get, modelPrefix + wire.OpEngine, read, true, "An engine by digest", one}, server.engine},
 		{Route{get, modelPrefix + wire.OpEvidence, read, true, "The evidence for a release and its engines: what verifies, and what is ignored", about}, server.evidence},
+		{Route{get, modelPrefix + wire.OpQuarantines, read, true, "The quarantines of a release and its engines that nothing has lifted", about}, server.quarantines},
 		{Route{get, modelPrefix + wire.OpBundle, read, true, "The bytes of one piece of evidence", one}, server.bundle},
-		{Route{post, modelPrefix + wire.OpEvidence, verify, true, "Attach signed evidence", nil}, server.attach},
+		{Route{post, modelPrefix + wire.OpEvidence, verify, true, "Attach signed evidence: reports, approvals, quarantines and what lifts them", nil}, server.attach},
 		{Route{post, modelPrefix + wire.OpPublications, push, true, "Move the first environment's head to a release that was built there", nil}, server.publish},
 		{Route{get, modelPrefix + wire.OpPromotions, read, true, "The promotions of a model, newest first", paged("environment")}, server.promotions},
 		{Route{post, modelPrefix + wire.OpPromotions, promote, true, "Promote a release to the next environment", nil}, server.promote},
 		{Route{post, modelPrefix + wire.OpRollbacks, promote, true, "Put an environment back to an earlier head", nil}, server.rollback},
+		{Route{post, modelPrefix + wire.OpHolds, promote, true, "Keep promotions from moving a head", nil}, server.setHold},
 		{Route{post, modelPrefix + wire.OpHoldReleases, promote, true, "Let promotions move a held head again", nil}, server.releaseHold},
+		{Route{post, modelPrefix + wire.OpAcceptances, registry.PermissionAdminister, true, "Accept what the history does not explain, so that promotions go on", nil}, server.acceptHistory},
 	},
 		tableRoutes(wire.NodeTypesPath, "node type", nodeTypes),
 		tableRoutes(wire.RuntimesPath, "runtime", runtimes),
 		webhookRoutes(),
 		tokenRoutes(),
+		configurationRoutes(),
 	)
 }
 

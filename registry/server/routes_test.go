@@ -49,7 +49,7 @@ func TestRoutesAreAuthorized(t *testing.T) {
 				t.Errorf("asked for %s of %s in %s", p, model, environment)
 			}
 			asked = append(asked, p)
-			return registry.Errorf(registry.CodePolicy, "no")
+			return registry.Errorf(registry.CodeForbidden, "no")
 		}
 	})
 	for _, r := range server.Routes() {
@@ -61,7 +61,7 @@ func TestRoutesAreAuthorized(t *testing.T) {
 		case !r.ByRegistry && (len(asked) != 1 || asked[0] != r.Permission):
 			t.Errorf("%s %s asks for %v, want %s", r.Method, r.Pattern, asked, r.Permission)
 		case !r.ByRegistry:
-			wantProblem(t, r.Method+" "+r.Pattern, got, http.StatusForbidden, registry.CodePolicy)
+			wantProblem(t, r.Method+" "+r.Pattern, got, http.StatusForbidden, registry.CodeForbidden)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func special(t reflect.Type) object {
 	case reflect.TypeFor[registry.Digest]():
 		return object{"type": "string", "pattern": "^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}|)$"}
 	case reflect.TypeFor[registry.EventKind]():
-		return enum(registry.EventKinds())
+		return enum(registry.WebhookKinds())
 	case reflect.TypeFor[registry.Role]():
 		return enum(registry.Roles())
 	}

@@ -7,19 +7,18 @@ import (
 	"iter"
 	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/rates"
 )
 
-// Config is what the API is made of. Every field but Logger is required.
+// Config is what the API is made of. Every field up to Clock is required.
 type Config struct {
 	// Registry answers for releases and heads, and knows by itself what the principal of
 	// a context may ask: see [Route].ByRegistry.
 	Registry registry.Interface
-	// Authorize refuses, with CodePolicy, what the principal of ctx may not do, for all
+	// Authorize refuses, with CodeForbidden, what the principal of ctx may not do, for all
 	// that Registry is not asked about. Environment and model are empty for what belongs
 	// to no model: node types, runtimes, webhooks, tokens, the whole history.
 	Authorize func(ctx context.Context, permission registry.Permission, environment, model string) error
@@ -39,6 +38,15 @@ type Config struct {
 	CheckWebhookURL func(url string) error // Errors: CodeInvalid
 	Idempotency     registry.Idempotency
 	Tokens          registry.Tokens
+	Clock           registry.CatalogClock // of Webhooks and Deliveries
+
+	// Configuration answers for the files of the service; nil: it reads none, and says so.
+	Configuration Configuration
+
+	// StillAdmitted refuses a request that was let in, where its sender would not be let in now
+	// with the same grants. A stream of events asks before it tells anything. Errors:
+	// CodeUnauthenticated, or others when that could not be found out. Nil: whoever was let in stays.
+	StillAdmitted func(r *http.Request) error
 
 	Rate Rate          // of each caller; the zero Rate is no limit
 	Poll time.Duration // between looks for what other replicas did; 0 means a second
@@ -55,7 +63,7 @@ func New(c Config) (http.Handler, error) {
 	for what, missing := range map[string]bool{
 		"registry": c.Registry == nil, "authorize": c.Authorize == nil, "history": c.History == nil,
 		"node types": c.NodeTypes == nil, "runtimes": c.Runtimes == nil,
-		"webhooks": c.Webhooks == nil || c.Deliveries == nil || c.CheckWebhookURL == nil, "idempotency": c.Idempotency == nil, "tokens": c.Tokens == nil,
+		"webhooks": c.Webhooks == nil || c.Deliveries == nil || c.CheckWebhookURL == nil, "idempotency": c.Idempotency == nil, "tokens": c.Tokens == nil, "clock": c.Clock == nil,
 		"readers of documents": c.ReadNode == nil || c.ReadRuntime == nil || c.ReadLabels == nil,
 	} {
 		if missing {
@@ -67,6 +75,9 @@ func New(c Config) (http.Handler, error) {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.StillAdmitted == nil {
+		c.StillAdmitted = func(*http.Request) error { return nil }
 	}
 	if c.Poll <= 0 {
 		c.Poll = time.Second
@@ -87,13 +98,13 @@ type server struct {
 	Config
 	engineCache *engineCache
 	feed        *feed
-	streams     *atomic.Int64 // open
+	streams     *streams
 	limiter     *rates.Limiter
 	document    []byte // OpenAPI
 }
 
 func newServer(c Config) server {
 	return server{
-		Config: c, engineCache: new(engineCache), feed: newFeed(c.History, c.Poll), streams: new(atomic.Int64), limiter: rates.New(c.Rate),
+		Config: c, engineCache: new(engineCache), feed: newFeed(c.History, c.Poll), streams: newStreams(), limiter: rates.New(c.Rate),
 	}
 }

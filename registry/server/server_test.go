@@ -142,7 +142,7 @@ func TestListsAreNeverNull(t *testing.T) {
 		}
 	}
 	release := w.Build(t, registrytest.Build{})
-	if body := w.do("GET", model+"evidence?environment=staging&reference="+string(release.Digest), "").Body.String(); body != `{"claims":[],"ignored":[]}`+"\n" {
+	if body := w.do("GET", model+"evidence?environment=staging&reference="+string(release.Digest), "").Body.String(); body != `{"claims":[],"ignored":[],"ignoredCount":0}`+"\n" {
 		t.Errorf("claims are %s", body)
 	}
 }
@@ -180,7 +180,7 @@ func TestRefusedPromotionHasItsDecision(t *testing.T) {
 		t.Errorf("it has the promotion %+v, which nobody came to", p.Promotion)
 	}
 	release := w.Build(t, registrytest.Build{})
-	p := wantProblem(t, "promote", w.post(model+"promotions", `{}`), http.StatusForbidden, registry.CodePolicy)
+	p := wantProblem(t, "promote", w.post(model+"promotions", `{}`), http.StatusConflict, registry.CodePolicy)
 	if p.Promotion == nil || p.Promotion.Release != release.Digest || len(p.Promotion.Decision.Requirements) == 0 || p.Promotion.Decision.Allowed() {
 		encoded, _ := json.Marshal(p)
 		t.Errorf("the problem is %s", encoded)

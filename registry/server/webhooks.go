@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/rand"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -58,7 +59,11 @@ func (s server) webhook(r *request) (*response, error) {
 }
 
 func (s server) addWebhook(r *request) (*response, error) {
-	hook, err := s.readWebhook(r, registry.Webhook{Secret: registry.NewWebhookSecret(), Created: s.now()})
+	now, err := s.now(r)
+	if err != nil {
+		return nil, err
+	}
+	hook, err := s.readWebhook(r, registry.Webhook{Secret: registry.NewWebhookSecret(), Created: now})
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +87,9 @@ func (s server) putWebhook(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	hook.Resumed = s.now()
+	if hook.Resumed, err = s.now(r); err != nil {
+		return nil, err
+	}
 	if hook, err = s.readWebhook(r, hook); err != nil {
 		return nil, err
 	}
@@ -112,6 +119,9 @@ func (s server) readWebhook(r *request, hook registry.Webhook) (registry.Webhook
 	if err := read(r, &body); err != nil {
 		return hook, err
 	}
+	if err := registry.ValidateText("webhook: the URL", body.URL); err != nil {
+		return hook, err
+	}
 	if err := s.CheckWebhookURL(body.URL); err != nil {
 		return hook, err
 	}
@@ -125,8 +135,8 @@ func (s server) readWebhook(r *request, hook registry.Webhook) (registry.Webhook
 // canHappen refuses a webhook that would never be told of anything.
 func (s server) canHappen(r *request, body wire.WebhookRequest) error {
 	for _, kind := range body.Kinds {
-		if err := validKind(kind); err != nil {
-			return err
+		if !slices.Contains(registry.WebhookKinds(), kind) {
+			return registry.Errorf(registry.CodeInvalid, "kind %.100q: want one of %v", kind, registry.WebhookKinds())
 		}
 	}
 	if body.Environment != "" {
@@ -157,5 +167,8 @@ func (s server) shown(r *request, id string, hook registry.Webhook) (wire.Webhoo
 	}, err
 }
 
-// now is the time to the second.
-func (s server) now() time.Time { return s.Now().UTC().Truncate(time.Second) }
+// now is the time to the second, by the clock that whoever delivers goes by.
+func (s server) now(r *request) (time.Time, error) {
+	now, err := s.Clock.CatalogTime(r.Context())
+	return now.UTC().Truncate(time.Second), err
+}

@@ -1,13 +1,17 @@
 package service
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Attach adds evidence after checking who signed it and for what.
+// Attach adds evidence after checking who signed it and for what. What says how an engine
+// did, or restricts it, is added wherever else the engine is.
 func (s *Service) Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error) {
 	r, err := s.Release(ctx, a.Environment, a.Model, string(a.Release))
 	if err != nil {
@@ -17,21 +21,15 @@ func (s *Service) Attach(ctx context.Context, a registry.Attachment) (registry.D
 	if err != nil {
 		return "", err
 	}
-	claim, err := s.admit(ctx, a)
+	claim, err := s.admit(ctx, a, s.Now())
 	if err != nil {
 		return "", err
 	}
-	repository := registry.Repository(a.Environment, a.Model)
-	bundle := registry.Bundle{PredicateType: claim.Statement.PredicateType, Data: a.Bundle}
-	stored, err := s.Content.PutEvidence(ctx, repository, bundle, []registry.Subject{subject})
-	if err != nil {
-		return "", err
+	stored, err := s.attach(ctx, a, r, subject, claim)
+	if err != nil || !registry.Spreads(claim.Statement.PredicateType) {
+		return stored, err
 	}
-	_, err = s.apply(ctx, registry.Change{Event: registry.Event{
-		Time: s.Now(), Kind: registry.EventAttach, Environment: a.Environment, Model: a.Model, Version: r.Tag(),
-		Release: r.Digest, Subject: a.Subject, PredicateType: claim.Statement.PredicateType, Evidence: stored, Signer: claim.Signer,
-	}})
-	return stored[0], err
+	return stored, s.spread(ctx, a, r, subject)
 }
 
 func subjectOf(r registry.Release, d registry.Digest) (registry.Subject, error) {
@@ -43,8 +41,99 @@ func subjectOf(r registry.Release, d registry.Digest) (registry.Subject, error) 
 	return registry.Subject{}, registry.Errorf(registry.CodeNotFound, "%s is no engine of release %s", d, r.Digest)
 }
 
-// admit checks that the bundle is signed by a key whose role may say what it says.
-func (s *Service) admit(ctx context.Context, a registry.Attachment) (registry.Claim, error) {
+// attach adds what was admitted in one environment. What its history names there already is
+// only stored again, in case that it was lost.
+func (s *Service) attach(ctx context.Context, a registry.Attachment, r registry.Release, subject registry.Subject, claim registry.Claim) (registry.Digest, error) {
+	e, err := s.find(a.Environment)
+	if err != nil {
+		return "", err
+	}
+	bundle := registry.Bundle{PredicateType: claim.Statement.PredicateType, Data: a.Bundle}
+	stored, err := s.Content.PutEvidence(ctx, registry.Repository(a.Environment, a.Model), bundle, []registry.Subject{subject})
+	if err != nil {
+		return "", err
+	}
+	return stored[0], s.record(ctx, e, registry.Event{
+		Time: claim.RecordedAt, Kind: registry.EventAttach, Environment: a.Environment, Model: a.Model, Version: r.Tag(),
+		Release: r.Digest, Subject: a.Subject, PredicateType: bundle.PredicateType, Evidence: stored, Signer: claim.Signer,
+		Reason: claim.Reason(),
+	})
+}
+
+// record adds an event of evidence, unless the history has one that says the same.
+func (s *Service) record(ctx context.Context, e registry.Environment, event registry.Event) error {
+	same := registry.HistoryQuery{Environment: event.Environment, Model: event.Model, Kind: registry.EventAttach, Subject: event.Subject}
+	for before, err := range s.Catalog.History(ctx, same) {
+		if err != nil {
+			return err
+		}
+		if slices.Equal(before.Evidence, event.Evidence) {
+			return nil
+		}
+	}
+	return s.apply(ctx, registry.Change{Event: event, Needs: needs(e, event.Model, event.Evidence...)})
+}
+
+// spread adds evidence that one environment has in every other that has its subject and
+// trusts its signer. It comes after the event in the first: a promotion that brings the
+// subject elsewhere meanwhile either sees that event, or is seen here.
+func (s *Service) spread(ctx context.Context, a registry.Attachment, r registry.Release, subject registry.Subject) error {
+	var failed []error
+	for _, e := range s.Config.Environments.List {
+		if e.Name == a.Environment {
+			continue
+		}
+		elsewhere := a
+		elsewhere.Environment = e.Name
+		if err := s.attachElsewhere(ctx, e, elsewhere, r, subject); err != nil {
+			failed = append(failed, registry.WithHint(
+				registry.Errorf(registry.CodeOf(err), "the evidence is attached in %s, and could not be attached in %s: %w", a.Environment, e.Name, err),
+				"attach it again"))
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// attachElsewhere adds evidence in an environment if that has its subject. A signer that is
+// not trusted there says nothing there.
+func (s *Service) attachElsewhere(ctx context.Context, e registry.Environment, a registry.Attachment, r registry.Release, subject registry.Subject) error {
+	claim, err := s.admit(ctx, a, s.Now())
+	if registry.HasCode(err, registry.CodeTrust) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	there, err := s.has(ctx, e, a.Model, subject)
+	if err != nil || !there {
+		return err
+	}
+	_, err = s.attach(ctx, a, r, subject, claim)
+	return err
+}
+
+// has reports whether an environment has a release or an engine. Another registry is asked
+// only about models that have a head there: what has none was never promoted there.
+func (s *Service) has(ctx context.Context, e registry.Environment, model string, subject registry.Subject) (bool, error) {
+	if e.External() {
+		if head, err := s.head(ctx, e.Name, model); err != nil || head.Release == "" {
+			return false, err
+		}
+	}
+	var err error
+	if subject.Index {
+		_, err = s.Content.Release(ctx, registry.Repository(e.Name, model), string(subject.Digest))
+	} else {
+		_, err = s.Content.Engine(ctx, registry.Repository(e.Name, model), subject.Digest)
+	}
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// admit checks that the bundle is signed by a key whose role may say what it says, now.
+func (s *Service) admit(ctx context.Context, a registry.Attachment, now time.Time) (registry.Claim, error) {
 	resource := s.resource(a.Environment, a.Model)
 	claim, err := s.Verify(ctx, a.Bundle, resource)
 	if err != nil {
@@ -58,6 +147,10 @@ func (s *Service) admit(ctx context.Context, a registry.Attachment) (registry.Cl
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "attach: key %s is not trusted as %s for %s (environments.yaml, trust:)", claim.Signer, role, resource)
 	case !claim.Statement.About(a.Subject):
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "attach: the statement is not about %s", a.Subject)
+	}
+	claim.Subject, claim.RecordedAt = a.Subject, now
+	if err := cmp.Or(claim.CheckNew(), claim.CheckTexts()); err != nil {
+		return registry.Claim{}, registry.Errorf(registry.CodeOf(err), "attach: %w", err)
 	}
 	return claim, nil
 }

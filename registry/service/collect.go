@@ -11,23 +11,30 @@ import (
 // content is there must be able to finish within it what he began.
 const MinGrace = time.Minute
 
-// CollectorConfig is what a Collector is made of. Every field but Alone, Sweep and Now is
-// required.
+// CollectorConfig is what a Collector is made of. Every field but Current, Alone and Sweep
+// is required.
 type CollectorConfig struct {
 	Environments registry.Environments
-	Stock        registry.Stock
-	Catalog      registry.Catalog
-	Intents      registry.Intents
-	Blobs        registry.Blobs
-	Condemned    registry.Condemned
-	Retention    registry.Retention // its Grace is also how long what is condemned waits
-	// Alone says that nobody else writes content until Collect returns. Then what nothing
-	// needs goes at once, and a Grace may be as short as it likes.
+	// Current gives the environments by which a collection that begins now decides what
+	// must stay; its error stops the collection. Nil: Environments, always.
+	Current   func(ctx context.Context) (registry.Environments, error)
+	Stock     registry.Stock
+	Catalog   registry.Catalog
+	Intents   registry.Intents
+	Blobs     registry.Blobs
+	Remover   registry.Remover // of Blobs
+	Garbage   Garbage
+	Clock     registry.CatalogClock
+	Owner     registry.ContentOwner   // says that what is collected is the catalog's
+	Lock      registry.CollectionLock // keeps other collectors of the catalog out
+	Retention registry.Retention      // its Grace is also how long what is condemned waits
+	// Alone says that nobody else writes names or content of this catalog until Collect
+	// returns, on any machine. Then what nothing needs goes at once, and a Grace may be as
+	// short as it likes.
 	Alone bool
 	// Sweep removes what broken uploads left behind, and gives their number. Nil: there
 	// are none.
-	Sweep func(ctx context.Context, now time.Time) (int, error)
-	Now   registry.Clock // nil means time.Now
+	Sweep func(ctx context.Context) (int, error)
 }
 
 // Collector takes away what nothing needs: records of manifests, memberships of blobs, and
@@ -38,8 +45,8 @@ type Collector struct{ CollectorConfig }
 
 // NewCollector checks the configuration. Errors: CodeInvalid.
 func NewCollector(c CollectorConfig) (*Collector, error) {
-	if c.Stock == nil || c.Catalog == nil || c.Intents == nil || c.Blobs == nil || c.Condemned == nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "collector: stock, catalog, intents, blobs and condemned are all required")
+	if c.Stock == nil || c.Catalog == nil || c.Intents == nil || c.Blobs == nil || c.Remover == nil || c.Garbage == nil || c.Clock == nil || c.Owner == nil || c.Lock == nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "collector: stock, catalog, intents, blobs, remover, garbage, clock, owner and lock are all required")
 	}
 	if c.Retention.Grace < 0 || !c.Alone && c.Retention.Grace < MinGrace {
 		return nil, registry.Errorf(registry.CodeInvalid, "collector: a grace of %v is too short: want at least %v, longer than any push takes", c.Retention.Grace, MinGrace)
@@ -47,8 +54,8 @@ func NewCollector(c CollectorConfig) (*Collector, error) {
 	if err := c.Retention.Validate(); err != nil {
 		return nil, err
 	}
-	if c.Now == nil {
-		c.Now = time.Now
+	if c.Current == nil {
+		c.Current = func(context.Context) (registry.Environments, error) { return c.Environments, nil }
 	}
 	return &Collector{c}, nil
 }
@@ -62,6 +69,7 @@ type Collected struct {
 	Blobs     int           `json:"blobs"`     // whose bytes were deleted
 	Bytes     int64         `json:"bytes"`     // of those blobs
 	Leftovers int           `json:"leftovers"` // of broken uploads
+	Intents   int           `json:"intents"`   // promotions that nobody will finish, and that were forgotten
 	LeftAlone []Unaccounted `json:"leftAlone,omitempty"`
 }
 
@@ -71,25 +79,42 @@ type Unaccounted struct {
 	Reason     string `json:"reason"`
 }
 
-// Collect takes away what nothing needs and what nobody asked for since that was found.
+// Collect takes away what nothing needs and what nobody asked for since that was found. It
+// waits for other collectors of the catalog, and collects nothing that belongs to another one.
 // Damage stops it where it is found: what a damaged repository needs cannot be known, so
 // that it is left alone, with the sources of its model. Errors: those of the ports;
 // CodeTrust when the history was changed, since it says what must stay.
 func (c *Collector) Collect(ctx context.Context) (Collected, error) {
+	session, err := c.Lock.LockCollection(ctx)
+	if err != nil {
+		return Collected{}, err
+	}
+	defer session.Release()
+	epoch, err := c.Owner.OwnsContent(ctx)
+	if err != nil {
+		return Collected{}, err
+	}
+	turn := turn{session, epoch}
 	s, err := c.survey(ctx)
 	if err != nil {
 		return Collected{}, err
 	}
 	var did Collected
+	for _, i := range s.abandoned {
+		if err := c.Intents.Abandon(ctx, i); err != nil {
+			return did, err
+		}
+		did.Intents++
+	}
 	err = s.each(ctx, func(repository string) error { return s.settle(ctx, repository, &did) })
 	did.LeftAlone = s.leftAlone
 	if err != nil {
 		return did, err
 	}
-	if err := c.collectBytes(ctx, s.now, &did); err != nil || c.Sweep == nil {
+	if err := c.collectBytes(ctx, turn, s.now, &did); err != nil || c.Sweep == nil {
 		return did, err
 	}
-	did.Leftovers, err = c.Sweep(ctx, s.now)
+	did.Leftovers, err = c.Sweep(ctx)
 	return did, err
 }
 

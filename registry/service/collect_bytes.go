@@ -14,34 +14,20 @@ const byteBatch = 500
 
 // collectBytes condemns the bytes that no repository holds and deletes those that were
 // condemned long enough ago.
-func (c *Collector) collectBytes(ctx context.Context, now time.Time, did *Collected) error {
+func (c *Collector) collectBytes(ctx context.Context, turn turn, now time.Time, did *Collected) error {
 	for unheld, err := range c.unheld(ctx) {
 		if err != nil {
 			return err
 		}
-		if err := c.Condemned.Condemn(ctx, now, unheld); err != nil {
+		if err := c.Garbage.Condemn(ctx, now, unheld); err != nil {
 			return err
 		}
 	}
-	before := now.Add(-c.wait())
-	for d, err := range c.Condemned.Due(ctx, before) {
-		if err != nil {
-			return err
-		}
-		size, err := c.sizeOf(ctx, d)
-		if err != nil {
-			return err
-		}
-		gone, err := c.Condemned.Execute(ctx, d, before, func(ctx context.Context) error { return c.Blobs.Delete(ctx, d) })
-		if err != nil {
-			return err
-		}
-		if gone {
-			did.Blobs++
-			did.Bytes += size
-		}
+	due := now.Add(-c.wait())
+	if c.Alone { // what was condemned a moment ago, by a clock that went on since, goes too
+		due = now.Add(time.Hour)
 	}
-	return nil
+	return c.removeDue(ctx, turn, due, did)
 }
 
 // unheld lists the stored digests that no repository holds, some at a time.
@@ -49,7 +35,7 @@ func (c *Collector) unheld(ctx context.Context) iter.Seq2[[]registry.Digest, err
 	return func(yield func([]registry.Digest, error) bool) {
 		var batch []registry.Digest
 		flush := func() bool {
-			unheld, err := c.Condemned.Unheld(ctx, batch)
+			unheld, err := c.Garbage.Unheld(ctx, batch)
 			batch = batch[:0]
 			return (err == nil && len(unheld) == 0) || yield(unheld, err) && err == nil
 		}

@@ -26,32 +26,57 @@ func (s faultyStock) Settle(ctx context.Context, repository string, decide func(
 	return callErr(s.faults, func() error { return s.Stock.Settle(ctx, repository, decide) })
 }
 
-// faultyCondemned is condemnations of which a call may fail.
-type faultyCondemned struct {
-	registry.Condemned
+// faultyGarbage is condemnations and removals of which a call may fail.
+type faultyGarbage struct {
+	service.Garbage
 	*faults
 }
 
-func (c faultyCondemned) Unheld(ctx context.Context, digests []registry.Digest) ([]registry.Digest, error) {
-	return read(c.faults, func() ([]registry.Digest, error) { return c.Condemned.Unheld(ctx, digests) })
+func (c faultyGarbage) Unheld(ctx context.Context, digests []registry.Digest) ([]registry.Digest, error) {
+	return read(c.faults, func() ([]registry.Digest, error) { return c.Garbage.Unheld(ctx, digests) })
 }
 
-func (c faultyCondemned) Condemn(ctx context.Context, at time.Time, digests []registry.Digest) error {
-	return callErr(c.faults, func() error { return c.Condemned.Condemn(ctx, at, digests) })
+func (c faultyGarbage) Condemn(ctx context.Context, at time.Time, digests []registry.Digest) error {
+	return callErr(c.faults, func() error { return c.Garbage.Condemn(ctx, at, digests) })
 }
 
-func (c faultyCondemned) Execute(ctx context.Context, d registry.Digest, before time.Time, remove func(context.Context) error) (bool, error) {
-	return call(c.faults, func() (bool, error) { return c.Condemned.Execute(ctx, d, before, remove) })
+func (c faultyGarbage) BeginRemoval(ctx context.Context, r registry.RemovalRequest) ([]registry.Digest, error) {
+	return call(c.faults, func() ([]registry.Digest, error) { return c.Garbage.BeginRemoval(ctx, r) })
 }
 
-// faultyBlobs is bytes of which a deletion may fail.
-type faultyBlobs struct {
-	registry.Blobs
+func (c faultyGarbage) ConfirmRemoval(ctx context.Context, id string, least time.Duration) (bool, error) {
+	return read(c.faults, func() (bool, error) { return c.Garbage.ConfirmRemoval(ctx, id, least) })
+}
+
+func (c faultyGarbage) EndRemoval(ctx context.Context, id string, removed, kept []registry.Digest) error {
+	return callErr(c.faults, func() error { return c.Garbage.EndRemoval(ctx, id, removed, kept) })
+}
+
+// faultyRemover is permits of which a call may fail.
+type faultyRemover struct {
+	registry.Remover
 	*faults
 }
 
-func (b faultyBlobs) Delete(ctx context.Context, d registry.Digest) error {
-	return callErr(b.faults, func() error { return b.Blobs.Delete(ctx, d) })
+func (r faultyRemover) Await(ctx context.Context) error {
+	return callErr(r.faults, func() error { return r.Remover.Await(ctx) })
+}
+
+func (r faultyRemover) Permit(ctx context.Context) (registry.Permit, error) {
+	permit, err := r.Remover.Permit(ctx)
+	if failed := callErr(r.faults, func() error { return err }); failed != nil {
+		return nil, errors.Join(failed, permit.Close())
+	}
+	return faultyPermit{permit, r.faults}, nil
+}
+
+type faultyPermit struct {
+	registry.Permit
+	*faults
+}
+
+func (p faultyPermit) Delete(ctx context.Context, d registry.Digest) error {
+	return callErr(p.faults, func() error { return p.Permit.Delete(ctx, d) })
 }
 
 // Wherever a collection is broken off, before a step or after it, nothing that is needed is
@@ -66,7 +91,7 @@ func TestCollectSurvivesEveryFault(t *testing.T) {
 			f := new(faults)
 			faulty := func(c *service.CollectorConfig) {
 				c.Alone = true
-				c.Stock, c.Condemned, c.Blobs = faultyStock{c.Stock, f}, faultyCondemned{c.Condemned, f}, faultyBlobs{c.Blobs, f}
+				c.Stock, c.Garbage, c.Remover = faultyStock{c.Stock, f}, faultyGarbage{c.Garbage, f}, faultyRemover{c.Remover, f}
 			}
 			for at := 1; ; at++ {
 				w.Build(t, registrytest.Build{Salt: fmt.Sprint("garbage ", at), Engines: small()})

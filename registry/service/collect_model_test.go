@@ -15,6 +15,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
@@ -47,7 +48,7 @@ const (
 func newYard(t *rapid.T) *yard {
 	y := &yard{t: t, db: mem.New(), blobs: mem.NewBlobs(), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	y.db.Now = func() time.Time { return y.now }
-	y.spared = service.Spare(y.blobs, y.db)
+	y.spared = service.SafeStore{Garbage: y.db, Remover: y.blobs}.Blobs(y.blobs)
 	y.asked, y.came = make(map[place]time.Time), make(map[place]time.Time)
 	y.documents, y.heads = make(map[registry.Digest][]byte), make(map[string][]registry.Digest)
 	return y
@@ -202,8 +203,9 @@ func (y *yard) release() {
 		before = y.heads[environment][n-1]
 	}
 	_, err := y.db.Apply(y.t.Context(), registry.Change{
-		Event: registry.Event{Time: y.now, Kind: registry.EventPromote, Environment: environment, Model: "m", Release: at.key.Digest},
-		Move:  &registry.HeadMove{Expect: before},
+		Event:  registry.Event{Time: y.now, Kind: registry.EventPromote, Environment: environment, Model: "m", Release: at.key.Digest},
+		Ground: registrytest.HeadAlone(environment, "m", before),
+		Move:   &registry.HeadMove{},
 	})
 	y.must(err)
 	y.heads[environment] = append(y.heads[environment], at.key.Digest)
@@ -228,8 +230,8 @@ func (y *yard) wait() {
 func (y *yard) collector(edits ...func(*service.CollectorConfig)) *service.Collector {
 	config := service.CollectorConfig{
 		Environments: registry.Environments{List: []registry.Environment{{Name: "staging"}, {Name: "prod", From: "staging"}}},
-		Stock:        y.db, Catalog: y.db, Intents: y.db, Blobs: y.blobs, Condemned: y.db,
-		Retention: registry.Retention{Grace: yardGrace, Heads: yardHeads}, Now: func() time.Time { return y.now },
+		Stock:        y.db, Catalog: y.db, Intents: y.db, Blobs: y.blobs, Remover: y.blobs, Garbage: y.db, Owner: registrytest.Owned{}, Lock: registrytest.Owned{},
+		Retention: registry.Retention{Grace: yardGrace, Heads: yardHeads}, Clock: y.db,
 	}
 	for _, edit := range edits {
 		edit(&config)

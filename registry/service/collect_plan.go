@@ -55,7 +55,7 @@ func (c *Collector) planBytes(ctx context.Context, s *survey, plan *Plan) error 
 		return err
 	}
 	due := make(map[registry.Digest]bool)
-	for d, err := range c.Condemned.Due(ctx, s.now.Add(-c.wait())) {
+	for d, err := range c.Garbage.Due(ctx, s.now.Add(-c.wait())) {
 		if err != nil {
 			return err
 		}

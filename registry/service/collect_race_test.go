@@ -22,6 +22,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/distribution"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/sqlite"
 )
@@ -31,7 +32,7 @@ import (
 type dock struct {
 	t     *testing.T
 	url   string
-	days  atomic.Int64 // that have passed for the collectors
+	days  atomic.Int64 // that have passed
 	shift sync.RWMutex // read: a client is at something that takes less than a grace
 	gone  atomic.Int64 // blobs that were collected
 	made  atomic.Int64 // pushes that relied on what was there
@@ -50,11 +51,13 @@ func newDock(t *testing.T) (d *dock, collectors [2]*service.Collector) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = db.Close() })
+		db.Now = func() time.Time { return time.Now().AddDate(0, 0, int(d.days.Load())) }
 		return db
 	}
 	db := open()
+	safe := service.SafeStore{Garbage: db, Remover: dir}
 	handler, err := distribution.New(distribution.Config{
-		Blobs: service.Spare(dir, db), Uploads: service.SpareUploads(blob.NewUploads(dir, db), db), Refs: db, Deleter: db,
+		Blobs: safe.Blobs(dir), Uploads: safe.Uploads(blob.NewUploads(dir, db)), Refs: safe.Refs(db, dir), Deleter: db,
 		Authorize: func(context.Context, distribution.Access) error { return nil },
 	})
 	if err != nil {
@@ -64,11 +67,11 @@ func newDock(t *testing.T) (d *dock, collectors [2]*service.Collector) {
 	t.Cleanup(server.Close)
 	d.url = server.URL + "/v2/" + dockRepository
 	for i := range collectors {
-		other := open() // as another process would
+		other, same := open(), blob.NewDir(path) // as another process would
 		collectors[i], err = service.NewCollector(service.CollectorConfig{
-			Stock: other, Catalog: other, Intents: other, Blobs: blob.NewDir(path), Condemned: other,
+			Stock: other, Catalog: other, Intents: other, Blobs: same, Remover: same, Garbage: other, Clock: other,
+			Owner: registrytest.Owned{}, Lock: other,
 			Retention: registry.DefaultRetention(),
-			Now:       func() time.Time { return time.Now().AddDate(0, 0, int(d.days.Load())) },
 		})
 		if err != nil {
 			t.Fatal(err)

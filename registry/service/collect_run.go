@@ -83,8 +83,7 @@ func (c Collections) keep(ctx context.Context) {
 
 // acquire takes or prolongs the lease, past the next turn.
 func (c Collections) acquire(ctx context.Context) (bool, error) {
-	now := c.Collector.Now()
-	return c.Leases.AcquireLease(ctx, collectionLease, c.Holder, now, now.Add(2*c.Interval))
+	return c.Leases.AcquireLease(ctx, collectionLease, c.Holder, 2*c.Interval)
 }
 
 // release lets another replica collect at once.

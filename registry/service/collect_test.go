@@ -17,8 +17,8 @@ import (
 func (w *world) collector(t *testing.T, in time.Duration, edits ...func(*service.CollectorConfig)) *service.Collector {
 	t.Helper()
 	config := service.CollectorConfig{
-		Environments: w.config.Environments, Stock: w.db, Catalog: w.db, Intents: w.db, Blobs: w.blobs, Condemned: w.db,
-		Retention: registry.DefaultRetention(), Now: func() time.Time { return time.Now().Add(in) },
+		Environments: w.config.Environments, Stock: w.db, Catalog: w.db, Intents: w.db, Blobs: w.blobs, Remover: w.store, Garbage: w.db,
+		Owner: registrytest.Owned{}, Lock: registrytest.Owned{}, Retention: registry.DefaultRetention(), Clock: clockFunc(func() time.Time { return time.Now().Add(in) }),
 	}
 	for _, edit := range edits {
 		edit(&config)
@@ -29,6 +29,11 @@ func (w *world) collector(t *testing.T, in time.Duration, edits ...func(*service
 	}
 	return c
 }
+
+// clockFunc is the clock of a catalog.
+type clockFunc registry.Clock
+
+func (f clockFunc) CatalogTime(ctx context.Context) (time.Time, error) { return f(), ctx.Err() }
 
 func alone(c *service.CollectorConfig) { c.Alone = true }
 
@@ -256,11 +261,18 @@ func TestNewCollectorRefuses(t *testing.T) {
 	w := setup(t)
 	for name, edit := range map[string]func(*service.CollectorConfig){
 		"no stock":        func(c *service.CollectorConfig) { c.Stock = nil },
+		"no owner":        func(c *service.CollectorConfig) { c.Owner = nil },
+		"no lock":         func(c *service.CollectorConfig) { c.Lock = nil },
+		"no remover":      func(c *service.CollectorConfig) { c.Remover = nil },
+		"no clock":        func(c *service.CollectorConfig) { c.Clock = nil },
 		"no grace":        func(c *service.CollectorConfig) { c.Retention.Grace = service.MinGrace - 1 },
 		"zero retention":  func(c *service.CollectorConfig) { c.Retention = registry.Retention{} },
 		"negative, alone": func(c *service.CollectorConfig) { c.Retention.Grace, c.Alone = -1, true },
 	} {
-		config := service.CollectorConfig{Stock: w.db, Catalog: w.db, Intents: w.db, Blobs: w.blobs, Condemned: w.db, Retention: registry.DefaultRetention()}
+		config := service.CollectorConfig{
+			Stock: w.db, Catalog: w.db, Intents: w.db, Blobs: w.blobs, Remover: w.store, Garbage: w.db, Clock: w.db,
+			Owner: registrytest.Owned{}, Lock: registrytest.Owned{}, Retention: registry.DefaultRetention(),
+		}
 		edit(&config)
 		if _, err := service.NewCollector(config); registry.CodeOf(err) != registry.CodeInvalid || err == nil {
 			t.Errorf("%s: %v, want CodeInvalid", name, err)
@@ -268,13 +280,11 @@ func TestNewCollectorRefuses(t *testing.T) {
 	}
 }
 
-// stopped is a clock by which no lease ends.
-func stopped(c *service.CollectorConfig) { c.Now = func() time.Time { return time.Unix(1e9, 0) } }
-
 // Two replicas on one database take turns, and one that stops hands over.
 func TestCollectionsTakeTurns(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
+	w.db.Now = registrytest.NewClock().Now // by which no lease ends
 	told := make(chan string)
 	replica := func(name string) (stop func()) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -282,7 +292,7 @@ func TestCollectionsTakeTurns(t *testing.T) {
 		go func() {
 			defer close(done)
 			service.Collections{
-				Collector: w.collector(t, 0, stopped), Leases: w.db, Holder: name, Interval: 5 * time.Millisecond,
+				Collector: w.collector(t, 0), Leases: w.db, Holder: name, Interval: 5 * time.Millisecond,
 				Tell: func(ctx context.Context, _ service.Collected, _ time.Duration, err error) {
 					if err != nil {
 						t.Error(err)
@@ -314,10 +324,10 @@ func TestCollectionsTakeTurns(t *testing.T) {
 }
 
 // Bytes that nothing holds are rescinded before anybody relies on them.
-func TestSpare(t *testing.T) {
+func TestSafeStoreRescinds(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	blobs := service.Spare(w.blobs, w.db)
+	blobs := service.SafeStore{Garbage: w.db, Remover: w.store}.Blobs(w.blobs)
 	d := registry.Digest("sha256:9834876dcfb05cb167a5c24953eba58c4ac89b1adf57f28f2f9d09af107ee8f0") // of "aaa"
 	put := func() {
 		t.Helper()

@@ -14,8 +14,9 @@ type dossier struct {
 	engines []contender // best first
 }
 
-// contender is an engine, and what policy finds missing of it: the same for every node.
-// Policy knows no time. A rule that did would have to say until when its answer holds.
+// contender is an engine, and why it may not be used any more: the same for every node.
+// The standing checks know no time. A rule that did would have to say until when its answer
+// holds.
 type contender struct {
 	registry.Engine
 	unmet []string
@@ -43,7 +44,7 @@ func (s *Service) dossier(ctx context.Context, environment registry.Environment,
 		return dossier{}, err
 	}
 	for i, e := range d.engines {
-		for _, unmet := range environment.Policy().CheckEngine(r, e.Engine, claims).Unmet() {
+		for _, unmet := range registry.CheckEngineStanding(s.resource(environment.Name, model), r, e.Engine, claims).Unmet() {
 			d.engines[i].unmet = append(d.engines[i].unmet, fmt.Sprintf("%s of %s: %s", unmet.Name, unmet.Subject, unmet.Detail))
 		}
 	}

@@ -74,8 +74,11 @@ func (c faultyContent) Copy(ctx context.Context, from, to string, r registry.Rel
 	return callErr(c.faults, func() error { return c.Content.Copy(ctx, from, to, r, evidence) })
 }
 
-func (c faultyContent) Evidence(ctx context.Context, repository string, subject registry.Digest) ([]registry.Bundle, error) {
-	return read(c.faults, func() ([]registry.Bundle, error) { return c.Content.Evidence(ctx, repository, subject) })
+func (c faultyContent) Evidence(ctx context.Context, repository string, subject registry.Digest) iter.Seq2[registry.Bundle, error] {
+	if _, err := read(c.faults, func() (struct{}, error) { return struct{}{}, nil }); err != nil {
+		return func(yield func(registry.Bundle, error) bool) { yield(registry.Bundle{}, err) }
+	}
+	return c.Content.Evidence(ctx, repository, subject)
 }
 
 func (c faultyContent) PutEvidence(ctx context.Context, repository string, b registry.Bundle, subjects []registry.Subject) ([]registry.Digest, error) {
@@ -111,6 +114,10 @@ type faultyIntents struct {
 
 func (i faultyIntents) Begin(ctx context.Context, intent registry.Intent) error {
 	return callErr(i.faults, func() error { return i.Intents.Begin(ctx, intent) })
+}
+
+func (i faultyIntents) Abandon(ctx context.Context, intent registry.Intent) error {
+	return callErr(i.faults, func() error { return i.Intents.Abandon(ctx, intent) })
 }
 
 func (i faultyIntents) End(ctx context.Context, environment, model string, release registry.Digest) error {

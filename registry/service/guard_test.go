@@ -3,18 +3,74 @@ package service_test
 import (
 	"testing"
 
+	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
+// guard keeps what is relied on in a world.
+func (w *world) guard() service.Guard {
+	return service.Guard{
+		Deleter: w.db, Environments: w.config.Environments, Manifests: w.db, Catalog: w.db, Records: w.db, Content: w.config.Content, Verify: w.config.Verify,
+	}
+}
+
+// Evidence that no trusted key signed and that the history does not name may be deleted while
+// its subject is there; all other evidence may not.
+func TestGuardLetsJunkGo(t *testing.T) {
+	t.Parallel()
+	w := setup(t, resources(registry.RoleApprover, "oci://local/prod/"))
+	r := w.Promoted(t, registrytest.Build{})
+	const repository = "staging/" + registrytest.Model
+	put := func(data []byte) registry.Digest {
+		t.Helper()
+		stored, err := w.config.Content.PutEvidence(t.Context(), repository, registry.Bundle{Data: data}, r.Subjects()[:1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stored[0]
+	}
+	stranger := put(w.Bundle(t, registrytest.Stranger, registry.PredicateQuarantine, struct{}{}, r.Digest))
+	named := put(w.Bundle(t, registrytest.Stranger, registry.PredicateParity, struct{}{}, r.Digest))
+	elsewhere := put(w.Bundle(t, string(registry.RoleApprover), registry.PredicateQuarantine, struct{}{}, r.Digest))
+	wrongRole := put(w.Bundle(t, string(registry.RoleBuilder), registry.PredicateQuarantine, struct{}{}, r.Digest))
+	other := registry.Manifest{Digest: digest.FromString("of materials"), MediaType: "application/vnd.oci.image.manifest.v1+json", Derived: registry.Derived{Subject: r.Digest, ArtifactType: "text/plain"}}
+	if err := w.db.PutManifest(t.Context(), repository, other); err != nil {
+		t.Fatal(err)
+	}
+	event := registry.Event{Kind: registry.EventAttach, Environment: "staging", Model: r.Model, Subject: r.Digest, Evidence: []registry.Digest{named}}
+	if _, err := w.db.Apply(t.Context(), registry.Change{Event: event}); err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]struct {
+		digest registry.Digest
+		goes   bool
+	}{
+		"a stranger's":                         {stranger, true},
+		"a stranger's that the history names":  {named, false},
+		"signed by a key that prod trusts":     {elsewhere, false},
+		"signed by a trusted key out of place": {wrongRole, false},
+		"no evidence at all":                   {other.Digest, true},
+	} {
+		err := w.guard().DeleteManifest(t.Context(), repository, c.digest)
+		if c.goes && err != nil || !c.goes && registry.CodeOf(err) != registry.CodePolicy {
+			t.Errorf("%s: got error %v, want it to go: %t", what, err, c.goes)
+		}
+	}
+	if err := w.guard().DeleteManifest(t.Context(), repository, r.Digest); registry.CodeOf(err) != registry.CodePolicy {
+		t.Errorf("the release: got error %v, want CodePolicy", err)
+	}
+}
+
 func TestGuard(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	r := w.Promoted(t, registrytest.Build{})
-	guard := service.Guard{Deleter: w.db, Manifests: w.db, Catalog: w.db, Content: w.Parts.(registry.Content)}
+	guard := w.guard()
 	const repository = "staging/" + registrytest.Model
-	evidence, err := w.db.Referrers(t.Context(), repository, r.Engines[0].Digest, "")
+	evidence, err := w.db.Referrers(t.Context(), repository, r.Engines[0].Digest, "", "")
 	if err != nil || len(evidence) == 0 {
 		t.Fatalf("no evidence: %v", err)
 	}

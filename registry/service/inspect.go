@@ -13,9 +13,9 @@ func (s *Service) Release(ctx context.Context, environment, model, tagOrDigest s
 		return registry.Release{}, err
 	}
 	if tagOrDigest == "" || e.External() && tagOrDigest == registry.HeadTag { // a mirror is not asked what it mirrors
-		head, err := s.Catalog.Head(ctx, environment, model)
+		head, err := s.existingHead(ctx, environment, model)
 		if err != nil {
-			return registry.Release{}, registry.Errorf(registry.CodeOf(err), "%s in %s: %w", model, environment, err)
+			return registry.Release{}, err
 		}
 		tagOrDigest = string(head.Release)
 	}
@@ -35,11 +35,12 @@ func (s *Service) Release(ctx context.Context, environment, model, tagOrDigest s
 }
 
 // Claims lists the evidence for a release where the environment keeps it.
-func (s *Service) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, []registry.Ignored, error) {
+func (s *Service) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
 	if _, err := s.find(environment); err != nil {
-		return nil, nil, err
+		return nil, registry.IgnoredEvidence{}, err
 	}
-	return s.claims(ctx, registry.Repository(environment, r.Model), s.resource(environment, r.Model), r)
+	found, err := s.evidence(ctx, registry.Repository(environment, r.Model), s.resource(environment, r.Model), r)
+	return found.claims, found.ignored, err
 }
 
 // Engine reads one engine of an environment.
@@ -69,32 +70,4 @@ func (s *Service) repository(environment, model string, d registry.Digest) (stri
 		return "", registry.Errorf(registry.CodeInvalid, "digest %q: %w", d, err)
 	}
 	return registry.Repository(environment, model), registry.ValidateModel(model)
-}
-
-// claims reads every bundle about the release in a repository and verifies it for a
-// resource, which is the destination's where the two differ. A bundle that does not
-// verify blocks nothing; one whose stored bytes were changed, or that could not be
-// checked, is an error: it might be what speaks against the release.
-func (s *Service) claims(ctx context.Context, repository, resource string, r registry.Release) ([]registry.Claim, []registry.Ignored, error) {
-	var claims []registry.Claim
-	var ignored []registry.Ignored
-	for _, subject := range r.Subjects() {
-		bundles, err := s.Content.Evidence(ctx, repository, subject.Digest)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, b := range bundles {
-			claim, err := s.Verify(ctx, b.Data, resource)
-			if err != nil && registry.CodeOf(err) != registry.CodeTrust {
-				return nil, nil, registry.Errorf(registry.CodeOf(err), "verify evidence %s: %w", b.Digest, err)
-			}
-			if err != nil {
-				ignored = append(ignored, registry.Ignored{Bundle: b.Digest, Subject: subject.Digest, Reason: err.Error()})
-				continue
-			}
-			claim.Bundle, claim.Subject = b.Digest, subject.Digest
-			claims = append(claims, claim)
-		}
-	}
-	return claims, ignored, nil
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 
@@ -39,33 +40,66 @@ func (s *Service) move(ctx context.Context, e registry.Environment, change regis
 	if e.External() {
 		change.Tags, change.EndIntent = nil, false
 	}
-	if _, err := s.apply(ctx, change); err != nil || !e.External() {
+	if err := s.apply(ctx, change); err != nil || !e.External() {
 		return err
 	}
-	return s.mirror(ctx, e, change.Event.Model)
+	if err := s.mirror(ctx, e, change.Event.Model); err != nil {
+		return unmirrored{err}
+	}
+	return nil
 }
 
-// unfinished gives the intent of an earlier run that moved the head and did not write its
-// mirror, or false where there is none.
-func (s *Service) unfinished(ctx context.Context, e registry.Environment, model string) (registry.Intent, bool, error) {
+// unmirrored is the error of a change that was made, and whose mirror could not be written.
+type unmirrored struct{ error }
+
+func (u unmirrored) Unwrap() error { return u.error }
+
+// giveUp ends the intent of a change that failed, unless it was made and only its mirror
+// failed.
+func (s *Service) giveUp(ctx context.Context, e registry.Environment, i registry.Intent, failed error) error {
+	if made := (unmirrored{}); failed == nil || errors.As(failed, &made) {
+		return failed
+	}
+	return errors.Join(failed, s.forget(ctx, e, i))
+}
+
+// forget ends the intent of a change that was not made. Where another run moved the head to
+// the same release, writing its mirror ends the intent too: one that is left would say that
+// the mirror is behind. The intent of another run stays.
+func (s *Service) forget(ctx context.Context, e registry.Environment, i registry.Intent) error {
+	pending, _, left, err := s.unfinished(ctx, e, i.Model)
+	switch {
+	case err != nil:
+		return err
+	case left:
+		return s.mirror(ctx, e, i.Model)
+	case pending.Release == "" || pending.Release != i.Release || pending.From != i.From:
+		return nil
+	}
+	return s.Intents.Abandon(ctx, pending)
+}
+
+// unfinished gives the intent of a run that has not ended, and the head. It reports whether
+// that run moved the head and did not write its mirror yet.
+func (s *Service) unfinished(ctx context.Context, e registry.Environment, model string) (i registry.Intent, head registry.Head, left bool, err error) {
 	if !e.External() {
-		return registry.Intent{}, false, nil
+		return i, head, false, nil
 	}
 	pending, err := s.Intents.Pending(ctx)
 	if err != nil {
-		return registry.Intent{}, false, err
+		return i, head, false, err
 	}
-	i := slices.IndexFunc(pending, func(i registry.Intent) bool { return i.Environment == e.Name && i.Model == model })
-	if i < 0 {
-		return registry.Intent{}, false, nil
+	at := slices.IndexFunc(pending, func(i registry.Intent) bool { return i.Environment == e.Name && i.Model == model })
+	if at < 0 {
+		return i, head, false, nil
 	}
-	head, err := s.head(ctx, e.Name, model)
-	return pending[i], err == nil && head.Release == pending[i].Release, err
+	head, err = s.head(ctx, e.Name, model)
+	return pending[at], head, err == nil && head.Release == pending[at].Release, err
 }
 
 // settle finishes what an earlier run left: the mirror of a head that has moved.
 func (s *Service) settle(ctx context.Context, e registry.Environment, model string) error {
-	_, left, err := s.unfinished(ctx, e, model)
+	_, _, left, err := s.unfinished(ctx, e, model)
 	if err != nil || !left {
 		return err
 	}
@@ -73,25 +107,31 @@ func (s *Service) settle(ctx context.Context, e registry.Environment, model stri
 }
 
 // mirror writes the tags of the head, reads them again, and ends the intent. A head that
-// moves meanwhile is mirrored too: whoever writes last must have looked last.
+// moves meanwhile is mirrored too: whoever writes last must have looked last. Who finds what
+// another run wrote in between, of this head or one before, writes again.
 func (s *Service) mirror(ctx context.Context, e registry.Environment, model string) error {
+	err := registry.Errorf(registry.CodeConflict, "%s in %s moves faster than its tags on %s can be written: try again", model, e.Name, e.Registry)
 	for range mirrorRounds {
-		head, err := s.Catalog.Head(ctx, e.Name, model)
-		if err != nil {
-			return err
+		head, failed := s.Catalog.Head(ctx, e.Name, model)
+		if failed != nil {
+			return failed
 		}
-		if err := s.mirrorHead(ctx, e, head); err != nil {
-			return behind(e, head, err)
+		written := s.mirrorHead(ctx, e, head)
+		if written != nil && !registry.HasCode(written, registry.CodeConflict) {
+			return behind(e, head, written)
 		}
-		now, err := s.Catalog.Head(ctx, e.Name, model)
-		if err != nil {
-			return err
-		}
-		if now.Release == head.Release {
+		now, failed := s.Catalog.Head(ctx, e.Name, model)
+		switch {
+		case failed != nil:
+			return failed
+		case now.Release != head.Release:
+		case written != nil:
+			err = behind(e, head, written)
+		default:
 			return s.Intents.End(ctx, e.Name, model, head.Release)
 		}
 	}
-	return registry.Errorf(registry.CodeConflict, "%s in %s moves faster than its tags on %s can be written: try again", model, e.Name, e.Registry)
+	return err
 }
 
 // behind says that the head is where it should be and its mirror is not.

@@ -350,7 +350,7 @@ func TestLostReferrersArePutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")}
-	for _, predicateType := range []string{registry.PredicateParity, registry.PredicateVSA} {
+	for _, predicateType := range []string{registry.PredicateSign, registry.PredicateVSA} {
 		lose("prod", predicateType)
 		if answer, err := w.Resolve(t.Context(), q); err == nil {
 			t.Errorf("without %s in prod resolve gives %+v", predicateType, answer)

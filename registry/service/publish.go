@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -14,31 +15,58 @@ func (s *Service) Publish(ctx context.Context, p registry.Publication) (registry
 		return registry.Head{}, registry.Errorf(registry.CodeInvalid, "publish %s: no release is named: want its digest", p.Model)
 	}
 	environment := s.Config.Environments.First()
-	first := environment.Name
-	r, err := s.Release(ctx, first, p.Model, string(p.Release))
+	r, err := s.Release(ctx, environment.Name, p.Model, string(p.Release))
 	if err != nil {
 		return registry.Head{}, err
 	}
-	before, err := s.head(ctx, first, p.Model)
-	if err != nil {
-		return registry.Head{}, err
-	}
-	if before.Release == r.Digest {
-		return before, s.settle(ctx, environment, p.Model)
-	}
-	if err := s.announce(ctx, environment, registry.Intent{Environment: first, Model: p.Model, Release: r.Digest, Begun: s.Now()}); err != nil {
-		return registry.Head{}, err
-	}
-	err = s.move(ctx, environment, registry.Change{
-		Event: registry.Event{Time: s.Now(), Kind: registry.EventPublish, Environment: first, Model: p.Model,
-			Version: r.Tag(), Release: r.Digest, Previous: before.Release},
-		Move: &registry.HeadMove{Expect: before.Release},
-		Tags: tagMoves(registry.Repository(first, p.Model), r, false),
+	var head registry.Head
+	err = decided(func() (err error) {
+		head, err = s.publish(ctx, environment, r)
+		return err
 	})
+	return head, s.giveUp(ctx, environment, publication(environment, r), err)
+}
+
+// publication is the intent of a publication.
+func publication(e registry.Environment, r registry.Release) registry.Intent {
+	return registry.Intent{Environment: e.Name, Model: r.Model, Release: r.Digest}
+}
+
+// publish moves the head, wherever it is.
+func (s *Service) publish(ctx context.Context, e registry.Environment, r registry.Release) (registry.Head, error) {
+	ground, err := s.ground(ctx, e.Name, r)
 	if err != nil {
 		return registry.Head{}, err
 	}
-	return s.Catalog.Head(ctx, first, p.Model)
+	if ground.Head.Release == r.Digest {
+		return ground.Head, s.settle(ctx, e, r.Model)
+	}
+	now := s.Now().UTC().Truncate(time.Microsecond)
+	if err := s.announce(ctx, e, publication(e, r)); err != nil {
+		return registry.Head{}, err
+	}
+	err = s.move(ctx, e, registry.Change{
+		Event: registry.Event{Time: now, Kind: registry.EventPublish, Environment: e.Name, Model: r.Model,
+			Version: r.Tag(), Release: r.Digest, Previous: ground.Head.Release},
+		Ground: &ground,
+		Move:   &registry.HeadMove{},
+		Tags:   tagMoves(registry.Repository(e.Name, r.Model), r, false),
+		Needs:  needs(e, r.Model, r.Digest),
+	})
+	return registry.Head{Environment: e.Name, Model: r.Model, Release: r.Digest, Version: r.Tag(), Since: now}, err
+}
+
+// needs are manifests of an environment that must not be collected before a head or the
+// history names them. Those in another registry are not collected here.
+func needs(e registry.Environment, model string, digests ...registry.Digest) []registry.ManifestPlace {
+	if e.External() {
+		return nil
+	}
+	var all []registry.ManifestPlace
+	for _, d := range digests {
+		all = append(all, registry.ManifestPlace{Repository: registry.Repository(e.Name, model), Digest: d})
+	}
+	return all
 }
 
 // tagMoves sets every tag of the release; the mirror of the head always moves.

@@ -15,11 +15,10 @@ func (s *Service) relist(ctx context.Context, environment registry.Environment, 
 	repository := registry.Repository(environment.Name, r.Model)
 	listed := make(map[registry.Digest]bool)
 	for _, subject := range r.Subjects() {
-		bundles, err := s.Content.Evidence(ctx, repository, subject.Digest)
-		if err != nil {
-			return err
-		}
-		for _, b := range bundles {
+		for b, err := range s.Content.Evidence(ctx, repository, subject.Digest) {
+			if err != nil {
+				return err
+			}
 			listed[b.Digest] = true
 		}
 	}

@@ -158,11 +158,11 @@ func TestRememberIsOfOneTrust(t *testing.T) {
 	trusting := w.config.Verify
 	w.config.Verify = func(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
 		claim, err := trusting(ctx, bundle, resource)
-		claim.Roles = slices.DeleteFunc(claim.Roles, func(r registry.Role) bool { return r == registry.RoleVerifier })
+		claim.Roles = slices.DeleteFunc(claim.Roles, func(r registry.Role) bool { return r == registry.RoleBuilder })
 		return claim, err
 	}
-	if got, err := w.replica(t, 1<<20, &verified).Resolve(t.Context(), prod("")); !registry.HasCode(err, registry.CodeNoEngine) || !strings.Contains(err.Error(), "parity") {
-		t.Errorf("without trust in verifiers: %+v, %v", got.Reference, err)
+	if got, err := w.replica(t, 1<<20, &verified).Resolve(t.Context(), prod("")); !registry.HasCode(err, registry.CodeNoEngine) || !strings.Contains(err.Error(), "signature") {
+		t.Errorf("without trust in builders: %+v, %v", got.Reference, err)
 	}
 }
 

@@ -3,15 +3,14 @@ package service
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
 )
 
 // Rollback moves the head to an earlier head of the same environment. The summary
 // that the release had then is what allows it now, so that the age of a report or a
-// newer policy does not stand in the way of an operator; signatures, bytes and a
-// quarantine do.
+// newer policy does not stand in the way of an operator; bytes, a quarantine and revoked
+// keys do.
 func (s *Service) Rollback(ctx context.Context, req registry.RollbackRequest) (registry.Promotion, error) {
 	environment, err := s.find(req.Environment)
 	if err != nil {
@@ -20,53 +19,107 @@ func (s *Service) Rollback(ctx context.Context, req registry.RollbackRequest) (r
 	if !environment.Protected() {
 		return registry.Promotion{}, registry.Errorf(registry.CodeInvalid, "%s is written by builds: a rollback is for an environment with from", req.Environment)
 	}
-	if strings.TrimSpace(req.Reason) == "" {
-		return registry.Promotion{}, registry.Errorf(registry.CodeInvalid, "rollback: a reason is required, it stays in the history (--reason TEXT)")
+	if err := checkReason("rollback", "it stays in the history", req.Reason); err != nil {
+		return registry.Promotion{}, err
 	}
-	head, err := s.Catalog.Head(ctx, req.Environment, req.Model)
+	head, err := s.existingHead(ctx, req.Environment, req.Model)
 	if err != nil {
-		return registry.Promotion{}, registry.Errorf(registry.CodeOf(err), "%s in %s: %w", req.Model, req.Environment, err)
+		return registry.Promotion{}, err
 	}
-	if p, finished, err := s.finishRollback(ctx, environment, head, req.Version); err != nil || finished {
-		return p, err
+	if !req.DryRun {
+		if p, finished, err := s.finishRollback(ctx, environment, req); err != nil || finished {
+			return p, err
+		}
 	}
-	return s.rollback(ctx, environment, head, req)
+	r := retreat{RollbackRequest: req, environment: environment, from: head}
+	err = decided(func() error { return s.rollback(ctx, &r) })
+	if r.announced.Release == "" {
+		return r.promotion, err
+	}
+	return r.promotion, s.giveUp(ctx, environment, r.announced, err)
+}
+
+// existingHead gives a head. Errors: CodeNotFound, saying where the names are.
+func (s *Service) existingHead(ctx context.Context, environment, model string) (registry.Head, error) {
+	head, err := s.Catalog.Head(ctx, environment, model)
+	if registry.HasCode(err, registry.CodeNotFound) {
+		return registry.Head{}, registry.WithHint(
+			registry.Errorf(registry.CodeNotFound, "%s has no model %q", environment, model),
+			"mlpromote list shows the models of every environment")
+	}
+	if err != nil {
+		return registry.Head{}, registry.Errorf(registry.CodeOf(err), "%s in %s: %w", model, environment, err)
+	}
+	return head, nil
+}
+
+// retreat is a rollback in the making.
+type retreat struct {
+	registry.RollbackRequest
+	environment registry.Environment
+	from        registry.Head   // that somebody wants to get away from
+	rehashed    registry.Digest // the release whose bytes were read
+	announced   registry.Intent // of the last try
+	promotion   registry.Promotion
 }
 
 // finishRollback writes the mirror of a rollback that broke off after its head had moved.
 // The same request again means that one, and not one further back.
-func (s *Service) finishRollback(ctx context.Context, e registry.Environment, head registry.Head, version string) (registry.Promotion, bool, error) {
-	intent, left, err := s.unfinished(ctx, e, head.Model)
-	if err != nil || !left || intent.From != e.Name || version != "" && version != head.Version {
+func (s *Service) finishRollback(ctx context.Context, e registry.Environment, req registry.RollbackRequest) (registry.Promotion, bool, error) {
+	intent, head, left, err := s.unfinished(ctx, e, req.Model)
+	if err != nil || !left || intent.From != e.Name || req.Version != "" && req.Version != head.Version {
 		return registry.Promotion{}, false, err
 	}
 	p := registry.Promotion{Environment: e.Name, Model: head.Model, Version: head.Version, Release: head.Release, Already: true}
 	return p, true, s.mirror(ctx, e, head.Model)
 }
 
-func (s *Service) rollback(ctx context.Context, environment registry.Environment, head registry.Head, req registry.RollbackRequest) (registry.Promotion, error) {
-	target, err := s.earlier(ctx, head, req.Version)
+// rollback decides where to go back to, and goes there.
+func (s *Service) rollback(ctx context.Context, m *retreat) error {
+	standing, err := s.Catalog.Standing(ctx, m.Environment, m.Model)
 	if err != nil {
-		return registry.Promotion{}, err
+		return err
 	}
-	r, err := s.Release(ctx, req.Environment, req.Model, string(target))
+	if m.Version == "" && standing.Head.Release != m.from.Release {
+		return elsewhere(m.from, standing.Head)
+	}
+	target, err := s.earlier(ctx, standing.Head, m.Version)
 	if err != nil {
-		return registry.Promotion{}, err
+		return err
 	}
-	p := registry.Promotion{Environment: req.Environment, Model: req.Model, Version: r.Tag(), Release: r.Digest, Previous: head.Release}
-	if p.Decision, err = s.mayReturn(ctx, req.Environment, r); err != nil {
-		return p, err
+	r, err := s.Release(ctx, m.Environment, m.Model, string(target))
+	if err != nil {
+		return err
 	}
-	intent := registry.Intent{Environment: req.Environment, Model: req.Model, From: req.Environment, Release: r.Digest, Begun: s.Now()}
-	if err := s.announce(ctx, environment, intent); err != nil {
-		return p, err
+	m.promotion = registry.Promotion{Environment: m.Environment, Model: m.Model, Version: r.Tag(), Release: r.Digest, Previous: standing.Head.Release}
+	if m.promotion.Decision, err = s.mayReturn(ctx, m, r); err != nil {
+		return err
 	}
-	return p, s.move(ctx, environment, registry.Change{
-		Event: registry.Event{Time: s.Now(), Kind: registry.EventRollback, Environment: req.Environment, Model: req.Model,
-			Version: r.Tag(), Release: r.Digest, Previous: head.Release, Reason: req.Reason},
-		Move: &registry.HeadMove{Expect: head.Release, Hold: req.Reason},
-		Tags: []registry.TagMove{{Repository: registry.Repository(req.Environment, req.Model), Tag: registry.HeadTag, Digest: r.Digest}},
+	m.promotion.Warnings = s.leftWithout(ctx, m, standing.Head, r)
+	if m.DryRun {
+		return nil
+	}
+	m.announced = registry.Intent{Environment: m.Environment, Model: m.Model, From: m.Environment, Release: r.Digest}
+	if err := s.announce(ctx, m.environment, m.announced); err != nil {
+		return err
+	}
+	ground := registry.NewGround(standing, s.Config.Environments, r)
+	return s.move(ctx, m.environment, registry.Change{
+		Event: registry.Event{Time: s.Now(), Kind: registry.EventRollback, Environment: m.Environment, Model: m.Model,
+			Version: r.Tag(), Release: r.Digest, Previous: standing.Head.Release, Reason: m.Reason},
+		Ground: &ground,
+		Move:   &registry.HeadMove{Hold: m.Reason},
+		Needs:  needs(m.environment, m.Model, r.Digest),
+		Tags:   []registry.TagMove{{Repository: registry.Repository(m.Environment, m.Model), Tag: registry.HeadTag, Digest: r.Digest}},
 	})
+}
+
+// elsewhere says that what was asked of one head is not done to another one.
+func elsewhere(asked, now registry.Head) error {
+	return registry.WithHint(
+		registry.Errorf(registry.CodeConflict, "%s in %s was at %s (hold %q) when this was asked, and is at %s (hold %q) now: somebody else changed it meanwhile",
+			asked.Model, asked.Environment, asked.Version, asked.Hold, now.Version, now.Hold),
+		"look at it and try again")
 }
 
 // earlier finds the head to return to: that of the version, or the one that the
@@ -94,17 +147,22 @@ func (s *Service) earlier(ctx context.Context, head registry.Head, version strin
 	return "", registry.Errorf(registry.CodeNotFound, "%s was never at %s in %s: a rollback goes only to an earlier head", head.Model, version, head.Environment)
 }
 
-// mayReturn checks bytes, signatures, quarantine and the summary of a release that
-// was a head before.
-func (s *Service) mayReturn(ctx context.Context, environment string, r registry.Release) (registry.Decision, error) {
-	rehash := s.Content.Rehash(ctx, registry.Repository(environment, r.Model), r)
-	claims, ignored, err := s.Claims(ctx, environment, r)
+// mayReturn checks the bytes of a release that was a head before, and whether it may be
+// used still.
+func (s *Service) mayReturn(ctx context.Context, m *retreat, r registry.Release) (registry.Decision, error) {
+	var rehash error
+	if m.rehashed != r.Digest {
+		if rehash = s.Content.Rehash(ctx, registry.Repository(m.Environment, r.Model), r); rehash == nil {
+			m.rehashed = r.Digest
+		}
+	}
+	claims, ignored, err := s.Claims(ctx, m.Environment, r)
 	if err != nil {
 		return registry.Decision{}, errors.Join(rehash, err)
 	}
-	decision := registry.Policy{Require: []string{registry.RequireSignature}}.Check(r, claims)
-	decision.Ignored = append(decision.Ignored, ignored...)
-	return decision, errors.Join(rehash, unmet(environment, decision), s.summarized(environment, r, claims))
+	decision := registry.CheckReturn(s.resource(m.Environment, r.Model), r, claims)
+	decision.IgnoreAll(ignored)
+	return decision, errors.Join(rehash, unmet(m.Environment, decision))
 }
 
 // summarized refuses a release that no trusted promoter allowed in the environment.
@@ -113,24 +171,4 @@ func (s *Service) summarized(environment string, r registry.Release, claims []re
 		return nil
 	}
 	return registry.Errorf(registry.CodePolicy, "%s %s in %s has no verification summary of a trusted promoter: promote it again", r.Model, r.Tag(), environment)
-}
-
-// ReleaseHold lets promotions move a held head again.
-func (s *Service) ReleaseHold(ctx context.Context, environment, model, reason string) error {
-	head, err := s.Catalog.Head(ctx, environment, model)
-	if err != nil {
-		return registry.Errorf(registry.CodeOf(err), "%s in %s: %w", model, environment, err)
-	}
-	if head.Hold == "" {
-		return registry.Errorf(registry.CodeInvalid, "%s in %s is not held", model, environment)
-	}
-	if strings.TrimSpace(reason) == "" {
-		return registry.Errorf(registry.CodeInvalid, "hold release: a reason is required, it stays in the history (--reason TEXT)")
-	}
-	_, err = s.apply(ctx, registry.Change{
-		Event: registry.Event{Time: s.Now(), Kind: registry.EventHoldRelease, Environment: environment, Model: model,
-			Version: head.Version, Release: head.Release, Previous: head.Release, Reason: reason},
-		Move: &registry.HeadMove{Expect: head.Release},
-	})
-	return err
 }

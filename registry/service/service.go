@@ -11,16 +11,19 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Config is what a Service is made of. Every field but Mirror and Now is required.
+// Config is what a Service is made of. Every field but Mirror, Manifests, NodeTypes and Now is required.
 type Config struct {
 	Environments registry.Environments
 	Catalog      registry.Catalog
-	Listing      registry.Listing // of the database that Catalog is
+	Records      registry.Records // of the database that Catalog is
+	Listing      registry.Listing // of the same
 	Intents      registry.Intents
 	Content      registry.Content
 	Verify       registry.VerifyEvidence
 	Sign         registry.SignEvidence // asked for the promoter's role only
 	Mirror       Mirror                // required where an environment is external
+	Manifests    registry.Manifests    // says who pushed evidence; nil: anybody may have
+	NodeTypes    registry.NodeTypes    // rollbacks warn of those left without an engine; nil: none
 	Tool         registry.ToolIdentity
 	Now          registry.Clock // nil means time.Now
 }
@@ -33,8 +36,8 @@ var _ registry.Interface = (*Service)(nil)
 // New checks the configuration. A part that is missing is refused, since each of
 // them is a wall. Errors: CodeInvalid.
 func New(c Config) (*Service, error) {
-	if c.Catalog == nil || c.Listing == nil || c.Intents == nil || c.Content == nil || c.Verify == nil || c.Sign == nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "service: catalog, listing, intents, content, verify and sign are all required")
+	if c.Catalog == nil || c.Records == nil || c.Listing == nil || c.Intents == nil || c.Content == nil || c.Verify == nil || c.Sign == nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "service: catalog, records, listing, intents, content, verify and sign are all required")
 	}
 	if err := c.Environments.Validate(); err != nil {
 		return nil, err
@@ -76,11 +79,16 @@ func (s *Service) History(ctx context.Context, q registry.HistoryQuery) ([]regis
 }
 
 // apply makes a change in the name of whoever ctx works for.
-func (s *Service) apply(ctx context.Context, change registry.Change) (registry.Event, error) {
+func (s *Service) apply(ctx context.Context, change registry.Change) error {
 	if p, ok := registry.PrincipalOf(ctx); ok {
 		change.Event.Principal = p.Name
 	}
-	return s.Catalog.Apply(ctx, change)
+	// Whatever verb a reason came with: it stays in the history, which others list.
+	if err := registry.ValidateText("the reason", change.Event.Reason); err != nil {
+		return err
+	}
+	_, err := s.Catalog.Apply(ctx, change)
+	return err
 }
 
 func (s *Service) find(environment string) (registry.Environment, error) {

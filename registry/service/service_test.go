@@ -26,6 +26,7 @@ func TestNewRefusesWhatIsMissing(t *testing.T) {
 	for name, remove := range map[string]func(c *service.Config){
 		"everything":   func(c *service.Config) { *c = service.Config{} },
 		"catalog":      func(c *service.Config) { c.Catalog = nil },
+		"records":      func(c *service.Config) { c.Records = nil },
 		"listing":      func(c *service.Config) { c.Listing = nil },
 		"intents":      func(c *service.Config) { c.Intents = nil },
 		"content":      func(c *service.Config) { c.Content = nil },
@@ -58,6 +59,9 @@ func TestHistoryNamesThePrincipal(t *testing.T) {
 	if _, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: first.Model, Reason: "bad"}); err != nil {
 		t.Fatal(err)
 	}
+	if err := w.SetHold(t.Context(), "prod", first.Model, "still bad"); err != nil {
+		t.Fatal(err)
+	}
 	w.Interface = as{w.service, ""}
 	if err := w.ReleaseHold(t.Context(), "prod", first.Model, "mended"); err != nil {
 		t.Fatal(err)
@@ -79,8 +83,8 @@ func TestHistoryNamesThePrincipal(t *testing.T) {
 			t.Errorf("row %d, %s, is by %q, want %q", e.Seq, e.Kind, e.Principal, want)
 		}
 	}
-	if len(kinds) != 5 {
-		t.Errorf("there are events of the kinds %v, want all five", kinds)
+	if len(kinds) != 6 {
+		t.Errorf("there are events of the kinds %v, want all six", kinds)
 	}
 	var before registry.Event
 	if events[0].Principal = "token:mallory"; events[0].VerifyChain(before) == nil {
@@ -112,6 +116,10 @@ func (a as) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Pr
 
 func (a as) Rollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {
 	return a.Interface.Rollback(a.in(ctx), r)
+}
+
+func (a as) SetHold(ctx context.Context, environment, model, reason string) error {
+	return a.Interface.SetHold(a.in(ctx), environment, model, reason)
 }
 
 func (a as) ReleaseHold(ctx context.Context, environment, model, reason string) error {

@@ -3,6 +3,7 @@ package service_test
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,8 @@ type world struct {
 	service *service.Service
 	config  service.Config
 	db      *mem.DB
-	blobs   *blobs
+	store   *mem.Blobs
+	blobs   *blobs // store, as read
 	refs    *refs
 	far     *mem.DB  // names in the registry of external environments
 	farRefs *losable // as seen from here
@@ -31,7 +33,8 @@ type world struct {
 // the configuration before the service is made.
 func setup(t *testing.T, edits ...func(c *service.Config)) *world {
 	t.Helper()
-	w := &world{db: mem.New(), blobs: &blobs{Blobs: mem.NewBlobs()}, far: mem.New()}
+	w := &world{db: mem.New(), store: mem.NewBlobs(), far: mem.New()}
+	w.blobs = &blobs{Blobs: w.store}
 	w.farRefs = &losable{refs{Refs: w.far}}
 	w.refs = &refs{Refs: w.db}
 	farBlobs := mem.NewBlobs()
@@ -44,7 +47,7 @@ func setup(t *testing.T, edits ...func(c *service.Config)) *world {
 	}, oci.Options{})
 	w.Parts = store
 	w.config = service.Config{
-		Environments: registrytest.Chain(), Catalog: w.db, Listing: w.db, Intents: w.db, Content: store, Mirror: store,
+		Environments: registrytest.Chain(), Catalog: w.db, Records: w.db, Listing: w.db, Intents: w.db, Content: store, Mirror: store, Manifests: w.refs,
 		Tool: registry.ToolIdentity{Name: "mlpromote", Version: "0.0.0"}, Now: clock(),
 	}
 	for _, edit := range edits {
@@ -128,21 +131,33 @@ func (f flippedBlob) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{f})
 }
 
-// refs is a store that has lost some manifests.
+// refs is a store that has lost some manifests, and in which others were pushed.
 type refs struct {
 	registry.Refs
-	lost map[registry.Digest]bool
+	lost   map[registry.Digest]bool
+	pushed map[registry.Digest]bool // by somebody
 }
 
-func (r *refs) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string) ([]registry.Manifest, error) {
-	found, err := r.Refs.Referrers(ctx, repository, d, artifactType)
-	var kept []registry.Manifest
-	for _, m := range found {
-		if !r.lost[m.Digest] {
-			kept = append(kept, m)
+func (r *refs) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
+	m, err := r.Refs.Manifest(ctx, repository, d)
+	if r.pushed[d] {
+		m.Pusher = "token:ci"
+	}
+	return m, err
+}
+
+func (r *refs) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string, after registry.Digest) ([]registry.Manifest, error) {
+	for {
+		found, err := r.Refs.Referrers(ctx, repository, d, artifactType, after)
+		if err != nil || len(found) == 0 {
+			return nil, err
+		}
+		after = found[len(found)-1].Digest
+		kept := slices.DeleteFunc(found, func(m registry.Manifest) bool { return r.lost[m.Digest] })
+		if len(kept) > 0 {
+			return kept, nil
 		}
 	}
-	return kept, err
 }
 
 // losable is a store in which a manifest that was lost is listed again when it is put again.

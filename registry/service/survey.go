@@ -17,12 +17,21 @@ type survey struct {
 	wanted    map[string]map[registry.Digest]string // by model: why its sources are needed; empty: not yet
 	unclear   map[string]bool                       // models of which something cannot be read
 	leftAlone []Unaccounted
+	abandoned []registry.Intent // that nobody will finish
 }
 
 // survey reads what the catalog says must stay. Whatever gets a head after this was asked
 // for at that time, so that it is not due.
 func (c *Collector) survey(ctx context.Context) (*survey, error) {
-	s := &survey{Collector: c, now: c.Now(), wanted: make(map[string]map[registry.Digest]string), unclear: make(map[string]bool)}
+	now, err := c.Clock.CatalogTime(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &survey{Collector: c, now: now, wanted: make(map[string]map[registry.Digest]string), unclear: make(map[string]bool)}
+	environments, err := c.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
 	heads, err := c.Catalog.Heads(ctx, "", "")
 	if err != nil {
 		return nil, err
@@ -31,8 +40,24 @@ func (c *Collector) survey(ctx context.Context) (*survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.anchors, err = c.Retention.Anchors(c.Environments, heads, intents, verified(c.Catalog.History(ctx, registry.HistoryQuery{})), s.now)
+	s.abandon(environments, heads, intents)
+	s.anchors, err = c.Retention.Anchors(environments, heads, intents, verified(c.Catalog.History(ctx, registry.HistoryQuery{})), s.now)
 	return s, err
+}
+
+// abandon notes the intents that nobody will finish.
+func (s *survey) abandon(environments registry.Environments, heads []registry.Head, intents []registry.Intent) {
+	for _, i := range intents {
+		var head registry.Head
+		for _, h := range heads {
+			if h.Environment == i.Environment && h.Model == i.Model {
+				head = h
+			}
+		}
+		if i.Abandoned(environments, head, s.now) != "" {
+			s.abandoned = append(s.abandoned, i)
+		}
+	}
 }
 
 // verified is a history that ends with an error where its chain breaks.

@@ -3,6 +3,7 @@ package service_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
@@ -26,11 +27,11 @@ func TestTrustIsThatOfTheDestination(t *testing.T) {
 	w := setup(t, resources(registry.RoleVerifier, "oci://local/staging/"))
 	r := w.proven(t, registrytest.Build{})
 	claims, ignored, err := w.Claims(t.Context(), "staging", r)
-	if err != nil || len(ignored) != 0 || len(claims) != 10 {
+	if err != nil || ignored.IgnoredCount != 0 || len(claims) != 10 {
 		t.Fatalf("in staging: %d claims, ignored %v, error %v", len(claims), ignored, err)
 	}
 	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
-	if registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "parity of") || len(p.Decision.Ignored) != len(r.Engines) {
+	if registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), "parity of") || p.Decision.IgnoredCount != len(r.Engines) {
 		t.Errorf("error %v, ignored %v, want CodePolicy for reports that do not count in prod", err, p.Decision.Ignored)
 	}
 }
@@ -43,12 +44,22 @@ func TestPromoterMustBeTrusted(t *testing.T) {
 		"in another role": func(c *service.Config) {
 			c.Environments.Trust[len(c.Environments.Trust)-1].Roles = []registry.Role{registry.RoleApprover}
 		},
+		"no more": func(c *service.Config) {
+			c.Environments.Trust[len(c.Environments.Trust)-1].State = registry.KeyRevoked
+		},
+		"for what was": func(c *service.Config) {
+			promoter := &c.Environments.Trust[len(c.Environments.Trust)-1]
+			promoter.State, promoter.RetiredAt = registry.KeyRetired, time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC)
+		},
 	} {
 		w := setup(t, edit)
 		w.proven(t, registrytest.Build{})
 		_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
 		if registry.CodeOf(err) != registry.CodeTrust || !strings.Contains(err.Error(), "promoter") || w.head(t).Release != "" {
 			t.Errorf("trusted %s: head %+v, error %v, want CodeTrust and no head", name, w.head(t), err)
+		}
+		if len(registry.Hints(err)) != 1 {
+			t.Errorf("trusted %s: hints %q, want what to do", name, registry.Hints(err))
 		}
 	}
 }
@@ -67,12 +78,12 @@ func TestJunkIsCountedAndStaysBehind(t *testing.T) {
 		}
 	}
 	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
-	if err != nil || len(p.Decision.Ignored) != 6 {
+	if err != nil || p.Decision.IgnoredCount != 6 {
 		t.Fatalf("ignored %+v, error %v, want 6", p.Decision.Ignored, err)
 	}
 	claims, ignored, err := w.Claims(t.Context(), "prod", r)
-	if err != nil || len(ignored) != 0 || len(claims) != 10+len(p.VSA) {
-		t.Errorf("in prod there are %d claims and %d ignored, error %v", len(claims), len(ignored), err)
+	if err != nil || ignored.IgnoredCount != 0 || len(claims) != 10+len(p.VSA) {
+		t.Errorf("in prod there are %d claims and %d ignored, error %v", len(claims), ignored.IgnoredCount, err)
 	}
 }
 

@@ -10,12 +10,39 @@ import (
 // verifierID prefixes the registry's name in the verifier of a summary.
 const verifierID = "https://mlpromote.dev/service/"
 
+// summary is a verification summary that was attached in the destination.
+type summary struct {
+	accepted []registry.Digest // the evidence that it names
+	previous registry.Digest   // the head that it names
+	bundles  []registry.Digest // its manifests, release first; none: there is no summary yet
+	signer   string
+}
+
 // summarize signs that the release met the policy of the destination and attaches
-// that there to the release and to every engine.
-func (s *Service) summarize(ctx context.Context, m move) ([]registry.Digest, error) {
+// that there to the release and to every engine. A summary of a round before stays if it
+// says what is still so.
+func (s *Service) summarize(ctx context.Context, m *move) error {
+	says := summary{previous: m.ground.Head.Release}
+	for _, c := range m.accepted {
+		if c.Statement.PredicateType != registry.PredicateVSA { // as those of rounds before are
+			says.accepted = append(says.accepted, c.Bundle)
+		}
+	}
+	if len(m.summary.bundles) > 0 && says.previous == m.summary.previous && slices.Equal(says.accepted, m.summary.accepted) {
+		return nil
+	}
+	var err error
+	if says.bundles, says.signer, err = s.attachSummary(ctx, *m); err != nil {
+		return err
+	}
+	m.summary = says
+	return nil
+}
+
+func (s *Service) attachSummary(ctx context.Context, m move) ([]registry.Digest, string, error) {
 	historyHead, err := s.lastEvent(ctx)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	subjects := m.release.Subjects()
 	named := make([]registry.StatementSubject, len(subjects))
@@ -24,30 +51,44 @@ func (s *Service) summarize(ctx context.Context, m move) ([]registry.Digest, err
 	}
 	statement, err := registry.NewStatement(registry.PredicateVSA, s.vsa(m, historyHead), named...)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	bundle, err := s.Sign(ctx, registry.RolePromoter, statement)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	if err := s.acceptable(ctx, bundle, m); err != nil {
-		return nil, err
+	signer, err := s.acceptable(ctx, bundle, m)
+	if err != nil {
+		return nil, "", err
 	}
-	return s.Content.PutEvidence(ctx, m.destination(), registry.Bundle{PredicateType: registry.PredicateVSA, Data: bundle}, subjects)
+	stored, err := s.Content.PutEvidence(ctx, m.destination(), registry.Bundle{PredicateType: registry.PredicateVSA, Data: bundle}, subjects)
+	return stored, signer, err
 }
 
-// acceptable checks that who reads the summary in the destination will accept it. A head
-// that moves on a summary of an untrusted key could not be resolved by anybody.
-func (s *Service) acceptable(ctx context.Context, bundle []byte, m move) error {
+// acceptable checks that who reads the summary in the destination will accept it, and gives
+// its signer. A head that moves on a summary of an untrusted key could not be resolved.
+func (s *Service) acceptable(ctx context.Context, bundle []byte, m move) (string, error) {
 	resource := s.resource(m.to.Name, m.release.Model)
 	claim, err := s.Verify(ctx, bundle, resource)
-	if err != nil {
-		return registry.Errorf(registry.CodeOf(err), "the promoter's own summary for %s: %w", resource, err)
+	switch {
+	case registry.HasCode(err, registry.CodeTrust):
+		return "", s.trustPromoter(m, registry.Errorf(registry.CodeTrust, "the promoter's own summary for %s: %w", resource, err))
+	case err != nil:
+		return "", registry.Errorf(registry.CodeOf(err), "the promoter's own summary for %s: %w", resource, err)
+	case !slices.Contains(claim.Roles, registry.RolePromoter):
+		return "", s.trustPromoter(m, registry.Errorf(registry.CodeTrust, "key %s signs as promoter and is not trusted as one for %s: nobody would accept its summary (environments.yaml, trust:)", claim.Signer, resource))
+	case claim.Key != registry.KeyTrusted:
+		return "", registry.WithHint(
+			registry.Errorf(registry.CodeTrust, "key %s signs as promoter and is %s: nobody would accept its summary (environments.yaml, trust:)", claim.Signer, claim.Key),
+			"sign with another key: mlpromote key generate --role promoter, and add it to trust:")
 	}
-	if !slices.Contains(claim.Roles, registry.RolePromoter) {
-		return registry.Errorf(registry.CodeTrust, "key %s signs as promoter and is not trusted as one for %s: nobody would accept its summary (environments.yaml, trust:)", claim.Signer, resource)
-	}
-	return nil
+	return claim.Signer, nil
+}
+
+// trustPromoter says which line makes the promoter's key a trusted one.
+func (s *Service) trustPromoter(m move, err error) error {
+	return registry.WithHint(err, "add to trust: in environments.yaml the line   - {key: FILE, roles: [promoter], resources: [%q]}; mlpromote environments check names the FILE",
+		s.resource(m.to.Name, ""))
 }
 
 func (s *Service) vsa(m move, historyHead registry.Digest) registry.VSA {
@@ -66,7 +107,7 @@ func (s *Service) vsa(m move, historyHead registry.Digest) registry.VSA {
 		SLSAVersion:        registry.SLSAVersion,
 		Promotion: registry.VSAPromotion{
 			From: m.from.Name, Tag: m.release.Tag(), Sources: registry.NewDigestSet(m.release.Sources),
-			PreviousHead: registry.NewDigestSet(m.before.Release), HistoryHead: registry.NewDigestSet(historyHead),
+			PreviousHead: registry.NewDigestSet(m.ground.Head.Release), HistoryHead: registry.NewDigestSet(historyHead),
 		},
 	}
 }

@@ -15,7 +15,7 @@ import (
 var (
 	_ registry.Stock     = (*DB)(nil)
 	_ registry.Condemned = (*DB)(nil)
-	_ registry.Leases    = (*DB)(nil)
+	_ registry.Removals  = (*DB)(nil)
 )
 
 // Repositories lists repositories in byte order.
@@ -75,6 +75,7 @@ func since(micros int64) time.Time {
 // Settle holds the write lock of the database while decide thinks.
 func (db *DB) Settle(ctx context.Context, repository string, decide func([]registry.Holding) (registry.Settlement, error)) error {
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
+		now := db.now()
 		held, err := holdings(ctx, q, repository)
 		if err != nil {
 			return err
@@ -89,7 +90,7 @@ func (db *DB) Settle(ctx context.Context, repository string, decide func([]regis
 			}
 		}
 		for _, key := range s.Condemn {
-			if err := condemnRecord(ctx, q, repository, key, s.At); err != nil {
+			if err := condemnRecord(ctx, q, repository, key, later(s.At, now)); err != nil {
 				return err
 			}
 		}
@@ -101,6 +102,14 @@ func (db *DB) Settle(ctx context.Context, repository string, decide func([]regis
 		return nil
 	})
 	return db.interpretError("settle "+repository, err)
+}
+
+// later is the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 func rescindRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.HoldingKey) (err error) {
@@ -151,9 +160,10 @@ func (db *DB) Unheld(ctx context.Context, digests []registry.Digest) ([]registry
 
 // Condemn notes that nobody holds the digests.
 func (db *DB) Condemn(ctx context.Context, at time.Time, digests []registry.Digest) error {
+	now := db.now()
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		for _, d := range digests {
-			if err := q.CondemnedAdd(ctx, dbsqlc.CondemnedAddParams{Digest: string(d), At: at.UnixMicro()}); err != nil {
+			if err := q.CondemnedAdd(ctx, dbsqlc.CondemnedAddParams{Digest: string(d), At: later(at, now).UnixMicro()}); err != nil {
 				return err
 			}
 		}
@@ -162,17 +172,21 @@ func (db *DB) Condemn(ctx context.Context, at time.Time, digests []registry.Dige
 	return db.interpretError("condemn bytes", err)
 }
 
-// Rescind forgets that d is condemned. The read spares those a write that never were; a
-// reader does not see what an Execute is about to do, so what is condemned waits for it.
-func (db *DB) Rescind(ctx context.Context, d registry.Digest) error {
-	_, err := db.read().CondemnedGet(ctx, string(d))
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
+// Rescind forgets that d is condemned. It reads first, to save a write if d is not.
+func (db *DB) Rescind(ctx context.Context, d registry.Digest) (registry.Removal, error) {
+	subject := fmt.Sprintf("rescind blob %s", d)
+	for {
+		row, err := db.read().CondemnedGet(ctx, string(d))
+		if errors.Is(err, sql.ErrNoRows) {
+			return registry.Removal{}, nil
+		}
+		if err != nil || row.Removal != "" {
+			return registry.Removal{ID: row.Removal, Left: fromMicros(row.Until).Sub(db.now())}, db.interpretError(subject, err)
+		}
+		if n, err := db.write().CondemnedRemove(ctx, string(d)); n > 0 || err != nil {
+			return registry.Removal{}, db.interpretError(subject, err)
+		}
 	}
-	if err == nil {
-		err = db.write().CondemnedRemove(ctx, string(d))
-	}
-	return db.interpretError(fmt.Sprintf("rescind blob %s", d), err)
 }
 
 // Due reads in pages and holds nothing open between them.
@@ -196,32 +210,4 @@ func (db *DB) Due(ctx context.Context, before time.Time) iter.Seq2[registry.Dige
 			page.After = digests[len(digests)-1]
 		}
 	}
-}
-
-// Execute holds the write lock of the database while remove is at work.
-func (db *DB) Execute(ctx context.Context, d registry.Digest, before time.Time, remove func(context.Context) error) (done bool, err error) {
-	err = db.transaction(ctx, func(q *dbsqlc.Queries) error {
-		at, err := q.CondemnedGet(ctx, string(d))
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		held, err := q.Held(ctx, string(d))
-		if err != nil || !held && at > before.UnixMicro() {
-			return err
-		}
-		if !held {
-			if err := remove(ctx); err != nil {
-				return err
-			}
-			done = true
-		}
-		return q.CondemnedRemove(ctx, string(d))
-	})
-	if err != nil {
-		return false, db.interpretError(fmt.Sprintf("remove blob %s", d), err)
-	}
-	return done, nil
 }

@@ -28,12 +28,16 @@ const (
 
 // DB is an open database. Make one with [Open].
 type DB struct {
-	path   string
-	writer *prepared // one connection: SQLite has one writer at a time anyway
-	hasty  *prepared // one that writes and does not wait for the disk
-	reader *prepared // opens its connections when the first one is needed
-	writes *together
-	steady *steady
+	Now registry.Clock // of the catalog, as one machine has it; nil means time.Now; to be set before use
+
+	path       string
+	absolute   string
+	writer     *prepared // one connection: SQLite has one writer at a time anyway
+	hasty      *prepared // one that writes and does not wait for the disk
+	reader     *prepared // opens its connections when the first one is needed
+	writes     *together
+	steady     *steady
+	collecting chan struct{} // full while somebody has LockCollection's turn
 }
 
 var (
@@ -42,6 +46,7 @@ var (
 	_ registry.Intents      = (*DB)(nil)
 	_ registry.UploadStates = (*DB)(nil)
 	_ registry.Listing      = (*DB)(nil)
+	_ registry.CatalogClock = (*DB)(nil)
 )
 
 // Open opens the database in the file at path, makes it if there is none, and brings
@@ -52,9 +57,9 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInternal, "open database %s: %w", path, err)
 	}
-	db := &DB{path: path, writes: newTogether(), steady: newSteady(absolute)}
+	db := &DB{path: path, absolute: absolute, writes: newTogether(), steady: newSteady(absolute), collecting: make(chan struct{}, 1)}
 	if err := private(absolute); err != nil {
-		return nil, registry.Errorf(registry.CodeUnavailable, "open: database %s and its folder must exist and be writable by this user: %w", path, err)
+		return nil, registry.Lastingf(registry.CodeUnavailable, "open: database %s and its folder must exist and be writable by this user: %w", path, err)
 	}
 	db.writer, err = pool(absolute, 1, url.Values{
 		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"},
@@ -105,6 +110,19 @@ func (db *DB) Close() error {
 		}
 	}
 	return db.interpretError("close", errors.Join(errs...))
+}
+
+// now is the time of the catalog.
+func (db *DB) now() time.Time {
+	if db.Now == nil {
+		return time.Now()
+	}
+	return db.Now()
+}
+
+// CatalogTime is the time of this machine, to the microsecond.
+func (db *DB) CatalogTime(ctx context.Context) (time.Time, error) {
+	return db.now().UTC().Truncate(time.Microsecond), ctx.Err()
 }
 
 // ResetDerived forgets what the records of manifests repeat from the manifests' bytes:

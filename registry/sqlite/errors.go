@@ -36,6 +36,10 @@ func (db *DB) interpretError(subject string, err error) error {
 
 // interpretFailure is for what SQLite reports.
 func (db *DB) interpretFailure(subject string, failure *driver.Error, err error) error {
+	if failure.Code() == sqlite3.SQLITE_IOERR_SHMSIZE { // the index of the log needs a file too, also for who only reads
+		return registry.Errorf(registry.CodeFull,
+			"%s: no space is left beside database %s, and reading needs a little too; free space there and try again: %w", subject, db.path, err)
+	}
 	// The low byte is the kind of failure, the others say more about it.
 	switch failure.Code() & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
@@ -43,7 +47,7 @@ func (db *DB) interpretFailure(subject string, failure *driver.Error, err error)
 	case sqlite3.SQLITE_FULL:
 		return registry.Errorf(registry.CodeFull, "%s: no space is left for database %s; nothing has changed; free space there and try again: %w", subject, db.path, err)
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
-		return registry.Errorf(registry.CodeUnavailable, "%s: database %s and its folder must exist and be writable by this user: %w", subject, db.path, err)
+		return registry.Lastingf(registry.CodeUnavailable, "%s: database %s and its folder must exist and be writable by this user: %w", subject, db.path, err)
 	case sqlite3.SQLITE_CONSTRAINT:
 		return registry.Errorf(registry.CodeConflict, "%s: the database holds something else already; nothing has changed: %w", subject, err)
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:

@@ -8,11 +8,11 @@ import (
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
-// Begin records an intent. Its time is kept in UTC to the microsecond.
+// Begin records an intent.
 func (db *DB) Begin(ctx context.Context, i registry.Intent) error {
 	err := db.write().IntentBegin(ctx, dbsqlc.IntentBeginParams{
 		Environment: i.Environment, Model: i.Model, Source: i.From,
-		Release: string(i.Release), Begun: i.Begun.UnixMicro(),
+		Release: string(i.Release), Begun: db.now().UnixMicro(),
 	})
 	return db.interpretError(fmt.Sprintf("intent for %s in %s", i.Model, i.Environment), err)
 }
@@ -21,6 +21,18 @@ func (db *DB) Begin(ctx context.Context, i registry.Intent) error {
 func (db *DB) End(ctx context.Context, environment, model string, release registry.Digest) error {
 	err := db.write().IntentEndFor(ctx, dbsqlc.IntentEndForParams{Environment: environment, Model: model, Release: string(release)})
 	return db.interpretError(fmt.Sprintf("end the intent for %s in %s", model, environment), err)
+}
+
+// Abandon holds the write lock of the database, so that the head does not move meanwhile.
+func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
+	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
+		now, err := tx{q}.Standing(ctx, i.Environment, i.Model)
+		if err != nil || now.Head.Release == i.Release {
+			return err
+		}
+		return q.IntentAbandon(ctx, dbsqlc.IntentAbandonParams{Environment: i.Environment, Model: i.Model, Release: string(i.Release), Begun: i.Begun.UnixMicro()})
+	})
+	return db.interpretError(fmt.Sprintf("abandon the intent for %s in %s", i.Model, i.Environment), err)
 }
 
 // Pending lists intents by environment and model.

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
@@ -12,7 +11,7 @@ import (
 // AddBlob records a membership. A second one only rescinds.
 func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
 	err := db.together(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
-		return q.BlobAdd(ctx, dbsqlc.BlobAddParams{Repository: repository, Digest: string(d), Size: size, Created: time.Now().UnixMicro()})
+		return q.BlobAdd(ctx, dbsqlc.BlobAddParams{Repository: repository, Digest: string(d), Size: size, Created: db.now().UnixMicro()})
 	})
 	return db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), err)
 }

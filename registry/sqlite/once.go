@@ -16,8 +16,8 @@ var (
 )
 
 // AcquireLease compares and swaps.
-func (db *DB) AcquireLease(ctx context.Context, name, holder string, now, until time.Time) (bool, error) {
-	acquired := false
+func (db *DB) AcquireLease(ctx context.Context, name, holder string, lasting time.Duration) (bool, error) {
+	acquired, now := false, db.now()
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		have, err := q.LeaseGet(ctx, name)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -27,7 +27,7 @@ func (db *DB) AcquireLease(ctx context.Context, name, holder string, now, until 
 			return nil
 		}
 		acquired = true
-		return q.LeaseSet(ctx, dbsqlc.LeaseSetParams{Name: name, Holder: holder, Until: until.UnixMicro()})
+		return q.LeaseSet(ctx, dbsqlc.LeaseSetParams{Name: name, Holder: holder, Until: now.Add(lasting).UnixMicro()})
 	})
 	return acquired && err == nil, db.interpretError("lease "+name, err)
 }
@@ -41,22 +41,23 @@ func (db *DB) ReleaseLease(ctx context.Context, name, holder string) error {
 // ClaimKey looks and claims in one transaction.
 func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.KeptAnswer, error) {
 	var kept *registry.KeptAnswer
+	now := db.now()
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		row, err := q.AnswerGet(ctx, dbsqlc.AnswerGetParams{Principal: c.Principal, Key: c.Key})
 		switch {
 		case err != nil && !errors.Is(err, sql.ErrNoRows):
 			return err
-		case err == nil && row.Until > c.Now.UnixMicro():
+		case err == nil && row.Until > now.UnixMicro():
 			kept, err = keptAnswer(row, c)
 			return err
 		}
 		err = q.AnswerClaim(ctx, dbsqlc.AnswerClaimParams{
-			Principal: c.Principal, Key: c.Key, Request: string(c.Request), Claimant: c.Claimant, Until: c.Until.UnixMicro(),
+			Principal: c.Principal, Key: c.Key, Request: string(c.Request), Claimant: c.Claimant, Until: now.Add(c.Lasting).UnixMicro(),
 		})
 		if err != nil {
 			return err
 		}
-		return q.AnswerForget(ctx, c.Now.UnixMicro())
+		return q.AnswerForget(ctx, now.UnixMicro())
 	})
 	return kept, db.interpretError("idempotency key", err)
 }
@@ -75,7 +76,7 @@ func keptAnswer(row dbsqlc.Answer, c registry.KeyClaim) (*registry.KeptAnswer, e
 // RenewKey keeps a claim.
 func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
 	n, err := db.write().AnswerRenew(ctx, dbsqlc.AnswerRenewParams{
-		Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: c.Until.UnixMicro(),
+		Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: db.now().Add(c.Lasting).UnixMicro(),
 	})
 	return db.interpretError("idempotency key", claimed(n, err))
 }
@@ -87,7 +88,7 @@ func (db *DB) SaveAnswer(ctx context.Context, c registry.KeyClaim, answer regist
 		body = []byte{}
 	}
 	n, err := db.write().AnswerSave(ctx, dbsqlc.AnswerSaveParams{
-		Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: c.Until.UnixMicro(),
+		Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: db.now().Add(c.Lasting).UnixMicro(),
 		Status: int64(answer.Status), Type: answer.Type, Body: body,
 	})
 	return db.interpretError("idempotency key", claimed(n, err))

@@ -28,7 +28,7 @@ func Snapshot(ctx context.Context, path, into string) error {
 		return registry.Errorf(registry.CodeNotFound, "no database %s here", path)
 	}
 	if _, err := os.Lstat(into); err == nil {
-		return registry.Errorf(registry.CodeConflict, "%s is there already", into)
+		return registry.Lastingf(registry.CodeConflict, "%s is there already", into)
 	}
 	if err := private(into); err != nil {
 		return registry.Errorf(registry.CodeUnavailable, "snapshot of %s: %w", path, err)

@@ -30,6 +30,18 @@ func open(t testing.TB, path string) *sqlite.DB {
 	return db
 }
 
+// clocked is a database with a clock that a test moves.
+func clocked[T any](t *testing.T) (T, func(time.Duration)) {
+	t.Helper()
+	clock, db := registrytest.NewClock(), open(t, filepath.Join(t.TempDir(), "catalog.db"))
+	db.Now = clock.Now
+	store, ok := any(db).(T)
+	if !ok {
+		t.Fatalf("%T is not a %T", db, store)
+	}
+	return store, clock.Pass
+}
+
 func TestStore(t *testing.T) {
 	t.Parallel()
 	registrytest.TestStore(t, func(t *testing.T) registrytest.Store {
@@ -37,28 +49,36 @@ func TestStore(t *testing.T) {
 	})
 }
 
+func TestIntents(t *testing.T) {
+	t.Parallel()
+	registrytest.TestIntents(t, clocked[registrytest.Store])
+}
+
 func TestUploadStates(t *testing.T) {
 	t.Parallel()
-	registrytest.TestUploadStates(t, func(t *testing.T) registry.UploadStates {
-		return open(t, filepath.Join(t.TempDir(), "catalog.db"))
-	})
+	registrytest.TestUploadStates(t, clocked[registry.UploadStates])
 }
 
 func TestCollection(t *testing.T) {
 	t.Parallel()
-	registrytest.TestCollection(t, func(t *testing.T) registrytest.Collectable {
+	registrytest.TestCollection(t, clocked[registrytest.Collectable])
+}
+
+func TestConfigurations(t *testing.T) {
+	t.Parallel()
+	registrytest.TestConfigurations(t, func(t *testing.T) registrytest.Configured {
 		return open(t, filepath.Join(t.TempDir(), "catalog.db"))
 	})
 }
 
 func TestLeases(t *testing.T) {
 	t.Parallel()
-	registrytest.TestLeases(t, func(t *testing.T) registry.Leases { return open(t, filepath.Join(t.TempDir(), "catalog.db")) })
+	registrytest.TestLeases(t, clocked[registry.Leases])
 }
 
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
-	registrytest.TestIdempotency(t, func(t *testing.T) registry.Idempotency { return open(t, filepath.Join(t.TempDir(), "catalog.db")) })
+	registrytest.TestIdempotency(t, clocked[registry.Idempotency])
 }
 
 func TestTables(t *testing.T) {
@@ -106,7 +126,7 @@ func TestReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish := change("1.0.0")
-	publish.Move = &registry.HeadMove{}
+	publish.Ground, publish.Move = registrytest.HeadAlone("prod", "a", ""), &registry.HeadMove{}
 	event, err := first.Apply(t.Context(), publish)
 	if err != nil {
 		t.Fatal(err)
@@ -177,7 +197,7 @@ func TestResetDerived(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err := db.Referrers(ctx, "staging/a", subject, "artifact"); err != nil || len(got) != 1 {
+	if got, err := db.Referrers(ctx, "staging/a", subject, "artifact", ""); err != nil || len(got) != 1 {
 		t.Errorf("after recording again: got %v, %v", got, err)
 	}
 }
@@ -197,7 +217,7 @@ func BenchmarkApply(b *testing.B) {
 	var head registry.Digest
 	for n := 0; b.Loop(); n++ {
 		c := change(fmt.Sprint(n))
-		c.Move = &registry.HeadMove{Expect: head}
+		c.Ground, c.Move = registrytest.HeadAlone("prod", "a", head), &registry.HeadMove{}
 		c.Tags = []registry.TagMove{{Repository: "prod/a", Tag: registry.HeadTag, Digest: c.Event.Release}}
 		event, err := db.Apply(b.Context(), c)
 		if err != nil {
@@ -221,4 +241,20 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+func TestIdentity(t *testing.T) {
+	t.Parallel()
+	registrytest.TestIdentity(t, func(t *testing.T) func() registrytest.Identified {
+		path := filepath.Join(t.TempDir(), "catalog.db")
+		db := open(t, path)
+		first := true
+		return func() registrytest.Identified {
+			if first {
+				first = false
+				return db
+			}
+			return open(t, path)
+		}
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -143,6 +144,42 @@ func TestWALIndexesAreClosed(t *testing.T) {
 	for path := range indexes.files {
 		if filepath.Dir(path) == dir {
 			t.Errorf("%s is still open", path)
+		}
+	}
+}
+
+// A database closes the index of another that is gone, while that one still reads it. The
+// race detector is the judge.
+func TestWALIndexIsClosedWhileRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for n := range 5 {
+		path := filepath.Join(dir, fmt.Sprint(n))
+		db, err := Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		index := db.steady.index
+		if _, ok := index.mark(); !ok {
+			t.Error("an open database has no mark")
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		var both sync.WaitGroup
+		both.Go(func() { index.mark() })
+		both.Go(func() { indexes.open(filepath.Join(dir, "nowhere")) })
+		both.Wait()
+		again, err := Open(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		index.mark() // may see that the old one is gone
+		if _, ok := index.mark(); !ok {
+			t.Error("a database that was opened again has no mark")
+		}
+		if err := again.Close(); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -20,6 +20,12 @@ func (db *DB) Webhooks() registry.Webhooks { return table[registry.Webhook]{db, 
 // Deliveries is the table of how far webhooks were told.
 func (db *DB) Deliveries() registry.Deliveries { return table[registry.Delivery]{db, "delivery"} }
 
+// Damages is the table of known damage.
+func (db *DB) Damages() registry.Damages { return table[registry.Damage]{db, "damage"} }
+
+// ScrubStates is the table of the scrubber's progress.
+func (db *DB) ScrubStates() registry.ScrubStates { return table[registry.ScrubState]{db, "scrub"} }
+
 // table is the documents of one kind.
 type table[T any] struct {
 	db   *DB

@@ -25,7 +25,7 @@ func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
 		Created: toMicros(t.Created), Expires: toMicros(t.Expires), Revoked: toMicros(t.Revoked),
 	}))
 	if registry.HasCode(err, registry.CodeConflict) {
-		return registry.Errorf(registry.CodeConflict, "token %s: there is one of that name: revoke it, or choose another name", t.Name)
+		return registry.Lastingf(registry.CodeConflict, "token %s: there is one of that name: revoke it, or choose another name", t.Name)
 	}
 	return err
 }
@@ -39,9 +39,12 @@ func (db *DB) FindToken(ctx context.Context, id string) (registry.Token, error) 
 	return token(row)
 }
 
-// ListTokens lists tokens by ID.
+// allTokens is the key of the list of tokens.
+type allTokens struct{}
+
+// ListTokens lists tokens by ID. A service without tokens calls it for every request.
 func (db *DB) ListTokens(ctx context.Context) ([]registry.Token, error) {
-	rows, err := db.read().TokenList(ctx)
+	rows, err := recall(db.steady, allTokens{}, func() ([]dbsqlc.Token, error) { return db.read().TokenList(ctx) })
 	if err != nil {
 		return nil, db.interpretError("tokens", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -15,7 +16,7 @@ func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
 	err := db.unsynced(ctx, func(q *dbsqlc.Queries) error {
 		return q.UploadCreate(ctx, dbsqlc.UploadCreateParams{
 			ID: s.ID, Repository: s.Owner.Repository, Principal: s.Owner.Principal,
-			Arrived: s.Offset, Hash: notNull(s.Hash), Place: s.Place, Touched: s.Touched.UnixMicro(),
+			Arrived: s.Offset, Hash: notNull(s.Hash), Place: s.Place, Touched: db.now().UnixMicro(),
 		})
 	})
 	return db.interpretError("upload "+s.ID, err)
@@ -35,7 +36,7 @@ func (db *DB) SwapUpload(ctx context.Context, s registry.UploadState) error {
 	return db.changeUpload(ctx, s.ID, func(q *dbsqlc.Queries) (int64, error) {
 		return q.UploadSwap(ctx, dbsqlc.UploadSwapParams{
 			ID: s.ID, Version: s.Version,
-			Arrived: s.Offset, Hash: notNull(s.Hash), Place: s.Place, Touched: s.Touched.UnixMicro(),
+			Arrived: s.Offset, Hash: notNull(s.Hash), Place: s.Place, Touched: db.now().UnixMicro(),
 		})
 	})
 }
@@ -61,17 +62,17 @@ func (db *DB) changeUpload(ctx context.Context, id string, change func(*dbsqlc.Q
 	return db.interpretError("upload "+id, err)
 }
 
-// CountUploads counts uploads that are under way.
-func (db *DB) CountUploads(ctx context.Context, principal string, since time.Time) (int, error) {
-	n, err := db.read().UploadCount(ctx, dbsqlc.UploadCountParams{Principal: principal, Since: since.UnixMicro()})
+// CountUploads counts uploads in progress.
+func (db *DB) CountUploads(ctx context.Context, principal string, within time.Duration) (int, error) {
+	n, err := db.read().UploadCount(ctx, dbsqlc.UploadCountParams{Principal: principal, Since: db.now().Add(-within).UnixMicro()})
 	return int(n), db.interpretError("uploads of "+principal, err)
 }
 
-// StaleUploads reads in pages and holds nothing open between them, so that uploads can
-// be ended while the sequence runs.
-func (db *DB) StaleUploads(ctx context.Context, before time.Time) iter.Seq2[registry.UploadState, error] {
+// StaleUploads reads page by page and holds nothing open in between, so that uploads can be
+// ended while the sequence runs. An upload that is touched meanwhile moves to the end.
+func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[registry.UploadState, error] {
 	return func(yield func(registry.UploadState, error) bool) {
-		page := dbsqlc.UploadStaleParams{Before: before.UnixMicro(), PageSize: pageSize}
+		page := dbsqlc.UploadStaleParams{Before: db.idleSince(idle), PageSize: pageSize}
 		for {
 			rows, err := db.read().UploadStale(ctx, page)
 			if err != nil {
@@ -90,6 +91,14 @@ func (db *DB) StaleUploads(ctx context.Context, before time.Time) iter.Seq2[regi
 			page.Touched, page.ID = last.Touched, last.ID
 		}
 	}
+}
+
+// idleSince is the latest time at which a stale upload was last touched.
+func (db *DB) idleSince(idle time.Duration) (micros int64) {
+	if idle == 0 {
+		return math.MaxInt64
+	}
+	return db.now().Add(-idle).UnixMicro()
 }
 
 func uploadState(row dbsqlc.Upload) registry.UploadState {

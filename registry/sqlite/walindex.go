@@ -4,8 +4,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // headerBytes is the size of the header of a WAL index, of which there are two copies.
@@ -38,12 +37,13 @@ func (w *walIndex) mark() (mark, bool) {
 	if f == nil {
 		return mark{}, false
 	}
-	if _, err := f.ReadAt(both[:], 0); err != nil {
-		return mark{}, false
-	}
+	_, err := f.ReadAt(both[:], 0)
 	// After the bytes: if the file is still there, it was when they were read.
 	if isGone(f) {
 		w.file.CompareAndSwap(f, nil)
+		return mark{}, false
+	}
+	if err != nil {
 		return mark{}, false
 	}
 	m := mark(both[:headerBytes])
@@ -82,8 +82,9 @@ func (o *openIndexes) open(path string) *os.File {
 	return f
 }
 
-// isGone reports whether a file has no name any more.
+// isGone reports whether a file has no name any more, or was closed for having none. Another
+// goroutine may close it at the same time, so its descriptor is not taken out of it.
 func isGone(f *os.File) bool {
-	var s unix.Stat_t
-	return unix.Fstat(int(f.Fd()), &s) != nil || s.Nlink == 0
+	info, err := f.Stat()
+	return err != nil || info.Sys().(*syscall.Stat_t).Nlink == 0
 }

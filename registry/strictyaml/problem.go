@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
 )
 
 // Problem is one thing that is wrong in a document.
@@ -31,14 +33,14 @@ func newError(name string, lines []string, problems []Problem) *Error {
 }
 
 // Error writes a line "file:line:column: message" for each problem, and under it the
-// line of the document, indented.
+// line of the document, indented. What the document says ends no line.
 func (e *Error) Error() string {
 	var b strings.Builder
 	for i, p := range e.Problems {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "%s:%d:%d: %s", e.Name, p.Line, p.Column, p.Message)
+		fmt.Fprintf(&b, "%s:%d:%d: %s", registry.PlainText(e.Name), p.Line, p.Column, registry.PlainText(p.Message))
 		if quoted := e.quote(p.Line); quoted != "" {
 			b.WriteString("\n    " + quoted)
 		}
@@ -59,7 +61,7 @@ func (e *Error) quote(line int) string {
 		text = append(text[:maxQuoted], '…')
 	}
 	for i, r := range text {
-		if r < ' ' || (r >= 0x7f && r < 0xa0) {
+		if !registry.Visible(r) {
 			text[i] = '�'
 		}
 	}

@@ -17,6 +17,22 @@ func (t *Telemetry) Catalog(inner registry.Catalog) registry.Catalog { return ti
 // Latest times the operations of inner.
 func (t *Telemetry) Latest(inner registry.Latest) registry.Latest { return timedLatest{inner, t} }
 
+// Records times the operations of inner.
+func (t *Telemetry) Records(inner registry.Records) registry.Records { return timedRecords{inner, t} }
+
+type timedRecords struct {
+	inner registry.Records
+	t     *Telemetry
+}
+
+func (r timedRecords) Recorded(ctx context.Context, model string, bundles []registry.Digest) (map[registry.Digest]registry.Record, error) {
+	return timed(r.t, "recorded", func() (map[registry.Digest]registry.Record, error) { return r.inner.Recorded(ctx, model, bundles) })
+}
+
+func (r timedRecords) Reindex(ctx context.Context, model string) error {
+	return timedOnly(r.t, "reindex_recorded", func() error { return r.inner.Reindex(ctx, model) })
+}
+
 type timedLatest struct {
 	inner registry.Latest
 	t     *Telemetry
@@ -62,8 +78,8 @@ func (r timedRefs) Manifest(ctx context.Context, repository string, d registry.D
 	return timed(r.t, "manifest", func() (registry.Manifest, error) { return r.Refs.Manifest(ctx, repository, d) })
 }
 
-func (r timedRefs) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string) ([]registry.Manifest, error) {
-	return timed(r.t, "referrers", func() ([]registry.Manifest, error) { return r.Refs.Referrers(ctx, repository, d, artifactType) })
+func (r timedRefs) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string, after registry.Digest) ([]registry.Manifest, error) {
+	return timed(r.t, "referrers", func() ([]registry.Manifest, error) { return r.Refs.Referrers(ctx, repository, d, artifactType, after) })
 }
 
 func (r timedRefs) Tag(ctx context.Context, repository, tag string) (registry.Digest, error) {

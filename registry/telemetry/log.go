@@ -12,7 +12,8 @@ import (
 )
 
 // NewLogger writes a log in a format, "text" or "json", from a level on: "debug", "info",
-// "warn" or "error". Lines that are written for a request say which. Errors: CodeInvalid.
+// "warn" or "error". Lines of a request have its identifier. Durations are seconds in JSON.
+// Errors: CodeInvalid.
 func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	options := new(slog.HandlerOptions)
 	var least slog.Level
@@ -32,9 +33,18 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	case "text":
 		return slog.New(named{slog.NewTextHandler(w, options)}), nil
 	case "json":
+		options.ReplaceAttr = inSeconds
 		return slog.New(named{slog.NewJSONHandler(w, options)}), nil
 	}
 	return nil, registry.Errorf(registry.CodeInvalid, "log-format %q: want text or json", format)
+}
+
+// inSeconds writes durations in seconds, as metrics do. The handler itself writes nanoseconds.
+func inSeconds(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
+	}
+	return a
 }
 
 // named adds what a request is called to each line.

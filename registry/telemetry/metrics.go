@@ -1,6 +1,12 @@
 package telemetry
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"mlpromote.dev/mlpromote/registry"
+)
 
 // define makes every metric of ours. docs/how-to/operate.md has the same list, which a test
 // compares.
@@ -17,7 +23,19 @@ func (t *Telemetry) define() {
 	t.attachments = t.counters("mlpromote_attachments_total", "Evidence that came in, by result: done, or the code of the error.", "result")
 	t.resolves = t.counters("mlpromote_resolves_total", "Questions for an engine by result: hit, or the code of the error; no_engine is a miss.", "result")
 	t.database = t.histograms("mlpromote_database_seconds", "Time of operations on the database, waiting for it included.", databaseBuckets(), "operation")
+	t.certificate = t.gauges("mlpromote_tls_certificate_expiry_timestamp_seconds", "When the TLS certificate in use expires.")
+	t.refused = t.gauges("mlpromote_tls_certificate_refused", "1 while the certificate in the files cannot be used or is not valid, and the previous one stays in use.")
+	t.configuration = t.gauges("mlpromote_configuration_state", "1 for the state of the configuration: agreed, pending, unreadable or differs.", "state")
+	t.reloads = t.counters("mlpromote_configuration_changes_total", "How often another configuration was put into force.")
 
+	t.scrub = scrubs{
+		passes:  t.counters("mlpromote_scrub_passes_total", "Passes of the scrubber that ended in this replica, by result: done or an error code.", "result"),
+		checked: t.counters("mlpromote_scrub_checked_total", "Pieces of content that the scrubber read in this replica."),
+		bytes:   t.counters("mlpromote_scrub_bytes_total", "Bytes that the scrubber read in this replica."),
+		damaged: t.gauges("mlpromote_scrub_damaged", "Pieces of content known to be changed, missing or unreadable."),
+		last:    t.gauges("mlpromote_scrub_last_pass_timestamp_seconds", "When the last complete pass ended, in any replica; before that, when the first began."),
+	}
+	t.historyFaults = t.gauges("mlpromote_history_faults", "Heads, tags, summaries and the order of evidence that the history does not explain.")
 	t.gc = collections{
 		runs:      t.counters("mlpromote_gc_runs_total", "Collections by result: done, or the code of the error.", "result"),
 		condemned: t.counters("mlpromote_gc_condemned_total", "Records that collections found to be needed by nothing, or needed again.", "change"),
@@ -29,6 +47,27 @@ func (t *Telemetry) define() {
 	t.gc.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "mlpromote_gc_seconds", Help: "Time of a collection.", Buckets: []float64{.1, 1, 10, 60, 600, 3600}})
 	t.registry.MustRegister(t.gc.bytes, t.gc.seconds)
 }
+
+// Configured records the state of the configuration, and whether another one was put into
+// force.
+func (t *Telemetry) Configured(state registry.ConfigurationState, taken bool) {
+	for _, s := range registry.ConfigurationStates() {
+		t.configuration.WithLabelValues(string(s)).Set(map[bool]float64{true: 1}[s == state])
+	}
+	if taken {
+		t.reloads.WithLabelValues().Inc()
+	}
+}
+
+// Certificate records when the TLS certificate in use expires, and whether its files have
+// another one that is refused.
+func (t *Telemetry) Certificate(expires time.Time, refused bool) {
+	t.certificate.WithLabelValues().Set(float64(expires.Unix()))
+	t.refused.WithLabelValues().Set(map[bool]float64{true: 1}[refused])
+}
+
+// HistoryFaults records how much the history does not explain.
+func (t *Telemetry) HistoryFaults(n int) { t.historyFaults.WithLabelValues().Set(float64(n)) }
 
 // requestBuckets go from a lookup to an hour of upload.
 func requestBuckets() []float64 {
@@ -50,6 +89,13 @@ func (t *Telemetry) histograms(name, help string, buckets []float64, labels ...s
 	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
 	t.registry.MustRegister(h)
 	return h
+}
+
+// gauges makes a gauge that is not exported until it is set.
+func (t *Telemetry) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	t.registry.MustRegister(g)
+	return g
 }
 
 func (t *Telemetry) gauge(name, help string) prometheus.Gauge {

@@ -83,7 +83,10 @@ func (o observed) Promote(ctx context.Context, r registry.PromoteRequest) (regis
 	return p, err
 }
 
-// refused counts each requirement once. A hold or a version that is taken is none.
+// noRequirement counts refusals without an unmet requirement, such as a hold or an existing version.
+const noRequirement = "none"
+
+// refused counts each unmet requirement once.
 func (o observed) refused(d registry.Decision) {
 	seen := make(map[string]bool)
 	for _, unmet := range d.Unmet() {
@@ -93,7 +96,7 @@ func (o observed) refused(d registry.Decision) {
 		}
 	}
 	if len(seen) == 0 {
-		o.t.refusals.WithLabelValues("none").Inc()
+		o.t.refusals.WithLabelValues(noRequirement).Inc()
 	}
 }
 

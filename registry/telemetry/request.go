@@ -43,11 +43,16 @@ func (t *Telemetry) Requests(next http.Handler, routes Routes, logger *slog.Logg
 		}
 		answer := &answer{ResponseWriter: w}
 		moves := t.begin(r, route)
-		defer func() { // also of a handler that breaks off
+		brokeOff := true
+		defer func() { // also after an aborted response
 			moves(answer, body)
+			if brokeOff {
+				answer.status = 0
+			}
 			t.tell(r, n, route, answer, body, began, span, logger)
 		}()
 		next.ServeHTTP(answer, r)
+		brokeOff = false
 		if answer.status == 0 {
 			answer.status = http.StatusOK
 		}

@@ -51,7 +51,8 @@ func newDesk(t *testing.T, level string, next http.HandlerFunc) *desk {
 type line struct {
 	Level, Msg, Request, Method, Path, Principal, Digest, From, Trace string
 	Status                                                            int
-	Bytes, Received, Duration                                         int64
+	Bytes, Received                                                   int64
+	Duration                                                          float64 // in seconds
 }
 
 func (d *desk) lines(t *testing.T) []line {
@@ -125,7 +126,7 @@ func TestRequests(t *testing.T) {
 		t.Fatalf("%d lines, want one for each request but the probe:\n%s", len(lines), d.log.String())
 	}
 	first := lines[0]
-	if first.Duration <= 0 || first.From == "" || first.Msg != "request" {
+	if first.Duration <= 0 || first.Duration > 60 || first.From == "" || first.Msg != "request" {
 		t.Errorf("%+v", first)
 	}
 	first.Duration, first.From = 0, ""
@@ -304,6 +305,22 @@ func TestLoggerNames(t *testing.T) {
 	for _, bad := range [][2]string{{"xml", "info"}, {"text", "loud"}, {"", ""}} {
 		if _, err := telemetry.NewLogger(io.Discard, bad[0], bad[1]); registry.CodeOf(err) != registry.CodeInvalid || err == nil {
 			t.Errorf("%q: %v, want CodeInvalid", bad, err)
+		}
+	}
+}
+
+// Durations are numbers of seconds in JSON, and readable in text.
+func TestDurations(t *testing.T) {
+	t.Parallel()
+	for format, want := range map[string]string{"json": `"duration":1.5`, "text": "duration=1.5s"} {
+		var log bytes.Buffer
+		logger, err := telemetry.NewLogger(&log, format, "info")
+		if err != nil {
+			t.Fatal(err)
+		}
+		logger.Info("done", "duration", 1500*time.Millisecond)
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%s: got %s, want %s in it", format, log.String(), want)
 		}
 	}
 }

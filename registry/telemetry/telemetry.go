@@ -28,7 +28,14 @@ type Telemetry struct {
 	resolves    *prometheus.CounterVec
 	attachments *prometheus.CounterVec
 	database    *prometheus.HistogramVec
+	certificate *prometheus.GaugeVec
+	refused     *prometheus.GaugeVec
 	gc          collections
+
+	scrub         scrubs
+	historyFaults *prometheus.GaugeVec
+	configuration *prometheus.GaugeVec
+	reloads       *prometheus.CounterVec
 }
 
 // collections is the metrics of collections.
@@ -47,6 +54,7 @@ func New(version string, provider trace.TracerProvider) *Telemetry {
 	}
 	t := &Telemetry{registry: prometheus.NewRegistry(), tracer: provider.Tracer("mlpromote.dev/mlpromote/registry")}
 	t.define()
+	t.startAtZero()
 	t.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

@@ -42,7 +42,8 @@ func setup(t *testing.T) *world {
 	}, oci.Options{})
 	w.Parts, w.Keys = content, registrytest.NewKeys(registrytest.RoleKeys())
 	svc, err := service.New(service.Config{
-		Environments: registrytest.Chain(), Catalog: w.telemetry.Catalog(w.db), Listing: w.db, Intents: w.db, Content: content, Verify: w.Keys.Verify, Sign: w.Keys.Sign,
+		Environments: registrytest.Chain(), Catalog: w.telemetry.Catalog(w.db), Records: w.telemetry.Records(w.db),
+		Listing: w.db, Intents: w.db, Content: content, Verify: w.Keys.Verify, Sign: w.Keys.Sign,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -102,15 +103,17 @@ type observedStore struct {
 	registry.Refs
 	registry.Catalog
 	registry.Latest
+	registry.Records
 	registry.Listing
 	registry.Intents
+	registry.ReferrerCounts
 }
 
 func TestStore(t *testing.T) {
 	t.Parallel()
 	registrytest.TestStore(t, func(*testing.T) registrytest.Store {
 		db, observer := mem.New(), telemetry.New("0.0.0", nil)
-		return observedStore{observer.Refs(db), observer.Catalog(db), observer.Latest(db), db, db}
+		return observedStore{observer.Refs(db), observer.Catalog(db), observer.Latest(db), observer.Records(db), db, db, db}
 	})
 }
 

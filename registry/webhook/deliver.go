@@ -42,46 +42,56 @@ func (d *Deliverer) turn(ctx context.Context, hook registry.Named[registry.Webho
 		return nil
 	}
 	if !state.Suspended.IsZero() { // it was resumed
-		state = registry.Delivery{Delivered: state.Delivered}
+		state = registry.Delivery{Delivered: state.Delivered, Damage: state.Damage}
 	}
-	if d.Now().Before(state.NextAttempt) {
+	if wait := state.NextAttempt.Sub(d.now()); 0 < wait && wait <= longestWait { // a longer wait means that the clock was set back
 		return nil
 	}
-	return d.catchUp(ctx, hook, state)
+	state, arrived, err := d.catchUp(ctx, hook, state)
+	if err != nil || !arrived {
+		return err
+	}
+	return d.tellDamage(ctx, hook, state)
 }
 
-// catchUp sends events in order until there are none, one fails, or the turn is over. What
-// was sent is written down even while the service stops. All events are looked at, not
-// those that are wanted alone, so that what is done with is never looked at again.
-func (d *Deliverer) catchUp(ctx context.Context, hook registry.Named[registry.Webhook], state registry.Delivery) error {
-	before, until := state.Delivered, d.Now().Add(maxTurn)
+// catchUp sends events in order until there are none left, one fails, or the turn is over. It
+// records deliveries even while the service stops. It goes through all events, not only the
+// wanted ones, so that none is read again. It returns the new state, and whether every delivery
+// arrived.
+func (d *Deliverer) catchUp(ctx context.Context, hook registry.Named[registry.Webhook], state registry.Delivery) (after registry.Delivery, arrived bool, err error) {
+	before, until := state.Delivered, d.now().Add(maxTurn)
 	saving := context.WithoutCancel(ctx)
 	for e, err := range d.History(ctx, registry.HistoryQuery{After: state.Delivered}) {
 		if err != nil {
-			return err
+			return state, false, err
 		}
-		if d.Now().After(until) || ctx.Err() != nil {
+		if d.now().After(until) || ctx.Err() != nil {
 			break
 		}
 		if !hook.Document.Wants(e) {
 			state.Delivered = e.Seq
 			continue
 		}
-		if err := d.send(ctx, hook, e); err != nil {
+		m, err := newMessage(hook.Name, e)
+		if err == nil {
+			err = d.send(ctx, hook, m)
+		}
+		if err != nil {
 			if ctx.Err() != nil { // the service stops
 				break
 			}
-			return d.save(saving, hook.Name, d.failed(hook.Name, e, state, err))
+			state = d.failed(m.id, state, err)
+			return state, false, d.save(saving, hook.Name, state)
 		}
-		state, before = registry.Delivery{Delivered: e.Seq}, e.Seq
+		state, before = registry.Delivery{Delivered: e.Seq, Damage: state.Damage}, e.Seq
 		if err := d.save(saving, hook.Name, state); err != nil {
-			return err
+			return state, false, err
 		}
 	}
 	if state.Delivered == before {
-		return nil
+		return state, true, nil
 	}
-	return d.save(saving, hook.Name, state)
+	return state, true, d.save(saving, hook.Name, state)
 }
 
 // save keeps how far a webhook was told, unless it is gone by now.
@@ -96,10 +106,10 @@ func (d *Deliverer) save(ctx context.Context, id string, state registry.Delivery
 }
 
 // failed is the state after an attempt that failed.
-func (d *Deliverer) failed(id string, e registry.Event, state registry.Delivery, err error) registry.Delivery {
-	now := d.Now()
+func (d *Deliverer) failed(message string, state registry.Delivery, err error) registry.Delivery {
+	now := d.now()
 	state.Attempts++
-	state.LastError = err.Error()
+	state.LastError = registry.PlainText(err.Error()) // it may quote the receiver
 	wait := min(firstWait<<min(state.Attempts-1, 20), longestWait)
 	wait = wait/2 + rand.N(wait/2) //nolint:gosec // so that receivers are not called all at once; anybody may guess it
 	var asked retryAfter
@@ -110,7 +120,7 @@ func (d *Deliverer) failed(id string, e registry.Event, state registry.Delivery,
 	if state.Attempts >= maxAttempts || errors.Is(err, errGone) {
 		state.Suspended, state.NextAttempt = now, time.Time{}
 	}
-	d.Logger.Warn("webhook was not told", "webhook", id, "event", e.Seq, "attempts", state.Attempts, "suspended", !state.Suspended.IsZero(), "error", err)
+	d.Logger.Warn("webhook delivery failed", "message", message, "attempts", state.Attempts, "suspended", !state.Suspended.IsZero(), "error", err)
 	return state
 }
 
@@ -123,18 +133,14 @@ type retryAfter struct {
 func (r retryAfter) Unwrap() error { return r.error }
 
 // send makes one attempt.
-func (d *Deliverer) send(ctx context.Context, hook registry.Named[registry.Webhook], e registry.Event) error {
-	m, err := newMessage(hook.Name, e)
-	if err != nil {
-		return err
-	}
+func (d *Deliverer) send(ctx context.Context, hook registry.Named[registry.Webhook], m message) error {
 	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, hook.Document.URL, bytes.NewReader(m.body))
 	if err != nil {
 		return err
 	}
-	timestamp := strconv.FormatInt(d.Now().Unix(), 10)
+	timestamp := strconv.FormatInt(d.now().Unix(), 10)
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("User-Agent", "mlpromote-webhook")
 	request.Header.Set("webhook-id", m.id)

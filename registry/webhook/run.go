@@ -13,12 +13,16 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Config is what a Deliverer works with. The first four are required.
+// Config is what a Deliverer works with. The first five are required.
 type Config struct {
 	Webhooks   registry.Webhooks
 	Deliveries registry.Deliveries
 	Leases     registry.Leases
+	Clock      registry.CatalogClock // the clock of Leases
 	History    func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
+
+	// Damages lists damaged content, which webhooks receive too. It may be nil.
+	Damages registry.Damages
 
 	// PrivateUnsafe calls addresses of this machine and network too, by http as well.
 	// Whoever may register a webhook can then reach what only this machine should.
@@ -26,16 +30,18 @@ type Config struct {
 	// Holder is what the lease calls this process: unlike any other replica, and better the
 	// same after a crash, so that it goes on at once. Empty means a random name.
 	Holder   string
-	Interval time.Duration  // between looks for what is new; 0 means a second
-	Now      registry.Clock // nil means time.Now
-	Logger   *slog.Logger   // nil discards
+	Interval time.Duration // between looks for what is new; 0 means a second
+	Logger   *slog.Logger  // nil discards
 }
 
 // Deliverer tells webhooks of events. Of several with one database, one at a time does.
 type Deliverer struct {
 	Config
 	client *http.Client
-	until  time.Time // of the lease; zero: another has it
+	until  time.Time         // of the lease; zero: another has it
+	read   time.Time         // the clock of the catalog
+	readAt time.Time         // the clock here at the same moment
+	damage []registry.Damage // known when the round began
 }
 
 // leaseName and leaseTime are how one of several replicas is chosen. A turn is shorter.
@@ -49,14 +55,11 @@ const atOnce = 8
 
 // New checks a configuration. Errors: CodeInvalid.
 func New(c Config) (*Deliverer, error) {
-	if c.Webhooks == nil || c.Deliveries == nil || c.Leases == nil || c.History == nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "webhook: webhooks, deliveries, leases and history are all required")
+	if c.Webhooks == nil || c.Deliveries == nil || c.Leases == nil || c.Clock == nil || c.History == nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "webhook: webhooks, deliveries, leases, clock and history are all required")
 	}
 	if c.Interval <= 0 {
 		c.Interval = time.Second
-	}
-	if c.Now == nil {
-		c.Now = time.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -100,8 +103,14 @@ func (d *Deliverer) stop(ctx context.Context) {
 // Round gives every webhook a turn, if no other replica is at it. It is not safe for
 // concurrent use.
 func (d *Deliverer) Round(ctx context.Context) error {
+	if err := d.readClock(ctx); err != nil {
+		return err
+	}
 	mine, err := d.lead(ctx)
 	if err != nil || !mine {
+		return err
+	}
+	if d.damage, err = d.readDamage(ctx); err != nil {
 		return err
 	}
 	var group errgroup.Group
@@ -132,13 +141,26 @@ func waitFor(group *errgroup.Group, err error) error {
 	return err
 }
 
+// readClock reads the clock of the catalog. The times of next attempts are recorded by it, so
+// that another replica can take over.
+func (d *Deliverer) readClock(ctx context.Context) error {
+	now, err := d.Clock.CatalogTime(ctx)
+	if err == nil {
+		d.read, d.readAt = now, time.Now()
+	}
+	return err
+}
+
+// now is the time of the catalog.
+func (d *Deliverer) now() time.Time { return d.read.Add(time.Since(d.readAt)) }
+
 // lead takes the lease, or renews it when half of it has passed.
 func (d *Deliverer) lead(ctx context.Context) (bool, error) {
-	now := d.Now()
+	now := d.now()
 	if d.until.Sub(now) > leaseTime/2 {
 		return true, nil
 	}
-	mine, err := d.Leases.AcquireLease(ctx, leaseName, d.Holder, now, now.Add(leaseTime))
+	mine, err := d.Leases.AcquireLease(ctx, leaseName, d.Holder, leaseTime)
 	d.until = time.Time{}
 	if mine && err == nil {
 		d.until = now.Add(leaseTime)

@@ -18,6 +18,13 @@ type Payload struct {
 	Data      registry.Event     `json:"data"`
 }
 
+// DamagePayload is the body of a delivery about damaged content.
+type DamagePayload struct {
+	Type      registry.EventKind `json:"type"`      // registry.EventDamage
+	Timestamp time.Time          `json:"timestamp"` // when the first was found
+	Data      []registry.Damage  `json:"data"`
+}
+
 // message is one delivery before it is signed: the same each time that it is tried.
 type message struct {
 	id   string
@@ -27,6 +34,12 @@ type message struct {
 func newMessage(hook string, e registry.Event) (message, error) {
 	body, err := json.Marshal(Payload{Type: e.Kind, Timestamp: e.Time, Data: e})
 	return message{id: hook + "." + strconv.FormatInt(e.Seq, 10), body: body}, err
+}
+
+func newDamageMessage(hook string, found []registry.Damage) (message, error) {
+	first, last := found[0], found[len(found)-1]
+	body, err := json.Marshal(DamagePayload{Type: registry.EventDamage, Timestamp: first.Found, Data: found})
+	return message{id: hook + ".damage." + strconv.FormatInt(last.Found.UnixMicro(), 10) + "." + last.Digest.Encoded()[:16], body: body}, err
 }
 
 // signature is what the header webhook-signature says.

@@ -9,28 +9,17 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/webhook"
 )
-
-// clock is a time that a test moves.
-type clock struct{ at atomic.Int64 }
-
-func newClock() *clock {
-	c := new(clock)
-	c.at.Store(time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC).UnixNano())
-	return c
-}
-
-func (c *clock) now() time.Time       { return time.Unix(0, c.at.Load()).UTC() }
-func (c *clock) pass(d time.Duration) { c.at.Add(int64(d)) }
 
 // received is one request that a receiver got.
 type received struct {
@@ -51,7 +40,7 @@ func (r received) event(t *testing.T) registry.Event {
 type world struct {
 	config webhook.Config
 	db     *mem.DB
-	clock  *clock
+	clock  *registrytest.Clock
 	url    string
 
 	mu     sync.Mutex
@@ -61,7 +50,8 @@ type world struct {
 
 func setup(t *testing.T) *world {
 	t.Helper()
-	w := &world{db: mem.New(), clock: newClock(), answer: func(int) int { return http.StatusNoContent }}
+	w := &world{db: mem.New(), clock: registrytest.NewClock(), answer: func(int) int { return http.StatusNoContent }}
+	w.db.Now = w.clock.Now
 	receiver := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -80,7 +70,7 @@ func setup(t *testing.T) *world {
 	w.url = receiver.URL + "/hook"
 	w.config = webhook.Config{
 		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Leases: w.db, History: w.db.History,
-		PrivateUnsafe: true, Now: w.clock.now, Interval: time.Millisecond,
+		PrivateUnsafe: true, Clock: w.db, Interval: time.Millisecond,
 	}
 	return w
 }
@@ -96,7 +86,7 @@ func (w *world) deliverer(t *testing.T) *webhook.Deliverer {
 
 func (w *world) register(t *testing.T, id string, edit func(h *registry.Webhook)) {
 	t.Helper()
-	h := registry.Webhook{URL: w.url, Secret: []byte("0123456789abcdef0123456789abcdef"), Created: w.clock.now()}
+	h := registry.Webhook{URL: w.url, Secret: []byte("0123456789abcdef0123456789abcdef"), Created: w.clock.Now()}
 	if edit != nil {
 		edit(&h)
 	}
@@ -109,7 +99,7 @@ func (w *world) register(t *testing.T, id string, edit func(h *registry.Webhook)
 func (w *world) happen(t *testing.T, environment string, kinds ...registry.EventKind) {
 	t.Helper()
 	for _, kind := range kinds {
-		if _, err := w.db.Apply(t.Context(), registry.Change{Event: registry.Event{Time: w.clock.now(), Kind: kind, Environment: environment, Model: "digits"}}); err != nil {
+		if _, err := w.db.Apply(t.Context(), registry.Change{Event: registry.Event{Time: w.clock.Now(), Kind: kind, Environment: environment, Model: "digits"}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -153,8 +143,12 @@ func TestDeliveriesAreSigned(t *testing.T) {
 	id, timestamp := got[0].header.Get("Webhook-Id"), got[0].header.Get("Webhook-Timestamp")
 	mac := hmac.New(sha256.New, []byte("0123456789abcdef0123456789abcdef"))
 	mac.Write([]byte(id + "." + timestamp + "." + string(got[0].body)))
-	if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); got[0].header.Get("Webhook-Signature") != want || id != "h.1" || timestamp != "1795219200" {
+	if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); got[0].header.Get("Webhook-Signature") != want || id != "h.1" {
 		t.Errorf("%v, want the signature %s", got[0].header, want)
+	}
+	seconds, err := strconv.ParseInt(timestamp, 10, 64)
+	if age := time.Unix(seconds, 0).Sub(w.clock.Now()).Abs(); err != nil || age > time.Hour {
+		t.Errorf("the timestamp is %q, want the seconds of %v", timestamp, w.clock.Now())
 	}
 	// As the specification has it: base64 behind whsec_.
 	if text := (registry.Webhook{Secret: []byte{1, 2, 3}}).SecretText(); text != "whsec_AQID" {
@@ -220,13 +214,13 @@ func TestRetries(t *testing.T) {
 		if state.Attempts != n || !strings.Contains(state.LastError, "500") || state.Delivered != 0 || !state.Suspended.IsZero() {
 			t.Fatalf("after attempt %d: %+v", n, state)
 		}
-		wait := state.NextAttempt.Sub(w.clock.now())
+		wait := state.NextAttempt.Sub(w.clock.Now())
 		waits = append(waits, wait)
-		w.clock.pass(wait - time.Second)
+		w.clock.Pass(wait - time.Second)
 		if got := w.round(t, d); len(got) != 0 {
 			t.Fatalf("attempt %d came too early", n+1)
 		}
-		w.clock.pass(time.Second)
+		w.clock.Pass(time.Second)
 	}
 	if waits[0] < 2*time.Second || waits[0] > 5*time.Second || waits[11] < 30*time.Minute || waits[11] > time.Hour || waits[5] < 4*waits[0] {
 		t.Errorf("the waits are %v", waits)
@@ -244,8 +238,26 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	w.register(t, "h", nil)
 	w.happen(t, "prod", registry.EventPromote)
 	w.round(t, w.deliverer(t))
-	if wait := w.state(t, "h").NextAttempt.Sub(w.clock.now()); wait != 30*time.Minute {
+	if wait := w.state(t, "h").NextAttempt.Sub(w.clock.Now()); wait < 30*time.Minute || wait > time.Hour { // it is counted from the answer on
 		t.Errorf("the wait is %v, want 30m", wait)
+	}
+}
+
+// A failure while the clock was years ahead does not delay the next attempts.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	const ahead = 10 * 365 * 24 * time.Hour
+	w.answer = func(int) int { return http.StatusServiceUnavailable }
+	w.register(t, "h", nil)
+	w.happen(t, "prod", registry.EventPromote)
+	d := w.deliverer(t)
+	w.clock.Pass(ahead)
+	w.round(t, d)
+	w.clock.Pass(-ahead)
+	w.answer = func(int) int { return http.StatusOK }
+	if got := w.round(t, d); len(got) != 1 {
+		t.Errorf("%d deliveries, want the one that failed", len(got))
 	}
 }
 
@@ -263,7 +275,7 @@ func TestSuspension(t *testing.T) {
 			attempts := 0
 			for range 40 {
 				attempts += len(w.round(t, d))
-				w.clock.pass(2 * time.Hour)
+				w.clock.Pass(2 * time.Hour)
 			}
 			if want := map[int]int{http.StatusFound: 20, http.StatusGone: 1}[status]; attempts != want {
 				t.Errorf("%d attempts, want %d", attempts, want)
@@ -272,7 +284,7 @@ func TestSuspension(t *testing.T) {
 				t.Errorf("the state is %+v", state)
 			}
 			w.happen(t, "prod", registry.EventRollback)
-			w.register(t, "h", func(h *registry.Webhook) { h.Resumed = w.clock.now() })
+			w.register(t, "h", func(h *registry.Webhook) { h.Resumed = w.clock.Now() })
 			w.answer = func(int) int { return http.StatusOK }
 			if got := w.round(t, d); len(got) != 2 || w.state(t, "h") != (registry.Delivery{Delivered: 2}) {
 				t.Errorf("resumed: %d deliveries, and the state is %+v", len(got), w.state(t, "h"))
@@ -293,7 +305,7 @@ func TestOneReplicaDelivers(t *testing.T) {
 	if got := w.round(t, two); len(got) != 0 {
 		t.Errorf("both deliver")
 	}
-	w.clock.pass(2 * time.Minute) // the first is dead
+	w.clock.Pass(2 * time.Minute) // the first is dead
 	if got := w.round(t, two); len(got) != 1 {
 		t.Errorf("nobody delivers")
 	}

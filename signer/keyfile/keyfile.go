@@ -43,7 +43,7 @@ const maxFile = 16 << 10
 func Open(path string, password []byte) (signer.Signer, error) {
 	data, err := read(path)
 	if err != nil {
-		return nil, registry.Errorf(registry.CodeUnavailable, "open key: %w", err)
+		return nil, registry.Lastingf(registry.CodeUnavailable, "open key: %w", err)
 	}
 	key, err := decode(data, password)
 	if err != nil {

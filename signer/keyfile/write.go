@@ -33,7 +33,7 @@ func paths(dir, name string) [2]string {
 // once, the private file lets one win, and the other leaves nothing behind.
 func writePair(dir, name string, private, public []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return registry.Errorf(registry.CodeUnavailable, "make folder for keys: %w", err)
+		return registry.Lastingf(registry.CodeUnavailable, "make folder for keys: %w", err)
 	}
 	path := paths(dir, name)
 	if err := writeNew(path[0], private, 0o600); err != nil {
@@ -48,9 +48,9 @@ func writePair(dir, name string, private, public []byte) error {
 // failed says why a file was not written.
 func failed(path string, err error) error {
 	if errors.Is(err, fs.ErrExist) {
-		return registry.Errorf(registry.CodeConflict, "write key %s: %w; keys are never replaced: choose another name or move it away", path, fs.ErrExist)
+		return registry.Lastingf(registry.CodeConflict, "write key %s: %w; keys are never replaced: choose another name or move it away", path, fs.ErrExist)
 	}
-	return registry.Errorf(registry.CodeUnavailable, "write key %s: %w", path, err)
+	return registry.Lastingf(registry.CodeUnavailable, "write key %s: %w", path, err)
 }
 
 // writeNew makes a file that was not there, whole or not at all: the bytes are

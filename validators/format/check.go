@@ -29,34 +29,46 @@ func Check(path string, want Kind, lim Limits) error {
 		}
 		return within(path, CheckExternalData(filepath.Dir(path), m))
 	}
-	f, size, err := open(path, lim)
+	f, err := open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	found, err := inspect(f, size)
+	return CheckFile(f, want, lim)
+}
+
+// CheckFile is [Check] of a file that is open already, for every kind but ONNX, which
+// [ReadONNXFile] reads. Errors name the file as f does.
+func CheckFile(f *os.File, want Kind, lim Limits) error {
+	_, found, err := look(f, lim)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", path, err)
+		return err
 	}
-	if found.kind == want && want != Unknown && want != Empty && !want.pickled() {
+	if found.kind == want && want != Unknown && want != Empty && want != ONNX && !want.pickled() {
 		return nil
 	}
-	return refuse(path, found, want)
+	return refuse(f.Name(), found, want)
 }
 
 // OpenONNX reads the model at path like [ReadONNX], after it has made sure that
 // the file is regular and its bytes are not of another kind. Errors are those
 // of [Check], and name the file. The external data is not looked at.
 func OpenONNX(path string, lim Limits) (*Model, error) {
-	f, size, err := open(path, lim)
+	f, err := open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	found, err := inspect(f, size)
+	return ReadONNXFile(f, lim)
+}
+
+// ReadONNXFile is [OpenONNX] of a file that is open already.
+func ReadONNXFile(f *os.File, lim Limits) (*Model, error) {
+	size, found, err := look(f, lim)
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
+		return nil, err
 	}
+	path := f.Name()
 	if found.kind != ONNX && (found.kind != Unknown || found.detail != "") {
 		return nil, refuse(path, found, ONNX)
 	}
@@ -67,25 +79,31 @@ func OpenONNX(path string, lim Limits) (*Model, error) {
 	return m, within(path, err)
 }
 
-// open opens a regular file that is not too large. It does not wait for the
-// other end of a pipe, and judges what it opened, not what had that name before.
-func open(path string, lim Limits) (*os.File, int64, error) {
+// open opens a file. It does not wait for the other end of a pipe.
+func open(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, registry.Errorf(registry.CodeInvalid, "%s: there is no such file; check the path", path)
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: there is no such file; check the path", path)
 	}
 	if err != nil {
-		return nil, 0, fmt.Errorf("open model file: %w", err)
+		return nil, fmt.Errorf("open model file: %w", err)
 	}
+	return f, nil
+}
+
+// look finds out what an open file is, which must be regular and not too large.
+func look(f *os.File, lim Limits) (size int64, found finding, err error) {
 	info, err := f.Stat()
-	if err == nil {
-		err = acceptable(path, info, lim.withDefaults().MaxBytes)
-	}
 	if err != nil {
-		f.Close()
-		return nil, 0, err
+		return 0, finding{}, fmt.Errorf("read %s: %w", f.Name(), err)
 	}
-	return f, info.Size(), nil
+	if err := acceptable(f.Name(), info, lim.withDefaults().MaxBytes); err != nil {
+		return 0, finding{}, err
+	}
+	if found, err = inspect(f, info.Size()); err != nil {
+		return 0, finding{}, fmt.Errorf("read %s: %w", f.Name(), err)
+	}
+	return info.Size(), found, nil
 }
 
 // acceptable judges what the file system knows of a file.

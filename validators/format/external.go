@@ -28,6 +28,11 @@ func CheckExternalData(dir string, m *Model) error {
 		return fmt.Errorf("open model folder: %w", err)
 	}
 	defer root.Close()
+	return CheckExternalDataIn(root, m)
+}
+
+// CheckExternalDataIn is [CheckExternalData] for a model whose folder is open already.
+func CheckExternalDataIn(root *os.Root, m *Model) error {
 	for _, location := range m.ExternalData {
 		if err := checkLocation(root, location, m.ExternalBytes[location]); err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -36,15 +37,33 @@ func CheckSavedModel(dir string, lim Limits) ([]string, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, registry.Errorf(registry.CodeInvalid, "%s is no folder; name the one that has %s", dir, savedModelFile)
 	}
-	file := filepath.Join(dir, savedModelFile)
-	if err := Check(file, SavedModel, lim); err != nil {
-		return nil, err
-	}
-	f, size, err := open(file, lim)
+	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("open model folder: %w", err)
+	}
+	defer root.Close()
+	return CheckSavedModelIn(root, lim)
+}
+
+// CheckSavedModelIn is [CheckSavedModel] for a folder that is open already.
+func CheckSavedModelIn(root *os.Root, lim Limits) ([]string, error) {
+	file := filepath.Join(root.Name(), savedModelFile)
+	if info, err := root.Lstat(savedModelFile); err == nil && !info.Mode().IsRegular() {
+		return nil, registry.Errorf(registry.CodeUnsafe, "%s is no regular file (%v); replace it with the data itself", file, info.Mode().Type())
+	}
+	f, err := root.OpenFile(savedModelFile, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s cannot be read; check the path: %w", file, err)
 	}
 	defer f.Close()
+	if err := CheckFile(f, SavedModel, lim); err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	size := info.Size()
 	ops, err := ReadSavedModel(f, size, lim)
 	if err != nil {
 		return nil, within(file, err)
@@ -54,16 +73,12 @@ func CheckSavedModel(dir string, lim Limits) ([]string, error) {
 			"%s: its graph has %s, which can reach for files, the network or Python when the model is loaded or run; export the model without them",
 			file, strings.Join(found, ", "))
 	}
-	return savedFiles(dir, lim.withDefaults().MaxBytes-size)
+	return savedFiles(root, lim.withDefaults().MaxBytes-size)
 }
 
 // savedFiles lists what belongs to a SavedModel: beside its graphs at most so many bytes.
-func savedFiles(dir string, room int64) ([]string, error) {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("open model folder: %w", err)
-	}
-	defer root.Close()
+func savedFiles(root *os.Root, room int64) ([]string, error) {
+	dir := root.Name()
 	names := []string{savedModelFile}
 	for _, folder := range []string{"assets", "variables"} {
 		err := fs.WalkDir(root.FS(), folder, func(name string, entry fs.DirEntry, err error) error {

@@ -10,7 +10,11 @@ import (
 func (p *process) failure(code ErrorCode, format string, args ...any) error {
 	e := Errorf(code, format, args...)
 	e.Log = p.log.String()
-	return withLog(registry.Errorf(codes[code], "%w", e), e.Log)
+	err := registry.Errorf(codes[code], "%w", e)
+	if code == Limit {
+		err = registry.WithExit(err, registry.ExitFailed) // a bound that stays
+	}
+	return withLog(err, e.Log)
 }
 
 // coded gives a driver's error the code that the rest of the program knows. A tool
@@ -23,6 +27,9 @@ func (p *process) coded(e *Error) error {
 		code = registry.CodeInternal
 	}
 	err := registry.Errorf(code, "%s: %w", p.program.Name, e)
+	if code == registry.CodeUnavailable {
+		return registry.WithExit(err, registry.ExitFailed) // what a tool lacks stays away
+	}
 	if code != registry.CodeInternal {
 		return err
 	}
@@ -31,7 +38,7 @@ func (p *process) coded(e *Error) error {
 
 func withLog(err error, log string) error {
 	if last := lastLines(log); last != "" {
-		return registry.WithHint(err, "the driver's last words:\n%s", last)
+		return registry.WithHint(err, "the driver's last words:\n    %s", strings.ReplaceAll(last, "\n", "\n    "))
 	}
 	return err
 }

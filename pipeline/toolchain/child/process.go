@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"syscall"
 	"time"
 
@@ -28,27 +29,34 @@ func (p *process) run(ctx context.Context, request Request, s *scratch) (status 
 	if err != nil {
 		return 0, e, registry.Errorf(registry.CodeInvalid, "%s: options: %w", request.Verb, err)
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, p.budget.Wall, errWall)
-	defer cancel()
-	start := p.program.Run
-	if start == nil {
-		start = sandbox.Run
-	}
-	end, err := start(bounded, sandbox.Job{
-		Path: p.program.Path, Args: p.program.Args, Env: environment(s.work()), Dir: s.work(), Stdin: text, Output: &p.log,
-		Read: p.program.Reads, Files: s.files(), Inputs: s.in(), Temp: s.temp(), Write: []string{s.work(), s.answer(), request.OutDir},
-		Limits: p.budget.limits(), Most: p.budget.Sandbox,
-	})
-	e = end.Enforced
-	e.WallSeconds = int64(p.budget.Wall / time.Second)
-	if errors.Is(err, errWall) && ctx.Err() == nil {
-		return 0, e, p.failure(Limit, "%s ran longer than %s and was stopped", p.program.Name, p.budget.Wall)
-	}
+	end, e, err := p.start(ctx, s, sandbox.Job{Stdin: text, Files: s.files(), Write: []string{request.OutDir}})
 	if err != nil {
 		return 0, e, err
 	}
 	status, err = p.judge(end)
 	return status, e, err
+}
+
+// start runs the program in its sandbox until it ends. job adds to its own files and its scratch
+// folder.
+func (p *process) start(ctx context.Context, s *scratch, job sandbox.Job) (sandbox.End, toolchain.Enforced, error) {
+	bounded, cancel := context.WithTimeoutCause(ctx, p.budget.Wall, errWall)
+	defer cancel()
+	run := p.program.Run
+	if run == nil {
+		run = sandbox.Run
+	}
+	job.Path, job.Args, job.Env, job.Dir, job.Output = p.program.Path, p.program.Args, environment(s.work()), s.work(), &p.log
+	job.Read, job.Inputs, job.Temp = p.program.Reads, s.in(), s.temp()
+	job.Write = append([]string{s.work(), s.answer()}, job.Write...)
+	job.Limits, job.Most = p.budget.limits(), p.budget.Sandbox
+	end, err := run(bounded, job)
+	e := end.Enforced
+	e.WallSeconds = int64(p.budget.Wall / time.Second)
+	if errors.Is(err, errWall) && ctx.Err() == nil {
+		err = p.failure(Limit, "%s ran longer than %s and was stopped", p.program.Name, p.budget.Wall)
+	}
+	return end, e, err
 }
 
 // errWall is why a program is stopped that takes longer than its budget.
@@ -64,8 +72,14 @@ func (p *process) judge(end sandbox.End) (int, error) {
 		return 0, p.failure(Limit, "%s computed for %s and was stopped", p.program.Name, p.budget.CPU)
 	case end.Signal == syscall.SIGXFSZ:
 		return 0, p.failure(Limit, "%s wrote a file of more than %d bytes and was stopped", p.program.Name, p.budget.FileBytes)
-	case end.Signal != 0:
-		return 0, p.failure(ToolFailed, "%s crashed: %s", p.program.Name, end.Signal)
 	}
-	return 0, p.failure(ToolFailed, "%s crashed: exit status %d", p.program.Name, end.Exit)
+	return 0, p.failure(ToolFailed, "%s crashed: %s", p.program.Name, ending(end))
+}
+
+// ending says how a program ended.
+func ending(end sandbox.End) string {
+	if end.Signal != 0 {
+		return end.Signal.String()
+	}
+	return fmt.Sprintf("exit status %d", end.Exit)
 }

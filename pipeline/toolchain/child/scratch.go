@@ -51,8 +51,9 @@ func (s *scratch) role(r string) string    { return filepath.Join(s.in(), r) }
 func (s *scratch) remove() error           { return os.RemoveAll(s.dir) }
 func (s *scratch) path(r, n string) string { return filepath.Join(s.role(r), filepath.FromSlash(n)) }
 
-// stage says where the driver will see the inputs, under their names, whatever they are
-// called where they lie. Errors: CodeDigest for an input of another size than announced.
+// stage returns where the driver will see the inputs. They have their own names there, whatever
+// their files are called. Errors: CodeDigest for an input of another size than announced, or
+// one that is not the file that was hashed.
 func (s *scratch) stage(inputs []toolchain.Input) error {
 	files := make(map[string]int)
 	for _, in := range inputs {
@@ -66,11 +67,11 @@ func (s *scratch) stage(inputs []toolchain.Input) error {
 		if target, err = filepath.Abs(target); err != nil {
 			return err
 		}
-		info, err := os.Stat(target)
+		info, err := statInput(in)
 		if err != nil {
 			return err
 		}
-		if !info.Mode().IsRegular() || info.Size() != in.Size {
+		if info.Size() != in.Size {
 			return registry.Errorf(registry.CodeDigest, "input %s/%s: %s is %d bytes, expected a file of %d", in.Role, in.Name, in.Path, info.Size(), in.Size)
 		}
 		staged := input{in, s.path(in.Role, in.Name), files[in.Role] > 1 && in.Role == toolchain.RoleModel, info}
@@ -80,11 +81,21 @@ func (s *scratch) stage(inputs []toolchain.Input) error {
 	return nil
 }
 
+// statInput opens the file of an input, which compares it with the one that was hashed.
+func statInput(in toolchain.Input) (fs.FileInfo, error) {
+	f, err := in.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Stat()
+}
+
 // files are the inputs for a sandbox.
 func (s *scratch) files() []sandbox.File {
 	files := make([]sandbox.File, len(s.inputs))
 	for i, in := range s.inputs {
-		files[i] = sandbox.File{At: in.staged, From: in.Path, Solid: in.solid}
+		files[i] = sandbox.FileOf(in.before, in.Path, in.staged, in.solid)
 	}
 	return files
 }
@@ -94,7 +105,7 @@ func (s *scratch) files() []sandbox.File {
 func (s *scratch) unchanged(e toolchain.Enforced) error {
 	for _, in := range s.inputs {
 		now, err := os.Stat(in.Path)
-		same := err == nil && now.Size() == in.before.Size() && now.ModTime().Equal(in.before.ModTime())
+		same := err == nil && os.SameFile(now, in.before) && now.Size() == in.before.Size() && now.ModTime().Equal(in.before.ModTime())
 		if same && e.Inputs == toolchain.InputsCopied {
 			d, _, err := toolchain.HashFile(in.staged)
 			same = err == nil && d == in.Digest

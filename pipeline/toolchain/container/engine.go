@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"strings"
 
@@ -41,21 +42,22 @@ func Find(ctx context.Context, reference string) (Image, error) {
 		}
 		d := digest.NewDigestFromEncoded(digest.SHA256, strings.TrimPrefix(strings.TrimSpace(id), "sha256:"))
 		if err := d.Validate(); err != nil {
-			return Image{}, registry.Errorf(registry.CodeUnavailable, "%s calls image %s %q, which is no digest", name, reference, id)
+			return Image{}, registry.Lastingf(registry.CodeUnavailable, "%s calls image %s %q, which is no digest", name, reference, id)
 		}
 		return Image{program, d}, nil
 	}
 	if have == "" {
-		return Image{}, registry.WithHint(registry.Errorf(registry.CodeUnavailable, "image %s: neither podman nor docker is on this machine", reference),
+		return Image{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "image %s: neither podman nor docker is on this machine", reference),
 			"install podman, or use the toolchain without an image")
 	}
-	return Image{}, registry.WithHint(registry.Errorf(registry.CodeUnavailable, "image %s: %w", reference, errors.Join(errs...)),
+	return Image{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "image %s: %w", reference, errors.Join(errs...)),
 		"%s pull %s", have, reference)
 }
 
 // output runs a program for what it prints. Errors hold the end of what it complained of.
 func output(ctx context.Context, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = environment(os.Environ())
 	var complaint bytes.Buffer
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()

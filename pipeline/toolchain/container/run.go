@@ -66,6 +66,7 @@ func (i Image) Run(ctx context.Context, job sandbox.Job) (sandbox.End, error) {
 	}
 	args := append(i.arguments(more, ulimits(job.Limits)), "--entrypoint", job.Path, i.Digest.Encoded())
 	cmd := exec.CommandContext(ctx, i.program, append(args, job.Args[1:]...)...)
+	cmd.Env = environment(os.Environ())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(job.Stdin), job.Output, job.Output
 	cmd.WaitDelay = grace
 	cmd.Cancel = func() error { return errors.Join(i.remove(context.WithoutCancel(ctx), name), cmd.Process.Kill()) }

@@ -47,7 +47,9 @@ type Source struct {
 	// that the format belongs to.
 	Imports []string
 	Needs   []Need
-	// Profile of the engines that the program makes; without a name where it makes none.
+	// Installed is about how many MiB an install takes, as measured on linux/amd64.
+	Installed int64
+	// Profile of the engines that the program makes; without a name if it makes none.
 	Profile  toolchain.Profile
 	Code     map[string][]byte // the program and the modules that it imports
 	Lock     []byte            // requirements.lock or package-lock.json

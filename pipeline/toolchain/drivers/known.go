@@ -12,7 +12,7 @@ import (
 func known() []Source {
 	return []Source{
 		{
-			Name: "onnxruntime", Package: "onnxruntime", Library: "onnxruntime/capi/libonnxruntime.so.*", Language: Python, Oldest: "3.11", Quantizes: true,
+			Name: "onnxruntime", Package: "onnxruntime", Library: "onnxruntime/capi/libonnxruntime.so.*", Language: Python, Oldest: "3.11", Quantizes: true, Installed: 266,
 			Imports: []string{"onnx"},
 			Profile: toolchain.Profile{
 				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
@@ -22,7 +22,7 @@ func known() []Source {
 			},
 		},
 		{
-			Name: "onnxruntime-openvino", Package: "onnxruntime-openvino", Language: Python, Oldest: "3.11",
+			Name: "onnxruntime-openvino", Package: "onnxruntime-openvino", Language: Python, Oldest: "3.11", Installed: 451,
 			Profile: toolchain.Profile{
 				Name: "onnxruntime-openvino", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				Providers: registry.ProvidersOf("OpenVINOExecutionProvider"), CompilesWithProviders: true, ONNXRuntime: true,
@@ -31,7 +31,7 @@ func known() []Source {
 			},
 		},
 		{
-			Name: "openvino", Package: "openvino", Language: Python, Oldest: "3.11",
+			Name: "openvino", Package: "openvino", Language: Python, Oldest: "3.11", Installed: 266,
 			Profile: toolchain.Profile{
 				Name: "openvino", Format: "openvino-ir", Entry: "model.xml", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				CompileOptions: noOptions, // the graph is kept as it is: OpenVINO chooses its kernels when it loads it
@@ -39,7 +39,7 @@ func known() []Source {
 			},
 		},
 		{
-			Name: "iree", Package: "iree-base-runtime", Language: Python, Oldest: "3.11",
+			Name: "iree", Package: "iree-base-runtime", Language: Python, Oldest: "3.11", Installed: 587,
 			Needs: []Need{{GPUs: []string{"nvidia", "amd"}, For: "running engines for GPUs; it compiles them without"}},
 			Profile: toolchain.Profile{
 				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: allCores(),
@@ -47,7 +47,7 @@ func known() []Source {
 			},
 		},
 		{
-			Name: "litert", Package: "ai-edge-litert", Language: Python, Oldest: "3.12",
+			Name: "litert", Package: "ai-edge-litert", Language: Python, Oldest: "3.12", Installed: 589,
 			Needs: []Need{{Library: "libGL.so.1", Package: "libgl1"}}, // of OpenCV, which onnx2tf imports
 			Profile: toolchain.Profile{
 				Name: "litert", Format: "tflite", Entry: "model.tflite", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
@@ -55,23 +55,23 @@ func known() []Source {
 			},
 		},
 		{
-			Name: "onnxruntime-web", Package: "onnxruntime-web", Language: JavaScript, Oldest: "20",
+			Name: "onnxruntime-web", Package: "onnxruntime-web", Language: JavaScript, Oldest: "20", Installed: 145,
 			Profile: toolchain.Profile{
 				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx", ONNXRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
 				CompileOptions: noOptions, // WebAssembly is the same everywhere
 			},
 		},
 		{
-			Name: "scikit-learn", Package: "scikit-learn", Language: Python, Oldest: "3.11",
+			Name: "scikit-learn", Package: "scikit-learn", Language: Python, Oldest: "3.11", Installed: 319,
 			Imports: []string{"skops", "pickle"},
 		},
-		{Name: "nncf", Package: "nncf", Language: Python, Oldest: "3.11", Quantizes: true},
+		{Name: "nncf", Package: "nncf", Language: Python, Oldest: "3.11", Quantizes: true, Installed: 413},
 		{
-			Name: "safetensors", Package: "numpy", Language: Python, Oldest: "3.11",
+			Name: "safetensors", Package: "numpy", Language: Python, Oldest: "3.11", Installed: 119,
 			Imports: []string{"safetensors"},
 		},
 		{
-			Name: "tensorflow", Package: "tensorflow-cpu", Language: Python, Oldest: "3.11",
+			Name: "tensorflow", Package: "tensorflow-cpu", Language: Python, Oldest: "3.11", Installed: 1513,
 			Imports: []string{"tflite", "savedmodel"},
 		},
 	}

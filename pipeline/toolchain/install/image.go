@@ -27,11 +27,11 @@ func (i *Installer) AdoptImage(ctx context.Context, name string, image Image, di
 	}
 	out, err := image.Query(ctx, "python3", "-I", "-c", survey)
 	if err != nil {
-		return Record{}, registry.Errorf(registry.CodeUnavailable, "%s: image %s: %w", name, digest, err)
+		return Record{}, registry.Lastingf(registry.CodeUnavailable, "%s: image %s: %w", name, digest, err)
 	}
 	var found surveyed
 	if err := json.Unmarshal([]byte(out), &found); err != nil {
-		return Record{}, registry.Errorf(registry.CodeUnavailable, "%s: python3 of image %s does not answer as Python does: %w", name, digest, err)
+		return Record{}, registry.Lastingf(registry.CodeUnavailable, "%s: python3 of image %s does not answer as Python does: %w", name, digest, err)
 	}
 	r, err := found.record(source, found.Program)
 	if err != nil {

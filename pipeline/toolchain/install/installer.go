@@ -24,7 +24,7 @@ type Installer struct {
 	Python string // interpreter that environments are made with; empty means "python3"
 
 	mu      sync.Mutex
-	adopted map[string]Record // by toolchain
+	adopted map[string]Record // by toolchain; with those that are only known
 }
 
 // Root is where installs and other caches lie when nothing else is said: cache,

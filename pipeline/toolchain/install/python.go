@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,7 +44,7 @@ func (i *Installer) python(ctx context.Context, source drivers.Source) (interpre
 		found = []string{"found none of " + strings.Join(names, ", ")}
 	}
 	return interpreter{}, registry.WithHint(
-		registry.Errorf(registry.CodeUnavailable, "%s needs Python %s or later: %s", source.Name, source.Oldest, strings.Join(found, ", ")),
+		registry.Lastingf(registry.CodeUnavailable, "%s needs Python %s or later: %s", source.Name, source.Oldest, strings.Join(found, ", ")),
 		"install it (on Debian: apt-get install python3 python3-venv), or name one in MLPROMOTE_PYTHON")
 }
 
@@ -80,7 +81,7 @@ func (p interpreter) venv(ctx context.Context, dir string) error {
 	}
 	out, err := command(ctx, p.path, "-I", "-m", "venv", dir)
 	if err != nil && (strings.Contains(out, "ensurepip") || strings.Contains(out, "No module named venv")) {
-		return registry.WithHint(registry.Errorf(registry.CodeUnavailable, "%s has no venv module: run `apt-get install python3-venv`", p.path),
+		return registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "%s has no venv module: run `apt-get install python3-venv`", p.path),
 			"or name another Python in MLPROMOTE_PYTHON")
 	}
 	return err
@@ -95,7 +96,7 @@ func pipInstall(ctx context.Context, name, interpreter, lock, temp string, tell 
 	polling.Go(func() { f.poll(done) })
 	defer polling.Wait()
 	defer close(done)
-	_, err := follow(ctx, []string{"TMPDIR=" + temp}, f.line, interpreter, "-I", "-m", "pip", "install", "--require-hashes", "--only-binary=:all:", "--no-deps",
+	_, err := follow(ctx, append(settings(os.Environ()), "TMPDIR="+temp), f.line, interpreter, "-I", "-m", "pip", "install", "--require-hashes", "--only-binary=:all:", "--no-deps",
 		"--no-input", "--disable-pip-version-check", "--progress-bar=off", "--no-color", "--requirement", lock)
 	if err != nil {
 		return registry.WithHint(registry.Errorf(registry.CodeUnavailable, "install %s: %w", name, err),
@@ -104,16 +105,17 @@ func pipInstall(ctx context.Context, name, interpreter, lock, temp string, tell 
 	return nil
 }
 
-// command runs a program with the settings of pip and proxies, and no others of
-// ours, and gives what it printed.
+// command runs a program without network access, and returns its output. It gets only PATH and
+// HOME of our environment.
 func command(ctx context.Context, path string, args ...string) (string, error) {
-	return follow(ctx, nil, func(string) {}, path, args...)
+	return follow(ctx, plain(os.Environ()), func(string) {}, path, args...)
 }
 
-// follow is command with more settings, which reads each line as it is printed.
+// follow runs a program with that environment, and returns its output. It reads each line as it is
+// printed.
 func follow(ctx context.Context, env []string, line func(string), path string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = append(settings(os.Environ()), env...)
+	cmd.Env = env
 	out := &lines{each: line}
 	cmd.Stdout, cmd.Stderr = out, out
 	err := cmd.Run()
@@ -149,6 +151,14 @@ func (l *lines) Write(p []byte) (int, error) {
 		l.from += end + 1
 		l.each(rest[:end])
 	}
+}
+
+// plain filters an environment down to what every program needs.
+func plain(environ []string) []string {
+	return append(slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return !slices.Contains([]string{"PATH", "HOME", "TMPDIR", "SYSTEMROOT"}, strings.ToUpper(name))
+	}), "LC_ALL=C.UTF-8")
 }
 
 // settings filters an environment down to what finding and fetching packages needs.

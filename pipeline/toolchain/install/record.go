@@ -3,11 +3,13 @@ package install
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
@@ -33,7 +35,10 @@ type Record struct {
 	// Adopted is true for somebody's own Python. Lock is that of what is installed then.
 	Adopted bool            `json:"-"`
 	Image   registry.Digest `json:"-"` // that which an adopted Python is in; empty where it lies on this machine
-	base    string          // of it: where the Python lies that its environment was made from
+	// Known is true for a toolchain that is not installed. Name, Version and Lock are those of a
+	// later install, and nothing can run.
+	Known bool   `json:"-"`
+	base  string // of it: where the Python lies that its environment was made from
 }
 
 // Interpreter is the path of the install's Python, or of the Node.js that it was made for.
@@ -47,10 +52,13 @@ func (r Record) Interpreter() string {
 // Folders are what the install's interpreter reads: the install, and the Python that it
 // was made with, which may lie anywhere.
 func (r Record) Folders() []string {
-	if r.Image != "" {
+	if r.Image != "" || r.Known {
 		return nil
 	}
-	folders := []string{r.Dir}
+	var folders []string
+	if r.Dir != filepath.Dir(r.Dir) { // of a Python whose prefix is all there is, the system's software is enough
+		folders = append(folders, r.Dir)
+	}
 	add := func(bin string) {
 		if base := filepath.Dir(bin); filepath.IsAbs(base) && base != "/" && !slices.Contains(folders, base) {
 			folders = append(folders, base)
@@ -62,16 +70,33 @@ func (r Record) Folders() []string {
 	if interpreter, err := filepath.EvalSymlinks(r.Interpreter()); err == nil {
 		add(filepath.Dir(interpreter))
 	}
-	text, err := os.ReadFile(filepath.Join(r.Dir, venvDir, "pyvenv.cfg"))
+	if home := homeOf(filepath.Join(r.Dir, venvDir, "pyvenv.cfg")); home != "" && !r.Adopted {
+		add(home)
+	}
+	return folders
+}
+
+// maxConfigBytes is far above the size of any pyvenv.cfg.
+const maxConfigBytes = 64 << 10
+
+// homeOf is the folder of the program from which an environment was made, according to its
+// pyvenv.cfg. It is "" without that file.
+func homeOf(config string) string {
+	f, err := os.OpenFile(config, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return folders // who has no such file has no such Python
+		return ""
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxConfigBytes))
+	if err != nil {
+		return ""
 	}
 	for line := range strings.Lines(string(text)) {
 		if key, home, _ := strings.Cut(line, "="); strings.TrimSpace(key) == "home" {
-			add(strings.TrimSpace(home))
+			return strings.TrimSpace(home)
 		}
 	}
-	return folders
+	return ""
 }
 
 // LibraryPath is the path of the shared library, empty where the toolchain has none.
@@ -138,7 +163,11 @@ func (i *Installer) Find(name string) (Record, error) {
 			return r, nil
 		}
 	}
-	return Record{}, registry.Errorf(registry.CodeUnavailable, "%s is not installed: run `mlpromote toolchain install %s`", name, name)
+	return Record{}, notInstalled(name)
+}
+
+func notInstalled(name string) error {
+	return registry.Lastingf(registry.CodeUnavailable, "%s is not installed: run `mlpromote toolchain install %s`", name, name)
 }
 
 // List gives all complete installs, by name, newest first, those of older locks too.

@@ -67,6 +67,9 @@ func (i *Installer) remove(ctx context.Context, r Record) error {
 // Hold keeps an install from being removed until release is called. Errors:
 // CodeUnavailable where it was removed.
 func (r Record) Hold(ctx context.Context) (release func(), err error) {
+	if r.Known {
+		return nil, notInstalled(r.Name)
+	}
 	if r.Adopted {
 		return func() {}, nil
 	}

@@ -26,51 +26,71 @@ const versionTime = 30 * time.Second
 type Options struct {
 	Executable string       // the program whose Args lead to Main; empty means this one
 	Budget     child.Budget // of one job; the zero one is generous
+	// Private are folders that no tool may see: the data directory and the keys. They need not
+	// exist.
+	Private []string
 }
 
-// New is the driver of a manifest. It asks the tool for its version, once. Errors:
-// CodeUnavailable where there is no such tool, or it says no version.
+// New makes the driver of a manifest. It reads the files of the tool and runs it once for its
+// version, in the sandbox of jobs. Errors: CodeUnavailable if there is no such tool, or it prints
+// no version; CodeInvalid if inputs of the manifest are missing or too many, or the tool is beside
+// private folders.
 func New(ctx context.Context, m Manifest, o Options) (toolchain.Driver, error) {
 	path, err := exec.LookPath(m.Executable)
 	if err == nil {
 		path, err = filepath.Abs(path)
 	}
 	if err != nil {
-		return nil, registry.WithHint(registry.Errorf(registry.CodeUnavailable, "%s: %w", m.Name, err),
+		return nil, registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "%s: %w", m.Name, err),
 			"install it under its licence (%s), or name its path in the manifest", m.Licence)
 	}
-	version, err := m.version(ctx, path)
+	t, err := m.examine(path, o.Private)
+	if err != nil {
+		code := registry.CodeUnavailable
+		if registry.HasCode(err, registry.CodeInvalid) {
+			code = registry.CodeInvalid
+		}
+		return nil, registry.Errorf(code, "%s: %w", m.Name, err)
+	}
+	lock, err := t.digest()
+	if err != nil {
+		return nil, err
+	}
+	version, err := m.version(ctx, path, t.shown)
 	if err != nil {
 		return nil, err
 	}
 	binary, _, err := toolchain.HashFile(path)
 	if err != nil {
-		return nil, registry.Errorf(registry.CodeUnavailable, "%s: %w", m.Name, err)
+		return nil, registry.Lastingf(registry.CodeUnavailable, "%s: %w", m.Name, err)
 	}
 	if o.Executable == "" {
 		if o.Executable, err = os.Executable(); err != nil {
-			return nil, registry.Errorf(registry.CodeUnavailable, "find this program, to start it as a driver: %w", err)
+			return nil, registry.Lastingf(registry.CodeUnavailable, "find this program, to start it as a driver: %w", err)
 		}
 	}
-	return driver{o, m, path, toolchain.Identity{
-		Name: m.Name, Version: version, Code: child.CodeDigest(m.text), LibraryDigest: binary,
+	return driver{o, m, path, t, toolchain.Identity{
+		Name: m.Name, Version: version, Lock: lock, Adopted: true, Code: child.CodeDigest(m.text), LibraryDigest: binary,
 		Versions: map[string]string{m.Name: version},
 	}}, nil
 }
 
-// version runs the tool for its version.
-func (m Manifest) version(ctx context.Context, path string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, versionTime)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, path, m.Version.Arguments...).CombinedOutput()
-	found := regexp.MustCompile(m.Version.Pattern).FindSubmatch(out)
+// version runs the tool for its version. Its exit status does not matter: many tools print the
+// version in their help, or with a complaint about a missing argument.
+func (m Manifest) version(ctx context.Context, path string, shown []string) (string, error) {
+	program := child.Program{Name: m.Name, Path: path, Args: append([]string{path}, m.Version.Arguments...), Reads: shown}
+	out, err := child.Query(ctx, program, versionTime)
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
+	}
+	found := regexp.MustCompile(m.Version.Pattern).FindStringSubmatch(out)
 	if found == nil {
-		return "", registry.Errorf(registry.CodeUnavailable, "%s: %s %s says no version that matches %q (%v): %.200s",
+		return "", registry.Lastingf(registry.CodeUnavailable, "%s: %s %s says no version that matches %q (%v): %.200s",
 			m.Name, path, strings.Join(m.Version.Arguments, " "), m.Version.Pattern, err, out)
 	}
-	version := string(found[1])
+	version := found[1]
 	if (registry.Constraint{Exact: version}).Validate() != nil {
-		return "", registry.Errorf(registry.CodeUnavailable, "%s: version %q: want numbers separated by dots", m.Name, version)
+		return "", registry.Lastingf(registry.CodeUnavailable, "%s: version %q: want numbers separated by dots", m.Name, version)
 	}
 	return version, nil
 }
@@ -112,6 +132,7 @@ type driver struct {
 	Options
 	manifest Manifest
 	path     string // of the tool
+	made     *made
 	identity toolchain.Identity
 }
 
@@ -120,8 +141,13 @@ func (d driver) Identity(context.Context) (toolchain.Identity, error) { return d
 // Do compiles; there is no other verb.
 func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (toolchain.Outcome, error) {
 	if job.Verb != toolchain.VerbCompile {
-		return toolchain.Outcome{}, registry.Errorf(registry.CodeUnavailable, "%s is described by a manifest, which says how it compiles and not how to %s", d.manifest.Name, job.Verb)
+		return toolchain.Outcome{}, registry.Lastingf(registry.CodeUnavailable, "%s is described by a manifest, which says how it compiles and not how to %s", d.manifest.Name, job.Verb)
 	}
-	program := child.Program{Name: d.manifest.Name, Path: d.Executable, Args: Args(), Library: d.path, Reads: []string{filepath.Dir(d.path)}}
-	return child.Do(ctx, program, d.Budget, job, outDir)
+	program := child.Program{Name: d.manifest.Name, Path: d.Executable, Args: Args(), Library: d.path, Reads: d.made.shown}
+	outcome, err := child.Do(ctx, program, d.Budget, job, outDir)
+	if file := d.made.changed(); err == nil && file != "" {
+		return toolchain.Outcome{}, registry.Errorf(registry.CodeUnavailable,
+			"%s: %s changed while the tool ran, so its result has no known version: build again", d.manifest.Name, file)
+	}
+	return outcome, err
 }

@@ -7,20 +7,23 @@ import (
 	"slices"
 	"strings"
 
+	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
 // Manifest describes a compiler with a command line.
 type Manifest struct {
-	Name       string   `yaml:"name,required" doc:"Name of the toolchain, and of the runtime that a node must have"`
-	Licence    string   `yaml:"licence,required" doc:"Under which the tool is used"`
-	Executable string   `yaml:"executable,required" doc:"Program, by name or absolute path"`
-	Version    Version  `yaml:"version,required" doc:"How its version is found out"`
-	Compile    Compile  `yaml:"compile,required" doc:"How it compiles"`
-	Engine     Engine   `yaml:"engine,required" doc:"What its engines are like"`
-	Tuning     string   `yaml:"tuning" doc:"Name of the file in which the tool keeps what it learned for a target, such as timing.cache; {tuning} is its path"`
-	TiedTo     []string `yaml:"tied_to" doc:"Fields that a target must say, since an engine works for nothing else"`
+	Name       string  `yaml:"name,required" doc:"Name of the toolchain, and of the runtime that a node must have"`
+	Licence    string  `yaml:"licence,required" doc:"Under which the tool is used"`
+	Executable string  `yaml:"executable,required" doc:"Program, by name or absolute path"`
+	Version    Version `yaml:"version,required" doc:"How its version is found out"`
+	Compile    Compile `yaml:"compile,required" doc:"How it compiles"`
+	Engine     Engine  `yaml:"engine,required" doc:"What its engines are like"`
+	Tuning     string  `yaml:"tuning" doc:"Name of the file in which the tool keeps what it learned for a target, such as timing.cache; {tuning} is its path"`
+	// Inputs is nil for every file in the folder of the executable.
+	Inputs []string `yaml:"inputs" doc:"Files that the tool is made of: patterns from the folder of the executable on, absolute ones for the system's software; a folder stands for all files in it. All files in the folder of the executable where nothing is said"`
+	TiedTo []string `yaml:"tied_to" doc:"Fields that a target must say, since an engine works for nothing else"`
 
 	text []byte // the file, for the driver's identity
 }
@@ -94,6 +97,9 @@ func (m Manifest) check(doc *strictyaml.Document) {
 			doc.At("engine", "outputs", i).Problemf("output %q: want a relative path that stays in the engine's folder", output)
 		}
 	}
+	for i, pattern := range m.Inputs {
+		m.checkInput(doc.At("inputs", i), pattern)
+	}
 	if m.Tuning != "" && (!fs.ValidPath(m.Tuning) || m.Tuning == ".") {
 		doc.At("tuning").Problemf("tuning %q: want the name of a file", m.Tuning)
 	}
@@ -102,7 +108,20 @@ func (m Manifest) check(doc *strictyaml.Document) {
 	}
 }
 
-// checkArguments refuses a placeholder that nothing fills.
+// checkInput refuses a pattern of files that the tool cannot see.
+func (m Manifest) checkInput(at *strictyaml.Node, pattern string) {
+	_, err := filepath.Match(pattern, "")
+	switch {
+	case err != nil || pattern == "":
+		at.Problemf("input %q: want a pattern of files, such as lib or share/*.json", pattern)
+	case filepath.IsAbs(pattern) && (!system(filepath.Clean(pattern)) || filepath.Clean(pattern) != strings.TrimSuffix(pattern, "/")):
+		at.Problemf("input %q: want one from the folder of the executable on, or one of the system's software, below %s; the tool sees no others", pattern, strings.Join(sandbox.SystemFolders(), ", "))
+	case !filepath.IsAbs(pattern) && !filepath.IsLocal(pattern):
+		at.Problemf("input %q: want a pattern that stays in the folder of the executable", pattern)
+	}
+}
+
+// checkArguments refuses an unknown placeholder.
 func (m Manifest) checkArguments(doc *strictyaml.Document) {
 	known := append([]string{"model", "out"}, m.TiedTo...)
 	if m.Tuning != "" {

@@ -2,10 +2,12 @@ package sandbox
 
 import (
 	"io"
+	"io/fs"
 	"syscall"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
 )
 
 // Job is a program to run once, and all that it may touch. All paths are absolute.
@@ -35,6 +37,26 @@ type File struct {
 	// Solid is true where a symbolic link at At would not do: runtimes refuse to follow
 	// one from a file of a model to another.
 	Solid bool `json:"solid"`
+	// Device and Inode are those of the file that From must still lead to; 0 accepts any file.
+	// [FileOf] sets them.
+	Device uint64 `json:"device,omitempty"`
+	Inode  uint64 `json:"inode,omitempty"`
+}
+
+// FileOf shows the file at from, which has that info, at another path. Run fails if another file
+// is at from when the program starts.
+func FileOf(info fs.FileInfo, from, at string, solid bool) File {
+	f := File{At: at, From: from, Solid: solid}
+	f.Device, f.Inode = identity(info)
+	return f
+}
+
+// check compares the file found at From. Errors: CodeDigest.
+func (f File) check(device, inode uint64) error {
+	if f.Inode == 0 || f.Device == device && f.Inode == inode {
+		return nil
+	}
+	return registry.Errorf(registry.CodeDigest, "%s was replaced by another file after it was hashed: run again when no program writes to its folder", f.From)
 }
 
 // Limits bound a program, where the system can do it. All must be above 0.
@@ -52,4 +74,9 @@ type End struct {
 	Signal   syscall.Signal // that ended it; 0 for none
 	CPU      time.Duration  // that it and those whom it waited for took
 	Enforced toolchain.Enforced
+}
+
+// SystemFolders have the system software, which every program sees.
+func SystemFolders() []string {
+	return []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"}
 }

@@ -88,35 +88,36 @@ func (s *server) landlock() (lacks []string, err error) {
 
 // allow adds a rule for everything that the program may see or write.
 func (s *server) allow(set int, all uint64) error {
-	readable := append(slices.Clone(s.Job.Read), s.Job.Inputs, self)
-	for _, f := range s.Job.Files {
-		readable = append(readable, f.From)
+	readable := make([]File, 0, len(s.Job.Read)+len(s.Job.Files)+2)
+	for _, path := range append(slices.Clone(s.Job.Read), s.Job.Inputs, self) {
+		readable = append(readable, File{From: path})
 	}
-	for _, path := range readable {
-		if err := rule(set, path, rightsRead); err != nil {
+	for _, f := range append(readable, s.Job.Files...) {
+		if err := rule(set, f, rightsRead); err != nil {
 			return err
 		}
 	}
 	for _, path := range append(systemPaths(), "/proc", processorPath) {
-		if err := rule(set, path, rightsRead); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := rule(set, File{From: path}, rightsRead); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	for _, path := range devices {
-		if err := rule(set, path, all&(rightsRead|unix.LANDLOCK_ACCESS_FS_WRITE_FILE)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := rule(set, File{From: path}, all&(rightsRead|unix.LANDLOCK_ACCESS_FS_WRITE_FILE)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
 	for _, path := range append(s.Job.Write, s.Job.Temp) {
-		if err := rule(set, path, all); err != nil {
+		if err := rule(set, File{From: path}, all); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rule allows the rights on what lies at a path and below it.
-func rule(set int, path string, rights uint64) error {
+// rule allows the rights on a file, or on a folder with everything below it.
+func rule(set int, f File, rights uint64) error {
+	path := f.From
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: path, Err: err}
@@ -125,6 +126,9 @@ func rule(set int, path string, rights uint64) error {
 	var info unix.Stat_t
 	if err := unix.Fstat(fd, &info); err != nil {
 		return &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	if err := f.check(uint64(info.Dev), info.Ino); err != nil { //nolint:unconvert // 32 bits on some systems
+		return err
 	}
 	if info.Mode&unix.S_IFMT != unix.S_IFDIR {
 		rights &= rightsFile

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 )
@@ -24,9 +25,25 @@ func place(files []File, links bool) error {
 func (f File) place(links bool) error {
 	switch {
 	case links && !f.Solid:
-		return os.Symlink(f.From, f.At)
+		return os.Symlink(f.From, f.At) // the rules that hold the program allow the file itself alone
 	case links && os.Link(f.From, f.At) == nil:
-		return nil
+		info, err := os.Lstat(f.At)
+		if err != nil {
+			return err
+		}
+		return f.check(identity(info))
 	}
-	return toolchain.CopyFile(f.From, f.At)
+	from, err := os.OpenFile(f.From, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	info, err := from.Stat()
+	if err != nil {
+		return err
+	}
+	if err := f.check(identity(info)); err != nil {
+		return err
+	}
+	return toolchain.CopyFrom(from, f.At)
 }

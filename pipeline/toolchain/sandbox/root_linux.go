@@ -11,11 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What of the machine every program sees: the software of the system, what finds its
-// libraries, names of users and time zones, and what tells of processors.
+// Files that every program sees beside [SystemFolders]: for finding system libraries, names of
+// users, time zones, and information about processors.
 var (
-	systemFolders = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"}
-	systemFiles   = []string{
+	systemFiles = []string{
 		"/etc/alternatives", "/etc/group", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
 		"/etc/localtime", "/etc/nsswitch.conf", "/etc/passwd",
 	}
@@ -23,7 +22,7 @@ var (
 	processorPath = "/sys/devices/system"
 )
 
-func systemPaths() []string { return append(append([]string{}, systemFolders...), systemFiles...) }
+func systemPaths() []string { return append(SystemFolders(), systemFiles...) }
 
 // hostName is what every program thinks that the machine is called.
 const hostName = "mlpromote"
@@ -125,7 +124,7 @@ func (r *root) proc() error {
 	if err != nil {
 		return fmt.Errorf("make /proc: %w", err)
 	}
-	r.trees = append(r.trees, tree{fd, "/proc", true})
+	r.trees = append(r.trees, tree{fd: fd, at: "/proc", folder: true})
 	return nil
 }
 
@@ -156,6 +155,9 @@ func (r *root) job(j wire) error {
 	}
 	for _, f := range j.Files {
 		t, err := open(f.From, f.At, readOnlyMount)
+		if err == nil {
+			err = f.check(t.device, t.inode)
+		}
 		if err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ func Run(ctx context.Context, job Job) (End, error) {
 		return End{}, registry.Errorf(registry.CodeInternal, "this program does not call sandbox.Enter first, so nothing can hold %s", job.Path)
 	}
 	if _, err := os.Stat(job.Path); err != nil {
-		return End{}, registry.Errorf(registry.CodeUnavailable, "start %s: %w", job.Path, err)
+		return End{}, registry.Lastingf(registry.CodeUnavailable, "start %s: %w", job.Path, err)
 	}
 	l, lacks := strongest(job.Most)
 	readOnly := l.Sandbox != toolchain.SandboxNone
@@ -195,7 +195,7 @@ func (k *keeper) listen(stdin *os.File, job Job) (End, error) {
 		if r.Program {
 			code = registry.CodeUnavailable
 		}
-		return End{}, registry.Errorf(code, "%s", r.Failed)
+		return End{}, registry.Lastingf(code, "%s", r.Failed)
 	}
 	end := End{Enforced: *r.Started}
 	if k.orders.Probe {

@@ -386,3 +386,32 @@ func TestUnprivileged(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
+
+// A file that replaced an input after it was hashed is not shown to the program.
+func TestExchangedInput(t *testing.T) {
+	t.Parallel()
+	for _, l := range tries {
+		for _, solid := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s solid=%t", l, solid), func(t *testing.T) {
+				t.Parallel()
+				have(t, l.level)
+				job, out := shell(t, `cat $INPUT`)
+				from := job.Files[0].From
+				info, err := os.Lstat(from)
+				if err != nil {
+					t.Fatal(err)
+				}
+				job.Files[0] = FileOf(info, from, job.Files[0].At, solid)
+				secret := filepath.Join(t.TempDir(), "secret")
+				if err := errors.Join(os.WriteFile(secret, []byte("secret"), 0o644), os.Rename(from, from+"-aside"), os.Symlink(secret, from)); err != nil {
+					t.Fatal(err)
+				}
+				job.Most = l.Sandbox
+				end, err := Run(t.Context(), job)
+				if err == nil || !strings.Contains(err.Error(), "was replaced") || strings.Contains(out.String(), "secret") {
+					t.Errorf("Run: %+v, %v, output %q; want an error that names the replaced file, and no secret", end, err, out)
+				}
+			})
+		}
+	}
+}

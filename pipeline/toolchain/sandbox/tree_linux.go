@@ -18,9 +18,10 @@ const (
 
 // tree is a mount that hangs nowhere yet.
 type tree struct {
-	fd     int
-	at     string
-	folder bool
+	fd            int
+	at            string
+	folder        bool
+	device, inode uint64
 }
 
 // open clones the mounts at a path, with what is mounted below it.
@@ -36,7 +37,7 @@ func open(path, at string, attributes uint64) (tree, error) {
 	if err := unix.Fstat(fd, &info); err != nil {
 		return tree{}, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
-	return tree{fd, at, info.Mode&unix.S_IFMT == unix.S_IFDIR}, nil
+	return tree{fd, at, info.Mode&unix.S_IFMT == unix.S_IFDIR, uint64(info.Dev), info.Ino}, nil //nolint:unconvert // 32 bits on some systems
 }
 
 // hang makes the mount point and moves the mount there.

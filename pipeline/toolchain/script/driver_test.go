@@ -144,8 +144,8 @@ func TestQuantizeRefuses(t *testing.T) {
 		"percentile":      {options: map[string]any{"percentile": 7}, want: "more than 50"},
 		"no calibration":  {edit: func(j *toolchain.Job) { j.Inputs = j.Inputs[:1] }, want: "needs calibration"},
 		"no model":        {edit: func(j *toolchain.Job) { j.Inputs = j.Inputs[1:] }, want: "expected one"},
-		"other tensors":   {edit: func(j *toolchain.Job) { j.Inputs[1].Path, j.Inputs[1].Size = cases(t, "pixels") }, want: "no tensor for the model's input image"},
-		"other shape":     {edit: func(j *toolchain.Job) { j.Inputs[1].Path, j.Inputs[1].Size = cases(t, "image") }, want: "tensor 'image' is float32 [2, 3]"},
+		"other tensors":   {edit: func(j *toolchain.Job) { j.Inputs[1] = cases(t, "pixels") }, want: "no tensor for the model's input image"},
+		"other shape":     {edit: func(j *toolchain.Job) { j.Inputs[1] = cases(t, "image") }, want: "tensor 'image' is float32 [2, 3]"},
 		"no safetensors":  {edit: func(j *toolchain.Job) { j.Inputs[1] = toolchaintest.Input(t, "calibration", "c", garbage) }, want: "no safetensors file"},
 		"no onnx":         {edit: func(j *toolchain.Job) { j.Inputs[0] = toolchaintest.Input(t, "model", "m.onnx", garbage) }, want: "no ONNX file"},
 		"nothing to do":   {options: map[string]any{"op_types": []string{"Softmax"}}, want: "no operator"},
@@ -166,16 +166,16 @@ func TestQuantizeRefuses(t *testing.T) {
 }
 
 // cases writes a shard with one float32 tensor [2, 3] of that name.
-func cases(t *testing.T, name string) (path string, size int64) {
+func cases(t *testing.T, name string) toolchain.Input {
 	t.Helper()
 	header := `{"` + name + `":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}}`
 	text := append([]byte{byte(len(header)), 0, 0, 0, 0, 0, 0, 0}, header...)
 	text = append(text, make([]byte, 24)...)
-	path = filepath.Join(t.TempDir(), "shard")
+	path := filepath.Join(t.TempDir(), "shard")
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return path, int64(len(text))
+	return toolchaintest.Input(t, toolchain.RoleCalibration, "shard.safetensors", path)
 }
 
 // A driver sees neither the user's packages nor modules beside it, and its hashes are fixed.

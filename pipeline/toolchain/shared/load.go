@@ -59,8 +59,10 @@ func (s *Steps) judge(ctx context.Context, key registry.Digest, m ocispec.Manife
 		return toolchain.Outcome{}, err
 	}
 	claim, err := s.Verify(ctx, bundle, s.Resource)
-	if registry.HasCode(err, registry.CodeTrust) || err == nil && !slices.Contains(claim.Roles, registry.RoleBuilder) {
-		return toolchain.Outcome{}, distrust("no builder whom we trust for " + s.Resource + " signed them")
+	// The time when a step was signed is not recorded, so a retired key counts no more than a
+	// revoked one.
+	if registry.HasCode(err, registry.CodeTrust) || err == nil && (!slices.Contains(claim.Roles, registry.RoleBuilder) || claim.Key != registry.KeyTrusted) {
+		return toolchain.Outcome{}, distrust("no trusted builder for " + s.Resource + " signed them")
 	}
 	if err != nil {
 		return toolchain.Outcome{}, err

@@ -51,7 +51,7 @@ func options(repository shared.Repository, roles ...registry.Role) shared.Option
 			if len(roles) == 0 || resource != "oci://local/staging/m" {
 				return registry.Claim{}, registry.Errorf(registry.CodeTrust, "nobody whom we know")
 			}
-			claim := registry.Claim{Signer: "somebody", Roles: roles}
+			claim := registry.Claim{Signer: "somebody", Roles: roles, Key: registry.KeyTrusted}
 			return claim, json.Unmarshal(bundle, &claim.Statement)
 		},
 	}
@@ -80,15 +80,18 @@ func TestShared(t *testing.T) {
 	about := toolchain.About{Verb: toolchain.VerbCompile, Tool: "echo 1.0"}
 	for name, c := range map[string]struct {
 		roles   []registry.Role
+		key     registry.KeyState // empty: trusted
 		bend    func(entry ocispec.Manifest) registry.Digest
 		ignored string // empty: the entry counts
 	}{
-		"a builder's":        {roles: []registry.Role{registry.RoleBuilder}},
-		"a verifier's":       {roles: []registry.Role{registry.RoleVerifier}, ignored: "no builder whom we trust"},
-		"a stranger's":       {ignored: "no builder whom we trust"},
-		"a file changed":     {roles: []registry.Role{registry.RoleBuilder}, bend: func(m ocispec.Manifest) registry.Digest { return m.Layers[2].Digest }, ignored: "their bytes"},
-		"the record changed": {roles: []registry.Role{registry.RoleBuilder}, bend: func(m ocispec.Manifest) registry.Digest { return m.Config.Digest }, ignored: "their bytes"},
-		"the bundle changed": {roles: []registry.Role{registry.RoleBuilder}, bend: func(m ocispec.Manifest) registry.Digest { return m.Layers[0].Digest }, ignored: "their bytes"},
+		"a builder's":         {roles: []registry.Role{registry.RoleBuilder}},
+		"a verifier's":        {roles: []registry.Role{registry.RoleVerifier}, ignored: "no trusted builder"},
+		"a revoked builder's": {roles: []registry.Role{registry.RoleBuilder}, key: registry.KeyRevoked, ignored: "no trusted builder"},
+		"a retired builder's": {roles: []registry.Role{registry.RoleBuilder}, key: registry.KeyRetired, ignored: "no trusted builder"},
+		"a stranger's":        {ignored: "no trusted builder"},
+		"a file changed":      {roles: []registry.Role{registry.RoleBuilder}, bend: func(m ocispec.Manifest) registry.Digest { return m.Layers[2].Digest }, ignored: "their bytes"},
+		"the record changed":  {roles: []registry.Role{registry.RoleBuilder}, bend: func(m ocispec.Manifest) registry.Digest { return m.Config.Digest }, ignored: "their bytes"},
+		"the bundle changed":  {roles: []registry.Role{registry.RoleBuilder}, bend: func(m ocispec.Manifest) registry.Digest { return m.Layers[0].Digest }, ignored: "their bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,7 +102,15 @@ func TestShared(t *testing.T) {
 			if c.bend != nil {
 				store.at = c.bend(entry(t, store))
 			}
-			steps := shared.New(options(store, c.roles...))
+			o := options(store, c.roles...)
+			if verify := o.Verify; c.key != "" {
+				o.Verify = func(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
+					claim, err := verify(ctx, bundle, resource)
+					claim.Key = c.key
+					return claim, err
+				}
+			}
+			steps := shared.New(o)
 			out := filepath.Join(t.TempDir(), "out")
 			got, err := steps.Load(t.Context(), made.Key, out)
 			if err := steps.Trouble(); err != nil {

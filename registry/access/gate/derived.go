@@ -28,7 +28,8 @@ const algorithm = jose.HS256
 // claims are those of a token that an OCI client gets.
 type claims struct {
 	jwt.Claims
-	Token  string           `json:"tid,omitempty"` // ID of the token that it was made for
+	Token  string           `json:"tid,omitempty"`   // ID of the token that it was made for
+	Rules  string           `json:"rules,omitempty"` // the rules that applied when the issuer's token was accepted
 	Grants []registry.Grant `json:"grants,omitempty"`
 	Asked  []registry.Grant `json:"asked,omitempty"`
 }
@@ -46,7 +47,7 @@ func (g *Gate) derive(who identity, asked []registry.Grant) (string, error) {
 			Issuer: Service, Subject: who.principal.Name, Audience: jwt.Audience{Service},
 			IssuedAt: jwt.NewNumericDate(now), NotBefore: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(Lifetime)),
 		},
-		Token: who.token, Grants: narrow(who.principal, asked), Asked: asked,
+		Token: who.token, Rules: who.rules, Grants: narrow(who.principal, asked), Asked: asked,
 	}).Serialize()
 }
 
@@ -66,6 +67,9 @@ func (g *Gate) verify(ctx context.Context, token *jwt.JSONWebToken) (identity, e
 	if err := c.ValidateWithLeeway(expected, skew); err != nil || c.Expiry == nil {
 		return identity{}, registry.Errorf(registry.CodeUnauthenticated, "the token that was sent is for %s at most, and that is over: ask for another", Lifetime)
 	}
+	if c.Rules != "" && c.Rules != g.Rules() {
+		return identity{}, registry.Errorf(registry.CodeUnauthenticated, "the access rules changed after this token was issued: request another")
+	}
 	if c.Token != "" {
 		t, err := g.Tokens.FindToken(ctx, c.Token)
 		if err == nil {
@@ -82,6 +86,6 @@ func (g *Gate) verify(ctx context.Context, token *jwt.JSONWebToken) (identity, e
 		}
 	}
 	return identity{
-		principal: registry.Principal{Name: c.Subject, Grants: c.Grants}, token: c.Token, asked: c.Asked, derived: true,
+		principal: registry.Principal{Name: c.Subject, Grants: c.Grants}, token: c.Token, rules: c.Rules, asked: c.Asked, derived: true,
 	}, nil
 }

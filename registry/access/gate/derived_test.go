@@ -63,8 +63,8 @@ func TestTokensOfClients(t *testing.T) {
 		{"staging/vision/digits", registry.PermissionRead, ""},
 		{"staging/vision/digits", registry.PermissionPush, ""},
 		{"prod/vision/digits", registry.PermissionRead, ""},
-		{"prod/vision/digits", registry.PermissionPush, registry.CodePolicy},                        // asked for and not granted
-		{"staging/text/mood", registry.PermissionPush, registry.CodePolicy},                         // as above
+		{"prod/vision/digits", registry.PermissionPush, registry.CodeForbidden},                     // asked for and not granted
+		{"staging/text/mood", registry.PermissionPush, registry.CodeForbidden},                      // as above
 		{"staging/text/mood", registry.PermissionRead, registry.CodeUnauthenticated},                // not asked for
 		{"staging/vision/digits", registry.PermissionAdminister, registry.CodeUnauthenticated},      // as above
 		{"staging/vision/digits/sources", registry.PermissionRead, registry.CodeUnauthenticated},    // as above

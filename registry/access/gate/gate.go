@@ -8,7 +8,9 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -26,6 +28,11 @@ type Config struct {
 	// CodeUnauthenticated for one that lets nobody in; CodeUnavailable when its issuer
 	// does not answer. Nil trusts no issuer.
 	Identify func(ctx context.Context, jwt string) (registry.Principal, error)
+	// Rules identifies the rules that Identify applies. When they change, the tokens that OCI
+	// clients got before are refused. Nil: they never change.
+	Rules func() string
+	// Open says whether callers may do everything without a token. Nil requires a token.
+	Open *access.Open
 	// URL is the service as clients reach it, "https://registry.example.com". Empty: as
 	// the request at hand reached it.
 	URL string
@@ -42,6 +49,7 @@ type Gate struct {
 	key      []byte // that signs the tokens of OCI clients
 	failures *failures
 	uses     uses
+	closing  sync.Once // logs that a gate that was open has closed
 }
 
 // keyName is what the database calls the key.
@@ -63,6 +71,9 @@ func New(ctx context.Context, c Config) (*Gate, error) {
 		c.Identify = func(context.Context, string) (registry.Principal, error) {
 			return registry.Principal{}, registry.Errorf(registry.CodeUnauthenticated, "this service takes the tokens of no issuer but itself")
 		}
+	}
+	if c.Rules == nil {
+		c.Rules = func() string { return "" }
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -86,31 +97,36 @@ func New(ctx context.Context, c Config) (*Gate, error) {
 // problem (RFC 9457).
 func (g *Gate) API(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, err := g.identify(r)
+		who, err := g.admit(r)
 		if err == nil {
 			next.ServeHTTP(w, r.WithContext(who.in(r.Context())))
 			return
 		}
 		g.note(r, err)
-		r = requestid.Name(w, r)
-		p := wire.NewProblem(err)
-		p.RequestID = requestid.Of(r.Context())
-		var late tooMany
-		if errors.As(err, &late) {
-			p.Status = http.StatusTooManyRequests
-			w.Header().Set("Retry-After", rates.RetryAfter(late.wait))
-		}
-		if p.Status == http.StatusServiceUnavailable {
-			w.Header().Set("Retry-After", wire.RetryAfter)
-		}
-		if p.Status == http.StatusUnauthorized {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="mlpromote"`)
-		}
-		w.Header().Set("Content-Type", wire.ProblemType)
-		w.Header().Set("Cache-Control", "no-store")
-		w.WriteHeader(p.Status)
-		_ = json.NewEncoder(w).Encode(p) // the client is gone if this fails
+		answerProblem(w, r, err)
 	})
+}
+
+// answerProblem answers a request to the API that was refused.
+func answerProblem(w http.ResponseWriter, r *http.Request, err error) {
+	r = requestid.Name(w, r)
+	p := wire.NewProblem(err)
+	p.RequestID = requestid.Of(r.Context())
+	var late tooMany
+	if errors.As(err, &late) {
+		p.Status = http.StatusTooManyRequests
+		w.Header().Set("Retry-After", rates.RetryAfter(late.wait))
+	}
+	if p.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", wire.RetryAfter)
+	}
+	if p.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="mlpromote"`)
+	}
+	w.Header().Set("Content-Type", wire.ProblemType)
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // this fails only if the client is gone
 }
 
 // Registry is before the handler of /v2/: it answers [TokenPath] itself, and all else
@@ -122,7 +138,7 @@ func (g *Gate) Registry(next http.Handler) http.Handler {
 			g.serveToken(w, r)
 			return
 		}
-		who, err := g.identify(r)
+		who, err := g.admit(r)
 		if err != nil {
 			g.note(r, err)
 			if g.answerTooMany(w, err) {
@@ -150,10 +166,15 @@ func (g *Gate) note(r *http.Request, err error) {
 	g.Logger.Log(r.Context(), level, "not let in", "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr, "error", err)
 }
 
-// identity is who sent a request.
+// openRules are the rules while the gate is open. No configuration has this name, so tokens
+// that OCI clients got then are refused once the gate has closed.
+const openRules = "open"
+
+// identity is the sender of a request.
 type identity struct {
 	principal registry.Principal
-	token     string           // ID of the token that let him in; empty: another credential did
+	token     string           // ID of the token that was sent; empty for another credential
+	rules     string           // read before the issuer's token was checked
 	asked     []registry.Grant // what an OCI client asked for when it got its own token
 	derived   bool             // it was let in by a token that this service made for an OCI client
 }
@@ -163,6 +184,36 @@ func (i identity) in(ctx context.Context) context.Context {
 		ctx = access.WithAsked(ctx, i.asked)
 	}
 	return registry.WithPrincipal(ctx, i.principal)
+}
+
+// admit returns the sender of a request. While the gate is open, that is anonymous. Errors: as
+// identify.
+func (g *Gate) admit(r *http.Request) (identity, error) {
+	open, err := g.Open.ToAll(r.Context())
+	switch {
+	case err != nil:
+		return identity{}, err
+	case open:
+		return identity{principal: access.Anonymous(), rules: openRules}, nil
+	case g.Open != nil:
+		g.closing.Do(func() {
+			g.Logger.WarnContext(r.Context(), "a first token or access.yaml exists: from now on every caller needs a token")
+		})
+	}
+	return g.identify(r)
+}
+
+// StillAdmitted asks again who sent a request that API let in, for an answer that takes long:
+// a token may have been revoked or have run out since, and an open gate may have closed. Errors:
+// CodeUnauthenticated where its sender would not be let in now with the same grants; others as
+// identify.
+func (g *Gate) StillAdmitted(r *http.Request) error {
+	was, _ := registry.PrincipalOf(r.Context())
+	who, err := g.admit(r)
+	if err == nil && !reflect.DeepEqual(who.principal, was) {
+		err = registry.Errorf(registry.CodeUnauthenticated, "what the sender of this request may do has changed: send it again")
+	}
+	return err
 }
 
 // identify finds out who sent a request. Errors: CodeUnauthenticated; tooMany, which is
@@ -196,6 +247,7 @@ func (g *Gate) whose(ctx context.Context, secret string, now time.Time) (identit
 	if strings.Count(secret, ".") != 2 {
 		return identity{}, registry.Errorf(registry.CodeUnauthenticated, "the credential that was sent is no token: want mlp_..., or a JWT of an issuer that this service trusts")
 	}
+	rules := g.Rules() // read first: if they change meanwhile, the token is refused later
 	p, err := g.Identify(ctx, secret)
-	return identity{principal: p}, err
+	return identity{principal: p, rules: rules}, err
 }

@@ -41,7 +41,7 @@ func newHouse(t *testing.T) *house {
 	store := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, h.db, name), nil }, oci.Options{})
 	keys := registrytest.NewKeys(registrytest.RoleKeys())
 	svc, err := service.New(service.Config{
-		Environments: registrytest.Chain(), Catalog: h.db, Listing: h.db, Intents: h.db, Content: store, Mirror: store, Verify: keys.Verify, Sign: keys.Sign,
+		Environments: registrytest.Chain(), Catalog: h.db, Records: h.db, Listing: h.db, Intents: h.db, Content: store, Mirror: store, Verify: keys.Verify, Sign: keys.Sign,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func newHouse(t *testing.T) *house {
 	api, err := server.New(server.Config{
 		Registry: access.Guard(svc), Authorize: access.AllowRoute, History: h.db.History,
 		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
-		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: h.db, Tokens: h.db,
+		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: h.db, Tokens: h.db, Clock: h.db,
 		CheckWebhookURL: func(string) error { return nil }, Stop: ended(),
 		ReadNode: node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 	})
@@ -188,6 +188,7 @@ func (h *house) expected(t *testing.T) map[string][]row {
 		"GET " + ofModel(wire.OpEngines):       {{inProd, nil, read, "prod"}},
 		"GET " + ofModel(wire.OpEngine):        {{oneInProd, nil, read, "prod"}},
 		"GET " + ofModel(wire.OpEvidence):      {{inProd, nil, read, "prod"}},
+		"GET " + ofModel(wire.OpQuarantines):   {{inProd, nil, read, "prod"}},
 		"GET " + ofModel(wire.OpBundle):        {{oneInProd, nil, read, "prod"}},
 		"GET " + ofModel(wire.OpPromotions):    {{inProd, nil, read, "prod"}},
 		"POST " + ofModel(wire.OpPublications): {{"", wire.Publication{Release: h.release.Digest}, push, "staging"}},
@@ -200,7 +201,11 @@ func (h *house) expected(t *testing.T) map[string][]row {
 		"POST " + ofModel(wire.OpPromotions): {
 			{"", wire.PromoteRequest{}, promote, "prod"}, {"", wire.PromoteRequest{From: "staging", To: "prod", DryRun: true}, promote, "prod"}},
 		"POST " + ofModel(wire.OpRollbacks):        {{"", wire.RollbackRequest{Environment: "prod", Reason: "x"}, promote, "prod"}, {"", wire.RollbackRequest{Environment: "staging", Reason: "x"}, promote, "staging"}},
+		"POST " + ofModel(wire.OpHolds):            {{"", wire.Hold{Environment: "prod", Reason: "x"}, promote, "prod"}},
+		"POST " + ofModel(wire.OpAcceptances):      {{"", wire.HistoryAcceptance{Environment: "prod", Reason: "x"}, administer, "prod"}},
 		"POST " + ofModel(wire.OpHoldReleases):     {{"", wire.HoldRelease{Environment: "prod", Reason: "x"}, promote, "prod"}},
+		"GET " + wire.ConfigurationPath:            {everywhere},
+		"POST " + wire.ConfigurationPath:           {everywhere},
 		"GET " + wire.NodeTypesPath:                {anywhere},
 		"GET " + wire.NodeTypesPath + "/{name}":    {anywhere},
 		"PUT " + wire.NodeTypesPath + "/{name}":    {everywhere},
@@ -282,13 +287,13 @@ func wantRefusal(c caller, want row) registry.Code {
 	case c.unknown:
 		return registry.CodeUnauthenticated
 	case !c.may(want.permission, want.environment):
-		return registry.CodePolicy
+		return registry.CodeForbidden
 	}
 	return ""
 }
 
-// refused is the code with which somebody was refused for who he is: a promotion that the
-// policy of an environment refuses was asked for by somebody who may.
+// refused returns the code if a caller was refused for lack of permission. A refusal by policy
+// has another status.
 func refused(t *testing.T, got *httptest.ResponseRecorder) (registry.Code, string) {
 	t.Helper()
 	if got.Code != http.StatusUnauthorized && got.Code != http.StatusForbidden {
@@ -298,9 +303,6 @@ func refused(t *testing.T, got *httptest.ResponseRecorder) (registry.Code, strin
 		return "", got.Body.String()
 	}
 	problem := decode[wire.Problem](t, got)
-	if problem.Code == registry.CodePolicy && !strings.Contains(problem.Detail, "token:") {
-		return "", problem.Detail
-	}
 	return problem.Code, problem.Detail
 }
 

@@ -5,29 +5,11 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access"
 )
 
 // maxScopes bounds what one token is asked for.
 const maxScopes = 100
-
-// The actions of a scope, and what each takes.
-const (
-	actionPull   = "pull"
-	actionPush   = "push"
-	actionDelete = "delete"
-)
-
-func permissionOf(action string) (registry.Permission, bool) {
-	switch action {
-	case actionPull:
-		return registry.PermissionRead, true
-	case actionPush:
-		return registry.PermissionPush, true
-	case actionDelete:
-		return registry.PermissionAdminister, true
-	}
-	return "", false
-}
 
 // scopes reads what a client asks for: repository:NAME:ACTION[,ACTION], several in one
 // value or in many. It gives a grant for each, of one repository. Resources that are no
@@ -73,10 +55,10 @@ func parseScope(scope string) (grant registry.Grant, ok bool, err error) {
 	}
 	grant.Environment, grant.Model, _ = strings.Cut(name, "/")
 	if actions == "*" {
-		actions = actionPull + "," + actionPush + "," + actionDelete
+		actions = strings.Join([]string{access.ActionPull, access.ActionPush, access.ActionDelete}, ",")
 	}
 	for action := range strings.SplitSeq(actions, ",") {
-		if p, known := permissionOf(action); known && !slices.Contains(grant.Permissions, p) {
+		if p := access.ActionPermission(action); p != "" && !slices.Contains(grant.Permissions, p) {
 			grant.Permissions = append(grant.Permissions, p)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
@@ -23,12 +24,12 @@ func (g *Gate) Challenge(r *http.Request, repository string, permission registry
 	if repository == "" {
 		return challenge
 	}
-	actions := actionPull
+	actions := access.ActionPull
 	switch permission {
-	case registry.PermissionPush: // who pushes looks first what is there
-		actions += "," + actionPush
+	case registry.PermissionPush: // clients check what exists before they push
+		actions += "," + access.ActionPush
 	case registry.PermissionAdminister:
-		actions += "," + actionDelete
+		actions += "," + access.ActionDelete
 	}
 	return challenge + `,scope="repository:` + repository + ":" + actions + `"`
 }

@@ -13,6 +13,15 @@ import (
 // claims are those of a token that was verified.
 type claims map[string]json.RawMessage
 
+// decode reads claims into a struct.
+func (c claims) decode(into any) error {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
 // texts are what a claim says: one text, several, or true or false. Other claims say
 // nothing that a pattern could fit.
 func (c claims) texts(name string) []string {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/opencontainers/go-digest"
+
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
@@ -19,14 +21,16 @@ import (
 // Config is the issuers that are trusted: the content of access.yaml.
 type Config struct {
 	Issuers []Issuer
+	Digest  registry.Digest // covers the file and the certificates that it names
 }
 
 // Issuer is somebody whose tokens are believed.
 type Issuer struct {
-	URL       string         // as its tokens name it, and where it is asked for its keys
-	Audience  string         // that a token must be meant for
-	Principal string         // name of who is let in, with {CLAIM} for the text of a claim; empty: "oidc:URL#SUBJECT"
-	Roots     *x509.CertPool // that its certificate is checked against; nil: those of the system
+	URL       string          // the iss of its tokens, and where its keys are fetched
+	Audience  string          // which a token must have
+	Principal string          // name of a caller, with {CLAIM} for the text of a claim; empty: "oidc:URL#SUBJECT"
+	Roots     *x509.CertPool  // CAs for its certificate; nil: those of the system
+	CA        registry.Digest // of the file of Roots; empty without Roots
 	Rules     []Rule
 }
 
@@ -87,27 +91,33 @@ func Parse(path string, data []byte) (Config, error) {
 		doc.At("issuers").Problemf("issuers is empty: want at least one, or no file")
 	}
 	var c Config
+	read := []registry.Digest{digest.FromBytes(data)}
 	for i, written := range f.Issuers {
 		p := parser{doc, i}
-		read := Issuer{URL: written.Issuer, Audience: written.Audience, Principal: written.Principal}
+		issuer := Issuer{URL: written.Issuer, Audience: written.Audience, Principal: written.Principal}
 		p.checkURL(written.Issuer)
-		if slices.ContainsFunc(c.Issuers, func(o Issuer) bool { return o.URL == read.URL }) {
-			p.at("issuer").Problemf("issuer %s is here twice: put all rules under one", read.URL)
+		if slices.ContainsFunc(c.Issuers, func(o Issuer) bool { return o.URL == issuer.URL }) {
+			p.at("issuer").Problemf("issuer %s is here twice: put all its rules under one entry", issuer.URL)
 		}
 		if written.Audience == "" {
 			p.at("audience").Problemf("audience is empty: want what tokens for this service are issued for, such as its URL")
 		}
 		p.checkPrincipal(written.Principal)
-		if slices.ContainsFunc(c.Issuers, func(o Issuer) bool { return o.Principal != "" && prefix(o.Principal) == prefix(read.Principal) }) {
-			p.at("principal").Problemf("principal %q: another issuer's names begin like that: want a prefix of its own", read.Principal)
+		if slices.ContainsFunc(c.Issuers, func(o Issuer) bool { return o.Principal != "" && prefix(o.Principal) == prefix(issuer.Principal) }) {
+			p.at("principal").Problemf("principal %q: names of another issuer begin the same way: want a unique prefix", issuer.Principal)
 		}
 		if written.CA != "" {
-			read.Roots = p.roots(filepath.Dir(path), written.CA)
+			issuer.Roots, issuer.CA = p.roots(filepath.Dir(path), written.CA)
+			read = append(read, issuer.CA)
 		}
-		read.Rules = p.rules(written)
-		c.Issuers = append(c.Issuers, read)
+		issuer.Rules = p.rules(written)
+		c.Issuers = append(c.Issuers, issuer)
 	}
-	return c, doc.Err()
+	if err := doc.Err(); err != nil {
+		return Config{}, err
+	}
+	c.Digest, err = registry.CanonicalDigest(read)
+	return c, err
 }
 
 // parser notes what is wrong with one issuer.
@@ -154,20 +164,21 @@ func prefix(template string) string {
 	return before
 }
 
-func (p parser) roots(dir, name string) *x509.CertPool {
+// roots reads the certificates in a file, and returns them with the digest of the file.
+func (p parser) roots(dir, name string) (*x509.CertPool, registry.Digest) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(dir, filepath.FromSlash(name))
 	}
 	data, err := os.ReadFile(name)
 	if err != nil {
 		p.at("ca").Problemf("ca: %s", err)
-		return nil
+		return nil, ""
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(data) {
 		p.at("ca").Problemf("ca %s: want certificates in PEM", name)
 	}
-	return roots
+	return roots, digest.FromBytes(data)
 }
 
 func (p parser) rules(written issuer) []Rule {
@@ -205,23 +216,7 @@ func (p parser) checkMatch(i int, issuer string, match map[string]string) {
 			p.at("rules", i, "match", claim).Problemf("%s %q: want a text, with * for a part between slashes and a final /** for all below", claim, pattern)
 		}
 	}
-	if owners, shared := sharedIssuers()[issuer]; shared && len(match) > 0 && !slices.ContainsFunc(owners, func(claim string) bool { return names(match[claim]) }) {
-		p.at("rules", i, "match").Problemf("%s issues tokens to everybody: want one of %s without * before its first '/'", issuer, strings.Join(owners, ", "))
+	if s, ok := sharedIssuers()[issuer]; ok && len(match) > 0 && !s.namesOwner(match) {
+		p.at("rules", i, "match").Problemf("anybody can get a token from %s, and this rule names no owner: add %s", issuer, s.example)
 	}
-}
-
-// sharedIssuers are those at which anybody can get a token, with the claims that say who
-// he is. A rule without one of them would let in the world.
-func sharedIssuers() map[string][]string {
-	return map[string][]string{
-		"https://token.actions.githubusercontent.com": {"repository", "repository_id", "repository_owner", "repository_owner_id", "sub"},
-		"https://gitlab.com":                          {"project_path", "project_id", "namespace_path", "namespace_id", "sub"},
-		"https://accounts.google.com":                 {"email", "hd", "sub"},
-	}
-}
-
-// names reports whether a pattern names at least an owner: what is before its first '/'.
-func names(pattern string) bool {
-	owner, _, _ := strings.Cut(pattern, "/")
-	return owner != "" && !strings.ContainsAny(owner, `*?[\`)
 }

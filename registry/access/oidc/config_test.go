@@ -64,13 +64,13 @@ func TestParseRefuses(t *testing.T) {
 		"name of a token":   {`"github:{repository}@{ref}"`, `"token:{repository}"`, `4:16: principal "token:{repository}": want a prefix other than token and oidc`},
 		"no prefix":         {`"github:{repository}@{ref}"`, `"{repository}"`, `4:16: principal "{repository}"`},
 		"an open brace":     {`"github:{repository}@{ref}"`, `"github:{repository"`, `4:16: principal`},
-		"same prefix":       {"audience: mlpromote\n", "audience: mlpromote\n    principal: \"github:{sub}\"\n", `14:16: principal "github:{sub}": another issuer's names begin like that`},
+		"same prefix":       {"audience: mlpromote\n", "audience: mlpromote\n    principal: \"github:{sub}\"\n", `14:16: principal "github:{sub}": names of another issuer begin the same way`},
 		"no CA":             {"audience: mlpromote\n", "audience: mlpromote\n    ca: missing.pem\n", "14:9: ca: open"},
 		"no PEM":            {"audience: mlpromote\n", "audience: mlpromote\n    ca: access.yaml\n", "want certificates in PEM"},
 		"everybody":         {`{project_path: "ml/*", ref_protected: "true"}`, "{}", "15:16: match is empty: it would let in everybody"},
-		"the world":         {"{repository: acme/vision, ref: refs/heads/main}", "{ref: refs/heads/main}", "6:16: https://token.actions.githubusercontent.com issues tokens to everybody: want one of repository,"},
-		"any owner":         {"{repository: acme/vision, ref: refs/heads/main}", `{repository: "*/vision"}`, "issues tokens to everybody"},
-		"any owner, by sub": {"{repository: acme/vision, ref: refs/heads/main}", `{sub: "repo:*/vision:ref:refs/heads/main"}`, "issues tokens to everybody"},
+		"the world":         {"{repository: acme/vision, ref: refs/heads/main}", "{ref: refs/heads/main}", "6:16: anybody can get a token from https://token.actions.githubusercontent.com, and this rule names no owner: add repository: OWNER/NAME"},
+		"any owner":         {"{repository: acme/vision, ref: refs/heads/main}", `{repository: "*/vision"}`, "names no owner"},
+		"any owner, by sub": {"{repository: acme/vision, ref: refs/heads/main}", `{sub: "repo:*/vision:ref:refs/heads/main"}`, "names no owner"},
 		"a broken pattern":  {"acme/vision", `"acme/["`, `6:29: repository "acme/["`},
 		"stars in between":  {"acme/vision", `"**/vision"`, `repository "**/vision"`},
 		"a bare truth":      {`ref_protected: "true"`, "ref_protected: true", `put it in quotes: "true"`},
@@ -99,6 +99,59 @@ func TestParseRefuses(t *testing.T) {
 	}
 	if _, err := oidc.Load(t.TempDir()); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("a folder: error %v, want CodeInvalid", err)
+	}
+}
+
+// A rule for an issuer from which anybody can get a token must name an owner.
+func TestRulesNameAnOwner(t *testing.T) {
+	t.Parallel()
+	const github, gitlab = "https://token.actions.githubusercontent.com", "https://gitlab.com"
+	for _, c := range []struct {
+		issuer, match string
+		good          bool
+	}{
+		{github, `sub: "repo:acme/vision:ref:refs/heads/main"`, true},
+		{github, `sub: "repo:acme@1234/vision@5678:ref:refs/heads/main"`, true},
+		{github, `sub: "repo:acme@*/vision@*:environment:production"`, true},
+		{github, `sub: "repo:acme/*"`, true},
+		{github, `sub: "repo:acme/**"`, true},
+		{github, `sub: "repository_owner:acme:environment:*"`, true},
+		{github, `sub: "repository_id:5678:environment:*"`, true},
+		{github, `sub: "environment:production", repository_owner: acme`, true},
+		{github, `repository: acme/vision`, true},
+		{github, `sub: "environment:production"`, false},
+		{github, `sub: "ref:refs/heads/main"`, false},
+		{github, `sub: "event_name:push"`, false},
+		{github, `sub: "ref_type:branch:ref:main"`, false},
+		{github, `sub: "job_workflow_ref:acme/ci/.github/workflows/build.yml@refs/heads/main"`, false}, // anybody may call a public one
+		{github, `sub: "environment:x:repository_owner:acme"`, false},                                  // the owner of any repository can choose its first part
+		{github, `sub: "repo:*/vision:ref:refs/heads/main"`, false},
+		{github, `sub: "repo:*@1234/vision@5678:ref:refs/heads/main"`, false},
+		{github, `sub: "repo:@1234/vision"`, false},
+		{github, `sub: "repo:ac?e/vision:ref:refs/heads/main"`, false},
+		{github, `sub: "repo:"`, false},
+		{github, `sub: "repo"`, false},
+		{github, `sub: "repository_owner:*"`, false},
+		{github, `sub: "repository_owner:acme*"`, false},
+		{github, `sub: "**"`, false},
+		{github, `actor: alice`, false},
+		{gitlab, `sub: "project_path:acme/vision:ref_type:branch:ref:main"`, true},
+		{gitlab, `sub: "project_path:acme/**"`, true},
+		{gitlab, `sub: "project_id:42:ref_type:branch:ref:main"`, true},
+		{gitlab, `project_path: "acme/*"`, true},
+		{gitlab, `sub: "project_path:*/vision:ref_type:branch:ref:main"`, false},
+		{gitlab, `sub: "ref_type:branch:ref:main"`, false},
+		{gitlab, `sub: "repo:acme/vision:ref:refs/heads/main"`, false},
+		{gitlab, `ref_protected: "true"`, false},
+		{"https://accounts.google.com", `sub: "1234"`, true},
+		{"https://accounts.google.com", `sub: "12*"`, false},
+		{"https://gitlab.example.com", `sub: "ref_type:branch:ref:main"`, true}, // its tokens are for a company's own people
+	} {
+		_, err := oidc.Parse("access.yaml", []byte("issuers: [{issuer: '"+c.issuer+"', audience: x, rules: [{match: {"+c.match+
+			"}, grants: [{allow: [read], environment: a, model: b}]}]}]"))
+		if (err == nil) != c.good || err != nil && !strings.Contains(err.Error(), "names no owner: add ") {
+			t.Errorf("%s {%s}: error %v, want valid: %t", c.issuer, c.match, err, c.good)
+		}
 	}
 }
 

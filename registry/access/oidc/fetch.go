@@ -1,82 +1,89 @@
 package oidc
 
 import (
-	"bytes"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"sync"
+	"net/url"
+	"strings"
 	"time"
 
-	"mlpromote.dev/mlpromote/registry"
+	"github.com/go-jose/go-jose/v4"
 )
 
 const (
-	// FetchInterval is how long an answer of an issuer stands, good or bad: whoever sends
-	// tokens of keys that are not known shall not make the service ask more often.
+	// FetchInterval is how long an answer of an issuer is used, good or bad. Tokens with unknown
+	// keys must not make the service ask more often.
 	FetchInterval = 10 * time.Second
 
-	fetchTimeout = 10 * time.Second
-	maxAnswer    = 1 << 20 // bytes
+	fetchTimeout = 10 * time.Second // for the issuer's document and its keys together
+	maxAnswer    = 1 << 20          // bytes
 )
 
 // errNoAnswer means that an issuer could not be asked.
 var errNoAnswer = errors.New("the issuer does not answer")
 
-// fetcher asks one issuer, and keeps its answers for a while. It gives good answers alone:
-// to all else go-oidc would pay no more attention than to a bad signature.
-type fetcher struct {
-	base http.RoundTripper
-	now  registry.Clock
-
-	mu   sync.Mutex
-	kept map[string]answer // by URL; an issuer has two
-}
-
-type answer struct {
-	at     time.Time
-	body   []byte
-	header http.Header
-	err    error
-}
-
-// RoundTrip asks, or gives an answer that was kept.
-func (f *fetcher) RoundTrip(r *http.Request) (*http.Response, error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	url := r.URL.String()
-	kept, ok := f.kept[url]
-	if age := f.now().Sub(kept.at); !ok || age < 0 || age >= FetchInterval {
-		kept = f.ask(r)
-		f.kept[url] = kept
+// fetchKeys fetches the keys of an issuer. Errors: errNoAnswer.
+//
+// Source: https://openid.net/specs/openid-connect-discovery-1_0.html#ProviderConfig.
+func fetchKeys(ctx context.Context, client *http.Client, issuer string) ([]jose.JSONWebKey, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	var document struct {
+		Issuer string `json:"issuer"`
+		Keys   string `json:"jwks_uri"`
 	}
-	if kept.err != nil {
-		return nil, kept.err
+	if err := fetch(ctx, client, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration", &document); err != nil {
+		return nil, err
 	}
-	return &http.Response{
-		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: kept.header.Clone(),
-		Body: io.NopCloser(bytes.NewReader(kept.body)), ContentLength: int64(len(kept.body)), Request: r,
-	}, nil
+	if document.Issuer != issuer {
+		return nil, fmt.Errorf("%w: its document names the issuer %.200q", errNoAnswer, document.Issuer)
+	}
+	if u, err := url.Parse(document.Keys); err != nil || (u.Scheme != "https" && !plainLoopback(u)) {
+		return nil, fmt.Errorf("%w: its jwks_uri %.200q is not an https URL", errNoAnswer, document.Keys)
+	}
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := fetch(ctx, client, document.Keys, &set); err != nil {
+		return nil, err
+	}
+	var known []jose.JSONWebKey
+	for _, text := range set.Keys {
+		var key jose.JSONWebKey
+		if json.Unmarshal(text, &key) == nil { // RFC 7517, section 5: keys of unknown types are ignored
+			known = append(known, key)
+		}
+	}
+	return known, nil
 }
 
-func (f *fetcher) ask(r *http.Request) answer {
-	a := answer{at: f.now()}
-	response, err := f.base.RoundTrip(r)
+// fetch decodes a JSON document. Errors: errNoAnswer.
+func fetch(ctx context.Context, client *http.Client, url string, into any) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {
-		a.err = fmt.Errorf("%w: %w", errNoAnswer, err)
-		return a
+		return fmt.Errorf("%w: %w", errNoAnswer, err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
 	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%w: %s returns %s", errNoAnswer, url, response.Status)
+	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		a.err = fmt.Errorf("%w: %w", errNoAnswer, err)
-	case response.StatusCode != http.StatusOK:
-		a.err = fmt.Errorf("%w: %s gives %s", errNoAnswer, r.URL, response.Status)
+		return fmt.Errorf("%w: %s: %w", errNoAnswer, url, err)
 	case len(body) > maxAnswer:
-		a.err = fmt.Errorf("%w: %s gives more than %d bytes", errNoAnswer, r.URL, maxAnswer)
+		return fmt.Errorf("%w: %s returns more than %d bytes", errNoAnswer, url, maxAnswer)
 	}
-	a.body, a.header = body, response.Header
-	return a
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("%w: %s: %w", errNoAnswer, url, err)
+	}
+	return nil
 }

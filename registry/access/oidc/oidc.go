@@ -7,8 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -18,17 +17,22 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-const (
-	// KeysMaxAge is how long the keys of an issuer are believed without asking it again.
-	KeysMaxAge = time.Hour
-	// ClockSkew is how long after its end a token is still taken.
-	ClockSkew = 30 * time.Second
-)
+// ClockSkew is how far the clock of an issuer may be from ours.
+const ClockSkew = 30 * time.Second
 
 // algorithms are those of tokens that are taken: what only the issuer can sign. One whose
 // key the service would have to share, or none, is not among them.
 func algorithms() []string {
 	return []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA}
+}
+
+// signatureAlgorithms are the same algorithms in the type of go-jose.
+func signatureAlgorithms() []jose.SignatureAlgorithm {
+	var all []jose.SignatureAlgorithm
+	for _, a := range algorithms() {
+		all = append(all, jose.SignatureAlgorithm(a))
+	}
+	return all
 }
 
 // Identifier knows who is let in by the token of an issuer. It is safe for concurrent use.
@@ -51,8 +55,11 @@ func New(c Config, now registry.Clock, logger *slog.Logger) *Identifier {
 			Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: fetchTimeout, ResponseHeaderTimeout: fetchTimeout,
 			TLSClientConfig: &tls.Config{RootCAs: issuer.Roots, MinVersion: tls.VersionTLS12},
 		}
-		i.issuers[issuer.URL] = &trusted{Issuer: issuer, now: now, logger: logger, client: &http.Client{
-			Timeout: fetchTimeout, Transport: &fetcher{base: base, now: now, kept: make(map[string]answer)},
+		i.issuers[issuer.URL] = &trusted{Issuer: issuer, now: now, keys: &keys{
+			issuer: issuer.URL, client: &http.Client{Transport: base}, now: now,
+			failed: func(ctx context.Context, err error) {
+				logger.WarnContext(ctx, "fetching the keys of an issuer failed", "issuer", issuer.URL, "error", err)
+			},
 		}}
 	}
 	return i
@@ -74,11 +81,7 @@ func (i *Identifier) Identify(ctx context.Context, token string) (registry.Princ
 
 // issuerOf is the issuer that a token names. Nothing is believed for that.
 func (i *Identifier) issuerOf(token string) (*trusted, error) {
-	var algs []jose.SignatureAlgorithm
-	for _, a := range algorithms() {
-		algs = append(algs, jose.SignatureAlgorithm(a))
-	}
-	parsed, err := jwt.ParseSigned(token, algs)
+	parsed, err := jwt.ParseSigned(token, signatureAlgorithms())
 	var named struct {
 		Issuer string `json:"iss"`
 	}
@@ -98,36 +101,29 @@ func (i *Identifier) issuerOf(token string) (*trusted, error) {
 // trusted is an Issuer with its keys.
 type trusted struct {
 	Issuer
-	now    registry.Clock
-	logger *slog.Logger
-	client *http.Client
-
-	mu    sync.Mutex
-	keys  oidc.KeySet // nil: not asked yet
-	since time.Time   // when it was asked
+	now  registry.Clock
+	keys *keys
 }
 
 // verify gives the claims of a token. Errors: as Identify.
 func (t *trusted) verify(ctx context.Context, token string) (claims, error) {
-	keys, err := t.keySet(ctx)
-	if err != nil {
-		return nil, t.unavailable(ctx, err)
-	}
-	noted := &noting{KeySet: keys}
+	noted := &noting{KeySet: t.keys}
 	verifier := oidc.NewVerifier(t.URL, noted, &oidc.Config{
-		ClientID: t.Audience, SupportedSigningAlgs: algorithms(), Now: func() time.Time { return t.now().Add(-ClockSkew) },
+		ClientID: t.Audience, SupportedSigningAlgs: algorithms(), SkipExpiryCheck: true, // checkTimes does it
 	})
 	verified, err := verifier.Verify(ctx, token)
-	if errors.Is(noted.err, errNoAnswer) {
-		return nil, t.unavailable(ctx, noted.err)
-	}
-	var expired *oidc.TokenExpiredError
-	if errors.As(err, &expired) {
-		return nil, registry.Errorf(registry.CodeUnauthenticated, "the token of %s expired on %s", t.URL, expired.Expiry.UTC().Format(time.DateTime))
+	if noted.err != nil && !errors.Is(noted.err, errUnknownKey) {
+		return nil, registry.Errorf(registry.CodeUnavailable, "the keys of %s cannot be fetched now: try again later", t.URL)
 	}
 	var c claims
 	if err == nil {
 		err = verified.Claims(&c)
+	}
+	if err == nil {
+		err = t.checkTimes(c)
+	}
+	if err == nil {
+		err = t.checkParty(c)
 	}
 	if err != nil { // it names claims of the token, which its bearer has
 		return nil, registry.Errorf(registry.CodeUnauthenticated, "the token of %s is not taken: %w", t.URL, err)
@@ -135,36 +131,42 @@ func (t *trusted) verify(ctx context.Context, token string) (claims, error) {
 	return c, nil
 }
 
-// unavailable tells the log why an issuer could not be asked, and the caller that.
-func (t *trusted) unavailable(ctx context.Context, err error) error {
-	t.logger.WarnContext(ctx, "an issuer could not be asked for its keys", "issuer", t.URL, "error", err)
-	return registry.Errorf(registry.CodeUnavailable, "the keys of %s cannot be had now: try again later", t.URL)
+// checkTimes refuses tokens that have expired, and tokens from the future. go-oidc would
+// tolerate five minutes for nbf, and does not check iat.
+func (t *trusted) checkTimes(c claims) error {
+	var dates struct {
+		Expiry    *jwt.NumericDate `json:"exp"`
+		NotBefore *jwt.NumericDate `json:"nbf"`
+		IssuedAt  *jwt.NumericDate `json:"iat"`
+	}
+	if err := c.decode(&dates); err != nil {
+		return err
+	}
+	now := t.now()
+	if dates.Expiry == nil {
+		return errors.New("it has no exp: want a token that expires")
+	}
+	if end := dates.Expiry.Time(); !end.After(now.Add(-ClockSkew)) {
+		return fmt.Errorf("it expired on %s", end.UTC().Format(time.DateTime))
+	}
+	for name, date := range map[string]*jwt.NumericDate{"nbf": dates.NotBefore, "iat": dates.IssuedAt} {
+		if date != nil && date.Time().After(now.Add(ClockSkew)) {
+			return fmt.Errorf("its %s is %s, but the time here is %s: clocks may differ by at most %v",
+				name, date.Time().UTC().Format(time.DateTime), now.UTC().Format(time.DateTime), ClockSkew)
+		}
+	}
+	return nil
 }
 
-// keySet is the issuer's keys, for which it is asked where they are not known or old.
-func (t *trusted) keySet(ctx context.Context) (oidc.KeySet, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if age := t.now().Sub(t.since); t.keys != nil && age >= 0 && age < KeysMaxAge {
-		return t.keys, nil
+// checkParty refuses a token for several audiences that was issued to another of them.
+//
+// Source: https://openid.net/specs/openid-connect-core-1_0.html#IDTokenValidation, 3 to 5.
+func (t *trusted) checkParty(c claims) error {
+	party, ok := c["azp"]
+	if !ok || len(c.texts("aud")) < 2 || slices.Equal(c.texts("azp"), []string{t.Audience}) {
+		return nil
 	}
-	// Others wait for the same answer: who asked first must not take it away by leaving.
-	ctx = oidc.ClientContext(context.WithoutCancel(ctx), t.client)
-	provider, err := oidc.NewProvider(ctx, t.URL)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
-	}
-	var document struct {
-		Keys string `json:"jwks_uri"`
-	}
-	if err := provider.Claims(&document); err != nil {
-		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
-	}
-	if u, err := url.Parse(document.Keys); err != nil || (u.Scheme != "https" && !plainLoopback(u)) {
-		return nil, fmt.Errorf("%w: its jwks_uri %q is no https URL", errNoAnswer, document.Keys)
-	}
-	t.keys, t.since = oidc.NewRemoteKeySet(ctx, document.Keys), t.now()
-	return t.keys, nil
+	return fmt.Errorf("it is for several audiences and its azp is %.200s: want %q", party, t.Audience)
 }
 
 // noting is a key set that keeps the error of its last use, whose cause go-oidc drops.

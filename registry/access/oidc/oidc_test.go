@@ -2,6 +2,7 @@ package oidc_test
 
 import (
 	"bytes"
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -37,6 +38,8 @@ type issuer struct {
 	key    *ecdsa.PrivateKey
 	asked  atomic.Int64 // requests
 	down   atomic.Bool
+	set    atomic.Pointer[[]byte]        // its keys; nil: that of inner
+	hung   atomic.Pointer[chan struct{}] // answers wait until it is closed; nil: they do not
 	now    atomic.Pointer[time.Time]
 	log    bytes.Buffer
 }
@@ -49,8 +52,15 @@ func newIssuer(t testing.TB, principal string) *issuer {
 	i.rotate(t)
 	i.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		i.asked.Add(1)
+		if hung := i.hung.Load(); hung != nil {
+			<-*hung
+		}
 		if i.down.Load() {
 			http.Error(w, "secret of the issuer", http.StatusBadGateway)
+			return
+		}
+		if set := i.set.Load(); set != nil && r.URL.Path == "/keys" {
+			_, _ = w.Write(*set)
 			return
 		}
 		i.inner.ServeHTTP(w, r)
@@ -223,8 +233,13 @@ func TestIdentifyRefuses(t *testing.T) {
 		"another audience":                     {i.token(t, i.key, with("aud", "other")), `expected audience "registry"`},
 		"no audience":                          {i.token(t, i.key, with("aud", nil)), "expected audience"},
 		"expired":                              {i.token(t, i.key, with("exp", noon.Add(-time.Minute).Unix())), "expired on 2026-11-21 11:59:00"},
-		"without end":                          {i.token(t, i.key, with("exp", nil)), "expired"},
-		"of the future":                        {i.token(t, i.key, with("nbf", noon.Add(time.Hour).Unix())), "before the nbf"},
+		"without end":                          {i.token(t, i.key, with("exp", nil)), "it has no exp"},
+		"valid in an hour":                     {i.token(t, i.key, with("nbf", noon.Add(time.Hour).Unix())), "its nbf is 2026-11-21 13:00:00, but the time here is 2026-11-21 12:00:00: clocks may differ by at most 30s"},
+		"valid in 31 s":                        {i.token(t, i.key, with("nbf", noon.Add(31*time.Second).Unix())), "its nbf is"},
+		"issued in the future":                 {i.token(t, i.key, with("iat", noon.Add(31*time.Second).Unix())), "its iat is"},
+		"no date":                              {i.token(t, i.key, with("iat", "now")), "not taken"},
+		"for several, issued to another":       {i.token(t, i.key, map[string]any{"ref_protected": "true", "aud": []string{"other", "registry"}, "azp": "other"}), `its azp is "other": want "registry"`},
+		"for several, issued to a list":        {i.token(t, i.key, map[string]any{"ref_protected": "true", "aud": []string{"other", "registry"}, "azp": []string{"registry", "other"}}), "its azp is"},
 		"another issuer":                       {i.token(t, i.key, with("iss", "https://example.com")), `does not trust the issuer "https://example.com"`},
 		"no issuer":                            {i.token(t, i.key, with("iss", nil)), `does not trust the issuer ""`},
 		"a slash more":                         {i.token(t, i.key, with("iss", i.server.URL+"/")), "does not trust the issuer"},
@@ -238,6 +253,7 @@ func TestIdentifyRefuses(t *testing.T) {
 		p, err := i.Identify(t.Context(), c.token)
 		if registry.CodeOf(err) != registry.CodeUnauthenticated || !strings.Contains(err.Error(), c.says) || p.Name != "" {
 			t.Errorf("%s: %+v, error %v, want %q", name, p, err, c.says)
+			continue
 		}
 		if c.token != "" && strings.Contains(err.Error(), c.token) {
 			t.Errorf("%s: the error tells the token: %v", name, err)
@@ -246,8 +262,18 @@ func TestIdentifyRefuses(t *testing.T) {
 	if _, err := i.Identify(t.Context(), good); err != nil {
 		t.Errorf("the token that the others are made of: %v", err)
 	}
-	if _, err := i.Identify(t.Context(), i.token(t, i.key, with("exp", noon.Add(-20*time.Second).Unix()))); err != nil {
-		t.Errorf("clocks that are 20 s apart: %v", err)
+	for name, claims := range map[string]map[string]any{
+		"expired 20 s ago":           with("exp", noon.Add(-20*time.Second).Unix()),
+		"valid in 30 s":              with("nbf", noon.Add(30*time.Second).Unix()),
+		"issued in 30 s":             with("iat", noon.Add(30*time.Second).Unix()),
+		"issued to the one audience": with("azp", "client"),
+		"for several, issued to us":  {"ref_protected": "true", "aud": []string{"other", "registry"}, "azp": "registry"},
+		"for several, without azp":   with("aud", []string{"other", "registry"}),
+		"without nbf and iat":        {"ref_protected": "true", "nbf": nil, "iat": nil},
+	} {
+		if _, err := i.Identify(t.Context(), i.token(t, i.key, claims)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -329,6 +355,101 @@ func TestManyAtOnce(t *testing.T) {
 	all.Wait()
 	if asked := i.asked.Load(); asked != 2 {
 		t.Errorf("the issuer was asked %d times, want twice", asked)
+	}
+}
+
+// hang makes the issuer hold back its answers until release is called.
+func (i *issuer) hang(t *testing.T) (release func()) {
+	t.Helper()
+	held := make(chan struct{})
+	i.hung.Store(&held)
+	release = sync.OnceFunc(func() { i.hung.Store(nil); close(held) })
+	t.Cleanup(release) // before the server is closed, which waits for its answers
+	return release
+}
+
+// begun waits until the issuer received a number of requests.
+func (i *issuer) begun(t *testing.T, times int64) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); i.asked.Load() < times; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the issuer was asked %d times in a minute, want %d", i.asked.Load(), times)
+		}
+	}
+}
+
+// All callers that wait for an issuer share one answer, and no request follows at once.
+func TestIssuerHangs(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t, "")
+	token := i.token(t, i.key, map[string]any{"ref_protected": "true"})
+	i.down.Store(true)
+	release := i.hang(t)
+	errs := make(chan error)
+	for range 16 {
+		go func() { _, err := i.Identify(t.Context(), token); errs <- err }()
+	}
+	i.begun(t, 1)
+	leaving, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := i.Identify(leaving, token); err == nil {
+		t.Error("a canceled caller was accepted")
+	}
+	i.at(noon.Add(time.Minute)) // the request takes longer than FetchInterval
+	release()
+	for range 16 {
+		if err := <-errs; registry.CodeOf(err) != registry.CodeUnavailable {
+			t.Errorf("error %v, want CodeUnavailable", err)
+		}
+	}
+	if _, err := i.Identify(t.Context(), token); registry.CodeOf(err) != registry.CodeUnavailable {
+		t.Errorf("after the answer: error %v, want CodeUnavailable", err)
+	}
+	if asked := i.asked.Load(); asked != 1 {
+		t.Errorf("the issuer was asked %d times, want once", asked)
+	}
+}
+
+// Known keys are renewed before they are too old, and callers do not wait for that.
+func TestKnownKeysDoNotWait(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t, "")
+	token := i.token(t, i.key, map[string]any{"ref_protected": "true", "exp": noon.Add(24 * time.Hour).Unix()})
+	if _, err := i.Identify(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	release := i.hang(t)
+	i.at(noon.Add(oidc.KeysMaxAge - time.Second))
+	for range 3 {
+		if _, err := i.Identify(t.Context(), token); err != nil {
+			t.Errorf("while the issuer hangs: %v", err)
+		}
+	}
+	i.begun(t, 3) // for its document a second time
+	release()
+	i.begun(t, 4)
+	i.at(noon.Add(oidc.KeysMaxAge))
+	if _, err := i.Identify(t.Context(), token); err != nil {
+		t.Errorf("with keys that were renewed: %v", err)
+	}
+	if asked := i.asked.Load(); asked != 4 {
+		t.Errorf("the issuer got %d requests, want two for its document and two for its keys", asked)
+	}
+}
+
+// Keys of unknown types do not keep the others from being used.
+func TestKeysOfUnknownTypes(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t, "")
+	set, err := json.Marshal(map[string]any{"keys": []any{
+		map[string]string{"kty": "AKP", "kid": "new"}, jose.JSONWebKey{Key: i.key.Public(), KeyID: i.kid()},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.set.Store(&set)
+	if _, err := i.Identify(t.Context(), i.token(t, i.key, map[string]any{"ref_protected": "true"})); err != nil {
+		t.Error(err)
 	}
 }
 

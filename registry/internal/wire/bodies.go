@@ -1,6 +1,10 @@
 package wire
 
-import "mlpromote.dev/mlpromote/registry"
+import (
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
 
 // ResolveRequest is the body of POST resolve: about a node, a node type, or the labels of
 // a Kubernetes node.
@@ -43,8 +47,16 @@ type PromoteRequest struct {
 
 // RollbackRequest is the body of POST rollbacks.
 type RollbackRequest struct {
+	Environment string         `json:"environment"`
+	Version     string         `json:"version,omitempty"`
+	Reason      string         `json:"reason"`
+	Node        *registry.Node `json:"node,omitempty"` // a warning says if it is left without an engine
+	DryRun      bool           `json:"dryRun,omitempty"`
+}
+
+// Hold is the body of POST holds.
+type Hold struct {
 	Environment string `json:"environment"`
-	Version     string `json:"version,omitempty"`
 	Reason      string `json:"reason"`
 }
 
@@ -54,15 +66,28 @@ type HoldRelease struct {
 	Reason      string `json:"reason"`
 }
 
+// HistoryAcceptance is the body of POST history-acceptances.
+type HistoryAcceptance struct {
+	Environment string `json:"environment"`
+	Reason      string `json:"reason"`
+}
+
+// Adoption is the body of POST configuration.
+type Adoption struct {
+	Adopt registry.Configuration `json:"adopt"` // the expected configuration in the files of the replica
+}
+
 // BundleType is the media type of a bundle's bytes.
 const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 // Verification is the answer to GET history/verification.
 type Verification struct {
-	Intact bool            `json:"intact"`
-	Events int64           `json:"events"`         // that follow one another from the first
-	Last   registry.Digest `json:"last,omitempty"` // hash of the last of them
-	Fault  string          `json:"fault,omitempty"`
+	Intact bool            `json:"intact"`          // without Fault and Faults
+	Events int64           `json:"events"`          // that chain correctly from the first
+	Last   registry.Digest `json:"last,omitempty"`  // hash of the last of them
+	Fault  string          `json:"fault,omitempty"` // of the chain
+	// Faults are heads and summaries that the history does not explain, if its chain is whole.
+	Faults []registry.HistoryFault `json:"faults,omitempty"`
 }
 
 // TargetUse is a target, and the engines at heads that were made for it.
@@ -80,10 +105,22 @@ type TargetEngine struct {
 	Variant     string          `json:"variant"`
 }
 
+// Quarantine is one of the answer to GET quarantines: one that nothing has lifted.
+type Quarantine struct {
+	Bundle     registry.Digest `json:"bundle"` // what a lift names
+	Subject    registry.Digest `json:"subject"`
+	Name       string          `json:"name"` // of the subject: "release", or the engine's label
+	Reason     string          `json:"reason,omitempty"`
+	IssuedOn   time.Time       `json:"issuedOn,omitzero"`
+	Signer     string          `json:"signer"`
+	RecordedAt time.Time       `json:"recordedAt,omitzero"`
+}
+
 // Claims is the answer to GET evidence.
 type Claims struct {
-	Claims  []Claim            `json:"claims"`
-	Ignored []registry.Ignored `json:"ignored"`
+	Claims       []Claim            `json:"claims"`
+	Ignored      []registry.Ignored `json:"ignored"`      // the first registry.MaxIgnored
+	IgnoredCount int                `json:"ignoredCount"` // of all
 }
 
 // Claim is a registry.Claim.
@@ -93,4 +130,12 @@ type Claim struct {
 	Statement registry.Statement `json:"statement"`
 	Signer    string             `json:"signer"`
 	Roles     []registry.Role    `json:"roles"`
+	// Key is absent from older services without key states: they list only trusted keys.
+	Key       registry.KeyState `json:"key,omitempty"`
+	RetiredAt time.Time         `json:"retiredAt,omitzero"`
+	Recorded  int64             `json:"recorded,omitempty"`
+	// WithoutHistory is false from every service, since it has a history.
+	WithoutHistory bool      `json:"withoutHistory,omitempty"`
+	RecordedAt     time.Time `json:"recordedAt,omitzero"`
+	Observed       int64     `json:"observed,omitempty"`
 }

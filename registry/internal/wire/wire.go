@@ -13,21 +13,22 @@ import (
 // operations. A name may have slashes and components that are called like operations, so
 // an operation is always the last component; what else it needs is a query or a body.
 const (
-	Prefix           = "/api/v1"
-	EnvironmentsPath = Prefix + "/environments"
-	HeadsPath        = Prefix + "/heads"
-	HistoryPath      = Prefix + "/history"
-	VerificationPath = HistoryPath + "/verification"
-	PromotionsPath   = Prefix + "/promotions/" // and the number of the event
-	TargetsPath      = Prefix + "/targets"
-	NodeTypesPath    = Prefix + "/node-types" // and a name
-	RuntimesPath     = Prefix + "/runtimes"   // and a name
-	EventsPath       = Prefix + "/events"
-	WebhooksPath     = Prefix + "/webhooks" // and an identifier
-	TokensPath       = Prefix + "/tokens"   // and an identifier
-	OpenAPIPath      = Prefix + "/openapi.json"
-	ModelListPath    = Prefix + "/models"
-	ModelsPath       = ModelListPath + "/"
+	Prefix            = "/api/v1"
+	EnvironmentsPath  = Prefix + "/environments"
+	HeadsPath         = Prefix + "/heads"
+	HistoryPath       = Prefix + "/history"
+	VerificationPath  = HistoryPath + "/verification"
+	PromotionsPath    = Prefix + "/promotions/" // and the number of the event
+	TargetsPath       = Prefix + "/targets"
+	NodeTypesPath     = Prefix + "/node-types" // and a name
+	RuntimesPath      = Prefix + "/runtimes"   // and a name
+	EventsPath        = Prefix + "/events"
+	WebhooksPath      = Prefix + "/webhooks" // and an identifier
+	TokensPath        = Prefix + "/tokens"   // and an identifier
+	ConfigurationPath = Prefix + "/configuration"
+	OpenAPIPath       = Prefix + "/openapi.json"
+	ModelListPath     = Prefix + "/models"
+	ModelsPath        = ModelListPath + "/"
 
 	OpResolve      = "resolve"
 	OpReleases     = "releases" // ?environment=
@@ -36,10 +37,13 @@ const (
 	OpEngine       = "engine"   // ?environment=&digest=
 	OpBundle       = "bundle"   // ?environment=&digest=
 	OpPublications = "publications"
-	OpEvidence     = "evidence" // ?environment=&reference=
+	OpEvidence     = "evidence"    // ?environment=&reference=
+	OpQuarantines  = "quarantines" // ?environment=&reference=
 	OpPromotions   = "promotions"
 	OpRollbacks    = "rollbacks"
+	OpHolds        = "holds"
 	OpHoldReleases = "hold-releases"
+	OpAcceptances  = "history-acceptances"
 )
 
 // IdempotencyKey is the header that makes a service do what is posted once, however often

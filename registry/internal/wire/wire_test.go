@@ -11,7 +11,7 @@ import (
 func operations() []string {
 	return []string{
 		wire.OpResolve, wire.OpReleases, wire.OpRelease, wire.OpEngines, wire.OpEngine, wire.OpBundle, wire.OpPublications,
-		wire.OpEvidence, wire.OpPromotions, wire.OpRollbacks, wire.OpHoldReleases,
+		wire.OpEvidence, wire.OpQuarantines, wire.OpPromotions, wire.OpRollbacks, wire.OpHolds, wire.OpHoldReleases, wire.OpAcceptances,
 	}
 }
 

@@ -103,4 +103,35 @@ func (s *Server) Exec(ctx context.Context, statement string) error {
 	return err
 }
 
+// Copy copies the database of a URL, as a restored dump would be, and returns the URL of the
+// copy. The original must not have connections.
+func (s *Server) Copy(t testing.TB, url string) string {
+	t.Helper()
+	from, err := pgx.ParseConfig(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("test%d", databases.Add(1))
+	if err := s.Exec(t.Context(), "CREATE DATABASE "+name+" TEMPLATE "+pgx.Identifier{from.Database}.Sanitize()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Exec(context.WithoutCancel(t.Context()), "DROP DATABASE "+name+" WITH (FORCE)") })
+	return s.URL(name)
+}
+
+// Run runs statements in the database of a URL.
+func Run(ctx context.Context, url string, statements ...string) error {
+	db, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close(context.WithoutCancel(ctx)) }()
+	for _, statement := range statements {
+		if _, err := db.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func password() string { return rand.Text() }

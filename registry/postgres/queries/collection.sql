@@ -20,10 +20,10 @@ SELECT digest, size, created, condemned FROM blobs WHERE repository = @repositor
 SELECT tag, digest FROM tags WHERE repository = @repository ORDER BY tag;
 
 -- name: ManifestCondemn :exec
-UPDATE manifests SET condemned = @at::timestamptz WHERE repository = @repository AND digest = @digest AND condemned IS NULL;
+UPDATE manifests SET condemned = greatest(@at::timestamptz, catalog_now()) WHERE repository = @repository AND digest = @digest AND condemned IS NULL;
 
 -- name: BlobCondemn :exec
-UPDATE blobs SET condemned = @at::timestamptz WHERE repository = @repository AND digest = @digest AND condemned IS NULL;
+UPDATE blobs SET condemned = greatest(@at::timestamptz, catalog_now()) WHERE repository = @repository AND digest = @digest AND condemned IS NULL;
 
 -- name: ManifestRescind :execrows
 -- Rows: whether it is there.
@@ -43,19 +43,59 @@ ORDER BY u.place;
 -- name: CondemnedAdd :exec
 -- In one order, so that of two that add the same none waits for the other.
 INSERT INTO condemned (digest, at)
-SELECT DISTINCT d, @at::timestamptz FROM unnest(@digests::text[]) AS d ORDER BY d
+SELECT DISTINCT d, greatest(@at::timestamptz, catalog_now()) FROM unnest(@digests::text[]) AS d ORDER BY d
 ON CONFLICT (digest) DO NOTHING;
 
 -- name: CondemnedGet :one
-SELECT at FROM condemned WHERE digest = @digest;
+-- The removal of a digest, and how many microseconds are left of it.
+SELECT coalesce(removal, '')::text AS removal,
+    coalesce(extract(epoch FROM until - catalog_now()) * 1000000, 0)::bigint AS microseconds
+FROM condemned WHERE digest = @digest;
 
--- name: CondemnedLock :one
--- Nobody rescinds it until the end of the transaction.
-SELECT at FROM condemned WHERE digest = @digest FOR UPDATE;
+-- name: CondemnedRemove :execrows
+-- Unless a removal is under way.
+DELETE FROM condemned WHERE digest = @digest AND removal IS NULL;
 
--- name: CondemnedRemove :exec
-DELETE FROM condemned WHERE digest = @digest;
+-- name: CondemnedTakeOver :exec
+DELETE FROM condemned WHERE digest = @digest AND removal = @removal::text AND until <= catalog_now();
+
+-- name: RemovalSpare :exec
+-- Forgets those that a repository holds and that nobody is removing.
+DELETE FROM condemned c
+WHERE c.digest = ANY (@digests::text[]) AND (c.removal IS NULL OR c.until <= @abandoned::timestamptz)
+    AND (EXISTS (SELECT 1 FROM blobs b WHERE b.digest = c.digest) OR EXISTS (SELECT 1 FROM manifests m WHERE m.digest = c.digest));
+
+-- name: RemovalBegin :many
+UPDATE condemned c
+SET removal = @removal::text, until = catalog_in(@lasting)
+WHERE c.digest = ANY (@digests::text[]) AND c.at <= @before AND (c.removal IS NULL OR c.until <= @abandoned::timestamptz)
+    AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.digest = c.digest)
+    AND NOT EXISTS (SELECT 1 FROM manifests m WHERE m.digest = c.digest)
+RETURNING c.digest;
+
+-- name: RemovalLasts :one
+SELECT coalesce(min(until) >= catalog_in(@least), false)::boolean AS lasts
+FROM condemned WHERE removal = @removal::text;
+
+-- name: RemovalEnd :exec
+DELETE FROM condemned WHERE removal = @removal::text AND digest = ANY (@digests::text[]);
+
+-- name: RemovalUndo :exec
+UPDATE condemned SET removal = NULL, until = NULL WHERE removal = @removal::text AND digest = ANY (@digests::text[]);
 
 -- name: CondemnedPage :many
 -- A page of what was condemned up to a time, behind a digest.
 SELECT digest FROM condemned WHERE at <= @before AND digest > @after ORDER BY digest LIMIT @page_size;
+
+-- name: HeldDigests :many
+-- Each index is read from a digest on, and no further than the page needs.
+SELECT digest FROM (SELECT DISTINCT b.digest FROM blobs b WHERE b.digest > @after AND b.created >= @since ORDER BY b.digest LIMIT @page_size) AS held_blobs
+UNION
+SELECT digest FROM (SELECT DISTINCT m.digest FROM manifests m WHERE m.digest > @after AND m.created >= @since ORDER BY m.digest LIMIT @page_size) AS held_manifests
+ORDER BY digest LIMIT @page_size;
+
+-- name: Holders :many
+SELECT repository FROM blobs WHERE blobs.digest = @digest
+UNION
+SELECT repository FROM manifests WHERE manifests.digest = @digest
+ORDER BY repository;

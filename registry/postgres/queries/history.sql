@@ -1,6 +1,14 @@
 -- name: HistoryLast :one
 SELECT body FROM history ORDER BY seq DESC LIMIT 1;
 
+-- name: HistoryLastSeq :one
+-- 0 before the first event.
+SELECT coalesce(max(seq), 0)::bigint AS seq FROM history;
+
+-- name: HistorySince :many
+-- The events of a model in all environments.
+SELECT body FROM history WHERE model = @model AND seq > @after ORDER BY seq;
+
 -- name: HistoryGet :one
 SELECT body FROM history WHERE seq = @seq;
 
@@ -48,3 +56,14 @@ ORDER BY
     CASE WHEN @model = '' OR @subject <> '' THEN '' ELSE model END DESC,
     seq DESC
 LIMIT @page_size;
+
+-- name: HistoryOfHash :many
+-- As HistoryAscending, for one hash, by its index.
+SELECT body FROM history
+WHERE substring(body FROM '"hash":"([^"]*)"') = @hash::text
+    AND (@environment::text = '' OR environment = @environment)
+    AND (@model::text = '' OR model = @model)
+    AND (@kind::text = '' OR kind = @kind)
+    AND (@subject::text = '' OR subject = @subject)
+    AND seq > @after AND seq < @before
+LIMIT 1;

@@ -1,8 +1,8 @@
 -- name: ManifestAdd :exec
 -- What was recorded first stays; once more only rescinds. The update also locks the row,
 -- so that whoever deletes the manifest comes before or after what follows, never between.
-INSERT INTO manifests (repository, digest, media_type, size, created)
-VALUES (@repository, @digest, @media_type, @size, @created)
+INSERT INTO manifests (repository, digest, media_type, size, created, pusher)
+VALUES (@repository, @digest, @media_type, @size, coalesce(sqlc.narg(created)::timestamptz, catalog_now()), @pusher)
 ON CONFLICT (repository, digest) DO UPDATE SET condemned = NULL;
 
 -- name: DerivedSet :exec
@@ -17,7 +17,7 @@ ON CONFLICT (repository, digest) DO UPDATE SET
 DELETE FROM manifest_derived;
 
 -- name: ManifestGet :one
-SELECT m.repository, m.digest, m.media_type, m.size, m.condemned,
+SELECT m.repository, m.digest, m.media_type, m.size, m.pusher, m.condemned,
     coalesce(d.artifact_type, '') AS artifact_type,
     coalesce(d.subject, '') AS subject,
     coalesce(d.annotations, '') AS annotations
@@ -25,18 +25,34 @@ FROM manifests m
 LEFT JOIN manifest_derived d ON d.repository = m.repository AND d.digest = m.digest
 WHERE m.repository = @repository AND m.digest = @digest;
 
+-- name: ReferrerSizes :many
+-- How large the annotations of referrers are, behind a digest.
+SELECT d.digest, CAST(octet_length(d.annotations) AS bigint) AS bytes
+FROM manifest_derived d
+WHERE d.repository = @repository AND d.subject = @subject AND d.subject <> '' AND d.digest > @after
+    AND (@artifact_type::text = '' OR d.artifact_type = @artifact_type)
+ORDER BY d.digest LIMIT @page_size;
+
+-- name: ReferrerCount :one
+-- How many referrers of a subject a principal pushed.
+SELECT count(*) FROM manifest_derived d
+JOIN manifests m ON m.repository = d.repository AND m.digest = d.digest
+WHERE d.repository = @repository AND d.subject = @subject AND d.subject <> '' AND m.pusher = @pusher;
+
 -- name: ManifestReferrers :many
-SELECT m.repository, m.digest, m.media_type, m.size, d.artifact_type, d.subject, d.annotations
+-- Those behind a digest, up to another.
+SELECT m.repository, m.digest, m.media_type, m.size, m.pusher, d.artifact_type, d.subject, d.annotations
 FROM manifest_derived d
 JOIN manifests m ON m.repository = d.repository AND m.digest = d.digest
 WHERE d.repository = @repository AND d.subject = @subject AND d.subject <> ''
+    AND d.digest > @after AND d.digest <= @last
     AND (@artifact_type::text = '' OR d.artifact_type = @artifact_type)
 ORDER BY d.digest;
 
 -- name: ManifestPage :many
 -- The page after (repository, digest), in that order. The place is named for both tables:
 -- a merge of the two would read one of them from its beginning.
-SELECT m.repository, m.digest, m.media_type, m.size,
+SELECT m.repository, m.digest, m.media_type, m.size, m.pusher,
     coalesce(d.artifact_type, '') AS artifact_type,
     coalesce(d.subject, '') AS subject,
     coalesce(d.annotations, '') AS annotations

@@ -1,6 +1,6 @@
 -- name: BlobAdd :exec
 -- Once more only rescinds.
-INSERT INTO blobs (repository, digest, size, created) VALUES (@repository, @digest, @size, @created)
+INSERT INTO blobs (repository, digest, size, created) VALUES (@repository, @digest, @size, coalesce(sqlc.narg(created)::timestamptz, catalog_now()))
 ON CONFLICT (repository, digest) DO UPDATE SET condemned = NULL WHERE blobs.condemned IS NOT NULL;
 
 -- name: BlobSize :one

@@ -5,7 +5,7 @@ SELECT set_config('synchronous_commit', 'off', true);
 
 -- name: UploadCreate :exec
 INSERT INTO uploads (id, repository, principal, arrived, hash, place, version, touched)
-VALUES (@id, @repository, @principal, @arrived, @hash, @place, 1, @touched);
+VALUES (@id, @repository, @principal, @arrived, @hash, @place, 1, catalog_now());
 
 -- name: UploadGet :one
 SELECT * FROM uploads WHERE id = @id AND repository = @repository AND principal = @principal;
@@ -15,17 +15,17 @@ SELECT version FROM uploads WHERE id = @id;
 
 -- name: UploadSwap :execrows
 UPDATE uploads
-SET arrived = @arrived, hash = @hash, place = @place, touched = @touched, version = version + 1
+SET arrived = @arrived, hash = @hash, place = @place, touched = catalog_now(), version = version + 1
 WHERE id = @id AND version = @version;
 
 -- name: UploadEnd :execrows
 DELETE FROM uploads WHERE id = @id AND version = @version;
 
 -- name: UploadCount :one
-SELECT count(*) FROM uploads WHERE touched >= @since AND principal = @principal;
+SELECT count(*) FROM uploads WHERE touched >= catalog_in(0 - @within::bigint) AND principal = @principal;
 
 -- name: UploadStale :many
--- The page after (touched, id), in that order.
+-- The page after (touched, id), in that order, of those before a time.
 SELECT * FROM uploads
 WHERE touched < @before AND (touched, id) > (@touched::timestamptz, @id::text)
 ORDER BY touched, id

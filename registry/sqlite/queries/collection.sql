@@ -37,11 +37,44 @@ SELECT CAST(EXISTS (SELECT 1 FROM blobs b WHERE b.digest = @digest)
 INSERT INTO condemned (digest, at) VALUES (@digest, @at) ON CONFLICT (digest) DO NOTHING;
 
 -- name: CondemnedGet :one
-SELECT at FROM condemned WHERE digest = @digest;
+SELECT * FROM condemned WHERE digest = @digest;
 
--- name: CondemnedRemove :exec
+-- name: CondemnedRemove :execrows
+-- Unless a removal is under way.
+DELETE FROM condemned WHERE digest = @digest AND removal = '';
+
+-- name: CondemnedTakeOver :exec
+DELETE FROM condemned WHERE digest = @digest AND removal = @removal AND removal <> '' AND until <= @now;
+
+-- name: RemovalBegin :exec
+UPDATE condemned SET removal = @removal, until = @until WHERE digest = @digest;
+
+-- name: RemovalSpare :exec
 DELETE FROM condemned WHERE digest = @digest;
+
+-- name: RemovalUntil :one
+-- When the first of its digests is not removed any more; 0: there are none.
+SELECT CAST(coalesce(min(until), 0) AS INTEGER) AS until FROM condemned WHERE removal = @removal AND removal <> '';
+
+-- name: RemovalEnd :exec
+DELETE FROM condemned WHERE digest = @digest AND removal = @removal;
+
+-- name: RemovalUndo :exec
+UPDATE condemned SET removal = '', until = 0 WHERE digest = @digest AND removal = @removal;
 
 -- name: CondemnedPage :many
 -- A page of what was condemned up to a time, behind a digest.
 SELECT digest FROM condemned WHERE at <= @before AND digest > @after ORDER BY digest LIMIT @page_size;
+
+-- name: HeldDigests :many
+-- Each index is read from a digest on, and no further than the page needs.
+SELECT digest FROM (SELECT DISTINCT b.digest FROM blobs b WHERE b.digest > @after AND b.created >= @since ORDER BY b.digest LIMIT @page_size) AS held_blobs
+UNION
+SELECT digest FROM (SELECT DISTINCT m.digest FROM manifests m WHERE m.digest > @after AND m.created >= @since ORDER BY m.digest LIMIT @page_size) AS held_manifests
+ORDER BY digest LIMIT @page_size;
+
+-- name: Holders :many
+SELECT repository FROM blobs WHERE blobs.digest = @digest
+UNION
+SELECT repository FROM manifests WHERE manifests.digest = @digest
+ORDER BY repository;

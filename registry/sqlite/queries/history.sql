@@ -1,6 +1,14 @@
 -- name: HistoryLast :one
 SELECT body FROM history ORDER BY seq DESC LIMIT 1;
 
+-- name: HistoryLastSeq :one
+-- 0 before the first event.
+SELECT CAST(coalesce(max(seq), 0) AS INTEGER) AS seq FROM history;
+
+-- name: HistorySince :many
+-- The events of a model in all environments.
+SELECT body FROM history WHERE model = @model AND seq > @after ORDER BY seq;
+
 -- name: HistoryNewestHash :one
 SELECT hash FROM history WHERE environment = @environment AND model = @model ORDER BY seq DESC LIMIT 1;
 
@@ -60,3 +68,14 @@ WHERE subject = @subject AND subject <> ''
     AND (CAST(@kind AS TEXT) = '' OR kind = @kind)
     AND seq > @after AND seq < @before
 ORDER BY seq DESC LIMIT @page_size;
+
+-- name: HistoryOfHash :many
+-- As HistoryAscending, for one hash, by its index.
+SELECT body FROM history
+WHERE hash = @hash
+    AND (CAST(@environment AS TEXT) = '' OR environment = @environment)
+    AND (CAST(@model AS TEXT) = '' OR model = @model)
+    AND (CAST(@kind AS TEXT) = '' OR kind = @kind)
+    AND (CAST(@subject AS TEXT) = '' OR subject = @subject)
+    AND seq > @after AND seq < @before
+LIMIT 1;

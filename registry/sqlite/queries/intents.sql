@@ -6,11 +6,11 @@ ON CONFLICT (environment, model) DO UPDATE SET
     release = excluded.release,
     begun = excluded.begun;
 
--- name: IntentEnd :exec
-DELETE FROM intents WHERE environment = @environment AND model = @model;
-
 -- name: IntentEndFor :exec
 DELETE FROM intents WHERE environment = @environment AND model = @model AND release = @release;
+
+-- name: IntentAbandon :exec
+DELETE FROM intents WHERE environment = @environment AND model = @model AND release = @release AND begun = @begun;
 
 -- name: IntentList :many
 SELECT * FROM intents ORDER BY environment, model;

@@ -1,7 +1,7 @@
 -- name: ManifestAdd :exec
 -- Once more only rescinds.
-INSERT INTO manifests (repository, digest, media_type, size, created)
-VALUES (@repository, @digest, @media_type, @size, @created)
+INSERT INTO manifests (repository, digest, media_type, size, created, pusher)
+VALUES (@repository, @digest, @media_type, @size, @created, @pusher)
 ON CONFLICT (repository, digest) DO UPDATE SET condemned = 0 WHERE manifests.condemned <> 0;
 
 -- name: DerivedSet :exec
@@ -16,7 +16,7 @@ ON CONFLICT (repository, digest) DO UPDATE SET
 DELETE FROM manifest_derived;
 
 -- name: ManifestGet :one
-SELECT m.repository, m.digest, m.media_type, m.size, m.condemned,
+SELECT m.repository, m.digest, m.media_type, m.size, m.pusher, m.condemned,
     coalesce(d.artifact_type, '') AS artifact_type,
     coalesce(d.subject, '') AS subject,
     coalesce(d.annotations, '') AS annotations
@@ -24,17 +24,33 @@ FROM manifests m
 LEFT JOIN manifest_derived d ON d.repository = m.repository AND d.digest = m.digest
 WHERE m.repository = @repository AND m.digest = @digest;
 
+-- name: ReferrerSizes :many
+-- How large the annotations of referrers are, behind a digest.
+SELECT d.digest, CAST(octet_length(d.annotations) AS INTEGER) AS bytes
+FROM manifest_derived d
+WHERE d.repository = @repository AND d.subject = @subject AND d.subject <> '' AND d.digest > @after
+    AND (CAST(@artifact_type AS TEXT) = '' OR d.artifact_type = @artifact_type)
+ORDER BY d.digest LIMIT @page_size;
+
+-- name: ReferrerCount :one
+-- How many referrers of a subject a principal pushed.
+SELECT count(*) FROM manifest_derived d
+JOIN manifests m ON m.repository = d.repository AND m.digest = d.digest
+WHERE d.repository = @repository AND d.subject = @subject AND d.subject <> '' AND m.pusher = @pusher;
+
 -- name: ManifestReferrers :many
-SELECT m.repository, m.digest, m.media_type, m.size, d.artifact_type, d.subject, d.annotations
+-- Those behind a digest, up to another.
+SELECT m.repository, m.digest, m.media_type, m.size, m.pusher, d.artifact_type, d.subject, d.annotations
 FROM manifest_derived d
 JOIN manifests m ON m.repository = d.repository AND m.digest = d.digest
 WHERE d.repository = @repository AND d.subject = @subject AND d.subject <> ''
+    AND d.digest > @after AND d.digest <= @last
     AND (CAST(@artifact_type AS TEXT) = '' OR d.artifact_type = @artifact_type)
 ORDER BY d.digest;
 
 -- name: ManifestPage :many
 -- The page after (repository, digest), in that order.
-SELECT m.repository, m.digest, m.media_type, m.size,
+SELECT m.repository, m.digest, m.media_type, m.size, m.pusher,
     coalesce(d.artifact_type, '') AS artifact_type,
     coalesce(d.subject, '') AS subject,
     coalesce(d.annotations, '') AS annotations

@@ -15,9 +15,14 @@ import (
 	"time"
 )
 
-// Certificate makes a CA and a certificate of it for this machine: ca.pem, tls.crt and tls.key
-// in a folder. The name is that of the certificate's subject.
+// Certificate makes a CA and a certificate of it for this machine, both good for an hour: ca.pem,
+// tls.crt and tls.key in a folder. The name is that of the certificate's subject.
 func Certificate(dir, name string) error {
+	return CertificateFor(dir, name, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+}
+
+// CertificateFor is [Certificate] with the time for which both are valid.
+func CertificateFor(dir, name string, from, until time.Time) error {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
@@ -27,7 +32,7 @@ func Certificate(dir, name string) error {
 		return err
 	}
 	ca := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "a CA"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "a CA"}, NotBefore: from, NotAfter: until,
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
 	leaf := &x509.Certificate{

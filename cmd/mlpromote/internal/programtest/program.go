@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 
@@ -20,38 +21,53 @@ type Main struct{ M *testing.M }
 // Run gives the exit status.
 func (m Main) Run() int {
 	defer func() {
-		if built.dir != "" {
-			_ = os.RemoveAll(built.dir) // a temporary folder
+		for _, b := range []*build{&built, &shifted} {
+			if b.dir != "" {
+				_ = os.RemoveAll(b.dir) // a temporary folder
+			}
 		}
 	}()
 	return m.M.Run()
 }
 
-// built is the program of this process; linking it takes seconds.
-var built struct {
+// build is a program that is built once for all tests of a process; linking it takes seconds.
+type build struct {
 	once sync.Once
 	dir  string
 	err  error
 }
+
+var built, shifted build
 
 // Program gives the path of the program, which is built once for all tests of a process, and
 // never with the race detector, under which it opens a key in two seconds and not in a fifth
 // of one. TestMain of the package runs [Main].
 func Program(tb testing.TB) string {
 	tb.Helper()
-	built.once.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "mlpromote-program-"); built.err != nil {
+	return built.program(tb)
+}
+
+// Shifted is [Program] with a clock that is wrong by MLPROMOTE_CLOCK_SHIFT, such as "24h".
+func Shifted(tb testing.TB) string {
+	tb.Helper()
+	return shifted.program(tb, "-tags", "shiftedclock")
+}
+
+func (b *build) program(tb testing.TB, flags ...string) string {
+	tb.Helper()
+	b.once.Do(func() {
+		if b.dir, b.err = os.MkdirTemp("", "mlpromote-program-"); b.err != nil {
 			return
 		}
-		build := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", built.dir, "mlpromote.dev/mlpromote/cmd/mlpromote") //nolint:noctx // no test owns it
-		if out, err := build.CombinedOutput(); err != nil {
-			built.err = fmt.Errorf("go build: %w\n%s", err, out)
+		args := slices.Concat([]string{"build", "-buildvcs=false", "-ldflags", "-s -w"}, flags, []string{"-o", b.dir, "mlpromote.dev/mlpromote/cmd/mlpromote"})
+		if out, err := exec.Command("go", args...).CombinedOutput(); err != nil { //nolint:noctx // no test owns it
+			b.err = fmt.Errorf("go build: %w\n%s", err, out)
 		}
 	})
-	if built.err != nil {
-		tb.Fatal(built.err)
+	if b.err != nil {
+		tb.Fatal(b.err)
 	}
-	return filepath.Join(built.dir, "mlpromote")
+	return filepath.Join(b.dir, "mlpromote")
 }
 
 // Cache is the MLPROMOTE_CACHE of tests: it has ONNX Runtime, installed now if need be, and
@@ -66,7 +82,7 @@ func Cache(tb testing.TB) string {
 // sleep for a second before it ends; tests start hundreds.
 func Environment(home, cache string) []string {
 	return []string{
-		"HOME=" + home, "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_DATA=", "MLPROMOTE_REGISTRY=", "MLPROMOTE_KEYS=", "MLPROMOTE_STORAGE=",
+		"HOME=" + home, "MLPROMOTE_CACHE=" + cache, "MLPROMOTE_DATA=", "MLPROMOTE_POLICY_DIR=", "MLPROMOTE_REGISTRY=", "MLPROMOTE_KEYS=", "MLPROMOTE_STORAGE=",
 		"MLPROMOTE_DATABASE=", "MLPROMOTE_TOKEN=", "MLPROMOTE_CA=", "COSIGN_PASSWORD=", "GORACE=atexit_sleep_ms=10",
 	}
 }

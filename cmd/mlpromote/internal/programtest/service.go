@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // Service is a data directory with the service that has it. The fields but URL are set
@@ -40,13 +42,15 @@ func NewService(tb testing.TB, program, root string, env ...string) *Service {
 	}
 }
 
-// Start runs the service and waits until it says where it is.
+// Start runs the service and waits until it says where it is. It ends with the process of the
+// tests at the latest.
 func (s *Service) Start() error {
 	ctx := context.Background() // it is stopped by name
 	s.cmd = exec.CommandContext(ctx, s.Program, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", s.Dir}, s.Flags...)...)
 	s.cmd.Env = append(os.Environ(), s.Env...)
 	s.stderr.Reset()
 	s.cmd.Stderr = &s.stderr
+	registrytest.EndWithTests(s.cmd)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ package dbsqlc
 
 import (
 	"context"
+	"time"
 )
 
 const catalogGet = `-- name: CatalogGet :one
@@ -25,6 +26,66 @@ func (q *Queries) CatalogGet(ctx context.Context) (CatalogGetRow, error) {
 	return i, err
 }
 
+const catalogIdentityGet = `-- name: CatalogIdentityGet :one
+SELECT id, origins, storage, epoch FROM catalog
+`
+
+type CatalogIdentityGetRow struct {
+	ID      string
+	Origins string
+	Storage string
+	Epoch   int64
+}
+
+func (q *Queries) CatalogIdentityGet(ctx context.Context) (CatalogIdentityGetRow, error) {
+	row := q.db.QueryRow(ctx, catalogIdentityGet)
+	var i CatalogIdentityGetRow
+	err := row.Scan(
+		&i.ID,
+		&i.Origins,
+		&i.Storage,
+		&i.Epoch,
+	)
+	return i, err
+}
+
+const catalogRecordContent = `-- name: CatalogRecordContent :execrows
+UPDATE catalog SET storage = $1, epoch = $2
+WHERE id = $3 AND storage = $4 AND epoch = $5
+`
+
+type CatalogRecordContentParams struct {
+	Storage       string
+	Epoch         int64
+	ID            string
+	StorageBefore string
+	EpochBefore   int64
+}
+
+// Rows: 0 where the catalog has recorded other content meanwhile.
+func (q *Queries) CatalogRecordContent(ctx context.Context, arg CatalogRecordContentParams) (int64, error) {
+	result, err := q.db.Exec(ctx, catalogRecordContent,
+		arg.Storage,
+		arg.Epoch,
+		arg.ID,
+		arg.StorageBefore,
+		arg.EpochBefore,
+	)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const catalogSetOrigins = `-- name: CatalogSetOrigins :exec
+UPDATE catalog SET origins = $1
+`
+
+func (q *Queries) CatalogSetOrigins(ctx context.Context, origins string) error {
+	_, err := q.db.Exec(ctx, catalogSetOrigins, origins)
+	return err
+}
+
 const chainLock = `-- name: ChainLock :exec
 SELECT pg_advisory_xact_lock(7236834190823321602)
 `
@@ -33,6 +94,29 @@ SELECT pg_advisory_xact_lock(7236834190823321602)
 // not ask for it.
 func (q *Queries) ChainLock(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, chainLock)
+	return err
+}
+
+const collectionSessionLock = `-- name: CollectionSessionLock :one
+SELECT pg_try_advisory_lock(7236834190823321603) AS locked
+`
+
+// Held by whoever collects, as long as the session lasts. False: another session has it.
+func (q *Queries) CollectionSessionLock(ctx context.Context) (bool, error) {
+	row := q.db.QueryRow(ctx, collectionSessionLock)
+	var locked bool
+	err := row.Scan(&locked)
+	return locked, err
+}
+
+const collectionSessionSettings = `-- name: CollectionSessionSettings :exec
+SELECT set_config('tcp_keepalives_idle', '60', false), set_config('tcp_keepalives_interval', '10', false),
+    set_config('tcp_keepalives_count', '6', false)
+`
+
+// The server notices within two minutes that the machine of this session is gone.
+func (q *Queries) CollectionSessionSettings(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, collectionSessionSettings)
 	return err
 }
 
@@ -69,4 +153,15 @@ func (q *Queries) ServerGet(ctx context.Context) (ServerGetRow, error) {
 	var i ServerGetRow
 	err := row.Scan(&i.Encoding, &i.SynchronousCommit, &i.IdleInTransaction)
 	return i, err
+}
+
+const timeGet = `-- name: TimeGet :one
+SELECT catalog_now()::timestamptz AS now
+`
+
+func (q *Queries) TimeGet(ctx context.Context) (time.Time, error) {
+	row := q.db.QueryRow(ctx, timeGet)
+	var now time.Time
+	err := row.Scan(&now)
+	return now, err
 }

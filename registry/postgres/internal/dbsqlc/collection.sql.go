@@ -11,7 +11,7 @@ import (
 )
 
 const blobCondemn = `-- name: BlobCondemn :exec
-UPDATE blobs SET condemned = $1::timestamptz WHERE repository = $2 AND digest = $3 AND condemned IS NULL
+UPDATE blobs SET condemned = greatest($1::timestamptz, catalog_now()) WHERE repository = $2 AND digest = $3 AND condemned IS NULL
 `
 
 type BlobCondemnParams struct {
@@ -56,7 +56,7 @@ func (q *Queries) CollectionLock(ctx context.Context) error {
 
 const condemnedAdd = `-- name: CondemnedAdd :exec
 INSERT INTO condemned (digest, at)
-SELECT DISTINCT d, $1::timestamptz FROM unnest($2::text[]) AS d ORDER BY d
+SELECT DISTINCT d, greatest($1::timestamptz, catalog_now()) FROM unnest($2::text[]) AS d ORDER BY d
 ON CONFLICT (digest) DO NOTHING
 `
 
@@ -72,26 +72,22 @@ func (q *Queries) CondemnedAdd(ctx context.Context, arg CondemnedAddParams) erro
 }
 
 const condemnedGet = `-- name: CondemnedGet :one
-SELECT at FROM condemned WHERE digest = $1
+SELECT coalesce(removal, '')::text AS removal,
+    coalesce(extract(epoch FROM until - catalog_now()) * 1000000, 0)::bigint AS microseconds
+FROM condemned WHERE digest = $1
 `
 
-func (q *Queries) CondemnedGet(ctx context.Context, digest string) (time.Time, error) {
-	row := q.db.QueryRow(ctx, condemnedGet, digest)
-	var at time.Time
-	err := row.Scan(&at)
-	return at, err
+type CondemnedGetRow struct {
+	Removal      string
+	Microseconds int64
 }
 
-const condemnedLock = `-- name: CondemnedLock :one
-SELECT at FROM condemned WHERE digest = $1 FOR UPDATE
-`
-
-// Nobody rescinds it until the end of the transaction.
-func (q *Queries) CondemnedLock(ctx context.Context, digest string) (time.Time, error) {
-	row := q.db.QueryRow(ctx, condemnedLock, digest)
-	var at time.Time
-	err := row.Scan(&at)
-	return at, err
+// The removal of a digest, and how many microseconds are left of it.
+func (q *Queries) CondemnedGet(ctx context.Context, digest string) (CondemnedGetRow, error) {
+	row := q.db.QueryRow(ctx, condemnedGet, digest)
+	var i CondemnedGetRow
+	err := row.Scan(&i.Removal, &i.Microseconds)
+	return i, err
 }
 
 const condemnedPage = `-- name: CondemnedPage :many
@@ -125,13 +121,92 @@ func (q *Queries) CondemnedPage(ctx context.Context, arg CondemnedPageParams) ([
 	return items, nil
 }
 
-const condemnedRemove = `-- name: CondemnedRemove :exec
-DELETE FROM condemned WHERE digest = $1
+const condemnedRemove = `-- name: CondemnedRemove :execrows
+DELETE FROM condemned WHERE digest = $1 AND removal IS NULL
 `
 
-func (q *Queries) CondemnedRemove(ctx context.Context, digest string) error {
-	_, err := q.db.Exec(ctx, condemnedRemove, digest)
+// Unless a removal is under way.
+func (q *Queries) CondemnedRemove(ctx context.Context, digest string) (int64, error) {
+	result, err := q.db.Exec(ctx, condemnedRemove, digest)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const condemnedTakeOver = `-- name: CondemnedTakeOver :exec
+DELETE FROM condemned WHERE digest = $1 AND removal = $2::text AND until <= catalog_now()
+`
+
+type CondemnedTakeOverParams struct {
+	Digest  string
+	Removal string
+}
+
+func (q *Queries) CondemnedTakeOver(ctx context.Context, arg CondemnedTakeOverParams) error {
+	_, err := q.db.Exec(ctx, condemnedTakeOver, arg.Digest, arg.Removal)
 	return err
+}
+
+const heldDigests = `-- name: HeldDigests :many
+SELECT digest FROM (SELECT DISTINCT b.digest FROM blobs b WHERE b.digest > $2 AND b.created >= $3 ORDER BY b.digest LIMIT $1) AS held_blobs
+UNION
+SELECT digest FROM (SELECT DISTINCT m.digest FROM manifests m WHERE m.digest > $2 AND m.created >= $3 ORDER BY m.digest LIMIT $1) AS held_manifests
+ORDER BY digest LIMIT $1
+`
+
+type HeldDigestsParams struct {
+	PageSize int32
+	After    string
+	Since    time.Time
+}
+
+// Each index is read from a digest on, and no further than the page needs.
+func (q *Queries) HeldDigests(ctx context.Context, arg HeldDigestsParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, heldDigests, arg.PageSize, arg.After, arg.Since)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var digest string
+		if err := rows.Scan(&digest); err != nil {
+			return nil, err
+		}
+		items = append(items, digest)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const holders = `-- name: Holders :many
+SELECT repository FROM blobs WHERE blobs.digest = $1
+UNION
+SELECT repository FROM manifests WHERE manifests.digest = $1
+ORDER BY repository
+`
+
+func (q *Queries) Holders(ctx context.Context, digest string) ([]string, error) {
+	rows, err := q.db.Query(ctx, holders, digest)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var repository string
+		if err := rows.Scan(&repository); err != nil {
+			return nil, err
+		}
+		items = append(items, repository)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const holdingBlobs = `-- name: HoldingBlobs :many
@@ -238,7 +313,7 @@ func (q *Queries) HoldingTags(ctx context.Context, repository string) ([]Holding
 }
 
 const manifestCondemn = `-- name: ManifestCondemn :exec
-UPDATE manifests SET condemned = $1::timestamptz WHERE repository = $2 AND digest = $3 AND condemned IS NULL
+UPDATE manifests SET condemned = greatest($1::timestamptz, catalog_now()) WHERE repository = $2 AND digest = $3 AND condemned IS NULL
 `
 
 type ManifestCondemnParams struct {
@@ -268,6 +343,111 @@ func (q *Queries) ManifestRescind(ctx context.Context, arg ManifestRescindParams
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const removalBegin = `-- name: RemovalBegin :many
+UPDATE condemned c
+SET removal = $1::text, until = catalog_in($2)
+WHERE c.digest = ANY ($3::text[]) AND c.at <= $4 AND (c.removal IS NULL OR c.until <= $5::timestamptz)
+    AND NOT EXISTS (SELECT 1 FROM blobs b WHERE b.digest = c.digest)
+    AND NOT EXISTS (SELECT 1 FROM manifests m WHERE m.digest = c.digest)
+RETURNING c.digest
+`
+
+type RemovalBeginParams struct {
+	Removal   string
+	Lasting   int64
+	Digests   []string
+	Before    time.Time
+	Abandoned time.Time
+}
+
+func (q *Queries) RemovalBegin(ctx context.Context, arg RemovalBeginParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, removalBegin,
+		arg.Removal,
+		arg.Lasting,
+		arg.Digests,
+		arg.Before,
+		arg.Abandoned,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var digest string
+		if err := rows.Scan(&digest); err != nil {
+			return nil, err
+		}
+		items = append(items, digest)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const removalEnd = `-- name: RemovalEnd :exec
+DELETE FROM condemned WHERE removal = $1::text AND digest = ANY ($2::text[])
+`
+
+type RemovalEndParams struct {
+	Removal string
+	Digests []string
+}
+
+func (q *Queries) RemovalEnd(ctx context.Context, arg RemovalEndParams) error {
+	_, err := q.db.Exec(ctx, removalEnd, arg.Removal, arg.Digests)
+	return err
+}
+
+const removalLasts = `-- name: RemovalLasts :one
+SELECT coalesce(min(until) >= catalog_in($1), false)::boolean AS lasts
+FROM condemned WHERE removal = $2::text
+`
+
+type RemovalLastsParams struct {
+	Least   int64
+	Removal string
+}
+
+func (q *Queries) RemovalLasts(ctx context.Context, arg RemovalLastsParams) (bool, error) {
+	row := q.db.QueryRow(ctx, removalLasts, arg.Least, arg.Removal)
+	var lasts bool
+	err := row.Scan(&lasts)
+	return lasts, err
+}
+
+const removalSpare = `-- name: RemovalSpare :exec
+DELETE FROM condemned c
+WHERE c.digest = ANY ($1::text[]) AND (c.removal IS NULL OR c.until <= $2::timestamptz)
+    AND (EXISTS (SELECT 1 FROM blobs b WHERE b.digest = c.digest) OR EXISTS (SELECT 1 FROM manifests m WHERE m.digest = c.digest))
+`
+
+type RemovalSpareParams struct {
+	Digests   []string
+	Abandoned time.Time
+}
+
+// Forgets those that a repository holds and that nobody is removing.
+func (q *Queries) RemovalSpare(ctx context.Context, arg RemovalSpareParams) error {
+	_, err := q.db.Exec(ctx, removalSpare, arg.Digests, arg.Abandoned)
+	return err
+}
+
+const removalUndo = `-- name: RemovalUndo :exec
+UPDATE condemned SET removal = NULL, until = NULL WHERE removal = $1::text AND digest = ANY ($2::text[])
+`
+
+type RemovalUndoParams struct {
+	Removal string
+	Digests []string
+}
+
+func (q *Queries) RemovalUndo(ctx context.Context, arg RemovalUndoParams) error {
+	_, err := q.db.Exec(ctx, removalUndo, arg.Removal, arg.Digests)
+	return err
 }
 
 const repositoryList = `-- name: RepositoryList :many

@@ -160,6 +160,18 @@ func (q *Queries) HistoryLast(ctx context.Context) (string, error) {
 	return body, err
 }
 
+const historyLastSeq = `-- name: HistoryLastSeq :one
+SELECT coalesce(max(seq), 0)::bigint AS seq FROM history
+`
+
+// 0 before the first event.
+func (q *Queries) HistoryLastSeq(ctx context.Context) (int64, error) {
+	row := q.db.QueryRow(ctx, historyLastSeq)
+	var seq int64
+	err := row.Scan(&seq)
+	return seq, err
+}
+
 const historyNewestHash = `-- name: HistoryNewestHash :one
 SELECT substring(body FROM '"hash":"([^"]*)"')::text AS hash FROM history
 WHERE environment = $1 AND model = $2 ORDER BY seq DESC LIMIT 1
@@ -176,4 +188,84 @@ func (q *Queries) HistoryNewestHash(ctx context.Context, arg HistoryNewestHashPa
 	var hash string
 	err := row.Scan(&hash)
 	return hash, err
+}
+
+const historyOfHash = `-- name: HistoryOfHash :many
+SELECT body FROM history
+WHERE substring(body FROM '"hash":"([^"]*)"') = $1::text
+    AND ($2::text = '' OR environment = $2)
+    AND ($3::text = '' OR model = $3)
+    AND ($4::text = '' OR kind = $4)
+    AND ($5::text = '' OR subject = $5)
+    AND seq > $6 AND seq < $7
+LIMIT 1
+`
+
+type HistoryOfHashParams struct {
+	Hash        string
+	Environment string
+	Model       string
+	Kind        string
+	Subject     string
+	After       int64
+	Before      int64
+}
+
+// As HistoryAscending, for one hash, by its index.
+func (q *Queries) HistoryOfHash(ctx context.Context, arg HistoryOfHashParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, historyOfHash,
+		arg.Hash,
+		arg.Environment,
+		arg.Model,
+		arg.Kind,
+		arg.Subject,
+		arg.After,
+		arg.Before,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var body string
+		if err := rows.Scan(&body); err != nil {
+			return nil, err
+		}
+		items = append(items, body)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const historySince = `-- name: HistorySince :many
+SELECT body FROM history WHERE model = $1 AND seq > $2 ORDER BY seq
+`
+
+type HistorySinceParams struct {
+	Model string
+	After int64
+}
+
+// The events of a model in all environments.
+func (q *Queries) HistorySince(ctx context.Context, arg HistorySinceParams) ([]string, error) {
+	rows, err := q.db.Query(ctx, historySince, arg.Model, arg.After)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var body string
+		if err := rows.Scan(&body); err != nil {
+			return nil, err
+		}
+		items = append(items, body)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

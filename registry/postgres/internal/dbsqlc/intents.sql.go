@@ -10,9 +10,30 @@ import (
 	"time"
 )
 
+const intentAbandon = `-- name: IntentAbandon :exec
+DELETE FROM intents WHERE environment = $1 AND model = $2 AND release = $3 AND begun = $4
+`
+
+type IntentAbandonParams struct {
+	Environment string
+	Model       string
+	Release     string
+	Begun       time.Time
+}
+
+func (q *Queries) IntentAbandon(ctx context.Context, arg IntentAbandonParams) error {
+	_, err := q.db.Exec(ctx, intentAbandon,
+		arg.Environment,
+		arg.Model,
+		arg.Release,
+		arg.Begun,
+	)
+	return err
+}
+
 const intentBegin = `-- name: IntentBegin :exec
 INSERT INTO intents (environment, model, source, release, begun)
-VALUES ($1, $2, $3, $4, $5)
+VALUES ($1, $2, $3, $4, coalesce($5::timestamptz, catalog_now()))
 ON CONFLICT (environment, model) DO UPDATE SET
     source = excluded.source,
     release = excluded.release,
@@ -24,7 +45,7 @@ type IntentBeginParams struct {
 	Model       string
 	Source      string
 	Release     string
-	Begun       time.Time
+	Begun       *time.Time
 }
 
 func (q *Queries) IntentBegin(ctx context.Context, arg IntentBeginParams) error {
@@ -35,20 +56,6 @@ func (q *Queries) IntentBegin(ctx context.Context, arg IntentBeginParams) error 
 		arg.Release,
 		arg.Begun,
 	)
-	return err
-}
-
-const intentEnd = `-- name: IntentEnd :exec
-DELETE FROM intents WHERE environment = $1 AND model = $2
-`
-
-type IntentEndParams struct {
-	Environment string
-	Model       string
-}
-
-func (q *Queries) IntentEnd(ctx context.Context, arg IntentEndParams) error {
-	_, err := q.db.Exec(ctx, intentEnd, arg.Environment, arg.Model)
 	return err
 }
 

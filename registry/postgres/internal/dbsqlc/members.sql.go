@@ -11,7 +11,7 @@ import (
 )
 
 const blobAdd = `-- name: BlobAdd :exec
-INSERT INTO blobs (repository, digest, size, created) VALUES ($1, $2, $3, $4)
+INSERT INTO blobs (repository, digest, size, created) VALUES ($1, $2, $3, coalesce($4::timestamptz, catalog_now()))
 ON CONFLICT (repository, digest) DO UPDATE SET condemned = NULL WHERE blobs.condemned IS NOT NULL
 `
 
@@ -19,7 +19,7 @@ type BlobAddParams struct {
 	Repository string
 	Digest     string
 	Size       int64
-	Created    time.Time
+	Created    *time.Time
 }
 
 // Once more only rescinds.

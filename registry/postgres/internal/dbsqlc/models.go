@@ -19,6 +19,11 @@ type Answer struct {
 	Body      []byte
 }
 
+type Configuration struct {
+	Part   string
+	Digest string
+}
+
 type Head struct {
 	Environment string
 	Model       string

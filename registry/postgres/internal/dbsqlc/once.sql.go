@@ -7,12 +7,11 @@ package dbsqlc
 
 import (
 	"context"
-	"time"
 )
 
 const answerClaim = `-- name: AnswerClaim :execrows
 INSERT INTO answers (principal, key, request, claimant, until, status, type, body)
-VALUES ($1, $2, $3, $4, $5, 0, '', '')
+VALUES ($1, $2, $3, $4, catalog_in($5), 0, '', '')
 ON CONFLICT (principal, key) DO UPDATE SET
     request = excluded.request,
     claimant = excluded.claimant,
@@ -20,7 +19,7 @@ ON CONFLICT (principal, key) DO UPDATE SET
     status = 0,
     type = '',
     body = ''
-WHERE answers.until <= $6::timestamptz
+WHERE answers.until <= catalog_now()
 `
 
 type AnswerClaimParams struct {
@@ -28,8 +27,7 @@ type AnswerClaimParams struct {
 	Key       string
 	Request   string
 	Claimant  string
-	Until     time.Time
-	Now       time.Time
+	Lasting   int64
 }
 
 // Rows: whether the key was free. The row of one that is not is locked, so that it is
@@ -40,8 +38,7 @@ func (q *Queries) AnswerClaim(ctx context.Context, arg AnswerClaimParams) (int64
 		arg.Key,
 		arg.Request,
 		arg.Claimant,
-		arg.Until,
-		arg.Now,
+		arg.Lasting,
 	)
 	if err != nil {
 		return 0, err
@@ -52,15 +49,15 @@ func (q *Queries) AnswerClaim(ctx context.Context, arg AnswerClaimParams) (int64
 const answerForget = `-- name: AnswerForget :exec
 DELETE FROM answers
 WHERE (principal, key) IN (
-    SELECT a.principal, a.key FROM answers a WHERE a.until <= $1::timestamptz
+    SELECT a.principal, a.key FROM answers a WHERE a.until <= catalog_now()
     ORDER BY a.until LIMIT 100 FOR UPDATE SKIP LOCKED
 )
 `
 
 // Some of those that have run out, so that no request pays for many, and none that
 // somebody works on: nobody waits for anybody.
-func (q *Queries) AnswerForget(ctx context.Context, now time.Time) error {
-	_, err := q.db.Exec(ctx, answerForget, now)
+func (q *Queries) AnswerForget(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, answerForget)
 	return err
 }
 
@@ -106,12 +103,12 @@ func (q *Queries) AnswerGet(ctx context.Context, arg AnswerGetParams) (Answer, e
 }
 
 const answerRenew = `-- name: AnswerRenew :execrows
-UPDATE answers SET until = $1
+UPDATE answers SET until = catalog_in($1)
 WHERE principal = $2 AND key = $3 AND claimant = $4 AND status = 0
 `
 
 type AnswerRenewParams struct {
-	Until     time.Time
+	Lasting   int64
 	Principal string
 	Key       string
 	Claimant  string
@@ -119,7 +116,7 @@ type AnswerRenewParams struct {
 
 func (q *Queries) AnswerRenew(ctx context.Context, arg AnswerRenewParams) (int64, error) {
 	result, err := q.db.Exec(ctx, answerRenew,
-		arg.Until,
+		arg.Lasting,
 		arg.Principal,
 		arg.Key,
 		arg.Claimant,
@@ -131,12 +128,12 @@ func (q *Queries) AnswerRenew(ctx context.Context, arg AnswerRenewParams) (int64
 }
 
 const answerSave = `-- name: AnswerSave :execrows
-UPDATE answers SET until = $1, status = $2, type = $3, body = $4
+UPDATE answers SET until = catalog_in($1), status = $2, type = $3, body = $4
 WHERE principal = $5 AND key = $6 AND claimant = $7 AND status = 0
 `
 
 type AnswerSaveParams struct {
-	Until     time.Time
+	Lasting   int64
 	Status    int64
 	Type      string
 	Body      []byte
@@ -147,7 +144,7 @@ type AnswerSaveParams struct {
 
 func (q *Queries) AnswerSave(ctx context.Context, arg AnswerSaveParams) (int64, error) {
 	result, err := q.db.Exec(ctx, answerSave,
-		arg.Until,
+		arg.Lasting,
 		arg.Status,
 		arg.Type,
 		arg.Body,
@@ -162,26 +159,20 @@ func (q *Queries) AnswerSave(ctx context.Context, arg AnswerSaveParams) (int64, 
 }
 
 const leaseAcquire = `-- name: LeaseAcquire :execrows
-INSERT INTO leases (name, holder, until) VALUES ($1, $2, $3)
+INSERT INTO leases (name, holder, until) VALUES ($1, $2, catalog_in($3))
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
-WHERE leases.holder = excluded.holder OR leases.until <= $4::timestamptz
+WHERE leases.holder = excluded.holder OR leases.until <= catalog_now()
 `
 
 type LeaseAcquireParams struct {
-	Name   string
-	Holder string
-	Until  time.Time
-	Now    time.Time
+	Name    string
+	Holder  string
+	Lasting int64
 }
 
 // Rows: whether the holder has it.
 func (q *Queries) LeaseAcquire(ctx context.Context, arg LeaseAcquireParams) (int64, error) {
-	result, err := q.db.Exec(ctx, leaseAcquire,
-		arg.Name,
-		arg.Holder,
-		arg.Until,
-		arg.Now,
-	)
+	result, err := q.db.Exec(ctx, leaseAcquire, arg.Name, arg.Holder, arg.Lasting)
 	if err != nil {
 		return 0, err
 	}

@@ -11,16 +11,16 @@ import (
 )
 
 const uploadCount = `-- name: UploadCount :one
-SELECT count(*) FROM uploads WHERE touched >= $1 AND principal = $2
+SELECT count(*) FROM uploads WHERE touched >= catalog_in(0 - $1::bigint) AND principal = $2
 `
 
 type UploadCountParams struct {
-	Since     time.Time
+	Within    int64
 	Principal string
 }
 
 func (q *Queries) UploadCount(ctx context.Context, arg UploadCountParams) (int64, error) {
-	row := q.db.QueryRow(ctx, uploadCount, arg.Since, arg.Principal)
+	row := q.db.QueryRow(ctx, uploadCount, arg.Within, arg.Principal)
 	var count int64
 	err := row.Scan(&count)
 	return count, err
@@ -28,7 +28,7 @@ func (q *Queries) UploadCount(ctx context.Context, arg UploadCountParams) (int64
 
 const uploadCreate = `-- name: UploadCreate :exec
 INSERT INTO uploads (id, repository, principal, arrived, hash, place, version, touched)
-VALUES ($1, $2, $3, $4, $5, $6, 1, $7)
+VALUES ($1, $2, $3, $4, $5, $6, 1, catalog_now())
 `
 
 type UploadCreateParams struct {
@@ -38,7 +38,6 @@ type UploadCreateParams struct {
 	Arrived    int64
 	Hash       []byte
 	Place      string
-	Touched    time.Time
 }
 
 func (q *Queries) UploadCreate(ctx context.Context, arg UploadCreateParams) error {
@@ -49,7 +48,6 @@ func (q *Queries) UploadCreate(ctx context.Context, arg UploadCreateParams) erro
 		arg.Arrived,
 		arg.Hash,
 		arg.Place,
-		arg.Touched,
 	)
 	return err
 }
@@ -111,7 +109,7 @@ type UploadStaleParams struct {
 	PageSize int32
 }
 
-// The page after (touched, id), in that order.
+// The page after (touched, id), in that order, of those before a time.
 func (q *Queries) UploadStale(ctx context.Context, arg UploadStaleParams) ([]Upload, error) {
 	rows, err := q.db.Query(ctx, uploadStale,
 		arg.Before,
@@ -148,15 +146,14 @@ func (q *Queries) UploadStale(ctx context.Context, arg UploadStaleParams) ([]Upl
 
 const uploadSwap = `-- name: UploadSwap :execrows
 UPDATE uploads
-SET arrived = $1, hash = $2, place = $3, touched = $4, version = version + 1
-WHERE id = $5 AND version = $6
+SET arrived = $1, hash = $2, place = $3, touched = catalog_now(), version = version + 1
+WHERE id = $4 AND version = $5
 `
 
 type UploadSwapParams struct {
 	Arrived int64
 	Hash    []byte
 	Place   string
-	Touched time.Time
 	ID      string
 	Version int64
 }
@@ -166,7 +163,6 @@ func (q *Queries) UploadSwap(ctx context.Context, arg UploadSwapParams) (int64, 
 		arg.Arrived,
 		arg.Hash,
 		arg.Place,
-		arg.Touched,
 		arg.ID,
 		arg.Version,
 	)

@@ -57,14 +57,19 @@ func (q *Queries) CondemnedAdd(ctx context.Context, arg CondemnedAddParams) erro
 }
 
 const condemnedGet = `-- name: CondemnedGet :one
-SELECT at FROM condemned WHERE digest = ?1
+SELECT digest, at, removal, until FROM condemned WHERE digest = ?1
 `
 
-func (q *Queries) CondemnedGet(ctx context.Context, digest string) (int64, error) {
+func (q *Queries) CondemnedGet(ctx context.Context, digest string) (Condemned, error) {
 	row := q.db.QueryRowContext(ctx, condemnedGet, digest)
-	var at int64
-	err := row.Scan(&at)
-	return at, err
+	var i Condemned
+	err := row.Scan(
+		&i.Digest,
+		&i.At,
+		&i.Removal,
+		&i.Until,
+	)
+	return i, err
 }
 
 const condemnedPage = `-- name: CondemnedPage :many
@@ -101,12 +106,31 @@ func (q *Queries) CondemnedPage(ctx context.Context, arg CondemnedPageParams) ([
 	return items, nil
 }
 
-const condemnedRemove = `-- name: CondemnedRemove :exec
-DELETE FROM condemned WHERE digest = ?1
+const condemnedRemove = `-- name: CondemnedRemove :execrows
+DELETE FROM condemned WHERE digest = ?1 AND removal = ''
 `
 
-func (q *Queries) CondemnedRemove(ctx context.Context, digest string) error {
-	_, err := q.db.ExecContext(ctx, condemnedRemove, digest)
+// Unless a removal is under way.
+func (q *Queries) CondemnedRemove(ctx context.Context, digest string) (int64, error) {
+	result, err := q.db.ExecContext(ctx, condemnedRemove, digest)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+const condemnedTakeOver = `-- name: CondemnedTakeOver :exec
+DELETE FROM condemned WHERE digest = ?1 AND removal = ?2 AND removal <> '' AND until <= ?3
+`
+
+type CondemnedTakeOverParams struct {
+	Digest  string
+	Removal string
+	Now     int64
+}
+
+func (q *Queries) CondemnedTakeOver(ctx context.Context, arg CondemnedTakeOverParams) error {
+	_, err := q.db.ExecContext(ctx, condemnedTakeOver, arg.Digest, arg.Removal, arg.Now)
 	return err
 }
 
@@ -121,6 +145,73 @@ func (q *Queries) Held(ctx context.Context, digest string) (bool, error) {
 	var held bool
 	err := row.Scan(&held)
 	return held, err
+}
+
+const heldDigests = `-- name: HeldDigests :many
+SELECT digest FROM (SELECT DISTINCT b.digest FROM blobs b WHERE b.digest > ?2 AND b.created >= ?3 ORDER BY b.digest LIMIT ?1) AS held_blobs
+UNION
+SELECT digest FROM (SELECT DISTINCT m.digest FROM manifests m WHERE m.digest > ?2 AND m.created >= ?3 ORDER BY m.digest LIMIT ?1) AS held_manifests
+ORDER BY digest LIMIT ?1
+`
+
+type HeldDigestsParams struct {
+	PageSize int64
+	After    string
+	Since    int64
+}
+
+// Each index is read from a digest on, and no further than the page needs.
+func (q *Queries) HeldDigests(ctx context.Context, arg HeldDigestsParams) ([]string, error) {
+	rows, err := q.db.QueryContext(ctx, heldDigests, arg.PageSize, arg.After, arg.Since)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var digest string
+		if err := rows.Scan(&digest); err != nil {
+			return nil, err
+		}
+		items = append(items, digest)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const holders = `-- name: Holders :many
+SELECT repository FROM blobs WHERE blobs.digest = ?1
+UNION
+SELECT repository FROM manifests WHERE manifests.digest = ?1
+ORDER BY repository
+`
+
+func (q *Queries) Holders(ctx context.Context, digest string) ([]string, error) {
+	rows, err := q.db.QueryContext(ctx, holders, digest)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var repository string
+		if err := rows.Scan(&repository); err != nil {
+			return nil, err
+		}
+		items = append(items, repository)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const holdingBlobs = `-- name: HoldingBlobs :many
@@ -266,6 +357,70 @@ func (q *Queries) ManifestRescind(ctx context.Context, arg ManifestRescindParams
 		return 0, err
 	}
 	return result.RowsAffected()
+}
+
+const removalBegin = `-- name: RemovalBegin :exec
+UPDATE condemned SET removal = ?1, until = ?2 WHERE digest = ?3
+`
+
+type RemovalBeginParams struct {
+	Removal string
+	Until   int64
+	Digest  string
+}
+
+func (q *Queries) RemovalBegin(ctx context.Context, arg RemovalBeginParams) error {
+	_, err := q.db.ExecContext(ctx, removalBegin, arg.Removal, arg.Until, arg.Digest)
+	return err
+}
+
+const removalEnd = `-- name: RemovalEnd :exec
+DELETE FROM condemned WHERE digest = ?1 AND removal = ?2
+`
+
+type RemovalEndParams struct {
+	Digest  string
+	Removal string
+}
+
+func (q *Queries) RemovalEnd(ctx context.Context, arg RemovalEndParams) error {
+	_, err := q.db.ExecContext(ctx, removalEnd, arg.Digest, arg.Removal)
+	return err
+}
+
+const removalSpare = `-- name: RemovalSpare :exec
+DELETE FROM condemned WHERE digest = ?1
+`
+
+func (q *Queries) RemovalSpare(ctx context.Context, digest string) error {
+	_, err := q.db.ExecContext(ctx, removalSpare, digest)
+	return err
+}
+
+const removalUndo = `-- name: RemovalUndo :exec
+UPDATE condemned SET removal = '', until = 0 WHERE digest = ?1 AND removal = ?2
+`
+
+type RemovalUndoParams struct {
+	Digest  string
+	Removal string
+}
+
+func (q *Queries) RemovalUndo(ctx context.Context, arg RemovalUndoParams) error {
+	_, err := q.db.ExecContext(ctx, removalUndo, arg.Digest, arg.Removal)
+	return err
+}
+
+const removalUntil = `-- name: RemovalUntil :one
+SELECT CAST(coalesce(min(until), 0) AS INTEGER) AS until FROM condemned WHERE removal = ?1 AND removal <> ''
+`
+
+// When the first of its digests is not removed any more; 0: there are none.
+func (q *Queries) RemovalUntil(ctx context.Context, removal string) (int64, error) {
+	row := q.db.QueryRowContext(ctx, removalUntil, removal)
+	var until int64
+	err := row.Scan(&until)
+	return until, err
 }
 
 const repositoryList = `-- name: RepositoryList :many

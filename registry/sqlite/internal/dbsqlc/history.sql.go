@@ -132,6 +132,18 @@ func (q *Queries) HistoryLast(ctx context.Context) (string, error) {
 	return body, err
 }
 
+const historyLastSeq = `-- name: HistoryLastSeq :one
+SELECT CAST(coalesce(max(seq), 0) AS INTEGER) AS seq FROM history
+`
+
+// 0 before the first event.
+func (q *Queries) HistoryLastSeq(ctx context.Context) (int64, error) {
+	row := q.db.QueryRowContext(ctx, historyLastSeq)
+	var seq int64
+	err := row.Scan(&seq)
+	return seq, err
+}
+
 const historyNewestHash = `-- name: HistoryNewestHash :one
 SELECT hash FROM history WHERE environment = ?1 AND model = ?2 ORDER BY seq DESC LIMIT 1
 `
@@ -146,6 +158,59 @@ func (q *Queries) HistoryNewestHash(ctx context.Context, arg HistoryNewestHashPa
 	var hash string
 	err := row.Scan(&hash)
 	return hash, err
+}
+
+const historyOfHash = `-- name: HistoryOfHash :many
+SELECT body FROM history
+WHERE hash = ?1
+    AND (CAST(?2 AS TEXT) = '' OR environment = ?2)
+    AND (CAST(?3 AS TEXT) = '' OR model = ?3)
+    AND (CAST(?4 AS TEXT) = '' OR kind = ?4)
+    AND (CAST(?5 AS TEXT) = '' OR subject = ?5)
+    AND seq > ?6 AND seq < ?7
+LIMIT 1
+`
+
+type HistoryOfHashParams struct {
+	Hash        string
+	Environment string
+	Model       string
+	Kind        string
+	Subject     string
+	After       int64
+	Before      int64
+}
+
+// As HistoryAscending, for one hash, by its index.
+func (q *Queries) HistoryOfHash(ctx context.Context, arg HistoryOfHashParams) ([]string, error) {
+	rows, err := q.db.QueryContext(ctx, historyOfHash,
+		arg.Hash,
+		arg.Environment,
+		arg.Model,
+		arg.Kind,
+		arg.Subject,
+		arg.After,
+		arg.Before,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var body string
+		if err := rows.Scan(&body); err != nil {
+			return nil, err
+		}
+		items = append(items, body)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const historyOfModelAscending = `-- name: HistoryOfModelAscending :many
@@ -327,6 +392,39 @@ func (q *Queries) HistoryOfSubjectDescending(ctx context.Context, arg HistoryOfS
 		arg.Before,
 		arg.PageSize,
 	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []string
+	for rows.Next() {
+		var body string
+		if err := rows.Scan(&body); err != nil {
+			return nil, err
+		}
+		items = append(items, body)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const historySince = `-- name: HistorySince :many
+SELECT body FROM history WHERE model = ?1 AND seq > ?2 ORDER BY seq
+`
+
+type HistorySinceParams struct {
+	Model string
+	After int64
+}
+
+// The events of a model in all environments.
+func (q *Queries) HistorySince(ctx context.Context, arg HistorySinceParams) ([]string, error) {
+	rows, err := q.db.QueryContext(ctx, historySince, arg.Model, arg.After)
 	if err != nil {
 		return nil, err
 	}

@@ -47,8 +47,8 @@ func (q *Queries) DerivedSet(ctx context.Context, arg DerivedSetParams) error {
 }
 
 const manifestAdd = `-- name: ManifestAdd :exec
-INSERT INTO manifests (repository, digest, media_type, size, created)
-VALUES (?1, ?2, ?3, ?4, ?5)
+INSERT INTO manifests (repository, digest, media_type, size, created, pusher)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 ON CONFLICT (repository, digest) DO UPDATE SET condemned = 0 WHERE manifests.condemned <> 0
 `
 
@@ -58,6 +58,7 @@ type ManifestAddParams struct {
 	MediaType  string
 	Size       int64
 	Created    int64
+	Pusher     string
 }
 
 // Once more only rescinds.
@@ -68,12 +69,13 @@ func (q *Queries) ManifestAdd(ctx context.Context, arg ManifestAddParams) error 
 		arg.MediaType,
 		arg.Size,
 		arg.Created,
+		arg.Pusher,
 	)
 	return err
 }
 
 const manifestGet = `-- name: ManifestGet :one
-SELECT m.repository, m.digest, m.media_type, m.size, m.condemned,
+SELECT m.repository, m.digest, m.media_type, m.size, m.pusher, m.condemned,
     coalesce(d.artifact_type, '') AS artifact_type,
     coalesce(d.subject, '') AS subject,
     coalesce(d.annotations, '') AS annotations
@@ -92,6 +94,7 @@ type ManifestGetRow struct {
 	Digest       string
 	MediaType    string
 	Size         int64
+	Pusher       string
 	Condemned    int64
 	ArtifactType string
 	Subject      string
@@ -106,6 +109,7 @@ func (q *Queries) ManifestGet(ctx context.Context, arg ManifestGetParams) (Manif
 		&i.Digest,
 		&i.MediaType,
 		&i.Size,
+		&i.Pusher,
 		&i.Condemned,
 		&i.ArtifactType,
 		&i.Subject,
@@ -115,7 +119,7 @@ func (q *Queries) ManifestGet(ctx context.Context, arg ManifestGetParams) (Manif
 }
 
 const manifestPage = `-- name: ManifestPage :many
-SELECT m.repository, m.digest, m.media_type, m.size,
+SELECT m.repository, m.digest, m.media_type, m.size, m.pusher,
     coalesce(d.artifact_type, '') AS artifact_type,
     coalesce(d.subject, '') AS subject,
     coalesce(d.annotations, '') AS annotations
@@ -137,6 +141,7 @@ type ManifestPageRow struct {
 	Digest       string
 	MediaType    string
 	Size         int64
+	Pusher       string
 	ArtifactType string
 	Subject      string
 	Annotations  string
@@ -157,6 +162,7 @@ func (q *Queries) ManifestPage(ctx context.Context, arg ManifestPageParams) ([]M
 			&i.Digest,
 			&i.MediaType,
 			&i.Size,
+			&i.Pusher,
 			&i.ArtifactType,
 			&i.Subject,
 			&i.Annotations,
@@ -175,17 +181,20 @@ func (q *Queries) ManifestPage(ctx context.Context, arg ManifestPageParams) ([]M
 }
 
 const manifestReferrers = `-- name: ManifestReferrers :many
-SELECT m.repository, m.digest, m.media_type, m.size, d.artifact_type, d.subject, d.annotations
+SELECT m.repository, m.digest, m.media_type, m.size, m.pusher, d.artifact_type, d.subject, d.annotations
 FROM manifest_derived d
 JOIN manifests m ON m.repository = d.repository AND m.digest = d.digest
 WHERE d.repository = ?1 AND d.subject = ?2 AND d.subject <> ''
-    AND (CAST(?3 AS TEXT) = '' OR d.artifact_type = ?3)
+    AND d.digest > ?3 AND d.digest <= ?4
+    AND (CAST(?5 AS TEXT) = '' OR d.artifact_type = ?5)
 ORDER BY d.digest
 `
 
 type ManifestReferrersParams struct {
 	Repository   string
 	Subject      string
+	After        string
+	Last         string
 	ArtifactType string
 }
 
@@ -194,13 +203,21 @@ type ManifestReferrersRow struct {
 	Digest       string
 	MediaType    string
 	Size         int64
+	Pusher       string
 	ArtifactType string
 	Subject      string
 	Annotations  string
 }
 
+// Those behind a digest, up to another.
 func (q *Queries) ManifestReferrers(ctx context.Context, arg ManifestReferrersParams) ([]ManifestReferrersRow, error) {
-	rows, err := q.db.QueryContext(ctx, manifestReferrers, arg.Repository, arg.Subject, arg.ArtifactType)
+	rows, err := q.db.QueryContext(ctx, manifestReferrers,
+		arg.Repository,
+		arg.Subject,
+		arg.After,
+		arg.Last,
+		arg.ArtifactType,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -213,10 +230,82 @@ func (q *Queries) ManifestReferrers(ctx context.Context, arg ManifestReferrersPa
 			&i.Digest,
 			&i.MediaType,
 			&i.Size,
+			&i.Pusher,
 			&i.ArtifactType,
 			&i.Subject,
 			&i.Annotations,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Close(); err != nil {
+		return nil, err
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const referrerCount = `-- name: ReferrerCount :one
+SELECT count(*) FROM manifest_derived d
+JOIN manifests m ON m.repository = d.repository AND m.digest = d.digest
+WHERE d.repository = ?1 AND d.subject = ?2 AND d.subject <> '' AND m.pusher = ?3
+`
+
+type ReferrerCountParams struct {
+	Repository string
+	Subject    string
+	Pusher     string
+}
+
+// How many referrers of a subject a principal pushed.
+func (q *Queries) ReferrerCount(ctx context.Context, arg ReferrerCountParams) (int64, error) {
+	row := q.db.QueryRowContext(ctx, referrerCount, arg.Repository, arg.Subject, arg.Pusher)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const referrerSizes = `-- name: ReferrerSizes :many
+SELECT d.digest, CAST(octet_length(d.annotations) AS INTEGER) AS bytes
+FROM manifest_derived d
+WHERE d.repository = ?1 AND d.subject = ?2 AND d.subject <> '' AND d.digest > ?3
+    AND (CAST(?4 AS TEXT) = '' OR d.artifact_type = ?4)
+ORDER BY d.digest LIMIT ?5
+`
+
+type ReferrerSizesParams struct {
+	Repository   string
+	Subject      string
+	After        string
+	ArtifactType string
+	PageSize     int64
+}
+
+type ReferrerSizesRow struct {
+	Digest string
+	Bytes  int64
+}
+
+// How large the annotations of referrers are, behind a digest.
+func (q *Queries) ReferrerSizes(ctx context.Context, arg ReferrerSizesParams) ([]ReferrerSizesRow, error) {
+	rows, err := q.db.QueryContext(ctx, referrerSizes,
+		arg.Repository,
+		arg.Subject,
+		arg.After,
+		arg.ArtifactType,
+		arg.PageSize,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ReferrerSizesRow
+	for rows.Next() {
+		var i ReferrerSizesRow
+		if err := rows.Scan(&i.Digest, &i.Bytes); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -15,6 +15,18 @@ type Answer struct {
 	Body      []byte
 }
 
+type Condemned struct {
+	Digest  string
+	At      int64
+	Removal string
+	Until   int64
+}
+
+type Configuration struct {
+	Part   string
+	Digest string
+}
+
 type Head struct {
 	Environment string
 	Model       string

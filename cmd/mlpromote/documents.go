@@ -1,0 +1,70 @@
+package main
+
+import (
+	"encoding/json"
+	"reflect"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/quarantine"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/backup"
+	"mlpromote.dev/mlpromote/registry/service"
+)
+
+// documents are what each verb prints with --output json. From them docs/reference has its
+// schema; tests hold what verbs print against that.
+func documents() map[string][]reflect.Type {
+	return map[string][]reflect.Type{
+		"backup":              of[savedSnapshot](),
+		"build":               of[builtRelease](),
+		"cache list":          of[[]toolchain.Kept](),
+		"cache prune":         of[prunedSteps](),
+		"environments adopt":  of[registry.Configuration](),
+		"environments check":  of[checkedEnvironments](),
+		"environments status": of[registry.ConfigurationStatus](),
+		"evidence delete":     of[deletedEvidence](),
+		"gc":                  {reflect.TypeFor[service.Collected](), reflect.TypeFor[collection]()}, // the latter with --dry-run
+		"health":              of[ready](),
+		"history accept":      of[acceptedHistory](),
+		"history list":        of[[]registry.Event](),
+		"history verify":      of[checkedHistory](),
+		"hold release":        of[heldHead](),
+		"hold set":            of[heldHead](),
+		"init":                of[initAnswer](),
+		"inspect":             of[inspection](),
+		"key generate":        of[generatedKey](),
+		"list":                of[[]registry.Head](),
+		"node describe":       of[registry.Node](),
+		"node-type delete":    of[deletedName](),
+		"node-type get":       of[registry.Node](),
+		"node-type list":      of[[]registry.Named[registry.Node]](),
+		"node-type put":       of[registry.Named[registry.Node]](),
+		"plan":                of[planned](),
+		"policy replay":       of[[]service.Replayed](),
+		"promote":             of[movement](),
+		"pull":                of[pipeline.PullResult](),
+		"quarantine":          of[[]quarantine.Attached](),
+		"quarantine lift":     of[[]quarantine.Attached](),
+		"reindex":             of[reindexed](),
+		"resolve":             of[registry.Resolution](),
+		"restore":             {reflect.TypeFor[backup.Snapshot](), reflect.TypeFor[takenOver]()}, // the latter with --take-over
+		"rollback":            of[movement](),
+		"schema":              of[json.RawMessage](), // of the spec: the same with text
+		"scrub":               of[scrubResult](),
+		"serve":               {reflect.TypeFor[servedAt](), reflect.TypeFor[[]effective]()}, // the latter with --print-config
+		"token create":        of[newToken](),
+		"token list":          of[[]registry.Token](),
+		"token revoke":        of[revokedToken](),
+		"toolchain install":   of[install.Found](),
+		"toolchain list":      of[[]install.Status](),
+		"toolchain remove":    of[[]install.Found](),
+		"trust":               {reflect.TypeFor[pipeline.TrustResult](), reflect.TypeFor[inspection]()}, // the latter about a reference
+		"tune":                of[tuned](),
+		"verify":              of[verifiedRelease](),
+		"version":             of[about](),
+	}
+}
+
+func of[T any]() []reflect.Type { return []reflect.Type{reflect.TypeFor[T]()} }

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/service"
+)
+
+func (a *app) evidenceCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "evidence",
+		Short: "Delete evidence that nobody relies on",
+		Args:  cobra.NoArgs,
+		RunE:  unknown,
+	}
+	c.AddCommand(a.evidenceDeleteCommand())
+	return c
+}
+
+func (a *app) evidenceDeleteCommand() *cobra.Command {
+	var d evidenceDeletion
+	c := &cobra.Command{
+		Use:   "delete REF [DIGEST...]",
+		Short: "Delete evidence that no trusted key signed",
+		Long: `Deletes evidence about a release and its engines that no trusted key signed and that the
+history does not name: what somebody attached to be in the way. Without digests of its
+manifests, as inspect --output json has them, all of it goes. Evidence that the history
+names or a trusted key signed stays for as long as its subject. On a service this takes
+the permission administer. stdout: the digests that were deleted.`,
+		Example: "  mlpromote evidence delete staging/vision/digits:1.0.0 --dry-run\n  mlpromote evidence delete staging/vision/digits:1.0.0",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(i *instance) error {
+				ref, err := a.reference(i, args[:1])
+				if err != nil {
+					return err
+				}
+				return a.deleteEvidence(c.Context(), i, ref, args[1:], d)
+			})
+		},
+	}
+	c.Flags().BoolVar(&d.dryRun, "dry-run", false, "change nothing")
+	c.Flags().StringSliceVar(&d.types, "type", nil, "delete other referrers of this artifact type too")
+	return c
+}
+
+// evidenceDeletion is what evidence delete is asked for.
+type evidenceDeletion struct {
+	types  []string // artifact types beside those of bundles
+	dryRun bool
+}
+
+// keptError says that nobody may delete something, whatever else they may.
+type keptError struct{ error }
+
+func (k keptError) Unwrap() error { return k.error }
+
+// deletedEvidence is what evidence delete did.
+type deletedEvidence struct {
+	Deleted []registry.Digest `json:"deleted"`
+	Kept    int               `json:"kept,omitempty"` // refused by the registry
+}
+
+func (a *app) deleteEvidence(ctx context.Context, i *instance, ref registry.Reference, named []string, d evidenceDeletion) error {
+	if host := i.hostOf(ref.Environment); host != i.host {
+		return registry.Errorf(registry.CodeInvalid, "the content of %s is on registry %s: delete it there", ref.Environment, host)
+	}
+	remove, err := i.manifestDeleter(ctx, registry.Repository(ref.Environment, ref.Model))
+	if err != nil {
+		return err
+	}
+	if len(named) > 0 {
+		return a.deleteNamed(ctx, named, d.dryRun, remove)
+	}
+	candidates, err := strangersEvidence(ctx, i, ref, d.types)
+	if err != nil {
+		return err
+	}
+	did := deletedEvidence{Deleted: []registry.Digest{}}
+	for _, digest := range candidates {
+		var kept keptError
+		if !d.dryRun {
+			err = remove(ctx, digest)
+		}
+		switch {
+		case err == nil:
+			did.Deleted = append(did.Deleted, digest)
+		case registry.HasCode(err, registry.CodeNotFound): // somebody else was first
+		case errors.As(err, &kept):
+			did.Kept++
+			a.ui.note("%v", err)
+		default:
+			return errors.Join(a.ui.result(deletedText(did), did), err)
+		}
+	}
+	return a.ui.result(deletedText(did), did)
+}
+
+// deleteNamed deletes manifests that were named, each of which has to go.
+func (a *app) deleteNamed(ctx context.Context, named []string, dryRun bool, remove func(context.Context, registry.Digest) error) error {
+	did := deletedEvidence{Deleted: []registry.Digest{}}
+	for _, text := range named {
+		digest := registry.Digest(text)
+		if err := digest.Validate(); err != nil {
+			return registry.Errorf(registry.CodeInvalid, "digest %q: %w", text, err)
+		}
+		if !dryRun {
+			if err := remove(ctx, digest); err != nil {
+				return errors.Join(a.ui.result(deletedText(did), did), err)
+			}
+		}
+		did.Deleted = append(did.Deleted, digest)
+	}
+	return a.ui.result(deletedText(did), did)
+}
+
+func deletedText(did deletedEvidence) string {
+	text := ""
+	for _, digest := range did.Deleted {
+		text += string(digest) + "\n"
+	}
+	return text
+}
+
+// strangersEvidence lists the evidence about a release that does not verify for anybody who is
+// trusted there.
+func strangersEvidence(ctx context.Context, i *instance, ref registry.Reference, types []string) ([]registry.Digest, error) {
+	r, err := i.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
+	if err != nil {
+		return nil, err
+	}
+	claims, _, err := i.Claims(ctx, ref.Environment, r)
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[registry.Digest]bool)
+	for _, c := range claims {
+		seen[c.Bundle] = true
+	}
+	var found []registry.Digest
+	for _, subject := range r.Subjects() {
+		for referrer, err := range i.store.Referrers(ctx, registry.Repository(ref.Environment, ref.Model), subject.Digest) {
+			if err != nil {
+				return nil, err
+			}
+			if !seen[referrer.Digest] && (referrer.IsEvidence() || slices.Contains(types, referrer.ArtifactType)) {
+				found = append(found, referrer.Digest)
+			}
+			seen[referrer.Digest] = true
+		}
+	}
+	return found, nil
+}
+
+// manifestDeleter gives what takes manifests out of a repository, as far as they may go.
+func (i *instance) manifestDeleter(ctx context.Context, repository string) (func(context.Context, registry.Digest) error, error) {
+	if i.local != nil {
+		guard := i.guard()
+		return func(ctx context.Context, d registry.Digest) error {
+			err := guard.DeleteManifest(ctx, repository, d)
+			if registry.CodeOf(err) == registry.CodePolicy {
+				return keptError{err}
+			}
+			return err
+		}, nil
+	}
+	opened, err := i.content.open(ctx, repository)
+	if err != nil {
+		return nil, err
+	}
+	deleter, ok := opened.(interface {
+		oci.Repository
+		Delete(ctx context.Context, desc ocispec.Descriptor) error
+	})
+	if !ok {
+		return nil, registry.Lastingf(registry.CodeUnavailable, "nothing can be deleted from %s", repository)
+	}
+	return func(ctx context.Context, d registry.Digest) error {
+		desc, err := deleter.Resolve(ctx, string(d))
+		if err != nil {
+			return fmt.Errorf("%s: %w", d, err)
+		}
+		return deleter.Delete(ctx, desc)
+	}, nil
+}
+
+// guard deletes from the data directory what nobody relies on.
+func (i *instance) guard() service.Guard {
+	return service.Guard{
+		Deleter: i.local.db, Environments: i.environments, Manifests: i.local.refs, Catalog: i.local.catalog, Records: i.local.db, Content: i.store, Verify: i.verify,
+	}
+}

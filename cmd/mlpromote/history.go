@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func (a *app) historyCommand() *cobra.Command {
+	return group("history", "Check the history", a.historyVerifyCommand(), a.historyListCommand(), a.historyAcceptCommand())
+}
+
+func (a *app) historyVerifyCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify",
+		Short: "Check that no row of the history was changed, removed or added",
+		Long: `Checks the chain of all rows; that every head is where the newest rows put it; that rows name
+every release with a tag in a protected environment, every summary and all other evidence
+there, and the reports and quarantines that were attached elsewhere; and that the catalog
+lists evidence in the order of the rows. Otherwise the newest rows were deleted, or something
+was changed beside them. Exit code 5 names what is wrong.`,
+		Example: "  mlpromote history verify",
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.with(c.Context(), func(i *instance) error {
+				events, last, err := verifyChain(c.Context(), i)
+				if err != nil {
+					return err
+				}
+				faults, err := i.HistoryFaults(c.Context())
+				for _, f := range faults {
+					err = errors.Join(err, f.Err())
+				}
+				if err != nil {
+					return err
+				}
+				return a.ui.result(fmt.Sprintf("%d rows, head %s", events, dash(string(last))),
+					checkedHistory{events, last})
+			})
+		},
+	}
+}
+
+// checkedHistory is a history whose chain is whole.
+type checkedHistory struct {
+	Rows int             `json:"rows"`
+	Head registry.Digest `json:"head"` // hash of the last row; empty without any
+}
+
+// acceptedHistory is what promotions go on with.
+type acceptedHistory struct {
+	Model       string `json:"model"`
+	Environment string `json:"environment"`
+}
+
+// verifyChain checks the chain of the whole history and gives its length and last hash.
+func verifyChain(ctx context.Context, i *instance) (int, registry.Digest, error) {
+	events, err := i.History(ctx, registry.HistoryQuery{})
+	if err != nil {
+		return 0, "", err
+	}
+	var before registry.Event
+	for _, e := range events {
+		if i.host != "" && e.Seq > before.Seq+1 {
+			return 0, "", registry.Errorf(registry.CodeForbidden, "history rows %d to %d are not shown: either this token may not read them, or they are gone; ask with one that may read everything", before.Seq+1, e.Seq-1)
+		}
+		if err := e.VerifyChain(before); err != nil {
+			return 0, "", err
+		}
+		before = e
+	}
+	return len(events), before.Hash, nil
+}
+
+func (a *app) historyAcceptCommand() *cobra.Command {
+	var model, environment, reason string
+	c := &cobra.Command{
+		Use:   "accept",
+		Short: "Let promotions go on where the history does not explain a head",
+		Long: `For what history verify found and somebody has looked into, such as rows that a restored
+backup does not have. Records the reason in the history. Takes an administrator.`,
+		Example: `  mlpromote history accept --model vision/digits --env prod --reason "restored from Tuesday's backup"`,
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.with(c.Context(), func(i *instance) error {
+				if err := i.AcceptHistory(c.Context(), environment, model, reason); err != nil {
+					return err
+				}
+				return a.ui.result("what the history does not explain about "+model+" in "+environment+" is accepted", acceptedHistory{model, environment})
+			})
+		},
+	}
+	c.Flags().StringVar(&model, "model", "", "model")
+	c.Flags().StringVar(&environment, "env", "", "environment")
+	c.Flags().StringVar(&reason, "reason", "", "why; stays in the history")
+	required(c, "model", "env", "reason")
+	return c
+}
+
+func (a *app) historyListCommand() *cobra.Command {
+	var q registry.HistoryQuery
+	var since time.Duration
+	c := &cobra.Command{
+		Use:     "list",
+		Short:   "List what happened, oldest first",
+		Example: "  mlpromote history list --model vision/digits --env prod --since 24h",
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.with(c.Context(), func(i *instance) error {
+				events, err := newestEvents(c.Context(), i, q, since)
+				if err != nil {
+					return err
+				}
+				rows := [][]string{{"ROW", "TIME", "WHO", "WHAT", "ENVIRONMENT", "MODEL", "VERSION", "DETAIL"}}
+				for _, e := range events {
+					rows = append(rows, []string{fmt.Sprint(e.Seq), e.Time.UTC().Format(time.DateTime), dash(e.Principal), string(e.Kind), e.Environment, e.Model, e.Version, dash(detail(e))})
+				}
+				return a.ui.result(table(rows), listed(events))
+			})
+		},
+	}
+	c.Flags().StringVar(&q.Environment, "env", "", "only this environment")
+	c.Flags().StringVar(&q.Model, "model", "", "only this model")
+	c.Flags().IntVar(&q.Limit, "limit", 0, "only so many of the newest (default: all)")
+	c.Flags().DurationVar(&since, "since", 0, "only what is not older, such as 24h (default: all)")
+	return c
+}
+
+// newestEvents are the newest events, oldest first: at most q.Limit, and none older than since;
+// 0 is no bound.
+func newestEvents(ctx context.Context, i *instance, q registry.HistoryQuery, since time.Duration) ([]registry.Event, error) {
+	if q.Limit < 0 || since < 0 {
+		return nil, registry.Errorf(registry.CodeInvalid, "--limit %d, --since %s: want 0 for all, or more", q.Limit, since)
+	}
+	q.Descending = q.Limit > 0 // the newest, and not the first
+	events, err := i.History(ctx, q)
+	if q.Descending {
+		slices.Reverse(events)
+	}
+	if since > 0 {
+		events = slices.DeleteFunc(events, func(e registry.Event) bool { return now().Sub(e.Time) > since })
+	}
+	return events, err
+}
+
+func detail(e registry.Event) string {
+	if e.PredicateType != "" && e.Reason != "" {
+		return e.PredicateType + ": " + e.Reason
+	}
+	return e.PredicateType + e.Reason
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	var file string
+	var own replacements
+	c := &cobra.Command{
+		Use:   "plan",
+		Short: "Say what build would do, and what presets stand for",
+		Long: `Reads the spec and what it names, and prints every engine with all options written out.
+Nothing is installed or stored: of a toolchain that is not installed, the version is that
+which build will install. Only a source that has to be imported takes its toolchain now.`,
+		Example: "  mlpromote plan -f mlpromote.yaml",
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := own.check(); err != nil {
+				return err
+			}
+			return a.plan(c.Context(), file, own)
+		},
+	}
+	specFlag(c, &file)
+	own.add(c)
+	return c
+}
+
+// planned is a plan with what building it takes.
+type planned struct {
+	pipeline.Plan
+	Installs []neededInstall `json:"installs,omitempty"` // toolchains that build will install
+	Taken    []takenVersion  `json:"taken,omitempty"`    // where the version is another release, so that this one cannot be promoted
+}
+
+// neededInstall is a toolchain that is not installed.
+type neededInstall struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	Bytes   int64  `json:"bytes"` // that it takes, about
+}
+
+func (a *app) plan(ctx context.Context, file string, own replacements) error {
+	s, err := a.loadSpec(file)
+	if err != nil {
+		return err
+	}
+	m := &memory{}
+	if err := a.openLocalSteps(m); err != nil {
+		return err
+	}
+	var needed []neededInstall
+	missing := func(_ context.Context, installer *install.Installer, name string) error {
+		known, bytes, err := installer.Known(name)
+		needed = append(needed, neededInstall{known.Name, known.Version, bytes})
+		return err
+	}
+	p := &pipeline.Pipeline{
+		Toolchain: a.toolchain(missing, m.steps, own.or(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress,
+	}
+	plan, err := p.Plan(ctx, s)
+	if err != nil {
+		return err
+	}
+	taken := a.takenHere(ctx, plan)
+	a.warnTaken(taken)
+	return a.ui.result(planText(plan)+installsText(needed), planned{plan, needed, taken})
+}
+
+func installsText(needed []neededInstall) string {
+	text := ""
+	for _, n := range needed {
+		text += fmt.Sprintf("\n%s %s: not installed; build will install it (%d MiB)", n.Name, n.Version, n.Bytes>>20)
+	}
+	return text
+}
+
+func planText(p pipeline.Plan) string {
+	rows := [][]string{{"ENGINE", "PRECISION", "TOOLCHAIN", "QUANTIZE", "COMPILE"}}
+	for _, e := range p.Engines {
+		rows = append(rows, []string{e.Target.Name + "/" + e.Variant, e.Precision, e.Toolchain.Name + " " + e.Toolchain.Version, quantizeText(e), options(e.Compile)})
+	}
+	source := ""
+	if p.Quantized != "" {
+		source = "source: already quantized (" + p.Quantized + "), passes through as it is\n"
+	}
+	return fmt.Sprintf("%s %s, plan %s\n%scases: %d %s\n\n%s\n%s", p.Model, p.Version, p.Digest, source, p.Cases.Count, p.Cases.Origin, table(rows), limitsText(p.Limits))
+}
+
+// quantizeText is what quantizes an engine and how.
+func quantizeText(e pipeline.PlannedEngine) string {
+	if e.Quantizer == nil || e.Quantizer.Name == spec.ToolONNXRuntime {
+		return options(e.Quantize)
+	}
+	return e.Quantizer.Name + " " + e.Quantizer.Version + ": " + options(e.Quantize)
+}
+
+// options writes options as name=value, in order; none as "-". Lists and maps are JSON, so
+// that it is seen where a name in them ends.
+func options(o map[string]any) string {
+	if len(o) == 0 {
+		return "-"
+	}
+	text := ""
+	for _, name := range sortedNames(o) {
+		value := fmt.Sprint(o[name])
+		if kind := reflect.ValueOf(o[name]).Kind(); kind == reflect.Map || kind == reflect.Slice {
+			if written, err := json.Marshal(o[name]); err == nil {
+				value = string(written)
+			}
+		}
+		text += " " + name + "=" + value
+	}
+	return text[1:]
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/service"
+)
+
+func (a *app) policyCommand() *cobra.Command {
+	return group("policy", "Try a policy before it is in force", a.policyReplayCommand())
+}
+
+func (a *app) policyReplayCommand() *cobra.Command {
+	var file string
+	c := &cobra.Command{
+		Use:   "replay",
+		Short: "Say which heads of today another environments.yaml would refuse",
+		Long: `Judges the head of every model in every protected environment by another
+environments.yaml, or by the present one with this version of the program, and changes
+nothing. STANDING is whether nodes would still get it; ADMISSION is whether it would be
+promoted again, which takes nothing away from them. Works beside a service. Before an
+upgrade, run the new program on a restored backup: it brings a catalog up to date.
+
+stdout: a table, and the reasons. Exit code 4: a head would not be given to nodes any more.`,
+		Example: "  mlpromote policy replay --file environments.new.yaml",
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if a.registry != "" {
+				return registry.Errorf(registry.CodeInvalid, "policy replay works on a data directory, also while it is served, and not on --registry %s", a.registry)
+			}
+			return a.replay(c.Context(), file)
+		},
+	}
+	c.Flags().StringVar(&file, "file", "", "file to judge by as if it were environments.yaml: paths of keys start where that is")
+	return c
+}
+
+func (a *app) replay(ctx context.Context, file string) (err error) {
+	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
+		return noData(a.data)
+	}
+	present := a.files()
+	candidate := present
+	candidate.File = file
+	here, err := a.openCatalog(ctx) // without a lock: nothing is written
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, here.db.Close()) }()
+	today, err := a.serviceBy(here, present)
+	if err != nil {
+		return err
+	}
+	then, err := a.serviceBy(here, candidate)
+	if err != nil {
+		return err
+	}
+	heads, err := then.Replay(ctx, today)
+	if err != nil {
+		return err
+	}
+	if err := a.ui.result(replayText(heads), listed(heads)); err != nil {
+		return err
+	}
+	return refusedHeads(heads)
+}
+
+// serviceBy judges by files, and is not asked to sign anything.
+func (a *app) serviceBy(here *local, files config.Files) (*service.Service, error) {
+	own, err := files.Read()
+	if err != nil {
+		return nil, err
+	}
+	i, err := a.instanceBy(here, own, a.keyring())
+	if err != nil {
+		return nil, err
+	}
+	return i.service, nil
+}
+
+func replayText(heads []service.Replayed) string {
+	rows := [][]string{{"ENVIRONMENT", "MODEL", "VERSION", "STANDING", "ADMISSION", "ENGINES LOST"}}
+	var reasons strings.Builder
+	for _, h := range heads {
+		standing, admission := "ok", "ok"
+		if h.Refused() {
+			standing = "REFUSED"
+		}
+		if !h.Admission.Allowed() {
+			admission = "refused"
+		}
+		rows = append(rows, []string{h.Head.Environment, h.Head.Model, h.Head.Version, standing, admission, fmt.Sprint(len(h.Lost))})
+		for _, reason := range h.Reasons() {
+			fmt.Fprintf(&reasons, "\n%s in %s: %s", h.Head.Model, h.Head.Environment, reason)
+		}
+	}
+	return table(rows) + reasons.String()
+}
+
+// refusedHeads is the error of a replay that found heads which nodes would not get any more.
+func refusedHeads(heads []service.Replayed) error {
+	n := 0
+	for _, h := range heads {
+		if h.Refused() {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return registry.Errorf(registry.CodePolicy, "%d of %d heads would not be given to nodes any more", n, len(heads))
+}

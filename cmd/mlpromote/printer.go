@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// What is printed comes from elsewhere too: reasons in a history, the errors of a service,
+// the log of a tool. A terminal obeys escape sequences, and a reader believes lines that
+// look like ours. So everything goes through two gates:
+//
+//   - printer, behind which stdout and stderr lie, lets through characters that are seen
+//     and ends of lines, and escapes the rest.
+//   - plain makes one line of a text, so that nobody but us ends lines: for every argument
+//     of a note, cell of a table, line of an error, and name of a step.
+
+// printer writes what can be seen, and ends of lines. It is safe for concurrent use.
+type printer struct {
+	to io.Writer
+
+	mu   sync.Mutex
+	rest []byte // the beginning of a character whose end is still to come
+}
+
+// Write writes all of p, escaped. It gives the length of p, not what that became.
+func (w *printer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text := string(w.rest) + string(p)
+	w.rest = nil
+	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
+		if end := text[len(text)-n:]; utf8.RuneStart(end[0]) && !utf8.FullRuneInString(end) {
+			text, w.rest = text[:len(text)-n], []byte(end)
+			break
+		}
+	}
+	if _, err := io.WriteString(w.to, seen(text, "\n", registry.PlainText)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// seen gives a text with every character escaped that is not seen and not among keep.
+func seen(text, keep string, escape func(string) string) string {
+	isSeen := func(r rune) bool { return registry.Visible(r) || strings.ContainsRune(keep, r) }
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !isSeen(r) }) {
+		return text
+	}
+	var b strings.Builder
+	for text != "" {
+		r, size := utf8.DecodeRuneInString(text)
+		if isSeen(r) && (r != utf8.RuneError || size > 1) {
+			b.WriteString(text[:size])
+		} else {
+			b.WriteString(escape(text[:size]))
+		}
+		text = text[size:]
+	}
+	return b.String()
+}
+
+// seenJSON is seen for a JSON document, which then says the same.
+func seenJSON(document string) string {
+	return seen(document, "\n", func(character string) string {
+		escaped := ""
+		for _, unit := range utf16.Encode([]rune(character)) {
+			escaped += fmt.Sprintf(`\u%04x`, unit)
+		}
+		return escaped
+	})
+}
+
+// plain is a text from elsewhere on one line, cut where it is longer than texts may be.
+func plain(text string) string { return registry.PlainText(text) }
+
+// layout is text whose lines are ours: what comes from elsewhere is plain in it.
+type layout string
+
+// plainArguments makes texts and errors among the arguments of a format plain.
+func plainArguments(args []any) []any {
+	out := make([]any, len(args))
+	for i, arg := range args {
+		switch a := arg.(type) {
+		case layout:
+			out[i] = string(a)
+		case string:
+			out[i] = plain(a)
+		case error:
+			out[i] = plain(a.Error())
+		default:
+			out[i] = arg
+		}
+	}
+	return out
+}
+
+// Bounds of an error on a terminal.
+const (
+	maxErrorLine  = 4 << 10 // bytes
+	maxErrorLines = 200
+)
+
+// indented begins the lines of our errors that go on below the first.
+const indented = "\n  "
+
+// errorText gives the lines of an error: those that go on are indented, and any other end
+// of a line is not ours.
+func errorText(text string) string {
+	first, rest, more := strings.Cut(text, indented)
+	lines := []string{errorLine(first)}
+	for more {
+		var next string
+		next, rest, more = strings.Cut(rest, indented)
+		if len(lines) == maxErrorLines {
+			lines = append(lines, "  …")
+			break
+		}
+		lines = append(lines, "  "+errorLine(next))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func errorLine(line string) string {
+	if len(line) > maxErrorLine {
+		line = strings.ToValidUTF8(line[:maxErrorLine], "") + "…"
+	}
+	return seen(line, "", plain)
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/pipeline/quarantine"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func (a *app) quarantineCommand() *cobra.Command {
+	var f quarantineFlags
+	c := &cobra.Command{
+		Use:   "quarantine REF|DIGEST",
+		Short: "Stop a release or an engine from being promoted and used",
+		Long: `Signs, as approver, that a release or an engine must not be used, and attaches that in every
+environment that has it. Promotions of it are refused, nodes are no longer given it, and
+mlpromote trust refuses a folder that holds the quarantine. Heads do not move: put an
+environment back with mlpromote rollback.
+
+A bare digest is looked for in every model. stdout: where it was attached.`,
+		Example: `  mlpromote quarantine prod/vision/digits:1.4.0 --reason "wrong labels in the training data"
+  mlpromote quarantine sha256:… --reason "crashes on driver 580"
+  mlpromote quarantine lift prod/vision/digits:1.4.0 --reason "labels were right"`,
+		Args: exactly("REF|DIGEST"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(i *instance) error {
+				return a.quarantine(c.Context(), i, args[0], f, quarantine.Quarantiner.Set, "in quarantine")
+			})
+		},
+	}
+	f.add(c)
+	var lifted quarantineFlags
+	lift := &cobra.Command{
+		Use:     "lift REF|DIGEST",
+		Short:   "End the quarantine of a release or an engine",
+		Long:    "Signs, as approver, that every quarantine of a release or an engine that stands now is over.",
+		Example: `  mlpromote quarantine lift prod/vision/digits:1.4.0 --reason "labels were right"`,
+		Args:    exactly("REF|DIGEST"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(i *instance) error {
+				return a.quarantine(c.Context(), i, args[0], lifted, quarantine.Quarantiner.Lift, "no longer in quarantine")
+			})
+		},
+	}
+	lifted.add(lift)
+	c.AddCommand(lift)
+	return c
+}
+
+// quarantineFlags are those of quarantine and of lift.
+type quarantineFlags struct{ environment, reason string }
+
+func (f *quarantineFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.environment, "env", "", "environment to look for it in (default: all); it counts wherever else it is")
+	c.Flags().StringVar(&f.reason, "reason", "", "why; stays with the evidence")
+	required(c, "reason")
+}
+
+type quarantineStep func(quarantine.Quarantiner, context.Context, []quarantine.Place, string) ([]quarantine.Attached, error)
+
+// quarantine finds a release or an engine and attaches what step makes.
+func (a *app) quarantine(ctx context.Context, i *instance, text string, f quarantineFlags, step quarantineStep, outcome string) error {
+	if f.environment != "" {
+		if _, err := i.environments.Find(f.environment); err != nil {
+			return err
+		}
+	}
+	q := quarantine.Quarantiner{Registry: i, Environments: i.environments, Sign: i.keys.Sign, Now: now}
+	places, err := a.quarantined(ctx, i, q, text, f.environment)
+	if err != nil {
+		return err
+	}
+	attached, err := step(q, ctx, places, f.reason)
+	if err != nil {
+		return err
+	}
+	var lines []string
+	for _, at := range attached {
+		lines = append(lines, plain(fmt.Sprintf("%s/%s:%s %s", at.Environment, at.Model, at.Version, outcome)))
+	}
+	return a.ui.result(strings.Join(lines, "\n"), attached)
+}
+
+// quarantined lists the places of what a reference or a bare digest names.
+func (a *app) quarantined(ctx context.Context, i *instance, q quarantine.Quarantiner, text, environment string) ([]quarantine.Place, error) {
+	if d := registry.Digest(text); d.Validate() == nil {
+		return q.Find(ctx, environment, "", d)
+	}
+	ref, err := a.reference(i, []string{text})
+	if err != nil {
+		return nil, err
+	}
+	subject := ref.Digest
+	if subject == "" {
+		r, err := i.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
+		if err != nil {
+			return nil, err
+		}
+		subject = r.Digest
+	}
+	return q.Find(ctx, environment, ref.Model, subject)
+}

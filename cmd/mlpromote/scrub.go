@@ -1,0 +1,219 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/scrub"
+)
+
+// scrubFlags say what scrub reads.
+type scrubFlags struct {
+	all, damaged bool
+	since        time.Duration
+	rate         int64
+}
+
+func (a *app) scrubCommand() *cobra.Command {
+	var f scrubFlags
+	c := &cobra.Command{
+		Use:   "scrub",
+		Short: "Read stored content again and find what is damaged",
+		Long: `Reads the content of the data directory, or of its bucket, and compares it with its digests.
+It goes on with the pass that a service or an earlier scrub did not end, or begins one; what
+is broken off goes on with the next. A service does the same in the background (mlpromote
+serve --scrub-interval). Content on other registries is not read.
+stdout: what is damaged, and the releases that need it; exit code 5 where there is any.`,
+		Example: "  mlpromote scrub --all\n  mlpromote scrub --since 24h\n  mlpromote scrub --damaged",
+		Args:    exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if a.registry != "" {
+				return registry.Errorf(registry.CodeInvalid, "scrub works on a data directory, not on --registry %s, which scrubs by itself", a.registry)
+			}
+			if err := f.check(); err != nil {
+				return err
+			}
+			return a.withLocal(c.Context(), func(i *instance) error { return a.scrub(c.Context(), i, f) })
+		},
+	}
+	c.Flags().BoolVar(&f.all, "all", false, "begin at the beginning")
+	c.Flags().DurationVar(&f.since, "since", 0, "read only what came in within this time")
+	c.Flags().BoolVar(&f.damaged, "damaged", false, "read only what is known to be damaged, after it was mended")
+	c.Flags().Int64Var(&f.rate, "rate", 0, "bytes a second to read; 0: as fast as the storage gives them")
+	return c
+}
+
+// check refuses flags that contradict each other.
+func (f scrubFlags) check() error {
+	asked := 0
+	for _, is := range []bool{f.all, f.since != 0, f.damaged} {
+		if is {
+			asked++
+		}
+	}
+	switch {
+	case asked > 1:
+		return registry.Errorf(registry.CodeInvalid, "scrub: want one of --all, --since and --damaged")
+	case f.rate < 0 || f.since < 0:
+		return registry.Errorf(registry.CodeInvalid, "scrub --rate %d --since %v: want 0 or more", f.rate, f.since)
+	}
+	return nil
+}
+
+// pieces counts content.
+func pieces(n int64) string {
+	if n == 1 {
+		return "1 piece of content"
+	}
+	return fmt.Sprintf("%d pieces of content", n)
+}
+
+// scrubResult is what scrub did, and the damage that is known then.
+type scrubResult struct {
+	scrub.Result
+	Damage []registry.Damage `json:"damage"`
+}
+
+func (a *app) scrub(ctx context.Context, i *instance, f scrubFlags) error {
+	config := scrubConfig(i.local)
+	config.Rate, config.Progress = f.rate, a.scrubProgress()
+	s, err := scrub.New(config)
+	if err != nil {
+		return err
+	}
+	began := now()
+	a.ui.progress(pipeline.Step{Name: scrubStep, State: pipeline.StepStarted})
+	did, err := a.scrubBy(ctx, i, s, f)
+	step := pipeline.Step{Name: scrubStep, State: pipeline.StepDone, Elapsed: now().Sub(began), Note: pieces(did.Checked) + ", " + size(did.Bytes)}
+	if err != nil {
+		step.State = pipeline.StepFailed
+	}
+	a.ui.progress(step)
+	if err != nil {
+		return err
+	}
+	return a.scrubbed(ctx, i, did)
+}
+
+// scrubStep is what progress calls the work.
+const scrubStep = "read content again"
+
+// scrubProgress shows how much was read.
+func (a *app) scrubProgress() func(int64) {
+	var checked, bytes int64
+	var told time.Time
+	return func(n int64) {
+		checked, bytes = checked+1, bytes+n
+		if now().Sub(told) > time.Second {
+			told = now()
+			a.ui.progress(pipeline.Step{Name: scrubStep, State: pipeline.StepMoving, Note: pieces(checked) + ", " + size(bytes)})
+		}
+	}
+}
+
+// scrubBy reads what the flags ask for.
+func (a *app) scrubBy(ctx context.Context, i *instance, s *scrub.Scrubber, f scrubFlags) (scrub.Result, error) {
+	switch {
+	case f.damaged:
+		return s.Recheck(ctx)
+	case f.since > 0:
+		today, err := i.local.db.CatalogTime(ctx)
+		if err != nil {
+			return scrub.Result{}, err
+		}
+		return s.Read(ctx, today.Add(-f.since))
+	}
+	pass := scrub.NewBackground(scrub.Background{Scrubber: s, Leases: i.local.db, Holder: rand.Text()})
+	pass.Restart = f.all
+	did, mine, err := pass.Pass(ctx)
+	defer pass.Release(ctx)
+	switch {
+	case err != nil || mine:
+		return did, err
+	case f.all:
+		a.ui.note("a service is reading all content too; where this pass comes to is not remembered")
+		return s.Read(ctx, time.Time{})
+	}
+	return scrub.Result{}, registry.WithHint(
+		registry.Errorf(registry.CodeConflict, "a service is reading all content already, and says in its log what is damaged"),
+		"--all reads it from the beginning all the same, --since TIME what came in since")
+}
+
+// scrubbed tells what is damaged.
+func (a *app) scrubbed(ctx context.Context, i *instance, did scrub.Result) error {
+	result := scrubResult{Result: did, Damage: []registry.Damage{}}
+	for after := ""; ; {
+		page, err := i.local.db.Damages().List(ctx, after, registry.DefaultPage)
+		if err != nil {
+			return err
+		}
+		for _, known := range page {
+			result.Damage = append(result.Damage, known.Document)
+		}
+		if len(page) < registry.DefaultPage {
+			break
+		}
+		after = page[len(page)-1].Name
+	}
+	if len(result.Damage) == 0 {
+		return a.ui.result(fmt.Sprintf("%s, %s: nothing is damaged", pieces(did.Checked), size(did.Bytes)), result)
+	}
+	if err := a.ui.result(damageText(result.Damage), result); err != nil {
+		return err
+	}
+	return registry.WithHint(
+		registry.Errorf(registry.CodeDigest, "damaged: %s; do not use the releases that need it", pieces(int64(len(result.Damage)))),
+		"restore its bytes from a backup, then mlpromote scrub --damaged; docs/how-to/operate.md, Damage")
+}
+
+func damageText(damages []registry.Damage) string {
+	rows := [][]string{{"DIGEST", "DAMAGE", "REPOSITORY", "RELEASES"}}
+	for _, d := range damages {
+		for n, repository := range d.Repositories {
+			row := []string{"", "", repository, dash(strings.Join(affectedIn(d, repository), ", "))}
+			if n == 0 {
+				row[0], row[1] = string(d.Digest), string(d.Kind)
+			}
+			rows = append(rows, row)
+		}
+	}
+	return table(rows)
+}
+
+// affectedIn names the releases of a repository that need damaged content.
+func affectedIn(d registry.Damage, repository string) []string {
+	var names []string
+	for _, r := range d.Releases {
+		if registry.Repository(r.Environment, r.Model) == repository {
+			names = append(names, affectedName(r))
+		}
+	}
+	return names
+}
+
+func affectedName(r registry.AffectedRelease) string {
+	name := short(r.Release)
+	if len(r.Tags) > 0 {
+		name = r.Tags[0]
+	}
+	if r.Head {
+		name += " (head)"
+	}
+	return name
+}
+
+// affectedNames names the releases that need damaged content, with their repositories.
+func affectedNames(d registry.Damage) []string {
+	var names []string
+	for _, r := range d.Releases {
+		names = append(names, registry.Repository(r.Environment, r.Model)+":"+affectedName(r))
+	}
+	return names
+}

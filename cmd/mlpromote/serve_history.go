@@ -1,0 +1,43 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// historyInterval is how often a service compares heads with the history.
+const historyInterval = time.Hour
+
+// watchHistory compares heads with the history, now and again, until ctx ends. What it
+// finds keeps promotions from a model, and never the service from answering: a restored
+// backup has to come up.
+func (sv *served) watchHistory(ctx context.Context) {
+	ticker := time.NewTicker(historyInterval)
+	defer ticker.Stop()
+	for {
+		sv.compareHistory(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (sv *served) compareHistory(ctx context.Context) {
+	faults, err := sv.keeper.InForce().headFaults(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			sv.logger.ErrorContext(ctx, "heads could not be compared with the history", "error", err)
+		}
+		return
+	}
+	sv.telemetry.HistoryFaults(len(faults))
+	for _, f := range faults {
+		sv.logger.ErrorContext(ctx, "the history does not explain what is there", "environment", f.Environment, "model", f.Model,
+			"detail", f.Detail, "hint", strings.Join(registry.Hints(f.Err()), "; "))
+	}
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/scrub"
+)
+
+// scrubConfig is what reads the content of a data directory again.
+func scrubConfig(here *local) scrub.Config {
+	db := here.db
+	return scrub.Config{
+		Blobs: here.blobs.Blobs, Inventory: db, Stock: db, Catalog: db, Damages: db.Damages(), States: db.ScrubStates(), Clock: db,
+	}
+}
+
+// scrubber looks for damage beside the service.
+func (sv *served) newScrubber() (*scrub.Background, error) {
+	c := scrubConfig(sv.here)
+	c.Rate, c.Found, c.Mended, c.Progress = int64(sv.config.scrubRate), sv.damageFound, sv.damageMended, sv.telemetry.ScrubbedBytes
+	s, err := scrub.New(c)
+	if err != nil {
+		return nil, err
+	}
+	return scrub.NewBackground(scrub.Background{
+		Scrubber: s, Leases: sv.here.db, Holder: sv.holder, Interval: sv.config.scrubInterval, Ended: sv.scrubbed, Status: sv.damageKnown,
+	}), nil
+}
+
+// suspect has content looked at whose bytes were wrong when somebody asked for it.
+func (sv *served) suspect(_ context.Context, d registry.Digest, _ error) { sv.scrubber.Suspect(d) }
+
+func (sv *served) damageFound(ctx context.Context, d registry.Damage) {
+	sv.logger.ErrorContext(ctx, "content is damaged", "digest", d.Digest, "kind", d.Kind, "detail", d.Detail,
+		"repositories", d.Repositories, "releases", affectedNames(d), "hint", "restore its bytes from a backup: docs/how-to/operate.md, Damage")
+}
+
+func (sv *served) damageMended(ctx context.Context, d registry.Damage) {
+	sv.logger.InfoContext(ctx, "content is not damaged any more", "digest", d.Digest, "repositories", d.Repositories)
+}
+
+// damageKnown tells how much damage there is, whoever found it.
+func (sv *served) damageKnown(_ context.Context, n int, since time.Time) {
+	sv.telemetry.Damaged(n, since)
+	sv.damaged.Store(int64(n))
+}
+
+func (sv *served) scrubbed(ctx context.Context, did scrub.Result, took time.Duration, err error) {
+	sv.telemetry.Scrubbed(err)
+	if err != nil {
+		sv.logger.ErrorContext(ctx, "the scrubber broke off, and goes on in a while", "error", err)
+		return
+	}
+	sv.logger.InfoContext(ctx, "scrubbed", "checked", did.Checked, "bytes", did.Bytes, "damaged", did.Damaged, "mended", did.Mended, "duration", took)
+}

@@ -1,0 +1,214 @@
+package pipeline
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// ImportedCases says what came of a file of cases.
+type ImportedCases struct {
+	Count  int      `json:"count"`
+	Labels string   `json:"labels,omitempty"` // the tensor with the labels; empty without any
+	Notes  []string `json:"-"`                // what was changed on the way, for people
+	iface  validators.Interface
+}
+
+// importable are the files that cases are made of.
+const importable = ".npz, .csv or .safetensors"
+
+// ImportCases reads cases for an ONNX model from a file, converts them to the types and
+// shapes of the model's inputs, and writes them as one shard into the folder to, which must
+// be empty or missing. label names the labels; without it, "label" or "labels" is taken if it
+// is there. Errors: CodeInvalid for what does not fit the model; CodeUnsafe for pickles.
+func ImportCases(modelFile, file, label, to string) (ImportedCases, error) {
+	_, iface, err := openDrafted(modelFile)
+	if err != nil {
+		return ImportedCases{}, err
+	}
+	if iface, err = iface.WithDims(nil); err != nil {
+		return ImportedCases{}, err
+	}
+	found, err := readTensors(file, label, iface)
+	if err != nil {
+		return ImportedCases{}, err
+	}
+	im := importing{ImportedCases{iface: iface}, found}
+	shard, err := im.shard(label)
+	if err != nil {
+		return ImportedCases{}, inside(file, err)
+	}
+	if err := im.write(shard, to); err != nil {
+		return ImportedCases{}, inside(file, err)
+	}
+	return im.ImportedCases, nil
+}
+
+// readTensors reads the tensors of a file by its extension.
+func readTensors(file, label string, iface validators.Interface) (map[string]tensor.Tensor, error) {
+	switch extension := strings.ToLower(filepath.Ext(file)); extension {
+	case ".csv":
+		return readTable(file, label, iface)
+	case ".safetensors":
+		tensors, err := tensor.ReadFile(file, tensor.Limits{})
+		return tensors, badCases(file, err)
+	case ".npz":
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, badCases(file, err)
+		}
+		defer f.Close()
+		info, err := f.Stat()
+		if err != nil {
+			return nil, err
+		}
+		tensors, err := tensor.ReadNpz(f, info.Size(), tensor.Limits{})
+		return tensors, badCases(file, err)
+	case ".parquet":
+		csv := strings.TrimSuffix(file, filepath.Ext(file)) + ".csv"
+		return nil, registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: Parquet is not read: want %s", file, importable),
+			"python3 -c \"import pandas; pandas.read_parquet('%s').to_csv('%s', index=False)\"", file, csv)
+	default:
+		return nil, registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: cannot be imported: want %s", file, importable),
+			"a folder of cases goes into the spec as it is: cases: {path: FOLDER/, labels: NAME}")
+	}
+}
+
+// badCases gives an error of reading cases its code.
+func badCases(file string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return registry.Errorf(registry.CodeInvalid, "cases: %w", err)
+	}
+	return badTensors(fmt.Errorf("%s: %w", file, err))
+}
+
+// importing makes a shard of what was found in a file.
+type importing struct {
+	ImportedCases
+	found map[string]tensor.Tensor
+}
+
+// shard gives every input its tensor, and the labels theirs.
+func (im *importing) shard(label string) (map[string]tensor.Tensor, error) {
+	shard := make(map[string]tensor.Tensor)
+	if err := im.takeLabels(label, shard); err != nil {
+		return nil, err
+	}
+	for _, input := range im.iface.Inputs {
+		t, name, err := im.find(input.Name)
+		if err != nil {
+			return nil, err
+		}
+		if shard[input.Name], err = im.convert(t, name, input); err != nil {
+			return nil, registry.Errorf(registry.CodeInvalid, "tensor %q: %w", name, err)
+		}
+		delete(im.found, name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(im.found)) {
+		im.note("left out %q, which is no input of the model", name)
+	}
+	return shard, nil
+}
+
+func (im *importing) note(format string, args ...any) {
+	im.Notes = append(im.Notes, fmt.Sprintf(format, args...))
+}
+
+// takeLabels moves the labels into the shard, as int64.
+func (im *importing) takeLabels(label string, shard map[string]tensor.Tensor) error {
+	names := []string{label}
+	if label == "" {
+		names = labelNames
+	}
+	for _, name := range names {
+		t, ok := im.found[name]
+		_, isInput := im.iface.Input(name)
+		switch {
+		case !ok && label != "":
+			return registry.Errorf(registry.CodeInvalid, "no labels %q: it holds %s", label, strings.Join(slices.Sorted(maps.Keys(im.found)), ", "))
+		case isInput && label != "":
+			return registry.Errorf(registry.CodeInvalid, "%q is an input of the model, so it cannot be the labels", label)
+		case !ok || isInput:
+			continue
+		}
+		whole, err := castTo(t, tensor.Int64)
+		if err != nil {
+			return registry.WithHint(registry.Errorf(registry.CodeInvalid, "labels %q: %w", name, err), "number the classes from 0, in the order of the model's output")
+		}
+		if n := len(whole.Shape); n == 2 && whole.Shape[1] == 1 {
+			whole.Shape = whole.Shape[:1]
+		}
+		shard[name], im.Labels = whole, name
+		delete(im.found, name)
+		return nil
+	}
+	return nil
+}
+
+// find finds the tensor of an input: the one of its name, or the only one there is for the
+// only input.
+func (im *importing) find(input string) (tensor.Tensor, string, error) {
+	if t, ok := im.found[input]; ok {
+		return t, input, nil
+	}
+	if len(im.iface.Inputs) == 1 && len(im.found) == 1 {
+		for name, t := range im.found {
+			im.note("took %q for the model's input %q", name, input)
+			return t, name, nil
+		}
+	}
+	names := slices.Sorted(maps.Keys(im.found))
+	return tensor.Tensor{}, "", registry.Errorf(registry.CodeInvalid, "nothing for the model's input %q: besides labels it holds %s", input, strings.Join(names, ", "))
+}
+
+// write writes the shard into a new folder and looks at it as a build will.
+func (im *importing) write(tensors map[string]tensor.Tensor, to string) error {
+	if names, err := os.ReadDir(to); err == nil && len(names) > 0 {
+		return registry.WithHint(registry.Errorf(registry.CodeInvalid, "folder %s has files already", to), "remove it; or name it in the spec: cases: {path: %s/}", filepath.Base(to))
+	}
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	path := filepath.Join(to, toolchain.RoleCases+"-00000.safetensors")
+	err := writeShard(path, tensors)
+	if err == nil {
+		err = im.check(path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(path), os.Remove(to))
+	}
+	return nil
+}
+
+// check counts the cases of a shard, and looks whether there is a label for each.
+func (im *importing) check(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	s, err := readShard(f)
+	if err != nil {
+		return err
+	}
+	if im.Count, err = checkShard(s, "as cases", im.iface); err != nil || im.Labels == "" {
+		return err
+	}
+	if err := areLabels(s, im.Labels, im.Count, validators.TensorInfo{Name: "of the model"}); err != nil {
+		return registry.Errorf(registry.CodeOf(err), "labels %q: %w", im.Labels, err)
+	}
+	return nil
+}

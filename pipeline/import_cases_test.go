@@ -1,0 +1,135 @@
+package pipeline_test
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// digitsModel has one input, image, float32 of [N, 1, 8, 8].
+const digitsModel = "../examples/digits/digits.onnx"
+
+// table is a CSV file of images in rows, with a label each.
+func table(rows int, header bool) string {
+	var b strings.Builder
+	if header {
+		for i := range 64 {
+			b.WriteString("p" + strconv.Itoa(i) + ",")
+		}
+		b.WriteString("digit\n")
+	}
+	for row := range rows {
+		for i := range 64 {
+			b.WriteString(strconv.Itoa((i+row)%17) + ",")
+		}
+		b.WriteString(strconv.Itoa(row%10) + "\n")
+	}
+	return b.String()
+}
+
+func made[T tensor.Scalar](t *testing.T, values []T, shape ...int64) tensor.Tensor {
+	t.Helper()
+	out, err := tensor.New(values, shape...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// importCase is a file of cases, and what becomes of it.
+type importCase struct {
+	file    string
+	text    string                   // of a file of text
+	tensors map[string]tensor.Tensor // of a safetensors file
+	label   string
+	count   int    // 0: refused
+	labels  string // what the import calls them
+	says    string // among the notes, or of the error
+}
+
+func TestImportCases(t *testing.T) {
+	t.Parallel()
+	type set = map[string]tensor.Tensor
+	images := func(n int64) tensor.Tensor { return made(t, make([]float64, n*64), n, 1, 8, 8) }
+	labels := func(values ...float64) tensor.Tensor { return made(t, values, int64(len(values)), 1) }
+	for name, c := range map[string]importCase{
+		"a table":                   {"x.csv", "\ufeff" + table(12, true), nil, "digit", 12, "digit", `reshaped "image" from [12 64] to [12 1 8 8]`},
+		"a line that is too long":   {"x.csv", strings.ReplaceAll(table(2, true), ",digit", ""), nil, "", 0, "", "wrong number of fields"},
+		"the labels are a feature":  {"x.csv", table(2, true), nil, "", 0, "", "shape is [2 65], the model wants"},
+		"no names":                  {"x.csv", table(2, false), nil, "digit", 0, "", "x.csv:1: want the names of the columns"},
+		"a word":                    {"x.csv", strings.Replace(table(2, true), "\n0,", "\nno,", 1), nil, "digit", 0, "", `x.csv:2: column "p0": "no" is not a number`},
+		"semicolons":                {"x.csv", "a;b\n1;2\n", nil, "b", 0, "", "want commas"},
+		"twice":                     {"x.csv", "a,a\n1,2\n", nil, "a", 0, "", `two columns are called "a"`},
+		"only names":                {"x.csv", "a,b\n", nil, "b", 0, "", "no cases"},
+		"an empty file":             {"x.csv", "", nil, "b", 0, "", "no cases"},
+		"no such column":            {"x.csv", table(2, true), nil, "class", 0, "", `no labels "class": it holds image`},
+		"numpy's types":             {"x.safetensors", "", set{"image": images(3), "y": labels(0, 1, 9)}, "y", 3, "y", `converted "image" from float64 to float32`},
+		"another name":              {"x.safetensors", "", set{"X": images(1), "labels": labels(4)}, "", 1, "labels", `took "X" for the model's input "image"`},
+		"more than is needed":       {"x.safetensors", "", set{"image": images(1), "weights": labels(4)}, "", 1, "", `left out "weights"`},
+		"which one":                 {"x.safetensors", "", set{"a": images(1), "b": images(1)}, "", 0, "", `nothing for the model's input "image": besides labels it holds a, b`},
+		"labels that are not whole": {"x.safetensors", "", set{"image": images(1), "y": labels(0.5)}, "y", 0, "", "element 0 is 0.5"},
+		"a negative label":          {"x.safetensors", "", set{"image": images(1), "y": labels(-1)}, "y", 0, "", "label -1 at 0"},
+		"a label too few":           {"x.safetensors", "", set{"image": images(2), "y": labels(1)}, "y", 0, "", "want 2 labels first"},
+		"labels that are the input": {"x.safetensors", "", set{"image": images(2)}, "image", 0, "", "cannot be the labels"},
+		"no rows":                   {"x.safetensors", "", set{"image": images(0)}, "", 0, "", "no cases"},
+		"no safetensors":            {"x.safetensors", "what", nil, "", 0, "", "x.safetensors"},
+		"parquet":                   {"x.parquet", "PAR1", nil, "y", 0, "", "Parquet is not read: want .npz, .csv or .safetensors"},
+		"a workbook":                {"x.xlsx", "PK", nil, "y", 0, "", "cannot be imported: want .npz, .csv or .safetensors"},
+		"missing":                   {"x.npz", "", nil, "y", 0, "", "no such file"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			c.write(t, filepath.Join(dir, c.file))
+			to := filepath.Join(dir, "cases")
+			got, err := pipeline.ImportCases(digitsModel, filepath.Join(dir, c.file), c.label, to)
+			shard := filepath.Join(to, "cases-00000.safetensors")
+			if c.count == 0 {
+				if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("error %v, want CodeInvalid and %q", err, c.says)
+				}
+				if _, err := os.Stat(shard); err == nil {
+					t.Error("cases were written")
+				}
+				return
+			}
+			if notes := strings.Join(got.Notes, "\n"); err != nil || got.Count != c.count || got.Labels != c.labels || !strings.Contains(notes, c.says) {
+				t.Fatalf("got %+v, error %v; want %d cases with labels %q, and %q said", got, err, c.count, c.labels, c.says)
+			}
+			written, err := tensor.ReadFile(shard, tensor.Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if image := written["image"]; image.DType != tensor.Float32 || len(image.Shape) != 4 || image.Shape[0] != int64(c.count) {
+				t.Errorf("the image is %v, want float32 of %d cases", image.Info(), c.count)
+			}
+			if _, err := pipeline.ImportCases(digitsModel, filepath.Join(dir, c.file), c.label, to); err == nil || !strings.Contains(err.Error(), "has files already") {
+				t.Errorf("a second import: error %v, want that the folder is not empty", err)
+			}
+		})
+	}
+}
+
+// write writes the file, unless it has nothing in it and should be missing.
+func (c importCase) write(t *testing.T, file string) {
+	t.Helper()
+	if c.file == "x.npz" {
+		return
+	}
+	var b strings.Builder
+	b.WriteString(c.text)
+	if c.tensors != nil {
+		if err := tensor.Write(&b, c.tensors, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

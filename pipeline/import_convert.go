@@ -1,0 +1,112 @@
+package pipeline
+
+import (
+	"math"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// convert gives a tensor with one row per case the type and shape of an input. Sizes that
+// the model leaves open are taken from it.
+func (im *importing) convert(t tensor.Tensor, name string, input validators.TensorInfo) (tensor.Tensor, error) {
+	if t.DType != input.DType {
+		converted, err := castTo(t, input.DType)
+		if err != nil {
+			return tensor.Tensor{}, err
+		}
+		im.note("converted %q from %s to %s", name, t.DType, input.DType)
+		t = converted
+	}
+	if len(t.Shape) == 0 || t.Shape[0] == 0 {
+		return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "no cases: want one row for each")
+	}
+	want := input.Shape
+	if len(want) > 0 && im.iface.Allows(want[0], 1) {
+		want = want[1:]
+	}
+	if shape, ok := reshaped(t.Shape, want); ok && !slices.Equal(shape, t.Shape) {
+		im.note("reshaped %q from %v to %v", name, t.Shape, shape)
+		t.Shape = shape
+	}
+	for i, dim := range want {
+		at := len(t.Shape) - len(want) + i
+		if dim.Symbol == "" || at < 1 || im.iface.Allows(dim, t.Shape[at]) || t.Shape[at] < 1 {
+			continue
+		}
+		im.iface.Dims[dim.Symbol] = validators.DimRange{Min: 1, Opt: t.Shape[at], Max: t.Shape[at]}
+	}
+	return t, nil
+}
+
+// reshaped gives rows of as many elements the shape that each case has, where that is known
+// but for one dimension at most. ok is false where they cannot have it.
+func reshaped(have []int64, want []validators.Dim) (shape []int64, ok bool) {
+	if len(have) == len(want)+1 {
+		return have, true // as it is, or an error that says why not
+	}
+	perCase := int64(1)
+	for _, n := range have[1:] {
+		perCase *= n
+	}
+	shape, open := []int64{have[0]}, -1
+	known := int64(1)
+	for i, dim := range want {
+		size := dim.Size
+		if dim.Symbol != "" {
+			if open >= 0 {
+				return nil, false
+			}
+			open, size = i+1, 1
+		}
+		known *= size
+		shape = append(shape, size)
+	}
+	if open >= 0 && known > 0 && perCase%known == 0 {
+		shape[open] = perCase / known
+		known = perCase
+	}
+	return shape, known == perCase
+}
+
+// maxWhole is the largest number up to which a float64 holds every integer.
+const maxWhole = 1 << 53
+
+// castTo converts the elements of a tensor, where none of them changes by more than float32
+// rounds. Errors: CodeInvalid, which names the first that would.
+func castTo(t tensor.Tensor, to tensor.DType) (tensor.Tensor, error) {
+	if t.DType == to {
+		return t, nil
+	}
+	values := t.Float64s()
+	switch to {
+	case tensor.Float32:
+		return cast[float32](values, t.Shape, math.Inf(-1), math.Inf(1), false)
+	case tensor.Float64:
+		return tensor.New(values, t.Shape...)
+	case tensor.Int64:
+		return cast[int64](values, t.Shape, -maxWhole, maxWhole, true)
+	case tensor.Int32:
+		return cast[int32](values, t.Shape, math.MinInt32, math.MaxInt32, true)
+	case tensor.Int16:
+		return cast[int16](values, t.Shape, math.MinInt16, math.MaxInt16, true)
+	case tensor.Int8:
+		return cast[int8](values, t.Shape, math.MinInt8, math.MaxInt8, true)
+	case tensor.Uint8:
+		return cast[uint8](values, t.Shape, 0, math.MaxUint8, true)
+	}
+	return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "dtype is %s, the model wants %s: convert it before", t.DType, to)
+}
+
+func cast[T int8 | int16 | int32 | int64 | uint8 | float32](values []float64, shape []int64, least, most float64, whole bool) (tensor.Tensor, error) {
+	out := make([]T, len(values))
+	for i, v := range values {
+		if whole && v != math.Trunc(v) || v < least || v > most || whole && math.IsNaN(v) {
+			return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "element %d is %v: want whole numbers from %v to %v", i, v, least, most)
+		}
+		out[i] = T(v)
+	}
+	return tensor.New(out, shape...)
+}

@@ -1,0 +1,100 @@
+package quarantine
+
+import (
+	"context"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Find lists the places of a release or an engine, by environment in the order of the chain,
+// then by model and version. An empty model means every model, an empty environment every
+// environment. A place per environment and model is enough for an engine: evidence about it
+// counts for every release that has it. Errors: CodeNotFound where there is none.
+func (q Quarantiner) Find(ctx context.Context, environment, model string, subject registry.Digest) ([]Place, error) {
+	var places []Place
+	for _, e := range q.Environments.List {
+		if environment != "" && e.Name != environment {
+			continue
+		}
+		models, err := q.models(ctx, e.Name, model)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range models {
+			p, found, err := q.findIn(ctx, e.Name, name, subject)
+			if err != nil {
+				return nil, err
+			}
+			if found {
+				places = append(places, p)
+			}
+		}
+	}
+	if len(places) == 0 {
+		return nil, registry.Errorf(registry.CodeNotFound, "%s is no release and no engine of one here", subject)
+	}
+	return places, nil
+}
+
+// models lists the models of an environment, or the one that was asked for.
+func (q Quarantiner) models(ctx context.Context, environment, model string) ([]string, error) {
+	if model != "" {
+		return []string{model}, nil
+	}
+	var names []string
+	for after := ""; ; {
+		page, err := q.Registry.Models(ctx, environment, after, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range page.Items {
+			names = append(names, m.Name)
+		}
+		if after = page.Next; after == "" {
+			return names, nil
+		}
+	}
+}
+
+// findIn looks for the subject at the head, and then in every tagged release.
+func (q Quarantiner) findIn(ctx context.Context, environment, model string, subject registry.Digest) (Place, bool, error) {
+	heads, err := q.Registry.Heads(ctx, environment, model)
+	if err != nil {
+		return Place{}, false, err
+	}
+	for _, h := range heads {
+		if p, found, err := q.holds(ctx, environment, model, h.Release, subject); err != nil || found {
+			p.Head = true
+			return p, found, err
+		}
+	}
+	for after := ""; ; {
+		page, err := q.Registry.Releases(ctx, environment, model, after, 0)
+		if err != nil {
+			return Place{}, false, err
+		}
+		for _, tagged := range page.Items {
+			if p, found, err := q.holds(ctx, environment, model, tagged.Release, subject); err != nil || found {
+				return p, found, err
+			}
+		}
+		if after = page.Next; after == "" {
+			return Place{}, false, nil
+		}
+	}
+}
+
+// holds reports whether a release is the subject or has it among its engines.
+func (q Quarantiner) holds(ctx context.Context, environment, model string, release, subject registry.Digest) (Place, bool, error) {
+	r, err := q.Registry.Release(ctx, environment, model, string(release))
+	if err != nil {
+		return Place{}, false, err
+	}
+	subjects := r.Subjects()
+	i := slices.IndexFunc(subjects, func(s registry.Subject) bool { return s.Digest == subject })
+	if i < 0 {
+		return Place{}, false, nil
+	}
+	return Place{Environment: environment, Model: model, Version: r.Tag(), Release: r.Digest, Subject: subjects[i]}, true, nil
+}

@@ -1,0 +1,131 @@
+// Package quarantine puts a release or an engine into quarantine, and ends that, by signed
+// evidence beside every copy of it. What evidence means is the registry's to decide.
+package quarantine
+
+import (
+	"context"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Registry is the part of [registry.Interface] that this package needs.
+type Registry interface {
+	registry.Inspector
+	registry.Lister
+	Heads(ctx context.Context, environment, model string) ([]registry.Head, error)
+	Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error)
+}
+
+// Quarantiner signs and attaches quarantines. All fields are required.
+type Quarantiner struct {
+	Registry     Registry
+	Environments registry.Environments
+	Sign         registry.SignEvidence // asked for the approver's role
+	Now          registry.Clock
+}
+
+// Place is a release in an environment that is the subject, or has it among its engines.
+type Place struct {
+	Environment string           `json:"environment"`
+	Model       string           `json:"model"`
+	Version     string           `json:"version"` // tag of the release
+	Release     registry.Digest  `json:"release"`
+	Subject     registry.Subject `json:"-"`
+	// Head is true if the release is the head of the environment.
+	Head bool `json:"head"`
+}
+
+// Attached is evidence that was attached at a place.
+type Attached struct {
+	Place
+	Evidence registry.Digest `json:"evidence"` // of the bundle's manifest
+}
+
+// Set puts the subject of places into quarantine: one signed statement, attached in each. The
+// places are of one subject and model, as [Quarantiner.Find] gives them. What was attached
+// before an error is returned with it; the same call again does the rest. Errors: CodeInvalid
+// without a place or a reason; CodeUnavailable without an approver's key; those of Attach.
+func (q Quarantiner) Set(ctx context.Context, places []Place, reason string) ([]Attached, error) {
+	return q.attach(ctx, places, func(about registry.StatementSubject, now time.Time) ([]byte, error) {
+		return registry.NewQuarantine(about, reason, now)
+	})
+}
+
+// Lift ends every quarantine of the subject at places that nothing has ended yet. Errors: as
+// Set; CodeNotFound where there is no quarantine.
+func (q Quarantiner) Lift(ctx context.Context, places []Place, reason string) ([]Attached, error) {
+	var lifts []registry.Digest
+	var there []Place
+	for _, p := range places {
+		found, err := q.standing(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) > 0 {
+			lifts, there = append(lifts, found...), append(there, p)
+		}
+	}
+	if len(there) == 0 {
+		return nil, registry.Errorf(registry.CodeNotFound, "nothing to lift: no quarantine stands")
+	}
+	return q.attach(ctx, there, func(about registry.StatementSubject, now time.Time) ([]byte, error) {
+		return registry.NewQuarantineLift(about, reason, now, unique(lifts)...)
+	})
+}
+
+// standing lists the bundles of quarantines at a place that nothing lifts.
+func (q Quarantiner) standing(ctx context.Context, p Place) ([]registry.Digest, error) {
+	r, err := q.Registry.Release(ctx, p.Environment, p.Model, string(p.Release))
+	if err != nil {
+		return nil, err
+	}
+	claims, _, err := q.Registry.Claims(ctx, p.Environment, r)
+	if err != nil {
+		return nil, err
+	}
+	var bundles []registry.Digest
+	for _, c := range registry.Quarantines(r, claims, p.Subject.Digest) {
+		bundles = append(bundles, c.Bundle)
+	}
+	return bundles, nil
+}
+
+// attach signs what statement gives, once, and attaches it at every place.
+func (q Quarantiner) attach(ctx context.Context, places []Place, statement func(registry.StatementSubject, time.Time) ([]byte, error)) ([]Attached, error) {
+	if len(places) == 0 {
+		return nil, registry.Errorf(registry.CodeInvalid, "quarantine: no place to attach it")
+	}
+	about := registry.StatementSubject{Name: places[0].Model, Digest: registry.NewDigestSet(places[0].Subject.Digest)}
+	signed, err := statement(about, q.Now())
+	if err != nil {
+		return nil, err
+	}
+	bundle, err := q.Sign(ctx, registry.RoleApprover, signed)
+	if err != nil {
+		return nil, err
+	}
+	var attached []Attached
+	for _, p := range places {
+		d, err := q.Registry.Attach(ctx, registry.Attachment{
+			Environment: p.Environment, Model: p.Model, Release: p.Release, Subject: p.Subject.Digest, Bundle: bundle,
+		})
+		if err != nil {
+			return attached, registry.Errorf(registry.CodeOf(err), "quarantine in %s of %s: %w", p.Environment, p.Model, err)
+		}
+		attached = append(attached, Attached{p, d})
+	}
+	return attached, nil
+}
+
+func unique(digests []registry.Digest) []registry.Digest {
+	seen := make(map[registry.Digest]bool)
+	var out []registry.Digest
+	for _, d := range digests {
+		if !seen[d] {
+			seen[d] = true
+			out = append(out, d)
+		}
+	}
+	return out
+}

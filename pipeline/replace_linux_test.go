@@ -1,0 +1,39 @@
+package pipeline_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// TestPullOntoMountPoint refuses what could not be replaced in the end, before anything is
+// asked of the registry: the Pipeline has none.
+func TestPullOntoMountPoint(t *testing.T) {
+	t.Parallel()
+	for name, mount := range map[string]func(dir string) error{
+		"a file system":                    func(dir string) error { return unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m") },
+		"a folder of the same file system": func(dir string) error { return unix.Mount(filepath.Dir(dir), dir, "", unix.MS_BIND, "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := mount(dir); err != nil {
+				t.Skipf("nothing can be mounted here: %v", err)
+			}
+			t.Cleanup(func() {
+				if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+					t.Error(err)
+				}
+			})
+			_, err := (&pipeline.Pipeline{}).Pull(t.Context(), registry.ResolveQuery{}, dir, pipeline.Expectation{})
+			if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), "is a mount point") {
+				t.Errorf("error %v, want CodeInvalid and that it is a mount point", err)
+			}
+		})
+	}
+}

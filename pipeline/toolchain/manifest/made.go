@@ -1,0 +1,272 @@
+package manifest
+
+import (
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/confined"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/elfdeps"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Bounds of the files of a tool. Every plan with the tool reads all of them.
+const (
+	maxInputs     = 10_000
+	maxInputBytes = 8 << 30
+)
+
+// made are the files of a tool: those that can change its results even if its version stays the
+// same.
+type made struct {
+	folder  confined.Folder   // of the executable, after links
+	shown   []string          // folders that it is shown beside the system's software
+	entries map[string]string // by name, the digest of a file, or what else stands there
+	stamps  map[string]fs.FileInfo
+	bytes   int64
+}
+
+// examine reads the files of the tool at an absolute path: those that the manifest names, or all
+// in its folder, and the system software that they load. private are folders that no tool may
+// see. Errors: CodeInvalid for files that are too many, private or missing; those of the operating
+// system.
+func (m Manifest) examine(executable string, private []string) (*made, error) {
+	target, err := filepath.EvalSymlinks(executable)
+	if err != nil {
+		return nil, err
+	}
+	t := &made{entries: make(map[string]string), stamps: make(map[string]fs.FileInfo)}
+	if t.folder, err = confined.New(filepath.Dir(target), "the folder of the executable", private...); err != nil {
+		return nil, err
+	}
+	if err := t.show(filepath.Dir(executable), private); err != nil {
+		return nil, err
+	}
+	if err := t.show(t.folder.Path(), private); err != nil {
+		return nil, err
+	}
+	names := []string{filepath.Base(target)}
+	if m.Inputs == nil {
+		all, err := t.folder.Tree(".", maxInputs)
+		if err != nil {
+			return nil, registry.WithHint(err, "list the files of the tool in its manifest: inputs: [FILES]")
+		}
+		names = append(names, all...)
+	}
+	var elsewhere []string
+	for _, pattern := range m.Inputs {
+		found, err := t.expand(pattern)
+		if err != nil {
+			return nil, err
+		}
+		if filepath.IsAbs(pattern) {
+			elsewhere = append(elsewhere, found...)
+		} else {
+			names = append(names, found...)
+		}
+	}
+	return t, t.read(names, elsewhere)
+}
+
+// show lets the tool see a folder, if nothing in it is private. It sees system software anyway.
+func (t *made) show(folder string, private []string) error {
+	if system(folder) || slices.Contains(t.shown, folder) {
+		return nil
+	}
+	if folder == filepath.Dir(folder) {
+		return registry.Errorf(registry.CodeInvalid, "the executable is in %s, so the tool would see everything: move it into a separate folder", folder)
+	}
+	f, err := confined.New(folder, "the folder of the executable", private...)
+	if err == nil {
+		_, err = f.Tree(".", maxShown)
+	}
+	if err != nil {
+		return registry.Errorf(registry.CodeOf(err), "the tool would see %s: %w", folder, err)
+	}
+	t.shown = append(t.shown, folder)
+	return nil
+}
+
+// maxShown bounds the files and folders beside an executable.
+const maxShown = 200_000
+
+// system reports whether a path belongs to system software, which every driver sees.
+func system(path string) bool {
+	return slices.ContainsFunc(sandbox.SystemFolders(), func(folder string) bool {
+		return path == folder || strings.HasPrefix(path, folder+"/")
+	})
+}
+
+// visible reports whether the tool sees a file.
+func (t *made) visible(path string) bool {
+	return system(path) || slices.ContainsFunc(t.shown, func(folder string) bool { return strings.HasPrefix(path, folder+"/") })
+}
+
+// expand returns the files that match a pattern of the manifest. A folder stands for all files in
+// it. Patterns of system software are absolute, all others relative.
+func (t *made) expand(pattern string) ([]string, error) {
+	matches, files, err := t.glob(pattern)
+	if err == nil && len(matches) == 0 {
+		err = registry.Errorf(registry.CodeInvalid, "inputs: %s matches no file (patterns start from %s)", pattern, t.folder.Path())
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, match := range matches {
+		found, err := files(match)
+		if err != nil {
+			return nil, registry.Errorf(registry.CodeOf(err), "inputs: %s: %w", pattern, err)
+		}
+		names = append(names, found...)
+	}
+	return names, nil
+}
+
+// glob returns the matches of a pattern, and a function from a match to its files.
+func (t *made) glob(pattern string) (matches []string, files func(string) ([]string, error), err error) {
+	if filepath.IsAbs(pattern) {
+		matches, err = filepath.Glob(pattern)
+		return matches, systemFiles, err
+	}
+	root, err := t.folder.OpenRoot(".")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer root.Close()
+	matches, err = fs.Glob(root.FS(), filepath.ToSlash(filepath.Clean(pattern)))
+	return matches, t.filesOf, err
+}
+
+// filesOf are the files of a name in the tool's folder.
+func (t *made) filesOf(name string) ([]string, error) {
+	if root, err := t.folder.OpenRoot(name); err == nil {
+		root.Close()
+		return t.folder.Tree(name, maxInputs)
+	}
+	return []string{name}, nil
+}
+
+// systemFiles are the files of a path in the system software.
+func systemFiles(path string) ([]string, error) {
+	var files []string
+	err := filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			files = append(files, path)
+		}
+		if len(files) > maxInputs {
+			return registry.Errorf(registry.CodeInvalid, "more than %d files", maxInputs)
+		}
+		return err
+	})
+	return files, err
+}
+
+// read hashes files of the tool's folder and of the system, and the files that they load.
+func (t *made) read(names, elsewhere []string) error {
+	finder, err := elfdeps.New(t.visible)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		file, err := t.add(name)
+		if err == nil && file != "" {
+			err = finder.Add(file)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, file := range elsewhere {
+		if err := t.addSystem(file, file); err != nil {
+			return err
+		}
+		if err := finder.Add(file); err != nil {
+			return err
+		}
+	}
+	loaded := finder.Found()
+	for _, name := range slices.Sorted(maps.Keys(loaded)) {
+		if len(loaded[name]) == 0 {
+			t.entries["loads "+name] = "nothing"
+		}
+		for i, file := range loaded[name] {
+			if err := t.addSystem(fmt.Sprintf("loads %s %d", name, i), file); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// add hashes a file of the tool's folder, by its name there, and returns its path. For a link it
+// hashes the target's path, and the file itself if the tool sees it.
+func (t *made) add(name string) (file string, err error) {
+	name = path.Clean(name)
+	if t.entries[name] != "" {
+		return "", nil
+	}
+	at := filepath.Join(t.folder.Path(), filepath.FromSlash(name))
+	if target, err := os.Readlink(at); err == nil {
+		t.entries[name] = "link to " + target
+		file, err := filepath.EvalSymlinks(at)
+		if info, errStat := os.Stat(at); err != nil || errStat != nil || !info.Mode().IsRegular() || !t.visible(file) {
+			return "", nil // it leads nowhere
+		}
+		return file, t.addSystem("what "+name+" leads to", file)
+	}
+	f, err := t.folder.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return f.Name(), t.hash(name, f)
+}
+
+// addSystem hashes a file by its path.
+func (t *made) addSystem(name, file string) error {
+	f, err := toolchain.OpenFile(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return t.hash(name, f)
+}
+
+// hash records an open file.
+func (t *made) hash(name string, f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	t.bytes += info.Size()
+	if len(t.stamps) >= maxInputs || t.bytes > maxInputBytes {
+		return registry.WithHint(
+			registry.Errorf(registry.CodeInvalid, "the tool in %s has more than %d files or %d GiB", t.folder.Path(), maxInputs, maxInputBytes>>30),
+			"list its files in its manifest: inputs: [FILES]")
+	}
+	d, _, err := toolchain.HashOf(f)
+	t.entries[name], t.stamps[f.Name()] = string(d), info
+	return err
+}
+
+// digest covers all files of the tool.
+func (t *made) digest() (registry.Digest, error) { return registry.CanonicalDigest(t.entries) }
+
+// changed returns a file whose size or time has changed since it was read, or "".
+func (t *made) changed() string {
+	for file, was := range t.stamps {
+		now, err := os.Stat(file)
+		if err != nil || !os.SameFile(was, now) || now.Size() != was.Size() || !now.ModTime().Equal(was.ModTime()) {
+			return file
+		}
+	}
+	return ""
+}

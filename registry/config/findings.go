@@ -1,0 +1,179 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Finding is something in a configuration that its operator should know.
+type Finding struct {
+	// Problem says that something cannot work. Otherwise the finding is a note.
+	Problem bool   `json:"problem"`
+	Text    string `json:"text"`
+	Fix     string `json:"fix,omitempty"` // how to solve it
+}
+
+// Findings reports settings that are valid but cannot work, or only take effect after now.
+func (s Snapshot) Findings(now time.Time) []Finding {
+	found := s.keyFindings()
+	for _, e := range s.Environments.Trust {
+		found = append(found, futureFindings(e, now)...)
+	}
+	for _, e := range s.Environments.List {
+		if e.Protected() {
+			found = append(found, s.environmentFindings(e)...)
+		}
+	}
+	return append(found, s.PromoterFindings()...)
+}
+
+// keyFindings checks each entry of the trust list on its own.
+func (s Snapshot) keyFindings() []Finding {
+	var found []Finding
+	for i, e := range s.Environments.Trust {
+		_, exists := s.keys[e.Key]
+		switch {
+		case e.Identity != nil:
+			found = append(found, Finding{Text: fmt.Sprintf("%s has no effect yet: this version does not verify identities", e)})
+		case !exists && !trusted(e): // its statements against a release must still count
+			found = append(found, Finding{true, fmt.Sprintf("key %s is %s and its file is missing, so its statements cannot be verified", e.Key, e.State),
+				"put the public key back"})
+		case !exists:
+			found = append(found, Finding{true, fmt.Sprintf("the file of key %s is missing, so the entry has no effect", e.Key),
+				"put the public key there, or remove the entry"})
+		case len(e.NodeTypes) > 0:
+			found = append(found, Finding{Text: fmt.Sprintf("key %s does not count as verifier yet: this version does not check node types", e.Key)})
+		}
+		for _, resource := range e.Resources {
+			if !s.namesEnvironment(resource) {
+				found = append(found, Finding{true, fmt.Sprintf("resource %s of %s covers no environment", resource, e),
+					"use " + s.resource("") + " or a resource below it"})
+			}
+		}
+		if other, ok := s.otherState(i); ok {
+			found = append(found, Finding{true, fmt.Sprintf("key %s is the same key as %s, but has another state", e.Key, other),
+				"give all entries of a key the same state"})
+		}
+	}
+	return found
+}
+
+// futureFindings reports a key whose state begins after now, which is probably a mistake.
+func futureFindings(e registry.TrustEntry, now time.Time) []Finding {
+	const layout = "2006-01-02T15:04:05Z"
+	switch {
+	case e.RetiredAt.After(now):
+		return []Finding{{Text: fmt.Sprintf("key %s retires in the future, on %s: its signatures count until then", e.Key, e.RetiredAt.Format(layout))}}
+	case e.RevokedAt.After(now):
+		return []Finding{{Text: fmt.Sprintf("key %s is revoked from a time in the future, %s, but counts as revoked now", e.Key, e.RevokedAt.Format(layout))}}
+	}
+	return nil
+}
+
+// namesEnvironment reports whether a resource of the trust list covers an environment or is
+// inside one.
+func (s Snapshot) namesEnvironment(resource string) bool {
+	e := registry.TrustEntry{Resources: []string{resource}}
+	return slices.ContainsFunc(s.Environments.List, func(o registry.Environment) bool { return e.Reaches(s.resource(o.Name)) })
+}
+
+// resource is the URI of everything in an environment.
+func (s Snapshot) resource(environment string) string {
+	return strings.TrimSuffix("oci://"+s.Environments.Registry+"/"+environment, "/")
+}
+
+// otherState finds an earlier entry with the same key in another file and another state.
+func (s Snapshot) otherState(i int) (string, bool) {
+	e := s.Environments.Trust[i]
+	for _, o := range s.Environments.Trust[:i] {
+		if id := s.keys[e.Key].id; id != "" && s.keys[o.Key].id == id && cmp.Or(o.State, registry.KeyTrusted) != cmp.Or(e.State, registry.KeyTrusted) {
+			return o.Key, true
+		}
+	}
+	return "", false
+}
+
+// trusted reports whether new signatures of a key count.
+func trusted(e registry.TrustEntry) bool { return e.State == "" || e.State == registry.KeyTrusted }
+
+// environmentFindings reports requirements of an environment that no release can ever meet.
+func (s Snapshot) environmentFindings(e registry.Environment) []Finding {
+	var found []Finding
+	resource := s.resource(e.Name)
+	for _, role := range registry.Roles() {
+		why := neededFor(role, e.Require)
+		if why != "" && len(s.signers(role, resource)) == 0 {
+			found = append(found, Finding{true,
+				fmt.Sprintf("nothing can be promoted to %s: %s, but no existing trusted key has the role %s for %s/", e.Name, why, role, resource),
+				fmt.Sprintf("give a key the role %s for %s/ under trust:", role, resource)})
+		}
+	}
+	builders, verifiers := s.signers(registry.RoleBuilder, resource), s.signers(registry.RoleVerifier, resource)
+	if slices.Contains(e.Require, registry.RequireSeparateRoles) && len(builders) == 1 && slices.Equal(builders, verifiers) {
+		found = append(found, Finding{true,
+			fmt.Sprintf("nothing can be promoted to %s: it requires %s, but one key is the only builder and the only verifier",
+				e.Name, registry.RequireSeparateRoles),
+			"give the verifier its own key"})
+	}
+	return found
+}
+
+// neededFor says which requirement needs a role. It returns "" if none does.
+func neededFor(role registry.Role, require []string) string {
+	if role == registry.RolePromoter {
+		return "a promoter must sign each promotion"
+	}
+	for _, requirement := range require {
+		if by, ok := registry.RequirementRole(requirement); ok && by == role {
+			return "it requires " + requirement
+		}
+	}
+	return ""
+}
+
+// signers lists the keys that are trusted in a role for a resource or something below it: by
+// identifier, or by path for keys without one.
+func (s Snapshot) signers(role registry.Role, resource string) []string {
+	var all []string
+	for _, e := range s.Environments.Trust {
+		key, exists := s.keys[e.Key]
+		if !exists || !trusted(e) || !slices.Contains(e.Grants(), role) || !e.Reaches(resource) {
+			continue
+		}
+		name := key.id
+		if name == "" {
+			name = e.Key
+		}
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// PromoterFindings checks that the key with which this process signs promotions is trusted as
+// promoter for every protected environment. Without such a key it reports nothing.
+func (s Snapshot) PromoterFindings() []Finding {
+	var found []Finding
+	for _, e := range s.Environments.List {
+		resource := s.resource(e.Name)
+		if s.Promoter == "" || !e.Protected() || slices.Contains(s.signers(registry.RolePromoter, resource), s.Promoter.Encoded()) {
+			continue
+		}
+		file := s.promoterFile
+		if file == "" {
+			file = "FILE-OF-THE-PUBLIC-KEY"
+		}
+		found = append(found, Finding{true,
+			fmt.Sprintf("nothing can be promoted to %s: this process signs promotions with key %s, which is not trusted as promoter for %s/",
+				e.Name, s.Promoter.Encoded(), resource),
+			fmt.Sprintf("add to trust: in environments.yaml the line   - {key: %s, roles: [promoter], resources: [%q]}", file, resource+"/")})
+	}
+	return found
+}

@@ -1,0 +1,133 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/config"
+)
+
+func TestFindings(t *testing.T) {
+	t.Parallel()
+	const (
+		head = "version: 2\nregistry: local\nenvironments:\n  staging:\n  prod: {from: staging}\ntrust:\n"
+		all  = `  - {key: one.pub, roles: [builder, verifier, promoter], resources: ["oci://local/"]}` + "\n"
+	)
+	for name, c := range map[string]struct {
+		text string
+		want []string // beginnings of findings
+	}{
+		"no problem": {head + all, nil},
+		"a missing key": {head + all + `  - {key: none.pub, roles: [approver], resources: ["oci://local/"]}` + "\n",
+			[]string{"the file of key none.pub is missing"}},
+		"no verifier": {head + strings.Replace(all, ", verifier", "", 1),
+			[]string{"nothing can be promoted to prod: it requires parity, but no existing trusted key has the role verifier for oci://local/prod/"}},
+		"a verifier for some models is enough": {head + strings.Replace(all, ", verifier", "", 1) +
+			`  - {key: two.pub, roles: [verifier], resources: ["oci://local/prod/vision/"]}` + "\n", nil},
+		"a verifier of staging is not": {head + strings.Replace(all, ", verifier", "", 1) +
+			`  - {key: two.pub, roles: [verifier], resources: ["oci://local/staging/"]}` + "\n",
+			[]string{"nothing can be promoted to prod: it requires parity"}},
+		"the only promoter is revoked": {head + strings.Replace(all, ", promoter", "", 1) +
+			`  - {key: two.pub, state: revoked, since: 2026-11-21T09:00:00Z, roles: [promoter], resources: ["oci://local/"]}` + "\n",
+			[]string{"nothing can be promoted to prod: a promoter must sign each promotion"}},
+		"a resource elsewhere": {head + all + `  - {key: two.pub, roles: [approver], resources: ["oci://acme/"]}` + "\n",
+			[]string{"resource oci://acme/ of two.pub covers no environment"}},
+		"one key, separate roles": {strings.Replace(head, "from: staging", "from: staging, require: [signature, parity, separate-roles]", 1) + all,
+			[]string{"nothing can be promoted to prod: it requires separate-roles"}},
+		"two keys, separate roles": {strings.Replace(head, "from: staging", "from: staging, require: [signature, parity, separate-roles]", 1) + all +
+			`  - {key: two.pub, roles: [verifier], resources: ["oci://local/"]}` + "\n", nil},
+		"an identity": {head + all + `  - {identity: {issuer: https://example.com, subject: x}, roles: [builder], resources: ["oci://local/"]}` + "\n",
+			[]string{"identity https://example.com x has no effect yet"}},
+		"retired in the future": {head + all + `  - {key: two.pub, state: retired, since: 2026-11-23T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n",
+			[]string{"key two.pub retires in the future, on 2026-11-23T09:00:00Z"}},
+		"revoked in the future": {head + all + `  - {key: two.pub, state: revoked, since: 2026-11-23T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n",
+			[]string{"key two.pub is revoked from a time in the future"}},
+		"node types": {head + all + `  - {key: two.pub, nodeTypes: [g6.xlarge], roles: [verifier], resources: ["oci://local/"]}` + "\n",
+			[]string{"key two.pub does not count as verifier yet"}},
+		"one key retired and revoked": {head + all +
+			`  - {key: two.pub, state: retired, since: 2026-11-20T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n" +
+			`  - {key: copy2.pub, state: revoked, since: 2026-11-21T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n",
+			[]string{"key copy2.pub is the same key as two.pub, but has another state"}},
+		"one key in two states": {head + all + `  - {key: copy.pub, state: revoked, since: 2026-11-21T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n",
+			[]string{"key copy.pub is the same key as one.pub, but has another state"}},
+		"no key for prod": {head + strings.Replace(all, "oci://local/", "oci://local/staging/", 1), []string{
+			"nothing can be promoted to prod: it requires signature", "nothing can be promoted to prod: it requires parity",
+			"nothing can be promoted to prod: a promoter must sign"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFolder(t)
+			f.write(t, "environments.yaml", c.text)
+			s, err := f.files().Read()
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.write(t, "copy.pub", string(must(s.Key("one.pub"))))
+			if key, err := s.Key("two.pub"); err == nil {
+				f.write(t, "copy2.pub", string(key))
+			}
+			if s, err = f.files().Read(); err != nil {
+				t.Fatal(err)
+			}
+			found := s.Findings(time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
+			if len(found) != len(c.want) {
+				t.Fatalf("found %+v, want %q", found, c.want)
+			}
+			for i, want := range c.want {
+				if !strings.HasPrefix(found[i].Text, want) {
+					t.Errorf("found %q, want %q", found[i].Text, want)
+				}
+			}
+		})
+	}
+}
+
+// If the environments do not trust the promoter's key, the finding has the line that trusts
+// it.
+func TestPromoterFindings(t *testing.T) {
+	t.Parallel()
+	f := newFolder(t)
+	read := func(promoter registry.Digest) config.Snapshot {
+		t.Helper()
+		files := f.files()
+		files.Promoter, files.PromoterFile = promoter, "keys/promoter.pub"
+		s, err := files.Read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := read("")
+	if found := s.PromoterFindings(); len(found) != 0 {
+		t.Errorf("without a key: found %+v, want nothing", found)
+	}
+	id, err := keyID(must(s.Key("two.pub")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := read(digest.NewDigestFromEncoded(digest.SHA256, id)).PromoterFindings(); len(found) != 0 {
+		t.Errorf("with a trusted key: found %+v, want nothing", found)
+	}
+	unknown := read(digest.FromString("unknown"))
+	found := unknown.PromoterFindings()
+	if len(found) != 1 || !found[0].Problem || !strings.HasPrefix(found[0].Text, "nothing can be promoted to prod: ") {
+		t.Fatalf("with an unknown key: found %+v, want that nothing can be promoted to prod", found)
+	}
+	_, line, ok := strings.Cut(found[0].Fix, "the line ")
+	if !ok {
+		t.Fatalf("fix %q, want the line to add", found[0].Fix)
+	}
+	f.key(t, "promoter.pub")
+	f.write(t, "environments.yaml", chain+"trust:\n"+one+strings.Replace(line, "keys/", "", 1)+"\n")
+	again := read("")
+	if id, err = keyID(must(again.Key("promoter.pub"))); err != nil {
+		t.Fatal(err)
+	}
+	if found := read(digest.NewDigestFromEncoded(digest.SHA256, id)).PromoterFindings(); len(found) != 0 {
+		t.Errorf("with the line added: found %+v, want nothing", found)
+	}
+}

@@ -1,0 +1,123 @@
+package config
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Registry wraps a registry. Changes fail if write returns an error, and Resolve fails if
+// resolve does. Other reads pass: they show facts of the catalog and content by digest, and
+// decide nothing.
+func Registry(inner registry.Interface, write, resolve func(ctx context.Context) error) registry.Interface {
+	return guarded{inner, write, resolve}
+}
+
+// guarded does not embed the registry, so that a method added later cannot pass unchecked.
+type guarded struct {
+	inner          registry.Interface
+	write, resolve func(ctx context.Context) error
+}
+
+func (g guarded) Publish(ctx context.Context, p registry.Publication) (registry.Head, error) {
+	if err := g.write(ctx); err != nil {
+		return registry.Head{}, err
+	}
+	return g.inner.Publish(ctx, p)
+}
+
+func (g guarded) Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error) {
+	if err := g.write(ctx); err != nil {
+		return "", err
+	}
+	return g.inner.Attach(ctx, a)
+}
+
+// Promote checks a dry run like a resolve. It changes nothing, but must not show a decision
+// made by other rules than the agreed ones.
+func (g guarded) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
+	may := g.write
+	if r.DryRun {
+		may = g.resolve
+	}
+	if err := may(ctx); err != nil {
+		return registry.Promotion{}, err
+	}
+	return g.inner.Promote(ctx, r)
+}
+
+func (g guarded) Rollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {
+	if err := g.write(ctx); err != nil {
+		return registry.Promotion{}, err
+	}
+	return g.inner.Rollback(ctx, r)
+}
+
+func (g guarded) SetHold(ctx context.Context, environment, model, reason string) error {
+	if err := g.write(ctx); err != nil {
+		return err
+	}
+	return g.inner.SetHold(ctx, environment, model, reason)
+}
+
+func (g guarded) AcceptHistory(ctx context.Context, environment, model, reason string) error {
+	if err := g.write(ctx); err != nil {
+		return err
+	}
+	return g.inner.AcceptHistory(ctx, environment, model, reason)
+}
+
+func (g guarded) HistoryFaults(ctx context.Context) ([]registry.HistoryFault, error) {
+	return g.inner.HistoryFaults(ctx)
+}
+
+func (g guarded) ReleaseHold(ctx context.Context, environment, model, reason string) error {
+	if err := g.write(ctx); err != nil {
+		return err
+	}
+	return g.inner.ReleaseHold(ctx, environment, model, reason)
+}
+
+// Resolve is checked in every environment: the configuration also decides which are protected.
+func (g guarded) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
+	if err := g.resolve(ctx); err != nil {
+		return registry.Resolution{}, err
+	}
+	return g.inner.Resolve(ctx, q)
+}
+
+func (g guarded) Environments(ctx context.Context) (registry.Environments, error) {
+	return g.inner.Environments(ctx)
+}
+
+func (g guarded) Heads(ctx context.Context, environment, model string) ([]registry.Head, error) {
+	return g.inner.Heads(ctx, environment, model)
+}
+
+func (g guarded) History(ctx context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
+	return g.inner.History(ctx, q)
+}
+
+func (g guarded) Release(ctx context.Context, environment, model, tagOrDigest string) (registry.Release, error) {
+	return g.inner.Release(ctx, environment, model, tagOrDigest)
+}
+
+func (g guarded) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
+	return g.inner.Claims(ctx, environment, r)
+}
+
+func (g guarded) Engine(ctx context.Context, environment, model string, d registry.Digest) (registry.Engine, error) {
+	return g.inner.Engine(ctx, environment, model, d)
+}
+
+func (g guarded) Bundle(ctx context.Context, environment, model string, d registry.Digest) (registry.Bundle, error) {
+	return g.inner.Bundle(ctx, environment, model, d)
+}
+
+func (g guarded) Models(ctx context.Context, environment, after string, limit int) (registry.Page[registry.ModelHeads], error) {
+	return g.inner.Models(ctx, environment, after, limit)
+}
+
+func (g guarded) Releases(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.TaggedRelease], error) {
+	return g.inner.Releases(ctx, environment, model, after, limit)
+}

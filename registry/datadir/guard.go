@@ -1,0 +1,149 @@
+package datadir
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Guard allows changes of content only while the catalog owns it. It caches the owner's answer
+// for a while, so that not every write asks again.
+type Guard struct {
+	owner registry.ContentOwner // nil: nothing may be changed
+	every time.Duration
+
+	mu      sync.Mutex
+	checked time.Time // when the owner last confirmed it
+}
+
+// NewGuard makes a guard that caches the owner's answer for every; 0 asks each time. With a
+// nil owner, every change is refused.
+func NewGuard(owner registry.ContentOwner, every time.Duration) *Guard {
+	return &Guard{owner: owner, every: every}
+}
+
+// check returns an error unless content may be changed.
+func (g *Guard) check(ctx context.Context) error {
+	if g.owner == nil {
+		return registry.Errorf(registry.CodeUnavailable, "this content is open for reading only")
+	}
+	g.mu.Lock()
+	fresh := !g.checked.IsZero() && time.Since(g.checked) < g.every
+	g.mu.Unlock()
+	if fresh {
+		return nil
+	}
+	asked := time.Now()
+	if _, err := g.owner.OwnsContent(ctx); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.checked = asked
+	return nil
+}
+
+// Blobs guards the changes of blobs.
+func (g *Guard) Blobs(blobs registry.Blobs) registry.Blobs {
+	guarded := guardedBlobs{blobs, g}
+	if direct, ok := blobs.(redirector); ok {
+		return redirecting{guarded, direct}
+	}
+	return guarded
+}
+
+// redirector is implemented by blobs that clients can pull directly from storage.
+type redirector interface {
+	Redirect(ctx context.Context, d registry.Digest, expiry time.Duration) (url string, ok bool, err error)
+}
+
+type redirecting struct {
+	guardedBlobs
+	redirector
+}
+
+type guardedBlobs struct {
+	registry.Blobs
+	guard *Guard
+}
+
+func (g guardedBlobs) Put(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
+	if err := g.guard.check(ctx); err != nil {
+		return err
+	}
+	return g.Blobs.Put(ctx, d, size, r)
+}
+
+func (g guardedBlobs) Delete(ctx context.Context, d registry.Digest) error {
+	if err := g.guard.check(ctx); err != nil {
+		return err
+	}
+	return g.Blobs.Delete(ctx, d)
+}
+
+// Remover guards permits to delete.
+func (g *Guard) Remover(remover registry.Remover) registry.Remover { return guardedRemover{remover, g} }
+
+type guardedRemover struct {
+	registry.Remover
+	guard *Guard
+}
+
+func (g guardedRemover) Permit(ctx context.Context) (registry.Permit, error) {
+	if err := g.guard.check(ctx); err != nil {
+		return nil, err
+	}
+	return g.Remover.Permit(ctx)
+}
+
+// Uploads is uploads whose leftovers can be collected.
+type Uploads interface {
+	registry.Uploads
+	Sweep(ctx context.Context) (int, error)
+}
+
+// Uploads guards uploads.
+func (g *Guard) Uploads(uploads Uploads) Uploads { return guardedUploads{uploads, g} }
+
+type guardedUploads struct {
+	Uploads
+	guard *Guard
+}
+
+func (g guardedUploads) Begin(ctx context.Context, owner registry.UploadOwner) (string, error) {
+	if err := g.guard.check(ctx); err != nil {
+		return "", err
+	}
+	return g.Uploads.Begin(ctx, owner)
+}
+
+func (g guardedUploads) Append(ctx context.Context, owner registry.UploadOwner, id string, offset int64, r io.Reader) (int64, error) {
+	if err := g.guard.check(ctx); err != nil {
+		return offset, err
+	}
+	return g.Uploads.Append(ctx, owner, id, offset, r)
+}
+
+func (g guardedUploads) Finish(ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest) (int64, error) {
+	if err := g.guard.check(ctx); err != nil {
+		return 0, err
+	}
+	return g.Uploads.Finish(ctx, owner, id, d)
+}
+
+func (g guardedUploads) Cancel(ctx context.Context, owner registry.UploadOwner, id string) error {
+	if err := g.guard.check(ctx); err != nil {
+		return err
+	}
+	return g.Uploads.Cancel(ctx, owner, id)
+}
+
+func (g guardedUploads) Sweep(ctx context.Context) (int, error) {
+	if err := g.guard.check(ctx); err != nil {
+		return 0, err
+	}
+	return g.Uploads.Sweep(ctx)
+}

@@ -1,0 +1,158 @@
+package distribution
+
+import (
+	"context"
+	"errors"
+	"hash"
+	"io"
+	"io/fs"
+	"strconv"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+const (
+	// checkedTail is how many of the last bytes of content are withheld until all of it is
+	// hashed. So a client that is sent wrong bytes gets fewer than Content-Length announced.
+	checkedTail = 4 << 10
+	// checkedFor is how long hashed bytes of the same version are sent without hashing them
+	// again. Hashing takes longer than sending, and a fleet pulls the same engine many times.
+	checkedFor = time.Hour
+	// checkedBytes bounds the memory for that: some ten thousand blobs.
+	checkedBytes = 4 << 20
+)
+
+// checked hashes content that is read from its beginning to its end. A reader that seeks
+// elsewhere gets the content unchecked, since a part of it has no digest.
+type checked struct {
+	registry.Blob
+	want registry.Digest
+	size int64
+
+	at   int64
+	sum  hash.Hash // of the bytes read; nil after a seek that skipped some
+	tail []byte    // read and hashed, but not returned yet
+	err  error     // sticky; io.EOF: all of it matches the digest
+}
+
+func newChecked(blob registry.Blob, d registry.Digest, size int64) *checked {
+	return &checked{Blob: blob, want: d, size: size, sum: d.Algorithm().Hash()}
+}
+
+// right reports whether all of the content was read and matches its digest.
+func (c *checked) right() bool { return errors.Is(c.err, io.EOF) }
+
+// failure is why the content could not be read to its end, or nil. CodeDigest: it does not
+// match its digest.
+func (c *checked) failure() error {
+	if c.right() {
+		return nil
+	}
+	return c.err
+}
+
+// Seek moves within the content.
+func (c *checked) Seek(offset int64, whence int) (int64, error) {
+	at, err := c.Blob.Seek(offset, whence)
+	if err != nil {
+		return at, err
+	}
+	c.at, c.tail, c.sum = at, nil, nil
+	if at == 0 {
+		c.sum = c.want.Algorithm().Hash()
+	}
+	return at, nil
+}
+
+// Read returns the last bytes only after all bytes were found to match the digest. Errors:
+// CodeDigest.
+func (c *checked) Read(p []byte) (int, error) {
+	if c.sum == nil {
+		return c.Blob.Read(p)
+	}
+	if left := c.size - checkedTail - c.at; left > 0 && c.err == nil {
+		n, err := c.Blob.Read(p[:min(int64(len(p)), left)])
+		c.sum.Write(p[:n])
+		c.at += int64(n)
+		c.err = c.early(err)
+		return n, c.err
+	}
+	if c.err == nil {
+		c.tail, c.err = c.readTail()
+	}
+	n := copy(p, c.tail)
+	if c.tail = c.tail[n:]; n > 0 {
+		return n, nil
+	}
+	return 0, c.err
+}
+
+// readTail reads the rest and compares the digest.
+func (c *checked) readTail() ([]byte, error) {
+	tail := make([]byte, c.size-c.at)
+	n, err := io.ReadFull(c.Blob, tail)
+	c.at += int64(n)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	if err != nil {
+		return nil, c.early(err)
+	}
+	c.sum.Write(tail)
+	if got := digest.NewDigest(c.want.Algorithm(), c.sum); got != c.want {
+		return nil, registry.Errorf(registry.CodeDigest, "%s is damaged: its bytes have the digest %s", c.want, got)
+	}
+	return tail, io.EOF
+}
+
+// early is the error of content that ends too early.
+func (c *checked) early(err error) error {
+	if errors.Is(err, io.EOF) {
+		return registry.Errorf(registry.CodeDigest, "%s is damaged: it ends after %d bytes of %d", c.want, c.at, c.size)
+	}
+	return err
+}
+
+// sighting is a version of content that matched its digest.
+type sighting struct {
+	version string
+	until   time.Time
+}
+
+// wasRight reports whether this version of the content was hashed within [checkedFor].
+func (h *handler) wasRight(d registry.Digest, version string) bool {
+	seen, ok := h.sightings.Get(d)
+	return ok && version != "" && seen.version == version && time.Now().Before(seen.until)
+}
+
+// isRight remembers that a version of the content matched its digest.
+func (h *handler) isRight(d registry.Digest, version string) {
+	if version != "" {
+		h.sightings.Put(d, sighting{version, time.Now().Add(checkedFor)}, 2*len(d)+len(version))
+	}
+}
+
+// versionOf changes with the bytes of stored content. It is the time and size of a file, or
+// the version that a store reports. It is "" if neither is known.
+func versionOf(blob registry.Blob) string {
+	switch b := blob.(type) {
+	case interface{ Version() string }:
+		return b.Version()
+	case interface{ Stat() (fs.FileInfo, error) }:
+		if info, err := b.Stat(); err == nil {
+			return strconv.FormatInt(info.ModTime().UnixNano(), 36) + " " + strconv.FormatInt(info.Size(), 36)
+		}
+	}
+	return ""
+}
+
+// damaged reports content whose bytes do not match its digest.
+func (h *handler) damaged(ctx context.Context, d registry.Digest, err error) {
+	h.Logger.ErrorContext(ctx, "stored bytes are damaged", "digest", d, "error", err)
+	if h.Damaged != nil {
+		h.Damaged(context.WithoutCancel(ctx), d, err)
+	}
+}

@@ -1,0 +1,126 @@
+package environments_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/environments"
+)
+
+// schemaFile is the published schema of the file.
+var schemaFile = filepath.Join("..", "..", "docs", "reference", "environments.schema.json")
+
+func compiled(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	data, err := os.ReadFile(schemaFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft2020)
+	if err := compiler.AddResource("environments", doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := compiler.Compile("environments")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema
+}
+
+// validate checks a file against the schema only.
+func validate(t *testing.T, schema *jsonschema.Schema, text string) error {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return schema.Validate(instance)
+}
+
+// The schema accepts what the reader accepts, and refuses files of the wrong shape.
+func TestSchemaAgreesWithTheReader(t *testing.T) {
+	t.Parallel()
+	schema := compiled(t)
+	const head = "registry: local\nenvironments: {staging: null, prod: {from: staging, require: [parity, separate-roles]}}\n"
+	entry := func(s string) string {
+		return "version: 2\n" + head + "trust:\n  - {" + s + ", roles: [verifier], resources: [\"oci://local/\"]}\n"
+	}
+	for name, c := range map[string]struct {
+		text  string
+		valid bool
+	}{
+		"the default":               {string(environments.Default()), true},
+		"version 1":                 {head + trust, true},
+		"version 1, explicit":       {"version: 1\n" + head + trust, true},
+		"version 2":                 {version2, true},
+		"version 3":                 {"version: 3\n" + head + trust, false},
+		"no trust":                  {head, false},
+		"empty trust":               {head + "trust: []\n", false},
+		"unknown key":               {"policy: x\n" + head + trust, false},
+		"require nothing":           {"registry: local\nenvironments: {staging: {}, prod: {from: staging, require: []}}\n" + trust, false},
+		"unknown requirement":       {"registry: local\nenvironments: {staging: {}, prod: {from: staging, require: [party]}}\n" + trust, false},
+		"a slash in a name":         {"registry: local\nenvironments: {a/b: {}}\n" + trust, false},
+		"state in version 1":        {strings.Replace(entry("key: k, state: trusted"), "version: 2\n", "", 1), false},
+		"unknown state":             {entry("key: k, state: gone"), false},
+		"revoked without a time":    {entry("key: k, state: revoked"), false},
+		"a time without a state":    {entry("key: k, since: 2026-11-21T09:00:00Z"), false},
+		"key and identity":          {entry("key: k, identity: {issuer: https://example.com, subject: x}"), false},
+		"neither key nor identity":  {entry("state: trusted"), false},
+		"an identity for everybody": {entry("identity: {issuer: https://example.com}"), false},
+		"a pattern in an identity":  {entry("identity: {issuer: https://example.com, subject: 'a*'}"), false},
+		"an unknown claim":          {entry("identity: {issuer: https://example.com, claims: {sub_di: '1'}}"), false},
+		"an identity by its claims": {entry("identity: {issuer: https://example.com, claims: {environment: production}}"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := validate(t, schema, c.text); (err == nil) != c.valid {
+				t.Errorf("by the schema: %v, want valid %t, for\n%s", err, c.valid, c.text)
+			}
+			if _, err := environments.Parse("environments.yaml", []byte(c.text)); (err == nil) != c.valid {
+				t.Errorf("by the reader: %v, want valid %t, for\n%s", err, c.valid, c.text)
+			}
+		})
+	}
+}
+
+// The schema lists exactly the requirements that policy has.
+func TestSchemaKnowsTheRequirements(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile(schemaFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, known, _ := strings.Cut((registry.Policy{Require: []string{"?"}}).Validate().Error(), "want one of ")
+	requirements := strings.Split(known, ", ")
+	schema := compiled(t)
+	for _, name := range requirements {
+		text := "registry: local\nenvironments: {staging: {}, prod: {from: staging, require: [" + name + "]}}\n" + trust
+		if err := validate(t, schema, text); err != nil {
+			t.Errorf("requirement %s: %v", name, err)
+		}
+	}
+	_, rest, _ := strings.Cut(string(data), `"items": {"enum": [`)
+	listed, _, _ := strings.Cut(rest, "]")
+	for name := range strings.SplitSeq(listed, ", ") {
+		if name = strings.Trim(name, `"`); !slices.Contains(requirements, name) {
+			t.Errorf("the schema has requirement %s, but policy has only %s", name, known)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package environments_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/environments"
+)
+
+const version2 = `version: 2
+registry: local
+environments:
+  staging:
+  prod: {from: staging}
+trust:
+  - {key: keys/builder.pub, roles: [builder], resources: ["oci://local/"]}
+  - {key: keys/new.pub, state: trusted, roles: [verifier], resources: ["oci://local/"], nodeTypes: [g6.xlarge, c7i/large]}
+  - {key: keys/old.pub, state: retired, since: 2026-11-01T10:00:00+01:00, roles: [verifier, approver], resources: ["oci://local/"]}
+  - {key: keys/lost.pub, state: revoked, since: 2026-11-02T00:00:00Z, roles: [promoter], resources: ["oci://local/prod/"]}
+  - identity:
+      issuer: https://token.actions.githubusercontent.com
+      subject: repo:acme/vision:environment:production
+      claims: {repository_id: "1", job_workflow_ref: acme/ci/.github/workflows/build.yml@refs/heads/main}
+    roles: [builder]
+    resources: ["oci://local/staging/"]
+`
+
+func TestVersion2(t *testing.T) {
+	t.Parallel()
+	got, err := environments.Parse("environments.yaml", []byte(version2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := []string{"oci://local/"}
+	want := []registry.TrustEntry{
+		{Key: "keys/builder.pub", Roles: []registry.Role{registry.RoleBuilder}, Resources: local},
+		{Key: "keys/new.pub", State: registry.KeyTrusted, Roles: []registry.Role{registry.RoleVerifier}, Resources: local,
+			NodeTypes: []string{"g6.xlarge", "c7i/large"}},
+		{Key: "keys/old.pub", State: registry.KeyRetired, RetiredAt: time.Date(2026, 11, 1, 9, 0, 0, 0, time.UTC),
+			Roles: []registry.Role{registry.RoleVerifier, registry.RoleApprover}, Resources: local},
+		{Key: "keys/lost.pub", State: registry.KeyRevoked, RevokedAt: time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC),
+			Roles: []registry.Role{registry.RolePromoter}, Resources: []string{"oci://local/prod/"}},
+		{Identity: &registry.Identity{
+			Issuer: "https://token.actions.githubusercontent.com", Subject: "repo:acme/vision:environment:production",
+			Claims: map[string]string{"repository_id": "1", "job_workflow_ref": "acme/ci/.github/workflows/build.yml@refs/heads/main"},
+		}, Roles: []registry.Role{registry.RoleBuilder}, Resources: []string{"oci://local/staging/"}},
+	}
+	if diff := cmp.Diff(want, got.Trust); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A file without a version means the same as one with version 1.
+func TestVersion1(t *testing.T) {
+	t.Parallel()
+	text := "registry: local\nenvironments: {staging: {}}\n" + trust
+	without, err := environments.Parse("environments.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	with, err := environments.Parse("environments.yaml", []byte("version: 1\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	with.Digest = without.Digest
+	if diff := cmp.Diff(without, with); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestVersion2Problems(t *testing.T) {
+	t.Parallel()
+	file := func(version, entry string) string {
+		return version + "registry: local\nenvironments: {staging: {}}\ntrust:\n  - {" + entry + `, roles: [verifier], resources: ["oci://local/"]}` + "\n"
+	}
+	v2 := func(entry string) string { return file("version: 2\n", entry) }
+	const (
+		github = "https://token.actions.githubusercontent.com"
+		aTime  = "want a time such as 2026-11-21T09:00:00Z"
+	)
+	for name, c := range map[string]struct{ text, want string }{
+		"a newer version":      {file("version: 3\n", "key: k"), "1:10 version 3 of the file: this program knows 1 and 2"},
+		"version as text":      {file("version: \"2\"\n", "key: k"), `1:10 found "2": want a whole number`},
+		"state in version 1":   {file("", "key: k, state: revoked"), "4:14 key \"state\" needs version 2 of the file: add the line \"version: 2\" at its top\n4:21 key \"since\" is missing: the time from which the key is revoked; " + aTime},
+		"identity, version 1":  {file("version: 1\n", "identity: {issuer: https://example.com, subject: x}"), "5:6 key \"identity\" needs version 2 of the file: add the line \"version: 2\" at its top"},
+		"neither":              {v2("state: trusted"), `5:5 key "key" is missing`},
+		"both":                 {v2("key: k, identity: {issuer: https://example.com, subject: x}"), "5:24 the entry has both a key and an identity: want one of them"},
+		"unknown key":          {v2("key: k, sate: revoked"), `5:14 unknown key "sate" (did you mean "state"?): want key, identity, state, since, roles, resources, nodeTypes`},
+		"unknown state":        {v2("key: k, state: revokd"), `5:21 unknown state "revokd" (did you mean "revoked"?): want one of trusted, retired, revoked`},
+		"no time":              {v2("key: k, state: retired"), `5:21 key "since" is missing: the time from which the key is retired; ` + aTime},
+		"no such time":         {v2("key: k, state: retired, since: yesterday"), `5:37 since "yesterday": ` + aTime},
+		"time for trusted":     {v2("key: k, state: trusted, since: 2026-11-21T09:00:00Z"), "5:37 since has no meaning for a trusted key: it belongs to the states retired and revoked"},
+		"time without a state": {v2("key: k, since: 2026-11-21T09:00:00Z"), "5:21 since has no meaning for a trusted key: it belongs to the states retired and revoked"},
+		"two times of a key": {v2("key: k, state: revoked, since: 2026-11-20T09:00:00Z") + "  - {key: k, state: revoked, since: 2026-11-21T09:00:00Z, roles: [approver], resources: [\"oci://local/\"]}\n",
+			"6:11 key k has another state in an earlier entry: want the same state and time in all entries of a key"},
+		"two states of a key": {v2("key: k") + "  - {key: k, state: revoked, since: 2026-11-21T09:00:00Z, roles: [approver], resources: [\"oci://local/\"]}\n",
+			"6:11 key k has another state in an earlier entry: want the same state and time in all entries of a key"},
+		"no node types":        {v2("key: k, nodeTypes: []"), "5:25 nodeTypes is empty: remove the key to let reports of every node type count"},
+		"node type twice":      {v2("key: k, nodeTypes: [a, a]"), `5:29 node type "a" is here twice`},
+		"issuer without https": {v2("identity: {issuer: http://example.com, subject: x}"), `5:25 issuer "http://example.com": want https://HOST[/PATH], as its tokens have it in iss`},
+		"everybody":            {v2("identity: {issuer: https://example.com}"), "5:16 the identity covers every user of the issuer: want a subject or claims"},
+		"a pattern":            {v2("identity: {issuer: https://example.com, subject: 'a*'}"), `5:55 "a*": want the exact text: patterns have no meaning in an identity`},
+		"unknown claim":        {v2("identity: {issuer: " + github + ", claims: {repository_di: '1'}}"), `5:79 unknown key "repository_di" (did you mean "repository_id"?): want repository_id, repository_owner_id, repository, job_workflow_ref, runner_environment, project_id, namespace_id, project_path, ci_config_ref_uri, environment, ref, email`},
+		"number for a claim":   {v2("identity: {issuer: " + github + ", claims: {repository_id: 1}}"), `5:94 found "1": want text, so put it in quotes: "1"`},
+		"empty claim":          {v2("identity: {issuer: https://example.com, subject: x, claims: {ref: ''}}"), "5:72 claim ref is empty: want the text that it must have"},
+		"only names": {v2("identity: {issuer: " + github + ", claims: {repository: acme/vision}}"),
+			"5:16 " + github + " issues tokens to everybody, and names there can change owner: want one of repository_id, repository_owner_id among the claims"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := environments.Parse("environments.yaml", []byte(c.text))
+			if diff := cmp.Diff(c.want, problems(t, err)); diff != "" {
+				t.Errorf("%s\n%s", c.text, diff)
+			}
+		})
+	}
+	text := "version: 2\nregistry: local\nenvironments: {staging: {}}\ntrust:\n  - {key: k, nodeTypes: [a], roles: [builder], resources: [\"oci://local/\"]}\n"
+	_, err := environments.Parse("environments.yaml", []byte(text))
+	if diff := cmp.Diff(`5:25 nodeTypes says whose reports count, but the entry does not have the role "verifier"`, problems(t, err)); diff != "" {
+		t.Error(diff)
+	}
+}

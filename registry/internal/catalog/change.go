@@ -1,0 +1,150 @@
+// Package catalog has the rules of [registry.Catalog], shared by all databases: how an event is
+// chained, when a head may move, which tags must not move, and how the history is read in
+// pages. A database only reads and writes rows.
+package catalog
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Tx is what [Decide] reads in the transaction of the change. The answers must stay true until
+// it is committed.
+type Tx interface {
+	// Last returns the newest event, or the zero Event.
+	Last(ctx context.Context) (registry.Event, error)
+	// Standing returns the state of a model in an environment.
+	Standing(ctx context.Context, environment, model string) (registry.Standing, error)
+	// Since lists the events of a model after a sequence number, in all environments.
+	Since(ctx context.Context, model string, after int64) ([]registry.Event, error)
+	// Tag returns the digest that a tag names, or "".
+	Tag(ctx context.Context, repository, tag string) (registry.Digest, error)
+	// Recorded reports whether a manifest is recorded, and rescinds it.
+	Recorded(ctx context.Context, m registry.ManifestPlace) (bool, error)
+}
+
+// Outcome is what a change writes, all of it or nothing.
+type Outcome struct {
+	Event     registry.Event          // chained
+	Head      *registry.Head          // nil: it stays as it is
+	Tags      []registry.TagMove      // in this order
+	Agreed    *registry.Configuration // parts to replace; nil: none
+	EndIntent bool                    // the one for the event's release
+	Restricts bool                    // count one more restriction
+}
+
+// Decide returns what a change writes, or why it is refused. Errors: those of
+// [registry.Catalog.Apply].
+func Decide(ctx context.Context, tx Tx, c registry.Change) (Outcome, error) {
+	last, err := tx.Last(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	event, err := c.Event.Chain(last)
+	if err != nil {
+		return Outcome{}, err
+	}
+	o := Outcome{Event: event, Tags: c.Tags, EndIntent: c.EndIntent, Restricts: event.Restricts()}
+	if c.Ground != nil || c.Move != nil || c.Configure != nil {
+		if err := o.rest(ctx, tx, c); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if err := checkNeeds(ctx, tx, c.Needs); err != nil {
+		return Outcome{}, err
+	}
+	return o, checkTags(ctx, tx, c.Tags)
+}
+
+// checkNeeds checks that the needed manifests are recorded.
+func checkNeeds(ctx context.Context, tx Tx, needs []registry.ManifestPlace) error {
+	for _, m := range needs {
+		recorded, err := tx.Recorded(ctx, m)
+		if err != nil {
+			return err
+		}
+		if !recorded {
+			return registry.WithHint(
+				registry.Errorf(registry.CodeConflict,
+					"manifest %s in %s was deleted meanwhile: this took longer than collectors wait", m.Digest, m.Repository),
+				"try again")
+		}
+	}
+	return nil
+}
+
+// rest checks the ground of the change, and adds its effect on the head and on the agreed
+// configuration.
+func (o *Outcome) rest(ctx context.Context, tx Tx, c registry.Change) error {
+	now, err := tx.Standing(ctx, o.Event.Environment, o.Event.Model)
+	if err != nil {
+		return err
+	}
+	if c.Ground != nil {
+		since, err := tx.Since(ctx, o.Event.Model, c.Ground.Seq)
+		if err != nil {
+			return err
+		}
+		if err := c.Ground.Moved(now, since); err != nil {
+			return err
+		}
+	}
+	if c.Configure != nil {
+		if err := c.Configure.Check(now.Agreed); err != nil {
+			return err
+		}
+		o.Agreed = &c.Configure.To
+	}
+	if c.Move == nil {
+		return nil
+	}
+	o.Head, err = moved(o.Event, c, now.Head)
+	return err
+}
+
+// moved is the head after the change.
+func moved(event registry.Event, c registry.Change, before registry.Head) (*registry.Head, error) {
+	switch {
+	case event.Release == "":
+		return nil, registry.Errorf(registry.CodeInvalid, "head of %s in %s: the event names no release to move it to", event.Model, event.Environment)
+	case c.Ground == nil:
+		return nil, registry.Errorf(registry.CodeInvalid, "head of %s in %s: the change has no ground", event.Model, event.Environment)
+	}
+	head := registry.Head{
+		Environment: event.Environment, Model: event.Model, Release: event.Release, Version: event.Version,
+		Since: event.Time, Hold: c.Move.Hold,
+	}
+	if before.Release == event.Release { // the head is in place since an earlier event
+		head.Since = before.Since
+	}
+	return &head, nil
+}
+
+type tagKey struct{ repository, tag string }
+
+// checkTags checks the moves in order, each as if the earlier ones had been made.
+func checkTags(ctx context.Context, tx Tx, moves []registry.TagMove) error {
+	made := make(map[tagKey]registry.Digest)
+	for _, m := range moves {
+		key := tagKey{m.Repository, m.Tag}
+		have, ok := made[key]
+		if m.Immutable && !ok {
+			var err error
+			if have, err = tx.Tag(ctx, m.Repository, m.Tag); err != nil {
+				return err
+			}
+		}
+		if m.Immutable && have != "" && have != m.Digest {
+			return TagTaken(m, have)
+		}
+		made[key] = m.Digest
+	}
+	return nil
+}
+
+// TagTaken is the error for a tag that must not move and names another digest.
+func TagTaken(m registry.TagMove, have registry.Digest) error {
+	return registry.Lastingf(registry.CodeConflict, "tag %s in %s: names %s and must not move to %s; choose a new version",
+		m.Tag, m.Repository, have, m.Digest)
+}

@@ -1,0 +1,90 @@
+package catalog
+
+import (
+	"encoding/json"
+	"iter"
+	"math"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Page is a part of the history: up to Size of the selected bodies with After < seq < Before,
+// in the order of the query.
+type Page struct {
+	After, Before int64
+	Size          int
+}
+
+// History reads events page by page. It holds nothing open between pages, so changes can be
+// made while the sequence runs. interpret turns an error of the database into one of the port.
+func History(
+	q registry.HistoryQuery, size int, read func(Page) ([]string, error), interpret func(error) error,
+) iter.Seq2[registry.Event, error] {
+	return func(yield func(registry.Event, error) bool) {
+		page := Page{After: q.After, Before: q.Before}
+		if q.Before == 0 {
+			page.Before = math.MaxInt64
+		}
+		left := q.Limit
+		if left <= 0 {
+			left = math.MaxInt
+		}
+		for left > 0 {
+			page.Size = min(left, size)
+			bodies, err := read(page)
+			if err != nil {
+				yield(registry.Event{}, interpret(err))
+				return
+			}
+			left -= len(bodies)
+			seq := page.After
+			for _, body := range bodies {
+				event, err := DecodeEvent(body)
+				if err == nil && (event.Seq <= page.After || event.Seq >= page.Before) {
+					err = registry.Errorf(registry.CodeTrust, "history row %d is stored as another row, so it was changed", event.Seq)
+				}
+				if !yield(event, err) || err != nil {
+					return
+				}
+				seq = event.Seq
+			}
+			if len(bodies) < size {
+				return
+			}
+			if q.Descending {
+				page.Before = seq
+			} else {
+				page.After = seq
+			}
+		}
+	}
+}
+
+// DecodeEvent decodes the body of a row. Errors: CodeTrust, since the catalog writes only
+// events.
+func DecodeEvent(body string) (registry.Event, error) {
+	var event registry.Event
+	if err := json.Unmarshal([]byte(body), &event); err != nil {
+		return registry.Event{}, registry.Errorf(registry.CodeTrust, "history has a row that is not an event, so it was changed: %w", err)
+	}
+	return event, nil
+}
+
+// DecodeEvents reads the bodies of rows.
+func DecodeEvents(bodies []string) ([]registry.Event, error) {
+	var events []registry.Event
+	for _, body := range bodies {
+		event, err := DecodeEvent(body)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, event)
+	}
+	return events, nil
+}
+
+// EncodeEvent writes the body of a row.
+func EncodeEvent(e registry.Event) (string, error) {
+	body, err := registry.CanonicalJSON(e)
+	return string(body), err
+}

@@ -1,0 +1,18 @@
+package mem
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Agreed gives the agreed configuration, in which first fills what was never recorded.
+func (db *DB) Agreed(ctx context.Context, first registry.Configuration) (registry.Configuration, error) {
+	if err := ctx.Err(); err != nil {
+		return registry.Configuration{}, err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	db.agreed = db.agreed.Over(first)
+	return db.agreed, nil
+}

@@ -1,0 +1,91 @@
+package mem
+
+import (
+	"context"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// condemnation is since when no repository holds some bytes, and the removal of them that is
+// under way.
+type condemnation struct {
+	at      time.Time
+	removal string // empty: none is
+	until   time.Time
+}
+
+// CatalogTime is the time of the clock that the database was given.
+func (db *DB) CatalogTime(ctx context.Context) (time.Time, error) {
+	return micros(db.now()), ctx.Err()
+}
+
+// BeginRemoval holds the lock of everything.
+func (db *DB) BeginRemoval(ctx context.Context, r registry.RemovalRequest) (begun []registry.Digest, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for _, d := range r.Digests {
+		c, ok := db.condemned[d]
+		switch {
+		case !ok || c.removal != "" && c.until.After(r.Abandoned):
+		case db.holds(d):
+			delete(db.condemned, d)
+		case !c.at.After(r.Before):
+			db.condemned[d] = condemnation{c.at, r.ID, micros(db.now()).Add(r.Lasting)}
+			begun = append(begun, d)
+		}
+	}
+	return begun, nil
+}
+
+// ConfirmRemoval reports whether a removal lasts.
+func (db *DB) ConfirmRemoval(ctx context.Context, id string, least time.Duration) (bool, error) {
+	db.mu.RLock()
+	defer db.mu.RUnlock()
+	lasts := false
+	for _, c := range db.condemned {
+		if c.removal != id {
+			continue
+		}
+		if lasts = !c.until.Before(db.now().Add(least)); !lasts {
+			break
+		}
+	}
+	return lasts, ctx.Err()
+}
+
+// EndRemoval ends a removal.
+func (db *DB) EndRemoval(ctx context.Context, id string, removed, kept []registry.Digest) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	for _, d := range removed {
+		if db.condemned[d].removal == id {
+			delete(db.condemned, d)
+		}
+	}
+	for _, d := range kept {
+		if c := db.condemned[d]; c.removal == id {
+			db.condemned[d] = condemnation{at: c.at}
+		}
+	}
+	return nil
+}
+
+// TakeOver forgets what a removal left that has ended by itself.
+func (db *DB) TakeOver(ctx context.Context, d registry.Digest, id string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	db.mu.Lock()
+	defer db.mu.Unlock()
+	if c := db.condemned[d]; c.removal == id && !c.until.After(db.now()) {
+		delete(db.condemned, d)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package registry
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Accept splits claims about the release into those that count, in order, and the others, with
+// the reason. A promotion copies those that count.
+func Accept(r Release, claims []Claim) ([]Claim, []Ignored) { return count(r, claims) }
+
+// counted are the claims that count. They are about the release or an engine of it, of a
+// predicate type that the signer's role may issue, and by a key whose state allows it.
+type counted []Claim
+
+func count(r Release, claims []Claim) (counted, []Ignored) {
+	var out counted
+	var ignored []Ignored
+	for _, c := range claims {
+		if reason := doesNotCount(r, c); reason != "" {
+			ignored = append(ignored, Ignored{c.Bundle, c.Subject, reason})
+			continue
+		}
+		out = append(out, c)
+	}
+	return out, ignored
+}
+
+func doesNotCount(r Release, c Claim) string {
+	_, isEngine := r.Engine(c.Subject)
+	role, known := RoleFor(c.Statement.PredicateType)
+	switch {
+	case !isEngine && c.Subject != r.Digest:
+		return "it is about something else"
+	case !c.Statement.About(c.Subject):
+		return "its statement does not name what it is attached to"
+	case !known:
+		return fmt.Sprintf("predicate type %q has no meaning here", c.Statement.PredicateType)
+	case !slices.Contains(c.Roles, role):
+		return fmt.Sprintf("signer %s is not trusted as %s here", c.Signer, role)
+	}
+	return c.keyRefuses()
+}
+
+// keyRefuses says why the claim does not count because of the state of the signer's key, or
+// "". Claims against a release count in every state of the key. Otherwise replacing a key
+// would lift its quarantines and drop the failures that it reported.
+func (c Claim) keyRefuses() string {
+	if c.Key == KeyTrusted || c.against() {
+		return ""
+	}
+	if c.Key != KeyRetired {
+		return fmt.Sprintf("key %s is revoked: only its statements against a release count", c.Signer)
+	}
+	if at := c.madeAt(); at.IsZero() || !at.Before(c.RetiredAt) {
+		return fmt.Sprintf("key %s was retired on %s, and nothing shows that this was made earlier", c.Signer, c.RetiredAt.UTC().Format(time.DateOnly))
+	}
+	return ""
+}
+
+// against reports whether the claim speaks against its subject: a quarantine, or a report that
+// did not pass.
+func (c Claim) against() bool {
+	if q, ok := c.Quarantine(); ok {
+		return len(q.Lifts) == 0
+	}
+	read, ok := readReport(c)
+	return ok && !read.passes()
+}
+
+// madeAt is a time before which the claim was made: when it was recorded or, without a
+// history, the time that it claims. It is zero if neither is known. Otherwise the holder of a
+// retired key could sign a claim with any date, and push it where no history sees it.
+func (c Claim) madeAt() time.Time {
+	switch {
+	case c.Recorded != 0:
+		return c.RecordedAt
+	case c.WithoutHistory:
+		return c.claimedTime()
+	}
+	return time.Time{}
+}
+
+// claimedTime is the time of the claim according to itself, or zero.
+func (c Claim) claimedTime() time.Time {
+	switch c.Statement.PredicateType {
+	case PredicateParity, PredicatePerformance:
+		read, _ := readReport(c)
+		return read.FinishedOn
+	case PredicateVSA:
+		v, _ := c.vsa()
+		return v.TimeVerified
+	case PredicateQuarantine:
+		q, _ := c.Quarantine()
+		return q.IssuedOn
+	case PredicateProvenance:
+		return c.Statement.provenanceMetadata().FinishedOn
+	}
+	return time.Time{}
+}
+
+// of lists the claims of a predicate type about a digest.
+func (cs counted) of(predicateType string, subject Digest) []Claim {
+	var out []Claim
+	for _, c := range cs {
+		if c.Statement.PredicateType == predicateType && c.Subject == subject {
+			out = append(out, c)
+		}
+	}
+	return out
+}

@@ -1,0 +1,243 @@
+package registry
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+)
+
+// maxClockLead is how far the claimed end of a pass may be after the time of its record. The
+// clocks of verifiers and services differ.
+const maxClockLead = 5 * time.Minute
+
+// report is what policy reads from a parity or performance report.
+type report struct {
+	ReportHead
+	Cases CasesRun `json:"cases"`
+	claim Claim
+	fault error // why it cannot be read; then only claim is set
+}
+
+// readReport reads a claim of a parity or performance report. ok is false for others.
+func readReport(c Claim) (read report, ok bool) {
+	if c.Statement.PredicateType != PredicateParity && c.Statement.PredicateType != PredicatePerformance {
+		return report{}, false
+	}
+	if err := DecodeSigned(c.Statement.Predicate, &read); err != nil {
+		return report{claim: c, fault: err}, true
+	}
+	read.claim = c
+	return read, true
+}
+
+// passes reports whether the report speaks for its engine. A performance report that only
+// recorded figures passes: it had no limit.
+func (r report) passes() bool {
+	recorded := r.Verdict == VerdictRecorded && r.claim.Statement.PredicateType == PredicatePerformance
+	return r.fault == nil && (r.Verdict == VerdictPass || recorded)
+}
+
+func (r report) failure(what string) string {
+	switch {
+	case r.fault != nil:
+		return fmt.Sprintf("a %s report of a trusted verifier cannot be read: %s: verify again", what, r.fault)
+	case len(r.Reasons) == 0:
+		return fmt.Sprintf("the %s verdict is %q", what, r.Verdict)
+	default:
+		return fmt.Sprintf("the %s verdict is %q: %s", what, r.Verdict, PlainText(r.Reasons[0].Message))
+	}
+}
+
+// findings are the reports about an engine, sorted by what they mean for it.
+type findings struct {
+	passes  []report
+	against []report // failed or undecided, and not healed by a pass
+	stale   []string // why other reports do not count
+}
+
+// findings reads the reports of a predicate type about an engine of the release.
+func (cs counted) findings(predicateType string, r Release, e Engine) findings {
+	var f findings
+	for _, c := range distinct(cs.of(predicateType, e.Digest)) {
+		read, _ := readReport(c)
+		why := read.concernsOther(r, e)
+		if why == "" && read.passes() {
+			why = read.stale()
+		}
+		switch {
+		case why != "":
+			f.stale = append(f.stale, why)
+		case read.passes():
+			f.passes = append(f.passes, read)
+		default:
+			f.against = append(f.against, read)
+		}
+	}
+	f.against = slices.DeleteFunc(f.against, func(against report) bool {
+		return slices.ContainsFunc(f.passes, func(pass report) bool { return pass.heals(against) })
+	})
+	slices.SortStableFunc(f.against, report.compareAge)
+	return f
+}
+
+// distinct keeps one claim of each signed statement, the one that was recorded first. Anybody
+// can put a statement into another bundle and attach that later, which does not make it newer.
+func distinct(claims []Claim) []Claim {
+	var out []Claim
+	for _, c := range claims {
+		i := slices.IndexFunc(out, c.Restates)
+		switch {
+		case i < 0:
+			out = append(out, c)
+		case c.Recorded != 0 && (out[i].Recorded == 0 || c.Recorded < out[i].Recorded):
+			out[i] = c
+		}
+	}
+	return out
+}
+
+// concernsOther says why a report is not about this engine in this release, or "". It applies
+// to passes and failures alike. An unreadable report could be about anything, so it is taken
+// to be about this engine.
+func (r report) concernsOther(release Release, e Engine) string {
+	switch {
+	case r.fault != nil:
+		return ""
+	case !r.Limits.Names(release.Limits):
+		return "it was judged by other limits than those of this release"
+	case !r.Sources.Names(release.Sources) || !r.Reference.Names(e.Reference):
+		return "it was made with other sources than those of this release"
+	}
+	if lacks := e.Target.Match(r.Node, r.Node.Runtime()); len(lacks) > 0 {
+		return "it was made on hardware that is not the target: " + lacks[0].String()
+	}
+	return ""
+}
+
+// stale says why a pass does not count, or "". A failure is never stale: if it stopped early
+// or contradicts itself, it still did not pass.
+func (r report) stale() string {
+	at := r.claim.RecordedAt
+	switch {
+	case r.Node.Runtimes[r.Runtime.Name] != r.Runtime.Version:
+		return fmt.Sprintf("it ran on %s %s, which its node does not have", r.Runtime.Name, r.Runtime.Version)
+	case r.Verdict == VerdictPass && len(r.Reasons) > 0:
+		return "it says that it passed, but gives reasons why not"
+	case r.claim.Statement.PredicateType == PredicateParity && (r.Cases.Count < 1 || r.Cases.Ran != r.Cases.Count):
+		return fmt.Sprintf("it ran %d of %d cases", r.Cases.Ran, r.Cases.Count)
+	case !at.IsZero() && r.FinishedOn.After(at.Add(maxClockLead)):
+		return fmt.Sprintf("it says that it ended on %s, which is after it was recorded on %s", utc(r.FinishedOn), utc(at))
+	}
+	return ""
+}
+
+func utc(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// heals reports whether a pass makes up for a report that did not pass. It must come from the
+// same kind of hardware, and its verifier must have been able to know of the failure. The
+// history tells when that was. The reports themselves do only if the history names neither.
+func (r report) heals(against report) bool {
+	failed, passed := against.claim, r.claim
+	if against.fault == nil && against.Node.Kind() != r.Node.Kind() {
+		return false
+	}
+	switch {
+	case failed.Recorded == 0 && passed.Recorded == 0:
+		return against.fault == nil && r.FinishedOn.After(against.FinishedOn)
+	case failed.Recorded == 0: // stored by an interrupted request, or pushed without the catalog
+		return against.fault == nil && r.StartedOn.After(against.FinishedOn)
+	case passed.Recorded == 0:
+		return false
+	case len(r.History) > 0:
+		return failed.Recorded <= passed.Observed
+	default: // an older report, without the field
+		return failed.Recorded < passed.Recorded && failed.RecordedAt.Before(r.StartedOn)
+	}
+}
+
+// HistorySeen is the hash of the newest event that the verifier of a report could see when it
+// began, or "".
+func (c Claim) HistorySeen() Digest {
+	read, _ := readReport(c)
+	hex, ok := read.History[string(digest.SHA256)]
+	if !ok {
+		return ""
+	}
+	return digest.NewDigestFromEncoded(digest.SHA256, hex)
+}
+
+// newest returns the newest pass of each kind of hardware.
+func (f findings) newest() map[string]report {
+	newest := make(map[string]report)
+	for _, pass := range f.passes {
+		kind := pass.Node.Kind()
+		if have, ok := newest[kind]; !ok || pass.compareAge(have) < 0 {
+			newest[kind] = pass
+		}
+	}
+	return newest
+}
+
+// compareAge orders reports, newest first. Reports that the history does not name are older
+// than those that it names.
+func (r report) compareAge(other report) int {
+	return cmp.Or(cmp.Compare(other.claim.Recorded, r.claim.Recorded), other.FinishedOn.Compare(r.FinishedOn))
+}
+
+// deny denies the requirement for every report that did not pass.
+func (f findings) deny(req *Requirement, what string) {
+	for _, against := range f.against {
+		req.cite(against.claim)
+		req.deny("%s", against.failure(what))
+	}
+}
+
+// CheckTexts checks the texts of a new claim that others will read: the reasons of reports and
+// quarantines. An unreadable claim has no texts; CheckNew refuses it. Errors: CodeInvalid.
+func (c Claim) CheckTexts() error {
+	if q, ok := c.Quarantine(); ok {
+		return ValidateText("quarantine: the reason", q.Reason)
+	}
+	read, _ := readReport(c)
+	for i, r := range read.Reasons {
+		for _, text := range []string{r.Message, r.Code, r.Output, r.Figure} {
+			if err := ValidateText(fmt.Sprintf("report: reason %d", i+1), text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// CheckNew checks a new claim, at its RecordedAt. Rules must be able to read it, the state of
+// its key must let it count, and a pass must not end after it is recorded. Errors: CodeTrust.
+func (c Claim) CheckNew() error {
+	c.Recorded = math.MaxInt64 // it gets a number when it is recorded
+	read, isReport := readReport(c)
+	switch {
+	case isReport && read.fault != nil:
+		return Errorf(CodeTrust, "report: %w", read.fault)
+	case isReport && read.passes() && !c.RecordedAt.IsZero() && read.FinishedOn.After(c.RecordedAt.Add(maxClockLead)):
+		return WithHint(
+			Errorf(CodeTrust, "report: it says that it passed on %s, but now it is %s", utc(read.FinishedOn), utc(c.RecordedAt)),
+			"set the clock of the verifier, or of this machine, and verify again")
+	}
+	var err error
+	switch c.Statement.PredicateType {
+	case PredicateVSA:
+		_, err = c.vsa()
+	case PredicateQuarantine:
+		err = DecodeSigned(c.Statement.Predicate, &Quarantine{})
+	}
+	if err != nil {
+		return Errorf(CodeTrust, "predicate %s: %w", c.Statement.PredicateType, err)
+	}
+	if why := c.keyRefuses(); why != "" {
+		return WithHint(Errorf(CodeTrust, "%s", why), "sign with the key that replaced it")
+	}
+	return nil
+}

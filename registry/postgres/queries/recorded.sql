@@ -1,0 +1,17 @@
+-- name: RecordedList :many
+-- The first events of a model that name bundles, where they do. No other field of an event
+-- holds the digest of a bundle, and in texts its quotes are escaped.
+SELECT recorded.bundle, recorded.seq, substring(history.body FROM '"time":"([^"]*)"')::text AS time
+FROM recorded JOIN history ON history.seq = recorded.seq
+WHERE recorded.model = @model AND recorded.bundle = ANY(@bundles::text[]) AND history.model = recorded.model
+    AND strpos(history.body, '"' || recorded.bundle || '"') > 0;
+
+-- name: RecordedForget :exec
+DELETE FROM recorded WHERE model = @model;
+
+-- name: RecordedRestore :exec
+INSERT INTO recorded (model, bundle, seq)
+SELECT history.model, named.bundle, min(history.seq)
+FROM history, history_bundles(history.body) AS named (bundle)
+WHERE history.model = @model
+GROUP BY history.model, named.bundle;

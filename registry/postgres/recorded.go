@@ -1,0 +1,47 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+)
+
+// Recorded returns the first event of a model that names each bundle.
+func (db *DB) Recorded(ctx context.Context, model string, bundles []registry.Digest) (map[registry.Digest]registry.Record, error) {
+	ctx, cancel := db.limit(ctx)
+	defer cancel()
+	asked := make([]string, len(bundles))
+	for i, d := range bundles {
+		asked[i] = string(d)
+	}
+	rows, err := db.queries().RecordedList(ctx, dbsqlc.RecordedListParams{Model: model, Bundles: asked})
+	if err != nil {
+		return nil, db.interpretError("history of evidence about "+model, err)
+	}
+	records := make(map[registry.Digest]registry.Record, len(rows))
+	for _, row := range rows {
+		at, err := time.Parse(time.RFC3339Nano, row.Time)
+		if err != nil {
+			return nil, registry.Errorf(registry.CodeTrust, "history row %d has the time %q, so it was changed: %w", row.Seq, row.Time, err)
+		}
+		records[registry.Digest(row.Bundle)] = registry.Record{Seq: row.Seq, Time: at}
+	}
+	return records, nil
+}
+
+// Reindex makes the list of when a model's evidence came in anew. It holds the lock of the
+// history, so that no event comes in meanwhile.
+func (db *DB) Reindex(ctx context.Context, model string) error {
+	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+		if err := q.ChainLock(ctx); err != nil {
+			return err
+		}
+		if err := q.RecordedForget(ctx, model); err != nil {
+			return err
+		}
+		return q.RecordedRestore(ctx, model)
+	})
+	return db.interpretError("list the evidence about "+model, err)
+}

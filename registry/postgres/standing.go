@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
+	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+)
+
+// restrictions is the counter of events that restrict releases.
+const restrictions = "restrictions"
+
+// tx reads the catalog for a change.
+type tx struct{ *dbsqlc.Queries }
+
+var _ catalog.Tx = tx{}
+
+// Last returns the newest event, or the zero Event.
+func (q tx) Last(ctx context.Context) (registry.Event, error) {
+	body, err := q.HistoryLast(ctx)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return registry.Event{}, nil
+	}
+	if err != nil {
+		return registry.Event{}, err
+	}
+	return catalog.DecodeEvent(body)
+}
+
+// Standing returns the state of a model in an environment.
+func (q tx) Standing(ctx context.Context, environment, model string) (registry.Standing, error) {
+	s := registry.Standing{Environment: environment, Model: model}
+	row, err := q.HeadGet(ctx, dbsqlc.HeadGetParams{Environment: environment, Model: model})
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return s, err
+	}
+	if err == nil {
+		s.Head = head(row)
+	}
+	if s.Restrictions, err = q.CounterGet(ctx, restrictions); err != nil {
+		return s, err
+	}
+	if s.Agreed, err = configuration(ctx, q.Queries); err != nil {
+		return s, err
+	}
+	s.Seq, err = q.HistoryLastSeq(ctx)
+	return s, err
+}
+
+// Since lists the events of a model after a sequence number.
+func (q tx) Since(ctx context.Context, model string, after int64) ([]registry.Event, error) {
+	bodies, err := q.HistorySince(ctx, dbsqlc.HistorySinceParams{Model: model, After: after})
+	if err != nil {
+		return nil, err
+	}
+	return catalog.DecodeEvents(bodies)
+}
+
+// Tag returns the digest that a tag names, or "".
+func (q tx) Tag(ctx context.Context, repository, tag string) (registry.Digest, error) {
+	d, err := q.TagGet(ctx, dbsqlc.TagGetParams{Repository: repository, Tag: tag})
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	return registry.Digest(d), err
+}
+
+// Standing returns the state of a model in an environment.
+func (db *DB) Standing(ctx context.Context, environment, model string) (registry.Standing, error) {
+	var standing registry.Standing
+	err := db.snapshot(ctx, func(ctx context.Context, q *dbsqlc.Queries) (err error) {
+		standing, err = tx{q}.Standing(ctx, environment, model)
+		return err
+	})
+	return standing, db.interpretError(fmt.Sprintf("standing of %s in %s", model, environment), err)
+}
+
+// Recorded reports whether a manifest is recorded, and rescinds it.
+func (q tx) Recorded(ctx context.Context, m registry.ManifestPlace) (bool, error) {
+	n, err := q.ManifestRescind(ctx, dbsqlc.ManifestRescindParams{Repository: m.Repository, Digest: string(m.Digest)})
+	return n > 0, err
+}

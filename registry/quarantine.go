@@ -1,0 +1,121 @@
+package registry
+
+import (
+	"bytes"
+	"slices"
+	"time"
+)
+
+// Quarantine is the predicate https://mlpromote.dev/quarantine/v1, about a release or an
+// engine. Without Lifts it puts its subject in quarantine. With Lifts it ends the quarantines
+// that it names, and no other. An empty predicate, as earlier versions wrote it, puts its
+// subject in quarantine.
+type Quarantine struct {
+	Reason   string    `json:"reason,omitempty"`
+	IssuedOn time.Time `json:"issuedOn,omitzero"`
+	// Lifts are the quarantines that this one ends, by the digests of their bundles. A
+	// bundle that was lifted once stays lifted.
+	Lifts []Digest `json:"lifts,omitempty"`
+}
+
+// NewQuarantine makes a statement that puts the subject in quarantine, ready to sign. Errors:
+// CodeInvalid for a missing reason or one that [ValidateText] refuses.
+func NewQuarantine(subject StatementSubject, reason string, now time.Time) ([]byte, error) {
+	return newQuarantine(subject, Quarantine{Reason: reason, IssuedOn: now.UTC()})
+}
+
+// NewQuarantineLift makes a statement that ends quarantines of the subject, ready to sign.
+// lifts are the digests of their bundles. Errors: CodeInvalid without a reason or digests.
+func NewQuarantineLift(subject StatementSubject, reason string, now time.Time, lifts ...Digest) ([]byte, error) {
+	if len(lifts) == 0 {
+		return nil, Errorf(CodeInvalid, "lift a quarantine: want the digest of its bundle")
+	}
+	return newQuarantine(subject, Quarantine{Reason: reason, IssuedOn: now.UTC(), Lifts: lifts})
+}
+
+func newQuarantine(subject StatementSubject, q Quarantine) ([]byte, error) {
+	if q.Reason == "" {
+		return nil, Errorf(CodeInvalid, "quarantine: want a reason, which stays with the evidence")
+	}
+	if err := ValidateText("quarantine: the reason", q.Reason); err != nil {
+		return nil, err
+	}
+	for _, d := range q.Lifts {
+		if err := d.Validate(); err != nil {
+			return nil, Errorf(CodeInvalid, "lift a quarantine: digest %q: %w", d, err)
+		}
+	}
+	return NewStatement(PredicateQuarantine, q, subject)
+}
+
+// Quarantine reads the quarantine in the claim. An unreadable claim, or a lift with an invalid
+// digest, counts as a quarantine. ok is false for other predicate types.
+func (c Claim) Quarantine() (q Quarantine, ok bool) {
+	if c.Statement.PredicateType != PredicateQuarantine {
+		return Quarantine{}, false
+	}
+	if err := DecodeSigned(c.Statement.Predicate, &q); err != nil {
+		return Quarantine{}, true
+	}
+	if slices.ContainsFunc(q.Lifts, func(d Digest) bool { return d.Validate() != nil }) {
+		q.Lifts = nil
+	}
+	return q, true
+}
+
+// Reason is why the claim was made, as the history shows it: of a quarantine its reason, of a
+// lift its reason behind "lifted: ". Other claims give none.
+func (c Claim) Reason() string {
+	q, _ := c.Quarantine()
+	if q.Reason != "" && len(q.Lifts) > 0 {
+		q.Reason = "lifted: " + q.Reason
+	}
+	return PlainText(q.Reason)
+}
+
+// Quarantines lists the quarantines of a subject that are not lifted. claims are about the
+// release that the subject is, or belongs to.
+func Quarantines(r Release, claims []Claim, subject Digest) []Claim {
+	counted, _ := count(r, claims)
+	return counted.quarantines(subject)
+}
+
+// quarantines lists the quarantines of a subject that are not lifted.
+func (cs counted) quarantines(subject Digest) []Claim {
+	var quarantines, lifted []Claim
+	lifts := cs.lifts()
+	for _, c := range cs.of(PredicateQuarantine, subject) {
+		q, _ := c.Quarantine()
+		switch {
+		case len(q.Lifts) > 0:
+		case slices.Contains(lifts, c.Bundle):
+			lifted = append(lifted, c)
+		default:
+			quarantines = append(quarantines, c)
+		}
+	}
+	// The same signed statement in another bundle is the same quarantine. Without a time in
+	// them, two equal statements could be two quarantines.
+	return slices.DeleteFunc(quarantines, func(c Claim) bool {
+		q, _ := c.Quarantine()
+		return !q.IssuedOn.IsZero() && slices.ContainsFunc(lifted, c.Restates)
+	})
+}
+
+// lifts lists the bundles that are lifted.
+func (cs counted) lifts() []Digest {
+	var all []Digest
+	for _, c := range cs {
+		if q, ok := c.Quarantine(); ok {
+			all = append(all, q.Lifts...)
+		}
+	}
+	return all
+}
+
+// Restates reports whether both claims hold the same statement of the same signer. Anybody
+// can put it into another bundle, which then has another digest.
+func (c Claim) Restates(other Claim) bool {
+	return c.Signer == other.Signer && c.Subject == other.Subject && c.Statement.PredicateType == other.Statement.PredicateType &&
+		bytes.Equal(c.Statement.Predicate, other.Statement.Predicate)
+}

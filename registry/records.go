@@ -1,0 +1,68 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Record is the first event of the history that names a bundle.
+type Record struct {
+	Seq  int64 // of the event
+	Time time.Time
+}
+
+// Records finds evidence in the history, from every environment.
+type Records interface {
+	// Recorded returns the first event of the model that names each bundle. It reads an index,
+	// and leaves out bundles whose entry names an event that does not name them. It costs one
+	// lookup by key per bundle, however long the history.
+	Recorded(ctx context.Context, model string, bundles []Digest) (map[Digest]Record, error)
+	// Reindex rebuilds that index for a model, from the history.
+	Reindex(ctx context.Context, model string) error
+}
+
+// NamedFirst is where the history of a model names each bundle first, as its events say.
+type NamedFirst map[Digest]NamedIn
+
+// NamedIn is an event that names a bundle.
+type NamedIn struct {
+	Seq         int64
+	Environment string
+}
+
+// Read takes in the next newer event of the model.
+func (n NamedFirst) Read(e Event) {
+	for _, d := range e.Evidence {
+		if _, ok := n[d]; !ok {
+			n[d] = NamedIn{e.Seq, e.Environment}
+		}
+	}
+}
+
+// Faults compares what [Records] gave for the same bundles with the history: a fault for each
+// environment whose events it does not repeat.
+func (n NamedFirst) Faults(model string, records map[Digest]Record) []HistoryFault {
+	wrong := make(map[string][]Digest)
+	for d, in := range n {
+		if records[d].Seq != in.Seq {
+			wrong[in.Environment] = append(wrong[in.Environment], d)
+		}
+	}
+	var faults []HistoryFault
+	for _, environment := range slices.Sorted(maps.Keys(wrong)) {
+		bundles := wrong[environment]
+		slices.SortFunc(bundles, func(a, b Digest) int { return cmp.Or(cmp.Compare(n[a].Seq, n[b].Seq), cmp.Compare(a, b)) })
+		first := bundles[0]
+		listed := "not at all"
+		if r := records[first]; r.Seq != 0 {
+			listed = fmt.Sprintf("in row %d", r.Seq)
+		}
+		faults = append(faults, HistoryFault{Environment: environment, Model: model, Detail: fmt.Sprintf(
+			"the catalog's list of when evidence came in differs from the history in %d places: row %d names %s first, and the list has it %s, so another report could win", len(bundles), n[first].Seq, first, listed)})
+	}
+	return faults
+}

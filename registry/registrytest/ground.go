@@ -1,0 +1,113 @@
+package registrytest
+
+import (
+	"math"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// HeadAlone is the ground of a decision that rests on nothing but where the head is; no
+// release: that there is none.
+func HeadAlone(environment, model string, release registry.Digest) *registry.Ground {
+	return &registry.Ground{Standing: registry.Standing{
+		Environment: environment, Model: model, Head: registry.Head{Release: release}, Seq: math.MaxInt64,
+	}}
+}
+
+func standing(t *testing.T, catalog registry.Catalog, environment, model string) registry.Standing {
+	t.Helper()
+	s, err := catalog.Standing(t.Context(), environment, model)
+	must(t, err)
+	return s
+}
+
+// attached is an event about a subject in staging.
+func attached(model, predicateType string, subject registry.Digest) registry.Event {
+	e := event(model, "1.0.0")
+	e.Kind, e.Environment, e.PredicateType, e.Subject = registry.EventAttach, "staging", predicateType, subject
+	return e
+}
+
+func testStanding(t *testing.T, catalog registry.Catalog) {
+	wantEqual(t, standing(t, catalog, "prod", "a"), registry.Standing{Environment: "prod", Model: "a"})
+	held := move("a", "", "1.0.0")
+	held.Move.Hold = "bad answers"
+	apply(t, catalog, held)
+	apply(t, catalog, registry.Change{Event: attached("b", registry.PredicateQuarantine, d("engine"))})
+	apply(t, catalog, registry.Change{Event: attached("b", registry.PredicateParity, d("engine"))})
+	head, err := catalog.Head(t.Context(), "prod", "a")
+	must(t, err)
+	wantEqual(t, standing(t, catalog, "prod", "a"), registry.Standing{Environment: "prod", Model: "a", Head: head, Seq: 3, Restrictions: 1})
+	wantEqual(t, standing(t, catalog, "staging", "a"), registry.Standing{Environment: "staging", Model: "a", Seq: 3, Restrictions: 1})
+}
+
+// What happens between a decision and its change, and whether the change may still be made.
+func testGround(t *testing.T, catalog registry.Catalog) {
+	release, engine := d("2.0.0"), d("engine")
+	to := func(model, version, hold string) { // whatever the ground is now
+		c := move(model, "", version)
+		c.Ground, c.Move.Hold = &registry.Ground{Standing: standing(t, catalog, "prod", model)}, hold
+		apply(t, catalog, c)
+	}
+	for name, c := range map[string]struct {
+		meanwhile func(model string)
+		moved     bool
+	}{
+		"nothing":       {func(string) {}, false},
+		"another model": {func(string) { to("other", "1.0.0", "") }, false},
+		"another environment": {func(model string) {
+			e := attached(model, "", "")
+			e.Kind = registry.EventPublish
+			apply(t, catalog, registry.Change{Event: e})
+		}, false},
+		"about something else": {func(model string) {
+			apply(t, catalog, registry.Change{Event: attached(model, registry.PredicateParity, d("x"))})
+		}, false},
+		"about the release": {func(model string) {
+			apply(t, catalog, registry.Change{Event: attached(model, registry.PredicateApproval, release)})
+		}, true},
+		"about the engine": {func(model string) {
+			apply(t, catalog, registry.Change{Event: attached(model, registry.PredicateParity, engine)})
+		}, true},
+		"a restriction": {func(string) {
+			apply(t, catalog, registry.Change{Event: attached("other2", registry.PredicateQuarantine, d("x"))})
+		}, true},
+		"a hold": {func(model string) { to(model, "1.0.0", "wait") }, true},
+		"a move": {func(model string) { to(model, "3.0.0", "") }, true},
+		"a move and back": {func(model string) {
+			to(model, "3.0.0", "")
+			to(model, "1.0.0", "")
+		}, true},
+		"a hold and its release": {func(model string) {
+			to(model, "1.0.0", "wait")
+			to(model, "1.0.0", "")
+		}, true},
+	} {
+		model := "model " + name
+		to(model, "1.0.0", "")
+		decided := move(model, "1.0.0", "2.0.0")
+		decided.Ground = &registry.Ground{Standing: standing(t, catalog, "prod", model), About: []registry.Digest{release, engine}}
+		c.meanwhile(model)
+		before := standing(t, catalog, "prod", model)
+		_, err := catalog.Apply(t.Context(), decided)
+		if !c.moved {
+			if err != nil {
+				t.Errorf("%s meanwhile: got %v, want the change to be made", name, err)
+			}
+			continue
+		}
+		if !registry.GroundMoved(err) || registry.CodeOf(err) != registry.CodeConflict {
+			t.Errorf("%s meanwhile: got %v (%s), want a conflict that says that the ground has moved", name, err, registry.CodeOf(err))
+		}
+		wantEqual(t, standing(t, catalog, "prod", model), before)
+	}
+}
+
+func testMoveOnNothing(t *testing.T, catalog registry.Catalog) {
+	c := move("a", "", "1.0.0")
+	c.Ground = nil
+	_, err := catalog.Apply(t.Context(), c)
+	wantCode(t, err, registry.CodeInvalid)
+	wantChain(t, catalog, 0)
+}

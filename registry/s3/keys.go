@@ -1,0 +1,68 @@
+package s3
+
+import (
+	"crypto/rand"
+	"regexp"
+	"strings"
+)
+
+// uploadsFolder holds uploads in progress. No environment can have its name. Its keys have one
+// form, so that Sweep takes no other object for a leftover:
+//
+//	<prefix>/mlpromote-uploads/<identifier of the upload>.<random text>
+const uploadsFolder = "mlpromote-uploads"
+
+// oldUploadsFolder is where earlier versions kept uploads, as <identifier>/<random text>. The
+// prefix of another registry can have this name.
+const oldUploadsFolder = "staging"
+
+const (
+	uuidPattern = `[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`
+	textPattern = `[A-Z2-7]{26}` // of rand.Text
+)
+
+// keyForms match the keys of uploads, relative to their folder.
+type keyForms struct{ current, old *regexp.Regexp }
+
+func newKeyForms() keyForms {
+	return keyForms{
+		current: regexp.MustCompile(`^(` + uuidPattern + `)\.` + textPattern + `$`),
+		old:     regexp.MustCompile(`^(` + uuidPattern + `)/` + textPattern + `$`),
+	}
+}
+
+// newUploadKey returns a new unique key for an object of an upload.
+func (b *Bucket) newUploadKey(id string) string {
+	return b.under(uploadsFolder) + id + "." + rand.Text()
+}
+
+// uploadOf returns the upload that a key belongs to. ok is false unless the key has exactly
+// the form of an upload's key below this prefix.
+func (b *Bucket) uploadOf(key string) (id string, ok bool) {
+	form := b.forms.current
+	name, ok := strings.CutPrefix(key, b.under(uploadsFolder))
+	if !ok {
+		form = b.forms.old
+		if name, ok = strings.CutPrefix(key, b.under(oldUploadsFolder)); !ok {
+			return "", false
+		}
+	}
+	match := form.FindStringSubmatch(name)
+	if match == nil {
+		return "", false
+	}
+	return match[1], true
+}
+
+// isOwnFolder reports whether only this program writes below a folder: one of uploads, or of
+// blobs of one algorithm.
+func (b *Bucket) isOwnFolder(folder string) bool {
+	if folder == b.under(uploadsFolder) {
+		return true
+	}
+	if name, ok := strings.CutPrefix(folder, b.under("blobs")); ok {
+		return name == "sha256/" || name == "sha512/"
+	}
+	name, ok := strings.CutPrefix(folder, b.under(oldUploadsFolder))
+	return ok && b.forms.old.MatchString(name+strings.Repeat("A", 26))
+}

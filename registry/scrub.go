@@ -1,0 +1,84 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Inventory lists the content of all repositories. Unlike [Refs] it does not unmark content,
+// since listing is not using it. Implementations are safe for concurrent use.
+type Inventory interface {
+	// HeldDigests lists up to limit digests that some repository holds, after a digest (""
+	// for the first), in byte order. With a time it lists digests that were added at that
+	// time or later.
+	HeldDigests(ctx context.Context, after Digest, since time.Time, limit int) ([]Digest, error)
+	// Holders lists the repositories that hold a digest, in byte order.
+	Holders(ctx context.Context, d Digest) ([]string, error)
+}
+
+// DamageKind is what is wrong with stored content.
+type DamageKind string
+
+// The kinds of damage.
+const (
+	DamageChanged    DamageKind = "changed"    // its bytes do not match its digest
+	DamageMissing    DamageKind = "missing"    // it does not exist
+	DamageUnreadable DamageKind = "unreadable" // the storage fails to read it
+)
+
+// Damage is content that a repository holds but that cannot be served.
+type Damage struct {
+	Digest       Digest            `json:"digest"`
+	Kind         DamageKind        `json:"kind"`
+	Detail       string            `json:"detail"`
+	Found        time.Time         `json:"found"`        // by the clock of the catalog
+	Repositories []string          `json:"repositories"` // that hold it
+	Releases     []AffectedRelease `json:"releases,omitempty"`
+}
+
+// AffectedRelease is a release that needs damaged content.
+type AffectedRelease struct {
+	Environment string   `json:"environment"`
+	Model       string   `json:"model"`
+	Release     Digest   `json:"release"`
+	Tags        []string `json:"tags,omitempty"`
+	Head        bool     `json:"head"` // of the environment, now
+}
+
+// CompareFound orders damage by when it was found.
+func (d Damage) CompareFound(other Damage) int {
+	return cmp.Or(d.Found.Compare(other.Found), cmp.Compare(d.Digest, other.Digest))
+}
+
+// Damages is the known damage, by digest.
+type Damages = Table[Damage]
+
+// ScrubState is the progress of a scrubber.
+type ScrubState struct {
+	Position Digest    `json:"position,omitempty"` // the last digest read in this pass
+	Started  time.Time `json:"started,omitzero"`   // of this pass; zero: no pass in progress
+	Read     int64     `json:"read,omitempty"`     // bytes in this pass
+	Checked  int64     `json:"checked,omitempty"`  // digests in this pass
+	Finished time.Time `json:"finished,omitzero"`  // of the last complete pass
+}
+
+// ScrubStates keeps the state of the scrubber, under one name.
+type ScrubStates = Table[ScrubState]
+
+// WantsDamage reports whether the webhook receives damage.
+func (w Webhook) WantsDamage(d Damage) bool {
+	if len(w.Kinds) > 0 && !slices.Contains(w.Kinds, EventDamage) || !d.Found.After(w.Created) {
+		return false
+	}
+	if w.Environment == "" && w.Model == "" {
+		return true
+	}
+	return slices.ContainsFunc(d.Repositories, func(repository string) bool {
+		environment, _, _ := strings.Cut(repository, "/")
+		model, _ := ModelOf(repository)
+		return (w.Environment == "" || w.Environment == environment) && (w.Model == "" || w.Model == model)
+	})
+}

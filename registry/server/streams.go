@@ -1,0 +1,46 @@
+package server
+
+import (
+	"net/http"
+	"sync"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// maxStreams is how many streams of events may be open. No caller may have more than half of
+// what the others leave, so that one cannot keep out the rest.
+const maxStreams = 2000
+
+// streams counts the streams that are open, by caller.
+type streams struct {
+	mu   sync.Mutex
+	all  int
+	open map[string]int
+}
+
+func newStreams() *streams { return &streams{open: make(map[string]int)} }
+
+// add counts a stream of a caller until close is called, or refuses it.
+func (s *streams) add(caller string) (closed func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	own := s.open[caller]
+	if most := (maxStreams - s.all + own) / 2; own >= most {
+		return nil, refusal{
+			error:  registry.Errorf(registry.CodeUnavailable, "%d streams of events are open, %d of them yours: close some, or come again", s.all, own),
+			header: http.Header{"Retry-After": {"30"}},
+		}
+	}
+	s.all++
+	s.open[caller]++
+	return func() { s.remove(caller) }, nil
+}
+
+func (s *streams) remove(caller string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all--
+	if s.open[caller]--; s.open[caller] == 0 {
+		delete(s.open, caller)
+	}
+}

@@ -1,0 +1,105 @@
+package service
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// evidence is what a repository holds about a release.
+type evidence struct {
+	claims  []registry.Claim // by subject as the release lists them, then by bundle
+	ignored registry.IgnoredEvidence
+	present map[registry.Digest]bool // every bundle, also those that are ignored
+}
+
+// evidence verifies every bundle about the release in a repository, one at a time, for a
+// resource, which is the destination's where the two differ. A bundle that does not verify
+// blocks nothing. One whose stored bytes were changed, or that could not be checked, is an
+// error: it might be what speaks against the release.
+func (s *Service) evidence(ctx context.Context, repository, resource string, r registry.Release) (evidence, error) {
+	found := evidence{present: make(map[registry.Digest]bool)}
+	for _, subject := range r.Subjects() {
+		all, err := s.evidenceAbout(ctx, repository, resource, subject.Digest, &found)
+		if err != nil {
+			return evidence{}, err
+		}
+		claims, err := s.dropCopies(ctx, r.Model, all, &found.ignored)
+		if err != nil {
+			return evidence{}, err
+		}
+		slices.SortFunc(claims, func(a, b registry.Claim) int { return cmp.Compare(a.Bundle, b.Bundle) })
+		found.claims = append(found.claims, claims...)
+	}
+	return found, s.placeInHistory(ctx, r.Model, found.claims)
+}
+
+// documented is the claims of one document: one for each manifest that holds it, the smallest
+// manifest first.
+type documented []registry.Claim
+
+// evidenceAbout gives the claims about one subject by document, and notes the rest in found.
+// A document that several manifests hold is verified once.
+func (s *Service) evidenceAbout(ctx context.Context, repository, resource string, subject registry.Digest, found *evidence) ([]documented, error) {
+	var all []documented
+	var document registry.Digest
+	var verified registry.Claim
+	var refusal error
+	for b, err := range s.Content.Evidence(ctx, repository, subject) {
+		if err != nil {
+			return nil, err
+		}
+		found.present[b.Digest] = true
+		isNext := document == "" || document != b.Document
+		if isNext {
+			document = b.Document
+			verified, refusal = s.Verify(ctx, b.Data, resource)
+		}
+		switch claim := verified; {
+		case refusal != nil && registry.CodeOf(refusal) != registry.CodeTrust:
+			return nil, registry.Errorf(registry.CodeOf(refusal), "verify evidence %s: %w", b.Digest, refusal)
+		case refusal != nil:
+			found.ignored.Ignore(registry.Ignored{Bundle: b.Digest, Subject: subject, Reason: refusal.Error()})
+		default:
+			claim.Bundle, claim.Subject = b.Digest, subject
+			if isNext {
+				all = append(all, nil)
+			}
+			all[len(all)-1] = append(all[len(all)-1], claim)
+		}
+	}
+	return all, nil
+}
+
+// dropCopies leaves one claim of each document: anybody who may push can put the bundle of
+// somebody else into any number of manifests, all of which a promotion would copy. Those that
+// the history names stay.
+func (s *Service) dropCopies(ctx context.Context, model string, all []documented, ignored *registry.IgnoredEvidence) ([]registry.Claim, error) {
+	var kept []registry.Claim
+	for _, same := range all {
+		if len(same) == 1 {
+			kept = append(kept, same...)
+			continue
+		}
+		var bundles []registry.Digest
+		for _, c := range same {
+			bundles = append(bundles, c.Bundle)
+		}
+		named, err := s.Records.Recorded(ctx, model, bundles)
+		if err != nil {
+			return nil, err
+		}
+		isNamed := func(c registry.Claim) bool { return named[c.Bundle].Seq > 0 }
+		first := max(0, slices.IndexFunc(same, isNamed))
+		for i, c := range same {
+			if i == first || isNamed(c) {
+				kept = append(kept, c)
+				continue
+			}
+			ignored.Ignore(registry.Ignored{Bundle: c.Bundle, Subject: c.Subject, Reason: "it is the same bundle as " + string(same[first].Bundle)})
+		}
+	}
+	return kept, nil
+}

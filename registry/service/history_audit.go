@@ -1,0 +1,304 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// audit compares the history with what an environment has of a model. What is there is read
+// before the history is: an event that comes in meanwhile explains it all the same.
+type audit struct {
+	*Service
+	environment registry.Environment
+	model       string
+	head        registry.Digest
+	releases    []*audited
+	// promoting means that a summary without an event may be that of another promotion, whose
+	// intent a later one has replaced. What was promoted in the catalog shows by its tag.
+	promoting bool
+
+	// What is known, by look.
+	underWay map[registry.Digest]bool  // releases that a promotion was begun with
+	moved    map[registry.Digest]int64 // newest event that moved the head to a release
+	accepted map[registry.Digest]bool  // what acceptances name
+	named    map[registry.Digest]bool  // evidence that events name, in any environment
+}
+
+// audited is a release, with what is asked of the history about it.
+type audited struct {
+	digest registry.Digest
+	tag    string           // that names it in the environment; empty: none that is known
+	claims []registry.Claim // evidence that is there
+}
+
+// audit begins with the head.
+func (s *Service) audit(e registry.Environment, standing registry.Standing) *audit {
+	a := &audit{Service: s, environment: e, model: standing.Model, head: standing.Head.Release}
+	if a.head != "" {
+		a.add(a.head, "")
+	}
+	return a
+}
+
+// add gives the release of a digest, with the tag if it has one.
+func (a *audit) add(d registry.Digest, tag string) *audited {
+	i := slices.IndexFunc(a.releases, func(r *audited) bool { return r.digest == d })
+	if i < 0 {
+		i = len(a.releases)
+		a.releases = append(a.releases, &audited{digest: d})
+	}
+	if tag != "" {
+		a.releases[i].tag = tag
+	}
+	return a.releases[i]
+}
+
+// addTagged adds the releases that have a tag. Where tags are on another registry, they are
+// those that the history names.
+func (a *audit) addTagged(ctx context.Context) error {
+	releases, err := a.tagged(ctx, a.environment.Name, a.model)
+	for _, r := range releases {
+		a.add(r.Release, r.Tag)
+	}
+	return err
+}
+
+// readSummaries reads the summaries about releases of which nothing was read yet.
+func (a *audit) readSummaries(ctx context.Context) error {
+	if !a.environment.Protected() {
+		return nil
+	}
+	for _, r := range a.releases {
+		if r.claims != nil {
+			continue
+		}
+		claims, err := a.summaries(ctx, r.digest)
+		if err != nil {
+			return err
+		}
+		r.claims = claims
+	}
+	return nil
+}
+
+// summaries reads the summaries about a release by trusted promoters.
+func (a *audit) summaries(ctx context.Context, release registry.Digest) ([]registry.Claim, error) {
+	var claims []registry.Claim
+	for b, err := range a.Content.Evidence(ctx, registry.Repository(a.environment.Name, a.model), release) {
+		if err != nil {
+			return nil, err
+		}
+		if b.PredicateType != registry.PredicateVSA {
+			continue
+		}
+		claim, err := a.Verify(ctx, b.Data, a.resource(a.environment.Name, a.model))
+		if registry.HasCode(err, registry.CodeTrust) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		claim.Bundle, claim.Subject = b.Digest, release
+		claims = append(claims, claim)
+	}
+	return claims, a.placeInHistory(ctx, a.model, claims)
+}
+
+// readEvidence reads all evidence about the releases so far. Anybody may write to another
+// registry, so that nobody expects the history to name what is there.
+func (a *audit) readEvidence(ctx context.Context) error {
+	if a.environment.External() {
+		return nil
+	}
+	for _, r := range a.releases {
+		release, err := a.Content.Release(ctx, registry.Repository(a.environment.Name, a.model), string(r.digest))
+		if r.digest != a.head && (registry.HasCode(err, registry.CodeTrust) || registry.HasCode(err, registry.CodeInvalid)) {
+			continue // pushed under a tag, and no release: nothing was ever decided by evidence about it
+		}
+		if err != nil {
+			return err
+		}
+		claims, _, err := a.Claims(ctx, a.environment.Name, release)
+		if err != nil {
+			return err
+		}
+		r.claims, _ = registry.Accept(release, claims)
+	}
+	return nil
+}
+
+// faults says what the history does not explain. What seems so is looked at again: it may
+// have been on its way.
+func (a *audit) faults(ctx context.Context) ([]registry.HistoryFault, error) {
+	if err := a.look(ctx); err != nil {
+		return nil, err
+	}
+	var faults []registry.HistoryFault
+	for _, r := range a.releases {
+		fault, err := a.fault(ctx, *r)
+		if err == nil && fault != nil {
+			if err = a.look(ctx); err == nil {
+				err = a.placeInHistory(ctx, a.model, r.claims)
+			}
+			if err == nil {
+				fault, err = a.fault(ctx, *r)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		if fault != nil {
+			faults = append(faults, *fault)
+		}
+	}
+	return faults, nil
+}
+
+// look reads intents, and then the history of the model, by environment as it is indexed.
+func (a *audit) look(ctx context.Context) error {
+	pending, err := a.Intents.Pending(ctx)
+	if err != nil {
+		return err
+	}
+	a.underWay, a.moved = make(map[registry.Digest]bool), make(map[registry.Digest]int64)
+	a.accepted, a.named = make(map[registry.Digest]bool), make(map[registry.Digest]bool)
+	for _, i := range pending {
+		if i.Environment == a.environment.Name && i.Model == a.model {
+			a.underWay[i.Release] = true
+		}
+	}
+	for _, e := range a.Config.Environments.List {
+		for event, err := range a.Catalog.History(ctx, registry.HistoryQuery{Environment: e.Name, Model: a.model}) {
+			if err != nil {
+				return err
+			}
+			a.read(event)
+		}
+	}
+	return nil
+}
+
+// read takes in an event.
+func (a *audit) read(e registry.Event) {
+	for _, d := range e.Evidence {
+		a.named[d] = true
+	}
+	if e.Environment != a.environment.Name {
+		return
+	}
+	switch e.Kind {
+	case registry.EventPublish, registry.EventPromote, registry.EventRollback:
+		a.moved[e.Release] = e.Seq
+	case registry.EventAccept:
+		for _, d := range e.Evidence {
+			a.accepted[d] = true
+		}
+	}
+}
+
+// names reports whether an event names a claim. Those of environments that there are no more
+// are only in the catalog's list.
+func (a *audit) names(c registry.Claim) bool { return a.named[c.Bundle] || c.Recorded != 0 }
+
+// fault says what the history does not explain about a release.
+func (a *audit) fault(ctx context.Context, r audited) (*registry.HistoryFault, error) {
+	f := registry.HistoryFault{Environment: a.environment.Name, Model: a.model, Release: r.digest}
+	var details []string
+	note := func(d registry.Digest, format string, args ...any) {
+		f.Manifests = append(f.Manifests, d)
+		details = append(details, fmt.Sprintf(format, args...))
+	}
+	if r.tag != "" && a.environment.Protected() && a.moved[r.digest] == 0 && !a.accepted[r.digest] {
+		note(r.digest, "the tag %s names release %s, and no event of the history promoted it", r.tag, r.digest)
+	}
+	for _, c := range r.claims {
+		why, err := a.summaryFault(ctx, r, c)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			note(c.Bundle, "%s", why)
+		}
+	}
+	unnamed, err := a.unnamed(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range unnamed {
+		note(c.Bundle, "the evidence %s (%s about %s) is there, and no event of the history names it", c.Bundle, c.Statement.PredicateType, c.Subject)
+	}
+	if len(details) == 0 {
+		return nil, nil
+	}
+	const shown = 4
+	f.Detail = strings.Join(details[:min(shown, len(details))], "; ")
+	if more := len(details) - shown; more > 0 {
+		f.Detail += fmt.Sprintf("; and %d more", more)
+	}
+	return &f, nil
+}
+
+// summaryFault says what is wrong with a summary of a trusted promoter, or "". It names the
+// event that was the newest when it was signed, and an event after that carried it out. One
+// that a crash or a refusal left behind is explained by an intent, or by a later promotion.
+func (a *audit) summaryFault(ctx context.Context, r audited, c registry.Claim) (string, error) {
+	v, ok := c.Summary()
+	if !ok || c.Subject != r.digest || !slices.Contains(c.Roles, registry.RolePromoter) || v.ResourceURI != a.resource(a.environment.Name, a.model) || a.accepted[c.Bundle] {
+		return "", nil
+	}
+	hash := v.Promotion.HistoryHead.SHA256()
+	signed, err := a.eventNumber(ctx, "", hash)
+	if err != nil {
+		return "", err
+	}
+	if hash != "" && signed == 0 {
+		return fmt.Sprintf("the summary %s of %s was signed when the newest event had the hash %s, and the history has no such event", c.Bundle, v.Promotion.Tag, hash), nil
+	}
+	// Without a tag in the catalog nothing was promoted: the tag moves with the head.
+	placed := r.tag != "" || r.digest == a.head || a.environment.External()
+	if !placed || a.promoting || a.names(c) || a.underWay[r.digest] || a.moved[r.digest] > signed {
+		return "", nil
+	}
+	return fmt.Sprintf("the summary %s of %s is there, and no event of the history names it", c.Bundle, v.Promotion.Tag), nil
+}
+
+// unnamed lists the evidence about a release that the history should name and does not. In a
+// protected environment nothing comes in without an event, but for what a promotion that is
+// under way has copied. Elsewhere that holds for what verifiers and approvers say, unless
+// somebody pushed it; what a build signs is attached again by the next one.
+func (a *audit) unnamed(ctx context.Context, r audited) ([]registry.Claim, error) {
+	if a.environment.External() || len(a.underWay) > 0 || r.tag == "" && r.digest != a.head {
+		return nil, nil
+	}
+	var unnamed []registry.Claim
+	for _, c := range r.claims {
+		named := func(same registry.Claim) bool { return a.names(same) && c.Restates(same) }
+		if c.Statement.PredicateType == registry.PredicateVSA || slices.ContainsFunc(r.claims, named) {
+			continue
+		}
+		if !a.environment.Protected() {
+			pushed, err := a.mayBePushed(ctx, c)
+			if err != nil {
+				return nil, err
+			}
+			if pushed {
+				continue
+			}
+		}
+		unnamed = append(unnamed, c)
+	}
+	return unnamed, nil
+}
+
+// mayBePushed reports whether evidence may have come in without an event.
+func (a *audit) mayBePushed(ctx context.Context, c registry.Claim) (bool, error) {
+	if role, _ := registry.RoleFor(c.Statement.PredicateType); a.Manifests == nil || role == registry.RoleBuilder {
+		return true, nil
+	}
+	m, err := a.Manifests.Manifest(ctx, registry.Repository(a.environment.Name, a.model), c.Bundle)
+	return m.Pusher != "", err
+}

@@ -1,0 +1,58 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// recordFaults compares the catalog's list of evidence with the history, for a model or for
+// all: which report wins depends on the order in that list. It gives one fault for each model
+// and environment.
+func (s *Service) recordFaults(ctx context.Context, model string) ([]registry.HistoryFault, error) {
+	first := make(map[string]registry.NamedFirst)
+	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Model: model}) {
+		if err != nil {
+			return nil, err
+		}
+		if first[e.Model] == nil {
+			first[e.Model] = make(registry.NamedFirst)
+		}
+		first[e.Model].Read(e)
+	}
+	var faults []registry.HistoryFault
+	for _, model := range slices.Sorted(maps.Keys(first)) {
+		records, err := s.Records.Recorded(ctx, model, slices.Collect(maps.Keys(first[model])))
+		if err != nil {
+			return nil, err
+		}
+		faults = append(faults, first[model].Faults(model, records)...)
+	}
+	return faults, nil
+}
+
+// misplaced refuses a promotion that would be decided by another order of evidence than that
+// of the history up to its ground.
+func (s *Service) misplaced(ctx context.Context, m move, claims []registry.Claim) error {
+	all := make(registry.NamedFirst)
+	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Model: m.release.Model, Before: m.ground.Seq + 1}) {
+		if err != nil {
+			return err
+		}
+		all.Read(e)
+	}
+	first, records := make(registry.NamedFirst), make(map[registry.Digest]registry.Record)
+	for _, c := range claims {
+		if in, ok := all[c.Bundle]; ok {
+			first[c.Bundle], records[c.Bundle] = in, registry.Record{Seq: c.Recorded}
+		}
+	}
+	var faults []error
+	for _, f := range first.Faults(m.release.Model, records) {
+		faults = append(faults, f.Err())
+	}
+	return errors.Join(faults...)
+}

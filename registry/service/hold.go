@@ -1,0 +1,80 @@
+package service
+
+import (
+	"context"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// SetHold keeps promotions from moving a head. A head that is held already gets the new
+// reason; the history keeps both.
+func (s *Service) SetHold(ctx context.Context, environment, model, reason string) error {
+	e, err := s.find(environment)
+	if err != nil {
+		return err
+	}
+	if !e.Protected() {
+		return registry.Errorf(registry.CodeInvalid, "%s is written by builds: a hold is for an environment with from", environment)
+	}
+	if err := checkReason("hold set", "whoever is stopped by it sees it", reason); err != nil {
+		return err
+	}
+	return decided(func() error {
+		standing, err := s.Catalog.Standing(ctx, environment, model)
+		if err != nil {
+			return err
+		}
+		if standing.Head.Release == "" {
+			return registry.Errorf(registry.CodeNotFound, "%s has no head in %s that could be held", model, environment)
+		}
+		return s.hold(ctx, standing, registry.EventHoldSet, reason, reason)
+	})
+}
+
+// ReleaseHold lets promotions move a held head again: that hold, not one that somebody
+// else sets meanwhile.
+func (s *Service) ReleaseHold(ctx context.Context, environment, model, reason string) error {
+	head, err := s.existingHead(ctx, environment, model)
+	if err != nil {
+		return err
+	}
+	if head.Hold == "" {
+		return registry.Errorf(registry.CodeInvalid, "%s in %s is not held", model, environment)
+	}
+	if err := checkReason("hold release", "it stays in the history", reason); err != nil {
+		return err
+	}
+	return decided(func() error {
+		standing, err := s.Catalog.Standing(ctx, environment, model)
+		if err != nil {
+			return err
+		}
+		if standing.Head.Release != head.Release || standing.Head.Hold != head.Hold {
+			return elsewhere(head, standing.Head)
+		}
+		return s.hold(ctx, standing, registry.EventHoldRelease, "", reason)
+	})
+}
+
+// checkReason checks the reason that a person gives for a change, which others read. why
+// says what it is for. Errors: CodeInvalid.
+func checkReason(verb, why, reason string) error {
+	if strings.TrimSpace(reason) == "" {
+		return registry.Errorf(registry.CodeInvalid, "%s: a reason is required, %s (--reason TEXT)", verb, why)
+	}
+	return registry.ValidateText(verb+": the reason", reason)
+}
+
+// hold gives a head another hold, or none.
+func (s *Service) hold(ctx context.Context, standing registry.Standing, kind registry.EventKind, hold, reason string) error {
+	head := standing.Head
+	ground := registry.Ground{Standing: standing}
+	err := s.apply(ctx, registry.Change{
+		Event: registry.Event{Time: s.Now(), Kind: kind, Environment: standing.Environment, Model: standing.Model,
+			Version: head.Version, Release: head.Release, Previous: head.Release, Reason: reason},
+		Ground: &ground,
+		Move:   &registry.HeadMove{Hold: hold},
+	})
+	return err
+}

@@ -1,0 +1,215 @@
+package service_test
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/mem"
+)
+
+// garbageSpace is the bytes that are condemned, by digest.
+const garbageSpace = "garbage"
+
+// tracedGarbage is names as a collector sees them, and the removal of bytes, of which every
+// call is a step.
+type tracedGarbage struct{ *mem.DB }
+
+func (g tracedGarbage) Repositories(ctx context.Context) (names []string, err error) {
+	s := strandOf(ctx)
+	s.step("Repositories", func() {
+		s.read("repositories", "")
+		names, err = g.DB.Repositories(ctx)
+	})
+	return names, err
+}
+
+func (g tracedGarbage) Holdings(ctx context.Context, repository string) (held []registry.Holding, err error) {
+	s := strandOf(ctx)
+	s.step("Holdings "+repository, func() {
+		s.read("records "+repository, "")
+		s.read("tags "+repository, "")
+		held, err = g.DB.Holdings(ctx, repository)
+	})
+	return held, err
+}
+
+func (g tracedGarbage) Settle(ctx context.Context, repository string, decide func([]registry.Holding) (registry.Settlement, error)) (err error) {
+	s := strandOf(ctx)
+	s.step("Settle "+repository, func() {
+		s.read("records "+repository, "")
+		s.read("tags "+repository, "")
+		err = g.DB.Settle(ctx, repository, func(held []registry.Holding) (registry.Settlement, error) {
+			settled, err := decide(held)
+			s.noteSettled(repository, settled)
+			return settled, err
+		})
+	})
+	return err
+}
+
+// noteSettled notes what a settlement changes.
+func (s *strand) noteSettled(repository string, settled registry.Settlement) {
+	if s == nil {
+		return
+	}
+	for _, keys := range [][]registry.HoldingKey{settled.Condemn, settled.Rescind, settled.Remove} {
+		for _, key := range keys {
+			s.write("records "+repository, recordItem(key))
+		}
+	}
+	for _, key := range settled.Remove {
+		s.write("held", string(key.Digest))
+		s.write("referrers "+repository, "") // its subject is not known here
+		s.write("tags "+repository, "")
+		s.write("repositories", repository)
+	}
+}
+
+func (g tracedGarbage) Unheld(ctx context.Context, digests []registry.Digest) (unheld []registry.Digest, err error) {
+	s := strandOf(ctx)
+	s.step("Unheld", func() {
+		for _, d := range digests {
+			s.read("held", string(d))
+		}
+		unheld, err = g.DB.Unheld(ctx, digests)
+	})
+	return unheld, err
+}
+
+func (g tracedGarbage) Condemn(ctx context.Context, at time.Time, digests []registry.Digest) (err error) {
+	s := strandOf(ctx)
+	s.step("Condemn", func() {
+		for _, d := range digests {
+			_, condemned := g.DB.CondemnedNow(d)
+			s.readOrWrite(garbageSpace, string(d), !condemned)
+		}
+		err = g.DB.Condemn(ctx, at, digests)
+	})
+	return err
+}
+
+// Rescind waits for a removal in place of whoever asks, who would ask again and again.
+func (g tracedGarbage) Rescind(ctx context.Context, d registry.Digest) (r registry.Removal, err error) {
+	s := strandOf(ctx)
+	over := func() bool {
+		removal, _ := g.DB.CondemnedNow(d)
+		return removal.ID == "" || removal.Left <= 0
+	}
+	s.stepWhen("Rescind", over, func() {
+		_, condemned := g.DB.CondemnedNow(d)
+		s.read(clockSpace, "")
+		s.readOrWrite(garbageSpace, string(d), condemned)
+		r, err = g.DB.Rescind(ctx, d)
+	})
+	return r, err
+}
+
+func (g tracedGarbage) Due(ctx context.Context, before time.Time) iter.Seq2[registry.Digest, error] {
+	s := strandOf(ctx)
+	return inOneStep(s, "Due", func() { s.read(garbageSpace, "") }, inOrder(g.DB.Due(ctx, before)))
+}
+
+func (g tracedGarbage) BeginRemoval(ctx context.Context, r registry.RemovalRequest) (begun []registry.Digest, err error) {
+	s := strandOf(ctx)
+	s.step("BeginRemoval", func() {
+		s.read(clockSpace, "")
+		for _, d := range r.Digests {
+			s.read("held", string(d))
+			s.write(garbageSpace, string(d))
+		}
+		begun, err = g.DB.BeginRemoval(ctx, r)
+	})
+	return begun, err
+}
+
+func (g tracedGarbage) ConfirmRemoval(ctx context.Context, id string, least time.Duration) (lasts bool, err error) {
+	s := strandOf(ctx)
+	s.step("ConfirmRemoval", func() {
+		s.read(clockSpace, "")
+		s.read(garbageSpace, "")
+		lasts, err = g.DB.ConfirmRemoval(ctx, id, least)
+	})
+	return lasts, err
+}
+
+func (g tracedGarbage) EndRemoval(ctx context.Context, id string, removed, kept []registry.Digest) (err error) {
+	s := strandOf(ctx)
+	s.step("EndRemoval", func() {
+		for _, digests := range [][]registry.Digest{removed, kept} {
+			for _, d := range digests {
+				s.write(garbageSpace, string(d))
+			}
+		}
+		err = g.DB.EndRemoval(ctx, id, removed, kept)
+	})
+	return err
+}
+
+func (g tracedGarbage) TakeOver(ctx context.Context, d registry.Digest, id string) (err error) {
+	s := strandOf(ctx)
+	s.step("TakeOver", func() {
+		s.read(clockSpace, "")
+		s.write(garbageSpace, string(d))
+		err = g.DB.TakeOver(ctx, d, id)
+	})
+	return err
+}
+
+func (g tracedGarbage) CatalogTime(ctx context.Context) (now time.Time, err error) {
+	s := strandOf(ctx)
+	s.step("CatalogTime", func() {
+		s.read(clockSpace, "")
+		now, err = g.DB.CatalogTime(ctx)
+	})
+	return now, err
+}
+
+// tracedRemover is permits of which every call is a step.
+type tracedRemover struct {
+	*mem.Blobs
+	permits *int // in use
+}
+
+func (r tracedRemover) Permit(ctx context.Context) (p registry.Permit, err error) {
+	s := strandOf(ctx)
+	s.step("Permit", func() {
+		s.write("permits", "one")
+		*r.permits++
+		p, err = r.Blobs.Permit(ctx)
+	})
+	return tracedPermit{p, s, r.permits}, err
+}
+
+func (r tracedRemover) Await(ctx context.Context) (err error) {
+	s := strandOf(ctx)
+	s.stepWhen("Await", func() bool { return *r.permits == 0 }, func() {
+		s.read("permits", "one")
+		err = r.Blobs.Await(ctx)
+	})
+	return err
+}
+
+type tracedPermit struct {
+	registry.Permit
+	strand  *strand
+	permits *int
+}
+
+func (p tracedPermit) Delete(ctx context.Context, d registry.Digest) (err error) {
+	p.strand.step("Delete", func() {
+		p.strand.write("bytes", string(d))
+		err = p.Permit.Delete(ctx, d)
+	})
+	return err
+}
+
+func (p tracedPermit) Close() (err error) {
+	p.strand.step("Close", func() {
+		p.strand.write("permits", "one")
+		*p.permits--
+		err = p.Permit.Close()
+	})
+	return err
+}

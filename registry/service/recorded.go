@@ -1,0 +1,44 @@
+package service
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// placeInHistory fills in when the history saw each claim first, and what its verifier could
+// know of the history.
+func (s *Service) placeInHistory(ctx context.Context, model string, claims []registry.Claim) error {
+	bundles := make([]registry.Digest, len(claims))
+	for i, c := range claims {
+		bundles[i] = c.Bundle
+	}
+	records, err := s.Records.Recorded(ctx, model, bundles)
+	if err != nil {
+		return err
+	}
+	numbers := make(map[registry.Digest]int64) // of events, by hash: the reports of one run name the same
+	for i, c := range claims {
+		record := records[c.Bundle]
+		claims[i].Recorded, claims[i].RecordedAt = record.Seq, record.Time
+		hash := c.HistorySeen()
+		if hash == "" {
+			continue
+		}
+		if _, ok := numbers[hash]; !ok {
+			if numbers[hash], err = s.eventNumber(ctx, model, hash); err != nil {
+				return err
+			}
+		}
+		claims[i].Observed = numbers[hash]
+	}
+	return nil
+}
+
+// eventNumber gives the number of the model's event with a hash, or 0 where there is none.
+func (s *Service) eventNumber(ctx context.Context, model string, hash registry.Digest) (int64, error) {
+	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Model: model, Hash: hash, Limit: 1}) {
+		return e.Seq, err
+	}
+	return 0, nil
+}

@@ -1,0 +1,143 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Replayed is what other environments would say about a head of today.
+type Replayed struct {
+	Head registry.Head `json:"head"`
+	// Standing is whether the head could be resolved and pulled.
+	Standing registry.Decision `json:"standing"`
+	// Admission is whether the release would be promoted. It takes nothing away from nodes.
+	Admission registry.Decision `json:"admission"`
+	// Lost are the engines that are given to nodes today and would not be.
+	Lost []LostEngine `json:"lost,omitempty"`
+}
+
+// LostEngine is an engine that would not be given to nodes any more.
+type LostEngine struct {
+	Engine registry.Digest `json:"engine"`
+	Label  string          `json:"label"`
+	Why    []string        `json:"why"`
+}
+
+// Replay says what s would decide about the heads of protected environments, compared with
+// today, a service on the same catalog and content. It changes nothing. What one of the two
+// does not protect is given to nodes unasked there.
+func (s *Service) Replay(ctx context.Context, today *Service) ([]Replayed, error) {
+	heads, err := s.Catalog.Heads(ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	var all []Replayed
+	for _, head := range heads {
+		before, _ := today.find(head.Environment)
+		after, err := s.find(head.Environment)
+		if err == nil && !before.Protected() && !after.Protected() {
+			continue
+		}
+		replayed := Replayed{Head: head}
+		if err != nil {
+			replayed.Standing = absent(err)
+			replayed.Admission = replayed.Standing
+		}
+		release, err := today.Release(ctx, head.Environment, head.Model, string(head.Release))
+		if err == nil {
+			err = s.replay(ctx, today, before, after, release, &replayed)
+		}
+		if err != nil {
+			return nil, registry.Errorf(registry.CodeOf(err), "head of %s in %s: %w", head.Model, head.Environment, err)
+		}
+		all = append(all, replayed)
+	}
+	return all, nil
+}
+
+// absent is the decision of environments that do not have one of that name.
+func absent(err error) registry.Decision {
+	return registry.Decision{Requirements: []registry.Requirement{{Name: "environment", Subject: "release", Detail: err.Error()}}}
+}
+
+func (s *Service) replay(ctx context.Context, today *Service, before, after registry.Environment, r registry.Release, into *Replayed) error {
+	usedToBe, _, err := today.usable(ctx, before, r)
+	if err != nil {
+		return err
+	}
+	var usable []string
+	why := map[string][]string{}
+	if after.Name != "" {
+		if usable, why, err = s.usable(ctx, after, r); err != nil {
+			return err
+		}
+	}
+	for _, e := range r.Engines {
+		if slices.Contains(usedToBe, e.Label()) && !slices.Contains(usable, e.Label()) {
+			into.Lost = append(into.Lost, LostEngine{e.Digest, e.Label(), why[e.Label()]})
+		}
+	}
+	if !after.Protected() {
+		return nil
+	}
+	resource := s.resource(after.Name, r.Model)
+	there, err := s.evidence(ctx, registry.Repository(after.Name, r.Model), resource, r)
+	if err != nil {
+		return err
+	}
+	into.Standing = registry.CheckStanding(resource, r, there.claims)
+	here, err := s.evidence(ctx, registry.Repository(after.From, r.Model), resource, r)
+	if err != nil {
+		return err
+	}
+	into.Admission = after.Policy().Check(r, union(here.claims, there.claims))
+	return nil
+}
+
+// usable lists the engines of a release that an environment gives to nodes, by label, and
+// why it does not give the others.
+func (s *Service) usable(ctx context.Context, e registry.Environment, r registry.Release) (given []string, why map[string][]string, err error) {
+	why = make(map[string][]string)
+	if !e.Protected() {
+		for _, engine := range r.Engines {
+			given = append(given, engine.Label())
+		}
+		return given, why, nil
+	}
+	claims, _, err := s.Claims(ctx, e.Name, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, engine := range r.Engines {
+		decision := registry.CheckEngineStanding(s.resource(e.Name, r.Model), r, engine, claims)
+		if decision.Allowed() {
+			given = append(given, engine.Label())
+		}
+		for _, u := range decision.Unmet() {
+			why[engine.Label()] = append(why[engine.Label()], fmt.Sprintf("%s of %s: %s", u.Name, u.Subject, u.Detail))
+		}
+	}
+	return given, why, nil
+}
+
+// Refused reports whether the head could not be used any more.
+func (r Replayed) Refused() bool { return len(r.Standing.Unmet()) > 0 }
+
+// Reasons says why the head could not be used, and why it would not be promoted, a line for
+// each.
+func (r Replayed) Reasons() []string {
+	var lines []string
+	for _, u := range r.Standing.Unmet() {
+		lines = append(lines, fmt.Sprintf("would not be given to nodes: %s of %s: %s", u.Name, u.Subject, u.Detail))
+	}
+	for _, u := range r.Admission.Unmet() {
+		lines = append(lines, fmt.Sprintf("would not be promoted: %s of %s: %s", u.Name, u.Subject, u.Detail))
+	}
+	for _, l := range r.Lost {
+		lines = append(lines, l.Label+" is given to nodes today, and would not be")
+	}
+	return lines
+}

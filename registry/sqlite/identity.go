@@ -1,0 +1,75 @@
+package sqlite
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+)
+
+var (
+	_ registry.CatalogIdentities = (*DB)(nil)
+	_ registry.CollectionLock    = (*DB)(nil)
+)
+
+// CatalogIdentity reads the identity of the catalog. Its instance is the file of the database,
+// so a copy has another one.
+func (db *DB) CatalogIdentity(ctx context.Context) (registry.CatalogIdentity, error) {
+	row, err := db.read().CatalogGet(ctx)
+	if err != nil {
+		return registry.CatalogIdentity{}, db.interpretError("identity of the catalog", err)
+	}
+	instance, err := instanceOf(db.absolute)
+	if err != nil {
+		return registry.CatalogIdentity{}, registry.Errorf(registry.CodeUnavailable, "identity of the catalog: %w", err)
+	}
+	return registry.CatalogIdentity{
+		ID: row.ID, Origins: strings.Fields(row.Origins), Instance: instance, Storage: row.Storage, Epoch: row.Epoch,
+	}, nil
+}
+
+// RecordContent records the content that the catalog owns.
+func (db *DB) RecordContent(ctx context.Context, before, after registry.CatalogIdentity) error {
+	rows, err := db.write().CatalogRecordContent(ctx, dbsqlc.CatalogRecordContentParams{
+		ID: before.ID, StorageBefore: before.Storage, EpochBefore: before.Epoch, Storage: after.Storage, Epoch: after.Epoch,
+	})
+	if err == nil && rows == 0 {
+		return registry.Errorf(registry.CodeConflict, "another process recorded other content for the catalog in %s meanwhile; try again", db.path)
+	}
+	return db.interpretError("content of the catalog", err)
+}
+
+// Renew gives a catalog that was restored from a backup a new identity: the ID id. The previous
+// ID becomes its origin, and it owns no content yet. A catalog that already has the ID stays as
+// it is.
+func (db *DB) Renew(ctx context.Context, id string) error {
+	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
+		row, err := q.CatalogGet(ctx)
+		if err != nil || row.ID == id {
+			return err
+		}
+		return q.CatalogRenew(ctx, dbsqlc.CatalogRenewParams{ID: id, Origins: strings.TrimSpace(row.ID + " " + row.Origins)})
+	})
+	return db.interpretError("identity of the catalog", err)
+}
+
+// LockCollection serializes collectors within this process. The lock of the data directory keeps
+// out other processes.
+func (db *DB) LockCollection(ctx context.Context) (registry.CollectionSession, error) {
+	select {
+	case db.collecting <- struct{}{}:
+		return &collectionTurn{end: sync.OnceFunc(func() { <-db.collecting })}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+type collectionTurn struct{ end func() }
+
+// Held always succeeds: only Release ends the turn.
+func (*collectionTurn) Held(ctx context.Context) error { return ctx.Err() }
+
+// Release ends the turn.
+func (t *collectionTurn) Release() { t.end() }

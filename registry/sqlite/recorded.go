@@ -1,0 +1,44 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
+)
+
+// Recorded returns the first event of a model that names each bundle.
+func (db *DB) Recorded(ctx context.Context, model string, bundles []registry.Digest) (map[registry.Digest]registry.Record, error) {
+	q := db.read()
+	records := make(map[registry.Digest]registry.Record, len(bundles))
+	for _, d := range bundles {
+		row, err := q.RecordedGet(ctx, dbsqlc.RecordedGetParams{Model: model, Bundle: string(d)})
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, db.interpretError(fmt.Sprintf("history of %s in %s", d, model), err)
+		}
+		at, err := time.Parse(time.RFC3339Nano, row.Time)
+		if err != nil {
+			return nil, registry.Errorf(registry.CodeTrust, "history row %d has the time %q, so it was changed: %w", row.Seq, row.Time, err)
+		}
+		records[d] = registry.Record{Seq: row.Seq, Time: at}
+	}
+	return records, nil
+}
+
+// Reindex makes the list of when a model's evidence came in anew.
+func (db *DB) Reindex(ctx context.Context, model string) error {
+	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
+		if err := q.RecordedForget(ctx, model); err != nil {
+			return err
+		}
+		return q.RecordedRestore(ctx, model)
+	})
+	return db.interpretError("list the evidence about "+model, err)
+}

@@ -1,0 +1,39 @@
+package telemetry
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// scrubs are the metrics of the scrubber.
+type scrubs struct {
+	passes, checked, bytes *prometheus.CounterVec
+	damaged, last          *prometheus.GaugeVec
+}
+
+// Scrubbed records that a pass of the scrubber ended.
+func (t *Telemetry) Scrubbed(err error) {
+	result := "done"
+	if err != nil {
+		result = string(registry.CodeOf(err))
+	}
+	t.scrub.passes.WithLabelValues(result).Inc()
+}
+
+// ScrubbedBytes records that the scrubber read a piece of content of n bytes.
+func (t *Telemetry) ScrubbedBytes(n int64) {
+	t.scrub.checked.WithLabelValues().Inc()
+	t.scrub.bytes.WithLabelValues().Add(float64(n))
+}
+
+// Damaged records how much content is known to be damaged. since is when the last pass ended
+// or, before that, the first began. The zero time means that no pass has begun.
+func (t *Telemetry) Damaged(n int, since time.Time) {
+	t.scrub.damaged.WithLabelValues().Set(float64(n))
+	if !since.IsZero() {
+		t.scrub.last.WithLabelValues().Set(float64(since.Unix()))
+	}
+}

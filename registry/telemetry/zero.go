@@ -1,0 +1,38 @@
+package telemetry
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// startAtZero makes every series of counters whose label values are known. A series that
+// begins at 1 has not increased, so rules with increase() or rate() would miss the first
+// event. Requests have too many series for that.
+func (t *Telemetry) startAtZero() {
+	results := func(counter *prometheus.CounterVec, done ...string) {
+		startAt(counter, done...)
+		for _, code := range registry.Codes() {
+			startAt(counter, string(code))
+		}
+	}
+	results(t.promotions, "promoted", "already")
+	results(t.rollbacks, "done")
+	results(t.attachments, "done")
+	results(t.resolves, "hit")
+	results(t.scrub.passes, "done")
+	results(t.gc.runs, "done")
+	startAt(t.refusals, append(registry.Requirements(), noRequirement)...)
+	startAt(t.blobBytes, "pushed", "pulled")
+	startAt(t.gc.condemned, "condemned", "rescinded")
+	startAt(t.gc.removed, "manifest", "membership", "blob", "leftover")
+	for _, counter := range []*prometheus.CounterVec{t.reloads, t.scrub.checked, t.scrub.bytes} {
+		counter.WithLabelValues()
+	}
+}
+
+func startAt(counter *prometheus.CounterVec, values ...string) {
+	for _, value := range values {
+		counter.WithLabelValues(value)
+	}
+}

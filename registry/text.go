@@ -1,0 +1,87 @@
+package registry
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxText is the most bytes that a text from a caller may have if others read it, such as the
+// reason for a rollback or the message of a report.
+const MaxText = 1 << 10
+
+// ValidateText checks such a text: one line of at most [MaxText] bytes of visible characters
+// in UTF-8. It refuses control characters, newlines, direction marks and characters without a
+// width, which could show a reader another text. The empty text is valid. Errors: CodeInvalid,
+// which names the text as what.
+func ValidateText(what, text string) error {
+	if len(text) > MaxText {
+		return Errorf(CodeInvalid, "%s has %d bytes: want at most %d; put details elsewhere and link to them", what, len(text), MaxText)
+	}
+	if !utf8.ValidString(text) {
+		return Errorf(CodeInvalid, "%s is not UTF-8", what)
+	}
+	position := 0
+	for _, r := range text {
+		position++
+		if !Visible(r) {
+			return Errorf(CodeInvalid, "%s: character %d is %U, which is not visible: want one line of visible text", what, position, r)
+		}
+	}
+	return nil
+}
+
+// PlainText turns a text into a valid one for [ValidateText]. It escapes invisible characters,
+// as in "\n", and ends a text that is too long with "…". A valid text stays as it is.
+func PlainText(text string) string {
+	if ValidateText("", text) == nil {
+		return text
+	}
+	const more = "…"
+	var plain strings.Builder
+	for rest := text; rest != ""; {
+		r, size := utf8.DecodeRuneInString(rest)
+		written := escape(rest[:size], r)
+		left := MaxText - plain.Len() - len(written)
+		rest = rest[size:]
+		if left < 0 || left < len(more) && rest != "" {
+			return plain.String() + more
+		}
+		plain.WriteString(written)
+	}
+	return plain.String()
+}
+
+// Visible reports whether a character is visible, or a space.
+func Visible(r rune) bool {
+	switch {
+	case r == emojiStyle:
+		return true
+	case !unicode.IsGraphic(r):
+		return false
+	}
+	return !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
+}
+
+// emojiStyle asks for the colours of an emoji. It has no width, but people type it with emoji.
+const emojiStyle = '\uFE0F'
+
+// escape makes a character visible. raw are its bytes in the text.
+func escape(raw string, r rune) string {
+	switch {
+	case r == utf8.RuneError && len(raw) == 1:
+		return fmt.Sprintf(`\x%02x`, raw[0])
+	case Visible(r):
+		return raw
+	case r == '\n':
+		return `\n`
+	case r == '\r':
+		return `\r`
+	case r == '\t':
+		return `\t`
+	case r < 0x10000:
+		return fmt.Sprintf(`\u%04x`, r)
+	}
+	return fmt.Sprintf(`\U%08x`, r)
+}

@@ -1,0 +1,82 @@
+package registry
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// TrustEntry gives roles to a key or an identity, for resources with one of the prefixes. It
+// has either a Key or an Identity.
+type TrustEntry struct {
+	Key       string    `json:"key"` // path of the PEM file of a public key
+	Identity  *Identity `json:"identity,omitempty"`
+	Roles     []Role    `json:"roles"`
+	Resources []string  `json:"resources"` // prefixes of resource URIs: "oci://local/"
+	// State says which signatures of the key still count; empty means [KeyTrusted], as in
+	// files without key states. A retired or revoked key keeps its entry and roles, so that
+	// its statements against a release still count.
+	State KeyState `json:"state,omitempty"`
+	// RetiredAt is when the key was retired: set if State is KeyRetired, and zero otherwise.
+	RetiredAt time.Time `json:"retiredAt,omitzero"`
+	// RevokedAt is when the key was revoked: set if State is KeyRevoked, and zero otherwise.
+	// No rule reads it: the key may have been stolen long before.
+	RevokedAt time.Time `json:"revokedAt,omitzero"`
+	// NodeTypes are the node types from which reports of a verifier count; empty: all.
+	NodeTypes []string `json:"nodeTypes,omitempty"`
+}
+
+// Identity is a signer identified by an OIDC issuer. The signer's token must have all fields
+// that are set, character by character.
+type Identity struct {
+	Issuer  string            `json:"issuer"`
+	Subject string            `json:"subject,omitempty"`
+	Claims  map[string]string `json:"claims,omitempty"`
+}
+
+// Grants is the roles that take effect. Roles that this program cannot check do not: those of
+// an identity, and that of a verifier bound to node types.
+func (e TrustEntry) Grants() []Role {
+	if e.Identity != nil {
+		return nil
+	}
+	if len(e.NodeTypes) == 0 {
+		return e.Roles
+	}
+	return slices.DeleteFunc(slices.Clone(e.Roles), func(r Role) bool { return r == RoleVerifier })
+}
+
+// Covers reports whether one of the prefixes covers a resource, on a boundary of path
+// components: oci://local/pro covers oci://local/pro/x and not oci://local/prod/x.
+func (e TrustEntry) Covers(resource string) bool {
+	return slices.ContainsFunc(e.Resources, func(prefix string) bool { return covers(prefix, resource) })
+}
+
+// Reaches reports whether the entry covers a resource or something below it.
+func (e TrustEntry) Reaches(resource string) bool {
+	return slices.ContainsFunc(e.Resources, func(prefix string) bool {
+		return covers(prefix, resource) || covers(resource, strings.TrimSuffix(prefix, "/"))
+	})
+}
+
+func covers(prefix, resource string) bool {
+	if prefix == resource {
+		return prefix != ""
+	}
+	return prefix != "" && strings.HasPrefix(resource, strings.TrimSuffix(prefix, "/")+"/")
+}
+
+// String names the entry by its key or identity.
+func (e TrustEntry) String() string {
+	if e.Identity == nil {
+		return e.Key
+	}
+	name := "identity " + e.Identity.Issuer
+	if e.Identity.Subject != "" {
+		name += " " + e.Identity.Subject
+	}
+	for _, claim := range sortedKeys(e.Identity.Claims) {
+		name += " " + claim + "=" + e.Identity.Claims[claim]
+	}
+	return name
+}
