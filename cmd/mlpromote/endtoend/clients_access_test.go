@@ -73,8 +73,8 @@ func newGuarded(t *testing.T) *guarded {
 		return g.must(t, append([]string{"token", "create", "--data", g.Dir}, args...)...)
 	}
 	admin := create("admin", "--allow", "administer")
-	g.node = create("node", "--allow", "read", "--environment", "prod")
-	g.ci = create("ci", "--allow", "read,push", "--environment", "staging", "--model", "vision/**")
+	g.node = create("node", "--allow", "read", "--env", "prod")
+	g.ci = create("ci", "--allow", "read,push", "--env", "staging", "--model", "vision/**")
 	g.MustStartAndStop(t)
 	g.Env = append(g.Env, "MLPROMOTE_CA="+g.ca, "MLPROMOTE_TOKEN="+admin)
 	g.promote(t)

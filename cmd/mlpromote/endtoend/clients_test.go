@@ -320,7 +320,7 @@ func testSkopeo(t *testing.T, p *plain) {
 // program is not here.
 func testReadmeServed(t *testing.T, p *plain) {
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join(p.Client, "keys"))); err != nil {
+	if err := os.CopyFS(filepath.Join(dir, ".mlpromote", "keys"), os.DirFS(filepath.Join(p.Client, "keys"))); err != nil {
 		t.Fatal(err)
 	}
 	have, bin := make(map[string]bool), t.TempDir()

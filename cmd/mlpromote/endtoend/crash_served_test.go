@@ -239,7 +239,7 @@ func (c *crashServed) kill(turn int, args []string) {
 	out, err := cmd.CombinedOutput()
 	var exit *exec.ExitError
 	switch {
-	case errors.As(err, &exit) && exit.ExitCode() == 1:
+	case errors.As(err, &exit) && (exit.ExitCode() == registry.ExitFailed || exit.ExitCode() == registry.ExitAgain):
 		c.broken++
 	case err != nil: // what is torn must not look like what is forged, refused or missing
 		c.T.Fatalf("killed after request %d of %s: %v\n%s", request, args[0], err, out)
@@ -279,8 +279,12 @@ func (c *crashServed) collect(turn int) {
 	if c.standby != nil {
 		c.standby.Kill()
 	}
+	grace := "0s"
+	if c.standby != nil {
+		grace = "1m" // of a database nobody can say that no replica is left, so this marks and deletes nothing yet
+	}
 	gc := func() *exec.Cmd {
-		cmd := exec.CommandContext(c.T.Context(), c.Program, "gc", "--grace", "0s", "--data", c.server.Dir, "--output", "json")
+		cmd := exec.CommandContext(c.T.Context(), c.Program, "gc", "--grace", grace, "--data", c.server.Dir, "--output", "json")
 		cmd.Env = append(os.Environ(), c.server.Env...)
 		return cmd
 	}

@@ -111,6 +111,26 @@ func fill(t *testing.T, dir string) string {
 	return path
 }
 
+// On a full disk every verb on a data directory says so, also those that change nothing.
+func TestFullDiskOfVerbs(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	disk := filepath.Join(root, "disk")
+	smallDisk(t, disk)
+	c := programtest.NewJob(t, programtest.Program(t), filepath.Join(root, "digits"), append(programtest.Environment(root, programtest.Cache(t)), "MLPROMOTE_DATA="+disk)...)
+	c.Release()
+	filler := fill(t, disk)
+	for _, verb := range [][]string{{"list"}, {"history", "verify"}, {"resolve", programtest.Model, "--env", "prod"}, {"verify"}, {"gc"}} {
+		if said := c.Refused(1, verb...); !regexp.MustCompile(`mlpromote: error: .*(disk is full|no space is left)`).MatchString(said) {
+			t.Errorf("%s on a full disk says %s", verb, said)
+		}
+	}
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	c.Check("room again")
+}
+
 // TestNoSpaceForBuild has less space than a build may take: it is refused before its first
 // step, and nothing is left of it.
 func TestNoSpaceForBuild(t *testing.T) {

@@ -11,21 +11,19 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry/postgres/pgtest"
 )
 
-// runBlocks runs the blocks of a kind of a page one after the other, each in the folder that
-// the first of them went to.
+// runBlocks runs the blocks of a kind of a page one after the other, as somebody who types
+// them does: each in the folder where the one before ended.
 func runBlocks(t *testing.T, program, page, kind, dir string, more ...string) {
 	t.Helper()
 	where := filepath.Join(t.TempDir(), "dir")
 	env := append(os.Environ(), programtest.Environment(t.TempDir(), programtest.Cache(t))...)
 	env = append(append(env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "PAGE_DIR="+where), more...)
-	for i, b := range programtest.Blocks(t, page, kind) {
-		script := b.Text
-		if i == 0 {
-			script += "pwd > \"$PAGE_DIR\"\n"
-		}
+	for _, b := range programtest.Blocks(t, page, kind) {
+		script := "trap 'pwd > \"$PAGE_DIR\"' EXIT\n" + b.Text
 		cmd := exec.CommandContext(t.Context(), "sh", "-euc", script)
 		cmd.Dir, cmd.Env = dir, env
 		out, err := cmd.CombinedOutput()
@@ -36,13 +34,11 @@ func runBlocks(t *testing.T, program, page, kind, dir string, more ...string) {
 		if got := cmd.ProcessState.ExitCode(); got != b.Exit {
 			t.Fatalf("%s:%d: exit code %d, want %d\n%s\n%s", page, b.Line, got, b.Exit, b.Text, out)
 		}
-		if i == 0 {
-			data, err := os.ReadFile(where)
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir = string(bytes.TrimSpace(data))
+		data, err := os.ReadFile(where)
+		if err != nil {
+			t.Fatal(err)
 		}
+		dir = string(bytes.TrimSpace(data))
 	}
 }
 
@@ -65,6 +61,28 @@ func TestPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		runBlocks(t, program, "docs/how-to/tune.md", "", dir)
+	})
+	t.Run("cases", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		if err := programtest.Example("digits", filepath.Join(dir, "examples", "digits")); err != nil {
+			t.Fatal(err)
+		}
+		found, err := toolchaintest.Installer(t, "onnxruntime").Find("onnxruntime")
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := "PATH=" + filepath.Dir(found.Interpreter()) + ":" + filepath.Dir(program) + ":" + os.Getenv("PATH")
+		runBlocks(t, program, "docs/how-to/cases.md", "", dir, path)
+	})
+	t.Run("recall", func(t *testing.T) {
+		t.Parallel()
+		root := t.TempDir()
+		own := append(programtest.Environment(root, programtest.Cache(t)), "MLPROMOTE_DATA="+filepath.Join(root, "data"))
+		c := programtest.NewJob(t, program, filepath.Join(root, "digits"), own...)
+		c.Release()
+		c.Release()
+		runBlocks(t, program, "docs/how-to/recall.md", "", c.Dir, own...)
 	})
 	t.Run("readme", func(t *testing.T) {
 		t.Parallel()

@@ -4,6 +4,7 @@ package endtoend
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +29,11 @@ func TestVerifyResumes(t *testing.T) {
 		if !strings.Contains(out, want) {
 			t.Errorf("the verification that goes on does not say %s:\n%s", want, out)
 		}
+	}
+	// Its outputs are as old as the verification that broke off, and so are its claims.
+	times := regexp.MustCompile(`"startedOn": "([^"]+)"`).FindAllStringSubmatch(out, -1)
+	if len(times) != 2 || times[0][1] >= times[1][1] {
+		t.Errorf("parity and performance began at %v, want parity with the verification that was killed", times)
 	}
 	if left, err := filepath.Glob(l.path("cache/verify/*")); err != nil || len(left) > 0 {
 		t.Errorf("after it has come to its end it leaves %v (%v)", left, err)

@@ -38,7 +38,7 @@ func TestObjectStorage(t *testing.T) {
 	c.Env = append(slices.Clone(inBucket), "MLPROMOTE_STORAGE="+store.URL("another"))
 	wantRefusal(c, 2, []string{"list"}, "is in s3://mlpromote-test/team")
 	c.Env = append(slices.Clone(inBucket), "MLPROMOTE_DATA="+filepath.Join(root, "stranger"))
-	wantRefusal(c, 2, []string{"build"}, "s3://mlpromote-test/team has content", "knows nothing of it")
+	wantRefusal(c, 2, []string{"build"}, "s3://mlpromote-test/team belongs to catalog", "and this one is")
 
 	server := programtest.NewService(t, c.Program, root, append(store.Env(), "MLPROMOTE_STORAGE="+store.URL("team")+"&redirect=1m")...)
 	t.Cleanup(func() {
@@ -63,7 +63,7 @@ func TestObjectStorage(t *testing.T) {
 	proven := c.Head("prod")
 	store.Stop()
 	c.Bump()
-	wantRefusal(c, 1, []string{"build"}, "does not answer")
+	wantRefusal(c, 9, []string{"build"}, "does not answer")
 	if c.Head("prod") != proven {
 		t.Error("the head moved while the bucket was away")
 	}
@@ -102,7 +102,7 @@ func TestBackupOfBucket(t *testing.T) {
 	// While the bucket is away nothing is restored, and what was begun goes on later.
 	c.Env = in(data, "restored")
 	store.Stop()
-	wantRefusal(c, 1, []string{"restore", saved}, "does not answer")
+	wantRefusal(c, 9, []string{"restore", saved}, "does not answer")
 	if err := store.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestStorageOfOthers(t *testing.T) {
 	env := append(programtest.Environment(root, programtest.Cache(t)), store.Env()...)
 	c := &programtest.Job{T: t, Program: programtest.Program(t), Dir: root, Env: append(os.Environ(), env...)}
 	c.Env = append(c.Env, "MLPROMOTE_DATA="+data, "MLPROMOTE_STORAGE="+store.URL("x"))
-	wantRefusal(c, 2, []string{"list"}, "has content of its own")
+	wantRefusal(c, 2, []string{"list"}, "has its own content")
 	c.Env = append(c.Env, "MLPROMOTE_STORAGE=s3://KEY:hunter2@models")
 	wantRefusal(c, 2, []string{"list"}, "credentials do not belong into a URL")
 	c.Env = append(c.Env, "MLPROMOTE_STORAGE=/srv/models")

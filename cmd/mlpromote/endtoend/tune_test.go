@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/registry"
 )
 
 // Interrupted, tune shows what was measured until then.
@@ -41,8 +42,8 @@ func TestTuneInterrupted(t *testing.T) {
 		}
 	}
 	_ = cmd.Wait() // the exit code is what counts
-	if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(said, "interrupted") {
-		t.Errorf("exit code %d, want 1 and to be told\n%s", code, said)
+	if code := cmd.ProcessState.ExitCode(); code != registry.ExitAgain || !strings.Contains(said, "interrupted") {
+		t.Errorf("exit code %d, want %d and to be told\n%s", code, registry.ExitAgain, said)
 	}
 	if !strings.Contains(stdout.String(), "linux-amd64-v1/int8 ") || !strings.Contains(stdout.String(), " us ") {
 		t.Errorf("want what was measured:\n%s", stdout.String())
