@@ -9,9 +9,9 @@ COUNT      := go run ./tools/testcount
 TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-web
 # Those that `make test` installs beside what its tests install themselves. Tests of the others
 # are skipped where they are not installed.
-TESTED     := openvino iree litert onnxruntime-web nncf
+TESTED     := openvino iree litert onnxruntime-web nncf safetensors
 
-.PHONY: build help demo setup test lint bench bench-registry soak test-large toolchains-all toolchains-table generate clean
+.PHONY: build help dist image demo setup test lint bench bench-registry soak test-fresh test-large toolchains-all toolchains-table generate clean
 
 build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs)
 	CGO_ENABLED=1 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
@@ -21,6 +21,23 @@ help: ## List the targets
 
 setup: ## Check for what a build needs; as root on Debian, install it
 	@sh tools/setup.sh
+
+# Archives for who has no Go: without cgo, so without ONNX Runtime, but for everything else.
+dist: setup ## Build release archives with checksums, in dist
+	for arch in amd64 arm64; do \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -ldflags '-s -w -X main.version=$(VERSION)' -o dist/linux-$$arch/mlpromote ./cmd/mlpromote && \
+		tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) -C dist/linux-$$arch -cf - mlpromote -C "$(CURDIR)" LICENSE | \
+		gzip -n >dist/mlpromote-$(VERSION)-linux-$$arch.tar.gz || exit 1; done
+	cd dist && sha256sum mlpromote-$(VERSION)-linux-*.tar.gz >mlpromote-$(VERSION)-SHA256SUMS && cat mlpromote-$(VERSION)-SHA256SUMS
+
+# The image needs no container engine to be made. It has CA certificates of this machine.
+CERTIFICATES := /etc/ssl/certs/ca-certificates.crt
+image: setup ## Put the container image together, in dist/image and as files for `docker load`
+	@test -f $(CERTIFICATES) || { echo 'image: no $(CERTIFICATES): install ca-certificates' >&2; exit 1; }
+	for arch in amd64 arm64; do \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -ldflags '-s -w -X main.version=$(VERSION)' -o dist/mlpromote-linux-$$arch ./cmd/mlpromote || exit 1; done
+	go run ./tools/image -version '$(subst +,-,$(VERSION))' -ca $(CERTIFICATES) -layout dist/image amd64=dist/mlpromote-linux-amd64 arm64=dist/mlpromote-linux-arm64
+	@ls -l dist/image-*.tar
 
 demo: build ## Build, verify, promote and pull the digits example
 	sh examples/demo.sh
@@ -41,16 +58,19 @@ $(S3SERVER): tools/s3server/go.mod tools/s3server/go.sum
 	cd tools/s3server && go build -o bin/versitygw github.com/versity/versitygw/cmd/versitygw
 
 test soak test-large: export MLPROMOTE_S3SERVER := $(S3SERVER)
+# The programs that tests of cmd start have no race detector: they mostly wait for one
+# another, and `make soak` runs them with it. Fuzz targets run their seeds here, and more there.
 test: export MLPROMOTE_COSIGN := $(CURDIR)/tools/cosign/bin/cosign
 test: export MLPROMOTE_CRANE := $(CURDIR)/tools/crane/bin/crane
 test: export MLPROMOTE_ORAS := $(CURDIR)/tools/oras/bin/oras
 test: export MLPROMOTE_REGCTL := $(CURDIR)/tools/regctl/bin/regctl
-test: build $(PROGRAMS) $(S3SERVER) ## Run all tests, with the race detector and a little fuzzing; the last line is the count
+test: build $(PROGRAMS) $(S3SERVER) ## Run all tests; the last line is the count
 	@sh tools/setup.sh test
 	@for name in $(TESTED); do bin/mlpromote toolchain install $$name || echo "tests of $$name will be skipped" >&2; done
 	go vet ./...
 	CGO_ENABLED=0 go build ./...
-	@$(COUNT) -fuzz 2s -race -timeout=30m ./...
+	@sh tools/sizes.sh
+	@$(COUNT) -race -timeout=30m $$(go list ./... | grep -v /cmd/mlpromote) -- -timeout=30m ./cmd/mlpromote/...
 
 lint: setup ## Check formatting, house rules and architecture
 	@sh tools/lint.sh
@@ -70,6 +90,9 @@ bench-registry: build $(DISTRIBUTION) ## Measure the service beside other regist
 
 soak: setup $(S3SERVER) ## Run the long forms of seeded tests, and every fuzz target for a minute
 	@MLPROMOTE_SOAK=1 $(COUNT) -fuzz 60s -race -timeout=60m ./...
+
+test-fresh: ## Run `make demo` and `make test` in a clean clone with empty caches; an hour or more
+	@sh tools/testfresh.sh $(ARGS)
 
 test-large: setup $(S3SERVER) ## Run the tests that need much memory or disk
 	@MLPROMOTE_LARGE=1 $(COUNT) -timeout=60m -run Large ./...

@@ -21,16 +21,25 @@ SPEC = """\
 model: vision/{model}
 version: 1.0.0
 source: {source}
-cases: {{path: ../../digits/cases/, labels: label}}
-calibration: {{path: {calibration}}}
+cases: {{path: cases/, labels: label}}
+calibration: {{path: calibration/}}
 variants: [fp32, {{name: int8, quantize: {{method: static}}}}]
 targets: [linux/amd64/v1]
 """
 
 
-def spec(comment, model, source="model.onnx", calibration="../../digits/calibration/"):
+def spec(comment, model, source="model.onnx"):
     """Return an mlpromote.yaml that is right but for what comment says."""
-    return SPEC.format(comment=comment, model=model, source=source, calibration=calibration).encode()
+    return SPEC.format(comment=comment, model=model, source=source).encode()
+
+
+def good(*names):
+    """Return files of ../digits, each as it is: a spec names nothing outside of its own folder."""
+    files = {}
+    for name in names:
+        for path in sorted(DIGITS.glob(name + "/*")) or [DIGITS / name]:
+            files[path.relative_to(DIGITS).as_posix()] = path.read_bytes()
+    return files
 
 
 def twice_normalised(safetensors):
@@ -47,21 +56,22 @@ def twice_normalised(safetensors):
 
 
 def broken_calibration():
-    good = (DIGITS / "calibration" / "calibration-00000.safetensors").read_bytes()
+    calibration = good("calibration")
     return {
         "mlpromote.yaml": spec("The calibration images were normalised twice: int8 must fail parity.",
-                               "digits-broken", "../../digits/digits.onnx", "calibration/"),
-        "calibration/calibration-00000.safetensors": twice_normalised(good),
+                               "digits-broken", "digits.onnx"),
+        **good("digits.onnx", "cases"),
+        **{name: twice_normalised(content) for name, content in calibration.items()},
     }
 
 
 def model(comment, name, content):
-    return {"mlpromote.yaml": spec(comment, name), "model.onnx": content}
+    return {"mlpromote.yaml": spec(comment, name), "model.onnx": content, **good("cases", "calibration")}
 
 
 def misspelt():
-    right = spec("The key of the variants is misspelt.", "digits-typo", "../../digits/digits.onnx")
-    return {"mlpromote.yaml": right.replace(b"\nvariants:", b"\nvarients:")}
+    right = spec("The key of the variants is misspelt.", "digits-typo", "digits.onnx")
+    return {"mlpromote.yaml": right.replace(b"\nvariants:", b"\nvarients:"), **good("digits.onnx", "cases", "calibration")}
 
 
 def arm_node():

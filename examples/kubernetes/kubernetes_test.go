@@ -131,8 +131,8 @@ func TestReferences(t *testing.T) {
 		if !volumes[mount.Name] {
 			t.Errorf("no volume %s", mount.Name)
 		}
-		if mount.SubPath != "" {
-			m.wantSecret(t, "mlpromote-"+mount.Name, mount.SubPath)
+		if mount.SubPath != "" || mount.SubPathExpr != "" {
+			t.Errorf("%s is mounted with a sub-path, and would never change while the pod runs", mount.MountPath)
 		}
 	}
 	for _, e := range c.Env {
@@ -156,6 +156,20 @@ func (m *manifest) wantSecret(t *testing.T, name, key string) {
 	}
 	if !regexp.MustCompile(`=` + regexp.QuoteMeta(key) + `\b`).MatchString(command) {
 		t.Errorf("secret %s is made without %s: %s", name, key, command)
+	}
+}
+
+// The policy is a folder of its own, with all that the service reads again.
+func TestPolicyIsAFolder(t *testing.T) {
+	t.Parallel()
+	m := read(t)
+	c := m.deployment.Spec.Template.Spec.Containers[0]
+	i := slices.IndexFunc(c.VolumeMounts, func(v corev1.VolumeMount) bool { return v.Name == "files" })
+	if i < 0 || !slices.Contains(c.Args, "--policy-dir="+c.VolumeMounts[i].MountPath) {
+		t.Fatalf("args %v, mounts %v: want --policy-dir where the files are", c.Args, c.VolumeMounts)
+	}
+	for _, file := range []string{"environments.yaml", "access.yaml", "promoter.pub"} {
+		m.wantSecret(t, "mlpromote-files", file)
 	}
 }
 

@@ -1,8 +1,9 @@
-// Command testcount runs the tests of packages, then every fuzz target of them for a
-// short while, and says at the end what came of it:
+// Command testcount runs the tests of packages, then with -fuzz each of their fuzz targets for a
+// short while, and prints a summary at the end:
 //
-//	testcount [-fuzz TIME] [go test flags, as -name=value] PACKAGES
+//	testcount [-fuzz TIME] [go test flags, as -name=value] PACKAGES [-- [flags] PACKAGES]...
 //
+// Each "--" begins a further run of go test, with its own flags.
 // It prints a line per package as it ends, the output of what fails in full, the
 // tests that were skipped with their reasons, the packages and tests that took longest, and
 // on the last line the count, "N passed, N failed, N skipped", in which subtests count like
@@ -19,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strings"
 	"time"
 )
@@ -50,15 +52,31 @@ func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
 		return false, errors.New("no packages: want the flags of go test and packages")
 	}
 	t := newTally(out)
-	if err := test(ctx, t, args); err != nil {
-		t.fail("go test", err.Error()+"\n")
+	var packages []string
+	for _, one := range runsOf(args) {
+		if err := test(ctx, t, one); err != nil {
+			t.fail("go test", err.Error()+"\n")
+		}
+		packages = append(packages, packagesOf(one)...)
 	}
 	if fuzzTime > 0 {
-		if err := fuzzAll(ctx, t, packagesOf(args), fuzzTime); err != nil {
+		if err := fuzzAll(ctx, t, packages, fuzzTime); err != nil {
 			t.fail("fuzzing", err.Error()+"\n")
 		}
 	}
 	return t.finish(), nil
+}
+
+// runsOf splits the arguments at each "--" into those of single runs of go test.
+func runsOf(args []string) [][]string {
+	var runs [][]string
+	for {
+		end := slices.Index(args, "--")
+		if end < 0 {
+			return append(runs, args)
+		}
+		runs, args = append(runs, args[:end]), args[end+1:]
+	}
 }
 
 // test runs go test and feeds its events to the tally.
@@ -72,10 +90,11 @@ func test(ctx context.Context, t *tally, args []string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	failedBefore := t.failed
 	if err := t.read(stdout); err != nil {
 		return fmt.Errorf("read the events of go test: %w", err)
 	}
-	if err := cmd.Wait(); err != nil && t.failed == 0 {
+	if err := cmd.Wait(); err != nil && t.failed == failedBefore {
 		t.fail("go test", err.Error()+"\n")
 	}
 	return nil

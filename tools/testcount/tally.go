@@ -42,6 +42,7 @@ type tally struct {
 	failures                []string       // names, in order of failing
 	skips                   []string       // names with reasons
 	took                    []timing       // tests that took time
+	packages                []timing       // packages that took time
 }
 
 // timing is what a test took, without that of its parallel subtests.
@@ -50,7 +51,7 @@ type timing struct {
 	seconds float64
 }
 
-// slowest is how many of the tests that took longest are told.
+// slowest is how many of the slowest packages and tests are listed.
 const slowest = 10
 
 func newTally(out io.Writer) *tally {
@@ -128,6 +129,9 @@ func (t *tally) endPackage(e event) {
 			t.fail(e.Package, output)
 		}
 	}
+	if e.Elapsed > 0 {
+		t.packages = append(t.packages, timing{id, e.Elapsed})
+	}
 	word := map[string]string{"pass": "ok  ", "fail": "FAIL", "skip": "none"}[e.Action]
 	fmt.Fprintf(t.out, "%s %s %.1fs\n", word, e.Package, e.Elapsed)
 }
@@ -145,11 +149,11 @@ func (t *tally) time(id testID, seconds float64) {
 	}
 }
 
-// slow are the tests that took longest, and how long.
-func (t *tally) slow() []string {
-	slices.SortStableFunc(t.took, func(a, b timing) int { return cmp.Compare(b.seconds, a.seconds) })
+// longest lists the slowest, with their times.
+func longest(took []timing) []string {
+	slices.SortStableFunc(took, func(a, b timing) int { return cmp.Compare(b.seconds, a.seconds) })
 	var lines []string
-	for _, s := range t.took[:min(slowest, len(t.took))] {
+	for _, s := range took[:min(slowest, len(took))] {
 		lines = append(lines, fmt.Sprintf("%6.1fs %s", s.seconds, s.id))
 	}
 	return lines
@@ -174,7 +178,8 @@ func (t *tally) take(id testID) string {
 // finish prints the summary and reports whether something passed and nothing failed.
 func (t *tally) finish() bool {
 	t.list("Skipped:", t.skips)
-	t.list("Slowest:", t.slow())
+	t.list("Slowest packages:", longest(t.packages))
+	t.list("Slowest tests:", longest(t.took))
 	t.list("Failed:", t.failures)
 	if t.passed+t.failed == 0 {
 		fmt.Fprintln(t.out, "\nNo test ran, which is a failure too.")

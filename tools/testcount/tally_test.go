@@ -60,7 +60,7 @@ func TestTally(t *testing.T) {
 {"Action":"pass","Package":"p","Test":"B/c","Elapsed":12.5}
 {"Action":"pass","Package":"p","Test":"D","Elapsed":0}
 {"Action":"pass","Package":"p","Elapsed":14}`,
-			ok: true, count: "3 passed, 0 failed, 0 skipped", says: []string{"\nSlowest:\n    12.5s p B/c\n     1.2s p A\n\n"},
+			ok: true, count: "3 passed, 0 failed, 0 skipped", says: []string{"\nSlowest packages:\n    14.0s p\n\nSlowest tests:\n    12.5s p B/c\n     1.2s p A\n\n"},
 		},
 		"lines that are no events": {
 			events: "go: downloading something\n" + `{"Action":"pass","Package":"p","Test":"A"}`,
@@ -110,6 +110,15 @@ func TestRanOutOfTime(t *testing.T) {
 	}
 }
 
+// Each "--" begins a separate run of go test.
+func TestRunsOf(t *testing.T) {
+	t.Parallel()
+	got := runsOf([]string{"-race", "./a", "--", "./b", "--", "-short", "./c"})
+	if want := [][]string{{"-race", "./a"}, {"./b"}, {"-short", "./c"}}; !slices.EqualFunc(got, want, slices.Equal[[]string]) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestPackagesOf(t *testing.T) {
 	t.Parallel()
 	if got := packagesOf([]string{"-race", "-count=1", "./a/...", "./b"}); !slices.Equal(got, []string{"./a/...", "./b"}) {
@@ -124,7 +133,7 @@ func TestSlowest(t *testing.T) {
 	for n := range 3 * slowest {
 		tally.add(event{Action: "pass", Package: "p", Test: "T", Elapsed: float64(n)})
 	}
-	if got := tally.slow(); len(got) != slowest || got[0] != "  29.0s p T" || got[slowest-1] != "  20.0s p T" {
+	if got := longest(tally.took); len(got) != slowest || got[0] != "  29.0s p T" || got[slowest-1] != "  20.0s p T" {
 		t.Errorf("%q", got)
 	}
 }
