@@ -23,7 +23,7 @@ func (l *lanes) progress(lane int) Progress {
 	return func(s Step) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if lane > l.first && (s.State == StepDone || s.State == StepFailed) {
+		if lane > l.first && s.State.ended() {
 			l.held[lane] = append(l.held[lane], s)
 			return
 		}

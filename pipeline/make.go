@@ -193,7 +193,11 @@ func (b *build) do(ctx context.Context, p *Pipeline, driver toolchain.Driver, na
 		return takenStep{}, err
 	}
 	outcome, err := driver.Do(ctx, job, filepath.Join(out, "out"))
+	cause := context.Cause(ctx)
+	stopped := cause != nil && errors.Is(err, cause) // by a signal, or because another step failed
 	switch {
+	case stopped:
+		done("", context.Canceled)
 	case err != nil:
 		done("", err)
 	case outcome.Cached:
@@ -201,8 +205,8 @@ func (b *build) do(ctx context.Context, p *Pipeline, driver toolchain.Driver, na
 	default:
 		done(b.note(job, ""), nil, outcome.Enforced.String())
 	}
-	if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
-		return takenStep{}, err // of another step, which this one was stopped for
+	if stopped {
+		return takenStep{}, err
 	}
 	if err != nil {
 		return takenStep{}, registry.Errorf(registry.CodeOf(err), "%s: %w", name, err)

@@ -10,6 +10,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -70,7 +71,7 @@ type Step struct {
 	State   StepState
 	Note    string        // moving and done: "cached", "9 of 9 cases"
 	Details []string      // done: more, for those who want it
-	Elapsed time.Duration // done and failed
+	Elapsed time.Duration // of a step that ended
 }
 
 // StepState is where a step is.
@@ -82,7 +83,22 @@ const (
 	StepMoving            // Note says how far it is
 	StepDone
 	StepFailed
+	StepInterrupted // by a signal, or because another step failed
 )
+
+// EndState gives the state of a step that ended with err, which may be nil.
+func EndState(err error) StepState {
+	switch {
+	case err == nil:
+		return StepDone
+	case errors.Is(err, context.Canceled):
+		return StepInterrupted
+	}
+	return StepFailed
+}
+
+// ended reports whether a step in this state does no more work.
+func (s StepState) ended() bool { return s == StepDone || s == StepFailed || s == StepInterrupted }
 
 // step reports the start of work and gives what reports its end.
 func (p *Pipeline) step(name string) func(note string, err error, details ...string) {
@@ -92,11 +108,7 @@ func (p *Pipeline) step(name string) func(note string, err error, details ...str
 	began := p.now()
 	p.Progress(Step{Name: name, State: StepStarted})
 	return func(note string, err error, details ...string) {
-		end := Step{Name: name, State: StepDone, Note: note, Details: details, Elapsed: p.now().Sub(began)}
-		if err != nil {
-			end.State = StepFailed
-		}
-		p.Progress(end)
+		p.Progress(Step{Name: name, State: EndState(err), Note: note, Details: details, Elapsed: p.now().Sub(began)})
 	}
 }
 

@@ -91,10 +91,7 @@ func (a *app) scrub(ctx context.Context, i *instance, f scrubFlags) error {
 	began := now()
 	a.ui.progress(pipeline.Step{Name: scrubStep, State: pipeline.StepStarted})
 	did, err := a.scrubBy(ctx, i, s, f)
-	step := pipeline.Step{Name: scrubStep, State: pipeline.StepDone, Elapsed: now().Sub(began), Note: pieces(did.Checked) + ", " + size(did.Bytes)}
-	if err != nil {
-		step.State = pipeline.StepFailed
-	}
+	step := pipeline.Step{Name: scrubStep, State: pipeline.EndState(err), Elapsed: now().Sub(began), Note: pieces(did.Checked) + ", " + size(did.Bytes)}
 	a.ui.progress(step)
 	if err != nil {
 		return err

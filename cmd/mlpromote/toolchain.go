@@ -168,10 +168,7 @@ func (a *app) install(ctx context.Context, installer *install.Installer, name st
 		}
 		a.ui.progress(step)
 	})
-	step.State, step.Note, step.Elapsed = pipeline.StepDone, "", now().Sub(began)
-	if err != nil {
-		step.State = pipeline.StepFailed
-	}
+	step.State, step.Note, step.Elapsed = pipeline.EndState(err), "", now().Sub(began)
 	a.ui.progress(step)
 	return record, err
 }

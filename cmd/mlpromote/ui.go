@@ -132,7 +132,7 @@ func (u *ui) progress(s pipeline.Step) {
 		}
 	default:
 		if u.log != nil {
-			u.log.Info(s.Name, "duration", s.Elapsed, "note", s.Note, "failed", s.State == pipeline.StepFailed)
+			u.log.Info(s.Name, "duration", s.Elapsed, "note", s.Note, "failed", s.State != pipeline.StepDone)
 			return
 		}
 		fmt.Fprintln(u.stderr, u.lines(s))
@@ -181,6 +181,8 @@ func line(s pipeline.Step) string {
 	switch {
 	case s.State == pipeline.StepFailed:
 		text += "  failed"
+	case s.State == pipeline.StepInterrupted:
+		text += "  interrupted"
 	case s.Note != "":
 		text += "  " + plain(s.Note)
 	}
