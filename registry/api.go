@@ -4,15 +4,15 @@ import "context"
 
 // Reader answers questions about environments.
 type Reader interface {
-	// Environments gives the chain of environments with their policies and trust.
+	// Environments returns the chain of environments with their policies and trust.
 	Environments(ctx context.Context) (Environments, error)
 	// Heads lists heads by environment and model. Empty arguments mean all.
 	Heads(ctx context.Context, environment, model string) ([]Head, error)
-	// Resolve gives the engine for a node, and why every other candidate lost. Errors:
-	// CodeNotFound without such a release; CodePolicy where a protected environment has
-	// no proof for it; CodeNoEngine, with the Resolution, when no candidate is left.
+	// Resolve returns the engine for a node, and the reason why each other candidate lost. Errors:
+	// CodeNotFound if the release does not exist; CodePolicy if a protected environment has no
+	// proof for it; CodeNoEngine, with the Resolution, if no candidate is left.
 	Resolve(ctx context.Context, q ResolveQuery) (Resolution, error)
-	// History lists events that the caller may see: q.Limit of them, where there are as many.
+	// History lists up to q.Limit events that the caller may see.
 	History(ctx context.Context, q HistoryQuery) ([]Event, error)
 }
 
@@ -20,74 +20,82 @@ type Reader interface {
 type Writer interface {
 	// Publish moves the first environment's head to a release that was built there.
 	Publish(ctx context.Context, p Publication) (Head, error)
-	// Attach adds evidence to a release or an engine, in any environment. It must be
-	// signed by a key that is trusted there for the role that its predicate type asks
-	// for. Errors: CodeTrust otherwise; CodeNotFound without the subject. It gives the
-	// digest of the bundle's manifest. What [Spreads] is attached in every other environment
-	// too that has the subject and trusts the key; an error after that began comes with the
-	// digest, and attaching again does the rest. Attaching again what is there is no event.
+	// Attach adds evidence to a release or an engine, in any environment, and returns the digest
+	// of the bundle's manifest. A key that is trusted there for the role of the predicate type
+	// must have signed it. Attaching a bundle again records no event.
+	//
+	// If the predicate type [Spreads], Attach also attaches the bundle in every other environment
+	// that has the subject and trusts the key. If that fails midway, Attach returns the digest
+	// with the error; attaching again does the rest.
+	//
+	// Errors: CodeTrust if the signature does not count; CodeNotFound if the subject does not
+	// exist.
 	Attach(ctx context.Context, a Attachment) (Digest, error)
-	// Promote moves the head of a protected environment. A head that is there already is
-	// judged too. Errors: CodePolicy, with the Decision in the Promotion, when a requirement
-	// is unmet; CodeConflict when its ground moved again and again before it was
-	// done; CodeDigest or CodeTrust when content was changed.
+	// Promote moves the head of a protected environment. It checks the policy even if the head is
+	// already at the release. Errors: CodePolicy, with the Decision in the Promotion, if a
+	// requirement is unmet; CodeConflict if the state that it rests on changed during every
+	// attempt; CodeDigest or CodeTrust if content was changed.
 	Promote(ctx context.Context, r PromoteRequest) (Promotion, error)
 }
 
-// Operator puts an environment back.
+// Operator moves environments back to earlier releases and holds them there.
 type Operator interface {
-	// Rollback moves the head to an earlier head of the same environment and holds it
-	// there. It is judged by the VSA that the release had then. Errors: CodeConflict when no
-	// version is named and another request moved the head meanwhile.
+	// Rollback moves the head to an earlier head of the same environment and holds it there. It
+	// requires the VSA that the release had then. Errors: CodeConflict if no version is named and
+	// another request moved the head meanwhile.
 	Rollback(ctx context.Context, r RollbackRequest) (Promotion, error)
-	// SetHold keeps promotions from moving a head until ReleaseHold. Refused promotions
-	// show the reason. Errors: CodeNotFound without a head; CodeInvalid for an environment
-	// that is not protected, or without a reason.
+	// SetHold stops promotions from moving a head until ReleaseHold. Refused promotions show the
+	// reason. Errors: CodeNotFound if there is no head; CodeInvalid if the environment is not
+	// protected or the reason is empty.
 	SetHold(ctx context.Context, environment, model, reason string) error
-	// ReleaseHold lets promotions move a held head again. Errors: CodeNotFound, CodeInvalid
-	// when there is no hold.
+	// ReleaseHold lets promotions move a held head again. Errors: CodeNotFound if there is no
+	// head; CodeInvalid if it has no hold.
 	ReleaseHold(ctx context.Context, environment, model, reason string) error
 }
 
 // Auditor compares the catalog with its history.
 type Auditor interface {
-	// HistoryFaults lists what the history does not explain about models that the caller may
-	// see: heads that are not where it put them, tags and evidence that no event names,
-	// summaries that name missing events, and evidence that the catalog lists in another order.
-	// It leaves out accepted faults, and does not check the history's own chain.
+	// HistoryFaults lists differences between the catalog and its history, for models that the
+	// caller may see:
+	//   - heads that are not where the history put them
+	//   - tags and evidence that no event names
+	//   - summaries that name missing events
+	//   - evidence that the catalog lists in another order
+	//
+	// It leaves out accepted faults and does not check the hash chain of the history.
 	HistoryFaults(ctx context.Context) ([]HistoryFault, error)
-	// AcceptHistory accepts the faults of a model in an environment, so that they no longer
-	// block promotions. Errors: CodeInvalid if there is no fault, or without a reason.
+	// AcceptHistory accepts the faults of a model in an environment, so that they no longer block
+	// promotions. Errors: CodeInvalid if there is no fault or the reason is empty.
 	AcceptHistory(ctx context.Context, environment, model, reason string) error
 }
 
 // Inspector reads one release.
 type Inspector interface {
-	// Release reads a release of an environment by tag or digest; an empty one means the head.
+	// Release reads a release of an environment by tag or digest. The empty string means the head.
 	Release(ctx context.Context, environment, model, tagOrDigest string) (Release, error)
-	// Claims lists the evidence for a release and its engines, in claims that verify for
-	// some trusted role in the environment, by bundle, and in what is ignored.
+	// Claims lists the evidence for a release and its engines. The claims are bundles that verify
+	// for some trusted role in the environment; the rest is ignored evidence.
 	Claims(ctx context.Context, environment string, r Release) ([]Claim, IgnoredEvidence, error)
-	// Engine reads one engine by digest, whatever release it is of. Errors: CodeNotFound.
+	// Engine reads one engine by digest, in any release. Errors: CodeNotFound.
 	Engine(ctx context.Context, environment, model string, d Digest) (Engine, error)
 	// Bundle reads one piece of evidence by the digest of its manifest, whether it counts
 	// or not. Errors: CodeNotFound.
 	Bundle(ctx context.Context, environment, model string, d Digest) (Bundle, error)
 }
 
-// Lister pages through names, in byte order. A page holds up to limit things, a hundred
-// where limit is 0, and a thousand at most, and begins behind a name that an earlier
-// page gave as Next. It may be short, even empty, with more behind it.
+// Lister pages through names in byte order. A page holds up to limit items: 100 if limit is 0,
+// and 1000 at most. It begins after the given name, which is the Next of an earlier page. A
+// page can be short or empty although more items follow.
 type Lister interface {
-	// Models lists the models that have a head in an environment, in any if it is empty,
-	// with those heads. Errors: CodeNotFound without such an environment.
+	// Models lists the models that have a head in an environment, with those heads. An empty
+	// environment means all. Errors: CodeNotFound if the environment does not exist.
 	Models(ctx context.Context, environment, after string, limit int) (Page[ModelHeads], error)
-	// Releases lists the releases of a model in an environment by tag. The tag that
-	// mirrors the head is left out. Errors: CodeNotFound without such an environment.
+	// Releases lists the releases of a model in an environment by tag, without the tag that
+	// mirrors the head. Errors: CodeNotFound if the environment does not exist.
 	Releases(ctx context.Context, environment, model, after string, limit int) (Page[TaggedRelease], error)
 }
 
-// Interface is all that the verbs need of a registry, near or far.
+// Interface is everything that commands need of a registry, local or remote.
 type Interface interface {
 	Reader
 	Writer
@@ -102,16 +110,16 @@ type ResolveQuery struct {
 	Environment string
 	Model       string
 	Version     string   // tag; empty means the head
-	Node        Node     // of the machine that will load the engine
+	Node        Node     // the machine that will load the engine
 	Runtime     *Runtime // nil: the runtimes of the node
-	Variant     string   // empty: any; the lowest precision of the closest target wins
+	Variant     string   // empty means any; the lowest precision of the closest target wins
 }
 
-// Resolution is the answer: an engine, or why there is none.
+// Resolution is the engine that was found, or the reasons why every candidate lost.
 type Resolution struct {
 	Release    Digest      `json:"release"`
 	Version    string      `json:"version"`
-	Engine     *Engine     `json:"engine,omitempty"` // nil: no candidate is left
+	Engine     *Engine     `json:"engine,omitempty"` // nil if no candidate is left
 	Reference  string      `json:"reference,omitempty"`
 	Candidates []Candidate `json:"candidates"` // every engine of the release, the winner first
 }
@@ -121,7 +129,7 @@ type Candidate struct {
 	Engine Digest   `json:"engine"`
 	Label  string   `json:"label"`
 	Chosen bool     `json:"chosen"`
-	Lost   []string `json:"lost,omitempty"` // why it is not the answer
+	Lost   []string `json:"lost,omitempty"` // why it was not chosen
 }
 
 // Publication names a release that was built in the first environment.
@@ -135,7 +143,7 @@ type Attachment struct {
 	Environment string
 	Model       string
 	Release     Digest
-	Subject     Digest // the release, or an engine of it
+	Subject     Digest // the release or one of its engines
 	Bundle      []byte
 }
 
@@ -143,21 +151,21 @@ type Attachment struct {
 type PromoteRequest struct {
 	Model     string
 	Reference string // tag or digest in the source; empty means its head
-	From, To  string // empty means the only edge there is
-	DryRun    bool   // decide and change nothing
+	From, To  string // empty means the only possible edge
+	DryRun    bool   // decide, but change nothing
 }
 
 // RollbackRequest asks for an earlier head.
 type RollbackRequest struct {
 	Environment string
 	Model       string
-	Version     string // tag; empty means the head before the present one
+	Version     string // tag; empty means the head before the current one
 	Reason      string
-	Node        *Node // the Promotion warns if this node is left without an engine; nil: no node
-	DryRun      bool  // decide and change nothing
+	Node        *Node // if set, the Promotion warns if no engine is left for this node
+	DryRun      bool  // decide, but change nothing
 }
 
-// Promotion is a head that moved, or why it did not.
+// Promotion describes a head that moved, or why it did not move.
 type Promotion struct {
 	Environment string   `json:"environment"`
 	From        string   `json:"from,omitempty"`
@@ -165,10 +173,10 @@ type Promotion struct {
 	Version     string   `json:"version"`
 	Release     Digest   `json:"release"`
 	Previous    Digest   `json:"previous,omitempty"`
-	Already     bool     `json:"already,omitempty"` // the head was there; nothing was done
+	Already     bool     `json:"already,omitempty"` // the head was already there; nothing changed
 	Decision    Decision `json:"decision"`
 	VSA         []Digest `json:"vsa,omitempty"` // bundle manifests, release first
-	// Warnings of a rollback name engines that resolve refuses, and node types that are left
-	// without an engine.
+	// Warnings of a rollback name engines that resolve refuses, and node types that have no engine
+	// left.
 	Warnings []string `json:"warnings,omitempty"`
 }

@@ -1,7 +1,7 @@
 package registry
 
 import (
-	_ "crypto/sha256" // the algorithms that a digest may name
+	_ "crypto/sha256" // register the algorithms that a digest can name
 	_ "crypto/sha512"
 	"encoding/json"
 
@@ -9,9 +9,8 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// CanonicalJSON encodes v as RFC 8785 (JSON Canonicalization Scheme) says, so that
-// equal values have equal bytes, and so equal digests, on every machine. v must encode
-// as an object or an array.
+// CanonicalJSON encodes v by RFC 8785 (JSON Canonicalization Scheme). Equal values get equal
+// bytes, and so equal digests, on every machine. v must encode as an object or an array.
 func CanonicalJSON(v any) ([]byte, error) {
 	plain, err := json.Marshal(v)
 	if err != nil {
@@ -24,7 +23,7 @@ func CanonicalJSON(v any) ([]byte, error) {
 	return canonical, nil
 }
 
-// CanonicalDigest is the sha256 digest of v's [CanonicalJSON].
+// CanonicalDigest returns the sha256 digest of v's [CanonicalJSON].
 func CanonicalDigest(v any) (Digest, error) {
 	canonical, err := CanonicalJSON(v)
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Configuration identifies by digest the files in which an operator configures a process. All
-// processes that use one catalog must agree on it. An empty part means that it is not
-// recorded, or that the process does not have it.
+// Configuration identifies, by digest, the files in which an operator configures a process. All
+// processes of one catalog must agree on it. An empty part is not recorded, or the process does
+// not have it.
 type Configuration struct {
 	// Environments covers environments.yaml and the public keys that it names.
 	Environments Digest `json:"environments,omitempty"`
-	// Access covers access.yaml and the certificates that it names. Without the file it is
-	// the digest of no bytes.
+	// Access covers access.yaml and the certificates that it names. Without that file it is the
+	// digest of zero bytes.
 	Access Digest `json:"access,omitempty"`
 	// Promoter is the SHA-256 of the public key that signs promotions, which is the
 	// identifier of that key.
@@ -43,7 +43,7 @@ func (c *Configuration) Set(name string, d Digest) {
 	}
 }
 
-// Differs names the parts that neither leaves empty and that are not equal.
+// Differs names the parts that are set in both configurations and differ.
 func (c Configuration) Differs(other Configuration) []string {
 	var names []string
 	others := other.Parts()
@@ -55,7 +55,7 @@ func (c Configuration) Differs(other Configuration) []string {
 	return names
 }
 
-// Over is c, with its empty parts taken from base.
+// Over returns c with its empty parts filled from base.
 func (c Configuration) Over(base Configuration) Configuration {
 	if c.Environments == "" {
 		c.Environments = base.Environments
@@ -86,8 +86,8 @@ func (c Configuration) String() string {
 // Configurations stores the configuration that the processes of a catalog agreed on. A
 // [Change] replaces it, with an event in the history.
 type Configurations interface {
-	// Agreed returns the agreed configuration. If a part was never recorded, the part of
-	// first is recorded: of several processes one wins, and all get the same answer. A zero
+	// Agreed returns the agreed configuration. It records the parts of first that are not yet
+	// recorded. If several processes record at once, one wins and all get the same answer. A zero
 	// first records nothing.
 	Agreed(ctx context.Context, first Configuration) (Configuration, error)
 }
@@ -103,7 +103,11 @@ func (m ConfigurationMove) Check(agreed Configuration) error {
 	if agreed == m.Expect {
 		return nil
 	}
-	return Errorf(CodeConflict, "the agreed configuration is not the expected one (%s): somebody else replaced it first; review it and try again", m.Expect)
+	return Errorf(
+		CodeConflict,
+		"the agreed configuration is not the expected one (%s): another process replaced it; review the change and try again",
+		m.Expect,
+	)
 }
 
 // ConfigurationState says how the configuration of a process relates to the agreed one.
@@ -111,14 +115,14 @@ type ConfigurationState string
 
 // The states of a configuration.
 const (
-	// ConfigurationAgreed: the configuration in force is the agreed one and that of the files.
+	// ConfigurationAgreed: the configuration in use, the agreed one and the files are equal.
 	ConfigurationAgreed ConfigurationState = "agreed"
-	// ConfigurationPending: the files have changed, and the change is not adopted yet.
+	// ConfigurationPending: the files have changed, but the change is not adopted yet.
 	ConfigurationPending ConfigurationState = "pending"
-	// ConfigurationUnreadable: the files cannot be used; the agreed configuration stays in force.
+	// ConfigurationUnreadable: the files cannot be used; the agreed configuration stays in use.
 	ConfigurationUnreadable ConfigurationState = "unreadable"
-	// ConfigurationDiffers: the configuration in force is not the agreed one. The process
-	// refuses changes and resolve.
+	// ConfigurationDiffers: the configuration in use is not the agreed one. The process refuses
+	// changes and resolve.
 	ConfigurationDiffers ConfigurationState = "differs"
 )
 
@@ -133,12 +137,12 @@ type ConfigurationStatus struct {
 	Agreed  Configuration      `json:"agreed"`
 	InForce Configuration      `json:"inForce"`
 	OnDisk  Configuration      `json:"onDisk"`            // of the files when they were last valid
-	Changes []string           `json:"changes,omitempty"` // from InForce to OnDisk, in plain words
+	Changes []string           `json:"changes,omitempty"` // from InForce to OnDisk, as sentences
 	Problem string             `json:"problem,omitempty"` // why the files cannot be used
 }
 
-// Reconfigure makes the change that replaces the agreed configuration. The Subject of its
-// event is the digest of the new configuration, Previous that of the old one.
+// Reconfigure returns the change that replaces the agreed configuration. The Subject of its
+// event is the digest of the new configuration, and Previous that of the old one.
 func Reconfigure(before, to Configuration, reason string, now time.Time) (Change, error) {
 	after := to.Over(before)
 	subject, err := after.Digest()

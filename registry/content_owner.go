@@ -27,19 +27,19 @@ type ContentMark struct {
 	Version  int       `json:"v"`
 	Catalog  string    `json:"catalog"`            // identity of the owning catalog
 	Instance string    `json:"instance,omitempty"` // which copy of that catalog: CatalogIdentity.Instance
-	Epoch    int64     `json:"epoch"`              // 1 for the first owner, one more with every takeover
+	Epoch    int64     `json:"epoch"`              // 1 for the first owner; every takeover adds one
 	Since    time.Time `json:"since"`              // when this owner began
-	Previous []string  `json:"previous,omitempty"` // the catalogs that owned it before, the latest first
+	Previous []string  `json:"previous,omitempty"` // the earlier owners, latest first
 }
 
 // CatalogIdentity is what a catalog has recorded about itself and about the content that it
 // owns.
 type CatalogIdentity struct {
-	ID      string   // random, made with the catalog; a restored catalog gets a new one
-	Origins []string // the catalogs that it was restored from, the latest first
-	// Instance identifies the place of the catalog itself. It tells the original from a copy
-	// of the database that was made without a restore. Empty: the catalog is a file beside
-	// its content, so that both are copied together.
+	ID      string   // random, generated with the catalog; a restored catalog gets a new one
+	Origins []string // the catalogs that it was restored from, latest first
+	// Instance identifies the place of the catalog itself. It distinguishes the original from a
+	// copy of the database that was made without a restore. It is empty if the catalog is a file
+	// beside its content, so that both are copied together.
 	Instance string
 	Storage  string // where its content is: the URL of a bucket, or DirectoryStorage; empty: not recorded
 	Epoch    int64  // of the mark with which it owns that content; 0: not recorded
@@ -52,16 +52,16 @@ type ContentPlace struct {
 	Mark    *ContentMark
 	// Overlaps names other marked places that contain this one or are inside it.
 	Overlaps []string
-	// The rest is needed only for a place without a mark.
+	// The following fields are needed only for a place without a mark.
 	Empty        bool // no blobs are stored there
 	CatalogEmpty bool // the catalog names no content
-	Known        bool // the catalog used this place before there were marks
+	Known        bool // the catalog used this place before marks existed
 }
 
 // ContentAccess is what a catalog may do with stored content.
 type ContentAccess string
 
-// The kinds of access. The zero value refuses.
+// The kinds of access. The zero value refuses all access.
 const (
 	ContentRefused   ContentAccess = ""          // neither read nor change
 	ContentReadOnly  ContentAccess = "read-only" // read
@@ -79,16 +79,17 @@ type ContentVerdict struct {
 }
 
 const (
-	remedyTakeOver = "if the other one is gone for good: mlpromote restore --take-over"
-	remedyOther    = "name the storage of this catalog, or another bucket or prefix for a new one"
+	remedyTakeOver = "if the other one no longer runs: mlpromote restore --take-over"
+	remedyOther    = "configure the storage of this catalog, or an empty bucket or prefix for a new catalog"
 )
 
 // DecideContentAccess decides what a catalog may do with the content of a place. Only the
-// catalog that the mark names may change content, and only in the epoch that it has recorded.
+// catalog that the mark names may change content, and only in the epoch that the catalog has
+// recorded.
 func DecideContentAccess(c CatalogIdentity, p ContentPlace) ContentVerdict {
 	if len(p.Overlaps) > 0 {
 		return ContentVerdict{
-			Reason: p.Name + " and " + p.Overlaps[0] + " are one inside the other, and each has its own content",
+			Reason: p.Name + " and " + p.Overlaps[0] + " overlap, and each has its own content",
 			Remedy: "give each registry a prefix that contains no other",
 		}
 	}
@@ -105,13 +106,18 @@ func DecideContentAccess(c CatalogIdentity, p ContentPlace) ContentVerdict {
 	case m.Catalog == c.ID:
 		readOnly.Reason = p.Name + " belongs to another copy of catalog " + c.ID + ": this one was copied, moved or restored"
 	case slices.Contains(c.Origins, m.Catalog):
-		readOnly.Reason = p.Name + " belongs to catalog " + m.Catalog + ", and catalog " + c.ID + " was restored from its backup"
+		readOnly.Reason = p.Name + " belongs to catalog " + m.Catalog + ", and catalog " + c.ID + " was restored from its " +
+			"backup"
 	case slices.Contains(m.Previous, c.ID):
 		since := m.Since.UTC().Format(time.RFC3339)
-		readOnly.Reason = p.Name + " belongs to catalog " + m.Catalog + ", which took it over from catalog " + c.ID + " at " + since
-		readOnly.Remedy = "stop this one; if the other one is gone for good: mlpromote restore --take-over"
+		readOnly.Reason = p.Name + " belongs to catalog " + m.Catalog + ", which took it over from " +
+			"catalog " + c.ID + " at " + since
+		readOnly.Remedy = "stop this one; if the other one no longer runs: mlpromote restore --take-over"
 	default:
-		return ContentVerdict{Reason: p.Name + " belongs to catalog " + m.Catalog + ", and this one is " + c.ID, Remedy: remedyOther}
+		return ContentVerdict{
+			Reason: p.Name + " belongs to catalog " + m.Catalog + ", and this one is " + c.ID,
+			Remedy: remedyOther,
+		}
 	}
 	return readOnly
 }
@@ -127,14 +133,15 @@ func decideUnmarked(c CatalogIdentity, p ContentPlace) ContentVerdict {
 		return ContentVerdict{
 			TakeOver: true,
 			Reason: p.Name + " is empty, but catalog " + c.ID + " has content there:" +
-				" it is another place of that name, or the content is lost",
-			Remedy: "name the right directory, or the endpoint of the right bucket; if the content is lost: mlpromote restore --take-over",
+				" this is another place with that name, or the content is lost",
+			Remedy: "configure the right directory, or the endpoint of the right bucket; if the content is lost: mlpromote " +
+				"restore --take-over",
 		}
 	case c.Epoch > 0:
 		return ContentVerdict{
 			Access: ContentReadOnly, TakeOver: true,
 			Reason: p.Name + " has no " + ContentMarkName + " that names catalog " + c.ID +
-				": it is another place of that name, or the mark was deleted",
+				": this is another place with that name, or the mark was deleted",
 			Remedy: "if this is the content of this catalog: mlpromote restore --take-over",
 		}
 	case p.Known, p.CatalogEmpty && p.Empty:
@@ -142,12 +149,13 @@ func decideUnmarked(c CatalogIdentity, p ContentPlace) ContentVerdict {
 	case p.CatalogEmpty:
 		return ContentVerdict{
 			Reason: p.Name + " has content that catalog " + c.ID + " does not know and would delete",
-			Remedy: "use the catalog that this content belongs to, from a backup if it was lost; otherwise another bucket or prefix",
+			Remedy: "use the catalog that owns this content (restore it from a backup if it was lost), or another bucket or " +
+				"prefix",
 		}
 	}
 	return ContentVerdict{
 		Reason: p.Name + " does not have the content of catalog " + c.ID, TakeOver: true,
-		Remedy: "name the storage of this catalog; if this is what is left of it: mlpromote restore --take-over",
+		Remedy: "configure the storage of this catalog; if this is what remains of it: mlpromote restore --take-over",
 	}
 }
 
@@ -163,13 +171,15 @@ func decideOwn(c CatalogIdentity, p ContentPlace, m ContentMark) ContentVerdict 
 	case c.Epoch < m.Epoch:
 		return ContentVerdict{
 			Access: ContentReadOnly, Remedy: remedyTakeOver, TakeOver: true,
-			Reason: p.Name + " changed hands since catalog " + c.ID + " recorded it:" +
+			Reason: p.Name + " got another owner since catalog " + c.ID + " recorded it:" +
 				" the catalog was set back to an earlier state, or a take-over did not finish",
 		}
 	}
 	return ContentVerdict{
-		Access: ContentReadOnly, Remedy: "if this is the content of this catalog: mlpromote restore --take-over", TakeOver: true,
-		Reason: "the mark of " + p.Name + " is older than the one that catalog " + c.ID + " recorded: the content was set back to an earlier state",
+		Access: ContentReadOnly, Remedy: "if this is the content of this catalog: mlpromote restore " +
+			"--take-over", TakeOver: true,
+		Reason: "the mark of " + p.Name + " is older than the one that catalog " + c.ID + " recorded: the content was set " +
+			"back to an earlier state",
 	}
 }
 
@@ -180,28 +190,38 @@ func elsewhere(c CatalogIdentity, p ContentPlace) ContentVerdict {
 		where = "a data directory, which has the file " + ContentMarkName
 	}
 	return ContentVerdict{
-		Reason: "the content of catalog " + c.ID + " is in " + where + ", not in " + p.Name, TakeOver: p.Mark != nil || !p.Empty,
+		Reason: "the content of " +
+			"catalog " + c.ID + " is in " + where + ", not in " + p.Name, TakeOver: p.Mark != nil || !p.Empty,
 		Remedy: "use that place; if the content was moved to " + p.Name + ": mlpromote restore --take-over",
 	}
 }
 
-// Err is nil if the content is owned. Otherwise it says why the content cannot be changed:
-// CodeConflict if it can be read, CodeInvalid if not.
+// Err returns nil if the content is owned. Otherwise it says why the content cannot be changed:
+// CodeConflict if it can still be read, CodeInvalid if not.
 func (v ContentVerdict) Err() error {
 	switch v.Access {
 	case ContentOwned:
 		return nil
 	case ContentReadOnly:
 		err := Lastingf(CodeConflict, "nothing was changed: %s", v.Reason)
-		return ForClients(WithHint(err, "%s", v.Remedy), "this registry can be read but not written: it does not own its content")
+		return ForClients(
+			WithHint(err, "%s", v.Remedy),
+			"this registry can be read but not written: it does not own its content",
+		)
 	}
 	return WithHint(Errorf(CodeInvalid, "%s", v.Reason), "%s", v.Remedy)
 }
 
-// Owner makes the mark with which a catalog becomes the owner of content. before is the
-// present mark, or nil.
+// Owner returns the mark that makes a catalog the owner of content. before is the current mark,
+// or nil.
 func (c CatalogIdentity) Owner(before *ContentMark, now time.Time) ContentMark {
-	m := ContentMark{Version: ContentMarkVersion, Catalog: c.ID, Instance: c.Instance, Epoch: c.Epoch + 1, Since: now.UTC()}
+	m := ContentMark{
+		Version:  ContentMarkVersion,
+		Catalog:  c.ID,
+		Instance: c.Instance,
+		Epoch:    c.Epoch + 1,
+		Since:    now.UTC(),
+	}
 	if before == nil {
 		if c.Instance == "" { // a deleted mark is restored with its epoch
 			m.Epoch = max(c.Epoch, 1)
@@ -220,7 +240,7 @@ func (c CatalogIdentity) Owner(before *ContentMark, now time.Time) ContentMark {
 // ContentMarks stores the mark of one place. Implementations are safe for concurrent use, also
 // by several processes.
 type ContentMarks interface {
-	// ContentMark returns the mark, or nil if there is none, and a tag that changes with it.
+	// ContentMark returns the mark, or nil if there is no mark, and a tag that changes with it.
 	ContentMark(ctx context.Context) (m *ContentMark, tag string, err error)
 	// SetContentMark durably replaces the mark that has the tag. An empty tag means that
 	// there is no mark yet. Errors: CodeConflict if the mark has changed; CodeUnavailable if
@@ -243,23 +263,23 @@ type CatalogIdentities interface {
 
 // ContentOwner checks that a catalog owns its content.
 type ContentOwner interface {
-	// OwnsContent reads the mark and returns the epoch in which the catalog owns its content.
-	// The epoch grows when the content changes hands. Check it before each batch of deletions,
-	// and stop if it changed. Errors: why the content cannot be changed.
+	// OwnsContent reads the mark and returns the epoch in which the catalog owns its content. Each
+	// takeover increases the epoch. Check it before each batch of deletions, and stop if it
+	// changed. Errors: why the content cannot be changed.
 	OwnsContent(ctx context.Context) (epoch int64, err error)
 }
 
-// CollectionLock lets one collector of a catalog work at a time, in all processes.
+// CollectionLock allows one collector of a catalog at a time, across all processes.
 type CollectionLock interface {
 	// LockCollection waits until no other collector has the lock, or ctx ends.
 	LockCollection(ctx context.Context) (CollectionSession, error)
 }
 
-// CollectionSession is a collector's turn.
+// CollectionSession is a lock that a collector holds.
 type CollectionSession interface {
-	// Held checks that the turn is not over: a database may have ended it. Call it right
-	// before a deletion. Errors: CodeUnavailable if it is over.
+	// Held checks that the lock is still held: a database may have ended it. Call it right before
+	// a deletion. Errors: CodeUnavailable if the lock is lost.
 	Held(ctx context.Context) error
-	// Release ends the turn.
+	// Release releases the lock.
 	Release()
 }

@@ -80,7 +80,7 @@ func TestDecideContentAccess(t *testing.T) {
 		},
 		"a catalog that was set back": {
 			with(func(c *registry.CatalogIdentity) { c.Epoch = 2 }), registry.ContentPlace{Mark: mark(nil)},
-			registry.ContentReadOnly, true, "changed hands",
+			registry.ContentReadOnly, true, "got another owner",
 		},
 		"content that was set back": {
 			with(func(c *registry.CatalogIdentity) { c.Epoch = 4 }), registry.ContentPlace{Mark: mark(nil)},
@@ -97,7 +97,7 @@ func TestDecideContentAccess(t *testing.T) {
 			owner, registry.ContentPlace{Mark: mark(func(m *registry.ContentMark) { m.Version = 0 })}, registry.ContentRefused, false, "version",
 		},
 		"its own, inside of another": {
-			owner, registry.ContentPlace{Mark: mark(nil), Overlaps: []string{"s3://models/eu"}}, registry.ContentRefused, false, "one inside the other",
+			owner, registry.ContentPlace{Mark: mark(nil), Overlaps: []string{"s3://models/eu"}}, registry.ContentRefused, false, "overlap, and each has its own content",
 		},
 		"zero values": {registry.CatalogIdentity{}, registry.ContentPlace{}, registry.ContentRefused, true, ""},
 	} {

@@ -5,16 +5,18 @@ import (
 	"encoding/json"
 )
 
-// Media types of indexes: their artifact type is what they say and nothing else.
+// Media types of indexes. An index has an artifact type only if it states one.
 const (
 	typeOCIIndex   = "application/vnd.oci.image.index.v1+json"
 	typeDockerList = "application/vnd.docker.distribution.manifest.list.v2+json"
 )
 
-// DeriveManifest reads from the bytes of a manifest or index what its record repeats.
-// It takes any document that registries take, not only ours. The artifact type of a
-// manifest without artifactType is its config's media type; an index has no such
-// substitute. Errors: CodeInvalid. Source:
+// DeriveManifest reads the derived fields of a record from the bytes of a manifest or index. It
+// accepts any document that registries accept. The artifact type of a manifest without
+// artifactType is the media type of its config; an index has no such fallback. Errors:
+// CodeInvalid.
+//
+// Source:
 // https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md#listing-referrers.
 func DeriveManifest(mediaType string, raw []byte) (Derived, error) {
 	type descriptor struct {
@@ -28,10 +30,10 @@ func DeriveManifest(mediaType string, raw []byte) (Derived, error) {
 		Annotations  map[string]string `json:"annotations"`
 	}
 	if err := json.Unmarshal(raw, &document); err != nil {
-		return Derived{}, Errorf(CodeInvalid, "it is no %s: %w", mediaType, err)
+		return Derived{}, Errorf(CodeInvalid, "not a %s: %w", mediaType, err)
 	}
 	if !bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) {
-		return Derived{}, Errorf(CodeInvalid, "it is no %s: want a JSON object", mediaType)
+		return Derived{}, Errorf(CodeInvalid, "not a %s: want a JSON object", mediaType)
 	}
 	derived := Derived{ArtifactType: document.ArtifactType, Annotations: document.Annotations}
 	isIndex := mediaType == typeOCIIndex || mediaType == typeDockerList

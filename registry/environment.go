@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Environments is the chain that releases move along, and who is trusted in it: the
-// content of environments.yaml.
+// Environments is the content of environments.yaml: the chain that releases move along, and the
+// keys that are trusted in each environment.
 type Environments struct {
-	Registry string        `json:"registry"` // a name, part of every resource URI
+	Registry string        `json:"registry"` // a name; part of every resource URI
 	List     []Environment `json:"environments"`
 	Trust    []TrustEntry  `json:"trust"`
 	Digest   Digest        `json:"digest"` // of the file's bytes
@@ -20,22 +20,24 @@ type Environments struct {
 // Environment is a repository prefix with a policy.
 type Environment struct {
 	Name    string   `json:"name"`
-	From    string   `json:"from,omitempty"` // where releases come from; set means protected
+	From    string   `json:"from,omitempty"` // source of promotions; if set, the environment is protected
 	Require []string `json:"require,omitempty"`
-	// Operators are the libraries of operators that engines may carry here, by digest.
+	// Operators are the digests of the operator libraries that engines may carry here.
 	Operators []Digest `json:"operators,omitempty"`
-	Registry  string   `json:"registry,omitempty"` // HOST[:PORT] of the OCI registry with its content; empty: with the catalog
+	// Registry is HOST[:PORT] of the OCI registry that has the content. Empty: the content is
+	// with the catalog.
+	Registry string `json:"registry,omitempty"`
 }
 
 // Protected reports whether only Promote and Attach may write the environment.
 func (e Environment) Protected() bool { return e.From != "" }
 
-// External reports whether the content of the environment is in a registry other than
-// the one that has the catalog. Its tags are then mirrors of what the catalog says.
+// External reports whether the content is in a registry other than that of the catalog. The
+// tags there are then mirrors of the catalog.
 func (e Environment) External() bool { return e.Registry != "" }
 
-// Policy is what the environment asks of a release. One that asks for nothing allows
-// nothing; any other lets no library of operators in that it does not list.
+// Policy returns what the environment requires of a release. A policy without requirements
+// allows nothing. Every other policy refuses operator libraries that it does not list.
 func (e Environment) Policy() Policy {
 	if len(e.Require) == 0 {
 		return Policy{Operators: e.Operators}
@@ -50,8 +52,8 @@ func (e Environment) validateRegistry() error {
 	return ValidateHost(e.Registry)
 }
 
-// Validate checks that the list is a set of chains with known requirements, rooted
-// in unprotected environments. Errors: CodeInvalid.
+// Validate checks that the list is a set of chains with known requirements, and that each chain
+// starts at an unprotected environment. Errors: CodeInvalid.
 func (es Environments) Validate() error {
 	if !namePattern.MatchString(es.Registry) {
 		return Errorf(CodeInvalid, "registry %q: want a lower-case name", es.Registry)
@@ -64,11 +66,15 @@ func (es Environments) Validate() error {
 			return Errorf(CodeInvalid, "environment %q: want a lower-case name without '/'", e.Name)
 		}
 		if isHost(e.Name) {
-			return Errorf(CodeInvalid, "environment %q: want a name without '.', other than localhost: a reference could not tell it from a host", e.Name)
+			return Errorf(
+				CodeInvalid,
+				"environment %q: want a name without '.', other than localhost: a reference could not distinguish it from a host",
+				e.Name,
+			)
 		}
 		earlier := func(o Environment) bool { return o.Name == e.From }
 		if e.Protected() && !slices.ContainsFunc(es.List[:i], earlier) {
-			return Errorf(CodeInvalid, "environment %s: from %q names no environment above it", e.Name, e.From)
+			return Errorf(CodeInvalid, "environment %s: from %q is not the name of an environment above it", e.Name, e.From)
 		}
 		if slices.ContainsFunc(es.List[:i], func(o Environment) bool { return o.Name == e.Name }) {
 			return Errorf(CodeInvalid, "environment %s: defined twice", e.Name)
@@ -80,19 +86,27 @@ func (es Environments) Validate() error {
 			return Errorf(CodeInvalid, "environment %s: %w", e.Name, err)
 		}
 		if !e.Protected() && len(e.Operators) > 0 {
-			return Errorf(CodeInvalid, "environment %s: operators has no effect without from, since builds write it directly", e.Name)
+			return Errorf(
+				CodeInvalid,
+				"environment %s: operators has no effect without from, since builds write it directly",
+				e.Name,
+			)
 		}
 		if !e.Protected() && len(e.Require) > 0 {
-			return Errorf(CodeInvalid, "environment %s: require has no effect without from, since builds write it directly", e.Name)
+			return Errorf(
+				CodeInvalid,
+				"environment %s: require has no effect without from, since builds write it directly",
+				e.Name,
+			)
 		}
 	}
 	return nil
 }
 
-// First is the environment that builds go to.
+// First returns the environment that builds write to.
 func (es Environments) First() Environment { return es.List[0] }
 
-// Find gives the environment of a name. Errors: CodeNotFound, naming those there are.
+// Find returns the environment with the name. Errors: CodeNotFound, with the names that exist.
 func (es Environments) Find(name string) (Environment, error) {
 	var names []string
 	for _, e := range es.List {
@@ -104,15 +118,15 @@ func (es Environments) Find(name string) (Environment, error) {
 	return Environment{}, Errorf(CodeNotFound, "no environment %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// Unprotected reports whether there is an environment of that name which anybody who
-// builds may write.
+// Unprotected reports whether an unprotected environment with that name exists. Builds can
+// write to it.
 func (es Environments) Unprotected(name string) bool {
 	e, err := es.Find(name)
 	return err == nil && !e.Protected()
 }
 
-// Edge gives the ends of a promotion. An empty name means the only edge there is
-// that fits the other. Errors: CodeInvalid, CodeNotFound.
+// Edge returns the ends of a promotion. An empty name means the only edge that fits the other
+// name. Errors: CodeInvalid, CodeNotFound.
 func (es Environments) Edge(from, to string) (source, destination Environment, err error) {
 	var edges []Environment
 	for _, e := range es.List {
@@ -128,13 +142,20 @@ func (es Environments) Edge(from, to string) (source, destination Environment, e
 		}
 	}
 	if len(edges) != 1 {
-		return Environment{}, Environment{}, Errorf(CodeInvalid, "promote --from %q --to %q: %d edges fit, want exactly one", from, to, len(edges))
+		return Environment{}, Environment{}, Errorf(
+			CodeInvalid,
+			"promote --from %q --to %q: %d edges fit, want exactly one",
+			from,
+			to,
+			len(edges),
+		)
 	}
 	source, err = es.Find(edges[0].From)
 	return source, edges[0], err
 }
 
-// ResourceURI is what trust entries and VSAs call a model's repository in an environment.
+// ResourceURI returns the URI that trust entries and VSAs use for a model's repository in an
+// environment.
 func (es Environments) ResourceURI(environment, model string) string {
 	return "oci://" + es.Registry + "/" + Repository(environment, model)
 }

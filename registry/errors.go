@@ -9,45 +9,46 @@ import (
 	"slices"
 )
 
-// Code says what kind of failure an error is. It survives the wire, decides the
-// exit code of a verb and the HTTP status of a response, and is what
-// [errors.Is] compares.
+// Code says what kind of failure an error is. It is sent over the wire, and it decides the exit
+// code of a command and the HTTP status of a response. [errors.Is] compares it.
 type Code string
 
-// The exit codes of verbs. [ExitCode] chooses where several apply.
+// The exit codes of commands. [ExitCode] chooses if several apply.
 const (
 	ExitDone           = 0
-	ExitFailed         = 1 // could not decide or do it, and trying again does not help by itself
+	ExitFailed         = 1 // the command could not finish, and trying again alone does not help
 	ExitInvalid        = 2 // the command line, the spec or an input is wrong
 	ExitLimit          = 3 // a limit was exceeded
-	ExitPolicy         = 4 // the destination's policy says no
+	ExitPolicy         = 4 // the destination's policy refuses
 	ExitTrust          = 5 // signatures, digests, unsafe formats
 	ExitNoEngine       = 6 // no engine for this node, or this machine is not the target
-	ExitAuthentication = 7 // who asks is not known, or may not
-	ExitNotFound       = 8 // what was named is not there
-	ExitAgain          = 9 // something was busy, away or changed: try again
+	ExitAuthentication = 7 // the caller is unknown or lacks a permission
+	ExitNotFound       = 8 // what was named does not exist
+	ExitAgain          = 9 // something was busy, unreachable or changed: try again
 )
 
-// The codes. The comments give the exit code of a verb that ends with one.
+// The codes. The comments give the exit code of a command that fails with one.
 const (
-	CodeInternal        Code = "internal"        // 1: a bug or an I/O failure; the message is logged, never shown to a remote client
-	CodeUnavailable     Code = "unavailable"     // 9: a part that is not reachable or busy; 1 with [Lastingf], where it is not installed, not built in, not configured
-	CodeFull            Code = "full"            // 1: no space is left to write; what is there can be read
-	CodeNotFound        Code = "not_found"       // 8: no such environment, model, release, tag or blob
-	CodeConflict        Code = "conflict"        // 9: somebody else changed it first; 1 with [Lastingf], where what is there will stay
+	CodeInternal Code = "internal" // 1: a bug or an I/O failure; the message is logged, never shown to a remote client
+	// CodeUnavailable (9): a part is unreachable or busy. With [Lastingf] (1): it is not
+	// installed, not built in or not configured.
+	CodeUnavailable     Code = "unavailable"
+	CodeFull            Code = "full"            // 1: no space is left to write; stored content can be read
+	CodeNotFound        Code = "not_found"       // 8: the environment, model, release, tag or blob does not exist
+	CodeConflict        Code = "conflict"        // 9: a concurrent change; 1 with [Lastingf], if retrying cannot help
 	CodeInvalid         Code = "invalid"         // 2: usage, specification or input
 	CodeLimit           Code = "limit_exceeded"  // 3: parity, accuracy or performance is outside the release's limits
-	CodePolicy          Code = "policy"          // 4: the destination's policy says no
+	CodePolicy          Code = "policy"          // 4: the destination's policy refuses
 	CodeForbidden       Code = "forbidden"       // 7: the caller is known and may not do this
-	CodeUnauthenticated Code = "unauthenticated" // 7: the service does not know who asks
+	CodeUnauthenticated Code = "unauthenticated" // 7: the caller is not authenticated
 	CodeTrust           Code = "untrusted"       // 5: a signature, role or manifest that cannot be trusted
-	CodeDigest          Code = "digest_mismatch" // 5: bytes that are not what their digest says
+	CodeDigest          Code = "digest_mismatch" // 5: bytes do not match their digest
 	CodeUnsafe          Code = "unsafe_format"   // 5: a format that runs code when it is loaded
 	CodeNoEngine        Code = "no_engine"       // 6: no engine for this node and runtime
 	CodeWrongNode       Code = "wrong_node"      // 6: this machine is not the target
 )
 
-// codes is the one table from code to exit code, HTTP status and what it is called.
+// codes maps each code to its exit code, HTTP status and title.
 var codes = map[Code]struct {
 	exit, status int
 	title        string
@@ -56,20 +57,20 @@ var codes = map[Code]struct {
 	CodeUnavailable:     {ExitAgain, 503, "Not available"},
 	CodeFull:            {ExitFailed, 507, "No space is left"},
 	CodeNotFound:        {ExitNotFound, 404, "Not found"},
-	CodeConflict:        {ExitAgain, 409, "Somebody else was first"},
+	CodeConflict:        {ExitAgain, 409, "Conflict"},
 	CodeInvalid:         {ExitInvalid, 400, "Invalid request"},
 	CodeLimit:           {ExitLimit, 422, "A limit was exceeded"},
-	CodePolicy:          {ExitPolicy, 409, "The policy says no"},
+	CodePolicy:          {ExitPolicy, 409, "Refused by policy"},
 	CodeForbidden:       {ExitAuthentication, 403, "Not allowed"},
-	CodeUnauthenticated: {ExitAuthentication, 401, "Who is asking?"},
+	CodeUnauthenticated: {ExitAuthentication, 401, "Authentication required"},
 	CodeTrust:           {ExitTrust, 422, "Not trusted"},
 	CodeDigest:          {ExitTrust, 422, "Bytes do not match their digest"},
 	CodeUnsafe:          {ExitTrust, 415, "Unsafe format"},
 	CodeNoEngine:        {ExitNoEngine, 404, "No engine for this node"},
-	CodeWrongNode:       {ExitNoEngine, 409, "Not the target"},
+	CodeWrongNode:       {ExitNoEngine, 409, "This machine is not the target"},
 }
 
-// HTTPStatus is the status of a response that reports code.
+// HTTPStatus returns the status of a response that reports the code.
 func (c Code) HTTPStatus() int {
 	if row, ok := codes[c]; ok {
 		return row.status
@@ -77,10 +78,10 @@ func (c Code) HTTPStatus() int {
 	return codes[CodeInternal].status
 }
 
-// Codes lists all codes there are, by name.
+// Codes lists all codes by name.
 func Codes() []Code { return slices.Sorted(maps.Keys(codes)) }
 
-// Title is what people call a code.
+// Title returns the short text for people.
 func (c Code) Title() string {
 	if row, ok := codes[c]; ok {
 		return row.title
@@ -88,20 +89,20 @@ func (c Code) Title() string {
 	return codes[CodeInternal].title
 }
 
-// Error is the one error type of the project. Message is complete for a person:
-// what was wrong, where, what was expected and what to do. Err is the cause, if any.
+// Error is the error type of the whole project. Message is complete for a person: what was
+// wrong, where, what was expected and what to do. Err is the cause, if any.
 type Error struct {
 	Code    Code
 	Message string
-	Hint    string // what to do next, on a line of its own; may be empty
+	Hint    string // what to do next, on a separate line; may be empty
 	Err     error
 
-	told   bool   // the text of Err is part of Message
-	exit   int    // in place of the code's exit code; 0: that of the code
-	public string // what remote clients are told instead; empty: the message
+	told   bool   // Message already contains the text of Err
+	exit   int    // replaces the code's exit code; 0 means the code's own
+	public string // replaces the message for remote clients; empty means the message itself
 }
 
-// Error gives the message, and the cause where there is one.
+// Error returns the message, and the cause if there is one.
 func (e *Error) Error() string {
 	switch {
 	case e.Err == nil || e.told:
@@ -113,29 +114,29 @@ func (e *Error) Error() string {
 	}
 }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Is reports whether target is an *Error with the same code and no message, so
-// that errors.Is(err, &Error{Code: CodeNotFound}) and [HasCode] work at any depth.
+// Is reports whether target is an *Error with the same code and no message. So errors.Is(err,
+// &Error{Code: CodeNotFound}) and [HasCode] work at any depth.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
 	return ok && t.Message == "" && t.Err == nil && t.Code == e.Code
 }
 
-// Errorf makes an error with a code. A %w verb keeps the cause for [errors.Is].
+// Errorf returns an error with a code. A %w verb keeps the cause for [errors.Is].
 func Errorf(code Code, format string, args ...any) error {
 	made := fmt.Errorf(format, args...)
 	return &Error{Code: code, Message: made.Error(), Err: cause(made), told: true}
 }
 
-// Lastingf is Errorf for what trying again does not help with, whatever the code says: a
-// verb that ends with it exits with [ExitFailed].
+// Lastingf is Errorf for failures that trying again does not mend, whatever the code. A command
+// that fails with it exits with [ExitFailed].
 func Lastingf(code Code, format string, args ...any) error {
 	return WithExit(Errorf(code, format, args...), ExitFailed)
 }
 
-// WithExit gives err an exit code in place of that of its code. A nil err stays nil.
+// WithExit replaces the exit code of err. A nil err stays nil.
 func WithExit(err error, exit int) error {
 	if err == nil {
 		return nil
@@ -143,7 +144,7 @@ func WithExit(err error, exit int) error {
 	return &Error{Code: CodeOf(err), Err: err, exit: exit}
 }
 
-// cause gives what fmt.Errorf wrapped.
+// cause returns the error that fmt.Errorf wrapped.
 func cause(made error) error {
 	switch u := made.(type) { //nolint:errorlint // made is what fmt.Errorf gave, not what it wraps
 	case interface{ Unwrap() error }:
@@ -162,8 +163,8 @@ func WithHint(err error, format string, args ...any) error {
 	return &Error{Code: CodeOf(err), Hint: fmt.Sprintf(format, args...), Err: err}
 }
 
-// ForClients says what remote clients are told in place of err, whose text has what is the
-// operator's alone: hosts, users, folders. A nil err stays nil.
+// ForClients sets the text that remote clients get in place of err. Use it if the text of err
+// has hosts, users or folders that only the operator should see. A nil err stays nil.
 func ForClients(err error, format string, args ...any) error {
 	if err == nil {
 		return nil
@@ -171,8 +172,8 @@ func ForClients(err error, format string, args ...any) error {
 	return &Error{Code: CodeOf(err), Err: err, public: fmt.Sprintf(format, args...)}
 }
 
-// TextForClients is what remote clients are told of err; all is false where that is not
-// its own text, which a log should have then.
+// TextForClients returns the text that remote clients get for err. all is false if that is not
+// err's own text; the caller should then log err.
 func TextForClients(err error) (text string, all bool) {
 	text, all = err.Error(), true
 	walk(err, func(e *Error) {
@@ -183,7 +184,7 @@ func TextForClients(err error) (text string, all bool) {
 	return text, all
 }
 
-// CodeOf is the code of the outermost *Error in err's chain, or CodeInternal.
+// CodeOf returns the code of the outermost *Error in err's chain, or CodeInternal.
 func CodeOf(err error) Code {
 	var e *Error
 	if errors.As(err, &e) && e.Code != "" {
@@ -209,12 +210,23 @@ func Hints(err error) []string {
 	return hints
 }
 
-// exitOrder is which exit code a verb has where several apply. ExitInvalid precedes all
-// work. ExitAgain is last: a retry has to help with everything.
-var exitOrder = []int{ExitInvalid, ExitTrust, ExitPolicy, ExitLimit, ExitNoEngine, ExitAuthentication, ExitNotFound, ExitFailed, ExitAgain}
+// exitOrder lists exit codes by precedence, for a command to which several apply. ExitInvalid
+// is found before any work. ExitAgain is last because it promises that a retry helps with every
+// error.
+var exitOrder = []int{
+	ExitInvalid,
+	ExitTrust,
+	ExitPolicy,
+	ExitLimit,
+	ExitNoEngine,
+	ExitAuthentication,
+	ExitNotFound,
+	ExitFailed,
+	ExitAgain,
+}
 
-// ExitCode is the exit code of a verb that ends with err: 0 for nil, else the first in
-// the order 2, 5, 4, 3, 6, 7, 8, 1, 9 that any error in err's tree asks for.
+// ExitCode returns the exit code of a command that ends with err: 0 for nil, otherwise the
+// first in the order 2, 5, 4, 3, 6, 7, 8, 1, 9 that any error in err's tree has.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitDone
@@ -223,8 +235,8 @@ func ExitCode(err error) int {
 	return exit
 }
 
-// DecidingCode is the code of the error in err's tree that decides the exit code: the
-// outermost of those that ask for it.
+// DecidingCode returns the code of the error in err's tree that decides the exit code. Of
+// several it is the outermost.
 func DecidingCode(err error) Code {
 	code, _ := deciding(err)
 	return code
@@ -244,7 +256,7 @@ func deciding(err error) (Code, int) {
 	})
 	if exit == 0 {
 		code = CodeOf(err)
-		exit = cmp.Or(codes[code].exit, ExitFailed) // a code that only a newer service knows is a failure, too
+		exit = cmp.Or(codes[code].exit, ExitFailed) // a code that only a newer service knows is also a failure
 	}
 	return code, exit
 }

@@ -22,7 +22,7 @@ const (
 	RolePromoter Role = "promoter"
 )
 
-// Roles are all roles, in the order in which evidence comes to be.
+// Roles returns all roles, in the order in which a release gets their evidence.
 func Roles() []Role { return []Role{RoleBuilder, RoleVerifier, RoleApprover, RolePromoter} }
 
 // The predicate types of evidence.
@@ -37,8 +37,8 @@ const (
 	PredicateVSA         = "https://slsa.dev/verification_summary/v1" // SLSA verification summary
 )
 
-// RoleFor is the role that may issue a predicate type. An unknown type has none, so
-// no signature makes it count.
+// RoleFor returns the role that may issue a predicate type. An unknown type has no role, so
+// evidence of that type never counts.
 func RoleFor(predicateType string) (Role, bool) {
 	switch predicateType {
 	case PredicateSign, PredicateProvenance:
@@ -54,10 +54,10 @@ func RoleFor(predicateType string) (Role, bool) {
 }
 
 // Spreads reports whether evidence of a predicate type is attached in every environment that
-// has its subject, wherever it came in. That is evidence that can take an engine from nodes,
-// or give it back.
+// has its subject. That is evidence that can withdraw an engine from nodes or restore it.
 func Spreads(predicateType string) bool {
-	return predicateType == PredicateParity || predicateType == PredicatePerformance || predicateType == PredicateQuarantine
+	return predicateType == PredicateParity || predicateType == PredicatePerformance ||
+		predicateType == PredicateQuarantine
 }
 
 // Statement is an in-toto Statement v1.
@@ -77,10 +77,10 @@ type StatementSubject struct {
 	Digest DigestSet `json:"digest"`
 }
 
-// DigestSet is a digest as in-toto writes it: algorithm to hex.
+// DigestSet is a digest as in-toto writes it: a map from algorithm to hex.
 type DigestSet map[string]string
 
-// NewDigestSet writes d as in-toto does. The zero Digest gives an empty set.
+// NewDigestSet converts d. The empty Digest gives an empty set.
 func NewDigestSet(d Digest) DigestSet {
 	if d == "" {
 		return nil
@@ -96,21 +96,21 @@ func (s DigestSet) SHA256() Digest {
 	return ""
 }
 
-// Names reports whether the set holds d.
+// Names reports whether the set contains d.
 func (s DigestSet) Names(d Digest) bool {
 	algorithm, hex, _ := strings.Cut(string(d), ":")
 	return hex != "" && s[algorithm] == hex && isHex(hex, digest.Algorithm(algorithm))
 }
 
-// isHex reports whether text is a hash of the algorithm, as Digest.Validate does with a
-// regular expression. Policy asks for every digest of every statement.
+// isHex reports whether text is a hash of the algorithm. It does what Digest.Validate does with
+// a regular expression, but faster: policy checks every digest of every statement.
 func isHex(text string, algorithm digest.Algorithm) bool {
 	other := func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') }
 	return algorithm.Available() && len(text) == 2*algorithm.Size() && !strings.ContainsFunc(text, other)
 }
 
-// NewStatement makes the statement that predicate holds for the subjects, in
-// canonical JSON, ready to sign.
+// NewStatement returns the statement that makes the predicate about the subjects, in canonical
+// JSON, ready to sign.
 func NewStatement(predicateType string, predicate any, subjects ...StatementSubject) ([]byte, error) {
 	body, err := CanonicalJSON(predicate)
 	if err != nil {
@@ -137,24 +137,24 @@ type Bundle struct {
 	Data          []byte // the bundle document
 }
 
-// Claim is a bundle whose signature verified, with what its signer may say here.
+// Claim is a bundle whose signature verified, with the roles of its signer.
 type Claim struct {
 	Bundle    Digest // of the referrer manifest
 	Subject   Digest // the manifest that it is attached to
 	Statement Statement
 	Signer    string // key identifier
-	Roles     []Role // that trust gives the signer for the resource; may be empty
-	// Key is the state of the signer's key. Whoever verifies a signature sets it.
+	Roles     []Role // the signer's roles for the resource; may be empty
+	// Key is the state of the signer's key. The code that verifies the signature sets it.
 	Key KeyState
 	// RetiredAt is when the key was retired; set if Key is KeyRetired.
 	RetiredAt time.Time
-	// Recorded is the number of the first event in the history that names the bundle, or 0.
-	// It orders evidence: a signer can claim any time, but not when the catalog first saw
-	// the bundle.
+	// Recorded is the number of the first event in the history that names the bundle, or 0. It
+	// orders evidence. A signer can claim any time, but cannot change when the catalog first
+	// recorded the bundle.
 	Recorded int64
-	// WithoutHistory is true if there is no history, as in a pulled folder. Only then is the
-	// time that the signer claims used. With a history, a claim that it does not name has no
-	// known time.
+	// WithoutHistory is true if there is no history, as in a pulled folder. Only then the time
+	// that the signer claims is used. If there is a history, the time of a claim that it does not
+	// name is unknown.
 	WithoutHistory bool
 	// RecordedAt is the time of that event, by the clock of the process that recorded it. If
 	// Recorded is 0, it is the time at which the bundle was read, or zero.
@@ -164,25 +164,24 @@ type Claim struct {
 	Observed int64
 }
 
-// KeyState says which signatures of a key still count. The zero KeyState counts for no more
-// than [KeyRevoked].
+// KeyState says which signatures of a key still count. The zero KeyState counts for as little
+// as [KeyRevoked].
 type KeyState string
 
 // The states of a key.
 const (
 	KeyTrusted KeyState = "trusted"
-	// KeyRetired: claims recorded before the key was retired count, and all claims against a
-	// release.
+	// KeyRetired: all claims against a release count. Other claims count if they were recorded
+	// before the key was retired.
 	KeyRetired KeyState = "retired"
-	// KeyRevoked: only claims against a release count, which are quarantines and failing
-	// reports.
+	// KeyRevoked: only claims against a release count. These are quarantines and failing reports.
 	KeyRevoked KeyState = "revoked"
 )
 
-// KeyStates lists the states that a trust entry may name, the best first.
+// KeyStates lists the states that a trust entry may name, strongest first.
 func KeyStates() []KeyState { return []KeyState{KeyTrusted, KeyRetired, KeyRevoked} }
 
-// Ignored is evidence that does not count, and why. It blocks nothing by itself.
+// Ignored is evidence that does not count, with the reason. It does not block anything.
 type Ignored struct {
 	Bundle  Digest `json:"bundle"`
 	Subject Digest `json:"subject"`
@@ -198,7 +197,7 @@ const (
 	VerdictUndecided Verdict = "undecided"
 	VerdictPass      Verdict = "pass"
 	VerdictFail      Verdict = "fail"
-	VerdictRecorded  Verdict = "recorded" // measured, no limit asked for
+	VerdictRecorded  Verdict = "recorded" // measured without a limit
 )
 
 // UnmarshalJSON refuses unknown verdicts. The empty text is the zero Verdict.
@@ -215,7 +214,7 @@ func (v *Verdict) UnmarshalJSON(data []byte) error {
 	return fmt.Errorf("verdict %.40q: want pass, fail, undecided or recorded", text)
 }
 
-// Reason is one limit that was exceeded, or why nothing could be decided.
+// Reason is one exceeded limit, or why a validation has no result.
 type Reason struct {
 	Code    string `json:"code"` // "limit_exceeded", "accuracy_drop", "new_nan", "shape", "too_few_cases", "not_run"
 	Output  string `json:"output,omitempty"`
@@ -226,15 +225,15 @@ type Reason struct {
 	Message string `json:"message"`
 }
 
-// ReportHead is what every report of a verifier says about how it came to be.
+// ReportHead has the fields that all reports of a verifier share: how the report was made.
 type ReportHead struct {
 	Verdict    Verdict   `json:"verdict"`
 	Reasons    []Reason  `json:"reasons,omitempty"`
 	StartedOn  time.Time `json:"startedOn"`
 	FinishedOn time.Time `json:"finishedOn"`
-	// History is the hash of the newest event that the verifier could see when it began. It
-	// is empty for an empty history, and in older reports. A pass heals only failures that
-	// the history had by then.
+	// History is the hash of the newest event that the verifier could see when it began. It is
+	// empty for an empty history and in older reports. A pass heals only failures that the history
+	// had recorded by then.
 	History   DigestSet    `json:"history,omitempty"`
 	Limits    DigestSet    `json:"limits"`    // of the limits manifest
 	Sources   DigestSet    `json:"sources"`   // of the sources index
@@ -265,35 +264,34 @@ type ToolIdentity struct {
 	Version string `json:"version"`
 }
 
-// ParityReport is the predicate https://mlpromote.dev/parity/v1: what an engine
-// computed on the cases of its release, against the reference. Its subject is the engine.
+// ParityReport is the predicate https://mlpromote.dev/parity/v1. It compares what an engine
+// computed on the cases of its release with the reference. Its subject is the engine.
 type ParityReport struct {
 	ReportHead
 	Cases    CasesRun                 `json:"cases"`
 	Outputs  map[string]OutputFigures `json:"outputs"`
 	Accuracy *Accuracy                `json:"accuracy,omitempty"`
-	// Providers is who ran the engine's nodes, where the engine declares execution providers.
+	// Providers says which execution providers ran the engine's nodes, if the engine declares any.
 	Providers []ProviderShare `json:"providers,omitempty"`
 }
 
-// ProviderShare is the part that one execution provider of ONNX Runtime had in one run of
-// an engine.
+// ProviderShare is the share of one ONNX Runtime execution provider in one run of an engine.
 type ProviderShare struct {
-	// Options are those that the engine asks of the provider, and that it was run with.
+	// Options are those that the engine requests of the provider. It was run with them.
 	Options map[string]string `json:"options,omitempty"`
 	Name    string            `json:"name"`   // "CPUExecutionProvider"
-	Nodes   int               `json:"nodes"`  // of the graph as the runtime divided it; a part that a provider took as a whole is one
-	TimeNS  int64             `json:"timeNs"` // in them, nanoseconds
+	Nodes   int               `json:"nodes"`  // graph nodes as the runtime partitioned them; a fused part is one
+	TimeNS  int64             `json:"timeNs"` // spent in them, nanoseconds
 }
 
-// CasesRun says which cases a report rests on.
+// CasesRun says which cases a report is about.
 type CasesRun struct {
 	Digest DigestSet `json:"digest"` // of the cases manifest
 	Golden DigestSet `json:"golden"` // of the golden manifest
 	Count  int       `json:"count"`
 	Ran    int       `json:"ran"`
-	// Earlier is how many of them an earlier verification on this kind of machine had run,
-	// at most three days before, which broke off.
+	// Earlier is how many of the cases were run by an earlier, interrupted verification on the
+	// same kind of machine, at most three days before.
 	Earlier  int    `json:"earlier,omitempty"`
 	Origin   string `json:"origin"`
 	Labelled bool   `json:"labelled"`
@@ -308,7 +306,7 @@ type OutputFigures struct {
 	MaxRel    Figure  `json:"maxRel"`
 	CosineMin Figure  `json:"cosineMin"`
 	SNRdB     Figure  `json:"snrDb"`
-	Top1      *Figure `json:"top1,omitempty"` // fraction of rows with the same argmax; absent where an output has none
+	Top1      *Figure `json:"top1,omitempty"` // fraction of rows with the same argmax; absent if the output has no rows
 	NewNaN    int     `json:"newNaN"`
 	NewInf    int     `json:"newInf"`
 	Worst     *Worst  `json:"worst,omitempty"`
@@ -331,15 +329,15 @@ type Accuracy struct {
 	Count     int    `json:"count"`
 }
 
-// PerformanceReport is the predicate https://mlpromote.dev/performance/v1: how long
-// single runs of the engine took on the node. Its subject is the engine.
+// PerformanceReport is the predicate https://mlpromote.dev/performance/v1: the duration of
+// single runs of the engine on the node. Its subject is the engine.
 type PerformanceReport struct {
 	ReportHead
 	Latency
 	Warmup           int      `json:"warmup"`                     // runs before the first sample
 	ReferenceLatency *Latency `json:"referenceLatency,omitempty"` // of the reference, interleaved in the same process
-	// Apart is true where engines and reference, too large to be in memory together, took
-	// turns in processes of their own instead.
+	// Apart is true if engines and reference ran in separate processes, in turns, because they
+	// were too large to be in memory together.
 	Apart bool `json:"apart,omitempty"`
 }
 
@@ -353,11 +351,11 @@ type Latency struct {
 	Samples   int     `json:"samples"`
 }
 
-// Figure is a measured number. JSON has no infinities and no NaN, so those are the
-// strings "inf", "-inf" and "nan".
+// Figure is a measured number. JSON cannot express infinities and NaN, so those are the strings
+// "inf", "-inf" and "nan".
 type Figure float64
 
-// MarshalJSON writes a number, or one of the three strings.
+// MarshalJSON writes a number or one of the three strings.
 func (f Figure) MarshalJSON() ([]byte, error) {
 	switch v := float64(f); {
 	case math.IsNaN(v):

@@ -11,24 +11,23 @@ type Standing struct {
 	Model       string
 	Head        Head  // the zero Head if there is none
 	Seq         int64 // number of the newest event of the whole catalog; 0 before the first
-	// Restrictions counts the events that restrict releases, or lift that, of all models
-	// and environments ([Event.Restricts]).
+	// Restrictions counts the events of all models and environments that restrict releases or lift
+	// a restriction ([Event.Restricts]).
 	Restrictions int64
 	// Agreed is the configuration that the processes of the catalog agreed on.
 	Agreed Configuration
 }
 
-// Ground is the state on which a decision about a head rests. Take the Standing first and read
+// Ground is the state on which a decision about a head rests. Read the Standing first and
 // everything else after it, so that no change is missed. The catalog checks the ground in the
-// transaction that carries out the decision.
+// transaction that applies the decision.
 type Ground struct {
 	Standing
-	// About is the release and its engines: later evidence about them could change the
-	// decision.
+	// About is the release and its engines. Later evidence about them could change the decision.
 	About []Digest
 }
 
-// NewGround is the ground of a decision about a release by the rules of es.
+// NewGround returns the ground of a decision about a release under the rules of es.
 func NewGround(s Standing, es Environments, r Release) Ground {
 	g := Ground{Standing: s}
 	g.Agreed.Environments = es.Configuration
@@ -38,32 +37,60 @@ func NewGround(s Standing, es Environments, r Release) Ground {
 	return g
 }
 
-// Moved compares the ground with where the catalog stands now. since is every event of the
-// model after Ground.Seq, in whatever environment. It gives nil where the decision still
-// holds. Errors: CodeConflict, for which [GroundMoved] is true.
+// Moved compares the ground with the current state of the catalog. since has every event of the
+// model after Ground.Seq, in any environment. It returns nil if the decision still holds.
+// Errors: CodeConflict, for which [GroundMoved] is true.
 func (g Ground) Moved(now Standing, since []Event) error {
 	switch {
 	case g.Environment != now.Environment || g.Model != now.Model:
-		return groundMoved("it was decided for %s in %s, but is carried out for %s in %s", g.Model, g.Environment, now.Model, now.Environment)
+		return groundMoved(
+			"the decision is for %s in %s, but the change is for %s in %s",
+			g.Model,
+			g.Environment,
+			now.Model,
+			now.Environment,
+		)
 	case g.Head.Release != now.Head.Release:
-		return groundMoved("head of %s in %s: is %q, expected %q: somebody else moved it first", g.Model, g.Environment, now.Head.Release, g.Head.Release)
+		return groundMoved(
+			"head of %s in %s: is %q, expected %q: another request moved it",
+			g.Model,
+			g.Environment,
+			now.Head.Release,
+			g.Head.Release,
+		)
 	case g.Head.Hold != now.Head.Hold:
-		return groundMoved("head of %s in %s: its hold is %q, expected %q: somebody else changed it first", g.Model, g.Environment, now.Head.Hold, g.Head.Hold)
+		return groundMoved(
+			"head of %s in %s: its hold is %q, expected %q: another request changed it",
+			g.Model,
+			g.Environment,
+			now.Head.Hold,
+			g.Head.Hold,
+		)
 	case g.Restrictions != now.Restrictions:
 		return groundMoved("a release was restricted, or a restriction lifted, after this was decided")
 	case slices.Contains(g.Agreed.Differs(now.Agreed), "environments"):
-		return groundMoved("this was decided by environments %s, but the agreed ones are %s", g.Agreed.Environments, now.Agreed.Environments)
+		return groundMoved(
+			"the decision used environments %s, but the agreed ones are %s",
+			g.Agreed.Environments,
+			now.Agreed.Environments,
+		)
 	}
 	for _, e := range since {
 		if e.Seq > g.Seq && g.restsOn(e) {
-			return groundMoved("%s of %s in %s (row %d of the history) came after this was decided", e.Kind, e.Model, e.Environment, e.Seq)
+			return groundMoved(
+				"%s of %s in %s (row %d of the history) came after this was decided",
+				e.Kind,
+				e.Model,
+				e.Environment,
+				e.Seq,
+			)
 		}
 	}
 	return nil
 }
 
 // restsOn reports whether an event of the model could change the decision. Every event of the
-// head counts, even if the head ends up where it was.
+// head counts, even if the head ends up at the same release.
 func (g Ground) restsOn(e Event) bool {
 	if e.Kind == EventAttach {
 		return slices.Contains(g.About, e.Subject)
@@ -71,8 +98,8 @@ func (g Ground) restsOn(e Event) bool {
 	return e.Environment == g.Environment
 }
 
-// GroundMoved reports whether err says that the ground of a decision has moved. Nothing was
-// changed then, and the decision can be made again.
+// GroundMoved reports whether err says that the ground of a decision changed. Then the catalog
+// is unchanged, and the caller can decide again.
 func GroundMoved(err error) bool {
 	var m movedError
 	return errors.As(err, &m)
@@ -87,8 +114,8 @@ func groundMoved(format string, args ...any) error {
 	return movedError{WithHint(Errorf(CodeConflict, format, args...), "review the change and try again")}
 }
 
-// Restricts reports whether the event restricts releases or lifts a restriction. Decisions
-// about any release may rest on such an event.
+// Restricts reports whether the event restricts releases or lifts a restriction. Such an event
+// can affect decisions about any release.
 func (e Event) Restricts() bool {
 	return e.Kind == EventAttach && e.PredicateType == PredicateQuarantine
 }

@@ -5,25 +5,29 @@ import (
 	"iter"
 )
 
-// HistoryFault is a state that the history should explain but does not. After its newest rows
-// were deleted, for example, the chain of the remaining rows is still whole.
+// HistoryFault is a state of the catalog that the history does not explain. It reveals, for
+// example, that the newest rows were deleted, which leaves the hash chain intact.
 type HistoryFault struct {
 	Environment string `json:"environment"`
 	Model       string `json:"model"`
-	Release     Digest `json:"release,omitempty"` // the head, or the release that the fault is about
-	// Manifests are what no event explains: the release itself, summaries, other evidence.
-	// Accepting the fault names them in the history. Empty if the fault is that of a head, or
-	// of the list that [Records] reads.
+	Release     Digest `json:"release,omitempty"` // the head, or the release that has the fault
+	// Manifests are those that no event explains: the release itself, summaries or other evidence.
+	// Accepting the fault adds them to the history. Empty if the fault is in a head or in the list
+	// that [Records] reads.
 	Manifests []Digest `json:"manifests,omitempty"`
 	Detail    string   `json:"detail"`
 }
 
-// Err is the fault as an error: CodeTrust, with a hint.
+// Err returns the fault as an error: CodeTrust, with a hint.
 func (f HistoryFault) Err() error {
-	return WithHint(Errorf(CodeTrust, "%s in %s: %s", f.Model, f.Environment, f.Detail),
-		"rows of the history are missing, or the catalog was changed without it: look at backups and at the log of the database;"+
+	return WithHint(
+		Errorf(CodeTrust, "%s in %s: %s", f.Model, f.Environment, f.Detail),
+		"rows of the history are missing, or the catalog was changed without it: look at backups and at the log of the "+
+			"database;"+
 			" once that is explained, mlpromote history accept --model %s --env %s --reason TEXT allows promotions again",
-		f.Model, f.Environment)
+		f.Model,
+		f.Environment,
+	)
 }
 
 // CheckHead compares a head and its hold with the newest events of its model in its
@@ -42,12 +46,27 @@ func (s Standing) CheckHead(newest iter.Seq2[Event, error]) (*HistoryFault, erro
 	f := &HistoryFault{Environment: s.Environment, Model: s.Model, Release: s.Head.Release}
 	switch {
 	case said.release != s.Head.Release && said.release == "":
-		f.Detail = fmt.Sprintf("the head is %s (%s), but no event of the history put it there", s.Head.Version, s.Head.Release)
+		f.Detail = fmt.Sprintf(
+			"the head is %s (%s), but no event of the history put it there",
+			s.Head.Version,
+			s.Head.Release,
+		)
 	case said.release != s.Head.Release && s.Head.Release == "":
-		f.Detail = fmt.Sprintf("there is no head, but the history put it at %s (%s) in row %d", said.version, said.release, said.row)
+		f.Detail = fmt.Sprintf(
+			"there is no head, but the history put it at %s (%s) in row %d",
+			said.version,
+			said.release,
+			said.row,
+		)
 	case said.release != s.Head.Release:
-		f.Detail = fmt.Sprintf("the head is %s (%s), but the newest event that moved it, row %d of the history, put it at %s (%s)",
-			s.Head.Version, s.Head.Release, said.row, said.version, said.release)
+		f.Detail = fmt.Sprintf(
+			"the head is %s (%s), but the newest event that moved it, row %d of the history, put it at %s (%s)",
+			s.Head.Version,
+			s.Head.Release,
+			said.row,
+			said.version,
+			said.release,
+		)
 	case said.hold != nil && asJSON(*said.hold) != asJSON(s.Head.Hold):
 		f.Detail = fmt.Sprintf("the hold of the head is %q, but the history says %q", s.Head.Hold, *said.hold)
 	default:
@@ -56,11 +75,11 @@ func (s Standing) CheckHead(newest iter.Seq2[Event, error]) (*HistoryFault, erro
 	return f, nil
 }
 
-// recordedHead is the head according to the events, read from the newest back.
+// recordedHead is the head according to the events, read from newest to oldest.
 type recordedHead struct {
 	release Digest
 	version string
-	hold    *string // nil: not known
+	hold    *string // nil: unknown
 	row     int64   // of the event that put the release there
 }
 
@@ -88,5 +107,5 @@ func (h *recordedHead) read(e Event) (enough bool) {
 	return enough
 }
 
-// asJSON is a text as the history stores it: invalid UTF-8 is replaced.
+// asJSON returns a text as the history stores it: with invalid UTF-8 replaced.
 func asJSON(text string) string { return string([]rune(text)) }

@@ -3,24 +3,24 @@ package registry
 import "strings"
 
 const (
-	// MaxIgnored bounds how many pieces of ignored evidence are described.
+	// MaxIgnored is how many pieces of ignored evidence are described.
 	MaxIgnored = 32
-	// maxIgnoredReason bounds the description of one, in bytes.
+	// maxIgnoredReason is the maximum size of one description, in bytes.
 	maxIgnoredReason = 400
 )
 
-// IgnoredEvidence is evidence that does not count. Strangers can attach any amount of it, so
-// only the first [MaxIgnored] pieces are described. The rest are only counted.
+// IgnoredEvidence is evidence that does not count. Untrusted users can attach any amount, so
+// only the first [MaxIgnored] pieces are described. The others are only counted.
 type IgnoredEvidence struct {
 	Ignored      []Ignored `json:"ignored,omitempty"`
 	IgnoredCount int       `json:"ignoredCount,omitempty"` // of all pieces
 }
 
-// Ignore adds pieces of evidence.
+// Ignore adds pieces of ignored evidence.
 func (e *IgnoredEvidence) Ignore(more ...Ignored) {
 	e.IgnoredCount += len(more)
 	for _, i := range more[:min(len(more), max(0, MaxIgnored-len(e.Ignored)))] {
-		i.Reason = PlainText(i.Reason) // it may quote a stranger's text
+		i.Reason = PlainText(i.Reason) // it may quote untrusted text
 		if len(i.Reason) > maxIgnoredReason {
 			i.Reason = strings.ToValidUTF8(i.Reason[:maxIgnoredReason], "") + "..."
 		}
@@ -28,7 +28,7 @@ func (e *IgnoredEvidence) Ignore(more ...Ignored) {
 	}
 }
 
-// IgnoreAll adds other ignored evidence.
+// IgnoreAll adds the ignored evidence of other.
 func (e *IgnoredEvidence) IgnoreAll(other IgnoredEvidence) {
 	count := e.IgnoredCount + max(other.IgnoredCount, len(other.Ignored))
 	e.Ignore(other.Ignored...)

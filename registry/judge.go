@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// Estate is a repository as [Retention.Judge] sees it.
+// Estate is a snapshot of a repository for [Retention.Judge].
 type Estate struct {
 	Holdings []Holding
 	Links    map[Digest]Links  // of every manifest in Holdings
 	Anchors  Anchors           // of the repository's model
-	Wanted   map[Digest]string // what other repositories need of this one, and why
+	Wanted   map[Digest]string // digests that other repositories need from this one, with the reason
 }
 
-// Judge says what becomes of each holding, in their order. A manifest stands with all that
-// it mentions, with what refers to it and with what it refers to: an engine and its
-// evidence go together or stay together. What nothing needs is due when it has been
-// condemned for the wait, and so has all that it is a part of. Without a wait, for who has
-// the repository to himself, it is due at once.
+// Judge decides what to do with each holding, in their order. A manifest is kept with all
+// content that it mentions, its referrers and its subject. So an engine and its evidence are
+// deleted together or kept together. Unreferenced content is due for deletion once it and
+// everything that contains it have been marked for at least wait. With a wait of 0 it is due at
+// once; use that only with exclusive access.
 func (r Retention) Judge(e Estate, now time.Time, wait time.Duration) []Fate {
 	staying := newTour(e)
 	for i, h := range e.Holdings {
@@ -33,7 +33,7 @@ func (r Retention) Judge(e Estate, now time.Time, wait time.Duration) []Fate {
 	}
 	staying.spread(false)
 
-	// What somebody asked for of late holds up all that it is made of.
+	// A recent use of something also delays the deletion of its parts.
 	waiting := newTour(e)
 	for i, h := range e.Holdings {
 		if staying.why[i] == "" && wait > 0 && (h.Condemned.IsZero() || h.Condemned.After(now.Add(-wait))) {
@@ -49,7 +49,7 @@ func (r Retention) Judge(e Estate, now time.Time, wait time.Duration) []Fate {
 	return fates
 }
 
-// root says why a holding stays by itself, or nothing.
+// root returns why a holding is kept by itself, or "".
 func (r Retention) root(e Estate, h Holding, now time.Time) string {
 	if why := e.Anchors.Releases[h.Digest]; h.Manifest && why != "" {
 		return why
@@ -66,17 +66,22 @@ func (r Retention) root(e Estate, h Holding, now time.Time) string {
 	return ""
 }
 
-// tour goes over the holdings of a repository, by their index.
+// tour walks the holdings of a repository. It identifies them by index.
 type tour struct {
 	Estate
-	at        map[Digest][]int // a manifest may belong to the repository as a blob too
+	at        map[Digest][]int // a digest can be both a manifest and a blob of the repository
 	referrers map[Digest][]int
-	why       []string // why each was reached; empty: it was not
+	why       []string // why each was reached; empty if it was not
 	next      []int
 }
 
 func newTour(e Estate) *tour {
-	t := &tour{Estate: e, at: make(map[Digest][]int, len(e.Holdings)), referrers: make(map[Digest][]int), why: make([]string, len(e.Holdings))}
+	t := &tour{
+		Estate:    e,
+		at:        make(map[Digest][]int, len(e.Holdings)),
+		referrers: make(map[Digest][]int),
+		why:       make([]string, len(e.Holdings)),
+	}
 	for i, h := range e.Holdings {
 		t.at[h.Digest] = append(t.at[h.Digest], i)
 		if subject := e.Links[h.Digest].Subject; h.Manifest && subject != "" {
@@ -86,7 +91,7 @@ func newTour(e Estate) *tour {
 	return t
 }
 
-// reach notes that a holding was reached. The first reason is the one that is told.
+// reach marks a holding as reached. Only the first reason is kept.
 func (t *tour) reach(i int, why string) {
 	if t.why[i] == "" {
 		t.why[i] = why
@@ -94,7 +99,7 @@ func (t *tour) reach(i int, why string) {
 	}
 }
 
-// spread reaches all that belongs to what was reached, with subjects or without.
+// spread reaches all content that belongs to reached holdings, optionally with subjects.
 func (t *tour) spread(subjects bool) {
 	for len(t.next) > 0 {
 		i := t.next[len(t.next)-1]

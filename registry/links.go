@@ -1,26 +1,26 @@
 package registry
 
 import (
-	_ "crypto/sha256" // without them go-digest knows no digests
+	_ "crypto/sha256" // registers the digest algorithm
 	_ "crypto/sha512"
 	"encoding/json"
 	"slices"
 )
 
-// Links is what the bytes of a manifest or index say about other content.
+// Links lists the digests that a manifest or index refers to.
 type Links struct {
-	Subject  Digest   // what it refers to; empty for most
-	Mentions []Digest // all other digests in it, each once, in byte order
+	Subject  Digest   // the manifest that it refers to; usually empty
+	Mentions []Digest // all other digests in it, unique, in byte order
 }
 
-// ManifestLinks reads the links of a manifest of any media type. Every text in it that is a
-// digest counts as a mention, also in annotations and in fields that nobody here knows: a
-// collector that overlooked a reference would destroy what it names. Errors: CodeInvalid
-// for what is no JSON object.
+// ManifestLinks reads the links of a manifest of any media type. Every string that is a digest
+// counts as a mention, also in annotations and unknown fields. If the collector missed a
+// reference, it would delete content that is in use. Errors: CodeInvalid if raw is not a JSON
+// object.
 func ManifestLinks(raw []byte) (Links, error) {
 	var document map[string]any
 	if err := json.Unmarshal(raw, &document); err != nil || document == nil {
-		return Links{}, Errorf(CodeInvalid, "it is no manifest: want a JSON object")
+		return Links{}, Errorf(CodeInvalid, "not a manifest: want a JSON object")
 	}
 	var links Links
 	if subject, ok := document["subject"].(map[string]any); ok {
@@ -38,7 +38,7 @@ func ManifestLinks(raw []byte) (Links, error) {
 	return links, nil
 }
 
-// mentions notes every digest in a JSON value.
+// mentions collects every digest in a JSON value.
 func mentions(value any, noted map[Digest]bool) {
 	switch v := value.(type) {
 	case map[string]any:

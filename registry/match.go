@@ -11,8 +11,8 @@ import (
 // Mismatch is one requirement of a target that a node or runtime does not meet.
 type Mismatch struct {
 	Requirement string `json:"requirement"` // "cpu.level", "runtimes.onnxruntime"
-	Need        string `json:"need"`        // empty: nothing of the kind
-	Have        string `json:"have"`        // empty: nothing of the kind
+	Need        string `json:"need"`        // empty: nothing
+	Have        string `json:"have"`        // empty: nothing
 }
 
 // String writes the mismatch as a clause: "cpu.level: needs v3, has v2".
@@ -20,8 +20,8 @@ func (m Mismatch) String() string {
 	return fmt.Sprintf("%s: needs %s, has %s", m.Requirement, cmp.Or(m.Need, "none"), cmp.Or(m.Have, "none"))
 }
 
-// Match lists every requirement of the target that the node with the runtime does
-// not meet, in the order of the document. An empty result means that it meets all.
+// Match lists every requirement of the target that the node with the runtime does not meet, in
+// the order of the document. The result is empty if they meet all.
 func (t Target) Match(n Node, r Runtime) []Mismatch {
 	if t.V != TargetVersion || t.unknown != "" {
 		why := t.unknown
@@ -63,8 +63,8 @@ func (t Target) matchRuntimes(r Runtime) []Mismatch {
 	return out
 }
 
-// matchAccelerator wants Count devices that meet every requirement. Where there are
-// too few, it says what the best device lacks.
+// matchAccelerator requires Count devices that meet every requirement. If there are too few, it
+// reports what the best device lacks.
 func (t Target) matchAccelerator(n Node) []Mismatch {
 	want := max(t.Accelerator.Count, 1)
 	found := 0
@@ -100,11 +100,15 @@ func (t Target) matchDevice(d NodeAccelerator) []Mismatch {
 	if a.Product != "" && (t.Stretch == "" || t.Stretch == StretchExact) {
 		differ("product", a.Product, d.Product)
 	}
-	if a.Arch != "" && (t.Stretch != StretchVersionCompatible || archRank(d.Arch) < archRank(a.Arch) || archRank(a.Arch) == 0) {
+	if a.Arch != "" &&
+		(t.Stretch != StretchVersionCompatible || archRank(d.Arch) < archRank(a.Arch) || archRank(a.Arch) == 0) {
 		differ("arch", a.Arch, d.Arch)
 	}
 	if a.MemoryMiB > d.MemoryMiB {
-		out = append(out, Mismatch{"accelerator.memoryMiB", strconv.FormatInt(a.MemoryMiB, 10), strconv.FormatInt(d.MemoryMiB, 10)})
+		out = append(
+			out,
+			Mismatch{"accelerator.memoryMiB", strconv.FormatInt(a.MemoryMiB, 10), strconv.FormatInt(d.MemoryMiB, 10)},
+		)
 	}
 	if a.Driver != nil && !a.Driver.Allows(d.Driver) {
 		out = append(out, Mismatch{"accelerator.driver", a.Driver.String(), d.Driver})
@@ -112,7 +116,7 @@ func (t Target) matchDevice(d NodeAccelerator) []Mismatch {
 	return out
 }
 
-// archRank orders NVIDIA compute capabilities: sm_90 is 90. Other names have no order.
+// archRank orders NVIDIA compute capabilities: sm_90 is 90. Other names have rank 0.
 func archRank(arch string) int {
 	n, err := strconv.Atoi(strings.TrimPrefix(arch, "sm_"))
 	if err != nil || !strings.HasPrefix(arch, "sm_") {
@@ -121,7 +125,7 @@ func archRank(arch string) int {
 	return n
 }
 
-// String names the accelerator for people.
+// String returns the accelerator's name for messages.
 func (a TargetAccelerator) String() string {
 	name := a.Product
 	if name == "" {
@@ -130,8 +134,8 @@ func (a TargetAccelerator) String() string {
 	return strings.TrimSpace(a.Vendor + " " + name)
 }
 
-// Specificity orders targets for resolve: of two that a machine meets, the one with
-// the higher number asks for more of it, and so was made for it more closely.
+// Specificity orders targets for resolve. Of two targets that a machine meets, the one with the
+// higher number has more requirements and so fits the machine more closely.
 func (t Target) Specificity() int {
 	score := levelRank(t.CPU.Level) + 10*len(t.CPU.Features)
 	if t.Accelerator != nil {

@@ -1,7 +1,7 @@
 package registry
 
-// Node is the hardware, driver and software that a machine offers: format
-// version 1 of the node document.
+// Node describes the hardware, drivers and software of a machine: version 1 of the node
+// document.
 type Node struct {
 	V            int               `json:"v"`
 	OS           string            `json:"os"` // as GOOS: "linux"
@@ -10,7 +10,7 @@ type Node struct {
 	Accelerators []NodeAccelerator `json:"accelerators,omitempty"`
 	Runtimes     map[string]string `json:"runtimes,omitempty"` // name to exact version: "onnxruntime": "1.30.0"
 	Notes        []string          `json:"notes,omitempty"`    // for example "emulated"
-	Source       string            `json:"source,omitempty"`   // "machine", or where the facts came from
+	Source       string            `json:"source,omitempty"`   // "machine", or the origin of the facts
 }
 
 // NodeCPU is a machine's processor.
@@ -32,8 +32,8 @@ type NodeAccelerator struct {
 	Driver    string `json:"driver,omitempty"` // "580.65.06"
 }
 
-// Kind names the class of hardware that a node is of. Two machines of one kind are
-// expected to compute alike, so a later report of one kind supersedes an earlier.
+// Kind returns the class of the node's hardware. Machines of one kind are expected to compute
+// the same, so a later report of a kind replaces an earlier one.
 func (n Node) Kind() string {
 	kind := n.OS + "/" + n.CPU.Arch + "/" + n.CPU.Level + "/" + n.CPU.Vendor + "/" + n.CPU.Model
 	for _, a := range n.Accelerators {
@@ -42,12 +42,13 @@ func (n Node) Kind() string {
 	return kind
 }
 
-// Runtime is the software that will load an engine, with exact versions.
+// Runtime is the software that loads an engine, with exact versions.
 type Runtime struct {
 	V        int               `json:"v"`
 	Name     string            `json:"name"`
 	Runtimes map[string]string `json:"runtimes"` // name to exact version
 }
 
-// Runtime is what the node itself has installed. Resolve uses it where no other is named.
+// Runtime returns the software that the node has installed. Resolve uses it if no other runtime
+// is named.
 func (n Node) Runtime() Runtime { return Runtime{V: 1, Name: "node", Runtimes: n.Runtimes} }

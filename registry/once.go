@@ -5,45 +5,45 @@ import (
 	"time"
 )
 
-// Leases lets one process at a time do something. Leases expire by the clock of the catalog,
-// so the clocks of the processes do not matter.
+// Leases lets one process at a time do a task. Leases expire by the clock of the catalog, so
+// that differences between the clocks of processes do not matter.
 type Leases interface {
 	// AcquireLease takes or renews a lease for a holder, unless another holder has it. It
 	// reports whether the holder has the lease now.
 	AcquireLease(ctx context.Context, name, holder string, lasting time.Duration) (bool, error)
-	// ReleaseLease gives a lease up. That of another holder stays.
+	// ReleaseLease releases a lease. It does not affect the lease of another holder.
 	ReleaseLease(ctx context.Context, name, holder string) error
 }
 
-// Idempotency remembers answers to requests that may arrive twice.
+// Idempotency stores answers to requests that may arrive twice.
 type Idempotency interface {
-	// ClaimKey gives a key to the claimant for c.Lasting, by the clock of the catalog, and
-	// returns nil. If an answer was saved under the key, it returns that. Errors: CodeConflict
-	// while another claimant has the key; CodeInvalid if it was used for another request.
-	// Expired keys do not count, and are deleted at some time.
+	// ClaimKey claims a key for c.Lasting, by the clock of the catalog, and returns nil. If an
+	// answer is saved under the key, it returns that. Expired keys do not count and are deleted
+	// later. Errors: CodeConflict while another claimant has the key; CodeInvalid if it was used
+	// for another request.
 	ClaimKey(ctx context.Context, c KeyClaim) (*KeptAnswer, error)
-	// RenewKey extends the claim to c.Lasting from now. Errors: CodeConflict if the claimant
-	// no longer has the key.
+	// RenewKey extends the claim to c.Lasting from now. Errors: CodeConflict if the claimant lost
+	// the key.
 	RenewKey(ctx context.Context, c KeyClaim) error
-	// SaveAnswer stores the answer to the claimant's request for c.Lasting from now. Errors: as
-	// RenewKey.
+	// SaveAnswer stores the answer to the claimant's request for c.Lasting from now. Errors:
+	// CodeConflict if the claimant lost the key.
 	SaveAnswer(ctx context.Context, c KeyClaim, answer KeptAnswer) error
-	// FreeKey ends a claim without an answer. Ending what is not there succeeds.
+	// FreeKey ends a claim without an answer. It succeeds if there is no such claim.
 	FreeKey(ctx context.Context, c KeyClaim) error
 }
 
-// KeyClaim is a request that works on a key.
+// KeyClaim identifies a request that claims a key.
 type KeyClaim struct {
-	Principal string // whose key it is; others have the same key for themselves
+	Principal string // owner of the key; each principal has its own keys
 	Key       string
-	Request   Digest // of all that makes two requests the same
-	Claimant  string // unlike that of every other claim
+	Request   Digest // of everything that identifies the request
+	Claimant  string // unique for each claim
 	Lasting   time.Duration
 }
 
-// KeptAnswer is an answer as it was sent.
+// KeptAnswer is a response as it was sent.
 type KeptAnswer struct {
 	Status int
-	Type   string // media type; empty: there is no body
+	Type   string // media type; empty: no body
 	Body   []byte
 }

@@ -1,30 +1,30 @@
 package registry
 
-// Bounds of a page.
+// Page sizes.
 const (
-	DefaultPage = 100  // where no limit is given
-	MaxPage     = 1000 // whatever limit is given
+	DefaultPage = 100  // if no limit is given
+	MaxPage     = 1000 // the largest limit
 )
 
 // Page is part of a list.
 type Page[T any] struct {
 	Items []T
-	Next  string // what the next page begins behind; empty: there is none
+	Next  string // the next page begins after this name; empty on the last page
 }
 
-// ModelHeads is a model and where it is.
+// ModelHeads is a model with its heads.
 type ModelHeads struct {
 	Name  string `json:"name"`
 	Heads []Head `json:"heads"` // by environment
 }
 
-// TaggedRelease is a release of an environment by one of its tags.
+// TaggedRelease is a release with one of its tags in an environment.
 type TaggedRelease struct {
 	Tag     string `json:"tag"`
 	Release Digest `json:"release"`
 }
 
-// PageLimit is how many things a page holds where limit was asked for.
+// PageLimit returns the page size for a requested limit.
 func PageLimit(limit int) int {
 	if limit <= 0 {
 		return DefaultPage

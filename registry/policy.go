@@ -6,50 +6,56 @@ import (
 	"strings"
 )
 
-// The requirements that an environment can ask for.
+// The requirements that an environment can have.
 const (
-	RequireSignature     = "signature"      // the release and every engine signed by a builder
-	RequireProvenance    = "provenance"     // provenance by a builder on every engine
-	RequireParity        = "parity"         // a pass by a verifier for every engine
-	RequireRecordedCases = "recorded-cases" // that pass rests on recorded, not on generated cases
-	RequireSeparateRoles = "separate-roles" // no builder's key is also a verifier's or approver's
-	// Every step of every engine, done twice, gave the same bytes, or at least the same outputs.
+	RequireSignature     = "signature"      // a builder signed the release and every engine
+	RequireProvenance    = "provenance"     // every engine has provenance from a builder
+	RequireParity        = "parity"         // every engine has a pass from a verifier
+	RequireRecordedCases = "recorded-cases" // that pass used recorded cases, not generated ones
+	RequireSeparateRoles = "separate-roles" // no key is a builder's and also a verifier's or approver's
+	// Every step of every engine was run twice and gave the same bytes or at least the same
+	// outputs.
 	RequireReproducibleBytes    = "reproducible-bytes"
 	RequireReproducibleSemantic = "reproducible-semantic"
 )
 
-// requireQuarantine is asked always: it cannot be left out.
+// requireQuarantine is always required.
 const requireQuarantine = "no-quarantine"
 
-// requireOperators is asked by every environment that asks anything, of engines that carry
-// libraries of operators: it cannot be left out.
+// requireOperators applies in every environment that has requirements, to engines with operator
+// libraries. It cannot be turned off.
 const requireOperators = "operators"
 
-// DefaultRequire is what a protected environment asks for when it does not say.
+// DefaultRequire returns the requirements of a protected environment that does not list any.
 func DefaultRequire() []string {
 	return []string{RequireSignature, RequireProvenance, RequireParity}
 }
 
-// Requirements lists the names of all requirements, also those that environments.yaml cannot
-// name.
+// Requirements lists all requirements, including those that environments.yaml cannot name.
 func Requirements() []string {
 	return append(namedRequirements(), requireQuarantine, requireNoFailure, requireOperators)
 }
 
-// namedRequirements are those that environments.yaml can name.
+// namedRequirements lists those that environments.yaml can name.
 func namedRequirements() []string {
-	return append(DefaultRequire(), RequireRecordedCases, RequireSeparateRoles, RequireReproducibleBytes, RequireReproducibleSemantic)
+	return append(
+		DefaultRequire(),
+		RequireRecordedCases,
+		RequireSeparateRoles,
+		RequireReproducibleBytes,
+		RequireReproducibleSemantic,
+	)
 }
 
-// Policy is what an environment asks of a release. The zero Policy allows nothing.
+// Policy is what an environment requires of a release. The zero Policy allows nothing.
 type Policy struct {
 	Require []string
-	// Operators are the libraries of operators that engines may carry, by their bytes. Where
-	// [Environment.Policy] made the Policy, no other passes.
+	// Operators are the digests of the operator libraries that engines may carry. A Policy from
+	// [Environment.Policy] refuses all others.
 	Operators []Digest
 }
 
-// Requirement is one thing asked for, and whether it is there.
+// Requirement is one requirement and whether it is met.
 type Requirement struct {
 	Name     string   `json:"name"`
 	Subject  string   `json:"subject"` // "release" or the engine's label
@@ -58,13 +64,13 @@ type Requirement struct {
 	Evidence []Digest `json:"evidence,omitempty"`
 }
 
-// Decision is the policy's answer. The zero Decision does not allow.
+// Decision is the result of a policy check. The zero Decision does not allow.
 type Decision struct {
 	Requirements []Requirement `json:"requirements"`
 	IgnoredEvidence
 }
 
-// Allowed reports whether there are requirements and all are met.
+// Allowed reports whether there are requirements and all of them are met.
 func (d Decision) Allowed() bool {
 	return len(d.Requirements) > 0 && len(d.Unmet()) == 0
 }
@@ -88,7 +94,7 @@ func (p Policy) Validate() error {
 			return Errorf(CodeInvalid, "requirement %q: want one of %s", name, strings.Join(known, ", "))
 		}
 		if slices.Contains(p.Require[:i], name) {
-			return Errorf(CodeInvalid, "requirement %q: asked for twice", name)
+			return Errorf(CodeInvalid, "requirement %q: listed twice", name)
 		}
 	}
 	for i, d := range p.Operators {
@@ -96,14 +102,14 @@ func (p Policy) Validate() error {
 			return Errorf(CodeInvalid, "operators: digest %q: %w", d, err)
 		}
 		if slices.Contains(p.Operators[:i], d) {
-			return Errorf(CodeInvalid, "operators: %s is here twice", d)
+			return Errorf(CodeInvalid, "operators: %s is listed twice", d)
 		}
 	}
 	return nil
 }
 
-// Check decides whether the claims allow the release here. It is the only place
-// that does. It reads nothing but its arguments.
+// Check decides whether the claims allow the release. No other code makes this decision. It
+// depends only on its arguments.
 func (p Policy) Check(r Release, claims []Claim) Decision {
 	if len(p.Require) == 0 {
 		return Decision{}
@@ -117,14 +123,14 @@ func (p Policy) Check(r Release, claims []Claim) Decision {
 	return decision
 }
 
-// CheckEngine decides for one engine of the release, whatever else is in it.
+// CheckEngine decides about one engine of the release, independently of the other engines.
 func (p Policy) CheckEngine(r Release, e Engine, claims []Claim) Decision {
 	alone := r
 	alone.Engines = []Engine{e}
 	return p.Check(alone, claims)
 }
 
-// require evaluates one requirement, once for everything that it is asked of.
+// require evaluates one requirement for each of its subjects.
 func (p Policy) require(name string, r Release, cs counted) []Requirement {
 	if name == requireOperators {
 		return p.judgeOperators(r)
@@ -134,7 +140,7 @@ func (p Policy) require(name string, r Release, cs counted) []Requirement {
 		subjects = subjects[1:]
 	}
 	if len(subjects) == 0 {
-		return []Requirement{{Name: name, Subject: "release", Detail: "it has no engine that could meet this"}}
+		return []Requirement{{Name: name, Subject: "release", Detail: "the release has no engine"}}
 	}
 	var out []Requirement
 	for _, s := range subjects {
@@ -145,7 +151,11 @@ func (p Policy) require(name string, r Release, cs counted) []Requirement {
 		case RequireSignature:
 			req.signed(s.Digest, cs)
 		case RequireProvenance:
-			req.present(cs.of(PredicateProvenance, s.Digest), "built by a builder", "no provenance of a trusted builder: run mlpromote build")
+			req.present(
+				cs.of(PredicateProvenance, s.Digest),
+				"built by a builder",
+				"no provenance of a trusted builder: run mlpromote build",
+			)
 		case RequireParity, RequireRecordedCases:
 			engine, _ := r.Engine(s.Digest)
 			judgeParity(&req, r, engine, cs)
@@ -186,8 +196,8 @@ func (req *Requirement) cite(claims ...Claim) {
 	}
 }
 
-// judgeSeparation compares who built with who verified or approved, over an engine and
-// its release together.
+// judgeSeparation requires that the keys that built differ from the keys that verified or
+// approved. It looks at an engine and its release together.
 func judgeSeparation(req *Requirement, cs counted, subjects ...Digest) {
 	var builders, others []Claim
 	for _, s := range subjects {
@@ -198,7 +208,10 @@ func judgeSeparation(req *Requirement, cs counted, subjects ...Digest) {
 	for _, b := range builders {
 		for _, o := range others {
 			if b.Signer == o.Signer {
-				req.Met, req.Detail = false, fmt.Sprintf("key %s is a builder's and a verifier's: give each role a key of its own", b.Signer)
+				req.Met, req.Detail = false, fmt.Sprintf(
+					"key %s belongs to a builder and a verifier: give each role a separate key",
+					b.Signer,
+				)
 				req.cite(o)
 			}
 		}
@@ -208,8 +221,8 @@ func judgeSeparation(req *Requirement, cs counted, subjects ...Digest) {
 	}
 }
 
-// judgeOperators decides for each engine that carries libraries of operators, which run as
-// they are wherever the engine runs, whether all of them are among those allowed.
+// judgeOperators decides for each engine with operator libraries whether all of them are
+// allowed. They are native code that runs with the engine.
 func (p Policy) judgeOperators(r Release) []Requirement {
 	var out []Requirement
 	for _, e := range r.Engines {
@@ -221,7 +234,12 @@ func (p Policy) judgeOperators(r Release) []Requirement {
 			if slices.Contains(p.Operators, library.Digest) {
 				continue
 			}
-			req.deny("it carries native code that is not allowed here, %s (%s): build the model without it, or, once its source has been looked at, add the digest to operators: of this environment in environments.yaml", library.Path, library.Digest)
+			req.deny(
+				"it carries native code that is not allowed here, %s (%s): build the model without it, or review its source and "+
+					"add the digest to operators: of this environment in environments.yaml",
+				library.Path,
+				library.Digest,
+			)
 		}
 		if req.Met {
 			req.Detail = fmt.Sprintf("its %d operator libraries are allowed by digest", len(e.Operators))

@@ -6,12 +6,13 @@ import (
 	"time"
 )
 
-// Accept splits claims about the release into those that count, in order, and the others, with
-// the reason. A promotion copies those that count.
+// Accept splits claims about the release into those that count, in order, and ignored ones,
+// with the reason. A promotion copies those that count.
 func Accept(r Release, claims []Claim) ([]Claim, []Ignored) { return count(r, claims) }
 
-// counted are the claims that count. They are about the release or an engine of it, of a
-// predicate type that the signer's role may issue, and by a key whose state allows it.
+// counted are the claims that count. Each is about the release or one of its engines, has a
+// predicate type that the signer's role may issue, and is signed by a key whose state allows
+// it.
 type counted []Claim
 
 func count(r Release, claims []Claim) (counted, []Ignored) {
@@ -34,7 +35,7 @@ func doesNotCount(r Release, c Claim) string {
 	case !isEngine && c.Subject != r.Digest:
 		return "it is about something else"
 	case !c.Statement.About(c.Subject):
-		return "its statement does not name what it is attached to"
+		return "its statement does not name the subject that it is attached to"
 	case !known:
 		return fmt.Sprintf("predicate type %q has no meaning here", c.Statement.PredicateType)
 	case !slices.Contains(c.Roles, role):
@@ -43,9 +44,9 @@ func doesNotCount(r Release, c Claim) string {
 	return c.keyRefuses()
 }
 
-// keyRefuses says why the claim does not count because of the state of the signer's key, or
-// "". Claims against a release count in every state of the key. Otherwise replacing a key
-// would lift its quarantines and drop the failures that it reported.
+// keyRefuses returns why the state of the signer's key excludes the claim, or "". Claims
+// against a release count in every state of the key. Otherwise replacing a key would lift its
+// quarantines and remove the failures that it reported.
 func (c Claim) keyRefuses() string {
 	if c.Key == KeyTrusted || c.against() {
 		return ""
@@ -54,13 +55,17 @@ func (c Claim) keyRefuses() string {
 		return fmt.Sprintf("key %s is revoked: only its statements against a release count", c.Signer)
 	}
 	if at := c.madeAt(); at.IsZero() || !at.Before(c.RetiredAt) {
-		return fmt.Sprintf("key %s was retired on %s, and nothing shows that this was made earlier", c.Signer, c.RetiredAt.UTC().Format(time.DateOnly))
+		return fmt.Sprintf(
+			"key %s was retired on %s, and nothing shows that this was made earlier",
+			c.Signer,
+			c.RetiredAt.UTC().Format(time.DateOnly),
+		)
 	}
 	return ""
 }
 
-// against reports whether the claim speaks against its subject: a quarantine, or a report that
-// did not pass.
+// against reports whether the claim is against its subject: a quarantine, or a report that did
+// not pass.
 func (c Claim) against() bool {
 	if q, ok := c.Quarantine(); ok {
 		return len(q.Lifts) == 0
@@ -69,9 +74,10 @@ func (c Claim) against() bool {
 	return ok && !read.passes()
 }
 
-// madeAt is a time before which the claim was made: when it was recorded or, without a
-// history, the time that it claims. It is zero if neither is known. Otherwise the holder of a
-// retired key could sign a claim with any date, and push it where no history sees it.
+// madeAt returns a time by which the claim existed: when it was recorded or, without a history,
+// the time that it claims. It is zero if both are unknown. Claimed times do not count beside a
+// history. Otherwise the holder of a retired key could sign a claim with any date and push it
+// unrecorded.
 func (c Claim) madeAt() time.Time {
 	switch {
 	case c.Recorded != 0:
@@ -82,7 +88,7 @@ func (c Claim) madeAt() time.Time {
 	return time.Time{}
 }
 
-// claimedTime is the time of the claim according to itself, or zero.
+// claimedTime returns the time that the claim states, or zero.
 func (c Claim) claimedTime() time.Time {
 	switch c.Statement.PredicateType {
 	case PredicateParity, PredicatePerformance:

@@ -2,12 +2,11 @@ package registry
 
 import "fmt"
 
-// judgeParity decides whether verifiers found that the engine computes what its
-// reference computes. Reports count only if they are about this release's limits,
-// sources and reference, on hardware that meets the target. A pass must be complete. A
-// report that did not pass denies, complete or not, until a later pass on the same kind
-// of hardware heals it. A performance report that failed its limits denies like a failed
-// parity report.
+// judgeParity decides whether verifiers found that the engine computes what its reference
+// computes. Reports count only if they are about this release's limits, sources and reference,
+// on hardware that meets the target. A pass must be complete. A report that did not pass, even
+// an incomplete one, denies until a later pass on the same kind of hardware heals it. A
+// performance report that failed its limits denies like a failed parity report.
 func judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 	parity := cs.findings(PredicateParity, r, e)
 	passes := parity.newest()
@@ -25,14 +24,17 @@ func judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 	}
 	cs.findings(PredicatePerformance, r, e).deny(req, "performance")
 	if len(e.Target.Witnesses) > 0 {
-		req.deny("a pass is asked for on node types %v, and this registry knows no node types", e.Target.Witnesses)
+		req.deny(
+			"the target requires a pass on node types %v, but this registry does not know any node types",
+			e.Target.Witnesses,
+		)
 	}
 }
 
 // judgeFailures decides whether every report of a trusted verifier that did not pass was
-// healed. It asks for no pass.
+// healed. It does not require a pass.
 func judgeFailures(req *Requirement, r Release, e Engine, cs counted) {
-	req.Met, req.Detail = true, "no verifier found a failure that stands"
+	req.Met, req.Detail = true, "no unhealed failure of a verifier"
 	cs.findings(PredicateParity, r, e).deny(req, "parity")
 	cs.findings(PredicatePerformance, r, e).deny(req, "performance")
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// maxClockLead is how far the claimed end of a pass may be after the time of its record. The
-// clocks of verifiers and services differ.
+// maxClockLead is how far the claimed end of a pass may be after it was recorded. The clocks of
+// verifiers and services differ.
 const maxClockLead = 5 * time.Minute
 
-// report is what policy reads from a parity or performance report.
+// report has the fields of a parity or performance report that policy reads.
 type report struct {
 	ReportHead
 	Cases CasesRun `json:"cases"`
@@ -22,7 +22,7 @@ type report struct {
 	fault error // why it cannot be read; then only claim is set
 }
 
-// readReport reads a claim of a parity or performance report. ok is false for others.
+// readReport reads a claim that is a parity or performance report. ok is false for other types.
 func readReport(c Claim) (read report, ok bool) {
 	if c.Statement.PredicateType != PredicateParity && c.Statement.PredicateType != PredicatePerformance {
 		return report{}, false
@@ -34,8 +34,8 @@ func readReport(c Claim) (read report, ok bool) {
 	return read, true
 }
 
-// passes reports whether the report speaks for its engine. A performance report that only
-// recorded figures passes: it had no limit.
+// passes reports whether the report supports its engine. A performance report that only
+// recorded figures passes, because it had no limit.
 func (r report) passes() bool {
 	recorded := r.Verdict == VerdictRecorded && r.claim.Statement.PredicateType == PredicatePerformance
 	return r.fault == nil && (r.Verdict == VerdictPass || recorded)
@@ -52,14 +52,14 @@ func (r report) failure(what string) string {
 	}
 }
 
-// findings are the reports about an engine, sorted by what they mean for it.
+// findings are the reports about an engine, sorted by their effect.
 type findings struct {
 	passes  []report
 	against []report // failed or undecided, and not healed by a pass
-	stale   []string // why other reports do not count
+	stale   []string // why the other reports do not count
 }
 
-// findings reads the reports of a predicate type about an engine of the release.
+// findings reads the reports of one predicate type about an engine of the release.
 func (cs counted) findings(predicateType string, r Release, e Engine) findings {
 	var f findings
 	for _, c := range distinct(cs.of(predicateType, e.Digest)) {
@@ -84,8 +84,9 @@ func (cs counted) findings(predicateType string, r Release, e Engine) findings {
 	return f
 }
 
-// distinct keeps one claim of each signed statement, the one that was recorded first. Anybody
-// can put a statement into another bundle and attach that later, which does not make it newer.
+// distinct keeps one claim of each signed statement, the one that was recorded first. Anyone
+// can put a statement into another bundle and attach that later. This does not make the
+// statement newer.
 func distinct(claims []Claim) []Claim {
 	var out []Claim
 	for _, c := range claims {
@@ -100,15 +101,15 @@ func distinct(claims []Claim) []Claim {
 	return out
 }
 
-// concernsOther says why a report is not about this engine in this release, or "". It applies
-// to passes and failures alike. An unreadable report could be about anything, so it is taken
-// to be about this engine.
+// concernsOther returns why a report is not about this engine in this release, or "". It
+// applies to passes and failures. An unreadable report could be about anything, so it counts as
+// being about this engine.
 func (r report) concernsOther(release Release, e Engine) string {
 	switch {
 	case r.fault != nil:
 		return ""
 	case !r.Limits.Names(release.Limits):
-		return "it was judged by other limits than those of this release"
+		return "it was checked against other limits than those of this release"
 	case !r.Sources.Names(release.Sources) || !r.Reference.Names(e.Reference):
 		return "it was made with other sources than those of this release"
 	}
@@ -118,15 +119,15 @@ func (r report) concernsOther(release Release, e Engine) string {
 	return ""
 }
 
-// stale says why a pass does not count, or "". A failure is never stale: if it stopped early
-// or contradicts itself, it still did not pass.
+// stale returns why a pass does not count, or "". Failures are never stale: a report that
+// stopped early or contradicts itself still did not pass.
 func (r report) stale() string {
 	at := r.claim.RecordedAt
 	switch {
 	case r.Node.Runtimes[r.Runtime.Name] != r.Runtime.Version:
-		return fmt.Sprintf("it ran on %s %s, which its node does not have", r.Runtime.Name, r.Runtime.Version)
+		return fmt.Sprintf("it used %s %s, which its node does not have", r.Runtime.Name, r.Runtime.Version)
 	case r.Verdict == VerdictPass && len(r.Reasons) > 0:
-		return "it says that it passed, but gives reasons why not"
+		return "it says that it passed, but lists reasons for a failure"
 	case r.claim.Statement.PredicateType == PredicateParity && (r.Cases.Count < 1 || r.Cases.Ran != r.Cases.Count):
 		return fmt.Sprintf("it ran %d of %d cases", r.Cases.Ran, r.Cases.Count)
 	case !at.IsZero() && r.FinishedOn.After(at.Add(maxClockLead)):
@@ -137,9 +138,9 @@ func (r report) stale() string {
 
 func utc(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// heals reports whether a pass makes up for a report that did not pass. It must come from the
-// same kind of hardware, and its verifier must have been able to know of the failure. The
-// history tells when that was. The reports themselves do only if the history names neither.
+// heals reports whether a pass outweighs a report that did not pass. It must come from the same
+// kind of hardware, and its verifier must have been able to know of the failure. The history
+// shows when that was. The times in the reports count only if the history names neither report.
 func (r report) heals(against report) bool {
 	failed, passed := against.claim, r.claim
 	if against.fault == nil && against.Node.Kind() != r.Node.Kind() {
@@ -159,8 +160,8 @@ func (r report) heals(against report) bool {
 	}
 }
 
-// HistorySeen is the hash of the newest event that the verifier of a report could see when it
-// began, or "".
+// HistorySeen returns the hash of the newest event that the verifier of a report could see when
+// it began, or "".
 func (c Claim) HistorySeen() Digest {
 	read, _ := readReport(c)
 	hex, ok := read.History[string(digest.SHA256)]
@@ -182,13 +183,13 @@ func (f findings) newest() map[string]report {
 	return newest
 }
 
-// compareAge orders reports, newest first. Reports that the history does not name are older
-// than those that it names.
+// compareAge orders reports, newest first. Reports that the history does not name count as
+// older than those that it names.
 func (r report) compareAge(other report) int {
 	return cmp.Or(cmp.Compare(other.claim.Recorded, r.claim.Recorded), other.FinishedOn.Compare(r.FinishedOn))
 }
 
-// deny denies the requirement for every report that did not pass.
+// deny marks the requirement as unmet for every report that did not pass.
 func (f findings) deny(req *Requirement, what string) {
 	for _, against := range f.against {
 		req.cite(against.claim)
@@ -197,7 +198,7 @@ func (f findings) deny(req *Requirement, what string) {
 }
 
 // CheckTexts checks the texts of a new claim that others will read: the reasons of reports and
-// quarantines. An unreadable claim has no texts; CheckNew refuses it. Errors: CodeInvalid.
+// quarantines. It skips unreadable claims, which CheckNew refuses. Errors: CodeInvalid.
 func (c Claim) CheckTexts() error {
 	if q, ok := c.Quarantine(); ok {
 		return ValidateText("quarantine: the reason", q.Reason)
@@ -213,8 +214,8 @@ func (c Claim) CheckTexts() error {
 	return nil
 }
 
-// CheckNew checks a new claim, at its RecordedAt. Rules must be able to read it, the state of
-// its key must let it count, and a pass must not end after it is recorded. Errors: CodeTrust.
+// CheckNew checks a new claim, at its RecordedAt. It must be readable, the state of its key
+// must let it count, and a pass must not end after it is recorded. Errors: CodeTrust.
 func (c Claim) CheckNew() error {
 	c.Recorded = math.MaxInt64 // it gets a number when it is recorded
 	read, isReport := readReport(c)

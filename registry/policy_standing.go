@@ -2,50 +2,52 @@ package registry
 
 import "slices"
 
-// The checks of a promoted release, which no policy can turn off.
+// The checks of a promoted release. No policy can turn them off.
 const (
-	requireSummary   = "summary"    // a promoter's summary lets it into this repository
+	requireSummary   = "summary"    // a promoter's summary allows it in this repository
 	requireNoFailure = "no-failure" // every failing report of a verifier was healed
 )
 
-// Objects reports whether the requirement is unmet because something speaks against the
-// release, rather than because a proof is missing.
+// Objects reports whether the requirement is unmet because of evidence against the release,
+// rather than because a proof is missing.
 func (req Requirement) Objects() bool {
 	return req.Name == requireQuarantine || req.Name == requireNoFailure
 }
 
 // CheckStanding decides whether a release that was promoted to the resource may still be used.
-// A trusted promoter's summary must cover it and its engines. None of them may be in
-// quarantine. A builder whose key is not revoked must have signed each. No report that an
-// engine failed may be left unhealed.
+// It requires that:
+//   - a trusted promoter's summary covers the release and its engines
+//   - neither the release nor an engine is in quarantine
+//   - a builder whose key is not revoked signed each of them
+//   - every failing report about an engine was healed
 //
-// Other requirements of the policy were checked at the promotion, and changes of policy apply
-// to the next one. Reports that grow old, keys that are retired and shorter lists take nothing
-// from nodes.
+// The promotion checked the other requirements of the policy. Changes of policy apply to the
+// next promotion. Old reports, retired keys and shorter lists in the configuration do not
+// withdraw engines from nodes.
 func CheckStanding(resource string, r Release, claims []Claim) Decision {
 	return standing(resource, r, r.Subjects(), claims)
 }
 
-// CheckEngineStanding decides as CheckStanding, but for one engine of the release. Of the
-// release itself it requires the summary and no quarantine.
+// CheckEngineStanding is CheckStanding for one engine of the release. Of the release itself it
+// requires the summary and no quarantine.
 func CheckEngineStanding(resource string, r Release, e Engine, claims []Claim) Decision {
 	alone := r
 	alone.Engines = []Engine{e}
 	return standing(resource, alone, alone.Subjects()[1:], claims)
 }
 
-// CheckReturn decides as CheckStanding whether a head may go back to the release. Engines that
-// failed since then do not prevent it: nodes do not get them, and an operator may need the
-// others.
+// CheckReturn decides like CheckStanding whether a head may go back to the release. Engines
+// that failed since then do not prevent it: nodes do not get them, and an operator may need the
+// other engines.
 func CheckReturn(resource string, r Release, claims []Claim) Decision {
 	d := CheckStanding(resource, r, claims)
 	d.Requirements = slices.DeleteFunc(d.Requirements, func(req Requirement) bool { return req.Name == requireNoFailure })
 	return d
 }
 
-// CheckUnpromoted decides whether an engine that was not promoted may be used on request. A
-// trusted builder must have signed it, neither it nor its release may be in quarantine, and no
-// failure may be left unhealed.
+// CheckUnpromoted decides whether an unpromoted engine may be used on request. A trusted
+// builder must have signed it, neither it nor its release may be in quarantine, and every
+// failure must be healed.
 func CheckUnpromoted(r Release, e Engine, claims []Claim) Decision {
 	r.Engines = []Engine{e}
 	counted, ignored := count(r, claims)
@@ -61,7 +63,7 @@ func standing(resource string, r Release, signed []Subject, claims []Claim) Deci
 		Detail: "no verification summary of a trusted promoter for " + resource + ": promote it again",
 	}
 	if found, _, ok := FindVSA(claims, r, resource); ok {
-		summary.Met, summary.Detail = true, "a promoter let it in"
+		summary.Met, summary.Detail = true, "a promoter's summary allows it"
 		summary.cite(found)
 	}
 	d := Decision{Requirements: slices.Concat([]Requirement{summary}, objections(r, counted), signatures(signed, counted))}
@@ -69,8 +71,8 @@ func standing(resource string, r Release, signed []Subject, claims []Claim) Deci
 	return d
 }
 
-// outliveRetirement lets signatures by retired keys count whenever they were made: the summary
-// shows that there was one in time.
+// outliveRetirement lets signatures by retired keys count whenever they were made. The summary
+// proves that there was one before the retirement.
 func outliveRetirement(claims []Claim) []Claim {
 	out := slices.Clone(claims)
 	for i, c := range out {
@@ -81,8 +83,8 @@ func outliveRetirement(claims []Claim) []Claim {
 	return out
 }
 
-// objections are the requirements that the release and its engines are not in quarantine, and
-// that no failure is left unhealed.
+// objections returns the requirements that the release and its engines are not in quarantine
+// and that all failures are healed.
 func objections(r Release, cs counted) []Requirement {
 	var out []Requirement
 	for _, s := range r.Subjects() {
@@ -110,5 +112,9 @@ func signatures(subjects []Subject, cs counted) []Requirement {
 
 // signed decides whether a builder signed the subject.
 func (req *Requirement) signed(subject Digest, cs counted) {
-	req.present(cs.of(PredicateSign, subject), "signed by a builder", "no signature of a trusted builder: run mlpromote build")
+	req.present(
+		cs.of(PredicateSign, subject),
+		"signed by a builder",
+		"no signature of a trusted builder: run mlpromote build",
+	)
 }

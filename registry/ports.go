@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Blobs is content-addressed storage of bytes, shared by all repositories.
-// Implementations are safe for concurrent use, also by several processes. A digest that
-// is malformed, or of another algorithm than sha256 and sha512, is CodeInvalid.
+// Blobs stores bytes by digest, shared by all repositories. Implementations are safe for
+// concurrent use, also by several processes. All methods return CodeInvalid for a digest that
+// is malformed or uses an algorithm other than sha256 and sha512.
 type Blobs interface {
-	// Put stores the bytes of r under d, durably before it returns. Storing what is
-	// there already reads r no further than it must and succeeds. Errors:
-	// CodeDigest when the bytes are not those of d and size (nothing is stored).
+	// Put stores the bytes of r under d; they are durable on return. If d is already stored, Put
+	// succeeds without reading more of r than it must. Errors: CodeDigest if the bytes do not
+	// match d and size; then it stores nothing.
 	Put(ctx context.Context, d Digest, size int64, r io.Reader) error
-	// Open gives the bytes of d and their number. It does not hash them: who relies on
-	// them does. Errors: CodeNotFound. The caller closes.
+	// Open returns the content of d and its size. It does not verify the digest; callers that rely
+	// on the bytes must. The caller closes the Blob. Errors: CodeNotFound.
 	Open(ctx context.Context, d Digest) (Blob, int64, error)
-	// Delete removes d. Deleting what is not there succeeds.
+	// Delete deletes d. It succeeds if d is not stored.
 	Delete(ctx context.Context, d Digest) error
-	// Digests lists every digest held, in no order. An error ends the sequence.
+	// Digests lists every stored digest, in any order. An error ends the sequence.
 	Digests(ctx context.Context) iter.Seq2[Digest, error]
 }
 
@@ -32,7 +32,7 @@ type Blob interface {
 	io.Seeker
 }
 
-// Manifest is a record of a manifest or index in a repository. Its bytes are in Blobs.
+// Manifest is the record of a manifest or index in a repository. Its bytes are in Blobs.
 type Manifest struct {
 	Digest    Digest
 	MediaType string
@@ -43,34 +43,34 @@ type Manifest struct {
 	Derived Derived
 }
 
-// Derived is what a Manifest record repeats from the manifest's bytes so that it can
-// be queried. Reindex makes it anew.
+// Derived has the fields of a Manifest record that repeat the manifest's bytes for queries.
+// Reindex recomputes them.
 type Derived struct {
 	ArtifactType string // artifactType, else config.mediaType for a manifest
-	Subject      Digest // what it refers to; empty for most
+	Subject      Digest // the manifest that it refers to; usually empty
 	Annotations  map[string]string
 }
 
-// Members is the blobs that belong to each repository: a blob can be read only
-// through a repository that it belongs to. Asking and adding rescinds ([Stock]).
+// Members records which blobs belong to each repository. A blob can be read only through a
+// repository that it belongs to. Reading and adding a blob unmarks it ([Stock]).
 type Members interface {
-	// AddBlob makes d, of size bytes, belong to the repository. Adding twice succeeds.
+	// AddBlob makes d, of size bytes, belong to the repository. It succeeds if d already does.
 	AddBlob(ctx context.Context, repository string, d Digest, size int64) error
-	// Blob gives the size of a blob of the repository. Errors: CodeNotFound.
+	// Blob returns the size of a blob of the repository. Errors: CodeNotFound.
 	Blob(ctx context.Context, repository string, d Digest) (int64, error)
 }
 
-// Manifests is the manifests of each repository and who refers to whom. Asking for one
-// by its digest and putting it rescinds ([Stock]).
+// Manifests records the manifests of each repository and their referrers. Manifest and
+// PutManifest unmark the manifest ([Stock]).
 type Manifests interface {
-	// PutManifest records m, and makes tags name it, all or nothing. Recording again
-	// replaces what is derived, and that alone.
+	// PutManifest records m and sets the tags to it, atomically. If m is already recorded, only
+	// its derived fields are replaced.
 	PutManifest(ctx context.Context, repository string, m Manifest, tags ...string) error
-	// Manifest gives the record of d. Errors: CodeNotFound.
+	// Manifest returns the record of d. Errors: CodeNotFound.
 	Manifest(ctx context.Context, repository string, d Digest) (Manifest, error)
-	// Referrers lists a page of manifests whose subject is d, in order of digest, after a
-	// digest ("" for the first page). A page ends at [ReferrerPage] bytes of annotations and
-	// has at least one manifest; an empty page is the end. An empty artifactType means all.
+	// Referrers lists a page of manifests whose subject is d, in order of digest, after a digest
+	// ("" for the first page). A page ends at [ReferrerPage] bytes of annotations and has at least
+	// one manifest. An empty page means the end. An empty artifactType means all.
 	Referrers(ctx context.Context, repository string, d Digest, artifactType string, after Digest) ([]Manifest, error)
 	// AllManifests lists every record of every repository, by repository and digest.
 	AllManifests(ctx context.Context) iter.Seq2[RepositoryManifest, error]
@@ -82,13 +82,19 @@ type ReferrerCounts interface {
 	CountReferrers(ctx context.Context, repository string, d Digest, pusher string) (int, error)
 }
 
-// ReferrerPage is about how many bytes of annotations a page of referrers has. It bounds pages
-// because anybody who may push can make annotations long.
+// ReferrerPage is the approximate maximum of bytes of annotations in a page of referrers. It
+// bounds pages because anyone who may push can make annotations long.
 const ReferrerPage = 1 << 20
 
 // AllReferrers lists the manifests whose subject is d, by digest, page by page. An error ends
 // the sequence.
-func AllReferrers(ctx context.Context, m Manifests, repository string, d Digest, artifactType string) iter.Seq2[Manifest, error] {
+func AllReferrers(
+	ctx context.Context,
+	m Manifests,
+	repository string,
+	d Digest,
+	artifactType string,
+) iter.Seq2[Manifest, error] {
 	return func(yield func(Manifest, error) bool) {
 		for after := Digest(""); ; {
 			page, err := m.Referrers(ctx, repository, d, artifactType, after)
@@ -115,117 +121,114 @@ type RepositoryManifest struct {
 	Manifest   Manifest
 }
 
-// Tags is the tags of each repository.
+// Tags records the tags of each repository.
 type Tags interface {
-	// Tag gives the digest that a tag names. Errors: CodeNotFound.
+	// Tag returns the digest that a tag names. Errors: CodeNotFound.
 	Tag(ctx context.Context, repository, tag string) (Digest, error)
-	// SetTag makes a tag name a digest whose manifest is recorded. Errors: CodeNotFound
-	// when it is not.
+	// SetTag sets a tag to a digest. Errors: CodeNotFound if the manifest is not recorded.
 	SetTag(ctx context.Context, repository, tag string, d Digest) error
-	// ListTags lists up to limit tags after a tag (exclusive, "" for the first), in
-	// byte order. A limit of 0 means all.
+	// ListTags lists up to limit tags after a tag (exclusive, "" for the first), in byte order. A
+	// limit of 0 means all.
 	ListTags(ctx context.Context, repository, after string, limit int) ([]string, error)
 }
 
-// Deleter takes names away. Bytes stay until they are collected.
+// Deleter deletes records. The bytes stay until garbage collection.
 type Deleter interface {
-	// DeleteManifest removes the record of d, its tags and what is derived from it.
-	// Errors: CodeNotFound.
+	// DeleteManifest deletes the record of d, its tags and its derived data. Errors: CodeNotFound.
 	DeleteManifest(ctx context.Context, repository string, d Digest) error
-	// DeleteTag removes a tag alone. Errors: CodeNotFound.
+	// DeleteTag deletes only a tag. Errors: CodeNotFound.
 	DeleteTag(ctx context.Context, repository, tag string) error
-	// RemoveBlob makes d no longer belong to the repository. Errors: CodeNotFound.
+	// RemoveBlob removes d from the repository. Errors: CodeNotFound.
 	RemoveBlob(ctx context.Context, repository string, d Digest) error
 }
 
-// Refs is the names of things: memberships, manifests and tags. Implementations are
-// safe for concurrent use, also by several processes. Writes are durable on return.
+// Refs records the content of repositories: blobs, manifests and tags. Implementations are safe
+// for concurrent use, also by several processes. Writes are durable on return.
 type Refs interface {
 	Members
 	Manifests
 	Tags
 }
 
-// Catalog is heads and history. It holds facts and decides nothing.
-// Implementations are safe for concurrent use, also by several processes.
+// Catalog stores heads and history. It stores facts and makes no decisions. Implementations are
+// safe for concurrent use, also by several processes.
 type Catalog interface {
-	// Head gives the head of a model in an environment. Errors: CodeNotFound.
+	// Head returns the head of a model in an environment. Errors: CodeNotFound.
 	Head(ctx context.Context, environment, model string) (Head, error)
 	// Heads lists heads by environment and model. Empty arguments mean all.
 	Heads(ctx context.Context, environment, model string) ([]Head, error)
 	// Standing returns the state of a model in an environment at one instant. An unknown
 	// model or environment is not an error.
 	Standing(ctx context.Context, environment, model string) (Standing, error)
-	// Apply makes a change in one transaction, durable on return, and returns the event as it
-	// was chained. A move to the release that the head has keeps the head's time. Events that
-	// restrict are counted. Errors: CodeInvalid for a move without a release or a ground;
-	// CodeConflict, without any change, if the ground has moved ([GroundMoved]), a needed
-	// manifest is not recorded, or a tag that must not move names another digest.
+	// Apply applies a change in one transaction, durable on return, and returns the event with its
+	// place in the chain. If the head is already at the release, it keeps its time. Apply counts
+	// events that restrict. Errors: CodeInvalid for a move without a release or a ground.
+	// CodeConflict, with the catalog unchanged, if the ground has changed ([GroundMoved]), a
+	// needed manifest is not recorded, or an immutable tag names another digest.
 	Apply(ctx context.Context, c Change) (Event, error)
 	// History lists events in order of sequence.
 	History(ctx context.Context, q HistoryQuery) iter.Seq2[Event, error]
 }
 
-// Latest says whether anything has happened since somebody looked.
+// Latest tells a cache whether its entry is still current.
 type Latest interface {
-	// LastEvent gives the hash of the newest event of a model in an environment, or "" where
-	// there is none. It costs one look by a key.
+	// LastEvent returns the hash of the newest event of a model in an environment, or "" if there
+	// are no events. It costs one lookup by key.
 	LastEvent(ctx context.Context, environment, model string) (Digest, error)
 }
 
-// Listing pages through names by key, so that a page costs the same wherever it begins.
-// A limit is at least 1. Names are in byte order.
+// Listing pages through names by key, so that every page costs the same. A limit is at least 1.
+// Names are in byte order.
 type Listing interface {
-	// ModelPage lists the heads of up to limit models behind a model (exclusive, "" for the
-	// first), by model and environment. An empty environment means all.
+	// ModelPage lists the heads of up to limit models after a model (exclusive, "" for the first),
+	// by model and environment. An empty environment means all.
 	ModelPage(ctx context.Context, environment, after string, limit int) ([]Head, error)
-	// TagPage lists up to limit tags behind a tag that name manifests of an artifact type.
+	// TagPage lists up to limit tags after a tag, of manifests with the artifact type.
 	TagPage(ctx context.Context, repository, artifactType, after string, limit int) ([]Tagged, error)
 }
 
-// Tagged is a tag and what it names.
+// Tagged is a tag and the digest that it names.
 type Tagged struct {
 	Tag    string
 	Digest Digest
 }
 
-// Intents remembers promotions that were begun and not finished.
+// Intents records promotions that have begun and are not finished.
 type Intents interface {
-	// Begin records an intent, which begins now by the clock of the catalog. It replaces an
-	// earlier one of the same destination and model.
+	// Begin records an intent that begins now, by the clock of the catalog. It replaces an earlier
+	// intent of the same destination and model.
 	Begin(ctx context.Context, i Intent) error
-	// Pending lists the intents that nothing has ended.
+	// Pending lists the intents that have not ended.
 	Pending(ctx context.Context) ([]Intent, error)
-	// End forgets the intent of a destination and model if it is for that release:
-	// for what had to be done after the change that moved the head. Ending what is not
-	// there succeeds.
+	// End deletes the intent of a destination and model if it is for that release. Call it after
+	// the work that follows the move of the head. It succeeds if there is no such intent.
 	End(ctx context.Context, environment, model string, release Digest) error
-	// Abandon deletes an intent that [Pending] returned, unless it has begun again since or
+	// Abandon deletes an intent that [Pending] returned, unless it has begun again since then or
 	// its head is at its release. It succeeds if there is no such intent.
 	Abandon(ctx context.Context, i Intent) error
 }
 
 // Change is one transaction of the catalog.
 type Change struct {
-	Event  Event     // its place in the chain is given by Apply
-	Ground *Ground   // the state that the change rests on; nil for events that move no head
-	Move   *HeadMove // nil: the event moves no head
+	Event  Event     // Apply sets its place in the chain
+	Ground *Ground   // the state that the change rests on; nil for events that do not move a head
+	Move   *HeadMove // nil: the event does not move a head
 	Tags   []TagMove
-	// Needs are manifests that must be recorded when the change is made, so that none was
-	// collected since it was read. They are rescinded ([Stock]).
+	// Needs are manifests that must still be recorded when the change is applied, because they
+	// could be collected after they were read. Apply unmarks them ([Stock]).
 	Needs []ManifestPlace
-	// EndIntent removes the intent of the event's environment and model, if it is for the
-	// event's release.
+	// EndIntent deletes the intent of the event's environment and model, if it is for the event's
+	// release.
 	EndIntent bool
-	// Configure replaces the agreed configuration; nil: it stays. Apply returns CodeConflict
-	// if the agreed one is not the expected one.
+	// Configure replaces the agreed configuration; nil keeps it. Apply returns CodeConflict if the
+	// agreed configuration is not the expected one.
 	Configure *ConfigurationMove
 }
 
-// HeadMove moves the head of the event's environment and model to Event.Release, if the
-// ground of the change has not moved.
+// HeadMove moves the head of the event's environment and model to Event.Release, if the ground
+// of the change has not changed.
 type HeadMove struct {
-	Hold string // the hold of the new head; empty: none
+	Hold string // the hold of the new head; empty: not held
 }
 
 // ManifestPlace is a manifest in a repository.
@@ -239,23 +242,23 @@ type TagMove struct {
 	Repository string
 	Tag        string
 	Digest     Digest
-	Immutable  bool // a conflict if the tag names another digest
+	Immutable  bool // conflict if the tag names another digest
 }
 
-// HistoryQuery selects events. Zero fields select all.
+// HistoryQuery selects events. Zero fields select all events.
 type HistoryQuery struct {
 	Environment string
 	Model       string
 	Kind        EventKind
 	Subject     Digest
-	Hash        Digest // of the event itself: at most one has it
+	Hash        Digest // of the event itself; selects at most one
 	After       int64  // sequence number, exclusive
 	Before      int64  // sequence number, exclusive; 0: no bound
 	Descending  bool   // newest first
-	Limit       int    // how many events at most; 0: all
+	Limit       int    // maximum number of events; 0: all
 }
 
-// EvidenceStore keeps evidence beside what it is about.
+// EvidenceStore stores evidence with its subject.
 type EvidenceStore interface {
 	// Evidence returns the bundles that are attached to a subject. Manifests with the same
 	// document follow one another, the smallest first, and the document is read once.
@@ -264,65 +267,64 @@ type EvidenceStore interface {
 	// inside the loop. An error ends the sequence: CodeDigest if stored bytes do not match
 	// their digest.
 	Evidence(ctx context.Context, repository string, subject Digest) iter.Seq2[Bundle, error]
-	// PutEvidence stores one bundle for every subject: one blob, and one referrer manifest
-	// each, whose digests it returns in the same order.
+	// PutEvidence stores one bundle for every subject: one blob, and one referrer manifest per
+	// subject. It returns the digests of the manifests in the order of the subjects.
 	PutEvidence(ctx context.Context, repository string, b Bundle, subjects []Subject) ([]Digest, error)
-	// Bundle reads one piece of evidence by the digest of its manifest. Errors:
-	// CodeNotFound, also for a manifest that is no evidence; CodeDigest.
+	// Bundle reads one piece of evidence by the digest of its manifest. Errors: CodeNotFound, also
+	// if the manifest is not evidence; CodeDigest.
 	Bundle(ctx context.Context, repository string, d Digest) (Bundle, error)
 }
 
-// Content is releases and their evidence as a repository holds them. Reading checks
-// every digest; CodeDigest means that stored bytes were changed.
+// Content reads and copies releases and their evidence. Reads verify every digest; CodeDigest
+// means that stored bytes were changed.
 type Content interface {
 	EvidenceStore
-	// Release reads the release that a tag or digest names. The index must repeat what
-	// each engine's manifest says. Errors: CodeNotFound; CodeInvalid when it is no
-	// release; CodeTrust when index and manifest differ; CodeDigest.
+	// Release reads the release that a tag or digest names. The index must repeat the manifest of
+	// each engine. Errors: CodeNotFound; CodeInvalid if it is not a release; CodeTrust if index
+	// and manifest differ; CodeDigest.
 	Release(ctx context.Context, repository, tagOrDigest string) (Release, error)
-	// Engine reads one engine by the digest of its manifest. Errors: CodeNotFound, also for
-	// a manifest that is no engine; CodeDigest.
+	// Engine reads one engine by the digest of its manifest. Errors: CodeNotFound, also if the
+	// manifest is not an engine; CodeDigest.
 	Engine(ctx context.Context, repository string, d Digest) (Engine, error)
-	// Rehash reads every blob and manifest of the release and checks its digest.
+	// Rehash reads every blob and manifest of the release and verifies its digest.
 	Rehash(ctx context.Context, repository string, r Release) error
-	// Copy makes the release and the evidence (bundle manifests) present in the
-	// destination, without moving bytes where both share a store, and then lists and
-	// compares every digest there. Sources are not copied.
+	// Copy copies the release and the evidence (bundle manifests) to the destination, and then
+	// lists and compares every digest there. It moves no bytes if both repositories share a store.
+	// It does not copy sources.
 	Copy(ctx context.Context, from, to string, r Release, evidence []Digest) error
 }
 
-// Parts is how a release is put together and taken apart: what build writes and
-// verify and pull read.
+// Parts writes and reads the parts of a release. Build writes them; verify and pull read them.
 type Parts interface {
-	// PutPart stores a part in the repository and gives its manifest. The same part gives
-	// the same digest. What is there already is not read again.
+	// PutPart stores a part in the repository and returns its manifest. Equal parts have equal
+	// digests. It does not read files again that are already stored.
 	PutPart(ctx context.Context, repository string, p Part) (PartRef, error)
-	// Assemble stores the index of a release or of sources over parts that are there.
+	// Assemble stores the index of a release or of sources. The parts must be stored already.
 	Assemble(ctx context.Context, repository string, a Assembly) (Digest, error)
-	// Sources reads a sources index. Errors: CodeNotFound; CodeInvalid when it is none;
-	// CodeTrust when index and manifests differ; CodeDigest.
+	// Sources reads a sources index. Errors: CodeNotFound; CodeInvalid if it is not a sources
+	// index; CodeTrust if index and manifests differ; CodeDigest.
 	Sources(ctx context.Context, repository string, d Digest) (Sources, error)
-	// Fetch writes the files of a part into dir, which exists, checking each digest while
-	// writing and syncing nothing. An empty dir fetches only the description.
+	// Fetch writes the files of a part into the existing directory dir and verifies each digest
+	// while writing. It does not sync the files. An empty dir fetches only the description.
 	Fetch(ctx context.Context, repository string, part Digest, dir string) (FetchedPart, error)
 }
 
-// Lender is [Parts] that can give files which it goes on using.
+// Lender is [Parts] that can hard-link its files into a directory.
 type Lender interface {
-	// Lend is Fetch for who only reads: large files in dir may be those of the store
-	// itself, under another name.
+	// Lend is Fetch for callers that only read. Large files in dir can be hard links to the files
+	// of the store.
 	Lend(ctx context.Context, repository string, part Digest, dir string) (FetchedPart, error)
 }
 
-// Settled is a file that nobody writes to any more. [Blobs] on the same file system may
-// take it for their own, under another name, rather than copy it.
+// Settled is a file that is no longer written to. [Blobs] on the same file system can hard-link
+// it instead of copying it.
 type Settled struct{ *os.File }
 
-// LinkFrom is from how many bytes on files are linked rather than copied: for less, it is
-// not worth that what happens to one happens to the other.
+// LinkFrom is the size in bytes from which files are linked rather than copied. A changed file
+// also changes its links, and smaller files are not worth that risk.
 const LinkFrom = 1 << 20
 
-// Part is a manifest to be made.
+// Part describes a manifest to create.
 type Part struct {
 	Role   PartRole
 	Files  []PartFile
@@ -332,8 +334,8 @@ type Part struct {
 	Set    *Set   // cases, golden and calibration
 }
 
-// PartFile is a file of a part to be made. Open is called only if its blob is not
-// there yet; who called it closes.
+// PartFile is a file of a part to create. Open is called only if its blob is not stored yet.
+// The caller of Open closes the file.
 type PartFile struct {
 	File
 	Open func() (io.ReadCloser, error)
@@ -346,7 +348,7 @@ type PartRef struct {
 	Size   int64 // bytes of the manifest
 }
 
-// Assembly is an index to be made. A release has Version; sources have none.
+// Assembly describes an index to create. A release has a Version; sources do not.
 type Assembly struct {
 	Model    string
 	Version  string
@@ -354,14 +356,14 @@ type Assembly struct {
 	Sources  Digest
 	Plan     Digest
 	Parts    []PartRef
-	Tags     []string // set at once; for the first environment's repositories
+	Tags     []string // set in the same transaction; for the repositories of the first environment
 }
 
-// Sources is what a release was made from and is judged by.
+// Sources lists what a release was built from and is checked against.
 type Sources struct {
 	Digest Digest
 	Model  string
-	Parts  map[PartRole]PartRef // one of each role
+	Parts  map[PartRole]PartRef // one per role
 }
 
 // FetchedPart describes a part that was read.
@@ -373,20 +375,20 @@ type FetchedPart struct {
 	Set      *Set   // cases, golden and calibration
 }
 
-// VerifyEvidence checks the signature of a bundle and says what its signer may say
-// about the resource. The Claim has no Bundle and Subject yet. Errors: CodeTrust when
-// nobody who is trusted for anything signed it.
+// VerifyEvidence verifies the signature of a bundle and returns what its signer may state about
+// the resource. The Claim does not have Bundle and Subject yet. Errors: CodeTrust if no trusted
+// signer signed it.
 type VerifyEvidence func(ctx context.Context, bundle []byte, resource string) (Claim, error)
 
-// SignEvidence signs a statement in a role. It gives a sigstore bundle. Errors:
-// CodeUnavailable when this process has no key for the role.
+// SignEvidence signs a statement in a role and returns a sigstore bundle. Errors:
+// CodeUnavailable if this process has no key for the role.
 type SignEvidence func(ctx context.Context, role Role, statement []byte) ([]byte, error)
 
-// Clock tells the time of this process.
+// Clock returns the time of this process.
 type Clock func() time.Time
 
-// CatalogClock tells the time of the catalog. Ages, leases and deadlines that several
-// processes compare are measured by this clock, never by their own.
+// CatalogClock returns the time of the catalog. Ages, leases and deadlines that several
+// processes compare use this clock, never the clocks of the processes.
 type CatalogClock interface {
 	CatalogTime(ctx context.Context) (time.Time, error)
 }

@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// Permission is something that a principal may be allowed to do. Signing roles are
-// another matter: a permission opens a door of the service, a role says whose
-// signature counts.
+// Permission is an operation that a principal may be allowed to do in the service. It is
+// unrelated to a signing role, which says whose signatures count.
 type Permission string
 
-// The permissions. One never includes another, but for PermissionAdminister, which
-// includes all of them everywhere that it is granted.
+// The permissions. No permission includes another, except PermissionAdminister, which includes all
+// others within its grant.
 const (
 	PermissionRead       Permission = "read"       // pull, resolve, list
 	PermissionPush       Permission = "push"       // write unprotected repositories, publish
@@ -25,27 +24,34 @@ const (
 
 // Permissions lists every permission.
 func Permissions() []Permission {
-	return []Permission{PermissionRead, PermissionPush, PermissionVerify, PermissionApprove, PermissionPromote, PermissionAdminister}
+	return []Permission{
+		PermissionRead,
+		PermissionPush,
+		PermissionVerify,
+		PermissionApprove,
+		PermissionPromote,
+		PermissionAdminister,
+	}
 }
 
-// Grant allows permissions in the environments and for the models that its patterns
-// name. A pattern is one of [path.Match], whose "*" stays within a component; a final
-// "/**", or "**" alone, names everything below. An empty pattern names nothing.
+// Grant allows permissions for the environments and models that match its patterns. A pattern
+// follows [path.Match], in which "*" stays within a path component. A final "/**", or "**"
+// alone, matches everything below. An empty pattern matches nothing.
 type Grant struct {
 	Permissions []Permission `json:"permissions"`
 	Environment string       `json:"environment"`
 	Model       string       `json:"model"`
 }
 
-// Principal is who asks. The zero Principal may do nothing.
+// Principal is an authenticated caller. The zero Principal has no permissions.
 type Principal struct {
 	Name   string  `json:"name"` // unique, for logs and history: "token:ci", "oidc:ISSUER#SUBJECT"
 	Grants []Grant `json:"grants"`
 }
 
-// May reports whether the principal is allowed something for a model in an
-// environment. Both empty ask for what belongs to no model, such as node types: for
-// that a grant must name every environment and model.
+// May reports whether the principal has a permission for a model in an environment. Pass two
+// empty strings for things that belong to no model, such as node types. They need a grant that
+// matches every environment and model.
 func (p Principal) May(permission Permission, environment, model string) bool {
 	for _, g := range p.Grants {
 		if g.allows(permission) && MatchPattern(g.Environment, environment) && MatchPattern(g.Model, model) {
@@ -55,8 +61,7 @@ func (p Principal) May(permission Permission, environment, model string) bool {
 	return false
 }
 
-// MayAnywhere reports whether there is a model and environment for which the principal
-// is allowed something.
+// MayAnywhere reports whether the principal has a permission for any model in any environment.
 func (p Principal) MayAnywhere(permission Permission) bool {
 	for _, g := range p.Grants {
 		if g.allows(permission) && g.Environment != "" && g.Model != "" {
@@ -66,10 +71,16 @@ func (p Principal) MayAnywhere(permission Permission) bool {
 	return false
 }
 
-// Validate refuses a grant that could not mean what its writer meant. Errors: CodeInvalid.
+// Validate refuses a grant that is empty or malformed. Errors: CodeInvalid.
 func (g Grant) Validate() error {
 	if len(g.Permissions) == 0 {
-		return Errorf(CodeInvalid, "grant for %s in %s: no permissions: want some of %v", g.Model, g.Environment, Permissions())
+		return Errorf(
+			CodeInvalid,
+			"grant for %s in %s: no permissions: want one or more of %v",
+			g.Model,
+			g.Environment,
+			Permissions(),
+		)
 	}
 	for _, p := range g.Permissions {
 		if !p.known() {
@@ -78,13 +89,18 @@ func (g Grant) Validate() error {
 	}
 	for what, pattern := range map[string]string{"environment": g.Environment, "model": g.Model} {
 		if !ValidPattern(pattern) {
-			return Errorf(CodeInvalid, "%s pattern %q: want a name, with * for a part of a component and a final /** for all below", what, pattern)
+			return Errorf(
+				CodeInvalid,
+				"%s pattern %q: want a name; * matches part of a component, and a final /** everything below",
+				what,
+				pattern,
+			)
 		}
 	}
 	return nil
 }
 
-// ValidPattern reports whether a pattern is one as a [Grant] has them.
+// ValidPattern reports whether a pattern is valid in a [Grant].
 func ValidPattern(pattern string) bool {
 	if pattern == "**" {
 		return true
@@ -103,7 +119,7 @@ func (g Grant) allows(permission Permission) bool {
 		(slices.Contains(g.Permissions, permission) || slices.Contains(g.Permissions, PermissionAdminister))
 }
 
-// MatchPattern reports whether a pattern as a [Grant] has them names a name.
+// MatchPattern reports whether a pattern of a [Grant] matches a name.
 func MatchPattern(pattern, name string) bool {
 	base, all := strings.CutSuffix(pattern, "**")
 	if !all {
@@ -119,15 +135,15 @@ func MatchPattern(pattern, name string) bool {
 	return slash && above != "" && len(parts) > depth && MatchPattern(above, strings.Join(parts[:depth], "/"))
 }
 
-// principalKey is where a context keeps who asks.
+// principalKey is the context key of the Principal.
 type principalKey struct{}
 
-// WithPrincipal says on whose behalf ctx works.
+// WithPrincipal returns a context that acts on behalf of p.
 func WithPrincipal(ctx context.Context, p Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// PrincipalOf is who ctx works for. Without one it is the zero Principal, and false.
+// PrincipalOf returns the principal that ctx acts for. It returns false if there is none.
 func PrincipalOf(ctx context.Context) (Principal, bool) {
 	p, ok := ctx.Value(principalKey{}).(Principal)
 	return p, ok

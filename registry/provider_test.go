@@ -49,18 +49,18 @@ func TestProviderValidate(t *testing.T) {
 	}{
 		"a name":            {cpu, nil, ""},
 		"options":           {openvino, map[string]string{"device_type": "CPU", "num_of_threads": "4", "load_config": `{"CPU": {"NUM_STREAMS": "1"}}`}, ""},
-		"a short name":      {"CPU", nil, "want ONNX Runtime's name of it, such as CPUExecutionProvider"},
-		"of the CPU":        {cpu, map[string]string{"threads": "4"}, "CPUExecutionProvider has option threads, and takes none: remove its options"},
+		"a short name":      {"CPU", nil, "want a name that ONNX Runtime uses, such as CPUExecutionProvider"},
+		"of the CPU":        {cpu, map[string]string{"threads": "4"}, "CPUExecutionProvider has option threads, but takes no options: remove them"},
 		"too many":          {openvino, many, "has 33 options: want at most 32"},
 		"an odd key":        {openvino, map[string]string{"num threads": "4"}, `option "num threads": want a name of letters`},
 		"nothing":           {openvino, map[string]string{"device_type": ""}, "want 1 to 256 printable characters"},
 		"a long value":      {openvino, map[string]string{"device_type": strings.Repeat("x", 257)}, "want 1 to 256 printable characters"},
 		"lines":             {openvino, map[string]string{"device_type": "CPU\nGPU"}, "want 1 to 256 printable characters"},
-		"a file":            {openvino, map[string]string{"cache_dir": "/tmp"}, `option cache_dir is "/tmp", which names a file`},
-		"a file on Windows": {openvino, map[string]string{"cache_dir": `c:\tmp`}, "which names a file"},
-		"an address":        {"CUDAExecutionProvider", map[string]string{"gpu_external_alloc": "4096"}, "option gpu_external_alloc is an address or code of one process"},
-		"a library by name": {"TensorrtExecutionProvider", map[string]string{"trt_extra_plugin_lib_paths": "evil.so"}, "is an address or code"},
-		"an OpenCL context": {openvino, map[string]string{"context": "0x1234"}, "is an address or code"},
+		"a file":            {openvino, map[string]string{"cache_dir": "/tmp"}, `option cache_dir is "/tmp", which is a file path`},
+		"a file on Windows": {openvino, map[string]string{"cache_dir": `c:\tmp`}, "which is a file path"},
+		"an address":        {"CUDAExecutionProvider", map[string]string{"gpu_external_alloc": "4096"}, "option gpu_external_alloc is a memory address or code of one process"},
+		"a library by name": {"TensorrtExecutionProvider", map[string]string{"trt_extra_plugin_lib_paths": "evil.so"}, "is a memory address or code"},
+		"an OpenCL context": {openvino, map[string]string{"context": "0x1234"}, "is a memory address or code"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

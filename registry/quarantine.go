@@ -7,24 +7,24 @@ import (
 )
 
 // Quarantine is the predicate https://mlpromote.dev/quarantine/v1, about a release or an
-// engine. Without Lifts it puts its subject in quarantine. With Lifts it ends the quarantines
-// that it names, and no other. An empty predicate, as earlier versions wrote it, puts its
-// subject in quarantine.
+// engine. Without Lifts it puts its subject in quarantine. With Lifts it ends only the
+// quarantines that it names. An empty predicate, as earlier versions wrote it, puts its subject
+// in quarantine.
 type Quarantine struct {
 	Reason   string    `json:"reason,omitempty"`
 	IssuedOn time.Time `json:"issuedOn,omitzero"`
-	// Lifts are the quarantines that this one ends, by the digests of their bundles. A
-	// bundle that was lifted once stays lifted.
+	// Lifts are the digests of the bundles of the quarantines that this one ends. A lifted bundle
+	// stays lifted.
 	Lifts []Digest `json:"lifts,omitempty"`
 }
 
-// NewQuarantine makes a statement that puts the subject in quarantine, ready to sign. Errors:
-// CodeInvalid for a missing reason or one that [ValidateText] refuses.
+// NewQuarantine returns a statement, ready to sign, that puts the subject in quarantine.
+// Errors: CodeInvalid if the reason is missing or [ValidateText] refuses it.
 func NewQuarantine(subject StatementSubject, reason string, now time.Time) ([]byte, error) {
 	return newQuarantine(subject, Quarantine{Reason: reason, IssuedOn: now.UTC()})
 }
 
-// NewQuarantineLift makes a statement that ends quarantines of the subject, ready to sign.
+// NewQuarantineLift returns a statement, ready to sign, that ends quarantines of the subject.
 // lifts are the digests of their bundles. Errors: CodeInvalid without a reason or digests.
 func NewQuarantineLift(subject StatementSubject, reason string, now time.Time, lifts ...Digest) ([]byte, error) {
 	if len(lifts) == 0 {
@@ -63,8 +63,8 @@ func (c Claim) Quarantine() (q Quarantine, ok bool) {
 	return q, true
 }
 
-// Reason is why the claim was made, as the history shows it: of a quarantine its reason, of a
-// lift its reason behind "lifted: ". Other claims give none.
+// Reason returns the reason of a claim as the history shows it: that of a quarantine, and that
+// of a lift after "lifted: ". Other claims have no reason.
 func (c Claim) Reason() string {
 	q, _ := c.Quarantine()
 	if q.Reason != "" && len(q.Lifts) > 0 {
@@ -74,7 +74,7 @@ func (c Claim) Reason() string {
 }
 
 // Quarantines lists the quarantines of a subject that are not lifted. claims are about the
-// release that the subject is, or belongs to.
+// release that the subject is or belongs to.
 func Quarantines(r Release, claims []Claim, subject Digest) []Claim {
 	counted, _ := count(r, claims)
 	return counted.quarantines(subject)
@@ -94,8 +94,8 @@ func (cs counted) quarantines(subject Digest) []Claim {
 			quarantines = append(quarantines, c)
 		}
 	}
-	// The same signed statement in another bundle is the same quarantine. Without a time in
-	// them, two equal statements could be two quarantines.
+	// The same signed statement in another bundle is the same quarantine. Statements without a
+	// time are an exception: two equal ones could be two quarantines.
 	return slices.DeleteFunc(quarantines, func(c Claim) bool {
 		q, _ := c.Quarantine()
 		return !q.IssuedOn.IsZero() && slices.ContainsFunc(lifted, c.Restates)
@@ -113,9 +113,10 @@ func (cs counted) lifts() []Digest {
 	return all
 }
 
-// Restates reports whether both claims hold the same statement of the same signer. Anybody
-// can put it into another bundle, which then has another digest.
+// Restates reports whether both claims hold the same statement of the same signer. Anyone can
+// put a statement into another bundle, which then has another digest.
 func (c Claim) Restates(other Claim) bool {
-	return c.Signer == other.Signer && c.Subject == other.Subject && c.Statement.PredicateType == other.Statement.PredicateType &&
+	return c.Signer == other.Signer && c.Subject == other.Subject &&
+		c.Statement.PredicateType == other.Statement.PredicateType &&
 		bytes.Equal(c.Statement.Predicate, other.Statement.Predicate)
 }

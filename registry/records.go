@@ -15,17 +15,17 @@ type Record struct {
 	Time time.Time
 }
 
-// Records finds evidence in the history, from every environment.
+// Records looks up evidence in the history of all environments.
 type Records interface {
-	// Recorded returns the first event of the model that names each bundle. It reads an index,
-	// and leaves out bundles whose entry names an event that does not name them. It costs one
-	// lookup by key per bundle, however long the history.
+	// Recorded returns the first event of the model that names each bundle. It reads an index and
+	// leaves out bundles whose index entry names an event that does not name them. It costs one
+	// lookup by key per bundle, independent of the length of the history.
 	Recorded(ctx context.Context, model string, bundles []Digest) (map[Digest]Record, error)
 	// Reindex rebuilds that index for a model, from the history.
 	Reindex(ctx context.Context, model string) error
 }
 
-// NamedFirst is where the history of a model names each bundle first, as its events say.
+// NamedFirst maps each bundle to the first event of a model's history that names it.
 type NamedFirst map[Digest]NamedIn
 
 // NamedIn is an event that names a bundle.
@@ -34,7 +34,7 @@ type NamedIn struct {
 	Environment string
 }
 
-// Read takes in the next newer event of the model.
+// Read adds the next newer event of the model.
 func (n NamedFirst) Read(e Event) {
 	for _, d := range e.Evidence {
 		if _, ok := n[d]; !ok {
@@ -43,8 +43,8 @@ func (n NamedFirst) Read(e Event) {
 	}
 }
 
-// Faults compares what [Records] gave for the same bundles with the history: a fault for each
-// environment whose events it does not repeat.
+// Faults compares the result of [Records] for the same bundles with the history. It returns one
+// fault for each environment in which they differ.
 func (n NamedFirst) Faults(model string, records map[Digest]Record) []HistoryFault {
 	wrong := make(map[string][]Digest)
 	for d, in := range n {
@@ -62,7 +62,13 @@ func (n NamedFirst) Faults(model string, records map[Digest]Record) []HistoryFau
 			listed = fmt.Sprintf("in row %d", r.Seq)
 		}
 		faults = append(faults, HistoryFault{Environment: environment, Model: model, Detail: fmt.Sprintf(
-			"the catalog's list of when evidence came in differs from the history in %d places: row %d names %s first, and the list has it %s, so another report could win", len(bundles), n[first].Seq, first, listed)})
+			"the catalog's list of when evidence came in differs from the history in %d places: row %d names %s first, and "+
+				"the list has it %s, so policy could use another report",
+			len(bundles),
+			n[first].Seq,
+			first,
+			listed,
+		)})
 	}
 	return faults
 }

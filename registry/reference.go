@@ -13,7 +13,7 @@ type Digest = digest.Digest
 
 // Reference names a release or a part of one: [HOST/]ENV/MODEL[:TAG][@DIGEST].
 type Reference struct {
-	Host        string // registry host with port, empty for the local directory
+	Host        string // registry host with port; empty for the local directory
 	Environment string // one path component
 	Model       string // the rest of the repository, for example "vision/digits"
 	Tag         string
@@ -26,20 +26,22 @@ var (
 	// hostPattern is a host name, an IPv4 address or an IPv6 address in brackets, with or without a port.
 	hostPattern = regexp.MustCompile(`^([a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?$`)
 	// versionPattern is SemVer 2.0.0 without build metadata.
-	versionPattern = regexp.MustCompile(`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?$`)
-	// revisionPattern is the suffix that tags give to later revisions of a version.
+	versionPattern = regexp.MustCompile(
+		`^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*)(\.(0|[1-9]\d*|\d*[a-zA-Z-][0-9a-zA-Z-]*))*)?$`,
+	)
+	// revisionPattern is the suffix of the tags of later revisions of a version.
 	revisionPattern = regexp.MustCompile(`-r\d+$`)
 )
 
 // SourcesComponent is the last component of the repository that holds a model's sources.
 const SourcesComponent = "sources"
 
-// MaxNameLength is the length of host and repository that clients agree on.
+// MaxNameLength is the maximum length of host and repository that clients support.
 const MaxNameLength = 255
 
-// ParseReference reads a reference. A first component is a host only if it holds
-// '.' or ':' or is "localhost", as in container references; there is no default host.
-// Errors: CodeInvalid, naming the part that is wrong.
+// ParseReference parses a reference. The first component is a host only if it contains '.' or
+// ':' or is "localhost", as in container references. There is no default host. Errors:
+// CodeInvalid, naming the part that is wrong.
 func ParseReference(s string) (Reference, error) {
 	var ref Reference
 	rest := s
@@ -53,18 +55,32 @@ func ParseReference(s string) (Reference, error) {
 	if slash := strings.IndexByte(rest, '/'); slash > 0 && isHost(rest[:slash]) {
 		ref.Host, rest = rest[:slash], rest[slash+1:]
 		if !hostPattern.MatchString(ref.Host) {
-			return Reference{}, Errorf(CodeInvalid, "reference %q: host %q: want a host name or address, and a port after ':' where there is one", s, ref.Host)
+			return Reference{}, Errorf(
+				CodeInvalid,
+				"reference %q: host %q: want a host name or address, optionally with ':' and a port",
+				s,
+				ref.Host,
+			)
 		}
 	}
 	if colon := strings.LastIndexByte(rest, ':'); colon >= 0 {
 		ref.Tag, rest = rest[colon+1:], rest[:colon]
 		if !ValidTag(ref.Tag) {
-			return Reference{}, Errorf(CodeInvalid, "reference %q: tag %q: want up to 128 letters, digits, '.', '_' or '-'", s, ref.Tag)
+			return Reference{}, Errorf(
+				CodeInvalid,
+				"reference %q: tag %q: want up to 128 letters, digits, '.', '_' or '-'",
+				s,
+				ref.Tag,
+			)
 		}
 	}
 	environment, model, ok := strings.Cut(rest, "/")
 	if !ok {
-		return Reference{}, Errorf(CodeInvalid, "reference %q: want [HOST/]ENVIRONMENT/MODEL[:TAG][@DIGEST], for example staging/vision/digits:1.0.0", s)
+		return Reference{}, Errorf(
+			CodeInvalid,
+			"reference %q: want [HOST/]ENVIRONMENT/MODEL[:TAG][@DIGEST], for example staging/vision/digits:1.0.0",
+			s,
+		)
 	}
 	ref.Environment, ref.Model = environment, model
 	if !namePattern.MatchString(environment) {
@@ -76,17 +92,17 @@ func ParseReference(s string) (Reference, error) {
 	return ref, nil
 }
 
-// ValidRepository reports whether name is a repository by the grammar of OCI
-// distribution 1.1, and not longer than clients agree on.
+// ValidRepository reports whether name is a repository name by the grammar of OCI distribution
+// 1.1, and not longer than clients support.
 func ValidRepository(name string) bool {
 	return len(name) <= MaxNameLength && namePattern.MatchString(name)
 }
 
-// maxTagLength is that of OCI distribution 1.1.
+// maxTagLength is the limit of OCI distribution 1.1.
 const maxTagLength = 128
 
-// ValidTag reports whether tag is one by the grammar of OCI distribution 1.1: up to 128
-// letters, digits, '.', '_' and '-', the first none of '.' and '-'.
+// ValidTag reports whether tag is valid by the grammar of OCI distribution 1.1: up to 128
+// letters, digits, '.', '_' and '-', and neither '.' nor '-' first.
 func ValidTag(tag string) bool {
 	for i, c := range []byte(tag) {
 		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
@@ -101,15 +117,21 @@ func isHost(component string) bool {
 	return component == "localhost" || strings.ContainsAny(component, ".:")
 }
 
-// ValidateHost checks that references can begin with a host: HOST[:PORT]. Errors: CodeInvalid.
+// ValidateHost checks that references can begin with the host: HOST[:PORT]. Errors:
+// CodeInvalid.
 func ValidateHost(host string) error {
 	if !isHost(host) || !hostPattern.MatchString(host) || len(host) > MaxNameLength {
-		return Errorf(CodeInvalid, "registry %q: want HOST[:PORT] as references begin with it, with a '.' or a port, no scheme and no path: registry.example.com", host)
+		return Errorf(
+			CodeInvalid,
+			"registry %q: want HOST[:PORT] as references begin with it, with a '.' or a port, no scheme and no path: "+
+				"registry.example.com",
+			host,
+		)
 	}
 	return nil
 }
 
-// Repository is the repository of the reference without its host: ENV/MODEL.
+// Repository returns the repository of the reference without its host: ENV/MODEL.
 func (r Reference) Repository() string { return Repository(r.Environment, r.Model) }
 
 // String writes the reference as [ParseReference] reads it.
@@ -128,10 +150,10 @@ func (r Reference) String() string {
 	return b.String()
 }
 
-// Repository is the repository of a model in an environment.
+// Repository returns the repository of a model in an environment.
 func Repository(environment, model string) string { return environment + "/" + model }
 
-// SourcesRepository is the repository of a model's sources, in the first environment.
+// SourcesRepository returns the repository of a model's sources, in the first environment.
 func SourcesRepository(environment, model string) string {
 	return Repository(environment, model) + "/" + SourcesComponent
 }
@@ -140,28 +162,43 @@ func SourcesRepository(environment, model string) string {
 // component other than "sources". Errors: CodeInvalid.
 func ValidateModel(name string) error {
 	if !namePattern.MatchString(name) || len(name) > MaxNameLength {
-		return Errorf(CodeInvalid, "model name %q: want lower-case letters and digits in components separated by '/', inner '.', '_' or '-', at most %d characters", name, MaxNameLength)
+		return Errorf(
+			CodeInvalid,
+			"model name %q: want lower-case letters and digits in components separated by '/', inner '.', '_' or '-', at "+
+				"most %d characters",
+			name,
+			MaxNameLength,
+		)
 	}
 	if name == SourcesComponent || strings.HasSuffix(name, "/"+SourcesComponent) {
-		return Errorf(CodeInvalid, "model name %q: the last component %q is reserved for what releases are made from", name, SourcesComponent)
+		return Errorf(
+			CodeInvalid,
+			"model name %q: the last component %q is reserved for what releases are made from",
+			name,
+			SourcesComponent,
+		)
 	}
 	return nil
 }
 
-// ValidateVersion checks a version: SemVer without build metadata (a tag has no
-// '+') and without a final -r<N>, which is how tags name revisions. Errors: CodeInvalid.
+// ValidateVersion checks a version: SemVer without build metadata (a tag cannot contain '+')
+// and without a final -r<N>, which tags use for revisions. Errors: CodeInvalid.
 func ValidateVersion(version string) error {
 	if !versionPattern.MatchString(version) || len(version) > 64 {
-		return Errorf(CodeInvalid, "version %q: want a semantic version without build metadata, for example 1.4.0 or 2.0.0-rc.1", version)
+		return Errorf(
+			CodeInvalid,
+			"version %q: want a semantic version without build metadata, for example 1.4.0 or 2.0.0-rc.1",
+			version,
+		)
 	}
 	if revisionPattern.MatchString(version) {
-		return Errorf(CodeInvalid, "version %q: a final -r<N> is kept for revisions of one version", version)
+		return Errorf(CodeInvalid, "version %q: a final -r<N> is reserved for revisions of a version", version)
 	}
 	return nil
 }
 
-// TagOrDigest is what selects a manifest of the repository: the digest, else the
-// tag, else "" for the head.
+// TagOrDigest returns the part that selects a manifest of the repository: the digest, otherwise
+// the tag, otherwise "" for the head.
 func (r Reference) TagOrDigest() string {
 	if r.Digest != "" {
 		return string(r.Digest)

@@ -2,7 +2,7 @@ package registry
 
 import "fmt"
 
-// Release is one version of a model: an OCI image index, read and checked.
+// Release is one version of a model, read from an OCI image index and checked.
 type Release struct {
 	Digest    Digest   `json:"digest"`
 	Size      int64    `json:"size"` // bytes of the index document
@@ -16,19 +16,21 @@ type Release struct {
 	Engines   []Engine `json:"engines"`   // in canonical order
 }
 
-// Engine is one OCI manifest of a release: the files that a runtime loads, for one
-// target, made by one toolchain, in one precision.
+// Engine is one OCI manifest of a release: the files that a runtime loads, for one target,
+// built by one toolchain in one precision.
 type Engine struct {
-	Digest     Digest     `json:"digest"`
-	Size       int64      `json:"size"`  // bytes of the manifest document
-	Bytes      int64      `json:"bytes"` // bytes of all files; 0 where only the index was read
-	Target     Target     `json:"target"`
-	Toolchain  Toolchain  `json:"toolchain"`
-	Variant    string     `json:"variant"`   // "int8", as the spec names it
-	Precision  string     `json:"precision"` // "int8", as the numbers are
-	NativeCode bool       `json:"nativeCode,omitempty"`
-	Providers  []Provider `json:"providers,omitempty"` // execution providers of ONNX Runtime that it is for, the preferred one first
-	// Operators are the libraries with operators of its own that it carries: native code.
+	Digest     Digest    `json:"digest"`
+	Size       int64     `json:"size"`  // bytes of the manifest document
+	Bytes      int64     `json:"bytes"` // bytes of all files; 0 if only the index was read
+	Target     Target    `json:"target"`
+	Toolchain  Toolchain `json:"toolchain"`
+	Variant    string    `json:"variant"`   // "int8", as the spec names it
+	Precision  string    `json:"precision"` // "int8", the number format
+	NativeCode bool      `json:"nativeCode,omitempty"`
+	// Providers are the ONNX Runtime execution providers that the engine is for, preferred
+	// first.
+	Providers []Provider `json:"providers,omitempty"`
+	// Operators are the operator libraries that the engine carries: native code.
 	Operators []Operators `json:"operators,omitempty"`
 	Reference Digest      `json:"reference"`
 	Sources   Digest      `json:"sources"`
@@ -42,7 +44,7 @@ type Operators struct {
 	Digest Digest `json:"digest"`
 }
 
-// Toolchain is the fact of what made an engine.
+// Toolchain identifies the software that built an engine.
 type Toolchain struct {
 	Name    string `json:"name"`              // "onnxruntime"
 	Version string `json:"version"`           // exact
@@ -50,10 +52,10 @@ type Toolchain struct {
 	Options Digest `json:"options,omitempty"` // of the canonical options of every step
 }
 
-// Label names an engine within its release: "linux-amd64-v3/int8".
+// Label identifies an engine within its release: "linux-amd64-v3/int8".
 func (e Engine) Label() string { return e.Target.Name + "/" + e.Variant }
 
-// Tag is the release's tag: its version, and "-r<N>" from the second revision on.
+// Tag returns the release's tag: its version, plus "-r<N>" from the second revision on.
 func (r Release) Tag() string {
 	if r.Revision > 1 {
 		return fmt.Sprintf("%s-r%d", r.Version, r.Revision)
@@ -67,8 +69,8 @@ const ReleaseType = "application/vnd.mlpromote.release.v1+json"
 // HeadTag is the tag that mirrors an environment's head.
 const HeadTag = "current"
 
-// Tags are the tags of the release in a repository: its own, one for each engine
-// (with the toolchain where two would share it), and the mirror of the head.
+// Tags returns the tags of the release in a repository: its own, one for each engine (with the
+// toolchain if two would share it), and the mirror of the head.
 func (r Release) Tags() map[string]Digest {
 	tags := map[string]Digest{HeadTag: r.Digest, r.Tag(): r.Digest}
 	shared := make(map[string]int)
@@ -95,8 +97,8 @@ func (r Release) Engine(d Digest) (Engine, bool) {
 	return Engine{}, false
 }
 
-// Subjects are the digests that evidence for the release can be about: the release,
-// then its engines.
+// Subjects lists the digests that evidence for the release can be about: the release, then its
+// engines.
 func (r Release) Subjects() []Subject {
 	subjects := []Subject{{Name: "release", Digest: r.Digest, Size: r.Size, Index: true}}
 	for _, e := range r.Engines {
@@ -113,10 +115,10 @@ type Subject struct {
 	Index  bool // an image index rather than a manifest
 }
 
-// PartRole is what a part is to its release or sources: the dev.mlpromote.role annotation.
+// PartRole is the role of a part in its release or sources: the dev.mlpromote.role annotation.
 type PartRole string
 
-// The roles of parts. The first three stand in a release index, the others in a sources index.
+// The roles of parts. A release index has the first three; a sources index has the others.
 const (
 	PartEngine      PartRole = "engine"
 	PartLimits      PartRole = "limits"
@@ -128,7 +130,7 @@ const (
 	PartTuning      PartRole = "tuning"
 )
 
-// FileKind says what a file of an engine is to the runtime.
+// FileKind says how the runtime uses a file of an engine.
 type FileKind string
 
 // The kinds of files. The zero kind is FileEngine.
@@ -140,7 +142,7 @@ const (
 
 // File is one file of a part.
 type File struct {
-	Path   string // relative, with '/', never leaving its folder
+	Path   string // relative, with '/', never outside its folder
 	Digest Digest
 	Size   int64 // bytes
 	Kind   FileKind
@@ -151,13 +153,13 @@ type Set struct {
 	Count   int     `json:"count"`            // cases in all shards
 	Origin  string  `json:"origin,omitempty"` // "recorded" or "generated"
 	Labels  string  `json:"labels,omitempty"` // name of the tensor with labels
-	Kind    string  `json:"kind,omitempty"`   // golden: what computed it, "onnxruntime/disable_all"
+	Kind    string  `json:"kind,omitempty"`   // golden: the runtime that computed it, "onnxruntime/disable_all"
 	Runtime string  `json:"runtime,omitempty"`
 	Node    *Node   `json:"node,omitempty"`
 	Shards  []Shard `json:"shards"`
 }
 
-// Shard is one file of a Set and the cases that it holds.
+// Shard is one file of a Set with its number of cases.
 type Shard struct {
 	File  string `json:"file"`
 	First int    `json:"first"`

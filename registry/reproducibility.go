@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// Reproducibility says what becomes of a step that is done twice, in two processes, from
-// the same inputs. The zero Reproducibility is that nobody tried.
+// Reproducibility is the result of running a step twice, in two processes, on the same inputs.
+// The zero Reproducibility means that this was not tried.
 type Reproducibility string
 
-// The classes of reproducibility, the best first.
+// The classes of reproducibility, best first.
 const (
-	// ReproducibleBytes is the same files with the same bytes.
+	// ReproducibleBytes: both runs made the same files with the same bytes.
 	ReproducibleBytes Reproducibility = "bytes"
-	// ReproducibleSemantic is other bytes in files of the same names that compute the same:
-	// on every case of the release, every output of the one is bit for bit that of the other.
+	// ReproducibleSemantic: the bytes differ, but the files have the same names and compute the
+	// same. On every case of the release, all outputs are equal bit for bit.
 	ReproducibleSemantic Reproducibility = "semantic"
-	// ReproducibleNone is something else, or something that nothing here can run.
+	// ReproducibleNone: the results differ, or cannot be run here to compare them.
 	ReproducibleNone Reproducibility = "none"
 )
 
-// rank orders classes, the best highest. What nobody tried ranks below all.
+// rank orders classes, best highest. The zero class ranks lowest.
 func (r Reproducibility) rank() int {
 	return map[Reproducibility]int{ReproducibleBytes: 3, ReproducibleSemantic: 2, ReproducibleNone: 1}[r]
 }
@@ -28,8 +28,8 @@ func (r Reproducibility) rank() int {
 // AtLeast reports whether r is as good as want.
 func (r Reproducibility) AtLeast(want Reproducibility) bool { return r.rank() >= want.rank() }
 
-// ReproducibleField is the field of the metadata of SLSA provenance that holds the class
-// of an engine: the worst of its steps. Vendors prefix their fields with their name
+// ReproducibleField is the metadata field of SLSA provenance that holds the class of an engine:
+// the worst class of its steps. Vendor fields have the name of the vendor as prefix
 // (https://slsa.dev/spec/v1.0/provenance#extension-fields).
 const ReproducibleField = "mlpromote_reproducible"
 
@@ -39,7 +39,8 @@ type provenanceMetadata struct {
 	Reproducible Reproducibility `json:"mlpromote_reproducible"` // ReproducibleField
 }
 
-// provenanceMetadata reads a statement of provenance. Unreadable metadata is zero.
+// provenanceMetadata reads a statement of provenance. It returns the zero value if the metadata
+// is unreadable.
 func (s Statement) provenanceMetadata() provenanceMetadata {
 	var predicate struct {
 		RunDetails struct {
@@ -52,8 +53,8 @@ func (s Statement) provenanceMetadata() provenanceMetadata {
 	return predicate.RunDetails.Metadata
 }
 
-// Reproducible reads from a statement of provenance how the engine came out when its steps
-// were repeated. It is empty if they were not.
+// Reproducible reads the class of an engine from a statement of provenance. It is empty if the
+// steps were not repeated.
 func (s Statement) Reproducible() Reproducibility {
 	class := s.provenanceMetadata().Reproducible
 	if class.rank() == 0 {
@@ -62,8 +63,8 @@ func (s Statement) Reproducible() Reproducibility {
 	return class
 }
 
-// judgeReproducible decides whether builders found the engine to come out as wanted. Of
-// several findings the worst counts.
+// judgeReproducible decides whether builders found the wanted class for the engine. The worst
+// of several findings counts.
 func judgeReproducible(req *Requirement, want Reproducibility, provenance []Claim) {
 	found := Reproducibility("")
 	for _, c := range provenance {
@@ -78,10 +79,14 @@ func judgeReproducible(req *Requirement, want Reproducibility, provenance []Clai
 	}
 	switch {
 	case found == "":
-		req.Detail = "nobody built it twice: run mlpromote build --check-reproducible"
+		req.Detail = "it was not built twice: run mlpromote build --check-reproducible"
 	case found.AtLeast(want):
 		req.Met, req.Detail = true, fmt.Sprintf("built twice with the class %s", found)
 	default:
-		req.Detail = fmt.Sprintf("built twice, it came out with the class %s, and %s is asked for: choose a toolchain or variant that keeps it", found, want)
+		req.Detail = fmt.Sprintf(
+			"two builds gave the class %s, but %s is required: choose a toolchain or variant that reaches it",
+			found,
+			want,
+		)
 	}
 }

@@ -8,38 +8,38 @@ import (
 	"time"
 )
 
-// Retention says what a collection leaves alone, beside what is at a head or tagged and
-// all that it needs. The zero Retention would leave no time for anything; who wants that
-// must have the content to himself.
+// Retention says what garbage collection keeps, in addition to heads, tagged manifests and all
+// content that they need. The zero Retention has no grace period; use it only with exclusive
+// access.
 type Retention struct {
-	Grace  time.Duration // what was recorded less than this ago stays
-	Heads  int           // so many heads before the present one stay, for rollbacks
-	Period time.Duration // as do all that were a head less than this ago
+	Grace  time.Duration // keep content that was recorded less than this ago
+	Heads  int           // keep this many heads before the current one, for rollbacks
+	Period time.Duration // keep releases that were a head less than this ago
 }
 
-// DefaultRetention is what nobody has set otherwise.
+// DefaultRetention returns the retention that applies unless configured otherwise.
 func DefaultRetention() Retention {
 	return Retention{Grace: 24 * time.Hour, Heads: 10, Period: 90 * 24 * time.Hour}
 }
 
-// Validate refuses to keep less than nothing. Errors: CodeInvalid.
+// Validate refuses negative values. Errors: CodeInvalid.
 func (r Retention) Validate() error {
 	if r.Heads < 0 || r.Period < 0 {
-		return Errorf(CodeInvalid, "to keep %d earlier heads, and those of %v: want none or more", r.Heads, r.Period)
+		return Errorf(CodeInvalid, "keep %d earlier heads, and those of the last %v: want 0 or more", r.Heads, r.Period)
 	}
 	return nil
 }
 
-// Anchors is what the catalog says must stay in the repositories of one model, in every
-// environment, and why.
+// Anchors lists what the catalog requires to stay in the repositories of one model, in all
+// environments, with the reason.
 type Anchors struct {
-	Releases map[Digest]string // with all that they need, and all that is said about them
-	// Evidence that history names stays whatever becomes of its subject: should the same
-	// bytes be built again, all that was ever said about them counts again.
+	Releases map[Digest]string // kept with all content that they need and all evidence about them
+	// Evidence that the history names is kept even if its subject is deleted. If the same bytes
+	// are built again, all earlier evidence about them counts again.
 	Evidence map[Digest]string
 }
 
-// anchor notes a release or piece of evidence. The first reason stays.
+// anchor adds a release or a piece of evidence. The first reason stays.
 func anchor(at *map[Digest]string, d Digest, why string) {
 	if d == "" {
 		return
@@ -52,10 +52,16 @@ func anchor(at *map[Digest]string, d Digest, why string) {
 	}
 }
 
-// Anchors gives the anchors of every model. Events are those of the whole history, in
-// order. An earlier head is a rollback's aim unless its environment is known to be
-// unprotected, where nobody rolls back. Errors: those of events.
-func (r Retention) Anchors(envs Environments, heads []Head, intents []Intent, events iter.Seq2[Event, error], now time.Time) (map[string]*Anchors, error) {
+// Anchors returns the anchors of every model. events is the whole history, in order. An earlier
+// head is kept for rollbacks unless its environment is known to be unprotected, because such
+// environments have no rollbacks. Errors: those of events.
+func (r Retention) Anchors(
+	envs Environments,
+	heads []Head,
+	intents []Intent,
+	events iter.Seq2[Event, error],
+	now time.Time,
+) (map[string]*Anchors, error) {
 	all := make(map[string]*Anchors)
 	of := func(model string) *Anchors {
 		if all[model] == nil {
@@ -94,16 +100,16 @@ func (r Retention) Anchors(envs Environments, heads []Head, intents []Intent, ev
 	return all, nil
 }
 
-// place is where a model has a head.
+// place is a model in an environment.
 type place struct{ environment, model string }
 
-// tenure is a release that was a head, and until when. The present one has no end.
+// tenure is a release that was a head, and until when. That of the current head has no end.
 type tenure struct {
 	release Digest
 	until   time.Time
 }
 
-// reign notes a head that an event brought. A hold that is lifted brings none.
+// reign adds the head that an event set. Releasing a hold does not set a head.
 func reign(all map[place][]tenure, e Event) {
 	if e.Release == "" || e.Kind != EventPublish && e.Kind != EventPromote && e.Kind != EventRollback {
 		return
@@ -115,7 +121,7 @@ func reign(all map[place][]tenure, e Event) {
 	all[at] = append(all[at], tenure{release: e.Release})
 }
 
-// earlier lists the releases before the present head that a rollback may want.
+// earlier lists the releases before the current head that a rollback could need.
 func (r Retention) earlier(tenures []tenure, now time.Time) []Digest {
 	var kept []Digest
 	for i, t := range slices.Backward(tenures) {
@@ -129,14 +135,14 @@ func (r Retention) earlier(tenures []tenure, now time.Time) []Digest {
 	return kept
 }
 
-// Fate is what becomes of a holding.
+// Fate says what happens to a holding.
 type Fate struct {
 	Holding
-	Why string // why it stays; empty: nothing needs it
-	Due bool   // it goes: nothing needs it, and nobody asked for it or for what it is part of
+	Why string // why it is kept; empty: it is unreferenced
+	Due bool   // delete it: it is unreferenced, and neither it nor anything that contains it was used
 }
 
-// Settlement is what fates ask for.
+// Settlement returns the changes that fates require.
 func (r Retention) Settlement(fates []Fate, now time.Time) Settlement {
 	s := Settlement{At: now}
 	for _, f := range fates {
@@ -152,8 +158,7 @@ func (r Retention) Settlement(fates []Fate, now time.Time) Settlement {
 	return s
 }
 
-// ModelOf gives the model that a repository is of, and whether it is the repository of its
-// sources.
+// ModelOf returns the model of a repository, and whether the repository holds its sources.
 func ModelOf(repository string) (model string, sources bool) {
 	_, rest, _ := strings.Cut(repository, "/")
 	return strings.CutSuffix(rest, "/"+SourcesComponent)

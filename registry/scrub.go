@@ -9,11 +9,11 @@ import (
 )
 
 // Inventory lists the content of all repositories. Unlike [Refs] it does not unmark content,
-// since listing is not using it. Implementations are safe for concurrent use.
+// because listing is not use. Implementations are safe for concurrent use.
 type Inventory interface {
-	// HeldDigests lists up to limit digests that some repository holds, after a digest (""
-	// for the first), in byte order. With a time it lists digests that were added at that
-	// time or later.
+	// HeldDigests lists up to limit digests that some repository holds, after a digest ("" for the
+	// first), in byte order. With a time it lists only digests that were added at or after that
+	// time.
 	HeldDigests(ctx context.Context, after Digest, since time.Time, limit int) ([]Digest, error)
 	// Holders lists the repositories that hold a digest, in byte order.
 	Holders(ctx context.Context, d Digest) ([]string, error)

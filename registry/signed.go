@@ -14,11 +14,11 @@ import (
 // maxJSONDepth bounds how deep objects and arrays may nest in signed JSON.
 const maxJSONDepth = 64
 
-// DecodeSigned reads signed JSON into the struct that into points to, so that all readers see
-// the same document in the same bytes. The JSON must pass [CheckJSON]. Keys must be spelled as
-// in the struct's tags: a key that differs only in case is refused, since encoding/json would
-// accept it. Other unknown keys are ignored. Types that read JSON themselves check their own
-// values.
+// DecodeSigned decodes signed JSON into the struct that into points to. It is strict, so that
+// all readers see the same document in the same bytes. The JSON must pass [CheckJSON]. Keys
+// must be spelled as in the struct's tags: it refuses a key that differs only in case, which
+// encoding/json would accept. It ignores other unknown keys. Types that decode themselves must
+// check their own values.
 func DecodeSigned(data []byte, into any) error {
 	if err := CheckJSON(data); err != nil {
 		return err
@@ -29,8 +29,8 @@ func DecodeSigned(data []byte, into any) error {
 	return json.Unmarshal(data, into)
 }
 
-// CheckJSON checks that data is exactly one JSON object in UTF-8, that it does not nest too
-// deep, and that no object in it has a key twice.
+// CheckJSON checks that data is exactly one JSON object in UTF-8, that its nesting is limited,
+// and that no object in it has a key twice.
 func CheckJSON(data []byte) error {
 	if !utf8.Valid(data) {
 		return errors.New("it is not UTF-8")
@@ -107,7 +107,7 @@ func checkValue(d *json.Decoder, depth int) error {
 }
 
 // checkSpelling compares the keys of objects with the fields of t, recursively. json.Unmarshal
-// refuses values of another shape.
+// refuses values of other types.
 func checkSpelling(data json.RawMessage, t reflect.Type) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()

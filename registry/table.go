@@ -5,18 +5,18 @@ import (
 	"regexp"
 )
 
-// Table keeps documents by name. Implementations are safe for concurrent use, also by
-// several processes. Writes are durable on return.
+// Table stores documents by name. Implementations are safe for concurrent use, also by several
+// processes. Writes are durable on return.
 type Table[T any] interface {
-	// Put stores a document, in place of an earlier one of the same name.
+	// Put stores a document and replaces an earlier one with the same name.
 	Put(ctx context.Context, name string, document T) error
-	// Get gives a document. Errors: CodeNotFound.
+	// Get returns a document. Errors: CodeNotFound.
 	Get(ctx context.Context, name string) (T, error)
-	// List gives up to limit documents behind a name (exclusive, "" for the first), in byte
-	// order of their names. A limit is at least 1.
+	// List returns up to limit documents after a name (exclusive, "" for the first), in byte order
+	// of their names. A limit is at least 1.
 	List(ctx context.Context, after string, limit int) ([]Named[T], error)
-	// Delete removes a document. Errors: CodeNotFound; CodeConflict for one that is not
-	// kept here, and only shows through.
+	// Delete deletes a document. Errors: CodeNotFound; CodeConflict if the document is stored in a
+	// lower layer that this table only reads.
 	Delete(ctx context.Context, name string) error
 }
 
@@ -26,20 +26,25 @@ type Named[T any] struct {
 	Document T      `json:"document"`
 }
 
-// NodeTypes is named nodes, so that a scheduler can ask for "g6.xlarge".
+// NodeTypes stores nodes by name, so that a scheduler can ask for "g6.xlarge".
 type NodeTypes = Table[Node]
 
-// Runtimes is the software of serving containers by the name that they are known by, such
-// as "nvcr.io/nvidia/tritonserver:26.10-py3".
+// Runtimes stores the software of serving containers by name, such as
+// "nvcr.io/nvidia/tritonserver:26.10-py3".
 type Runtimes = Table[Runtime]
 
-// documentName is a name of a table: one that can stand in a path and in an image reference.
+// documentName matches names that are safe in a path and in an image reference.
 var documentName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@:+-]*(/[A-Za-z0-9][A-Za-z0-9._@:+-]*)*$`)
 
 // ValidateName checks the name of a document in a table. Errors: CodeInvalid.
 func ValidateName(name string) error {
 	if len(name) > 255 || !documentName.MatchString(name) {
-		return Errorf(CodeInvalid, "name %q: want letters, digits and . _ - + : @ in parts with '/' between them, each beginning with a letter or digit, at most 255 in all", name)
+		return Errorf(
+			CodeInvalid,
+			"name %q: want letters, digits and . _ - + : @ in parts with '/' between them, each beginning with a letter or "+
+				"digit, at most 255 in all",
+			name,
+		)
 	}
 	return nil
 }

@@ -6,9 +6,9 @@ import (
 	"regexp"
 )
 
-// Target is what an engine needs of a machine and its software: format version 1
-// of the target document. An absent field asks for nothing. The zero Target has no
-// version and matches no machine.
+// Target is what an engine requires of a machine and its software: version 1 of the target
+// document. An absent field requires nothing. The zero Target has no version and matches no
+// machine.
 type Target struct {
 	V           int                   `json:"v"`
 	Name        string                `json:"name"`
@@ -20,17 +20,17 @@ type Target struct {
 	Witnesses   []string              `json:"witnesses,omitempty"` // node types on which a pass is required
 
 	unknown string // why a reader of this version must not match it
-	raw     []byte // the document as it was read, where unknown is set
+	raw     []byte // the document as it was read, if unknown is set
 }
 
-// TargetCPU is the processor that an engine needs.
+// TargetCPU is the processor that an engine requires.
 type TargetCPU struct {
 	Arch     string   `json:"arch"`
 	Level    string   `json:"level,omitempty"`
 	Features []string `json:"features,omitempty"`
 }
 
-// TargetAccelerator is the device that an engine needs.
+// TargetAccelerator is the device that an engine requires.
 type TargetAccelerator struct {
 	Vendor    string      `json:"vendor"`
 	Arch      string      `json:"arch,omitempty"`
@@ -41,11 +41,11 @@ type TargetAccelerator struct {
 	Driver    *Constraint `json:"driver,omitempty"`
 }
 
-// Stretch says how far an engine for an accelerator may stray from the device that
-// it was compiled on.
+// Stretch says how far a device may differ from the one that an accelerator engine was compiled
+// on.
 type Stretch string
 
-// The degrees of stretch. An accelerator target without one is Exact.
+// The degrees of stretch. The default of an accelerator target is Exact.
 const (
 	StretchExact             Stretch = "exact"                   // same product, architecture and MIG profile
 	StretchComputeCapability Stretch = "same-compute-capability" // same architecture, any product
@@ -57,10 +57,9 @@ const TargetVersion = 1
 
 var targetNamePattern = regexp.MustCompile(`^[a-z0-9]+([._-][a-z0-9]+)*$`)
 
-// ParseTarget reads a target document. A document of another version or with a key
-// that this program does not know is read, and then matches no machine: a reader
-// cannot meet a requirement that it does not understand. Errors: CodeInvalid for
-// what is no target at all.
+// ParseTarget parses a target document. It also accepts documents of other versions and with
+// unknown keys. They match no machine, because a reader cannot check a requirement that it does
+// not understand. Errors: CodeInvalid if data is not a target document.
 func ParseTarget(data []byte) (Target, error) {
 	var t Target
 	if err := json.Unmarshal(data, &t); err != nil {
@@ -72,10 +71,10 @@ func ParseTarget(data []byte) (Target, error) {
 	return t, t.Validate()
 }
 
-// plainTarget is a Target as encoding/json reads and writes it by itself.
+// plainTarget is a Target with the default JSON encoding.
 type plainTarget Target
 
-// UnmarshalJSON reads a target document as [ParseTarget] does, without validating it.
+// UnmarshalJSON parses a target document like [ParseTarget], but does not validate it.
 func (t *Target) UnmarshalJSON(data []byte) error {
 	var read plainTarget
 	if err := json.Unmarshal(data, &read); err != nil {
@@ -84,7 +83,7 @@ func (t *Target) UnmarshalJSON(data []byte) error {
 	strict := json.NewDecoder(bytes.NewReader(data))
 	strict.DisallowUnknownFields()
 	if err := strict.Decode(&plainTarget{}); err != nil {
-		read.unknown = "the target document asks for something that this program does not know: " + err.Error()
+		read.unknown = "the target document has a requirement that this program does not know: " + err.Error()
 	}
 	if read.V != 0 && read.V != TargetVersion {
 		read.unknown = "the target document has a version that this program does not know"
@@ -96,8 +95,8 @@ func (t *Target) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the target document. One that asks for something unknown is
-// written as it was read, so that it matches nothing for the next reader either.
+// MarshalJSON writes the target document. A document with unknown parts is written as it was
+// read, so that it matches nothing for the next reader either.
 func (t Target) MarshalJSON() ([]byte, error) {
 	if t.raw != nil {
 		return t.raw, nil
@@ -105,11 +104,15 @@ func (t Target) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plainTarget(t))
 }
 
-// Validate checks that the target can be met by some machine. Errors: CodeInvalid.
+// Validate checks that some machine could meet the target. Errors: CodeInvalid.
 func (t Target) Validate() error {
 	switch {
 	case !targetNamePattern.MatchString(t.Name) || len(t.Name) > 48:
-		return Errorf(CodeInvalid, "target name %q: want lower-case letters and digits with inner '.', '_' or '-', at most 48", t.Name)
+		return Errorf(
+			CodeInvalid,
+			"target name %q: want lower-case letters and digits with inner '.', '_' or '-', at most 48",
+			t.Name,
+		)
 	case t.OS == "":
 		return Errorf(CodeInvalid, "target %s: os is missing", t.Name)
 	case t.CPU.Arch == "":
@@ -117,11 +120,22 @@ func (t Target) Validate() error {
 	case t.CPU.Level != "" && (t.CPU.Arch != "amd64" || levelRank(t.CPU.Level) == 0):
 		return Errorf(CodeInvalid, "target %s: cpu.level %q: want v1, v2, v3 or v4, and only for amd64", t.Name, t.CPU.Level)
 	case t.Accelerator == nil && t.Stretch != "":
-		return Errorf(CodeInvalid, "target %s: stretch %q has a meaning only with an accelerator", t.Name, t.Stretch)
+		return Errorf(CodeInvalid, "target %s: stretch %q applies only to accelerators: remove it", t.Name, t.Stretch)
 	case t.Accelerator != nil && (t.Accelerator.Count < 0 || t.Accelerator.MemoryMiB < 0):
-		return Errorf(CodeInvalid, "target %s: accelerator has %d devices of %d MiB: want none of both below 0", t.Name, t.Accelerator.Count, t.Accelerator.MemoryMiB)
+		return Errorf(
+			CodeInvalid,
+			"target %s: accelerator has %d devices of %d MiB: want both at least 0",
+			t.Name,
+			t.Accelerator.Count,
+			t.Accelerator.MemoryMiB,
+		)
 	case !t.Stretch.known():
-		return Errorf(CodeInvalid, "target %s: stretch %q: want exact, same-compute-capability or version-compatible", t.Name, t.Stretch)
+		return Errorf(
+			CodeInvalid,
+			"target %s: stretch %q: want exact, same-compute-capability or version-compatible",
+			t.Name,
+			t.Stretch,
+		)
 	}
 	for name, c := range t.Runtimes {
 		if err := c.Validate(); err != nil {

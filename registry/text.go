@@ -7,17 +7,23 @@ import (
 	"unicode/utf8"
 )
 
-// MaxText is the most bytes that a text from a caller may have if others read it, such as the
+// MaxText is the maximum size in bytes of texts from callers that others read, such as the
 // reason for a rollback or the message of a report.
 const MaxText = 1 << 10
 
-// ValidateText checks such a text: one line of at most [MaxText] bytes of visible characters
-// in UTF-8. It refuses control characters, newlines, direction marks and characters without a
-// width, which could show a reader another text. The empty text is valid. Errors: CodeInvalid,
-// which names the text as what.
+// ValidateText checks such a text: one line of at most [MaxText] bytes of visible characters in
+// UTF-8. It refuses control characters, newlines, direction marks and characters without a
+// width, which could show another text to a reader. The empty text is valid. what names the
+// text in the error. Errors: CodeInvalid.
 func ValidateText(what, text string) error {
 	if len(text) > MaxText {
-		return Errorf(CodeInvalid, "%s has %d bytes: want at most %d; put details elsewhere and link to them", what, len(text), MaxText)
+		return Errorf(
+			CodeInvalid,
+			"%s has %d bytes: want at most %d; put details elsewhere and link to them",
+			what,
+			len(text),
+			MaxText,
+		)
 	}
 	if !utf8.ValidString(text) {
 		return Errorf(CodeInvalid, "%s is not UTF-8", what)
@@ -26,14 +32,20 @@ func ValidateText(what, text string) error {
 	for _, r := range text {
 		position++
 		if !Visible(r) {
-			return Errorf(CodeInvalid, "%s: character %d is %U, which is not visible: want one line of visible text", what, position, r)
+			return Errorf(
+				CodeInvalid,
+				"%s: character %d is %U, which is not visible: want one line of visible text",
+				what,
+				position,
+				r,
+			)
 		}
 	}
 	return nil
 }
 
-// PlainText turns a text into a valid one for [ValidateText]. It escapes invisible characters,
-// as in "\n", and ends a text that is too long with "…". A valid text stays as it is.
+// PlainText makes a text valid for [ValidateText]. It escapes invisible characters, as in "\n",
+// and shortens a long text with "…". It does not change a valid text.
 func PlainText(text string) string {
 	if ValidateText("", text) == nil {
 		return text
@@ -53,7 +65,7 @@ func PlainText(text string) string {
 	return plain.String()
 }
 
-// Visible reports whether a character is visible, or a space.
+// Visible reports whether a character is visible or a space.
 func Visible(r rune) bool {
 	switch {
 	case r == emojiStyle:
@@ -64,10 +76,11 @@ func Visible(r rune) bool {
 	return !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// emojiStyle asks for the colours of an emoji. It has no width, but people type it with emoji.
+// emojiStyle selects the coloured form of an emoji. It has no width, but people type it with
+// emoji.
 const emojiStyle = '\uFE0F'
 
-// escape makes a character visible. raw are its bytes in the text.
+// escape makes a character visible. raw is its encoding in the text.
 func escape(raw string, r rune) string {
 	switch {
 	case r == utf8.RuneError && len(raw) == 1:

@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// Token lets its bearer in as the principal "token:NAME". Of the secret that the bearer
-// shows only the hash is kept.
+// Token authenticates its bearer as the principal "token:NAME". Only the hash of its secret is
+// stored.
 type Token struct {
-	ID      string            `json:"id"`   // public: stands in the token's text before the secret
-	Name    string            `json:"name"` // no two tokens that are not revoked share one
+	ID      string            `json:"id"`   // public: precedes the secret in the token's text
+	Name    string            `json:"name"` // unique among tokens that are not revoked
 	Hash    [sha256.Size]byte `json:"-"`    // of the secret
 	Grants  []Grant           `json:"grants"`
 	Created time.Time         `json:"created"`
 	Expires time.Time         `json:"expires,omitzero"` // zero: never
-	Revoked time.Time         `json:"revoked,omitzero"` // zero: not
-	// LastUsed is when it last let somebody in, at most an hour or so too early. Zero: never.
+	Revoked time.Time         `json:"revoked,omitzero"` // zero: not revoked
+	// LastUsed is when the token last authenticated a caller. It can be up to about an hour old.
+	// Zero: never.
 	LastUsed time.Time `json:"lastUsed,omitzero"`
 }
 
@@ -26,8 +27,8 @@ var (
 	tokenID   = regexp.MustCompile(`^[a-z2-7]{16}$`)
 )
 
-// Validate refuses a token that could not be, would allow nothing, or would have expired
-// before it was made. Errors: CodeInvalid.
+// Validate refuses a token that is malformed, has no permissions, or expires before its
+// creation. Errors: CodeInvalid.
 func (t Token) Validate() error {
 	switch {
 	case !tokenName.MatchString(t.Name):
@@ -35,11 +36,11 @@ func (t Token) Validate() error {
 	case !tokenID.MatchString(t.ID):
 		return Errorf(CodeInvalid, "token %s: id %q: want 16 of the letters a-z and digits 2-7", t.Name, t.ID)
 	case t.Hash == [sha256.Size]byte{}:
-		return Errorf(CodeInvalid, "token %s: no hash of its secret", t.Name)
+		return Errorf(CodeInvalid, "token %s: the hash of its secret is missing", t.Name)
 	case len(t.Grants) == 0:
-		return Errorf(CodeInvalid, "token %s: it would allow nothing", t.Name)
+		return Errorf(CodeInvalid, "token %s: it has no grants: want at least one", t.Name)
 	case !t.Expires.IsZero() && !t.Expires.After(t.Created):
-		return Errorf(CodeInvalid, "token %s: it would expire before it is made", t.Name)
+		return Errorf(CodeInvalid, "token %s: it would expire before its creation: want a later expiry", t.Name)
 	}
 	for _, g := range t.Grants {
 		if err := g.Validate(); err != nil {
@@ -49,28 +50,28 @@ func (t Token) Validate() error {
 	return nil
 }
 
-// Tokens keeps tokens. None is ever forgotten, since the history names them. Times are
-// kept in UTC to the microsecond. Implementations are safe for concurrent use, also by
-// several processes; writes are durable on return.
+// Tokens stores tokens. It never deletes them, because the history names them. Times are in UTC
+// and rounded to the microsecond. Implementations are safe for concurrent use, also by several
+// processes. Writes are durable on return.
 type Tokens interface {
-	// CreateToken keeps a token. Errors: CodeConflict when a token that is not revoked has
-	// the name, or any has the ID; then nothing has changed.
+	// CreateToken stores a token. Errors: CodeConflict, with no change, if a token that is not
+	// revoked has the name or any token has the ID.
 	CreateToken(ctx context.Context, t Token) error
-	// FindToken gives the token of an ID. Errors: CodeNotFound.
+	// FindToken returns the token with an ID. Errors: CodeNotFound.
 	FindToken(ctx context.Context, id string) (Token, error)
-	// ListTokens lists all tokens, also those that expired or were revoked, by ID.
+	// ListTokens lists all tokens by ID, including expired and revoked ones.
 	ListTokens(ctx context.Context) ([]Token, error)
-	// RevokeToken ends a token. One that was revoked before keeps that time. Errors: CodeNotFound.
-	RevokeToken(ctx context.Context, id string, at time.Time) error
-	// UseToken notes that a token was used. One that was used later keeps that time. Errors:
+	// RevokeToken revokes a token. A token that is already revoked keeps its time. Errors:
 	// CodeNotFound.
+	RevokeToken(ctx context.Context, id string, at time.Time) error
+	// UseToken records the time of a use, unless a later use is recorded. Errors: CodeNotFound.
 	UseToken(ctx context.Context, id string, at time.Time) error
 }
 
-// Secrets is what the replicas of a service share, and nobody else may know.
+// Secrets stores the secrets that the replicas of a service share.
 type Secrets interface {
-	// Secret gives the secret of a name. Where there is none yet, it becomes fresh: of
-	// several that come at once one decides, and all get the same. Errors: CodeInvalid
-	// when fresh is empty.
+	// Secret returns the secret with the name. If it does not exist yet, fresh becomes the secret.
+	// If several callers do this at once, one of them wins and all get the same secret. Errors:
+	// CodeInvalid if fresh is empty.
 	Secret(ctx context.Context, name string, fresh []byte) ([]byte, error)
 }

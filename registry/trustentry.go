@@ -13,20 +13,20 @@ type TrustEntry struct {
 	Identity  *Identity `json:"identity,omitempty"`
 	Roles     []Role    `json:"roles"`
 	Resources []string  `json:"resources"` // prefixes of resource URIs: "oci://local/"
-	// State says which signatures of the key still count; empty means [KeyTrusted], as in
-	// files without key states. A retired or revoked key keeps its entry and roles, so that
-	// its statements against a release still count.
+	// State says which signatures of the key still count. Empty means [KeyTrusted], as in files
+	// without key states. A retired or revoked key keeps its entry and roles, so that its
+	// statements against a release still count.
 	State KeyState `json:"state,omitempty"`
 	// RetiredAt is when the key was retired: set if State is KeyRetired, and zero otherwise.
 	RetiredAt time.Time `json:"retiredAt,omitzero"`
-	// RevokedAt is when the key was revoked: set if State is KeyRevoked, and zero otherwise.
-	// No rule reads it: the key may have been stolen long before.
+	// RevokedAt is when the key was revoked: set if State is KeyRevoked, and zero otherwise. No
+	// rule reads it, because the key may have been stolen long before.
 	RevokedAt time.Time `json:"revokedAt,omitzero"`
 	// NodeTypes are the node types from which reports of a verifier count; empty: all.
 	NodeTypes []string `json:"nodeTypes,omitempty"`
 }
 
-// Identity is a signer identified by an OIDC issuer. The signer's token must have all fields
+// Identity is a signer identified by an OIDC issuer. The signer's token must match all fields
 // that are set, character by character.
 type Identity struct {
 	Issuer  string            `json:"issuer"`
@@ -34,8 +34,8 @@ type Identity struct {
 	Claims  map[string]string `json:"claims,omitempty"`
 }
 
-// Grants is the roles that take effect. Roles that this program cannot check do not: those of
-// an identity, and that of a verifier bound to node types.
+// Grants returns the roles that take effect. It leaves out roles that this program cannot
+// check: those of an identity, and that of a verifier bound to node types.
 func (e TrustEntry) Grants() []Role {
 	if e.Identity != nil {
 		return nil
@@ -46,8 +46,8 @@ func (e TrustEntry) Grants() []Role {
 	return slices.DeleteFunc(slices.Clone(e.Roles), func(r Role) bool { return r == RoleVerifier })
 }
 
-// Covers reports whether one of the prefixes covers a resource, on a boundary of path
-// components: oci://local/pro covers oci://local/pro/x and not oci://local/prod/x.
+// Covers reports whether one of the prefixes covers a resource, at a boundary of path
+// components: oci://local/pro covers oci://local/pro/x but not oci://local/prod/x.
 func (e TrustEntry) Covers(resource string) bool {
 	return slices.ContainsFunc(e.Resources, func(prefix string) bool { return covers(prefix, resource) })
 }

@@ -12,89 +12,87 @@ import (
 	"time"
 )
 
-// UploadOwner is whom an upload belongs to. To anybody else it is not there.
+// UploadOwner owns an upload. For others the upload does not exist.
 type UploadOwner struct {
 	Repository string
-	Principal  string // empty: nobody is asked who he is
+	Principal  string // empty if the service does not authenticate callers
 }
 
-// Uploads is blobs that arrive in pieces. An upload outlives the process that began it,
-// and another one that shares the storage can go on with it.
+// Uploads receives blobs in pieces. An upload survives the process that began it; another
+// process that shares the storage can continue it.
 type Uploads interface {
 	Cancellation
-	// Begin starts an upload and gives its identifier.
+	// Begin starts an upload and returns its identifier.
 	Begin(ctx context.Context, owner UploadOwner) (id string, err error)
-	// Offset gives the number of bytes that arrived. Errors: CodeNotFound.
+	// Offset returns the number of bytes received. Errors: CodeNotFound.
 	Offset(ctx context.Context, owner UploadOwner, id string) (int64, error)
-	// Append writes r behind the bytes that arrived, which must be offset, and gives
-	// their new number, also when r fails half-way: what came counts. Errors:
-	// CodeNotFound; CodeConflict for another offset, while another Append is at work, and
-	// when another process went on with the upload meanwhile.
+	// Append appends r at offset, which must be the number of bytes received, and returns the new
+	// number. If r fails midway, the bytes before the failure count. Errors: CodeNotFound;
+	// CodeConflict for another offset, while another Append is running, and if another process
+	// continued the upload meanwhile.
 	Append(ctx context.Context, owner UploadOwner, id string, offset int64, r io.Reader) (int64, error)
-	// Finish makes the upload the blob d, durably, and ends it. Errors: CodeNotFound;
-	// CodeConflict as for Append; CodeDigest when the bytes are not d's, and then the
-	// upload is gone.
+	// Finish stores the upload as blob d, durably, and ends it. Errors: CodeNotFound; CodeConflict
+	// as for Append; CodeDigest if the bytes do not match d, which deletes the upload.
 	Finish(ctx context.Context, owner UploadOwner, id string, d Digest) (size int64, err error)
 }
 
-// Cancellation is how uploads end that nobody finishes.
+// Cancellation ends uploads that are not finished.
 type Cancellation interface {
-	// Cancel ends an upload; what arrived is gone. Errors: CodeNotFound; CodeConflict while
-	// an Append is at work.
+	// Cancel ends an upload and deletes its bytes. Errors: CodeNotFound; CodeConflict while an
+	// Append is running.
 	Cancel(ctx context.Context, owner UploadOwner, id string) error
 }
 
-// UploadCounts counts uploads that are under way.
+// UploadCounts counts uploads in progress.
 type UploadCounts interface {
-	// CountUploads counts those of a principal, in all repositories, that were touched within
-	// the last while, by the clock of the catalog.
+	// CountUploads counts the uploads of a principal, in all repositories, that were written
+	// within the given time, by the clock of the catalog.
 	CountUploads(ctx context.Context, principal string, within time.Duration) (int, error)
 }
 
-// UploadState is how far an upload has come. It is the truth about it: bytes in the
-// storage that it does not count did not arrive.
+// UploadState is the authoritative progress of an upload. Stored bytes beyond its Offset do not
+// count as received.
 type UploadState struct {
 	ID    string
 	Owner UploadOwner
-	// Offset is the number of bytes that arrived.
+	// Offset is the number of bytes received.
 	Offset int64
-	// Hash is the state of the sha256 of those bytes; empty at the beginning.
+	// Hash is the sha256 state of those bytes; empty at the beginning.
 	Hash []byte
-	// Place is the storage's own notes on where the bytes are.
+	// Place is where the storage keeps the bytes. Only the storage interprets it.
 	Place string
-	// Version is counted by [UploadStates]: 1 when the upload is made, and one more each
-	// time that it is swapped.
+	// Version is 1 for a new upload, and every swap adds 1. [UploadStates] sets it.
 	Version int64
 	// Touched is when the state was last written, by the clock of the catalog, in UTC to the
 	// microsecond. [UploadStates] sets it.
 	Touched time.Time
 }
 
-// UploadStates keeps the states of uploads where every process sees them.
-// Implementations are safe for concurrent use, also by several processes.
+// UploadStates stores the states of uploads for all processes. Implementations are safe for
+// concurrent use, also by several processes.
 //
-// States need not survive a power failure. One that is lost is an upload that has to be
-// begun again, and one that comes back as it was before goes on from there.
+// States need not survive a power failure. The client restarts an upload whose state is lost.
+// An upload whose state reverts to an earlier one continues from there.
 type UploadStates interface {
-	// CreateUpload records the state of a new upload. Errors: CodeConflict when its
-	// identifier is taken.
+	// CreateUpload records the state of a new upload. Errors: CodeConflict if its identifier
+	// exists.
 	CreateUpload(ctx context.Context, s UploadState) error
-	// Upload gives the state of an upload. Errors: CodeNotFound, also for anybody but its
-	// owner and for what is no identifier.
+	// Upload returns the state of an upload. Errors: CodeNotFound, also for callers other than the
+	// owner and for malformed identifiers.
 	Upload(ctx context.Context, owner UploadOwner, id string) (UploadState, error)
-	// SwapUpload replaces Offset, Hash and Place of the upload s.ID if its version is still
-	// s.Version, which counts up by one. Errors: CodeNotFound;
-	// CodeConflict when somebody else swapped it.
+	// SwapUpload replaces Offset, Hash and Place of the upload s.ID, and adds 1 to its version, if
+	// its version is still s.Version. Errors: CodeNotFound; CodeConflict if another caller swapped
+	// it.
 	SwapUpload(ctx context.Context, s UploadState) error
-	// EndUpload forgets an upload if its version is still that one. Errors: as SwapUpload.
+	// EndUpload deletes an upload if its version is still the given one. Errors: as SwapUpload.
 	EndUpload(ctx context.Context, id string, version int64) error
-	// StaleUploads lists the uploads that were last touched longer than idle ago, by the clock
-	// of the catalog, oldest first. An idle of 0 means all uploads.
+	// StaleUploads lists the uploads that were last written longer than idle ago, by the clock of
+	// the catalog, oldest first. An idle of 0 means all uploads.
 	StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[UploadState, error]
 }
 
-// NewUpload is the state of an upload that begins. Its identifier is a random UUID,
-// version 4 of RFC 9562.
+// NewUpload returns the state of a new upload. Its identifier is a random UUID, version 4 of
+// RFC 9562.
 func NewUpload(owner UploadOwner) UploadState {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
@@ -103,8 +101,8 @@ func NewUpload(owner UploadOwner) UploadState {
 	return UploadState{ID: id, Owner: owner, Version: 1}
 }
 
-// Sum is the sha256 of the bytes that arrived, ready for more of them. Errors:
-// CodeInternal when Hash is not the state of one.
+// Sum returns the sha256 of the bytes received, ready for more bytes. Errors: CodeInternal if
+// Hash is not a valid state.
 func (s UploadState) Sum() (hash.Hash, error) {
 	sum := sha256.New()
 	if len(s.Hash) == 0 && s.Offset == 0 {
@@ -112,7 +110,7 @@ func (s UploadState) Sum() (hash.Hash, error) {
 	}
 	state, ok := sum.(encoding.BinaryUnmarshaler)
 	if !ok {
-		return nil, Errorf(CodeInternal, "upload %s: this program's sha256 cannot be taken up again", s.ID)
+		return nil, Errorf(CodeInternal, "upload %s: this program cannot restore the state of its sha256", s.ID)
 	}
 	if err := state.UnmarshalBinary(s.Hash); err != nil {
 		return nil, Errorf(CodeInternal, "upload %s: the state of its hash is damaged: %w", s.ID, err)
@@ -120,15 +118,15 @@ func (s UploadState) Sum() (hash.Hash, error) {
 	return sum, nil
 }
 
-// Advanced is the state when n bytes have arrived, whose sha256 is sum.
+// Advanced returns the state after n received bytes, whose sha256 is sum.
 func (s UploadState) Advanced(n int64, sum hash.Hash) (UploadState, error) {
 	state, ok := sum.(encoding.BinaryMarshaler)
 	if !ok {
-		return UploadState{}, Errorf(CodeInternal, "upload %s: this program's sha256 cannot be taken up again", s.ID)
+		return UploadState{}, Errorf(CodeInternal, "upload %s: this program cannot save the state of its sha256", s.ID)
 	}
 	raw, err := state.MarshalBinary()
 	if err != nil {
-		return UploadState{}, Errorf(CodeInternal, "upload %s: keep the state of its hash: %w", s.ID, err)
+		return UploadState{}, Errorf(CodeInternal, "upload %s: save the state of its hash: %w", s.ID, err)
 	}
 	s.Offset, s.Hash = n, raw
 	return s, nil

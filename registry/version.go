@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Constraint bounds a dotted numeric version. Exact excludes the others; Min is
-// inclusive, Below exclusive.
+// Constraint bounds a dotted numeric version. Exact excludes Min and Below. Min is inclusive,
+// Below is exclusive.
 type Constraint struct {
 	Exact string `json:"exact,omitempty"`
 	Min   string `json:"min,omitempty"`
 	Below string `json:"below,omitempty"`
 }
 
-// Validate checks that the constraint bounds something and can be met. Errors: CodeInvalid.
+// Validate checks that the constraint has a bound and can be met. Errors: CodeInvalid.
 func (c Constraint) Validate() error {
 	if c == (Constraint{}) || (c.Exact != "" && (c.Min != "" || c.Below != "")) {
 		return Errorf(CodeInvalid, "version constraint: want exact, or min and below")
@@ -30,8 +30,8 @@ func (c Constraint) Validate() error {
 	return nil
 }
 
-// Allows reports whether version meets the constraint. What is no dotted number
-// meets none, nor does anything meet the zero Constraint.
+// Allows reports whether version meets the constraint. A version that is not a dotted number
+// never does. The zero Constraint allows no version.
 func (c Constraint) Allows(version string) bool {
 	if _, ok := numbers(version); !ok || c.Validate() != nil {
 		return false
@@ -43,7 +43,7 @@ func (c Constraint) Allows(version string) bool {
 		(c.Below == "" || CompareVersions(version, c.Below) < 0)
 }
 
-// String writes the constraint for people: "1.30.0", ">= 13.0", ">= 1.2 and < 2".
+// String returns the constraint for people: "1.30.0", ">= 13.0", ">= 1.2 and < 2".
 func (c Constraint) String() string {
 	if c.Exact != "" {
 		return c.Exact

@@ -2,9 +2,9 @@ package registry
 
 import "time"
 
-// VSA is the predicate of a SLSA verification summary: that a release and its
-// engines met the policy of the environment at ResourceURI. A VSA allows; only a
-// head chooses. Source: https://slsa.dev/spec/v1.0/verification_summary.
+// VSA is the predicate of an SLSA verification summary. It states that a release and its
+// engines met the policy of the environment at ResourceURI. A VSA only allows a release; the
+// head selects it. Source: https://slsa.dev/spec/v1.0/verification_summary.
 type VSA struct {
 	Verifier           VSAVerifier     `json:"verifier"`
 	TimeVerified       time.Time       `json:"timeVerified"`
@@ -17,7 +17,7 @@ type VSA struct {
 	Promotion          VSAPromotion    `json:"mlpromote_promotion"`
 }
 
-// VSAVerifier is who decided.
+// VSAVerifier identifies the verifier that decided.
 type VSAVerifier struct {
 	ID      string            `json:"id"`
 	Version map[string]string `json:"version"`
@@ -34,7 +34,7 @@ type VSADescriptor struct {
 	Digest DigestSet `json:"digest"`
 }
 
-// VSAPromotion is our extension: what moved, and what the promoter had read.
+// VSAPromotion is an mlpromote extension: what was promoted, and what the promoter had read.
 type VSAPromotion struct {
 	From         string    `json:"from"`
 	Tag          string    `json:"tag"`
@@ -50,10 +50,10 @@ const (
 	SLSAVersion    = "1.0"
 )
 
-// FindVSA gives the claim that allows the release at the resource: a summary by a
-// trusted promoter, about the release and every engine of it, that passed, bound to
-// this very resource. It may be attached to any of them. Of several the latest wins.
-// Without one, ok is false. Promote, resolve, pull and trust all ask this.
+// FindVSA returns the claim that allows the release at the resource. It is a summary by a
+// trusted promoter about the release and every engine of it, with the result PASSED, bound to
+// exactly this resource. It can be attached to any of them. The latest of several wins. ok is
+// false if there is no such claim. Promote, resolve, pull and trust all use this function.
 func FindVSA(claims []Claim, r Release, resource string) (found Claim, summary VSA, ok bool) {
 	counted, _ := count(r, claims)
 	for _, c := range counted {
@@ -68,8 +68,8 @@ func FindVSA(claims []Claim, r Release, resource string) (found Claim, summary V
 	return found, summary, ok
 }
 
-// Summary reads the claim as a verification summary. ok is false for others, and for one that
-// cannot be read.
+// Summary reads the claim as a verification summary. ok is false for other claims and for an
+// unreadable summary.
 func (c Claim) Summary() (v VSA, ok bool) {
 	v, err := c.vsa()
 	return v, err == nil

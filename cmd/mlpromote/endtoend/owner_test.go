@@ -102,7 +102,7 @@ func TestBucketOfAnotherCatalog(t *testing.T) {
 	wantRefusal(o.Job, 2, []string{"restore", "--take-over"}, "belongs to catalog")
 	for data, prefix := range map[string]string{"four": "team", "five": "team/staging/eu"} {
 		o.in(data, prefix, "")
-		wantRefusal(o.Job, 2, []string{"build"}, "are one inside the other", "team/staging")
+		wantRefusal(o.Job, 2, []string{"build"}, "overlap, and each has its own content", "team/staging")
 	}
 	o.in("six", "theirs", second)
 	wantRefusal(o.Job, 2, []string{"list"}, "is in s3://mlpromote-test/mine, not in s3://mlpromote-test/theirs")
