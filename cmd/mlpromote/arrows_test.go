@@ -100,6 +100,7 @@ func arrows() []rule {
 		{"registry/node", []string{"registry"}},
 		{"registry/oci", []string{"registry"}},
 		{"registry/oci/transfer", []string{"registry"}},
+		{"registry/oci/remote", []string{"registry", "registry/oci", "registry/oci/transfer"}},
 		{"registry/registrytest", []string{"registry"}},
 		{"registry/seed", []string{"registry"}},
 		{"registry/s3", []string{"registry"}},

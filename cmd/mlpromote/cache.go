@@ -104,7 +104,7 @@ func (a *app) openLocalSteps(m *memory) error {
 
 // sharedSteps are the finished steps in an OCI repository.
 func (i *instance) sharedSteps(at spec.Cache, model, mode string) (*shared.Steps, error) {
-	repository, err := i.content.at(at.Host, at.Repository)
+	repository, err := i.content.At(at.Host, at.Repository)
 	if err != nil {
 		return nil, err
 	}

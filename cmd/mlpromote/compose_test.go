@@ -12,6 +12,8 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
+
+	"mlpromote.dev/mlpromote/registry/oci/remote"
 )
 
 // TestCompose reads docker-compose.yml as compose does, and checks that what it starts
@@ -35,7 +37,7 @@ func TestCompose(t *testing.T) {
 		t.Errorf("the service is not locked down: user %q, read-only %v, cap_drop %v", registry.User, registry.ReadOnly, registry.CapDrop)
 	}
 	config, a := composed(t, "../../docker-compose.yml", registry).config(t)
-	if isLoopback(config.listen) || !config.insecureHTTP {
+	if remote.IsLoopback(config.listen) || !config.insecureHTTP {
 		t.Errorf("the service listens on %s, which nobody reaches from outside the container", config.listen)
 	}
 	port := registry.Ports[0]

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"mlpromote.dev/mlpromote/registry/oci/remote"
 )
 
 // deployed is a service as a file for its deployment starts it.
@@ -127,7 +129,7 @@ func TestKubernetes(t *testing.T) {
 	if c.shutdownDelay < 5*time.Second {
 		t.Errorf("%v are too short for endpoints to be taken out", c.shutdownDelay)
 	}
-	if isLoopback(c.listen) || isLoopback(c.metricsListen) || !c.auth {
+	if remote.IsLoopback(c.listen) || remote.IsLoopback(c.metricsListen) || !c.auth {
 		t.Errorf("listens on %s and %s, auth %v: want what the cluster reaches, with tokens", c.listen, c.metricsListen, c.auth)
 	}
 	for _, name := range []string{"MLPROMOTE_DATABASE", "MLPROMOTE_STORAGE"} {
@@ -175,7 +177,7 @@ func TestUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.endsWithin(t, c, stop)
-	if isLoopback(c.listen) || c.tlsCert == "" || !c.auth {
+	if remote.IsLoopback(c.listen) || c.tlsCert == "" || !c.auth {
 		t.Errorf("listens on %s with certificate %q, auth %v", c.listen, c.tlsCert, c.auth)
 	}
 	given := make(map[string]bool)

@@ -11,6 +11,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/oci/remote"
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
@@ -58,11 +59,6 @@ type evidenceDeletion struct {
 	dryRun bool
 }
 
-// keptError says that nobody may delete something, whatever else they may.
-type keptError struct{ error }
-
-func (k keptError) Unwrap() error { return k.error }
-
 // deletedEvidence is what evidence delete did.
 type deletedEvidence struct {
 	Deleted []registry.Digest `json:"deleted"`
@@ -86,7 +82,7 @@ func (a *app) deleteEvidence(ctx context.Context, i *instance, ref registry.Refe
 	}
 	did := deletedEvidence{Deleted: []registry.Digest{}}
 	for _, digest := range candidates {
-		var kept keptError
+		var kept remote.KeptError
 		if !d.dryRun {
 			err = remove(ctx, digest)
 		}
@@ -167,12 +163,12 @@ func (i *instance) manifestDeleter(ctx context.Context, repository string) (func
 		return func(ctx context.Context, d registry.Digest) error {
 			err := guard.DeleteManifest(ctx, repository, d)
 			if registry.CodeOf(err) == registry.CodePolicy {
-				return keptError{err}
+				return remote.KeptError{Err: err}
 			}
 			return err
 		}, nil
 	}
-	opened, err := i.content.open(ctx, repository)
+	opened, err := i.content.Open(ctx, repository)
 	if err != nil {
 		return nil, err
 	}

@@ -98,11 +98,11 @@ func (a *app) instanceBy(here *local, own config.Snapshot, keys *signer.Keyring)
 	if err != nil {
 		return nil, err
 	}
-	content := a.contents(func(repository string) (oci.Repository, error) {
+	content := a.repositories(func(repository string) (oci.Repository, error) {
 		return oci.Local(here.spared, here.refs, repository), nil
 	})
-	content.environments = own.Environments
-	store := oci.New(content.open, oci.Options{Progress: a.ui.hashing()})
+	content.Environments = own.Environments
+	store := oci.New(content.Open, oci.Options{Progress: a.ui.hashing()})
 	sign := keys.Sign
 	if a.telemetry != nil { // which a service alone has
 		sign = signServed(keys)

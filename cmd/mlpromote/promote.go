@@ -67,7 +67,7 @@ func (a *app) tellCredentials(i *instance, environments ...string) {
 	}
 	for _, environment := range environments {
 		if host := i.hostOf(environment); host != "" {
-			a.ui.note("%s is on registry %s (credential: %s)", environment, host, i.content.usedFor(host))
+			a.ui.note("%s is on registry %s (credential: %s)", environment, host, i.content.UsedFor(host))
 		}
 	}
 }

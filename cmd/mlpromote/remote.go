@@ -4,21 +4,15 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"os"
 
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-	"oras.land/oras-go/v2/errdef"
-	"oras.land/oras-go/v2/registry/remote"
-	"oras.land/oras-go/v2/registry/remote/errcode"
+	"mlpromote.dev/mlpromote/registry/oci/remote"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/environments"
 	"mlpromote.dev/mlpromote/registry/oci"
-	"mlpromote.dev/mlpromote/registry/oci/transfer"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -31,19 +25,13 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 		return nil, err
 	}
 	var transport http.RoundTripper
-	content := a.contents(func(repository string) (oci.Repository, error) {
-		repo, err := remote.NewRepository(url.Host + "/" + repository)
-		if err != nil {
-			return nil, err
-		}
-		repo.Client = &http.Client{Transport: transfer.Transport(transport)}
-		repo.PlainHTTP = url.Scheme == "http"
-		return serviceRepository{exact{transfer.New(repo, transfer.Options{})}}, nil
+	content := a.repositories(func(repository string) (oci.Repository, error) {
+		return remote.Service(url.Host, repository, url.Scheme == "http", transport)
 	})
 	if transport, err = a.serviceTransport(ctx, url, content); err != nil {
 		return nil, err
 	}
-	store := oci.New(content.open, oci.Options{})
+	store := oci.New(content.Open, oci.Options{})
 	api, err := client.New(client.Config{URL: a.registry, Content: store, HTTP: &http.Client{Transport: transport}})
 	if err != nil {
 		return nil, err
@@ -55,7 +43,7 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 	if err != nil {
 		return nil, strangeCertificate(err)
 	}
-	content.environments = envs
+	content.Environments = envs
 	mine, err := environments.Load(a.policyFolder())
 	if err != nil {
 		return nil, err
@@ -80,32 +68,8 @@ func strangeCertificate(err error) error {
 	return registry.WithHint(err, "--tls-ca FILE, or MLPROMOTE_CA=FILE, trusts a CA that this machine does not know")
 }
 
-// exact is a repository on a registry that does not have what is described wrongly, as
-// [oci.Repository] wants it. Anybody who may attach something to a release can describe it
-// wrongly, and must not make that look like a registry that fails.
-type exact struct{ *transfer.Repository }
-
-// Fetch opens content.
-func (e exact) Fetch(ctx context.Context, target ocispec.Descriptor) (io.ReadCloser, error) {
-	rc, err := e.Repository.Fetch(ctx, target)
-	var response *errcode.ErrorResponse
-	if err == nil || errors.Is(err, errdef.ErrNotFound) || errors.As(err, &response) {
-		return rc, err
-	}
-	if stored, asked := e.stored(ctx, target); asked == nil && (stored.Size != target.Size || stored.MediaType != target.MediaType) {
-		return nil, fmt.Errorf("%s is a %s of %d bytes and no %s of %d: %w",
-			target.Digest, stored.MediaType, stored.Size, target.MediaType, target.Size, errdef.ErrNotFound)
-	}
-	return nil, err
-}
-
-// stored describes what the registry has under the digest of target. Blobs have no media
-// type there, so it is target's.
-func (e exact) stored(ctx context.Context, target ocispec.Descriptor) (ocispec.Descriptor, error) {
-	stored, err := e.Manifests().Resolve(ctx, string(target.Digest))
-	if errors.Is(err, errdef.ErrNotFound) {
-		stored, err = e.Blobs().Resolve(ctx, string(target.Digest))
-		stored.MediaType = target.MediaType
-	}
-	return stored, err
+// repositories opens repositories by the docker config's credentials; local opens those of environments
+// without a registry of their own.
+func (a *app) repositories(local func(repository string) (oci.Repository, error)) *remote.Repositories {
+	return &remote.Repositories{Local: local, Agent: "mlpromote/" + a.version}
 }

@@ -11,12 +11,13 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/oci/remote"
 )
 
 // serviceTransport is how the verbs speak to a service: with the token of MLPROMOTE_TOKEN,
 // else with the credential that the docker config has for the host, trusting the CA of
 // --tls-ca besides those of the system.
-func (a *app) serviceTransport(ctx context.Context, service *url.URL, c *contents) (http.RoundTripper, error) {
+func (a *app) serviceTransport(ctx context.Context, service *url.URL, c *remote.Repositories) (http.RoundTripper, error) {
 	authorization, err := a.authorization(ctx, service, c)
 	if err != nil {
 		return nil, err
@@ -29,11 +30,11 @@ func (a *app) serviceTransport(ctx context.Context, service *url.URL, c *content
 	if base.TLSClientConfig, err = a.tlsConfig(); err != nil {
 		return nil, err
 	}
-	return &authorized{base: base, service: service, authorization: authorization, agent: c.agent}, nil
+	return &authorized{base: base, service: service, authorization: authorization, agent: c.Agent}, nil
 }
 
 // authorization is the header that goes with every request to the service; empty: none.
-func (a *app) authorization(ctx context.Context, service *url.URL, c *contents) (string, error) {
+func (a *app) authorization(ctx context.Context, service *url.URL, c *remote.Repositories) (string, error) {
 	var header string
 	if token := strings.TrimSpace(a.getenv("MLPROMOTE_TOKEN")); token == "" {
 		header = a.dockerAuthorization(ctx, service, c)
@@ -42,7 +43,7 @@ func (a *app) authorization(ctx context.Context, service *url.URL, c *contents) 
 	} else {
 		header = "Bearer " + token
 	}
-	if header != "" && service.Scheme == "http" && !isLoopback(service.Host) {
+	if header != "" && service.Scheme == "http" && !remote.IsLoopback(service.Host) {
 		a.ui.note("WARNING: the token goes to %s as it is: everybody on the way can take it; use https", service)
 	}
 	return header, nil
@@ -50,8 +51,8 @@ func (a *app) authorization(ctx context.Context, service *url.URL, c *contents) 
 
 // dockerAuthorization is made of the credential that docker login left. A config that
 // cannot be read stops only who needs one, and the service says who does.
-func (a *app) dockerAuthorization(ctx context.Context, service *url.URL, c *contents) string {
-	found, err := c.credential(ctx, service.Host)
+func (a *app) dockerAuthorization(ctx context.Context, service *url.URL, c *remote.Repositories) string {
+	found, err := c.Credential(ctx, service.Host)
 	switch {
 	case err != nil:
 		a.ui.note("%v", err)

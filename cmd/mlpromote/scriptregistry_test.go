@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -18,10 +17,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	containerregistry "github.com/google/go-containerregistry/pkg/registry"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -29,6 +26,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // What the registry of the kind login wants.
@@ -103,62 +101,10 @@ func frozen(inner http.Handler, file string) http.Handler {
 
 // startDebian starts docker-registry for a script.
 func startDebian(ts *testscript.TestScript) string {
-	host, stop, err := dockerRegistry(filepath.Join(ts.Getenv("WORK"), "docker-registry"))
+	host, stop, err := registrytest.DockerRegistry(filepath.Join(ts.Getenv("WORK"), "docker-registry"))
 	ts.Check(err)
 	ts.Defer(stop)
 	return host
-}
-
-// dockerRegistry starts docker-registry on a port that it chooses and says.
-func dockerRegistry(dir string) (host string, stop func(), err error) {
-	config := filepath.Join(dir, "config.yml")
-	err = errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(config,
-		[]byte("version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: "+dir+"}}\nhttp: {addr: \"127.0.0.1:0\"}\n"), 0o600))
-	if err != nil {
-		return "", nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cmd := exec.CommandContext(ctx, "docker-registry", "serve", config)
-	logs, err := cmd.StderrPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		cancel()
-		return "", nil, err
-	}
-	address := make(chan string, 1)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		listening(logs, address)
-	}()
-	stop = func() {
-		cancel()
-		<-done
-		_ = cmd.Wait() // it was killed
-	}
-	select {
-	case host := <-address:
-		return host, stop, nil
-	case <-done:
-	case <-time.After(time.Minute):
-	}
-	stop()
-	return "", nil, errors.New("docker-registry does not say where it listens")
-}
-
-// listening reads the log to its end and gives the address in it.
-func listening(logs io.Reader, address chan<- string) {
-	where := regexp.MustCompile(`listening on (127\.0\.0\.1:[0-9]+)`)
-	for lines := bufio.NewScanner(logs); lines.Scan(); {
-		if found := where.FindStringSubmatch(lines.Text()); found != nil {
-			select {
-			case address <- found[1]:
-			default:
-			}
-		}
-	}
 }
 
 // cmdService serves the data directory of the script's folder and sets VAR to its host.

@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/access/gate"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/distribution"
+	"mlpromote.dev/mlpromote/registry/oci/remote"
 	"mlpromote.dev/mlpromote/signer"
 )
 
@@ -50,7 +51,7 @@ func (e *listenConfig) check() error {
 		}
 	}
 	switch {
-	case isLoopback(e.listen) || e.tlsCert != "":
+	case remote.IsLoopback(e.listen) || e.tlsCert != "":
 		return nil
 	case !e.insecureHTTP:
 		return registry.WithHint(
@@ -82,7 +83,7 @@ func (e *listenConfig) hostNames() []string {
 // site protects the service from what browsers send to it. The certificate, if there is one,
 // has more names: a browser does not send anything to a name that is not in it.
 func (e *listenConfig) site(c *certificate, logger *slog.Logger) gate.Site {
-	hosts := access.Hosts{Names: e.hostNames(), Addresses: !isLoopback(e.listen)}
+	hosts := access.Hosts{Names: e.hostNames(), Addresses: !remote.IsLoopback(e.listen)}
 	if u, err := url.Parse(e.url); err == nil && e.url != "" {
 		hosts.Names = append(hosts.Names, u.Hostname())
 	}
@@ -114,7 +115,7 @@ func (sv *served) authenticator(ctx context.Context) (*gate.Gate, error) {
 	settings := gate.Config{
 		Tokens: db, Secrets: db, Identify: sv.identify, Rules: sv.accessRules, URL: c.url, Failures: c.failures(), Now: now, Logger: sv.logger,
 	}
-	if isLoopback(c.listen) && !c.auth {
+	if remote.IsLoopback(c.listen) && !c.auth {
 		settings.Open = access.NewOpen(db, sv.accessConfigured)
 	}
 	open, err := settings.Open.ToAll(ctx)
@@ -148,7 +149,7 @@ func (a *app) sayHowToGetIn(ctx context.Context, e listenConfig, kept registry.T
 	if usable+issuers == 0 {
 		a.ui.note("the first one: mlpromote token create admin --allow administer --data %s", a.data)
 	}
-	if e.insecureHTTP && !isLoopback(e.listen) {
+	if e.insecureHTTP && !remote.IsLoopback(e.listen) {
 		a.ui.note("WARNING: --insecure-http: tokens cross the network to %s as they are; everybody on the way can take them and act by them", e.listen)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/gate"
+	"mlpromote.dev/mlpromote/registry/oci/remote"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/telemetry"
@@ -94,7 +95,7 @@ func (c *serveConfig) limit() server.Rate {
 	perSecond := c.rate
 	if perSecond < 0 {
 		perSecond = publicRate
-		if isLoopback(c.listen) {
+		if remote.IsLoopback(c.listen) {
 			perSecond = 0
 		}
 	}
@@ -111,7 +112,7 @@ func (c *serveConfig) failures() gate.Rate {
 	perMinute := c.logins
 	if perMinute < 0 {
 		perMinute = publicLogins
-		if isLoopback(c.listen) || c.insecureHTTP {
+		if remote.IsLoopback(c.listen) || c.insecureHTTP {
 			perMinute = 0
 		}
 	}

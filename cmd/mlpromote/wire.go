@@ -23,6 +23,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/oci/remote"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/keyfile"
@@ -36,7 +37,7 @@ type instance struct {
 	registry.Interface
 	environments  registry.Environments
 	store         *oci.Store
-	content       *contents // what store opens repositories with
+	content       *remote.Repositories // what store opens repositories with
 	verify        registry.VerifyEvidence
 	keys          *signer.Keyring
 	nodeTypes     registry.NodeTypes

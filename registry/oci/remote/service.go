@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"context"
@@ -7,14 +7,37 @@ import (
 	"net/http"
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	orasremote "oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/oci/transfer"
 )
 
-// serviceRepository is a repository of a service. That somebody may not do something has
-// the code there that it has over REST.
+// KeptError is a refusal to delete that does not depend on the caller's permissions: a release or a policy
+// still relies on the content.
+type KeptError struct{ Err error }
+
+// Error returns the reason.
+func (k KeptError) Error() string { return k.Err.Error() }
+
+// Unwrap returns the reason.
+func (k KeptError) Unwrap() error { return k.Err }
+
+// Service opens a repository of an mlpromote service, whose address has plainHTTP or TLS. Refusals have the
+// same codes as over the service's REST API.
+func Service(host, repository string, plainHTTP bool, transport http.RoundTripper) (oci.Repository, error) {
+	repo, err := orasremote.NewRepository(host + "/" + repository)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s/%s: %w", host, repository, err)
+	}
+	repo.Client = &http.Client{Transport: transfer.Transport(transport)}
+	repo.PlainHTTP = plainHTTP
+	return serviceRepository{exact{transfer.New(repo, transfer.Options{})}}, nil
+}
+
+// serviceRepository translates the errors of a service's OCI endpoint into those of its REST API.
 type serviceRepository struct{ inner exact }
 
 var (
@@ -77,27 +100,27 @@ func (s serviceRepository) Delete(ctx context.Context, desc ocispec.Descriptor) 
 	err := s.inner.Delete(ctx, desc)
 	var response *errcode.ErrorResponse
 	if errors.As(err, &response) && response.StatusCode == http.StatusMethodNotAllowed && len(response.Errors) > 0 {
-		return keptError{registry.Errorf(registry.CodePolicy, "%s", response.Errors[0].Message)}
+		return KeptError{registry.Errorf(registry.CodePolicy, "%s", response.Errors[0].Message)}
 	}
 	return refusal(err)
 }
 
-// refusal gives an answer of 401 and 403 its code and the service's words. A HEAD has no
-// words. Other errors stay.
+// refusal turns answers of 401 and 403 into CodeUnauthenticated and CodeForbidden with the service's message;
+// the answer to a HEAD has no message. Other errors stay as they are.
 func refusal(err error) error {
 	var response *errcode.ErrorResponse
 	if !errors.As(err, &response) {
 		return err
 	}
-	words := http.StatusText(response.StatusCode)
+	message := http.StatusText(response.StatusCode)
 	if len(response.Errors) > 0 {
-		words = response.Errors[0].Message
+		message = response.Errors[0].Message
 	}
 	switch response.StatusCode {
 	case http.StatusUnauthorized:
-		return registry.Errorf(registry.CodeUnauthenticated, "%s", words)
+		return registry.Errorf(registry.CodeUnauthenticated, "%s", message)
 	case http.StatusForbidden:
-		return registry.Errorf(registry.CodeForbidden, "%s %s: %s", response.Method, response.URL.Path, words)
+		return registry.Errorf(registry.CodeForbidden, "%s %s: %s", response.Method, response.URL.Path, message)
 	}
 	return err
 }

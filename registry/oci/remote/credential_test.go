@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"os"
@@ -56,7 +56,7 @@ func TestCredentialPlaces(t *testing.T) {
 			for host, want := range map[string]string{
 				"one.example.com": "alice", "two.example.com": "bob by docker-credential-test", "three.example.com": "none",
 			} {
-				found, err := (&app{}).contents(nil).credential(t.Context(), host)
+				found, err := new(Repositories).Credential(t.Context(), host)
 				if err != nil || found.String() != want || (want != "none") != (found.Password == "secret") {
 					t.Errorf("%s: credential %s with password %q, error %v; want %s", host, found, found.Password, err, want)
 				}
@@ -84,9 +84,9 @@ func TestCloudCredentials(t *testing.T) {
 		"registry.example.com":           "",
 		"123456789012.dkr.ecr.eu-west-1": "",
 	}
-	contents := (&app{}).contents(nil)
+	contents := new(Repositories)
 	for host := range hosts {
-		if found, err := contents.credential(t.Context(), host); err != nil || found.String() != "none" {
+		if found, err := contents.Credential(t.Context(), host); err != nil || found.String() != "none" {
 			t.Errorf("%s without a helper: %s, error %v", host, found, err)
 		}
 	}
@@ -98,14 +98,14 @@ func TestCloudCredentials(t *testing.T) {
 		if helper != "" {
 			want = "a token by docker-credential-" + helper
 		}
-		found, err := contents.credential(t.Context(), host)
+		found, err := contents.Credential(t.Context(), host)
 		if err != nil || found.String() != want || helper != "" && found.IdentityToken != "secret for "+host {
 			t.Errorf("%s: %s with %+v, error %v; want %s", host, found, found.AuthConfig, err, want)
 		}
 	}
 	t.Setenv("DOCKER_CONFIG", filepath.Join(dir, "docker"))
 	write(t, filepath.Join(dir, "docker", "config.json"), strings.ReplaceAll(aliceSecret, "one.example.com", "gcr.io"), 0o600)
-	if found, err := contents.credential(t.Context(), "gcr.io"); err != nil || found.String() != "alice" {
+	if found, err := contents.Credential(t.Context(), "gcr.io"); err != nil || found.String() != "alice" {
 		t.Errorf("with a credential in the docker config: %s, error %v; want alice", found, err)
 	}
 }
@@ -121,7 +121,7 @@ func TestCloudHelperFails(t *testing.T) {
 		"echo '{\"Username\": \"12345\"}'": "no JSON",
 	} {
 		write(t, filepath.Join(dir, "bin", "docker-credential-acr-env"), "#!/bin/sh\n"+script+"\n", 0o755)
-		found, err := (&app{}).contents(nil).credential(t.Context(), host)
+		found, err := new(Repositories).Credential(t.Context(), host)
 		if want == "" {
 			if err != nil || found.AuthConfig != (authn.AuthConfig{}) {
 				t.Errorf("%s: %s, error %v; want no credential", script, found, err)
@@ -145,7 +145,7 @@ func TestHelperEnvironment(t *testing.T) {
 	for host, helper := range map[string]string{"two.example.com": "test", "team.azurecr.io": "acr-env"} {
 		write(t, filepath.Join(dir, "bin", "docker-credential-"+helper),
 			"#!/bin/sh\necho '{\"Username\": \"bob\", \"Secret\": \"'$COSIGN_PASSWORD$MLPROMOTE_TOKEN' '$AWS_PROFILE'\"}'\n", 0o755)
-		found, err := (&app{}).contents(nil).credential(t.Context(), host)
+		found, err := new(Repositories).Credential(t.Context(), host)
 		if err != nil || found.Password != " team" {
 			t.Errorf("%s: it sees %q, error %v; want team alone", host, found.Password, err)
 		}

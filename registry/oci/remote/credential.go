@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"bytes"
@@ -20,14 +20,15 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// login is a credential for a registry, with where it is from.
-type login struct {
+// Login is a credential for a registry, and its origin.
+type Login struct {
 	authn.AuthConfig
-	helper string // the credential helper that gave it; empty for the docker config itself
+	helper string // the credential helper that returned it; empty for the docker config itself
 }
 
-// String names the credential, and says nothing of what it is.
-func (l login) String() string {
+// String names the credential without its secret, for example "alice by docker-credential-ecr-login", or
+// "none".
+func (l Login) String() string {
 	who := l.Username
 	switch {
 	case l.AuthConfig == authn.AuthConfig{}:
@@ -44,16 +45,17 @@ func (l login) String() string {
 // helperPrefix begins the names of credential helpers, as docker has it.
 const helperPrefix = "docker-credential-"
 
-// credential asks the docker config, with the credential helpers that it names, and then
-// the helper of the cloud that the registry belongs to. Errors: CodeUnavailable.
-func (c *contents) credential(ctx context.Context, host string) (login, error) {
+// Credential asks the docker config and the credential helpers that it names, and then the helper of the
+// cloud that the registry belongs to. It returns the zero Login where there is no credential. Errors:
+// CodeUnavailable.
+func (c *Repositories) Credential(ctx context.Context, host string) (Login, error) {
 	target, err := name.NewRegistry(host)
 	if err != nil {
-		return login{}, registry.Errorf(registry.CodeInvalid, "registry %s: %w", host, err)
+		return Login{}, registry.Errorf(registry.CodeInvalid, "registry %s: %w", host, err)
 	}
-	found, err := configured(ctx, c.keychain, target)
+	found, err := configured(ctx, c.keychain(), target)
 	if err != nil {
-		return login{}, noCredential("credential for registry %s from the docker config: %w", host, err)
+		return Login{}, noCredential("credential for registry %s from the docker config: %w", host, err)
 	}
 	if found.AuthConfig != (authn.AuthConfig{}) {
 		return found, nil
@@ -61,29 +63,28 @@ func (c *contents) credential(ctx context.Context, host string) (login, error) {
 	if helper := cloudHelper(host); helper != "" {
 		return ask(ctx, helper, host)
 	}
-	return login{}, nil
+	return Login{}, nil
 }
 
-// configured asks the docker config. The helper that it names is asked here and not by the
-// keychain, which would give it our secrets.
-func configured(ctx context.Context, keychain authn.Keychain, target name.Registry) (login, error) {
+// configured asks the docker config. It runs the helper that the config names itself, because the keychain
+// would pass our own secrets on in the helper's environment.
+func configured(ctx context.Context, keychain authn.Keychain, target name.Registry) (Login, error) {
 	if helper, host := configuredHelper(target.RegistryStr()); helper != "" {
 		return ask(ctx, helper, host)
 	}
 	found, err := authn.Resolve(ctx, keychain, target)
 	if err != nil {
-		return login{}, err
+		return Login{}, err
 	}
 	config, err := authn.Authorization(ctx, found)
 	if err != nil || *config == (authn.AuthConfig{}) {
-		return login{}, err
+		return Login{}, err
 	}
-	return login{AuthConfig: *config}, nil
+	return Login{AuthConfig: *config}, nil
 }
 
-// configuredHelper is the credential helper that the docker config names for a host, or
-// "", and what the host is called there. The file is the one that authn.DefaultKeychain
-// reads.
+// configuredHelper returns the credential helper that the docker config names for a host, or "", and the
+// name of the host in that file. The file is the one that authn.DefaultKeychain reads.
 func configuredHelper(host string) (helper, called string) {
 	var config struct {
 		Store   string            `json:"credsStore"`
@@ -94,12 +95,12 @@ func configuredHelper(host string) (helper, called string) {
 		return "", host
 	}
 	if host == name.DefaultRegistry {
-		host = authn.DefaultAuthKey // Docker Hub, for reasons of its own
+		host = authn.DefaultAuthKey // Docker Hub has a key of its own
 	}
 	return cmp.Or(config.Helpers[host], config.Store), host
 }
 
-// configPath is where docker, or else podman, keeps credentials.
+// configPath returns the file in which docker, or else podman, keeps credentials.
 func configPath() string {
 	home, _ := os.UserHomeDir() // no home has no file
 	exists := func(path string) bool {
@@ -120,8 +121,8 @@ func configPath() string {
 	return filepath.Join(cmp.Or(os.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config")), "containers", "auth.json")
 }
 
-// clouds are the registries of clouds, with the credential helpers that know the identity
-// of a machine, or of who is logged in, there.
+// clouds maps credential helpers to the registry hosts of their cloud. The helper knows the identity of the
+// machine or of the user who is logged in there.
 var clouds = sync.OnceValue(func() map[string]*regexp.Regexp {
 	return map[string]*regexp.Regexp{
 		"ecr-login": regexp.MustCompile(`^[0-9]{12}\.dkr[.-]ecr(-fips)?\.[a-z0-9-]+\.(amazonaws\.com(\.cn)?|on\.(aws|amazonwebservices\.com\.cn))$|^public\.ecr\.aws$`),
@@ -130,7 +131,7 @@ var clouds = sync.OnceValue(func() map[string]*regexp.Regexp {
 	}
 })
 
-// cloudHelper is the helper of the cloud that a registry belongs to, if it is installed.
+// cloudHelper returns the helper of the cloud that a registry belongs to, or "" if it is not installed.
 func cloudHelper(host string) string {
 	for helper, hosts := range clouds() {
 		if _, err := exec.LookPath(helperPrefix + helper); err == nil && hosts.MatchString(host) {
@@ -140,41 +141,40 @@ func cloudHelper(host string) string {
 	return ""
 }
 
-// ask runs a credential helper, by docker's protocol: the host on stdin, JSON on stdout.
-// It sees the environment, since that is where many find the credentials of a cloud, but
-// for what is for this program. What it writes besides may hold a secret and is not repeated. Errors: CodeUnavailable.
-func ask(ctx context.Context, helper, host string) (login, error) {
+// ask runs a credential helper by docker's protocol: the host on stdin, JSON on stdout. The helper gets the
+// environment, where many find the credentials of a cloud, without our own variables. Its stderr may hold a
+// secret and is not shown. Errors: CodeUnavailable.
+func ask(ctx context.Context, helper, host string) (Login, error) {
 	cmd := exec.CommandContext(ctx, helperPrefix+helper, "get")
 	cmd.Env = withoutOurs(os.Environ())
 	cmd.Stdin = strings.NewReader(host + "\n")
 	out, err := cmd.Output()
 	if err != nil {
 		if bytes.Contains(out, []byte("credentials not found")) {
-			return login{}, nil
+			return Login{}, nil
 		}
-		return login{}, noCredential("credential for registry %s from %s%s: %w", host, helperPrefix, helper, err)
+		return Login{}, noCredential("credential for registry %s from %s%s: %w", host, helperPrefix, helper, err)
 	}
 	var found struct{ Username, Secret string }
 	if err := json.Unmarshal(out, &found); err != nil || found.Secret == "" {
-		return login{}, noCredential("credential for registry %s from %s%s: %w", host, helperPrefix, helper,
+		return Login{}, noCredential("credential for registry %s from %s%s: %w", host, helperPrefix, helper,
 			errors.New("it gave no JSON with Username and Secret"))
 	}
 	if found.Username == "<token>" {
-		return login{authn.AuthConfig{Username: found.Username, IdentityToken: found.Secret}, helper}, nil
+		return Login{authn.AuthConfig{Username: found.Username, IdentityToken: found.Secret}, helper}, nil
 	}
-	return login{authn.AuthConfig{Username: found.Username, Password: found.Secret}, helper}, nil
+	return Login{authn.AuthConfig{Username: found.Username, Password: found.Secret}, helper}, nil
 }
 
-// withoutOurs is an environment without what is for this program: passwords, tokens, and
-// where they are.
+// withoutOurs removes this program's own variables, which hold passwords, tokens and paths to them.
 func withoutOurs(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		return strings.HasPrefix(entry, "COSIGN_") || strings.HasPrefix(entry, "MLPROMOTE_")
 	})
 }
 
-// noCredential is the error of a credential that cannot be had. It is not that of a caller
-// whom a service does not know: the service would be the one without it.
+// noCredential is the error for a credential that cannot be read. Its code is not CodeUnauthenticated: in a
+// service, the service lacks the credential and not its caller.
 func noCredential(format string, args ...any) error {
 	return registry.WithExit(registry.Errorf(registry.CodeUnavailable, format, args...), registry.ExitAuthentication)
 }

@@ -1,17 +1,14 @@
-package main
+package remote
 
 import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-	"oras.land/oras-go/v2/registry/remote"
+	orasremote "oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 	"oras.land/oras-go/v2/registry/remote/errcode"
 
@@ -20,112 +17,15 @@ import (
 	"mlpromote.dev/mlpromote/registry/oci/transfer"
 )
 
-// maxReferrerPages bounds what a registry can make a client read of one list. One page is in
-// memory at a time.
-const maxReferrerPages = 4096
-
-// contents opens repositories: those of external environments on their registries, with
-// the credentials of the docker config, and all others at home.
-type contents struct {
-	environments registry.Environments
-	home         func(repository string) (oci.Repository, error)
-	keychain     authn.Keychain
-	agent        string // of HTTP requests
-
-	transfer transfer.Options
-	tell     func(host, credential string) // of each credential that is used for the first time; may be nil
-
-	mu      sync.Mutex
-	opened  map[string]*external    // by repository
-	clients map[string]*auth.Client // by host
-
-	using sync.Mutex
-	used  map[string]string // names of credentials by host
-}
-
-func (a *app) contents(home func(repository string) (oci.Repository, error)) *contents {
-	return &contents{
-		home: home, keychain: authn.DefaultKeychain, agent: "mlpromote/" + a.version,
-		opened: make(map[string]*external), clients: make(map[string]*auth.Client), used: make(map[string]string),
-	}
-}
-
-// host is the registry that a repository is on, or "" at home.
-func (c *contents) host(repository string) string {
-	environment, _, _ := strings.Cut(repository, "/")
-	e, err := c.environments.Find(environment)
-	if err != nil {
-		return ""
-	}
-	return e.Registry
-}
-
-// open is what an oci.Store opens repositories with. One repository is opened once, so
-// that its client knows what the registry can do, and updates of one list of referrers
-// by this process follow each other.
-func (c *contents) open(_ context.Context, repository string) (oci.Repository, error) {
-	host := c.host(repository)
-	if host == "" {
-		return c.home(repository)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e, ok := c.opened[repository]; ok {
-		return e, nil
-	}
-	e, err := c.external(host, repository)
-	if err == nil {
-		c.opened[repository] = e
-	}
-	return e, err
-}
-
-// at opens a repository of a registry that no environment is on.
-func (c *contents) at(host, repository string) (*external, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.external(host, repository)
-}
-
-func (c *contents) external(host, repository string) (*external, error) {
-	writer, err := c.remote(host, repository)
-	if err != nil {
-		return nil, err
-	}
-	reader, err := c.remote(host, repository)
-	return &external{contents: c, host: host, writer: transfer.New(writer, c.transfer), reader: reader}, err
-}
-
-func (c *contents) remote(host, repository string) (*remote.Repository, error) {
-	repo, err := remote.NewRepository(host + "/" + repository)
-	if err != nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s/%s: %w", host, repository, err)
-	}
-	repo.Client = c.client(host, repo.Reference.Host())
-	repo.PlainHTTP = isLoopback(host)
-	repo.SkipReferrersGC = true // many registries refuse deletions, and an index that nobody tags harms nobody
-	repo.ReferrerListMaxPages = maxReferrerPages
-	return repo, nil
-}
-
-// isLoopback reports whether HOST[:PORT] is this machine, where there is no TLS.
-func isLoopback(host string) bool {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	ip := net.ParseIP(strings.Trim(host, "[]"))
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 // external is a repository of another registry. Lists of referrers are read with a client
 // that only ever asked for them: the one that writes takes a registry that does not
 // acknowledge a subject for one without the referrers API, and would look in the fallback
 // tag alone.
 type external struct {
-	contents *contents
-	host     string
-	writer   *transfer.Repository
-	reader   *remote.Repository
+	from   *Repositories
+	host   string
+	writer *transfer.Repository
+	reader *orasremote.Repository
 }
 
 var (
@@ -181,7 +81,7 @@ func (e *external) Send(ctx context.Context, desc ocispec.Descriptor, open func(
 // Mount asks the registry for a blob of another repository of its own. What is on another
 // registry is sent.
 func (e *external) Mount(ctx context.Context, desc ocispec.Descriptor, from string, open func() (io.ReadCloser, error)) error {
-	if e.contents.host(from) != e.host {
+	if e.from.host(from) != e.host {
 		return e.Send(ctx, desc, open)
 	}
 	return e.explain(ctx, e.writer.Mount(ctx, desc, from, open))
@@ -209,7 +109,7 @@ func (e *external) explain(ctx context.Context, err error) error {
 }
 
 func (e *external) refused(ctx context.Context, what string) error {
-	err := registry.Errorf(registry.CodeUnavailable, "registry %s %s (credential: %s)", e.host, what, e.contents.credentialName(ctx, e.host))
+	err := registry.Errorf(registry.CodeUnavailable, "registry %s %s (credential: %s)", e.host, what, e.from.credentialName(ctx, e.host))
 	return registry.WithHint(registry.WithExit(err, registry.ExitAuthentication),
 		"docker login %s, or a credential helper in the docker config (DOCKER_CONFIG), gives another credential", e.host)
 }

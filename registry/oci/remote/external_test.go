@@ -1,4 +1,4 @@
-package main
+package remote
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/opencontainers/image-spec/specs-go"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-	"oras.land/oras-go/v2/registry/remote"
+	orasremote "oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -81,14 +81,12 @@ func storeOver(staging, prod string) *oci.Store {
 
 func storeOverWith(staging, prod string, o transfer.Options) *oci.Store {
 	blobs, refs := mem.NewBlobs(), mem.New()
-	c := (&app{version: "0.0.0"}).contents(func(repository string) (oci.Repository, error) {
-		return oci.Local(blobs, refs, repository), nil
-	})
-	c.transfer = o
-	c.keychain = authn.NewMultiKeychain() // of nobody's docker config
-	c.environments = registrytest.Chain()
-	c.environments.List[0].Registry, c.environments.List[1].Registry = staging, prod
-	return oci.New(c.open, oci.Options{})
+	c := &Repositories{
+		Local:    func(repository string) (oci.Repository, error) { return oci.Local(blobs, refs, repository), nil },
+		Transfer: o, Keychain: authn.NewMultiKeychain(), Environments: registrytest.Chain(),
+	}
+	c.Environments.List[0].Registry, c.Environments.List[1].Registry = staging, prod
+	return oci.New(c.Open, oci.Options{})
 }
 
 // Within a registry a promotion mounts; between two it sends; both give the same release.
@@ -166,17 +164,16 @@ func TestExternalSeesEvidenceOfOthers(t *testing.T) {
 		}
 	}
 	attach(store, registry.PredicateApproval)
-	other := (&app{}).contents(nil)
-	other.keychain, other.environments = authn.NewMultiKeychain(), registrytest.Chain()
-	other.environments.List[0].Registry = server.host()
-	repo, err := other.open(t.Context(), name)
+	other := &Repositories{Keychain: authn.NewMultiKeychain(), Environments: registrytest.Chain()}
+	other.Environments.List[0].Registry = server.host()
+	repo, err := other.Open(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := repo.(*external).writer.SetReferrersCapability(true); err != nil {
 		t.Fatal(err)
 	}
-	attach(oci.New(other.open, oci.Options{}), registry.PredicateQuarantine)
+	attach(oci.New(other.Open, oci.Options{}), registry.PredicateQuarantine)
 	found, err := registrytest.Bundles(store.Evidence(t.Context(), name, r.Digest))
 	if err != nil || len(found) != 2 {
 		t.Errorf("%d bundles are seen, error %v, want both", len(found), err)
@@ -220,12 +217,11 @@ func TestExternalCredentials(t *testing.T) {
 		{authn.AuthConfig{RegistryToken: "secret"}, auth.Credential{AccessToken: "secret"}, "a token"},
 		{authn.AuthConfig{Password: "secret"}, auth.Credential{Password: "secret"}, "a token"},
 	} {
-		contents := (&app{}).contents(nil)
-		contents.keychain = keychainOf(c.config)
+		contents := &Repositories{Keychain: keychainOf(c.config)}
 		var told []string
-		contents.tell = func(host, credential string) { told = append(told, host+" "+credential) }
+		contents.Tell = func(host, credential string) { told = append(told, host+" "+credential) }
 		client := contents.client("registry.example.com", "registry.example.com:443")
-		if name := contents.usedFor("registry.example.com"); name != "none" {
+		if name := contents.UsedFor("registry.example.com"); name != "none" {
 			t.Errorf("before it is asked for, the credential %q was used", name)
 		}
 		if got, err := client.Credential(t.Context(), "registry.example.com:443"); err != nil || got != c.want {
@@ -234,14 +230,14 @@ func TestExternalCredentials(t *testing.T) {
 		if got, err := client.Credential(t.Context(), "elsewhere.example.com"); err != nil || got != auth.EmptyCredential {
 			t.Errorf("elsewhere gets %+v, error %v", got, err)
 		}
-		if name := contents.usedFor("registry.example.com"); name != c.name {
+		if name := contents.UsedFor("registry.example.com"); name != c.name {
 			t.Errorf("the credential %q was used, want %q", name, c.name)
 		}
 		_, _ = client.Credential(t.Context(), "registry.example.com:443") // the same is not told twice
 		if want := []string{"registry.example.com " + c.name}; !slices.Equal(told, want) {
 			t.Errorf("told %q, want %q", told, want)
 		}
-		err := (&external{contents: contents, host: "registry.example.com"}).explain(t.Context(), auth.ErrBasicCredentialNotFound)
+		err := (&external{from: contents, host: "registry.example.com"}).explain(t.Context(), auth.ErrBasicCredentialNotFound)
 		if !strings.Contains(err.Error(), "(credential: "+c.name+")") || strings.Contains(err.Error(), "secret") {
 			t.Errorf("error %v, want it to name %q", err, c.name)
 		}
@@ -254,7 +250,7 @@ func TestIsLoopback(t *testing.T) {
 		"localhost": true, "localhost:5000": true, "127.0.0.1": true, "127.8.9.1:5000": true, "[::1]": true, "[::1]:5000": true,
 		"registry.example.com": false, "10.0.0.1:5000": false, "localhost.example.com": false, "127.0.0.1.example.com": false, "[fe80::1]:5000": false, "0.0.0.0:5000": false,
 	} {
-		if got := isLoopback(host); got != want {
+		if got := IsLoopback(host); got != want {
 			t.Errorf("%s: %v, want %v", host, got, want)
 		}
 	}
@@ -273,7 +269,7 @@ func TestExternalPassesOverLies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	repo, err := remote.NewRepository(server.host() + "/" + name)
+	repo, err := orasremote.NewRepository(server.host() + "/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,4 @@
-//go:build cgo
-
-package main
+package remote
 
 import (
 	"bytes"
@@ -39,7 +37,7 @@ func TestExternalBrokenConnections(t *testing.T) {
 		if _, err := exec.LookPath("docker-registry"); err != nil {
 			t.Skip("docker-registry is not installed (Debian: apt-get install docker-registry)")
 		}
-		host, stop, err := dockerRegistry(t.TempDir())
+		host, stop, err := registrytest.DockerRegistry(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}

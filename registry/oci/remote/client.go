@@ -1,0 +1,79 @@
+package remote
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"oras.land/oras-go/v2/registry/remote/auth"
+
+	"mlpromote.dev/mlpromote/registry/oci/transfer"
+)
+
+// keychain is that of the docker config unless another is set.
+func (c *Repositories) keychain() authn.Keychain {
+	if c.Keychain == nil {
+		return authn.DefaultKeychain
+	}
+	return c.Keychain
+}
+
+// client returns the one client for a registry, which caches its tokens. It sends credentials to the address
+// of the registry alone, also where that redirects to another host.
+func (c *Repositories) client(host, address string) *auth.Client {
+	if made, ok := c.clients[host]; ok {
+		return made
+	}
+	made := &auth.Client{
+		Client: &http.Client{Transport: transfer.Transport(nil)}, Cache: auth.NewCache(), Header: http.Header{"User-Agent": {c.Agent}},
+		Credential: func(ctx context.Context, asked string) (auth.Credential, error) {
+			if asked != address {
+				return auth.EmptyCredential, nil
+			}
+			found, err := c.Credential(ctx, host)
+			c.remember(host, found)
+			return auth.Credential{Username: found.Username, Password: found.Password, RefreshToken: found.IdentityToken, AccessToken: found.RegistryToken}, err
+		},
+	}
+	if c.clients == nil {
+		c.clients = make(map[string]*auth.Client)
+	}
+	c.clients[host] = made
+	return made
+}
+
+// remember records the credential that was last used for a registry, and calls Tell if it is a new one.
+func (c *Repositories) remember(host string, l Login) {
+	c.using.Lock()
+	defer c.using.Unlock()
+	name := l.String()
+	if c.used[host] == name {
+		return
+	}
+	if c.used == nil {
+		c.used = make(map[string]string)
+	}
+	c.used[host] = name
+	if c.Tell != nil {
+		c.Tell(host, name)
+	}
+}
+
+// UsedFor names the credential that was sent to a registry, or "none".
+func (c *Repositories) UsedFor(host string) string {
+	c.using.Lock()
+	defer c.using.Unlock()
+	if name, ok := c.used[host]; ok {
+		return name
+	}
+	return Login{}.String()
+}
+
+// credentialName names the credential for a registry without its secret.
+func (c *Repositories) credentialName(ctx context.Context, host string) string {
+	found, err := c.Credential(ctx, host)
+	if err != nil {
+		found = Login{}
+	}
+	return found.String()
+}
