@@ -33,6 +33,9 @@ func readInputs(s *spec.Spec, m hubModel, scratch string) (Inputs, error) {
 	if err != nil {
 		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
 	}
+	if err := s.CheckInterface(bare); err != nil {
+		return Inputs{}, err
+	}
 	if in.Interface, err = bare.WithDims(s.Shapes.Dims()); err != nil {
 		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
 	}

@@ -19,6 +19,8 @@ type Spec struct {
 	File  string          // as Load was given it
 	Files confined.Folder // opens the files that the spec names, in its folder
 
+	doc *strictyaml.Document // for the places of mistakes that are found after Load
+
 	Model       string            `yaml:"model,required" doc:"Name of the model: lower-case words separated by '/'"`
 	Version     string            `yaml:"version,required" doc:"Semantic version of the release, without build metadata"`
 	Source      Source            `yaml:"source,required" doc:"The model: an ONNX file, or one in another format that is imported"`
@@ -72,6 +74,7 @@ func Load(path string, o Options) (*Spec, error) {
 	if err := doc.Err(); err != nil {
 		return nil, err
 	}
+	s.doc = doc
 	return s, nil
 }
 
