@@ -140,7 +140,7 @@ func testQuarantine(t *testing.T, r Registry) {
 	refused(t, err, registry.CodeNoEngine, "quarantine")
 	for _, dry := range []bool{true, false} { // the head is there already, and may not stay
 		p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, DryRun: dry})
-		refused(t, err, registry.CodePolicy, "prod is at 1.1.0", "quarantine")
+		refused(t, err, registry.CodePolicy, "prod is already at 1.1.0", "quarantine")
 		if p.Decision.Allowed() || p.Release != second.Digest {
 			t.Errorf("promoting the head again gives %+v, want the decision against it", p)
 		}

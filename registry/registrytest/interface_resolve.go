@@ -32,11 +32,11 @@ func testResolve(t *testing.T, r Registry) {
 		want string
 	}{
 		{"closest target, lowest precision, newest toolchain", registry.ResolveQuery{Node: Node("v4")},
-			"linux-amd64-v3/int8: chosen\nlinux-amd64-v3/int8: linux-amd64-v3/int8 has the newer toolchain\nlinux-amd64-v3/fp32: linux-amd64-v3/int8 has a lower precision and keeps the same release's limits\nlinux-amd64-v1/fp32: linux-amd64-v3/int8 was made for this node more closely"},
+			"linux-amd64-v3/int8: chosen\nlinux-amd64-v3/int8: linux-amd64-v3/int8 has the newer toolchain\nlinux-amd64-v3/fp32: linux-amd64-v3/int8 has a lower precision and keeps the same release's limits\nlinux-amd64-v1/fp32: linux-amd64-v3/int8 matches this node more closely"},
 		{"what the machine can run", registry.ResolveQuery{Node: Node("v2")},
 			"linux-amd64-v1/fp32: chosen\nlinux-amd64-v3/int8: cpu.level: needs v3, has v2\nlinux-amd64-v3/int8: cpu.level: needs v3, has v2\nlinux-amd64-v3/fp32: cpu.level: needs v3, has v2"},
 		{"variant", registry.ResolveQuery{Node: Node("v3"), Variant: "fp32", Version: "1.0.0"},
-			"linux-amd64-v3/fp32: chosen\nlinux-amd64-v3/int8: variant fp32 was asked for\nlinux-amd64-v3/int8: variant fp32 was asked for\nlinux-amd64-v1/fp32: linux-amd64-v3/fp32 was made for this node more closely"},
+			"linux-amd64-v3/fp32: chosen\nlinux-amd64-v3/int8: variant fp32 was requested\nlinux-amd64-v3/int8: variant fp32 was requested\nlinux-amd64-v1/fp32: linux-amd64-v3/fp32 matches this node more closely"},
 	} {
 		q := c.q
 		q.Environment, q.Model = "staging", Model
@@ -67,7 +67,7 @@ func testResolveNothing(t *testing.T, r Registry) {
 		"os: needs linux, has windows":                    {Node: registry.Node{V: 1, OS: "windows", CPU: Node("v3").CPU, Runtimes: Node("v3").Runtimes}},
 		"runtimes.onnxruntime: needs >= 1.30, has 1.20.0": {Node: old},
 		"runtimes.onnxruntime: needs >= 1.30, has none":   {Node: Node("v3"), Runtime: &registry.Runtime{}},
-		"variant int4 was asked for":                      {Node: Node("v3"), Variant: "int4"},
+		"variant int4 was requested":                      {Node: Node("v3"), Variant: "int4"},
 		"os: needs linux, has none":                       {},
 		"cpu.level: needs v1, has none":                   {Node: registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64"}, Runtimes: Node("v3").Runtimes}},
 	} {

@@ -103,7 +103,7 @@ func testSetHold(t *testing.T, r Registry) {
 	release := r.Promoted(t, Build{})
 	r.Prove(t, r.Build(t, Build{Version: "1.1.0", Salt: "b"}))
 	refused(t, hold("prod", " "), registry.CodeInvalid, "reason")
-	refused(t, hold("staging", "wait"), registry.CodeInvalid, "written by builds")
+	refused(t, hold("staging", "wait"), registry.CodeInvalid, "builds write to staging")
 	refused(t, hold("moon", "wait"), registry.CodeNotFound)
 	must(t, hold("prod", "wait"))
 	must(t, hold("prod", "wait for night"))
@@ -143,7 +143,7 @@ func testRollbackWarns(t *testing.T, r Registry) {
 		p, err := r.Rollback(t.Context(), q)
 		must(t, err)
 		all := strings.Join(p.Warnings, "\n")
-		if p.Release != first.Digest || len(p.Warnings) != 2 || !strings.Contains(all, `resolve refuses linux-amd64-v3/int8 of 1.0.0`) || !strings.Contains(all, "this node has an engine in 1.1.0 and none in 1.0.0") {
+		if p.Release != first.Digest || len(p.Warnings) != 2 || !strings.Contains(all, `resolve refuses linux-amd64-v3/int8 of 1.0.0`) || !strings.Contains(all, "this node has an engine in 1.1.0, but not in 1.0.0") {
 			t.Errorf("dry run %v: %+v warns of\n%s", dry, p, all)
 		}
 		if dry {

@@ -10,8 +10,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Attach adds evidence after checking who signed it and for what. What says how an engine
-// did, or restricts it, is added wherever else the engine is.
+// Attach adds evidence after checking its signer and statement. Reports and quarantines are
+// also added in every other environment that has the engine.
 func (s *Service) Attach(ctx context.Context, a registry.Attachment) (registry.Digest, error) {
 	r, err := s.Release(ctx, a.Environment, a.Model, string(a.Release))
 	if err != nil {
@@ -38,18 +38,29 @@ func subjectOf(r registry.Release, d registry.Digest) (registry.Subject, error) 
 			return subject, nil
 		}
 	}
-	return registry.Subject{}, registry.Errorf(registry.CodeNotFound, "%s is no engine of release %s", d, r.Digest)
+	return registry.Subject{}, registry.Errorf(registry.CodeNotFound, "%s is not an engine of release %s", d, r.Digest)
 }
 
-// attach adds what was admitted in one environment. What its history names there already is
-// only stored again, in case that it was lost.
-func (s *Service) attach(ctx context.Context, a registry.Attachment, r registry.Release, subject registry.Subject, claim registry.Claim) (registry.Digest, error) {
+// attach adds admitted evidence in one environment. If its history already names the evidence,
+// it only stores the bytes again, in case they were lost.
+func (s *Service) attach(
+	ctx context.Context,
+	a registry.Attachment,
+	r registry.Release,
+	subject registry.Subject,
+	claim registry.Claim,
+) (registry.Digest, error) {
 	e, err := s.find(a.Environment)
 	if err != nil {
 		return "", err
 	}
 	bundle := registry.Bundle{PredicateType: claim.Statement.PredicateType, Data: a.Bundle}
-	stored, err := s.Content.PutEvidence(ctx, registry.Repository(a.Environment, a.Model), bundle, []registry.Subject{subject})
+	stored, err := s.Content.PutEvidence(
+		ctx,
+		registry.Repository(a.Environment, a.Model),
+		bundle,
+		[]registry.Subject{subject},
+	)
 	if err != nil {
 		return "", err
 	}
@@ -60,9 +71,14 @@ func (s *Service) attach(ctx context.Context, a registry.Attachment, r registry.
 	})
 }
 
-// record adds an event of evidence, unless the history has one that says the same.
+// record adds an event for evidence, unless the history has an equal one.
 func (s *Service) record(ctx context.Context, e registry.Environment, event registry.Event) error {
-	same := registry.HistoryQuery{Environment: event.Environment, Model: event.Model, Kind: registry.EventAttach, Subject: event.Subject}
+	same := registry.HistoryQuery{
+		Environment: event.Environment,
+		Model:       event.Model,
+		Kind:        registry.EventAttach,
+		Subject:     event.Subject,
+	}
 	for before, err := range s.Catalog.History(ctx, same) {
 		if err != nil {
 			return err
@@ -74,10 +90,15 @@ func (s *Service) record(ctx context.Context, e registry.Environment, event regi
 	return s.apply(ctx, registry.Change{Event: event, Needs: needs(e, event.Model, event.Evidence...)})
 }
 
-// spread adds evidence that one environment has in every other that has its subject and
-// trusts its signer. It comes after the event in the first: a promotion that brings the
-// subject elsewhere meanwhile either sees that event, or is seen here.
-func (s *Service) spread(ctx context.Context, a registry.Attachment, r registry.Release, subject registry.Subject) error {
+// spread adds evidence of one environment in every other that has its subject and trusts its
+// signer. It runs after the event of the first environment was recorded. A concurrent promotion
+// of the subject to another environment so sees that event, or spread sees its result.
+func (s *Service) spread(
+	ctx context.Context,
+	a registry.Attachment,
+	r registry.Release,
+	subject registry.Subject,
+) error {
 	var failed []error
 	for _, e := range s.Config.Environments.List {
 		if e.Name == a.Environment {
@@ -87,16 +108,29 @@ func (s *Service) spread(ctx context.Context, a registry.Attachment, r registry.
 		elsewhere.Environment = e.Name
 		if err := s.attachElsewhere(ctx, e, elsewhere, r, subject); err != nil {
 			failed = append(failed, registry.WithHint(
-				registry.Errorf(registry.CodeOf(err), "the evidence is attached in %s, and could not be attached in %s: %w", a.Environment, e.Name, err),
-				"attach it again"))
+				registry.Errorf(
+					registry.CodeOf(err),
+					"the evidence is attached in %s, but could not be attached in %s: %w",
+					a.Environment,
+					e.Name,
+					err,
+				),
+				"attach it again",
+			))
 		}
 	}
 	return errors.Join(failed...)
 }
 
-// attachElsewhere adds evidence in an environment if that has its subject. A signer that is
-// not trusted there says nothing there.
-func (s *Service) attachElsewhere(ctx context.Context, e registry.Environment, a registry.Attachment, r registry.Release, subject registry.Subject) error {
+// attachElsewhere adds evidence in an environment that has its subject. It skips the
+// environment if the signer is not trusted there.
+func (s *Service) attachElsewhere(
+	ctx context.Context,
+	e registry.Environment,
+	a registry.Attachment,
+	r registry.Release,
+	subject registry.Subject,
+) error {
 	claim, err := s.admit(ctx, a, s.Now())
 	if registry.HasCode(err, registry.CodeTrust) {
 		return nil
@@ -112,9 +146,14 @@ func (s *Service) attachElsewhere(ctx context.Context, e registry.Environment, a
 	return err
 }
 
-// has reports whether an environment has a release or an engine. Another registry is asked
-// only about models that have a head there: what has none was never promoted there.
-func (s *Service) has(ctx context.Context, e registry.Environment, model string, subject registry.Subject) (bool, error) {
+// has reports whether an environment has a release or an engine. It asks another registry only
+// about models that have a head there. A model without a head was never promoted there.
+func (s *Service) has(
+	ctx context.Context,
+	e registry.Environment,
+	model string,
+	subject registry.Subject,
+) (bool, error) {
 	if e.External() {
 		if head, err := s.head(ctx, e.Name, model); err != nil || head.Release == "" {
 			return false, err
@@ -132,7 +171,7 @@ func (s *Service) has(ctx context.Context, e registry.Environment, model string,
 	return err == nil, err
 }
 
-// admit checks that the bundle is signed by a key whose role may say what it says, now.
+// admit checks that a key signed the bundle whose role now allows the statement.
 func (s *Service) admit(ctx context.Context, a registry.Attachment, now time.Time) (registry.Claim, error) {
 	resource := s.resource(a.Environment, a.Model)
 	claim, err := s.Verify(ctx, a.Bundle, resource)
@@ -142,9 +181,19 @@ func (s *Service) admit(ctx context.Context, a registry.Attachment, now time.Tim
 	role, known := registry.RoleFor(claim.Statement.PredicateType)
 	switch {
 	case !known:
-		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "attach: predicate type %q is not known here", claim.Statement.PredicateType)
+		return registry.Claim{}, registry.Errorf(
+			registry.CodeTrust,
+			"attach: predicate type %q is unknown",
+			claim.Statement.PredicateType,
+		)
 	case !slices.Contains(claim.Roles, role):
-		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "attach: key %s is not trusted as %s for %s (environments.yaml, trust:)", claim.Signer, role, resource)
+		return registry.Claim{}, registry.Errorf(
+			registry.CodeTrust,
+			"attach: key %s is not trusted as %s for %s (environments.yaml, trust:)",
+			claim.Signer,
+			role,
+			resource,
+		)
 	case !claim.Statement.About(a.Subject):
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "attach: the statement is not about %s", a.Subject)
 	}

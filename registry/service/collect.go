@@ -7,16 +7,16 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// MinGrace is the shortest grace beside others who are at work: whoever was told that
-// content is there must be able to finish within it what he began.
+// MinGrace is the shortest grace period during normal operation. A client that was told that
+// content exists must be able to finish its work within it.
 const MinGrace = time.Minute
 
-// CollectorConfig is what a Collector is made of. Every field but Current, Alone and Sweep
-// is required.
+// CollectorConfig configures a Collector. All fields except Current, Alone and Sweep are
+// required.
 type CollectorConfig struct {
 	Environments registry.Environments
-	// Current gives the environments by which a collection that begins now decides what
-	// must stay; its error stops the collection. Nil: Environments, always.
+	// Current returns the environments that a new collection uses to decide what stays. If it
+	// fails, the collection stops. Nil means Environments.
 	Current   func(ctx context.Context) (registry.Environments, error)
 	Stock     registry.Stock
 	Catalog   registry.Catalog
@@ -25,31 +25,41 @@ type CollectorConfig struct {
 	Remover   registry.Remover // of Blobs
 	Garbage   Garbage
 	Clock     registry.CatalogClock
-	Owner     registry.ContentOwner   // says that what is collected is the catalog's
-	Lock      registry.CollectionLock // keeps other collectors of the catalog out
-	Retention registry.Retention      // its Grace is also how long what is condemned waits
-	// Alone says that nobody else writes names or content of this catalog until Collect
-	// returns, on any machine. Then what nothing needs goes at once, and a Grace may be as
-	// short as it likes.
+	Owner     registry.ContentOwner   // confirms that the catalog owns the content
+	Lock      registry.CollectionLock // excludes other collectors of the catalog
+	Retention registry.Retention      // its Grace is also the time between marking and deletion
+	// Alone means that no other process writes names or content of this catalog until Collect
+	// returns, on any machine. Then Collect deletes unreferenced content at once, and any Grace is
+	// valid.
 	Alone bool
-	// Sweep removes what broken uploads left behind, and gives their number. Nil: there
-	// are none.
+	// Sweep removes leftovers of broken uploads and returns their number. It may be nil.
 	Sweep func(ctx context.Context) (int, error)
 }
 
-// Collector takes away what nothing needs: records of manifests, memberships of blobs, and
-// bytes that no repository holds. It needs no pause of the service: what it finds is
-// condemned first, and goes a grace later if nobody asked for it meanwhile. Several may be
-// at work on the same content, and one that is killed has lost nothing.
+// Collector deletes unreferenced content: records of manifests, memberships of blobs, and bytes
+// that no repository holds. The service can keep running. The collector marks content first and
+// deletes it one grace period later, unless it was used meanwhile. Several collectors can work
+// on the same content, and killing one does no damage.
 type Collector struct{ CollectorConfig }
 
 // NewCollector checks the configuration. Errors: CodeInvalid.
 func NewCollector(c CollectorConfig) (*Collector, error) {
-	if c.Stock == nil || c.Catalog == nil || c.Intents == nil || c.Blobs == nil || c.Remover == nil || c.Garbage == nil || c.Clock == nil || c.Owner == nil || c.Lock == nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "collector: stock, catalog, intents, blobs, remover, garbage, clock, owner and lock are all required")
+	if c.Stock == nil || c.Catalog == nil || c.Intents == nil || c.Blobs == nil || c.Remover == nil || c.Garbage == nil ||
+		c.Clock == nil ||
+		c.Owner == nil ||
+		c.Lock == nil {
+		return nil, registry.Errorf(
+			registry.CodeInvalid,
+			"collector: stock, catalog, intents, blobs, remover, garbage, clock, owner and lock are all required",
+		)
 	}
 	if c.Retention.Grace < 0 || !c.Alone && c.Retention.Grace < MinGrace {
-		return nil, registry.Errorf(registry.CodeInvalid, "collector: a grace of %v is too short: want at least %v, longer than any push takes", c.Retention.Grace, MinGrace)
+		return nil, registry.Errorf(
+			registry.CodeInvalid,
+			"collector: a grace of %v is too short: want at least %v, and more than any push takes",
+			c.Retention.Grace,
+			MinGrace,
+		)
 	}
 	if err := c.Retention.Validate(); err != nil {
 		return nil, err
@@ -60,30 +70,30 @@ func NewCollector(c CollectorConfig) (*Collector, error) {
 	return &Collector{c}, nil
 }
 
-// Collected is what a collection did.
+// Collected counts what a collection did.
 type Collected struct {
-	Condemned int           `json:"condemned"` // records that nothing needs, found for the first time
-	Rescinded int           `json:"rescinded"` // records that are needed again
-	Manifests int           `json:"manifests"` // records of manifests that went
-	Members   int           `json:"members"`   // memberships of blobs that went
-	Blobs     int           `json:"blobs"`     // whose bytes were deleted
+	Condemned int           `json:"condemned"` // records that were newly marked
+	Rescinded int           `json:"rescinded"` // records that were unmarked
+	Manifests int           `json:"manifests"` // deleted manifest records
+	Members   int           `json:"members"`   // deleted memberships of blobs
+	Blobs     int           `json:"blobs"`     // blobs whose bytes were deleted
 	Bytes     int64         `json:"bytes"`     // of those blobs
 	Leftovers int           `json:"leftovers"` // of broken uploads
-	Intents   int           `json:"intents"`   // promotions that nobody will finish, and that were forgotten
+	Intents   int           `json:"intents"`   // abandoned promotions that were deleted
 	LeftAlone []Unaccounted `json:"leftAlone,omitempty"`
 }
 
-// Unaccounted is a repository that was left alone, since nobody can tell what it needs.
+// Unaccounted is a repository that was skipped because its references are unknown.
 type Unaccounted struct {
 	Repository string `json:"repository"`
 	Reason     string `json:"reason"`
 }
 
-// Collect takes away what nothing needs and what nobody asked for since that was found. It
-// waits for other collectors of the catalog, and collects nothing that belongs to another one.
-// Damage stops it where it is found: what a damaged repository needs cannot be known, so
-// that it is left alone, with the sources of its model. Errors: those of the ports;
-// CodeTrust when the history was changed, since it says what must stay.
+// Collect deletes content that is unreferenced and was not used since it was marked. It waits
+// for other collectors of the catalog, and does not touch content of other catalogs. It skips
+// damaged repositories and the sources of their models, because their references are unknown.
+// Errors: those of the ports; CodeTrust if the history was changed, because the history says
+// what must stay.
 func (c *Collector) Collect(ctx context.Context) (Collected, error) {
 	session, err := c.Lock.LockCollection(ctx)
 	if err != nil {
@@ -118,8 +128,8 @@ func (c *Collector) Collect(ctx context.Context) (Collected, error) {
 	return did, err
 }
 
-// settle decides about a repository and carries it out. Most have nothing to decide, and
-// that is found without keeping anybody from writing.
+// settle decides about a repository and applies the decision. It first checks without a lock
+// whether there is anything to change, because usually there is not.
 func (s *survey) settle(ctx context.Context, repository string, did *Collected) error {
 	links := make(map[registry.Digest]registry.Links)
 	held, err := s.Stock.Holdings(ctx, repository)
@@ -156,7 +166,7 @@ func (s *survey) settle(ctx context.Context, repository string, did *Collected) 
 	return nil
 }
 
-// wait is how long what is condemned stays.
+// wait returns how long content stays marked before its deletion.
 func (c *Collector) wait() time.Duration {
 	if c.Alone {
 		return 0

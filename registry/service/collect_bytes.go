@@ -9,11 +9,11 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// byteBatch is how many digests are looked up at a time.
+// byteBatch is the number of digests per lookup.
 const byteBatch = 500
 
-// collectBytes condemns the bytes that no repository holds and deletes those that were
-// condemned long enough ago.
+// collectBytes marks the bytes that no repository holds, and deletes those that were marked
+// long enough ago.
 func (c *Collector) collectBytes(ctx context.Context, turn turn, now time.Time, did *Collected) error {
 	for unheld, err := range c.unheld(ctx) {
 		if err != nil {
@@ -24,13 +24,13 @@ func (c *Collector) collectBytes(ctx context.Context, turn turn, now time.Time, 
 		}
 	}
 	due := now.Add(-c.wait())
-	if c.Alone { // what was condemned a moment ago, by a clock that went on since, goes too
+	if c.Alone { // include what was marked a moment ago, by a clock that has advanced since
 		due = now.Add(time.Hour)
 	}
 	return c.removeDue(ctx, turn, due, did)
 }
 
-// unheld lists the stored digests that no repository holds, some at a time.
+// unheld lists the stored digests that no repository holds, in batches.
 func (c *Collector) unheld(ctx context.Context) iter.Seq2[[]registry.Digest, error] {
 	return func(yield func([]registry.Digest, error) bool) {
 		var batch []registry.Digest
@@ -52,7 +52,7 @@ func (c *Collector) unheld(ctx context.Context) iter.Seq2[[]registry.Digest, err
 	}
 }
 
-// sizeOf gives the size of a blob; 0 where there is none.
+// sizeOf returns the size of a blob, or 0 if it does not exist.
 func (c *Collector) sizeOf(ctx context.Context, d registry.Digest) (int64, error) {
 	blob, size, err := c.Blobs.Open(ctx, d)
 	if registry.HasCode(err, registry.CodeNotFound) {

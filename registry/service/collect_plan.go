@@ -6,21 +6,21 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Plan is what a collection would do now, and why what stays stays.
+// Plan says what a collection would do now, and why content would stay.
 type Plan struct {
 	Repositories []Inventory
 	LeftAlone    []Unaccounted
-	Blobs        int   // whose bytes would be deleted
+	Blobs        int   // blobs whose bytes would be deleted
 	Bytes        int64 // of those blobs
 }
 
-// Inventory is a repository with what becomes of all that it holds.
+// Inventory is a repository with the outcome for each of its records.
 type Inventory struct {
 	Repository string
 	Fates      []registry.Fate
 }
 
-// Plan looks and changes nothing. Errors: as Collect.
+// Plan computes the plan and changes nothing. Errors: as Collect.
 func (c *Collector) Plan(ctx context.Context) (Plan, error) {
 	s, err := c.survey(ctx)
 	if err != nil {
@@ -48,7 +48,7 @@ func (c *Collector) Plan(ctx context.Context) (Plan, error) {
 	return plan, c.planBytes(ctx, s, &plan)
 }
 
-// planBytes counts the bytes that nothing would hold any more.
+// planBytes counts the bytes that no repository would hold.
 func (c *Collector) planBytes(ctx context.Context, s *survey, plan *Plan) error {
 	stays, err := c.remaining(ctx, *plan)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *Collector) planBytes(ctx context.Context, s *survey, plan *Plan) error 
 	return nil
 }
 
-// remaining is all that some repository would still hold.
+// remaining returns all digests that some repository would still hold.
 func (c *Collector) remaining(ctx context.Context, plan Plan) (map[registry.Digest]bool, error) {
 	stays := make(map[registry.Digest]bool)
 	for _, r := range plan.Repositories {

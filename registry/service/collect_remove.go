@@ -10,32 +10,35 @@ import (
 )
 
 const (
-	// removalBatch is how many digests are in one removal. Most batches take a small part of
-	// [registry.RemovalTime]; what is left of a longer one is in the next.
+	// removalBatch is the number of digests in one removal. Most batches take a small part of
+	// [registry.RemovalTime]. The rest of a slower one moves to the next.
 	removalBatch = 100
-	// endTimeout bounds the end of a removal when the collector is asked to stop.
+	// endTimeout limits the time to end a removal after the collector was asked to stop.
 	endTimeout = 5 * time.Second
 )
 
-// turn is the turn of a collector, in the epoch in which the catalog owned the content.
+// turn is a held collection lock, and the epoch in which the catalog owned the content.
 type turn struct {
 	session registry.CollectionSession
 	epoch   int64
 }
 
-// lasts makes sure that the turn is not over, and that the content has not changed hands.
+// lasts checks that the lock is still held and that the content has the same owner.
 func (c *Collector) lasts(ctx context.Context, turn turn) error {
 	if err := turn.session.Held(ctx); err != nil {
 		return err
 	}
 	epoch, err := c.Owner.OwnsContent(ctx)
 	if err == nil && epoch != turn.epoch {
-		err = registry.Errorf(registry.CodeUnavailable, "the content changed hands during the collection: what is left of it was not done")
+		err = registry.Errorf(
+			registry.CodeUnavailable,
+			"the content got another owner during the collection, so the collection stopped",
+		)
 	}
 	return err
 }
 
-// removeDue deletes the bytes that were condemned before a time, some at a time.
+// removeDue deletes, in batches, the bytes that were marked before a time.
 func (c *Collector) removeDue(ctx context.Context, turn turn, before time.Time, did *Collected) error {
 	abandoned, err := c.abandoned(ctx)
 	if err != nil {
@@ -61,8 +64,8 @@ func (c *Collector) removeDue(ctx context.Context, turn turn, before time.Time, 
 	return flush()
 }
 
-// abandoned gives a time before which no permit can be in use whose removal had ended by
-// then. Where another collector stands still with one, that is never.
+// abandoned returns a time such that permits of removals that had ended by then are no longer
+// in use. It returns the zero time while another collector hangs with such a permit.
 func (c *Collector) abandoned(ctx context.Context) (time.Time, error) {
 	now, err := c.Clock.CatalogTime(ctx)
 	if err != nil {
@@ -75,8 +78,8 @@ func (c *Collector) abandoned(ctx context.Context) (time.Time, error) {
 	return now, err
 }
 
-// removeBatch deletes what of a batch nobody holds, in removals that each do as much as they
-// have time for.
+// removeBatch deletes the digests of a batch that no repository holds. It splits them into
+// removals that each fit into their time.
 func (c *Collector) removeBatch(ctx context.Context, turn turn, r registry.RemovalRequest, did *Collected) error {
 	sizes, err := c.sizes(ctx, r.Digests)
 	if err != nil {
@@ -105,9 +108,14 @@ func (c *Collector) removeBatch(ctx context.Context, turn turn, r registry.Remov
 	return nil
 }
 
-// remove deletes the digests of a removal one after the other while it lasts. It gives those
+// remove deletes the digests of a removal one by one while the removal lasts. It returns those
 // that it deleted and those that it did not try.
-func (c *Collector) remove(ctx context.Context, turn turn, id string, digests []registry.Digest) (removed, kept []registry.Digest, err error) {
+func (c *Collector) remove(
+	ctx context.Context,
+	turn turn,
+	id string,
+	digests []registry.Digest,
+) (removed, kept []registry.Digest, err error) {
 	for len(digests) > 0 && err == nil {
 		var done int
 		done, err = c.removeSome(ctx, turn, id, digests)
@@ -122,15 +130,20 @@ func (c *Collector) remove(ctx context.Context, turn turn, id string, digests []
 	return removed, digests, err
 }
 
-// deletionError is the failure of a deletion, which may have been carried out or not.
+// deletionError is a failed deletion, which may or may not have been carried out.
 type deletionError struct{ error }
 
 func (e deletionError) Unwrap() error { return e.error }
 
-// removeSome deletes the first of the digests by one permit, and gives their number. That
-// it may is asked after there is the permit: from then on the permit ends before the removal
-// does, even if this process stands still now.
-func (c *Collector) removeSome(ctx context.Context, turn turn, id string, digests []registry.Digest) (done int, err error) {
+// removeSome deletes the first digests under one permit and returns their number. It gets the
+// permit before it checks the removal. So the permit ends before the removal does, even if this
+// process is suspended at that moment.
+func (c *Collector) removeSome(
+	ctx context.Context,
+	turn turn,
+	id string,
+	digests []registry.Digest,
+) (done int, err error) {
 	until := time.Now().Add(registry.PermitTime)
 	permit, err := c.Remover.Permit(ctx)
 	if err != nil {
@@ -156,7 +169,7 @@ func (c *Collector) removeSome(ctx context.Context, turn turn, id string, digest
 	return done, nil
 }
 
-// sizes gives the sizes of blobs.
+// sizes returns the sizes of blobs.
 func (c *Collector) sizes(ctx context.Context, digests []registry.Digest) (map[registry.Digest]int64, error) {
 	sizes := make(map[registry.Digest]int64, len(digests))
 	for _, d := range digests {

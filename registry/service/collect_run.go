@@ -7,25 +7,25 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// collectionLease is what replicas agree by on who collects.
+// collectionLease is the lease that selects the collecting replica.
 const collectionLease = "collection"
 
-// firstCollection is when a service collects first, so that one which is restarted every
-// day collects too, and one that crashes at once does not do it all the time.
+// firstCollection is the delay of the first collection. A service that restarts daily must also
+// collect, and one that crashes at once must not collect each time.
 const firstCollection = time.Minute
 
-// Collections is a service that collects at an interval, in one replica of several.
+// Collections runs a collector at an interval, in one of several replicas.
 type Collections struct {
 	Collector *Collector
 	Leases    registry.Leases
-	Holder    string        // of the lease: a name of this process that no other has
+	Holder    string        // of the lease; unique to this process
 	Interval  time.Duration // at least a second
-	// Tell is told of every collection, also of one that failed.
+	// Tell is called after every collection, including failed ones.
 	Tell func(ctx context.Context, did Collected, took time.Duration, err error)
 }
 
-// Run collects until ctx ends. A collection that is at work ends with it, at a place from
-// where the next one goes on.
+// Run collects until ctx ends. A running collection stops then, and the next one continues from
+// there.
 func (c Collections) Run(ctx context.Context) {
 	ticker := time.NewTicker(min(c.Interval, firstCollection))
 	defer ticker.Stop()
@@ -41,8 +41,8 @@ func (c Collections) Run(ctx context.Context) {
 	}
 }
 
-// turn collects if it is this replica's turn. It stays so for the next time, unless this
-// replica is gone by then.
+// turn collects if this replica holds the lease. The replica keeps the lease for the next turn
+// while it runs.
 func (c Collections) turn(ctx context.Context) {
 	mine, err := c.acquire(ctx)
 	if err == nil && !mine || ctx.Err() != nil {
@@ -66,8 +66,8 @@ func (c Collections) turn(ctx context.Context) {
 	}
 }
 
-// keep prolongs the lease of a collection that takes longer than the interval. If it is
-// lost, two replicas collect, which does no harm.
+// keep extends the lease while a collection takes longer than the interval. If the lease is
+// lost, two replicas collect, which is safe.
 func (c Collections) keep(ctx context.Context) {
 	ticker := time.NewTicker(c.Interval)
 	defer ticker.Stop()
@@ -81,14 +81,14 @@ func (c Collections) keep(ctx context.Context) {
 	}
 }
 
-// acquire takes or prolongs the lease, past the next turn.
+// acquire takes or extends the lease past the next turn.
 func (c Collections) acquire(ctx context.Context) (bool, error) {
 	return c.Leases.AcquireLease(ctx, collectionLease, c.Holder, 2*c.Interval)
 }
 
-// release lets another replica collect at once.
+// release releases the lease so that another replica can collect at once.
 func (c Collections) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = c.Leases.ReleaseLease(ctx, collectionLease, c.Holder) // else it ends by itself
+	_ = c.Leases.ReleaseLease(ctx, collectionLease, c.Holder) // otherwise it expires
 }

@@ -7,24 +7,28 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// dossier is a release in an environment, with all that a resolve needs to choose of its
-// engines. It is not changed.
+// dossier is a release in an environment with all data that resolve needs to choose among its
+// engines. It is immutable.
 type dossier struct {
 	release registry.Release
 	engines []contender // best first
 }
 
-// contender is an engine, and why it may not be used any more: the same for every node.
-// The standing checks know no time. A rule that did would have to say until when its answer
-// holds.
+// contender is an engine with the reasons why it may no longer be used. They are the same for
+// every node. The standing checks do not depend on the time; a check that did would need an
+// expiry here.
 type contender struct {
 	registry.Engine
 	unmet []string
 }
 
-// dossier reads the release that is the head, or that a tag or digest names. Errors: as
-// Release and Claims; CodePolicy where no promoter allowed it in a protected environment.
-func (s *Service) dossier(ctx context.Context, environment registry.Environment, model, tagOrDigest string) (dossier, error) {
+// dossier reads the release at the head, or the one that a tag or digest names. Errors: as
+// Release and Claims; CodePolicy if no promoter allowed it in a protected environment.
+func (s *Service) dossier(
+	ctx context.Context,
+	environment registry.Environment,
+	model, tagOrDigest string,
+) (dossier, error) {
 	r, err := s.Release(ctx, environment.Name, model, tagOrDigest)
 	if err != nil {
 		return dossier{}, err

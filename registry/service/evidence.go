@@ -8,17 +8,17 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// evidence is what a repository holds about a release.
+// evidence is the evidence of a repository about a release.
 type evidence struct {
 	claims  []registry.Claim // by subject as the release lists them, then by bundle
 	ignored registry.IgnoredEvidence
-	present map[registry.Digest]bool // every bundle, also those that are ignored
+	present map[registry.Digest]bool // every bundle, including ignored ones
 }
 
 // evidence verifies every bundle about the release in a repository, one at a time, for a
-// resource, which is the destination's where the two differ. A bundle that does not verify
-// blocks nothing. One whose stored bytes were changed, or that could not be checked, is an
-// error: it might be what speaks against the release.
+// resource. For a promotion that is the resource of the destination. Bundles that do not verify
+// are ignored. A bundle whose bytes changed, or that could not be checked, is an error, because
+// it could be evidence against the release.
 func (s *Service) evidence(ctx context.Context, repository, resource string, r registry.Release) (evidence, error) {
 	found := evidence{present: make(map[registry.Digest]bool)}
 	for _, subject := range r.Subjects() {
@@ -36,13 +36,18 @@ func (s *Service) evidence(ctx context.Context, repository, resource string, r r
 	return found, s.placeInHistory(ctx, r.Model, found.claims)
 }
 
-// documented is the claims of one document: one for each manifest that holds it, the smallest
-// manifest first.
+// documented has the claims of one document: one for each manifest that holds it, in order of
+// the manifests' digests.
 type documented []registry.Claim
 
-// evidenceAbout gives the claims about one subject by document, and notes the rest in found.
-// A document that several manifests hold is verified once.
-func (s *Service) evidenceAbout(ctx context.Context, repository, resource string, subject registry.Digest, found *evidence) ([]documented, error) {
+// evidenceAbout returns the claims about one subject by document, and adds the rest to found.
+// It verifies a document in several manifests only once.
+func (s *Service) evidenceAbout(
+	ctx context.Context,
+	repository, resource string,
+	subject registry.Digest,
+	found *evidence,
+) ([]documented, error) {
 	var all []documented
 	var document registry.Digest
 	var verified registry.Claim
@@ -73,10 +78,15 @@ func (s *Service) evidenceAbout(ctx context.Context, repository, resource string
 	return all, nil
 }
 
-// dropCopies leaves one claim of each document: anybody who may push can put the bundle of
-// somebody else into any number of manifests, all of which a promotion would copy. Those that
-// the history names stay.
-func (s *Service) dropCopies(ctx context.Context, model string, all []documented, ignored *registry.IgnoredEvidence) ([]registry.Claim, error) {
+// dropCopies keeps one claim per document, and all claims that the history names. Anyone who
+// may push can put someone else's bundle into any number of manifests, and a promotion would
+// copy all of them.
+func (s *Service) dropCopies(
+	ctx context.Context,
+	model string,
+	all []documented,
+	ignored *registry.IgnoredEvidence,
+) ([]registry.Claim, error) {
 	var kept []registry.Claim
 	for _, same := range all {
 		if len(same) == 1 {
@@ -98,7 +108,13 @@ func (s *Service) dropCopies(ctx context.Context, model string, all []documented
 				kept = append(kept, c)
 				continue
 			}
-			ignored.Ignore(registry.Ignored{Bundle: c.Bundle, Subject: c.Subject, Reason: "it is the same bundle as " + string(same[first].Bundle)})
+			ignored.Ignore(
+				registry.Ignored{
+					Bundle:  c.Bundle,
+					Subject: c.Subject,
+					Reason:  "it is the same bundle as " + string(same[first].Bundle),
+				},
+			)
 		}
 	}
 	return kept, nil

@@ -6,11 +6,11 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// groundRounds is how often a decision is made whose ground moves before it is carried out.
+// groundRounds is how often a decision is repeated because its ground changed.
 const groundRounds = 5
 
-// decided calls decide again as long as it finds that its ground has moved. Each time decide
-// takes the ground first, judges everything on it anew, and lets the catalog compare it.
+// decided calls decide again while its ground has changed. Each time decide reads the ground
+// first, evaluates everything again, and lets the catalog compare the ground.
 func decided(decide func() error) error {
 	var err error
 	for range groundRounds {
@@ -18,17 +18,21 @@ func decided(decide func() error) error {
 			return err
 		}
 	}
-	return registry.Errorf(registry.CodeConflict, "decided %d times, and something changed each time before it was done: %w", groundRounds, err)
+	return registry.Errorf(
+		registry.CodeConflict,
+		"decided %d times, but the state changed each time before the change was applied: %w",
+		groundRounds,
+		err,
+	)
 }
 
-// ground takes what a decision about a release rests on.
+// ground reads the state that a decision about a release rests on.
 func (s *Service) ground(ctx context.Context, environment string, r registry.Release) (registry.Ground, error) {
 	standing, err := s.Catalog.Standing(ctx, environment, r.Model)
 	return registry.NewGround(standing, s.Config.Environments, r), err
 }
 
-// confirm compares a ground with where the catalog stands now, for decisions that change
-// nothing.
+// confirm compares a ground with the current catalog. Decisions that change nothing use it.
 func (s *Service) confirm(ctx context.Context, g registry.Ground) error {
 	now, err := s.Catalog.Standing(ctx, g.Environment, g.Model)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Guard is a Deleter that keeps what others rely on: evidence while its subject lives,
-// and whatever the head of a repository is made of. It does not ask who deletes.
+// Guard is a Deleter that refuses to delete content in use: evidence while its subject exists,
+// and all parts of a repository's head. It does not check who deletes.
 type Guard struct {
 	registry.Deleter
 	Environments registry.Environments
@@ -19,9 +19,9 @@ type Guard struct {
 	Verify       registry.VerifyEvidence
 }
 
-// DeleteManifest refuses, with CodePolicy, the release at a head and its parts, and evidence
-// whose subject is there if the history names it or a trusted key signed it. What a stranger
-// attached may go.
+// DeleteManifest refuses, with CodePolicy, the release at a head, its parts, and evidence whose
+// subject exists if the history names the evidence or a trusted key signed it. Other evidence
+// can be deleted.
 func (g Guard) DeleteManifest(ctx context.Context, repository string, d registry.Digest) error {
 	m, err := g.Manifests.Manifest(ctx, repository, d)
 	if err != nil {
@@ -49,7 +49,8 @@ func (g Guard) DeleteManifest(ctx context.Context, repository string, d registry
 	return g.Deleter.DeleteManifest(ctx, repository, d)
 }
 
-// keepEvidence refuses to delete what somebody may rely on as evidence about a subject.
+// keepEvidence refuses to delete evidence about a subject if the history names it or a trusted
+// key signed it.
 func (g Guard) keepEvidence(ctx context.Context, repository string, d, subject registry.Digest) error {
 	_, err := g.Manifests.Manifest(ctx, repository, subject)
 	if registry.HasCode(err, registry.CodeNotFound) {
@@ -61,17 +62,23 @@ func (g Guard) keepEvidence(ctx context.Context, repository string, d, subject r
 	model, _ := registry.ModelOf(repository)
 	named, err := g.Records.Recorded(ctx, model, []registry.Digest{d})
 	if len(named) > 0 || err != nil {
-		return refuse(err, "%s is evidence about %s, which is there, and the history names it: evidence goes with its subject", d, subject)
+		return refuse(err, "%s is evidence about %s, and the history names it: delete %[2]s first", d, subject)
 	}
 	signer, err := g.signer(ctx, repository, d)
 	if signer != "" || err != nil {
-		return refuse(err, "%s is evidence about %s, which is there, and the trusted key %s signed it: evidence goes with its subject", d, subject, signer)
+		return refuse(
+			err,
+			"%s is evidence about %s, and the trusted key %s signed it: delete %[2]s first",
+			d,
+			subject,
+			signer,
+		)
 	}
 	return nil
 }
 
-// signer is the trusted key that signed a bundle, for whatever environment it is trusted, or
-// "". What is not a bundle has none.
+// signer returns the key that signed a bundle if it is trusted in any environment, or "". It
+// returns "" if d is not a bundle.
 func (g Guard) signer(ctx context.Context, repository string, d registry.Digest) (string, error) {
 	b, err := g.Content.Bundle(ctx, repository, d)
 	if registry.HasCode(err, registry.CodeNotFound) {
@@ -93,7 +100,7 @@ func (g Guard) signer(ctx context.Context, repository string, d registry.Digest)
 	return "", nil
 }
 
-// DeleteTag refuses the mirror of a head and the tags of its release.
+// DeleteTag refuses, with CodePolicy, the mirror of a head and the tags of its release.
 func (g Guard) DeleteTag(ctx context.Context, repository, tag string) error {
 	heads, err := g.heads(ctx, repository)
 	if err != nil {
@@ -107,26 +114,30 @@ func (g Guard) DeleteTag(ctx context.Context, repository, tag string) error {
 	return g.Deleter.DeleteTag(ctx, repository, tag)
 }
 
-// RemoveBlob refuses to take blobs from a repository that has a head: which of them the
-// head needs is for a collector to find out.
+// RemoveBlob refuses, with CodePolicy, to remove blobs from a repository that has a head. Only
+// the collector determines which blobs a head needs.
 func (g Guard) RemoveBlob(ctx context.Context, repository string, d registry.Digest) error {
 	heads, err := g.heads(ctx, repository)
 	if err != nil {
 		return err
 	}
 	if len(heads) > 0 {
-		return refuse(nil, "%s has a head, so its blobs are not deleted one by one", repository)
+		return refuse(
+			nil,
+			"%s has a head, so its blobs cannot be deleted one by one: garbage collection deletes those that are unreferenced",
+			repository,
+		)
 	}
 	return g.Deleter.RemoveBlob(ctx, repository, d)
 }
 
-// heads are those of the repository: one, or none.
+// heads returns the head of the repository, if any.
 func (g Guard) heads(ctx context.Context, repository string) ([]registry.Head, error) {
 	environment, model, _ := strings.Cut(repository, "/")
 	return g.Catalog.Heads(ctx, environment, model)
 }
 
-// refuse passes an error on, or says why not.
+// refuse returns err if it is set, otherwise a CodePolicy error with the message.
 func refuse(err error, format string, args ...any) error {
 	if err != nil {
 		return err

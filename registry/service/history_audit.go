@@ -9,33 +9,33 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// audit compares the history with what an environment has of a model. What is there is read
-// before the history is: an event that comes in meanwhile explains it all the same.
+// audit compares the history with the content of an environment for a model. It reads the
+// content before the history, so that a concurrent event still explains it.
 type audit struct {
 	*Service
 	environment registry.Environment
 	model       string
 	head        registry.Digest
 	releases    []*audited
-	// promoting means that a summary without an event may be that of another promotion, whose
-	// intent a later one has replaced. What was promoted in the catalog shows by its tag.
+	// promoting is true if a summary without an event may belong to another promotion whose intent
+	// a later one replaced. Promotions within the catalog are visible by their tag.
 	promoting bool
 
-	// What is known, by look.
-	underWay map[registry.Digest]bool  // releases that a promotion was begun with
+	// State from the history, set by look.
+	underWay map[registry.Digest]bool  // releases for which a promotion has begun
 	moved    map[registry.Digest]int64 // newest event that moved the head to a release
 	accepted map[registry.Digest]bool  // what acceptances name
 	named    map[registry.Digest]bool  // evidence that events name, in any environment
 }
 
-// audited is a release, with what is asked of the history about it.
+// audited is a release that the audit checks against the history.
 type audited struct {
 	digest registry.Digest
-	tag    string           // that names it in the environment; empty: none that is known
-	claims []registry.Claim // evidence that is there
+	tag    string           // tag of the release in the environment; empty if none is known
+	claims []registry.Claim // evidence that exists
 }
 
-// audit begins with the head.
+// audit returns an audit with the head added.
 func (s *Service) audit(e registry.Environment, standing registry.Standing) *audit {
 	a := &audit{Service: s, environment: e, model: standing.Model, head: standing.Head.Release}
 	if a.head != "" {
@@ -44,7 +44,7 @@ func (s *Service) audit(e registry.Environment, standing registry.Standing) *aud
 	return a
 }
 
-// add gives the release of a digest, with the tag if it has one.
+// add returns the entry of a digest, with the tag if one is given.
 func (a *audit) add(d registry.Digest, tag string) *audited {
 	i := slices.IndexFunc(a.releases, func(r *audited) bool { return r.digest == d })
 	if i < 0 {
@@ -57,8 +57,8 @@ func (a *audit) add(d registry.Digest, tag string) *audited {
 	return a.releases[i]
 }
 
-// addTagged adds the releases that have a tag. Where tags are on another registry, they are
-// those that the history names.
+// addTagged adds the releases that have a tag. If the tags are on another registry, it adds the
+// releases that the history names.
 func (a *audit) addTagged(ctx context.Context) error {
 	releases, err := a.tagged(ctx, a.environment.Name, a.model)
 	for _, r := range releases {
@@ -67,7 +67,7 @@ func (a *audit) addTagged(ctx context.Context) error {
 	return err
 }
 
-// readSummaries reads the summaries about releases of which nothing was read yet.
+// readSummaries reads the summaries about the releases without any so far.
 func (a *audit) readSummaries(ctx context.Context) error {
 	if !a.environment.Protected() {
 		return nil
@@ -108,8 +108,8 @@ func (a *audit) summaries(ctx context.Context, release registry.Digest) ([]regis
 	return claims, a.placeInHistory(ctx, a.model, claims)
 }
 
-// readEvidence reads all evidence about the releases so far. Anybody may write to another
-// registry, so that nobody expects the history to name what is there.
+// readEvidence reads all evidence about the added releases. It skips other registries, which
+// anyone may write to, so the history need not name their content.
 func (a *audit) readEvidence(ctx context.Context) error {
 	if a.environment.External() {
 		return nil
@@ -117,7 +117,7 @@ func (a *audit) readEvidence(ctx context.Context) error {
 	for _, r := range a.releases {
 		release, err := a.Content.Release(ctx, registry.Repository(a.environment.Name, a.model), string(r.digest))
 		if r.digest != a.head && (registry.HasCode(err, registry.CodeTrust) || registry.HasCode(err, registry.CodeInvalid)) {
-			continue // pushed under a tag, and no release: nothing was ever decided by evidence about it
+			continue // a tagged manifest that is not a release: no decision used evidence about it
 		}
 		if err != nil {
 			return err
@@ -131,8 +131,8 @@ func (a *audit) readEvidence(ctx context.Context) error {
 	return nil
 }
 
-// faults says what the history does not explain. What seems so is looked at again: it may
-// have been on its way.
+// faults returns what the history does not explain. It checks each finding again, because the
+// event may have been in progress.
 func (a *audit) faults(ctx context.Context) ([]registry.HistoryFault, error) {
 	if err := a.look(ctx); err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (a *audit) faults(ctx context.Context) ([]registry.HistoryFault, error) {
 	return faults, nil
 }
 
-// look reads intents, and then the history of the model, by environment as it is indexed.
+// look reads the intents and then the history of the model, by environment as it is indexed.
 func (a *audit) look(ctx context.Context) error {
 	pending, err := a.Intents.Pending(ctx)
 	if err != nil {
@@ -182,7 +182,7 @@ func (a *audit) look(ctx context.Context) error {
 	return nil
 }
 
-// read takes in an event.
+// read processes an event.
 func (a *audit) read(e registry.Event) {
 	for _, d := range e.Evidence {
 		a.named[d] = true
@@ -200,11 +200,11 @@ func (a *audit) read(e registry.Event) {
 	}
 }
 
-// names reports whether an event names a claim. Those of environments that there are no more
-// are only in the catalog's list.
+// names reports whether an event names a claim. Events of removed environments are found only
+// through the catalog's list.
 func (a *audit) names(c registry.Claim) bool { return a.named[c.Bundle] || c.Recorded != 0 }
 
-// fault says what the history does not explain about a release.
+// fault returns what the history does not explain about a release.
 func (a *audit) fault(ctx context.Context, r audited) (*registry.HistoryFault, error) {
 	f := registry.HistoryFault{Environment: a.environment.Name, Model: a.model, Release: r.digest}
 	var details []string
@@ -213,7 +213,7 @@ func (a *audit) fault(ctx context.Context, r audited) (*registry.HistoryFault, e
 		details = append(details, fmt.Sprintf(format, args...))
 	}
 	if r.tag != "" && a.environment.Protected() && a.moved[r.digest] == 0 && !a.accepted[r.digest] {
-		note(r.digest, "the tag %s names release %s, and no event of the history promoted it", r.tag, r.digest)
+		note(r.digest, "the tag %s names release %s, but no event of the history promoted it", r.tag, r.digest)
 	}
 	for _, c := range r.claims {
 		why, err := a.summaryFault(ctx, r, c)
@@ -229,7 +229,13 @@ func (a *audit) fault(ctx context.Context, r audited) (*registry.HistoryFault, e
 		return nil, err
 	}
 	for _, c := range unnamed {
-		note(c.Bundle, "the evidence %s (%s about %s) is there, and no event of the history names it", c.Bundle, c.Statement.PredicateType, c.Subject)
+		note(
+			c.Bundle,
+			"the evidence %s (%s about %s) exists, but no event of the history names it",
+			c.Bundle,
+			c.Statement.PredicateType,
+			c.Subject,
+		)
 	}
 	if len(details) == 0 {
 		return nil, nil
@@ -242,12 +248,14 @@ func (a *audit) fault(ctx context.Context, r audited) (*registry.HistoryFault, e
 	return &f, nil
 }
 
-// summaryFault says what is wrong with a summary of a trusted promoter, or "". It names the
-// event that was the newest when it was signed, and an event after that carried it out. One
-// that a crash or a refusal left behind is explained by an intent, or by a later promotion.
+// summaryFault returns what is wrong with a summary of a trusted promoter, or "". A summary
+// names the newest event at its signing, and a later event applied it. A summary left by a
+// crash or a refusal is explained by an intent or by a later promotion.
 func (a *audit) summaryFault(ctx context.Context, r audited, c registry.Claim) (string, error) {
 	v, ok := c.Summary()
-	if !ok || c.Subject != r.digest || !slices.Contains(c.Roles, registry.RolePromoter) || v.ResourceURI != a.resource(a.environment.Name, a.model) || a.accepted[c.Bundle] {
+	if !ok || c.Subject != r.digest || !slices.Contains(c.Roles, registry.RolePromoter) ||
+		v.ResourceURI != a.resource(a.environment.Name, a.model) ||
+		a.accepted[c.Bundle] {
 		return "", nil
 	}
 	hash := v.Promotion.HistoryHead.SHA256()
@@ -256,20 +264,25 @@ func (a *audit) summaryFault(ctx context.Context, r audited, c registry.Claim) (
 		return "", err
 	}
 	if hash != "" && signed == 0 {
-		return fmt.Sprintf("the summary %s of %s was signed when the newest event had the hash %s, and the history has no such event", c.Bundle, v.Promotion.Tag, hash), nil
+		return fmt.Sprintf(
+			"the summary %s of %s was signed when the newest event had the hash %s, but the history has no such event",
+			c.Bundle,
+			v.Promotion.Tag,
+			hash,
+		), nil
 	}
-	// Without a tag in the catalog nothing was promoted: the tag moves with the head.
+	// Without a tag in the catalog the release was not promoted: tag and head move together.
 	placed := r.tag != "" || r.digest == a.head || a.environment.External()
 	if !placed || a.promoting || a.names(c) || a.underWay[r.digest] || a.moved[r.digest] > signed {
 		return "", nil
 	}
-	return fmt.Sprintf("the summary %s of %s is there, and no event of the history names it", c.Bundle, v.Promotion.Tag), nil
+	return fmt.Sprintf("the summary %s of %s exists, but no event of the history names it", c.Bundle, v.Promotion.Tag), nil
 }
 
-// unnamed lists the evidence about a release that the history should name and does not. In a
-// protected environment nothing comes in without an event, but for what a promotion that is
-// under way has copied. Elsewhere that holds for what verifiers and approvers say, unless
-// somebody pushed it; what a build signs is attached again by the next one.
+// unnamed lists the evidence about a release that the history should name but does not. In a
+// protected environment all evidence comes with an event, except what a running promotion has
+// copied. Elsewhere this holds for evidence of verifiers and approvers unless it was pushed.
+// The next build attaches signatures of builds again.
 func (a *audit) unnamed(ctx context.Context, r audited) ([]registry.Claim, error) {
 	if a.environment.External() || len(a.underWay) > 0 || r.tag == "" && r.digest != a.head {
 		return nil, nil
@@ -294,7 +307,7 @@ func (a *audit) unnamed(ctx context.Context, r audited) ([]registry.Claim, error
 	return unnamed, nil
 }
 
-// mayBePushed reports whether evidence may have come in without an event.
+// mayBePushed reports whether evidence may have been added without an event.
 func (a *audit) mayBePushed(ctx context.Context, c registry.Claim) (bool, error) {
 	if role, _ := registry.RoleFor(c.Statement.PredicateType); a.Manifests == nil || role == registry.RoleBuilder {
 		return true, nil

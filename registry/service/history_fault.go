@@ -8,14 +8,14 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// HistoryFaults compares the history with every head, with every release that has a tag in an
-// environment and the evidence about it, and with the catalog's list of evidence.
+// HistoryFaults compares the history with every head, with every tagged release of an
+// environment and its evidence, and with the catalog's list of evidence.
 func (s *Service) HistoryFaults(ctx context.Context) ([]registry.HistoryFault, error) {
 	return s.compare(ctx, s.everMoved, s.faultsOf)
 }
 
-// HeadFaults is HistoryFaults without the evidence, but for summaries of heads: a few reads
-// for each model, and one of the history.
+// HeadFaults is HistoryFaults without evidence other than the summaries of heads. It costs a
+// few reads per model and one read of the history.
 func (s *Service) HeadFaults(ctx context.Context) ([]registry.HistoryFault, error) {
 	return s.compare(ctx, s.withHeads, s.headFaultsOf)
 }
@@ -41,9 +41,9 @@ func (s *Service) compare(
 	return append(faults, misplaced...), err
 }
 
-// AcceptHistory records that a person accepts what the history does not explain about a
-// model in an environment: promotions go on from where its head is now. The catalog's list of
-// evidence is made anew, from the history.
+// AcceptHistory records that a person accepts the faults of a model in an environment.
+// Promotions then continue from the current head. It rebuilds the catalog's list of evidence
+// from the history.
 func (s *Service) AcceptHistory(ctx context.Context, environment, model, reason string) error {
 	if _, err := s.find(environment); err != nil {
 		return err
@@ -73,7 +73,12 @@ func (s *Service) accept(ctx context.Context, p modelPlace, reason string) error
 	}
 	misplaced := slices.ContainsFunc(records, func(f registry.HistoryFault) bool { return f.Environment == p.environment })
 	if len(faults) == 0 && !misplaced {
-		return registry.Errorf(registry.CodeInvalid, "the history explains everything about %s in %s: there is nothing to accept", p.model, p.environment)
+		return registry.Errorf(
+			registry.CodeInvalid,
+			"the history of %s in %s has no faults: nothing to accept",
+			p.model,
+			p.environment,
+		)
 	}
 	event := registry.Event{Time: s.Now(), Kind: registry.EventAccept, Environment: p.environment, Model: p.model,
 		Version: standing.Head.Version, Release: standing.Head.Release, Reason: reason}
@@ -86,8 +91,8 @@ func (s *Service) accept(ctx context.Context, p modelPlace, reason string) error
 // modelPlace is a model in an environment.
 type modelPlace struct{ environment, model string }
 
-// withHeads lists where there is a head, and every protected environment for each model that
-// has one anywhere: the head there may be what is missing.
+// withHeads lists the places that have a head, and every protected environment for each model
+// that has a head anywhere. The head of such an environment may be missing.
 func (s *Service) withHeads(ctx context.Context) ([]modelPlace, error) {
 	heads, err := s.Catalog.Heads(ctx, "", "")
 	if err != nil {
@@ -107,7 +112,7 @@ func (s *Service) withHeads(ctx context.Context) ([]modelPlace, error) {
 	return unique(places), nil
 }
 
-// everMoved is withHeads with the places where history says that there was a head.
+// everMoved is withHeads plus the places that had a head according to the history.
 func (s *Service) everMoved(ctx context.Context) ([]modelPlace, error) {
 	places, err := s.withHeads(ctx)
 	if err != nil {
@@ -124,7 +129,7 @@ func (s *Service) everMoved(ctx context.Context) ([]modelPlace, error) {
 	return unique(places), nil
 }
 
-// unique leaves the first of those that are the same.
+// unique removes duplicates and keeps the first of each.
 func unique[T comparable](all []T) []T {
 	seen := make(map[T]bool)
 	return slices.DeleteFunc(all, func(v T) bool {
@@ -134,9 +139,8 @@ func unique[T comparable](all []T) []T {
 	})
 }
 
-// faultsOf compares the history with a head and with all that is in the environment. Where
-// tags are on another registry, what counts may also be about a release of the environment
-// before.
+// faultsOf compares the history with a head and all content of its environment. If the tags are
+// on another registry, evidence may also be about a release of the environment before.
 func (s *Service) faultsOf(ctx context.Context, p modelPlace) ([]registry.HistoryFault, error) {
 	return s.faults(ctx, p, func(a *audit) error {
 		if err := a.addTagged(ctx); err != nil {
@@ -153,7 +157,7 @@ func (s *Service) faultsOf(ctx context.Context, p modelPlace) ([]registry.Histor
 	})
 }
 
-// headFaultsOf compares the history with a head and its summaries, and with tags.
+// headFaultsOf compares the history with a head, its summaries and its tags.
 func (s *Service) headFaultsOf(ctx context.Context, p modelPlace) ([]registry.HistoryFault, error) {
 	return s.faults(ctx, p, func(a *audit) error {
 		if !a.environment.Protected() {
@@ -170,8 +174,12 @@ func (s *Service) headFaultsOf(ctx context.Context, p modelPlace) ([]registry.Hi
 	})
 }
 
-// faults compares the history with a head, and with what gather adds.
-func (s *Service) faults(ctx context.Context, p modelPlace, gather func(*audit) error) ([]registry.HistoryFault, error) {
+// faults compares the history with a head and with what gather adds.
+func (s *Service) faults(
+	ctx context.Context,
+	p modelPlace,
+	gather func(*audit) error,
+) ([]registry.HistoryFault, error) {
 	standing, err := s.Catalog.Standing(ctx, p.environment, p.model)
 	if err != nil {
 		return nil, err
@@ -185,8 +193,8 @@ func (s *Service) faults(ctx context.Context, p modelPlace, gather func(*audit) 
 		faults = append(faults, *fault)
 	}
 	e, err := s.find(p.environment)
-	if err != nil { // the catalog knows it, and the configuration no longer has it
-		return faults, nil //nolint:nilerr // it has no content that could be read
+	if err != nil { // the catalog has the head, but the configuration no longer has the environment
+		return faults, nil //nolint:nilerr // its content cannot be read
 	}
 	a := s.audit(e, standing)
 	if err := gather(a); err != nil {
@@ -202,7 +210,7 @@ func (s *Service) headFault(ctx context.Context, standing registry.Standing) (*r
 		Environment: standing.Environment, Model: standing.Model, Before: standing.Seq + 1, Descending: true}))
 }
 
-// tagged lists the releases that have a tag in an environment.
+// tagged lists the tagged releases of an environment.
 func (s *Service) tagged(ctx context.Context, environment, model string) ([]registry.TaggedRelease, error) {
 	var releases []registry.TaggedRelease
 	for after := ""; ; {
@@ -217,9 +225,9 @@ func (s *Service) tagged(ctx context.Context, environment, model string) ([]regi
 	}
 }
 
-// unexplained refuses a promotion where the history does not explain the destination's head
-// or tags, the evidence about the release or the head there, or where the catalog lists
-// evidence about the release otherwise than the history.
+// unexplained refuses a promotion if the history does not explain one of these: the head or
+// tags of the destination, the evidence about the release or that head, or the catalog's order
+// of evidence about the release.
 func (s *Service) unexplained(ctx context.Context, m move, here, there []registry.Claim) error {
 	fault, err := s.headFault(ctx, m.ground.Standing)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// recordFaults compares the catalog's list of evidence with the history, for a model or for
-// all: which report wins depends on the order in that list. It gives one fault for each model
-// and environment.
+// recordFaults compares the catalog's list of evidence with the history, for one model or for
+// all. The order in the list decides which report wins. It returns one fault per model and
+// environment.
 func (s *Service) recordFaults(ctx context.Context, model string) ([]registry.HistoryFault, error) {
 	first := make(map[string]registry.NamedFirst)
 	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Model: model}) {
@@ -34,8 +34,8 @@ func (s *Service) recordFaults(ctx context.Context, model string) ([]registry.Hi
 	return faults, nil
 }
 
-// misplaced refuses a promotion that would be decided by another order of evidence than that
-// of the history up to its ground.
+// misplaced refuses a promotion for which the catalog's order of evidence differs from the
+// history up to its ground.
 func (s *Service) misplaced(ctx context.Context, m move, claims []registry.Claim) error {
 	all := make(registry.NamedFirst)
 	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Model: m.release.Model, Before: m.ground.Seq + 1}) {

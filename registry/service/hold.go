@@ -7,17 +7,21 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// SetHold keeps promotions from moving a head. A head that is held already gets the new
-// reason; the history keeps both.
+// SetHold stops promotions from moving a head. A head that is already held gets the new reason;
+// the history keeps both reasons.
 func (s *Service) SetHold(ctx context.Context, environment, model, reason string) error {
 	e, err := s.find(environment)
 	if err != nil {
 		return err
 	}
 	if !e.Protected() {
-		return registry.Errorf(registry.CodeInvalid, "%s is written by builds: a hold is for an environment with from", environment)
+		return registry.Errorf(
+			registry.CodeInvalid,
+			"builds write to %s directly, so it cannot be held: name an environment with from",
+			environment,
+		)
 	}
-	if err := checkReason("hold set", "whoever is stopped by it sees it", reason); err != nil {
+	if err := checkReason("hold set", "refused promotions show it", reason); err != nil {
 		return err
 	}
 	return decided(func() error {
@@ -26,14 +30,14 @@ func (s *Service) SetHold(ctx context.Context, environment, model, reason string
 			return err
 		}
 		if standing.Head.Release == "" {
-			return registry.Errorf(registry.CodeNotFound, "%s has no head in %s that could be held", model, environment)
+			return registry.Errorf(registry.CodeNotFound, "%s has no head in %s", model, environment)
 		}
 		return s.hold(ctx, standing, registry.EventHoldSet, reason, reason)
 	})
 }
 
-// ReleaseHold lets promotions move a held head again: that hold, not one that somebody
-// else sets meanwhile.
+// ReleaseHold lets promotions move a held head again. It fails if another request replaced the
+// hold meanwhile.
 func (s *Service) ReleaseHold(ctx context.Context, environment, model, reason string) error {
 	head, err := s.existingHead(ctx, environment, model)
 	if err != nil {
@@ -57,8 +61,8 @@ func (s *Service) ReleaseHold(ctx context.Context, environment, model, reason st
 	})
 }
 
-// checkReason checks the reason that a person gives for a change, which others read. why
-// says what it is for. Errors: CodeInvalid.
+// checkReason checks the reason that a person gives for a change and that others read. why says
+// what the reason is for. Errors: CodeInvalid.
 func checkReason(verb, why, reason string) error {
 	if strings.TrimSpace(reason) == "" {
 		return registry.Errorf(registry.CodeInvalid, "%s: a reason is required, %s (--reason TEXT)", verb, why)
@@ -66,8 +70,13 @@ func checkReason(verb, why, reason string) error {
 	return registry.ValidateText(verb+": the reason", reason)
 }
 
-// hold gives a head another hold, or none.
-func (s *Service) hold(ctx context.Context, standing registry.Standing, kind registry.EventKind, hold, reason string) error {
+// hold sets or clears the hold of a head.
+func (s *Service) hold(
+	ctx context.Context,
+	standing registry.Standing,
+	kind registry.EventKind,
+	hold, reason string,
+) error {
 	head := standing.Head
 	ground := registry.Ground{Standing: standing}
 	err := s.apply(ctx, registry.Change{

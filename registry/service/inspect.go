@@ -12,7 +12,8 @@ func (s *Service) Release(ctx context.Context, environment, model, tagOrDigest s
 	if err != nil {
 		return registry.Release{}, err
 	}
-	if tagOrDigest == "" || e.External() && tagOrDigest == registry.HeadTag { // a mirror is not asked what it mirrors
+	if tagOrDigest == "" ||
+		e.External() && tagOrDigest == registry.HeadTag { // the mirror follows the head: read the head itself
 		head, err := s.existingHead(ctx, environment, model)
 		if err != nil {
 			return registry.Release{}, err
@@ -28,14 +29,25 @@ func (s *Service) Release(ctx context.Context, environment, model, tagOrDigest s
 			"release %s in %s says that it is a release of %s, not of %s", r.Digest, environment, r.Model, model)
 	}
 	if e.External() && tagOrDigest != string(r.Digest) && tagOrDigest != r.Tag() {
-		return registry.Release{}, registry.Errorf(registry.CodeTrust,
-			"tag %s of %s on %s names release %s, which says that it is %s: somebody moved the tag", tagOrDigest, registry.Repository(environment, model), e.Registry, r.Digest, r.Tag())
+		return registry.Release{}, registry.Errorf(
+			registry.CodeTrust,
+			"tag %s of %s on %s names release %s, which says that it is %s: somebody moved the tag",
+			tagOrDigest,
+			registry.Repository(environment, model),
+			e.Registry,
+			r.Digest,
+			r.Tag(),
+		)
 	}
 	return r, nil
 }
 
-// Claims lists the evidence for a release where the environment keeps it.
-func (s *Service) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
+// Claims lists the evidence for a release in its environment.
+func (s *Service) Claims(
+	ctx context.Context,
+	environment string,
+	r registry.Release,
+) ([]registry.Claim, registry.IgnoredEvidence, error) {
 	if _, err := s.find(environment); err != nil {
 		return nil, registry.IgnoredEvidence{}, err
 	}
@@ -61,7 +73,7 @@ func (s *Service) Bundle(ctx context.Context, environment, model string, d regis
 	return s.Content.Bundle(ctx, repository, d)
 }
 
-// repository is where a model's content is, in which d is looked for.
+// repository returns the repository of a model's content, in which d is looked up.
 func (s *Service) repository(environment, model string, d registry.Digest) (string, error) {
 	if _, err := s.find(environment); err != nil {
 		return "", err

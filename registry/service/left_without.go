@@ -8,9 +8,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// leftWithout warns of what a rollback from one head to a release takes away: engines that
-// resolve refuses, and node types, or the node that asks, that have an engine at the head and
-// none in the release. It never stops a rollback; what cannot be found out is a warning too.
+// leftWithout returns warnings about what a rollback takes from nodes: engines that resolve
+// refuses, and node types (or the caller's node) that have an engine at the head but not in the
+// release. It never fails; what it cannot read becomes a warning.
 func (s *Service) leftWithout(ctx context.Context, m *retreat, head registry.Head, r registry.Release) []string {
 	d, err := s.dossier(ctx, m.environment, r.Model, string(r.Digest))
 	if err != nil {
@@ -19,7 +19,14 @@ func (s *Service) leftWithout(ctx context.Context, m *retreat, head registry.Hea
 	warnings := d.refused()
 	now, err := s.Release(ctx, m.Environment, m.Model, string(head.Release))
 	if err != nil {
-		return append(warnings, fmt.Sprintf("%s, the head now, cannot be read, so it is not known which nodes it has engines for: %v", head.Version, err))
+		return append(
+			warnings,
+			fmt.Sprintf(
+				"%s, the current head, cannot be read, so the nodes that lose their engine are unknown: %v",
+				head.Version,
+				err,
+			),
+		)
 	}
 	warn := func(name string, node registry.Node) {
 		if !anyMatches(now, node) {
@@ -27,30 +34,36 @@ func (s *Service) leftWithout(ctx context.Context, m *retreat, head registry.Hea
 		}
 		_, err := d.choose(m.environment, registry.ResolveQuery{Environment: m.Environment, Model: m.Model, Node: node})
 		if err != nil {
-			warnings = append(warnings, fmt.Sprintf("%s has an engine in %s and none in %s: %v", name, now.Tag(), r.Tag(), err))
+			warnings = append(warnings, fmt.Sprintf("%s has an engine in %s, but not in %s: %v", name, now.Tag(), r.Tag(), err))
 		}
 	}
 	if m.Node != nil {
 		warn("this node", *m.Node)
 	}
 	if err := s.eachNodeType(ctx, func(name string, node registry.Node) { warn("node type "+name, node) }); err != nil {
-		warnings = append(warnings, fmt.Sprintf("the node types cannot be read, so it is not known which are left without an engine: %v", err))
+		warnings = append(
+			warnings,
+			fmt.Sprintf("the node types cannot be read, so those that lose their engine are unknown: %v", err),
+		)
 	}
 	return warnings
 }
 
-// refused says which engines resolve refuses on every node.
+// refused lists the engines that resolve refuses on every node.
 func (d dossier) refused() []string {
 	var warnings []string
 	for _, e := range d.engines {
 		if len(e.unmet) > 0 {
-			warnings = append(warnings, fmt.Sprintf("resolve refuses %s of %s on every node: %s", e.Label(), d.release.Tag(), e.unmet[0]))
+			warnings = append(
+				warnings,
+				fmt.Sprintf("resolve refuses %s of %s on every node: %s", e.Label(), d.release.Tag(), e.unmet[0]),
+			)
 		}
 	}
 	return warnings
 }
 
-// anyMatches reports whether any engine of a release was made for the node.
+// anyMatches reports whether any engine of a release runs on the node.
 func anyMatches(r registry.Release, node registry.Node) bool {
 	for _, e := range r.Engines {
 		if len(e.Target.Match(node, node.Runtime())) == 0 {
@@ -60,7 +73,7 @@ func anyMatches(r registry.Release, node registry.Node) bool {
 	return false
 }
 
-// eachNodeType visits the node types that are registered.
+// eachNodeType calls visit for every registered node type.
 func (s *Service) eachNodeType(ctx context.Context, visit func(name string, node registry.Node)) error {
 	if s.NodeTypes == nil {
 		return nil

@@ -36,7 +36,7 @@ func TestRollbackWarnsOfNodeTypes(t *testing.T) {
 	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	back := registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "it is slow", DryRun: true}
 	p, err := w.Rollback(t.Context(), back)
-	if err != nil || len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0], "node type old has an engine in 1.1.0 and none in 1.0.0") {
+	if err != nil || len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0], "node type old has an engine in 1.1.0, but not in 1.0.0") {
 		t.Errorf("warnings %q, error %v, want one about node type old", p.Warnings, err)
 	}
 	w.config.NodeTypes = unlisted{}
@@ -46,7 +46,7 @@ func TestRollbackWarnsOfNodeTypes(t *testing.T) {
 	}
 	w.blobs.flipped = second.Engines[0].Digest
 	back.DryRun = false
-	if p, err = w.Rollback(t.Context(), back); err != nil || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "1.1.0, the head now, cannot be read") {
+	if p, err = w.Rollback(t.Context(), back); err != nil || len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "1.1.0, the current head, cannot be read") {
 		t.Errorf("from a damaged head: warnings %q, error %v, want one that says so", p.Warnings, err)
 	}
 }

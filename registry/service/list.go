@@ -9,7 +9,11 @@ import (
 )
 
 // Models lists models with their heads.
-func (s *Service) Models(ctx context.Context, environment, after string, limit int) (registry.Page[registry.ModelHeads], error) {
+func (s *Service) Models(
+	ctx context.Context,
+	environment, after string,
+	limit int,
+) (registry.Page[registry.ModelHeads], error) {
 	var page registry.Page[registry.ModelHeads]
 	if environment != "" {
 		if _, err := s.find(environment); err != nil {
@@ -32,7 +36,11 @@ func (s *Service) Models(ctx context.Context, environment, after string, limit i
 }
 
 // Releases lists the releases of a model in an environment.
-func (s *Service) Releases(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.TaggedRelease], error) {
+func (s *Service) Releases(
+	ctx context.Context,
+	environment, model, after string,
+	limit int,
+) (registry.Page[registry.TaggedRelease], error) {
 	var page registry.Page[registry.TaggedRelease]
 	e, err := s.find(environment)
 	if err != nil {
@@ -42,7 +50,7 @@ func (s *Service) Releases(ctx context.Context, environment, model, after string
 	var tags []registry.Tagged
 	if e.External() {
 		tags, err = s.everHead(ctx, environment, model, after)
-	} else { // one for the mirror of the head, one to see whether there are more
+	} else { // one more for the mirror of the head, and one to see whether more follow
 		tags, err = s.Listing.TagPage(ctx, registry.Repository(environment, model), registry.ReleaseType, after, limit+2)
 	}
 	if err != nil {
@@ -56,13 +64,13 @@ func (s *Service) Releases(ctx context.Context, environment, model, after string
 	return cut(page, limit, func(r registry.TaggedRelease) string { return r.Tag }), nil
 }
 
-// everHead lists the releases that were ever the head of an environment whose content is
-// on another registry: what stands there was put there by somebody, and what counts is
-// in the history.
+// everHead lists the releases that were ever the head of an environment whose content is on
+// another registry. Anyone may write tags there, so only the history is reliable.
 func (s *Service) everHead(ctx context.Context, environment, model, after string) ([]registry.Tagged, error) {
 	found := make(map[string]registry.Digest)
 	for _, kind := range []registry.EventKind{registry.EventPublish, registry.EventPromote} {
-		for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Environment: environment, Model: model, Kind: kind}) {
+		query := registry.HistoryQuery{Environment: environment, Model: model, Kind: kind}
+		for e, err := range s.Catalog.History(ctx, query) {
 			if err != nil {
 				return nil, err
 			}
@@ -78,7 +86,7 @@ func (s *Service) everHead(ctx context.Context, environment, model, after string
 	return tags, nil
 }
 
-// cut leaves limit items on a page, and says whether there are more.
+// cut limits a page to limit items, and sets Next if more follow.
 func cut[T any](page registry.Page[T], limit int, name func(T) string) registry.Page[T] {
 	if len(page.Items) > limit {
 		page.Items = page.Items[:limit]

@@ -9,23 +9,23 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Mirror is what another registry repeats of the catalog, and may lose: tags, for clients
-// that ask that registry alone, and lists of referrers, which history names too.
+// Mirror is a copy of catalog data in another registry: tags, for clients that use only that
+// registry, and lists of referrers. The other registry may lose them; the history has them too.
 type Mirror interface {
-	// Relist makes evidence that is in the repository one of its subject's referrers
-	// again. Errors: CodeNotFound when it is not there any more.
+	// Relist lists stored evidence again as a referrer of its subject. Errors: CodeNotFound if the
+	// evidence no longer exists.
 	Relist(ctx context.Context, repository string, evidence registry.Digest) error
-	// Tag gives the digest that a tag names. Errors: CodeNotFound.
+	// Tag returns the digest that a tag names. Errors: CodeNotFound.
 	Tag(ctx context.Context, repository, tag string) (registry.Digest, error)
-	// SetTag makes a tag name a manifest of the repository.
+	// SetTag sets a tag to a manifest of the repository.
 	SetTag(ctx context.Context, repository, tag string, d registry.Digest) error
 }
 
-// mirrorRounds is how often the head may move on while its mirror is written.
+// mirrorRounds is how often the head may move while its mirror is written.
 const mirrorRounds = 5
 
-// announce records what is about to be done to an environment whose tags are mirrored. A
-// promotion is announced anyway, before anything is copied.
+// announce records an intent before a change in an environment with mirrored tags. Promotions
+// always record one, before they copy anything.
 func (s *Service) announce(ctx context.Context, e registry.Environment, i registry.Intent) error {
 	if !e.External() {
 		return nil
@@ -33,9 +33,9 @@ func (s *Service) announce(ctx context.Context, e registry.Environment, i regist
 	return s.Intents.Begin(ctx, i)
 }
 
-// move makes a change that moves the head of an environment, with its tags. Where they are
-// in the catalog, all is one transaction. Where they are in another registry, they are
-// written after it, and until they are the intent stands.
+// move applies a change that moves the head of an environment, with its tags. Tags in the
+// catalog are part of the transaction. Tags in another registry are written after it, and the
+// intent stays until they are written.
 func (s *Service) move(ctx context.Context, e registry.Environment, change registry.Change) error {
 	if e.External() {
 		change.Tags, change.EndIntent = nil, false
@@ -49,13 +49,12 @@ func (s *Service) move(ctx context.Context, e registry.Environment, change regis
 	return nil
 }
 
-// unmirrored is the error of a change that was made, and whose mirror could not be written.
+// unmirrored is the error of a change that was applied but whose mirror could not be written.
 type unmirrored struct{ error }
 
 func (u unmirrored) Unwrap() error { return u.error }
 
-// giveUp ends the intent of a change that failed, unless it was made and only its mirror
-// failed.
+// giveUp ends the intent of a failed change, unless only writing its mirror failed.
 func (s *Service) giveUp(ctx context.Context, e registry.Environment, i registry.Intent, failed error) error {
 	if made := (unmirrored{}); failed == nil || errors.As(failed, &made) {
 		return failed
@@ -63,9 +62,9 @@ func (s *Service) giveUp(ctx context.Context, e registry.Environment, i registry
 	return errors.Join(failed, s.forget(ctx, e, i))
 }
 
-// forget ends the intent of a change that was not made. Where another run moved the head to
-// the same release, writing its mirror ends the intent too: one that is left would say that
-// the mirror is behind. The intent of another run stays.
+// forget ends the intent of a change that was not applied. If another run moved the head to the
+// same release, it writes the mirror, which also ends the intent. Otherwise the intent would
+// say that the mirror is outdated. It does not end the intent of another run.
 func (s *Service) forget(ctx context.Context, e registry.Environment, i registry.Intent) error {
 	pending, _, left, err := s.unfinished(ctx, e, i.Model)
 	switch {
@@ -79,9 +78,13 @@ func (s *Service) forget(ctx context.Context, e registry.Environment, i registry
 	return s.Intents.Abandon(ctx, pending)
 }
 
-// unfinished gives the intent of a run that has not ended, and the head. It reports whether
-// that run moved the head and did not write its mirror yet.
-func (s *Service) unfinished(ctx context.Context, e registry.Environment, model string) (i registry.Intent, head registry.Head, left bool, err error) {
+// unfinished returns the intent of a run that has not ended, and the head. It reports whether
+// that run moved the head but did not write its mirror yet.
+func (s *Service) unfinished(
+	ctx context.Context,
+	e registry.Environment,
+	model string,
+) (i registry.Intent, head registry.Head, left bool, err error) {
 	if !e.External() {
 		return i, head, false, nil
 	}
@@ -97,7 +100,7 @@ func (s *Service) unfinished(ctx context.Context, e registry.Environment, model 
 	return pending[at], head, err == nil && head.Release == pending[at].Release, err
 }
 
-// settle finishes what an earlier run left: the mirror of a head that has moved.
+// settle finishes an earlier run: it writes the mirror of a head that has moved.
 func (s *Service) settle(ctx context.Context, e registry.Environment, model string) error {
 	_, _, left, err := s.unfinished(ctx, e, model)
 	if err != nil || !left {
@@ -106,11 +109,17 @@ func (s *Service) settle(ctx context.Context, e registry.Environment, model stri
 	return s.mirror(ctx, e, model)
 }
 
-// mirror writes the tags of the head, reads them again, and ends the intent. A head that
-// moves meanwhile is mirrored too: whoever writes last must have looked last. Who finds what
-// another run wrote in between, of this head or one before, writes again.
+// mirror writes the tags of the head, reads them again, and ends the intent. It reads the head
+// again after writing, so that a concurrent move is not lost. If another run wrote other tags
+// meanwhile, it writes again.
 func (s *Service) mirror(ctx context.Context, e registry.Environment, model string) error {
-	err := registry.Errorf(registry.CodeConflict, "%s in %s moves faster than its tags on %s can be written: try again", model, e.Name, e.Registry)
+	err := registry.Errorf(
+		registry.CodeConflict,
+		"%s in %s moved again each time its tags on %s were written: try again",
+		model,
+		e.Name,
+		e.Registry,
+	)
 	for range mirrorRounds {
 		head, failed := s.Catalog.Head(ctx, e.Name, model)
 		if failed != nil {
@@ -134,11 +143,20 @@ func (s *Service) mirror(ctx context.Context, e registry.Environment, model stri
 	return err
 }
 
-// behind says that the head is where it should be and its mirror is not.
+// behind returns an error that says that the head moved but its mirror is outdated.
 func behind(e registry.Environment, head registry.Head, err error) error {
 	return registry.WithHint(
-		registry.Errorf(registry.CodeOf(err), "%s is at %s of %s, and the tags on %s do not say so yet: %w", e.Name, head.Version, head.Model, e.Registry, err),
-		"when that is mended, run it again: it writes the tags, and does nothing twice")
+		registry.Errorf(
+			registry.CodeOf(err),
+			"%s is at %s of %s, but its tags on %s could not be updated: %w",
+			e.Name,
+			head.Version,
+			head.Model,
+			e.Registry,
+			err,
+		),
+		"fix the cause and run the command again: it then only writes the tags",
+	)
 }
 
 func (s *Service) mirrorHead(ctx context.Context, e registry.Environment, head registry.Head) error {
@@ -155,33 +173,53 @@ func (s *Service) mirrorHead(ctx context.Context, e registry.Environment, head r
 	return nil
 }
 
-// mirrorOrder puts the tag of the head last, after all that it stands for.
+// mirrorOrder sorts tags so that the tag of the head is written last.
 func mirrorOrder(tags map[string]registry.Digest) []string {
 	names := slices.Sorted(maps.Keys(tags))
 	names = slices.DeleteFunc(names, func(tag string) bool { return tag == registry.HeadTag })
 	return append(names, registry.HeadTag)
 }
 
-// mirrorTag sets one tag and reads it again. One that is right is left alone.
-func (s *Service) mirrorTag(ctx context.Context, e registry.Environment, model, tag string, want registry.Digest) error {
+// mirrorTag sets one tag and reads it again. It does not write a tag that is already correct.
+func (s *Service) mirrorTag(
+	ctx context.Context,
+	e registry.Environment,
+	model, tag string,
+	want registry.Digest,
+) error {
 	repository := registry.Repository(e.Name, model)
 	have, err := s.mirrored(ctx, repository, tag)
 	if err != nil || have == want {
 		return err
 	}
 	if have != "" && immutable(e, tag) {
-		return registry.Errorf(registry.CodePolicy, "tag %s of %s on %s names something else (%s) and must not move", tag, repository, e.Registry, have)
+		return registry.Errorf(
+			registry.CodePolicy,
+			"tag %s of %s on %s names another digest (%s), but must not move",
+			tag,
+			repository,
+			e.Registry,
+			have,
+		)
 	}
 	if err := s.Mirror.SetTag(ctx, repository, tag, want); err != nil {
 		return err
 	}
 	if have, err = s.mirrored(ctx, repository, tag); err == nil && have != want {
-		return registry.Errorf(registry.CodeConflict, "tag %s of %s on %s was set to %s and names %q: somebody else writes it", tag, repository, e.Registry, want, have)
+		return registry.Errorf(
+			registry.CodeConflict,
+			"tag %s of %s on %s was set to %s but names %q: another client writes it",
+			tag,
+			repository,
+			e.Registry,
+			want,
+			have,
+		)
 	}
 	return err
 }
 
-// mirrored gives what a tag names, or "" where there is no such tag.
+// mirrored returns the digest that a tag names, or "" if the tag does not exist.
 func (s *Service) mirrored(ctx context.Context, repository, tag string) (registry.Digest, error) {
 	d, err := s.Mirror.Tag(ctx, repository, tag)
 	if registry.HasCode(err, registry.CodeNotFound) {
@@ -195,11 +233,14 @@ func immutable(e registry.Environment, tag string) bool {
 	return e.Protected() && tag != registry.HeadTag
 }
 
-// tagsTaken refuses a version that history knows with another digest, or some tag of
-// which names something else in the other registry. Nothing but this look keeps those
-// tags from being moved, and none of them from being deleted there.
+// tagsTaken refuses a version that the history knows with another digest, or one of whose tags
+// names another digest in the other registry. Nothing prevents other clients from moving or
+// deleting tags there.
 func (s *Service) tagsTaken(ctx context.Context, m move) error {
-	events, err := s.History(ctx, registry.HistoryQuery{Environment: m.to.Name, Model: m.release.Model, Kind: registry.EventPromote})
+	events, err := s.History(
+		ctx,
+		registry.HistoryQuery{Environment: m.to.Name, Model: m.release.Model, Kind: registry.EventPromote},
+	)
 	if err != nil {
 		return err
 	}
@@ -218,7 +259,14 @@ func (s *Service) tagsTaken(ctx context.Context, m move) error {
 		case tag == m.release.Tag():
 			return m.taken(have)
 		default:
-			return registry.Errorf(registry.CodePolicy, "tag %s of %s on %s names something else (%s): choose a new version", tag, m.destination(), m.to.Registry, have)
+			return registry.Errorf(
+				registry.CodePolicy,
+				"tag %s of %s on %s names another digest (%s): choose a new version",
+				tag,
+				m.destination(),
+				m.to.Registry,
+				have,
+			)
 		}
 	}
 	return nil

@@ -279,7 +279,7 @@ func TestMirrorIsReadAgain(t *testing.T) {
 	w := setup(t, external("staging"), func(c *service.Config) { c.Mirror = stubborn{c.Mirror} })
 	built := registrytest.Build{}.Store(t, w.Parts)
 	_, err := w.Publish(t.Context(), registry.Publication{Model: registrytest.Model, Release: built})
-	if registry.CodeOf(err) != registry.CodeConflict || !strings.Contains(err.Error(), "somebody else writes it") || len(w.pending(t)) != 1 {
+	if registry.CodeOf(err) != registry.CodeConflict || !strings.Contains(err.Error(), "another client writes it") || len(w.pending(t)) != 1 {
 		t.Errorf("error %v, intents %v, want CodeConflict", err, w.pending(t))
 	}
 }

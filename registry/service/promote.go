@@ -10,23 +10,23 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// move is a promotion in the making.
+// move is a promotion in progress.
 type move struct {
 	from, to registry.Environment
 	release  registry.Release
 	dryRun   bool
 
-	// Of the decision, which may be made again.
+	// The decision, which may be repeated.
 	ground   registry.Ground // of the destination
 	accepted []registry.Claim
-	evidence []registry.Digest // of what was accepted, that is copied
+	evidence []registry.Digest // accepted evidence, to be copied
 	decision registry.Decision
-	already  bool // the head is there
+	already  bool // the head is already at the release
 
-	// Of what was done, which is not done again.
+	// Completed work, which is not repeated.
 	rehashed bool
-	brought  bool              // evidence that came after an earlier promotion of the release
-	copied   []registry.Digest // evidence that is in the destination; nil: nothing is
+	brought  bool              // evidence that was added after an earlier promotion of the release
+	copied   []registry.Digest // evidence in the destination; nil: nothing was copied yet
 	summary  summary
 }
 
@@ -48,11 +48,11 @@ func (m move) promotion() registry.Promotion {
 	return p
 }
 
-// Promote decides, copies, and moves the head, in the order that leaves nothing half
-// done: what is copied without a head is invisible, and the head moves last, together
-// with tags and history. The head moves only if nothing has changed that was decided on;
-// else it is decided again, and only what is new is copied. Tags in another registry
-// follow the head, and a promotion that broke off between the two is finished by the next.
+// Promote decides, copies, and moves the head, in an order that leaves no partial state.
+// Content that was copied without a head has no effect. The head moves last, in one transaction
+// with tags and history, and only if the state that the decision rests on is unchanged.
+// Otherwise Promote decides again and copies only what is new. Tags in another registry are
+// written after the head moved; if that fails, the next promotion finishes it.
 func (s *Service) Promote(ctx context.Context, req registry.PromoteRequest) (registry.Promotion, error) {
 	m, err := s.plan(ctx, req)
 	if err != nil {
@@ -78,8 +78,8 @@ func (s *Service) Promote(ctx context.Context, req registry.PromoteRequest) (reg
 	return m.promotion(), err
 }
 
-// mend restores what other registries lost or were never told: tags of the head, and
-// evidence about the release in lists of referrers.
+// mend restores what other registries lost or never got: tags of the head, and evidence about
+// the release in lists of referrers.
 func (s *Service) mend(ctx context.Context, m move) error {
 	if err := s.settle(ctx, m.to, m.release.Model); err != nil {
 		return err
@@ -100,11 +100,10 @@ func (s *Service) plan(ctx context.Context, req registry.PromoteRequest) (move, 
 	return m, err
 }
 
-// judge decides by what the ground and the evidence are now. It collects every reason
-// against the promotion, so that all can be printed: bytes that changed, evidence that is
-// gone, requirements that are unmet, a hold, a version that is taken. Where the head is
-// there already, with the summary that allows it, what counts is whether it may stay; a
-// summary that was lost is made again.
+// judge decides on the current ground and evidence. It collects every reason against the
+// promotion, so that all can be printed: changed bytes, missing evidence, unmet requirements, a
+// hold, a version that is taken. If the head is already at the release, with a summary that
+// allows it, judge checks whether it may stay. A lost summary is created again.
 func (s *Service) judge(ctx context.Context, m *move) error {
 	var err error
 	if m.ground, err = s.ground(ctx, m.to.Name, m.release); err != nil {
@@ -141,7 +140,7 @@ func (s *Service) judge(ctx context.Context, m *move) error {
 		s.versionTaken(ctx, *m))
 }
 
-// rehash reads every byte of the release, once.
+// rehash reads every byte of the release once.
 func (s *Service) rehash(ctx context.Context, m *move) error {
 	if m.rehashed {
 		return nil
@@ -151,9 +150,9 @@ func (s *Service) rehash(ctx context.Context, m *move) error {
 	return err
 }
 
-// bring attaches evidence of the source beside a release that is the head already: what came
-// in past the service, or while the destination could not be reached. It is done once. It
-// reports whether anything changed.
+// bring attaches evidence of the source to a release that is already the head: evidence that
+// did not come through the service, or that came while the destination was unreachable. It runs
+// once, and reports whether anything changed.
 func (s *Service) bring(ctx context.Context, m *move, here []registry.Claim) (bool, error) {
 	if m.dryRun || m.brought {
 		return false, nil
@@ -181,8 +180,8 @@ func (s *Service) bring(ctx context.Context, m *move, here []registry.Claim) (bo
 	for _, c := range fresh {
 		err := s.record(ctx, m.to, registry.Event{
 			Time: s.Now(), Kind: registry.EventAttach, Environment: m.to.Name, Model: m.release.Model, Version: m.release.Tag(),
-			Release: m.release.Digest, Subject: c.Subject, PredicateType: c.Statement.PredicateType, Evidence: []registry.Digest{c.Bundle}, Signer: c.Signer,
-			Reason: c.Reason(),
+			Release: m.release.Digest, Subject: c.Subject, PredicateType: c.Statement.PredicateType,
+			Evidence: []registry.Digest{c.Bundle}, Signer: c.Signer, Reason: c.Reason(),
 		})
 		if err != nil {
 			return true, err
@@ -191,19 +190,29 @@ func (s *Service) bring(ctx context.Context, m *move, here []registry.Claim) (bo
 	return true, nil
 }
 
-// mayStay says what now speaks against a release that is the head.
+// mayStay returns the objections to a release that is already the head.
 func mayStay(m move) error {
 	err := unmet(m.to.Name, m.decision)
 	if err == nil {
 		return nil
 	}
 	return registry.WithHint(
-		registry.Errorf(registry.CodeOf(err), "%s is at %s of %s already, and would not take it any more: %w", m.to.Name, m.release.Tag(), m.release.Model, err),
-		"mlpromote rollback %s --env %s --reason TEXT goes back to the head before", m.release.Model, m.to.Name)
+		registry.Errorf(
+			registry.CodeOf(err),
+			"%s is already at %s of %s, but would no longer accept it: %w",
+			m.to.Name,
+			m.release.Tag(),
+			m.release.Model,
+			err,
+		),
+		"mlpromote rollback %s --env %s --reason TEXT goes back to the head before",
+		m.release.Model,
+		m.to.Name,
+	)
 }
 
-// union is the evidence of the source with what came in at the destination since the
-// release was promoted there before: a quarantine counts wherever it is.
+// union adds to the source's evidence what was added at the destination since an earlier
+// promotion of the release. A quarantine counts wherever it is.
 func union(here, there []registry.Claim) []registry.Claim {
 	all := slices.Clone(here)
 	for _, c := range there {
@@ -214,7 +223,7 @@ func union(here, there []registry.Claim) []registry.Claim {
 	return all
 }
 
-// weigh decides by all the evidence. Only that of the source is copied.
+// weigh decides with all evidence. Only evidence of the source is copied.
 func (m *move) weigh(here, all []registry.Claim) {
 	counted, _ := registry.Accept(m.release, here)
 	m.evidence = nil
@@ -234,9 +243,14 @@ func unmet(environment string, d registry.Decision) error {
 		lines = append(lines, fmt.Sprintf("%s of %s: %s", r.Name, r.Subject, registry.PlainText(r.Detail)))
 	}
 	if len(lines) == 0 {
-		lines = append(lines, "its policy asks for nothing, and so allows nothing")
+		lines = append(lines, "its policy has no requirements, so it allows no release")
 	}
-	return registry.Errorf(registry.CodePolicy, "%s does not take this release:\n  %s", environment, strings.Join(lines, "\n  "))
+	return registry.Errorf(
+		registry.CodePolicy,
+		"%s does not take this release:\n  %s",
+		environment,
+		strings.Join(lines, "\n  "),
+	)
 }
 
 func held(head registry.Head) error {
@@ -244,8 +258,18 @@ func held(head registry.Head) error {
 		return nil
 	}
 	return registry.WithHint(
-		registry.Errorf(registry.CodePolicy, "%s in %s is held at %s: %s", head.Model, head.Environment, head.Version, registry.PlainText(head.Hold)),
-		"when the cause is mended: mlpromote hold release %s --env %s --reason TEXT", head.Model, head.Environment)
+		registry.Errorf(
+			registry.CodePolicy,
+			"%s in %s is held at %s: %s",
+			head.Model,
+			head.Environment,
+			head.Version,
+			registry.PlainText(head.Hold),
+		),
+		"when the cause is fixed: mlpromote hold release %s --env %s --reason TEXT",
+		head.Model,
+		head.Environment,
+	)
 }
 
 // versionTaken refuses a version whose tag names another release in the destination.
@@ -263,16 +287,27 @@ func (s *Service) versionTaken(ctx context.Context, m move) error {
 	return err
 }
 
-// taken says that the version is there with another digest.
+// taken returns the error that the version exists with another digest.
 func (m move) taken(other registry.Digest) error {
-	return registry.Errorf(registry.CodePolicy, "version %s of %s exists in %s with another digest (%s): choose a new version",
-		m.release.Tag(), m.release.Model, m.to.Name, other)
+	return registry.Errorf(
+		registry.CodePolicy,
+		"version %s of %s exists in %s with another digest (%s): choose a new version",
+		m.release.Tag(),
+		m.release.Model,
+		m.to.Name,
+		other,
+	)
 }
 
-// missingEvidence names evidence that history says was attached and that nobody has:
-// without it the policy might have decided otherwise. What the history names since the ground
-// was taken may have come after the evidence was read.
-func (s *Service) missingEvidence(ctx context.Context, m move, q registry.HistoryQuery, present map[registry.Digest]bool) error {
+// missingEvidence returns an error for evidence that the history names but that no longer
+// exists. With it, the policy might decide otherwise. It ignores events after the ground, since
+// that evidence may be newer than what was read.
+func (s *Service) missingEvidence(
+	ctx context.Context,
+	m move,
+	q registry.HistoryQuery,
+	present map[registry.Digest]bool,
+) error {
 	r := m.release
 	q.Model, q.Before = r.Model, m.ground.Seq+1
 	events, err := s.History(ctx, q)
@@ -287,7 +322,7 @@ func (s *Service) missingEvidence(ctx context.Context, m move, q registry.Histor
 		for _, d := range e.Evidence {
 			if !present[d] {
 				gone = append(gone, registry.Errorf(registry.CodePolicy,
-					"evidence %s (%s about %s) was recorded in history on %s and is gone from %s: restore it from a backup",
+					"evidence %s (%s about %s) was recorded in history on %s, but is missing in %s: restore it from a backup",
 					d, e.PredicateType, e.Subject, e.Time.Format("2006-01-02 15:04:05Z"), e.Environment))
 			}
 		}
@@ -303,7 +338,7 @@ func concerns(e registry.Event, r registry.Release) bool {
 	return e.Kind == registry.EventPromote && e.Release == r.Digest
 }
 
-// carryOut does what was decided. What an earlier round did is not done again.
+// carryOut applies the decision. It skips what an earlier round did.
 func (s *Service) carryOut(ctx context.Context, m *move) error {
 	if err := s.Intents.Begin(ctx, m.intent()); err != nil {
 		return err
@@ -316,18 +351,25 @@ func (s *Service) carryOut(ctx context.Context, m *move) error {
 	}
 	return s.move(ctx, m.to, registry.Change{
 		Event: registry.Event{Time: s.Now(), Kind: registry.EventPromote, Environment: m.to.Name, Model: m.release.Model,
-			Version: m.release.Tag(), Release: m.release.Digest, Previous: m.ground.Head.Release, Evidence: slices.Concat(m.evidence, m.summary.bundles)},
-		Ground:    &m.ground,
-		Move:      &registry.HeadMove{},
-		Tags:      tagMoves(m.destination(), m.release, true),
-		Needs:     needs(m.to, m.release.Model, slices.Concat([]registry.Digest{m.release.Digest}, m.evidence, m.summary.bundles)...),
+			Version: m.release.Tag(), Release: m.release.Digest, Previous: m.ground.Head.Release,
+			Evidence: slices.Concat(m.evidence, m.summary.bundles)},
+		Ground: &m.ground,
+		Move:   &registry.HeadMove{},
+		Tags:   tagMoves(m.destination(), m.release, true),
+		Needs: needs(
+			m.to,
+			m.release.Model,
+			slices.Concat([]registry.Digest{m.release.Digest}, m.evidence, m.summary.bundles)...),
 		EndIntent: true,
 	})
 }
 
-// copy makes the release and its evidence present in the destination.
+// copy copies the release and its evidence to the destination.
 func (s *Service) copy(ctx context.Context, m *move) error {
-	fresh := slices.DeleteFunc(slices.Clone(m.evidence), func(d registry.Digest) bool { return slices.Contains(m.copied, d) })
+	fresh := slices.DeleteFunc(
+		slices.Clone(m.evidence),
+		func(d registry.Digest) bool { return slices.Contains(m.copied, d) },
+	)
 	if m.copied != nil && len(fresh) == 0 {
 		return nil
 	}
@@ -338,8 +380,8 @@ func (s *Service) copy(ctx context.Context, m *move) error {
 	return nil
 }
 
-// finish ends a promotion that has nothing left to do: nothing may have changed, and the
-// intent of a round before must not stay.
+// finish ends a promotion that has nothing left to do. It checks that nothing has changed, and
+// ends the intent of an earlier round.
 func (s *Service) finish(ctx context.Context, m move) error {
 	if !m.already {
 		return nil
@@ -350,33 +392,39 @@ func (s *Service) finish(ctx context.Context, m move) error {
 	return s.abandon(ctx, m)
 }
 
-// withdraw ends a promotion that is refused after a round before had signed its summary.
-// That allows the release, which no head has chosen; what was found against it is put
-// beside it, where everybody finds it who asks whether it counts.
+// withdraw ends a promotion that is refused after an earlier round signed its summary. The
+// summary allows the release, although no head names it. So withdraw also attaches the evidence
+// against it in the destination, where readers of the summary find it.
 func (s *Service) withdraw(ctx context.Context, m move, refusal error) error {
 	if m.copied == nil || !registry.HasCode(refusal, registry.CodePolicy) {
 		return refusal
 	}
 	if len(m.summary.bundles) > 0 && !m.decision.Allowed() {
-		refusal = registry.WithHint(errors.Join(refusal, s.copy(ctx, &m)),
-			"a summary that allows it was attached in %s before that (%s); the head did not move, and the evidence against it is there too", m.to.Name, m.summary.bundles[0])
+		refusal = registry.WithHint(
+			errors.Join(refusal, s.copy(ctx, &m)),
+			"a summary that allows it was already attached in %s (%s); the head did not move, and the evidence against the "+
+				"release was attached there too",
+			m.to.Name,
+			m.summary.bundles[0],
+		)
 	}
 	return errors.Join(refusal, s.abandon(ctx, m))
 }
 
-// nameSummary lets the history name a summary that no head will be moved by.
+// nameSummary records a summary in the history that does not move a head.
 func (s *Service) nameSummary(ctx context.Context, m move) error {
 	if len(m.summary.bundles) == 0 {
 		return nil
 	}
 	return s.record(ctx, m.to, registry.Event{
 		Time: s.Now(), Kind: registry.EventAttach, Environment: m.to.Name, Model: m.release.Model, Version: m.release.Tag(),
-		Release: m.release.Digest, Subject: m.release.Digest, PredicateType: registry.PredicateVSA, Evidence: m.summary.bundles, Signer: m.summary.signer,
+		Release: m.release.Digest, Subject: m.release.Digest, PredicateType: registry.PredicateVSA,
+		Evidence: m.summary.bundles, Signer: m.summary.signer,
 	})
 }
 
-// abandon ends the intent of this promotion, which was not carried out. Where tags are
-// mirrored, an intent for what is now the head says that its mirror may not be written yet.
+// abandon ends the intent of this promotion, which was not applied. If tags are mirrored, it
+// keeps an intent for the current head, whose mirror may not be written yet.
 func (s *Service) abandon(ctx context.Context, m move) error {
 	if err := s.nameSummary(ctx, m); err != nil {
 		return err

@@ -7,12 +7,16 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Publish moves the first environment's head to a release that was built there.
-// Publishing what the head names already changes nothing, but finishes a publication that
-// broke off before the tags were written.
+// Publish moves the first environment's head to a release that was built there. If the head is
+// already there, Publish changes nothing, but finishes an interrupted publication whose tags
+// were not written.
 func (s *Service) Publish(ctx context.Context, p registry.Publication) (registry.Head, error) {
-	if p.Release == "" { // a variable of CI that is not set; the head would be found
-		return registry.Head{}, registry.Errorf(registry.CodeInvalid, "publish %s: no release is named: want its digest", p.Model)
+	if p.Release == "" { // for example an unset variable in CI; it would select the head
+		return registry.Head{}, registry.Errorf(
+			registry.CodeInvalid,
+			"publish %s: the release is empty: want its digest",
+			p.Model,
+		)
 	}
 	environment := s.Config.Environments.First()
 	r, err := s.Release(ctx, environment.Name, p.Model, string(p.Release))
@@ -27,12 +31,12 @@ func (s *Service) Publish(ctx context.Context, p registry.Publication) (registry
 	return head, s.giveUp(ctx, environment, publication(environment, r), err)
 }
 
-// publication is the intent of a publication.
+// publication returns the intent of a publication.
 func publication(e registry.Environment, r registry.Release) registry.Intent {
 	return registry.Intent{Environment: e.Name, Model: r.Model, Release: r.Digest}
 }
 
-// publish moves the head, wherever it is.
+// publish moves the head from wherever it is.
 func (s *Service) publish(ctx context.Context, e registry.Environment, r registry.Release) (registry.Head, error) {
 	ground, err := s.ground(ctx, e.Name, r)
 	if err != nil {
@@ -56,8 +60,8 @@ func (s *Service) publish(ctx context.Context, e registry.Environment, r registr
 	return registry.Head{Environment: e.Name, Model: r.Model, Release: r.Digest, Version: r.Tag(), Since: now}, err
 }
 
-// needs are manifests of an environment that must not be collected before a head or the
-// history names them. Those in another registry are not collected here.
+// needs returns the manifests of an environment that must not be collected before a head or the
+// history names them. It is empty for another registry, whose content is not collected here.
 func needs(e registry.Environment, model string, digests ...registry.Digest) []registry.ManifestPlace {
 	if e.External() {
 		return nil
@@ -69,11 +73,14 @@ func needs(e registry.Environment, model string, digests ...registry.Digest) []r
 	return all
 }
 
-// tagMoves sets every tag of the release; the mirror of the head always moves.
+// tagMoves returns moves of every tag of the release. The mirror of the head may always move.
 func tagMoves(repository string, r registry.Release, immutable bool) []registry.TagMove {
 	var moves []registry.TagMove
 	for tag, d := range r.Tags() {
-		moves = append(moves, registry.TagMove{Repository: repository, Tag: tag, Digest: d, Immutable: immutable && tag != registry.HeadTag})
+		moves = append(
+			moves,
+			registry.TagMove{Repository: repository, Tag: tag, Digest: d, Immutable: immutable && tag != registry.HeadTag},
+		)
 	}
 	return moves
 }

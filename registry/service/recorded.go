@@ -6,8 +6,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// placeInHistory fills in when the history saw each claim first, and what its verifier could
-// know of the history.
+// placeInHistory sets when the history first named each claim, and how much of the history its
+// verifier could know.
 func (s *Service) placeInHistory(ctx context.Context, model string, claims []registry.Claim) error {
 	bundles := make([]registry.Digest, len(claims))
 	for i, c := range claims {
@@ -17,7 +17,7 @@ func (s *Service) placeInHistory(ctx context.Context, model string, claims []reg
 	if err != nil {
 		return err
 	}
-	numbers := make(map[registry.Digest]int64) // of events, by hash: the reports of one run name the same
+	numbers := make(map[registry.Digest]int64) // of events, by hash, since the reports of one run name the same event
 	for i, c := range claims {
 		record := records[c.Bundle]
 		claims[i].Recorded, claims[i].RecordedAt = record.Seq, record.Time
@@ -35,7 +35,8 @@ func (s *Service) placeInHistory(ctx context.Context, model string, claims []reg
 	return nil
 }
 
-// eventNumber gives the number of the model's event with a hash, or 0 where there is none.
+// eventNumber returns the number of the model's event with a hash, or 0 if there is no such
+// event.
 func (s *Service) eventNumber(ctx context.Context, model string, hash registry.Digest) (int64, error) {
 	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Model: model, Hash: hash, Limit: 1}) {
 		return e.Seq, err

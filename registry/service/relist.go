@@ -6,8 +6,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// relist puts back evidence about a release that history names and that another client
-// pushed out of a list of referrers. What is gone altogether is for the judge.
+// relist restores evidence about a release that the history names but that another client
+// pushed out of a list of referrers. judge reports evidence that no longer exists.
 func (s *Service) relist(ctx context.Context, environment registry.Environment, r registry.Release) error {
 	if !environment.External() {
 		return nil

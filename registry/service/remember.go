@@ -7,13 +7,12 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/lru"
 )
 
-// Remembering is a Service that reads a release, verifies its evidence and asks policy
-// once for many resolves. Before each it asks the catalog for the last event of the model
-// there: as long as that is the same, so is the head, and so is the evidence, whoever
-// writes to the catalog. It is safe for concurrent use.
+// Remembering is a Service that caches releases with verified evidence and policy results for
+// resolve. Before each resolve it asks the catalog for the last event of the model in the
+// environment. An unchanged event means an unchanged head and evidence, whoever writes to the
+// catalog. It is safe for concurrent use.
 //
-// Environments and trust are those of the Service, for its whole life: who changes them
-// makes another.
+// The environments and trust of the Service must not change. Create a new one to change them.
 type Remembering struct {
 	*Service
 	latest registry.Latest
@@ -22,21 +21,22 @@ type Remembering struct {
 
 var _ registry.Interface = (*Remembering)(nil)
 
-// asked is what a resolve asks for, less the node.
+// asked identifies the question of a resolve, without the node.
 type asked struct{ environment, model, version string }
 
-// remembered is a dossier as it was after an event.
+// remembered is a dossier as of an event.
 type remembered struct {
 	dossier
 	event registry.Digest
 }
 
-// Remember makes s remember up to about so many bytes. latest is of the catalog of s.
+// Remember returns s with a cache of about the given number of bytes. latest must use the
+// catalog of s.
 func Remember(s *Service, latest registry.Latest, bytes int) *Remembering {
 	return &Remembering{Service: s, latest: latest, known: lru.New[asked, remembered](bytes)}
 }
 
-// Resolve gives the engine for a node, and why every other candidate lost.
+// Resolve returns the engine for a node, and the reason why each other candidate lost.
 func (m *Remembering) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
 	environment, err := m.find(q.Environment)
 	if err != nil {
@@ -52,15 +52,16 @@ func (m *Remembering) Resolve(ctx context.Context, q registry.ResolveQuery) (reg
 	return d.choose(environment, q)
 }
 
-// lasting reports whether nothing but an event can change what is asked for. A head and
-// what it is made of cannot be deleted, and neither can a tag of a protected environment.
-// Other tags move by a push, and on another registry evidence comes and goes.
+// lasting reports whether only an event can change the answer. A head and its content cannot be
+// deleted, nor can a tag of a protected environment. Other tags move by a push, and evidence in
+// another registry can change at any time.
 func lasting(e registry.Environment, q registry.ResolveQuery) bool {
 	return !e.External() && (q.Version == "" || e.Protected() && registry.ValidTag(q.Version))
 }
 
-// recall gives what is remembered if nothing has happened since, and else reads it. The
-// event is asked for first: what happens while it is read is read again the next time.
+// recall returns the cached dossier if its event is still the last one, and otherwise reads it.
+// It asks for the event before reading, so that a concurrent change is read again the next
+// time.
 func (m *Remembering) recall(ctx context.Context, environment registry.Environment, a asked) (dossier, error) {
 	event, err := m.latest.LastEvent(ctx, a.environment, a.model)
 	if err != nil {
@@ -76,12 +77,12 @@ func (m *Remembering) recall(ctx context.Context, environment registry.Environme
 	return d, err
 }
 
-// Bytes is about how many bytes are remembered.
+// Bytes returns the approximate size of the cache in bytes.
 func (m *Remembering) Bytes() int { return m.known.Bytes() }
 
-// bytes is about what a dossier takes in memory.
+// bytes returns the approximate memory size of a dossier.
 func (d dossier) bytes() int {
-	const fixed = 2 << 10 // of a release or an engine, less what policy says of it
+	const fixed = 2 << 10 // of a release or an engine, without policy results
 	n := fixed
 	for _, e := range d.engines {
 		n += fixed

@@ -8,27 +8,27 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Replayed is what other environments would say about a head of today.
+// Replayed is what other environments would decide about a current head.
 type Replayed struct {
 	Head registry.Head `json:"head"`
-	// Standing is whether the head could be resolved and pulled.
+	// Standing says whether the head could still be resolved and pulled.
 	Standing registry.Decision `json:"standing"`
-	// Admission is whether the release would be promoted. It takes nothing away from nodes.
+	// Admission says whether the release would be promoted. It does not affect nodes.
 	Admission registry.Decision `json:"admission"`
-	// Lost are the engines that are given to nodes today and would not be.
+	// Lost are the engines that nodes get today but would no longer get.
 	Lost []LostEngine `json:"lost,omitempty"`
 }
 
-// LostEngine is an engine that would not be given to nodes any more.
+// LostEngine is an engine that nodes would no longer get.
 type LostEngine struct {
 	Engine registry.Digest `json:"engine"`
 	Label  string          `json:"label"`
 	Why    []string        `json:"why"`
 }
 
-// Replay says what s would decide about the heads of protected environments, compared with
-// today, a service on the same catalog and content. It changes nothing. What one of the two
-// does not protect is given to nodes unasked there.
+// Replay returns what s would decide about the heads of protected environments, compared with
+// today, a service with the same catalog and content. It changes nothing. In an environment
+// that one of the two does not protect, that one gives every engine to nodes.
 func (s *Service) Replay(ctx context.Context, today *Service) ([]Replayed, error) {
 	heads, err := s.Catalog.Heads(ctx, "", "")
 	if err != nil {
@@ -58,12 +58,20 @@ func (s *Service) Replay(ctx context.Context, today *Service) ([]Replayed, error
 	return all, nil
 }
 
-// absent is the decision of environments that do not have one of that name.
+// absent returns the decision of a configuration without the environment.
 func absent(err error) registry.Decision {
-	return registry.Decision{Requirements: []registry.Requirement{{Name: "environment", Subject: "release", Detail: err.Error()}}}
+	return registry.Decision{
+		Requirements: []registry.Requirement{{Name: "environment", Subject: "release", Detail: err.Error()}},
+	}
 }
 
-func (s *Service) replay(ctx context.Context, today *Service, before, after registry.Environment, r registry.Release, into *Replayed) error {
+func (s *Service) replay(
+	ctx context.Context,
+	today *Service,
+	before, after registry.Environment,
+	r registry.Release,
+	into *Replayed,
+) error {
 	usedToBe, _, err := today.usable(ctx, before, r)
 	if err != nil {
 		return err
@@ -97,9 +105,13 @@ func (s *Service) replay(ctx context.Context, today *Service, before, after regi
 	return nil
 }
 
-// usable lists the engines of a release that an environment gives to nodes, by label, and
-// why it does not give the others.
-func (s *Service) usable(ctx context.Context, e registry.Environment, r registry.Release) (given []string, why map[string][]string, err error) {
+// usable lists the engines of a release that an environment gives to nodes, by label, and the
+// reasons why it refuses the others.
+func (s *Service) usable(
+	ctx context.Context,
+	e registry.Environment,
+	r registry.Release,
+) (given []string, why map[string][]string, err error) {
 	why = make(map[string][]string)
 	if !e.Protected() {
 		for _, engine := range r.Engines {
@@ -123,11 +135,11 @@ func (s *Service) usable(ctx context.Context, e registry.Environment, r registry
 	return given, why, nil
 }
 
-// Refused reports whether the head could not be used any more.
+// Refused reports whether the head could no longer be used.
 func (r Replayed) Refused() bool { return len(r.Standing.Unmet()) > 0 }
 
-// Reasons says why the head could not be used, and why it would not be promoted, a line for
-// each.
+// Reasons returns why the head could not be used and why it would not be promoted, one line per
+// reason.
 func (r Replayed) Reasons() []string {
 	var lines []string
 	for _, u := range r.Standing.Unmet() {
@@ -137,7 +149,7 @@ func (r Replayed) Reasons() []string {
 		lines = append(lines, fmt.Sprintf("would not be promoted: %s of %s: %s", u.Name, u.Subject, u.Detail))
 	}
 	for _, l := range r.Lost {
-		lines = append(lines, l.Label+" is given to nodes today, and would not be")
+		lines = append(lines, l.Label+" is given to nodes today, but would no longer be")
 	}
 	return lines
 }

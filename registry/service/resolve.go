@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Resolve gives the engine for a node, and why every other candidate lost.
+// Resolve returns the engine for a node, and the reason why each other candidate lost.
 func (s *Service) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
 	environment, err := s.find(q.Environment)
 	if err != nil {
@@ -22,7 +22,7 @@ func (s *Service) Resolve(ctx context.Context, q registry.ResolveQuery) (registr
 	return d.choose(environment, q)
 }
 
-// choose judges every engine of the release, now.
+// choose evaluates every engine of the release.
 func (d dossier) choose(environment registry.Environment, q registry.ResolveQuery) (registry.Resolution, error) {
 	answer := registry.Resolution{Release: d.release.Digest, Version: d.release.Tag()}
 	for _, e := range d.engines {
@@ -32,12 +32,17 @@ func (d dossier) choose(environment registry.Environment, q registry.ResolveQuer
 	if answer.Engine == nil {
 		return answer, noEngine(q, answer)
 	}
-	ref := registry.Reference{Host: environment.Registry, Environment: q.Environment, Model: q.Model, Digest: answer.Engine.Digest}
+	ref := registry.Reference{
+		Host:        environment.Registry,
+		Environment: q.Environment,
+		Model:       q.Model,
+		Digest:      answer.Engine.Digest,
+	}
 	answer.Reference = ref.String()
 	return answer, nil
 }
 
-// consider judges one engine. The first that nothing speaks against is the answer.
+// consider evaluates one engine. The first engine without objections wins.
 func consider(answer *registry.Resolution, e contender, q registry.ResolveQuery) registry.Candidate {
 	c := registry.Candidate{Engine: e.Digest, Label: e.Label()}
 	runtime := q.Node.Runtime()
@@ -48,7 +53,7 @@ func consider(answer *registry.Resolution, e contender, q registry.ResolveQuery)
 		c.Lost = append(c.Lost, m.String())
 	}
 	if q.Variant != "" && e.Variant != q.Variant {
-		c.Lost = append(c.Lost, fmt.Sprintf("variant %s was asked for", q.Variant))
+		c.Lost = append(c.Lost, fmt.Sprintf("variant %s was requested", q.Variant))
 	}
 	c.Lost = append(c.Lost, e.unmet...)
 	if len(c.Lost) == 0 && answer.Engine == nil {
@@ -59,8 +64,8 @@ func consider(answer *registry.Resolution, e contender, q registry.ResolveQuery)
 	return c
 }
 
-// ranked orders engines by preference: made for the machine most closely, then lowest
-// precision (it keeps the same limits), then newest toolchain.
+// ranked orders engines by preference: the closest match to the machine, then the lowest
+// precision (which keeps the same limits), then the newest toolchain.
 func ranked(engines []registry.Engine) []registry.Engine {
 	sorted := slices.Clone(engines)
 	slices.SortStableFunc(sorted, func(a, b registry.Engine) int {
@@ -76,19 +81,21 @@ func ranked(engines []registry.Engine) []registry.Engine {
 func preference(winner, loser registry.Engine) string {
 	switch {
 	case winner.Target.Specificity() != loser.Target.Specificity():
-		return fmt.Sprintf("%s was made for this node more closely", winner.Label())
+		return fmt.Sprintf("%s matches this node more closely", winner.Label())
 	case bits(winner.Precision) != bits(loser.Precision):
 		return fmt.Sprintf("%s has a lower precision and keeps the same release's limits", winner.Label())
 	case registry.CompareVersions(winner.Toolchain.Version, loser.Toolchain.Version) != 0:
 		return fmt.Sprintf("%s has the newer toolchain", winner.Label())
 	default:
-		return fmt.Sprintf("%s is as good and has the lower digest", winner.Label())
+		return fmt.Sprintf("%s is equally good and has the lower digest", winner.Label())
 	}
 }
 
-// bits is the width of a precision's numbers; unknown ones come last.
+// bits returns the bit width of a precision. Unknown precisions sort last.
 func bits(precision string) int {
-	if n, ok := map[string]int{"int4": 4, "fp8": 8, "int8": 8, "fp16": 16, "bf16": 16, "fp32": 32, "fp64": 64}[precision]; ok {
+	if n, ok := map[string]int{
+		"int4": 4, "fp8": 8, "int8": 8, "fp16": 16, "bf16": 16, "fp32": 32, "fp64": 64,
+	}[precision]; ok {
 		return n
 	}
 	return 1000

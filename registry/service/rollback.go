@@ -7,17 +7,20 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Rollback moves the head to an earlier head of the same environment. The summary
-// that the release had then is what allows it now, so that the age of a report or a
-// newer policy does not stand in the way of an operator; bytes, a quarantine and revoked
-// keys do.
+// Rollback moves the head to an earlier head of the same environment. The summary that the
+// release had then allows it now. So neither the age of a report nor a newer policy stops an
+// operator; changed bytes, a quarantine and revoked keys do.
 func (s *Service) Rollback(ctx context.Context, req registry.RollbackRequest) (registry.Promotion, error) {
 	environment, err := s.find(req.Environment)
 	if err != nil {
 		return registry.Promotion{}, err
 	}
 	if !environment.Protected() {
-		return registry.Promotion{}, registry.Errorf(registry.CodeInvalid, "%s is written by builds: a rollback is for an environment with from", req.Environment)
+		return registry.Promotion{}, registry.Errorf(
+			registry.CodeInvalid,
+			"builds write to %s directly, so it has no rollback: name an environment with from",
+			req.Environment,
+		)
 	}
 	if err := checkReason("rollback", "it stays in the history", req.Reason); err != nil {
 		return registry.Promotion{}, err
@@ -39,7 +42,8 @@ func (s *Service) Rollback(ctx context.Context, req registry.RollbackRequest) (r
 	return r.promotion, s.giveUp(ctx, environment, r.announced, err)
 }
 
-// existingHead gives a head. Errors: CodeNotFound, saying where the names are.
+// existingHead returns a head. Errors: CodeNotFound, with a hint that says where to find the
+// names.
 func (s *Service) existingHead(ctx context.Context, environment, model string) (registry.Head, error) {
 	head, err := s.Catalog.Head(ctx, environment, model)
 	if registry.HasCode(err, registry.CodeNotFound) {
@@ -53,28 +57,38 @@ func (s *Service) existingHead(ctx context.Context, environment, model string) (
 	return head, nil
 }
 
-// retreat is a rollback in the making.
+// retreat is a rollback in progress.
 type retreat struct {
 	registry.RollbackRequest
 	environment registry.Environment
-	from        registry.Head   // that somebody wants to get away from
-	rehashed    registry.Digest // the release whose bytes were read
-	announced   registry.Intent // of the last try
+	from        registry.Head   // the head to leave
+	rehashed    registry.Digest // the release whose bytes were checked
+	announced   registry.Intent // of the last attempt
 	promotion   registry.Promotion
 }
 
-// finishRollback writes the mirror of a rollback that broke off after its head had moved.
-// The same request again means that one, and not one further back.
-func (s *Service) finishRollback(ctx context.Context, e registry.Environment, req registry.RollbackRequest) (registry.Promotion, bool, error) {
+// finishRollback writes the mirror of an interrupted rollback whose head had already moved. A
+// repeated request finishes that rollback instead of going back one more head.
+func (s *Service) finishRollback(
+	ctx context.Context,
+	e registry.Environment,
+	req registry.RollbackRequest,
+) (registry.Promotion, bool, error) {
 	intent, head, left, err := s.unfinished(ctx, e, req.Model)
 	if err != nil || !left || intent.From != e.Name || req.Version != "" && req.Version != head.Version {
 		return registry.Promotion{}, false, err
 	}
-	p := registry.Promotion{Environment: e.Name, Model: head.Model, Version: head.Version, Release: head.Release, Already: true}
+	p := registry.Promotion{
+		Environment: e.Name,
+		Model:       head.Model,
+		Version:     head.Version,
+		Release:     head.Release,
+		Already:     true,
+	}
 	return p, true, s.mirror(ctx, e, head.Model)
 }
 
-// rollback decides where to go back to, and goes there.
+// rollback selects the earlier head and moves the head there.
 func (s *Service) rollback(ctx context.Context, m *retreat) error {
 	standing, err := s.Catalog.Standing(ctx, m.Environment, m.Model)
 	if err != nil {
@@ -91,7 +105,13 @@ func (s *Service) rollback(ctx context.Context, m *retreat) error {
 	if err != nil {
 		return err
 	}
-	m.promotion = registry.Promotion{Environment: m.Environment, Model: m.Model, Version: r.Tag(), Release: r.Digest, Previous: standing.Head.Release}
+	m.promotion = registry.Promotion{
+		Environment: m.Environment,
+		Model:       m.Model,
+		Version:     r.Tag(),
+		Release:     r.Digest,
+		Previous:    standing.Head.Release,
+	}
 	if m.promotion.Decision, err = s.mayReturn(ctx, m, r); err != nil {
 		return err
 	}
@@ -110,20 +130,31 @@ func (s *Service) rollback(ctx context.Context, m *retreat) error {
 		Ground: &ground,
 		Move:   &registry.HeadMove{Hold: m.Reason},
 		Needs:  needs(m.environment, m.Model, r.Digest),
-		Tags:   []registry.TagMove{{Repository: registry.Repository(m.Environment, m.Model), Tag: registry.HeadTag, Digest: r.Digest}},
+		Tags: []registry.TagMove{
+			{Repository: registry.Repository(m.Environment, m.Model), Tag: registry.HeadTag, Digest: r.Digest},
+		},
 	})
 }
 
-// elsewhere says that what was asked of one head is not done to another one.
+// elsewhere returns the error that the head changed since the request.
 func elsewhere(asked, now registry.Head) error {
 	return registry.WithHint(
-		registry.Errorf(registry.CodeConflict, "%s in %s was at %s (hold %q) when this was asked, and is at %s (hold %q) now: somebody else changed it meanwhile",
-			asked.Model, asked.Environment, asked.Version, asked.Hold, now.Version, now.Hold),
-		"look at it and try again")
+		registry.Errorf(
+			registry.CodeConflict,
+			"%s in %s was at %s (hold %q) at the time of the request, but is now at %s (hold %q): another request changed it",
+			asked.Model,
+			asked.Environment,
+			asked.Version,
+			asked.Hold,
+			now.Version,
+			now.Hold,
+		),
+		"check the new head and try again",
+	)
 }
 
-// earlier finds the head to return to: that of the version, or the one that the
-// present head replaced when it was promoted.
+// earlier returns the head to go back to: that of the version, or the one that the current head
+// replaced when it was promoted.
 func (s *Service) earlier(ctx context.Context, head registry.Head, version string) (registry.Digest, error) {
 	events, err := s.History(ctx, registry.HistoryQuery{
 		Environment: head.Environment, Model: head.Model, Kind: registry.EventPromote, Descending: true})
@@ -139,16 +170,28 @@ func (s *Service) earlier(ctx context.Context, head registry.Head, version strin
 		}
 	}
 	if version == "" {
-		return "", registry.Errorf(registry.CodeNotFound, "%s has no earlier head in %s than %s", head.Model, head.Environment, head.Version)
+		return "", registry.Errorf(
+			registry.CodeNotFound,
+			"%s has no earlier head in %s than %s",
+			head.Model,
+			head.Environment,
+			head.Version,
+		)
 	}
 	if version == head.Version {
-		return "", registry.Errorf(registry.CodeInvalid, "%s in %s is at %s already", head.Model, head.Environment, version)
+		return "", registry.Errorf(registry.CodeInvalid, "%s in %s is already at %s", head.Model, head.Environment, version)
 	}
-	return "", registry.Errorf(registry.CodeNotFound, "%s was never at %s in %s: a rollback goes only to an earlier head", head.Model, version, head.Environment)
+	return "", registry.Errorf(
+		registry.CodeNotFound,
+		"%s was never at %s in %s: a rollback goes only to an earlier head",
+		head.Model,
+		version,
+		head.Environment,
+	)
 }
 
-// mayReturn checks the bytes of a release that was a head before, and whether it may be
-// used still.
+// mayReturn checks the bytes of a release that was a head before, and whether it may still be
+// used.
 func (s *Service) mayReturn(ctx context.Context, m *retreat, r registry.Release) (registry.Decision, error) {
 	var rehash error
 	if m.rehashed != r.Digest {
@@ -170,5 +213,11 @@ func (s *Service) summarized(environment string, r registry.Release, claims []re
 	if _, _, ok := registry.FindVSA(claims, r, s.resource(environment, r.Model)); ok {
 		return nil
 	}
-	return registry.Errorf(registry.CodePolicy, "%s %s in %s has no verification summary of a trusted promoter: promote it again", r.Model, r.Tag(), environment)
+	return registry.Errorf(
+		registry.CodePolicy,
+		"%s %s in %s has no verification summary of a trusted promoter: promote it again",
+		r.Model,
+		r.Tag(),
+		environment,
+	)
 }

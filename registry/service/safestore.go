@@ -8,23 +8,23 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Garbage is the bytes that no repository holds, and the removals of them.
+// Garbage records bytes that no repository holds and their removals.
 type Garbage interface {
 	registry.Condemned
 	registry.Removals
 }
 
-// SafeStore makes storing safe beside collectors, also those of other processes, however
-// long any of them stands still. Before it stores bytes, it waits until nobody is removing
-// them: a store does not write what it has already, so that bytes which are just about to be
-// deleted would be taken for stored. After a repository holds them, when no removal can
-// begin any more, it makes sure that they are there. Only then anything is acknowledged.
+// SafeStore makes writes safe while collectors run, also in other processes and with any
+// pauses. Before it stores bytes, it waits for a running removal of them: the store would
+// otherwise take bytes that are about to be deleted as stored. After a repository holds the
+// bytes, no new removal can begin, and SafeStore checks that they still exist. Only then it
+// acknowledges the write.
 type SafeStore struct {
 	Garbage Garbage
-	Remover registry.Remover // of the blobs that are stored
+	Remover registry.Remover // of the wrapped blobs
 }
 
-// Blobs is blobs to store in.
+// Blobs wraps blobs for writing.
 func (s SafeStore) Blobs(blobs registry.Blobs) registry.Blobs {
 	safe := safeBlobs{blobs, s}
 	if there, ok := blobs.(redirector); ok {
@@ -33,21 +33,21 @@ func (s SafeStore) Blobs(blobs registry.Blobs) registry.Blobs {
 	return safe
 }
 
-// Uploads is uploads to store by.
+// Uploads wraps uploads for writing.
 func (s SafeStore) Uploads(uploads registry.Uploads) registry.Uploads {
 	return safeUploads{uploads, s}
 }
 
-// Refs is names to make bytes belong to a repository by, which are in blobs.
+// Refs wraps refs, whose bytes are in blobs, for writing.
 func (s SafeStore) Refs(refs registry.Refs, blobs registry.Blobs) registry.Refs {
 	return safeRefs{refs, s, blobs}
 }
 
-// removalPause is how long it takes until somebody who waits for a removal looks again. Most
-// take less.
+// removalPause is the interval between checks for the end of a removal. Most removals take
+// less.
 const removalPause = 100 * time.Millisecond
 
-// rescind waits until no removal of d is under way, and rescinds it.
+// rescind waits until no removal of d is in progress, and unmarks d.
 func (s SafeStore) rescind(ctx context.Context, d registry.Digest) error {
 	for {
 		removal, err := s.Garbage.Rescind(ctx, d)
@@ -62,13 +62,18 @@ func (s SafeStore) rescind(ctx context.Context, d registry.Digest) error {
 		}
 		select {
 		case <-ctx.Done():
-			return registry.Errorf(registry.CodeUnavailable, "blob %s: it is just being deleted, since nothing needed it; try again: %w", d, ctx.Err())
+			return registry.Errorf(
+				registry.CodeUnavailable,
+				"blob %s: it is being deleted as unreferenced content; try again: %w",
+				d,
+				ctx.Err(),
+			)
 		case <-time.After(min(removal.Left, removalPause)):
 		}
 	}
 }
 
-// takeOver ends a removal whose collector is gone or stands still.
+// takeOver ends a removal whose collector crashed or hangs.
 func (s SafeStore) takeOver(ctx context.Context, d registry.Digest, id string) error {
 	if err := s.Remover.Await(ctx); err != nil {
 		return err
@@ -76,12 +81,12 @@ func (s SafeStore) takeOver(ctx context.Context, d registry.Digest, id string) e
 	return s.Garbage.TakeOver(ctx, d, id)
 }
 
-// redirector is blobs that clients can pull from where they are.
+// redirector is Blobs with URLs from which clients can pull.
 type redirector interface {
 	Redirect(ctx context.Context, d registry.Digest, expiry time.Duration) (url string, ok bool, err error)
 }
 
-// redirecting is safeBlobs, and says where blobs are.
+// redirecting is safeBlobs with the URLs of the wrapped blobs.
 type redirecting struct {
 	safeBlobs
 	redirector
@@ -104,7 +109,12 @@ type safeUploads struct {
 	safe SafeStore
 }
 
-func (u safeUploads) Finish(ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest) (int64, error) {
+func (u safeUploads) Finish(
+	ctx context.Context,
+	owner registry.UploadOwner,
+	id string,
+	d registry.Digest,
+) (int64, error) {
 	if err := u.safe.rescind(ctx, d); err != nil {
 		return 0, err
 	}
@@ -131,10 +141,10 @@ func (r safeRefs) PutManifest(ctx context.Context, repository string, m registry
 	return r.verify(ctx, m.Digest, m.Size)
 }
 
-// verify wants the bytes of d, which a repository holds by now, to be there. They may have
-// been deleted before that, where whoever stored them took longer than a collector waits.
-// The record stays, since others may have stored them meanwhile; who asks for what it names
-// hears that the bytes are not there.
+// verify checks that the bytes of d, which a repository now holds, exist. They may have been
+// deleted before the repository held them, if storing took longer than the grace period. The
+// record stays, since another client may have stored the bytes meanwhile. Readers of the record
+// get an error while the bytes are missing.
 func (r safeRefs) verify(ctx context.Context, d registry.Digest, size int64) error {
 	if err := r.safe.rescind(ctx, d); err != nil {
 		return err
@@ -147,7 +157,11 @@ func (r safeRefs) verify(ctx context.Context, d registry.Digest, size int64) err
 		err = blob.Close()
 	}
 	if have != size || err != nil {
-		return registry.Errorf(registry.CodeUnavailable, "blob %s: it was deleted while it was being stored, which took very long; nothing is lost; send it again", d)
+		return registry.Errorf(
+			registry.CodeUnavailable,
+			"blob %s: garbage collection deleted it while it was being stored, because that took too long: send it again",
+			d,
+		)
 	}
 	return nil
 }

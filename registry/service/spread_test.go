@@ -58,7 +58,7 @@ func TestReportsOfStagingCountInProd(t *testing.T) {
 					t.Errorf("%T gives the engine that failed", resolver)
 				}
 			}
-			if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy || !strings.Contains(err.Error(), "would not take it any more") {
+			if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); registry.CodeOf(err) != registry.CodePolicy || !strings.Contains(err.Error(), "would no longer accept it") {
 				t.Errorf("promote what failed since: %+v, error %v, want CodePolicy", p, err)
 			}
 

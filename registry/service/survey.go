@@ -9,25 +9,30 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// survey is what one collection knows.
+// survey is the state of one collection.
 type survey struct {
 	*Collector
 	now       time.Time
 	anchors   map[string]*registry.Anchors          // by model
-	wanted    map[string]map[registry.Digest]string // by model: why its sources are needed; empty: not yet
-	unclear   map[string]bool                       // models of which something cannot be read
+	wanted    map[string]map[registry.Digest]string // by model: why its sources are needed; empty: not read yet
+	unclear   map[string]bool                       // models with unreadable content
 	leftAlone []Unaccounted
-	abandoned []registry.Intent // that nobody will finish
+	abandoned []registry.Intent // intents that will not be finished
 }
 
-// survey reads what the catalog says must stay. Whatever gets a head after this was asked
-// for at that time, so that it is not due.
+// survey reads what the catalog requires to stay. Content that gets a head after this was used
+// at that time, so it is not due.
 func (c *Collector) survey(ctx context.Context) (*survey, error) {
 	now, err := c.Clock.CatalogTime(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &survey{Collector: c, now: now, wanted: make(map[string]map[registry.Digest]string), unclear: make(map[string]bool)}
+	s := &survey{
+		Collector: c,
+		now:       now,
+		wanted:    make(map[string]map[registry.Digest]string),
+		unclear:   make(map[string]bool),
+	}
 	environments, err := c.Current(ctx)
 	if err != nil {
 		return nil, err
@@ -41,11 +46,17 @@ func (c *Collector) survey(ctx context.Context) (*survey, error) {
 		return nil, err
 	}
 	s.abandon(environments, heads, intents)
-	s.anchors, err = c.Retention.Anchors(environments, heads, intents, verified(c.Catalog.History(ctx, registry.HistoryQuery{})), s.now)
+	s.anchors, err = c.Retention.Anchors(
+		environments,
+		heads,
+		intents,
+		verified(c.Catalog.History(ctx, registry.HistoryQuery{})),
+		s.now,
+	)
 	return s, err
 }
 
-// abandon notes the intents that nobody will finish.
+// abandon collects the intents that will not be finished.
 func (s *survey) abandon(environments registry.Environments, heads []registry.Head, intents []registry.Intent) {
 	for _, i := range intents {
 		var head registry.Head
@@ -60,7 +71,7 @@ func (s *survey) abandon(environments registry.Environments, heads []registry.He
 	}
 }
 
-// verified is a history that ends with an error where its chain breaks.
+// verified returns the history, ending with an error where its chain breaks.
 func verified(history iter.Seq2[registry.Event, error]) iter.Seq2[registry.Event, error] {
 	return func(yield func(registry.Event, error) bool) {
 		var before registry.Event
@@ -76,8 +87,8 @@ func verified(history iter.Seq2[registry.Event, error]) iter.Seq2[registry.Event
 	}
 }
 
-// each visits every repository, those of sources last: what they hold is needed by others.
-// One that cannot be read is left alone.
+// each visits every repository, those of sources last because other repositories need their
+// content. It skips unreadable repositories.
 func (s *survey) each(ctx context.Context, visit func(repository string) error) error {
 	repositories, err := s.Stock.Repositories(ctx)
 	if err != nil {
@@ -94,7 +105,7 @@ func (s *survey) each(ctx context.Context, visit func(repository string) error) 
 			}
 			err := ctx.Err()
 			if sources && s.unclear[model] {
-				err = damaged{registry.Errorf(registry.CodeDigest, "a repository of %s, which needs it, cannot be read", model)}
+				err = damaged{registry.Errorf(registry.CodeDigest, "a repository of %s, which refers to it, cannot be read", model)}
 			} else if err == nil {
 				err = visit(repository)
 			}
@@ -109,8 +120,13 @@ func (s *survey) each(ctx context.Context, visit func(repository string) error) 
 	return nil
 }
 
-// judge says what becomes of what a repository holds.
-func (s *survey) judge(ctx context.Context, repository string, held []registry.Holding, links map[registry.Digest]registry.Links) ([]registry.Fate, error) {
+// judge decides about each record of a repository.
+func (s *survey) judge(
+	ctx context.Context,
+	repository string,
+	held []registry.Holding,
+	links map[registry.Digest]registry.Links,
+) ([]registry.Fate, error) {
 	for _, h := range held {
 		if _, known := links[h.Digest]; known || !h.Manifest {
 			continue
@@ -132,8 +148,7 @@ func (s *survey) judge(ctx context.Context, repository string, held []registry.H
 	return s.Retention.Judge(estate, s.now, s.wait()), nil
 }
 
-// sources notes what there is that other repositories may need. What comes later is not
-// due for a while.
+// sources lists what other repositories may need. Later content is not due yet.
 func (s *survey) sources(ctx context.Context, repositories []string) error {
 	for _, repository := range repositories {
 		model, sources := registry.ModelOf(repository)
@@ -154,7 +169,7 @@ func (s *survey) sources(ctx context.Context, repositories []string) error {
 	return nil
 }
 
-// want notes which sources the manifests that are left in a repository mention.
+// want collects the sources that the remaining manifests of a repository mention.
 func (s *survey) want(repository string, fates []registry.Fate, links map[registry.Digest]registry.Links) {
 	model, _ := registry.ModelOf(repository)
 	for _, f := range fates {
@@ -169,20 +184,22 @@ func (s *survey) want(repository string, fates []registry.Fate, links map[regist
 	}
 }
 
-// damaged is an error that says that content is not what its record says.
+// damaged is an error about content that does not match its record.
 type damaged struct{ error }
 
 func (d damaged) Unwrap() error { return d.error }
 
-// links reads what a manifest says about other content. What is derived from it in the
-// database is not asked: it can be missing while it is made anew.
+// links reads the links of a manifest from its bytes. The derived data in the database may be
+// incomplete while it is rebuilt.
 func (s *survey) links(ctx context.Context, h registry.Holding) (registry.Links, error) {
 	raw, err := s.read(ctx, h)
 	if err != nil {
 		return registry.Links{}, err
 	}
 	if h.Digest.Algorithm().FromBytes(raw) != h.Digest {
-		return registry.Links{}, damaged{registry.Errorf(registry.CodeDigest, "manifest %s: its bytes were changed", h.Digest)}
+		return registry.Links{}, damaged{
+			registry.Errorf(registry.CodeDigest, "manifest %s: its bytes were changed", h.Digest),
+		}
 	}
 	links, err := registry.ManifestLinks(raw)
 	if err != nil {
@@ -194,14 +211,16 @@ func (s *survey) links(ctx context.Context, h registry.Holding) (registry.Links,
 func (s *survey) read(ctx context.Context, h registry.Holding) ([]byte, error) {
 	blob, size, err := s.Blobs.Open(ctx, h.Digest)
 	if registry.HasCode(err, registry.CodeNotFound) {
-		return nil, damaged{registry.Errorf(registry.CodeNotFound, "manifest %s: its bytes are gone", h.Digest)}
+		return nil, damaged{registry.Errorf(registry.CodeNotFound, "manifest %s: its bytes are missing", h.Digest)}
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer blob.Close()
 	if size != h.Size {
-		return nil, damaged{registry.Errorf(registry.CodeDigest, "manifest %s: it has %d bytes, want %d", h.Digest, size, h.Size)}
+		return nil, damaged{
+			registry.Errorf(registry.CodeDigest, "manifest %s: it has %d bytes, want %d", h.Digest, size, h.Size),
+		}
 	}
 	raw, err := io.ReadAll(blob)
 	if err != nil {

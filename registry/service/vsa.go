@@ -7,28 +7,29 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// verifierID prefixes the registry's name in the verifier of a summary.
+// verifierID is the prefix of the verifier ID in a summary; the registry's name follows.
 const verifierID = "https://mlpromote.dev/service/"
 
 // summary is a verification summary that was attached in the destination.
 type summary struct {
-	accepted []registry.Digest // the evidence that it names
-	previous registry.Digest   // the head that it names
-	bundles  []registry.Digest // its manifests, release first; none: there is no summary yet
+	accepted []registry.Digest // the evidence that the summary lists
+	previous registry.Digest   // the head that the summary names
+	bundles  []registry.Digest // its manifests, release first; empty if there is no summary yet
 	signer   string
 }
 
-// summarize signs that the release met the policy of the destination and attaches
-// that there to the release and to every engine. A summary of a round before stays if it
-// says what is still so.
+// summarize signs that the release met the policy of the destination. It attaches the summary
+// there to the release and to every engine. It reuses the summary of an earlier round if that
+// is still correct.
 func (s *Service) summarize(ctx context.Context, m *move) error {
 	says := summary{previous: m.ground.Head.Release}
 	for _, c := range m.accepted {
-		if c.Statement.PredicateType != registry.PredicateVSA { // as those of rounds before are
+		if c.Statement.PredicateType != registry.PredicateVSA { // such as summaries of earlier rounds
 			says.accepted = append(says.accepted, c.Bundle)
 		}
 	}
-	if len(m.summary.bundles) > 0 && says.previous == m.summary.previous && slices.Equal(says.accepted, m.summary.accepted) {
+	if len(m.summary.bundles) > 0 && says.previous == m.summary.previous &&
+		slices.Equal(says.accepted, m.summary.accepted) {
 		return nil
 	}
 	var err error
@@ -61,34 +62,61 @@ func (s *Service) attachSummary(ctx context.Context, m move) ([]registry.Digest,
 	if err != nil {
 		return nil, "", err
 	}
-	stored, err := s.Content.PutEvidence(ctx, m.destination(), registry.Bundle{PredicateType: registry.PredicateVSA, Data: bundle}, subjects)
+	stored, err := s.Content.PutEvidence(
+		ctx,
+		m.destination(),
+		registry.Bundle{PredicateType: registry.PredicateVSA, Data: bundle},
+		subjects,
+	)
 	return stored, signer, err
 }
 
-// acceptable checks that who reads the summary in the destination will accept it, and gives
-// its signer. A head that moves on a summary of an untrusted key could not be resolved.
+// acceptable checks that readers in the destination will accept the summary, and returns its
+// signer. If the key is untrusted, nodes could not resolve the new head.
 func (s *Service) acceptable(ctx context.Context, bundle []byte, m move) (string, error) {
 	resource := s.resource(m.to.Name, m.release.Model)
 	claim, err := s.Verify(ctx, bundle, resource)
 	switch {
 	case registry.HasCode(err, registry.CodeTrust):
-		return "", s.trustPromoter(m, registry.Errorf(registry.CodeTrust, "the promoter's own summary for %s: %w", resource, err))
+		return "", s.trustPromoter(
+			m,
+			registry.Errorf(registry.CodeTrust, "the promoter's own summary for %s: %w", resource, err),
+		)
 	case err != nil:
 		return "", registry.Errorf(registry.CodeOf(err), "the promoter's own summary for %s: %w", resource, err)
 	case !slices.Contains(claim.Roles, registry.RolePromoter):
-		return "", s.trustPromoter(m, registry.Errorf(registry.CodeTrust, "key %s signs as promoter and is not trusted as one for %s: nobody would accept its summary (environments.yaml, trust:)", claim.Signer, resource))
+		return "", s.trustPromoter(
+			m,
+			registry.Errorf(
+				registry.CodeTrust,
+				"key %s signs as promoter, but is not trusted as one for %s, so its summary would be refused "+
+					"(environments.yaml, trust:)",
+				claim.Signer,
+				resource,
+			),
+		)
 	case claim.Key != registry.KeyTrusted:
 		return "", registry.WithHint(
-			registry.Errorf(registry.CodeTrust, "key %s signs as promoter and is %s: nobody would accept its summary (environments.yaml, trust:)", claim.Signer, claim.Key),
-			"sign with another key: mlpromote key generate --role promoter, and add it to trust:")
+			registry.Errorf(
+				registry.CodeTrust,
+				"key %s signs as promoter, but is %s, so its summary would be refused (environments.yaml, trust:)",
+				claim.Signer,
+				claim.Key,
+			),
+			"sign with another key: mlpromote key generate --role promoter, and add it to trust:",
+		)
 	}
 	return claim.Signer, nil
 }
 
-// trustPromoter says which line makes the promoter's key a trusted one.
+// trustPromoter adds a hint with the line that makes the promoter's key trusted.
 func (s *Service) trustPromoter(m move, err error) error {
-	return registry.WithHint(err, "add to trust: in environments.yaml the line   - {key: FILE, roles: [promoter], resources: [%q]}; mlpromote environments check names the FILE",
-		s.resource(m.to.Name, ""))
+	return registry.WithHint(
+		err,
+		"add to trust: in environments.yaml the line   - {key: FILE, roles: [promoter], resources: [%q]}; mlpromote "+
+			"environments check names the FILE",
+		s.resource(m.to.Name, ""),
+	)
 }
 
 func (s *Service) vsa(m move, historyHead registry.Digest) registry.VSA {
@@ -97,10 +125,16 @@ func (s *Service) vsa(m move, historyHead registry.Digest) registry.VSA {
 		inputs[i] = registry.VSADescriptor{Digest: registry.NewDigestSet(c.Bundle)}
 	}
 	return registry.VSA{
-		Verifier:           registry.VSAVerifier{ID: verifierID + s.Config.Environments.Registry, Version: map[string]string{s.Tool.Name: s.Tool.Version}},
-		TimeVerified:       s.Now().UTC(),
-		ResourceURI:        s.resource(m.to.Name, m.release.Model),
-		Policy:             registry.VSAPolicy{URI: "environments.yaml#" + m.to.Name, Digest: registry.NewDigestSet(s.Config.Environments.Digest)},
+		Verifier: registry.VSAVerifier{
+			ID:      verifierID + s.Config.Environments.Registry,
+			Version: map[string]string{s.Tool.Name: s.Tool.Version},
+		},
+		TimeVerified: s.Now().UTC(),
+		ResourceURI:  s.resource(m.to.Name, m.release.Model),
+		Policy: registry.VSAPolicy{
+			URI:    "environments.yaml#" + m.to.Name,
+			Digest: registry.NewDigestSet(s.Config.Environments.Digest),
+		},
 		InputAttestations:  inputs,
 		VerificationResult: registry.VSAPassed,
 		VerifiedLevels:     []string{registry.VSALevelParity},
