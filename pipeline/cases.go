@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -86,12 +87,21 @@ func shardNames(files specFiles, folder string) ([]string, error) {
 	if err != nil {
 		return nil, inside("cases", err)
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return path.Ext(name) != ".safetensors" && path.Ext(name) != ".npz" })
-	if len(names) == 0 {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s: no cases: want .safetensors or .npz files whose tensors are named as the model's inputs and have a leading case dimension", folder)
+	all := slices.Sorted(slices.Values(names))
+	names = slices.DeleteFunc(slices.Clone(all), func(name string) bool {
+		return path.Ext(name) != ".safetensors" && path.Ext(name) != ".npz"
+	})
+	if len(names) > 0 {
+		return names, nil
 	}
-	slices.Sort(names)
-	return names, nil
+	err = registry.Errorf(registry.CodeInvalid,
+		"%s: no cases: want .safetensors or .npz files whose tensors are named as the model's inputs and have a leading case dimension", folder)
+	for _, name := range all {
+		if extension := strings.ToLower(path.Ext(name)); extension == spec.Parquet || extension == spec.CSV {
+			return nil, registry.WithHint(err, "%s", spec.FromTable(path.Join(folder, name)))
+		}
+	}
+	return nil, err
 }
 
 // convertNpz writes the tensors of an open npz file, which it closes, as a shard and opens

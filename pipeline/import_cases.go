@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
+	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -29,9 +31,12 @@ const importable = ".npz, .csv or .safetensors"
 
 // ImportCases reads cases for an ONNX model from a file, converts them to the types and
 // shapes of the model's inputs, and writes them as one shard into the folder to, which must
-// be empty or missing. label names the labels; without it, "label" or "labels" is taken if it
+// be empty or not exist. label names the labels; without it, "label" or "labels" is taken if it
 // is there. Errors: CodeInvalid for what does not fit the model; CodeUnsafe for pickles.
 func ImportCases(modelFile, file, label, to string) (ImportedCases, error) {
+	if err := mustBeEmpty(to); err != nil {
+		return ImportedCases{}, err
+	}
 	_, iface, err := openDrafted(modelFile)
 	if err != nil {
 		return ImportedCases{}, err
@@ -48,16 +53,30 @@ func ImportCases(modelFile, file, label, to string) (ImportedCases, error) {
 	if err != nil {
 		return ImportedCases{}, inside(file, err)
 	}
-	if err := im.write(shard, to); err != nil {
-		return ImportedCases{}, inside(file, err)
+	return im.ImportedCases, im.write(shard, file, to)
+}
+
+// mustBeEmpty refuses a folder to write to that has files, which could be cases, too.
+func mustBeEmpty(folder string) error {
+	entries, err := os.ReadDir(folder)
+	name := filepath.Base(folder)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && len(entries) == 0:
+		return nil
+	case errors.Is(err, syscall.ENOTDIR):
+		return registry.Errorf(registry.CodeInvalid, "init writes the imported cases to the folder %s, and %s is a file: rename it", folder, folder)
+	case err != nil:
+		return registry.Errorf(registry.CodeInvalid, "init writes the imported cases to the folder %s: %w", folder, err)
 	}
-	return im.ImportedCases, nil
+	return registry.WithHint(
+		registry.Errorf(registry.CodeInvalid, "init writes the imported cases to the folder %s, which is not empty: it holds %s", folder, entries[0].Name()),
+		"to replace what is there, remove it first: rm -r %s; to use it, leave out --cases and write into the spec: cases: {path: %s/}", folder, name)
 }
 
 // readTensors reads the tensors of a file by its extension.
 func readTensors(file, label string, iface validators.Interface) (map[string]tensor.Tensor, error) {
 	switch extension := strings.ToLower(filepath.Ext(file)); extension {
-	case ".csv":
+	case spec.CSV:
 		return readTable(file, label, iface)
 	case ".safetensors":
 		tensors, err := tensor.ReadFile(file, tensor.Limits{})
@@ -74,10 +93,9 @@ func readTensors(file, label string, iface validators.Interface) (map[string]ten
 		}
 		tensors, err := tensor.ReadNpz(f, info.Size(), tensor.Limits{})
 		return tensors, badCases(file, err)
-	case ".parquet":
-		csv := strings.TrimSuffix(file, filepath.Ext(file)) + ".csv"
+	case spec.Parquet:
 		return nil, registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: Parquet is not read: want %s", file, importable),
-			"python3 -c \"import pandas; pandas.read_parquet('%s').to_csv('%s', index=False)\"", file, csv)
+			"%s", spec.ParquetToCSV(file))
 	default:
 		return nil, registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: cannot be imported: want %s", file, importable),
 			"a folder of cases goes into the spec as it is: cases: {path: FOLDER/, labels: NAME}")
@@ -174,18 +192,16 @@ func (im *importing) find(input string) (tensor.Tensor, string, error) {
 	return tensor.Tensor{}, "", registry.Errorf(registry.CodeInvalid, "nothing for the model's input %q: besides labels it holds %s", input, strings.Join(names, ", "))
 }
 
-// write writes the shard into a new folder and looks at it as a build will.
-func (im *importing) write(tensors map[string]tensor.Tensor, to string) error {
-	if names, err := os.ReadDir(to); err == nil && len(names) > 0 {
-		return registry.WithHint(registry.Errorf(registry.CodeInvalid, "folder %s has files already", to), "remove it; or name it in the spec: cases: {path: %s/}", filepath.Base(to))
-	}
+// write writes the shard, made of the user's file, into a new folder and checks it as a build
+// will.
+func (im *importing) write(tensors map[string]tensor.Tensor, file, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
 	path := filepath.Join(to, toolchain.RoleCases+"-00000.safetensors")
 	err := writeShard(path, tensors)
 	if err == nil {
-		err = im.check(path)
+		err = inside(file, im.check(path))
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(path), os.Remove(to))

@@ -81,7 +81,7 @@ func (c checker) checkSources() {
 	c.exists(c.Source.Path, c.Source.Format == FormatSavedModel, "source", "path")
 	c.checkFormat()
 	if c.Calibration != nil {
-		c.exists(c.Calibration.Path, true, "calibration", "path")
+		c.existsFolder(c.Calibration.Path, "calibration", "path")
 	}
 	names := make(map[string]int)
 	for i, asset := range c.Assets {
@@ -172,7 +172,24 @@ func (c checker) checkCases() {
 	case !recorded && c.Cases.Labels != "":
 		c.problem(at("cases", "labels"), "generated cases have no labels: remove the key, or record cases")
 	}
-	c.exists(c.Cases.Path, true, "cases", "path")
+	c.existsFolder(c.Cases.Path, "cases", "path")
+}
+
+// existsFolder checks that a path leads to a folder of cases.
+func (c checker) existsFolder(p Path, place ...any) {
+	switch strings.ToLower(path.Ext(p.Written)) {
+	case ".npz", ".safetensors":
+		if c.Files.Check(p.Written, false) == nil {
+			c.problem(place, "%s: want the folder that it is in: all .npz and .safetensors files of a folder are read", p.Written)
+			return
+		}
+	case CSV, Parquet:
+		if c.Files.Check(p.Written, false) == nil {
+			c.problem(place, "%s: want a folder of .npz or .safetensors files: %s", p.Written, FromTable(p.Written))
+			return
+		}
+	}
+	c.exists(p, true, place...)
 }
 
 func (c checker) checkVariants() {
