@@ -91,6 +91,7 @@ func arrows() []rule {
 		{"registry/datadir", []string{"registry"}},
 		{"registry/client", []string{"registry", "registry/internal/wire"}},
 		{"registry/distribution", []string{"registry", "registry/internal/lru"}},
+		{"registry/host", []string{"registry"}},
 		{"registry/internal/catalog", []string{"registry"}},
 		{"registry/internal/lru", nil},   // a pure leaf
 		{"registry/internal/rates", nil}, // a pure leaf

@@ -3,19 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"errors"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/host"
 )
 
 // healthTimeout is how long a service may take to say that it is ready.
@@ -60,17 +56,17 @@ type ready struct {
 // askReady asks the service that listens as configured whether it is ready, and gives the URL that it
 // asked. Errors: CodeUnavailable, with exit code 1, which a container engine takes for unhealthy.
 func askReady(ctx context.Context, e listenConfig) (string, error) {
-	host, port, err := net.SplitHostPort(e.listen)
+	name, port, err := net.SplitHostPort(e.listen)
 	if err != nil {
 		return "", registry.Errorf(registry.CodeInvalid, "--listen %q: want HOST:PORT", e.listen)
 	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
+	if ip := net.ParseIP(name); name == "" || ip != nil && ip.IsUnspecified() {
+		name = "127.0.0.1"
 	}
-	url, transport := "http://"+net.JoinHostPort(host, port)+"/readyz", &http.Transport{}
+	url, transport := "http://"+net.JoinHostPort(name, port)+"/readyz", &http.Transport{}
 	if e.tlsCert != "" {
-		if transport.TLSClientConfig, err = pinned(e.tlsCert); err != nil {
-			return "", err
+		if transport.TLSClientConfig, err = host.TrustOwn(e.tlsCert, now); err != nil {
+			return "", registry.Errorf(registry.CodeInvalid, "--tls-cert: %w", err)
 		}
 		url = "https" + url[len("http"):]
 	}
@@ -90,33 +86,4 @@ func askReady(ctx context.Context, e listenConfig) (string, error) {
 		return "", registry.Lastingf(registry.CodeUnavailable, "the service is not ready: %s answers %s: %s", url, answer.Status, bytes.TrimSpace(said))
 	}
 	return url, nil
-}
-
-// pinned trusts the certificate in a file, whatever its names: it is the service's own, and
-// 127.0.0.1 is rarely among them. While that is not valid the service goes on with the one
-// before, which then is trusted too: to restart it would make things worse. Errors: CodeInvalid.
-func pinned(certFile string) (*tls.Config, error) {
-	text, err := os.ReadFile(certFile)
-	if err != nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "--tls-cert: %w", err)
-	}
-	block, _ := pem.Decode(text)
-	if block == nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "--tls-cert %s: want a certificate in PEM", certFile)
-	}
-	leaf, err := x509.ParseCertificate(block.Bytes)
-	if err != nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "--tls-cert %s: %w", certFile, err)
-	}
-	refused := inTime(leaf, now()) != nil
-	return &tls.Config{
-		MinVersion:         tls.VersionTLS12,
-		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection accepts one certificate alone, and nothing secret is sent
-		VerifyConnection: func(s tls.ConnectionState) error {
-			if !refused && (len(s.PeerCertificates) == 0 || !bytes.Equal(s.PeerCertificates[0].Raw, block.Bytes)) {
-				return errors.New("it shows another certificate than " + certFile)
-			}
-			return nil
-		},
-	}, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/sqlite"
 )
 
@@ -391,5 +392,5 @@ func hollow(ts *testscript.TestScript, path string, size int64) {
 // tls.key in DIR.
 func cmdCertificate(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, 1)
-	ts.Check(programtest.Certificate(ts.MkAbs(args[0]), "a service"))
+	ts.Check(registrytest.Certificate(ts.MkAbs(args[0]), "a service"))
 }

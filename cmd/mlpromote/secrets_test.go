@@ -25,6 +25,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry/access/gate"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/sqlite"
 )
 
@@ -48,7 +49,7 @@ func newSecretive(t *testing.T) *secretive {
 		root: root, secrets: map[string]string{"password of the keys": keyPassword},
 		Service: programtest.NewService(t, fastProgram(t), root, "COSIGN_PASSWORD="+keyPassword),
 	}
-	if err := programtest.Certificate(filepath.Join(root, "tls"), "x"); err != nil {
+	if err := registrytest.Certificate(filepath.Join(root, "tls"), "x"); err != nil {
 		t.Fatal(err)
 	}
 	s.Flags = []string{"--verbose", "--tls-cert", filepath.Join(root, "tls", "tls.crt"), "--tls-key", filepath.Join(root, "tls", "tls.key")}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/host"
 )
 
 func (a *app) serveCommand() *cobra.Command {
@@ -99,7 +100,7 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 	if err != nil {
 		return err
 	}
-	listener, err := listen(ctx, config.listen)
+	listener, err := host.Listen(ctx, config.listen)
 	if err != nil {
 		return err
 	}
@@ -116,5 +117,6 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	s.logger.InfoContext(ctx, "serving", "data", a.data, "url", url, "hint", "MLPROMOTE_REGISTRY="+url+" points the verbs here")
-	return s.untilDone(ctx, srv, listener)
+	shutdown := host.Shutdown{Begin: func() { s.stopping.Store(true) }, Delay: config.shutdownDelay, Grace: config.shutdownGrace}
+	return shutdown.Serve(ctx, srv, listener)
 }

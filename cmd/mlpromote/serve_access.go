@@ -14,6 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/access/gate"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/distribution"
+	"mlpromote.dev/mlpromote/registry/host"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
 	"mlpromote.dev/mlpromote/signer"
 )
@@ -82,7 +83,7 @@ func (e *listenConfig) hostNames() []string {
 
 // site protects the service from what browsers send to it. The certificate, if there is one,
 // has more names: a browser does not send anything to a name that is not in it.
-func (e *listenConfig) site(c *certificate, logger *slog.Logger) gate.Site {
+func (e *listenConfig) site(c *host.Certificate, logger *slog.Logger) gate.Site {
 	hosts := access.Hosts{Names: e.hostNames(), Addresses: !remote.IsLoopback(e.listen)}
 	if u, err := url.Parse(e.url); err == nil && e.url != "" {
 		hosts.Names = append(hosts.Names, u.Hostname())
@@ -91,7 +92,7 @@ func (e *listenConfig) site(c *certificate, logger *slog.Logger) gate.Site {
 		hosts.Names = append(hosts.Names, name)
 	}
 	if c != nil {
-		hosts.Also = c.covers
+		hosts.Also = c.Covers
 	}
 	return gate.Site{Hosts: hosts, URL: e.url, Logger: logger}
 }
@@ -193,18 +194,4 @@ func authorize(environments registry.Environments) func(context.Context, distrib
 	return func(ctx context.Context, a distribution.Access) error {
 		return rule.Authorize(ctx, a.Repository, access.ActionPermission(string(a.Action)))
 	}
-}
-
-// secure adds the headers that keep a browser from making more of an answer than it is.
-func secure(next http.Handler, strictTransport bool) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		header := w.Header()
-		header.Set("X-Content-Type-Options", "nosniff")
-		header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-		header.Set("Referrer-Policy", "no-referrer")
-		if strictTransport {
-			header.Set("Strict-Transport-Security", "max-age=31536000")
-		}
-		next.ServeHTTP(w, r)
-	})
 }

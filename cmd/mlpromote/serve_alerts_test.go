@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 var (
@@ -47,7 +48,7 @@ func TestAlerts(t *testing.T) {
 		t.Fatalf("the rules name only %v", wanted)
 	}
 	dir := t.TempDir()
-	if err := programtest.Certificate(dir, "a service"); err != nil {
+	if err := registrytest.Certificate(dir, "a service"); err != nil {
 		t.Fatal(err)
 	}
 	s := programtest.NewService(t, fastProgram(t), dir)

@@ -7,6 +7,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/gate"
+	"mlpromote.dev/mlpromote/registry/host"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/service"
@@ -117,6 +118,11 @@ func (c *serveConfig) failures() gate.Rate {
 		}
 	}
 	return gate.Rate{PerSecond: float64(perMinute) / 60, Burst: perMinute}
+}
+
+// timeouts are those of connections.
+func (c *serveConfig) timeouts() host.Timeouts {
+	return host.Timeouts{Header: c.headerTimeout, Idle: c.idleTimeout, MaxHeaderBytes: c.maxHeaderBytes}
 }
 
 // check refuses settings that no service could have.

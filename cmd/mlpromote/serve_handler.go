@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/access/gate"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/distribution"
+	"mlpromote.dev/mlpromote/registry/host"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
@@ -22,20 +23,22 @@ func (sv *served) server(ctx context.Context) (*http.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	var c *certificate
+	var c *host.Certificate
 	if s.config.tlsCert != "" {
-		if c, err = newCertificate(s.config.tlsCert, s.config.tlsKey, now, s.logger, s.telemetry.Certificate); err != nil {
-			return nil, err
+		if c, err = host.LoadCertificate(s.config.tlsCert, s.config.tlsKey, now, s.logger, s.telemetry.Certificate); err != nil {
+			return nil, registry.Errorf(registry.CodeInvalid, "--tls-cert, --tls-key: %w", err)
 		}
 	}
 	protected, err := s.config.site(c, s.logger).Protect(inner)
 	if err != nil {
 		return nil, err
 	}
-	handler := sv.probes(protected)
-	srv := s.serverOf(secure(s.telemetry.Requests(paced(held(handler, s.config.bodyTimeout), s.config.bodyTimeout), routes(), s.logger), s.config.strictTransport()))
+	handler := host.LimitBodies(sv.probes(protected), s.config.bodyTimeout)
+	handler = host.EndStalled(handler, s.config.bodyTimeout)
+	handler = s.telemetry.Requests(handler, routes(), s.logger)
+	srv := s.config.timeouts().Server(host.SecurityHeaders(handler, s.config.strictTransport()), s.logger)
 	if c != nil {
-		srv.TLSConfig = c.config()
+		srv.TLSConfig = c.TLSConfig()
 	}
 	return srv, nil
 }

@@ -172,3 +172,13 @@ func TestSlowClients(t *testing.T) {
 		})
 	}
 }
+
+func dial(t *testing.T, address string) net.Conn {
+	t.Helper()
+	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/registry/host"
 )
 
 // TestServeTelemetry looks at what a service tells: metrics, a line for each request, and
@@ -90,7 +91,7 @@ func TestServeTelemetry(t *testing.T) {
 // TestMetricsListen has metrics at an address of their own, and nowhere else.
 func TestMetricsListen(t *testing.T) {
 	t.Parallel()
-	taken, err := listen(t.Context(), "127.0.0.1:0") // so that nobody else gets the port meanwhile
+	taken, err := host.Listen(t.Context(), "127.0.0.1:0") // so that nobody else gets the port meanwhile
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -16,6 +14,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/host"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
@@ -27,7 +26,7 @@ type serving struct {
 	logger    *slog.Logger
 	telemetry *telemetry.Telemetry
 	flush     func(context.Context) error // sends the traces that are left
-	stopping  atomic.Bool
+	stopping  atomic.Bool                 // /readyz says no
 }
 
 // flushTimeout is how long a service that ends waits for the collector of its traces.
@@ -72,21 +71,6 @@ func (a *app) holder() string {
 	return rand.Text()
 }
 
-func listen(ctx context.Context, address string) (net.Listener, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if err != nil {
-		return nil, registry.Lastingf(registry.CodeUnavailable, "listen on %s: %w", address, err)
-	}
-	return listener, nil
-}
-
-func (s *serving) serverOf(handler http.Handler) *http.Server {
-	return &http.Server{
-		Handler: handler, ReadHeaderTimeout: s.config.headerTimeout, IdleTimeout: s.config.idleTimeout, MaxHeaderBytes: s.config.maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
-	}
-}
-
 // background starts what a service does beside answering, and gives what ends it.
 func (sv *served) background(ctx context.Context) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it ends after the last request
@@ -95,7 +79,7 @@ func (sv *served) background(ctx context.Context) (stop func(), err error) {
 	stop = func() { cancel(); running.Wait() }
 	running.Go(func() { sv.watch(ctx) })
 	if s.config.metricsListen != "" {
-		listener, err := listen(ctx, s.config.metricsListen)
+		listener, err := host.Listen(ctx, s.config.metricsListen)
 		if err != nil {
 			stop()
 			return nil, err
@@ -103,7 +87,7 @@ func (sv *served) background(ctx context.Context) (stop func(), err error) {
 		s.logger.InfoContext(ctx, "metrics", "url", "http://"+listener.Addr().String()+"/metrics")
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", s.telemetry.Handler())
-		srv := s.serverOf(paced(mux, s.config.bodyTimeout))
+		srv := s.config.timeouts().Server(host.EndStalled(mux, s.config.bodyTimeout), s.logger)
 		running.Go(func() { _ = srv.Serve(listener) })
 		context.AfterFunc(ctx, func() { _ = srv.Close() })
 	}
@@ -177,30 +161,4 @@ func (s *serving) collected(ctx context.Context, did service.Collected, took tim
 	}
 	s.logger.InfoContext(ctx, "collection", "condemned", did.Condemned, "manifests", did.Manifests, "memberships", did.Members,
 		"blobs", did.Blobs, "bytes", did.Bytes, "leftovers", did.Leftovers, "abandoned", did.Intents, "duration", took)
-}
-
-// untilDone serves until ctx ends. Then the service is not ready any more, a moment later
-// takes no more connections, and lets requests finish that are at work.
-func (s *serving) untilDone(ctx context.Context, srv *http.Server, listener net.Listener) error {
-	stopped := make(chan error, 1)
-	stop := context.AfterFunc(ctx, func() {
-		s.stopping.Store(true)
-		time.Sleep(s.config.shutdownDelay)
-		grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.shutdownGrace)
-		defer cancel()
-		err := srv.Shutdown(grace)
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = errors.Join(registry.Lastingf(registry.CodeUnavailable, "stopped with requests at work that did not finish in %v: their clients have to begin again", s.config.shutdownGrace), srv.Close())
-		}
-		stopped <- err
-	})
-	serve := srv.Serve
-	if srv.TLSConfig != nil {
-		serve = func(l net.Listener) error { return srv.ServeTLS(l, "", "") }
-	}
-	err := serve(listener)
-	if stop() { // it ended by itself
-		return err
-	}
-	return <-stopped
 }

@@ -28,6 +28,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // guarded is a service that asks who comes, over TLS with a certificate of a CA of its
@@ -58,7 +59,7 @@ func newGuarded(t *testing.T) *guarded {
 	t.Helper()
 	root := t.TempDir()
 	certificates := filepath.Join(root, "tls")
-	if err := programtest.Certificate(certificates, "x"); err != nil {
+	if err := registrytest.Certificate(certificates, "x"); err != nil {
 		t.Fatal(err)
 	}
 	g := &guarded{

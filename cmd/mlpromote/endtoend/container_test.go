@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // inContainer runs the command of an image as an engine does: its own network and processes, a
@@ -94,11 +95,11 @@ func TestHealth(t *testing.T) {
 	t.Parallel()
 	program, dir := programtest.Program(t), t.TempDir()
 	for _, name := range []string{"ours", "other"} {
-		if err := programtest.Certificate(filepath.Join(dir, name), "localhost"); err != nil {
+		if err := registrytest.Certificate(filepath.Join(dir, name), "localhost"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := programtest.CertificateFor(filepath.Join(dir, "expired"), "localhost", time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)); err != nil {
+	if err := registrytest.CertificateFor(filepath.Join(dir, "expired"), "localhost", time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	plain := programtest.Serve(t, program, "")
@@ -140,7 +141,7 @@ func assembleImage(t *testing.T, dir string) v1.Image {
 	build := exec.CommandContext(t.Context(), "go", "build", "-buildvcs=false", "-trimpath", "-ldflags", "-s -w -X main.version=1.2.3-test", "-o", program, "./cmd/mlpromote")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	assemble := exec.CommandContext(t.Context(), "go", "run", "./tools/image", "-version", "1.2.3-test", "-ca", ca, "-layout", filepath.Join(dir, "image"), runtime.GOARCH+"="+program)
-	if err := programtest.Certificate(dir, "localhost"); err != nil {
+	if err := registrytest.Certificate(dir, "localhost"); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []*exec.Cmd{build, assemble} {

@@ -1,4 +1,4 @@
-package programtest
+package registrytest
 
 import (
 	"crypto/ecdsa"

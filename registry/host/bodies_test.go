@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"io"
@@ -15,7 +15,7 @@ func TestHeld(t *testing.T) {
 	t.Parallel()
 	const senders = 3 * heldAtOnce
 	begun := make(chan struct{}, senders)
-	server := httptest.NewServer(held(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(LimitBodies(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		buffer := make([]byte, heldFree+1)
 		if _, err := io.ReadFull(r.Body, buffer); err == nil {
 			begun <- struct{}{}

@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"io"
@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// paceChunk is how much of a file is handed to the kernel at a time, and so what a client
-// must take within a pause: enough that the calls cost nothing.
+// paceChunk is how many bytes of a file are handed to the kernel at a time, and so how many a client must
+// read within a pause: enough that the calls cost nothing.
 const paceChunk = 1 << 20
 
-// paced ends connections that stand still: a request whose body does not come, or an answer
-// that nobody takes, for longer than pause. A body may take as long as it likes while it
-// moves. What the inner handler writes from a file goes to the socket without passing here.
-func paced(next http.Handler, pause time.Duration) http.Handler {
+// EndStalled closes connections that make no progress for longer than pause: the client sends no more of its
+// body, or reads no more of the answer. A body may take any time while bytes arrive. Files that the inner
+// handler writes still go from the kernel to the socket (sendfile).
+func EndStalled(next http.Handler, pause time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := &pacedWriter{ResponseWriter: w, control: http.NewResponseController(w), pause: pause}
 		if r.Body != nil && r.Body != http.NoBody {
 			body := &pacedBody{ReadCloser: r.Body, control: p.control, pause: pause}
-			r = r.WithContext(r.Context()) // a copy: the server looks at its own for what was not read
+			r = r.WithContext(r.Context()) // a copy: the server reads the rest of its own body
 			r.Body = body
 			defer func() { body.moved = time.Time{}; body.move() }()
 			body.move()
 		}
 		p.move()
 		next.ServeHTTP(p, r)
-		// The server now reads what is left of a small body, for a pause at most, and then
-		// writes what is still in its buffers.
+		// The server now reads what is left of a small body, for at most one pause, and then writes its
+		// buffers.
 		_ = p.control.SetWriteDeadline(time.Now().Add(2 * pause))
 	})
 }
 
-// pacedBody moves the deadline of reading with every read.
+// pacedBody extends the read deadline with every read.
 type pacedBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -43,7 +43,7 @@ type pacedBody struct {
 func (b *pacedBody) move() {
 	if now := time.Now(); now.Sub(b.moved) > b.pause/paceSteps {
 		b.moved = now
-		_ = b.control.SetReadDeadline(now.Add(b.pause)) // what has no deadlines is no connection
+		_ = b.control.SetReadDeadline(now.Add(b.pause)) // fails only where there is no connection, as in tests
 	}
 }
 
@@ -52,10 +52,10 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	return b.ReadCloser.Read(p)
 }
 
-// paceSteps is how often in a pause a deadline is moved at most.
+// paceSteps bounds how often a deadline is extended within a pause.
 const paceSteps = 16
 
-// pacedWriter moves the deadline of writing with every write.
+// pacedWriter extends the write deadline with every write.
 type pacedWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -81,14 +81,14 @@ func (w *pacedWriter) Write(p []byte) (int, error) {
 	return w.ResponseWriter.Write(p)
 }
 
-// ReadFrom keeps the way from a file to the socket open, a chunk at a time.
+// ReadFrom lets the kernel copy a file to the socket, one chunk at a time.
 func (w *pacedWriter) ReadFrom(r io.Reader) (total int64, err error) {
 	to, ok := w.ResponseWriter.(io.ReaderFrom)
 	if !ok {
 		return io.Copy(struct{ io.Writer }{w}, r)
 	}
 	left := &io.LimitedReader{R: r, N: math.MaxInt64}
-	if limited, ok := r.(*io.LimitedReader); ok { // the kernel copies from a file behind one limit, not behind two
+	if limited, ok := r.(*io.LimitedReader); ok { // the kernel copies a file behind one LimitedReader, not behind two
 		left = limited
 	}
 	for left.N > 0 {

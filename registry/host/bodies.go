@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"io"
@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	// heldFree is how much of a body that is held in memory everybody may send. Nearly all
-	// manifests and requests are smaller.
+	// heldFree is how many bytes of a body are read without waiting. Nearly all manifests and requests are
+	// smaller.
 	heldFree = 64 << 10
-	// heldAtOnce is how many bodies beyond that are read at the same time. The largest has
-	// 8 MiB, and takes some times as much while it is read.
+	// heldAtOnce is how many larger bodies are read at the same time. The largest has 8 MiB, and takes a
+	// multiple of that in memory while it is parsed.
 	heldAtOnce = 8
 )
 
-// held bounds the memory that bodies take which are read as a whole: all but blobs. Beyond
-// its first bytes a body waits for its turn, and then has to be there within limit.
-func held(next http.Handler, limit time.Duration) http.Handler {
+// LimitBodies bounds the memory for request bodies that are read as a whole, which are all but blobs. Beyond
+// its first 64 KiB a body waits until one of 8 turns is free, and then must arrive within limit.
+func LimitBodies(next http.Handler, limit time.Duration) http.Handler {
 	turns := make(chan struct{}, heldAtOnce)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Body == nil || r.Body == http.NoBody || strings.HasPrefix(r.URL.Path, "/v2/") && strings.Contains(r.URL.Path, "/blobs/uploads/") {
@@ -28,20 +28,20 @@ func held(next http.Handler, limit time.Duration) http.Handler {
 		}
 		body := &heldBody{ReadCloser: r.Body, turns: turns, limit: limit, done: r.Context().Done(), free: heldFree}
 		defer body.release()
-		r = r.WithContext(r.Context()) // a copy: the server looks at its own for what was not read
+		r = r.WithContext(r.Context()) // a copy: the server reads the rest of its own body
 		r.Body = body
 		next.ServeHTTP(w, r)
 	})
 }
 
-// heldBody takes a turn when it has read what is free.
+// heldBody takes a turn once it has read its free bytes.
 type heldBody struct {
 	io.ReadCloser
 	turns chan struct{}
 	done  <-chan struct{}
 	limit time.Duration
-	free  int       // bytes that are left of what is
-	until time.Time // when the turn is over; zero: none was taken
+	free  int       // bytes left that need no turn
+	until time.Time // the end of the turn; zero before it').replace('// release gives the turn to the next.','// release ends the turn.
 }
 
 func (b *heldBody) Read(p []byte) (int, error) {

@@ -1,4 +1,4 @@
-package main
+package host
 
 import (
 	"crypto/tls"
@@ -12,32 +12,33 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// certificate serves the certificate and key in two files, which are renewed now and then. It
-// looks at the files for every connection, which costs far less than the handshake. A
-// certificate that is expired or not yet valid never replaces one that is valid: it waits
-// until it is valid, or the one in use is not.
-type certificate struct {
+// Certificate serves the certificate and key in two files, and follows their renewal: it checks the files for
+// every connection, which costs far less than the handshake. A certificate that has expired or is not yet
+// valid never replaces a valid one; it is used once it is valid, or once the one in use is not. It is safe
+// for concurrent use.
+type Certificate struct {
 	certFile, keyFile string
 	logger            *slog.Logger
 	now               registry.Clock
-	report            func(expires time.Time, refused bool) // of the certificate in use, and whether the files have another that is refused
+	report            func(expires time.Time, refused bool)
 
 	mu     sync.Mutex
-	seen   [2]fs.FileInfo   // of the files as they were read last, usable or not
-	broken error            // why those could not be read
+	seen   [2]fs.FileInfo   // of the files when they were last read
+	broken error            // why they could not be read
 	pair   *tls.Certificate // in use
-	next   *tls.Certificate // in the files and not in use; nil: none is
-	told   string           // what is wrong, as it was logged last
+	next   *tls.Certificate // in the files and not in use; may be nil
+	told   string           // the problem that was logged last
 }
 
-// newCertificate reads the files. report may be nil. Errors: CodeInvalid.
-func newCertificate(certFile, keyFile string, now registry.Clock, logger *slog.Logger, report func(time.Time, bool)) (*certificate, error) {
+// LoadCertificate reads the files, in PEM. report is called with the expiry of the certificate in use, and
+// whether the files hold another one that is not used; it may be nil. Errors: CodeInvalid.
+func LoadCertificate(certFile, keyFile string, now registry.Clock, logger *slog.Logger, report func(time.Time, bool)) (*Certificate, error) {
 	if report == nil {
 		report = func(time.Time, bool) {}
 	}
-	c := &certificate{certFile: certFile, keyFile: keyFile, now: now, logger: logger, report: report}
+	c := &Certificate{certFile: certFile, keyFile: keyFile, now: now, logger: logger, report: report}
 	if err := c.reload(); err != nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "--tls-cert %s --tls-key %s: %w", certFile, keyFile, err)
+		return nil, registry.Errorf(registry.CodeInvalid, "certificate %s, key %s: %w", certFile, keyFile, err)
 	}
 	if err := inTime(c.pair.Leaf, now()); err != nil {
 		logger.Error("clients will refuse the certificate", "certificate", certFile, "error", err)
@@ -45,20 +46,20 @@ func newCertificate(certFile, keyFile string, now registry.Clock, logger *slog.L
 	return c, nil
 }
 
-// config is what a server needs for TLS.
-func (c *certificate) config() *tls.Config {
+// TLSConfig returns the settings of a server that shows the certificate. It requires TLS 1.2 or later.
+func (c *Certificate) TLSConfig() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.current(), nil },
 	}
 }
 
-// covers reports whether the certificate has a name.
-func (c *certificate) covers(name string) bool { return c.current().Leaf.VerifyHostname(name) == nil }
+// Covers reports whether the certificate is valid for a host name or address.
+func (c *Certificate) Covers(name string) bool { return c.current().Leaf.VerifyHostname(name) == nil }
 
-// current is the certificate to use now. While the files cannot be used, because one of the
-// two is not written yet or the certificate is not valid, it stays the one before.
-func (c *certificate) current() *tls.Certificate {
+// current returns the certificate to use now. It stays the previous one while the files cannot be used,
+// because one of them is not written yet or the certificate is not valid.
+func (c *Certificate) current() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	wrong := ""
@@ -75,9 +76,9 @@ func (c *certificate) current() *tls.Certificate {
 	return c.pair
 }
 
-// reload reads the files if they changed, and takes what is in them when that is right. The
-// caller holds mu.
-func (c *certificate) reload() error {
+// reload reads the files if they changed, and adopts the certificate in them if it can be used. The caller
+// holds mu.
+func (c *Certificate) reload() error {
 	found, err := c.stat()
 	if err != nil {
 		return err
@@ -95,7 +96,7 @@ func (c *certificate) reload() error {
 	return inTime(c.next.Leaf, c.now())
 }
 
-func (c *certificate) stat() (found [2]fs.FileInfo, err error) {
+func (c *Certificate) stat() (found [2]fs.FileInfo, err error) {
 	for i, name := range []string{c.certFile, c.keyFile} {
 		if found[i], err = os.Stat(name); err != nil {
 			return found, err
@@ -104,9 +105,9 @@ func (c *certificate) stat() (found [2]fs.FileInfo, err error) {
 	return found, nil
 }
 
-// adopt begins to use the certificate that waits, unless that is not valid and the one in use
-// is. It reports whether none waits any more.
-func (c *certificate) adopt() bool {
+// adopt switches to the next certificate, unless that one is not valid and the one in use is. It reports
+// whether there is no next certificate left.
+func (c *Certificate) adopt() bool {
 	switch {
 	case c.next == nil:
 		return true
@@ -121,7 +122,7 @@ func (c *certificate) adopt() bool {
 	return true
 }
 
-// inTime says why a certificate is not valid at a time.
+// inTime returns an error if a certificate is not valid at a time.
 func inTime(leaf *x509.Certificate, at time.Time) error {
 	switch {
 	case at.Before(leaf.NotBefore):

@@ -1,6 +1,4 @@
-//go:build cgo
-
-package main
+package host
 
 import (
 	"bytes"
@@ -18,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
@@ -37,7 +35,7 @@ func newRenewing(t *testing.T) *renewing {
 	r := &renewing{dir: t.TempDir(), metrics: telemetry.New("", nil)}
 	r.at(time.Now())
 	r.renew(t, "first")
-	c, err := newCertificate(filepath.Join(r.dir, "tls.crt"), filepath.Join(r.dir, "tls.key"),
+	c, err := LoadCertificate(filepath.Join(r.dir, "tls.crt"), filepath.Join(r.dir, "tls.key"),
 		func() time.Time { return *r.now.Load() }, slog.New(slog.NewTextHandler(&r.log, nil)), r.metrics.Certificate)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +44,7 @@ func newRenewing(t *testing.T) *renewing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: c.config(), ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	srv := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: c.TLSConfig(), ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
 	served := make(chan error, 1)
 	go func() { served <- srv.ServeTLS(listener, "", "") }()
 	t.Cleanup(func() {
@@ -73,7 +71,7 @@ func (r *renewing) sample(t *testing.T, name string) string {
 // renew replaces all files.
 func (r *renewing) renew(t *testing.T, name string) {
 	t.Helper()
-	if err := programtest.Certificate(r.dir, name); err != nil {
+	if err := registrytest.Certificate(r.dir, name); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -149,7 +147,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 
 	// As a Kubernetes secret is renewed: by another folder.
 	other := filepath.Join(r.dir, "other")
-	if err := programtest.Certificate(other, "third"); err != nil {
+	if err := registrytest.Certificate(other, "third"); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"tls.crt", "tls.key"} {
@@ -173,7 +171,7 @@ func TestCertificateIsNotReplacedByAnInvalidOne(t *testing.T) {
 	r.want(t, first, "first")
 
 	for name, valid := range map[string][2]time.Duration{"expired": {-2 * time.Hour, -time.Hour}, "not yet valid": {30 * time.Minute, 3 * time.Hour}} {
-		if err := programtest.CertificateFor(r.dir, name, begin.Add(valid[0]), begin.Add(valid[1])); err != nil {
+		if err := registrytest.CertificateFor(r.dir, name, begin.Add(valid[0]), begin.Add(valid[1])); err != nil {
 			t.Fatal(err)
 		}
 		for range 2 {
@@ -192,7 +190,7 @@ func TestCertificateIsNotReplacedByAnInvalidOne(t *testing.T) {
 		t.Errorf("the log does not say that the certificate was not renewed: %s", r.log.String())
 	}
 
-	if err := programtest.CertificateFor(r.dir, "second", begin.Add(-time.Minute), begin.Add(2*time.Minute)); err != nil {
+	if err := registrytest.CertificateFor(r.dir, "second", begin.Add(-time.Minute), begin.Add(2*time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	second := r.file(t, "ca.pem")
@@ -202,7 +200,7 @@ func TestCertificateIsNotReplacedByAnInvalidOne(t *testing.T) {
 	}
 
 	// One that waits is taken without the files changing again.
-	if err := programtest.CertificateFor(r.dir, "third", begin.Add(time.Minute), begin.Add(time.Hour)); err != nil {
+	if err := registrytest.CertificateFor(r.dir, "third", begin.Add(time.Minute), begin.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	r.want(t, second, "second")
@@ -214,7 +212,7 @@ func TestCertificateIsNotReplacedByAnInvalidOne(t *testing.T) {
 	}
 
 	// When the one in use is over there is nothing left to keep.
-	if err := programtest.CertificateFor(r.dir, "fourth", begin.Add(2*time.Hour), begin.Add(3*time.Hour)); err != nil {
+	if err := registrytest.CertificateFor(r.dir, "fourth", begin.Add(2*time.Hour), begin.Add(3*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	r.at(begin.Add(90 * time.Minute))
@@ -233,13 +231,13 @@ func TestOldTLSIsRefused(t *testing.T) {
 func TestNewCertificateRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := programtest.Certificate(dir, "x"); err != nil {
+	if err := registrytest.Certificate(dir, "x"); err != nil {
 		t.Fatal(err)
 	}
 	crt, key := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	for name, files := range map[string][2]string{"no file": {crt, key + "x"}, "swapped": {key, crt}, "of another": {filepath.Join(dir, "ca.pem"), key}} {
-		_, err := newCertificate(files[0], files[1], time.Now, slog.New(slog.DiscardHandler), nil)
-		if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), "--tls-cert") {
+		_, err := LoadCertificate(files[0], files[1], time.Now, slog.New(slog.DiscardHandler), nil)
+		if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), files[0]) {
 			t.Errorf("%s: error %v, want CodeInvalid", name, err)
 		}
 	}

@@ -1,0 +1,42 @@
+package host
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"os"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// TrustOwn returns the settings of a client that trusts exactly the certificate in a file, whatever names it
+// has: it belongs to the service on this machine, and rarely names 127.0.0.1. If that certificate is not
+// valid, the service goes on with the previous one, so that every certificate is trusted: send nothing
+// secret. Errors: CodeInvalid.
+func TrustOwn(certFile string, now registry.Clock) (*tls.Config, error) {
+	text, err := os.ReadFile(certFile)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "%w", err)
+	}
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: want a certificate in PEM", certFile)
+	}
+	leaf, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeInvalid, "%s: %w", certFile, err)
+	}
+	refused := inTime(leaf, now()) != nil
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection accepts one certificate alone, and callers send nothing secret
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if !refused && (len(s.PeerCertificates) == 0 || !bytes.Equal(s.PeerCertificates[0].Raw, block.Bytes)) {
+				return errors.New("it shows another certificate than the one in " + certFile)
+			}
+			return nil
+		},
+	}, nil
+}
