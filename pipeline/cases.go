@@ -82,6 +82,16 @@ func (cs *caseSet) add(shard toolchain.Input, count int) {
 	cs.files = append(cs.files, shard)
 }
 
+// namedIn adds to an error that names a shard the user's file that the shard was read from.
+func (cs *caseSet) namedIn(err error) error {
+	for i, file := range cs.from {
+		if name := cs.set.Shards[i].File; strings.Contains(err.Error(), name) {
+			return registry.WithHint(err, "%s was read from %s; rows and cases count from 0", name, file)
+		}
+	}
+	return err
+}
+
 func shardNames(files specFiles, folder string) ([]string, error) {
 	names, err := files.Names(folder)
 	if err != nil {

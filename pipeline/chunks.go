@@ -94,6 +94,9 @@ func (r *chunkRun) chunk(ctx context.Context, pieces []piece) (toolchain.EngineR
 	}
 	run.addCandidate(r.c)
 	results, err := run.do(ctx, filepath.Join(dir, "out"))
+	if err != nil && r.ran > 0 {
+		err = registry.WithHint(err, "the cases of this message are counted from case %d", r.ran)
+	}
 	if err != nil || len(results) != 1 {
 		return toolchain.EngineResult{}, errors.Join(err, ctx.Err())
 	}

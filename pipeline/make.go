@@ -101,7 +101,7 @@ func (b *build) runReference(ctx context.Context, p *Pipeline) error {
 	driver, job, kind, version := b.referenceRun()
 	step, err := b.do(ctx, p, driver, "run the reference", job, job.Options)
 	if err != nil {
-		return err
+		return b.inputs.Cases.namedIn(err)
 	}
 	result, err := step.outcome.RunResult()
 	if err != nil {

@@ -53,6 +53,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	recall REPO DIGEST     put it back
 //	bend VAR REPO DIGEST TAG OLD NEW      store a copy of an index with OLD replaced, tag it, and set VAR to its digest
 //	npz FILE NAME...       write an npz file with members of these names
+//	set-case FILE TENSOR CASE VALUE       set the first element of a case, or with "all" every element, of a tensor of a safetensors file
 //	broken-toolchain DIR   make DIR the cache, with an install of which nothing can run, and no steps
 //	age                    make the records of the catalog in PostgreSQL, and what is to be deleted, two days older
 //	reset-derived          empty the tables that repeat what manifests say
@@ -80,7 +81,7 @@ func commands(j *jobs) map[string]command {
 		"certificate": cmdCertificate,
 		"serve":       j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
 		"report": cmdReport, "sign": j.cmdSign, "attach": cmdAttach, "refer": cmdRefer,
-		"forget": cmdForget, "recall": cmdRecall, "bend": cmdBend, "npz": cmdNpz,
+		"forget": cmdForget, "recall": cmdRecall, "bend": cmdBend, "npz": cmdNpz, "set-case": cmdSetCase,
 		"age": cmdAge, "reset-derived": cmdResetDerived, "cut-history": cmdCutHistory, "old-hold": cmdOldHold, "long": cmdLong, "broken-toolchain": cmdBrokenToolchain,
 	}
 }

@@ -21,7 +21,7 @@ func (p *process) failure(code ErrorCode, format string, args ...any) error {
 // that failed says why in its log.
 func (p *process) coded(e *Error) error {
 	const messageBytes = 4 << 10
-	e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), messageBytes)], "?")
+	e.Message = visible(e.Message[:min(len(e.Message), messageBytes)])
 	code, ok := codes[e.Code]
 	if !ok {
 		code = registry.CodeInternal

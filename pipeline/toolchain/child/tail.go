@@ -2,8 +2,10 @@ package child
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // tail keeps the end of what is written to it.
@@ -23,11 +25,32 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the end of the text, at most max bytes, as valid UTF-8.
+// String is the end of the text, at most max bytes, as [visible] text.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return strings.ToValidUTF8(string(t.text[max(0, len(t.text)-t.max):]), "?")
+	return visible(string(t.text[max(0, len(t.text)-t.max):]))
+}
+
+// escapeSequence is a command to a terminal, such as a change of color or of the window's title
+// (ECMA-48, 5.4 and 5.6).
+var escapeSequence = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])`)
+
+// visible makes valid UTF-8 of what a program printed, without commands to a terminal and other
+// control characters. Ends of lines and tabs stay; a return to the start of a line ends it.
+func visible(text string) string {
+	text = strings.ToValidUTF8(text, "?")
+	if !strings.ContainsFunc(text, unicode.IsControl) {
+		return text
+	}
+	text = escapeSequence.ReplaceAllString(text, "")
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // lastLines is what of a log belongs in a message: its last few lines.

@@ -128,6 +128,9 @@ func fault(subject, text string) error {
 		{"This is an invalid model", child.BadInput},
 		{"Load model", child.BadInput},
 		{"Type Error", child.BadInput},
+		{"out of data bounds", child.BadInput},                 // Gather
+		{"invalid index found", child.BadInput},                // GatherND
+		{"Out of range value in index tensor", child.BadInput}, // GatherElements
 	} {
 		if strings.Contains(text, known.part) {
 			return child.Errorf(known.code, "%s: %s", subject, text)

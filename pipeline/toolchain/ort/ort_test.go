@@ -38,7 +38,10 @@ func TestResponsesFollowTheSchema(t *testing.T) {
 	toolchaintest.CheckResponses(t, child.Program{Path: "/proc/self/exe", Args: ort.Args(), Library: record.LibraryPath()})
 }
 
-const digits = "../../../examples/digits/"
+const (
+	digits = "../../../examples/digits/"
+	text   = "../../../examples/text/"
+)
 
 func newDriver(t *testing.T) toolchain.Driver {
 	t.Helper()

@@ -158,7 +158,10 @@ func (g *runner) one(ctx context.Context, n int, s shard, c int64, keep bool) (i
 		return 0, err
 	}
 	outputs, elapsed, err := g.engines[n].run(f)
-	if err == nil && keep {
+	if err != nil {
+		return 0, inCase(s, c, g.engines[n], f, err)
+	}
+	if keep {
 		err = g.writers[n].append(s, g.engines[n], outputs)
 	}
 	return elapsed.Nanoseconds(), err

@@ -247,3 +247,22 @@ func TestRunRefuses(t *testing.T) {
 		})
 	}
 }
+
+// A case that the model cannot take is named, with the input that holds the index.
+func TestRunNamesTheCase(t *testing.T) {
+	t.Parallel()
+	ids := []int64{1, 2, 3, 4, 1, 2, 3, 473}
+	ones := []int64{1, 1, 1, 1, 1, 1, 1, 1}
+	good := write(t, "a.safetensors", map[string]tensor.Tensor{
+		"input_ids": ints([]int64{1, 4}, ids[:4]...), "attention_mask": ints([]int64{1, 4}, ones[:4]...)})
+	bad := write(t, "b.safetensors", map[string]tensor.Tensor{
+		"input_ids": ints([]int64{2, 4}, ids...), "attention_mask": ints([]int64{2, 4}, ones...)})
+	model := toolchaintest.Input(t, toolchain.RoleModel, "tickets.onnx", text+"tickets.onnx")
+	job := toolchain.Job{Verb: toolchain.VerbRun, Inputs: []toolchain.Input{model, good, bad},
+		Run: &toolchain.RunOptions{Engines: []toolchain.RunEngine{{ID: "m", Path: "tickets.onnx"}}}}
+	_, err := newDriver(t).Do(t.Context(), job, t.TempDir())
+	wantCode(t, err, registry.CodeInvalid)
+	if want := `engine m: case 2 (row 1 of b.safetensors): input "input_ids" holds 473, which is out of range: `; !strings.Contains(err.Error(), want) {
+		t.Errorf("error %q does not say %q", err, want)
+	}
+}

@@ -181,7 +181,7 @@ var raw = map[string]func(child.Request) int{
 		}
 	},
 	"crash": func(child.Request) int {
-		fmt.Fprint(os.Stderr, strings.Repeat("chatter\n", 100_000)+"the disk is on fire\n")
+		fmt.Fprint(os.Stderr, strings.Repeat("chatter\n", 100_000)+"\x1b[1;31mthe disk\x1b]0;title\x07 is on\x00 fire\x1b[m\r\n")
 		return 3
 	},
 	"killed": func(child.Request) int {

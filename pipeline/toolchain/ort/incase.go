@@ -1,0 +1,62 @@
+//go:build cgo
+
+package ort
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// outOfRange finds the index in what the library says of one that is out of range.
+var outOfRange = regexp.MustCompile(`(?:idx=|index = ?|index )(-?\d+)`)
+
+// inCase adds to an error of a run the case that it happened on: case c of a shard. If an index is
+// out of range, it also names the input that holds it.
+func inCase(s shard, c int64, e *engine, f feed, err error) error {
+	var failure *child.Error
+	if !errors.As(err, &failure) {
+		return err
+	}
+	subject := "engine " + e.id
+	text := strings.TrimPrefix(strings.TrimPrefix(failure.Message, subject+": "), "Error running network: ")
+	at := fmt.Sprintf("case %d (row %d of %s)", s.first+int(c), c, s.name)
+	if failure.Code == child.BadInput {
+		at += indexIn(e, f, text)
+	}
+	said := *failure
+	said.Message = subject + ": " + at + ": " + text
+	return &said
+}
+
+// indexIn names the input of integers that holds the index of an error, or gives "" if not exactly
+// one does.
+func indexIn(e *engine, f feed, text string) string {
+	found := outOfRange.FindStringSubmatch(text)
+	if found == nil {
+		return ""
+	}
+	index, err := strconv.ParseFloat(found[1], 64)
+	if err != nil || math.Abs(index) >= 1<<53 {
+		return ""
+	}
+	holders := ""
+	for _, input := range e.inputs {
+		t := f.tensors[input.name]
+		if t.DType.Class() != tensor.ClassInteger || !slices.Contains(t.Float64s(), index) {
+			continue
+		}
+		if holders != "" {
+			return ""
+		}
+		holders = fmt.Sprintf(": input %q holds %s, which is out of range", input.name, found[1])
+	}
+	return holders
+}
