@@ -63,7 +63,7 @@ func TestIssuersAreTrusted(t *testing.T) {
 		code  int
 		says  string
 	}{
-		{token("ml/vision"), 0, ""}, {token("web/shop"), 7, "no rule lets it in"}, {"", 7, "none was sent"},
+		{token("ml/vision"), 0, ""}, {token("web/shop"), 7, "no rule in access.yaml matches it"}, {"", 7, "none was sent"},
 		{strings.TrimSuffix(token("ml/vision"), "A") + "AA", 7, "not taken"},
 	} {
 		s.said.Reset()

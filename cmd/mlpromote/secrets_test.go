@@ -198,7 +198,7 @@ func (s *secretive) silent(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := s.Said()
-	for _, line := range []string{"level=DEBUG", "not let in", "not one of this service's", "was revoked"} {
+	for _, line := range []string{"level=DEBUG", "refused", "this service did not issue the token", "was revoked"} {
 		if !strings.Contains(log, line) {
 			t.Errorf("the log does not have %q, so that it proves nothing:\n%s", line, log)
 		}

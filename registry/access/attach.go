@@ -2,10 +2,10 @@ package access
 
 import "mlpromote.dev/mlpromote/registry"
 
-// attachPermission is what it takes to attach a bundle, by what it says. Nothing is
-// verified here: the registry refuses a bundle that another than the role for its
-// predicate type signed, and one that two readers could read differently. Errors:
-// CodeTrust when it says nothing, or has a predicate type that is not known.
+// attachPermission returns the permission that is needed to attach a bundle, by its predicate
+// type. It does not verify the bundle: the registry refuses bundles that a key without the
+// right role signed, and bundles that two readers could read differently. Errors: CodeTrust if
+// there is no statement or its predicate type is unknown.
 func attachPermission(bundle []byte) (registry.Permission, error) {
 	var document struct {
 		Envelope struct {
@@ -19,16 +19,19 @@ func attachPermission(bundle []byte) (registry.Permission, error) {
 		PredicateType string `json:"predicateType"`
 	}
 	if err := registry.DecodeSigned(document.Envelope.Payload, &statement); err != nil || statement.PredicateType == "" {
-		return "", registry.Errorf(registry.CodeTrust, "attach: the bundle has no statement with a predicateType in a DSSE envelope")
+		return "", registry.Errorf(
+			registry.CodeTrust,
+			"attach: the bundle has no statement with a predicateType in a DSSE envelope",
+		)
 	}
 	role, known := registry.RoleFor(statement.PredicateType)
 	if !known {
-		return "", registry.Errorf(registry.CodeTrust, "attach: predicate type %.200q is not known here", statement.PredicateType)
+		return "", registry.Errorf(registry.CodeTrust, "attach: predicate type %.200q is unknown", statement.PredicateType)
 	}
 	return rolePermission(role), nil
 }
 
-// rolePermission is what it takes to bring in what a role signed.
+// rolePermission returns the permission that is needed to attach evidence of a role.
 func rolePermission(role registry.Role) registry.Permission {
 	switch role {
 	case registry.RoleBuilder:

@@ -1,7 +1,6 @@
-// Package access is who may do what with a registry. The rules are those of
-// [registry.Principal]; this package asks them, at the two doors there are: [Guard]
-// stands before a registry.Interface, and [Repositories] before the OCI endpoint.
+// Package access enforces permissions on a registry, with the rules of [registry.Principal].
+// [Guard] wraps a registry.Interface, and [Repositories] protects the OCI endpoint.
 //
-// Who asks is in the context. It is put there by the package gate, which knows tokens,
-// or by a service that lets everybody in. Nothing is allowed to a context without one.
+// The principal is in the context. Package gate puts it there, or a service that allows
+// anonymous access. A context without a principal has no permissions.
 package access

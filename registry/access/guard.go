@@ -7,15 +7,15 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Guard is a registry that asks for every call whether the principal of its context may.
-// Lists leave out what he may not read.
+// Guard wraps a registry and checks the permissions of the context's principal on every call.
+// Lists leave out what the principal may not read.
 func Guard(inner registry.Interface) registry.Interface { return guard{inner} }
 
-// guard does not embed the registry: a method that the interface gets later shall not
-// pass unasked.
+// guard does not embed the registry. Otherwise a new method of the interface would be allowed
+// without a check.
 type guard struct{ inner registry.Interface }
 
-// Environments is for everybody who may do anything: no verb works without.
+// Environments is allowed to every principal with a grant, because every command needs it.
 func (g guard) Environments(ctx context.Context) (registry.Environments, error) {
 	p, err := principal(ctx)
 	if err != nil {
@@ -45,8 +45,8 @@ func (g guard) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.R
 	return g.inner.Resolve(ctx, q)
 }
 
-// History asks for more where what the caller may not see leaves a page short: then for
-// many at a time, since who may see little may look past a million.
+// History reads more events if hidden ones leave a page short. It then reads many at a time,
+// since a caller with few permissions may skip a million events.
 func (g guard) History(ctx context.Context, q registry.HistoryQuery) ([]registry.Event, error) {
 	p, err := reader(ctx, q.Environment, q.Model)
 	if err != nil {
@@ -104,8 +104,8 @@ func (g guard) Attach(ctx context.Context, a registry.Attachment) (registry.Dige
 	return g.inner.Attach(ctx, a)
 }
 
-// Promote asks for the destination: who may decide what is there may take it from where
-// it comes from.
+// Promote checks the permission for the destination only. Whoever may decide about the
+// destination may use the source.
 func (g guard) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
 	if _, err := principal(ctx); err != nil {
 		return registry.Promotion{}, err
@@ -171,7 +171,11 @@ func (g guard) Release(ctx context.Context, environment, model, tagOrDigest stri
 	return g.inner.Release(ctx, environment, model, tagOrDigest)
 }
 
-func (g guard) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
+func (g guard) Claims(
+	ctx context.Context,
+	environment string,
+	r registry.Release,
+) ([]registry.Claim, registry.IgnoredEvidence, error) {
 	if err := Allow(ctx, registry.PermissionRead, environment, r.Model); err != nil {
 		return nil, registry.IgnoredEvidence{}, err
 	}
@@ -192,8 +196,12 @@ func (g guard) Bundle(ctx context.Context, environment, model string, d registry
 	return g.inner.Bundle(ctx, environment, model, d)
 }
 
-// Models leaves out what the caller may not read, so that a page may be short.
-func (g guard) Models(ctx context.Context, environment, after string, limit int) (registry.Page[registry.ModelHeads], error) {
+// Models leaves out models that the caller may not read, so a page may be short.
+func (g guard) Models(
+	ctx context.Context,
+	environment, after string,
+	limit int,
+) (registry.Page[registry.ModelHeads], error) {
 	p, err := reader(ctx, environment, "")
 	if err != nil {
 		return registry.Page[registry.ModelHeads]{}, err
@@ -208,15 +216,19 @@ func (g guard) Models(ctx context.Context, environment, after string, limit int)
 	return page, err
 }
 
-func (g guard) Releases(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.TaggedRelease], error) {
+func (g guard) Releases(
+	ctx context.Context,
+	environment, model, after string,
+	limit int,
+) (registry.Page[registry.TaggedRelease], error) {
 	if err := Allow(ctx, registry.PermissionRead, environment, model); err != nil {
 		return registry.Page[registry.TaggedRelease]{}, err
 	}
 	return g.inner.Releases(ctx, environment, model, after, limit)
 }
 
-// reader is who reads a list: of one model, which he must be allowed to, or of whatever
-// he may read.
+// reader returns the principal that reads a list. For the list of one model it must have the
+// permission for that model.
 func reader(ctx context.Context, environment, model string) (registry.Principal, error) {
 	p, err := principal(ctx)
 	switch {

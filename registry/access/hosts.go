@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Hosts are the names of a service. They protect it against DNS rebinding: a page in a browser
-// can point a name of its own to the service, and the browser then takes both for one site.
-// The Host header still has that name. The zero Hosts accepts only loopback names.
+// Hosts are the names of a service. They protect against DNS rebinding: a web page can point
+// its own domain to the service, and the browser then treats both as one site. The Host header
+// still has the name of the page. The zero Hosts accepts only loopback names.
 type Hosts struct {
 	Names []string // host names and addresses, without ports
-	// Addresses accepts every IP address; addresses cannot be rebound. Leave it unset for a
-	// service on loopback: a request with another address came through a proxy.
+	// Addresses accepts every IP address; addresses cannot be rebound. Do not set it for a service
+	// on loopback: a request with another address came through a proxy.
 	Addresses bool
 	Also      func(name string) bool // accepts more names, such as those of a TLS certificate; may be nil
 }

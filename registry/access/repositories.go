@@ -7,9 +7,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Repositories decides over the OCI endpoint. A repository is ENVIRONMENT/MODEL; that of
-// sources is a model of its own, MODEL/sources, so that who may pull engines need not be
-// let to the cases that they are judged by.
+// Repositories enforces permissions on the OCI endpoint. A repository is ENVIRONMENT/MODEL. The
+// repository of a model's sources counts as the separate model MODEL/sources. So callers that
+// may pull engines need not have access to the test cases.
 type Repositories struct {
 	Environments registry.Environments
 }
@@ -35,10 +35,10 @@ func ActionPermission(action string) registry.Permission {
 	return ""
 }
 
-// Authorize refuses what the principal of ctx may not do. An empty repository asks only
-// whether there is a principal. Only promotions and evidence write to protected environments;
-// here that is refused to every principal. Errors: CodeUnauthenticated, also for a token that
-// was not issued for this action; CodeForbidden.
+// Authorize checks a permission of the principal of ctx. An empty repository only checks that
+// there is a principal. Every principal is refused writes to protected environments: only
+// promotions and evidence change them. Errors: CodeUnauthenticated, also for a token that was
+// not issued for this action; CodeForbidden.
 func (r Repositories) Authorize(ctx context.Context, repository string, permission registry.Permission) error {
 	p, err := principal(ctx)
 	if err != nil || repository == "" {
@@ -46,11 +46,15 @@ func (r Repositories) Authorize(ctx context.Context, repository string, permissi
 	}
 	environment, model, named := strings.Cut(repository, "/")
 	if !named {
-		return registry.Errorf(registry.CodeForbidden, "repository %s names no model: want ENVIRONMENT/MODEL", repository)
+		return registry.Errorf(registry.CodeForbidden, "repository %s: want ENVIRONMENT/MODEL", repository)
 	}
 	if !p.May(permission, environment, model) {
 		if !wasAsked(ctx, permission, environment, model) {
-			return registry.Errorf(registry.CodeUnauthenticated, "the token that was sent is not for this: ask for one with the scope of %s", repository)
+			return registry.Errorf(
+				registry.CodeUnauthenticated,
+				"the token does not cover this action: request one with the scope of %s",
+				repository,
+			)
 		}
 		return denied(p, permission, environment, model)
 	}
@@ -59,7 +63,7 @@ func (r Repositories) Authorize(ctx context.Context, repository string, permissi
 	}
 	e, err := r.Environments.Find(environment)
 	if err != nil {
-		return registry.Errorf(registry.CodeForbidden, "repository %s is in no environment: %w", repository, err)
+		return registry.Errorf(registry.CodeForbidden, "repository %s: %w", repository, err)
 	}
 	if e.Protected() {
 		return registry.Errorf(registry.CodeForbidden, "environment %s is protected: promote a release into it", environment)

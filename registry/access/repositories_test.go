@@ -43,8 +43,8 @@ func TestRepositories(t *testing.T) {
 		{push, "**", "**", push, "prod/vision/digits", "environment prod is protected"},
 		{administer, "**", "**", push, "prod/vision/digits", "environment prod is protected"},
 		{administer, "**", "**", administer, "prod/vision/digits", "environment prod is protected"},
-		{administer, "**", "**", push, "elsewhere/vision/digits", "is in no environment"},
-		{administer, "**", "**", push, "staging-2/vision/digits", "is in no environment"},
+		{administer, "**", "**", push, "elsewhere/vision/digits", "no environment "},
+		{administer, "**", "**", push, "staging-2/vision/digits", "no environment "},
 	} {
 		err := r.Authorize(as(t, c.has, c.environment, c.model), c.repository, c.wants)
 		if c.says == "" && err != nil {

@@ -12,8 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// tokenPrefix begins the text of every token, so that scanners of leaked secrets and
-// people know one when they see it.
+// tokenPrefix is the prefix of every token, so that secret scanners and people recognize one.
 const tokenPrefix = "mlp_"
 
 const (
@@ -21,12 +20,12 @@ const (
 	secretBytes = 32
 )
 
-// encoding has letters and digits alone, so that a double click marks a whole token.
+// encoding uses only letters and digits, so that a double click selects a whole token.
 var encoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// Mint makes a token and the text that its bearer shows, mlp_ID_SECRET. The text is kept
-// nowhere. A zero expires means never. Errors: CodeInvalid, for a name or grant that
-// cannot be, or a token that is expired when it is made.
+// Mint makes a token and the text that its bearer sends, mlp_ID_SECRET. The text is not stored.
+// A zero expires means never. Errors: CodeInvalid for an invalid name or grant, or an expiry
+// before created.
 func Mint(name string, grants []registry.Grant, created, expires time.Time) (registry.Token, string, error) {
 	id, secret := random(idBytes), random(secretBytes)
 	t := registry.Token{
@@ -44,11 +43,11 @@ func random(n int) string {
 	return encoding.EncodeToString(b)
 }
 
-// IsToken reports whether a text is meant as one that [Mint] made.
+// IsToken reports whether a text has the form of a token of [Mint].
 func IsToken(text string) bool { return strings.HasPrefix(text, tokenPrefix) }
 
-// Redeem gives the token whose text was shown. Errors: CodeUnauthenticated when there is
-// none, or it cannot be used any more; others when that could not be found out.
+// Redeem returns the token for a text. Errors: CodeUnauthenticated if it does not exist or is
+// no longer valid; others if it could not be looked up.
 func Redeem(ctx context.Context, tokens registry.Tokens, text string, now time.Time) (registry.Token, error) {
 	id, secret, ok := strings.Cut(strings.TrimPrefix(text, tokenPrefix), "_")
 	if _, err := encoding.DecodeString(id); !ok || !IsToken(text) || err != nil {
@@ -58,7 +57,7 @@ func Redeem(ctx context.Context, tokens registry.Tokens, text string, now time.T
 	if err != nil && !registry.HasCode(err, registry.CodeNotFound) {
 		return registry.Token{}, err
 	}
-	// Also where there is no such token, so that both take as long.
+	// Hash even if the token does not exist, so that both cases take the same time.
 	hash := sha256.Sum256([]byte(secret))
 	if same := subtle.ConstantTimeCompare(hash[:], t.Hash[:]); same != 1 || err != nil {
 		return registry.Token{}, unknownToken()
@@ -70,21 +69,31 @@ func Redeem(ctx context.Context, tokens registry.Tokens, text string, now time.T
 }
 
 func unknownToken() error {
-	return registry.Errorf(registry.CodeUnauthenticated, "the token that was sent is not one of this service's")
+	return registry.Errorf(registry.CodeUnauthenticated, "this service did not issue the token")
 }
 
 // Usable refuses a token that expired or was revoked. Errors: CodeUnauthenticated.
 func Usable(t registry.Token, now time.Time) error {
 	switch {
 	case !t.Revoked.IsZero():
-		return registry.Errorf(registry.CodeUnauthenticated, "token %s was revoked on %s", t.Name, t.Revoked.UTC().Format(time.DateTime))
+		return registry.Errorf(
+			registry.CodeUnauthenticated,
+			"token %s was revoked on %s",
+			t.Name,
+			t.Revoked.UTC().Format(time.DateTime),
+		)
 	case !t.Expires.IsZero() && !now.Before(t.Expires):
-		return registry.Errorf(registry.CodeUnauthenticated, "token %s expired on %s", t.Name, t.Expires.UTC().Format(time.DateTime))
+		return registry.Errorf(
+			registry.CodeUnauthenticated,
+			"token %s expired on %s",
+			t.Name,
+			t.Expires.UTC().Format(time.DateTime),
+		)
 	}
 	return nil
 }
 
-// Bearer is the principal that a token lets in.
+// Bearer returns the principal of a token's bearer.
 func Bearer(t registry.Token) registry.Principal {
 	return registry.Principal{Name: "token:" + t.Name, Grants: t.Grants}
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// quality is the weight from 0 to 1 that the values of a header such as Accept give to a
-// name, by the most specific element that covers it (RFC 9110, section 12.4.2). named is
-// false where only a wildcard, or nothing, does.
+// quality returns the weight from 0 to 1 that the values of a header such as Accept give to a
+// name, by the most specific element that matches (RFC 9110, section 12.4.2). named is false if
+// only a wildcard or no element matches.
 func quality(values []string, name string) (weight float64, named bool) {
 	best := -1
 	family, _, slashed := strings.Cut(name, "/")
@@ -29,7 +29,7 @@ func quality(values []string, name string) (weight float64, named bool) {
 	return weight, best == 2
 }
 
-// weightOf reads q= among parameters. One that cannot be read is taken for none.
+// weightOf reads q= among parameters. It ignores an unreadable value.
 func weightOf(parameters string) float64 {
 	for p := range strings.SplitSeq(parameters, ";") {
 		key, value, _ := strings.Cut(strings.TrimSpace(p), "=")
@@ -43,15 +43,14 @@ func weightOf(parameters string) float64 {
 	return 1
 }
 
-// prefers reports whether one is asked for by name and weighs at least as much as the other.
+// prefers reports whether one is named explicitly and has at least the weight of the other.
 func prefers(values []string, one, other string) bool {
 	weight, named := quality(values, one)
 	than, rival := quality(values, other)
 	return named && weight > 0 && (weight >= than || !rival)
 }
 
-// wantsText reports whether a client asks for plain text rather than JSON. Who says
-// nothing in particular gets JSON.
+// wantsText reports whether a client prefers plain text over JSON. The default is JSON.
 func wantsText(r *request) bool {
 	values := r.Header.Values("Accept")
 	text, named := quality(values, "text/plain")

@@ -11,12 +11,16 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// raw reads a JSON body. Its media type is one that a browser does not send to another
-// site without asking there first.
+// raw reads a JSON body. It requires a media type that a browser does not send to another site
+// without a preflight request.
 func raw(r *request) ([]byte, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
 		return nil, refusal{
-			error:  registry.Errorf(registry.CodeInvalid, "Content-Type is %q: want application/json", r.Header.Get("Content-Type")),
+			error: registry.Errorf(
+				registry.CodeInvalid,
+				"Content-Type is %q: want application/json",
+				r.Header.Get("Content-Type"),
+			),
 			status: http.StatusUnsupportedMediaType,
 		}
 	}
@@ -24,7 +28,10 @@ func raw(r *request) ([]byte, error) {
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, refusal{error: registry.Errorf(registry.CodeInvalid, "request body: want at most %d bytes", tooLarge.Limit), status: http.StatusRequestEntityTooLarge}
+		return nil, refusal{
+			error:  registry.Errorf(registry.CodeInvalid, "request body: want at most %d bytes", tooLarge.Limit),
+			status: http.StatusRequestEntityTooLarge,
+		}
 	case err != nil:
 		return nil, registry.Errorf(registry.CodeInvalid, "request body: %w", err)
 	}
@@ -38,7 +45,7 @@ func read(r *request, into any) error {
 		return err
 	}
 	if len(bytes.TrimSpace(data)) == 0 {
-		return registry.Errorf(registry.CodeInvalid, "request body: it is empty: want a JSON document")
+		return registry.Errorf(registry.CodeInvalid, "request body: empty: want a JSON document")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -46,7 +53,7 @@ func read(r *request, into any) error {
 		return registry.Errorf(registry.CodeInvalid, "request body: %w", err)
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return registry.Errorf(registry.CodeInvalid, "request body: there is more behind the JSON document")
+		return registry.Errorf(registry.CodeInvalid, "request body: more data follows the JSON document")
 	}
 	return nil
 }

@@ -51,7 +51,8 @@ func (s server) rollback(r *request) (*response, error) {
 		return nil, err
 	}
 	promotion, err := s.Registry.Rollback(r.Context(), registry.RollbackRequest{
-		Environment: body.Environment, Model: r.Name, Version: body.Version, Reason: body.Reason, Node: body.Node, DryRun: body.DryRun})
+		Environment: body.Environment, Model: r.Name, Version: body.Version, Reason: body.Reason,
+		Node: body.Node, DryRun: body.DryRun})
 	if err != nil {
 		return nil, refusal{error: err, promotion: &promotion}
 	}

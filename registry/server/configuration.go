@@ -8,27 +8,47 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// Configuration is what a service says about its configuration, and how a change of it
-// becomes what all replicas agree on.
+// Configuration reports the configuration of a service and makes a change of it the agreed
+// configuration of all replicas.
 type Configuration interface {
 	Status() registry.ConfigurationStatus
-	// Adopt makes what the files of this service say the agreed configuration. want is what
-	// they are expected to say. Errors: CodeConflict where they say something else.
+	// Adopt makes the configuration in the files of this service the agreed one. want is the
+	// expected configuration of the files. Errors: CodeConflict if the files differ from it.
 	Adopt(ctx context.Context, want registry.Configuration) (registry.ConfigurationStatus, error)
 }
 
-// configurationRoutes are for administrators: the changes name keys, people and hosts.
+// configurationRoutes are only for administrators, because changes name keys, people and hosts.
 func configurationRoutes() []route {
 	const administer = registry.PermissionAdminister
 	return []route{
-		{Route{http.MethodGet, wire.ConfigurationPath, administer, false, "How the configuration of this replica stands to the one that was agreed on", nil}, server.configuration},
-		{Route{http.MethodPost, wire.ConfigurationPath, administer, false, "Adopt what the files of this replica say", nil}, server.adoptConfiguration},
+		{
+			Route{
+				http.MethodGet,
+				wire.ConfigurationPath,
+				administer,
+				false,
+				"Compare the configuration of this replica with the agreed one",
+				nil,
+			},
+			server.configuration,
+		},
+		{
+			Route{
+				http.MethodPost,
+				wire.ConfigurationPath,
+				administer,
+				false,
+				"Adopt the configuration in the files of this replica",
+				nil,
+			},
+			server.adoptConfiguration,
+		},
 	}
 }
 
 func (s server) configuration(*request) (*response, error) {
 	if s.Configuration == nil {
-		return nil, registry.Errorf(registry.CodeNotFound, "this service reads no configuration")
+		return nil, registry.Errorf(registry.CodeNotFound, "this service does not use configuration files")
 	}
 	return ok(s.Configuration.Status())
 }
@@ -39,7 +59,7 @@ func (s server) adoptConfiguration(r *request) (*response, error) {
 		return nil, err
 	}
 	if s.Configuration == nil {
-		return nil, registry.Errorf(registry.CodeNotFound, "this service reads no configuration")
+		return nil, registry.Errorf(registry.CodeNotFound, "this service does not use configuration files")
 	}
 	status, err := s.Configuration.Adopt(r.Context(), body.Adopt)
 	if err != nil {

@@ -12,19 +12,19 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/requestid"
 )
 
-// Times and bounds of streams of events.
+// Times and limits of event streams.
 const (
-	streamTime   = 30 * time.Minute // then the client comes again, and says anew who it is
+	streamTime   = 30 * time.Minute // then the client reconnects and authenticates again
 	writeTimeout = 30 * time.Second
 	streamPage   = 100
 )
 
-// eventsQuery is what a stream can be asked for.
+// eventsQuery lists the query parameters of a stream.
 func eventsQuery() []string { return []string{"environment", "model", "kind", "after"} }
 
-// events streams what happens as server-sent events (HTML standard, section 9.2). The
-// identifier of each is its number in the history, so that Last-Event-ID, or after, goes
-// on where a stream broke off. Without either it begins with what happens next.
+// events streams the history as server-sent events (HTML standard, section 9.2). The ID of each
+// event is its number in the history, so a client continues an interrupted stream with
+// Last-Event-ID or after. Without either, the stream begins with the next event.
 func (s server) events(r *request) (*response, error) {
 	q, err := historyQuery(r)
 	if err != nil {
@@ -42,16 +42,22 @@ func (s server) events(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What may not be seen at all is told before the stream begins.
-	if _, err := s.Registry.History(r.Context(), registry.HistoryQuery{Environment: q.Environment, Model: q.Model, After: newest, Limit: 1}); err != nil {
+	// Refuse what the caller may not see before the stream begins.
+	visible := registry.HistoryQuery{Environment: q.Environment, Model: q.Model, After: newest, Limit: 1}
+	if _, err := s.Registry.History(r.Context(), visible); err != nil {
 		return nil, err
 	}
 	switch {
 	case from == "":
 		q.After = newest
-	case q.After > newest: // what comes up to there would never be told
-		return nil, registry.Errorf(registry.CodeInvalid,
-			"Last-Event-ID or after %d: the history ends with %d, as one does that was restored from a backup: read it anew, and go on from there", q.After, newest)
+	case q.After > newest: // events up to that number would never be sent
+		return nil, registry.Errorf(
+			registry.CodeInvalid,
+			"Last-Event-ID or after %d: the history ends with %d, perhaps after a restore from a backup: read it again and "+
+				"continue from there",
+			q.After,
+			newest,
+		)
 	}
 	return &response{stream: func(w http.ResponseWriter, r *request) error { return s.stream(w, r, q) }}, nil
 }
@@ -65,7 +71,7 @@ func (s server) stream(w http.ResponseWriter, r *request, q registry.HistoryQuer
 	header := w.Header()
 	header.Set("Content-Type", streamType)
 	header.Set("Cache-Control", never)
-	header.Set("X-Accel-Buffering", "no") // proxies shall not collect
+	header.Set("X-Accel-Buffering", "no") // proxies must not buffer
 	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
 		return nil
@@ -95,12 +101,12 @@ func (s server) stream(w http.ResponseWriter, r *request, q registry.HistoryQuer
 	return nil
 }
 
-// follow writes events until ctx ends, or still gives an error, which is asked after each look
-// and before anything is told of what it found.
+// follow writes events until ctx ends or still fails. It calls still after each read and before
+// it writes the result.
 func (s server) follow(ctx context.Context, out *eventWriter, q registry.HistoryQuery, still func() error) error {
 	for ctx.Err() == nil {
-		// What is found is newer than this, or cannot be seen by the caller: either way it
-		// was looked at.
+		// The following read includes at least these events. Those that are missing in its result are
+		// hidden from the caller.
 		seen, err := s.feed.current(ctx)
 		if err != nil {
 			return err
@@ -129,8 +135,8 @@ func (s server) follow(ctx context.Context, out *eventWriter, q registry.History
 	return nil
 }
 
-// idle returns when there is an event behind a number, or ctx ends. Until then it lets the
-// client know that the connection lives.
+// idle returns when an event after the number exists or ctx ends. Meanwhile it sends heartbeats
+// to the client.
 func (s server) idle(ctx context.Context, out *eventWriter, after int64, still func() error) error {
 	for {
 		more, err := s.feed.wait(ctx, after, s.Heartbeat)
@@ -149,7 +155,7 @@ func (s server) idle(ctx context.Context, out *eventWriter, after int64, still f
 // errWrite means that the client is gone.
 var errWrite = errors.New("write events")
 
-// eventWriter writes server-sent events to a client that has to take them in time.
+// eventWriter writes server-sent events with a deadline.
 type eventWriter struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
@@ -163,14 +169,14 @@ func (o *eventWriter) event(e registry.Event) error {
 	return o.text(fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", e.Seq, e.Kind, data))
 }
 
-// done takes back the deadline, which was for the stream and not for what the same
-// connection carries next.
+// done removes the deadline, which must not apply to later requests of the same connection.
 func (o *eventWriter) done() {
-	_ = o.controller.SetWriteDeadline(time.Time{}) // where there are none, none is left
+	_ = o.controller.SetWriteDeadline(time.Time{}) // a connection without deadlines needs no reset
 }
 
 func (o *eventWriter) text(text string) error {
-	if err := o.controller.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := o.controller.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil &&
+		!errors.Is(err, http.ErrNotSupported) {
 		return errors.Join(errWrite, err)
 	}
 	if _, err := o.w.Write([]byte(text)); err != nil {

@@ -9,7 +9,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// facts are what a query can say of a node. Those of an accelerator are of gpuCount alike.
+// facts lists the query parameters that describe a node. Accelerator facts apply to all
+// gpuCount devices.
 func facts() []string {
 	return []string{
 		"os", "arch", "level", "features", "memoryMiB",
@@ -20,9 +21,18 @@ func facts() []string {
 // nodeOf reads the facts of a node from a query.
 func nodeOf(values url.Values) (registry.Node, error) {
 	if values.Get("arch") == "" {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "resolve: want nodeType=NAME, or the facts of a node: arch=amd64&level=v3&features=avx512_vnni&runtime=onnxruntime:1.30.0")
+		return registry.Node{}, registry.Errorf(
+			registry.CodeInvalid,
+			"resolve: want nodeType=NAME, or the facts of a node: "+
+				"arch=amd64&level=v3&features=avx512_vnni&runtime=onnxruntime:1.30.0",
+		)
 	}
-	node := registry.Node{V: 1, OS: values.Get("os"), Source: "query", CPU: registry.NodeCPU{Arch: values.Get("arch"), Level: values.Get("level")}}
+	node := registry.Node{
+		V:      1,
+		OS:     values.Get("os"),
+		Source: "query",
+		CPU:    registry.NodeCPU{Arch: values.Get("arch"), Level: values.Get("level")},
+	}
 	if node.OS == "" {
 		node.OS = "linux"
 	}
@@ -47,13 +57,18 @@ func nodeOf(values url.Values) (registry.Node, error) {
 	}
 	count, err := number(values, "gpuCount", 1)
 	if err != nil || count < 1 || count > maxDevices {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "gpuCount %q: want 1 to %d", values.Get("gpuCount"), maxDevices)
+		return registry.Node{}, registry.Errorf(
+			registry.CodeInvalid,
+			"gpuCount %q: want 1 to %d",
+			values.Get("gpuCount"),
+			maxDevices,
+		)
 	}
 	node.Accelerators = slices.Repeat([]registry.NodeAccelerator{device}, int(count))
 	return node, nil
 }
 
-// maxDevices bounds the accelerators of a node in a query.
+// maxDevices limits the accelerators of a node in a query.
 const maxDevices = 64
 
 func number(values url.Values, name string, absent int64) (int64, error) {

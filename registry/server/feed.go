@@ -9,24 +9,27 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// feed knows the number of the newest event: at once where this process made it, and
-// within an interval where another replica did. However many ask, the database is asked
-// once in an interval.
+// feed tracks the number of the newest event. It learns of this process's events at once, and
+// of events of other replicas within an interval. It queries the database once per interval for
+// all callers.
 type feed struct {
 	history  func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
 	interval time.Duration
 
 	mu   sync.Mutex
 	seq  int64
-	read time.Time     // when seq was true
-	wake chan struct{} // closed when there is something new
+	read time.Time     // when seq was read
+	wake chan struct{} // closed when there is a new event
 }
 
-func newFeed(history func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error], interval time.Duration) *feed {
+func newFeed(
+	history func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error],
+	interval time.Duration,
+) *feed {
 	return &feed{history: history, interval: interval, wake: make(chan struct{})}
 }
 
-// changed lets all who wait look again.
+// changed wakes all waiting callers.
 func (f *feed) changed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -35,7 +38,7 @@ func (f *feed) changed() {
 	f.wake = make(chan struct{})
 }
 
-// newest gives the number of the newest event, 0 before the first.
+// newest returns the number of the newest event, or 0 if there are no events.
 func (f *feed) newest(ctx context.Context) (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,14 +46,14 @@ func (f *feed) newest(ctx context.Context) (int64, error) {
 	return f.look(ctx)
 }
 
-// current is newest as of an interval ago.
+// current returns newest, at most an interval old.
 func (f *feed) current(ctx context.Context) (int64, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.look(ctx)
 }
 
-// look asks the database, if that is due. The lock is held.
+// look queries the database if that is due. The caller holds the lock.
 func (f *feed) look(ctx context.Context) (int64, error) {
 	if time.Since(f.read) < f.interval {
 		return f.seq, nil
@@ -65,8 +68,8 @@ func (f *feed) look(ctx context.Context) (int64, error) {
 	return f.seq, nil
 }
 
-// wait returns when there is an event behind a number, or ctx ends, or the time is over.
-// It reports whether there is one.
+// wait returns when an event after the number exists, when ctx ends, or after atMost. It
+// reports whether there is such an event.
 func (f *feed) wait(ctx context.Context, after int64, atMost time.Duration) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, atMost)
 	defer cancel()

@@ -12,7 +12,7 @@ func (s server) environments(r *request) (*response, error) {
 	return ok(environments)
 }
 
-// heads lists heads by model and environment. A page holds those of limit models.
+// heads lists heads by model and environment. The limit of a page counts models.
 func (s server) heads(r *request) (*response, error) {
 	environment, model := r.Values.Get("environment"), r.Values.Get("model")
 	if model != "" {

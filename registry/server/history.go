@@ -8,16 +8,20 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// historyQuery reads what streams and pages of the history can both be asked for.
+// historyQuery reads the parameters that streams and pages of the history share.
 func historyQuery(r *request) (registry.HistoryQuery, error) {
-	q := registry.HistoryQuery{Environment: r.Values.Get("environment"), Model: r.Values.Get("model"), Kind: registry.EventKind(r.Values.Get("kind"))}
+	q := registry.HistoryQuery{
+		Environment: r.Values.Get("environment"),
+		Model:       r.Values.Get("model"),
+		Kind:        registry.EventKind(r.Values.Get("kind")),
+	}
 	if q.Kind == "" {
 		return q, nil
 	}
 	return q, validKind(q.Kind)
 }
 
-// validKind refuses a kind that no event has: nobody would ever be told of one.
+// validKind refuses an unknown kind, for which no event would ever match.
 func validKind(kind registry.EventKind) error {
 	if !slices.Contains(registry.EventKinds(), kind) {
 		return registry.Errorf(registry.CodeInvalid, "kind %.100q: want one of %v", kind, registry.EventKinds())
@@ -55,13 +59,16 @@ func (s server) promotions(r *request) (*response, error) {
 	})
 }
 
-// promotion gives one promotion by the number of its event.
+// promotion returns one promotion by the number of its event.
 func (s server) promotion(r *request) (*response, error) {
 	seq, err := sequence("promotion", r.Name)
 	if err != nil || seq == 0 {
 		return nil, noResource(r.Request)
 	}
-	events, err := s.Registry.History(r.Context(), registry.HistoryQuery{Kind: registry.EventPromote, After: seq - 1, Before: seq + 1, Limit: 1})
+	events, err := s.Registry.History(
+		r.Context(),
+		registry.HistoryQuery{Kind: registry.EventPromote, After: seq - 1, Before: seq + 1, Limit: 1},
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +78,8 @@ func (s server) promotion(r *request) (*response, error) {
 	return ok(events[0])
 }
 
-// eventPage is a page of what q selects. The cursor is the number of the last event.
+// eventPage returns a page of the events that q selects. The cursor is the number of the last
+// event.
 func (s server) eventPage(r *request, q registry.HistoryQuery) (*response, error) {
 	cursor, limit, err := pageOf(r.Values)
 	if err != nil {
@@ -107,8 +115,8 @@ func sequence(what, text string) (int64, error) {
 	return n, nil
 }
 
-// verification checks the whole chain, and what the history should explain. That a row was
-// changed is an answer, not an error.
+// verification checks the whole chain, and what the history should explain. A changed row is a
+// result, not an error.
 func (s server) verification(r *request) (*response, error) {
 	var result wire.Verification
 	var before registry.Event

@@ -8,24 +8,28 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/rates"
 )
 
-// Rate is how many requests each principal may send, or each address where nobody says
-// who he is. The zero Rate is no limit.
+// Rate limits the requests of each principal, or of each address if callers are anonymous. The
+// zero Rate means no limit.
 type Rate = rates.Rate
 
-// allow takes a request into account, or says when to come again.
+// allow counts a request, or returns an error that says when to retry.
 func (s server) allow(r *http.Request, now time.Time) error {
 	wait := s.limiter.Take(callerOf(r), now)
 	if wait == 0 {
 		return nil
 	}
 	return refusal{
-		error:  registry.Errorf(registry.CodeUnavailable, "more than %v requests a second: wait and try again", s.Rate.PerSecond),
+		error: registry.Errorf(
+			registry.CodeUnavailable,
+			"more than %v requests a second: wait and try again",
+			s.Rate.PerSecond,
+		),
 		status: http.StatusTooManyRequests,
 		header: http.Header{"Retry-After": {rates.RetryAfter(wait)}},
 	}
 }
 
-// callerOf is a principal, or the address that a request comes from.
+// callerOf returns the principal, or the address that a request comes from.
 func callerOf(r *http.Request) string {
 	if p, ok := registry.PrincipalOf(r.Context()); ok && p.Name != "" {
 		return "principal " + p.Name

@@ -18,17 +18,17 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// How long answers to requests with a key are kept, and how long a claim lives that
-// nobody renews: until then a replica that died may still be at work.
+// How long responses to requests with a key are kept, and how long a claim lasts without
+// renewal. A replica that crashed might still be working until then.
 const (
 	keepAnswers = 24 * time.Hour
 	claimTime   = 30 * time.Second
 )
 
-// keyPattern is what a key may be.
+// keyPattern matches valid keys.
 var keyPattern = regexp.MustCompile(`^[!-~]{1,255}$`)
 
-// keyOf reads Idempotency-Key: a text, with or without quotes; empty where there is none.
+// keyOf reads Idempotency-Key: a text, with or without quotes; empty if the header is missing.
 // Errors: CodeInvalid.
 func keyOf(header http.Header) (string, error) {
 	values := header.Values(wire.IdempotencyKey)
@@ -43,13 +43,17 @@ func keyOf(header http.Header) (string, error) {
 		}
 	}
 	if len(values) > 1 || !keyPattern.MatchString(key) {
-		return "", registry.Errorf(registry.CodeInvalid, "%s: want one key of 1 to 255 visible ASCII characters", wire.IdempotencyKey)
+		return "", registry.Errorf(
+			registry.CodeInvalid,
+			"%s: want one key of 1 to 255 visible ASCII characters",
+			wire.IdempotencyKey,
+		)
 	}
 	return key, nil
 }
 
-// once lets a route answer a request that has a key, unless it did already: then the
-// answer is what it was. A request with a key is finished even if its client goes away.
+// once lets a route answer a request with a key, or repeats the saved response. It finishes a
+// request with a key even if the client disconnects.
 func (s server) once(route route, r *request) (*response, error) {
 	key, err := keyOf(r.Header)
 	if err != nil {
@@ -85,17 +89,16 @@ func (s server) once(route route, r *request) (*response, error) {
 	return s.keep(r, claim, route)
 }
 
-// keyHolder is who has keys to himself: a principal with what it may do. An issuer may give one
-// name to jobs that may do different things; what one of them was answered, or refused, is no
-// answer to the others.
+// keyHolder returns the owner of keys: a principal with its grants. An issuer may give one name
+// to jobs with different permissions, and a job must not get the saved response of another.
 func keyHolder(ctx context.Context) (string, error) {
 	p, _ := registry.PrincipalOf(ctx)
 	grants, err := json.Marshal(p.Grants)
 	return p.Name + " " + string(digest.FromBytes(grants)), err
 }
 
-// keep answers a request and keeps the answer. What failed for a reason of ours is not
-// kept: it may be tried again.
+// keep answers a request and saves the response. It does not save server errors, so that the
+// client can retry.
 func (s server) keep(r *request, claim registry.KeyClaim, route route) (*response, error) {
 	a, err := route.handle(s, r)
 	if err != nil {
@@ -108,14 +111,15 @@ func (s server) keep(r *request, claim registry.KeyClaim, route route) (*respons
 		return a, nil
 	}
 	claim.Lasting = keepAnswers
-	if err := s.Idempotency.SaveAnswer(r.Context(), claim, registry.KeptAnswer{Status: a.status, Type: a.kind, Body: a.body}); err != nil {
-		// What was done is done, and the client shall know; the next try may not.
+	kept := registry.KeptAnswer{Status: a.status, Type: a.kind, Body: a.body}
+	if err := s.Idempotency.SaveAnswer(r.Context(), claim, kept); err != nil {
+		// The change is done and the client must learn of it, although a retry would repeat it.
 		s.Logger.ErrorContext(r.Context(), "idempotency key", "request", requestid.Of(r.Context()), "error", err)
 	}
 	return a, nil
 }
 
-// renewing keeps a claim alive until what it gives is called.
+// renewing renews a claim until stop is called.
 func (s server) renewing(ctx context.Context, claim registry.KeyClaim) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -137,7 +141,7 @@ func (s server) renewing(ctx context.Context, claim registry.KeyClaim) (stop fun
 	return func() { cancel(); <-ended }
 }
 
-// keyRefusal gives what is wrong with a key its status.
+// keyRefusal sets the HTTP status of an error about a key.
 func keyRefusal(err error) error {
 	switch registry.CodeOf(err) {
 	case registry.CodeInvalid:

@@ -11,15 +11,15 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// operation is what a document says of a route beside the route itself.
+// operation has the documentation of a route.
 type operation struct {
 	id       string
 	tag      string
-	body     any    // a value of the type of the request's body; nil: there is none
-	answer   any    // a value of the type of the answer; nil: it is no JSON
-	status   int    // of the answer; 0: 200, or 204 where there is no answer
-	kind     string // media type of an answer that is no JSON
-	statuses []int  // of problems, beside those that every operation may have
+	body     any    // a value of the request body's type; nil: no body
+	answer   any    // a value of the response's type; nil: not JSON
+	status   int    // of the response; 0: 200, or 204 without a response body
+	kind     string // media type of a response that is not JSON
+	statuses []int  // of problems, in addition to those that every operation can return
 	examples []example
 }
 
@@ -30,7 +30,7 @@ type example struct {
 	body   any
 }
 
-// openAPI is the document of a table: OpenAPI 3.1.
+// openAPI generates the OpenAPI 3.1 document of a route table.
 func openAPI(table []route) ([]byte, error) {
 	docs := operations()
 	types := schemas{named: object{}}
@@ -43,15 +43,19 @@ func openAPI(table []route) ([]byte, error) {
 		paths[r.Pattern][strings.ToLower(r.Method)] = describe(r, docs[r.Method+" "+r.Pattern], &types)
 	}
 	responses := object{
-		"NotModified": object{"description": "It is what If-None-Match names."},
-		"Problem":     object{"description": "Why not (RFC 9457).", "content": object{wire.ProblemType: object{"schema": problem}}},
+		"NotModified": object{"description": "It matches If-None-Match."},
+		"Problem": object{
+			"description": "The reason of the failure (RFC 9457).",
+			"content":     object{wire.ProblemType: object{"schema": problem}},
+		},
 	}
 	document := object{
 		"openapi": "3.1.0",
 		"info": object{
 			"title": "mlpromote", "version": "1",
-			"description": "The registry of mlpromote. Lists come in pages: a Link header with rel=\"next\" leads on. What is read has an ETag. " +
-				"Members that are not described are refused in requests, and to be passed over in answers.",
+			"description": "The registry of mlpromote. Lists are paged: a Link header with rel=\"next\" has the next page. " +
+				"Responses to GET have an ETag. " +
+				"Unknown members are refused in requests; clients must ignore them in responses.",
 			"license": object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
 		"servers": []any{object{"url": "/"}},
@@ -60,7 +64,7 @@ func openAPI(table []route) ([]byte, error) {
 			"schemas": types.named, "responses": responses,
 			"securitySchemes": object{"bearer": object{"type": "http", "scheme": "bearer"}},
 		},
-		"security": []any{object{}, object{"bearer": []any{}}}, // a service on loopback asks nobody
+		"security": []any{object{}, object{"bearer": []any{}}}, // a service on loopback may need no authentication
 	}
 	return json.Marshal(document)
 }
@@ -90,7 +94,7 @@ func describe(r route, doc operation, types *schemas) object {
 	return described
 }
 
-// responses are the answers of an operation: what succeeds, and problems.
+// responses documents the responses of an operation: success and problems.
 func responses(r route, doc operation, types *schemas) object {
 	all := object{}
 	problems := append([]int{400, 401, 403, 404, 429, 500, 503}, doc.statuses...)
@@ -123,9 +127,9 @@ func responses(r route, doc operation, types *schemas) object {
 	}
 	if r.Method == http.MethodGet && doc.kind != streamType {
 		all["304"] = object{"$ref": "#/components/responses/NotModified"}
-		headers := object{"ETag": header("Of the bytes, strong.")}
+		headers := object{"ETag": header("A strong ETag of the body.")}
 		if slices.Contains(r.Query, "cursor") {
-			headers["Link"] = header("The next page, as rel=\"next\"; absent on the last.")
+			headers["Link"] = header("The next page, as rel=\"next\"; absent on the last page.")
 		}
 		success["headers"] = headers
 	}
@@ -137,11 +141,16 @@ func header(description string) object {
 	return object{"description": description, "schema": object{"type": "string"}}
 }
 
-// parameters are those of path and query, and headers that change what is done.
+// parameters documents path and query parameters, and headers that change the behaviour.
 func parameters(r route, doc operation) []any {
 	var list []any
 	add := func(name, in string) {
-		p := object{"name": name, "in": in, "required": in == "path" || slices.Contains(required(), doc.id+" "+name), "schema": object{"type": "string"}}
+		p := object{
+			"name":     name,
+			"in":       in,
+			"required": in == "path" || slices.Contains(required(), doc.id+" "+name),
+			"schema":   object{"type": "string"},
+		}
 		maps.Copy(p, known()[name])
 		examples := object{}
 		for _, e := range doc.examples {
@@ -171,7 +180,7 @@ func parameters(r route, doc operation) []any {
 	return list
 }
 
-// typedExample is an example's value as the parameter's schema has it.
+// typedExample converts an example's value to the type of the parameter's schema.
 func typedExample(parameter object, value string) any {
 	if schema, ok := parameter["schema"].(object); ok && schema["type"] == "integer" {
 		if n, err := strconv.ParseInt(value, 10, 64); err == nil {

@@ -10,7 +10,7 @@ import (
 // streamType is the media type of server-sent events.
 const streamType = "text/event-stream"
 
-// What the examples are about. Those who run them put digests of their own for these.
+// Placeholders in examples. Tests that run the examples replace them by real digests.
 const (
 	exampleModel   = "vision/digits"
 	exampleRelease = "sha256:1111111111111111111111111111111111111111111111111111111111111111"
@@ -19,7 +19,7 @@ const (
 	exampleBytes   = "eyJtZWRpYVR5cGUiOiJhcHBsaWNhdGlvbi92bmQuZGV2LnNpZ3N0b3JlLmJ1bmRsZS52MC4zK2pzb24ifQ=="
 )
 
-// one is an example with values of path and query: names and values in turn.
+// one returns an example with values of path and query: names and values alternate.
 func one(name string, pairs ...string) example { return withBody(name, nil, pairs...) }
 
 func withBody(name string, body any, pairs ...string) example {
@@ -60,7 +60,7 @@ func lists() map[string]operation {
 	}
 }
 
-// examplePromotion stands for the number of an event that is a promotion.
+// examplePromotion is a placeholder for the number of a promotion.
 const examplePromotion = "1"
 
 func ofModels() map[string]operation {
@@ -146,10 +146,10 @@ func configuration() map[string]operation {
 	}
 }
 
-// exampleConfiguration stands for the digest of environments.yaml with its keys.
+// exampleConfiguration is a placeholder for the digest of environments.yaml with its keys.
 const exampleConfiguration = "sha256:5555555555555555555555555555555555555555555555555555555555555555"
 
-// exampleHook stands for the identifier of a webhook.
+// exampleHook is a placeholder for the identifier of a webhook.
 const exampleHook = "abcdefghijklmnopqrstuvwxyz"
 
 func hooks() map[string]operation {
@@ -164,7 +164,7 @@ func hooks() map[string]operation {
 	}
 }
 
-// exampleToken stands for the identifier of a token.
+// exampleToken is a placeholder for the identifier of a token.
 const exampleToken = "aaaabbbbccccdddd"
 
 func tokens() map[string]operation {

@@ -9,10 +9,10 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// paged are the names in the query of a list that comes in pages.
+// paged returns the query parameters of a paged list.
 func paged(names ...string) []string { return append(names, "limit", "cursor") }
 
-// limitOf is how many things a page shall hold. Errors: CodeInvalid.
+// limitOf returns the requested page size. Errors: CodeInvalid.
 func limitOf(values query) (int, error) {
 	text := values.Get("limit")
 	if text == "" {
@@ -25,33 +25,36 @@ func limitOf(values query) (int, error) {
 	return n, nil
 }
 
-// cursorMark begins what a cursor stands for, so that it can be told from one of another version.
+// cursorMark is the first part of a decoded cursor. It identifies the version of the format.
 const cursorMark = "1:"
 
-// maxCursor bounds a cursor: no name is longer.
+// maxCursor limits the length of a cursor. Names are shorter.
 const maxCursor = 1 << 10
 
-// encodeCursor says where the next page begins, in a way that nobody shall read or make.
+// encodeCursor encodes where the next page begins. Cursors are opaque to clients.
 func encodeCursor(after string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(cursorMark + after))
 }
 
-// decodeCursor reads what encodeCursor wrote; an empty cursor is the beginning. Errors:
-// CodeInvalid.
+// decodeCursor decodes a cursor. An empty cursor means the first page. Errors: CodeInvalid.
 func decodeCursor(cursor string) (string, error) {
 	if cursor == "" {
 		return "", nil
 	}
 	text, err := base64.RawURLEncoding.Strict().DecodeString(cursor)
 	after, ok := strings.CutPrefix(string(text), cursorMark)
-	// The decoder skips line breaks: a cursor that we would not have written so is not ours.
+	// The decoder skips line breaks, so compare with our own encoding.
 	if err != nil || !ok || len(cursor) > maxCursor || strings.ContainsRune(after, 0) || encodeCursor(after) != cursor {
-		return "", registry.Errorf(registry.CodeInvalid, "cursor %.40q: want the one of a Link header, or none to begin anew", cursor)
+		return "", registry.Errorf(
+			registry.CodeInvalid,
+			"cursor %.40q: want one from a Link header, or none for the first page",
+			cursor,
+		)
 	}
 	return after, nil
 }
 
-// pageOf reads which page is asked for. Errors: CodeInvalid.
+// pageOf returns which page is requested. Errors: CodeInvalid.
 func pageOf(values query) (after string, limit int, err error) {
 	if limit, err = limitOf(values); err != nil {
 		return "", 0, err
@@ -60,16 +63,15 @@ func pageOf(values query) (after string, limit int, err error) {
 	return after, limit, err
 }
 
-// environmentOf is the environment that a query must name. Errors: CodeInvalid.
+// environmentOf returns the environment in a query, which must have one. Errors: CodeInvalid.
 func environmentOf(values query, names ...string) (string, error) {
 	if e := first(values, append(names, "environment")...); e != "" {
 		return e, nil
 	}
-	return "", registry.Errorf(registry.CodeInvalid, "query: no environment is named: want environment=NAME")
+	return "", registry.Errorf(registry.CodeInvalid, "query: the environment is missing: want environment=NAME")
 }
 
-// cut gives the first limit of items, of which there may be more, and the key of the last
-// of them if there are.
+// cut returns the first limit items and, if more follow, the key of the last of them.
 func cut[T any](items []T, limit int, key func(T) string) (first []T, next string) {
 	if len(items) <= limit {
 		return items, ""
@@ -77,7 +79,7 @@ func cut[T any](items []T, limit int, key func(T) string) (first []T, next strin
 	return items[:limit], key(items[limit-1])
 }
 
-// page is a list, with a link to what is behind it.
+// page returns a list, with a link to the next page.
 func page[T any](r *request, items []T, next string) (*response, error) {
 	a, err := ok(nonNil(items))
 	if err != nil || next == "" {
@@ -91,7 +93,7 @@ func page[T any](r *request, items []T, next string) (*response, error) {
 	return a.with("Link", "<"+r.URL.EscapedPath()+"?"+values.Encode()+`>; rel="next"`), nil
 }
 
-// nonNil makes an empty list of none, which JSON writes differently.
+// nonNil replaces nil by an empty list, which JSON encodes differently.
 func nonNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// refusal is an error with what was found out all the same, or with a status of its own.
+// refusal is an error with partial results or with its own HTTP status.
 type refusal struct {
 	error
 	promotion  *registry.Promotion
@@ -22,7 +22,7 @@ type refusal struct {
 
 func (r refusal) Unwrap() error { return r.error }
 
-// problem is the answer that says why there is none. It is the one place that writes errors.
+// problem returns the response for an error. Only this function writes errors.
 func (s server) problem(r *http.Request, err error) *response {
 	var more refusal
 	errors.As(err, &more)
@@ -30,7 +30,7 @@ func (s server) problem(r *http.Request, err error) *response {
 		err = more.error
 	}
 	p := wire.NewProblem(err)
-	if more.promotion != nil && more.promotion.Environment == "" { // it did not get as far as a decision
+	if more.promotion != nil && more.promotion.Environment == "" { // it failed before a decision
 		more.promotion = nil
 	}
 	p.Promotion, p.Resolution, p.RequestID = more.promotion, more.resolution, requestid.Of(r.Context())
@@ -38,10 +38,21 @@ func (s server) problem(r *http.Request, err error) *response {
 		p.Status = more.status
 	}
 	if p.Hidden() && r.Context().Err() == nil {
-		s.Logger.ErrorContext(r.Context(), "request failed", "request", p.RequestID, "method", r.Method, "path", r.URL.Path, "error", err)
+		s.Logger.ErrorContext(
+			r.Context(),
+			"request failed",
+			"request",
+			p.RequestID,
+			"method",
+			r.Method,
+			"path",
+			r.URL.Path,
+			"error",
+			err,
+		)
 	}
 	body, failed := json.Marshal(p)
-	if failed != nil { // a figure of a report that JSON has no word for: the decision goes, the refusal stays
+	if failed != nil { // a figure that JSON cannot encode: omit the decision, keep the refusal
 		p.Promotion, p.Resolution = nil, nil
 		body, _ = json.Marshal(p)
 	}

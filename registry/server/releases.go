@@ -23,7 +23,7 @@ func (s server) releases(r *request) (*response, error) {
 	return page(r, releases.Items, releases.Next)
 }
 
-// named is the release that a query names, and its environment.
+// named returns the release that a query names, and its environment.
 func (s server) named(r *request) (registry.Release, string, error) {
 	environment, err := environmentOf(r.Values)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s server) engine(r *request) (*response, error) {
 	return a.with("Cache-Control", forever), nil
 }
 
-// evidence tells what is known about a release: claims that verify, and what is ignored.
+// evidence returns the evidence about a release: claims that verify, and ignored evidence.
 func (s server) evidence(r *request) (*response, error) {
 	release, environment, err := s.named(r)
 	if err != nil {
@@ -86,8 +86,8 @@ func (s server) evidence(r *request) (*response, error) {
 	return ok(body)
 }
 
-// quarantines tells what stops a release or its engines now. What counts is the registry's
-// rule: a client that reads the evidence would have to know it.
+// quarantines returns the quarantines of a release and its engines. The registry decides which
+// ones count, so that clients need not know the rule.
 func (s server) quarantines(r *request) (*response, error) {
 	release, environment, err := s.named(r)
 	if err != nil {
@@ -102,13 +102,14 @@ func (s server) quarantines(r *request) (*response, error) {
 		for _, c := range registry.Quarantines(release, claims, subject.Digest) {
 			q, _ := c.Quarantine()
 			found = append(found, wire.Quarantine{
-				Bundle: c.Bundle, Subject: subject.Digest, Name: subject.Name, Reason: q.Reason, IssuedOn: q.IssuedOn, Signer: c.Signer, RecordedAt: c.RecordedAt})
+				Bundle: c.Bundle, Subject: subject.Digest, Name: subject.Name, Reason: q.Reason,
+				IssuedOn: q.IssuedOn, Signer: c.Signer, RecordedAt: c.RecordedAt})
 		}
 	}
 	return ok(found)
 }
 
-// bundle gives the exact bytes of one piece of evidence.
+// bundle returns the exact bytes of one piece of evidence.
 func (s server) bundle(r *request) (*response, error) {
 	environment, err := environmentOf(r.Values)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// resolveQuery is what a query can ask.
+// resolveQuery lists the query parameters of a resolve.
 func resolveQuery() []string {
 	return append([]string{"env", "environment", "version", "variant", "runtime", "nodeType"}, facts()...)
 }
 
-// resolveFacts answers GET: a node type by name, or the facts of a node as query.
+// resolveFacts answers GET: a node type by name, or the facts of a node in the query.
 func (s server) resolveFacts(r *request) (*response, error) {
 	values := r.Values
 	environment, err := environmentOf(values, "env")
@@ -82,7 +82,7 @@ func (s server) resolve(r *request, request wire.ResolveRequest) (*response, err
 	return a.with("Vary", "Accept"), nil
 }
 
-// nodeOf is the node that a request is about.
+// nodeOf returns the node that a request describes.
 func (s server) nodeOf(ctx context.Context, request wire.ResolveRequest) (registry.Node, error) {
 	said := 0
 	for _, given := range []bool{request.Node != nil, request.NodeType != "", request.Labels != nil} {
@@ -92,7 +92,10 @@ func (s server) nodeOf(ctx context.Context, request wire.ResolveRequest) (regist
 	}
 	switch {
 	case said != 1:
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "resolve: want one of a node, a node type and the labels of a node")
+		return registry.Node{}, registry.Errorf(
+			registry.CodeInvalid,
+			"resolve: want one of a node, a node type and the labels of a node",
+		)
 	case request.Labels != nil:
 		return s.ReadLabels(request.Labels)
 	case request.NodeType != "":
@@ -102,25 +105,30 @@ func (s server) nodeOf(ctx context.Context, request wire.ResolveRequest) (regist
 		node, err := s.NodeTypes.Get(ctx, request.NodeType)
 		return node, unknown("node type", request.NodeType, err)
 	case request.Node.V > nodeVersion:
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "resolve: node document of version %d: want %d", request.Node.V, nodeVersion)
+		return registry.Node{}, registry.Errorf(
+			registry.CodeInvalid,
+			"resolve: node document of version %d: want %d",
+			request.Node.V,
+			nodeVersion,
+		)
 	}
 	return *request.Node, nil
 }
 
-// unknown says which kind of name it is that nobody knows.
+// unknown returns the error for an unknown name, with the kind of name.
 func unknown(what, name string, err error) error {
 	if !registry.HasCode(err, registry.CodeNotFound) {
 		return err
 	}
-	return registry.Errorf(registry.CodeNotFound, "%s %s is not known here", what, name)
+	return registry.Errorf(registry.CodeNotFound, "%s %s is unknown", what, name)
 }
 
-// nodeVersion is the version of node documents that is understood here. A node that says
-// nothing at all is one that has nothing.
+// nodeVersion is the supported version of node documents. An empty node document is a node
+// without any features.
 const nodeVersion = 1
 
-// runtimeOf reads names of known runtimes, or NAME:VERSION, once for each runtime. None
-// means those of the node.
+// runtimeOf parses names of known runtimes, or NAME:VERSION, once for each runtime. An empty
+// list means the runtimes of the node.
 func (s server) runtimeOf(ctx context.Context, values []string) (*registry.Runtime, error) {
 	if len(values) == 0 {
 		return nil, nil
@@ -137,7 +145,11 @@ func (s server) runtimeOf(ctx context.Context, values []string) (*registry.Runti
 		}
 		name, version, ok := strings.Cut(v, ":")
 		if !ok || name == "" || version == "" {
-			return nil, registry.Errorf(registry.CodeInvalid, "runtime %q: want the name of a runtime that is known here, or NAME:VERSION, for example onnxruntime:1.30.0", v)
+			return nil, registry.Errorf(
+				registry.CodeInvalid,
+				"runtime %q: want the name of a known runtime, or NAME:VERSION, for example onnxruntime:1.30.0",
+				v,
+			)
 		}
 		runtime.Runtimes[name] = version
 	}

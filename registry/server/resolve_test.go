@@ -68,7 +68,7 @@ func TestResolveRefuses(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.Build(t, registrytest.Build{})
-	if p := wantProblem(t, "who", w.do("GET", model+"resolve?env=staging&nodeType=closet", ""), http.StatusNotFound, registry.CodeNotFound); p.Detail != "node type closet is not known here" {
+	if p := wantProblem(t, "who", w.do("GET", model+"resolve?env=staging&nodeType=closet", ""), http.StatusNotFound, registry.CodeNotFound); p.Detail != "node type closet is unknown" {
 		t.Errorf("a node type that is not known: %s", p.Detail)
 	}
 	for query, code := range map[string]registry.Code{

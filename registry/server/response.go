@@ -12,26 +12,26 @@ import (
 	"sync"
 )
 
-// response is an answer before it is sent: whole, so that it can be tagged, compressed
-// and kept. One with a stream sends itself.
+// response is a complete response before it is sent, so that it can be tagged, compressed and
+// saved. A stream sends itself.
 type response struct {
 	status int
-	kind   string      // Content-Type; empty: there is no body
+	kind   string      // Content-Type; empty: no body
 	body   []byte      // exact
 	header http.Header // more headers, may be nil
 	stream func(w http.ResponseWriter, r *request) error
 }
 
-// How long an answer to GET may be kept. All of them depend on who asks.
+// How long a response to GET may be cached. All of them depend on the caller.
 const (
-	revalidate = "private, no-cache"                 // by asking whether it is still the same
-	forever    = "private, max-age=86400, immutable" // what a digest names does not change
+	revalidate = "private, no-cache"                 // cache, but revalidate
+	forever    = "private, max-age=86400, immutable" // content of a digest never changes
 	never      = "no-store"
 )
 
 const jsonType = "application/json"
 
-// answer is a value as JSON.
+// answer returns a value as JSON.
 func answer(status int, value any) (*response, error) {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -40,10 +40,10 @@ func answer(status int, value any) (*response, error) {
 	return &response{status: status, kind: jsonType, body: append(body, '\n')}, nil
 }
 
-// ok is an answer to a question.
+// ok returns a value as JSON with status 200.
 func ok(value any) (*response, error) { return answer(http.StatusOK, value) }
 
-// done is an answer to what needs none.
+// done returns a response without content.
 func done() (*response, error) { return &response{status: http.StatusNoContent}, nil }
 
 // with adds a header.
@@ -55,8 +55,8 @@ func (a *response) with(key, value string) *response {
 	return a
 }
 
-// send writes an answer. What reads and succeeds gets an ETag of its bytes, and is not sent
-// again to who has it.
+// send writes a response. Successful reads get an ETag of their bytes, and clients that already
+// have them get 304.
 func (s server) send(w http.ResponseWriter, r *http.Request, a *response) {
 	header := w.Header()
 	for key, values := range a.header {
@@ -94,7 +94,7 @@ func (s server) send(w http.ResponseWriter, r *http.Request, a *response) {
 	}
 }
 
-// etag is a strong tag: equal tags mean equal bytes on the wire.
+// etag returns a strong tag: equal tags mean equal bytes on the wire.
 func etag(body []byte, coding string) string {
 	sum := sha256.Sum256(body)
 	tag := base64.RawURLEncoding.EncodeToString(sum[:16])
@@ -104,7 +104,7 @@ func etag(body []byte, coding string) string {
 	return `"` + tag + `"`
 }
 
-// matches reports whether If-None-Match names a tag, by weak comparison as RFC 9110 has it.
+// matches reports whether If-None-Match has a tag, by weak comparison as in RFC 9110.
 func matches(values []string, tag string) bool {
 	for part := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		part = strings.TrimSpace(part)
@@ -115,10 +115,10 @@ func matches(values []string, tag string) bool {
 	return false
 }
 
-// minCompressed is how many bytes a body has at least before it is worth compressing.
+// minCompressed is the minimum size of a body that is compressed.
 const minCompressed = 1 << 10
 
-// encoded compresses the body of an answer where the client takes that.
+// encoded compresses the body if the client accepts that.
 func encoded(r *http.Request, a *response) (body []byte, coding string) {
 	compressible := a.kind == jsonType && len(a.body) >= minCompressed
 	if !compressible || !prefers(r.Header.Values("Accept-Encoding"), "gzip", "identity") {
@@ -133,8 +133,8 @@ func encoded(r *http.Request, a *response) (body []byte, coding string) {
 	return buffer.Bytes(), "gzip"
 }
 
-// zips are used again: each has a megabyte of tables.
+// zips pools compressors, because each has a megabyte of tables.
 var zips = sync.Pool{New: func() any {
-	zip, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is a constant that there is
+	zip, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // the level is a valid constant
 	return zip
 }}

@@ -18,8 +18,8 @@ import (
 // methods are the operations on one resource.
 type methods map[string]route
 
-// resources are the operations of a table: by the pattern that chi is given, and those
-// on models, whose names chi cannot find the end of.
+// resources are the operations of a route table. Those on models are separate from those by chi
+// pattern, because chi cannot match model names with slashes.
 type resources struct {
 	patterns   map[string]methods
 	operations map[string]methods
@@ -41,14 +41,19 @@ func group(table []route) (resources, error) {
 			of[key] = make(methods)
 		}
 		if _, twice := of[key][r.Method]; twice {
-			return resources{}, registry.Errorf(registry.CodeInvalid, "server: route %s %s stands there twice", r.Method, r.Pattern)
+			return resources{}, registry.Errorf(
+				registry.CodeInvalid,
+				"server: route %s %s is defined twice",
+				r.Method,
+				r.Pattern,
+			)
 		}
 		of[key][r.Method] = r
 	}
 	return all, nil
 }
 
-// newRouter makes a handler of a table. Errors: CodeInvalid.
+// newRouter returns a handler for a route table. Errors: CodeInvalid.
 func newRouter(s server, table []route) (http.Handler, error) {
 	all, err := group(table)
 	if err != nil {
@@ -73,7 +78,7 @@ func newRouter(s server, table []route) (http.Handler, error) {
 	return router, nil
 }
 
-// serve answers requests by the operations that find gives, with the name in the path.
+// serve answers requests with the operations and the name that find returns.
 func (s server) serve(find func(r *http.Request) (methods, string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r = requestid.Name(w, r)
@@ -98,7 +103,7 @@ func (s server) serve(find func(r *http.Request) (methods, string, error)) http.
 	}
 }
 
-// dispatch answers a request by one of the operations on a resource.
+// dispatch answers a request with one of the operations on a resource.
 func (s server) dispatch(m methods, r *request) (*response, error) {
 	if len(m) == 0 {
 		return nil, noResource(r.Request)
@@ -137,7 +142,7 @@ func (s server) dispatch(m methods, r *request) (*response, error) {
 	return located(r, a), nil
 }
 
-// located says where that is which was made, if it has an identifier in its list.
+// located sets the Location of a created resource that has an identifier.
 func located(r *request, a *response) *response {
 	var made struct {
 		ID string `json:"id"`
@@ -158,11 +163,11 @@ func allowed(m methods) []string {
 	return names
 }
 
-// query is the values of a query.
+// query has the query parameters of a request.
 type query = url.Values
 
-// asked gives the values of a query. A name that nobody reads is a mistake: what it was
-// meant to ask would be passed over.
+// asked returns the query parameters. It refuses unknown names, which would otherwise be
+// ignored.
 func asked(r *http.Request, names ...string) (query, error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {

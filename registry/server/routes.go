@@ -12,17 +12,17 @@ import (
 // Route is one operation of the API.
 type Route struct {
 	Method string
-	// Pattern is the path. {model} stands for a name that may have slashes, {name} for
-	// the rest of a path, any other word in braces for one component.
+	// Pattern is the path. {model} matches a name that may have slashes, {name} the rest of a
+	// path, and any other name in braces one component.
 	Pattern string
-	// Permission is what a caller needs for it.
+	// Permission is the permission that the operation requires.
 	Permission registry.Permission
-	// ByRegistry means that environment and model are known only to the handler, which
-	// asks registry.Interface for everything: the Registry of a Config refuses what is
-	// not allowed. Other routes are checked by Config.Authorize before they are handled.
+	// ByRegistry means that only the handler knows environment and model. It uses
+	// registry.Interface for everything, so the Registry of a Config checks permissions.
+	// Config.Authorize checks other routes before they are handled.
 	ByRegistry bool
 	Summary    string
-	Query      []string // names that the query may have
+	Query      []string // allowed query parameters
 }
 
 // Routes lists every operation that [New] serves.
@@ -34,23 +34,23 @@ func Routes() []Route {
 	return routes
 }
 
-// route is a Route with what answers it.
+// route is a Route with its handler.
 type route struct {
 	Route
 	handle func(s server, r *request) (*response, error)
 }
 
-// request is a request that a route was found for.
+// request is a request with its route's parameters.
 type request struct {
 	*http.Request
-	Name   string // of the model, or what stands in the path for {name}
+	Name   string // of the model, or the value of {name} in the path
 	Values query
 }
 
-// modelPrefix begins the patterns of operations on a model.
+// modelPrefix is the prefix of patterns of operations on a model.
 const modelPrefix = wire.ModelsPath + "{model}/"
 
-// table is the one list of operations; routes, permissions and documents are made of it.
+// table lists all operations. Routes, permissions and documentation are generated from it.
 func table() []route {
 	const (
 		read    = registry.PermissionRead
@@ -64,32 +64,176 @@ func table() []route {
 	one := []string{"environment", "digest"}
 	return slices.Concat([]route{
 		{Route{get, wire.OpenAPIPath, read, false, "This document", nil}, server.openAPI},
-		{Route{get, wire.EnvironmentsPath, read, true, "The chain of environments with policies and trust", nil}, server.environments},
-		{Route{get, wire.HeadsPath, read, true, "Heads by model and environment; limit counts models", paged("environment", "model")}, server.heads},
-		{Route{get, wire.ModelListPath, read, true, "Models that have a head, with their heads", paged("environment")}, server.models},
-		{Route{get, wire.TargetsPath, read, true, "What the engines at heads were made for; limit counts models", paged("environment")}, server.targets},
-		{Route{get, wire.HistoryPath, read, true, "Events, oldest first", paged("environment", "model", "kind", "subject", "after", "before", "order")}, server.history},
-		{Route{get, wire.VerificationPath, read, false, "Check the chain of the whole history, and that it explains every head", nil}, server.verification},
+		{
+			Route{get, wire.EnvironmentsPath, read, true, "The chain of environments with policies and trust", nil},
+			server.environments,
+		},
+		{
+			Route{
+				get,
+				wire.HeadsPath,
+				read,
+				true,
+				"Heads by model and environment; limit counts models",
+				paged("environment", "model"),
+			},
+			server.heads,
+		},
+		{
+			Route{get, wire.ModelListPath, read, true, "Models that have a head, with their heads", paged("environment")},
+			server.models,
+		},
+		{
+			Route{
+				get,
+				wire.TargetsPath,
+				read,
+				true,
+				"The targets of the engines at heads; limit counts models",
+				paged("environment"),
+			},
+			server.targets,
+		},
+		{
+			Route{
+				get,
+				wire.HistoryPath,
+				read,
+				true,
+				"Events, oldest first",
+				paged("environment", "model", "kind", "subject", "after", "before", "order"),
+			},
+			server.history,
+		},
+		{
+			Route{
+				get,
+				wire.VerificationPath,
+				read,
+				false,
+				"Check the hash chain of the whole history, and that it explains every head",
+				nil,
+			},
+			server.verification,
+		},
 		{Route{get, wire.EventsPath, read, true, "Events as they happen, as a stream", eventsQuery()}, server.events},
-		{Route{get, wire.PromotionsPath + "{seq}", read, true, "A promotion by the number of its event", nil}, server.promotion},
+		{
+			Route{get, wire.PromotionsPath + "{seq}", read, true, "A promotion by the number of its event", nil},
+			server.promotion,
+		},
 
-		{Route{get, modelPrefix + wire.OpResolve, read, true, "The engine for a node type, or for a node whose facts are in the query", resolveQuery()}, server.resolveFacts},
-		{Route{post, modelPrefix + wire.OpResolve, read, true, "The engine for a node, or for one that Kubernetes has labelled", nil}, server.resolveNode},
-		{Route{get, modelPrefix + wire.OpReleases, read, true, "The releases of an environment by tag", paged("environment")}, server.releases},
-		{Route{get, modelPrefix + wire.OpRelease, read, true, "A release by tag or digest, or the head", about}, server.release},
+		{
+			Route{
+				get,
+				modelPrefix + wire.OpResolve,
+				read,
+				true,
+				"The engine for a node type, or for a node whose facts are in the query",
+				resolveQuery(),
+			},
+			server.resolveFacts,
+		},
+		{
+			Route{
+				post,
+				modelPrefix + wire.OpResolve,
+				read,
+				true,
+				"The engine for a node, or for the labels of a Kubernetes node",
+				nil,
+			},
+			server.resolveNode,
+		},
+		{
+			Route{get, modelPrefix + wire.OpReleases, read, true, "The releases of an environment by tag", paged("environment")},
+			server.releases,
+		},
+		{
+			Route{get, modelPrefix + wire.OpRelease, read, true, "A release by tag or digest, or the head", about},
+			server.release,
+		},
 		{Route{get, modelPrefix + wire.OpEngines, read, true, "The engines of a release", about}, server.engines},
 		{Route{get, modelPrefix + wire.OpEngine, read, true, "An engine by digest", one}, server.engine},
-		{Route{get, modelPrefix + wire.OpEvidence, read, true, "The evidence for a release and its engines: what verifies, and what is ignored", about}, server.evidence},
-		{Route{get, modelPrefix + wire.OpQuarantines, read, true, "The quarantines of a release and its engines that nothing has lifted", about}, server.quarantines},
+		{
+			Route{
+				get,
+				modelPrefix + wire.OpEvidence,
+				read,
+				true,
+				"The evidence for a release and its engines: verified and ignored",
+				about,
+			},
+			server.evidence,
+		},
+		{
+			Route{
+				get,
+				modelPrefix + wire.OpQuarantines,
+				read,
+				true,
+				"The quarantines of a release and its engines that are not lifted",
+				about,
+			},
+			server.quarantines,
+		},
 		{Route{get, modelPrefix + wire.OpBundle, read, true, "The bytes of one piece of evidence", one}, server.bundle},
-		{Route{post, modelPrefix + wire.OpEvidence, verify, true, "Attach signed evidence: reports, approvals, quarantines and what lifts them", nil}, server.attach},
-		{Route{post, modelPrefix + wire.OpPublications, push, true, "Move the first environment's head to a release that was built there", nil}, server.publish},
-		{Route{get, modelPrefix + wire.OpPromotions, read, true, "The promotions of a model, newest first", paged("environment")}, server.promotions},
-		{Route{post, modelPrefix + wire.OpPromotions, promote, true, "Promote a release to the next environment", nil}, server.promote},
-		{Route{post, modelPrefix + wire.OpRollbacks, promote, true, "Put an environment back to an earlier head", nil}, server.rollback},
-		{Route{post, modelPrefix + wire.OpHolds, promote, true, "Keep promotions from moving a head", nil}, server.setHold},
-		{Route{post, modelPrefix + wire.OpHoldReleases, promote, true, "Let promotions move a held head again", nil}, server.releaseHold},
-		{Route{post, modelPrefix + wire.OpAcceptances, registry.PermissionAdminister, true, "Accept what the history does not explain, so that promotions go on", nil}, server.acceptHistory},
+		{
+			Route{
+				post,
+				modelPrefix + wire.OpEvidence,
+				verify,
+				true,
+				"Attach signed evidence: reports, approvals, quarantines and their lifts",
+				nil,
+			},
+			server.attach,
+		},
+		{
+			Route{
+				post,
+				modelPrefix + wire.OpPublications,
+				push,
+				true,
+				"Move the first environment's head to a release that was built there",
+				nil,
+			},
+			server.publish,
+		},
+		{
+			Route{
+				get,
+				modelPrefix + wire.OpPromotions,
+				read,
+				true,
+				"The promotions of a model, newest first",
+				paged("environment"),
+			},
+			server.promotions,
+		},
+		{
+			Route{post, modelPrefix + wire.OpPromotions, promote, true, "Promote a release to the next environment", nil},
+			server.promote,
+		},
+		{
+			Route{post, modelPrefix + wire.OpRollbacks, promote, true, "Move an environment back to an earlier head", nil},
+			server.rollback,
+		},
+		{Route{post, modelPrefix + wire.OpHolds, promote, true, "Stop promotions from moving a head", nil}, server.setHold},
+		{
+			Route{post, modelPrefix + wire.OpHoldReleases, promote, true, "Let promotions move a held head again", nil},
+			server.releaseHold,
+		},
+		{
+			Route{
+				post,
+				modelPrefix + wire.OpAcceptances,
+				registry.PermissionAdminister,
+				true,
+				"Accept what the history does not explain, so that promotions continue",
+				nil,
+			},
+			server.acceptHistory,
+		},
 	},
 		tableRoutes(wire.NodeTypesPath, "node type", nodeTypes),
 		tableRoutes(wire.RuntimesPath, "runtime", runtimes),
@@ -99,13 +243,13 @@ func table() []route {
 	)
 }
 
-// once reports whether a request that comes twice with a key is answered once: every POST
+// once reports whether requests with the same idempotency key are executed once: every POST
 // that changes something.
 func (r route) once() bool {
 	return r.Method == http.MethodPost && r.Permission != registry.PermissionRead
 }
 
-// validate refuses a route that would let everybody in, or that nobody could ask for.
+// validate refuses a route without a permission and an incomplete one.
 func (r route) validate() error {
 	switch {
 	case r.Permission == "":

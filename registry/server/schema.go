@@ -9,13 +9,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// object is a JSON object of a document.
+// object is a JSON object.
 type object = map[string]any
 
-// schemas are the JSON Schemas (2020-12) of types, those with a name by name.
+// schemas are the JSON Schemas (2020-12) of types, with the named ones by name.
 type schemas struct{ named object }
 
-// of gives the schema of a value's type.
+// of returns the schema of a value's type.
 func (s *schemas) of(value any) object { return s.typed(reflect.TypeOf(value)) }
 
 func (s *schemas) typed(t reflect.Type) object {
@@ -38,10 +38,10 @@ func (s *schemas) typed(t reflect.Type) object {
 	case reflect.Struct:
 		return s.structure(t)
 	}
-	return object{} // anything
+	return object{} // any value
 }
 
-// special are types whose JSON is not that of their kind.
+// special returns the schemas of types with custom JSON encodings.
 func special(t reflect.Type) object {
 	switch t {
 	case reflect.TypeFor[time.Time]():
@@ -68,7 +68,7 @@ func enum[T ~string](values []T) object {
 	return object{"type": "string", "enum": list}
 }
 
-// structure names the schema of a struct, and gives a reference to it.
+// structure registers the schema of a struct and returns a reference to it.
 func (s *schemas) structure(t reflect.Type) object {
 	name := typeName(t)
 	reference := object{"$ref": "#/components/schemas/" + name}
@@ -76,7 +76,7 @@ func (s *schemas) structure(t reflect.Type) object {
 		return reference
 	}
 	schema := object{"type": "object"}
-	s.named[name] = schema // before its fields, which may have it
+	s.named[name] = schema // before its fields, because a type can contain itself
 	properties, required := object{}, []any{}
 	s.fields(t, properties, &required)
 	if len(properties) > 0 {
@@ -88,7 +88,7 @@ func (s *schemas) structure(t reflect.Type) object {
 	return reference
 }
 
-// fields describes what encoding/json writes of a struct.
+// fields adds the fields of a struct that encoding/json writes.
 func (s *schemas) fields(t reflect.Type, properties object, required *[]any) {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -108,7 +108,7 @@ func (s *schemas) fields(t reflect.Type, properties object, required *[]any) {
 		}
 		*required = append(*required, name)
 		if kind := f.Type.Kind(); (kind == reflect.Slice || kind == reflect.Map) && special(f.Type) == nil {
-			schema["type"] = []any{schema["type"], "null"} // as encoding/json writes none
+			schema["type"] = []any{schema["type"], "null"} // encoding/json writes null for nil
 		}
 		properties[name] = schema
 	}

@@ -1,5 +1,5 @@
-// Package server is the REST API over a registry.Interface: what registry/client
-// speaks to, and curl.
+// Package server serves the REST API of a registry.Interface, for registry/client and for other
+// HTTP clients.
 package server
 
 import (
@@ -13,22 +13,22 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/rates"
 )
 
-// Config is what the API is made of. Every field up to Clock is required.
+// Config configures the API. All fields up to Clock are required.
 type Config struct {
-	// Registry answers for releases and heads, and knows by itself what the principal of
-	// a context may ask: see [Route].ByRegistry.
+	// Registry returns releases and heads. It checks the permissions of the context's principal
+	// itself: see [Route].ByRegistry.
 	Registry registry.Interface
-	// Authorize refuses, with CodeForbidden, what the principal of ctx may not do, for all
-	// that Registry is not asked about. Environment and model are empty for what belongs
-	// to no model: node types, runtimes, webhooks, tokens, the whole history.
+	// Authorize checks a permission of the principal of ctx, for everything other than Registry.
+	// Errors: CodeForbidden. Environment and model are empty for things that belong to no model:
+	// node types, runtimes, webhooks, tokens, the whole history.
 	Authorize func(ctx context.Context, permission registry.Permission, environment, model string) error
-	// History is that of the catalog, which hides nothing from anybody: to check its chain.
+	// History returns the unfiltered history of the catalog, to check its chain.
 	History func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
 
 	NodeTypes registry.NodeTypes
 	Runtimes  registry.Runtimes
-	// ReadNode and ReadRuntime read documents; name stands for them in errors. ReadLabels
-	// reads the labels of a Kubernetes node. Errors: CodeInvalid.
+	// ReadNode and ReadRuntime parse documents; name identifies the document in errors. ReadLabels
+	// parses the labels of a Kubernetes node. Errors: CodeInvalid.
 	ReadNode    func(name string, data []byte) (registry.Node, error)
 	ReadRuntime func(name string, data []byte) (registry.Runtime, error)
 	ReadLabels  func(labels map[string]string) (registry.Node, error)
@@ -38,36 +38,39 @@ type Config struct {
 	CheckWebhookURL func(url string) error // Errors: CodeInvalid
 	Idempotency     registry.Idempotency
 	Tokens          registry.Tokens
-	Clock           registry.CatalogClock // of Webhooks and Deliveries
+	Clock           registry.CatalogClock // the clock of Webhooks and Deliveries
 
-	// Configuration answers for the files of the service; nil: it reads none, and says so.
+	// Configuration reports the configuration of the service; nil if it has no configuration
+	// files.
 	Configuration Configuration
 
-	// StillAdmitted refuses a request that was let in, where its sender would not be let in now
-	// with the same grants. A stream of events asks before it tells anything. Errors:
-	// CodeUnauthenticated, or others when that could not be found out. Nil: whoever was let in stays.
+	// StillAdmitted authenticates the sender of a running request again. An event stream calls it
+	// before it sends events. Errors: CodeUnauthenticated if the sender would not be admitted now
+	// with the same grants; others if the sender could not be checked. Nil keeps all streams open.
 	StillAdmitted func(r *http.Request) error
 
-	Rate Rate          // of each caller; the zero Rate is no limit
-	Poll time.Duration // between looks for what other replicas did; 0 means a second
-	// Heartbeat is after how much silence a stream of events says that it lives, so that
-	// nobody between takes the connection for dead; 0 means 15 seconds.
+	Rate Rate          // per caller; the zero Rate means no limit
+	Poll time.Duration // interval of queries for events of other replicas; 0 means a second
+	// Heartbeat is the interval of keep-alive messages in silent event streams, so that proxies do
+	// not close the connection; 0 means 15 seconds.
 	Heartbeat time.Duration
-	Stop      <-chan struct{} // closed when the service stops, which ends streams of events; nil: it never does
-	Now       registry.Clock  // nil means time.Now
-	Logger    *slog.Logger    // nil discards
+	// Stop is closed when the service stops, which ends event streams; nil means never.
+	Stop   <-chan struct{}
+	Now    registry.Clock // nil means time.Now
+	Logger *slog.Logger   // nil discards
 }
 
-// New gives the handler of everything below /api/v1. Errors: CodeInvalid.
+// New returns the handler of everything below /api/v1. Errors: CodeInvalid.
 func New(c Config) (http.Handler, error) {
 	for what, missing := range map[string]bool{
 		"registry": c.Registry == nil, "authorize": c.Authorize == nil, "history": c.History == nil,
 		"node types": c.NodeTypes == nil, "runtimes": c.Runtimes == nil,
-		"webhooks": c.Webhooks == nil || c.Deliveries == nil || c.CheckWebhookURL == nil, "idempotency": c.Idempotency == nil, "tokens": c.Tokens == nil, "clock": c.Clock == nil,
+		"webhooks":    c.Webhooks == nil || c.Deliveries == nil || c.CheckWebhookURL == nil,
+		"idempotency": c.Idempotency == nil, "tokens": c.Tokens == nil, "clock": c.Clock == nil,
 		"readers of documents": c.ReadNode == nil || c.ReadRuntime == nil || c.ReadLabels == nil,
 	} {
 		if missing {
-			return nil, registry.Errorf(registry.CodeInvalid, "server: %s: required and missing", what)
+			return nil, registry.Errorf(registry.CodeInvalid, "server: %s is required, but missing", what)
 		}
 	}
 	if c.Logger == nil {
@@ -93,7 +96,7 @@ func New(c Config) (http.Handler, error) {
 	return newRouter(s, table())
 }
 
-// server is the state of the API. All of it may be lost.
+// server is the state of the API. It is only a cache.
 type server struct {
 	Config
 	engineCache *engineCache
@@ -105,6 +108,7 @@ type server struct {
 
 func newServer(c Config) server {
 	return server{
-		Config: c, engineCache: new(engineCache), feed: newFeed(c.History, c.Poll), streams: newStreams(), limiter: rates.New(c.Rate),
+		Config: c, engineCache: new(engineCache), feed: newFeed(c.History, c.Poll),
+		streams: newStreams(), limiter: rates.New(c.Rate),
 	}
 }

@@ -89,7 +89,7 @@ func TestBodiesAreStrict(t *testing.T) {
 		wantProblem(t, operation+" that is too large", w.post(model+operation, large), http.StatusRequestEntityTooLarge, registry.CodeInvalid)
 	}
 	got := w.do("POST", model+"rollbacks", `{"environment":"prod","reason":"x"}`+"\n", "Content-Type", "application/json; charset=utf-8")
-	if p := wantProblem(t, "no body", w.post(model+"promotions", " "), http.StatusBadRequest, registry.CodeInvalid); !strings.Contains(p.Detail, "it is empty") {
+	if p := wantProblem(t, "no body", w.post(model+"promotions", " "), http.StatusBadRequest, registry.CodeInvalid); !strings.Contains(p.Detail, "request body: empty") {
 		t.Errorf("an empty body is %q", p.Detail)
 	}
 	wantProblem(t, "a release that is not named", w.post(model+"publications", `{"release":""}`), http.StatusBadRequest, registry.CodeInvalid)

@@ -7,11 +7,11 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// maxStreams is how many streams of events may be open. No caller may have more than half of
-// what the others leave, so that one cannot keep out the rest.
+// maxStreams is the maximum number of open event streams. A caller may use at most half of
+// those that others leave, so that one caller cannot block the rest.
 const maxStreams = 2000
 
-// streams counts the streams that are open, by caller.
+// streams counts open streams by caller.
 type streams struct {
 	mu   sync.Mutex
 	all  int
@@ -20,14 +20,19 @@ type streams struct {
 
 func newStreams() *streams { return &streams{open: make(map[string]int)} }
 
-// add counts a stream of a caller until close is called, or refuses it.
+// add counts a stream of a caller until closed is called, or refuses it.
 func (s *streams) add(caller string) (closed func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	own := s.open[caller]
 	if most := (maxStreams - s.all + own) / 2; own >= most {
 		return nil, refusal{
-			error:  registry.Errorf(registry.CodeUnavailable, "%d streams of events are open, %d of them yours: close some, or come again", s.all, own),
+			error: registry.Errorf(
+				registry.CodeUnavailable,
+				"%d streams of events are open, %d of them yours: close some, or try again later",
+				s.all,
+				own,
+			),
 			header: http.Header{"Retry-After": {"30"}},
 		}
 	}

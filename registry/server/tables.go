@@ -6,7 +6,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// tableOf is the operations on a table of documents. read makes a document of a body.
+// tableOf has the operations on a table of documents. read parses the body of a document.
 type tableOf[T any] struct {
 	what  string
 	table registry.Table[T]
@@ -20,14 +20,33 @@ func runtimes(s server) tableOf[registry.Runtime] {
 	return tableOf[registry.Runtime]{"runtime", s.Runtimes, s.ReadRuntime}
 }
 
-// tableRoutes are the four operations on the table at a path.
+// tableRoutes returns the four operations on the table at a path.
 func tableRoutes[T any](path, what string, of func(s server) tableOf[T]) []route {
 	const read, administer = registry.PermissionRead, registry.PermissionAdminister
 	return []route{
-		{Route{http.MethodGet, path, read, false, "The " + what + "s, by name", paged("after")}, func(s server, r *request) (*response, error) { return of(s).list(r) }},
-		{Route{http.MethodGet, path + "/{name}", read, false, "One " + what, nil}, func(s server, r *request) (*response, error) { return of(s).get(r) }},
-		{Route{http.MethodPut, path + "/{name}", administer, false, "Store a " + what + ", in place of an earlier one of the name", nil}, func(s server, r *request) (*response, error) { return of(s).put(r) }},
-		{Route{http.MethodDelete, path + "/{name}", administer, false, "Delete a " + what, nil}, func(s server, r *request) (*response, error) { return of(s).delete(r) }},
+		{
+			Route{http.MethodGet, path, read, false, "The " + what + "s, by name", paged("after")},
+			func(s server, r *request) (*response, error) { return of(s).list(r) },
+		},
+		{
+			Route{http.MethodGet, path + "/{name}", read, false, "One " + what, nil},
+			func(s server, r *request) (*response, error) { return of(s).get(r) },
+		},
+		{
+			Route{
+				http.MethodPut,
+				path + "/{name}",
+				administer,
+				false,
+				"Store a " + what + " and replace an earlier one with the same name",
+				nil,
+			},
+			func(s server, r *request) (*response, error) { return of(s).put(r) },
+		},
+		{
+			Route{http.MethodDelete, path + "/{name}", administer, false, "Delete a " + what, nil},
+			func(s server, r *request) (*response, error) { return of(s).delete(r) },
+		},
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// targets lists what the engines at the heads of a page of models were made for. Two
-// targets are one if their documents are.
+// targets lists the targets of the engines at the heads of a page of models. Targets with equal
+// documents are listed once.
 func (s server) targets(r *request) (*response, error) {
 	models, err := s.modelPage(r)
 	if err != nil {
@@ -55,8 +55,8 @@ func use(uses map[registry.Digest]*wire.TargetUse, head registry.Head, e registr
 	return nil
 }
 
-// enginesAt gives the engines of a head. What a digest names does not change, so it is
-// read once; that the caller may see the head was decided when it was listed.
+// enginesAt returns the engines of a head. It caches them, since content of a digest never
+// changes. The list of heads has already checked that the caller may see the head.
 func (s server) enginesAt(ctx context.Context, head registry.Head) ([]registry.Engine, error) {
 	key := engineKey{head.Environment, head.Model, head.Release}
 	if engines, ok := s.engineCache.get(key); ok {
@@ -75,13 +75,13 @@ type engineKey struct {
 	release            registry.Digest
 }
 
-// engineCache keeps the engines of releases. It drops any of them where there are too many.
+// engineCache caches the engines of releases. It drops arbitrary entries if there are too many.
 type engineCache struct {
 	mu      sync.Mutex
 	engines map[engineKey][]registry.Engine
 }
 
-// maxCachedReleases is more heads than most registries have; a release takes some kilobytes.
+// maxCachedReleases is more than the heads of most registries. A release takes some kilobytes.
 const maxCachedReleases = 10_000
 
 func (c *engineCache) get(key engineKey) ([]registry.Engine, bool) {

@@ -10,14 +10,27 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// tokenRoutes are the operations on tokens, all of them for administrators. No secret
-// passes through them: whoever makes a token sends the hash.
+// tokenRoutes are the operations on tokens, for administrators only. Clients send the hash of a
+// new secret, never the secret.
 func tokenRoutes() []route {
 	const administer = registry.PermissionAdminister
 	one := wire.TokensPath + "/{id}"
 	return []route{
-		{Route{http.MethodGet, wire.TokensPath, administer, false, "Tokens, also those that expired or were revoked", paged()}, server.tokens},
-		{Route{http.MethodPost, wire.TokensPath, administer, false, "Let the bearer of a secret in, whose hash is sent", nil}, server.addToken},
+		{
+			Route{http.MethodGet, wire.TokensPath, administer, false, "All tokens, including expired and revoked ones", paged()},
+			server.tokens,
+		},
+		{
+			Route{
+				http.MethodPost,
+				wire.TokensPath,
+				administer,
+				false,
+				"Create a token; the request has the hash of its secret",
+				nil,
+			},
+			server.addToken,
+		},
 		{Route{http.MethodGet, one, administer, false, "One token", nil}, server.token},
 		{Route{http.MethodDelete, one, administer, false, "Revoke a token; it stays in the list", nil}, server.revokeToken},
 	}
@@ -32,7 +45,11 @@ func (s server) tokens(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	first, _ := slices.BinarySearchFunc(all, after+"\x00", func(t registry.Token, id string) int { return strings.Compare(t.ID, id) })
+	first, _ := slices.BinarySearchFunc(
+		all,
+		after+"\x00",
+		func(t registry.Token, id string) int { return strings.Compare(t.ID, id) },
+	)
 	all, next := cut(all[first:], limit, func(t registry.Token) string { return t.ID })
 	return page(r, all, next)
 }
@@ -45,8 +62,8 @@ func (s server) token(r *request) (*response, error) {
 	return ok(t)
 }
 
-// addToken answers the same request that comes again as it did before: who sends it has
-// chosen identifier and hash, so that nothing is made twice.
+// addToken gives a repeated request the same response. The sender chose identifier and hash, so
+// nothing is created twice.
 func (s server) addToken(r *request) (*response, error) {
 	var body wire.TokenRequest
 	if err := read(r, &body); err != nil {
@@ -58,7 +75,8 @@ func (s server) addToken(r *request) (*response, error) {
 	}
 	err = s.Tokens.CreateToken(r.Context(), t)
 	if registry.HasCode(err, registry.CodeConflict) {
-		if have, found := s.Tokens.FindToken(r.Context(), t.ID); found == nil && have.Hash == t.Hash && have.Name == t.Name && have.Revoked.IsZero() {
+		if have, found := s.Tokens.FindToken(r.Context(), t.ID); found == nil && have.Hash == t.Hash && have.Name == t.Name &&
+			have.Revoked.IsZero() {
 			t, err = have, nil
 		}
 	}

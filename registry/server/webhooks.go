@@ -11,16 +11,32 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// webhookRoutes are the operations on webhooks. All of them are for administrators: an
-// address is told of everything that it asks for.
+// webhookRoutes are the operations on webhooks, for administrators only, because a webhook
+// receives all events that it requests.
 func webhookRoutes() []route {
 	const administer = registry.PermissionAdminister
 	one := wire.WebhooksPath + "/{id}"
 	return []route{
-		{Route{http.MethodGet, wire.WebhooksPath, administer, false, "Webhooks, and how far each was told", paged()}, server.webhooks},
-		{Route{http.MethodPost, wire.WebhooksPath, administer, false, "Register a webhook; the answer has its secret, once", nil}, server.addWebhook},
+		{
+			Route{http.MethodGet, wire.WebhooksPath, administer, false, "Webhooks with their delivery state", paged()},
+			server.webhooks,
+		},
+		{
+			Route{
+				http.MethodPost,
+				wire.WebhooksPath,
+				administer,
+				false,
+				"Register a webhook; only this response has its secret",
+				nil,
+			},
+			server.addWebhook,
+		},
 		{Route{http.MethodGet, one, administer, false, "One webhook", nil}, server.webhook},
-		{Route{http.MethodPut, one, administer, false, "Change a webhook, and resume it where it was given up", nil}, server.putWebhook},
+		{
+			Route{http.MethodPut, one, administer, false, "Change a webhook, and resume its deliveries", nil},
+			server.putWebhook,
+		},
 		{Route{http.MethodDelete, one, administer, false, "Delete a webhook", nil}, server.deleteWebhook},
 	}
 }
@@ -113,7 +129,7 @@ func (s server) deleteWebhook(r *request) (*response, error) {
 	return done()
 }
 
-// readWebhook puts what a body says into a webhook.
+// readWebhook sets the fields of a webhook from a request body.
 func (s server) readWebhook(r *request, hook registry.Webhook) (registry.Webhook, error) {
 	var body wire.WebhookRequest
 	if err := read(r, &body); err != nil {
@@ -132,7 +148,7 @@ func (s server) readWebhook(r *request, hook registry.Webhook) (registry.Webhook
 	return hook, nil
 }
 
-// canHappen refuses a webhook that would never be told of anything.
+// canHappen refuses a webhook that would never receive anything.
 func (s server) canHappen(r *request, body wire.WebhookRequest) error {
 	for _, kind := range body.Kinds {
 		if !slices.Contains(registry.WebhookKinds(), kind) {
@@ -154,20 +170,22 @@ func (s server) canHappen(r *request, body wire.WebhookRequest) error {
 	return registry.ValidateModel(body.Model)
 }
 
-// shown is a webhook as it is shown, without its secret.
+// shown returns a webhook without its secret.
 func (s server) shown(r *request, id string, hook registry.Webhook) (wire.Webhook, error) {
 	state, err := s.Deliveries.Get(r.Context(), id)
 	if registry.HasCode(err, registry.CodeNotFound) {
 		state, err = registry.Delivery{Delivered: hook.After}, nil
 	}
 	return wire.Webhook{
-		ID: id, WebhookRequest: wire.WebhookRequest{URL: hook.URL, Environment: hook.Environment, Model: hook.Model, Kinds: hook.Kinds},
+		ID: id, WebhookRequest: wire.WebhookRequest{
+			URL: hook.URL, Environment: hook.Environment, Model: hook.Model, Kinds: hook.Kinds,
+		},
 		Created: hook.Created, Delivered: state.Delivered, Attempts: state.Attempts, NextAttempt: state.NextAttempt,
 		LastError: state.LastError, Suspended: !state.Active(hook),
 	}, err
 }
 
-// now is the time to the second, by the clock that whoever delivers goes by.
+// now returns the time to the second, by the clock of the deliverer.
 func (s server) now(r *request) (time.Time, error) {
 	now, err := s.Clock.CatalogTime(r.Context())
 	return now.UTC().Truncate(time.Second), err

@@ -11,21 +11,20 @@ import (
 	"mlpromote.dev/mlpromote/registry/access"
 )
 
-// Service is the audience of the tokens that OCI clients get: they ask for it by this name.
+// Service is the audience of the tokens for OCI clients, which request them by this name.
 const Service = "mlpromote"
 
-// Lifetime is how long a token of an OCI client lets it in. One that was made for a token
-// of ours ends with that one, at once when it is revoked.
+// Lifetime is the lifetime of a token for an OCI client. If it was made for one of our tokens,
+// it also ends with that token, at once if that is revoked.
 const Lifetime = 5 * time.Minute
 
-// skew is how far the clocks of replicas may be apart.
+// skew is the maximum difference between the clocks of replicas.
 const skew = 30 * time.Second
 
-// algorithm signs for ourselves alone, so one key that signs and verifies is enough. No
-// other issuer is believed with it.
+// algorithm is symmetric because only this service signs and verifies these tokens.
 const algorithm = jose.HS256
 
-// claims are those of a token that an OCI client gets.
+// claims are the claims of a token for an OCI client.
 type claims struct {
 	jwt.Claims
 	Token  string           `json:"tid,omitempty"`   // ID of the token that it was made for
@@ -34,10 +33,13 @@ type claims struct {
 	Asked  []registry.Grant `json:"asked,omitempty"`
 }
 
-// derive makes a token for an OCI client, with what its principal is allowed of what was
-// asked for.
+// derive makes a token for an OCI client. It grants what the principal may do of what was
+// requested.
 func (g *Gate) derive(who identity, asked []registry.Grant) (string, error) {
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: g.key}, (&jose.SignerOptions{}).WithType("JWT"))
+	signer, err := jose.NewSigner(
+		jose.SigningKey{Algorithm: algorithm, Key: g.key},
+		(&jose.SignerOptions{}).WithType("JWT"),
+	)
 	if err != nil {
 		return "", err
 	}
@@ -51,24 +53,31 @@ func (g *Gate) derive(who identity, asked []registry.Grant) (string, error) {
 	}).Serialize()
 }
 
-// ours reads a credential that is meant as a token which derive made.
+// ours parses a credential that looks like a token made by derive.
 func ours(credential string) (*jwt.JSONWebToken, bool) {
 	parsed, err := jwt.ParseSigned(credential, []jose.SignatureAlgorithm{algorithm})
 	return parsed, err == nil
 }
 
-// verify gives who is let in by a token that derive made. Errors: CodeUnauthenticated.
+// verify returns the identity of a token that derive made. Errors: CodeUnauthenticated.
 func (g *Gate) verify(ctx context.Context, token *jwt.JSONWebToken) (identity, error) {
 	var c claims
 	if err := token.Claims(g.key, &c); err != nil {
-		return identity{}, registry.Errorf(registry.CodeUnauthenticated, "the token that was sent is not one of this service's")
+		return identity{}, registry.Errorf(registry.CodeUnauthenticated, "this service did not issue the token")
 	}
 	expected := jwt.Expected{Issuer: Service, AnyAudience: jwt.Audience{Service}, Time: g.Now()}
 	if err := c.ValidateWithLeeway(expected, skew); err != nil || c.Expiry == nil {
-		return identity{}, registry.Errorf(registry.CodeUnauthenticated, "the token that was sent is for %s at most, and that is over: ask for another", Lifetime)
+		return identity{}, registry.Errorf(
+			registry.CodeUnauthenticated,
+			"the token is outside its lifetime of %s: request another",
+			Lifetime,
+		)
 	}
 	if c.Rules != "" && c.Rules != g.Rules() {
-		return identity{}, registry.Errorf(registry.CodeUnauthenticated, "the access rules changed after this token was issued: request another")
+		return identity{}, registry.Errorf(
+			registry.CodeUnauthenticated,
+			"the access rules changed after this token was issued: request another",
+		)
 	}
 	if c.Token != "" {
 		t, err := g.Tokens.FindToken(ctx, c.Token)
@@ -79,13 +88,16 @@ func (g *Gate) verify(ctx context.Context, token *jwt.JSONWebToken) (identity, e
 			g.used(ctx, t, g.Now())
 		}
 		if registry.HasCode(err, registry.CodeNotFound) {
-			err = registry.Errorf(registry.CodeUnauthenticated, "the token that was sent was made for one that is not there any more")
+			err = registry.Errorf(registry.CodeUnauthenticated, "the token was made for a token that no longer exists")
 		}
 		if err != nil {
 			return identity{}, err
 		}
 	}
 	return identity{
-		principal: registry.Principal{Name: c.Subject, Grants: c.Grants}, token: c.Token, rules: c.Rules, asked: c.Asked, derived: true,
+		principal: registry.Principal{
+			Name:   c.Subject,
+			Grants: c.Grants,
+		}, token: c.Token, rules: c.Rules, asked: c.Asked, derived: true,
 	}, nil
 }

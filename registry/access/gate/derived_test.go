@@ -127,15 +127,15 @@ func TestTokenPathRefuses(t *testing.T) {
 		code, says           string
 	}{
 		"nobody":              {"", "", 401, "UNAUTHORIZED", "none was sent"},
-		"a wrong password":    {basic("me", "mlp_x_y"), "", 401, "UNAUTHORIZED", "not one of"},
-		"one of its own":      {"Bearer " + derived, "", 401, "UNAUTHORIZED", "not one that was got"},
-		"another service":     {"Bearer " + w.text, "service=other", 400, "UNSUPPORTED", "this one is mlpromote"},
+		"a wrong password":    {basic("me", "mlp_x_y"), "", 401, "UNAUTHORIZED", "did not issue the token"},
+		"one of its own":      {"Bearer " + derived, "", 401, "UNAUTHORIZED", "not one that was issued here"},
+		"another service":     {"Bearer " + w.text, "service=other", 400, "UNSUPPORTED", "want mlpromote"},
 		"no actions":          {"Bearer " + w.text, "scope=repository:x", 400, "UNSUPPORTED", "want repository:NAME:ACTION"},
 		"no kind":             {"Bearer " + w.text, "scope=:x:pull", 400, "UNSUPPORTED", "want repository:NAME:ACTION"},
-		"no repository":       {"Bearer " + w.text, "scope=repository:../x:pull", 400, "UNSUPPORTED", "is no repository"},
-		"a pattern for one":   {"Bearer " + w.text, "scope=repository:staging/*:pull", 400, "UNSUPPORTED", "is no repository"},
-		"too much":            {"Bearer " + w.text, "scope=" + url.QueryEscape(strings.Repeat("repository:a/b:pull ", 101)), 400, "UNSUPPORTED", "more than 100"},
-		"too much, many":      {"Bearer " + w.text, strings.Repeat("scope=repository:a/b:pull&", 101), 400, "UNSUPPORTED", "more than 100"},
+		"no repository":       {"Bearer " + w.text, "scope=repository:../x:pull", 400, "UNSUPPORTED", "is not a repository name"},
+		"a pattern for one":   {"Bearer " + w.text, "scope=repository:staging/*:pull", 400, "UNSUPPORTED", "is not a repository name"},
+		"too much":            {"Bearer " + w.text, "scope=" + url.QueryEscape(strings.Repeat("repository:a/b:pull ", 101)), 400, "UNSUPPORTED", "at most 100"},
+		"too much, many":      {"Bearer " + w.text, strings.Repeat("scope=repository:a/b:pull&", 101), 400, "UNSUPPORTED", "at most 100"},
 		"nobody with a scope": {"", "scope=repository:staging/vision/digits:pull", 401, "UNAUTHORIZED", "none was sent"},
 	} {
 		got := get(w.Registry(w.inner), gate.TokenPath+"?"+c.query, c.authorization)
@@ -176,8 +176,8 @@ func TestTokensOfClientsEnd(t *testing.T) {
 			}
 		})
 	}
-	end("by time", "that is over", func(_ *testing.T, w *world) { w.at(noon.Add(gate.Lifetime + time.Minute)) })
-	end("before it begins", "that is over", func(_ *testing.T, w *world) { w.at(noon.Add(-time.Hour)) })
+	end("by time", "outside its lifetime", func(_ *testing.T, w *world) { w.at(noon.Add(gate.Lifetime + time.Minute)) })
+	end("before it begins", "outside its lifetime", func(_ *testing.T, w *world) { w.at(noon.Add(-time.Hour)) })
 	end("by revocation", "token ci was revoked", func(t *testing.T, w *world) {
 		if err := w.db.RevokeToken(t.Context(), w.id, noon); err != nil {
 			t.Fatal(err)

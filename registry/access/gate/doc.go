@@ -1,7 +1,7 @@
-// Package gate finds out who sends a request: before a handler it puts the principal
-// into the request's context, and turns away whom it does not know.
+// Package gate authenticates requests. It puts the principal into the context of a request
+// before the handler runs, and refuses unknown callers.
 //
-// A credential is a token of ours, a JWT of an issuer that the service trusts, or a
-// short-lived token that OCI clients get for one of these at [TokenPath]. It is sent as a
-// bearer token, or as the password of any user, which is how docker login sends it.
+// A credential is one of our tokens, a JWT of a trusted issuer, or a short-lived token that OCI
+// clients get for one of these at [TokenPath]. Clients send it as a bearer token, or as the
+// password of any user, as docker login does.
 package gate

@@ -12,20 +12,19 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/rates"
 )
 
-// Rate is how many credentials that let nobody in an address may send. The zero Rate is no
-// limit.
+// Rate limits the failed credentials per address. The zero Rate means no limit.
 type Rate = rates.Rate
 
-// maxWelcome is how many credentials are known to have let somebody in.
+// maxWelcome is how many valid credentials are remembered.
 const maxWelcome = 10_000
 
-// failures counts the credentials of each address that let nobody in. An address that sent
-// too many waits, also with one that would let it in: else it could go on guessing. Many
-// may share an address, so that those whose credential let them in before go on as they did.
-// Nil lets everybody try.
+// failures counts the invalid credentials per address. An address with too many must wait, even
+// with valid credentials; otherwise it could go on guessing. Several clients may share an
+// address, so clients with a recently valid credential are not affected. A nil failures does
+// not limit anyone.
 type failures struct {
 	limiter *rates.Limiter
-	welcome *lru.Cache[[sha256.Size]byte, struct{}] // hashes of credentials
+	welcome *lru.Cache[[sha256.Size]byte, struct{}] // hashes of valid credentials
 }
 
 func newFailures(r Rate) *failures {
@@ -37,7 +36,7 @@ func newFailures(r Rate) *failures {
 	return &failures{limiter, welcome}
 }
 
-// tooMany is what an address is told that has to wait.
+// tooMany is the error for an address that must wait.
 type tooMany struct {
 	error
 	wait time.Duration
@@ -45,7 +44,7 @@ type tooMany struct {
 
 func (t tooMany) Unwrap() error { return t.error }
 
-// allow refuses who has to wait.
+// allow refuses a request whose address must wait.
 func (f *failures) allow(r *http.Request, secret string, now time.Time) error {
 	if f == nil {
 		return nil
@@ -54,10 +53,13 @@ func (f *failures) allow(r *http.Request, secret string, now time.Time) error {
 	if wait == 0 || f.welcome.Contains(sha256.Sum256([]byte(secret))) {
 		return nil
 	}
-	return tooMany{registry.Errorf(registry.CodeUnavailable, "too many credentials came from your address that let nobody in: wait and try again"), wait}
+	return tooMany{
+		registry.Errorf(registry.CodeUnavailable, "too many invalid credentials came from your address: wait and try again"),
+		wait,
+	}
 }
 
-// tell takes into account what came of a credential.
+// tell records whether a credential was valid.
 func (f *failures) tell(r *http.Request, secret string, err error, now time.Time) {
 	switch {
 	case f == nil:
@@ -68,7 +70,7 @@ func (f *failures) tell(r *http.Request, secret string, err error, now time.Time
 	}
 }
 
-// answerTooMany answers an OCI client that has to wait, and reports whether it has to.
+// answerTooMany tells an OCI client to wait, if it must, and reports whether it did.
 func (g *Gate) answerTooMany(w http.ResponseWriter, err error) bool {
 	var late tooMany
 	if !errors.As(err, &late) {

@@ -151,7 +151,7 @@ func TestLastUse(t *testing.T) {
 func TestLastUseFails(t *testing.T) {
 	t.Parallel()
 	w := setup(t, func(c *gate.Config) { c.Tokens = &counting{Tokens: c.Tokens.(*mem.DB), fails: true} })
-	if got := get(w.API(w.inner), "/api/v1/heads", "Bearer "+w.text); got.Code != http.StatusOK || !strings.Contains(w.log.String(), "cannot note") {
+	if got := get(w.API(w.inner), "/api/v1/heads", "Bearer "+w.text); got.Code != http.StatusOK || !strings.Contains(w.log.String(), "recording the use of a token failed") {
 		t.Errorf("%d, log:\n%s", got.Code, w.log.String())
 	}
 }

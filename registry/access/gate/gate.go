@@ -20,56 +20,61 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// Config is what a Gate is made of. Tokens and Secrets are required.
+// Config configures a Gate. Tokens and Secrets are required.
 type Config struct {
 	Tokens  registry.Tokens
 	Secrets registry.Secrets
-	// Identify gives the principal of a JWT that somebody else issued. Errors:
-	// CodeUnauthenticated for one that lets nobody in; CodeUnavailable when its issuer
-	// does not answer. Nil trusts no issuer.
+	// Identify returns the principal of a JWT of another issuer. Errors: CodeUnauthenticated for
+	// an invalid token; CodeUnavailable if the issuer does not answer. Nil means that no issuer is
+	// trusted.
 	Identify func(ctx context.Context, jwt string) (registry.Principal, error)
-	// Rules identifies the rules that Identify applies. When they change, the tokens that OCI
-	// clients got before are refused. Nil: they never change.
+	// Rules identifies the rules that Identify applies. If they change, earlier tokens of OCI
+	// clients are refused. Nil means that they never change.
 	Rules func() string
-	// Open says whether callers may do everything without a token. Nil requires a token.
+	// Open says whether callers need no token. Nil means that a token is always required.
 	Open *access.Open
-	// URL is the service as clients reach it, "https://registry.example.com". Empty: as
-	// the request at hand reached it.
+	// URL is the service as clients reach it, "https://registry.example.com". Empty means the URL
+	// of the current request.
 	URL string
-	// Failures is how many credentials that let nobody in each address may send, before it
-	// has to wait. Who was let in lately does not have to. The zero Rate is no limit.
+	// Failures limits the invalid credentials per address before it must wait. Clients that
+	// recently authenticated need not wait. The zero Rate means no limit.
 	Failures Rate
 	Now      registry.Clock // nil means time.Now
 	Logger   *slog.Logger   // nil discards
 }
 
-// Gate knows who is who. It is safe for concurrent use.
+// Gate authenticates requests. It is safe for concurrent use.
 type Gate struct {
 	Config
-	key      []byte // that signs the tokens of OCI clients
+	key      []byte // signs the tokens of OCI clients
 	failures *failures
 	uses     uses
-	closing  sync.Once // logs that a gate that was open has closed
+	closing  sync.Once // log only once that open access has ended
 }
 
-// keyName is what the database calls the key.
+// keyName is the name of the key in the database.
 const keyName = "oci-token-key"
 
-// New reads the key that the replicas of the service share, or makes it. Errors:
-// CodeInvalid when something required is missing, or URL is none.
+// New reads the key that the replicas of the service share, or creates it. Errors: CodeInvalid
+// if a required field is missing or URL is invalid.
 func New(ctx context.Context, c Config) (*Gate, error) {
 	if c.Tokens == nil || c.Secrets == nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "gate: tokens and secrets are both required")
 	}
 	if c.URL != "" {
 		u, err := url.Parse(c.URL)
-		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Path != "" || u.RawQuery != "" ||
+			u.Fragment != "" ||
+			u.User != nil {
 			return nil, registry.Errorf(registry.CodeInvalid, "URL of the service %q: want https://HOST[:PORT]", c.URL)
 		}
 	}
 	if c.Identify == nil {
 		c.Identify = func(context.Context, string) (registry.Principal, error) {
-			return registry.Principal{}, registry.Errorf(registry.CodeUnauthenticated, "this service takes the tokens of no issuer but itself")
+			return registry.Principal{}, registry.Errorf(
+				registry.CodeUnauthenticated,
+				"this service trusts no other token issuer",
+			)
 		}
 	}
 	if c.Rules == nil {
@@ -93,8 +98,8 @@ func New(ctx context.Context, c Config) (*Gate, error) {
 	return &Gate{Config: c, key: key, failures: newFailures(c.Failures), uses: uses{of: make(map[string]time.Time)}}, nil
 }
 
-// API lets only requests of known principals through to next. Others are answered with a
-// problem (RFC 9457).
+// API passes requests with a known principal to next. It answers others with a problem (RFC
+// 9457).
 func (g *Gate) API(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		who, err := g.admit(r)
@@ -107,7 +112,7 @@ func (g *Gate) API(next http.Handler) http.Handler {
 	})
 }
 
-// answerProblem answers a request to the API that was refused.
+// answerProblem answers an API request that was refused.
 func answerProblem(w http.ResponseWriter, r *http.Request, err error) {
 	r = requestid.Name(w, r)
 	p := wire.NewProblem(err)
@@ -129,9 +134,9 @@ func answerProblem(w http.ResponseWriter, r *http.Request, err error) {
 	_ = json.NewEncoder(w).Encode(p) // this fails only if the client is gone
 }
 
-// Registry is before the handler of /v2/: it answers [TokenPath] itself, and all else
-// next, with the principal in the context or the reason why there is none, so that next
-// can refuse in the form of the protocol and ask for what is needed.
+// Registry wraps the handler of /v2/. It serves [TokenPath] itself. All other requests go to
+// next with the principal in the context, or with the reason why there is none, so that next
+// can refuse in the form of the protocol.
 func (g *Gate) Registry(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == TokenPath {
@@ -151,8 +156,8 @@ func (g *Gate) Registry(next http.Handler) http.Handler {
 	})
 }
 
-// note logs why somebody was not let in. To send nothing at first is how OCI clients
-// begin, and no news.
+// note logs why a caller was refused. It does not log requests without a credential, because
+// OCI clients begin with one.
 func (g *Gate) note(r *http.Request, err error) {
 	level := slog.LevelInfo
 	switch {
@@ -163,20 +168,32 @@ func (g *Gate) note(r *http.Request, err error) {
 	case len(r.Header.Values("Authorization")) == 0:
 		level = slog.LevelDebug
 	}
-	g.Logger.Log(r.Context(), level, "not let in", "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr, "error", err)
+	g.Logger.Log(
+		r.Context(),
+		level,
+		"refused",
+		"method",
+		r.Method,
+		"path",
+		r.URL.Path,
+		"remote",
+		r.RemoteAddr,
+		"error",
+		err,
+	)
 }
 
-// openRules are the rules while the gate is open. No configuration has this name, so tokens
-// that OCI clients got then are refused once the gate has closed.
+// openRules is the value of the rules during open access. No configuration has this value, so
+// tokens that OCI clients got then are refused once open access has ended.
 const openRules = "open"
 
 // identity is the sender of a request.
 type identity struct {
 	principal registry.Principal
-	token     string           // ID of the token that was sent; empty for another credential
+	token     string           // ID of the token that was sent; empty for other credentials
 	rules     string           // read before the issuer's token was checked
 	asked     []registry.Grant // what an OCI client asked for when it got its own token
-	derived   bool             // it was let in by a token that this service made for an OCI client
+	derived   bool             // the credential is a token that this service made for an OCI client
 }
 
 func (i identity) in(ctx context.Context) context.Context {
@@ -186,8 +203,7 @@ func (i identity) in(ctx context.Context) context.Context {
 	return registry.WithPrincipal(ctx, i.principal)
 }
 
-// admit returns the sender of a request. While the gate is open, that is anonymous. Errors: as
-// identify.
+// admit returns the sender of a request: anonymous during open access. Errors: as identify.
 func (g *Gate) admit(r *http.Request) (identity, error) {
 	open, err := g.Open.ToAll(r.Context())
 	switch {
@@ -203,21 +219,24 @@ func (g *Gate) admit(r *http.Request) (identity, error) {
 	return g.identify(r)
 }
 
-// StillAdmitted asks again who sent a request that API let in, for an answer that takes long:
-// a token may have been revoked or have run out since, and an open gate may have closed. Errors:
-// CodeUnauthenticated where its sender would not be let in now with the same grants; others as
-// identify.
+// StillAdmitted authenticates the sender of a running request again, for responses that take
+// long. Meanwhile a token may have expired or been revoked, and open access may have ended.
+// Errors: CodeUnauthenticated if the sender would not be admitted now with the same grants;
+// others as identify.
 func (g *Gate) StillAdmitted(r *http.Request) error {
 	was, _ := registry.PrincipalOf(r.Context())
 	who, err := g.admit(r)
 	if err == nil && !reflect.DeepEqual(who.principal, was) {
-		err = registry.Errorf(registry.CodeUnauthenticated, "what the sender of this request may do has changed: send it again")
+		err = registry.Errorf(
+			registry.CodeUnauthenticated,
+			"the permissions of the caller have changed: send the request again",
+		)
 	}
 	return err
 }
 
-// identify finds out who sent a request. Errors: CodeUnauthenticated; tooMany, which is
-// CodeUnavailable; others when that could not be found out.
+// identify authenticates the sender of a request. Errors: CodeUnauthenticated; tooMany, which
+// is CodeUnavailable; others if the sender could not be checked.
 func (g *Gate) identify(r *http.Request) (identity, error) {
 	secret, err := credential(r.Header.Values("Authorization"))
 	if err != nil {
@@ -232,7 +251,7 @@ func (g *Gate) identify(r *http.Request) (identity, error) {
 	return who, err
 }
 
-// whose gives who is let in by a credential. Errors as above.
+// whose returns the identity for a credential. Errors: as identify.
 func (g *Gate) whose(ctx context.Context, secret string, now time.Time) (identity, error) {
 	if access.IsToken(secret) {
 		t, err := access.Redeem(ctx, g.Tokens, secret, now)
@@ -245,7 +264,10 @@ func (g *Gate) whose(ctx context.Context, secret string, now time.Time) (identit
 		return g.verify(ctx, token)
 	}
 	if strings.Count(secret, ".") != 2 {
-		return identity{}, registry.Errorf(registry.CodeUnauthenticated, "the credential that was sent is no token: want mlp_..., or a JWT of an issuer that this service trusts")
+		return identity{}, registry.Errorf(
+			registry.CodeUnauthenticated,
+			"the credential is not a token: want mlp_..., or a JWT of an issuer that this service trusts",
+		)
 	}
 	rules := g.Rules() // read first: if they change meanwhile, the token is refused later
 	p, err := g.Identify(ctx, secret)

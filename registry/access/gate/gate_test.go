@@ -125,21 +125,21 @@ func (w *world) refused(t testing.TB) map[string]struct{ authorization, says str
 	_, expired := w.mint(t, "old", noon.Add(time.Second), registry.Grant{Permissions: registry.Permissions(), Environment: "**", Model: "**"})
 	return map[string]struct{ authorization, says string }{
 		"nothing":             {"", "none was sent"},
-		"unknown":             {"Bearer mlp_aaaaaaaaaaaaaaaa_" + strings.Repeat("a", 52), "not one of this service's"},
+		"unknown":             {"Bearer mlp_aaaaaaaaaaaaaaaa_" + strings.Repeat("a", 52), "did not issue the token"},
 		"revoked":             {"Bearer " + revoked, "token gone was revoked"},
 		"expired":             {"Bearer " + expired, "token old expired"},
 		"revoked as password": {basic("u", revoked), "token gone was revoked"},
-		"user for password":   {basic(w.text, "x"), "no token"},
+		"user for password":   {basic(w.text, "x"), "not a token"},
 		"no password":         {basic(w.text, ""), "without a password"},
 		"no colon":            {"Basic " + w.text, "without a password"},
 		"only the scheme":     {"Bearer", "neither Bearer"},
 		"no scheme":           {w.text, "neither Bearer"},
 		"another scheme":      {"Digest " + w.text, "neither Bearer"},
-		"two tokens":          {"Bearer " + w.text + " " + w.text, "not one of this service's"},
-		"a list":              {"Bearer " + w.text + ", Bearer " + w.text, "not one of this service's"},
+		"two tokens":          {"Bearer " + w.text + " " + w.text, "did not issue the token"},
+		"a list":              {"Bearer " + w.text + ", Bearer " + w.text, "did not issue the token"},
 		"huge":                {"Bearer " + strings.Repeat("a", 20<<10), "at most"},
-		"a JWT of nobody":     {"Bearer eyJhbGciOiJub25lIn0.eyJpc3MiOiJtbHByb21vdGUifQ.", "no issuer but itself"},
-		"rubbish":             {"Bearer rubbish", "no token"},
+		"a JWT of nobody":     {"Bearer eyJhbGciOiJub25lIn0.eyJpc3MiOiJtbHByb21vdGUifQ.", "trusts no other token issuer"},
+		"rubbish":             {"Bearer rubbish", "not a token"},
 	}
 }
 

@@ -8,13 +8,12 @@ import (
 	"mlpromote.dev/mlpromote/registry/access"
 )
 
-// maxScopes bounds what one token is asked for.
+// maxScopes limits the scopes of one token request.
 const maxScopes = 100
 
-// scopes reads what a client asks for: repository:NAME:ACTION[,ACTION], several in one
-// value or in many. It gives a grant for each, of one repository. Resources that are no
-// repositories and actions that are not known are passed over, as the protocol has it.
-// Errors: CodeInvalid.
+// scopes parses requested scopes: repository:NAME:ACTION[,ACTION], several in one value or in
+// many. It returns one grant per repository. It ignores other resources and unknown actions, as
+// the protocol requires. Errors: CodeInvalid.
 //
 // Source: https://distribution.github.io/distribution/spec/auth/scope/.
 func scopes(values []string) ([]registry.Grant, error) {
@@ -26,7 +25,7 @@ func scopes(values []string) ([]registry.Grant, error) {
 				continue
 			}
 			if n++; n > maxScopes {
-				return nil, registry.Errorf(registry.CodeInvalid, "scope: more than %d were asked for at once", maxScopes)
+				return nil, registry.Errorf(registry.CodeInvalid, "scope: want at most %d in one request", maxScopes)
 			}
 			grant, ok, err := parseScope(scope)
 			if err != nil {
@@ -44,14 +43,23 @@ func parseScope(scope string) (grant registry.Grant, ok bool, err error) {
 	kind, rest, _ := strings.Cut(scope, ":")
 	last := strings.LastIndexByte(rest, ':')
 	if kind == "" || last < 0 {
-		return registry.Grant{}, false, registry.Errorf(registry.CodeInvalid, "scope %.300q: want repository:NAME:ACTION[,ACTION]", scope)
+		return registry.Grant{}, false, registry.Errorf(
+			registry.CodeInvalid,
+			"scope %.300q: want repository:NAME:ACTION[,ACTION]",
+			scope,
+		)
 	}
 	name, actions := rest[:last], rest[last+1:]
 	if kind, _, _ = strings.Cut(kind, "("); kind != "repository" {
 		return registry.Grant{}, false, nil
 	}
 	if !registry.ValidRepository(name) {
-		return registry.Grant{}, false, registry.Errorf(registry.CodeInvalid, "scope %.300q: %.300q is no repository", scope, name)
+		return registry.Grant{}, false, registry.Errorf(
+			registry.CodeInvalid,
+			"scope %.300q: %.300q is not a repository name",
+			scope,
+			name,
+		)
 	}
 	grant.Environment, grant.Model, _ = strings.Cut(name, "/")
 	if actions == "*" {
@@ -65,7 +73,7 @@ func parseScope(scope string) (grant registry.Grant, ok bool, err error) {
 	return grant, len(grant.Permissions) > 0 && grant.Model != "", nil
 }
 
-// narrow gives what a principal is allowed of what was asked for.
+// narrow returns the part of the requested grants that a principal has.
 func narrow(p registry.Principal, asked []registry.Grant) []registry.Grant {
 	var granted []registry.Grant
 	for _, g := range asked {

@@ -12,13 +12,13 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// TokenPath is where OCI clients ask for a token.
+// TokenPath is where OCI clients request tokens.
 //
 // Source: https://distribution.github.io/distribution/spec/auth/token/.
 const TokenPath = "/v2/token"
 
-// Challenge is the WWW-Authenticate header that tells an OCI client where to get a token,
-// and for what. An empty repository asks only for one at all.
+// Challenge returns the WWW-Authenticate header that tells an OCI client where to get a token
+// and for which scope. An empty repository requests a token without a scope.
 func (g *Gate) Challenge(r *http.Request, repository string, permission registry.Permission) string {
 	challenge := `Bearer realm="` + g.base(r) + TokenPath + `",service="` + Service + `"`
 	if repository == "" {
@@ -34,7 +34,7 @@ func (g *Gate) Challenge(r *http.Request, repository string, permission registry
 	return challenge + `,scope="repository:` + repository + ":" + actions + `"`
 }
 
-// base is the URL of the service: as it was configured, or as the client reached it.
+// base returns the URL of the service: the configured one, or that of the request.
 func (g *Gate) base(r *http.Request) string {
 	if g.URL != "" {
 		return g.URL
@@ -46,8 +46,7 @@ func (g *Gate) base(r *http.Request) string {
 	return strings.ReplaceAll(u.String(), `"`, "")
 }
 
-// issued is the answer to a client that asked for a token. Both names of the token are in
-// use.
+// issued is the response to a token request. Clients use both names of the token.
 type issued struct {
 	Token       string `json:"token"`
 	AccessToken string `json:"access_token"`
@@ -55,7 +54,7 @@ type issued struct {
 	IssuedAt    string `json:"issued_at"`  // RFC 3339
 }
 
-// serveToken gives an OCI client a token of its own.
+// serveToken issues a token to an OCI client.
 func (g *Gate) serveToken(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Type", "application/json")
@@ -67,7 +66,9 @@ func (g *Gate) serveToken(w http.ResponseWriter, r *http.Request) {
 	}
 	answer, err := g.issue(r)
 	if err == nil {
-		_ = json.NewEncoder(w).Encode(answer) //nolint:gosec // the token is what was asked for; if this fails the client is gone
+		_ = json.NewEncoder(w).
+			Encode(answer)
+			//nolint:gosec // the token is what was asked for; if this fails the client is gone
 		return
 	}
 	g.note(r, err)
@@ -82,35 +83,43 @@ func (g *Gate) serveToken(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "UNSUPPORTED", err.Error())
 	case registry.CodeUnavailable:
 		w.Header().Set("Retry-After", wire.RetryAfter)
-		refuse(w, http.StatusServiceUnavailable, "TOOMANYREQUESTS", "the registry cannot do this now; try again later")
+		refuse(w, http.StatusServiceUnavailable, "TOOMANYREQUESTS", "the registry is unavailable; try again later")
 	default:
-		refuse(w, http.StatusInternalServerError, "UNSUPPORTED", "internal error; the registry's log says more")
+		refuse(w, http.StatusInternalServerError, "UNSUPPORTED", "internal error; see the log of the registry")
 	}
 }
 
-// issue answers a client. Who holds such a token does not get another one for it: it
-// would never end.
+// issue answers a token request. It refuses a token that was issued here, which could otherwise
+// be renewed forever.
 func (g *Gate) issue(r *http.Request) (issued, error) {
 	who, err := g.identify(r)
 	if err != nil {
 		return issued{}, err
 	}
 	if who.derived {
-		return issued{}, registry.Errorf(registry.CodeUnauthenticated, "this takes the token that you were given, and not one that was got for it here")
+		return issued{}, registry.Errorf(
+			registry.CodeUnauthenticated,
+			"want your original token, not one that was issued here for it",
+		)
 	}
 	query := r.URL.Query()
 	if service := query.Get("service"); service != "" && service != Service {
-		return issued{}, registry.Errorf(registry.CodeInvalid, "service %.100q: this one is %s", service, Service)
+		return issued{}, registry.Errorf(registry.CodeInvalid, "service %.100q: want %s", service, Service)
 	}
 	asked, err := scopes(query["scope"])
 	if err != nil {
 		return issued{}, err
 	}
 	token, err := g.derive(who, asked)
-	return issued{Token: token, AccessToken: token, ExpiresIn: int(Lifetime.Seconds()), IssuedAt: g.Now().UTC().Format(time.RFC3339)}, err
+	return issued{
+		Token:       token,
+		AccessToken: token,
+		ExpiresIn:   int(Lifetime.Seconds()),
+		IssuedAt:    g.Now().UTC().Format(time.RFC3339),
+	}, err
 }
 
-// refuse answers with an error in the form of the OCI protocol.
+// refuse sends an error in the form of the OCI protocol.
 func refuse(w http.ResponseWriter, status int, code, message string) {
 	w.WriteHeader(status)
 	type problem struct {

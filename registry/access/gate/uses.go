@@ -9,19 +9,21 @@ import (
 )
 
 const (
-	// usesEvery is how often the use of one token is noted, so that requests do not write.
+	// usesEvery is the minimum time between two records of the use of a token, so that not every
+	// request writes.
 	usesEvery = time.Hour
-	// usesPatience is how long a request waits for that.
+	// usesPatience is how long a request waits for that write.
 	usesPatience = time.Second
 )
 
-// uses is when this replica last noted the use of tokens, by ID.
+// uses is when this replica last recorded the use of tokens, by ID.
 type uses struct {
 	mu sync.Mutex
 	of map[string]time.Time
 }
 
-// due reports whether the use of a token is to be noted now, to one of those who ask.
+// due reports whether the use of a token must be recorded now. Of concurrent callers only one
+// gets true.
 func (u *uses) due(t registry.Token, now time.Time) bool {
 	if now.Sub(t.LastUsed) < usesEvery {
 		return false
@@ -35,7 +37,7 @@ func (u *uses) due(t registry.Token, now time.Time) bool {
 	return true
 }
 
-// used notes that a token let somebody in. That it cannot be noted keeps nobody out.
+// used records the use of a token. A failure is only logged.
 func (g *Gate) used(ctx context.Context, t registry.Token, now time.Time) {
 	if !g.uses.due(t, now) {
 		return
@@ -43,6 +45,6 @@ func (g *Gate) used(ctx context.Context, t registry.Token, now time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, usesPatience)
 	defer cancel()
 	if err := g.Tokens.UseToken(ctx, t.ID, now); err != nil {
-		g.Logger.WarnContext(ctx, "cannot note that a token was used", "token", t.Name, "error", err)
+		g.Logger.WarnContext(ctx, "recording the use of a token failed", "token", t.Name, "error", err)
 	}
 }

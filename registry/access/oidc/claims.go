@@ -10,10 +10,10 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// claims are those of a token that was verified.
+// claims are the claims of a verified token.
 type claims map[string]json.RawMessage
 
-// decode reads claims into a struct.
+// decode decodes the claims into a struct.
 func (c claims) decode(into any) error {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -22,8 +22,8 @@ func (c claims) decode(into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// texts are what a claim says: one text, several, or true or false. Other claims say
-// nothing that a pattern could fit.
+// texts returns the values of a claim that is a string, a list of strings or a boolean. Other
+// claims match no pattern and have no values.
 func (c claims) texts(name string) []string {
 	raw, ok := c[name]
 	if !ok {
@@ -44,7 +44,7 @@ func (c claims) texts(name string) []string {
 	return nil
 }
 
-// fits reports whether all claims of a rule are there.
+// fits reports whether the claims match all patterns of a rule.
 func (r Rule) fits(c claims) bool {
 	for claim, pattern := range r.Match {
 		if !slices.ContainsFunc(c.texts(claim), func(text string) bool { return registry.MatchPattern(pattern, text) }) {
@@ -54,8 +54,8 @@ func (r Rule) fits(c claims) bool {
 	return len(r.Match) > 0
 }
 
-// principal is who has the claims, with what all rules that fit grant. Errors:
-// CodeUnauthenticated when none does.
+// principal returns the principal with the claims, with the grants of all matching rules.
+// Errors: CodeUnauthenticated if no rule matches.
 func (t *trusted) principal(c claims) (registry.Principal, error) {
 	name, err := t.name(c)
 	if err != nil {
@@ -68,17 +68,22 @@ func (t *trusted) principal(c claims) (registry.Principal, error) {
 		}
 	}
 	if len(p.Grants) == 0 {
-		return registry.Principal{}, registry.Errorf(registry.CodeUnauthenticated, "%s has a good token of %s, and no rule lets it in (access.yaml)", name, t.URL)
+		return registry.Principal{}, registry.Errorf(
+			registry.CodeUnauthenticated,
+			"%s has a valid token of %s, but no rule in access.yaml matches it",
+			name,
+			t.URL,
+		)
 	}
 	return p, nil
 }
 
 var placeholder = regexp.MustCompile(`\{[^{}]+\}`)
 
-// maxClaim bounds what a claim adds to a name.
+// maxClaim limits the length of a claim in a name.
 const maxClaim = 200
 
-// name is what the history calls who has the claims.
+// name returns the name of the principal in the history.
 func (t *trusted) name(c claims) (string, error) {
 	template := t.Principal
 	if template == "" {
@@ -88,14 +93,20 @@ func (t *trusted) name(c claims) (string, error) {
 	name := placeholder.ReplaceAllStringFunc(template, func(claim string) string {
 		claim = strings.Trim(claim, "{}")
 		texts := c.texts(claim)
-		if len(texts) != 1 || texts[0] == "" || len(texts[0]) > maxClaim || strings.ContainsFunc(texts[0], func(r rune) bool { return !unicode.IsPrint(r) }) {
+		if len(texts) != 1 || texts[0] == "" || len(texts[0]) > maxClaim ||
+			strings.ContainsFunc(texts[0], func(r rune) bool { return !unicode.IsPrint(r) }) {
 			missing = claim
 			return ""
 		}
 		return texts[0]
 	})
 	if missing != "" {
-		return "", registry.Errorf(registry.CodeUnauthenticated, "the token of %s has no claim %q that could be part of a name", t.URL, missing)
+		return "", registry.Errorf(
+			registry.CodeUnauthenticated,
+			"the token of %s has no claim %q that could be part of a name",
+			t.URL,
+			missing,
+		)
 	}
 	return name, nil
 }

@@ -18,25 +18,25 @@ import (
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
-// Config is the issuers that are trusted: the content of access.yaml.
+// Config is the content of access.yaml: the trusted issuers and their rules.
 type Config struct {
 	Issuers []Issuer
 	Digest  registry.Digest // covers the file and the certificates that it names
 }
 
-// Issuer is somebody whose tokens are believed.
+// Issuer is a trusted issuer of tokens.
 type Issuer struct {
 	URL       string          // the iss of its tokens, and where its keys are fetched
-	Audience  string          // which a token must have
+	Audience  string          // the aud that a token must have
 	Principal string          // name of a caller, with {CLAIM} for the text of a claim; empty: "oidc:URL#SUBJECT"
 	Roots     *x509.CertPool  // CAs for its certificate; nil: those of the system
 	CA        registry.Digest // of the file of Roots; empty without Roots
 	Rules     []Rule
 }
 
-// Rule gives grants to whoever has claims. Every rule that fits counts.
+// Rule gives grants to callers with matching claims. All matching rules apply.
 type Rule struct {
-	Match  map[string]string // pattern by claim; all must fit
+	Match  map[string]string // pattern by claim; all must match
 	Grants []registry.Grant
 }
 
@@ -64,8 +64,8 @@ type grant struct {
 	Model       string   `yaml:"model,required"`
 }
 
-// Load reads the file at path. The path of a CA in it is relative to its folder. Errors:
-// CodeNotFound without the file; CodeInvalid with line and column; CodeInternal when it
+// Load reads the file at path. CA paths in the file are relative to its folder. Errors:
+// CodeNotFound if the file does not exist; CodeInvalid with line and column; CodeInternal if it
 // cannot be read.
 func Load(path string) (Config, error) {
 	data, err := strictyaml.ReadFile(path)
@@ -80,7 +80,7 @@ func Load(path string) (Config, error) {
 	return Parse(path, data)
 }
 
-// Parse reads the bytes of the file at path.
+// Parse parses the content of the file at path.
 func Parse(path string, data []byte) (Config, error) {
 	var f file
 	doc, err := strictyaml.Decode(path, data, &f)
@@ -88,7 +88,7 @@ func Parse(path string, data []byte) (Config, error) {
 		return Config{}, err
 	}
 	if len(f.Issuers) == 0 {
-		doc.At("issuers").Problemf("issuers is empty: want at least one, or no file")
+		doc.At("issuers").Problemf("issuers is empty: want at least one, or delete the file")
 	}
 	var c Config
 	read := []registry.Digest{digest.FromBytes(data)}
@@ -100,11 +100,15 @@ func Parse(path string, data []byte) (Config, error) {
 			p.at("issuer").Problemf("issuer %s is here twice: put all its rules under one entry", issuer.URL)
 		}
 		if written.Audience == "" {
-			p.at("audience").Problemf("audience is empty: want what tokens for this service are issued for, such as its URL")
+			p.at("audience").Problemf("audience is empty: want the aud of tokens for this service, such as its URL")
 		}
 		p.checkPrincipal(written.Principal)
-		if slices.ContainsFunc(c.Issuers, func(o Issuer) bool { return o.Principal != "" && prefix(o.Principal) == prefix(issuer.Principal) }) {
-			p.at("principal").Problemf("principal %q: names of another issuer begin the same way: want a unique prefix", issuer.Principal)
+		if slices.ContainsFunc(
+			c.Issuers,
+			func(o Issuer) bool { return o.Principal != "" && prefix(o.Principal) == prefix(issuer.Principal) },
+		) {
+			p.at("principal").
+				Problemf("principal %q: names of another issuer begin the same way: want a unique prefix", issuer.Principal)
 		}
 		if written.CA != "" {
 			issuer.Roots, issuer.CA = p.roots(filepath.Dir(path), written.CA)
@@ -120,7 +124,7 @@ func Parse(path string, data []byte) (Config, error) {
 	return c, err
 }
 
-// parser notes what is wrong with one issuer.
+// parser reports the problems of one issuer.
 type parser struct {
 	doc   *strictyaml.Document
 	index int
@@ -132,30 +136,36 @@ func (p parser) at(path ...any) *strictyaml.Node {
 
 func (p parser) checkURL(issuer string) {
 	u, err := url.Parse(issuer)
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || (u.Scheme != "https" && !plainLoopback(u)) {
+	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+		(u.Scheme != "https" && !plainLoopback(u)) {
 		p.at("issuer").Problemf("issuer %q: want https://HOST[/PATH], as its tokens have it in iss", issuer)
 	}
 }
 
-// plainLoopback reports whether a URL is of this machine, where there is no TLS.
+// plainLoopback reports whether a URL is http on this machine, where TLS is not needed.
 func plainLoopback(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	return u.Scheme == "http" && ip != nil && ip.IsLoopback()
 }
 
-// principalPattern is a prefix of its own, and claims in braces.
+// principalPattern is a prefix and claims in braces.
 var principalPattern = regexp.MustCompile(`^[a-z][a-z0-9-]*:([^{}\x00-\x20\x7f]|\{[A-Za-z0-9_./-]+\})+$`)
 
-// reservedPrefixes begin the names of those who are let in by something else.
+// reservedPrefixes are the prefixes of principals that authenticate in another way.
 var reservedPrefixes = []string{"token:", "oidc:"}
 
 func (p parser) checkPrincipal(template string) {
 	if template == "" {
 		return
 	}
-	reserved := slices.ContainsFunc(reservedPrefixes, func(prefix string) bool { return strings.HasPrefix(template, prefix) })
+	reserved := slices.ContainsFunc(
+		reservedPrefixes,
+		func(prefix string) bool { return strings.HasPrefix(template, prefix) },
+	)
 	if !principalPattern.MatchString(template) || reserved {
-		p.at("principal").Problemf("principal %q: want a prefix other than token and oidc, ':', and claims in braces: github:{repository}", template)
+		p.at("principal").
+			Problemf("principal %q: want a prefix other than token and oidc, ':', and claims in braces: "+
+				"github:{repository}", template)
 	}
 }
 
@@ -164,7 +174,7 @@ func prefix(template string) string {
 	return before
 }
 
-// roots reads the certificates in a file, and returns them with the digest of the file.
+// roots reads the certificates in a file and returns them with the digest of the file.
 func (p parser) roots(dir, name string) (*x509.CertPool, registry.Digest) {
 	if !filepath.IsAbs(name) {
 		name = filepath.Join(dir, filepath.FromSlash(name))
@@ -183,7 +193,7 @@ func (p parser) roots(dir, name string) (*x509.CertPool, registry.Digest) {
 
 func (p parser) rules(written issuer) []Rule {
 	if len(written.Rules) == 0 {
-		p.at("rules").Problemf("rules is empty: want at least one, since nobody gets in without")
+		p.at("rules").Problemf("rules is empty: want at least one, because rules admit callers")
 	}
 	var rules []Rule
 	for i, r := range written.Rules {
@@ -209,14 +219,16 @@ func (p parser) rules(written issuer) []Rule {
 
 func (p parser) checkMatch(i int, issuer string, match map[string]string) {
 	if len(match) == 0 {
-		p.at("rules", i, "match").Problemf("match is empty: it would let in everybody whom the issuer knows")
+		p.at("rules", i, "match").Problemf("match is empty: it would admit every user of the issuer")
 	}
 	for claim, pattern := range match {
 		if !registry.ValidPattern(pattern) {
-			p.at("rules", i, "match", claim).Problemf("%s %q: want a text, with * for a part between slashes and a final /** for all below", claim, pattern)
+			p.at("rules", i, "match", claim).
+				Problemf("%s %q: want a text, with * for a part between slashes and a final /** for all below", claim, pattern)
 		}
 	}
 	if s, ok := sharedIssuers()[issuer]; ok && len(match) > 0 && !s.namesOwner(match) {
-		p.at("rules", i, "match").Problemf("anybody can get a token from %s, and this rule names no owner: add %s", issuer, s.example)
+		p.at("rules", i, "match").
+			Problemf("anyone can get a token from %s, so the rule must name an owner: add %s", issuer, s.example)
 	}
 }

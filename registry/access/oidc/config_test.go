@@ -67,10 +67,10 @@ func TestParseRefuses(t *testing.T) {
 		"same prefix":       {"audience: mlpromote\n", "audience: mlpromote\n    principal: \"github:{sub}\"\n", `14:16: principal "github:{sub}": names of another issuer begin the same way`},
 		"no CA":             {"audience: mlpromote\n", "audience: mlpromote\n    ca: missing.pem\n", "14:9: ca: open"},
 		"no PEM":            {"audience: mlpromote\n", "audience: mlpromote\n    ca: access.yaml\n", "want certificates in PEM"},
-		"everybody":         {`{project_path: "ml/*", ref_protected: "true"}`, "{}", "15:16: match is empty: it would let in everybody"},
-		"the world":         {"{repository: acme/vision, ref: refs/heads/main}", "{ref: refs/heads/main}", "6:16: anybody can get a token from https://token.actions.githubusercontent.com, and this rule names no owner: add repository: OWNER/NAME"},
-		"any owner":         {"{repository: acme/vision, ref: refs/heads/main}", `{repository: "*/vision"}`, "names no owner"},
-		"any owner, by sub": {"{repository: acme/vision, ref: refs/heads/main}", `{sub: "repo:*/vision:ref:refs/heads/main"}`, "names no owner"},
+		"everybody":         {`{project_path: "ml/*", ref_protected: "true"}`, "{}", "15:16: match is empty: it would admit every user"},
+		"the world":         {"{repository: acme/vision, ref: refs/heads/main}", "{ref: refs/heads/main}", "6:16: anyone can get a token from https://token.actions.githubusercontent.com, so the rule must name an owner: add repository: OWNER/NAME"},
+		"any owner":         {"{repository: acme/vision, ref: refs/heads/main}", `{repository: "*/vision"}`, "must name an owner"},
+		"any owner, by sub": {"{repository: acme/vision, ref: refs/heads/main}", `{sub: "repo:*/vision:ref:refs/heads/main"}`, "must name an owner"},
 		"a broken pattern":  {"acme/vision", `"acme/["`, `6:29: repository "acme/["`},
 		"stars in between":  {"acme/vision", `"**/vision"`, `repository "**/vision"`},
 		"a bare truth":      {`ref_protected: "true"`, "ref_protected: true", `put it in quotes: "true"`},
@@ -149,7 +149,7 @@ func TestRulesNameAnOwner(t *testing.T) {
 	} {
 		_, err := oidc.Parse("access.yaml", []byte("issuers: [{issuer: '"+c.issuer+"', audience: x, rules: [{match: {"+c.match+
 			"}, grants: [{allow: [read], environment: a, model: b}]}]}]"))
-		if (err == nil) != c.good || err != nil && !strings.Contains(err.Error(), "names no owner: add ") {
+		if (err == nil) != c.good || err != nil && !strings.Contains(err.Error(), "must name an owner: add ") {
 			t.Errorf("%s {%s}: error %v, want valid: %t", c.issuer, c.match, err, c.good)
 		}
 	}

@@ -1,8 +1,8 @@
-// Package oidc lets people, CI jobs and workloads in by the tokens of issuers that they
-// have anyway: a company's login, GitHub Actions, GitLab, Kubernetes. A file says which
-// issuers are trusted, and what whoever has which claims may do.
+// Package oidc authenticates people, CI jobs and workloads by the tokens of other issuers: a
+// company's login, GitHub Actions, GitLab, Kubernetes. The file access.yaml lists the trusted
+// issuers and the grants for callers with matching claims.
 //
-// An issuer is asked for its keys when its first token comes, so that a service starts
-// without it. Keys are kept for [KeysMaxAge]; a token that was signed by a key that is
-// not known makes the issuer be asked again, at most every [FetchInterval].
+// The keys of an issuer are fetched when its first token arrives, so a service starts without
+// the issuer. Keys are cached for [KeysMaxAge]. A token with an unknown key causes a new
+// request, at most one per [FetchInterval].
 package oidc

@@ -10,19 +10,25 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Facts lists in plain words who may do what, one fact per line, so that configurations can be
-// compared.
+// Facts describes the permissions in plain sentences, one fact per line, so that configurations
+// can be compared.
 func (c Config) Facts() []string {
 	var facts []string
 	for _, i := range c.Issuers {
 		named := cmp.Or(i.Principal, "oidc:"+i.URL+"#{sub}")
-		facts = append(facts, fmt.Sprintf("issuer %s is trusted for the audience %q; its callers are named %s", i.URL, i.Audience, named))
+		facts = append(
+			facts,
+			fmt.Sprintf("issuer %s is trusted for the audience %q; its callers are named %s", i.URL, i.Audience, named),
+		)
 		if i.CA != "" {
 			facts = append(facts, fmt.Sprintf("issuer %s has a TLS certificate of the CA %s", i.URL, i.CA))
 		}
 		for _, r := range i.Rules {
 			for _, g := range r.Grants {
-				facts = append(facts, fmt.Sprintf("callers with %s at %s may %s %s in %s", r.match(), i.URL, permissions(g), g.Model, g.Environment))
+				facts = append(
+					facts,
+					fmt.Sprintf("callers with %s at %s may %s %s in %s", r.match(), i.URL, permissions(g), g.Model, g.Environment),
+				)
 			}
 		}
 	}

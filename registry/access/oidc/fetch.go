@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// FetchInterval is how long an answer of an issuer is used, good or bad. Tokens with unknown
-	// keys must not make the service ask more often.
+	// FetchInterval is how long a response of an issuer is used, even a failed one. It limits
+	// requests when many tokens have unknown keys.
 	FetchInterval = 10 * time.Second
 
 	fetchTimeout = 10 * time.Second // for the issuer's document and its keys together
 	maxAnswer    = 1 << 20          // bytes
 )
 
-// errNoAnswer means that an issuer could not be asked.
+// errNoAnswer means that an issuer did not return its keys.
 var errNoAnswer = errors.New("the issuer does not answer")
 
 // fetchKeys fetches the keys of an issuer. Errors: errNoAnswer.
@@ -36,7 +36,8 @@ func fetchKeys(ctx context.Context, client *http.Client, issuer string) ([]jose.
 		Issuer string `json:"issuer"`
 		Keys   string `json:"jwks_uri"`
 	}
-	if err := fetch(ctx, client, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration", &document); err != nil {
+	location := strings.TrimSuffix(issuer, "/") + "/.well-known/openid-configuration"
+	if err := fetch(ctx, client, location, &document); err != nil {
 		return nil, err
 	}
 	if document.Issuer != issuer {

@@ -17,13 +17,24 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// ClockSkew is how far the clock of an issuer may be from ours.
+// ClockSkew is the tolerated difference between the clocks of an issuer and this service.
 const ClockSkew = 30 * time.Second
 
-// algorithms are those of tokens that are taken: what only the issuer can sign. One whose
-// key the service would have to share, or none, is not among them.
+// algorithms are the accepted signature algorithms: only asymmetric ones, for which the issuer
+// alone has the private key.
 func algorithms() []string {
-	return []string{oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA}
+	return []string{
+		oidc.RS256,
+		oidc.RS384,
+		oidc.RS512,
+		oidc.PS256,
+		oidc.PS384,
+		oidc.PS512,
+		oidc.ES256,
+		oidc.ES384,
+		oidc.ES512,
+		oidc.EdDSA,
+	}
 }
 
 // signatureAlgorithms are the same algorithms in the type of go-jose.
@@ -35,13 +46,13 @@ func signatureAlgorithms() []jose.SignatureAlgorithm {
 	return all
 }
 
-// Identifier knows who is let in by the token of an issuer. It is safe for concurrent use.
+// Identifier authenticates callers by tokens of trusted issuers. It is safe for concurrent use.
 type Identifier struct {
 	issuers map[string]*trusted // by URL
 }
 
-// New makes an Identifier. It asks nobody. A nil clock means time.Now; a nil logger
-// discards why an issuer could not be asked.
+// New returns an Identifier. It makes no requests. A nil clock means time.Now; a nil logger
+// discards the failures of requests to issuers.
 func New(c Config, now registry.Clock, logger *slog.Logger) *Identifier {
 	if now == nil {
 		now = time.Now
@@ -65,8 +76,8 @@ func New(c Config, now registry.Clock, logger *slog.Logger) *Identifier {
 	return i
 }
 
-// Identify gives who is let in by a token. Errors: CodeUnauthenticated when nobody is;
-// CodeUnavailable when its issuer could not be asked for the keys that it is checked with.
+// Identify returns the principal of a token. Errors: CodeUnauthenticated if the token is not
+// accepted; CodeUnavailable if the keys of its issuer cannot be fetched.
 func (i *Identifier) Identify(ctx context.Context, token string) (registry.Principal, error) {
 	issuer, err := i.issuerOf(token)
 	if err != nil {
@@ -79,7 +90,7 @@ func (i *Identifier) Identify(ctx context.Context, token string) (registry.Princ
 	return issuer.principal(claims)
 }
 
-// issuerOf is the issuer that a token names. Nothing is believed for that.
+// issuerOf returns the trusted issuer that a token names. The token is not verified yet.
 func (i *Identifier) issuerOf(token string) (*trusted, error) {
 	parsed, err := jwt.ParseSigned(token, signatureAlgorithms())
 	var named struct {
@@ -89,11 +100,18 @@ func (i *Identifier) issuerOf(token string) (*trusted, error) {
 		err = parsed.UnsafeClaimsWithoutVerification(&named)
 	}
 	if err != nil {
-		return nil, registry.Errorf(registry.CodeUnauthenticated, "the token that was sent is no JWT that is signed by an issuer's own key")
+		return nil, registry.Errorf(
+			registry.CodeUnauthenticated,
+			"the token is not a JWT with an asymmetric signature of its issuer",
+		)
 	}
 	issuer, ok := i.issuers[named.Issuer]
 	if !ok {
-		return nil, registry.Errorf(registry.CodeUnauthenticated, "this service does not trust the issuer %.200q (access.yaml)", named.Issuer)
+		return nil, registry.Errorf(
+			registry.CodeUnauthenticated,
+			"this service does not trust the issuer %.200q (access.yaml)",
+			named.Issuer,
+		)
 	}
 	return issuer, nil
 }
@@ -105,7 +123,7 @@ type trusted struct {
 	keys *keys
 }
 
-// verify gives the claims of a token. Errors: as Identify.
+// verify returns the claims of a valid token. Errors: as Identify.
 func (t *trusted) verify(ctx context.Context, token string) (claims, error) {
 	noted := &noting{KeySet: t.keys}
 	verifier := oidc.NewVerifier(t.URL, noted, &oidc.Config{
@@ -126,7 +144,7 @@ func (t *trusted) verify(ctx context.Context, token string) (claims, error) {
 		err = t.checkParty(c)
 	}
 	if err != nil { // it names claims of the token, which its bearer has
-		return nil, registry.Errorf(registry.CodeUnauthenticated, "the token of %s is not taken: %w", t.URL, err)
+		return nil, registry.Errorf(registry.CodeUnauthenticated, "the token of %s is refused: %w", t.URL, err)
 	}
 	return c, nil
 }
