@@ -27,9 +27,9 @@ func TestRepositories(t *testing.T) {
 		{read, "prod", "vision/*", read, "prod/vision/digits", ""},
 		{read, "prod", "vision/*", read, "staging/vision/digits", "may not read vision/digits in staging"},
 		{read, "prod", "vision/*", read, "prod/text/mood", "may not read"},
-		{read, "prod", "vision/*", read, "prod", "names no model"},
-		{administer, "**", "**", read, "prod", "names no model"},
-		{administer, "**", "**", push, "staging", "names no model"},
+		{read, "prod", "vision/*", read, "prod", "want ENVIRONMENT/MODEL"},
+		{administer, "**", "**", read, "prod", "want ENVIRONMENT/MODEL"},
+		{administer, "**", "**", push, "staging", "want ENVIRONMENT/MODEL"},
 		{read, "**", "**", read, "nowhere/vision/digits", ""}, // it is not found
 		{read, "prod", "vision/*", read, "", ""},
 		{push, "prod", "text/*", read, "", ""},
@@ -94,7 +94,7 @@ func TestAllowWhatBelongsToNoModel(t *testing.T) {
 		t.Error(err)
 	}
 	err := access.Allow(as(t, registry.PermissionAdminister, "*", "*"), registry.PermissionAdminister, "", "")
-	const want = "token:test may not administer outside of models"
+	const want = "token:test may not administer things that belong to no model"
 	if registry.CodeOf(err) != registry.CodeForbidden || !strings.Contains(err.Error(), want) || len(registry.Hints(err)) != 1 {
 		t.Errorf("error %v, hints %q", err, registry.Hints(err))
 	}
