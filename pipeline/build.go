@@ -50,6 +50,7 @@ type build struct {
 	golden           goldenSet
 	referenceLatency registry.Latency
 	engines          []builtEngine
+	warnings         []string
 
 	sources       registry.Digest
 	reference     registry.PartRef
@@ -83,7 +84,9 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 	if err := b.checkSpace(ctx); err != nil {
 		return BuildResult{}, err
 	}
-	if err := b.make(ctx); err != nil {
+	err = b.make(ctx)
+	p.warn(b.warnings...)
+	if err != nil {
 		return BuildResult{}, err
 	}
 	return b.store(ctx)
@@ -118,6 +121,7 @@ func (b *build) prepare(ctx context.Context, s *spec.Spec) error {
 	if b.inputs, err = readInputs(s, model, b.scratch); err != nil {
 		return err
 	}
+	b.p.warn(b.inputs.Cases.warnings...)
 	if said := b.inputs.Quantized; said != "" {
 		b.p.step("read "+s.Source.Path.Written)("already quantized ("+said+"), passes through", nil)
 	}

@@ -22,6 +22,8 @@ type caseSet struct {
 	set   registry.Set
 	files []toolchain.Input // one for each shard, named as in the set
 	from  []string          // the user's file of each shard that was read, for errors
+
+	warnings []string // about values that are probably a mistake
 }
 
 // readCases takes every safetensors and npz file of a folder, in the order of their
@@ -61,8 +63,12 @@ func (cs *caseSet) take(role, name string, f *os.File, source string, iface vali
 		return err
 	}
 	count, err := checkShard(tensors, source, iface)
-	if err == nil && role == toolchain.RoleCalibration {
+	switch {
+	case err != nil:
+	case role == toolchain.RoleCalibration:
 		err = refuseNaN(tensors, source, iface)
+	default:
+		err = cs.warnUnusual(tensors, source, iface)
 	}
 	if err != nil {
 		return err

@@ -220,8 +220,20 @@ func (im *importing) check(path string) error {
 	if err != nil {
 		return err
 	}
-	if im.Count, err = checkShard(s, "as cases", im.iface); err != nil || im.Labels == "" {
+	if im.Count, err = checkShard(s, "as cases", im.iface); err != nil {
 		return err
+	}
+	for _, input := range im.iface.Inputs {
+		var found unusual
+		if err := found.add(s.File, input.Name, 0); err != nil {
+			return badTensors(err)
+		}
+		if text := found.String(); text != "" {
+			im.note("warning: input %q has %s", input.Name, text)
+		}
+	}
+	if im.Labels == "" {
+		return nil
 	}
 	if err := areLabels(s, im.Labels, im.Count, validators.TensorInfo{Name: "of the model"}); err != nil {
 		return registry.Errorf(registry.CodeOf(err), "labels %q: %w", im.Labels, err)

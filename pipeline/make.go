@@ -119,7 +119,7 @@ func (b *build) runReference(ctx context.Context, p *Pipeline) error {
 		b.golden.files = append(b.golden.files, file)
 	}
 	b.referenceLatency = performance.Summarize(result.Engines[0].TimingsNS, 1)
-	return nil
+	return b.checkGolden()
 }
 
 func (b *build) makeEngine(ctx context.Context, p *Pipeline, planned PlannedEngine) (builtEngine, error) {

@@ -17,7 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Pipeline is the parts that the verbs work with. Every field but Planned, Progress and Now is
+// Pipeline is the parts that the verbs work with. Every field but Planned, Progress, Warn and Now is
 // required by the verbs that use it.
 type Pipeline struct {
 	Registry registry.Interface
@@ -48,6 +48,7 @@ type Pipeline struct {
 	Tool        registry.ToolIdentity
 	Planned     func(Plan)     // told what Build will make, before it does; may be nil
 	Progress    Progress       // nil shows nothing
+	Warn        func(string)   // told what a person should look at, although the work goes on; may be nil
 	Now         registry.Clock // nil means time.Now
 }
 

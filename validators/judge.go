@@ -86,6 +86,8 @@ func (j *judgement) verdict() (registry.Verdict, []registry.Reason) {
 }
 
 func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
+	before := len(j.reasons)
+	defer func() { sayNonFinite(j.reasons[before:], r) }()
 	if r.NewNaN > 0 {
 		j.fail(registry.Reason{Code: ReasonNewNaN, Output: name, Figure: "newNaN", Value: registry.Figure(r.NewNaN),
 			Message: fmt.Sprintf("output %s has %d NaN where the reference has none", name, r.NewNaN)})
@@ -104,6 +106,20 @@ func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 	j.atLeast(name, "snrDb", limits.SNRdB, r.SNR, -1)
 	if limits.MaxAbs != nil && !(r.MaxAbs <= limits.MaxAbs.Max) {
 		j.exceeded(name, "maxAbs", limits.MaxAbs.Max, r.MaxAbs, r.MaxAbsCase, "above")
+	}
+}
+
+// sayNonFinite adds to the reasons about a figure which NaN or infinity it comes from: a cosine of
+// 0, say, can have other causes.
+func sayNonFinite(reasons []registry.Reason, r tensor.Result) {
+	if r.Worst == nil || !math.IsInf(r.Worst.Excess, 1) {
+		return
+	}
+	for i, reason := range reasons {
+		if reason.Code == ReasonLimit && reason.Figure != "elements" {
+			reasons[i].Message += fmt.Sprintf("; in case %d at %v the reference is %g and the engine %g",
+				r.Worst.Case, r.Worst.Index, r.Worst.Reference, r.Worst.Engine)
+		}
 	}
 }
 

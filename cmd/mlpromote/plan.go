@@ -67,7 +67,7 @@ func (a *app) plan(ctx context.Context, file string, own replacements) error {
 		return err
 	}
 	p := &pipeline.Pipeline{
-		Toolchain: a.toolchain(missing, m.steps, own.or(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress,
+		Toolchain: a.toolchain(missing, m.steps, own.or(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress, Warn: a.ui.warn,
 	}
 	plan, err := p.Plan(ctx, s)
 	if err != nil {

@@ -83,6 +83,9 @@ func (u *ui) note(format string, args ...any) {
 	fmt.Fprintln(u.stderr, "mlpromote: "+text)
 }
 
+// warn tells people to look at something, although the verb goes on.
+func (u *ui) warn(text string) { u.note("warning: %s", text) }
+
 // fail writes an error and what to do about it.
 func (u *ui) fail(err error) {
 	if err == nil {

@@ -101,7 +101,7 @@ func (a *app) pipeline(i *instance, steps toolchain.Steps, own replacements) *pi
 		},
 		Sign: i.keys.Sign, CheckBundle: i.verify, ReadPart: oci.ReadPart,
 		Toolchain: a.toolchain(a.installMissing, steps, own), ImporterOf: drivers.Importer, Node: a.describe,
-		Space: a.space, Tool: a.tool(), Progress: a.ui.progress,
+		Space: a.space, Tool: a.tool(), Progress: a.ui.progress, Warn: a.ui.warn,
 	}
 }
 
