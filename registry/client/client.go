@@ -1,5 +1,5 @@
-// Package client is a registry.Interface over REST. Releases it reads from content,
-// over the same service's OCI endpoint, where each byte is checked against a digest.
+// Package client implements registry.Interface with the REST API of a service. It reads
+// releases from the same service's OCI endpoint and verifies the digest of every byte.
 package client
 
 import (
@@ -12,13 +12,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Config says which service to speak to. URL and Content are required.
+// Config configures a Client. URL and Content are required.
 type Config struct {
 	URL     string           // "http://127.0.0.1:5080"
 	Content registry.Content // over the service's /v2/
 	HTTP    *http.Client     // nil means http.DefaultClient
-	// Backoff is how long to wait before a request is sent again, twice as long each
-	// time; 0 means 200 ms. Only what is safe to send twice is.
+	// Backoff is the wait before the first retry; it doubles with each retry. 0 means 200 ms. Only
+	// requests that are safe to repeat are retried.
 	Backoff time.Duration
 }
 
@@ -49,17 +49,24 @@ func New(c Config) (*Client, error) {
 	return &Client{base: base, content: c.Content, http: &straight, backoff: cmp.Or(c.Backoff, 200*time.Millisecond)}, nil
 }
 
-// ParseURL reads the URL of a service: scheme and host, and nothing behind them.
-// Errors: CodeInvalid.
+// ParseURL parses the URL of a service: scheme and host, and no path. Errors: CodeInvalid.
 func ParseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(strings.TrimSuffix(s, "/"))
-	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.Path != "" || u.RawQuery != "" ||
+		u.Fragment != "" ||
+		u.User != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "registry URL %q: want http://HOST:PORT or https://HOST", s)
 	}
 	return u, nil
 }
 
-// strange is an answer that says yes and nothing that can be used.
+// strange returns the error for a successful response that cannot be used.
 func (c *Client) strange(what string, err error) error {
-	return registry.Lastingf(registry.CodeUnavailable, "%s is no mlpromote service, or one of another version: its answer's %s: %s", c.base, what, err.Error())
+	return registry.Lastingf(
+		registry.CodeUnavailable,
+		"%s is not an mlpromote service, or has another version: the %s in its response: %s",
+		c.base,
+		what,
+		err.Error(),
+	)
 }

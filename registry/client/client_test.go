@@ -170,7 +170,7 @@ func TestDeadServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	every(t, "no server", c, registry.CodeUnavailable, registry.ExitAgain, true)
-	if _, err := c.Environments(t.Context()); !strings.Contains(err.Error(), "no answer from "+url) {
+	if _, err := c.Environments(t.Context()); !strings.Contains(err.Error(), "no response from "+url) {
 		t.Errorf("the error is %v, and does not name %s", err, url)
 	}
 }

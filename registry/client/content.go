@@ -7,18 +7,25 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// Release asks the service which release is meant, and reads it by digest from the
-// content, so that what it says is what its digest covers.
+// Release asks the service for the digest of a release and reads the release by digest, so that
+// the digest verifies it.
 func (c *Client) Release(ctx context.Context, environment, model, tagOrDigest string) (registry.Release, error) {
 	var meant registry.Release
-	if err := c.getOf(ctx, model, wire.OpRelease, query("environment", environment, "reference", tagOrDigest), &meant); err != nil {
+	values := query("environment", environment, "reference", tagOrDigest)
+	if err := c.getOf(ctx, model, wire.OpRelease, values, &meant); err != nil {
 		return registry.Release{}, err
 	}
 	if err := meant.Digest.Validate(); err != nil {
 		return registry.Release{}, c.strange("release", err)
 	}
 	if asked := registry.Digest(tagOrDigest); asked.Validate() == nil && asked != meant.Digest {
-		return registry.Release{}, registry.Errorf(registry.CodeDigest, "%s was asked for release %s and answered with %s", c.base, asked, meant.Digest)
+		return registry.Release{}, registry.Errorf(
+			registry.CodeDigest,
+			"the request to %s was for release %s, but the response has %s",
+			c.base,
+			asked,
+			meant.Digest,
+		)
 	}
 	r, err := c.content.Release(ctx, registry.Repository(environment, model), string(meant.Digest))
 	if err == nil && r.Model != model {
@@ -28,8 +35,12 @@ func (c *Client) Release(ctx context.Context, environment, model, tagOrDigest st
 	return r, err
 }
 
-// Claims lists evidence as the service's trust judges it.
-func (c *Client) Claims(ctx context.Context, environment string, r registry.Release) ([]registry.Claim, registry.IgnoredEvidence, error) {
+// Claims lists evidence with the service's verification of it.
+func (c *Client) Claims(
+	ctx context.Context,
+	environment string,
+	r registry.Release,
+) ([]registry.Claim, registry.IgnoredEvidence, error) {
 	var body wire.Claims
 	about := query("environment", environment, "reference", string(r.Digest))
 	if err := c.getOf(ctx, r.Model, wire.OpEvidence, about, &body); err != nil {
@@ -47,12 +58,12 @@ func (c *Client) Claims(ctx context.Context, environment string, r registry.Rele
 	return claims, ignored, nil
 }
 
-// Engine reads one engine from the content, which the digest covers.
+// Engine reads one engine and verifies it by its digest.
 func (c *Client) Engine(ctx context.Context, environment, model string, d registry.Digest) (registry.Engine, error) {
 	return c.content.Engine(ctx, registry.Repository(environment, model), d)
 }
 
-// Bundle reads one piece of evidence from the content, which the digest covers.
+// Bundle reads one piece of evidence and verifies it by its digest.
 func (c *Client) Bundle(ctx context.Context, environment, model string, d registry.Digest) (registry.Bundle, error) {
 	return c.content.Bundle(ctx, registry.Repository(environment, model), d)
 }

@@ -16,16 +16,15 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// maxEvent bounds one event on the wire.
+// maxEvent limits the size of one event.
 const maxEvent = 1 << 20
 
-// longestBackoff is how long at most the client waits before it connects anew.
+// longestBackoff is the longest wait before the client reconnects.
 const longestBackoff = 30 * time.Second
 
-// Events follows the history of the service from behind an event on, by environment,
-// model and kind as q selects; the rest of q counts for nothing. It connects again where
-// the connection breaks off, and ends with ctx, or with the first error that asking again
-// would not change.
+// Events follows the history of the service after q.After, filtered by the environment, model
+// and kind of q. It ignores the other fields of q. It reconnects after an interruption, and
+// ends with ctx or with the first error that a retry would not change.
 func (c *Client) Events(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error] {
 	return func(yield func(registry.Event, error) bool) {
 		wait := c.backoff
@@ -56,8 +55,13 @@ func (c *Client) Events(ctx context.Context, q registry.HistoryQuery) iter.Seq2[
 	}
 }
 
-// stream follows one connection, and moves q along. It is done when nobody wants more.
-func (c *Client) stream(ctx context.Context, q *registry.HistoryQuery, yield func(registry.Event, error) bool) (done bool, err error) {
+// stream follows one connection and advances q. It returns true when the caller wants no more
+// events.
+func (c *Client) stream(
+	ctx context.Context,
+	q *registry.HistoryQuery,
+	yield func(registry.Event, error) bool,
+) (done bool, err error) {
 	values := query("environment", q.Environment, "model", q.Model, "kind", string(q.Kind))
 	values.Set("after", strconv.FormatInt(q.After, 10))
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.at(wire.EventsPath, values), nil)
@@ -77,7 +81,7 @@ func (c *Client) stream(ctx context.Context, q *registry.HistoryQuery, yield fun
 		return false, c.refused(request, answer{response.StatusCode, response.Header, body}, nil)
 	}
 	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
-		return false, registry.Errorf(registry.CodeInvalid, "%s is no mlpromote service: it has no stream of events", c.base)
+		return false, registry.Errorf(registry.CodeInvalid, "%s is not an mlpromote service: it has no event stream", c.base)
 	}
 	lines := bufio.NewScanner(response.Body)
 	lines.Buffer(nil, maxEvent)
@@ -86,12 +90,12 @@ func (c *Client) stream(ctx context.Context, q *registry.HistoryQuery, yield fun
 		if line, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
 			data = line
 		}
-		if lines.Text() != "" || data == "" { // an event ends with an empty line, or not at all
+		if lines.Text() != "" || data == "" { // an empty line ends an event; otherwise the event is incomplete
 			continue
 		}
 		var e registry.Event
 		if err := json.Unmarshal([]byte(data), &e); err != nil || e.Seq <= q.After {
-			return false, registry.Errorf(registry.CodeInvalid, "%s sent what is no event, or not the next one", c.base)
+			return false, registry.Errorf(registry.CodeInvalid, "%s sent an invalid event, or one out of order", c.base)
 		}
 		q.After, data = e.Seq, ""
 		if !yield(e, nil) {

@@ -19,7 +19,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// query makes a query of pairs of names and values, without the empty ones.
+// query returns a query from pairs of names and values, without empty values.
 func query(pairs ...string) url.Values {
 	values := make(url.Values)
 	for i := 0; i < len(pairs); i += 2 {
@@ -35,7 +35,7 @@ func (c *Client) get(ctx context.Context, path string, values url.Values, into a
 	return err
 }
 
-// getPage gives the cursor of the next page as well; empty: there is none.
+// getPage also returns the cursor of the next page, or "" on the last page.
 func (c *Client) getPage(ctx context.Context, path string, values url.Values, into any) (next string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.at(path, values), nil)
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *Client) getOf(ctx context.Context, model, operation string, values url.
 	return c.get(ctx, path, values, into)
 }
 
-// post gives the problem as well, for what it carries beside the error.
+// post also returns the problem, for data that it carries beside the error.
 func (c *Client) post(ctx context.Context, model, operation string, body, into any) (*wire.Problem, error) {
 	path, err := wire.ModelPath(model, operation)
 	if err != nil {
@@ -62,8 +62,8 @@ func (c *Client) post(ctx context.Context, model, operation string, body, into a
 	return c.send(ctx, http.MethodPost, path, body, into)
 }
 
-// send sends a body. What is posted has a key, so that the service does it once however
-// often it arrives.
+// send sends a body. A POST has an idempotency key, so that the service executes repeated
+// requests once.
 func (c *Client) send(ctx context.Context, method, path string, body, into any) (*wire.Problem, error) {
 	var encoded []byte
 	if body != nil {
@@ -92,15 +92,15 @@ func (c *Client) at(path string, values url.Values) string {
 	return u.String()
 }
 
-// answer is what came back.
+// answer is an HTTP response with its body.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// do sends a request, several times if need be. An answer that is an error comes back as
-// one, with its problem.
+// do sends a request, with retries. It returns the error of a failed response, with its
+// problem.
 func (c *Client) do(request *http.Request, into any) (http.Header, *wire.Problem, error) {
 	request.Header.Set("Accept", "application/json")
 	got, err := c.persist(request)
@@ -108,7 +108,7 @@ func (c *Client) do(request *http.Request, into any) (http.Header, *wire.Problem
 		return nil, nil, cause
 	}
 	if err != nil {
-		return nil, nil, registry.Errorf(registry.CodeUnavailable, "no answer from %s: %w", c.base, err)
+		return nil, nil, registry.Errorf(registry.CodeUnavailable, "no response from %s: %w", c.base, err)
 	}
 	if got.status/100 != 2 {
 		var problem wire.Problem
@@ -127,15 +127,21 @@ func (c *Client) do(request *http.Request, into any) (http.Header, *wire.Problem
 	return got.header, nil, nil
 }
 
-// refused gives the error that an answer is, and its problem where that is asked for.
+// refused returns the error of a failed response, and sets its problem if problem is not nil.
 func (c *Client) refused(request *http.Request, got answer, problem *wire.Problem) error {
 	if problem == nil {
 		problem = new(wire.Problem)
 	}
 	if err := json.Unmarshal(got.body, problem); err != nil || problem.Code == "" {
 		problem.Code = ""
-		err := registry.Errorf(registry.CodeUnavailable, "%s answered %d %s and is no mlpromote service", request.URL, got.status, http.StatusText(got.status))
-		if got.status < http.StatusInternalServerError { // else it may be a proxy whose service restarts
+		err := registry.Errorf(
+			registry.CodeUnavailable,
+			"%s returned %d %s and is not an mlpromote service",
+			request.URL,
+			got.status,
+			http.StatusText(got.status),
+		)
+		if got.status < http.StatusInternalServerError { // otherwise it may be a proxy while its service restarts
 			err = registry.WithExit(err, registry.ExitFailed)
 		}
 		return err
@@ -143,17 +149,16 @@ func (c *Client) refused(request *http.Request, got answer, problem *wire.Proble
 	return problem.Err()
 }
 
-// attempts is how often a request is sent at most.
+// attempts is the maximum number of attempts per request.
 const attempts = 4
 
-// persist sends a request until there is an answer that sending it again would not
-// change. Every request can be sent again: what does not only read has a key, or says
-// what shall be there.
+// persist sends a request until the response is final. Every request can be repeated: writes
+// have an idempotency key or set a state.
 func (c *Client) persist(request *http.Request) (got answer, err error) {
 	wait := c.backoff
 	for n := 1; ; n++ {
 		got, err = c.exchange(request)
-		delay, again := retryable(got, err, wait/2+rand.N(wait)) //nolint:gosec // so that clients do not come back all at once; anybody may guess it
+		delay, again := retryable(got, err, wait/2+rand.N(wait)) //nolint:gosec // spreads retries; not a secret
 		if !again || n == attempts {
 			return got, err
 		}
@@ -171,15 +176,18 @@ func (c *Client) persist(request *http.Request) (got answer, err error) {
 	}
 }
 
-// maxRetryAfter is how long a service may ask a client to wait; longer is for its user to decide.
+// maxRetryAfter is the longest wait that a service may request. The user decides about longer
+// ones.
 const maxRetryAfter = 30 * time.Second
 
-// retryable says whether and when a request may be sent again: where nobody answered, or
-// who did asks for it. A conflict does where the same request is still at work.
+// retryable reports whether and when a request may be repeated: if there is no response, or if
+// the response asks for it. A conflict does so while the same request is still running.
 func retryable(got answer, err error, wait time.Duration) (time.Duration, bool) {
 	if err != nil {
-		return wait, errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EPIPE) ||
-			errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		return wait, errors.Is(err, syscall.ECONNRESET) ||
+			errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EPIPE) ||
+			errors.Is(err, io.EOF) ||
+			errors.Is(err, io.ErrUnexpectedEOF)
 	}
 	asked := retryAfter(got.header.Get("Retry-After"))
 	switch got.status {
@@ -191,7 +199,7 @@ func retryable(got answer, err error, wait time.Duration) (time.Duration, bool) 
 	return 0, false
 }
 
-// retryAfter reads seconds or a date; 0 is neither.
+// retryAfter parses seconds or a date; 0 means invalid.
 func retryAfter(text string) time.Duration {
 	if at, err := http.ParseTime(text); err == nil {
 		return time.Until(at)
@@ -213,11 +221,11 @@ func (c *Client) exchange(request *http.Request) (answer, error) {
 	return answer{response.StatusCode, response.Header, body}, err
 }
 
-// maxAnswer bounds what is read of an answer: all claims of a release.
+// maxAnswer limits the size of a response. The largest has all claims of a release.
 const maxAnswer = 256 << 20
 
-// cursorOf finds the cursor of the next page in a Link header. Where the link leads is
-// not followed: the list is asked again, with the cursor.
+// cursorOf returns the cursor of the next page in a Link header. The client does not follow the
+// link itself; it repeats the request with the cursor.
 func cursorOf(header http.Header) string {
 	for _, link := range header.Values("Link") {
 		target, parameters, ok := strings.Cut(strings.TrimPrefix(link, "<"), ">")

@@ -12,7 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/wire"
 )
 
-// Environments gives the chain of environments.
+// Environments returns the chain of environments.
 func (c *Client) Environments(ctx context.Context) (registry.Environments, error) {
 	var environments registry.Environments
 	if err := c.get(ctx, wire.EnvironmentsPath, nil, &environments); err != nil {
@@ -65,8 +65,8 @@ func (c *Client) History(ctx context.Context, q registry.HistoryQuery) ([]regist
 	return all[registry.Event](ctx, c, wire.HistoryPath, values, q.Limit)
 }
 
-// HistoryFaults lists what the history does not explain. A service whose chain is broken has
-// not looked for more: CodeTrust.
+// HistoryFaults lists what the history does not explain. If the hash chain is broken, the
+// service does not look for faults, and HistoryFaults returns CodeTrust.
 func (c *Client) HistoryFaults(ctx context.Context) ([]registry.HistoryFault, error) {
 	var v wire.Verification
 	if err := c.get(ctx, wire.VerificationPath, nil, &v); err != nil {
@@ -78,13 +78,21 @@ func (c *Client) HistoryFaults(ctx context.Context) ([]registry.HistoryFault, er
 	return v.Faults, nil
 }
 
-// Models lists models with their heads. Next is a cursor of the service.
-func (c *Client) Models(ctx context.Context, environment, after string, limit int) (registry.Page[registry.ModelHeads], error) {
+// Models lists models with their heads. Next is an opaque cursor of the service.
+func (c *Client) Models(
+	ctx context.Context,
+	environment, after string,
+	limit int,
+) (registry.Page[registry.ModelHeads], error) {
 	return page[registry.ModelHeads](ctx, c, wire.ModelListPath, query("environment", environment), after, limit)
 }
 
-// Releases lists releases by tag. Next is a cursor of the service.
-func (c *Client) Releases(ctx context.Context, environment, model, after string, limit int) (registry.Page[registry.TaggedRelease], error) {
+// Releases lists releases by tag. Next is an opaque cursor of the service.
+func (c *Client) Releases(
+	ctx context.Context,
+	environment, model, after string,
+	limit int,
+) (registry.Page[registry.TaggedRelease], error) {
 	path, err := wire.ModelPath(model, wire.OpReleases)
 	if err != nil {
 		return registry.Page[registry.TaggedRelease]{}, err
@@ -93,7 +101,14 @@ func (c *Client) Releases(ctx context.Context, environment, model, after string,
 }
 
 // page reads one page of a list.
-func page[T any](ctx context.Context, c *Client, path string, values url.Values, cursor string, limit int) (registry.Page[T], error) {
+func page[T any](
+	ctx context.Context,
+	c *Client,
+	path string,
+	values url.Values,
+	cursor string,
+	limit int,
+) (registry.Page[T], error) {
 	values.Set("limit", strconv.Itoa(registry.PageLimit(limit)))
 	if cursor != "" {
 		values.Set("cursor", cursor)
@@ -104,13 +119,13 @@ func page[T any](ctx context.Context, c *Client, path string, values url.Values,
 		return registry.Page[T]{}, err
 	}
 	if next != "" && next == cursor {
-		return registry.Page[T]{}, c.strange("next page", errors.New("it is the same one"))
+		return registry.Page[T]{}, c.strange("next page", errors.New("it is the current page"))
 	}
 	p.Next = next
 	return p, nil
 }
 
-// all reads a list to its end, or to a limit.
+// all reads a list to its end, or up to a limit.
 func all[T any](ctx context.Context, c *Client, path string, values url.Values, limit int) ([]T, error) {
 	var items []T
 	for {
@@ -126,15 +141,25 @@ func all[T any](ctx context.Context, c *Client, path string, values url.Values, 
 		case next == "":
 			return items, nil
 		case next == values.Get("cursor"):
-			return nil, c.strange("next page", errors.New("it is the same one"))
+			return nil, c.strange("next page", errors.New("it is the current page"))
 		}
 		values.Set("cursor", next)
 	}
 }
 
-// Resolve asks for the engine of a node.
+// Resolve returns the engine for a node.
 func (c *Client) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
-	return c.resolve(ctx, q.Model, wire.ResolveRequest{Environment: q.Environment, Version: q.Version, Variant: q.Variant, Node: &q.Node, Runtime: q.Runtime})
+	return c.resolve(
+		ctx,
+		q.Model,
+		wire.ResolveRequest{
+			Environment: q.Environment,
+			Version:     q.Version,
+			Variant:     q.Variant,
+			Node:        &q.Node,
+			Runtime:     q.Runtime,
+		},
+	)
 }
 
 func (c *Client) resolve(ctx context.Context, model string, body wire.ResolveRequest) (registry.Resolution, error) {
@@ -155,7 +180,7 @@ func (c *Client) resolve(ctx context.Context, model string, body wire.ResolveReq
 	if err != nil {
 		return registry.Resolution{}, c.strange("resolution", err)
 	}
-	if ref.Host == c.base.Host { // said for those who know no service, only references
+	if ref.Host == c.base.Host { // for users who see the reference without the service
 		ref.Host = ""
 	}
 	resolution.Reference = ref.String()

@@ -31,7 +31,7 @@ func (t table[T]) Put(ctx context.Context, name string, document T) error {
 	return err
 }
 
-// Get gives a document.
+// Get returns a document.
 func (t table[T]) Get(ctx context.Context, name string) (document T, err error) {
 	if err := registry.ValidateName(name); err != nil {
 		return document, err
@@ -39,14 +39,14 @@ func (t table[T]) Get(ctx context.Context, name string) (document T, err error) 
 	return document, t.client.get(ctx, t.at(name), nil, &document)
 }
 
-// List gives a page of documents.
+// List returns a page of documents.
 func (t table[T]) List(ctx context.Context, after string, limit int) ([]registry.Named[T], error) {
 	values := query("after", after, "limit", strconv.Itoa(registry.PageLimit(limit)))
 	var page []registry.Named[T]
 	return page, t.client.get(ctx, t.path, values, &page)
 }
 
-// Delete removes a document.
+// Delete deletes a document.
 func (t table[T]) Delete(ctx context.Context, name string) error {
 	_, err := t.client.send(ctx, http.MethodDelete, t.at(name), nil, nil)
 	return err

@@ -15,7 +15,7 @@ func (c *Client) Publish(ctx context.Context, p registry.Publication) (registry.
 		return registry.Head{}, err
 	}
 	if head.Release != p.Release {
-		return registry.Head{}, c.strange("head", fmt.Errorf("it is at %q, not at the published %s", head.Release, p.Release))
+		return registry.Head{}, c.strange("head", fmt.Errorf("want the published %[2]s, got %[1]q", head.Release, p.Release))
 	}
 	return head, nil
 }
@@ -33,15 +33,21 @@ func (c *Client) Attach(ctx context.Context, a registry.Attachment) (registry.Di
 	return attached.Bundle, nil
 }
 
-// Promote asks for a promotion.
+// Promote promotes a release.
 func (c *Client) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
 	body := wire.PromoteRequest{Reference: r.Reference, From: r.From, To: r.To, DryRun: r.DryRun}
 	return c.move(ctx, r.Model, wire.OpPromotions, body)
 }
 
-// Rollback asks for an earlier head.
+// Rollback moves the head to an earlier head.
 func (c *Client) Rollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {
-	body := wire.RollbackRequest{Environment: r.Environment, Version: r.Version, Reason: r.Reason, Node: r.Node, DryRun: r.DryRun}
+	body := wire.RollbackRequest{
+		Environment: r.Environment,
+		Version:     r.Version,
+		Reason:      r.Reason,
+		Node:        r.Node,
+		DryRun:      r.DryRun,
+	}
 	return c.move(ctx, r.Model, wire.OpRollbacks, body)
 }
 
@@ -60,13 +66,13 @@ func (c *Client) move(ctx context.Context, model, operation string, body any) (r
 	return promotion, nil
 }
 
-// SetHold keeps promotions from moving a head.
+// SetHold stops promotions from moving a head.
 func (c *Client) SetHold(ctx context.Context, environment, model, reason string) error {
 	_, err := c.post(ctx, model, wire.OpHolds, wire.Hold{Environment: environment, Reason: reason}, nil)
 	return err
 }
 
-// AcceptHistory records that what the history does not explain is accepted.
+// AcceptHistory records that a person accepts what the history does not explain.
 func (c *Client) AcceptHistory(ctx context.Context, environment, model, reason string) error {
 	_, err := c.post(ctx, model, wire.OpAcceptances, wire.HistoryAcceptance{Environment: environment, Reason: reason}, nil)
 	return err

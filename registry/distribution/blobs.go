@@ -30,7 +30,7 @@ func (h *handler) getBlob(w http.ResponseWriter, r *http.Request, at request) er
 	return h.content(w, r, blob, d, size, "application/octet-stream")
 }
 
-// deleteBlob takes the blob from this repository. Others may still hold it.
+// deleteBlob removes the blob from this repository. Other repositories may still hold it.
 func (h *handler) deleteBlob(w http.ResponseWriter, r *http.Request, at request) error {
 	d, err := parseDigest(at.last)
 	if err != nil {
@@ -43,7 +43,7 @@ func (h *handler) deleteBlob(w http.ResponseWriter, r *http.Request, at request)
 	return nil
 }
 
-// created answers that a blob can be pulled.
+// created responds that a blob can be pulled.
 func created(w http.ResponseWriter, at request, d registry.Digest) {
 	w.Header().Set("Location", "/v2/"+at.repository+"/blobs/"+string(d))
 	w.Header().Set("Docker-Content-Digest", string(d))

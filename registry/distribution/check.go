@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Media types whose references are understood. Others are stored as they come.
+// Media types whose references are checked. Others are stored unchecked.
 const (
 	typeImage       = "application/vnd.oci.image.manifest.v1+json"
 	typeIndex       = "application/vnd.oci.image.index.v1+json"
@@ -24,7 +24,7 @@ var mediaTypeGrammar = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}/[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}$`)
 })
 
-// descriptor names content. Fields that decide nothing here are left out.
+// descriptor names content. It has only the fields that are checked.
 type descriptor struct {
 	MediaType string          `json:"mediaType"`
 	Digest    registry.Digest `json:"digest"`
@@ -32,20 +32,25 @@ type descriptor struct {
 	URLs      []string        `json:"urls"`
 }
 
-// elsewhere reports whether the content need not be in any registry.
+// elsewhere reports whether the content need not be in this registry.
 func (d descriptor) elsewhere() bool {
-	return len(d.URLs) > 0 || strings.Contains(d.MediaType, ".nondistributable.") || strings.Contains(d.MediaType, ".foreign.")
+	return len(d.URLs) > 0 || strings.Contains(d.MediaType, ".nondistributable.") ||
+		strings.Contains(d.MediaType, ".foreign.")
 }
 
-// document is the parts of a manifest or index that name other content.
+// document has the parts of a manifest or index that name other content.
 type document struct {
 	Config    *descriptor  `json:"config"`
 	Layers    []descriptor `json:"layers"`
 	Manifests []descriptor `json:"manifests"`
 }
 
-// checkManifest makes the record of a manifest, all but its digest, from what was sent.
-func (h *handler) checkManifest(ctx context.Context, repository, contentType string, raw []byte) (registry.Manifest, error) {
+// checkManifest returns the record of a received manifest, without its digest.
+func (h *handler) checkManifest(
+	ctx context.Context,
+	repository, contentType string,
+	raw []byte,
+) (registry.Manifest, error) {
 	mediaType, err := mediaTypeOf(contentType, raw)
 	if err != nil {
 		return registry.Manifest{}, err
@@ -60,29 +65,39 @@ func (h *handler) checkManifest(ctx context.Context, repository, contentType str
 	return registry.Manifest{MediaType: mediaType, Size: int64(len(raw)), Derived: derived}, nil
 }
 
-// mediaTypeOf gives the media type of a manifest. Content-Type, without parameters, and
-// the document must not contradict each other; either alone is enough.
+// mediaTypeOf returns the media type of a manifest. Content-Type, without parameters, and the
+// mediaType of the document must agree; either one is enough.
 func mediaTypeOf(contentType string, raw []byte) (string, error) {
 	var said struct {
 		MediaType string `json:"mediaType"`
 	}
 	if err := json.Unmarshal(raw, &said); err != nil {
-		return "", problemf(400, codeManifestInvalid, "the manifest is no JSON object: %w", err)
+		return "", problemf(400, codeManifestInvalid, "the manifest is not a JSON object: %w", err)
 	}
 	contentType, _, _ = strings.Cut(contentType, ";")
 	contentType = strings.TrimSpace(contentType)
 	if contentType != "" && said.MediaType != "" && contentType != said.MediaType {
-		return "", problemf(400, codeManifestInvalid, "Content-Type is %q and the manifest's mediaType %q: want the same", contentType, said.MediaType)
+		return "", problemf(
+			400,
+			codeManifestInvalid,
+			"Content-Type is %q and the manifest's mediaType %q: want the same",
+			contentType,
+			said.MediaType,
+		)
 	}
 	mediaType := cmp.Or(contentType, said.MediaType)
 	if !mediaTypeGrammar().MatchString(mediaType) {
-		return "", problemf(400, codeManifestInvalid, "media type %q: want Content-Type or mediaType to be type/subtype", mediaType)
+		return "", problemf(
+			400,
+			codeManifestInvalid,
+			"media type %q: want Content-Type or mediaType to be type/subtype",
+			mediaType,
+		)
 	}
 	return mediaType, nil
 }
 
-// checkReferences looks for everything that a manifest needs to be of use. Its subject
-// is none of that: it may come later.
+// checkReferences checks that everything a manifest needs exists. The subject may come later.
 func (h *handler) checkReferences(ctx context.Context, repository, mediaType string, raw []byte) error {
 	var isIndex bool
 	switch mediaType {
@@ -94,14 +109,19 @@ func (h *handler) checkReferences(ctx context.Context, repository, mediaType str
 	}
 	var doc document
 	if err := json.Unmarshal(raw, &doc); err != nil {
-		return problemf(400, codeManifestInvalid, "it is no %s: %w", mediaType, err)
+		return problemf(400, codeManifestInvalid, "not a %s: %w", mediaType, err)
 	}
 	switch {
 	case isIndex && (doc.Config != nil || doc.Layers != nil), !isIndex && doc.Manifests != nil:
 		// Two readers could understand such a document in two ways.
-		return problemf(400, codeManifestInvalid, "it is no %s: an image has config and layers, an index has manifests, and none has both", mediaType)
+		return problemf(
+			400,
+			codeManifestInvalid,
+			"not a %s: an image has config and layers, an index has manifests; want only one of the two",
+			mediaType,
+		)
 	case !isIndex && doc.Config == nil:
-		return problemf(400, codeManifestInvalid, "it is no %s: it has no config", mediaType)
+		return problemf(400, codeManifestInvalid, "not a %s: config is missing", mediaType)
 	}
 	needed := append(doc.Layers, doc.Manifests...)
 	if doc.Config != nil {
@@ -121,29 +141,42 @@ func (h *handler) checkReferences(ctx context.Context, repository, mediaType str
 	return nil
 }
 
-// descriptorKey is what is checked of a descriptor.
+// descriptorKey has the checked fields of a descriptor.
 type descriptorKey struct {
 	digest registry.Digest
 	size   int64
 }
 
-// checkReference looks for one blob or one entry of an index.
+// checkReference checks one blob or one entry of an index.
 func (h *handler) checkReference(ctx context.Context, repository string, d descriptor, inIndex bool) error {
 	if err := d.Digest.Validate(); err != nil {
 		return problemf(400, codeManifestInvalid, "digest %q in the manifest: %w", d.Digest, err)
 	}
 	size, err := h.sizeOf(ctx, repository, d.Digest, inIndex)
 	if registry.HasCode(err, registry.CodeNotFound) {
-		return problemf(400, codeManifestBlobUnknown, "the manifest refers to %s, which is not in %s: push that first", d.Digest, repository)
+		return problemf(
+			400,
+			codeManifestBlobUnknown,
+			"the manifest refers to %s, which is not in %s: push that first",
+			d.Digest,
+			repository,
+		)
 	}
 	if err == nil && size != d.Size {
-		return problemf(400, codeManifestInvalid, "the manifest says that %s has %d bytes; it has %d", d.Digest, d.Size, size)
+		return problemf(
+			400,
+			codeManifestInvalid,
+			"the manifest states %[2]d bytes for %[1]s, but it has %[3]d",
+			d.Digest,
+			d.Size,
+			size,
+		)
 	}
 	return err
 }
 
-// sizeOf gives the size of content of the repository. An entry of an index is a
-// manifest or, since an index may hold what it likes, a blob.
+// sizeOf returns the size of content of the repository. An entry of an index is a manifest or,
+// since an index may name any content, a blob.
 func (h *handler) sizeOf(ctx context.Context, repository string, d registry.Digest, inIndex bool) (int64, error) {
 	if inIndex {
 		m, err := h.Refs.Manifest(ctx, repository, d)

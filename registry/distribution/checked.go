@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// checkedTail is how many of the last bytes of content are withheld until all of it is
-	// hashed. So a client that is sent wrong bytes gets fewer than Content-Length announced.
+	// checkedTail is how many of the last bytes are withheld until everything is hashed. If the
+	// bytes are wrong, the client so receives fewer than Content-Length announced.
 	checkedTail = 4 << 10
 	// checkedFor is how long hashed bytes of the same version are sent without hashing them
 	// again. Hashing takes longer than sending, and a fleet pulls the same engine many times.
 	checkedFor = time.Hour
-	// checkedBytes bounds the memory for that: some ten thousand blobs.
+	// checkedBytes limits the memory for that, which is enough for some ten thousand blobs.
 	checkedBytes = 4 << 20
 )
 
-// checked hashes content that is read from its beginning to its end. A reader that seeks
-// elsewhere gets the content unchecked, since a part of it has no digest.
+// checked hashes content while it is read from beginning to end. After a seek it does not check
+// the content, since a part has no digest.
 type checked struct {
 	registry.Blob
 	want registry.Digest
@@ -45,8 +45,8 @@ func newChecked(blob registry.Blob, d registry.Digest, size int64) *checked {
 // right reports whether all of the content was read and matches its digest.
 func (c *checked) right() bool { return errors.Is(c.err, io.EOF) }
 
-// failure is why the content could not be read to its end, or nil. CodeDigest: it does not
-// match its digest.
+// failure returns why the content could not be read to its end, or nil. CodeDigest means that
+// it does not match its digest.
 func (c *checked) failure() error {
 	if c.right() {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// receive appends the body of a request to an upload and gives the bytes that there are
-// then. Chunks come in order: one that does not begin where the last one ended is
-// refused with 416, and with where it should have begun.
+// receive appends the body of a request to an upload and returns the number of bytes received
+// so far. Chunks must be in order. A chunk that does not begin at the end of the last one is
+// refused with 416 and the expected offset.
 func (h *handler) receive(r *http.Request, at request) (int64, error) {
 	ctx := r.Context()
 	have, err := h.Uploads.Offset(ctx, h.owner(ctx, at), at.last)
@@ -41,23 +41,34 @@ func (h *handler) receive(r *http.Request, at request) (int64, error) {
 // broken refuses a chunk of the wrong length. It says how many bytes of the upload are stored,
 // so that the client can continue there.
 func broken(at request, n int64, cause error) error {
-	p := problemf(400, codeSizeInvalid, "the chunk ended early or late: %d bytes of the upload are here; continue there", n)
+	p := problemf(
+		400,
+		codeSizeInvalid,
+		"the chunk has the wrong length: %d bytes of the upload were received; continue there",
+		n,
+	)
 	p.cause = cause
 	return p.with("Location", at.location()).with("Range", received(n))
 }
 
-// outOfOrder refuses a chunk and says where the next one begins.
+// outOfOrder refuses a chunk and returns the expected offset.
 func (h *handler) outOfOrder(ctx context.Context, at request, cause error) error {
 	have, err := h.Uploads.Offset(ctx, h.owner(ctx, at), at.last)
 	if err != nil {
 		return err
 	}
-	p := problemf(416, codeUploadInvalid, "the upload has %d bytes and the chunk begins elsewhere, or another one is being written; continue there, one chunk after the other", have)
+	p := problemf(
+		416,
+		codeUploadInvalid,
+		"the upload has %d bytes, and the chunk begins elsewhere or another chunk is being written: continue there, one "+
+			"chunk at a time",
+		have,
+	)
 	p.cause = cause
 	return p.with("Location", at.location()).with("Range", received(have))
 }
 
-// chunk is the part of an upload that a request brings.
+// chunk is the part of an upload in a request.
 type chunk struct {
 	start  int64
 	length int64 // -1: until the body ends
@@ -65,35 +76,52 @@ type chunk struct {
 
 var chunkGrammar = regexp.MustCompile(`^([0-9]+)-([0-9]+)$`)
 
-// parseChunk reads the Content-Range header of a chunk, "first-last", both inclusive.
-// Without one the chunk goes behind what came. length is the Content-Length, or -1.
+// parseChunk parses the Content-Range header of a chunk, "first-last", both inclusive. Without
+// the header the chunk is appended. length is the Content-Length, or -1.
 func parseChunk(contentRange string, length, have int64) (chunk, error) {
 	if contentRange == "" {
 		return chunk{have, length}, nil
 	}
 	m := chunkGrammar.FindStringSubmatch(contentRange)
 	if m == nil {
-		return chunk{}, problemf(400, codeUploadInvalid, "content-range %q: want <first>-<last>, both inclusive", contentRange)
+		return chunk{}, problemf(
+			400,
+			codeUploadInvalid,
+			"content-range %q: want <first>-<last>, both inclusive",
+			contentRange,
+		)
 	}
 	first, err1 := strconv.ParseInt(m[1], 10, 64)
 	last, err2 := strconv.ParseInt(m[2], 10, 64)
 	if err1 != nil || err2 != nil || last < first || last-first+1 < 0 {
-		return chunk{}, problemf(400, codeUploadInvalid, "content-range %q: want two numbers of bytes, the second not below the first", contentRange)
+		return chunk{}, problemf(
+			400,
+			codeUploadInvalid,
+			"content-range %q: want FIRST-LAST, two byte offsets with LAST at least FIRST",
+			contentRange,
+		)
 	}
 	c := chunk{first, last - first + 1}
 	if length >= 0 && length != c.length {
-		return chunk{}, problemf(400, codeSizeInvalid, "content-range %q has %d bytes and the body %d", contentRange, c.length, length)
+		return chunk{}, problemf(
+			400,
+			codeSizeInvalid,
+			"content-range %q has %d bytes and the body %d",
+			contentRange,
+			c.length,
+			length,
+		)
 	}
 	return c, nil
 }
 
 var (
 	errShort = errors.New("the body ended before the chunk")
-	errLong  = errors.New("the body goes on behind the chunk")
+	errLong  = errors.New("the body is longer than the chunk")
 )
 
-// body is the bytes of a chunk. It remembers why they ended where they should not, so
-// that a caller's failure is not taken for one of the store.
+// body reads the bytes of a chunk. It remembers why they ended too early or too late, so that a
+// client's failure is not mistaken for one of the store.
 type body struct {
 	r    io.Reader
 	want int64 // -1: any number

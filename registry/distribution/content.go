@@ -11,11 +11,18 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// content answers with stored bytes, which it closes: whole, a range of them, or only their
-// headers. Bytes never change under a digest, so the digest is the entity tag. Content that is
-// sent whole is hashed on its way, unless it was hashed recently. If it does not match, the
-// connection is closed before its end.
-func (h *handler) content(w http.ResponseWriter, r *http.Request, blob registry.Blob, d registry.Digest, size int64, mediaType string) error {
+// content sends stored bytes: all, a range, or only the headers. It closes the blob. The digest
+// is the entity tag, because bytes never change under a digest. Complete content is hashed
+// while it is sent, unless it was hashed recently. If it does not match, content closes the
+// connection early.
+func (h *handler) content(
+	w http.ResponseWriter,
+	r *http.Request,
+	blob registry.Blob,
+	d registry.Digest,
+	size int64,
+	mediaType string,
+) error {
 	defer blob.Close()
 	header := w.Header()
 	header.Set("Content-Type", mediaType)
@@ -41,7 +48,7 @@ func (h *handler) content(w http.ResponseWriter, r *http.Request, blob registry.
 	return nil
 }
 
-// breakOff aborts a response that has begun, so that the client cannot take it for complete.
+// breakOff aborts a response that has begun, so that the client does not treat it as complete.
 func (h *handler) breakOff(ctx context.Context, d registry.Digest, err error) {
 	if registry.HasCode(err, registry.CodeDigest) {
 		h.damaged(ctx, d, err)
@@ -51,8 +58,8 @@ func (h *handler) breakOff(ctx context.Context, d registry.Digest, err error) {
 	panic(http.ErrAbortHandler)
 }
 
-// openSmall opens content. Small content it reads and checks whole, so that damage is found
-// before the response begins. Errors: as readSmall.
+// openSmall opens content. It reads and verifies small content completely, so that damage is
+// found before the response begins. Errors: as readSmall.
 func (h *handler) openSmall(ctx context.Context, d registry.Digest, size int64) (registry.Blob, error) {
 	if size > smallManifest {
 		return h.open(ctx, d, size)
@@ -83,28 +90,30 @@ func (h *handler) readSmall(ctx context.Context, d registry.Digest, size int64) 
 	return raw, nil
 }
 
-// open opens content that a record says is there. If the bytes are gone or cut off, that
-// is worth a line in the log; the caller gets CodeNotFound, so that a client that asks
-// before it pushes mends the damage.
+// open opens content that has a record. If the bytes are missing or truncated, it logs that and
+// returns CodeNotFound. A client that checks before it pushes then repairs the damage.
 func (h *handler) open(ctx context.Context, d registry.Digest, size int64) (registry.Blob, error) {
 	blob, have, err := h.Blobs.Open(ctx, d)
 	if err == nil && have == size {
 		return blob, nil
 	}
 	if err == nil {
-		err = errors.Join(registry.Errorf(registry.CodeNotFound, "blob %s has %d bytes, want %d: push it again", d, have, size), blob.Close())
+		err = errors.Join(
+			registry.Errorf(registry.CodeNotFound, "blob %s has %d bytes, want %d: push it again", d, have, size),
+			blob.Close(),
+		)
 	}
 	return nil, h.missing(ctx, d, err)
 }
 
-// missing logs that the bytes of a record are not there, or are others, and gives err.
+// missing logs that the bytes of a record are missing or wrong, and returns err.
 func (h *handler) missing(ctx context.Context, d registry.Digest, err error) error {
 	h.Logger.WarnContext(ctx, "bytes of a record are missing", "digest", d, "error", err)
 	return err
 }
 
-// rangeWriter keeps http.ServeContent from answering 416 in its own words. All else goes
-// through, and ReadFrom with it: it is what makes the kernel copy a file to a socket.
+// rangeWriter replaces the 416 response of http.ServeContent. It passes everything else
+// through, including ReadFrom, so that the kernel copies files to sockets.
 type rangeWriter struct {
 	http.ResponseWriter
 	refused bool

@@ -1,17 +1,16 @@
-// Package distribution serves the OCI distribution 1.1 protocol, /v2/, over the storage
-// ports of the registry: bytes in [registry.Blobs], names in [registry.Refs].
+// Package distribution serves the OCI distribution 1.1 protocol, /v2/, from the storage ports
+// of the registry: bytes in [registry.Blobs], names in [registry.Refs].
 //
-// A path is read from the right into a repository and what is meant in it, since a
-// repository may well be called "a/blobs". A table then says, for each endpoint and
-// method, what the caller must be allowed to do and which function answers. Those
-// functions return errors, and one place alone writes them, as the protocol's JSON.
+// It parses a path from the right into endpoint and repository, because a repository can be
+// named "a/blobs". A table has the required permission and the handler of each endpoint and
+// method. Handlers return errors, and one function writes them as the protocol's JSON.
 //
-// What can be read is what belongs to a repository, never what the store happens to
-// hold: a blob comes in by its bytes or is mounted by somebody who may pull it. A blob
-// is visible once all of it is durable, a manifest once all that it needs is there, and
-// a tag last. Uploads are streams to disk that survive their connection.
+// Callers can read only content that belongs to a repository. A blob gets there by an upload of
+// its bytes, or by a mount by a caller who may pull it. A blob is visible once it is durable, a
+// manifest once everything it needs exists, and a tag last. Uploads are written to disk and
+// survive their connection.
 //
-// The handler decides nothing about environments: Config.Authorize does.
+// Config.Authorize makes all decisions about environments.
 //
 // Source: https://github.com/opencontainers/distribution-spec/blob/v1.1.1/spec.md.
 package distribution

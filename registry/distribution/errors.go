@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// The codes of the protocol, section "Error Codes". There are no others.
+// The codes of the protocol, section "Error Codes". It has no others.
 const (
 	codeBlobUnknown         = "BLOB_UNKNOWN"
 	codeUploadInvalid       = "BLOB_UPLOAD_INVALID"
@@ -28,13 +28,13 @@ const (
 	codeTooManyRequests     = "TOOMANYREQUESTS"
 )
 
-// problem is an error as a caller sees it.
+// problem is an error in the form that callers get.
 type problem struct {
 	status  int
 	code    string
 	message string
 	header  [][2]string
-	cause   error // for the log alone
+	cause   error // only logged
 }
 
 func (p *problem) Error() string {
@@ -46,7 +46,7 @@ func (p *problem) Error() string {
 
 func (p *problem) Unwrap() error { return p.cause }
 
-// problemf makes a problem. Its message is shown to the caller.
+// problemf returns a problem. Its message is shown to the caller.
 func problemf(status int, code, format string, args ...any) *problem {
 	return &problem{status: status, code: code, message: fmt.Errorf(format, args...).Error()}
 }
@@ -57,7 +57,7 @@ func (p *problem) with(key, value string) *problem {
 	return p
 }
 
-// refusal is the answer to who may not do something.
+// refusal returns the error for a caller without the required permission.
 func (h *handler) refusal(r *http.Request, a Access, err error) error {
 	switch registry.CodeOf(err) {
 	case registry.CodeUnauthenticated:
@@ -70,8 +70,8 @@ func (h *handler) refusal(r *http.Request, a Access, err error) error {
 	return err
 }
 
-// explain makes a problem of any error. What the message of an error says is shown only
-// where its code promises that it is meant for callers.
+// explain returns the problem for any error. It shows the text of an error only if its code
+// says that it is meant for callers.
 func explain(at request, err error) *problem {
 	var p *problem
 	var tooLarge *http.MaxBytesError
@@ -79,7 +79,7 @@ func explain(at request, err error) *problem {
 	case errors.As(err, &p):
 		return p
 	case errors.As(err, &tooLarge):
-		return problemf(413, codeSizeInvalid, "the body has more than the %d bytes that are taken", tooLarge.Limit)
+		return problemf(413, codeSizeInvalid, "the body is too large: want at most %d bytes", tooLarge.Limit)
 	}
 	code := registry.CodeOf(err)
 	switch code {
@@ -92,22 +92,22 @@ func explain(at request, err error) *problem {
 	case registry.CodeConflict, registry.CodePolicy, registry.CodeForbidden, registry.CodeTrust, registry.CodeUnsafe:
 		text, _ := registry.TextForClients(err)
 		status := code.HTTPStatus()
-		if code == registry.CodePolicy { // this protocol answers every refusal with 403
+		if code == registry.CodePolicy { // the protocol answers every refusal with 403
 			status = registry.CodeForbidden.HTTPStatus()
 		}
 		p = problemf(status, codeDenied, "%s", text)
-	case registry.CodeFull: // where there is no space is not for callers to know
-		p = problemf(507, codeDenied, "the registry's disk is full: nothing was stored; try again when there is space")
+	case registry.CodeFull: // the location of the full storage is not for callers
+		p = problemf(507, codeDenied, "the disk of the registry is full: nothing was stored; try again when space is free")
 	case registry.CodeUnavailable:
-		p = problemf(503, codeTooManyRequests, "the registry cannot do this now; try again later").with("Retry-After", "5")
+		p = problemf(503, codeTooManyRequests, "the registry is unavailable; try again later").with("Retry-After", "5")
 	default:
-		p = problemf(500, codeUnsupported, "internal error; the registry's log says more")
+		p = problemf(500, codeUnsupported, "internal error; see the log of the registry")
 	}
 	p.cause = err
 	return p
 }
 
-// unknown is the code of what an endpoint does not find.
+// unknown returns the code for things that an endpoint does not find.
 func (at request) unknown() string {
 	switch at.endpoint {
 	case blobs:
@@ -120,7 +120,7 @@ func (at request) unknown() string {
 	return codeNameUnknown
 }
 
-// invalid is the code of what an endpoint cannot take.
+// invalid returns the code for input that an endpoint refuses.
 func (at request) invalid() string {
 	switch at.endpoint {
 	case manifests:
@@ -131,15 +131,25 @@ func (at request) invalid() string {
 	return codeDigestInvalid
 }
 
-// fail answers with an error. Nothing has been written yet.
+// fail sends an error. The response must not have begun.
 func (h *handler) fail(w http.ResponseWriter, r *http.Request, at request, err error) {
 	p := explain(at, err)
 	level := slog.LevelDebug
-	if p.status >= 500 && r.Context().Err() == nil { // a caller who is gone is no failure of ours
+	if p.status >= 500 && r.Context().Err() == nil { // an error after the caller disconnected is not ours
 		level = slog.LevelError
 	}
-	h.Logger.LogAttrs(r.Context(), level, "request refused",
-		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", p.status), slog.Any("error", error(p)))
+	h.Logger.LogAttrs(
+		r.Context(),
+		level,
+		"request refused",
+		slog.String(
+			"method",
+			r.Method,
+		),
+		slog.String("path", r.URL.Path),
+		slog.Int("status", p.status),
+		slog.Any("error", error(p)),
+	)
 	for _, field := range p.header {
 		w.Header().Set(field[0], field[1])
 	}
@@ -155,10 +165,10 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, at request, err e
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(p.status)
-	_, _ = w.Write(body) // whom should we tell?
+	_, _ = w.Write(body) // nothing to do if the client disconnected
 }
 
-// writeJSON answers 200 with a document.
+// writeJSON sends a document with status 200.
 func writeJSON(w http.ResponseWriter, mediaType string, document any) error {
 	body, err := json.Marshal(document)
 	if err != nil {

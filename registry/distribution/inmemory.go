@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	// manifestsBytes is how much of manifests is kept in memory: thousands of usual ones.
+	// manifestsBytes limits the memory for cached manifests. It is enough for thousands of typical
+	// ones.
 	manifestsBytes = 16 << 20
-	// smallManifest is up to what size a manifest is read whole. Larger ones are rare, and
-	// many requests for them at once would take much memory.
+	// smallManifest is the size up to which a manifest is read at once. Larger ones are rare, and
+	// many concurrent requests for them would take much memory.
 	smallManifest = 64 << 10
 )
 
-// inMemory is content that is read already.
+// inMemory is content in memory.
 type inMemory struct{ *bytes.Reader }
 
 // Close does nothing.
 func (inMemory) Close() error { return nil }
 
-// openManifest opens the bytes of a manifest whose record was found just now. Those that
-// are asked for all the time are in memory. What is read into it is compared with its
-// digest. Errors: as readSmall.
+// openManifest opens the bytes of a manifest whose record was just read. It caches frequently
+// used manifests in memory and verifies their digest. Errors: as readSmall.
 func (h *handler) openManifest(ctx context.Context, m registry.Manifest) (registry.Blob, error) {
 	if m.Size > smallManifest {
 		return h.open(ctx, m.Digest, m.Size)

@@ -29,7 +29,7 @@ func (h *handler) getManifest(w http.ResponseWriter, r *http.Request, at request
 	return h.content(w, r, content, m.Digest, m.Size, m.MediaType)
 }
 
-// findManifest gives the record that a tag or digest names.
+// findManifest returns the record that a tag or digest names.
 func (h *handler) findManifest(ctx context.Context, at request) (registry.Manifest, error) {
 	var d registry.Digest
 	var err error
@@ -39,7 +39,7 @@ func (h *handler) findManifest(ctx context.Context, at request) (registry.Manife
 	case registry.ValidTag(at.last):
 		d, err = h.Refs.Tag(ctx, at.repository, at.last)
 	default:
-		err = problemf(404, codeManifestUnknown, "tag %q: no tag is called that", at.last)
+		err = problemf(404, codeManifestUnknown, "tag %q does not exist", at.last)
 	}
 	if err != nil {
 		return registry.Manifest{}, err
@@ -47,8 +47,8 @@ func (h *handler) findManifest(ctx context.Context, at request) (registry.Manife
 	return h.Refs.Manifest(ctx, at.repository, d)
 }
 
-// putManifest stores a manifest as it came: bytes, then record and tags, so that what can
-// be seen is always whole.
+// putManifest stores a manifest unchanged: first the bytes, then record and tags, so that
+// visible manifests are always complete.
 func (h *handler) putManifest(w http.ResponseWriter, r *http.Request, at request) error {
 	tags, err := tagsOf(r, at)
 	if err != nil {
@@ -76,28 +76,28 @@ func (h *handler) putManifest(w http.ResponseWriter, r *http.Request, at request
 	w.Header().Set("Location", "/v2/"+at.repository+"/manifests/"+string(d))
 	w.Header().Set("Docker-Content-Digest", string(d))
 	if m.Derived.Subject != "" {
-		w.Header().Set("OCI-Subject", string(m.Derived.Subject)) // tells clients to write no fallback tag
+		w.Header().Set("OCI-Subject", string(m.Derived.Subject)) // tells clients not to push a fallback tag
 	}
 	if isDigest(at.last) && len(tags) > 0 {
-		w.Header().Set("OCI-Tag", strings.Join(tags, ", ")) // tells clients to push none of them by itself
+		w.Header().Set("OCI-Tag", strings.Join(tags, ", ")) // tells clients not to push the tags themselves
 	}
 	w.WriteHeader(http.StatusCreated)
 	return nil
 }
 
-// maxTags bounds the tags that come with one manifest.
+// maxTags limits the tags that come with one manifest.
 const maxTags = 100
 
-// tagsOf gives the tags that a manifest is to have: the one that it is pushed by or, for
-// a push by digest, those of the query. The latter is of the edition after 1.1.1; without
-// it no tag could name a manifest by another digest than sha256.
+// tagsOf returns the tags of a manifest: the tag in the path or, for a push by digest, those of
+// the query. The query is part of the edition after 1.1.1. Without it, a tag could not name a
+// manifest by a digest other than sha256.
 func tagsOf(r *http.Request, at request) ([]string, error) {
 	tags := []string{at.last}
 	if isDigest(at.last) {
 		tags = r.URL.Query()["tag"]
 	}
 	if len(tags) > maxTags {
-		return nil, problemf(414, codeManifestInvalid, "%d tags: at most %d are set at a time", len(tags), maxTags)
+		return nil, problemf(414, codeManifestInvalid, "%d tags: want at most %d in one request", len(tags), maxTags)
 	}
 	for _, tag := range tags {
 		if !registry.ValidTag(tag) {
@@ -107,7 +107,7 @@ func tagsOf(r *http.Request, at request) ([]string, error) {
 	return tags, nil
 }
 
-// digestOf gives the digest of a manifest, which must be the one that it is pushed by.
+// digestOf returns the digest of a manifest, which must match the digest in the path.
 func digestOf(at request, raw []byte) (registry.Digest, error) {
 	if !isDigest(at.last) {
 		return digest.FromBytes(raw), nil
@@ -137,8 +137,8 @@ func (h *handler) readManifest(w http.ResponseWriter, r *http.Request) ([]byte, 
 	return nil, p
 }
 
-// mayRefer refuses another referrer of a subject to a principal that has pushed as many as
-// allowed: every promotion reads all of them. An existing referrer may be pushed again.
+// mayRefer refuses another referrer of a subject if the principal has pushed the maximum,
+// because every promotion reads all of them. An existing referrer may be pushed again.
 func (h *handler) mayRefer(ctx context.Context, repository string, m registry.Manifest) error {
 	if m.Derived.Subject == "" || h.MaxReferrers == 0 || m.Pusher == "" {
 		return nil
@@ -150,19 +150,31 @@ func (h *handler) mayRefer(ctx context.Context, repository string, m registry.Ma
 	if _, err := h.Refs.Manifest(ctx, repository, m.Digest); !registry.HasCode(err, registry.CodeNotFound) {
 		return err
 	}
-	return problemf(http.StatusForbidden, codeDenied,
-		"%s pushed %d manifests about %s, the most that one caller may: an administrator can delete some (mlpromote evidence delete) or raise max-referrers",
-		m.Pusher, n, m.Derived.Subject)
+	return problemf(
+		http.StatusForbidden,
+		codeDenied,
+		"%s pushed %d manifests about %s, the maximum per caller: an administrator can delete some (mlpromote evidence "+
+			"delete) or raise max-referrers",
+		m.Pusher,
+		n,
+		m.Derived.Subject,
+	)
 }
 
-func (h *handler) storeManifest(ctx context.Context, repository string, m registry.Manifest, raw []byte, tags []string) error {
+func (h *handler) storeManifest(
+	ctx context.Context,
+	repository string,
+	m registry.Manifest,
+	raw []byte,
+	tags []string,
+) error {
 	if err := h.Blobs.Put(ctx, m.Digest, m.Size, bytes.NewReader(raw)); err != nil {
 		return err
 	}
 	return h.Refs.PutManifest(ctx, repository, m, tags...)
 }
 
-// deleteManifest removes a tag, or a manifest with all its tags.
+// deleteManifest deletes a tag, or a manifest with all its tags.
 func (h *handler) deleteManifest(w http.ResponseWriter, r *http.Request, at request) error {
 	if err := h.deleteReference(r.Context(), at); err != nil {
 		return keeps(err, "GET, HEAD, PUT")
@@ -182,8 +194,8 @@ func (h *handler) deleteReference(ctx context.Context, at request) error {
 	return h.Deleter.DeleteManifest(ctx, at.repository, d)
 }
 
-// keeps makes a 405 of what a Deleter refuses: that something cannot be deleted, by
-// anybody, is for the protocol a method that is not there. allowed is the others.
+// keeps turns the refusal of a Deleter into a 405. The protocol treats an impossible deletion
+// as an unsupported method. allowed lists the supported ones.
 func keeps(err error, allowed string) error {
 	if registry.CodeOf(err) != registry.CodePolicy {
 		return err

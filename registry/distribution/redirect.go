@@ -10,20 +10,20 @@ import (
 
 // Redirector is a store whose blobs clients can read without this handler.
 type Redirector interface {
-	// Redirect gives a URL by which anybody can read d until it expires. It answers false
-	// where there is none; then the handler sends the bytes. Range requests work on it.
+	// Redirect returns a URL by which anyone can read d until it expires, also in ranges. It
+	// returns false if it has no such URL; then the handler sends the bytes.
 	Redirect(ctx context.Context, d registry.Digest, expiry time.Duration) (url string, ok bool, err error)
 }
 
-// redirect sends a client to where the bytes are, and reports whether it did. That the
-// blob belongs to the repository has been made sure of. What a HEAD asks for is known
-// here, and conditions are about entity tags that are ours.
+// redirect sends a client to the URL of the bytes, and reports whether it did. The caller has
+// checked that the blob belongs to the repository. It does not redirect HEAD and conditional
+// requests, which the handler answers itself.
 func (h *handler) redirect(w http.ResponseWriter, r *http.Request, d registry.Digest, size int64) (bool, error) {
 	store, ok := h.Blobs.(Redirector)
 	if !ok || h.Redirect <= 0 || r.Method != http.MethodGet || isConditional(r.Header) {
 		return false, nil
 	}
-	blob, err := h.open(r.Context(), d, size) // a URL of nothing would be no help
+	blob, err := h.open(r.Context(), d, size) // do not redirect to missing bytes
 	if err != nil {
 		return false, err
 	}
@@ -36,7 +36,7 @@ func (h *handler) redirect(w http.ResponseWriter, r *http.Request, d registry.Di
 	}
 	w.Header().Set("Location", url)
 	w.Header().Set("Docker-Content-Digest", string(d))
-	w.Header().Set("Cache-Control", "no-store") // it expires
+	w.Header().Set("Cache-Control", "no-store") // the URL expires
 	w.WriteHeader(http.StatusTemporaryRedirect)
 	return true, nil
 }

@@ -19,8 +19,8 @@ type referrer struct {
 	Annotations  map[string]string `json:"annotations,omitempty"`
 }
 
-// referrerList is a page of a list of referrers. It is written piece by piece, so that it is
-// in memory only once.
+// referrerList is a page of a list of referrers. It is written in pieces, so that it is in
+// memory only once.
 type referrerList struct {
 	entries []json.RawMessage
 	last    registry.Digest // of the page; empty on the last page
@@ -29,15 +29,15 @@ type referrerList struct {
 const (
 	referrerListHead = `{"schemaVersion":2,"mediaType":"` + typeIndex + `","manifests":[`
 	referrerListTail = "]}"
-	// largeReferrerList is the size from which a list waits for its turn: pushers choose how
-	// long annotations are. largeLists such lists are in memory at a time.
+	// largeReferrerList is the size from which a list waits for a free slot, because pushers
+	// choose the length of annotations. Up to largeLists such lists are in memory at a time.
 	largeReferrerList = 256 << 10
 	largeLists        = 4
 )
 
-// listReferrers lists who refers to a digest, by digest. Nobody has to know it: who has
-// no referrers has an empty list. A page is no larger than a manifest may be, because
-// clients do not read more.
+// listReferrers lists the manifests that refer to a digest, by digest. The digest need not
+// exist; the list is then empty. A page is not larger than a manifest may be, because clients
+// do not read more.
 func (h *handler) listReferrers(w http.ResponseWriter, r *http.Request, at request) error {
 	subject := registry.Digest(at.last)
 	if err := subject.Validate(); err != nil {
@@ -66,10 +66,15 @@ func (h *handler) listReferrers(w http.ResponseWriter, r *http.Request, at reque
 	return nil
 }
 
-// referrers encodes a page of the referrers after a digest. A page has at least one, however
-// large.
+// referrers encodes a page of the referrers after a digest. A page has at least one referrer of
+// any size.
 func (h *handler) referrers(
-	ctx context.Context, repository string, subject registry.Digest, artifactType string, after registry.Digest, turn *turn,
+	ctx context.Context,
+	repository string,
+	subject registry.Digest,
+	artifactType string,
+	after registry.Digest,
+	turn *turn,
 ) (referrerList, error) {
 	var list referrerList
 	bytes := len(referrerListHead) + len(referrerListTail)
@@ -96,7 +101,8 @@ func (h *handler) referrers(
 	}
 }
 
-// write writes the list as the response. It ignores errors: the client is gone.
+// write writes the list as the response. It ignores errors, which mean that the client
+// disconnected.
 func (l referrerList) write(w io.Writer) {
 	_, _ = io.WriteString(w, referrerListHead)
 	for i, entry := range l.entries {
@@ -108,14 +114,14 @@ func (l referrerList) write(w io.Writer) {
 	_, _ = io.WriteString(w, referrerListTail)
 }
 
-// turn is a place among a few.
+// turn is one of a limited number of slots.
 type turn struct {
 	of    chan struct{}
 	done  <-chan struct{}
 	taken bool
 }
 
-// take waits for a place, once. It reports whether it got one before the request ended.
+// take waits for a slot, once. It reports whether it got one before the request ended.
 func (t *turn) take() bool {
 	if t.taken {
 		return true
@@ -128,7 +134,7 @@ func (t *turn) take() bool {
 	return t.taken
 }
 
-// end frees the place.
+// end frees the slot.
 func (t *turn) end() {
 	if t.taken {
 		<-t.of

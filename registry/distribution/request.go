@@ -8,11 +8,11 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// request is what the path of a URL means.
+// request is a parsed URL path.
 type request struct {
 	endpoint   endpoint
 	repository string
-	last       string // digest, tag or identifier of an upload; not yet checked
+	last       string // digest, tag or upload identifier; not validated yet
 }
 
 // endpoint is a kind of path.
@@ -29,8 +29,8 @@ const (
 	referrers endpoint = "referrers"
 )
 
-// parse reads a path from the right, because components of a repository may have the
-// names of endpoints: the last two or three components alone say what is meant.
+// parse parses a path from the right, because components of a repository can have the names of
+// endpoints. Only the last two or three components select the endpoint.
 func parse(path string) request {
 	if path == "/v2" || path == "/v2/" {
 		return request{endpoint: base}
@@ -60,8 +60,7 @@ func parse(path string) request {
 	return request{}
 }
 
-// cutLast cuts a path before its last component. A path of one component has
-// nothing before it.
+// cutLast splits a path before its last component. before is empty for a path of one component.
 func cutLast(path string) (before, last string) {
 	i := strings.LastIndexByte(path, '/')
 	return path[:max(i, 0)], path[i+1:]
@@ -71,7 +70,7 @@ func isRepository(name string) bool {
 	return registry.ValidRepository(name)
 }
 
-// parseDigest reads a digest of an algorithm that content is stored by.
+// parseDigest parses a digest with a supported algorithm.
 func parseDigest(s string) (registry.Digest, error) {
 	d := registry.Digest(s)
 	if err := d.Validate(); err != nil {
@@ -83,6 +82,5 @@ func parseDigest(s string) (registry.Digest, error) {
 	return d, nil
 }
 
-// isDigest reports whether a reference to a manifest is meant as a digest: no tag has
-// a colon.
+// isDigest reports whether a reference to a manifest is a digest: tags have no colon.
 func isDigest(reference string) bool { return strings.Contains(reference, ":") }

@@ -9,13 +9,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// route is how one method of an endpoint is answered, and what it takes.
+// route has the handler of one method of an endpoint and its required permission.
 type route struct {
 	action Action
 	serve  func(h *handler, w http.ResponseWriter, r *http.Request, at request) error
 }
 
-// routes is all that the handler does.
+// routes lists all operations of the handler.
 func routes() map[endpoint]map[string]route {
 	return map[endpoint]map[string]route{
 		base: {
@@ -51,11 +51,11 @@ func routes() map[endpoint]map[string]route {
 	}
 }
 
-// ServeHTTP answers one request, with an error in the protocol's form where there is one.
+// ServeHTTP handles one request and sends errors in the protocol's form.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Docker-Distribution-Api-Version", "registry/2.0") // some clients look for it
-	// Media types are chosen by whoever pushes. No browser shall run what they name.
+	// Pushers choose the media types. Prevent browsers from executing such content.
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Content-Security-Policy", "default-src 'none'; sandbox")
 	at := parse(r.URL.Path)
@@ -67,7 +67,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, at request) error {
 	methods, ok := h.routes[at.endpoint]
 	if !ok {
-		return problemf(404, codeUnsupported, "there is no such endpoint: want /v2/<repository>/ and then blobs, manifests, tags or referrers")
+		return problemf(
+			404,
+			codeUnsupported,
+			"no such endpoint: want /v2/<repository>/ followed by blobs, manifests, tags or referrers",
+		)
 	}
 	route, ok := methods[r.Method]
 	if !ok {
@@ -75,7 +79,14 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, at request) erro
 		return problemf(405, codeUnsupported, "method %s: want one of %s", r.Method, allowed).with("Allow", allowed)
 	}
 	if at.endpoint != base && !isRepository(at.repository) {
-		return problemf(400, codeNameInvalid, "repository %q: want at most %d characters: lower-case letters and digits in components separated by '/', inner '.', '_' or '-'", at.repository, registry.MaxNameLength)
+		return problemf(
+			400,
+			codeNameInvalid,
+			"repository %q: want at most %d characters: lower-case letters and digits in components separated by '/', inner "+
+				"'.', '_' or '-'",
+			at.repository,
+			registry.MaxNameLength,
+		)
 	}
 	if err := h.Authorize(r.Context(), Access{at.repository, route.action}); err != nil {
 		return h.refusal(r, Access{at.repository, route.action}, err)
@@ -83,7 +94,7 @@ func (h *handler) serve(w http.ResponseWriter, r *http.Request, at request) erro
 	return route.serve(h, w, r, at)
 }
 
-// ping says that this is a registry and that the caller may use it.
+// ping responds that this is a registry and that the caller may use it.
 func (h *handler) ping(w http.ResponseWriter, _ *http.Request, _ request) error {
 	return writeJSON(w, "application/json", struct{}{})
 }

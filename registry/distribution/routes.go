@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// Route is one thing that a handler answers.
+// Route is one operation of a handler.
 type Route struct {
 	Method string
-	// Pattern is the path. {repository} stands for a name that may have slashes, any other
-	// word in braces for one component.
+	// Pattern is the path. {repository} matches a name that may have slashes, any other name in
+	// braces one component.
 	Pattern string
-	Action  Action // what Config.Authorize is asked for
+	Action  Action // passed to Config.Authorize
 }
 
-// patterns are the paths of endpoints.
+// patterns returns the paths of endpoints.
 func patterns() map[endpoint]string {
 	return map[endpoint]string{
 		base:      "/v2/",
@@ -27,7 +27,7 @@ func patterns() map[endpoint]string {
 	}
 }
 
-// Routes lists all that a handler answers, by pattern and method.
+// Routes lists all operations of a handler, by pattern and method.
 func Routes() []Route {
 	var all []Route
 	for at, methods := range routes() {

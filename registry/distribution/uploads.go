@@ -9,9 +9,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// beginUpload starts an upload, or spares the caller one: by a mount, or by taking the
-// whole blob at once. A mount that cannot be made begins an upload instead, whatever
-// the reason: it must not tell who may not pull what is there.
+// beginUpload starts an upload, unless a mount or a single request with the whole blob makes it
+// unnecessary. If the mount is impossible for any reason, it begins an upload, so that it does
+// not reveal blobs that the caller may not pull.
 func (h *handler) beginUpload(w http.ResponseWriter, r *http.Request, at request) error {
 	query := r.URL.Query()
 	wanted := make(map[string]registry.Digest)
@@ -51,13 +51,12 @@ func (h *handler) beginUpload(w http.ResponseWriter, r *http.Request, at request
 	return nil
 }
 
-// uploadHour is how long ago an upload must have been touched to be under way no more, as
-// far as its principal's bound goes: one that was broken off does not stand in the way
-// until it is collected.
+// uploadHour is how long after its last write an upload counts against its principal's limit.
+// An interrupted upload then no longer counts, even before it is collected.
 const uploadHour = time.Hour
 
-// mayBegin refuses uploads of who has too many under way. Of several that begin at once a
-// few more may.
+// mayBegin refuses an upload to a principal with too many in progress. Concurrent requests may
+// exceed the limit by a few.
 func (h *handler) mayBegin(ctx context.Context) error {
 	if h.MaxUploads == 0 {
 		return nil
@@ -66,17 +65,22 @@ func (h *handler) mayBegin(ctx context.Context) error {
 	if err != nil || n < h.MaxUploads {
 		return err
 	}
-	return problemf(http.StatusTooManyRequests, codeTooManyRequests, "%d uploads are under way, as many as anybody may have: finish some, or DELETE them", n).with("Retry-After", "5")
+	return problemf(
+		http.StatusTooManyRequests,
+		codeTooManyRequests,
+		"%d uploads are in progress, the maximum per caller: finish some, or DELETE them",
+		n,
+	).with("Retry-After", "5")
 }
 
-// mount makes a blob of another repository belong to this one and reports whether it did.
+// mount adds a blob of another repository to this one and reports whether it did.
 func (h *handler) mount(ctx context.Context, at request, d registry.Digest, from string) (bool, error) {
 	if !isRepository(from) {
 		return false, nil
 	}
 	if err := h.Authorize(ctx, Access{from, Pull}); err != nil {
 		h.Logger.DebugContext(ctx, "mount refused", "from", from, "digest", d, "error", err)
-		return false, nil // to this caller the blob is not there
+		return false, nil // hide the blob from this caller
 	}
 	size, err := h.Refs.Blob(ctx, from, d)
 	if registry.HasCode(err, registry.CodeNotFound) {
@@ -98,7 +102,7 @@ func (h *handler) mount(ctx context.Context, at request, d registry.Digest, from
 	return true, h.Refs.AddBlob(ctx, at.repository, d, size)
 }
 
-// getUpload says how far an upload has come.
+// getUpload returns the progress of an upload.
 func (h *handler) getUpload(w http.ResponseWriter, r *http.Request, at request) error {
 	n, err := h.Uploads.Offset(r.Context(), h.owner(r.Context(), at), at.last)
 	if err != nil {
@@ -110,7 +114,7 @@ func (h *handler) getUpload(w http.ResponseWriter, r *http.Request, at request) 
 	return nil
 }
 
-// patchUpload takes one chunk, or a stream of unknown length.
+// patchUpload appends one chunk, or a stream of unknown length.
 func (h *handler) patchUpload(w http.ResponseWriter, r *http.Request, at request) error {
 	n, err := h.receive(r, at)
 	if err != nil {
@@ -131,17 +135,17 @@ func (h *handler) deleteUpload(w http.ResponseWriter, r *http.Request, at reques
 	return nil
 }
 
-// putUpload takes the last chunk, if there is one, and closes the upload.
+// putUpload appends the last chunk, if any, and finishes the upload.
 func (h *handler) putUpload(w http.ResponseWriter, r *http.Request, at request) error {
 	d, err := parseDigest(r.URL.Query().Get("digest"))
 	if err != nil {
-		return err // the upload stays: the caller may know the digest after all
+		return err // the upload stays; the caller can send the correct digest
 	}
 	return h.finish(w, r, at, d)
 }
 
-// finish takes what the body has and makes all that came the blob d. Only then does it
-// belong to the repository: who sent other bytes than d's has proven nothing.
+// finish appends the body and stores the upload as blob d. Only then it adds the blob to the
+// repository, because the caller must prove that it has the bytes of d.
 func (h *handler) finish(w http.ResponseWriter, r *http.Request, at request, d registry.Digest) error {
 	if stored, err := h.storeWhole(r, at, d); err != nil {
 		return err
@@ -169,14 +173,14 @@ func (h *handler) finish(w http.ResponseWriter, r *http.Request, at request, d r
 	return nil
 }
 
-// owner is whom the uploads of a request belong to.
+// owner returns the owner of the uploads of a request.
 func (h *handler) owner(ctx context.Context, at request) registry.UploadOwner {
 	return registry.UploadOwner{Repository: at.repository, Principal: h.Principal(ctx)}
 }
 
-// location is the URL of an upload.
+// location returns the URL of an upload.
 func (at request) location() string { return "/v2/" + at.repository + "/blobs/uploads/" + at.last }
 
-// received is the Range header of an upload of n bytes. The protocol has no way to write
-// an empty range; that of an empty upload is the one that clients expect.
+// received returns the Range header of an upload of n bytes. The protocol cannot express an
+// empty range; for an empty upload it returns what clients expect.
 func received(n int64) string { return "0-" + strconv.FormatInt(max(n-1, 0), 10) }

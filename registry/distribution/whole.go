@@ -8,13 +8,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// smallUpload is the largest blob that is read into memory when it arrives in one request.
-// Most configs of manifests, signatures and reports are smaller. It saves the writes that make
-// a longer upload resumable.
+// smallUpload is the largest blob that is read into memory if it arrives in one request. Most
+// configs, signatures and reports are smaller. It saves the writes that make a longer upload
+// resumable.
 const smallUpload = 256 << 10
 
-// storeWhole stores a small blob that arrives in one request that also finishes its upload. It
-// reports whether it did. If the request fails, none of its bytes are stored.
+// storeWhole stores a small blob that arrives in one complete request. It reports whether it
+// did. If the request fails, it stores nothing.
 func (h *handler) storeWhole(r *http.Request, at request, d registry.Digest) (stored bool, err error) {
 	if r.ContentLength <= 0 || r.ContentLength > smallUpload {
 		return false, nil
@@ -33,14 +33,20 @@ func (h *handler) storeWhole(r *http.Request, at request, d registry.Digest) (st
 	if err != nil {
 		return false, broken(at, 0, body.err)
 	}
-	// A store does not read bytes that it already has. Hash them here: only a caller that has
-	// the bytes may add the blob.
+	// A store does not read bytes that it already has. Hash them here, because only a caller that
+	// has the bytes may add the blob.
 	if got := d.Algorithm().FromBytes(raw); got != d {
 		err := h.Uploads.Cancel(ctx, owner, at.last)
 		if err == nil {
-			err = registry.Errorf(registry.CodeDigest,
-				"upload %s: the %d bytes received have the digest %s, not %s: nothing was stored; send the right content or the right digest",
-				at.last, len(raw), got, d)
+			err = registry.Errorf(
+				registry.CodeDigest,
+				"upload %s: the %d bytes received have the digest %s, not %s: nothing was stored; send the right content or the "+
+					"right digest",
+				at.last,
+				len(raw),
+				got,
+				d,
+			)
 		}
 		return false, err
 	}

@@ -87,7 +87,7 @@ func wantFull(t *testing.T, url string) {
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusInsufficientStorage || !strings.Contains(string(body), `"DENIED","message":"the registry's disk is full: nothing was stored`) {
+	if err != nil || response.StatusCode != http.StatusInsufficientStorage || !strings.Contains(string(body), `"DENIED","message":"the disk of the registry is full: nothing was stored`) {
 		t.Errorf("push to a full disk: status %d, %s (%v)", response.StatusCode, body, err)
 	}
 }

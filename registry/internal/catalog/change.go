@@ -9,8 +9,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Tx is what [Decide] reads in the transaction of the change. The answers must stay true until
-// it is committed.
+// Tx is what [Decide] reads in the transaction of the change. The results must stay valid until
+// the commit.
 type Tx interface {
 	// Last returns the newest event, or the zero Event.
 	Last(ctx context.Context) (registry.Event, error)
@@ -20,16 +20,16 @@ type Tx interface {
 	Since(ctx context.Context, model string, after int64) ([]registry.Event, error)
 	// Tag returns the digest that a tag names, or "".
 	Tag(ctx context.Context, repository, tag string) (registry.Digest, error)
-	// Recorded reports whether a manifest is recorded, and rescinds it.
+	// Recorded reports whether a manifest is recorded, and unmarks it.
 	Recorded(ctx context.Context, m registry.ManifestPlace) (bool, error)
 }
 
-// Outcome is what a change writes, all of it or nothing.
+// Outcome is what a change writes atomically.
 type Outcome struct {
 	Event     registry.Event          // chained
-	Head      *registry.Head          // nil: it stays as it is
+	Head      *registry.Head          // nil: unchanged
 	Tags      []registry.TagMove      // in this order
-	Agreed    *registry.Configuration // parts to replace; nil: none
+	Agreed    *registry.Configuration // parts to replace; nil: unchanged
 	EndIntent bool                    // the one for the event's release
 	Restricts bool                    // count one more restriction
 }
@@ -66,15 +66,20 @@ func checkNeeds(ctx context.Context, tx Tx, needs []registry.ManifestPlace) erro
 		}
 		if !recorded {
 			return registry.WithHint(
-				registry.Errorf(registry.CodeConflict,
-					"manifest %s in %s was deleted meanwhile: this took longer than collectors wait", m.Digest, m.Repository),
+				registry.Errorf(
+					registry.CodeConflict,
+					"manifest %s in %s was deleted meanwhile, because the operation took longer than the grace period of the "+
+						"garbage collection",
+					m.Digest,
+					m.Repository,
+				),
 				"try again")
 		}
 	}
 	return nil
 }
 
-// rest checks the ground of the change, and adds its effect on the head and on the agreed
+// rest checks the ground of the change and sets its effect on the head and on the agreed
 // configuration.
 func (o *Outcome) rest(ctx context.Context, tx Tx, c registry.Change) error {
 	now, err := tx.Standing(ctx, o.Event.Environment, o.Event.Model)
@@ -103,19 +108,29 @@ func (o *Outcome) rest(ctx context.Context, tx Tx, c registry.Change) error {
 	return err
 }
 
-// moved is the head after the change.
+// moved returns the head after the change.
 func moved(event registry.Event, c registry.Change, before registry.Head) (*registry.Head, error) {
 	switch {
 	case event.Release == "":
-		return nil, registry.Errorf(registry.CodeInvalid, "head of %s in %s: the event names no release to move it to", event.Model, event.Environment)
+		return nil, registry.Errorf(
+			registry.CodeInvalid,
+			"head of %s in %s: the event has no release",
+			event.Model,
+			event.Environment,
+		)
 	case c.Ground == nil:
-		return nil, registry.Errorf(registry.CodeInvalid, "head of %s in %s: the change has no ground", event.Model, event.Environment)
+		return nil, registry.Errorf(
+			registry.CodeInvalid,
+			"head of %s in %s: the change has no ground",
+			event.Model,
+			event.Environment,
+		)
 	}
 	head := registry.Head{
 		Environment: event.Environment, Model: event.Model, Release: event.Release, Version: event.Version,
 		Since: event.Time, Hold: c.Move.Hold,
 	}
-	if before.Release == event.Release { // the head is in place since an earlier event
+	if before.Release == event.Release { // the head is unchanged since an earlier event
 		head.Since = before.Since
 	}
 	return &head, nil
@@ -123,7 +138,7 @@ func moved(event registry.Event, c registry.Change, before registry.Head) (*regi
 
 type tagKey struct{ repository, tag string }
 
-// checkTags checks the moves in order, each as if the earlier ones had been made.
+// checkTags checks the moves in order, each as if the earlier ones had been applied.
 func checkTags(ctx context.Context, tx Tx, moves []registry.TagMove) error {
 	made := make(map[tagKey]registry.Digest)
 	for _, m := range moves {
@@ -143,8 +158,8 @@ func checkTags(ctx context.Context, tx Tx, moves []registry.TagMove) error {
 	return nil
 }
 
-// TagTaken is the error for a tag that must not move and names another digest.
+// TagTaken returns the error for an immutable tag that names another digest.
 func TagTaken(m registry.TagMove, have registry.Digest) error {
-	return registry.Lastingf(registry.CodeConflict, "tag %s in %s: names %s and must not move to %s; choose a new version",
+	return registry.Lastingf(registry.CodeConflict, "tag %s in %s: names %s and cannot move to %s: choose a new version",
 		m.Tag, m.Repository, have, m.Digest)
 }

@@ -8,15 +8,14 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Page is a part of the history: up to Size of the selected bodies with After < seq < Before,
-// in the order of the query.
+// Page selects up to Size bodies with After < seq < Before, in the order of the query.
 type Page struct {
 	After, Before int64
 	Size          int
 }
 
-// History reads events page by page. It holds nothing open between pages, so changes can be
-// made while the sequence runs. interpret turns an error of the database into one of the port.
+// History reads events page by page. It holds nothing open between pages, so the catalog can
+// change during the sequence. interpret converts errors of the database.
 func History(
 	q registry.HistoryQuery, size int, read func(Page) ([]string, error), interpret func(error) error,
 ) iter.Seq2[registry.Event, error] {
@@ -60,12 +59,16 @@ func History(
 	}
 }
 
-// DecodeEvent decodes the body of a row. Errors: CodeTrust, since the catalog writes only
-// events.
+// DecodeEvent decodes the body of a row. Errors: CodeTrust, because the catalog writes only
+// valid events.
 func DecodeEvent(body string) (registry.Event, error) {
 	var event registry.Event
 	if err := json.Unmarshal([]byte(body), &event); err != nil {
-		return registry.Event{}, registry.Errorf(registry.CodeTrust, "history has a row that is not an event, so it was changed: %w", err)
+		return registry.Event{}, registry.Errorf(
+			registry.CodeTrust,
+			"history has a row that is not an event, so it was changed: %w",
+			err,
+		)
 	}
 	return event, nil
 }

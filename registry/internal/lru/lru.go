@@ -1,4 +1,4 @@
-// Package lru keeps values up to a number of bytes.
+// Package lru provides a cache limited by bytes.
 package lru
 
 import (
@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 )
 
-// Cache keeps what was used last, up to a number of bytes. Make one with [New]. It is safe
-// for concurrent use.
+// Cache keeps the most recently used values, up to a number of bytes. Create one with [New]. It
+// is safe for concurrent use.
 type Cache[K comparable, V any] struct {
 	mu    sync.Mutex
 	known *simplelru.LRU[K, sized[V]]
@@ -21,15 +21,16 @@ type sized[V any] struct {
 	bytes int
 }
 
-// New makes one of at most limit bytes. One of none keeps nothing.
+// New returns a cache of at most limit bytes. With a limit of 0 it keeps nothing.
 func New[K comparable, V any](limit int) *Cache[K, V] {
 	c := &Cache[K, V]{limit: limit}
-	// An entry has a byte at least, so it is the bytes that limit. The only error is a limit under 1.
+	// An entry has at least a byte, so the limit in bytes is reached first. NewLRU fails only for
+	// a limit under 1.
 	c.known, _ = simplelru.NewLRU(max(limit, 1), func(_ K, gone sized[V]) { c.bytes -= gone.bytes })
 	return c
 }
 
-// Get gives the value of a key, if it is kept.
+// Get returns the value of a key, if it is cached.
 func (c *Cache[K, V]) Get(key K) (V, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -37,8 +38,8 @@ func (c *Cache[K, V]) Get(key K) (V, bool) {
 	return v.value, ok
 }
 
-// Put keeps a value of about so many bytes in place of the one that the key had, unless it
-// alone is more than the limit.
+// Put caches a value of about the given size in bytes and replaces an earlier one of the key.
+// It does not cache values larger than the limit.
 func (c *Cache[K, V]) Put(key K, value V, bytes int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +53,7 @@ func (c *Cache[K, V]) Put(key K, value V, bytes int) {
 	}
 }
 
-// Bytes is about how many bytes are kept.
+// Bytes returns the approximate size of the cached values.
 func (c *Cache[K, V]) Bytes() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

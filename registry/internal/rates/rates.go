@@ -1,4 +1,4 @@
-// Package rates counts what callers do against how often they may.
+// Package rates limits the rate of operations per caller.
 package rates
 
 import (
@@ -12,16 +12,17 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Rate is how often each caller may do something. The zero Rate is no limit.
+// Rate is how often each caller may do something. The zero Rate means no limit.
 type Rate struct {
 	PerSecond float64
 	Burst     int // at once; 0 means PerSecond, at least 1
 }
 
-// maxCallers bounds how many callers are remembered.
+// maxCallers limits the number of remembered callers.
 const maxCallers = 10_000
 
-// Limiter counts for each caller. Nil lets everything pass. It is safe for concurrent use.
+// Limiter counts operations per caller. A nil Limiter allows everything. It is safe for
+// concurrent use.
 type Limiter struct {
 	rate Rate
 
@@ -29,7 +30,7 @@ type Limiter struct {
 	callers map[string]*rate.Limiter
 }
 
-// New makes the limiter of a rate; nil for none.
+// New returns a limiter for a rate, or nil for the zero Rate.
 func New(r Rate) *Limiter {
 	if r.PerSecond <= 0 {
 		return nil
@@ -40,8 +41,8 @@ func New(r Rate) *Limiter {
 	return &Limiter{rate: r, callers: make(map[string]*rate.Limiter)}
 }
 
-// Take counts once, if the caller may; else it gives how long he has to wait, and counts
-// nothing.
+// Take counts an operation if it is allowed. Otherwise it returns how long the caller must
+// wait.
 func (l *Limiter) Take(caller string, now time.Time) (wait time.Duration) {
 	if l == nil {
 		return 0
@@ -53,7 +54,7 @@ func (l *Limiter) Take(caller string, now time.Time) (wait time.Duration) {
 	return wait
 }
 
-// Wait is how long a caller would have to wait. It counts nothing, and remembers nobody.
+// Wait returns how long a caller would have to wait. It does not count.
 func (l *Limiter) Wait(caller string, now time.Time) time.Duration {
 	if l == nil {
 		return 0
@@ -68,8 +69,8 @@ func (l *Limiter) Wait(caller string, now time.Time) time.Duration {
 	return time.Duration(missing / l.rate.PerSecond * float64(time.Second))
 }
 
-// of gives the count of a caller. Where there are too many, those are forgotten who have
-// all their turns left, and if that is nobody, anybody.
+// of returns the limiter of a caller. If there are too many, it drops those with a full burst,
+// or otherwise any.
 func (l *Limiter) of(caller string, now time.Time) *rate.Limiter {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,8 +94,8 @@ func (l *Limiter) of(caller string, now time.Time) *rate.Limiter {
 	return l.callers[caller]
 }
 
-// Address is where a request comes from, without the port. Of IPv6 it is the network, all
-// of which is one site's to choose from (RFC 6177).
+// Address returns the address of a request without the port. For IPv6 it returns the network,
+// because a site can choose any address in it (RFC 6177).
 func Address(r *http.Request) string {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -107,10 +108,10 @@ func Address(r *http.Request) string {
 	return netip.PrefixFrom(address, siteBits).Masked().String()
 }
 
-// siteBits is the length of the prefix that a site has at least.
+// siteBits is the minimum prefix length of a site.
 const siteBits = 64
 
-// RetryAfter is the header that tells a caller to wait.
+// RetryAfter returns the header value that tells a caller how long to wait.
 func RetryAfter(wait time.Duration) string {
 	return strconv.FormatInt(int64(math.Ceil(wait.Seconds())), 10)
 }

@@ -1,4 +1,4 @@
-// Package requestid is what requests are called in headers, logs and problems.
+// Package requestid assigns the identifiers of requests in headers, logs and problems.
 package requestid
 
 import (
@@ -8,23 +8,23 @@ import (
 	"regexp"
 )
 
-// Header names a request in both directions.
+// Header has the request ID in requests and responses.
 const Header = "X-Request-Id"
 
-// pattern is what a client, or a proxy before us, may call a request: it stands in logs
-// and headers as it is.
+// pattern matches request IDs that are accepted from clients and proxies. They are copied to
+// logs and headers.
 var pattern = regexp.MustCompile(`^[A-Za-z0-9._:/+=-]{1,128}$`)
 
 type key struct{}
 
-// Of is what the request that ctx works for is called: what the client called it, or a
-// random name. It is empty outside of a request.
+// Of returns the ID of the request that ctx belongs to: that of the client, or a random one. It
+// is empty outside of a request.
 func Of(ctx context.Context) string {
 	id, _ := ctx.Value(key{}).(string)
 	return id
 }
 
-// Name gives a request its name, unless an outer handler did, and tells the client.
+// Name assigns an ID to a request, unless an outer handler did, and sends it to the client.
 func Name(w http.ResponseWriter, r *http.Request) *http.Request {
 	if Of(r.Context()) != "" {
 		return r

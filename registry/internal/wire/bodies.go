@@ -6,8 +6,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// ResolveRequest is the body of POST resolve: about a node, a node type, or the labels of
-// a Kubernetes node.
+// ResolveRequest is the body of POST resolve: a node, a node type, or the labels of a
+// Kubernetes node.
 type ResolveRequest struct {
 	Environment string            `json:"environment"`
 	Version     string            `json:"version,omitempty"`
@@ -16,7 +16,7 @@ type ResolveRequest struct {
 	Node        *registry.Node    `json:"node,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Runtime     *registry.Runtime `json:"runtime,omitempty"`     // absent: the runtimes of the node
-	RuntimeName string            `json:"runtimeName,omitempty"` // of a runtime that the service knows
+	RuntimeName string            `json:"runtimeName,omitempty"` // name of a runtime that the service knows
 }
 
 // Publication is the body of POST publications.
@@ -32,7 +32,7 @@ type Attachment struct {
 	Bundle      []byte          `json:"bundle"` // base64
 }
 
-// Attached is the answer to POST evidence.
+// Attached is the response to POST evidence.
 type Attached struct {
 	Bundle registry.Digest `json:"bundle"` // of its manifest
 }
@@ -50,7 +50,7 @@ type RollbackRequest struct {
 	Environment string         `json:"environment"`
 	Version     string         `json:"version,omitempty"`
 	Reason      string         `json:"reason"`
-	Node        *registry.Node `json:"node,omitempty"` // a warning says if it is left without an engine
+	Node        *registry.Node `json:"node,omitempty"` // the response warns if it loses its engine
 	DryRun      bool           `json:"dryRun,omitempty"`
 }
 
@@ -80,17 +80,18 @@ type Adoption struct {
 // BundleType is the media type of a bundle's bytes.
 const BundleType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
-// Verification is the answer to GET history/verification.
+// Verification is the response to GET history/verification.
 type Verification struct {
-	Intact bool            `json:"intact"`          // without Fault and Faults
-	Events int64           `json:"events"`          // that chain correctly from the first
+	Intact bool            `json:"intact"`          // neither Fault nor Faults
+	Events int64           `json:"events"`          // number of events with a correct chain
 	Last   registry.Digest `json:"last,omitempty"`  // hash of the last of them
 	Fault  string          `json:"fault,omitempty"` // of the chain
-	// Faults are heads and summaries that the history does not explain, if its chain is whole.
+	// Faults are heads and summaries that the history does not explain. It is set only if the
+	// chain is correct.
 	Faults []registry.HistoryFault `json:"faults,omitempty"`
 }
 
-// TargetUse is a target, and the engines at heads that were made for it.
+// TargetUse is a target with the engines at heads that were built for it.
 type TargetUse struct {
 	Target  registry.Target `json:"target"`
 	Engines []TargetEngine  `json:"engines"`
@@ -105,9 +106,9 @@ type TargetEngine struct {
 	Variant     string          `json:"variant"`
 }
 
-// Quarantine is one of the answer to GET quarantines: one that nothing has lifted.
+// Quarantine is an item of the response to GET quarantines. Lifted quarantines are not listed.
 type Quarantine struct {
-	Bundle     registry.Digest `json:"bundle"` // what a lift names
+	Bundle     registry.Digest `json:"bundle"` // the digest that a lift must name
 	Subject    registry.Digest `json:"subject"`
 	Name       string          `json:"name"` // of the subject: "release", or the engine's label
 	Reason     string          `json:"reason,omitempty"`
@@ -116,11 +117,11 @@ type Quarantine struct {
 	RecordedAt time.Time       `json:"recordedAt,omitzero"`
 }
 
-// Claims is the answer to GET evidence.
+// Claims is the response to GET evidence.
 type Claims struct {
 	Claims       []Claim            `json:"claims"`
 	Ignored      []registry.Ignored `json:"ignored"`      // the first registry.MaxIgnored
-	IgnoredCount int                `json:"ignoredCount"` // of all
+	IgnoredCount int                `json:"ignoredCount"` // number of all ignored pieces
 }
 
 // Claim is a registry.Claim.
@@ -130,11 +131,11 @@ type Claim struct {
 	Statement registry.Statement `json:"statement"`
 	Signer    string             `json:"signer"`
 	Roles     []registry.Role    `json:"roles"`
-	// Key is absent from older services without key states: they list only trusted keys.
+	// Key is absent in responses of older services, which list only trusted keys.
 	Key       registry.KeyState `json:"key,omitempty"`
 	RetiredAt time.Time         `json:"retiredAt,omitzero"`
 	Recorded  int64             `json:"recorded,omitempty"`
-	// WithoutHistory is false from every service, since it has a history.
+	// WithoutHistory is false in responses of services, which have a history.
 	WithoutHistory bool      `json:"withoutHistory,omitempty"`
 	RecordedAt     time.Time `json:"recordedAt,omitzero"`
 	Observed       int64     `json:"observed,omitempty"`

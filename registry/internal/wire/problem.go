@@ -10,18 +10,18 @@ import (
 // ProblemType is the media type of an error (RFC 9457).
 const ProblemType = "application/problem+json"
 
-// Problem is an error on the wire. Errors are several where an operation collects
-// reasons; Code and Status are those that decide the exit code.
+// Problem is an error on the wire. An operation can collect several Errors; Code and Status are
+// those that decide the exit code.
 type Problem struct {
-	Type       string               `json:"type"` // docs page of the code
+	Type       string               `json:"type"` // documentation page of the code
 	Title      string               `json:"title"`
 	Status     int                  `json:"status"`
 	Detail     string               `json:"detail"`
 	Code       registry.Code        `json:"code"`
 	Errors     []Fault              `json:"errors,omitempty"`
-	Promotion  *registry.Promotion  `json:"promotion,omitempty"`  // of a promotion that was refused
-	Resolution *registry.Resolution `json:"resolution,omitempty"` // of a resolve without an answer
-	RequestID  string               `json:"requestId,omitempty"`  // what logs call the request
+	Promotion  *registry.Promotion  `json:"promotion,omitempty"`  // of a refused promotion
+	Resolution *registry.Resolution `json:"resolution,omitempty"` // of a resolve that found no engine
+	RequestID  string               `json:"requestId,omitempty"`  // the request ID in logs
 
 	covered bool
 }
@@ -31,20 +31,20 @@ type Fault struct {
 	Code   registry.Code   `json:"code"`
 	Detail string          `json:"detail"`
 	Hints  []string        `json:"hints,omitempty"`
-	Causes []registry.Code `json:"causes,omitempty"` // codes of what Code wraps, which may ask for another exit code
+	Causes []registry.Code `json:"causes,omitempty"` // codes of wrapped errors, which can change the exit code
 }
 
-// RetryAfter is after how many seconds to come again where nothing says it better. Clients
-// wait longer with every try.
+// RetryAfter is the default number of seconds before a retry. Clients wait longer with every
+// retry.
 const RetryAfter = "1"
 
-// typePrefix begins the type of every problem.
+// typePrefix is the prefix of the type of every problem.
 const typePrefix = "https://mlpromote.dev/problems/"
 
-// hidden is what a client sees of an error that is ours alone.
-const hidden = "internal error; the service's log says more"
+// hidden replaces the text of internal errors for clients.
+const hidden = "internal error; see the log of the service"
 
-// NewProblem writes an error as a problem. What has no code is not shown.
+// NewProblem converts an error. It hides the text of errors without a code.
 func NewProblem(err error) Problem {
 	p := Problem{Errors: faults(err)}
 	_, all := registry.TextForClients(err)
@@ -56,13 +56,13 @@ func NewProblem(err error) Problem {
 	return p
 }
 
-// Hidden reports whether the problem keeps something from the client, which then has
-// to be in a log.
+// Hidden reports whether the problem hides text from the client, which the service must then
+// log.
 func (p Problem) Hidden() bool {
 	return p.covered || slices.ContainsFunc(p.Errors, func(f Fault) bool { return f.Code == registry.CodeInternal })
 }
 
-// faults splits joined errors, so that each is told by itself. It gives at least one.
+// faults splits joined errors. It returns at least one.
 func faults(err error) []Fault {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
 		var out []Fault
@@ -77,7 +77,7 @@ func faults(err error) []Fault {
 func fault(err error) Fault {
 	text, all := registry.TextForClients(err)
 	f := Fault{Code: registry.CodeOf(err), Detail: text, Hints: registry.Hints(err)}
-	if !all { // they are for the operator too
+	if !all { // hints are for the operator
 		f.Hints = nil
 	}
 	var known *registry.Error
@@ -95,7 +95,7 @@ func fault(err error) Fault {
 	return f
 }
 
-// Err gives the error back: errors.Is and the exit code are as they were on the other side.
+// Err converts the problem back to an error with the same codes and exit code.
 func (p Problem) Err() error {
 	if len(p.Errors) == 0 {
 		return Fault{Code: p.Code, Detail: p.Detail}.err()
@@ -116,7 +116,7 @@ func (f Fault) err() error {
 		causes[i] = &registry.Error{Code: code}
 	}
 	err := error(&registry.Error{Code: f.Code, Message: f.Detail})
-	if len(causes) > 0 { // they have no text of their own
+	if len(causes) > 0 { // they have no text
 		err = registry.Errorf(f.Code, "%s%w", f.Detail, silent{errors.Join(causes...)})
 	}
 	for _, hint := range slices.Backward(f.Hints) {
@@ -125,7 +125,7 @@ func (f Fault) err() error {
 	return err
 }
 
-// silent is an error that adds nothing to a message.
+// silent is an error without text.
 type silent struct{ error }
 
 func (s silent) Error() string { return "" }

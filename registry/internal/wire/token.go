@@ -8,8 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// TokenRequest is the body of POST tokens. Whoever makes the token keeps its secret: the
-// service is told the hash.
+// TokenRequest is the body of POST tokens. The client keeps the secret and sends its hash.
 type TokenRequest struct {
 	ID      string           `json:"id"`
 	Name    string           `json:"name"`
@@ -18,21 +17,35 @@ type TokenRequest struct {
 	Expires time.Time        `json:"expires,omitzero"` // absent: never
 }
 
-// NewTokenRequest is the request that makes a token.
+// NewTokenRequest returns the request that creates a token.
 func NewTokenRequest(t registry.Token) TokenRequest {
-	return TokenRequest{ID: t.ID, Name: t.Name, Hash: registry.Digest("sha256:" + hex.EncodeToString(t.Hash[:])), Grants: t.Grants, Expires: t.Expires}
+	return TokenRequest{
+		ID:      t.ID,
+		Name:    t.Name,
+		Hash:    registry.Digest("sha256:" + hex.EncodeToString(t.Hash[:])),
+		Grants:  t.Grants,
+		Expires: t.Expires,
+	}
 }
 
-// Token is the token that a request wants, made at this time. Errors: CodeInvalid.
+// Token returns the requested token with its creation time. Errors: CodeInvalid.
 func (r TokenRequest) Token(created time.Time) (registry.Token, error) {
 	t := registry.Token{ID: r.ID, Name: r.Name, Grants: r.Grants, Created: created, Expires: r.Expires}
 	if err := r.Hash.Validate(); err != nil || r.Hash.Algorithm() != "sha256" {
-		return registry.Token{}, registry.Errorf(registry.CodeInvalid, "hash %q: want sha256: and 64 hexadecimal digits", r.Hash)
+		return registry.Token{}, registry.Errorf(
+			registry.CodeInvalid,
+			"hash %q: want sha256: and 64 hexadecimal digits",
+			r.Hash,
+		)
 	}
 	hash, err := hex.DecodeString(r.Hash.Encoded())
 	copy(t.Hash[:], hash)
 	if err != nil || len(hash) != sha256.Size {
-		return registry.Token{}, registry.Errorf(registry.CodeInvalid, "hash %q: want sha256: and 64 hexadecimal digits", r.Hash)
+		return registry.Token{}, registry.Errorf(
+			registry.CodeInvalid,
+			"hash %q: want sha256: and 64 hexadecimal digits",
+			r.Hash,
+		)
 	}
 	return t, t.Validate()
 }

@@ -14,15 +14,15 @@ type WebhookRequest struct {
 	Kinds       []registry.EventKind `json:"kinds,omitempty"`       // absent: all
 }
 
-// Webhook is a registered webhook and how far it was told.
+// Webhook is a registered webhook with its delivery state.
 type Webhook struct {
 	ID string `json:"id"`
 	WebhookRequest
 	Created     time.Time `json:"created"`
-	Secret      string    `json:"secret,omitempty"` // in the answer to POST alone
-	Delivered   int64     `json:"delivered"`        // number of the last event that is done with
-	Attempts    int       `json:"attempts"`         // at the next one, that failed
+	Secret      string    `json:"secret,omitempty"` // only in the response to POST
+	Delivered   int64     `json:"delivered"`        // number of the last event that is finished
+	Attempts    int       `json:"attempts"`         // failed attempts for the next one
 	NextAttempt time.Time `json:"nextAttempt,omitzero"`
 	LastError   string    `json:"lastError,omitempty"`
-	Suspended   bool      `json:"suspended"` // given up; PUT resumes it
+	Suspended   bool      `json:"suspended"` // deliveries have stopped; PUT resumes them
 }

@@ -1,6 +1,5 @@
-// Package wire is the REST shapes of the registry: paths, bodies and problems. Only
-// registry/server and registry/client import it, so that the two cannot drift apart, and
-// registry/access/gate, which answers for the server those it does not let in.
+// Package wire has the REST paths, bodies and problems of the registry. Only registry/server,
+// registry/client and registry/access/gate import it, so that client and server always match.
 package wire
 
 import (
@@ -9,9 +8,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// The paths of the API. Those of a model are ModelsPath, the model's name and one of the
-// operations. A name may have slashes and components that are called like operations, so
-// an operation is always the last component; what else it needs is a query or a body.
+// The paths of the API. The path of a model's operation is ModelsPath, the model's name and the
+// operation. A model's name can have slashes and components named like operations, so the
+// operation is always the last component. All other input is in the query or body.
 const (
 	Prefix            = "/api/v1"
 	EnvironmentsPath  = Prefix + "/environments"
@@ -32,7 +31,7 @@ const (
 
 	OpResolve      = "resolve"
 	OpReleases     = "releases" // ?environment=
-	OpRelease      = "release"  // ?environment=&reference=: tag or digest, the head without
+	OpRelease      = "release"  // ?environment=&reference=: tag or digest; absent: the head
 	OpEngines      = "engines"  // ?environment=&reference=
 	OpEngine       = "engine"   // ?environment=&digest=
 	OpBundle       = "bundle"   // ?environment=&digest=
@@ -46,16 +45,15 @@ const (
 	OpAcceptances  = "history-acceptances"
 )
 
-// IdempotencyKey is the header that makes a service do what is posted once, however often
-// it arrives.
+// IdempotencyKey is the header that makes a service execute repeated POST requests once.
 const IdempotencyKey = "Idempotency-Key"
 
-// MaxBody bounds a request or response body. A bundle is at most 4 MiB, and base64
-// makes it a third longer.
+// MaxBody limits a request or response body. A bundle has at most 4 MiB, and base64 adds a
+// third.
 const MaxBody = 8 << 20
 
-// ModelPath is the path of an operation on a model. Errors: CodeNotFound for a name that
-// no model can have, and that would lead elsewhere.
+// ModelPath returns the path of an operation on a model. Errors: CodeNotFound for an invalid
+// model name, which could lead to another path.
 func ModelPath(model, operation string) (string, error) {
 	if err := registry.ValidateModel(model); err != nil {
 		return "", registry.Errorf(registry.CodeNotFound, "no such model: %s", err.Error())
@@ -63,8 +61,7 @@ func ModelPath(model, operation string) (string, error) {
 	return ModelsPath + model + "/" + operation, nil
 }
 
-// ParseModelPath reads a path below ModelsPath, which is already unescaped. Errors:
-// CodeNotFound.
+// ParseModelPath parses an unescaped path below ModelsPath. Errors: CodeNotFound.
 func ParseModelPath(path string) (model, operation string, err error) {
 	rest, below := strings.CutPrefix(path, ModelsPath)
 	slash := strings.LastIndexByte(rest, '/')
