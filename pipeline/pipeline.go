@@ -1,6 +1,5 @@
-// Package pipeline does what the verbs promise: [Pipeline.Build] makes a release from
-// a spec, [Pipeline.Verify] proves on this machine that its engines compute what the
-// reference computes, [Pipeline.Pull] brings an engine to a node.
+// Package pipeline builds and verifies releases: [Pipeline.Build] makes a release from a spec,
+// [Pipeline.Verify] proves on this machine that its engines compute what the reference model computes.
 //
 // Data runs one way. A spec and the bytes that it names become a [Plan]; the plan's
 // steps become files; files become parts, and from there only digests travel. Reports
@@ -27,10 +26,6 @@ type Pipeline struct {
 	// OpenKey opens the key of a role, so that a wrong password is known before the work
 	// that the key is for. Nil opens nothing.
 	OpenKey func(ctx context.Context, role registry.Role) error
-	// CheckBundle judges the bundles of pulled folders.
-	CheckBundle registry.VerifyEvidence
-	// ReadPart reads the description of a part from the exact bytes of its manifest.
-	ReadPart func(manifest []byte) (registry.FetchedPart, error)
 	// Toolchain gives the drivers of a toolchain, installing it where asked to.
 	Toolchain func(ctx context.Context, name string) (Toolchain, error)
 	// ImporterOf gives the toolchain that imports a format of sources.

@@ -38,6 +38,7 @@ func arrows() []rule {
 			"pipeline/confined", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/strictyaml", "signer", "validators",
 			"validators/accuracy", "validators/format", "validators/parity", "validators/performance", "validators/tensor",
 		}},
+		{"pipeline/pull", []string{"registry"}},
 		{"pipeline/confined", []string{"registry"}}, // opens what specs and models name
 		{"pipeline/quarantine", []string{"registry"}},
 		{"pipeline/spec", []string{"pipeline/confined", "registry", "registry/strictyaml", "validators"}},

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/pipeline/quarantine"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
@@ -44,7 +44,7 @@ func documents() map[string][]reflect.Type {
 		"plan":                of[planned](),
 		"policy replay":       of[[]service.Replayed](),
 		"promote":             of[movement](),
-		"pull":                of[pipeline.PullResult](),
+		"pull":                of[pull.Result](),
 		"quarantine":          of[[]quarantine.Attached](),
 		"quarantine lift":     of[[]quarantine.Attached](),
 		"reindex":             of[reindexed](),
@@ -60,7 +60,7 @@ func documents() map[string][]reflect.Type {
 		"toolchain install":   of[install.Found](),
 		"toolchain list":      of[[]install.Status](),
 		"toolchain remove":    of[[]install.Found](),
-		"trust":               {reflect.TypeFor[pipeline.TrustResult](), reflect.TypeFor[inspection]()}, // the latter about a reference
+		"trust":               {reflect.TypeFor[pull.Proof](), reflect.TypeFor[inspection]()}, // the latter about a reference
 		"tune":                of[tuned](),
 		"verify":              of[verifiedRelease](),
 		"version":             of[about](),

@@ -7,10 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/node"
+	"mlpromote.dev/mlpromote/registry/oci"
 )
 
 // question is the flags that resolve and pull share.
@@ -143,15 +144,17 @@ files to it; any other folder is refused, and so is a mount point (name a folder
 				if err != nil {
 					return err
 				}
-				p, err := a.trusting(a.pipeline(i, nil, replacements{}), trust)
-				if err != nil {
-					return err
+				verify := i.verify
+				if trust != "" {
+					if verify, err = a.verifyWith(trust); err != nil {
+						return err
+					}
 				}
 				want, err := a.expectation(trust, q.environment, unpromoted)
 				if err != nil {
 					return err
 				}
-				return a.pull(c.Context(), p, query, dir, want)
+				return a.pull(c.Context(), i, verify, query, dir, want)
 			})
 		},
 	}
@@ -163,8 +166,12 @@ files to it; any other folder is refused, and so is a mount point (name a folder
 	return c
 }
 
-func (a *app) pull(ctx context.Context, p *pipeline.Pipeline, query registry.ResolveQuery, dir string, want pipeline.Expectation) error {
-	result, err := p.Pull(ctx, query, dir, want)
+func (a *app) pull(ctx context.Context, i *instance, verify registry.VerifyEvidence, query registry.ResolveQuery, dir string, want pull.Expectation) error {
+	puller := pull.Puller{
+		Checker:  pull.Checker{Verify: verify, ReadPart: oci.ReadPart},
+		Registry: i, Parts: i.store, Evidence: i.store, Step: a.ui.step,
+	}
+	result, err := puller.Pull(ctx, query, dir, want)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/environments"
 	"mlpromote.dev/mlpromote/registry/oci"
@@ -19,7 +19,7 @@ import (
 
 func (a *app) trustCommand() *cobra.Command {
 	var file string
-	var want pipeline.Expectation
+	var want pull.Expectation
 	c := &cobra.Command{
 		Use:   "trust REF|DIR",
 		Short: "Check signatures, and nothing else",
@@ -60,18 +60,18 @@ For a reference: every bundle, who signed it, and which role that key may play t
 	return c
 }
 
-func (a *app) trustDir(ctx context.Context, dir, file string, want pipeline.Expectation) error {
+func (a *app) trustDir(ctx context.Context, dir, file string, want pull.Expectation) error {
 	if want.MaxAge < 0 {
 		return registry.Errorf(registry.CodeInvalid, "--max-age %s: want more than nothing", want.MaxAge)
 	}
-	p, err := a.trusting(&pipeline.Pipeline{ReadPart: oci.ReadPart}, file)
+	verify, err := a.verifyWith(file)
 	if err != nil {
 		return err
 	}
 	if want.Registry, err = a.registryName(file); err != nil {
 		return err
 	}
-	result, err := p.TrustDir(ctx, dir, want)
+	result, err := pull.Checker{Verify: verify, ReadPart: oci.ReadPart}.Check(ctx, dir, want)
 	if err != nil {
 		return err
 	}
@@ -95,8 +95,8 @@ func (a *app) registryName(file string) (string, error) {
 // expectation is what this machine knows of an environment that it pulls from, whatever
 // the registry says. A trust file knows no environments, so that everything needs the
 // summary of a promoter.
-func (a *app) expectation(file, environment string, unpromoted bool) (pipeline.Expectation, error) {
-	want := pipeline.Expectation{Unpromoted: unpromoted}
+func (a *app) expectation(file, environment string, unpromoted bool) (pull.Expectation, error) {
+	want := pull.Expectation{Unpromoted: unpromoted}
 	var err error
 	if want.Registry, err = a.registryName(file); err != nil || file != "" {
 		return want, err
@@ -106,15 +106,11 @@ func (a *app) expectation(file, environment string, unpromoted bool) (pipeline.E
 	return want, err
 }
 
-// trusting makes the pipeline judge signatures by a trust file; an empty name means the
-// data directory's environments.yaml.
-func (a *app) trusting(p *pipeline.Pipeline, file string) (*pipeline.Pipeline, error) {
+// verifyWith verifies signatures by a trust file; an empty name means the data directory's environments.yaml.
+func (a *app) verifyWith(file string) (registry.VerifyEvidence, error) {
 	entries, dir, err := a.trustEntries(file)
 	if err != nil {
 		return nil, err
-	}
-	if file == "" && p.CheckBundle != nil {
-		return p, nil
 	}
 	trust, err := signer.NewTrust(entries, func(path string) ([]byte, error) {
 		return os.ReadFile(environments.KeyPath(dir, path))
@@ -122,8 +118,7 @@ func (a *app) trusting(p *pipeline.Pipeline, file string) (*pipeline.Pipeline, e
 	if err != nil {
 		return nil, err
 	}
-	p.CheckBundle = trust.Verify
-	return p, nil
+	return trust.Verify, nil
 }
 
 // trustEntries are those of a trust file, else of the data directory, with the folder

@@ -119,6 +119,15 @@ func messages(err error) []string {
 	return []string{errorText(err.Error())}
 }
 
+// step shows the start of work outside the pipeline, and returns what shows its end.
+func (u *ui) step(name string) (done func(error)) {
+	began := time.Now()
+	u.progress(pipeline.Step{Name: name, State: pipeline.StepStarted})
+	return func(err error) {
+		u.progress(pipeline.Step{Name: name, State: pipeline.EndState(err), Elapsed: time.Since(began)})
+	}
+}
+
 // progress shows the steps of the pipeline.
 func (u *ui) progress(s pipeline.Step) {
 	u.mu.Lock()

@@ -99,7 +99,7 @@ func (a *app) pipeline(i *instance, steps toolchain.Steps, own replacements) *pi
 			_, err := i.keys.Signer(ctx, role)
 			return err
 		},
-		Sign: i.keys.Sign, CheckBundle: i.verify, ReadPart: oci.ReadPart,
+		Sign:      i.keys.Sign,
 		Toolchain: a.toolchain(a.installMissing, steps, own), ImporterOf: drivers.Importer, Node: a.describe,
 		Space: a.space, Tool: a.tool(), Progress: a.ui.progress, Warn: a.ui.warn,
 	}

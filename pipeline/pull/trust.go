@@ -1,4 +1,4 @@
-package pipeline
+package pull
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// TrustResult says why a pulled folder may be trusted. It holds nothing that is not proven:
-// without a summary of a promoter the record names neither release nor version.
-type TrustResult struct {
-	Record   PullRecord       `json:"record"`
+// Proof says why a pulled folder can be trusted. It holds proven facts alone: without a promoter's summary the
+// record has no release and no version.
+type Proof struct {
+	Record   Record           `json:"record"`
 	Builder  string           `json:"builder"`            // key that signed the engine
 	Promoter string           `json:"promoter,omitempty"` // key that signed its summary
 	Promoted time.Time        `json:"promoted,omitzero"`  // when the promoter verified it
@@ -24,59 +24,72 @@ type TrustResult struct {
 // trustHint says where a machine keeps whom it trusts.
 const trustHint = "whom this machine trusts stands in environments.yaml of the data directory, or in the file that --trust names"
 
-// Expectation is what somebody knows of a pulled folder who did not read it there: the
-// record in the folder is not signed. Empty fields accept anything. The zero Expectation
-// wants a summary of a promoter, for whatever repository the folder names.
+// Expectation is what the caller knows about a pulled folder from elsewhere; the record in the folder is not
+// signed. Empty fields accept any value. The zero Expectation requires a promoter's summary, for the
+// repository that the folder names.
 type Expectation struct {
 	Registry    string // name of the registry
 	Environment string
 	Model       string
 	Version     string        // tag of the release
 	MaxAge      time.Duration // since the promoter verified it
-	// Unpromoted accepts an engine that no promoter let into its environment. Then nothing
-	// proves its version.
+	// Unpromoted accepts an engine without a promoter's summary. Its version is then not proven.
 	Unpromoted bool
 }
 
-// TrustDir checks a folder that Pull made: every file is what the manifest says and
-// nothing is there besides; the manifest is the engine that was resolved, and the evidence
-// in the folder allows it by [registry.CheckEngineStanding]. It reads only the folder.
-// Errors: CodeInvalid for a folder that Pull did not make; CodeDigest and CodeTrust for one
-// that was changed, cannot be trusted or is not what was expected; CodePolicy for an engine
-// in quarantine or one that failed.
-func (p *Pipeline) TrustDir(ctx context.Context, dir string, want Expectation) (TrustResult, error) {
+// Checker checks pulled folders without the network.
+type Checker struct {
+	Verify registry.VerifyEvidence
+	// ReadPart reads the description of a part from the exact bytes of its manifest.
+	ReadPart func(manifest []byte) (registry.FetchedPart, error)
+	Now      registry.Clock // nil means time.Now
+}
+
+func (c Checker) now() time.Time {
+	if c.Now == nil {
+		return time.Now()
+	}
+	return c.Now()
+}
+
+// Check checks a folder that Pull made. The folder has exactly the files that the manifest lists, with their
+// digests; the manifest is that of the resolved engine; and the evidence in the folder allows the engine by
+// [registry.CheckEngineStanding]. Errors: CodeInvalid if Pull did not make the folder; CodeDigest and CodeTrust if it was
+// changed, cannot be trusted or is not what was expected; CodePolicy if the engine is in quarantine or failed a
+// verification.
+func (c Checker) Check(ctx context.Context, dir string, want Expectation) (Proof, error) {
 	folder, err := openPulled(dir)
 	if err != nil {
-		return TrustResult{}, err
+		return Proof{}, err
 	}
 	defer folder.root.Close()
 	record, err := folder.record()
 	if err != nil {
-		return TrustResult{}, err
+		return Proof{}, err
 	}
 	ref, err := registry.ParseReference(record.Reference)
 	if err != nil {
-		return TrustResult{}, registry.Errorf(registry.CodeTrust, "%s: its record: %w", dir, err)
+		return Proof{}, registry.Errorf(registry.CodeTrust, "%s: its record: %w", dir, err)
 	}
 	ref.Host = "" // where it was pulled from proves nothing
 	record.Reference = ref.String()
 	if err := want.checkPlace(dir, record, ref); err != nil {
-		return TrustResult{}, err
+		return Proof{}, err
 	}
-	part, err := folder.check(ref.Digest, p.ReadPart)
+	part, err := folder.check(ref.Digest, c.ReadPart)
 	if err != nil {
-		return TrustResult{}, err
+		return Proof{}, err
 	}
 	r := pulledRelease(record, ref, part)
-	claims, err := p.pulledClaims(ctx, folder, record.Resource, r)
+	claims, err := c.claims(ctx, folder, record.Resource, r)
 	if err != nil {
-		return TrustResult{}, err
+		return Proof{}, err
 	}
-	return want.decide(dir, record, r, claims, p.now())
+	return want.decide(dir, record, r, claims, c.now())
 }
 
 // checkPlace refuses a record that contradicts itself or names another place than expected.
-func (want Expectation) checkPlace(dir string, record PullRecord, ref registry.Reference) error {
+func (want Expectation) checkPlace(dir string, record Record, ref registry.Reference) error {
 	name, ok := strings.CutPrefix(record.Resource, "oci://")
 	name, fits := strings.CutSuffix(name, "/"+ref.Repository())
 	if !ok || !fits || want.Registry != "" && name != want.Registry {
@@ -92,7 +105,7 @@ func (want Expectation) checkPlace(dir string, record PullRecord, ref registry.R
 
 // pulledRelease is what a folder can show of a release: one engine, which its manifest
 // describes. That the release has it is proven by a summary about both.
-func pulledRelease(record PullRecord, ref registry.Reference, part registry.FetchedPart) registry.Release {
+func pulledRelease(record Record, ref registry.Reference, part registry.FetchedPart) registry.Release {
 	e := part.Engine
 	e.Digest = ref.Digest
 	return registry.Release{
@@ -100,25 +113,25 @@ func pulledRelease(record PullRecord, ref registry.Reference, part registry.Fetc
 	}
 }
 
-// pulledClaims verifies the bundles of the folder that are about the engine or its release.
-// What nobody signed who is trusted is passed over; what could not be checked is an error:
-// it might be what speaks against the engine.
-func (p *Pipeline) pulledClaims(ctx context.Context, folder *pulledFolder, resource string, r registry.Release) ([]registry.Claim, error) {
+// claims verifies the bundles of the folder that are about the engine or its release. It skips bundles of
+// signers who are not trusted. A bundle that cannot be checked is an error: it might be the one that condemns
+// the engine.
+func (c Checker) claims(ctx context.Context, folder *pulledFolder, resource string, r registry.Release) ([]registry.Claim, error) {
 	bundles, err := folder.bundles()
 	if err != nil {
 		return nil, err
 	}
 	var claims []registry.Claim
 	for _, d := range slices.Sorted(maps.Keys(bundles)) {
-		claim, err := p.CheckBundle(ctx, bundles[d], resource)
+		claim, err := c.Verify(ctx, bundles[d], resource)
 		if registry.HasCode(err, registry.CodeTrust) {
 			continue
 		}
 		if err != nil {
 			return nil, registry.Errorf(registry.CodeOf(err), "%s: verify evidence %s: %w", folder.dir, d, err)
 		}
-		// There is no history here. That it was made by now is all that is known.
-		claim.Bundle, claim.RecordedAt, claim.WithoutHistory = d, p.now(), true
+		// A folder has no history: that the evidence exists by now is all that is known.
+		claim.Bundle, claim.RecordedAt, claim.WithoutHistory = d, c.now(), true
 		for _, subject := range r.Subjects() {
 			if claim.Statement.About(subject.Digest) {
 				claim.Subject = subject.Digest
@@ -130,9 +143,9 @@ func (p *Pipeline) pulledClaims(ctx context.Context, folder *pulledFolder, resou
 }
 
 // decide asks the registry's rules, and compares the record with what they rest on.
-func (want Expectation) decide(dir string, record PullRecord, r registry.Release, claims []registry.Claim, now time.Time) (TrustResult, error) {
+func (want Expectation) decide(dir string, record Record, r registry.Release, claims []registry.Claim, now time.Time) (Proof, error) {
 	engine := r.Engines[0]
-	result := TrustResult{Record: record, Claims: claims}
+	result := Proof{Record: record, Claims: claims}
 	if record.Label != engine.Label() {
 		return result, registry.Errorf(registry.CodeTrust, "%s: its record names the engine %s, and it is %s: pull again", dir, record.Label, engine.Label())
 	}
@@ -154,7 +167,7 @@ func (want Expectation) decide(dir string, record PullRecord, r registry.Release
 }
 
 // untrusted says what is missing, and what speaks against the engine.
-func untrusted(record PullRecord, d registry.Decision) error {
+func untrusted(record Record, d registry.Decision) error {
 	var reasons []error
 	for _, req := range d.Unmet() {
 		if req.Objects() {
@@ -179,7 +192,7 @@ func signerOf(d registry.Decision, claims []registry.Claim) string {
 }
 
 // checkSummary compares the record and what was expected with the summary, which is signed.
-func (want Expectation) checkSummary(dir string, record PullRecord, summary registry.VSA, now time.Time) error {
+func (want Expectation) checkSummary(dir string, record Record, summary registry.VSA, now time.Time) error {
 	tag := summary.Promotion.Tag
 	age := now.Sub(summary.TimeVerified)
 	switch {

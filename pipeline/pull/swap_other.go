@@ -1,12 +1,12 @@
 //go:build !linux
 
-package pipeline
+package pull
 
 import "os"
 
-// install puts the staged folder in place of dir. Only Linux can let two folders
+// swap puts the staged folder in place of dir. Only Linux can let two folders
 // change places in one step; here a reader may for an instant see none.
-func install(staged, dir string) error {
+func swap(staged, dir string) error {
 	if err := os.Chmod(staged, 0o755); err != nil {
 		return err
 	}

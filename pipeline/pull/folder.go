@@ -1,4 +1,4 @@
-package pipeline
+package pull
 
 import (
 	"errors"
@@ -119,14 +119,14 @@ func (f *pulledFolder) read(name string) ([]byte, error) {
 }
 
 // record reads what was pulled. Errors: CodeInvalid where the folder says nothing.
-func (f *pulledFolder) record() (PullRecord, error) {
-	name := path.Join(PulledDir, pulledRecord)
+func (f *pulledFolder) record() (Record, error) {
+	name := path.Join(Dir, pulledRecord)
 	if _, ok := f.found[name]; !ok {
-		return PullRecord{}, registry.Errorf(registry.CodeInvalid, "%s was not made by pull: it has no %s", f.dir, name)
+		return Record{}, registry.Errorf(registry.CodeInvalid, "%s was not made by pull: it has no %s", f.dir, name)
 	}
 	data, err := f.read(name)
 	if err != nil {
-		return PullRecord{}, err
+		return Record{}, err
 	}
 	return parseRecord(f.dir, data)
 }
@@ -134,7 +134,7 @@ func (f *pulledFolder) record() (PullRecord, error) {
 // check compares the folder with the manifest of the engine: every file is there with its
 // digest, and nothing besides. It gives what the manifest says.
 func (f *pulledFolder) check(engine registry.Digest, read func([]byte) (registry.FetchedPart, error)) (registry.FetchedPart, error) {
-	manifest, err := f.read(path.Join(PulledDir, pulledManifest))
+	manifest, err := f.read(path.Join(Dir, pulledManifest))
 	if err != nil {
 		return registry.FetchedPart{}, err
 	}
@@ -177,7 +177,7 @@ func (f *pulledFolder) strangers(part registry.FetchedPart) error {
 }
 
 func (f *pulledFolder) checkFile(want registry.File) error {
-	if want.Path == PulledDir || strings.HasPrefix(want.Path, PulledDir+"/") {
+	if want.Path == Dir || strings.HasPrefix(want.Path, Dir+"/") {
 		return registry.Errorf(registry.CodeTrust, "%s: the engine has a file %s, where pull keeps its own", f.dir, want.Path)
 	}
 	file, err := f.open(want.Path)
@@ -217,18 +217,18 @@ const bundleSuffix = ".sigstore.json"
 
 // isBundle reports whether a path is that of a file with evidence.
 func isBundle(name string) bool {
-	matches, _ := path.Match(path.Join(PulledDir, pulledBundles, "*"+bundleSuffix), name)
+	matches, _ := path.Match(path.Join(Dir, pulledBundles, "*"+bundleSuffix), name)
 	return matches
 }
 
 // expectedPaths are the paths that Pull makes for an engine, but for the evidence, and
 // whether each is a folder.
 func expectedPaths(part registry.FetchedPart) map[string]bool {
-	files := []string{path.Join(PulledDir, pulledRecord), path.Join(PulledDir, pulledManifest)}
+	files := []string{path.Join(Dir, pulledRecord), path.Join(Dir, pulledManifest)}
 	for _, f := range part.Files {
 		files = append(files, f.Path)
 	}
-	expected := map[string]bool{path.Join(PulledDir, pulledBundles): true}
+	expected := map[string]bool{path.Join(Dir, pulledBundles): true}
 	for _, f := range files {
 		expected[f] = false
 		for above := path.Dir(f); above != "." && above != "/"; above = path.Dir(above) {

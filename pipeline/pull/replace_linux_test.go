@@ -1,4 +1,4 @@
-package pipeline_test
+package pull_test
 
 import (
 	"path/filepath"
@@ -7,12 +7,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
 )
 
 // TestPullOntoMountPoint refuses what could not be replaced in the end, before anything is
-// asked of the registry: the Pipeline has none.
+// asked of the registry: the Puller has none.
 func TestPullOntoMountPoint(t *testing.T) {
 	t.Parallel()
 	for name, mount := range map[string]func(dir string) error{
@@ -30,7 +30,7 @@ func TestPullOntoMountPoint(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			_, err := (&pipeline.Pipeline{}).Pull(t.Context(), registry.ResolveQuery{}, dir, pipeline.Expectation{})
+			_, err := pull.Puller{}.Pull(t.Context(), registry.ResolveQuery{}, dir, pull.Expectation{})
 			if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), "is a mount point") {
 				t.Errorf("error %v, want CodeInvalid and that it is a mount point", err)
 			}

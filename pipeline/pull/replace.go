@@ -1,4 +1,4 @@
-package pipeline
+package pull
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ const maxNamed = 5
 // is a mount point and so cannot be exchanged, and one with files that somebody added, which
 // would be lost. A pulled file that was changed is no reason: to pull again mends it. Errors:
 // CodeInvalid.
-func (p *Pipeline) replaceable(dir string) error {
+func (c Checker) replaceable(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -45,7 +45,7 @@ func (p *Pipeline) replaceable(dir string) error {
 	if _, err := readRecord(dir); err != nil {
 		return foreign
 	}
-	added, err := p.added(dir)
+	added, err := c.added(dir)
 	if err != nil || len(added) == 0 {
 		return err
 	}
@@ -60,8 +60,8 @@ func (p *Pipeline) replaceable(dir string) error {
 
 // added lists what is in a pulled folder and was not pulled, by its path in it: files, links
 // and folders without a pulled file in them.
-func (p *Pipeline) added(dir string) ([]string, error) {
-	pulled, err := p.pulledFiles(dir)
+func (c Checker) added(dir string) ([]string, error) {
+	pulled, err := c.pulledFiles(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -90,12 +90,12 @@ func (p *Pipeline) added(dir string) ([]string, error) {
 // pulledFiles are the paths that Pull made in a folder, but for the bundles, and whether each
 // is a folder. The manifest there says which they are, even if it was changed: that can make
 // Pull refuse the folder, or replace files that whoever changed it has named in it.
-func (p *Pipeline) pulledFiles(dir string) (map[string]bool, error) {
-	manifest, err := readBounded(filepath.Join(dir, PulledDir, pulledManifest))
+func (c Checker) pulledFiles(dir string) (map[string]bool, error) {
+	manifest, err := readBounded(filepath.Join(dir, Dir, pulledManifest))
 	if err != nil {
 		return nil, unknownFiles(dir, err)
 	}
-	part, err := p.ReadPart(manifest)
+	part, err := c.ReadPart(manifest)
 	if err != nil {
 		return nil, unknownFiles(dir, err)
 	}

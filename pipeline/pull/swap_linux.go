@@ -1,4 +1,4 @@
-package pipeline
+package pull
 
 import (
 	"os"
@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// install puts the staged folder in place of dir in one step, so that a reader sees
+// swap puts the staged folder in place of dir in one step, so that a reader sees
 // the old folder or the new one. rename(2) cannot replace a folder that is not
 // empty, so both change places and the old one is removed under the staged name.
-func install(staged, dir string) error {
+func swap(staged, dir string) error {
 	if err := os.Chmod(staged, 0o755); err != nil {
 		return err
 	}

@@ -1,0 +1,228 @@
+// Package pull brings an engine to a node and checks pulled folders. [Puller.Pull] resolves, downloads and
+// checks in a temporary folder, which then replaces the old one in one step. [Checker.Check] needs nothing
+// but the folder.
+package pull
+
+import (
+	"context"
+	"encoding/json"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Dir is the folder inside a pulled folder that holds its record, manifest and evidence.
+const Dir = ".mlpromote"
+
+// Files inside Dir.
+const (
+	pulledRecord   = "pull.json"
+	pulledManifest = "manifest.json"
+	pulledBundles  = "bundles"
+)
+
+// Record is the file Dir/pull.json: what was pulled, and from where. It is not signed.
+type Record struct {
+	V         int             `json:"v"`
+	Reference string          `json:"reference"` // ENV/MODEL@DIGEST of the engine
+	Resource  string          `json:"resource"`  // what trust and summaries call its repository
+	Release   registry.Digest `json:"release"`
+	Version   string          `json:"version"`
+	Label     string          `json:"label"`
+}
+
+// Result is what Pull wrote, and how it chose the engine.
+type Result struct {
+	Dir        string              `json:"dir"`
+	Record     Record              `json:"record"`
+	Resolution registry.Resolution `json:"resolution"`
+	Files      []string            `json:"files"`
+	Operators  []string            `json:"operators,omitempty"` // those of Files that are native libraries, which run inside the process that loads the engine
+}
+
+// Puller brings engines to this machine.
+type Puller struct {
+	Checker
+	Registry interface {
+		Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error)
+		Environments(ctx context.Context) (registry.Environments, error)
+	}
+	Parts interface {
+		Fetch(ctx context.Context, repository string, part registry.Digest, dir string) (registry.FetchedPart, error)
+	}
+	Evidence interface {
+		Evidence(ctx context.Context, repository string, subject registry.Digest) iter.Seq2[registry.Bundle, error]
+	}
+	// Step is called when a download starts; it returns what is called when it has ended. May be nil.
+	Step func(name string) (done func(err error))
+}
+
+// Pull resolves q, writes the engine beside dir, checks digests and signatures there, and then replaces dir in
+// one step. If it fails, dir is unchanged. It replaces an empty folder and one that Pull made; it refuses any
+// other folder, a mount point, and a pulled folder to which somebody added files, before it fetches anything
+// (CodeInvalid). Environment and model of want are those of q. Errors: those of Resolve and
+// [Checker.Check].
+func (p Puller) Pull(ctx context.Context, q registry.ResolveQuery, dir string, want Expectation) (Result, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return Result{}, err
+	}
+	if err := p.replaceable(dir); err != nil {
+		return Result{}, err
+	}
+	resolution, err := p.Registry.Resolve(ctx, q)
+	if err != nil {
+		return Result{Resolution: resolution}, err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return Result{}, err
+	}
+	staged, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+".pull-*")
+	if err != nil {
+		return Result{}, err
+	}
+	defer os.RemoveAll(staged)
+	done := p.start("pull " + resolution.Reference)
+	result, err := p.pullInto(ctx, q, resolution, staged, want)
+	if err == nil { // files that were added during the download are kept too
+		err = p.replaceable(dir)
+	}
+	if err == nil {
+		err = swap(staged, dir)
+	}
+	done(err)
+	result.Dir = dir
+	return result, err
+}
+
+func (p Puller) start(name string) (done func(error)) {
+	if p.Step == nil {
+		return func(error) {}
+	}
+	return p.Step(name)
+}
+
+func (p Puller) pullInto(ctx context.Context, q registry.ResolveQuery, resolution registry.Resolution, dir string, want Expectation) (Result, error) {
+	environments, err := p.Registry.Environments(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	repository := registry.Repository(q.Environment, q.Model)
+	engine := resolution.Engine
+	part, err := p.Parts.Fetch(ctx, repository, engine.Digest, dir)
+	if err != nil {
+		return Result{}, err
+	}
+	record := Record{
+		V: 1, Reference: resolution.Reference, Resource: environments.ResourceURI(q.Environment, q.Model),
+		Release: resolution.Release, Version: resolution.Version, Label: engine.Label(),
+	}
+	if err := writePulled(dir, record, part); err != nil {
+		return Result{}, err
+	}
+	evidence := bundleWriter{verify: p.Verify, dir: dir, resource: record.Resource, left: maxUntrustedBundles, written: make(map[registry.Digest]bool)}
+	for _, subject := range []registry.Digest{engine.Digest, resolution.Release} {
+		if err := evidence.write(ctx, p.Evidence.Evidence(ctx, repository, subject)); err != nil {
+			return Result{}, err
+		}
+	}
+	want.Environment, want.Model = q.Environment, q.Model
+	if _, err := p.Check(ctx, dir, want); err != nil {
+		return Result{}, err
+	}
+	result := Result{Record: record, Resolution: resolution}
+	for _, f := range part.Files {
+		result.Files = append(result.Files, f.Path)
+		if f.Kind == registry.FileCode {
+			result.Operators = append(result.Operators, f.Path)
+		}
+	}
+	return result, syncTree(dir)
+}
+
+func writePulled(dir string, record Record, part registry.FetchedPart) error {
+	inner := filepath.Join(dir, Dir)
+	if err := os.MkdirAll(filepath.Join(inner, pulledBundles), 0o755); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(record, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(inner, pulledRecord), append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(inner, pulledManifest), part.Manifest, 0o644)
+}
+
+// maxUntrustedBundles bounds the bytes of bundles whose signers this machine does not trust. They are kept
+// because the folder may go to a machine that trusts them.
+const maxUntrustedBundles = 16 << 20
+
+// bundleWriter writes the evidence about an engine and its release beside the engine, each document once.
+type bundleWriter struct {
+	verify   registry.VerifyEvidence
+	dir      string
+	resource string
+	left     int // bytes left for bundles of signers who are not trusted here
+	written  map[registry.Digest]bool
+}
+
+func (w *bundleWriter) write(ctx context.Context, bundles iter.Seq2[registry.Bundle, error]) error {
+	for b, err := range bundles {
+		if err != nil {
+			return err
+		}
+		if w.written[b.Document] && b.Document != "" {
+			continue
+		}
+		_, err := w.verify(ctx, b.Data, w.resource)
+		if err != nil && !registry.HasCode(err, registry.CodeTrust) {
+			return err
+		}
+		if err != nil {
+			if w.left -= len(b.Data); w.left < 0 {
+				continue
+			}
+		}
+		w.written[b.Document] = true
+		if err := os.WriteFile(filepath.Join(w.dir, Dir, pulledBundles, b.Digest.Encoded()+bundleSuffix), b.Data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// syncTree makes a folder durable before it is put in place.
+func syncTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		f, err := os.Open(path) //nolint:gosec // the folder was made a moment ago under a name that nobody knows
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return f.Sync()
+	})
+}
+
+func readRecord(dir string) (Record, error) {
+	data, err := os.ReadFile(filepath.Join(dir, Dir, pulledRecord))
+	if err != nil {
+		return Record{}, registry.Errorf(registry.CodeInvalid, "%s was not made by pull: %w", dir, err)
+	}
+	return parseRecord(dir, data)
+}
+
+func parseRecord(dir string, data []byte) (Record, error) {
+	var record Record
+	if err := registry.DecodeSigned(data, &record); err != nil || record.V != 1 {
+		return Record{}, registry.Errorf(registry.CodeInvalid, "%s: %s is not a record of pull version 1", dir, pulledRecord)
+	}
+	return record, nil
+}
