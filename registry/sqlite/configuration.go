@@ -12,7 +12,7 @@ type configurationKey struct{}
 
 // Agreed returns the agreed configuration. First fills in parts that were never recorded.
 func (db *DB) Agreed(ctx context.Context, first registry.Configuration) (registry.Configuration, error) {
-	agreed, err := recall(db.steady, configurationKey{}, func() (registry.Configuration, error) {
+	agreed, err := recall(ctx, db.steady, configurationKey{}, func() (registry.Configuration, error) {
 		return configuration(ctx, db.read())
 	})
 	if err == nil && agreed.Over(first) != agreed {

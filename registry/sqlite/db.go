@@ -36,7 +36,7 @@ type DB struct {
 	hasty      *prepared // one that writes and does not wait for the disk
 	reader     *prepared // opens its connections when the first one is needed
 	writes     *together
-	steady     *steady
+	steady     *steady       // with a connection of its own
 	collecting chan struct{} // full while somebody has LockCollection's turn
 }
 
@@ -57,7 +57,7 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInternal, "open database %s: %w", path, err)
 	}
-	db := &DB{path: path, absolute: absolute, writes: newTogether(), steady: newSteady(absolute), collecting: make(chan struct{}, 1)}
+	db := &DB{path: path, absolute: absolute, writes: newTogether(), steady: newSteady(), collecting: make(chan struct{}, 1)}
 	if err := private(absolute); err != nil {
 		return nil, registry.Lastingf(registry.CodeUnavailable, "open: database %s and its folder must exist and be writable by this user: %w", path, err)
 	}
@@ -69,6 +69,9 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	}
 	if err == nil {
 		db.reader, err = pool(absolute, readers, url.Values{"_query_only": {"1"}})
+	}
+	if err == nil {
+		db.steady.versions.pool, err = pool(absolute, 1, url.Values{"_query_only": {"1"}})
 	}
 	if err == nil {
 		err = db.migrate(ctx)
@@ -104,6 +107,9 @@ func private(path string) error {
 // Close closes the database. No method may be running.
 func (db *DB) Close() error {
 	var errs []error
+	if db.steady != nil {
+		errs = append(errs, db.steady.versions.Close())
+	}
 	for _, pool := range []*prepared{db.reader, db.hasty, db.writer} {
 		if pool != nil {
 			errs = append(errs, pool.Close())

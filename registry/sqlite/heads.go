@@ -12,7 +12,7 @@ import (
 // Head gives the head of a model in an environment.
 func (db *DB) Head(ctx context.Context, environment, model string) (registry.Head, error) {
 	key := dbsqlc.HeadGetParams{Environment: environment, Model: model}
-	row, err := recall(db.steady, key, func() (dbsqlc.Head, error) { return db.read().HeadGet(ctx, key) })
+	row, err := recall(ctx, db.steady, key, func() (dbsqlc.Head, error) { return db.read().HeadGet(ctx, key) })
 	if err != nil {
 		return registry.Head{}, db.interpretError(fmt.Sprintf("head of %s in %s", model, environment), err)
 	}

@@ -27,7 +27,7 @@ func (db *DB) History(ctx context.Context, query registry.HistoryQuery) iter.Seq
 // LastEvent gives the hash of the newest event of a model in an environment.
 func (db *DB) LastEvent(ctx context.Context, environment, model string) (registry.Digest, error) {
 	key := dbsqlc.HistoryNewestHashParams{Environment: environment, Model: model}
-	hash, err := recall(db.steady, key, func() (string, error) { return db.read().HistoryNewestHash(ctx, key) })
+	hash, err := recall(ctx, db.steady, key, func() (string, error) { return db.read().HistoryNewestHash(ctx, key) })
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}

@@ -45,7 +45,7 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 // Manifest gives the record of d, and rescinds.
 func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
 	key := dbsqlc.ManifestGetParams{Repository: repository, Digest: string(d)}
-	known, err := recall(db.steady, key, func() (recorded, error) { return db.recorded(ctx, key) })
+	known, err := recall(ctx, db.steady, key, func() (recorded, error) { return db.recorded(ctx, key) })
 	if err == nil && known.condemned {
 		// Until it is rescinded it may go, so that only this tells whether it is there.
 		err = found(db.write().ManifestRescind(ctx, dbsqlc.ManifestRescindParams(key)))

@@ -1,32 +1,33 @@
 package sqlite
 
-import "sync"
+import (
+	"context"
+	"sync"
+)
 
-// Together they bound the memory: 8,192 rows, of which a pusher can make each 4 KiB.
+// Together they bound the memory: 8,192 rows, of which a client that pushes can make each 4 KiB.
 const (
 	steadyEntries = 8 << 10
 	steadyBytes   = 4 << 10
 )
 
-// steady remembers what was read, as long as nobody commits: what is asked for again and
-// again, by clients that pull and resolve, is read once between two commits.
+// steady keeps rows in memory that clients which pull and resolve ask for again and again. It
+// forgets all of them as soon as anybody commits.
 type steady struct {
-	index *walIndex
+	versions versions
 
 	mu    sync.Mutex
-	at    mark
+	at    version // of known
 	known map[any]any
 }
 
-func newSteady(path string) *steady {
-	return &steady{index: newWALIndex(path), known: map[any]any{}}
-}
+func newSteady() *steady { return &steady{known: map[any]any{}} }
 
-// recall gives what read gave before for the same key, if nothing was committed since, and
-// else what it gives now. No two queries have keys of one type. The mark is taken before:
-// a commit while read is at work makes what it gives be read again.
-func recall[K comparable, V any](s *steady, key K, read func() (V, error)) (V, error) {
-	at, ok := s.index.mark()
+// recall returns what read returned before for the same key, if nobody committed since, and
+// otherwise what read returns now. Each query has a type of key of its own. The version is asked
+// for first: if somebody commits while read runs, the next call reads again.
+func recall[K comparable, V any](ctx context.Context, s *steady, key K, read func() (V, error)) (V, error) {
+	at, ok := s.versions.now(ctx)
 	if !ok {
 		return read()
 	}
@@ -40,7 +41,7 @@ func recall[K comparable, V any](s *steady, key K, read func() (V, error)) (V, e
 	return v, err
 }
 
-func (s *steady) get(at mark, key any) (any, bool) {
+func (s *steady) get(at version, key any) (any, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.at != at {
@@ -50,7 +51,7 @@ func (s *steady) get(at mark, key any) (any, bool) {
 	return v, ok
 }
 
-func (s *steady) put(at mark, key, v any) {
+func (s *steady) put(at version, key, v any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.at != at || len(s.known) >= steadyEntries {

@@ -1,11 +1,9 @@
 package sqlite
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -28,8 +26,8 @@ func twoOf(t testing.TB, path string) [2]*DB {
 	return two
 }
 
-// Whoever wrote last, everybody reads it, from whatever he remembers: also when all
-// connections were closed meanwhile, which removes the WAL index and makes it anew.
+// Both processes read what either of them wrote last, whatever they remember, and also when
+// connections were closed and opened in between.
 func TestSteady(t *testing.T) {
 	t.Parallel()
 	dbs := twoOf(t, filepath.Join(t.TempDir(), "registry.db"))
@@ -75,7 +73,7 @@ func move(t *testing.T, db *DB, from, to registry.Digest) {
 	}
 }
 
-// What is asked for again is not read again, until somebody commits.
+// A row is read again only after a commit.
 func TestSteadyRemembers(t *testing.T) {
 	t.Parallel()
 	dbs := twoOf(t, filepath.Join(t.TempDir(), "registry.db"))
@@ -83,7 +81,7 @@ func TestSteadyRemembers(t *testing.T) {
 	ask := func(want int) {
 		t.Helper()
 		for range 3 {
-			if _, err := recall(dbs[0].steady, "key", func() (int, error) { reads++; return reads, nil }); err != nil {
+			if _, err := recall(t.Context(), dbs[0].steady, "key", func() (int, error) { reads++; return reads, nil }); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -115,71 +113,70 @@ func TestSteadyGivesCopies(t *testing.T) {
 	}
 }
 
-// Files of databases that are gone are closed.
-func TestWALIndexesAreClosed(t *testing.T) {
+// A new connection counts from the beginning, so that its numbers say nothing about the old one's.
+func TestSteadyForgetsWithConnection(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	for n := range 3 {
-		path := filepath.Join(dir, fmt.Sprint(n))
-		db, err := Open(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
+	db := openTest(t)
+	for want := 1; want <= 3; want++ {
+		reads := 0
+		for range 2 {
+			got, err := recall(t.Context(), db.steady, "key", func() (int, error) { reads++; return want, nil })
+			if got != want || err != nil {
+				t.Errorf("on connection %d: got what connection %d read (%v)", want, got, err)
+			}
 		}
-		if _, ok := db.steady.index.mark(); !ok {
-			t.Error("an open database has no mark")
+		if reads != 1 {
+			t.Errorf("on connection %d: read %d times, want 1", want, reads)
 		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
+		db.steady.versions.mu.Lock()
+		if err := db.steady.versions.release(); err != nil {
+			t.Error(err)
 		}
-		if _, err := os.Stat(path + "-shm"); err == nil {
-			t.Fatal("the index is still there")
-		}
-		if _, ok := db.steady.index.mark(); ok {
-			t.Error("a closed database has a mark")
-		}
-	}
-	indexes.open(filepath.Join(dir, "nowhere"))
-	indexes.mu.Lock()
-	defer indexes.mu.Unlock()
-	for path := range indexes.files {
-		if filepath.Dir(path) == dir {
-			t.Errorf("%s is still open", path)
-		}
+		db.steady.versions.pool.SetMaxIdleConns(want % 2) // the next connection is a new one, or the same
+		db.steady.versions.mu.Unlock()
 	}
 }
 
-// A database closes the index of another that is gone, while that one still reads it. The
-// race detector is the judge.
-func TestWALIndexIsClosedWhileRead(t *testing.T) {
+// SQLite removes the files beside a database with the last connection.
+func TestCloseEndsEveryConnection(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	for n := range 5 {
-		path := filepath.Join(dir, fmt.Sprint(n))
-		db, err := Open(t.Context(), path)
-		if err != nil {
+	path := filepath.Join(t.TempDir(), "registry.db")
+	db, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := db.ListTokens(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		index := db.steady.index
-		if _, ok := index.mark(); !ok {
-			t.Error("an open database has no mark")
-		}
-		if err := db.Close(); err != nil {
-			t.Fatal(err)
-		}
-		var both sync.WaitGroup
-		both.Go(func() { index.mark() })
-		both.Go(func() { indexes.open(filepath.Join(dir, "nowhere")) })
-		both.Wait()
-		again, err := Open(t.Context(), path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		index.mark() // may see that the old one is gone
-		if _, ok := index.mark(); !ok {
-			t.Error("a database that was opened again has no mark")
-		}
-		if err := again.Close(); err != nil {
-			t.Fatal(err)
+	}
+	if _, err := os.Stat(path + "-shm"); err != nil {
+		t.Fatalf("an open database has no index of its log: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path + "-shm"); err == nil {
+		t.Error("a connection is still open after Close")
+	}
+	if _, err := db.ListTokens(t.Context()); err == nil {
+		t.Error("a closed database answers")
+	}
+}
+
+// BenchmarkTag reads a tag from memory.
+func BenchmarkTag(b *testing.B) {
+	db, err := Open(b.Context(), filepath.Join(b.TempDir(), "registry.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.PutManifest(b.Context(), "staging/a", registry.Manifest{Digest: digest.FromString("a"), Size: 1, MediaType: "x/y"}, "tag"); err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := db.Tag(b.Context(), "staging/a", "tag"); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

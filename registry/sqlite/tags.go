@@ -11,7 +11,7 @@ import (
 // Tag gives the digest that a tag names.
 func (db *DB) Tag(ctx context.Context, repository, tag string) (registry.Digest, error) {
 	key := dbsqlc.TagGetParams{Repository: repository, Tag: tag}
-	d, err := recall(db.steady, key, func() (string, error) { return db.read().TagGet(ctx, key) })
+	d, err := recall(ctx, db.steady, key, func() (string, error) { return db.read().TagGet(ctx, key) })
 	return registry.Digest(d), db.interpretError(fmt.Sprintf("tag %s in %s", tag, repository), err)
 }
 

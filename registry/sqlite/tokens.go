@@ -44,7 +44,7 @@ type allTokens struct{}
 
 // ListTokens lists tokens by ID. A service without tokens calls it for every request.
 func (db *DB) ListTokens(ctx context.Context) ([]registry.Token, error) {
-	rows, err := recall(db.steady, allTokens{}, func() ([]dbsqlc.Token, error) { return db.read().TokenList(ctx) })
+	rows, err := recall(ctx, db.steady, allTokens{}, func() ([]dbsqlc.Token, error) { return db.read().TokenList(ctx) })
 	if err != nil {
 		return nil, db.interpretError("tokens", err)
 	}
