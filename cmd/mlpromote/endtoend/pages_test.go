@@ -5,10 +5,15 @@ package endtoend
 import (
 	"bytes"
 	"errors"
+	"io"
+	"log"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/google/go-containerregistry/pkg/registry"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
@@ -74,6 +79,20 @@ func TestPages(t *testing.T) {
 		}
 		path := "PATH=" + filepath.Dir(found.Interpreter()) + ":" + filepath.Dir(program) + ":" + os.Getenv("PATH")
 		runBlocks(t, program, "docs/how-to/cases.md", "", dir, path)
+	})
+	t.Run("builds", func(t *testing.T) {
+		t.Parallel()
+		dir, cache := t.TempDir(), t.TempDir()
+		if err := programtest.Example("digits", filepath.Join(dir, "examples", "digits")); err != nil {
+			t.Fatal(err)
+		}
+		// The page prunes the cache, which other tests use.
+		if err := os.Symlink(filepath.Join(programtest.Cache(t), "toolchains"), filepath.Join(cache, "toolchains")); err != nil {
+			t.Fatal(err)
+		}
+		shared := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+		t.Cleanup(shared.Close)
+		runBlocks(t, program, "docs/how-to/builds.md", "", dir, "MLPROMOTE_CACHE="+cache, "REGISTRY="+shared.Listener.Addr().String())
 	})
 	t.Run("recall", func(t *testing.T) {
 		t.Parallel()
