@@ -13,9 +13,9 @@ import (
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
-// Apply makes a change in one transaction. Where the answer to its commit was lost, it
-// finds out whether the change was made. Errors: CodeUnavailable, with "may have been
-// made or not", when it cannot find out for a while.
+// Apply applies a change in one transaction. If the response to its commit is lost, it checks
+// whether the change was made. Errors: CodeUnavailable, with a message that says that this is
+// unknown, if it cannot check for some time.
 func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, error) {
 	var outcome catalog.Outcome
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) (err error) {
@@ -27,13 +27,16 @@ func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, err
 		err = db.settle(ctx, outcome.Event, unknown)
 	}
 	if err != nil {
-		return registry.Event{}, db.interpretError(fmt.Sprintf("%s %s in %s", c.Event.Kind, c.Event.Model, c.Event.Environment), err)
+		return registry.Event{}, db.interpretError(
+			fmt.Sprintf("%s %s in %s", c.Event.Kind, c.Event.Model, c.Event.Environment),
+			err,
+		)
 	}
 	return outcome.Event, nil
 }
 
-// apply holds the lock of the history from the beginning, so that what it reads of heads
-// stays true until the commit: no other transaction can move them.
+// apply holds the lock of the history from the beginning. No other transaction can move heads
+// until the commit, so what it reads stays valid.
 func apply(ctx context.Context, q *dbsqlc.Queries, c registry.Change) (catalog.Outcome, error) {
 	if err := q.ChainLock(ctx); err != nil {
 		return catalog.Outcome{}, err
@@ -45,7 +48,7 @@ func apply(ctx context.Context, q *dbsqlc.Queries, c registry.Change) (catalog.O
 	return outcome, record(ctx, q, outcome)
 }
 
-// record writes all that a change does.
+// record writes the outcome of a change.
 func record(ctx context.Context, q *dbsqlc.Queries, o catalog.Outcome) error {
 	if h := o.Head; h != nil {
 		if err := q.HeadSet(ctx, dbsqlc.HeadSetParams{
@@ -84,7 +87,7 @@ func record(ctx context.Context, q *dbsqlc.Queries, o catalog.Outcome) error {
 	return q.HistoryAppend(ctx, dbsqlc.HistoryAppendParams{Seq: o.Event.Seq, Body: body})
 }
 
-// moveTag sets a tag in one statement, since tags are also set outside of changes.
+// moveTag sets a tag in one statement, because tags are also set outside of changes.
 func moveTag(ctx context.Context, q *dbsqlc.Queries, move registry.TagMove) error {
 	set, err := q.TagSet(ctx, dbsqlc.TagSetParams{
 		Repository: move.Repository, Tag: move.Tag, Digest: string(move.Digest), Immutable: move.Immutable,
@@ -99,11 +102,11 @@ func moveTag(ctx context.Context, q *dbsqlc.Queries, move registry.TagMove) erro
 	return catalog.TagTaken(move, have)
 }
 
-// settlePause is how long a server is given between two questions about a commit.
+// settlePause is the interval between checks of a commit.
 const settlePause = 100 * time.Millisecond
 
-// settle finds out whether event was committed. The transaction held the lock of the
-// history until it ended, one way or the other; who holds the lock sees which.
+// settle finds out whether event was committed. The transaction held the lock of the history
+// until it ended, so the holder of the lock sees its outcome.
 func (db *DB) settle(ctx context.Context, event registry.Event, unknown *commitError) error {
 	ctx, cancel := db.limit(context.WithoutCancel(ctx))
 	defer cancel()
@@ -114,8 +117,14 @@ func (db *DB) settle(ctx context.Context, event registry.Event, unknown *commitE
 			return nil
 		case err == nil:
 			return registry.ForClients(
-				registry.Errorf(registry.CodeUnavailable, "database %s was lost at the commit; nothing has changed; try again: %w", db.name, unknown.err),
-				"the database was lost at the commit; nothing has changed; try again")
+				registry.Errorf(
+					registry.CodeUnavailable,
+					"database %s was lost at the commit; nothing has changed; try again: %w",
+					db.name,
+					unknown.err,
+				),
+				"the database was lost at the commit; nothing has changed; try again",
+			)
 		}
 		select {
 		case <-ctx.Done():

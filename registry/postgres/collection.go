@@ -21,7 +21,7 @@ func (db *DB) Repositories(ctx context.Context) ([]string, error) {
 	return names, db.interpretError("repositories", err)
 }
 
-// Holdings gives what a repository holds.
+// Holdings returns what a repository holds.
 func (db *DB) Holdings(ctx context.Context, repository string) ([]registry.Holding, error) {
 	var all []registry.Holding
 	err := db.snapshot(ctx, func(ctx context.Context, q *dbsqlc.Queries) (err error) {
@@ -56,14 +56,26 @@ func holdings(ctx context.Context, q *dbsqlc.Queries, repository string) ([]regi
 		return nil, err
 	}
 	for _, b := range blobs {
-		all = append(all, registry.Holding{Digest: registry.Digest(b.Digest), Size: b.Size, Created: b.Created.UTC(), Condemned: timeOf(b.Condemned)})
+		all = append(
+			all,
+			registry.Holding{
+				Digest:    registry.Digest(b.Digest),
+				Size:      b.Size,
+				Created:   b.Created.UTC(),
+				Condemned: timeOf(b.Condemned),
+			},
+		)
 	}
 	return all, nil
 }
 
-// Settle keeps all names from being written while decide thinks, also those of other
-// repositories: what is asked and written there is many small transactions, which wait.
-func (db *DB) Settle(ctx context.Context, repository string, decide func([]registry.Holding) (registry.Settlement, error)) error {
+// Settle locks all names while decide runs, also those of other repositories. Reads and writes
+// of names are many small transactions, which wait for it.
+func (db *DB) Settle(
+	ctx context.Context,
+	repository string,
+	decide func([]registry.Holding) (registry.Settlement, error),
+) error {
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		if err := q.CollectionLock(ctx); err != nil {
 			return err
@@ -105,9 +117,18 @@ func rescindRecord(ctx context.Context, q *dbsqlc.Queries, repository string, ke
 	return err
 }
 
-func condemnRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.HoldingKey, at time.Time) error {
+func condemnRecord(
+	ctx context.Context,
+	q *dbsqlc.Queries,
+	repository string,
+	key registry.HoldingKey,
+	at time.Time,
+) error {
 	if key.Manifest {
-		return q.ManifestCondemn(ctx, dbsqlc.ManifestCondemnParams{Repository: repository, Digest: string(key.Digest), At: at})
+		return q.ManifestCondemn(
+			ctx,
+			dbsqlc.ManifestCondemnParams{Repository: repository, Digest: string(key.Digest), At: at},
+		)
 	}
 	return q.BlobCondemn(ctx, dbsqlc.BlobCondemnParams{Repository: repository, Digest: string(key.Digest), At: at})
 }
@@ -124,13 +145,13 @@ func removeRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key
 	return err
 }
 
-// Unheld gives the digests that no repository holds.
+// Unheld returns the digests that no repository holds.
 func (db *DB) Unheld(ctx context.Context, digests []registry.Digest) ([]registry.Digest, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	rows, err := db.queries().Unheld(ctx, texts(digests))
 	if err != nil {
-		return nil, db.interpretError("bytes that nobody holds", err)
+		return nil, db.interpretError("find unheld bytes", err)
 	}
 	var unheld []registry.Digest
 	for _, d := range rows {
@@ -139,7 +160,7 @@ func (db *DB) Unheld(ctx context.Context, digests []registry.Digest) ([]registry
 	return unheld, nil
 }
 
-// texts is digests as a column holds them.
+// texts converts digests to the values of a column.
 func texts(digests []registry.Digest) []string {
 	all := make([]string, len(digests))
 	for i, d := range digests {
@@ -148,25 +169,34 @@ func texts(digests []registry.Digest) []string {
 	return all
 }
 
-// Condemn notes that nobody holds the digests.
+// Condemn marks the digests as unheld.
 func (db *DB) Condemn(ctx context.Context, at time.Time, digests []registry.Digest) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	return db.interpretError("condemn bytes", db.queries().CondemnedAdd(ctx, dbsqlc.CondemnedAddParams{At: at, Digests: texts(digests)}))
+	return db.interpretError(
+		"condemn bytes",
+		db.queries().CondemnedAdd(ctx, dbsqlc.CondemnedAddParams{At: at, Digests: texts(digests)}),
+	)
 }
 
-// Rescind forgets that d is condemned. It reads first, to save a write if d is not.
+// Rescind unmarks d. It reads first, to save a write if d is not marked.
 func (db *DB) Rescind(ctx context.Context, d registry.Digest) (registry.Removal, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	subject := fmt.Sprintf("rescind blob %s", d)
+	subject := fmt.Sprintf("unmark blob %s", d)
 	for {
 		row, err := db.queries().CondemnedGet(ctx, string(d))
 		if errors.Is(err, pgx.ErrNoRows) {
 			return registry.Removal{}, nil
 		}
 		if err != nil || row.Removal != "" {
-			return registry.Removal{ID: row.Removal, Left: time.Duration(row.Microseconds) * time.Microsecond}, db.interpretError(subject, err)
+			return registry.Removal{
+					ID:   row.Removal,
+					Left: time.Duration(row.Microseconds) * time.Microsecond,
+				}, db.interpretError(
+					subject,
+					err,
+				)
 		}
 		if n, err := db.queries().CondemnedRemove(ctx, string(d)); n > 0 || err != nil {
 			return registry.Removal{}, db.interpretError(subject, err)

@@ -198,7 +198,7 @@ func TestOutcomeOfCommitStaysOpen(t *testing.T) {
 	way.closed.Store(true)
 	db.patience = 500 * time.Millisecond
 	_, err := db.Apply(t.Context(), publication("1.0.0"))
-	if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), "may have been made or not") {
+	if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), "it is unknown whether the change was made") {
 		t.Errorf("got %v (%s)", err, registry.CodeOf(err))
 	}
 }

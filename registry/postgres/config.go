@@ -20,13 +20,13 @@ const (
 	connectTimeout = 10 * time.Second
 )
 
-// parse reads the URL of a database. Its errors never repeat what may be a password.
+// parse parses the URL of a database. Its errors never contain the password.
 func parse(url string) (*pgxpool.Config, error) {
 	u, err := neturl.Parse(url)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return nil, registry.WithHint(
 			registry.Errorf(registry.CodeInvalid, "the URL of the database cannot be read: want postgres://USER@HOST:PORT/NAME"),
-			"write %%XX for a character of a password that URLs use themselves; PGPASSWORD and ~/.pgpass take it as it is")
+			"write special characters of a password as %%XX, or set PGPASSWORD or ~/.pgpass, where they need no escape")
 	}
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -45,12 +45,12 @@ func parse(url string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// nameOf names the database for people.
+// nameOf returns the name of the database for messages.
 func nameOf(config *pgx.ConnConfig) string {
 	return fmt.Sprintf("%s/%s", net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port))), config.Database)
 }
 
-// greet makes a new connection one whose commits are durable.
+// greet configures a new connection so that its commits are durable.
 func greet(ctx context.Context, conn *pgx.Conn) error {
 	server, err := dbsqlc.New(conn).ServerGet(ctx)
 	if err != nil {
@@ -58,8 +58,13 @@ func greet(ctx context.Context, conn *pgx.Conn) error {
 	}
 	if server.Encoding != "UTF8" {
 		return registry.WithHint(
-			registry.Lastingf(registry.CodeUnavailable, "the database has encoding %s, which cannot hold every text: want UTF8", server.Encoding),
-			"createdb --encoding UTF8 --template template0 NAME")
+			registry.Lastingf(
+				registry.CodeUnavailable,
+				"the database has encoding %s, which cannot hold every text: want UTF8",
+				server.Encoding,
+			),
+			"createdb --encoding UTF8 --template template0 NAME",
+		)
 	}
 	return nil
 }

@@ -7,14 +7,14 @@ import (
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
-// Agreed returns the agreed configuration. First fills in parts that were never recorded.
+// Agreed returns the agreed configuration. It sets unrecorded parts from first.
 func (db *DB) Agreed(ctx context.Context, first registry.Configuration) (registry.Configuration, error) {
 	limited, cancel := db.limit(ctx)
 	defer cancel()
 	agreed, err := configuration(limited, db.queries())
 	if err == nil && agreed.Over(first) != agreed {
 		err = db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) (err error) {
-			if err := q.ChainLock(ctx); err != nil { // as changes do that replace it
+			if err := q.ChainLock(ctx); err != nil { // like the changes that replace it
 				return err
 			}
 			if agreed, err = configuration(ctx, q); err == nil {
@@ -36,7 +36,7 @@ func configuration(ctx context.Context, q *dbsqlc.Queries) (registry.Configurati
 	return c, err
 }
 
-// setConfiguration replaces the parts that c does not leave empty.
+// setConfiguration replaces the parts that are set in c.
 func setConfiguration(ctx context.Context, q *dbsqlc.Queries, c registry.Configuration) error {
 	for _, p := range c.Parts() {
 		if p.Digest == "" {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// patience bounds every statement and transaction, which take milliseconds, and the
-	// search for the outcome of a commit. It is for servers that have gone without a word.
+	// patience limits statements, transactions (which take milliseconds) and the check of a
+	// commit. It is for servers that stopped responding.
 	patience = 30 * time.Second
 	pageSize = 100 // rows that a sequence reads at a time
 )
@@ -43,12 +43,12 @@ var (
 	_ registry.CatalogClock = (*DB)(nil)
 )
 
-// Open opens the database of a URL, postgres://USER@HOST:PORT/NAME, and brings its schema
-// up to date. Any number of processes may do so at the same time. What the URL leaves out
-// is taken from the environment and files of PostgreSQL's own clients, PGPASSWORD and
-// ~/.pgpass among them; pool_max_conns is the number of connections, 16 by default.
-// Errors: CodeInvalid for what is no such URL; CodeUnavailable when the database cannot
-// be reached or used, or was written by a newer version.
+// Open opens the database of a URL, postgres://USER@HOST:PORT/NAME, and upgrades its schema.
+// Several processes may do so at the same time. Missing parts of the URL come from the
+// environment and files of PostgreSQL's clients, such as PGPASSWORD and ~/.pgpass.
+// pool_max_conns is the number of connections, 16 by default. Errors: CodeInvalid for an
+// invalid URL; CodeUnavailable if the database is unreachable, unusable or written by a newer
+// version.
 func Open(ctx context.Context, url string) (*DB, error) {
 	config, err := parse(url)
 	if err != nil {
@@ -70,17 +70,17 @@ func open(ctx context.Context, config *pgxpool.Config) (*DB, error) {
 	return db, nil
 }
 
-// Close closes the database, when the methods that are running have returned.
+// Close closes the database. It waits for running methods.
 func (db *DB) Close() error {
 	db.pool.Close()
 	return nil
 }
 
-// ID is the identity of the catalog in the database. It stays what it is when the
-// database is moved, renamed or restored.
+// ID returns the identity of the catalog in the database. It stays the same if the database is
+// moved, renamed or restored.
 func (db *DB) ID() string { return db.id }
 
-// CatalogTime is the time of the server, which all replicas share.
+// CatalogTime returns the time of the server, which all replicas share.
 func (db *DB) CatalogTime(ctx context.Context) (time.Time, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
@@ -88,32 +88,31 @@ func (db *DB) CatalogTime(ctx context.Context) (time.Time, error) {
 	return now.UTC(), db.interpretError("time", err)
 }
 
-// String is HOST:PORT/NAME, for messages.
+// String returns HOST:PORT/NAME, for messages.
 func (db *DB) String() string { return db.name }
 
-// ResetDerived forgets what the records of manifests repeat from the manifests' bytes:
-// artifact types, subjects and annotations, and so who refers to whom. Recording every
-// manifest again restores them.
+// ResetDerived deletes the data that is derived from the bytes of manifests: artifact types,
+// subjects and annotations, and so the referrers. Recording every manifest again restores it.
 func (db *DB) ResetDerived(ctx context.Context) error {
 	return db.interpretError("derived records", db.queries().DerivedClear(ctx))
 }
 
-// limit ends what takes longer than anything should.
+// limit sets a deadline that is longer than any operation should take.
 func (db *DB) limit(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, db.patience)
 }
 
-// queries is statements that are each a transaction of their own.
+// queries returns statements that each run in their own transaction.
 func (db *DB) queries() *dbsqlc.Queries { return dbsqlc.New(db.pool) }
 
-// filtered is queries that are planned anew with their arguments: which index serves
-// best depends on which filters are set.
+// filtered returns queries that are planned with their arguments, because the best index
+// depends on the filters in use.
 func (db *DB) filtered() *dbsqlc.Queries { return dbsqlc.New(planned{db.pool}) }
 
-// planned keeps no plans, which the server would make for any arguments at all.
+// planned does not use prepared plans, which the server makes for arbitrary arguments.
 type planned struct{ *pgxpool.Pool }
 
-// Query sends the query without a name, so that its plan is used once.
+// Query sends the query unnamed, so that its plan is used only once.
 func (p planned) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	return p.Pool.Query(ctx, sql, append([]any{pgx.QueryExecModeCacheDescribe}, args...)...)
 }

@@ -10,10 +10,13 @@ import (
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
-// DeleteManifest removes a record, what is derived from it and its tags in one
-// transaction. The record goes first: whoever sets a tag or what is derived holds it.
+// DeleteManifest deletes a record, its derived data and its tags in one transaction. It deletes
+// the record first: transactions that set a tag or derived data lock it.
 func (db *DB) DeleteManifest(ctx context.Context, repository string, d registry.Digest) error {
-	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error { return deleteManifest(ctx, q, repository, d) })
+	err := db.transaction(
+		ctx,
+		func(ctx context.Context, q *dbsqlc.Queries) error { return deleteManifest(ctx, q, repository, d) },
+	)
 	return db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
 }
 
@@ -28,7 +31,7 @@ func deleteManifest(ctx context.Context, q *dbsqlc.Queries, repository string, d
 	return q.TagDeleteAll(ctx, dbsqlc.TagDeleteAllParams{Repository: repository, Digest: string(d)})
 }
 
-// DeleteTag removes a tag.
+// DeleteTag deletes a tag.
 func (db *DB) DeleteTag(ctx context.Context, repository, tag string) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
@@ -36,7 +39,7 @@ func (db *DB) DeleteTag(ctx context.Context, repository, tag string) error {
 	return db.interpretError(fmt.Sprintf("tag %s in %s", tag, repository), found(n, err))
 }
 
-// RemoveBlob removes a membership.
+// RemoveBlob deletes a membership.
 func (db *DB) RemoveBlob(ctx context.Context, repository string, d registry.Digest) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
@@ -44,7 +47,7 @@ func (db *DB) RemoveBlob(ctx context.Context, repository string, d registry.Dige
 	return db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), found(n, err))
 }
 
-// found makes an error of a deletion that met no row.
+// found returns an error if a change found no row.
 func found(rows int64, err error) error {
 	if err == nil && rows == 0 {
 		return pgx.ErrNoRows

@@ -1,20 +1,18 @@
-// Package postgres keeps names, heads and history in a PostgreSQL database, so that any
-// number of replicas on any number of machines share them. It implements what package
-// sqlite does: the ports of names, heads and history, and those of what a
-// service keeps beside them: uploads, tokens, documents, leases, answers and what a
-// collector condemned.
+// Package postgres stores names, heads and history in a PostgreSQL database that any number of
+// replicas on any number of machines share. It implements the same ports as package sqlite:
+// names, heads, history, uploads, tokens, documents, leases, saved answers and marks of the
+// garbage collector.
 //
-// Every method is one statement or one transaction, durable when it returns. [DB.Apply]
-// makes a whole promotion one transaction; those that append to the history wait for each
-// other on an advisory lock, and nobody else does. What the server undoes so that others
-// can go on is done again, a few times. While the server cannot be reached, starts or
-// stops, every method fails with CodeUnavailable. A commit whose answer was lost is looked
-// up before Apply says anything about it.
+// Every method is one statement or one transaction, durable when it returns. [DB.Apply] is one
+// transaction for a whole promotion. Transactions that append to the history wait for each
+// other on an advisory lock; others do not wait. A transaction that the server aborts because
+// of a conflict is retried a few times. While the server is unreachable, starting or stopping,
+// every method fails with CodeUnavailable. If the response to a commit is lost, Apply checks
+// whether it was made.
 //
-// All SQL is in .sql files: the schema in the module's migrations folder, queries in
-// queries/, from which sqlc makes internal/dbsqlc. Rules about what may be promoted are in
-// none of them.
+// All SQL is in .sql files: the schema in the module's migrations folder, the queries in
+// queries/, from which sqlc generates internal/dbsqlc. They contain no rules about promotions.
 package postgres
 
-// The generator is pinned in a module of its own, so that nothing else is.
+// The generator has its own module, so that it does not pin other dependencies.
 //go:generate go tool -modfile=../../tools/sqlc/go.mod sqlc generate

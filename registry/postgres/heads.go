@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
-// Head gives the head of a model in an environment.
+// Head returns the head of a model in an environment.
 func (db *DB) Head(ctx context.Context, environment, model string) (registry.Head, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()

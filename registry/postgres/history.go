@@ -25,11 +25,12 @@ func (db *DB) History(ctx context.Context, query registry.HistoryQuery) iter.Seq
 		func(err error) error { return db.interpretError("history", err) })
 }
 
-// LastEvent gives the hash of the newest event of a model in an environment.
+// LastEvent returns the hash of the newest event of a model in an environment.
 func (db *DB) LastEvent(ctx context.Context, environment, model string) (registry.Digest, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	hash, err := db.queries().HistoryNewestHash(ctx, dbsqlc.HistoryNewestHashParams{Environment: environment, Model: model})
+	hash, err := db.queries().
+		HistoryNewestHash(ctx, dbsqlc.HistoryNewestHashParams{Environment: environment, Model: model})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
 	}
@@ -39,7 +40,11 @@ func (db *DB) LastEvent(ctx context.Context, environment, model string) (registr
 	return registry.Digest(hash), nil
 }
 
-func (db *DB) historyPage(ctx context.Context, query registry.HistoryQuery, page dbsqlc.HistoryAscendingParams) ([]string, error) {
+func (db *DB) historyPage(
+	ctx context.Context,
+	query registry.HistoryQuery,
+	page dbsqlc.HistoryAscendingParams,
+) ([]string, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	switch {

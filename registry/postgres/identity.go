@@ -27,8 +27,9 @@ var (
 	instanceOfDatabase string
 )
 
-// CatalogIdentity reads the identity of the catalog. Its instance is the database within its
-// server. A restored dump has another instance; a standby that became the primary has the same.
+// CatalogIdentity reads the identity of the catalog. Its instance is the ID of the server and
+// the database. A restored dump has another instance; a standby that became the primary has the
+// same.
 func (db *DB) CatalogIdentity(ctx context.Context) (registry.CatalogIdentity, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
@@ -55,7 +56,11 @@ func (db *DB) RecordContent(ctx context.Context, before, after registry.CatalogI
 		ID: before.ID, StorageBefore: before.Storage, EpochBefore: before.Epoch, Storage: after.Storage, Epoch: after.Epoch,
 	})
 	if err == nil && rows == 0 {
-		return registry.Errorf(registry.CodeConflict, "another process recorded other content for the catalog in %s meanwhile; try again", db.name)
+		return registry.Errorf(
+			registry.CodeConflict,
+			"another process recorded other content for the catalog in %s meanwhile; try again",
+			db.name,
+		)
 	}
 	return db.interpretError("content of the catalog", err)
 }
@@ -112,8 +117,12 @@ func (s *collectionSession) Held(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.conn.Ping(ctx); err != nil {
-		return registry.Errorf(registry.CodeUnavailable,
-			"the lock of the collection on database %s was lost; nothing more was deleted; the next collection continues: %w", s.db.name, err)
+		return registry.Errorf(
+			registry.CodeUnavailable,
+			"the lock of the collection on database %s was lost; nothing more was deleted; the next collection continues: %w",
+			s.db.name,
+			err,
+		)
 	}
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
-// Source is a catalog that nobody changes while it is read.
+// Source is a catalog that does not change while it is read.
 type Source interface {
 	registry.Stock
 	CatalogIdentity(ctx context.Context) (registry.CatalogIdentity, error)
@@ -34,12 +34,12 @@ type Documents interface {
 	Deliveries() registry.Deliveries
 }
 
-// Import takes over another catalog, in one transaction: names with the times of their
-// records, heads, the history row for row, intents, tokens and documents. Left behind is
-// what ends by itself: uploads under way, answers kept for idempotency keys, leases, what
-// is condemned, and the key of short-lived tokens. Errors: CodeConflict where the database
-// has anything already; CodeTrust where the history's chain is broken; CodeInvalid for a
-// text that PostgreSQL cannot hold. Then nothing has changed.
+// Import copies another catalog in one transaction: names with the times of their records,
+// heads, the history row by row, intents, tokens and documents. It does not copy temporary
+// data: uploads in progress, saved answers, leases, marks of the garbage collector, and the key
+// of short-lived tokens. If it fails, nothing has changed. Errors: CodeConflict if the database
+// is not empty; CodeTrust if the history's chain is broken; CodeInvalid for a text that
+// PostgreSQL cannot store.
 func (db *DB) Import(ctx context.Context, from Source) error {
 	tx, err := db.pool.Begin(ctx)
 	if err != nil {
@@ -48,20 +48,21 @@ func (db *DB) Import(ctx context.Context, from Source) error {
 	q := dbsqlc.New(tx)
 	err = q.ChainLock(ctx)
 	for _, step := range []func(context.Context, *dbsqlc.Queries, Source) error{
-		refuseUsed, importOrigins, importManifests, importHoldings, importHistory, importCounters, importHeads, importIntents, importTokens, importDocuments,
+		refuseUsed, importOrigins, importManifests, importHoldings, importHistory, importCounters,
+		importHeads, importIntents, importTokens, importDocuments,
 	} {
 		if err == nil {
 			err = step(ctx, q, from)
 		}
 	}
 	if err != nil {
-		_ = tx.Rollback(context.WithoutCancel(ctx)) // the connection is closed if this fails, and that undoes it too
+		_ = tx.Rollback(context.WithoutCancel(ctx)) // if this fails the connection is closed, which also rolls back
 		return db.interpretError("import", err)
 	}
 	return db.interpretError("import", tx.Commit(ctx))
 }
 
-// RefuseUsed refuses a database that has anything already: CodeConflict.
+// RefuseUsed returns CodeConflict if the database is not empty.
 func (db *DB) RefuseUsed(ctx context.Context) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
@@ -98,7 +99,7 @@ func refuseUsed(ctx context.Context, q *dbsqlc.Queries, _ Source) error {
 		used = used || len(page) > 0
 	}
 	if used {
-		return registry.Lastingf(registry.CodeConflict, "the database has a catalog already: want an empty one (createdb)")
+		return registry.Lastingf(registry.CodeConflict, "the database already has a catalog: want an empty one (createdb)")
 	}
 	return nil
 }
@@ -154,9 +155,21 @@ func importHoldings(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 
 func importHolding(ctx context.Context, q *dbsqlc.Queries, repository string, h registry.Holding) error {
 	if !h.Manifest {
-		return q.BlobAdd(ctx, dbsqlc.BlobAddParams{Repository: repository, Digest: string(h.Digest), Size: h.Size, Created: &h.Created})
+		return q.BlobAdd(
+			ctx,
+			dbsqlc.BlobAddParams{Repository: repository, Digest: string(h.Digest), Size: h.Size, Created: &h.Created},
+		)
 	}
-	err := q.ManifestAdd(ctx, dbsqlc.ManifestAddParams{Repository: repository, Digest: string(h.Digest), MediaType: h.MediaType, Size: h.Size, Created: &h.Created})
+	err := q.ManifestAdd(
+		ctx,
+		dbsqlc.ManifestAddParams{
+			Repository: repository,
+			Digest:     string(h.Digest),
+			MediaType:  h.MediaType,
+			Size:       h.Size,
+			Created:    &h.Created,
+		},
+	)
 	for _, tag := range h.Tags {
 		if err == nil {
 			_, err = q.TagSet(ctx, dbsqlc.TagSetParams{Repository: repository, Tag: tag, Digest: string(h.Digest)})
@@ -212,7 +225,16 @@ func importIntents(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 	pending, err := from.Pending(ctx)
 	for _, i := range pending {
 		if err == nil {
-			err = q.IntentBegin(ctx, dbsqlc.IntentBeginParams{Environment: i.Environment, Model: i.Model, Source: i.From, Release: string(i.Release), Begun: &i.Begun})
+			err = q.IntentBegin(
+				ctx,
+				dbsqlc.IntentBeginParams{
+					Environment: i.Environment,
+					Model:       i.Model,
+					Source:      i.From,
+					Release:     string(i.Release),
+					Begun:       &i.Begun,
+				},
+			)
 		}
 	}
 	return err

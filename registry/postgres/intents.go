@@ -19,11 +19,12 @@ func (db *DB) Begin(ctx context.Context, i registry.Intent) error {
 	return db.interpretError(fmt.Sprintf("intent for %s in %s", i.Model, i.Environment), err)
 }
 
-// End forgets an intent.
+// End deletes an intent.
 func (db *DB) End(ctx context.Context, environment, model string, release registry.Digest) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	err := db.queries().IntentEndFor(ctx, dbsqlc.IntentEndForParams{Environment: environment, Model: model, Release: string(release)})
+	err := db.queries().
+		IntentEndFor(ctx, dbsqlc.IntentEndForParams{Environment: environment, Model: model, Release: string(release)})
 	return db.interpretError(fmt.Sprintf("end the intent for %s in %s", model, environment), err)
 }
 
@@ -37,7 +38,10 @@ func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
 		if err != nil || now.Head.Release == i.Release {
 			return err
 		}
-		return q.IntentAbandon(ctx, dbsqlc.IntentAbandonParams{Environment: i.Environment, Model: i.Model, Release: string(i.Release), Begun: i.Begun})
+		return q.IntentAbandon(
+			ctx,
+			dbsqlc.IntentAbandonParams{Environment: i.Environment, Model: i.Model, Release: string(i.Release), Begun: i.Begun},
+		)
 	})
 	return db.interpretError(fmt.Sprintf("abandon the intent for %s in %s", i.Model, i.Environment), err)
 }

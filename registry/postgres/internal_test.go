@@ -73,7 +73,7 @@ func TestInterpretError(t *testing.T) {
 		"no rows": {func() error {
 			return db.pool.QueryRow(t.Context(), "SELECT 1 WHERE false").Scan(new(int))
 		}, registry.CodeNotFound, "not found"},
-		"constraint": {func() error { return exec(t, db, row) }, registry.CodeConflict, "holds something else already"},
+		"constraint": {func() error { return exec(t, db, row) }, registry.CodeConflict, "already has a different value"},
 		"read-only": {func() error {
 			return exec(t, db, `BEGIN READ ONLY; INSERT INTO tags VALUES ('r', 'u', 'd')`)
 		}, registry.CodeUnavailable, "standby"},
@@ -81,7 +81,7 @@ func TestInterpretError(t *testing.T) {
 		"idle in transaction": {raise("25P03"), registry.CodeUnavailable, "try again"},
 		"transaction timeout": {raise("25P04"), registry.CodeUnavailable, "try again"},
 		"serialization":       {raise(serializationFailure), registry.CodeUnavailable, "try again"},
-		"too many clients":    {raise("53300"), registry.CodeUnavailable, "does not serve now"},
+		"too many clients":    {raise("53300"), registry.CodeUnavailable, "is unavailable"},
 		"disk full":           {raise(diskFull), registry.CodeUnavailable, "no space is left"},
 		"shutting down":       {raise("57P01"), registry.CodeUnavailable, "try again"},
 		"starting up":         {raise("57P03"), registry.CodeUnavailable, "try again"},
@@ -92,7 +92,7 @@ func TestInterpretError(t *testing.T) {
 		"killed": {func() error {
 			return exec(t, db, "SELECT pg_terminate_backend(pg_backend_pid())")
 		}, registry.CodeUnavailable, "try again"},
-		"no such database": {connect(url + "_not"), registry.CodeUnavailable, "look at its name"},
+		"no such database": {connect(url + "_not"), registry.CodeUnavailable, "check the database name"},
 		"wrong password":   {connect(strings.Replace(url, "@", "x@", 1)), registry.CodeUnavailable, "password"},
 		"refused":          {connect("postgres://nobody@127.0.0.1:1/none"), registry.CodeUnavailable, "cannot be reached"},
 		"no such host":     {connect("postgres://nobody@host.invalid/none"), registry.CodeUnavailable, "cannot be reached"},
@@ -324,7 +324,7 @@ func TestOpenRefuses(t *testing.T) {
 		server.URL("latin"):                                                 {registry.CodeUnavailable, "encoding LATIN1"},
 		"postgres://reader:secret@" + server.Address() + "/postgres":        {registry.CodeUnavailable, "must own it"},
 		"postgres://reader:secret+wrong@" + server.Address() + "/postgres":  {registry.CodeUnavailable, "password"},
-		"postgres://reader:secret@" + server.Address() + "/is-not-anywhere": {registry.CodeUnavailable, "look at its name"},
+		"postgres://reader:secret@" + server.Address() + "/is-not-anywhere": {registry.CodeUnavailable, "check the database name"},
 	} {
 		db, err := Open(t.Context(), url)
 		if err == nil {

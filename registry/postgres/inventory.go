@@ -10,10 +10,16 @@ import (
 )
 
 // HeldDigests lists a page of the digests that repositories hold.
-func (db *DB) HeldDigests(ctx context.Context, after registry.Digest, since time.Time, limit int) ([]registry.Digest, error) {
+func (db *DB) HeldDigests(
+	ctx context.Context,
+	after registry.Digest,
+	since time.Time,
+	limit int,
+) ([]registry.Digest, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	rows, err := db.queries().HeldDigests(ctx, dbsqlc.HeldDigestsParams{After: string(after), Since: since, PageSize: int32(min(limit, math.MaxInt32))})
+	rows, err := db.queries().
+		HeldDigests(ctx, dbsqlc.HeldDigestsParams{After: string(after), Since: since, PageSize: int32(min(limit, math.MaxInt32))})
 	if err != nil {
 		return nil, db.interpretError("list of content", err)
 	}

@@ -17,7 +17,9 @@ func (db *DB) ModelPage(ctx context.Context, environment, after string, limit in
 	if environment == "" {
 		rows, err = db.queries().ModelPage(ctx, dbsqlc.ModelPageParams{After: after, PageSize: pageLimit(limit)})
 	} else {
-		rows, err = db.queries().ModelPageOf(ctx, dbsqlc.ModelPageOfParams{Environment: environment, After: after, PageSize: pageLimit(limit)})
+		rows, err = db.queries().ModelPageOf(ctx, dbsqlc.ModelPageOfParams{
+			Environment: environment, After: after, PageSize: pageLimit(limit),
+		})
 	}
 	if err != nil {
 		return nil, db.interpretError("models", err)
@@ -30,7 +32,11 @@ func (db *DB) ModelPage(ctx context.Context, environment, after string, limit in
 }
 
 // TagPage lists tags of manifests of a type.
-func (db *DB) TagPage(ctx context.Context, repository, artifactType, after string, limit int) ([]registry.Tagged, error) {
+func (db *DB) TagPage(
+	ctx context.Context,
+	repository, artifactType, after string,
+	limit int,
+) ([]registry.Tagged, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	rows, err := db.queries().TagPage(ctx, dbsqlc.TagPageParams{
@@ -46,5 +52,5 @@ func (db *DB) TagPage(ctx context.Context, repository, artifactType, after strin
 	return tags, nil
 }
 
-// pageLimit is the size of a page as a query takes it.
+// pageLimit returns the page size as the type of a query parameter.
 func pageLimit(n int) int32 { return int32(min(n, math.MaxInt32)) }

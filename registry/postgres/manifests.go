@@ -18,7 +18,13 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 		return registry.Errorf(registry.CodeInternal, "%s: %w", subject, err)
 	}
 	err = db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
-		fact := dbsqlc.ManifestAddParams{Repository: repository, Digest: string(m.Digest), MediaType: m.MediaType, Size: m.Size, Pusher: m.Pusher}
+		fact := dbsqlc.ManifestAddParams{
+			Repository: repository,
+			Digest:     string(m.Digest),
+			MediaType:  m.MediaType,
+			Size:       m.Size,
+			Pusher:     m.Pusher,
+		}
 		if err := q.ManifestAdd(ctx, fact); err != nil {
 			return err
 		}
@@ -32,7 +38,8 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 			return err
 		}
 		for _, tag := range tags {
-			if _, err := q.TagSetRecorded(ctx, dbsqlc.TagSetRecordedParams{Repository: repository, Tag: tag, Digest: string(m.Digest)}); err != nil {
+			move := dbsqlc.TagSetRecordedParams{Repository: repository, Tag: tag, Digest: string(m.Digest)}
+			if _, err := q.TagSetRecorded(ctx, move); err != nil {
 				return err
 			}
 		}
@@ -41,14 +48,16 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 	return db.interpretError(subject, err)
 }
 
-// Manifest gives the record of d, and rescinds.
+// Manifest returns the record of d, and unmarks it.
 func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	row, err := db.queries().ManifestGet(ctx, dbsqlc.ManifestGetParams{Repository: repository, Digest: string(d)})
 	if err == nil && row.Condemned != nil {
-		// Until it is rescinded it may go, so that only this tells whether it is there.
-		err = found(db.queries().ManifestRescind(ctx, dbsqlc.ManifestRescindParams{Repository: repository, Digest: string(d)}))
+		// A marked record can be deleted until it is unmarked, so only this update is reliable.
+		err = found(
+			db.queries().ManifestRescind(ctx, dbsqlc.ManifestRescindParams{Repository: repository, Digest: string(d)}),
+		)
 	}
 	if err != nil {
 		return registry.Manifest{}, db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
@@ -60,7 +69,13 @@ func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest
 }
 
 // Referrers lists a page of the manifests that refer to d.
-func (db *DB) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string, after registry.Digest) ([]registry.Manifest, error) {
+func (db *DB) Referrers(
+	ctx context.Context,
+	repository string,
+	d registry.Digest,
+	artifactType string,
+	after registry.Digest,
+) ([]registry.Manifest, error) {
 	found, err := db.referrers(ctx, dbsqlc.ReferrerSizesParams{
 		Repository: repository, Subject: string(d), ArtifactType: artifactType, After: string(after), PageSize: pageSize,
 	})
@@ -97,7 +112,7 @@ func (db *DB) referrers(ctx context.Context, page dbsqlc.ReferrerSizesParams) ([
 	}
 }
 
-// manifests makes records of rows.
+// manifests converts rows to records.
 func manifests(rows []dbsqlc.ManifestReferrersRow, err error) ([]registry.Manifest, error) {
 	if err != nil {
 		return nil, err
@@ -112,10 +127,16 @@ func manifests(rows []dbsqlc.ManifestReferrersRow, err error) ([]registry.Manife
 }
 
 // CountReferrers counts the referrers of a subject that a principal pushed.
-func (db *DB) CountReferrers(ctx context.Context, repository string, subject registry.Digest, pusher string) (int, error) {
+func (db *DB) CountReferrers(
+	ctx context.Context,
+	repository string,
+	subject registry.Digest,
+	pusher string,
+) (int, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	n, err := db.queries().ReferrerCount(ctx, dbsqlc.ReferrerCountParams{Repository: repository, Subject: string(subject), Pusher: pusher})
+	n, err := db.queries().
+		ReferrerCount(ctx, dbsqlc.ReferrerCountParams{Repository: repository, Subject: string(subject), Pusher: pusher})
 	return int(n), db.interpretError(fmt.Sprintf("referrers of %s in %s", subject, repository), err)
 }
 
@@ -151,7 +172,7 @@ func (db *DB) manifestPage(ctx context.Context, page dbsqlc.ManifestPageParams) 
 	return db.queries().ManifestPage(ctx, page)
 }
 
-// manifest makes the record of a row. Without derived columns it is the facts alone.
+// manifest converts a row to a record. The derived columns may be absent.
 func manifest(row dbsqlc.ManifestPageRow) (registry.Manifest, error) {
 	m := registry.Manifest{
 		Digest: registry.Digest(row.Digest), MediaType: row.MediaType, Size: row.Size, Pusher: row.Pusher,
@@ -161,7 +182,13 @@ func manifest(row dbsqlc.ManifestPageRow) (registry.Manifest, error) {
 		return m, nil
 	}
 	if err := json.Unmarshal([]byte(row.Annotations), &m.Derived.Annotations); err != nil {
-		return registry.Manifest{}, registry.Errorf(registry.CodeInternal, "annotations of manifest %s in %s are damaged, reindex makes them anew: %w", row.Digest, row.Repository, err)
+		return registry.Manifest{}, registry.Errorf(
+			registry.CodeInternal,
+			"annotations of manifest %s in %s are damaged: run mlpromote reindex to rebuild them: %w",
+			row.Digest,
+			row.Repository,
+			err,
+		)
 	}
 	if len(m.Derived.Annotations) == 0 {
 		m.Derived.Annotations = nil

@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
-// AddBlob records a membership. A second one only rescinds.
+// AddBlob records a membership. If it exists, AddBlob only unmarks it.
 func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
@@ -16,13 +16,13 @@ func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest,
 	return db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), err)
 }
 
-// Blob gives the size that the membership was recorded with, and rescinds.
+// Blob returns the size that the membership was recorded with, and unmarks it.
 func (db *DB) Blob(ctx context.Context, repository string, d registry.Digest) (int64, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	row, err := db.queries().BlobSize(ctx, dbsqlc.BlobSizeParams{Repository: repository, Digest: string(d)})
 	if err == nil && row.Condemned != nil {
-		// Until it is rescinded it may go, so that only this tells whether it is there.
+		// A marked record can be deleted until it is unmarked, so only this update is reliable.
 		err = found(db.queries().BlobRescind(ctx, dbsqlc.BlobRescindParams{Repository: repository, Digest: string(d)}))
 	}
 	return row.Size, db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), err)

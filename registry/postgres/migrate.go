@@ -15,18 +15,18 @@ import (
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
-// migrate brings the schema up to date. A database that is has cost one query. Of several
-// processes that find one that is not, one takes the steps and the others wait.
+// migrate upgrades the schema. If the schema is current, this costs one query. If several
+// processes find an old schema, one of them upgrades it and the others wait.
 func (db *DB) migrate(ctx context.Context) error {
 	if done, err := db.current(ctx); done || err != nil {
 		return err
 	}
-	// A connection beside the pool, which may have only one.
+	// Use a connection outside of the pool, because the pool may have only one.
 	conn, err := pgx.ConnectConfig(ctx, db.pool.Config().ConnConfig)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // and with it the lock
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // and releases the lock
 	tx, err := conn.Begin(ctx)
 	if err != nil {
 		return err
@@ -44,8 +44,8 @@ func (db *DB) migrate(ctx context.Context) error {
 	return err
 }
 
-// current reports whether the schema is that of this program, and reads the catalog's
-// identity. Errors: CodeUnavailable when it is that of a newer one.
+// current reports whether the schema is that of this program, and reads the catalog's identity.
+// Errors: CodeUnavailable if the schema is newer.
 func (db *DB) current(ctx context.Context) (bool, error) {
 	row, err := db.queries().CatalogGet(ctx)
 	var failure *pgconn.PgError
@@ -56,7 +56,14 @@ func (db *DB) current(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if row.Version > migrations.PostgresVersion {
-		return false, registry.Lastingf(registry.CodeUnavailable, "database %s has schema %d and this program knows schemas up to %d: use the newer version of the program that wrote it", db.name, row.Version, migrations.PostgresVersion)
+		return false, registry.Lastingf(
+			registry.CodeUnavailable,
+			"database %s has schema %d but this program supports schemas up to %d: use the newer version of the program that "+
+				"wrote it",
+			db.name,
+			row.Version,
+			migrations.PostgresVersion,
+		)
 	}
 	db.id = row.ID
 	return row.Version == migrations.PostgresVersion, nil
@@ -68,7 +75,7 @@ func (db *DB) up(ctx context.Context) error {
 		return err
 	}
 	pool := stdlib.OpenDBFromPool(db.pool)
-	defer func() { _ = pool.Close() }() // it gives its connections back; the pool stays open
+	defer func() { _ = pool.Close() }() // returns its connections; the pool stays open
 	provider, err := goose.NewProvider(goose.DialectPostgres, pool, steps,
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {

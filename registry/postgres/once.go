@@ -8,15 +8,16 @@ import (
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
-// AcquireLease compares and swaps.
+// AcquireLease takes or renews a lease by compare-and-swap.
 func (db *DB) AcquireLease(ctx context.Context, name, holder string, lasting time.Duration) (bool, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	n, err := db.queries().LeaseAcquire(ctx, dbsqlc.LeaseAcquireParams{Name: name, Holder: holder, Lasting: lasting.Microseconds()})
+	n, err := db.queries().
+		LeaseAcquire(ctx, dbsqlc.LeaseAcquireParams{Name: name, Holder: holder, Lasting: lasting.Microseconds()})
 	return n > 0 && err == nil, db.interpretError("lease "+name, err)
 }
 
-// ReleaseLease gives a lease up.
+// ReleaseLease returns a lease up.
 func (db *DB) ReleaseLease(ctx context.Context, name, holder string) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
@@ -24,7 +25,7 @@ func (db *DB) ReleaseLease(ctx context.Context, name, holder string) error {
 	return db.interpretError("lease "+name, err)
 }
 
-// ClaimKey claims, or else looks, in one transaction.
+// ClaimKey claims the key, or otherwise reads its row, in one transaction.
 func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.KeptAnswer, error) {
 	var kept *registry.KeptAnswer
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
@@ -47,26 +48,33 @@ func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.Kept
 	return kept, db.interpretError("idempotency key", err)
 }
 
-// keptAnswer is what a row that counts says about a claim.
+// keptAnswer returns the result of a claim whose key has an unexpired row.
 func keptAnswer(row dbsqlc.Answer, c registry.KeyClaim) (*registry.KeptAnswer, error) {
 	switch {
 	case row.Request != string(c.Request):
-		return nil, registry.Errorf(registry.CodeInvalid, "idempotency key %q was used for another request: make a new one for each", c.Key)
+		return nil, registry.Errorf(
+			registry.CodeInvalid,
+			"idempotency key %q was used for another request: use a new key for each request",
+			c.Key,
+		)
 	case row.Status == 0:
-		return nil, registry.Errorf(registry.CodeConflict, "the same request is being worked on: wait for it")
+		return nil, registry.Errorf(registry.CodeConflict, "the same request is still running: wait and try again")
 	}
 	return &registry.KeptAnswer{Status: int(row.Status), Type: row.Type, Body: row.Body}, nil
 }
 
-// RenewKey keeps a claim.
+// RenewKey extends a claim.
 func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	n, err := db.queries().AnswerRenew(ctx, dbsqlc.AnswerRenewParams{Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Lasting: c.Lasting.Microseconds()})
+	n, err := db.queries().
+		AnswerRenew(ctx, dbsqlc.AnswerRenewParams{
+			Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Lasting: c.Lasting.Microseconds(),
+		})
 	return db.interpretError("idempotency key", claimed(n, err))
 }
 
-// SaveAnswer ends a claim with an answer.
+// SaveAnswer stores an answer and ends the claim.
 func (db *DB) SaveAnswer(ctx context.Context, c registry.KeyClaim, answer registry.KeptAnswer) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
@@ -85,10 +93,10 @@ func (db *DB) FreeKey(ctx context.Context, c registry.KeyClaim) error {
 	return db.interpretError("idempotency key", err)
 }
 
-// claimed makes an error of a change that met no claim.
+// claimed returns an error if a change found no claim.
 func claimed(rows int64, err error) error {
 	if err == nil && rows == 0 {
-		return registry.Errorf(registry.CodeConflict, "the idempotency key has run out, or somebody else has it")
+		return registry.Errorf(registry.CodeConflict, "the idempotency key expired, or another request has it")
 	}
 	return err
 }

@@ -9,7 +9,11 @@ import (
 )
 
 // Recorded returns the first event of a model that names each bundle.
-func (db *DB) Recorded(ctx context.Context, model string, bundles []registry.Digest) (map[registry.Digest]registry.Record, error) {
+func (db *DB) Recorded(
+	ctx context.Context,
+	model string,
+	bundles []registry.Digest,
+) (map[registry.Digest]registry.Record, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	asked := make([]string, len(bundles))
@@ -24,15 +28,21 @@ func (db *DB) Recorded(ctx context.Context, model string, bundles []registry.Dig
 	for _, row := range rows {
 		at, err := time.Parse(time.RFC3339Nano, row.Time)
 		if err != nil {
-			return nil, registry.Errorf(registry.CodeTrust, "history row %d has the time %q, so it was changed: %w", row.Seq, row.Time, err)
+			return nil, registry.Errorf(
+				registry.CodeTrust,
+				"history row %d has the time %q, so it was changed: %w",
+				row.Seq,
+				row.Time,
+				err,
+			)
 		}
 		records[registry.Digest(row.Bundle)] = registry.Record{Seq: row.Seq, Time: at}
 	}
 	return records, nil
 }
 
-// Reindex makes the list of when a model's evidence came in anew. It holds the lock of the
-// history, so that no event comes in meanwhile.
+// Reindex rebuilds the index of a model's evidence. It holds the lock of the history, so that
+// no event is added meanwhile.
 func (db *DB) Reindex(ctx context.Context, model string) error {
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		if err := q.ChainLock(ctx); err != nil {

@@ -8,8 +8,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
-// BeginRemoval takes the lock of all names first. A writer that adds a digest before that is
-// seen here; one that adds it later sees the removal.
+// BeginRemoval first locks all names. It sees digests that a writer added before that; a writer
+// that adds one later sees the removal.
 func (db *DB) BeginRemoval(ctx context.Context, r registry.RemovalRequest) ([]registry.Digest, error) {
 	var begun []registry.Digest
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
@@ -34,7 +34,7 @@ func (db *DB) BeginRemoval(ctx context.Context, r registry.RemovalRequest) ([]re
 	return begun, nil
 }
 
-// ConfirmRemoval compares with the clock of the server.
+// ConfirmRemoval uses the clock of the server.
 func (db *DB) ConfirmRemoval(ctx context.Context, id string, least time.Duration) (bool, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()

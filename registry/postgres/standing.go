@@ -80,7 +80,7 @@ func (db *DB) Standing(ctx context.Context, environment, model string) (registry
 	return standing, db.interpretError(fmt.Sprintf("standing of %s in %s", model, environment), err)
 }
 
-// Recorded reports whether a manifest is recorded, and rescinds it.
+// Recorded reports whether a manifest is recorded, and unmarks it.
 func (q tx) Recorded(ctx context.Context, m registry.ManifestPlace) (bool, error) {
 	n, err := q.ManifestRescind(ctx, dbsqlc.ManifestRescindParams{Repository: m.Repository, Digest: string(m.Digest)})
 	return n > 0, err

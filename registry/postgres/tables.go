@@ -30,7 +30,7 @@ func (db *DB) Runtimes() registry.Runtimes { return table[registry.Runtime]{db, 
 // Webhooks is the table of registered webhooks.
 func (db *DB) Webhooks() registry.Webhooks { return table[registry.Webhook]{db, webhookKind} }
 
-// Deliveries is the table of how far webhooks were told.
+// Deliveries is the table of the delivery states of webhooks.
 func (db *DB) Deliveries() registry.Deliveries { return table[registry.Delivery]{db, deliveryKind} }
 
 // Damages is the table of known damage.
@@ -39,7 +39,7 @@ func (db *DB) Damages() registry.Damages { return table[registry.Damage]{db, dam
 // ScrubStates is the table of the scrubber's progress.
 func (db *DB) ScrubStates() registry.ScrubStates { return table[registry.ScrubState]{db, scrubKind} }
 
-// table is the documents of one kind.
+// table stores the documents of one kind.
 type table[T any] struct {
 	db   *DB
 	kind string
@@ -57,7 +57,7 @@ func (t table[T]) Put(ctx context.Context, name string, document T) error {
 	return t.db.interpretError(t.kind+" "+name, err)
 }
 
-// Get gives a document.
+// Get returns a document.
 func (t table[T]) Get(ctx context.Context, name string) (document T, err error) {
 	ctx, cancel := t.db.limit(ctx)
 	defer cancel()
@@ -68,11 +68,12 @@ func (t table[T]) Get(ctx context.Context, name string) (document T, err error) 
 	return document, t.db.interpretError(t.kind+" "+name, err)
 }
 
-// List gives a page of documents.
+// List returns a page of documents.
 func (t table[T]) List(ctx context.Context, after string, limit int) ([]registry.Named[T], error) {
 	ctx, cancel := t.db.limit(ctx)
 	defer cancel()
-	rows, err := t.db.queries().DocumentPage(ctx, dbsqlc.DocumentPageParams{Kind: t.kind, After: after, PageSize: pageLimit(limit)})
+	rows, err := t.db.queries().
+		DocumentPage(ctx, dbsqlc.DocumentPageParams{Kind: t.kind, After: after, PageSize: pageLimit(limit)})
 	if err != nil {
 		return nil, t.db.interpretError(t.kind+"s", err)
 	}
@@ -87,7 +88,7 @@ func (t table[T]) List(ctx context.Context, after string, limit int) ([]registry
 	return page, nil
 }
 
-// Delete removes a document.
+// Delete deletes a document.
 func (t table[T]) Delete(ctx context.Context, name string) error {
 	ctx, cancel := t.db.limit(ctx)
 	defer cancel()

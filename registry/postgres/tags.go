@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
-// Tag gives the digest that a tag names.
+// Tag returns the digest that a tag names.
 func (db *DB) Tag(ctx context.Context, repository, tag string) (registry.Digest, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
@@ -21,9 +21,16 @@ func (db *DB) Tag(ctx context.Context, repository, tag string) (registry.Digest,
 func (db *DB) SetTag(ctx context.Context, repository, tag string, d registry.Digest) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	set, err := db.queries().TagSetRecorded(ctx, dbsqlc.TagSetRecordedParams{Repository: repository, Tag: tag, Digest: string(d)})
+	set, err := db.queries().
+		TagSetRecorded(ctx, dbsqlc.TagSetRecordedParams{Repository: repository, Tag: tag, Digest: string(d)})
 	if err == nil && set == 0 {
-		return registry.Errorf(registry.CodeNotFound, "tag %s in %s: manifest %s is not recorded there; put the manifest first", tag, repository, d)
+		return registry.Errorf(
+			registry.CodeNotFound,
+			"tag %s in %s: manifest %s is not recorded there; put the manifest first",
+			tag,
+			repository,
+			d,
+		)
 	}
 	return db.interpretError(fmt.Sprintf("tag %s in %s", tag, repository), err)
 }

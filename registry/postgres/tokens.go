@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
-// CreateToken keeps a token.
+// CreateToken stores a token.
 func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
@@ -19,20 +19,25 @@ func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
 	}
 	err = db.interpretError("token "+t.Name, db.queries().TokenCreate(ctx, row))
 	if registry.HasCode(err, registry.CodeConflict) {
-		return registry.Lastingf(registry.CodeConflict, "token %s: there is one of that name: revoke it, or choose another name", t.Name)
+		return registry.Lastingf(
+			registry.CodeConflict,
+			"token %s: a token with this name exists: revoke it, or choose another name",
+			t.Name,
+		)
 	}
 	return err
 }
 
-// tokenRow is a token that was not used yet.
+// tokenRow returns the row of an unused token.
 func tokenRow(t registry.Token) (dbsqlc.TokenCreateParams, error) {
 	grants, err := json.Marshal(t.Grants)
 	return dbsqlc.TokenCreateParams{
-		ID: t.ID, Name: t.Name, Hash: t.Hash[:], Grants: string(grants), Created: t.Created, Expires: orNull(t.Expires), Revoked: orNull(t.Revoked),
+		ID: t.ID, Name: t.Name, Hash: t.Hash[:], Grants: string(grants),
+		Created: t.Created, Expires: orNull(t.Expires), Revoked: orNull(t.Revoked),
 	}, err
 }
 
-// FindToken gives the token of an ID.
+// FindToken returns the token of an ID.
 func (db *DB) FindToken(ctx context.Context, id string) (registry.Token, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
@@ -62,7 +67,7 @@ func (db *DB) ListTokens(ctx context.Context) ([]registry.Token, error) {
 	return all, nil
 }
 
-// RevokeToken ends a token.
+// RevokeToken revokes a token.
 func (db *DB) RevokeToken(ctx context.Context, id string, at time.Time) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
@@ -70,7 +75,7 @@ func (db *DB) RevokeToken(ctx context.Context, id string, at time.Time) error {
 	return db.interpretError("token "+id, found(n, err))
 }
 
-// UseToken notes that a token was used.
+// UseToken records the use of a token.
 func (db *DB) UseToken(ctx context.Context, id string, at time.Time) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
@@ -78,10 +83,10 @@ func (db *DB) UseToken(ctx context.Context, id string, at time.Time) error {
 	return db.interpretError("token "+id, found(n, err))
 }
 
-// Secret gives the secret of a name, which fresh becomes where there is none.
+// Secret returns the secret with the name. If there is none, fresh becomes the secret.
 func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
 	if len(fresh) == 0 {
-		return nil, registry.Errorf(registry.CodeInvalid, "secret %s: want something for where there is none", name)
+		return nil, registry.Errorf(registry.CodeInvalid, "secret %s: the new secret is empty: want a value", name)
 	}
 	var secret []byte
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) (err error) {
@@ -96,10 +101,17 @@ func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, er
 
 func token(row dbsqlc.Token) (registry.Token, error) {
 	t := registry.Token{
-		ID: row.ID, Name: row.Name, Created: row.Created.UTC(), Expires: timeOf(row.Expires), Revoked: timeOf(row.Revoked), LastUsed: timeOf(row.Used),
+		ID: row.ID, Name: row.Name, Created: row.Created.UTC(),
+		Expires: timeOf(row.Expires), Revoked: timeOf(row.Revoked), LastUsed: timeOf(row.Used),
 	}
 	if copy(t.Hash[:], row.Hash) != len(t.Hash) || len(row.Hash) != len(t.Hash) {
-		return registry.Token{}, registry.Errorf(registry.CodeInternal, "token %s: its hash has %d bytes: want %d", row.ID, len(row.Hash), len(t.Hash))
+		return registry.Token{}, registry.Errorf(
+			registry.CodeInternal,
+			"token %s: its hash has %d bytes: want %d",
+			row.ID,
+			len(row.Hash),
+			len(t.Hash),
+		)
 	}
 	if err := json.Unmarshal([]byte(row.Grants), &t.Grants); err != nil {
 		return registry.Token{}, registry.Errorf(registry.CodeInternal, "token %s: grants: %w", row.ID, err)
@@ -107,7 +119,7 @@ func token(row dbsqlc.Token) (registry.Token, error) {
 	return t, nil
 }
 
-// orNull is a time as columns hold it; null for none.
+// orNull converts a time to the value of a column; the zero time is NULL.
 func orNull(at time.Time) *time.Time {
 	if at.IsZero() {
 		return nil
@@ -115,7 +127,7 @@ func orNull(at time.Time) *time.Time {
 	return &at
 }
 
-// timeOf is the time that a column holds; zero for null.
+// timeOf converts the value of a column to a time; NULL is the zero time.
 func timeOf(at *time.Time) time.Time {
 	if at == nil {
 		return time.Time{}

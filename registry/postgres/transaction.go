@@ -14,26 +14,25 @@ import (
 
 const (
 	attempts = 8
-	// firstPause is the longest pause before the second attempt; every further one may
-	// be twice as long.
+	// firstPause is the longest pause before the second attempt. It doubles with each attempt.
 	firstPause = 5 * time.Millisecond
-	// commitPatience bounds the wait for the answer to a commit, also where the caller
-	// has gone: he must not leave behind what nobody knows the outcome of.
+	// commitPatience limits the wait for the response to a commit, also if the caller's ctx has
+	// ended, so that the outcome becomes known.
 	commitPatience = 10 * time.Second
 )
 
-// commitError says that the answer to a commit was lost.
+// commitError says that the response to a commit was lost.
 type commitError struct{ err error }
 
 func (e *commitError) Error() string {
-	return "the answer to the commit was lost, so that the change may have been made or not: " + e.err.Error()
+	return "the response to the commit was lost, so it is unknown whether the change was made: " + e.err.Error()
 }
 
 func (e *commitError) Unwrap() error { return e.err }
 
-// transaction makes what change does one transaction. Each statement sees what was
-// committed before it. change is called again where the server undid it so that another
-// transaction could go on. Errors: *commitError.
+// transaction runs change in one transaction. Each statement sees what was committed before it.
+// If the server aborts the transaction because of a conflict, transaction calls change again.
+// Errors: *commitError.
 func (db *DB) transaction(ctx context.Context, change func(context.Context, *dbsqlc.Queries) error) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
@@ -46,19 +45,24 @@ func (db *DB) transaction(ctx context.Context, change func(context.Context, *dbs
 		select {
 		case <-ctx.Done():
 			return err
-		case <-time.After(rand.N(pause)): //nolint:gosec // it spreads attempts and guards nothing
+		case <-time.After(rand.N(pause)): //nolint:gosec // spreads retries; not a secret
 		}
 		pause *= 2
 	}
 }
 
-// snapshot makes what look reads all of one instant.
+// snapshot runs look on a snapshot of one instant.
 func (db *DB) snapshot(ctx context.Context, look func(context.Context, *dbsqlc.Queries) error) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	return pgx.BeginTxFunc(ctx, db.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-		return look(ctx, dbsqlc.New(tx))
-	})
+	return pgx.BeginTxFunc(
+		ctx,
+		db.pool,
+		pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		func(tx pgx.Tx) error {
+			return look(ctx, dbsqlc.New(tx))
+		},
+	)
 }
 
 func (db *DB) attempt(ctx context.Context, change func(context.Context, *dbsqlc.Queries) error) error {
@@ -67,7 +71,7 @@ func (db *DB) attempt(ctx context.Context, change func(context.Context, *dbsqlc.
 		return err
 	}
 	if err := change(ctx, dbsqlc.New(tx)); err != nil {
-		// The connection is closed if this fails, and that undoes the change too.
+		// If this fails the connection is closed, which also rolls back.
 		_ = tx.Rollback(ctx)
 		return err
 	}
@@ -76,14 +80,14 @@ func (db *DB) attempt(ctx context.Context, change func(context.Context, *dbsqlc.
 	if err := tx.Commit(ctx); err != nil {
 		var failure *pgconn.PgError
 		if errors.Is(err, pgx.ErrTxCommitRollback) || errors.As(err, &failure) && failure.SeverityUnlocalized != fatal {
-			return err // the server says that it did not commit
+			return err // the server reports that it did not commit
 		}
 		return &commitError{err}
 	}
 	return nil
 }
 
-// undone reports whether the server took a transaction back that can be made again.
+// undone reports whether the server aborted a transaction that can be retried.
 func undone(err error) bool {
 	var failure *pgconn.PgError
 	return errors.As(err, &failure) && (failure.Code == serializationFailure || failure.Code == deadlockDetected)

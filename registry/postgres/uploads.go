@@ -22,13 +22,14 @@ func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
 	return db.interpretError("upload "+s.ID, err)
 }
 
-// Upload gives the state of an upload.
+// Upload returns the state of an upload.
 func (db *DB) Upload(ctx context.Context, owner registry.UploadOwner, id string) (registry.UploadState, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	row, err := db.queries().UploadGet(ctx, dbsqlc.UploadGetParams{ID: id, Repository: owner.Repository, Principal: owner.Principal})
+	row, err := db.queries().
+		UploadGet(ctx, dbsqlc.UploadGetParams{ID: id, Repository: owner.Repository, Principal: owner.Principal})
 	if unstorable(err) {
-		err = pgx.ErrNoRows // what no column can hold is no identifier
+		err = pgx.ErrNoRows // an unstorable text is not an identifier
 	}
 	if err != nil {
 		return registry.UploadState{}, db.interpretError("upload "+id, err)
@@ -46,15 +47,19 @@ func (db *DB) SwapUpload(ctx context.Context, s registry.UploadState) error {
 	})
 }
 
-// EndUpload forgets an upload.
+// EndUpload deletes an upload.
 func (db *DB) EndUpload(ctx context.Context, id string, version int64) error {
 	return db.changeUpload(ctx, id, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.UploadEnd(ctx, dbsqlc.UploadEndParams{ID: id, Version: version})
 	})
 }
 
-// changeUpload makes a change that finds its row, or says why it did not.
-func (db *DB) changeUpload(ctx context.Context, id string, change func(context.Context, *dbsqlc.Queries) (int64, error)) error {
+// changeUpload changes an upload, or returns why its row was not found.
+func (db *DB) changeUpload(
+	ctx context.Context,
+	id string,
+	change func(context.Context, *dbsqlc.Queries) (int64, error),
+) error {
 	err := db.unsynced(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		if n, err := change(ctx, q); n > 0 || err != nil {
 			return err
@@ -62,12 +67,16 @@ func (db *DB) changeUpload(ctx context.Context, id string, change func(context.C
 		if _, err := q.UploadVersion(ctx, id); err != nil {
 			return err
 		}
-		return registry.Errorf(registry.CodeConflict, "upload %s: somebody else went on with it; ask how far it has come", id)
+		return registry.Errorf(
+			registry.CodeConflict,
+			"upload %s: another request continued it; query its offset and continue there",
+			id,
+		)
 	})
 	return db.interpretError("upload "+id, err)
 }
 
-// unsynced makes what change does one transaction that does not wait for the disk.
+// unsynced runs change in one transaction that does not wait for the disk.
 func (db *DB) unsynced(ctx context.Context, change func(context.Context, *dbsqlc.Queries) error) error {
 	return db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		if err := q.UploadUnsynced(ctx); err != nil {
@@ -85,8 +94,8 @@ func (db *DB) CountUploads(ctx context.Context, principal string, within time.Du
 	return int(n), db.interpretError("uploads of "+principal, err)
 }
 
-// StaleUploads reads page by page and holds nothing open in between, so that uploads can be
-// ended while the sequence runs. An upload that is touched meanwhile moves to the end.
+// StaleUploads reads page by page and holds nothing open in between, so that uploads can end
+// during the sequence. An upload that is written meanwhile moves to the end.
 func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[registry.UploadState, error] {
 	return func(yield func(registry.UploadState, error) bool) {
 		before, err := db.idleSince(ctx, idle)
@@ -115,7 +124,7 @@ func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[re
 	}
 }
 
-// idleSince is the latest time at which a stale upload was last touched.
+// idleSince returns the latest time at which a stale upload was last written.
 func (db *DB) idleSince(ctx context.Context, idle time.Duration) (time.Time, error) {
 	if idle == 0 {
 		return endOfTime(), nil
@@ -140,5 +149,5 @@ func uploadState(row dbsqlc.Upload) registry.UploadState {
 	}
 }
 
-// notNull is b, or an empty slice for a nil one, which a column would take for NULL.
+// notNull returns b, or an empty slice for nil, which would be stored as NULL.
 func notNull(b []byte) []byte { return append([]byte{}, b...) }

@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
-// Apply makes a change in one transaction.
+// Apply applies a change in one transaction.
 func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, error) {
 	var outcome catalog.Outcome
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) (err error) {
@@ -19,12 +19,15 @@ func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, err
 		return record(ctx, q, outcome)
 	})
 	if err != nil {
-		return registry.Event{}, db.interpretError(fmt.Sprintf("%s %s in %s", c.Event.Kind, c.Event.Model, c.Event.Environment), err)
+		return registry.Event{}, db.interpretError(
+			fmt.Sprintf("%s %s in %s", c.Event.Kind, c.Event.Model, c.Event.Environment),
+			err,
+		)
 	}
 	return outcome.Event, nil
 }
 
-// record writes all that a change does.
+// record writes the outcome of a change.
 func record(ctx context.Context, q *dbsqlc.Queries, o catalog.Outcome) error {
 	if h := o.Head; h != nil {
 		if err := q.HeadSet(ctx, dbsqlc.HeadSetParams{

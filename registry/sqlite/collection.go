@@ -24,7 +24,7 @@ func (db *DB) Repositories(ctx context.Context) ([]string, error) {
 	return names, db.interpretError("repositories", err)
 }
 
-// Holdings gives what a repository holds.
+// Holdings returns what a repository holds.
 func (db *DB) Holdings(ctx context.Context, repository string) ([]registry.Holding, error) {
 	var all []registry.Holding
 	err := db.snapshot(ctx, func(q *dbsqlc.Queries) (err error) {
@@ -59,12 +59,20 @@ func holdings(ctx context.Context, q *dbsqlc.Queries, repository string) ([]regi
 		return nil, err
 	}
 	for _, b := range blobs {
-		all = append(all, registry.Holding{Digest: registry.Digest(b.Digest), Size: b.Size, Created: fromMicros(b.Created), Condemned: since(b.Condemned)})
+		all = append(
+			all,
+			registry.Holding{
+				Digest:    registry.Digest(b.Digest),
+				Size:      b.Size,
+				Created:   fromMicros(b.Created),
+				Condemned: since(b.Condemned),
+			},
+		)
 	}
 	return all, nil
 }
 
-// since is the time of a condemnation; that of none is zero.
+// since returns the time of a mark, or the zero time without a mark.
 func since(micros int64) time.Time {
 	if micros == 0 {
 		return time.Time{}
@@ -72,8 +80,12 @@ func since(micros int64) time.Time {
 	return fromMicros(micros)
 }
 
-// Settle holds the write lock of the database while decide thinks.
-func (db *DB) Settle(ctx context.Context, repository string, decide func([]registry.Holding) (registry.Settlement, error)) error {
+// Settle holds the write lock of the database while decide runs.
+func (db *DB) Settle(
+	ctx context.Context,
+	repository string,
+	decide func([]registry.Holding) (registry.Settlement, error),
+) error {
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		now := db.now()
 		held, err := holdings(ctx, q, repository)
@@ -121,11 +133,23 @@ func rescindRecord(ctx context.Context, q *dbsqlc.Queries, repository string, ke
 	return err
 }
 
-func condemnRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.HoldingKey, at time.Time) error {
+func condemnRecord(
+	ctx context.Context,
+	q *dbsqlc.Queries,
+	repository string,
+	key registry.HoldingKey,
+	at time.Time,
+) error {
 	if key.Manifest {
-		return q.ManifestCondemn(ctx, dbsqlc.ManifestCondemnParams{Repository: repository, Digest: string(key.Digest), At: at.UnixMicro()})
+		return q.ManifestCondemn(
+			ctx,
+			dbsqlc.ManifestCondemnParams{Repository: repository, Digest: string(key.Digest), At: at.UnixMicro()},
+		)
 	}
-	return q.BlobCondemn(ctx, dbsqlc.BlobCondemnParams{Repository: repository, Digest: string(key.Digest), At: at.UnixMicro()})
+	return q.BlobCondemn(
+		ctx,
+		dbsqlc.BlobCondemnParams{Repository: repository, Digest: string(key.Digest), At: at.UnixMicro()},
+	)
 }
 
 func removeRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.HoldingKey) (err error) {
@@ -140,7 +164,7 @@ func removeRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key
 	return err
 }
 
-// Unheld gives the digests that no repository holds.
+// Unheld returns the digests that no repository holds.
 func (db *DB) Unheld(ctx context.Context, digests []registry.Digest) ([]registry.Digest, error) {
 	var unheld []registry.Digest
 	err := db.snapshot(ctx, func(q *dbsqlc.Queries) error {
@@ -155,10 +179,10 @@ func (db *DB) Unheld(ctx context.Context, digests []registry.Digest) ([]registry
 		}
 		return nil
 	})
-	return unheld, db.interpretError("bytes that nobody holds", err)
+	return unheld, db.interpretError("find unheld bytes", err)
 }
 
-// Condemn notes that nobody holds the digests.
+// Condemn marks the digests as unheld.
 func (db *DB) Condemn(ctx context.Context, at time.Time, digests []registry.Digest) error {
 	now := db.now()
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
@@ -172,9 +196,9 @@ func (db *DB) Condemn(ctx context.Context, at time.Time, digests []registry.Dige
 	return db.interpretError("condemn bytes", err)
 }
 
-// Rescind forgets that d is condemned. It reads first, to save a write if d is not.
+// Rescind unmarks d. It reads first, to save a write if d is not marked.
 func (db *DB) Rescind(ctx context.Context, d registry.Digest) (registry.Removal, error) {
-	subject := fmt.Sprintf("rescind blob %s", d)
+	subject := fmt.Sprintf("unmark blob %s", d)
 	for {
 		row, err := db.read().CondemnedGet(ctx, string(d))
 		if errors.Is(err, sql.ErrNoRows) {

@@ -10,7 +10,7 @@ import (
 // configurationKey is the key of the agreed configuration in [recall].
 type configurationKey struct{}
 
-// Agreed returns the agreed configuration. First fills in parts that were never recorded.
+// Agreed returns the agreed configuration. It sets unrecorded parts from first.
 func (db *DB) Agreed(ctx context.Context, first registry.Configuration) (registry.Configuration, error) {
 	agreed, err := recall(ctx, db.steady, configurationKey{}, func() (registry.Configuration, error) {
 		return configuration(ctx, db.read())
@@ -36,7 +36,7 @@ func configuration(ctx context.Context, q *dbsqlc.Queries) (registry.Configurati
 	return c, err
 }
 
-// setConfiguration replaces the parts that c does not leave empty.
+// setConfiguration replaces the parts that are set in c.
 func setConfiguration(ctx context.Context, q *dbsqlc.Queries, c registry.Configuration) error {
 	for _, p := range c.Parts() {
 		if p.Digest == "" {

@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// busyTimeout is how long a writer waits for the writers of other processes. Each
+	// busyTimeout is how long a writer waits for the writers of other processes. Each of them
 	// holds the lock for one commit, a few milliseconds.
 	busyTimeout = 10 * time.Second
-	readers     = 32              // who waits for one waits long: database/sql has no queue
+	readers     = 32              // database/sql has no queue, so waiting for a connection takes long
 	idle        = 5 * time.Minute // after which a connection is closed, with its memory
 	pageSize    = 100             // rows that a sequence reads at a time
 )
 
 // DB is an open database. Make one with [Open].
 type DB struct {
-	Now registry.Clock // of the catalog, as one machine has it; nil means time.Now; to be set before use
+	Now registry.Clock // clock of the catalog; nil means time.Now; set it before use
 
 	path       string
 	absolute   string
-	writer     *prepared // one connection: SQLite has one writer at a time anyway
-	hasty      *prepared // one that writes and does not wait for the disk
-	reader     *prepared // opens its connections when the first one is needed
+	writer     *prepared // one connection, because SQLite has one writer at a time
+	hasty      *prepared // writes without waiting for the disk
+	reader     *prepared // opens connections when needed
 	writes     *together
-	steady     *steady       // with a connection of its own
-	collecting chan struct{} // full while somebody has LockCollection's turn
+	steady     *steady       // has its own connection
+	collecting chan struct{} // full while a collector holds the lock
 }
 
 var (
@@ -49,17 +49,24 @@ var (
 	_ registry.CatalogClock = (*DB)(nil)
 )
 
-// Open opens the database in the file at path, makes it if there is none, and brings
-// its schema up to date. Any number of processes may do so at the same time. Errors:
-// CodeUnavailable when the file cannot be opened or was written by a newer version.
+// Open opens the database file at path, creates it if necessary, and upgrades its schema.
+// Several processes may do so at the same time. Errors: CodeUnavailable if the file cannot be
+// opened or was written by a newer version.
 func Open(ctx context.Context, path string) (*DB, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInternal, "open database %s: %w", path, err)
 	}
-	db := &DB{path: path, absolute: absolute, writes: newTogether(), steady: newSteady(), collecting: make(chan struct{}, 1)}
+	db := &DB{
+		path: path, absolute: absolute, writes: newTogether(), steady: newSteady(), collecting: make(chan struct{}, 1),
+	}
 	if err := private(absolute); err != nil {
-		return nil, registry.Lastingf(registry.CodeUnavailable, "open: database %s and its folder must exist and be writable by this user: %w", path, err)
+		return nil, registry.Lastingf(
+			registry.CodeUnavailable,
+			"open: database %s and its folder must exist and be writable by this user: %w",
+			path,
+			err,
+		)
 	}
 	db.writer, err = pool(absolute, 1, url.Values{
 		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"},
@@ -82,10 +89,10 @@ func Open(ctx context.Context, path string) (*DB, error) {
 	return db, nil
 }
 
-// private makes the file at path, empty, where there is none. It has keys and secrets of
-// webhooks, so that it is its owner's alone, in whatever folder; what SQLite puts beside it
-// is as it is. It is made under another name: to close a file takes the locks away that this
-// process has on it by another handle.
+// private creates an empty file at path if there is none. Only its owner can read it, because
+// it has keys and the secrets of webhooks. Files that SQLite creates beside it get the same
+// mode. private creates it under a temporary name: closing a file would release the locks that
+// this process holds on it through another handle.
 func private(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil
@@ -94,7 +101,7 @@ func private(path string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }() // its other name stays
+	defer func() { _ = os.Remove(f.Name()) }() // its final name stays
 	if err := f.Close(); err != nil {
 		return err
 	}
@@ -118,7 +125,7 @@ func (db *DB) Close() error {
 	return db.interpretError("close", errors.Join(errs...))
 }
 
-// now is the time of the catalog.
+// now returns the time of the catalog.
 func (db *DB) now() time.Time {
 	if db.Now == nil {
 		return time.Now()
@@ -126,24 +133,23 @@ func (db *DB) now() time.Time {
 	return db.Now()
 }
 
-// CatalogTime is the time of this machine, to the microsecond.
+// CatalogTime returns the time of this machine, to the microsecond.
 func (db *DB) CatalogTime(ctx context.Context) (time.Time, error) {
 	return db.now().UTC().Truncate(time.Microsecond), ctx.Err()
 }
 
-// ResetDerived forgets what the records of manifests repeat from the manifests' bytes:
-// artifact types, subjects and annotations, and so who refers to whom. Recording every
-// manifest again restores them.
+// ResetDerived deletes the data that is derived from the bytes of manifests: artifact types,
+// subjects and annotations, and so the referrers. Recording every manifest again restores it.
 func (db *DB) ResetDerived(ctx context.Context) error {
 	return db.interpretError("derived records", db.write().DerivedClear(ctx))
 }
 
-// pool is a pool of at most n connections. It opens none yet.
+// pool returns a pool of at most n connections. It opens none of them yet.
 func pool(path string, n int, options url.Values) (*prepared, error) {
 	options.Set("_busy_timeout", strconv.FormatInt(busyTimeout.Milliseconds(), 10))
 	options.Set("_defensive", "1")
 	options.Set("_error_rc", "1")
-	// A URI, so that no character of the path is taken for an option.
+	// Use a URI, so that no character of the path is parsed as an option.
 	uri := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: options.Encode()}
 	connector, err := sqlite3.NewConnector(uri.String())
 	if err != nil {
@@ -156,19 +162,19 @@ func pool(path string, n int, options url.Values) (*prepared, error) {
 	return &prepared{DB: db}, nil
 }
 
-// read is the queries that change nothing, each on a snapshot of its own.
+// read returns queries that only read, each on its own snapshot.
 func (db *DB) read() *dbsqlc.Queries { return dbsqlc.New(db.reader) }
 
-// write is the queries that change something, each a transaction of its own.
+// write returns queries that write, each in its own transaction.
 func (db *DB) write() *dbsqlc.Queries { return dbsqlc.New(db.writer) }
 
-// transaction makes what change does one transaction. It holds the write lock from
-// the beginning, so what change reads stays true until the commit.
+// transaction runs change in one transaction. It holds the write lock from the beginning, so
+// what change reads stays valid until the commit.
 func (db *DB) transaction(ctx context.Context, change func(*dbsqlc.Queries) error) error {
 	return within(ctx, db.writer, change)
 }
 
-// snapshot makes what look reads all of one instant.
+// snapshot runs look on a snapshot of one instant.
 func (db *DB) snapshot(ctx context.Context, look func(*dbsqlc.Queries) error) error {
 	return within(ctx, db.reader, look)
 }

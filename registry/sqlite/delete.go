@@ -11,7 +11,7 @@ import (
 
 var _ registry.Deleter = (*DB)(nil)
 
-// DeleteManifest removes a record, what is derived from it and its tags in one transaction.
+// DeleteManifest deletes a record, its derived data and its tags in one transaction.
 func (db *DB) DeleteManifest(ctx context.Context, repository string, d registry.Digest) error {
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error { return deleteManifest(ctx, q, repository, d) })
 	return db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
@@ -28,19 +28,19 @@ func deleteManifest(ctx context.Context, q *dbsqlc.Queries, repository string, d
 	return q.TagDeleteAll(ctx, dbsqlc.TagDeleteAllParams{Repository: repository, Digest: string(d)})
 }
 
-// DeleteTag removes a tag.
+// DeleteTag deletes a tag.
 func (db *DB) DeleteTag(ctx context.Context, repository, tag string) error {
 	n, err := db.write().TagDelete(ctx, dbsqlc.TagDeleteParams{Repository: repository, Tag: tag})
 	return db.interpretError(fmt.Sprintf("tag %s in %s", tag, repository), found(n, err))
 }
 
-// RemoveBlob removes a membership.
+// RemoveBlob deletes a membership.
 func (db *DB) RemoveBlob(ctx context.Context, repository string, d registry.Digest) error {
 	n, err := db.write().BlobRemove(ctx, dbsqlc.BlobRemoveParams{Repository: repository, Digest: string(d)})
 	return db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), found(n, err))
 }
 
-// found makes an error of a deletion that met no row.
+// found returns an error if a change found no row.
 func found(rows int64, err error) error {
 	if err == nil && rows == 0 {
 		return sql.ErrNoRows

@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
-// Head gives the head of a model in an environment.
+// Head returns the head of a model in an environment.
 func (db *DB) Head(ctx context.Context, environment, model string) (registry.Head, error) {
 	key := dbsqlc.HeadGetParams{Environment: environment, Model: model}
 	row, err := recall(ctx, db.steady, key, func() (dbsqlc.Head, error) { return db.read().HeadGet(ctx, key) })
@@ -40,5 +40,5 @@ func head(row dbsqlc.Head) registry.Head {
 	}
 }
 
-// fromMicros is the time that a column holds.
+// fromMicros converts the value of a column to a time.
 func fromMicros(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

@@ -24,7 +24,7 @@ func (db *DB) History(ctx context.Context, query registry.HistoryQuery) iter.Seq
 		func(err error) error { return db.interpretError("history", err) })
 }
 
-// LastEvent gives the hash of the newest event of a model in an environment.
+// LastEvent returns the hash of the newest event of a model in an environment.
 func (db *DB) LastEvent(ctx context.Context, environment, model string) (registry.Digest, error) {
 	key := dbsqlc.HistoryNewestHashParams{Environment: environment, Model: model}
 	hash, err := recall(ctx, db.steady, key, func() (string, error) { return db.read().HistoryNewestHash(ctx, key) })
@@ -37,8 +37,12 @@ func (db *DB) LastEvent(ctx context.Context, environment, model string) (registr
 	return registry.Digest(hash), nil
 }
 
-// historyPage asks the query whose index serves best.
-func (db *DB) historyPage(ctx context.Context, query registry.HistoryQuery, page dbsqlc.HistoryAscendingParams) ([]string, error) {
+// historyPage runs the query with the best index.
+func (db *DB) historyPage(
+	ctx context.Context,
+	query registry.HistoryQuery,
+	page dbsqlc.HistoryAscendingParams,
+) ([]string, error) {
 	q := db.read()
 	ofModel := query.Environment != "" && query.Model != ""
 	switch {

@@ -36,14 +36,18 @@ func (db *DB) RecordContent(ctx context.Context, before, after registry.CatalogI
 		ID: before.ID, StorageBefore: before.Storage, EpochBefore: before.Epoch, Storage: after.Storage, Epoch: after.Epoch,
 	})
 	if err == nil && rows == 0 {
-		return registry.Errorf(registry.CodeConflict, "another process recorded other content for the catalog in %s meanwhile; try again", db.path)
+		return registry.Errorf(
+			registry.CodeConflict,
+			"another process recorded other content for the catalog in %s meanwhile; try again",
+			db.path,
+		)
 	}
 	return db.interpretError("content of the catalog", err)
 }
 
-// Renew gives a catalog that was restored from a backup a new identity: the ID id. The previous
-// ID becomes its origin, and it owns no content yet. A catalog that already has the ID stays as
-// it is.
+// Renew gives a catalog that was restored from a backup the new identity id. The previous ID
+// becomes its origin, and it owns no content yet. A catalog that already has the ID does not
+// change.
 func (db *DB) Renew(ctx context.Context, id string) error {
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		row, err := q.CatalogGet(ctx)
@@ -55,8 +59,8 @@ func (db *DB) Renew(ctx context.Context, id string) error {
 	return db.interpretError("identity of the catalog", err)
 }
 
-// LockCollection serializes collectors within this process. The lock of the data directory keeps
-// out other processes.
+// LockCollection serializes collectors within this process. The lock of the data directory
+// excludes other processes.
 func (db *DB) LockCollection(ctx context.Context) (registry.CollectionSession, error) {
 	select {
 	case db.collecting <- struct{}{}:
@@ -68,8 +72,8 @@ func (db *DB) LockCollection(ctx context.Context) (registry.CollectionSession, e
 
 type collectionTurn struct{ end func() }
 
-// Held always succeeds: only Release ends the turn.
+// Held always succeeds: only Release ends the lock.
 func (*collectionTurn) Held(ctx context.Context) error { return ctx.Err() }
 
-// Release ends the turn.
+// Release releases the lock.
 func (t *collectionTurn) Release() { t.end() }

@@ -6,9 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// instanceOf identifies a file by its inode and, if the file system has it, its birth time. A copy
-// has others. Writing to the file or mounting its disk again changes neither, but may change the
-// device number.
+// instanceOf identifies a file by its inode and, if the file system supports it, its birth
+// time. A copy has others. Writing to the file or mounting its disk again keeps both, but may
+// change the device number.
 func instanceOf(path string) (string, error) {
 	var stat unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO|unix.STATX_BTIME, &stat); err != nil {

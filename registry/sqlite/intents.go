@@ -17,9 +17,10 @@ func (db *DB) Begin(ctx context.Context, i registry.Intent) error {
 	return db.interpretError(fmt.Sprintf("intent for %s in %s", i.Model, i.Environment), err)
 }
 
-// End forgets an intent.
+// End deletes an intent.
 func (db *DB) End(ctx context.Context, environment, model string, release registry.Digest) error {
-	err := db.write().IntentEndFor(ctx, dbsqlc.IntentEndForParams{Environment: environment, Model: model, Release: string(release)})
+	err := db.write().
+		IntentEndFor(ctx, dbsqlc.IntentEndForParams{Environment: environment, Model: model, Release: string(release)})
 	return db.interpretError(fmt.Sprintf("end the intent for %s in %s", model, environment), err)
 }
 
@@ -30,7 +31,15 @@ func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
 		if err != nil || now.Head.Release == i.Release {
 			return err
 		}
-		return q.IntentAbandon(ctx, dbsqlc.IntentAbandonParams{Environment: i.Environment, Model: i.Model, Release: string(i.Release), Begun: i.Begun.UnixMicro()})
+		return q.IntentAbandon(
+			ctx,
+			dbsqlc.IntentAbandonParams{
+				Environment: i.Environment,
+				Model:       i.Model,
+				Release:     string(i.Release),
+				Begun:       i.Begun.UnixMicro(),
+			},
+		)
 	})
 	return db.interpretError(fmt.Sprintf("abandon the intent for %s in %s", i.Model, i.Environment), err)
 }

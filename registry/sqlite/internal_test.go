@@ -67,7 +67,7 @@ func TestInterpretError(t *testing.T) {
 		says  string
 	}{
 		"no rows":    {func() error { return db.reader.QueryRow("SELECT 1 WHERE 0").Scan(new(int)) }, registry.CodeNotFound, "not found"},
-		"constraint": {func() error { return exec(db.writer, row) }, registry.CodeConflict, "holds something else already"},
+		"constraint": {func() error { return exec(db.writer, row) }, registry.CodeConflict, "already has a different value"},
 		"read-only":  {func() error { return exec(db.reader, row) }, registry.CodeUnavailable, "writable"},
 		"busy":       {func() error { return busy(db) }, registry.CodeUnavailable, "kept database"},
 		"full": {func() error {

@@ -9,8 +9,14 @@ import (
 )
 
 // HeldDigests lists a page of the digests that repositories hold.
-func (db *DB) HeldDigests(ctx context.Context, after registry.Digest, since time.Time, limit int) ([]registry.Digest, error) {
-	rows, err := db.read().HeldDigests(ctx, dbsqlc.HeldDigestsParams{After: string(after), Since: since.UnixMicro(), PageSize: int64(limit)})
+func (db *DB) HeldDigests(
+	ctx context.Context,
+	after registry.Digest,
+	since time.Time,
+	limit int,
+) ([]registry.Digest, error) {
+	rows, err := db.read().
+		HeldDigests(ctx, dbsqlc.HeldDigestsParams{After: string(after), Since: since.UnixMicro(), PageSize: int64(limit)})
 	if err != nil {
 		return nil, db.interpretError("list of content", err)
 	}

@@ -14,7 +14,9 @@ func (db *DB) ModelPage(ctx context.Context, environment, after string, limit in
 	if environment == "" {
 		rows, err = db.read().ModelPage(ctx, dbsqlc.ModelPageParams{After: after, PageSize: int64(limit)})
 	} else {
-		rows, err = db.read().ModelPageOf(ctx, dbsqlc.ModelPageOfParams{Environment: environment, After: after, PageSize: int64(limit)})
+		rows, err = db.read().ModelPageOf(ctx, dbsqlc.ModelPageOfParams{
+			Environment: environment, After: after, PageSize: int64(limit),
+		})
 	}
 	if err != nil {
 		return nil, db.interpretError("models", err)
@@ -27,7 +29,11 @@ func (db *DB) ModelPage(ctx context.Context, environment, after string, limit in
 }
 
 // TagPage lists tags of manifests of a type.
-func (db *DB) TagPage(ctx context.Context, repository, artifactType, after string, limit int) ([]registry.Tagged, error) {
+func (db *DB) TagPage(
+	ctx context.Context,
+	repository, artifactType, after string,
+	limit int,
+) ([]registry.Tagged, error) {
 	rows, err := db.read().TagPage(ctx, dbsqlc.TagPageParams{
 		Repository: repository, ArtifactType: artifactType, After: after, PageSize: int64(limit),
 	})

@@ -19,7 +19,14 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 		return registry.Errorf(registry.CodeInternal, "%s: %w", subject, err)
 	}
 	err = db.together(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
-		fact := dbsqlc.ManifestAddParams{Repository: repository, Digest: string(m.Digest), MediaType: m.MediaType, Size: m.Size, Pusher: m.Pusher, Created: db.now().UnixMicro()}
+		fact := dbsqlc.ManifestAddParams{
+			Repository: repository,
+			Digest:     string(m.Digest),
+			MediaType:  m.MediaType,
+			Size:       m.Size,
+			Pusher:     m.Pusher,
+			Created:    db.now().UnixMicro(),
+		}
 		if err := q.ManifestAdd(ctx, fact); err != nil {
 			return err
 		}
@@ -33,7 +40,8 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 			return err
 		}
 		for _, tag := range tags {
-			if _, err := q.TagSetRecorded(ctx, dbsqlc.TagSetRecordedParams{Repository: repository, Tag: tag, Digest: string(m.Digest)}); err != nil {
+			move := dbsqlc.TagSetRecordedParams{Repository: repository, Tag: tag, Digest: string(m.Digest)}
+			if _, err := q.TagSetRecorded(ctx, move); err != nil {
 				return err
 			}
 		}
@@ -42,26 +50,26 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 	return db.interpretError(subject, err)
 }
 
-// Manifest gives the record of d, and rescinds.
+// Manifest returns the record of d, and unmarks it.
 func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
 	key := dbsqlc.ManifestGetParams{Repository: repository, Digest: string(d)}
 	known, err := recall(ctx, db.steady, key, func() (recorded, error) { return db.recorded(ctx, key) })
 	if err == nil && known.condemned {
-		// Until it is rescinded it may go, so that only this tells whether it is there.
+		// A marked record can be deleted until it is unmarked, so only this update is reliable.
 		err = found(db.write().ManifestRescind(ctx, dbsqlc.ManifestRescindParams(key)))
 	}
 	if err != nil {
 		return registry.Manifest{}, db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
 	}
-	known.Derived.Annotations = maps.Clone(known.Derived.Annotations) // the caller's own
+	known.Derived.Annotations = maps.Clone(known.Derived.Annotations) // the caller gets its own copy
 	return known.Manifest, nil
 }
 
-// recorded is the record of a manifest, and whether it is condemned.
+// recorded is the record of a manifest, and whether it is marked.
 type recorded struct {
 	registry.Manifest
 	condemned bool
-	bytes     int // of its annotations
+	bytes     int // size of its annotations
 }
 
 func (db *DB) recorded(ctx context.Context, key dbsqlc.ManifestGetParams) (recorded, error) {
@@ -77,7 +85,13 @@ func (db *DB) recorded(ctx context.Context, key dbsqlc.ManifestGetParams) (recor
 }
 
 // Referrers lists a page of the manifests that refer to d.
-func (db *DB) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string, after registry.Digest) ([]registry.Manifest, error) {
+func (db *DB) Referrers(
+	ctx context.Context,
+	repository string,
+	d registry.Digest,
+	artifactType string,
+	after registry.Digest,
+) ([]registry.Manifest, error) {
 	found, err := db.referrers(ctx, dbsqlc.ReferrerSizesParams{
 		Repository: repository, Subject: string(d), ArtifactType: artifactType, After: string(after), PageSize: pageSize,
 	})
@@ -112,7 +126,7 @@ func (db *DB) referrers(ctx context.Context, page dbsqlc.ReferrerSizesParams) ([
 	}
 }
 
-// manifests makes records of rows.
+// manifests converts rows to records.
 func manifests(rows []dbsqlc.ManifestReferrersRow, err error) ([]registry.Manifest, error) {
 	if err != nil {
 		return nil, err
@@ -127,8 +141,14 @@ func manifests(rows []dbsqlc.ManifestReferrersRow, err error) ([]registry.Manife
 }
 
 // CountReferrers counts the referrers of a subject that a principal pushed.
-func (db *DB) CountReferrers(ctx context.Context, repository string, subject registry.Digest, pusher string) (int, error) {
-	n, err := db.read().ReferrerCount(ctx, dbsqlc.ReferrerCountParams{Repository: repository, Subject: string(subject), Pusher: pusher})
+func (db *DB) CountReferrers(
+	ctx context.Context,
+	repository string,
+	subject registry.Digest,
+	pusher string,
+) (int, error) {
+	n, err := db.read().
+		ReferrerCount(ctx, dbsqlc.ReferrerCountParams{Repository: repository, Subject: string(subject), Pusher: pusher})
 	return int(n), db.interpretError(fmt.Sprintf("referrers of %s in %s", subject, repository), err)
 }
 
@@ -158,7 +178,7 @@ func (db *DB) AllManifests(ctx context.Context) iter.Seq2[registry.RepositoryMan
 	}
 }
 
-// manifest makes the record of a row. Without derived columns it is the facts alone.
+// manifest converts a row to a record. The derived columns may be absent.
 func manifest(row dbsqlc.ManifestPageRow) (registry.Manifest, error) {
 	m := registry.Manifest{
 		Digest: registry.Digest(row.Digest), MediaType: row.MediaType, Size: row.Size, Pusher: row.Pusher,
@@ -168,7 +188,13 @@ func manifest(row dbsqlc.ManifestPageRow) (registry.Manifest, error) {
 		return m, nil
 	}
 	if err := json.Unmarshal([]byte(row.Annotations), &m.Derived.Annotations); err != nil {
-		return registry.Manifest{}, registry.Errorf(registry.CodeInternal, "annotations of manifest %s in %s are damaged, reindex makes them anew: %w", row.Digest, row.Repository, err)
+		return registry.Manifest{}, registry.Errorf(
+			registry.CodeInternal,
+			"annotations of manifest %s in %s are damaged: run mlpromote reindex to rebuild them: %w",
+			row.Digest,
+			row.Repository,
+			err,
+		)
 	}
 	if len(m.Derived.Annotations) == 0 {
 		m.Derived.Annotations = nil

@@ -8,19 +8,22 @@ import (
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
-// AddBlob records a membership. A second one only rescinds.
+// AddBlob records a membership. If it exists, AddBlob only unmarks it.
 func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
 	err := db.together(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
-		return q.BlobAdd(ctx, dbsqlc.BlobAddParams{Repository: repository, Digest: string(d), Size: size, Created: db.now().UnixMicro()})
+		return q.BlobAdd(
+			ctx,
+			dbsqlc.BlobAddParams{Repository: repository, Digest: string(d), Size: size, Created: db.now().UnixMicro()},
+		)
 	})
 	return db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), err)
 }
 
-// Blob gives the size that the membership was recorded with, and rescinds.
+// Blob returns the size that the membership was recorded with, and unmarks it.
 func (db *DB) Blob(ctx context.Context, repository string, d registry.Digest) (int64, error) {
 	row, err := db.read().BlobSize(ctx, dbsqlc.BlobSizeParams{Repository: repository, Digest: string(d)})
 	if err == nil && row.Condemned != 0 {
-		// Until it is rescinded it may go, so that only this tells whether it is there.
+		// A marked record can be deleted until it is unmarked, so only this update is reliable.
 		err = found(db.write().BlobRescind(ctx, dbsqlc.BlobRescindParams{Repository: repository, Digest: string(d)}))
 	}
 	if err != nil {

@@ -14,13 +14,13 @@ import (
 //go:embed user_version.sql
 var userVersion string
 
-// migrate brings the schema up to date. A database that is has cost one read of its
-// header: goose, which looks at tables and files, is asked only if there is a step to make.
+// migrate upgrades the schema. If the schema is current, this costs one read of the file's
+// header. It uses goose, which reads tables and files, only to upgrade.
 func (db *DB) migrate(ctx context.Context) error {
 	var failed error
-	// Another process may make the same step at the same moment. A step is one
-	// transaction, so one of the two succeeds and the other fails without effect and
-	// looks again. Somebody gets ahead by a step with every failure.
+	// Another process may run the same step at the same moment. A step is one transaction, so one
+	// of the two succeeds; the other fails without effect and checks again. With every failure the
+	// schema has advanced by a step.
 	for range migrations.SQLiteVersion + 2 {
 		version, err := db.version(ctx)
 		switch {
@@ -29,7 +29,14 @@ func (db *DB) migrate(ctx context.Context) error {
 		case version == migrations.SQLiteVersion:
 			return nil
 		case version > migrations.SQLiteVersion:
-			return registry.Lastingf(registry.CodeUnavailable, "database %s has schema %d and this program knows schemas up to %d: use the newer version of the program that wrote it", db.path, version, migrations.SQLiteVersion)
+			return registry.Lastingf(
+				registry.CodeUnavailable,
+				"database %s has schema %d but this program supports schemas up to %d: use the newer version of the program "+
+					"that wrote it",
+				db.path,
+				version,
+				migrations.SQLiteVersion,
+			)
 		}
 		failed = db.up(ctx)
 	}

@@ -15,7 +15,7 @@ var (
 	_ registry.Idempotency = (*DB)(nil)
 )
 
-// AcquireLease compares and swaps.
+// AcquireLease takes or renews a lease by compare-and-swap.
 func (db *DB) AcquireLease(ctx context.Context, name, holder string, lasting time.Duration) (bool, error) {
 	acquired, now := false, db.now()
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
@@ -32,13 +32,13 @@ func (db *DB) AcquireLease(ctx context.Context, name, holder string, lasting tim
 	return acquired && err == nil, db.interpretError("lease "+name, err)
 }
 
-// ReleaseLease gives a lease up.
+// ReleaseLease returns a lease up.
 func (db *DB) ReleaseLease(ctx context.Context, name, holder string) error {
 	err := db.write().LeaseRelease(ctx, dbsqlc.LeaseReleaseParams{Name: name, Holder: holder})
 	return db.interpretError("lease "+name, err)
 }
 
-// ClaimKey looks and claims in one transaction.
+// ClaimKey reads the row of the key and claims it in one transaction.
 func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.KeptAnswer, error) {
 	var kept *registry.KeptAnswer
 	now := db.now()
@@ -62,18 +62,22 @@ func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.Kept
 	return kept, db.interpretError("idempotency key", err)
 }
 
-// keptAnswer is what a row that counts says about a claim.
+// keptAnswer returns the result of a claim whose key has an unexpired row.
 func keptAnswer(row dbsqlc.Answer, c registry.KeyClaim) (*registry.KeptAnswer, error) {
 	switch {
 	case row.Request != string(c.Request):
-		return nil, registry.Errorf(registry.CodeInvalid, "idempotency key %q was used for another request: make a new one for each", c.Key)
+		return nil, registry.Errorf(
+			registry.CodeInvalid,
+			"idempotency key %q was used for another request: use a new key for each request",
+			c.Key,
+		)
 	case row.Status == 0:
-		return nil, registry.Errorf(registry.CodeConflict, "the same request is being worked on: wait for it")
+		return nil, registry.Errorf(registry.CodeConflict, "the same request is still running: wait and try again")
 	}
 	return &registry.KeptAnswer{Status: int(row.Status), Type: row.Type, Body: row.Body}, nil
 }
 
-// RenewKey keeps a claim.
+// RenewKey extends a claim.
 func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
 	n, err := db.write().AnswerRenew(ctx, dbsqlc.AnswerRenewParams{
 		Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: db.now().Add(c.Lasting).UnixMicro(),
@@ -81,7 +85,7 @@ func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
 	return db.interpretError("idempotency key", claimed(n, err))
 }
 
-// SaveAnswer ends a claim with an answer.
+// SaveAnswer stores an answer and ends the claim.
 func (db *DB) SaveAnswer(ctx context.Context, c registry.KeyClaim, answer registry.KeptAnswer) error {
 	body := answer.Body
 	if body == nil {
@@ -100,10 +104,10 @@ func (db *DB) FreeKey(ctx context.Context, c registry.KeyClaim) error {
 	return db.interpretError("idempotency key", err)
 }
 
-// claimed makes an error of a change that met no claim.
+// claimed returns an error if a change found no claim.
 func claimed(rows int64, err error) error {
 	if err == nil && rows == 0 {
-		return registry.Errorf(registry.CodeConflict, "the idempotency key has run out, or somebody else has it")
+		return registry.Errorf(registry.CodeConflict, "the idempotency key expired, or another request has it")
 	}
 	return err
 }

@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// prepared is a pool whose statements are compiled once per connection. SQLite otherwise
-// compiles one with every call, which takes longer than running it. What cannot be
-// prepared goes to the pool as it is, which says why.
+// prepared is a pool whose statements are compiled once per connection. Otherwise SQLite
+// compiles a statement with every call, which takes longer than running it. Statements that
+// cannot be prepared go to the pool unprepared, which returns the reason.
 type prepared struct {
 	*sql.DB
 	known sync.Map // string, *sql.Stmt
 
 	mu     sync.Mutex
-	wanted []string // by transactions
+	wanted []string // by transactions, to be compiled later
 }
 
-// statement gives a statement that is compiled, or nil.
+// statement returns a compiled statement, or nil.
 func (p *prepared) statement(ctx context.Context, query string) *sql.Stmt {
 	if known, ok := p.known.Load(query); ok {
 		return known.(*sql.Stmt)
@@ -26,7 +26,7 @@ func (p *prepared) statement(ctx context.Context, query string) *sql.Stmt {
 	if err != nil {
 		return nil
 	}
-	p.known.Store(query, made) // in place of somebody's who was faster; the pool closes both
+	p.known.Store(query, made) // may replace that of a concurrent caller; the pool closes both
 	return made
 }
 
@@ -37,8 +37,8 @@ func (p *prepared) QueryContext(ctx context.Context, query string, args ...any) 
 	return p.DB.QueryContext(ctx, query, args...)
 }
 
-// QueryRowContext does not watch for the end of ctx while it looks: a row is found by
-// its key, in less time than the two goroutines cost that would watch.
+// QueryRowContext does not watch ctx during the lookup: a lookup by key takes less time than
+// starting the two goroutines that would watch.
 func (p *prepared) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	if s := p.statement(ctx, query); s != nil { //nolint:sqlclosecheck // it is kept, until the pool is closed
 		if ctx.Err() == nil {
@@ -56,9 +56,9 @@ func (p *prepared) ExecContext(ctx context.Context, query string, args ...any) (
 	return p.DB.ExecContext(ctx, query, args...)
 }
 
-// preparedTx is a transaction that uses the statements of its pool. One that it has not
-// yet cannot be compiled for later here, where the transaction may have the only
-// connection: the next transaction finds it compiled.
+// preparedTx is a transaction that uses the statements of its pool. It cannot compile a missing
+// statement for the pool, because the transaction may hold the only connection. It leaves that
+// to the next transaction.
 type preparedTx struct {
 	tx   *sql.Tx
 	pool *prepared
@@ -99,7 +99,7 @@ func (t preparedTx) ExecContext(ctx context.Context, query string, args ...any) 
 	return t.tx.ExecContext(ctx, query, args...)
 }
 
-// prepareWanted compiles what transactions before would have liked to find.
+// prepareWanted compiles the statements that earlier transactions missed.
 func (p *prepared) prepareWanted(ctx context.Context) {
 	p.mu.Lock()
 	wanted := p.wanted

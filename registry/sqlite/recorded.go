@@ -12,7 +12,11 @@ import (
 )
 
 // Recorded returns the first event of a model that names each bundle.
-func (db *DB) Recorded(ctx context.Context, model string, bundles []registry.Digest) (map[registry.Digest]registry.Record, error) {
+func (db *DB) Recorded(
+	ctx context.Context,
+	model string,
+	bundles []registry.Digest,
+) (map[registry.Digest]registry.Record, error) {
 	q := db.read()
 	records := make(map[registry.Digest]registry.Record, len(bundles))
 	for _, d := range bundles {
@@ -25,14 +29,20 @@ func (db *DB) Recorded(ctx context.Context, model string, bundles []registry.Dig
 		}
 		at, err := time.Parse(time.RFC3339Nano, row.Time)
 		if err != nil {
-			return nil, registry.Errorf(registry.CodeTrust, "history row %d has the time %q, so it was changed: %w", row.Seq, row.Time, err)
+			return nil, registry.Errorf(
+				registry.CodeTrust,
+				"history row %d has the time %q, so it was changed: %w",
+				row.Seq,
+				row.Time,
+				err,
+			)
 		}
 		records[d] = registry.Record{Seq: row.Seq, Time: at}
 	}
 	return records, nil
 }
 
-// Reindex makes the list of when a model's evidence came in anew.
+// Reindex rebuilds the index of a model's evidence.
 func (db *DB) Reindex(ctx context.Context, model string) error {
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		if err := q.RecordedForget(ctx, model); err != nil {

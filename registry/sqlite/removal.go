@@ -10,8 +10,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
-// BeginRemoval holds the write lock of the database. A writer that adds a digest before that is
-// seen here; one that adds it later sees the removal.
+// BeginRemoval holds the write lock of the database. It sees digests that a writer added before
+// that; a writer that adds one later sees the removal.
 func (db *DB) BeginRemoval(ctx context.Context, r registry.RemovalRequest) ([]registry.Digest, error) {
 	var begun []registry.Digest
 	until := db.now().Add(r.Lasting).UnixMicro()
@@ -34,7 +34,13 @@ func (db *DB) BeginRemoval(ctx context.Context, r registry.RemovalRequest) ([]re
 }
 
 // beginRemoval begins the removal of one digest and reports whether it could.
-func beginRemoval(ctx context.Context, q *dbsqlc.Queries, d registry.Digest, r registry.RemovalRequest, until int64) (bool, error) {
+func beginRemoval(
+	ctx context.Context,
+	q *dbsqlc.Queries,
+	d registry.Digest,
+	r registry.RemovalRequest,
+	until int64,
+) (bool, error) {
 	row, err := q.CondemnedGet(ctx, string(d))
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
@@ -55,7 +61,7 @@ func beginRemoval(ctx context.Context, q *dbsqlc.Queries, d registry.Digest, r r
 	return true, q.RemovalBegin(ctx, dbsqlc.RemovalBeginParams{Digest: string(d), Removal: r.ID, Until: until})
 }
 
-// ConfirmRemoval compares with the clock of this machine.
+// ConfirmRemoval uses the clock of this machine.
 func (db *DB) ConfirmRemoval(ctx context.Context, id string, least time.Duration) (bool, error) {
 	until, err := db.read().RemovalUntil(ctx, id)
 	return err == nil && until >= db.now().Add(least).UnixMicro(), db.interpretError("removal of blobs", err)
@@ -81,6 +87,7 @@ func (db *DB) EndRemoval(ctx context.Context, id string, removed, kept []registr
 
 // TakeOver deletes the rest of an expired removal.
 func (db *DB) TakeOver(ctx context.Context, d registry.Digest, id string) error {
-	err := db.write().CondemnedTakeOver(ctx, dbsqlc.CondemnedTakeOverParams{Digest: string(d), Removal: id, Now: db.now().UnixMicro()})
+	err := db.write().
+		CondemnedTakeOver(ctx, dbsqlc.CondemnedTakeOverParams{Digest: string(d), Removal: id, Now: db.now().UnixMicro()})
 	return db.interpretError("take over the removal of blob "+string(d), err)
 }

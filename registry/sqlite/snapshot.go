@@ -15,20 +15,19 @@ import (
 //go:embed snapshot.sql
 var snapshotInto string
 
-// Snapshot copies the database in the file at path, as it is at one instant, into a file
-// that is not there yet. Other processes may use the database meanwhile; its schema stays
-// as it is. Errors: CodeNotFound where there is no database; CodeConflict where the other
-// file is there; CodeUnavailable.
+// Snapshot copies the database file at path, as of one instant, into a new file. Other
+// processes may use the database meanwhile; its schema is not upgraded. Errors: CodeNotFound if
+// there is no database; CodeConflict if the new file exists; CodeUnavailable.
 func Snapshot(ctx context.Context, path, into string) error {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return registry.Errorf(registry.CodeInternal, "snapshot of %s: %w", path, err)
 	}
 	if _, err := os.Stat(absolute); errors.Is(err, fs.ErrNotExist) {
-		return registry.Errorf(registry.CodeNotFound, "no database %s here", path)
+		return registry.Errorf(registry.CodeNotFound, "database %s does not exist", path)
 	}
 	if _, err := os.Lstat(into); err == nil {
-		return registry.Lastingf(registry.CodeConflict, "%s is there already", into)
+		return registry.Lastingf(registry.CodeConflict, "%s already exists", into)
 	}
 	if err := private(into); err != nil {
 		return registry.Errorf(registry.CodeUnavailable, "snapshot of %s: %w", path, err)

@@ -17,7 +17,7 @@ func (db *DB) Runtimes() registry.Runtimes { return table[registry.Runtime]{db, 
 // Webhooks is the table of registered webhooks.
 func (db *DB) Webhooks() registry.Webhooks { return table[registry.Webhook]{db, "webhook"} }
 
-// Deliveries is the table of how far webhooks were told.
+// Deliveries is the table of the delivery states of webhooks.
 func (db *DB) Deliveries() registry.Deliveries { return table[registry.Delivery]{db, "delivery"} }
 
 // Damages is the table of known damage.
@@ -26,7 +26,7 @@ func (db *DB) Damages() registry.Damages { return table[registry.Damage]{db, "da
 // ScrubStates is the table of the scrubber's progress.
 func (db *DB) ScrubStates() registry.ScrubStates { return table[registry.ScrubState]{db, "scrub"} }
 
-// table is the documents of one kind.
+// table stores the documents of one kind.
 type table[T any] struct {
 	db   *DB
 	kind string
@@ -42,7 +42,7 @@ func (t table[T]) Put(ctx context.Context, name string, document T) error {
 	return t.db.interpretError(t.kind+" "+name, err)
 }
 
-// Get gives a document.
+// Get returns a document.
 func (t table[T]) Get(ctx context.Context, name string) (document T, err error) {
 	body, err := t.db.read().DocumentGet(ctx, dbsqlc.DocumentGetParams{Kind: t.kind, Name: name})
 	if err == nil {
@@ -51,9 +51,10 @@ func (t table[T]) Get(ctx context.Context, name string) (document T, err error) 
 	return document, t.db.interpretError(t.kind+" "+name, err)
 }
 
-// List gives a page of documents.
+// List returns a page of documents.
 func (t table[T]) List(ctx context.Context, after string, limit int) ([]registry.Named[T], error) {
-	rows, err := t.db.read().DocumentPage(ctx, dbsqlc.DocumentPageParams{Kind: t.kind, After: after, PageSize: int64(limit)})
+	rows, err := t.db.read().
+		DocumentPage(ctx, dbsqlc.DocumentPageParams{Kind: t.kind, After: after, PageSize: int64(limit)})
 	if err != nil {
 		return nil, t.db.interpretError(t.kind+"s", err)
 	}
@@ -68,7 +69,7 @@ func (t table[T]) List(ctx context.Context, after string, limit int) ([]registry
 	return page, nil
 }
 
-// Delete removes a document.
+// Delete deletes a document.
 func (t table[T]) Delete(ctx context.Context, name string) error {
 	n, err := t.db.write().DocumentDelete(ctx, dbsqlc.DocumentDeleteParams{Kind: t.kind, Name: name})
 	return t.db.interpretError(t.kind+" "+name, found(n, err))

@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
-// Tag gives the digest that a tag names.
+// Tag returns the digest that a tag names.
 func (db *DB) Tag(ctx context.Context, repository, tag string) (registry.Digest, error) {
 	key := dbsqlc.TagGetParams{Repository: repository, Tag: tag}
 	d, err := recall(ctx, db.steady, key, func() (string, error) { return db.read().TagGet(ctx, key) })
@@ -20,7 +20,13 @@ func (db *DB) SetTag(ctx context.Context, repository, tag string, d registry.Dig
 	err := db.together(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		set, err := q.TagSetRecorded(ctx, dbsqlc.TagSetRecordedParams{Repository: repository, Tag: tag, Digest: string(d)})
 		if err == nil && set == 0 {
-			return registry.Errorf(registry.CodeNotFound, "tag %s in %s: manifest %s is not recorded there; put the manifest first", tag, repository, d)
+			return registry.Errorf(
+				registry.CodeNotFound,
+				"tag %s in %s: manifest %s is not recorded there; put the manifest first",
+				tag,
+				repository,
+				d,
+			)
 		}
 		return err
 	})

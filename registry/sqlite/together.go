@@ -7,28 +7,28 @@ import (
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
-// together is the writes that wait for a commit. Those that come while a commit is being
-// synced share the next one, since it is the sync that takes time. Whoever gets the turn
-// commits for all that wait. It is for what clients push, many at a time; what moves heads
-// has transactions of its own. Make one with [newTogether].
+// together groups writes into shared commits. Writes that arrive while a commit is being synced
+// share the next commit, because syncing takes most of the time. One caller commits for all
+// that wait. It is for pushes, which are many at a time; changes of heads have their own
+// transactions. Create one with [newTogether].
 type together struct {
-	turn    chan struct{} // holds one value while somebody commits
+	turn    chan struct{} // holds one value while a caller commits
 	mu      sync.Mutex    // guards waiting
 	waiting []*write
 }
 
-// write is one caller's change.
+// write is the change of one caller.
 type write struct {
 	change func(context.Context, *dbsqlc.Queries) error
-	err    error         // read it after done
-	done   chan struct{} // closed when the change is durable, or has failed
+	err    error         // valid after done is closed
+	done   chan struct{} // closed when the change is durable or has failed
 }
 
 func newTogether() *together { return &together{turn: make(chan struct{}, 1)} }
 
-// together makes what change does durable, perhaps in one transaction with the changes of
-// others. change may be called twice, the second time without an effect of the first. It
-// runs to its end even if ctx ends first.
+// together makes change durable, perhaps in one transaction with changes of other callers.
+// change may be called twice; the second call does not see effects of the first. It completes
+// even if ctx ends first.
 func (db *DB) together(ctx context.Context, change func(context.Context, *dbsqlc.Queries) error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -40,15 +40,15 @@ func (db *DB) together(ctx context.Context, change func(context.Context, *dbsqlc
 	select {
 	case <-mine.done:
 	case db.writes.turn <- struct{}{}:
-		// The end of one caller's patience must not end the writes of others.
+		// The end of one caller's ctx must not cancel the writes of others.
 		db.commit(context.WithoutCancel(ctx), db.writes.take())
 		<-db.writes.turn
-		<-mine.done // by this commit or by one before it
+		<-mine.done // by this commit or an earlier one
 	}
 	return mine.err
 }
 
-// take gives all that wait.
+// take returns and removes all waiting writes.
 func (t *together) take() []*write {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,8 +57,8 @@ func (t *together) take() []*write {
 	return all
 }
 
-// commit makes changes durable. If one of them fails, nobody knows what the others would
-// have done without it, so that each is made alone.
+// commit makes changes durable. If one of them fails, it runs each change again in its own
+// transaction, because the others may depend on the failed one.
 func (db *DB) commit(ctx context.Context, all []*write) {
 	if len(all) == 0 {
 		return

@@ -14,7 +14,7 @@ var (
 	_ registry.Secrets = (*DB)(nil)
 )
 
-// CreateToken keeps a token.
+// CreateToken stores a token.
 func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
 	grants, err := json.Marshal(t.Grants)
 	if err != nil {
@@ -25,12 +25,16 @@ func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
 		Created: toMicros(t.Created), Expires: toMicros(t.Expires), Revoked: toMicros(t.Revoked),
 	}))
 	if registry.HasCode(err, registry.CodeConflict) {
-		return registry.Lastingf(registry.CodeConflict, "token %s: there is one of that name: revoke it, or choose another name", t.Name)
+		return registry.Lastingf(
+			registry.CodeConflict,
+			"token %s: a token with this name exists: revoke it, or choose another name",
+			t.Name,
+		)
 	}
 	return err
 }
 
-// FindToken gives the token of an ID.
+// FindToken returns the token of an ID.
 func (db *DB) FindToken(ctx context.Context, id string) (registry.Token, error) {
 	row, err := db.read().TokenGet(ctx, id)
 	if err != nil {
@@ -39,7 +43,7 @@ func (db *DB) FindToken(ctx context.Context, id string) (registry.Token, error) 
 	return token(row)
 }
 
-// allTokens is the key of the list of tokens.
+// allTokens is the cache key of the list of tokens.
 type allTokens struct{}
 
 // ListTokens lists tokens by ID. A service without tokens calls it for every request.
@@ -59,22 +63,22 @@ func (db *DB) ListTokens(ctx context.Context) ([]registry.Token, error) {
 	return all, nil
 }
 
-// RevokeToken ends a token.
+// RevokeToken revokes a token.
 func (db *DB) RevokeToken(ctx context.Context, id string, at time.Time) error {
 	n, err := db.write().TokenRevoke(ctx, dbsqlc.TokenRevokeParams{ID: id, At: toMicros(at)})
 	return db.interpretError("token "+id, found(n, err))
 }
 
-// UseToken notes that a token was used.
+// UseToken records the use of a token.
 func (db *DB) UseToken(ctx context.Context, id string, at time.Time) error {
 	n, err := db.write().TokenUse(ctx, dbsqlc.TokenUseParams{ID: id, At: toMicros(at)})
 	return db.interpretError("token "+id, found(n, err))
 }
 
-// Secret gives the secret of a name, which fresh becomes where there is none.
+// Secret returns the secret with the name. If there is none, fresh becomes the secret.
 func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
 	if len(fresh) == 0 {
-		return nil, registry.Errorf(registry.CodeInvalid, "secret %s: want something for where there is none", name)
+		return nil, registry.Errorf(registry.CodeInvalid, "secret %s: the new secret is empty: want a value", name)
 	}
 	var secret []byte
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) (err error) {
@@ -99,7 +103,13 @@ func token(row dbsqlc.Token) (registry.Token, error) {
 		t.LastUsed = fromMicros(row.Used)
 	}
 	if copy(t.Hash[:], row.Hash) != len(t.Hash) || len(row.Hash) != len(t.Hash) {
-		return registry.Token{}, registry.Errorf(registry.CodeInternal, "token %s: its hash has %d bytes: want %d", row.ID, len(row.Hash), len(t.Hash))
+		return registry.Token{}, registry.Errorf(
+			registry.CodeInternal,
+			"token %s: its hash has %d bytes: want %d",
+			row.ID,
+			len(row.Hash),
+			len(t.Hash),
+		)
 	}
 	if err := json.Unmarshal([]byte(row.Grants), &t.Grants); err != nil {
 		return registry.Token{}, registry.Errorf(registry.CodeInternal, "token %s: grants: %w", row.ID, err)
@@ -107,7 +117,7 @@ func token(row dbsqlc.Token) (registry.Token, error) {
 	return t, nil
 }
 
-// toMicros is a time as columns hold it; 0 for none.
+// toMicros converts a time to the value of a column; the zero time is 0.
 func toMicros(at time.Time) int64 {
 	if at.IsZero() {
 		return 0

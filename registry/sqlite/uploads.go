@@ -22,9 +22,10 @@ func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
 	return db.interpretError("upload "+s.ID, err)
 }
 
-// Upload gives the state of an upload.
+// Upload returns the state of an upload.
 func (db *DB) Upload(ctx context.Context, owner registry.UploadOwner, id string) (registry.UploadState, error) {
-	row, err := db.read().UploadGet(ctx, dbsqlc.UploadGetParams{ID: id, Repository: owner.Repository, Principal: owner.Principal})
+	row, err := db.read().
+		UploadGet(ctx, dbsqlc.UploadGetParams{ID: id, Repository: owner.Repository, Principal: owner.Principal})
 	if err != nil {
 		return registry.UploadState{}, db.interpretError("upload "+id, err)
 	}
@@ -41,14 +42,14 @@ func (db *DB) SwapUpload(ctx context.Context, s registry.UploadState) error {
 	})
 }
 
-// EndUpload forgets an upload.
+// EndUpload deletes an upload.
 func (db *DB) EndUpload(ctx context.Context, id string, version int64) error {
 	return db.changeUpload(ctx, id, func(q *dbsqlc.Queries) (int64, error) {
 		return q.UploadEnd(ctx, dbsqlc.UploadEndParams{ID: id, Version: version})
 	})
 }
 
-// changeUpload makes a change that finds its row, or says why it did not.
+// changeUpload changes an upload, or returns why its row was not found.
 func (db *DB) changeUpload(ctx context.Context, id string, change func(*dbsqlc.Queries) (int64, error)) error {
 	err := db.unsynced(ctx, func(q *dbsqlc.Queries) error {
 		if n, err := change(q); n > 0 || err != nil {
@@ -57,19 +58,24 @@ func (db *DB) changeUpload(ctx context.Context, id string, change func(*dbsqlc.Q
 		if _, err := q.UploadVersion(ctx, id); err != nil {
 			return err
 		}
-		return registry.Errorf(registry.CodeConflict, "upload %s: somebody else went on with it; ask how far it has come", id)
+		return registry.Errorf(
+			registry.CodeConflict,
+			"upload %s: another request continued it; query its offset and continue there",
+			id,
+		)
 	})
 	return db.interpretError("upload "+id, err)
 }
 
 // CountUploads counts uploads in progress.
 func (db *DB) CountUploads(ctx context.Context, principal string, within time.Duration) (int, error) {
-	n, err := db.read().UploadCount(ctx, dbsqlc.UploadCountParams{Principal: principal, Since: db.now().Add(-within).UnixMicro()})
+	n, err := db.read().
+		UploadCount(ctx, dbsqlc.UploadCountParams{Principal: principal, Since: db.now().Add(-within).UnixMicro()})
 	return int(n), db.interpretError("uploads of "+principal, err)
 }
 
-// StaleUploads reads page by page and holds nothing open in between, so that uploads can be
-// ended while the sequence runs. An upload that is touched meanwhile moves to the end.
+// StaleUploads reads page by page and holds nothing open in between, so that uploads can end
+// during the sequence. An upload that is written meanwhile moves to the end.
 func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[registry.UploadState, error] {
 	return func(yield func(registry.UploadState, error) bool) {
 		page := dbsqlc.UploadStaleParams{Before: db.idleSince(idle), PageSize: pageSize}
@@ -93,7 +99,7 @@ func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[re
 	}
 }
 
-// idleSince is the latest time at which a stale upload was last touched.
+// idleSince returns the latest time at which a stale upload was last written.
 func (db *DB) idleSince(idle time.Duration) (micros int64) {
 	if idle == 0 {
 		return math.MaxInt64
@@ -108,13 +114,13 @@ func uploadState(row dbsqlc.Upload) registry.UploadState {
 	}
 }
 
-// notNull is b, or an empty slice for a nil one, which a column would take for NULL.
+// notNull returns b, or an empty slice for nil, which would be stored as NULL.
 func notNull(b []byte) []byte { return append([]byte{}, b...) }
 
-// unsynced runs a change that does not wait for the disk: several of them belong to every
-// blob that is pushed, and a power failure may undo them. What others commit later takes
-// them along. It holds the writer's connection meanwhile, so that within this process
-// nobody waits for a lock of the database, which would be by asking again and again.
+// unsynced runs a change that does not wait for the disk. Every pushed blob has several of
+// them, and a power failure may undo them. A later commit makes them durable. It holds the
+// connection of the writer, so that changes of this process do not poll for the lock of the
+// database.
 func (db *DB) unsynced(ctx context.Context, change func(*dbsqlc.Queries) error) (err error) {
 	turn, err := db.writer.Conn(ctx)
 	if err != nil {

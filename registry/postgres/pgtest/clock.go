@@ -29,8 +29,8 @@ func Row(ctx context.Context, url, query string, into ...any) error {
 	return conn.QueryRow(ctx, query).Scan(into...)
 }
 
-// Clock stops the clock of the catalog in a database that has its schema. It returns a function
-// that moves the clock.
+// Clock replaces the clock of the catalog by one that stands still. The database must have its
+// schema. Clock returns a function that advances the clock.
 func Clock(t testing.TB, url string, now time.Time) (pass func(time.Duration)) {
 	t.Helper()
 	exec := func(statement string, arguments ...any) {

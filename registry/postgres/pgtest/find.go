@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// oldest is the oldest version that the tests run on: the one that Debian 12 has.
+// oldest is the oldest supported version, that of Debian 12.
 const oldest = 15
 
 // missingError says why there is no PostgreSQL to start.
@@ -18,9 +18,9 @@ type missingError struct{ why string }
 
 func (e *missingError) Error() string { return e.why }
 
-// findPrograms gives the folder of the newest PostgreSQL that is installed.
+// findPrograms returns the folder of the newest installed PostgreSQL.
 func findPrograms() (string, error) {
-	folders, err := filepath.Glob("/usr/lib/postgresql/*/bin") // where Debian has them
+	folders, err := filepath.Glob("/usr/lib/postgresql/*/bin") // the folders of Debian
 	if err != nil {
 		return "", err
 	}
@@ -36,21 +36,25 @@ func findPrograms() (string, error) {
 		}
 	}
 	if newest < oldest {
-		return "", &missingError{fmt.Sprintf("PostgreSQL %d or newer is not here: sh tools/setup.sh test, as root on Debian, installs it", oldest)}
+		return "", &missingError{
+			fmt.Sprintf("PostgreSQL %d or newer is not installed: on Debian, run sh tools/setup.sh test as root", oldest),
+		}
 	}
 	return best, nil
 }
 
 var versionNumber = regexp.MustCompile(`\d+`)
 
-// versionOf is the major version of the programs in a folder; 0 if they are not there.
+// versionOf returns the major version of the programs in a folder, or 0 if they do not exist.
 func versionOf(folder string) int {
 	for _, program := range []string{"initdb", "pg_ctl", "postgres"} {
 		if _, err := os.Stat(filepath.Join(folder, program)); err != nil {
 			return 0
 		}
 	}
-	out, err := exec.CommandContext(context.Background(), filepath.Join(folder, "postgres"), "--version").Output() // it ends by itself
+	out, err := exec.CommandContext(context.Background(), filepath.Join(folder, "postgres"), "--version").
+		Output()
+		// it ends by itself
 	if err != nil {
 		return 0
 	}

@@ -1,7 +1,6 @@
-// Package pgtest starts PostgreSQL servers for tests: real ones, from the programs that
-// are installed, each in a temporary folder and gone with the test or its process,
-// however that ends. Databases sort texts as people do, not by bytes, as servers out
-// there may.
+// Package pgtest starts real PostgreSQL servers for tests, from the installed programs. Each
+// server has a temporary folder and ends with its test or process, even if that is killed. Its
+// databases sort texts by language rules instead of bytes, as real servers may.
 package pgtest
 
 import (
@@ -16,15 +15,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Database makes an empty database on the server that [Shared] gives, and gives its URL.
-// It goes with the test.
+// Database creates an empty database on the server of [Shared] and returns its URL. It is
+// deleted with the test.
 func Database(t testing.TB) string {
 	t.Helper()
 	return Shared(t).Database(t)
 }
 
-// Shared is the server that the tests of this process share. It goes with the process, and
-// does not sync to disk. A test on a machine without PostgreSQL is skipped.
+// Shared returns the server that the tests of this process share. It ends with the process and
+// does not sync to disk. It skips the test on a machine without PostgreSQL.
 func Shared(t testing.TB) *Server {
 	t.Helper()
 	s, err := shared()
@@ -38,9 +37,8 @@ var shared = sync.OnceValues(func() (*Server, error) {
 	return newServer(scratch(), "fsync=off", "full_page_writes=off")
 })
 
-// New starts a server that the test has to itself, with settings such as
-// "shared_buffers=1GB". It is stopped with the test. A test on a machine without
-// PostgreSQL is skipped.
+// New starts a server only for this test, with settings such as "shared_buffers=1GB". It ends
+// with the test. New skips the test on a machine without PostgreSQL.
 func New(t testing.TB, settings ...string) *Server {
 	t.Helper()
 	s, err := newServer("", settings...)
@@ -51,7 +49,7 @@ func New(t testing.TB, settings ...string) *Server {
 	return s
 }
 
-// give ends a test that cannot have a server.
+// give fails or skips a test that cannot have a server.
 func give(t testing.TB, err error) {
 	t.Helper()
 	if missing, ok := err.(*missingError); ok { //nolint:errorlint // made here, wrapped nowhere
@@ -63,10 +61,10 @@ func give(t testing.TB, err error) {
 // superuser is the only user of every server.
 const superuser = "mlpromote"
 
-// databases numbers databases, so that no two have the same name.
+// databases counts databases to give them unique names.
 var databases atomic.Int64
 
-// Database makes an empty database and gives its URL. It goes with the test.
+// Database creates an empty database and returns its URL. It is deleted with the test.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("test%d", databases.Add(1))
@@ -74,25 +72,25 @@ func (s *Server) Database(t testing.TB) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// A server that is stopped by now is removed as a whole.
+		// A stopped server is deleted as a whole.
 		_ = s.Exec(context.WithoutCancel(t.Context()), "DROP DATABASE "+name+" WITH (FORCE)")
 	})
 	return s.URL(name)
 }
 
-// URL is that of a database, with user and password, over TCP.
+// URL returns the URL of a database, with user and password, over TCP.
 func (s *Server) URL(database string) string {
 	u := url.URL{Scheme: "postgres", User: url.UserPassword(superuser, s.Password), Host: s.Address(), Path: database}
 	return u.String()
 }
 
-// SocketURL is that of a database over the Unix socket, where no password is asked for.
+// SocketURL returns the URL of a database over the Unix socket, which needs no password.
 func (s *Server) SocketURL(database string) string {
 	q := url.Values{"host": {s.dir}, "port": {fmt.Sprint(s.port)}}
 	return fmt.Sprintf("postgres://%s@/%s?%s", superuser, database, q.Encode())
 }
 
-// Exec runs a statement of an administrator.
+// Exec runs a statement as administrator.
 func (s *Server) Exec(ctx context.Context, statement string) error {
 	conn, err := pgx.Connect(ctx, s.SocketURL("postgres"))
 	if err != nil {

@@ -22,16 +22,16 @@ type Server struct {
 	Password string // of the superuser, over TCP
 
 	programs   string // folder of initdb, pg_ctl and postgres
-	dir        string // has the Unix socket, data and log
+	dir        string // Unix socket, data and log
 	port       int
 	settings   []string
 	credential *syscall.Credential
 	guard      *exec.Cmd
-	alive      io.Closer // the guard removes everything when this is closed
+	alive      io.Closer // closing it makes the guard delete everything
 }
 
-// guardScript waits until nobody has its standard input open any more, which is also
-// what happens when the test is killed. Then it ends the server and removes the folder.
+// guardScript waits until its standard input is closed, which also happens if the test is
+// killed. Then it stops the server and deletes the folder.
 const guardScript = `cat
 if pid=$(head -n 1 "$0/data/postmaster.pid" 2>/dev/null); then
 	kill -QUIT "$pid"
@@ -39,27 +39,27 @@ if pid=$(head -n 1 "$0/data/postmaster.pid" 2>/dev/null); then
 fi
 rm -rf "$0"`
 
-// inMemory is where Linux has files in memory, and enough how much of it must be free, in
-// bytes. A database takes some 8 MB and hundreds of files; on a disk, making one takes
-// eight times as long.
+// inMemory is a folder in memory on Linux, and enough the free bytes that it needs. A database
+// takes some 8 MB and hundreds of files; creating one on a disk takes eight times as long.
 const (
 	inMemory = "/dev/shm"
 	enough   = 4 << 30
 )
 
-// scratch is a folder for what need not outlive the machine's power; empty: the usual one.
+// scratch returns a folder for temporary data; empty: the default one.
 func scratch() string {
 	var fs syscall.Statfs_t
 	if err := unix.Access(inMemory, unix.W_OK); err != nil {
 		return ""
 	}
-	if err := syscall.Statfs(inMemory, &fs); err != nil || int64(fs.Bavail)*int64(fs.Bsize) < enough { //nolint:unconvert // the types differ between systems
+	if err := syscall.Statfs(inMemory, &fs); err != nil ||
+		int64(fs.Bavail)*int64(fs.Bsize) < enough { //nolint:unconvert // the types differ between systems
 		return ""
 	}
 	return inMemory
 }
 
-// newServer makes a server in a new folder of parent, and starts it. Errors: *missingError.
+// newServer creates a server in a new folder of parent and starts it. Errors: *missingError.
 func newServer(parent string, settings ...string) (s *Server, err error) {
 	s = &Server{settings: settings, Password: password()}
 	if s.programs, err = findPrograms(); err != nil {
@@ -81,9 +81,9 @@ func newServer(parent string, settings ...string) (s *Server, err error) {
 	return s, nil
 }
 
-// watch starts the guard, in a process group that keyboards do not interrupt.
+// watch starts the guard, in a process group that Ctrl-C does not interrupt.
 func (s *Server) watch() error {
-	s.guard = exec.CommandContext(context.Background(), "sh", "-c", guardScript, s.dir) // it ends when we do
+	s.guard = exec.CommandContext(context.Background(), "sh", "-c", guardScript, s.dir) // it ends with this process
 	s.guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	alive, err := s.guard.StdinPipe()
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *Server) watch() error {
 	return s.guard.Start()
 }
 
-// remove ends the server and removes its folder.
+// remove stops the server and deletes its folder.
 func (s *Server) remove() {
 	_ = s.alive.Close()
 	_ = s.guard.Wait()
@@ -129,15 +129,15 @@ func (s *Server) create() error {
 	return err
 }
 
-// Dir is the folder of the server.
+// Dir returns the folder of the server.
 func (s *Server) Dir() string { return s.dir }
 
 func (s *Server) data() string { return filepath.Join(s.dir, "data") }
 
-// Address is HOST:PORT.
+// Address returns HOST:PORT.
 func (s *Server) Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
 
-// Start starts a server that was stopped, with the same port, and returns when it serves.
+// Start starts a stopped server on the same port and waits until it accepts connections.
 func (s *Server) Start(t testing.TB) {
 	t.Helper()
 	if err := s.start(); err != nil {
@@ -150,7 +150,17 @@ func (s *Server) start() error {
 	for _, setting := range s.settings {
 		options += " -c " + setting
 	}
-	err := s.run("pg_ctl", "start", "--wait", "--pgdata", s.data(), "--log", filepath.Join(s.dir, "log"), "--options", options)
+	err := s.run(
+		"pg_ctl",
+		"start",
+		"--wait",
+		"--pgdata",
+		s.data(),
+		"--log",
+		filepath.Join(s.dir, "log"),
+		"--options",
+		options,
+	)
 	if err != nil {
 		log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
 		return fmt.Errorf("%w\n%s", err, log)
@@ -158,8 +168,8 @@ func (s *Server) start() error {
 	return nil
 }
 
-// Stop stops the server and returns when it is gone. In the mode "fast" it tells its
-// clients, in the mode "immediate" it is as if it had crashed.
+// Stop stops the server and waits for its end. The mode "fast" disconnects its clients; the
+// mode "immediate" is like a crash.
 func (s *Server) Stop(t testing.TB, mode string) {
 	t.Helper()
 	if err := s.run("pg_ctl", "stop", "--wait", "--pgdata", s.data(), "--mode", mode); err != nil {
@@ -179,8 +189,8 @@ func (s *Server) run(program string, args ...string) error {
 	return nil
 }
 
-// unprivileged is the user that the server runs as: ours, unless we are root, which
-// PostgreSQL refuses to be.
+// unprivileged returns the user that the server runs as. It is the current one except for root,
+// which PostgreSQL refuses.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Getuid() != 0 {
 		return nil, nil
@@ -197,7 +207,7 @@ func unprivileged() (*syscall.Credential, error) {
 		gid, err := strconv.ParseUint(u.Gid, 10, 32)
 		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
 	}
-	return nil, errors.New("this machine has neither a user postgres nor a user nobody to run PostgreSQL as, which does not run as root")
+	return nil, errors.New("PostgreSQL does not run as root, and this machine has no user postgres or nobody to run it as")
 }
 
 func freePort() (int, error) {
