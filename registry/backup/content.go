@@ -11,10 +11,10 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// content is the digests that a catalog names, with their sizes in bytes.
+// content maps the digests that a catalog names to their sizes in bytes.
 type content map[registry.Digest]int64
 
-// named is everything that repositories hold.
+// named returns all content of all repositories.
 func named(ctx context.Context, catalog Catalog) (content, error) {
 	repositories, err := catalog.Repositories(ctx)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c content) bytes() (sum int64) {
 	return sum
 }
 
-// text is a line for each digest.
+// text returns one line per digest.
 func (c content) text() []byte {
 	var b bytes.Buffer
 	for _, d := range c.digests() {

@@ -1,14 +1,13 @@
-// Package backup keeps copies of a data directory, from which it can be made again.
+// Package backup makes and restores backups of data directories.
 //
-// A backup is a folder. Its blobs are stored as a data directory stores them, so that a
-// blob is copied once for all snapshots and another backup only adds. A snapshot is a
-// folder of its own:
+// A backup is a folder. It stores blobs like a data directory, so that each blob is copied once
+// for all snapshots and later backups only add new ones. A snapshot is a folder:
 //
 //	blobs/ALGORITHM/XX/HEX           the content that snapshots name
-//	snapshots/TIME/registry.db       the catalog at one instant: names, heads, holds, history, tokens
-//	snapshots/TIME/content           digest and size of all that it names, a line for each
-//	snapshots/TIME/files/...         what the operator wrote: environments.yaml, public keys, ...
+//	snapshots/TIME/registry.db       the catalog: names, heads, holds, history, tokens
+//	snapshots/TIME/content           digest and size of its content, one per line
+//	snapshots/TIME/files/...         files of the operator: environments.yaml, public keys, ...
 //	snapshots/TIME/snapshot.json     the digests of these files; written last
 //
-// A folder without snapshot.json is a snapshot that was broken off, and does not count.
+// A folder without snapshot.json is an unfinished snapshot and is ignored.
 package backup

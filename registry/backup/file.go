@@ -14,11 +14,11 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// fileMode is of all that a backup writes beside blobs: the catalog has the secrets of
+// fileMode is the mode of all backup files except blobs. The catalog has the secrets of
 // webhooks and the hashes of tokens.
 const fileMode = 0o600
 
-// copyFile makes a durable copy of what the operator wrote, and gives its size and digest.
+// copyFile makes a durable copy of an operator's file and returns its size and digest.
 func copyFile(from, to string) (size int64, d registry.Digest, err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -28,8 +28,8 @@ func copyFile(from, to string) (size int64, d registry.Digest, err error) {
 	return copyFrom(in, to)
 }
 
-// openRegular opens a file of a backup, to which others may have had access: a link is not
-// followed, and a pipe or a device is not waited for. Errors: CodeTrust.
+// openRegular opens a file of a backup, to which others may have had access. It does not follow
+// a link, and does not wait for a pipe or device. Errors: CodeTrust.
 func openRegular(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) {
@@ -49,7 +49,7 @@ func openRegular(path string) (*os.File, error) {
 }
 
 func notRegular(path string) error {
-	return registry.Errorf(registry.CodeTrust, "%s is not a regular file, as a backup writes them: the backup was changed", path)
+	return registry.Errorf(registry.CodeTrust, "%s is not a regular file: the backup was changed", path)
 }
 
 func copyFrom(in io.Reader, to string) (size int64, d registry.Digest, err error) {
@@ -68,8 +68,8 @@ func copyFrom(in io.Reader, to string) (size int64, d registry.Digest, err error
 	return size, registry.Digest("sha256:" + hex.EncodeToString(hash.Sum(nil))), nil
 }
 
-// checked copies a file of a backup and compares it with what is known of it. Errors:
-// CodeDigest; CodeTrust.
+// checked copies a file of a backup and compares it with its description. Errors: CodeDigest;
+// CodeTrust.
 func checked(from, to string, want File) error {
 	in, err := openRegular(from)
 	if err != nil {
@@ -78,12 +78,20 @@ func checked(from, to string, want File) error {
 	defer in.Close()
 	size, d, err := copyFrom(io.LimitReader(in, want.Size+1), to)
 	if err == nil && (size != want.Size || d != want.Digest) {
-		err = registry.Errorf(registry.CodeDigest, "%s has %d bytes with the digest %s, want %d with %s: the backup was damaged", from, size, d, want.Size, want.Digest)
+		err = registry.Errorf(
+			registry.CodeDigest,
+			"%s has %d bytes with the digest %s, want %d with %s: the backup was damaged",
+			from,
+			size,
+			d,
+			want.Size,
+			want.Digest,
+		)
 	}
 	return err
 }
 
-// describe gives size and digest of a file, and makes it durable.
+// describe returns size and digest of a file, and makes it durable.
 func describe(path string) (File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -91,10 +99,17 @@ func describe(path string) (File, error) {
 	}
 	hash := sha256.New()
 	size, err := io.Copy(hash, f)
-	return File{Size: size, Digest: registry.Digest("sha256:" + hex.EncodeToString(hash.Sum(nil)))}, errors.Join(err, f.Sync(), f.Close())
+	return File{
+			Size:   size,
+			Digest: registry.Digest("sha256:" + hex.EncodeToString(hash.Sum(nil))),
+		}, errors.Join(
+			err,
+			f.Sync(),
+			f.Close(),
+		)
 }
 
-// writeFile makes a file that is there as a whole or not at all.
+// writeFile writes a file atomically.
 func writeFile(path string, text []byte) error {
 	temporary := path + ".new"
 	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)

@@ -14,22 +14,22 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Source is the data directory that a snapshot is of, which others may use meanwhile.
+// Source is the data directory to back up. Other processes may use it meanwhile.
 type Source struct {
-	// CopyCatalog writes the catalog as it is at one instant into a file that is not there.
+	// CopyCatalog writes the catalog as of one instant into a new file.
 	CopyCatalog func(ctx context.Context, path string) error
 	Blobs       registry.Blobs
 	Dir         string   // of the files
-	Files       []string // paths in Dir, with slashes; none named files
+	Files       []string // paths in Dir, with slashes; none is named files
 	Tool        registry.ToolIdentity
 	Now         registry.Clock
-	// Verify checks every copy of earlier snapshots. Without it, each run checks a tenth.
+	// Verify checks every copy of earlier snapshots. If it is false, each run checks a tenth.
 	Verify bool
 }
 
-// tries is how often the catalog is copied where content of the copy has been collected
-// meanwhile. What a collector takes is older than its grace, so that once is enough unless
-// the grace is shorter than a copy takes.
+// tries is how often the catalog is copied if its content is collected meanwhile. The collector
+// deletes only content older than its grace period, so one attempt is enough unless the grace
+// period is shorter than a copy takes.
 const tries = 3
 
 // Make adds a snapshot. Names go first, then the content that they name: what comes
@@ -72,11 +72,16 @@ func (s *Store) make(ctx context.Context, from Source, checked Recheck) (Snapsho
 		}
 	}
 	return Snapshot{}, registry.WithHint(
-		registry.Errorf(registry.CodeUnavailable, "content was collected while it was copied, %d times in a row: nothing counts as saved", tries),
-		"a grace (mlpromote serve --gc-grace) that is longer than a backup takes")
+		registry.Errorf(
+			registry.CodeUnavailable,
+			"content was garbage collected while it was copied, %d times in a row: no snapshot was made",
+			tries,
+		),
+		"set a grace period (mlpromote serve --gc-grace) that is longer than a backup takes",
+	)
 }
 
-// stillNamed gives what was missing and is named by a later copy of the catalog too.
+// stillNamed returns the missing digests that a later copy of the catalog also names.
 func stillNamed(missing []registry.Digest, inside content) []registry.Digest {
 	return slices.DeleteFunc(missing, func(d registry.Digest) bool { _, named := inside[d]; return !named })
 }
@@ -87,8 +92,15 @@ func lost(gone []registry.Digest) error {
 		names = append(names, string(d))
 	}
 	return registry.WithHint(
-		registry.Errorf(registry.CodeDigest, "%d blobs that the catalog names are missing in the storage, or are not what their digests say (%s): nothing counts as saved", len(gone), strings.Join(names, ", ")),
-		"push them again, from a backup or a node; or delete the releases that they belong to")
+		registry.Errorf(
+			registry.CodeDigest,
+			"%d blobs that the catalog names are missing in the storage, or do not match their digests (%s): no snapshot "+
+				"was made",
+			len(gone),
+			strings.Join(names, ", "),
+		),
+		"push them again, from a backup or a node; or delete the releases that they belong to",
+	)
 }
 
 // begin copies the catalog into a new snapshot and reads it.
@@ -112,7 +124,7 @@ func (s *Store) begin(ctx context.Context, from Source) (Snapshot, content, erro
 	return snapshot, inside, writeFile(s.path(snapshot.Name, contentFile), inside.text())
 }
 
-// survey reads a copy of a catalog: what it names, its heads and its history.
+// survey reads a copy of a catalog: its content, heads and history.
 func (s *Store) survey(ctx context.Context, path string, into *Snapshot) (inside content, err error) {
 	catalog, err := s.Open(ctx, path)
 	if err != nil {
@@ -141,7 +153,12 @@ func (s *Store) survey(ctx context.Context, path string, into *Snapshot) (inside
 }
 
 // take copies content and returns the blobs that it could not copy.
-func (s *Store) take(ctx context.Context, from registry.Blobs, inside content, checked Recheck) (missing []registry.Digest, err error) {
+func (s *Store) take(
+	ctx context.Context,
+	from registry.Blobs,
+	inside content,
+	checked Recheck,
+) (missing []registry.Digest, err error) {
 	var done int64
 	for _, d := range inside.digests() {
 		var err error
@@ -181,7 +198,7 @@ func (s *Store) progress(done, total int64) {
 	}
 }
 
-// complete copies the files and says, last, that the snapshot counts.
+// complete copies the files and finally writes snapshot.json.
 func (s *Store) complete(from Source, snapshot *Snapshot) error {
 	inside, err := s.files(from, snapshot.Name)
 	if err != nil {
@@ -198,8 +215,8 @@ func (s *Store) complete(from Source, snapshot *Snapshot) error {
 	)
 }
 
-// files copies the files of the operator and describes them, with the catalog and the
-// list of the content.
+// files copies the files of the operator and describes them, the catalog and the list of the
+// content.
 func (s *Store) files(from Source, name string) ([]File, error) {
 	var all []File
 	for _, file := range from.Files {
@@ -222,7 +239,7 @@ func (s *Store) files(from Source, name string) ([]File, error) {
 	return all, nil
 }
 
-// clean removes snapshots that were broken off.
+// clean deletes unfinished snapshots.
 func (s *Store) clean() error {
 	names, err := s.names()
 	for _, name := range names {

@@ -8,19 +8,24 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// OperatorFiles are the patterns, as [path.Match] has them, of what an operator writes into a
-// data directory: settings, policy, node types, public keys and certificates. A snapshot has
-// such files and no others: what else lies in a data directory, such as the journal of its
-// database, would change what was checked.
+// OperatorFiles returns the patterns, as in [path.Match], of files that an operator writes into
+// a data directory: settings, policy, node types, public keys and certificates. A snapshot has
+// only such files. Other files of a data directory, such as the journal of its database, could
+// change the catalog that was checked.
 func OperatorFiles() []string {
 	return []string{"*.yaml", "*.pub", "*.pem", "*.crt", "keys/*.pub", "node-types/*.json"}
 }
 
-// checkFiles refuses a snapshot with files that no backup writes. Errors: CodeTrust.
+// checkFiles refuses a snapshot with files that a backup never writes. Errors: CodeTrust.
 func checkFiles(where string, files []File) error {
 	for i, f := range files {
 		if !writes(f.Path) || f.Size < 0 {
-			return registry.Errorf(registry.CodeTrust, "%s names %q, which no backup writes: the backup was changed", where, f.Path)
+			return registry.Errorf(
+				registry.CodeTrust,
+				"%s names %q, which is not a file of a backup: the backup was changed",
+				where,
+				f.Path,
+			)
 		}
 		if slices.ContainsFunc(files[:i], func(o File) bool { return o.Path == f.Path }) {
 			return registry.Errorf(registry.CodeTrust, "%s names %q twice: the backup was changed", where, f.Path)

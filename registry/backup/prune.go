@@ -7,14 +7,14 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Pruned is what Prune removed.
+// Pruned counts what Prune deleted.
 type Pruned struct {
 	Snapshots []string `json:"snapshots,omitempty"`
 	Blobs     int      `json:"blobs"`
 }
 
-// Prune keeps the newest snapshots, at least one, and the content that they name. A
-// snapshot goes before its content, so that what is left counts at every moment.
+// Prune keeps the newest snapshots, at least one, and their content. It deletes a snapshot
+// before its content, so that the remaining snapshots are complete at all times.
 func (s *Store) Prune(ctx context.Context, keep int) (Pruned, error) {
 	var pruned Pruned
 	all, err := s.List()
@@ -42,7 +42,7 @@ func (s *Store) Prune(ctx context.Context, keep int) (Pruned, error) {
 	return pruned, err
 }
 
-// drop removes a snapshot, first of all what says that it counts.
+// drop deletes a snapshot, snapshot.json first.
 func (s *Store) drop(name string) error {
 	if err := os.Remove(s.path(name, snapshotFile)); err != nil {
 		return err

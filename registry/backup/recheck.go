@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// recheckShare is the number of runs after which every copy was read again.
+	// recheckShare is the number of runs after which every copy was checked.
 	recheckShare = 10
 
 	// checkedFile has the digest of the copy that was read last. The next run continues there.
@@ -84,8 +84,8 @@ func after(sorted []registry.Digest, last registry.Digest) []registry.Digest {
 	return slices.Concat(sorted[n:], sorted[:n])
 }
 
-// recheckOne reads a copy. If it is damaged and the source has the blob whole, it is replaced.
-// Otherwise the damaged copy stays.
+// recheckOne checks a copy. If it is damaged and the source has the correct blob, recheckOne
+// replaces the copy. Otherwise the damaged copy stays.
 func (s *Store) recheckOne(ctx context.Context, from registry.Blobs, d registry.Digest, did *Recheck) error {
 	_, err := hashBlob(ctx, s.Blobs, d)
 	if !registry.HasCode(err, registry.CodeDigest) {

@@ -15,12 +15,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Verify checks that a snapshot can be restored, and restores nothing: every file, the
-// history's chain, that the catalog names what the list has, and every blob's digest.
-// scratch is a folder for a copy of the catalog. Errors: CodeDigest, CodeTrust.
+// Verify checks that a snapshot can be restored, but does not restore it. It checks every file,
+// the hash chain of the history, that catalog and list name the same content, and the digest of
+// every blob. scratch is a folder for a copy of the catalog. Errors: CodeDigest, CodeTrust.
 func (s *Store) Verify(ctx context.Context, snapshot Snapshot, scratch string) error {
 	for _, f := range snapshot.Files {
-		if err := checked(s.path(snapshot.Name, filepath.FromSlash(f.Path)), filepath.Join(scratch, filepath.FromSlash(f.Path)), f); err != nil {
+		name := filepath.FromSlash(f.Path)
+		if err := checked(s.path(snapshot.Name, name), filepath.Join(scratch, name), f); err != nil {
 			return err
 		}
 	}
@@ -35,17 +36,17 @@ func (s *Store) Verify(ctx context.Context, snapshot Snapshot, scratch string) e
 // Target is what a snapshot is restored into: a directory without a catalog.
 type Target struct {
 	Dir string
-	// OpenBlobs opens the place for the content, after the catalog in the file was checked.
-	// It may change the identity of that catalog.
+	// OpenBlobs opens the destination of the content, after the catalog file was checked. It may
+	// change the identity of that catalog.
 	OpenBlobs func(ctx context.Context, catalog string) (registry.Blobs, error)
-	// TakeCatalog is given the file of the catalog where that is to go elsewhere, last, and
-	// again if Restore was broken off after it; nil: it stays in Dir.
+	// TakeCatalog stores the catalog elsewhere, from its file. Restore calls it last, and again if
+	// a restore was interrupted after it. If it is nil, the catalog stays in Dir.
 	TakeCatalog func(ctx context.Context, path string) error
 }
 
-// Restore makes a directory what it was when the snapshot was made. Content goes first,
-// and the catalog, which names it, appears last. What an earlier try has put there is read
-// again rather than trusted. Errors: those of Verify.
+// Restore restores a snapshot into a directory. It writes the content first and the catalog,
+// which names the content, last. It verifies content of an earlier attempt again. Errors: those
+// of Verify.
 func (s *Store) Restore(ctx context.Context, snapshot Snapshot, to Target) error {
 	catalog, list := filepath.Join(to.Dir, catalogFile+".restoring"), filepath.Join(to.Dir, contentFile+".restoring")
 	for _, f := range snapshot.Files {
@@ -68,7 +69,8 @@ func (s *Store) Restore(ctx context.Context, snapshot Snapshot, to Target) error
 	if err != nil {
 		return err
 	}
-	if err := s.each(ctx, inside, catalog, func(d registry.Digest, size int64) error { return s.give(ctx, blobs, d, size) }); err != nil {
+	err = s.each(ctx, inside, catalog, func(d registry.Digest, size int64) error { return s.give(ctx, blobs, d, size) })
+	if err != nil {
 		return err
 	}
 	if to.TakeCatalog == nil {
@@ -80,7 +82,7 @@ func (s *Store) Restore(ctx context.Context, snapshot Snapshot, to Target) error
 	return errors.Join(os.Remove(list), os.Remove(catalog), syncFolder(to.Dir))
 }
 
-// compare reads a copy of the catalog and holds it against what the snapshot says.
+// compare checks a copy of the catalog against the snapshot's description.
 func (s *Store) compare(ctx context.Context, want Snapshot, catalog, list string) (content, error) {
 	var found Snapshot
 	named, err := s.survey(ctx, catalog, &found)
@@ -91,18 +93,29 @@ func (s *Store) compare(ctx context.Context, want Snapshot, catalog, list string
 	if err != nil {
 		return nil, err
 	}
-	if found.Events != want.Events || found.Last != want.Last || found.Heads != want.Heads || string(named.text()) != string(listed.text()) {
-		return nil, registry.Errorf(registry.CodeTrust, "snapshot %s: its catalog has %d heads, %d events and %d blobs, and the list says %d, %d and %d, or others: the backup was changed",
-			want.Name, found.Heads, found.Events, found.Blobs, want.Heads, want.Events, want.Blobs)
+	if found.Events != want.Events || found.Last != want.Last || found.Heads != want.Heads ||
+		string(named.text()) != string(listed.text()) {
+		return nil, registry.Errorf(
+			registry.CodeTrust,
+			"snapshot %s: its catalog has %d heads, %d events and %d blobs, but snapshot.json says %d, %d and %d, or names "+
+				"others: the backup was changed",
+			want.Name,
+			found.Heads,
+			found.Events,
+			found.Blobs,
+			want.Heads,
+			want.Events,
+			want.Blobs,
+		)
 	}
 	return listed, nil
 }
 
-// maxNamed bounds how many damaged blobs an error lists.
+// maxNamed limits the damaged blobs that an error lists.
 const maxNamed = 10
 
-// each calls do for all blobs, also after one that is damaged or missing. Its error lists
-// those, with the repositories of the catalog that hold them.
+// each calls do for all blobs, even after a damaged or missing one. Its error lists those with
+// the repositories that hold them.
 func (s *Store) each(ctx context.Context, inside content, catalog string, do func(registry.Digest, int64) error) error {
 	wrong := make(map[registry.Digest]error)
 	var done int64
@@ -131,7 +144,11 @@ func (s *Store) each(ctx context.Context, inside content, catalog string, do fun
 }
 
 // holders returns the repositories that hold each digest.
-func (s *Store) holders(ctx context.Context, path string, of map[registry.Digest]error) (holders map[registry.Digest][]string, err error) {
+func (s *Store) holders(
+	ctx context.Context,
+	path string,
+	of map[registry.Digest]error,
+) (holders map[registry.Digest][]string, err error) {
 	catalog, err := s.Open(ctx, path)
 	if err != nil {
 		return nil, err
@@ -156,7 +173,7 @@ func (s *Store) holders(ctx context.Context, path string, of map[registry.Digest
 	return holders, nil
 }
 
-// damaged is the error for a snapshot with damaged or missing blobs.
+// damaged returns the error for a snapshot with damaged or missing blobs.
 func damaged(wrong map[registry.Digest]error, holders map[registry.Digest][]string, of int) error {
 	digests := slices.Sorted(maps.Keys(wrong))
 	var lines []string
@@ -167,11 +184,18 @@ func damaged(wrong map[registry.Digest]error, holders map[registry.Digest][]stri
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return registry.WithHint(
-		registry.Errorf(registry.CodeDigest, "%d of %d blobs are damaged or missing in the backup:\n  %s", len(digests), of, strings.Join(lines, "\n  ")),
-		"mlpromote backup DEST --verify copies them again if the source still has them; otherwise restore another snapshot")
+		registry.Errorf(
+			registry.CodeDigest,
+			"%d of %d blobs are damaged or missing in the backup:\n  %s",
+			len(digests),
+			of,
+			strings.Join(lines, "\n  "),
+		),
+		"mlpromote backup DEST --verify copies them again if the source still has them; otherwise restore another snapshot",
+	)
 }
 
-// give puts a blob of the backup where it belongs.
+// give copies a blob of the backup to its destination.
 func (s *Store) give(ctx context.Context, to registry.Blobs, d registry.Digest, size int64) error {
 	if checkBlob(ctx, to, d, size) == nil {
 		return nil
@@ -180,7 +204,7 @@ func (s *Store) give(ctx context.Context, to registry.Blobs, d registry.Digest, 
 	if err != nil {
 		return absent(d, err)
 	}
-	if err := to.Delete(ctx, d); err != nil { // a damaged one would be taken for stored
+	if err := to.Delete(ctx, d); err != nil { // a damaged one would count as stored
 		return errors.Join(err, blob.Close())
 	}
 	err = errors.Join(to.Put(ctx, d, size, blob), blob.Close())
@@ -197,7 +221,7 @@ func absent(d registry.Digest, err error) error {
 	return err
 }
 
-// checkBlob reads a blob and compares it with its digest.
+// checkBlob reads a blob and verifies its digest.
 func checkBlob(ctx context.Context, blobs registry.Blobs, d registry.Digest, size int64) error {
 	blob, n, err := blobs.Open(ctx, d)
 	if err != nil {
@@ -212,7 +236,14 @@ func checkBlob(ctx context.Context, blobs registry.Blobs, d registry.Digest, siz
 		return err
 	}
 	if got := digest.NewDigest(d.Algorithm(), hash); got != d || n != size {
-		return registry.Errorf(registry.CodeDigest, "blob %s of the backup has %d bytes with the digest %s, want %d bytes: it was damaged", d, n, got, size)
+		return registry.Errorf(
+			registry.CodeDigest,
+			"blob %s of the backup has %d bytes with the digest %s, want %d bytes: it was damaged",
+			d,
+			n,
+			got,
+			size,
+		)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Catalog is a copy of a catalog, as a backup reads it.
+// Catalog is a copy of a catalog that a backup reads.
 type Catalog interface {
 	Repositories(ctx context.Context) ([]string, error)
 	Holdings(ctx context.Context, repository string) ([]registry.Holding, error)
@@ -24,13 +24,13 @@ type Catalog interface {
 	Close() error
 }
 
-// Store is a backup. Nobody else may write to its folder meanwhile.
+// Store is a backup. Other processes must not write to its folder meanwhile.
 type Store struct {
 	Dir   string
-	Blobs registry.Blobs // that the folder holds
-	// Open opens a copy of a catalog, which it may change. Whoever opens closes.
+	Blobs registry.Blobs // the blobs in the folder
+	// Open opens a copy of a catalog, which it may change. The caller closes it.
 	Open func(ctx context.Context, path string) (Catalog, error)
-	// Progress is told how many of the bytes are done; it may be nil.
+	// Progress is called with the number of bytes done; it may be nil.
 	Progress func(done, total int64)
 }
 
@@ -45,17 +45,17 @@ type Snapshot struct {
 	Last    registry.Digest       `json:"last,omitempty"` // hash of the last of them
 	Blobs   int                   `json:"blobs"`
 	Bytes   int64                 `json:"bytes"` // of the blobs
-	Files   []File                `json:"files"` // all others, by path
+	Files   []File                `json:"files"` // all other files, by path
 }
 
-// File is a file of a snapshot beside snapshot.json.
+// File describes a file of a snapshot other than snapshot.json.
 type File struct {
 	Path   string          `json:"path"` // within the snapshot, with slashes
 	Size   int64           `json:"size"` // bytes
 	Digest registry.Digest `json:"digest"`
 }
 
-// Format is what snapshot.json says it is.
+// Format identifies the format of snapshot.json.
 const Format = "https://mlpromote.dev/backup/v1"
 
 const (
@@ -65,14 +65,14 @@ const (
 	contentFile     = "content"
 	snapshotFile    = "snapshot.json"
 
-	// nameLayout sorts as time does.
+	// nameLayout gives names that sort by time.
 	nameLayout = "20060102T150405.000000Z"
-	// maxDocument is how much of snapshot.json is read.
+	// maxDocument is the maximum size of snapshot.json.
 	maxDocument = 16 << 20
 )
 
-// List lists the complete snapshots, the oldest first. A folder that is no backup has
-// none. Errors: CodeTrust for a snapshot that does not describe itself.
+// List lists the complete snapshots, oldest first. The list is empty for a folder that is not a
+// backup. Errors: CodeTrust for a snapshot with an invalid snapshot.json.
 func (s *Store) List() ([]Snapshot, error) {
 	names, err := s.names()
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Store) List() ([]Snapshot, error) {
 	return all, nil
 }
 
-// Find gives a snapshot; an empty name means the newest. Errors: CodeNotFound.
+// Find returns a snapshot; an empty name means the newest. Errors: CodeNotFound.
 func (s *Store) Find(name string) (Snapshot, error) {
 	all, err := s.List()
 	if err != nil {
@@ -105,12 +105,16 @@ func (s *Store) Find(name string) (Snapshot, error) {
 		return all[i], nil
 	}
 	if name == "" {
-		return Snapshot{}, registry.Errorf(registry.CodeNotFound, "%s has no complete snapshot: it is no backup, or the one that was begun did not finish", s.Dir)
+		return Snapshot{}, registry.Errorf(
+			registry.CodeNotFound,
+			"%s has no complete snapshot: it is not a backup, or the backup did not finish",
+			s.Dir,
+		)
 	}
 	return Snapshot{}, registry.Errorf(registry.CodeNotFound, "%s has no complete snapshot %s", s.Dir, name)
 }
 
-// names lists the folders of snapshots, the oldest first, also those that are incomplete.
+// names lists the folders of snapshots, oldest first, including incomplete ones.
 func (s *Store) names() ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(s.Dir, snapshotsFolder))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -143,13 +147,24 @@ func (s *Store) read(name string) (Snapshot, error) {
 	}
 	var snapshot Snapshot
 	if err := json.Unmarshal(text, &snapshot); err != nil {
-		return Snapshot{}, registry.Errorf(registry.CodeTrust, "%s is not what a backup writes: %w", path, err)
+		return Snapshot{}, registry.Errorf(registry.CodeTrust, "%s is not a valid snapshot description: %w", path, err)
 	}
 	switch {
 	case snapshot.Format != Format:
-		return Snapshot{}, registry.Errorf(registry.CodeTrust, "%s has format %q and this program reads %s: use the version that wrote it", path, snapshot.Format, Format)
+		return Snapshot{}, registry.Errorf(
+			registry.CodeTrust,
+			"%s has format %q but this program reads %s: use the version that wrote it",
+			path,
+			snapshot.Format,
+			Format,
+		)
 	case snapshot.Name != name:
-		return Snapshot{}, registry.Errorf(registry.CodeTrust, "%s describes snapshot %q: its folder was renamed", path, snapshot.Name)
+		return Snapshot{}, registry.Errorf(
+			registry.CodeTrust,
+			"%s describes snapshot %q: its folder was renamed",
+			path,
+			snapshot.Name,
+		)
 	}
 	return snapshot, checkFiles(path, snapshot.Files)
 }

@@ -7,7 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// DatabaseFile is the catalog of a directory that has its own.
+// DatabaseFile is the catalog of a directory with its own catalog.
 const DatabaseFile = "registry.db"
 
 // ClaimCatalog binds the directory for good to the catalog id in a PostgreSQL database. A
@@ -21,13 +21,28 @@ func (d Dir) ClaimCatalog(ctx context.Context, id, name string, blobs registry.B
 	}
 	if have != "" {
 		return registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "%s belongs to the catalog %s, but the catalog in %s is %s", d.Path, have, name, id),
-			"name the database of this directory, or another --data")
+			registry.Errorf(
+				registry.CodeInvalid,
+				"%s belongs to the catalog %s, but the catalog in %s is %s",
+				d.Path,
+				have,
+				name,
+				id,
+			),
+			"use the database of this directory, or another --data",
+		)
 	}
 	if d.Has(DatabaseFile) {
 		return registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "%s has its own catalog, in %s; the catalog in %s does not know its content", d.Path, DatabaseFile, name),
-			"use another --data for the database, or no --database")
+			registry.Errorf(
+				registry.CodeInvalid,
+				"%s has its own catalog, in %s; the catalog in %s does not know its content",
+				d.Path,
+				DatabaseFile,
+				name,
+			),
+			"use another --data for the database, or no --database",
+		)
 	}
 	if err := d.refuseUnknown(ctx, CatalogFile, blobs); err != nil {
 		return err
@@ -44,15 +59,20 @@ func (d Dir) ClaimDatabase(ctx context.Context, blobs registry.Blobs) error {
 	}
 	if id != "" {
 		return registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "%s belongs to the catalog %s in a PostgreSQL database, but no database is given", d.Path, id),
-			"set MLPROMOTE_DATABASE=postgres://USER@HOST:PORT/NAME, or --database")
+			registry.Errorf(
+				registry.CodeInvalid,
+				"%s belongs to the catalog %s in a PostgreSQL database, but no database is given",
+				d.Path,
+				id,
+			),
+			"set MLPROMOTE_DATABASE=postgres://USER@HOST:PORT/NAME, or --database",
+		)
 	}
 	return d.refuseUnknown(ctx, DatabaseFile, blobs)
 }
 
-// refuseUnknown refuses a directory that has content but not yet the file of a catalog: a
-// backup, or a directory that lost its catalog. A new catalog would not know that content and
-// would collect all of it.
+// refuseUnknown refuses a directory that has content but no catalog: a backup, or a directory
+// that lost its catalog. A new catalog would not know that content and would delete it.
 func (d Dir) refuseUnknown(ctx context.Context, file string, blobs registry.Blobs) error {
 	if d.Has(file) {
 		return nil
@@ -62,8 +82,13 @@ func (d Dir) refuseUnknown(ctx context.Context, file string, blobs registry.Blob
 		return err
 	}
 	return registry.WithHint(
-		registry.Errorf(registry.CodeInvalid, "%s has content but no catalog: a new catalog would not know that content, and would delete it", d.Path),
-		"mlpromote restore, if this is a backup or the catalog was lost; else use another --data")
+		registry.Errorf(
+			registry.CodeInvalid,
+			"%s has content but no catalog: a new catalog would not know that content, and would delete it",
+			d.Path,
+		),
+		"if this is a backup or the catalog was lost, run mlpromote restore; otherwise use another --data",
+	)
 }
 
 // holdsAnything reports whether there is any content.

@@ -48,10 +48,15 @@ func (d Dir) line(name string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// interpret turns the error of a full disk into one with CodeFull.
+// interpret converts the error of a full disk to one with CodeFull.
 func (d Dir) interpret(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		return registry.Errorf(registry.CodeFull, "no space is left in %s; nothing was changed; free space there and try again: %w", d.Path, err)
+		return registry.Errorf(
+			registry.CodeFull,
+			"no space is left in %s; nothing was changed; free space there and try again: %w",
+			d.Path,
+			err,
+		)
 	}
 	return err
 }
@@ -94,9 +99,9 @@ func (d Dir) sync() error {
 // CatalogID is the identity of the catalog in PostgreSQL that the directory belongs to, or "".
 func (d Dir) CatalogID() (string, error) { return d.line(CatalogFile) }
 
-// SetCatalogID records the catalog that the directory belongs to. Of several processes the
-// first succeeds, and no reader sees half a file. Errors: CodeConflict if the directory
-// belongs to another catalog.
+// SetCatalogID records the catalog that the directory belongs to. If several processes try at
+// once, the first succeeds, and readers never see a partial file. Errors: CodeConflict if the
+// directory belongs to another catalog.
 func (d Dir) SetCatalogID(id string) error {
 	err := d.create(CatalogFile, []byte(id+"\n"))
 	if !errors.Is(err, fs.ErrExist) {
@@ -105,13 +110,18 @@ func (d Dir) SetCatalogID(id string) error {
 	if have, err := d.CatalogID(); err != nil || have == id {
 		return err
 	}
-	return registry.Errorf(registry.CodeConflict, "another process just gave %s to another catalog; check which, and try again", d.Path)
+	return registry.Errorf(
+		registry.CodeConflict,
+		"another process just assigned %s to another catalog; check which one, and try again",
+		d.Path,
+	)
 }
 
-// Storage names the bucket that has the content of the directory. It is "" without one.
+// Storage returns the URL of the bucket that has the content of the directory, or "" without a
+// bucket.
 func (d Dir) Storage() (string, error) { return d.line(StorageFile) }
 
-// SetStorage names the bucket that has the content of the directory from now on.
+// SetStorage records the bucket that has the content of the directory from now on.
 func (d Dir) SetStorage(name string) error {
 	temporary, err := d.temporary(StorageFile, []byte(name+"\n"))
 	if err != nil {
@@ -123,9 +133,9 @@ func (d Dir) SetStorage(name string) error {
 	return d.sync()
 }
 
-// RefuseOtherStorage returns an error if name is not the place where the directory's content
-// is: a catalog finds its content in one place only. An empty name means the directory itself.
-// It reports whether that place is recorded.
+// RefuseOtherStorage returns an error if name is not the place of the directory's content,
+// because a catalog finds its content in only one place. An empty name means the directory
+// itself. It reports whether that place is recorded.
 func (d Dir) RefuseOtherStorage(name string) (recorded bool, err error) {
 	have, err := d.Storage()
 	switch {
@@ -140,7 +150,7 @@ func (d Dir) RefuseOtherStorage(name string) (recorded bool, err error) {
 	}
 	if d.Has("blobs") {
 		return false, registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "%s has its own content, in blobs/, which is not in %s", d.Path, name),
+			registry.Errorf(registry.CodeInvalid, "%s has its own content in blobs/, which is not in %s", d.Path, name),
 			"use another --data for the bucket, or no --storage")
 	}
 	return false, nil

@@ -1,5 +1,4 @@
-// Package datadir is a data directory: who may use it now, and which catalog and which content
-// belong to it.
+// Package datadir manages a data directory: its locks, its catalog and its content.
 //
 //	lock                  held by the processes that use the directory
 //	catalog               identity of the catalog in PostgreSQL that the directory belongs to

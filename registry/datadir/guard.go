@@ -9,8 +9,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Guard allows changes of content only while the catalog owns it. It caches the owner's answer
-// for a while, so that not every write asks again.
+// Guard allows changes of content only while the catalog owns it. It caches the result of the
+// ownership check, so that not every write repeats it.
 type Guard struct {
 	owner registry.ContentOwner // nil: nothing may be changed
 	every time.Duration
@@ -19,8 +19,8 @@ type Guard struct {
 	checked time.Time // when the owner last confirmed it
 }
 
-// NewGuard makes a guard that caches the owner's answer for every; 0 asks each time. With a
-// nil owner, every change is refused.
+// NewGuard returns a guard that caches the ownership check for every; 0 checks each time. With
+// a nil owner, it refuses every change.
 func NewGuard(owner registry.ContentOwner, every time.Duration) *Guard {
 	return &Guard{owner: owner, every: every}
 }
@@ -120,14 +120,25 @@ func (g guardedUploads) Begin(ctx context.Context, owner registry.UploadOwner) (
 	return g.Uploads.Begin(ctx, owner)
 }
 
-func (g guardedUploads) Append(ctx context.Context, owner registry.UploadOwner, id string, offset int64, r io.Reader) (int64, error) {
+func (g guardedUploads) Append(
+	ctx context.Context,
+	owner registry.UploadOwner,
+	id string,
+	offset int64,
+	r io.Reader,
+) (int64, error) {
 	if err := g.guard.check(ctx); err != nil {
 		return offset, err
 	}
 	return g.Uploads.Append(ctx, owner, id, offset, r)
 }
 
-func (g guardedUploads) Finish(ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest) (int64, error) {
+func (g guardedUploads) Finish(
+	ctx context.Context,
+	owner registry.UploadOwner,
+	id string,
+	d registry.Digest,
+) (int64, error) {
 	if err := g.guard.check(ctx); err != nil {
 		return 0, err
 	}

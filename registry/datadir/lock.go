@@ -15,9 +15,9 @@ import (
 // lockPause is the time between two attempts to lock.
 const lockPause = 50 * time.Millisecond
 
-// LockShared locks the directory for a command: other commands may use it too, a service may
-// not. unlock releases the lock. While another process has the directory to itself for a time,
-// such as a collection, LockShared waits, and calls waiting once with the reason. Errors:
+// LockShared locks the directory for a command. Other commands may use it too, but not a
+// service. unlock releases the lock. While another process, such as a collection, has an
+// exclusive lock, LockShared waits and calls waiting once with the reason. Errors:
 // CodeUnavailable if a service uses the directory.
 func (d Dir) LockShared(ctx context.Context, waiting func(why string)) (unlock func() error, err error) {
 	f, err := d.openLock()
@@ -46,7 +46,10 @@ func (d Dir) LockShared(ctx context.Context, waiting func(why string)) (unlock f
 // directory is served. While commands use the directory LockExclusive waits, and calls waiting
 // once with the reason; with a nil waiting it fails at once. Errors: CodeUnavailable if the
 // directory is served, or in use.
-func (d Dir) LockExclusive(ctx context.Context, waiting func(why string)) (announce func(url string) error, unlock func() error, err error) {
+func (d Dir) LockExclusive(
+	ctx context.Context,
+	waiting func(why string),
+) (announce func(url string) error, unlock func() error, err error) {
 	f, err := d.openLock()
 	if err != nil {
 		return nil, nil, err
@@ -81,7 +84,7 @@ func (d Dir) wait(ctx context.Context, waiting func(why string), try func() (bus
 			return err
 		}
 		if waiting == nil {
-			return registry.Errorf(registry.CodeUnavailable, "%s: wait until that ends", busy)
+			return registry.Errorf(registry.CodeUnavailable, "%s: wait until it ends", busy)
 		}
 		if !told {
 			waiting(busy)
@@ -95,9 +98,9 @@ func (d Dir) wait(ctx context.Context, waiting func(why string), try func() (bus
 	}
 }
 
-// inUse says what uses the directory. A service is an error. Commands are not, and are told
-// apart by their shared lock: the file may still have the address of a service that was
-// killed.
+// inUse says what uses the directory. It returns an error for a service. Commands are
+// recognized by their shared lock, because the file may still have the address of a killed
+// service.
 func (d Dir) inUse(f *os.File) (busy string, err error) {
 	err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
 	if err == nil {
@@ -108,7 +111,11 @@ func (d Dir) inUse(f *os.File) (busy string, err error) {
 	if url == "" {
 		return d.Path + " is in use by another process", nil
 	}
-	return "", registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "%s is served already, at %s", d.Path, url), "stop that service first, or use %s", url)
+	return "", registry.WithHint(
+		registry.Lastingf(registry.CodeUnavailable, "%s is already served at %s", d.Path, url),
+		"stop that service first, or use %s",
+		url,
+	)
 }
 
 func lockFailed(f *os.File, err error) error {
@@ -126,15 +133,22 @@ func (d Dir) openLock() (*os.File, error) {
 		}
 		if errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EROFS) {
 			return nil, registry.WithHint(
-				registry.Errorf(registry.CodeUnavailable, "data directory %s: this user may not write %s: %w", d.Path, LockFile, err),
-				"reading locks the directory too: run this as the directory's user, or serve it and use --registry")
+				registry.Errorf(
+					registry.CodeUnavailable,
+					"data directory %s: this user cannot write %s: %w",
+					d.Path,
+					LockFile,
+					err,
+				),
+				"reading also locks the directory: run this as the directory's user, or serve it and use --registry",
+			)
 		}
 		return nil, registry.Errorf(registry.CodeUnavailable, "open the data directory: %w", err)
 	}
 	return f, nil
 }
 
-// servedAt reads where the service is that holds the lock.
+// servedAt reads the address of the service that holds the lock.
 func servedAt(f *os.File) string {
 	text := make([]byte, 512)
 	n, _ := f.ReadAt(text, 0)

@@ -29,7 +29,12 @@ func (d Dir) ContentMark(ctx context.Context) (*registry.ContentMark, string, er
 	}
 	var m registry.ContentMark
 	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, "", registry.Errorf(registry.CodeInvalid, "%s cannot be read, so the owner of the content is unknown: %w", d.file(registry.ContentMarkName), err)
+		return nil, "", registry.Errorf(
+			registry.CodeInvalid,
+			"%s cannot be read, so the owner of the content is unknown: %w",
+			d.file(registry.ContentMarkName),
+			err,
+		)
 	}
 	return &m, string(text), nil
 }
@@ -98,5 +103,9 @@ func (d Dir) withMark(ctx context.Context, tag string, change func(path string) 
 }
 
 func (d Dir) markConflict() error {
-	return registry.Errorf(registry.CodeConflict, "another process changed %s meanwhile; try again", filepath.Join(d.Path, registry.ContentMarkName))
+	return registry.Errorf(
+		registry.CodeConflict,
+		"another process changed %s meanwhile; try again",
+		filepath.Join(d.Path, registry.ContentMarkName),
+	)
 }

@@ -9,8 +9,7 @@ import (
 // claimTries bounds how often Open starts again after another process changed something first.
 const claimTries = 5
 
-// Ownership relates one catalog to one place that has content or will have it. It is safe for
-// concurrent use.
+// Ownership connects a catalog with a place for its content. It is safe for concurrent use.
 type Ownership struct {
 	Catalog registry.CatalogIdentities
 	Marks   registry.ContentMarks
@@ -29,15 +28,15 @@ type Ownership struct {
 
 var _ registry.ContentOwner = (*Ownership)(nil)
 
-// state is what look read of the catalog and of the place.
+// state has the data of the catalog and the place.
 type state struct {
 	catalog registry.CatalogIdentity
 	place   registry.ContentPlace
 	tag     string // of the mark
 }
 
-// look reads the catalog and the place. It searches for overlapping places only if the place
-// is about to get another owner: later, a registry that claims one of those is refused.
+// look reads the catalog and the place. It searches for overlapping places only if the place is
+// about to get another owner, because a registry that later claims such a place is refused.
 func (o *Ownership) look(ctx context.Context, newOwner bool) (state, registry.ContentVerdict, error) {
 	var s state
 	var err error
@@ -65,7 +64,7 @@ func (o *Ownership) look(ctx context.Context, newOwner bool) (state, registry.Co
 }
 
 // Open decides what the catalog may do with the content. If the content has no owner, Open
-// makes the catalog its owner, for good. Of several catalogs that try, one succeeds.
+// makes the catalog its permanent owner. If several catalogs try, one succeeds.
 func (o *Ownership) Open(ctx context.Context) (registry.ContentVerdict, error) {
 	for try := 1; ; try++ {
 		s, verdict, err := o.look(ctx, false)
@@ -109,7 +108,7 @@ func (o *Ownership) mark(ctx context.Context, s state) error {
 	return refused
 }
 
-// OwnsContent reads the catalog and the place anew.
+// OwnsContent reads the catalog and the place again.
 func (o *Ownership) OwnsContent(ctx context.Context) (int64, error) {
 	_, verdict, err := o.look(ctx, false)
 	if err != nil {
@@ -118,12 +117,11 @@ func (o *Ownership) OwnsContent(ctx context.Context) (int64, error) {
 	return verdict.Epoch, verdict.Err()
 }
 
-// TakeOver makes the catalog the owner of content in one of three cases: the content belongs
-// to the catalog that it was restored from, to another copy of it, or it lost its mark. When
-// it returns, the previous owner can no longer delete, so what the content has then stays. It
-// returns the mark of the previous owner, if that was another catalog. If it was interrupted,
-// call it again. Errors: CodeInvalid if the content belongs to an unrelated catalog; those of
-// Outlast.
+// TakeOver makes the catalog the owner of content if the content belongs to the catalog that it
+// was restored from, belongs to another copy of it, or lost its mark. When it returns, the
+// previous owner can no longer delete content. It returns the mark of the previous owner, if
+// that was another catalog. Call it again if it was interrupted. Errors: CodeInvalid if the
+// content belongs to an unrelated catalog; those of Outlast.
 func (o *Ownership) TakeOver(ctx context.Context) (before *registry.ContentMark, err error) {
 	verdict, err := o.Open(ctx)
 	if err != nil || verdict.Access == registry.ContentOwned {

@@ -21,7 +21,8 @@ func (d Dir) ClaimRestore(snapshot string) (catalog string, err error) {
 	if was, id, _ := strings.Cut(text, "\n"); was == snapshot && id != "" {
 		return id, nil
 	} else if was != "" && was != snapshot {
-		return "", registry.Lastingf(registry.CodeConflict, "%s has an unfinished restore of snapshot %s: finish it with --snapshot %s, or remove the directory",
+		return "", registry.Lastingf(registry.CodeConflict, "%s has an unfinished restore of snapshot %s: finish it with "+
+			"--snapshot %s, or remove the directory",
 			d.Path, was, was)
 	} else if was == "" {
 		if err := d.refuseUsed(); err != nil {
@@ -46,7 +47,12 @@ func (d Dir) refuseUsed() error {
 	}
 	for _, e := range entries {
 		if e.Name() != LockFile {
-			return registry.Lastingf(registry.CodeConflict, "%s is not empty (it has %s): --data must be empty or not exist yet", d.Path, e.Name())
+			return registry.Lastingf(
+				registry.CodeConflict,
+				"%s is not empty (it has %s): --data must be empty or not exist yet",
+				d.Path,
+				e.Name(),
+			)
 		}
 	}
 	return nil

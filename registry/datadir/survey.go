@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// sampledEvents and sampledDigests bound the sample of a catalog that is looked for in a place.
+	// sampledEvents and sampledDigests limit the sample of a catalog that is looked up in a place.
 	sampledEvents  = 200
 	sampledDigests = 32
 )
@@ -22,9 +22,9 @@ type Names interface {
 }
 
 // Survey returns a function that examines a place without a mark. recorded says that the
-// directory names it as the place of its content, from a time before there were marks.
-// Otherwise the place is known if it has what the newest events of the catalog name. That is
-// evidence, which is unique to a catalog and never collected; without evidence, the heads.
+// directory recorded it as the place of its content before marks existed. Otherwise the place
+// is known if it has the evidence that the newest events of the catalog name, because evidence
+// is unique to a catalog and never collected. Without evidence it looks for the heads.
 func Survey(catalog Names, blobs registry.Blobs, recorded bool) func(context.Context, *registry.ContentPlace) error {
 	return func(ctx context.Context, p *registry.ContentPlace) error {
 		repositories, err := catalog.Repositories(ctx)
@@ -44,7 +44,7 @@ func Survey(catalog Names, blobs registry.Blobs, recorded bool) func(context.Con
 	}
 }
 
-// hasNamed reports whether the whole sample of what a catalog names is stored.
+// hasNamed reports whether the whole sample of a catalog is stored.
 func hasNamed(ctx context.Context, catalog Names, blobs registry.Blobs) (bool, error) {
 	sample, err := newest(ctx, catalog)
 	if err != nil {

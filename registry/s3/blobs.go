@@ -10,8 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Open looks the object up. Its bytes are asked for when they are read, in one stream
-// from wherever reading begins.
+// Open looks up the object. Reading starts one stream from the first position that is read.
 func (b *Bucket) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
 	key, err := b.key(d)
 	if err != nil {
@@ -25,7 +24,7 @@ func (b *Bucket) Open(ctx context.Context, d registry.Digest) (registry.Blob, in
 	return &object{ctx: ctx, b: b, key: key, size: info.Size, version: version}, info.Size, nil
 }
 
-// Delete removes the object.
+// Delete deletes the object.
 func (b *Bucket) Delete(ctx context.Context, d registry.Digest) error {
 	key, err := b.key(d)
 	if err != nil {
@@ -34,8 +33,7 @@ func (b *Bucket) Delete(ctx context.Context, d registry.Digest) error {
 	return b.interpretError("delete", "blob "+string(d), b.remove(ctx, key))
 }
 
-// Digests lists the objects that have the key of a digest. Others are no blobs and are
-// skipped.
+// Digests lists the objects whose key belongs to a digest. It skips other objects.
 func (b *Bucket) Digests(ctx context.Context) iter.Seq2[registry.Digest, error] {
 	return func(yield func(registry.Digest, error) bool) {
 		for info, err := range b.list(ctx, b.under("blobs")) {

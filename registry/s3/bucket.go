@@ -19,34 +19,34 @@ import (
 )
 
 const (
-	// partBytes is the size of all parts but the last. The store takes 10,000 of them, so
-	// a blob that comes in pieces has at most 156 GiB. Each writer has one in memory.
+	// partBytes is the size of all parts but the last. The store accepts 10,000 parts, so a blob
+	// that arrives in pieces has at most 156 GiB. Each writer has one part in memory.
 	partBytes = 16 << 20
 
 	maxParts = 10_000
 
-	// maxCopyBytes is what the store copies in one request.
+	// maxCopyBytes is the maximum size that the store copies in one request.
 	maxCopyBytes = 5 << 30
 
-	// tries is how often a request is sent that the store does not answer: two seconds.
+	// tries is how often a request is sent if the store does not respond, which takes two seconds.
 	tries = 4
 
-	// tidyTimeout bounds what is done after a caller has gone or has his answer.
+	// tidyTimeout limits cleanup after the caller has its result or has disconnected.
 	tidyTimeout = time.Minute
 )
 
-// Bucket is [registry.Blobs] in a bucket. Make one with [Open].
+// Bucket is [registry.Blobs] in a bucket. Create one with [Open].
 type Bucket struct {
 	core   *minio.Core
 	name   string
 	prefix string
 	config Config
 
-	// For requests that the library cannot make.
+	// For requests that the library does not support.
 	client      *http.Client
 	credentials *credentials.Credentials
 
-	// The constants of these names; tests set smaller values.
+	// Copies of the constants; tests set smaller values.
 	partBytes   int
 	copyBytes   int64
 	permitTime  time.Duration
@@ -57,8 +57,8 @@ type Bucket struct {
 
 var _ registry.Blobs = (*Bucket)(nil)
 
-// Open connects to a bucket, which must exist. Errors: CodeUnavailable when there are no
-// credentials, no answer or no bucket.
+// Open connects to a bucket, which must exist. Errors: CodeUnavailable if there are no
+// credentials, no response or no bucket.
 func Open(ctx context.Context, c Config) (*Bucket, error) {
 	endpoint, err := url.Parse(c.Endpoint)
 	if err != nil {
@@ -68,8 +68,13 @@ func Open(ctx context.Context, c Config) (*Bucket, error) {
 	value, err := found.GetWithContext(nil)
 	if err != nil || value.AccessKeyID == "" {
 		return nil, registry.WithHint(
-			registry.Lastingf(registry.CodeUnavailable, "no credentials for %s in the environment, in the files of the AWS tools or from a role", c),
-			"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_FILE")
+			registry.Lastingf(
+				registry.CodeUnavailable,
+				"no credentials for %s in the environment, in the files of the AWS tools or from a role",
+				c,
+			),
+			"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_FILE",
+		)
 	}
 	secure := endpoint.Scheme == "https"
 	transport, err := minio.DefaultTransport(secure)
@@ -83,8 +88,10 @@ func Open(ctx context.Context, c Config) (*Bucket, error) {
 		return nil, registry.Errorf(registry.CodeInvalid, "endpoint %q: %w", c.Endpoint, err)
 	}
 	b := &Bucket{
-		core: core, name: c.Bucket, prefix: c.Prefix, config: c, client: &http.Client{Transport: transport}, credentials: found,
-		partBytes: partBytes, copyBytes: maxCopyBytes, permitTime: registry.PermitTime, leftoverAge: LeftoverAge, forms: newKeyForms(),
+		core: core, name: c.Bucket, prefix: c.Prefix, config: c,
+		client: &http.Client{Transport: transport}, credentials: found,
+		partBytes: partBytes, copyBytes: maxCopyBytes, permitTime: registry.PermitTime,
+		leftoverAge: LeftoverAge, forms: newKeyForms(),
 	}
 	b.buffers.New = func() any { return new([]byte) }
 	exists, err := core.BucketExists(ctx, c.Bucket)
@@ -97,10 +104,10 @@ func Open(ctx context.Context, c Config) (*Bucket, error) {
 	return b, nil
 }
 
-// String is the URL of the bucket.
+// String returns the URL of the bucket.
 func (b *Bucket) String() string { return b.config.String() }
 
-// key is the key of a blob.
+// key returns the key of a blob.
 func (b *Bucket) key(d registry.Digest) (string, error) {
 	if _, err := registry.NewHash(d); err != nil {
 		return "", err
@@ -109,31 +116,31 @@ func (b *Bucket) key(d registry.Digest) (string, error) {
 	return path.Join(b.prefix, "blobs", string(d.Algorithm()), hex[:2], hex), nil
 }
 
-// under is what keys in a folder begin with.
+// under returns the prefix of the keys in a folder.
 func (b *Bucket) under(folder string) string { return path.Join(b.prefix, folder) + "/" }
 
-// size is that of an object. Errors: those of the store.
+// size returns the size of an object. Errors: those of the store.
 func (b *Bucket) size(ctx context.Context, key string) (int64, error) {
 	info, err := b.core.StatObject(ctx, b.name, key, minio.StatObjectOptions{})
 	return info.Size, err
 }
 
-// write makes an object of bytes that are at hand.
+// write creates an object from bytes in memory.
 func (b *Bucket) write(ctx context.Context, key string, content []byte) error {
 	_, err := b.core.PutObject(ctx, b.name, key, bytes.NewReader(content), int64(len(content)), "", signed(content),
 		minio.PutObjectOptions{DisableContentSha256: true})
 	return err
 }
 
-// signed is the hash of a body that is sent whole. Its signature covers it, so that the
-// store refuses what was damaged on the way; the alternative, a stream of signed chunks,
-// is an encoding that not every store has.
+// signed returns the hash of a body that is sent at once. The signature covers it, so the store
+// refuses a body that was damaged on the way. Not every store supports the alternative, a
+// stream of signed chunks.
 func signed(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
 
-// copy makes an object the same as another one, inside the store.
+// copy copies an object inside the store.
 func (b *Bucket) copy(ctx context.Context, from, to string, size int64) error {
 	source := minio.CopySrcOptions{Bucket: b.name, Object: from}
 	target := minio.CopyDestOptions{Bucket: b.name, Object: to}
@@ -146,7 +153,7 @@ func (b *Bucket) copy(ctx context.Context, from, to string, size int64) error {
 	return err
 }
 
-// remove removes an object. That it is not there is no error.
+// remove deletes an object. It succeeds if the object does not exist.
 func (b *Bucket) remove(ctx context.Context, key string) error {
 	err := b.core.RemoveObject(ctx, b.name, key, minio.RemoveObjectOptions{})
 	if saidCode(err, minio.NoSuchKey) {
@@ -155,8 +162,8 @@ func (b *Bucket) remove(ctx context.Context, key string) error {
 	return err
 }
 
-// Redirect gives a URL by which anybody can read d from the store itself until it
-// expires. It does not look whether d is there.
+// Redirect returns a URL by which anyone can read d from the store until it expires. It does
+// not check that d exists.
 func (b *Bucket) Redirect(ctx context.Context, d registry.Digest, expiry time.Duration) (string, bool, error) {
 	key, err := b.key(d)
 	if err != nil {
@@ -171,7 +178,7 @@ func (b *Bucket) Redirect(ctx context.Context, d registry.Digest, expiry time.Du
 	return u.String(), true, nil
 }
 
-// digestOf is the digest whose blob has a key, if it is one.
+// digestOf returns the digest of the blob with the key, if there is one.
 func (b *Bucket) digestOf(key string) (registry.Digest, bool) {
 	algorithm, rest, _ := strings.Cut(strings.TrimPrefix(key, b.under("blobs")), "/")
 	d := registry.Digest(algorithm + ":" + rest[strings.LastIndexByte(rest, '/')+1:])

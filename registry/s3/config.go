@@ -12,30 +12,30 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Config says which bucket and where. It has no credentials: those come from the
-// environment, from the files of the AWS tools, or from the machine's or pod's role.
+// Config identifies the bucket. Credentials come from the environment, from the files of the
+// AWS tools, or from the role of the machine or pod.
 type Config struct {
 	Bucket   string
-	Prefix   string // what all keys begin with, without slashes around it; may be empty
+	Prefix   string // prefix of all keys, without surrounding slashes; may be empty
 	Endpoint string // URL of the store, without a path
 	Region   string
-	// Redirect is how long a client may pull from the store itself by a URL that it was
-	// given; 0 means that everything passes through the service.
+	// Redirect is the lifetime of URLs for pulls directly from the store; 0 means that all bytes
+	// pass through the service.
 	Redirect time.Duration
 }
 
 const (
 	defaultRegion = "us-east-1"
 
-	// maxRedirect is what the signature of a URL allows.
+	// maxRedirect is the limit of URL signatures.
 	maxRedirect = 7 * 24 * time.Hour
 
-	// credentialsTimeout bounds one request for a role. Outside a cloud it gets no answer.
+	// credentialsTimeout limits one request for a role. Outside of a cloud nothing responds.
 	credentialsTimeout = 3 * time.Second
 )
 
-// ParseURL reads s3://BUCKET[/PREFIX][?endpoint=URL][&region=REGION][&redirect=DURATION].
-// Without a region it is defaultRegion, without an endpoint Amazon's of that region.
+// ParseURL parses s3://BUCKET[/PREFIX][?endpoint=URL][&region=REGION][&redirect=DURATION]. The
+// default region is defaultRegion, and the default endpoint that of Amazon for the region.
 // Errors: CodeInvalid.
 func ParseURL(text string) (Config, error) {
 	u, err := url.Parse(text)
@@ -43,7 +43,10 @@ func ParseURL(text string) (Config, error) {
 		return Config{}, invalid("want s3://BUCKET[/PREFIX][?endpoint=URL&region=REGION&redirect=DURATION]")
 	}
 	if u.User != nil {
-		return Config{}, invalid("credentials do not belong into a URL: use AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a shared credentials file or a role")
+		return Config{}, invalid(
+			"a URL must not contain credentials: use AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a shared credentials file " +
+				"or a role",
+		)
 	}
 	c := Config{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/"), Region: defaultRegion}
 	if err := s3utils.CheckValidBucketNameStrict(c.Bucket); err != nil {
@@ -72,38 +75,41 @@ func ParseURL(text string) (Config, error) {
 	return c, nil
 }
 
-// set takes one option of a URL.
+// set sets one option of a URL.
 func (c *Config) set(option, value string) error {
 	switch option {
 	case "region":
 		c.Region = value
 	case "endpoint":
 		e, err := url.Parse(value)
-		if err != nil || (e.Scheme != "http" && e.Scheme != "https") || e.Host == "" || e.User != nil || strings.Trim(e.Path, "/") != "" || e.RawQuery != "" || e.Fragment != "" {
+		if err != nil || (e.Scheme != "http" && e.Scheme != "https") || e.Host == "" || e.User != nil ||
+			strings.Trim(e.Path, "/") != "" ||
+			e.RawQuery != "" ||
+			e.Fragment != "" {
 			return invalid("endpoint: want http://HOST[:PORT] or https://HOST[:PORT]")
 		}
 		c.Endpoint = e.Scheme + "://" + e.Host
 	case "redirect":
 		d, err := time.ParseDuration(value)
 		if err != nil || d < time.Second || d > maxRedirect {
-			return invalid("redirect %q: want how long a URL is good, from 1s to %v", value, maxRedirect)
+			return invalid("redirect %q: want the lifetime of URLs, from 1s to %v", value, maxRedirect)
 		}
 		c.Redirect = d
 	default:
-		return invalid("there is no option %s: want endpoint, region or redirect", option)
+		return invalid("option %s is unknown: want endpoint, region or redirect", option)
 	}
 	return nil
 }
 
-// invalid does not repeat the URL, where somebody may have written a secret after all.
+// invalid returns an error without the URL, which could contain a secret.
 func invalid(format string, args ...any) error {
 	return registry.Errorf(registry.CodeInvalid, "URL of the storage: "+format, args...)
 }
 
-// String is the URL of the bucket, without options.
+// String returns the URL of the bucket, without options.
 func (c Config) String() string { return strings.TrimSuffix("s3://"+c.Bucket+"/"+c.Prefix, "/") }
 
-// chain looks for credentials where the AWS tools do.
+// chain returns credentials from the same sources as the AWS tools.
 func chain(region string) *credentials.Credentials {
 	client := &http.Client{Timeout: credentialsTimeout}
 	return credentials.NewChainCredentials([]credentials.Provider{

@@ -51,7 +51,7 @@ func TestParseURLRefuses(t *testing.T) {
 		"s3://models/../x":                      "prefix",
 		"s3://models/a//b":                      "prefix",
 		"s3://models/./b":                       "prefix",
-		"s3://KEY:hunter2@models":               "credentials do not belong into a URL",
+		"s3://KEY:hunter2@models":               "a URL must not contain credentials",
 		"s3://models?endpoint=s3.test":          "endpoint: want http",
 		"s3://models?endpoint=ftp://s3.test":    "endpoint: want http",
 		"s3://models?endpoint=http://":          "endpoint: want http",
@@ -60,7 +60,7 @@ func TestParseURLRefuses(t *testing.T) {
 		"s3://models?redirect=yes":                      "redirect",
 		"s3://models?redirect=0s":                       "redirect",
 		"s3://models?redirect=1000h":                    "redirect",
-		"s3://models?secret=hunter2":                    "no option secret",
+		"s3://models?secret=hunter2":                    "option secret is unknown",
 		"s3://models?region=a&region=b":                 "want one value",
 		"s3://models?region=%zz":                        "escaped",
 	} {
@@ -127,8 +127,8 @@ func TestOpenRefuses(t *testing.T) { // not parallel: it changes the environment
 			t.Errorf("%s: %q has the secret", name, text)
 		}
 	}
-	refuse("no bucket", "s3://no-such-bucket?endpoint="+shared.Endpoint, "there is no bucket no-such-bucket")
-	refuse("no server", "s3://models?endpoint=http://127.0.0.1:1", "does not answer")
+	refuse("no bucket", "s3://no-such-bucket?endpoint="+shared.Endpoint, "bucket no-such-bucket does not exist")
+	refuse("no server", "s3://models?endpoint=http://127.0.0.1:1", "does not respond")
 
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "a-secret-that-is-wrong")
 	refuse("wrong secret", shared.URL("x"), "refuses this service", "AWS_ACCESS_KEY_ID")

@@ -217,7 +217,7 @@ func TestServerStops(t *testing.T) {
 		"list":   firstError(t.Context(), b),
 		"finish": ignoreSize(u.Finish(t.Context(), owner, id, digest.FromBytes(content[:100_000]))),
 	} {
-		if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), "does not answer") {
+		if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(err.Error(), "does not respond") {
 			t.Errorf("%s: got %v, want CodeUnavailable", name, err)
 		}
 	}

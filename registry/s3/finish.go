@@ -10,9 +10,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Finish checks the digest, makes one object of what came, and copies it to where the
-// blob belongs. Every step can be made again by who finishes after a failure, so the
-// upload ends last.
+// Finish verifies the digest, combines the bytes into one object, and copies it to the key of
+// the blob. Every step can be repeated after a failure, so the upload ends last.
 func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id string, d registry.Digest) (int64, error) {
 	key, err := u.b.key(d)
 	if err != nil {
@@ -33,8 +32,8 @@ func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id str
 	return s.offset, nil
 }
 
-// Cancel ends the upload, and then removes what it has in the store; what cannot be removed
-// now is swept.
+// Cancel ends the upload and then deletes its objects. Sweep deletes those that cannot be
+// deleted now.
 func (u *Uploads) Cancel(ctx context.Context, owner registry.UploadOwner, id string) error {
 	state, err := u.states.Upload(ctx, owner, id)
 	if err != nil {
@@ -62,7 +61,7 @@ func (s *session) finish(ctx context.Context, key string, d registry.Digest) err
 	if err != nil {
 		return err
 	}
-	if d.Algorithm() != digest.SHA256 { // only that one was computed while the bytes came
+	if d.Algorithm() != digest.SHA256 { // only sha256 was computed while the bytes arrived
 		got, err := s.rehash(ctx, staged, d.Algorithm())
 		if err != nil {
 			return err
@@ -81,16 +80,24 @@ func (s *session) finish(ctx context.Context, key string, d registry.Digest) err
 	return nil
 }
 
-// reject ends an upload whose bytes are not what was promised.
+// reject ends an upload whose bytes do not match the digest.
 func (s *session) reject(ctx context.Context, staged string, d, got registry.Digest) error {
 	if err := s.u.states.EndUpload(ctx, s.state.ID, s.state.Version); err != nil {
 		return err
 	}
 	s.forget(ctx, staged)
-	return registry.Errorf(registry.CodeDigest, "upload %s: the %d bytes that came have the digest %s and not %s: nothing was stored; send the right content or the right digest", s.state.ID, s.offset, got, d)
+	return registry.Errorf(
+		registry.CodeDigest,
+		"upload %s: the %d bytes received have the digest %s, not %s: nothing was stored; send the right content or the "+
+			"right digest",
+		s.state.ID,
+		s.offset,
+		got,
+		d,
+	)
 }
 
-// forget removes what an upload that is over leaves in the store.
+// forget deletes what a finished upload leaves in the store.
 func (s *session) forget(ctx context.Context, staged string) {
 	if s.notes.ID != "" && s.notes.Key != staged {
 		s.multipart().abort(ctx)
@@ -98,8 +105,8 @@ func (s *session) forget(ctx context.Context, staged string) {
 	s.tidy(ctx, staged, s.notes.TailKey)
 }
 
-// gather returns the key of an object of the upload that has all bytes, or "" if they are all
-// in the buffer.
+// gather returns the key of an object of the upload with all bytes, or "" if all bytes are in
+// the buffer.
 func (s *session) gather(ctx context.Context) (string, error) {
 	switch {
 	case len(s.parts) == 0 && s.notes.TailKey == "":
@@ -120,7 +127,7 @@ func (s *session) gather(ctx context.Context) (string, error) {
 	}
 	m := s.multipart()
 	err := m.complete(ctx)
-	if saidCode(err, minio.NoSuchUpload) { // it may have done it and not been heard
+	if saidCode(err, minio.NoSuchUpload) { // the request may have succeeded with a lost response
 		done, failed := s.completed(ctx)
 		if done || failed != nil {
 			return m.key, failed
@@ -129,8 +136,8 @@ func (s *session) gather(ctx context.Context) (string, error) {
 	return m.key, err
 }
 
-// completed reports whether somebody who tried to finish before made one object of all
-// the parts. Nobody remembers what he made it of, so it is read.
+// completed reports whether an earlier attempt to finish combined all parts into one object.
+// The content of that object is not recorded, so completed reads it.
 func (s *session) completed(ctx context.Context) (bool, error) {
 	size, err := s.u.b.size(ctx, s.notes.Key)
 	if saidCode(err, minio.NoSuchKey) {
@@ -147,10 +154,14 @@ func (s *session) completed(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	s.forget(ctx, s.notes.Key)
-	return false, registry.Errorf(registry.CodeNotFound, "upload %s: its record is older than its bytes, as after a failure of the database: begin another", s.state.ID)
+	return false, registry.Errorf(
+		registry.CodeNotFound,
+		"upload %s: its record is older than its bytes, perhaps after a failure of the database: begin a new upload",
+		s.state.ID,
+	)
 }
 
-// rehash gives the digest of all bytes, which an object has or the buffer.
+// rehash computes the digest of all bytes, which are in an object or in the buffer.
 func (s *session) rehash(ctx context.Context, key string, algorithm digest.Algorithm) (registry.Digest, error) {
 	sum := algorithm.Hash()
 	if key == "" {
@@ -165,7 +176,7 @@ func (s *session) rehash(ctx context.Context, key string, algorithm digest.Algor
 	return digest.NewDigest(algorithm, sum), nil
 }
 
-// publish makes the blob, if it is not there already.
+// publish creates the blob if it does not exist.
 func (s *session) publish(ctx context.Context, staged, key string) error {
 	if staged == "" {
 		return s.u.b.write(ctx, key, *s.buffer)

@@ -42,8 +42,13 @@ func (b *Bucket) ContentMark(ctx context.Context) (*registry.ContentMark, string
 	}
 	var m registry.ContentMark
 	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, "", registry.Errorf(registry.CodeInvalid, "%s in %s cannot be read, so the owner of the content is unknown: %w",
-			registry.ContentMarkName, b, err)
+		return nil, "", registry.Errorf(
+			registry.CodeInvalid,
+			"%s in %s cannot be read, so the owner of the content is unknown: %w",
+			registry.ContentMarkName,
+			b,
+			err,
+		)
 	}
 	return &m, info.ETag, nil
 }
@@ -63,8 +68,12 @@ func (b *Bucket) SetContentMark(ctx context.Context, m registry.ContentMark, tag
 		return nil
 	}
 	return errors.Join(err, registry.WithHint(
-		registry.Errorf(registry.CodeUnavailable,
-			"the object store of %s ignores If-None-Match: * and replaced an existing object; two registries could claim the same content", b),
+		registry.Errorf(
+			registry.CodeUnavailable,
+			"the object store of %s ignores If-None-Match: * and replaced an existing object; two registries could claim the "+
+				"same content",
+			b,
+		),
 		"use a store with conditional writes: see docs/object-storage.md"))
 }
 
@@ -76,10 +85,25 @@ func (b *Bucket) putMark(ctx context.Context, text []byte, tag string) error {
 		options.SetMatchETag(tag)
 	}
 	key := path.Join(b.prefix, registry.ContentMarkName)
-	_, err := b.core.PutObject(ctx, b.name, key, strings.NewReader(string(text)), int64(len(text)), "", signed(text), options)
+	_, err := b.core.PutObject(
+		ctx,
+		b.name,
+		key,
+		strings.NewReader(string(text)),
+		int64(len(text)),
+		"",
+		signed(text),
+		options,
+	)
 	answer, ok := response(err)
-	if ok && (answer.StatusCode == http.StatusPreconditionFailed || answer.StatusCode == http.StatusConflict || answer.Code == minio.NoSuchKey) {
-		return registry.Errorf(registry.CodeConflict, "%s: another process changed %s meanwhile; try again", b, registry.ContentMarkName)
+	if ok &&
+		(answer.StatusCode == http.StatusPreconditionFailed || answer.StatusCode == http.StatusConflict || answer.Code == minio.NoSuchKey) {
+		return registry.Errorf(
+			registry.CodeConflict,
+			"%s: another process changed %s meanwhile; try again",
+			b,
+			registry.ContentMarkName,
+		)
 	}
 	return b.interpretError("write", key, err)
 }
@@ -119,8 +143,12 @@ func (b *Bucket) Overlaps(ctx context.Context) ([]string, error) {
 	for n := 0; n < len(folders); n++ {
 		if n == maxFolders {
 			return nil, registry.WithHint(
-				registry.Errorf(registry.CodeInvalid,
-					"%s has more than %d folders that this registry did not make, too many to search for another registry", b, maxFolders),
+				registry.Errorf(
+					registry.CodeInvalid,
+					"%s has more than %d folders that this registry did not make, too many to search for another registry",
+					b,
+					maxFolders,
+				),
 				"use a bucket or prefix that nothing else uses")
 		}
 		found, inside, err := b.lookInto(ctx, folders[n])

@@ -7,7 +7,7 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// multipart is an object that is made of parts. It is not there before it is complete.
+// multipart is an object that is uploaded in parts. It appears when it is complete.
 type multipart struct {
 	b     *Bucket
 	key   string
@@ -15,7 +15,7 @@ type multipart struct {
 	parts []part
 }
 
-// part is one that the store has. It is told by its ETag from another one of its number.
+// part is a stored part. Its ETag distinguishes it from others with the same number.
 type part struct {
 	Number int    `json:"n"`
 	ETag   string `json:"e"`
@@ -37,7 +37,7 @@ func (m *multipart) put(ctx context.Context, number int, content []byte) error {
 	return err
 }
 
-// complete makes the object of its parts.
+// complete combines the parts into the object.
 func (m *multipart) complete(ctx context.Context) error {
 	parts := make([]minio.CompletePart, len(m.parts))
 	for i, p := range m.parts {
@@ -47,8 +47,7 @@ func (m *multipart) complete(ctx context.Context) error {
 	return err
 }
 
-// abort lets the store forget the parts, also when the caller has gone. What it does not
-// reach, Sweep does.
+// abort deletes the parts, even if the caller has disconnected. Sweep deletes what it misses.
 func (m *multipart) abort(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidyTimeout)
 	defer cancel()

@@ -12,16 +12,16 @@ import (
 
 // object is an open blob.
 type object struct {
-	ctx  context.Context //nolint:containedctx // of the request that the object was opened for; a reader has no other way to end
+	ctx  context.Context //nolint:containedctx // of the request that opened it; Read has no context parameter
 	b    *Bucket
 	key  string
 	size int64
-	// version names these bytes: ETag and time of change. It changes when they are replaced.
+	// version identifies these bytes: ETag and time of change. It changes if they are replaced.
 	version string
 
-	at     int64 // where reading goes on
+	at     int64 // the position of the next Read
 	stream io.ReadCloser
-	moved  bool // the stream has given something
+	moved  bool // the stream has returned bytes
 }
 
 var _ registry.Blob = (*object)(nil)
@@ -31,7 +31,7 @@ func (o *object) Version() string { return o.version }
 
 var errNegative = errors.New("seek to before the beginning")
 
-// Read reads from one stream. One that breaks in the middle is taken up where it broke.
+// Read reads from one stream. It reopens a stream that breaks midway.
 func (o *object) Read(p []byte) (int, error) {
 	if o.at >= o.size {
 		return 0, io.EOF
@@ -56,7 +56,7 @@ func (o *object) Read(p []byte) (int, error) {
 		switch {
 		case n > 0 || err == nil:
 			return n, nil
-		case !o.moved: // broken before it began: the store has had its tries
+		case !o.moved: // failed before the first byte: the client has retried already
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
@@ -65,7 +65,7 @@ func (o *object) Read(p []byte) (int, error) {
 	}
 }
 
-// ReadAt asks for the range alone.
+// ReadAt requests only the range.
 func (o *object) ReadAt(p []byte, off int64) (int, error) {
 	switch {
 	case off < 0:
@@ -88,7 +88,7 @@ func (o *object) ReadAt(p []byte, off int64) (int, error) {
 	return n, o.b.interpretError("read", o.key, err)
 }
 
-// get asks for the bytes from a place up to before another one.
+// get requests the bytes from one position up to, but excluding, another.
 func (o *object) get(from, to int64) (io.ReadCloser, error) {
 	var options minio.GetObjectOptions
 	if from > 0 || to < o.size {
@@ -101,12 +101,21 @@ func (o *object) get(from, to int64) (io.ReadCloser, error) {
 		return nil, o.b.interpretError("read", o.key, err)
 	}
 	if info.Size != to-from {
-		return nil, errors.Join(registry.Errorf(registry.CodeInternal, "read %s: the object store sends %d bytes where %d were asked for", o.key, info.Size, to-from), stream.Close())
+		return nil, errors.Join(
+			registry.Errorf(
+				registry.CodeInternal,
+				"read %s: the object store sent %d bytes, want %d",
+				o.key,
+				info.Size,
+				to-from,
+			),
+			stream.Close(),
+		)
 	}
 	return stream, nil
 }
 
-// Seek says where Read goes on.
+// Seek sets the position of the next Read.
 func (o *object) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekCurrent:
@@ -124,7 +133,7 @@ func (o *object) Seek(offset int64, whence int) (int64, error) {
 	return offset, nil
 }
 
-// drop ends the stream. What it has not given yet is not wanted.
+// drop ends the stream and discards its remaining bytes.
 func (o *object) drop() {
 	if o.stream != nil {
 		_ = o.stream.Close()

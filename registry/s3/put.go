@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Put stores r under d. Where an object of that size is there already, r is not read.
+// Put stores r under d. If an object of that size exists, it does not read r.
 func (b *Bucket) Put(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
 	key, err := b.key(d)
 	if err != nil {
@@ -23,7 +23,8 @@ func (b *Bucket) Put(ctx context.Context, d registry.Digest, size int64, r io.Re
 	if err == nil && have == size {
 		return nil
 	}
-	if err := b.interpretError("store", "blob "+string(d), err); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+	if err := b.interpretError("store", "blob "+string(d), err); err != nil &&
+		!registry.HasCode(err, registry.CodeNotFound) {
 		return err
 	}
 	sum, err := registry.NewHash(d)
@@ -45,7 +46,7 @@ func (b *Bucket) Put(ctx context.Context, d registry.Digest, size int64, r io.Re
 	return b.interpretError("store", "blob "+string(d), b.write(ctx, key, *buffer))
 }
 
-// putParts makes an object of many parts, or none.
+// putParts creates an object from many parts, or no object.
 func (b *Bucket) putParts(ctx context.Context, key string, c *content, buffer *[]byte) error {
 	subject := "blob " + string(c.d)
 	m, err := b.newMultipart(ctx, key)
@@ -67,7 +68,7 @@ func (b *Bucket) putParts(ctx context.Context, key string, c *content, buffer *[
 		return err
 	}
 	err = m.complete(ctx)
-	if saidCode(err, minio.NoSuchUpload) { // it may have done it and not been heard
+	if saidCode(err, minio.NoSuchUpload) { // the request may have succeeded with a lost response
 		if have, failed := b.size(ctx, key); failed == nil && have == c.size {
 			return nil
 		}
@@ -78,16 +79,16 @@ func (b *Bucket) putParts(ctx context.Context, key string, c *content, buffer *[
 	return b.interpretError("store", subject, err)
 }
 
-// content is what a Put was promised.
+// content is the expected content of a Put.
 type content struct {
 	d    registry.Digest
 	size int64
 	r    io.Reader
 	sum  hash.Hash
-	n    int64 // bytes that came
+	n    int64 // bytes received
 }
 
-// fill reads want bytes into buffer. Fewer are CodeDigest.
+// fill reads want bytes into buffer. Errors: CodeDigest for fewer bytes.
 func (c *content) fill(ctx context.Context, buffer []byte, want int64) ([]byte, error) {
 	buffer, err := fill(ctx, buffer, int(max(want, 0)), c.r, c.sum)
 	c.n += int64(len(buffer))
@@ -95,28 +96,45 @@ func (c *content) fill(ctx context.Context, buffer []byte, want int64) ([]byte, 
 		return buffer, fmt.Errorf("read what to store as blob %s: %w", c.d, err) // keeps its own code
 	}
 	if int64(len(buffer)) < want {
-		return buffer, registry.Errorf(registry.CodeDigest, "blob %s: %d of %d bytes came: nothing was stored; send the whole content again", c.d, c.n, c.size)
+		return buffer, registry.Errorf(
+			registry.CodeDigest,
+			"blob %s: received %d of %d bytes: nothing was stored; send the whole content again",
+			c.d,
+			c.n,
+			c.size,
+		)
 	}
 	return buffer, nil
 }
 
-// check wants the bytes that came to be d, and none to follow them.
+// check checks that the received bytes match d and that no more follow.
 func (c *content) check() error {
 	extra, err := io.CopyN(io.Discard, c.r, 1)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read what to store as blob %s: %w", c.d, err)
 	}
 	if extra > 0 || c.size < 0 {
-		return registry.Errorf(registry.CodeDigest, "blob %s: more than its %d bytes came: nothing was stored; send the right content or the right size", c.d, c.size)
+		return registry.Errorf(
+			registry.CodeDigest,
+			"blob %s: received more than its %d bytes: nothing was stored; send the right content or the right size",
+			c.d,
+			c.size,
+		)
 	}
 	if got := digest.NewDigest(c.d.Algorithm(), c.sum); got != c.d {
-		return registry.Errorf(registry.CodeDigest, "blob %s: the %d bytes sent have the digest %s: nothing was stored; send the right content or the right digest", c.d, c.n, got)
+		return registry.Errorf(
+			registry.CodeDigest,
+			"blob %s: the %d bytes sent have the digest %s: nothing was stored; send the right content or the right digest",
+			c.d,
+			c.n,
+			got,
+		)
 	}
 	return nil
 }
 
-// fill reads into buffer behind what it has until it has limit bytes or r ends, and
-// writes what it reads to sum, which does not fail. Errors are those of r and of ctx.
+// fill appends bytes of r to buffer until it has limit bytes or r ends, and writes them to sum,
+// which does not fail. Errors: those of r and of ctx.
 func fill(ctx context.Context, buffer []byte, limit int, r io.Reader, sum io.Writer) ([]byte, error) {
 	for len(buffer) < limit {
 		if err := ctx.Err(); err != nil {
@@ -141,11 +159,11 @@ func fill(ctx context.Context, buffer []byte, limit int, r io.Reader, sum io.Wri
 	return buffer, nil
 }
 
-// minBuffer is what most configs fit into. A buffer grows from there to one part, in two
-// steps, so that little is copied.
+// minBuffer is enough for most configs. A buffer grows from there to one part in two steps, so
+// that little is copied.
 const minBuffer = 64 << 10
 
-// borrow gives a buffer that others have used.
+// borrow returns a pooled buffer.
 func (b *Bucket) borrow() *[]byte {
 	buffer, ok := b.buffers.Get().(*[]byte)
 	if !ok {

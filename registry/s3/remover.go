@@ -29,12 +29,19 @@ func (b *Bucket) Permit(ctx context.Context) (registry.Permit, error) {
 	if err != nil {
 		return nil, err
 	}
-	late := permit{b, now.Add(-b.permitTime - registry.RemovalMargin)} // the store must refuse it, even if the date is off by the margin
+	late := permit{
+		b,
+		now.Add(-b.permitTime - registry.RemovalMargin),
+	} // the store must refuse it, even if the date is off by the margin
 	switch err := late.delete(ctx, b.under("blobs")+permitKey); {
 	case err == nil:
 		return nil, registry.WithHint(
-			registry.Errorf(registry.CodeUnavailable,
-				"delete in %s: the object store carries out expired requests, so a late deletion could remove content stored since; nothing was deleted", b),
+			registry.Errorf(
+				registry.CodeUnavailable,
+				"delete in %s: the object store carries out expired requests, so a late deletion could remove content stored "+
+					"since; nothing was deleted",
+				b,
+			),
 			"use a store that checks X-Amz-Expires, without a proxy whose clock is wrong: see docs/object-storage.md")
 	case !refused(err):
 		return nil, b.interpretError("delete in", b.String(), err)
@@ -83,11 +90,20 @@ func (b *Bucket) time(ctx context.Context) (time.Time, error) {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode >= http.StatusInternalServerError { // a proxy may have answered, with its own date
-		return time.Time{}, b.interpretError("ask for the time of", b.String(), minio.ErrorResponse{StatusCode: answer.StatusCode, Message: answer.Status})
+		return time.Time{}, b.interpretError(
+			"ask for the time of",
+			b.String(),
+			minio.ErrorResponse{StatusCode: answer.StatusCode, Message: answer.Status},
+		)
 	}
 	now, err := http.ParseTime(answer.Header.Get("Date"))
 	if err != nil {
-		return time.Time{}, registry.Errorf(registry.CodeUnavailable, "ask for the time of %s: the response of the object store has no valid date: %w", b, err)
+		return time.Time{}, registry.Errorf(
+			registry.CodeUnavailable,
+			"ask for the time of %s: the response of the object store has no valid date: %w",
+			b,
+			err,
+		)
 	}
 	return now, nil
 }

@@ -10,31 +10,31 @@ import (
 )
 
 const (
-	// inlineBytes is how long a tail may be to be kept in the record. Most configs are
-	// shorter, and so cost the store one request.
+	// inlineBytes is the maximum size of a tail in the record. Most configs are smaller and so
+	// need one request to the store.
 	inlineBytes = 32 << 10
 
-	// takenParts is how many numbers of parts a writer takes at a time. When he has used
-	// them he says how far he is, so that no more than those are lost when he is killed.
+	// takenParts is how many part numbers a writer reserves at a time. After it has used them it
+	// saves its progress, so that a killed writer loses at most these parts.
 	takenParts = 4
 )
 
-// session is an upload that one caller of this process works on.
+// session is an upload that a caller of this process is writing.
 type session struct {
 	u     *Uploads
-	state registry.UploadState // as it is recorded
-	notes notes                // as they are recorded
+	state registry.UploadState // as recorded
+	notes notes                // as recorded
 
 	parts  []part
 	next   int       // number of the next part
-	last   int       // the last number that this session took
-	buffer *[]byte   // bytes behind the parts
+	last   int       // the last number that this session reserved
+	buffer *[]byte   // bytes after the parts
 	offset int64     // bytes in parts and buffer
 	sum    hash.Hash // of those bytes
 }
 
-// open makes a session of a state. Who got one closes it. Errors: CodeConflict when this
-// process is at work on the upload already.
+// open returns a session for a state. The caller closes it. Errors: CodeConflict if another
+// caller of this process is writing the upload.
 func (u *Uploads) open(state registry.UploadState) (*session, error) {
 	n, err := readNotes(state)
 	if err != nil {
@@ -45,7 +45,11 @@ func (u *Uploads) open(state registry.UploadState) (*session, error) {
 		return nil, err
 	}
 	if _, held := u.held.LoadOrStore(state.ID, true); held {
-		return nil, registry.Errorf(registry.CodeConflict, "upload %s: somebody else is writing it; send one chunk after the other", state.ID)
+		return nil, registry.Errorf(
+			registry.CodeConflict,
+			"upload %s: another request is writing it; send one chunk at a time",
+			state.ID,
+		)
 	}
 	return &session{
 		u: u, state: state, notes: n, parts: slices.Clone(n.Parts),
@@ -65,7 +69,7 @@ func (s *session) multipart() *multipart {
 	return &multipart{b: s.u.b, key: s.notes.Key, id: s.notes.ID, parts: s.parts}
 }
 
-// loadTail brings the recorded tail back into the buffer.
+// loadTail loads the recorded tail into the buffer.
 func (s *session) loadTail(ctx context.Context) error {
 	if s.notes.TailKey == "" {
 		*s.buffer = append((*s.buffer)[:0], s.notes.Tail...)
@@ -78,8 +82,8 @@ func (s *session) loadTail(ctx context.Context) error {
 	return err
 }
 
-// explain gives an error the words of the port. Where something is gone that the state
-// named, somebody else may have gone on with the upload.
+// explain converts an error to one of the port. If an object of the state is missing, another
+// request may have continued the upload.
 func (s *session) explain(ctx context.Context, operation string, err error) error {
 	err = s.u.b.interpretError(operation, "upload "+s.state.ID, err)
 	if !registry.HasCode(err, registry.CodeNotFound) {
@@ -90,13 +94,17 @@ func (s *session) explain(ctx context.Context, operation string, err error) erro
 		return failed
 	}
 	if now.Version != s.state.Version {
-		return registry.Errorf(registry.CodeConflict, "upload %s: somebody else went on with it; ask how far it has come", s.state.ID)
+		return registry.Errorf(
+			registry.CodeConflict,
+			"upload %s: another request continued it; query its offset and continue there",
+			s.state.ID,
+		)
 	}
 	return err
 }
 
-// receive takes r to its end. It gives the error of r apart from its own: what came
-// before it counts.
+// receive reads r to its end. It returns the error of r separately, because bytes before that
+// error count.
 func (s *session) receive(ctx context.Context, r io.Reader) (unread, err error) {
 	for {
 		have := len(*s.buffer)
@@ -116,7 +124,7 @@ func (s *session) receive(ctx context.Context, r io.Reader) (unread, err error) 
 	}
 }
 
-// sendPart makes the buffer the next part.
+// sendPart sends the buffer as the next part.
 func (s *session) sendPart(ctx context.Context) error {
 	if s.next > s.last {
 		if err := s.take(ctx); err != nil {
@@ -133,12 +141,18 @@ func (s *session) sendPart(ctx context.Context) error {
 	return nil
 }
 
-// take makes numbers of parts this session's own, of a multipart upload that it begins
-// if there is none. That says nothing about how far the upload has come.
+// take reserves part numbers for this session. If there is no multipart upload, it begins one.
+// It does not change the progress of the upload.
 func (s *session) take(ctx context.Context) error {
 	n := s.notes
 	if n.Used+takenParts > maxParts {
-		return registry.Errorf(registry.CodeInvalid, "upload %s: %s takes at most %d bytes in pieces", s.state.ID, s.u.b, int64(maxParts)*int64(s.u.b.partBytes))
+		return registry.Errorf(
+			registry.CodeInvalid,
+			"upload %s: %s takes at most %d bytes in pieces",
+			s.state.ID,
+			s.u.b,
+			int64(maxParts)*int64(s.u.b.partBytes),
+		)
 	}
 	if n.ID == "" {
 		m, err := s.u.b.newMultipart(ctx, s.newKey())
@@ -158,8 +172,8 @@ func (s *session) take(ctx context.Context) error {
 	return nil
 }
 
-// saveParts records that the upload has come as far as its parts, as the buffer is
-// empty, and takes more numbers. (Where there are none, take says so.)
+// saveParts records that the upload has all bytes of its parts, because the buffer is empty. It
+// also reserves more numbers; take fails if none are left.
 func (s *session) saveParts(ctx context.Context) error {
 	state, err := s.state.Advanced(s.offset, s.sum)
 	if err != nil {
@@ -175,8 +189,8 @@ func (s *session) saveParts(ctx context.Context) error {
 	return nil
 }
 
-// saveTail records that the upload has come as far as the buffer, which it keeps. It does
-// so also for a caller who has gone.
+// saveTail records that the upload has all bytes up to the end of the buffer, and stores the
+// buffer. It does so even if the caller has disconnected.
 func (s *session) saveTail(ctx context.Context) error {
 	if s.offset == s.state.Offset {
 		return nil

@@ -9,14 +9,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// LeftoverAge is how long an upload must have been left alone before [Uploads.Sweep]
-// takes its writer for dead.
+// LeftoverAge is the idle time after which [Uploads.Sweep] deletes an upload.
 const LeftoverAge = 24 * time.Hour
 
-// Sweep ends uploads that were idle for more than [LeftoverAge] by the clock of the catalog.
-// It then removes objects that killed writers left in the store, of the same age by the
-// store's clock. It returns how many leftovers it removed. It is safe beside writers, in any
-// number of processes.
+// Sweep ends uploads that were idle for more than [LeftoverAge] by the clock of the catalog. It
+// then deletes objects that killed writers left in the store, of the same age by the store's
+// clock. It returns how many leftovers it deleted. It is safe during writes of any number of
+// processes.
 func (u *Uploads) Sweep(ctx context.Context) (int, error) {
 	alive, swept, err := u.sweepStates(ctx)
 	if err != nil {
@@ -27,7 +26,9 @@ func (u *Uploads) Sweep(ctx context.Context) (int, error) {
 		return swept, err
 	}
 	before := now.Add(-u.b.leftoverAge)
-	for _, sweep := range []func(context.Context, time.Time, map[string]bool) (int, error){u.b.sweepObjects, u.b.sweepMultiparts} {
+	for _, sweep := range []func(context.Context, time.Time, map[string]bool) (int, error){
+		u.b.sweepObjects, u.b.sweepMultiparts,
+	} {
 		n, err := sweep(ctx, before, alive)
 		swept += n
 		if err != nil {
@@ -48,7 +49,8 @@ func (u *Uploads) sweepStates(ctx context.Context) (alive map[string]bool, swept
 		switch {
 		case err == nil:
 			swept++
-		case !registry.HasCode(err, registry.CodeConflict) && !registry.HasCode(err, registry.CodeNotFound): // another request continued or ended it
+		// With these codes, another request continued or ended the upload.
+		case !registry.HasCode(err, registry.CodeConflict) && !registry.HasCode(err, registry.CodeNotFound):
 			return nil, swept, err
 		}
 	}
@@ -62,8 +64,8 @@ func (u *Uploads) sweepStates(ctx context.Context) (alive map[string]bool, swept
 	return alive, swept, nil
 }
 
-// sweepObjects removes old objects of uploads that are over. It leaves objects whose keys do
-// not have the form of an upload's.
+// sweepObjects deletes old objects of uploads that have ended. It does not touch objects whose
+// keys do not have the form of an upload's.
 func (b *Bucket) sweepObjects(ctx context.Context, before time.Time, alive map[string]bool) (int, error) {
 	swept := 0
 	for _, folder := range []string{uploadsFolder, oldUploadsFolder} {
@@ -83,7 +85,7 @@ func (b *Bucket) sweepObjects(ctx context.Context, before time.Time, alive map[s
 	return swept, nil
 }
 
-// sweepMultiparts aborts old multipart uploads, of uploads that are over and of Puts.
+// sweepMultiparts aborts old multipart uploads of ended uploads and of Puts.
 func (b *Bucket) sweepMultiparts(ctx context.Context, before time.Time, alive map[string]bool) (int, error) {
 	swept := 0
 	for _, folder := range []string{uploadsFolder, oldUploadsFolder, "blobs"} {
@@ -109,7 +111,7 @@ func (b *Bucket) sweepMultiparts(ctx context.Context, before time.Time, alive ma
 	return swept, nil
 }
 
-// isOver reports whether a multipart upload belongs to an upload that is over, or to a Put.
+// isOver reports whether a multipart upload belongs to an ended upload or to a Put.
 func (b *Bucket) isOver(key string, alive map[string]bool) bool {
 	if id, ok := b.uploadOf(key); ok {
 		return !alive[id]

@@ -10,26 +10,26 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Uploads is [registry.Uploads] in a [Bucket]. Make one with [NewUploads]; any number of
-// processes can share a bucket and the states, and go on with each other's uploads.
+// Uploads is [registry.Uploads] in a [Bucket]. Create one with [NewUploads]. Several processes
+// can share a bucket and the states, and continue each other's uploads.
 //
-// Only the states order them. An Append sends its bytes to places of its own, and they count
-// once it has swapped the state. If two Appends in two processes begin at the same offset,
-// the first to swap wins and the other one gets a conflict.
+// Only the states order writers. An Append sends its bytes to unique keys, and they count once
+// it has swapped the state. If two Appends in two processes begin at the same offset, the first
+// to swap wins and the other gets a conflict.
 type Uploads struct {
 	b      *Bucket
 	states registry.UploadStates
-	held   sync.Map // identifiers that this process is at work on
+	held   sync.Map // identifiers of uploads that this process is writing
 }
 
 var _ registry.Uploads = (*Uploads)(nil)
 
-// NewUploads is the uploads that end in a bucket.
+// NewUploads returns the uploads into a bucket.
 func NewUploads(b *Bucket, states registry.UploadStates) *Uploads {
 	return &Uploads{b: b, states: states}
 }
 
-// Begin writes down that there is an upload. The store hears of it with its first bytes.
+// Begin records a new upload. The first request to the store comes with its first bytes.
 func (u *Uploads) Begin(ctx context.Context, owner registry.UploadOwner) (string, error) {
 	state := registry.NewUpload(owner)
 	var err error
@@ -39,20 +39,32 @@ func (u *Uploads) Begin(ctx context.Context, owner registry.UploadOwner) (string
 	return state.ID, u.states.CreateUpload(ctx, state)
 }
 
-// Offset gives the number of bytes that count.
+// Offset returns the number of bytes received.
 func (u *Uploads) Offset(ctx context.Context, owner registry.UploadOwner, id string) (int64, error) {
 	state, err := u.states.Upload(ctx, owner, id)
 	return state.Offset, err
 }
 
-// Append gathers bytes until they make a part, and keeps what is left as the tail.
-func (u *Uploads) Append(ctx context.Context, owner registry.UploadOwner, id string, offset int64, r io.Reader) (int64, error) {
+// Append collects bytes into parts and stores the rest as the tail.
+func (u *Uploads) Append(
+	ctx context.Context,
+	owner registry.UploadOwner,
+	id string,
+	offset int64,
+	r io.Reader,
+) (int64, error) {
 	state, err := u.states.Upload(ctx, owner, id)
 	if err != nil {
 		return 0, err
 	}
 	if state.Offset != offset {
-		return state.Offset, registry.Errorf(registry.CodeConflict, "upload %s: %d bytes are here, so the next ones cannot begin at %d; continue at the end", id, state.Offset, offset)
+		return state.Offset, registry.Errorf(
+			registry.CodeConflict,
+			"upload %s: it has %d bytes, so a chunk cannot begin at %d; continue at the end",
+			id,
+			state.Offset,
+			offset,
+		)
 	}
 	s, err := u.open(state)
 	if err != nil {

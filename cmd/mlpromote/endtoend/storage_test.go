@@ -63,7 +63,7 @@ func TestObjectStorage(t *testing.T) {
 	proven := c.Head("prod")
 	store.Stop()
 	c.Bump()
-	wantRefusal(c, 9, []string{"build"}, "does not answer")
+	wantRefusal(c, 9, []string{"build"}, "does not respond")
 	if c.Head("prod") != proven {
 		t.Error("the head moved while the bucket was away")
 	}
@@ -102,7 +102,7 @@ func TestBackupOfBucket(t *testing.T) {
 	// While the bucket is away nothing is restored, and what was begun goes on later.
 	c.Env = in(data, "restored")
 	store.Stop()
-	wantRefusal(c, 9, []string{"restore", saved}, "does not answer")
+	wantRefusal(c, 9, []string{"restore", saved}, "does not respond")
 	if err := store.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestStorageOfOthers(t *testing.T) {
 	c.Env = append(c.Env, "MLPROMOTE_DATA="+data, "MLPROMOTE_STORAGE="+store.URL("x"))
 	wantRefusal(c, 2, []string{"list"}, "has its own content")
 	c.Env = append(c.Env, "MLPROMOTE_STORAGE=s3://KEY:hunter2@models")
-	wantRefusal(c, 2, []string{"list"}, "credentials do not belong into a URL")
+	wantRefusal(c, 2, []string{"list"}, "a URL must not contain credentials")
 	c.Env = append(c.Env, "MLPROMOTE_STORAGE=/srv/models")
 	wantRefusal(c, 2, []string{"list"}, "want s3://BUCKET")
 }
