@@ -25,7 +25,8 @@ func (b *build) attest(ctx context.Context, environment string, r registry.Relea
 	return attached, err
 }
 
-func (b *build) sign(ctx context.Context, environment string, r registry.Release, claims []registry.Claim) (int, error) {
+func (b *build) sign(ctx context.Context, environment string,
+	r registry.Release, claims []registry.Claim) (int, error) {
 	attached := 0
 	counted, _ := registry.Accept(r, claims)
 	for _, subject := range r.Subjects() {
@@ -48,7 +49,8 @@ func (b *build) sign(ctx context.Context, environment string, r registry.Release
 // unsaid makes the statements about a subject that are not among the claims that count.
 func (b *build) unsaid(subject registry.Subject, claims []registry.Claim) ([][]byte, error) {
 	var statements [][]byte
-	add := func(predicateType string, predicate any, about registry.StatementSubject, class registry.Reproducibility) error {
+	add := func(predicateType string, predicate any,
+		about registry.StatementSubject, class registry.Reproducibility) error {
 		said := slices.ContainsFunc(claims, func(c registry.Claim) bool {
 			return c.Subject == subject.Digest && c.Statement.PredicateType == predicateType &&
 				(class == "" || c.Statement.Reproducible() == class)
@@ -61,7 +63,8 @@ func (b *build) unsaid(subject registry.Subject, claims []registry.Claim) ([][]b
 		return err
 	}
 	// cosign names no subject in what it signs, and so neither does this.
-	if err := add(registry.PredicateSign, struct{}{}, registry.StatementSubject{Digest: registry.NewDigestSet(subject.Digest)}, ""); err != nil {
+	if err := add(registry.PredicateSign, struct{}{},
+		registry.StatementSubject{Digest: registry.NewDigestSet(subject.Digest)}, ""); err != nil {
 		return nil, err
 	}
 	for _, e := range b.engines {

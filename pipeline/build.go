@@ -108,7 +108,8 @@ func (p *Pipeline) Plan(ctx context.Context, s *spec.Spec) (Plan, error) {
 func budgets(s *spec.Spec) map[string]toolchain.Budget {
 	all := make(map[string]toolchain.Budget, len(s.Budgets))
 	for name, b := range s.Budgets {
-		all[name] = toolchain.Budget{Time: time.Duration(b.Time), Cores: int(b.Cores), MemoryBytes: int64(b.Memory), GPUs: int(b.GPUs)}
+		all[name] = toolchain.Budget{Time: time.Duration(b.Time),
+			Cores: int(b.Cores), MemoryBytes: int64(b.Memory), GPUs: int(b.GPUs)}
 	}
 	return all
 }

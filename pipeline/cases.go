@@ -166,13 +166,15 @@ func checkShard(f shard, path string, iface validators.Interface) (int, error) {
 	for _, input := range iface.Inputs {
 		info, ok := f.Info(input.Name)
 		if !ok {
-			return 0, registry.Errorf(registry.CodeInvalid, "%s: no tensor for the model's input %q: it holds %s", path, input.Name, strings.Join(f.Names(), ", "))
+			return 0, registry.Errorf(registry.CodeInvalid,
+				"%s: no tensor for the model's input %q: it holds %s", path, input.Name, strings.Join(f.Names(), ", "))
 		}
 		if err := fits(info, input, iface); err != nil {
 			return 0, registry.Errorf(registry.CodeInvalid, "%s: tensor %q: %w", path, input.Name, err)
 		}
 		if count >= 0 && info.Shape[0] != count {
-			return 0, registry.Errorf(registry.CodeInvalid, "%s: tensor %q has %d cases, another has %d", path, input.Name, info.Shape[0], count)
+			return 0, registry.Errorf(registry.CodeInvalid,
+				"%s: tensor %q has %d cases, another has %d", path, input.Name, info.Shape[0], count)
 		}
 		count = info.Shape[0]
 	}
@@ -195,12 +197,14 @@ func fits(info tensor.Info, input validators.TensorInfo, iface validators.Interf
 			return registry.Errorf(registry.CodeInvalid, "no case dimension")
 		}
 		if !iface.Allows(want[0], 1) {
-			return registry.Errorf(registry.CodeInvalid, "the model wants %s cases at once, so give the tensor a case dimension in front", want[0])
+			return registry.Errorf(registry.CodeInvalid,
+				"the model wants %s cases at once, so give the tensor a case dimension in front", want[0])
 		}
 		want = want[1:]
 	case 1:
 	default:
-		return registry.Errorf(registry.CodeInvalid, "shape is %v, the model wants %v with a leading case dimension", info.Shape, input.Shape)
+		return registry.Errorf(registry.CodeInvalid,
+			"shape is %v, the model wants %v with a leading case dimension", info.Shape, input.Shape)
 	}
 	for i, dim := range want {
 		if got := info.Shape[len(info.Shape)-len(want)+i]; !iface.Allows(dim, got) {

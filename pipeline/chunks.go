@@ -50,7 +50,8 @@ type chunkRun struct {
 func (v *verification) inChunks(ctx context.Context, c candidate, memory unfinished, dir string) (*chunkRun, error) {
 	r := &chunkRun{
 		v: v, c: c, driver: memory.driver(c.tool.Timing), dir: filepath.Join(dir, "outputs", c.id),
-		scratch: filepath.Join(v.scratch, "chunks-"+c.id), parts: make(map[string][]rowsOf), result: toolchain.EngineResult{ID: c.id},
+		scratch: filepath.Join(v.scratch, "chunks-"+c.id),
+		parts:   make(map[string][]rowsOf), result: toolchain.EngineResult{ID: c.id},
 	}
 	for size := firstChunk; r.ran < v.cases.set.Count; {
 		took, err := r.chunk(ctx, piecesOf(v.cases.set.Shards, r.ran, size))
@@ -67,7 +68,8 @@ func (r *chunkRun) broken(err error) error {
 	if r.v.p.Unfinished == "" || r.ran == 0 {
 		return err
 	}
-	return registry.WithHint(err, "%s had run %d of %d cases: verify again on this machine to go on from there", r.c.engine.Label(), r.ran, r.v.cases.set.Count)
+	return registry.WithHint(err, "%s had run %d of %d cases: verify again on this machine to go on from there",
+		r.c.engine.Label(), r.ran, r.v.cases.set.Count)
 }
 
 // nextChunk is the number of cases after a chunk that came out like this.

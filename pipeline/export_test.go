@@ -19,7 +19,8 @@ func SpecQuantize(options map[string]any, target registry.Target, exclude []stri
 
 // Again does a step that a build took once more and gives its class: the step is job, done by
 // driver; runner, of this profile, runs what it leaves on a file of cases.
-func Again(ctx context.Context, driver, runner toolchain.Driver, profile toolchain.Profile, job toolchain.Job, cases string, count int, scratch string) (registry.Reproducibility, error) {
+func Again(ctx context.Context, driver, runner toolchain.Driver, profile toolchain.Profile,
+	job toolchain.Job, cases string, count int, scratch string) (registry.Reproducibility, error) {
 	b := &build{p: &Pipeline{}, scratch: scratch}
 	shard, err := toolchain.FileInput(toolchain.RoleCases, "cases-00000.safetensors", cases)
 	if err != nil {

@@ -53,7 +53,8 @@ func (v *verification) document(ctx context.Context, repository string, part reg
 		return nil, err
 	}
 	if len(m.files) != 1 {
-		return nil, registry.Errorf(registry.CodeTrust, "part %s of %s has %d files, want one", part, repository, len(m.files))
+		return nil, registry.Errorf(registry.CodeTrust,
+			"part %s of %s has %d files, want one", part, repository, len(m.files))
 	}
 	return os.ReadFile(filepath.Join(m.dir, filepath.FromSlash(m.files[0].Path)))
 }
@@ -80,7 +81,8 @@ func (v *verification) fetchSources(ctx context.Context) error {
 		}
 	}
 	if v.cases.set == nil || v.golden.set == nil {
-		return registry.Errorf(registry.CodeTrust, "sources %s of %s do not describe their cases", v.release.Sources, repository)
+		return registry.Errorf(registry.CodeTrust,
+			"sources %s of %s do not describe their cases", v.release.Sources, repository)
 	}
 	v.referenceModel, err = v.reference.loadable(v.tools[hub].Profile, referenceID)
 	return err
@@ -130,7 +132,8 @@ func (v *verification) fetchCurrent(ctx context.Context) error {
 }
 
 // material fetches a part into a folder of its own.
-func (v *verification) material(ctx context.Context, repository string, ref registry.PartRef, name string) (material, error) {
+func (v *verification) material(ctx context.Context, repository string,
+	ref registry.PartRef, name string) (material, error) {
 	dir := filepath.Join(v.scratch, name)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return material{}, err

@@ -40,7 +40,8 @@ func generateCases(count int, seed uint64, iface validators.Interface, scratch s
 	return cs, nil
 }
 
-func generate(random *rand.Rand, count int64, input validators.TensorInfo, iface validators.Interface) (tensor.Tensor, error) {
+func generate(random *rand.Rand, count int64, input validators.TensorInfo,
+	iface validators.Interface) (tensor.Tensor, error) {
 	shape := []int64{count}
 	for i, dim := range input.Shape {
 		if i == 0 && iface.Allows(dim, 1) {
@@ -51,7 +52,8 @@ func generate(random *rand.Rand, count int64, input validators.TensorInfo, iface
 	n := int64(1)
 	for _, d := range shape {
 		if n *= d; n > maxGenerated {
-			return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "shape %v is too large to generate: record cases, or set shapes: smaller", shape)
+			return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid,
+				"shape %v is too large to generate: record cases, or set shapes: smaller", shape)
 		}
 	}
 	switch input.DType {
@@ -70,7 +72,8 @@ func generate(random *rand.Rand, count int64, input validators.TensorInfo, iface
 	case tensor.Bool:
 		return fill(n, shape, func() bool { return random.Int32N(2) == 1 })
 	default:
-		return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "no cases can be generated for dtype %s: record some and name their folder in cases:", input.DType)
+		return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid,
+			"no cases can be generated for dtype %s: record some and name their folder in cases:", input.DType)
 	}
 }
 

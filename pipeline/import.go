@@ -129,10 +129,12 @@ func outcomeModel(outcome toolchain.Outcome, external []toolchain.Input) ([]tool
 	}
 	for _, name := range model.ExternalData {
 		if made, ok := outcome.File(name); ok {
-			files = append(files, toolchain.Input{Role: toolchain.RoleModel, Name: name, Path: made.Path, Digest: made.Digest, Size: made.Size})
+			files = append(files,
+				toolchain.Input{Role: toolchain.RoleModel, Name: name, Path: made.Path, Digest: made.Digest, Size: made.Size})
 			continue
 		}
-		i := slices.IndexFunc(external, func(in toolchain.Input) bool { return in.Name == filepath.ToSlash(filepath.Clean(name)) })
+		i := slices.IndexFunc(external,
+			func(in toolchain.Input) bool { return in.Name == filepath.ToSlash(filepath.Clean(name)) })
 		if i < 0 {
 			return nil, nil, registry.Errorf(registry.CodeInternal, "the importer left no %s, which its model needs", name)
 		}
@@ -150,7 +152,8 @@ type PlannedImport struct {
 	Files     []PlannedFile      `json:"files"` // of the source
 }
 
-func plannedImport(format string, tool toolchain.Identity, options map[string]any, files []toolchain.Input) (*PlannedImport, error) {
+func plannedImport(format string, tool toolchain.Identity,
+	options map[string]any, files []toolchain.Input) (*PlannedImport, error) {
 	digest, err := registry.CanonicalDigest(options)
 	return &PlannedImport{
 		Format: format, Driver: tool.Code, Options: options, Files: plannedFiles(files),

@@ -64,12 +64,14 @@ func mustBeEmpty(folder string) error {
 	case errors.Is(err, fs.ErrNotExist), err == nil && len(entries) == 0:
 		return nil
 	case errors.Is(err, syscall.ENOTDIR):
-		return registry.Errorf(registry.CodeInvalid, "init writes the imported cases to the folder %s, and %s is a file: rename it", folder, folder)
+		return registry.Errorf(registry.CodeInvalid,
+			"init writes the imported cases to the folder %s, and %s is a file: rename it", folder, folder)
 	case err != nil:
 		return registry.Errorf(registry.CodeInvalid, "init writes the imported cases to the folder %s: %w", folder, err)
 	}
 	return registry.WithHint(
-		registry.Errorf(registry.CodeInvalid, "init writes the imported cases to the folder %s, which is not empty: it holds %s", folder, entries[0].Name()),
+		registry.Errorf(registry.CodeInvalid,
+			"init writes the imported cases to the folder %s, which is not empty: it holds %s", folder, entries[0].Name()),
 		"to replace what is there, remove it first: rm -r %s; to use it, leave out --cases and write into the spec: cases: {path: %s/}", folder, name)
 }
 
@@ -94,10 +96,12 @@ func readTensors(file, label string, iface validators.Interface) (map[string]ten
 		tensors, err := tensor.ReadNpz(f, info.Size(), tensor.Limits{})
 		return tensors, badCases(file, err)
 	case spec.Parquet:
-		return nil, registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: Parquet is not read: want %s", file, importable),
+		return nil, registry.WithHint(registry.Errorf(registry.CodeInvalid,
+			"%s: Parquet is not read: want %s", file, importable),
 			"%s", spec.ParquetToCSV(file))
 	default:
-		return nil, registry.WithHint(registry.Errorf(registry.CodeInvalid, "%s: cannot be imported: want %s", file, importable),
+		return nil, registry.WithHint(registry.Errorf(registry.CodeInvalid,
+			"%s: cannot be imported: want %s", file, importable),
 			"a folder of cases goes into the spec as it is: cases: {path: FOLDER/, labels: NAME}")
 	}
 }
@@ -156,7 +160,8 @@ func (im *importing) takeLabels(label string, shard map[string]tensor.Tensor) er
 		_, isInput := im.iface.Input(name)
 		switch {
 		case !ok && label != "":
-			return registry.Errorf(registry.CodeInvalid, "no labels %q: it holds %s", label, strings.Join(slices.Sorted(maps.Keys(im.found)), ", "))
+			return registry.Errorf(registry.CodeInvalid,
+				"no labels %q: it holds %s", label, strings.Join(slices.Sorted(maps.Keys(im.found)), ", "))
 		case isInput && label != "":
 			return registry.Errorf(registry.CodeInvalid, "%q is an input of the model, so it cannot be the labels", label)
 		case !ok || isInput:
@@ -164,7 +169,8 @@ func (im *importing) takeLabels(label string, shard map[string]tensor.Tensor) er
 		}
 		whole, err := castTo(t, tensor.Int64)
 		if err != nil {
-			return registry.WithHint(registry.Errorf(registry.CodeInvalid, "labels %q: %w", name, err), "number the classes from 0, in the order of the model's output")
+			return registry.WithHint(registry.Errorf(registry.CodeInvalid, "labels %q: %w", name, err),
+				"number the classes from 0, in the order of the model's output")
 		}
 		if n := len(whole.Shape); n == 2 && whole.Shape[1] == 1 {
 			whole.Shape = whole.Shape[:1]
@@ -189,7 +195,8 @@ func (im *importing) find(input string) (tensor.Tensor, string, error) {
 		}
 	}
 	names := slices.Sorted(maps.Keys(im.found))
-	return tensor.Tensor{}, "", registry.Errorf(registry.CodeInvalid, "nothing for the model's input %q: besides labels it holds %s", input, strings.Join(names, ", "))
+	return tensor.Tensor{}, "", registry.Errorf(registry.CodeInvalid,
+		"nothing for the model's input %q: besides labels it holds %s", input, strings.Join(names, ", "))
 }
 
 // write writes the shard, made of the user's file, into a new folder and checks it as a build

@@ -97,14 +97,17 @@ func castTo(t tensor.Tensor, to tensor.DType) (tensor.Tensor, error) {
 	case tensor.Uint8:
 		return cast[uint8](values, t.Shape, 0, math.MaxUint8, true)
 	}
-	return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "dtype is %s, the model wants %s: convert it before", t.DType, to)
+	return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid,
+		"dtype is %s, the model wants %s: convert it before", t.DType, to)
 }
 
-func cast[T int8 | int16 | int32 | int64 | uint8 | float32](values []float64, shape []int64, least, most float64, whole bool) (tensor.Tensor, error) {
+func cast[T int8 | int16 | int32 | int64 | uint8 | float32](values []float64,
+	shape []int64, least, most float64, whole bool) (tensor.Tensor, error) {
 	out := make([]T, len(values))
 	for i, v := range values {
 		if whole && v != math.Trunc(v) || v < least || v > most || whole && math.IsNaN(v) {
-			return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "element %d is %v: want whole numbers from %v to %v", i, v, least, most)
+			return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid,
+				"element %d is %v: want whole numbers from %v to %v", i, v, least, most)
 		}
 		out[i] = T(v)
 	}

@@ -31,7 +31,8 @@ func readTable(file, label string, iface validators.Interface) (map[string]tenso
 		return nil, err
 	}
 	if info.Size() > maxTable {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s: %d bytes: a table may have %d; use .npz", file, info.Size(), maxTable)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"%s: %d bytes: a table may have %d; use .npz", file, info.Size(), maxTable)
 	}
 	t, err := scanTable(f)
 	if err != nil {
@@ -54,7 +55,8 @@ func scanTable(r io.Reader) (numbers, error) {
 		record, err := reader.Read()
 		switch {
 		case errors.Is(err, io.EOF) && len(t.values) == 0:
-			return t, registry.Errorf(registry.CodeInvalid, ": no cases: want a line of names, then a line of numbers for each case")
+			return t, registry.Errorf(registry.CodeInvalid,
+				": no cases: want a line of names, then a line of numbers for each case")
 		case errors.Is(err, io.EOF):
 			return t, nil
 		case err != nil:
@@ -69,7 +71,8 @@ func scanTable(r io.Reader) (numbers, error) {
 		for i, cell := range record {
 			value, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
 			if err != nil {
-				return t, registry.WithHint(registry.Errorf(registry.CodeInvalid, ":%d: column %q: %.40q is not a number", line, t.names[i], cell),
+				return t, registry.WithHint(registry.Errorf(registry.CodeInvalid,
+					":%d: column %q: %.40q is not a number", line, t.names[i], cell),
 					"text, dates and classes have to become the numbers that the model was trained on")
 			}
 			t.values = append(t.values, value)

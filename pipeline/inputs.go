@@ -20,7 +20,8 @@ import (
 // readInputs reads what the spec names besides its source, past the gate for untrusted
 // formats, and checks that all fits together.
 func readInputs(s *spec.Spec, m hubModel, scratch string) (Inputs, error) {
-	in := Inputs{Name: s.Model, Version: s.Version, Preset: s.Limits.Preset, Limits: s.LimitOverrides(), Model: m.files, Import: m.plan, hub: m}
+	in := Inputs{Name: s.Model, Version: s.Version, Preset: s.Limits.Preset,
+		Limits: s.LimitOverrides(), Model: m.files, Import: m.plan, hub: m}
 	if err := checkQuantized(s, m.model); err != nil {
 		return Inputs{}, err
 	}
@@ -81,10 +82,12 @@ func tensorInfos(what string, values []format.Value) ([]validators.TensorInfo, e
 	for _, v := range values {
 		dtype, err := tensor.ParseDType(v.DType)
 		if err != nil {
-			return nil, registry.Errorf(registry.CodeInvalid, "%s %q is %s: only dense tensors of numbers can be compared", what, v.Name, v.DType)
+			return nil, registry.Errorf(registry.CodeInvalid,
+				"%s %q is %s: only dense tensors of numbers can be compared", what, v.Name, v.DType)
 		}
 		if v.Shape == nil {
-			return nil, registry.Errorf(registry.CodeInvalid, "%s %q has no shape: export the model with the shapes of its inputs, at least their ranks", what, v.Name)
+			return nil, registry.Errorf(registry.CodeInvalid,
+				"%s %q has no shape: export the model with the shapes of its inputs, at least their ranks", what, v.Name)
 		}
 		info := validators.TensorInfo{Name: v.Name, DType: dtype, Shape: []validators.Dim{}}
 		for axis, d := range v.Shape {
@@ -119,7 +122,8 @@ func (in *Inputs) readSets(s *spec.Spec, scratch string) error {
 	if err != nil || s.Calibration == nil {
 		return err
 	}
-	in.Calibration, err = readCases(specFiles{s.Files}, s.Calibration.Path.Written, toolchain.RoleCalibration, in.Interface, scratch)
+	in.Calibration, err = readCases(specFiles{s.Files},
+		s.Calibration.Path.Written, toolchain.RoleCalibration, in.Interface, scratch)
 	return err
 }
 
@@ -156,7 +160,8 @@ func refuseCode(f *os.File) error {
 		return err
 	}
 	if kind := format.Sniff(f, info.Size()); kind.CarriesCode() {
-		return registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s, which runs code when it is loaded: no asset may", f.Name(), kind.Describe())
+		return registry.Errorf(registry.CodeUnsafe,
+			"%s: its bytes are %s, which runs code when it is loaded: no asset may", f.Name(), kind.Describe())
 	}
 	return nil
 }
@@ -185,7 +190,8 @@ func requested(s *spec.Spec) ([]RequestedEngine, error) {
 		for _, name := range target.Variants {
 			variant, ok := s.Variant(name)
 			if !ok {
-				return nil, registry.Errorf(registry.CodeInvalid, "%s: target %s asks for variant %q, which is not defined", s.File, target.Name, name)
+				return nil, registry.Errorf(registry.CodeInvalid,
+					"%s: target %s asks for variant %q, which is not defined", s.File, target.Name, name)
 			}
 			tuning, err := tuningInput(specFiles{s.Files}, target)
 			if err != nil {
@@ -277,5 +283,6 @@ func below(specFile, file string, isFolder bool) (string, error) {
 		relative = file
 	}
 	relative = filepath.ToSlash(relative)
-	return relative, registry.WithHint(folder.Check(relative, isFolder), "a spec names files of its own folder only: write it there with -f %s", filepath.Join(filepath.Dir(file), spec.File))
+	return relative, registry.WithHint(folder.Check(relative, isFolder),
+		"a spec names files of its own folder only: write it there with -f %s", filepath.Join(filepath.Dir(file), spec.File))
 }

@@ -70,7 +70,8 @@ func areLabels(f shard, name string, count int, output validators.TensorInfo) er
 		return registry.Errorf(registry.CodeInvalid, "dtype is %s: want integers, the numbers of classes", info.DType)
 	}
 	if len(info.Shape) == 0 || info.Shape[0] != int64(count) {
-		return registry.Errorf(registry.CodeInvalid, "shape is %v: want %d labels first, one for each case", info.Shape, count)
+		return registry.Errorf(registry.CodeInvalid,
+			"shape is %v: want %d labels first, one for each case", info.Shape, count)
 	}
 	labels, err := f.Tensor(name)
 	if err != nil {
@@ -82,7 +83,8 @@ func areLabels(f shard, name string, count int, output validators.TensorInfo) er
 	}
 	for i, label := range labels.Float64s() {
 		if label < 0 || classes > 0 && label >= float64(classes) {
-			return registry.Errorf(registry.CodeInvalid, "label %v at %d: want the number of a class of output %s, from 0 to %d", label, i, output.Name, max(classes, 1)-1)
+			return registry.Errorf(registry.CodeInvalid,
+				"label %v at %d: want the number of a class of output %s, from 0 to %d", label, i, output.Name, max(classes, 1)-1)
 		}
 	}
 	return nil

@@ -129,15 +129,18 @@ func (b *build) makeEngine(ctx context.Context, p *Pipeline, planned PlannedEngi
 	if tool.Profile, err = tool.Profile.In(planned.Form); err != nil {
 		return builtEngine{}, err
 	}
-	made := builtEngine{tool: tool, made: howMade{planned.Quantizer, planned.Quantize, planned.Compile}, engine: registry.Engine{
-		Target: planned.Target, Toolchain: planned.Toolchain, Variant: planned.Variant, Precision: planned.Precision, NativeCode: tool.Profile.NativeCode, Providers: planned.Providers}}
+	made := builtEngine{tool: tool,
+		made: howMade{planned.Quantizer, planned.Quantize, planned.Compile}, engine: registry.Engine{
+			Target: planned.Target, Toolchain: planned.Toolchain, Variant: planned.Variant,
+			Precision: planned.Precision, NativeCode: tool.Profile.NativeCode, Providers: planned.Providers}}
 	model := b.inputs.Model
 	if planned.Quantize != nil {
 		inputs, err := b.quantizerInputs(planned)
 		if err != nil {
 			return builtEngine{}, err
 		}
-		job := toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: inputs, Options: planned.Quantize, Machine: machine(b.node)}
+		job := toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: inputs,
+			Options: planned.Quantize, Machine: machine(b.node)}
 		step, err := b.do(ctx, p, b.tools[planned.Quantizer.Name].Quantizer, "quantize "+label, job, planned.Quantize)
 		if err != nil {
 			return builtEngine{}, err
@@ -169,7 +172,8 @@ func modelOf(outcome toolchain.Outcome) ([]toolchain.Input, error) {
 	if !ok {
 		return nil, registry.Errorf(registry.CodeInternal, "the step left no %s", hubFile)
 	}
-	return []toolchain.Input{{Role: toolchain.RoleModel, Name: file.Name, Path: file.Path, Digest: file.Digest, Size: file.Size}}, nil
+	return []toolchain.Input{{Role: toolchain.RoleModel, Name: file.Name,
+		Path: file.Path, Digest: file.Digest, Size: file.Size}}, nil
 }
 
 // remembered says that nothing was done, and who did it if it was not this machine.
@@ -181,7 +185,8 @@ func remembered(o toolchain.Origin) string {
 }
 
 // do runs a job in a folder of its own, within the budget of its toolchain.
-func (b *build) do(ctx context.Context, p *Pipeline, driver toolchain.Driver, name string, job toolchain.Job, options map[string]any) (takenStep, error) {
+func (b *build) do(ctx context.Context, p *Pipeline, driver toolchain.Driver,
+	name string, job toolchain.Job, options map[string]any) (takenStep, error) {
 	tool, err := driver.Identity(ctx)
 	if err != nil {
 		return takenStep{}, err

@@ -129,8 +129,10 @@ func (p Plan) takesOperators(r RequestedEngine, tool toolchain.Profile) error {
 // requested engine names. It is pure: equal arguments give equal plans.
 func NewPlan(in Inputs, tools map[string]Tool) (Plan, error) {
 	p := Plan{
-		Model: in.Name, Version: in.Version, Source: in.Model[0].Digest, ReferencePrecision: cmp.Or(in.Precision, validators.PrecisionFP32), Quantized: in.Quantized,
-		Interface: in.Interface, Cases: planned(in.Cases), Assets: plannedFiles(in.Assets), Operators: plannedFiles(in.hub.source.operators),
+		Model: in.Name, Version: in.Version, Source: in.Model[0].Digest,
+		ReferencePrecision: cmp.Or(in.Precision, validators.PrecisionFP32), Quantized: in.Quantized,
+		Interface: in.Interface, Cases: planned(in.Cases),
+		Assets: plannedFiles(in.Assets), Operators: plannedFiles(in.hub.source.operators),
 	}
 	if p.Import = in.Import; p.Import != nil {
 		p.Source = p.Import.Files[0].Digest
@@ -146,7 +148,8 @@ func NewPlan(in Inputs, tools map[string]Tool) (Plan, error) {
 	for _, requested := range in.Engines {
 		for _, name := range requested.tools() {
 			if _, ok := tools[name]; !ok {
-				return Plan{}, registry.Lastingf(registry.CodeUnavailable, "target %s asks for %s, which is not open", requested.Target.Name, name)
+				return Plan{}, registry.Lastingf(registry.CodeUnavailable,
+					"target %s asks for %s, which is not open", requested.Target.Name, name)
 			}
 		}
 		if err := p.takesOperators(requested, tools[requested.Toolchain].Profile); err != nil {
@@ -162,7 +165,8 @@ func NewPlan(in Inputs, tools map[string]Tool) (Plan, error) {
 		}
 	}
 	slices.SortFunc(p.Engines, func(a, b PlannedEngine) int {
-		return cmp.Or(cmp.Compare(a.Target.Name, b.Target.Name), cmp.Compare(a.Precision, b.Precision), cmp.Compare(a.Variant, b.Variant))
+		return cmp.Or(cmp.Compare(a.Target.Name, b.Target.Name),
+			cmp.Compare(a.Precision, b.Precision), cmp.Compare(a.Variant, b.Variant))
 	})
 	var err error
 	if p.Limits, err = validators.ExpandPreset(in.Preset, in.Interface, precisions, in.Limits); err != nil {
@@ -180,7 +184,8 @@ func planEngine(requested RequestedEngine, tools map[string]Tool, in Inputs) (Pl
 	t := tools[requested.Toolchain]
 	tool := t.Identity
 	if want := requested.ToolVersion; want != "" && tool.Version != want && !strings.HasPrefix(tool.Version, want+".") {
-		return PlannedEngine{}, registry.Errorf(registry.CodeInvalid, "target %s asks for %s %s, and this program has %s", requested.Target.Name, tool.Name, want, tool.Version)
+		return PlannedEngine{}, registry.Errorf(registry.CodeInvalid,
+			"target %s asks for %s %s, and this program has %s", requested.Target.Name, tool.Name, want, tool.Version)
 	}
 	e := PlannedEngine{
 		Target: requested.Target, Variant: requested.Variant, Precision: requested.Precision,
@@ -203,7 +208,8 @@ func planEngine(requested RequestedEngine, tools map[string]Tool, in Inputs) (Pl
 	if e.Providers = requested.Providers; len(e.Providers) == 0 {
 		e.Providers = profile.Providers
 	} else if len(profile.Providers) == 0 {
-		return PlannedEngine{}, registry.Errorf(registry.CodeInvalid, "target %s: %s has no execution providers: remove the key", requested.Target.Name, tool.Name)
+		return PlannedEngine{}, registry.Errorf(registry.CodeInvalid,
+			"target %s: %s has no execution providers: remove the key", requested.Target.Name, tool.Name)
 	}
 	if asked := providerOptions(e.Providers); profile.CompilesWithProviders && len(asked) > 0 {
 		e.Compile["provider_options"] = asked

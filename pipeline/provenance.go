@@ -68,22 +68,27 @@ func (b *build) provenance(e builtEngine) provenance {
 		case e.tool.identity.Adopted:
 			name = "toolchain packages"
 		}
-		dependencies = append(dependencies, resourceDigest{Name: name, Digest: registry.NewDigestSet(e.engine.Toolchain.Lock)})
+		dependencies = append(dependencies,
+			resourceDigest{Name: name, Digest: registry.NewDigestSet(e.engine.Toolchain.Lock)})
 	}
 	for _, s := range e.steps {
 		for _, in := range s.job.Inputs {
 			if in.Role == toolchain.RoleTuning {
-				dependencies = append(dependencies, resourceDigest{Name: "tuning record " + in.Name, Digest: registry.NewDigestSet(in.Digest)})
+				dependencies = append(dependencies,
+					resourceDigest{Name: "tuning record " + in.Name, Digest: registry.NewDigestSet(in.Digest)})
 			}
 		}
 	}
-	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.referenceLatency, "made": e.made, "tied": e.tie}
+	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity,
+		"referenceLatency": b.referenceLatency, "made": e.made, "tied": e.tie}
 	taken := b.stepsOf(e)
 	if p := b.plan.Import; p != nil {
 		internal["importer"] = b.inputs.hub.importer()
-		dependencies = append(dependencies, resourceDigest{Name: "imported model", Digest: registry.NewDigestSet(b.inputs.Model[0].Digest)})
+		dependencies = append(dependencies,
+			resourceDigest{Name: "imported model", Digest: registry.NewDigestSet(b.inputs.Model[0].Digest)})
 		if p.Toolchain.Lock != "" {
-			dependencies = append(dependencies, resourceDigest{Name: "importer lock", Digest: registry.NewDigestSet(p.Toolchain.Lock)})
+			dependencies = append(dependencies,
+				resourceDigest{Name: "importer lock", Digest: registry.NewDigestSet(p.Toolchain.Lock)})
 		}
 	}
 	external := map[string]any{

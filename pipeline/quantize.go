@@ -51,7 +51,8 @@ func quantizeOptions(q *spec.Quantize) map[string]any {
 	set(q.Observer != "", "observer", q.Observer)
 	set(q.Percentile != 0, "percentile", 100*float64(q.Percentile))
 	set(q.Format != "", "format", q.Format)
-	set(q.Tool != spec.ToolNNCF && (q.Method == spec.MethodStatic || q.Method == spec.MethodDynamic), "per_channel", q.PerChannel)
+	set(q.Tool != spec.ToolNNCF && (q.Method == spec.MethodStatic || q.Method == spec.MethodDynamic),
+		"per_channel", q.PerChannel)
 	set(q.ReduceRange != nil, "reduce_range", q.ReduceRange != nil && *q.ReduceRange)
 	set(q.Preset != "", "preset", q.Preset)
 	set(q.AccuracyAware, "accuracy_aware", true)
@@ -81,7 +82,8 @@ func checkQuantized(s *spec.Spec, m *format.Model) error {
 		case !asIs:
 			return registry.Errorf(registry.CodeInvalid, "%s: variant %s: %s is already quantized (%s) and is not quantized again: write %s, or start from the model as it was", s.File, v.Name, s.Source.Path.Written, found, asItIs(found))
 		case found.Bits != 0 && v.Precision != precisionOf(found):
-			return registry.Errorf(registry.CodeInvalid, "%s: variant %s: %s is quantized (%s) to %s: name the variant so", s.File, v.Name, s.Source.Path.Written, found, precisionOf(found))
+			return registry.Errorf(registry.CodeInvalid, "%s: variant %s: %s is quantized (%s) to %s: name the variant so",
+				s.File, v.Name, s.Source.Path.Written, found, precisionOf(found))
 		}
 	}
 	return nil

@@ -39,7 +39,8 @@ func (p Plan) rangesName(e PlannedEngine, model []toolchain.Input) (string, erro
 		Calibration []PlannedFile      `json:"calibration"`
 		Options     map[string]any     `json:"options"`
 		Tool        registry.Toolchain `json:"tool"`
-	}{plannedFiles(model), p.Calibration.Files, options, registry.Toolchain{Name: e.Quantizer.Name, Version: e.Quantizer.Version}})
+	}{plannedFiles(model), p.Calibration.Files, options, registry.Toolchain{Name: e.Quantizer.Name,
+		Version: e.Quantizer.Version}})
 	if err != nil {
 		return "", err
 	}

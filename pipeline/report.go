@@ -20,9 +20,10 @@ func (v *verification) head(by tool, began beginning) registry.ReportHead {
 		Limits: registry.NewDigestSet(v.release.Limits), Sources: registry.NewDigestSet(v.release.Sources),
 		Reference: registry.NewDigestSet(v.reference.ref.Digest),
 		Node:      v.node,
-		Runtime:   registry.RuntimeUsed{Name: by.identity.Name, Version: by.identity.Version, Library: registry.NewDigestSet(by.identity.LibraryDigest)},
-		Settings:  registry.RunSettings{Threads: runThreads, Level: by.Profile.Level, Denormals: "keep"},
-		Tool:      v.p.Tool,
+		Runtime: registry.RuntimeUsed{Name: by.identity.Name, Version: by.identity.Version,
+			Library: registry.NewDigestSet(by.identity.LibraryDigest)},
+		Settings: registry.RunSettings{Threads: runThreads, Level: by.Profile.Level, Denormals: "keep"},
+		Tool:     v.p.Tool,
 	}
 }
 
@@ -30,17 +31,20 @@ func (v *verification) head(by tool, began beginning) registry.ReportHead {
 // be compared at all, because their shape or dtype differs, are a failure and no error.
 func (v *verification) parity(ctx context.Context, c candidate, outputs runOutputs) (registry.ParityReport, error) {
 	limits := v.limits.Precisions[c.engine.Precision].Outputs
-	report := registry.ParityReport{ReportHead: v.head(c.tool, outputs.began(c.id, v.began)), Outputs: make(map[string]registry.OutputFigures)}
+	report := registry.ParityReport{ReportHead: v.head(c.tool, outputs.began(c.id, v.began)),
+		Outputs: make(map[string]registry.OutputFigures)}
 	report.Cases = registry.CasesRun{
 		Digest: registry.NewDigestSet(v.cases.ref.Digest), Golden: registry.NewDigestSet(v.golden.ref.Digest),
 		Count: v.cases.set.Count, Origin: v.cases.set.Origin, Labelled: v.cases.set.Labels != "",
 	}
-	report.Providers, report.Cases.Earlier = withOptions(outputs.providers(c.id), c.engine.Providers), outputs.earlier[c.id]
+	report.Providers, report.Cases.Earlier = withOptions(outputs.providers(c.id),
+		c.engine.Providers), outputs.earlier[c.id]
 	found, err := parity.Compare(ctx, v.comparison(limits, outputs.dir(c.id)))
 	switch {
 	case errors.Is(err, tensor.ErrMismatch): // it stops there, so that no case was compared to its end
 		report.Verdict = registry.VerdictFail
-		report.Reasons = []registry.Reason{{Code: "shape", Message: err.Error() + ": the engine has another interface than the reference"}}
+		report.Reasons = []registry.Reason{{Code: "shape",
+			Message: err.Error() + ": the engine has another interface than the reference"}}
 	case err != nil:
 		return registry.ParityReport{}, err
 	default:
@@ -113,7 +117,8 @@ func scoredOutput(iface validators.Interface, must bool) (string, bool) {
 func (v *verification) performance(c candidate, latencies measured) registry.PerformanceReport {
 	reference := latencies.latency(referenceID)
 	report := registry.PerformanceReport{
-		ReportHead: v.head(c.tool, v.began), Latency: latencies.latency(c.id), Warmup: timingWarmup, ReferenceLatency: &reference, Apart: latencies.apart[c.id]}
+		ReportHead: v.head(c.tool, v.began), Latency: latencies.latency(c.id),
+		Warmup: timingWarmup, ReferenceLatency: &reference, Apart: latencies.apart[c.id]}
 	var current *registry.Latency
 	if running, ok := v.current[c.engine.Label()]; ok {
 		was := latencies.latency(running.id)
@@ -130,7 +135,8 @@ func (v *verification) report(ctx context.Context, e registry.Engine, found Veri
 	defer func() { done(string(found.Parity.Verdict), err) }()
 	about := registry.StatementSubject{Name: v.release.Model, Digest: registry.NewDigestSet(e.Digest)}
 	found.Parity.Reasons, found.Performance.Reasons = plainReasons(found.Parity.Reasons), plainReasons(found.Performance.Reasons)
-	to := registry.Attachment{Environment: v.environment, Model: v.release.Model, Release: v.release.Digest, Subject: e.Digest}
+	to := registry.Attachment{Environment: v.environment,
+		Model: v.release.Model, Release: v.release.Digest, Subject: e.Digest}
 	for _, predicate := range []struct {
 		kind string
 		body any
@@ -171,11 +177,12 @@ type testResult struct {
 }
 
 func (v *verification) summary(e VerifiedEngine) testResult {
-	result := testResult{Result: "PASSED", PassedTests: []string{}, FailedTests: []string{}, Configuration: []resourceDigest{
-		{Name: "limits", Digest: e.Parity.Limits},
-		{Name: "cases", Digest: e.Parity.Cases.Digest},
-		{Name: "reference", Digest: e.Parity.Reference},
-	}}
+	result := testResult{Result: "PASSED", PassedTests: []string{},
+		FailedTests: []string{}, Configuration: []resourceDigest{
+			{Name: "limits", Digest: e.Parity.Limits},
+			{Name: "cases", Digest: e.Parity.Cases.Digest},
+			{Name: "reference", Digest: e.Parity.Reference},
+		}}
 	failing := make(map[string]bool)
 	for _, r := range slices.Concat(e.Parity.Reasons, e.Performance.Reasons) {
 		failing[testName(r)] = true

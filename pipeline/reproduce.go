@@ -68,7 +68,8 @@ const firstID, secondID = "first", "second"
 
 // computeSame runs what a step left each time on all cases and compares every output bit
 // for bit.
-func (b *build) computeSame(ctx context.Context, runner toolchain.Driver, profile toolchain.Profile, first, second toolchain.Outcome, dir string) (bool, error) {
+func (b *build) computeSame(ctx context.Context, runner toolchain.Driver,
+	profile toolchain.Profile, first, second toolchain.Outcome, dir string) (bool, error) {
 	job := toolchain.Job{
 		Verb: toolchain.VerbRun, Machine: machine(b.node), Inputs: slices.Clone(b.inputs.Cases.files),
 		Run: &toolchain.RunOptions{Threads: runThreads, Level: profile.Level},

@@ -38,9 +38,11 @@ func (p piece) input(cases material, dir string) (toolchain.Input, error) {
 				return in, nil
 			}
 		}
-		return toolchain.Input{}, registry.Errorf(registry.CodeTrust, "the cases have no file %s, which they list", p.shard.File)
+		return toolchain.Input{}, registry.Errorf(registry.CodeTrust,
+			"the cases have no file %s, which they list", p.shard.File)
 	}
-	from, to := filepath.Join(cases.dir, filepath.FromSlash(p.shard.File)), filepath.Join(dir, filepath.FromSlash(p.shard.File))
+	from, to := filepath.Join(cases.dir,
+		filepath.FromSlash(p.shard.File)), filepath.Join(dir, filepath.FromSlash(p.shard.File))
 	if err := writeRows(to, []rowsOf{{from, int64(p.first), int64(p.end), int64(p.shard.Count)}}); err != nil {
 		return toolchain.Input{}, err
 	}

@@ -55,7 +55,8 @@ func hints(found []VerifiedEngine, failures []error) {
 		case s.Quantize == "":
 			failures[i] = registry.WithHint(failures[i], "variant %s: leaving out single nodes does not suffice: try method dynamic, tool nncf with accuracy_aware, or fp16", s.Variant)
 		default:
-			failures[i] = registry.WithHint(failures[i], "variant %s keeps its limits with these nodes in full precision: write quantize: %s", s.Variant, s.Quantize)
+			failures[i] = registry.WithHint(failures[i],
+				"variant %s keeps its limits with these nodes in full precision: write quantize: %s", s.Variant, s.Quantize)
 		}
 		said[s] = true
 	}
@@ -104,7 +105,8 @@ func (v *verification) explain(ctx context.Context, found []VerifiedEngine) erro
 // failsInNumbers reports whether an engine fails by what it computes. Who ran it, and on what
 // runtime, is not changed by leaving nodes in full precision.
 func failsInNumbers(r registry.ParityReport) bool {
-	numbers := []string{validators.ReasonLimit, validators.ReasonAccuracy, validators.ReasonNewNaN, validators.ReasonNewInf}
+	numbers := []string{validators.ReasonLimit, validators.ReasonAccuracy,
+		validators.ReasonNewNaN, validators.ReasonNewInf}
 	return r.Verdict == registry.VerdictFail && slices.ContainsFunc(r.Reasons, func(why registry.Reason) bool {
 		return slices.Contains(numbers, why.Code)
 	})
@@ -113,7 +115,8 @@ func failsInNumbers(r registry.ParityReport) bool {
 // howMade reads a trusted builder's provenance of an engine.
 func (v *verification) howMade(engine registry.Digest) (howMade, bool) {
 	for _, c := range v.claims {
-		if c.Subject != engine || c.Statement.PredicateType != registry.PredicateProvenance || !slices.Contains(c.Roles, registry.RoleBuilder) {
+		if c.Subject != engine || c.Statement.PredicateType != registry.PredicateProvenance ||
+			!slices.Contains(c.Roles, registry.RoleBuilder) {
 			continue
 		}
 		var said struct {
@@ -150,7 +153,8 @@ func (v *verification) findSensitivity(ctx context.Context, c candidate, made ho
 		return err
 	}
 	// Half of the time is for single nodes, so that some is left to try lists of them.
-	outcome, _, err := a.quantize(ctx, map[string]any{"sensitivity": v.p.Sensitivity.Seconds() / 2}, v.cases.inputs(toolchain.RoleCases)...)
+	outcome, _, err := a.quantize(ctx, map[string]any{"sensitivity": v.p.Sensitivity.Seconds() / 2},
+		v.cases.inputs(toolchain.RoleCases)...)
 	if err != nil {
 		return err
 	}

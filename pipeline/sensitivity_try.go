@@ -53,7 +53,8 @@ func (a *analysis) dir() (string, error) {
 }
 
 // quantize quantizes as the engine was, but for the options that are given.
-func (a *analysis) quantize(ctx context.Context, other map[string]any, more ...toolchain.Input) (toolchain.Outcome, []toolchain.Input, error) {
+func (a *analysis) quantize(ctx context.Context, other map[string]any,
+	more ...toolchain.Input) (toolchain.Outcome, []toolchain.Input, error) {
 	options := make(map[string]any, len(a.made.Quantize)+len(other))
 	for _, set := range []map[string]any{a.made.Quantize, other} {
 		for name, value := range set {
@@ -64,7 +65,8 @@ func (a *analysis) quantize(ctx context.Context, other map[string]any, more ...t
 	if err != nil {
 		return toolchain.Outcome{}, nil, err
 	}
-	job := toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: slices.Concat(a.input, more), Options: options, Machine: machine(a.v.node)}
+	job := toolchain.Job{Verb: toolchain.VerbQuantize,
+		Inputs: slices.Concat(a.input, more), Options: options, Machine: machine(a.v.node)}
 	outcome, err := a.v.tools[hub].Quantizer.Do(ctx, job, filepath.Join(dir, "out"))
 	if err != nil {
 		return toolchain.Outcome{}, nil, err
@@ -112,7 +114,8 @@ func (a *analysis) keeps(ctx context.Context, exclude []string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	compile := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: model, Options: a.made.Compile, Machine: machine(a.v.node)}
+	compile := toolchain.Job{Verb: toolchain.VerbCompile,
+		Inputs: model, Options: a.made.Compile, Machine: machine(a.v.node)}
 	outcome, err := a.c.tool.Engines.Do(ctx, compile, filepath.Join(dir, "engine"))
 	if err != nil {
 		return false, err

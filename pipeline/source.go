@@ -26,7 +26,8 @@ func openSource(files specFiles, s spec.Source) (source, error) {
 		return source{files: inputs}, err
 	}
 	if s.Format != spec.FormatONNX {
-		in, err := files.input(s.Path.Written, toolchain.RoleModel, foreignName(s), func(f *os.File) error { return gateForeign(s, f) })
+		in, err := files.input(s.Path.Written, toolchain.RoleModel,
+			foreignName(s), func(f *os.File) error { return gateForeign(s, f) })
 		return source{files: []toolchain.Input{in}}, err
 	}
 	var model *format.Model
@@ -57,9 +58,10 @@ const operatorsDir = "operators"
 func operatorInputs(files specFiles, paths []spec.Path) ([]toolchain.Input, error) {
 	var inputs []toolchain.Input
 	for _, p := range paths {
-		in, err := files.input(p.Written, toolchain.RoleOperators, path.Join(operatorsDir, path.Base(p.Written)), func(f *os.File) error {
-			return format.CheckFile(f, format.NativeObject, format.Limits{})
-		})
+		in, err := files.input(p.Written, toolchain.RoleOperators,
+			path.Join(operatorsDir, path.Base(p.Written)), func(f *os.File) error {
+				return format.CheckFile(f, format.NativeObject, format.Limits{})
+			})
 		if err != nil {
 			return nil, inside("source.operators", err)
 		}
@@ -133,7 +135,8 @@ func savedInputs(files specFiles, folder string) ([]toolchain.Input, error) {
 func checkPickle(s spec.Source, f *os.File) error {
 	if !s.Trust.Pickle {
 		return registry.WithHint(
-			registry.Errorf(registry.CodeUnsafe, "%s: a pickle can run code when it is loaded, and the spec does not trust this one", s.Path.Written),
+			registry.Errorf(registry.CodeUnsafe,
+				"%s: a pickle can run code when it is loaded, and the spec does not trust this one", s.Path.Written),
 			"save the model with skops (format: skops), or, if you know where the file is from, write trust: {pickle: true}")
 	}
 	info, err := f.Stat()
@@ -141,7 +144,8 @@ func checkPickle(s spec.Source, f *os.File) error {
 		return err
 	}
 	if kind := format.Sniff(f, info.Size()); kind != format.Pickle {
-		return registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s, expected %s", f.Name(), kind.Describe(), format.Pickle.Describe())
+		return registry.Errorf(registry.CodeInvalid,
+			"%s: its bytes are %s, expected %s", f.Name(), kind.Describe(), format.Pickle.Describe())
 	}
 	return nil
 }

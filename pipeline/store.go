@@ -76,7 +76,8 @@ func (b *build) push(ctx context.Context, environment string) (registry.Release,
 	if b.limits, err = b.pushDocument(ctx, repository, registry.PartLimits, "limits.json", b.plan.Limits); err != nil {
 		return registry.Release{}, err
 	}
-	if b.iface, err = b.pushDocument(ctx, repository, registry.PartInterface, "interface.json", b.plan.Interface); err != nil {
+	if b.iface, err = b.pushDocument(ctx, repository, registry.PartInterface,
+		"interface.json", b.plan.Interface); err != nil {
 		return registry.Release{}, err
 	}
 	parts := []registry.PartRef{b.limits, b.iface}
@@ -110,7 +111,8 @@ func (b *build) pushSources(ctx context.Context, repository string) error {
 	}
 	if len(b.inputs.Calibration.files) > 0 {
 		calibration := b.inputs.Calibration.set
-		parts = append(parts, registry.Part{Role: registry.PartCalibration, Files: inputFiles(b.inputs.Calibration.files), Set: &calibration})
+		parts = append(parts,
+			registry.Part{Role: registry.PartCalibration, Files: inputFiles(b.inputs.Calibration.files), Set: &calibration})
 	}
 	tuning, err := b.tuningPart()
 	if err != nil {
@@ -130,11 +132,13 @@ func (b *build) pushSources(ctx context.Context, repository string) error {
 		}
 		refs = append(refs, ref)
 	}
-	b.sources, err = b.p.Parts.Assemble(ctx, repository, registry.Assembly{Model: b.plan.Model, Parts: refs, Tags: []string{b.plan.Version}})
+	b.sources, err = b.p.Parts.Assemble(ctx, repository,
+		registry.Assembly{Model: b.plan.Model, Parts: refs, Tags: []string{b.plan.Version}})
 	return err
 }
 
-func (b *build) pushDocument(ctx context.Context, repository string, role registry.PartRole, name string, document any) (registry.PartRef, error) {
+func (b *build) pushDocument(ctx context.Context, repository string,
+	role registry.PartRole, name string, document any) (registry.PartRef, error) {
 	data, err := registry.CanonicalJSON(document)
 	if err != nil {
 		return registry.PartRef{}, err

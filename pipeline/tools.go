@@ -106,21 +106,24 @@ func (m material) loadable(profile toolchain.Profile, id string) (loadable, erro
 		file := filepath.Join(m.dir, filepath.FromSlash(f.Path))
 		if f.Kind == registry.FileCode {
 			// Code by nature: the manifest says so, and who reads it has checked that.
-			in := toolchain.Input{Role: toolchain.RoleOperators, Name: path.Join(id, f.Path), Path: file, Digest: f.Digest, Size: f.Size}
+			in := toolchain.Input{Role: toolchain.RoleOperators,
+				Name: path.Join(id, f.Path), Path: file, Digest: f.Digest, Size: f.Size}
 			found.inputs, found.operators = append(found.inputs, in), append(found.operators, in.Name)
 			continue
 		}
 		if err := gate(file, f.Path, profile); err != nil {
 			return loadable{}, err
 		}
-		in := toolchain.Input{Role: toolchain.RoleModel, Name: path.Join(id, f.Path), Path: file, Digest: f.Digest, Size: f.Size}
+		in := toolchain.Input{Role: toolchain.RoleModel,
+			Name: path.Join(id, f.Path), Path: file, Digest: f.Digest, Size: f.Size}
 		if f.Path == profile.Entry {
 			found.entry, found.alone = in.Name, profile.Alone
 		}
 		found.inputs = append(found.inputs, in)
 	}
 	if found.entry == "" {
-		return loadable{}, registry.Errorf(registry.CodeInvalid, "%s has no file %s, which %s loads", id, profile.Entry, profile.Name)
+		return loadable{}, registry.Errorf(registry.CodeInvalid,
+			"%s has no file %s, which %s loads", id, profile.Entry, profile.Name)
 	}
 	return found, nil
 }
@@ -129,7 +132,8 @@ func (m material) loadable(profile toolchain.Profile, id string) (loadable, erro
 func loadableOutput(profile toolchain.Profile, id string, files []toolchain.OutputFile) (loadable, error) {
 	found := loadable{}
 	for _, f := range files {
-		in := toolchain.Input{Role: toolchain.RoleModel, Name: path.Join(id, f.Name), Path: f.Path, Digest: f.Digest, Size: f.Size}
+		in := toolchain.Input{Role: toolchain.RoleModel,
+			Name: path.Join(id, f.Name), Path: f.Path, Digest: f.Digest, Size: f.Size}
 		if found.inputs = append(found.inputs, in); f.Name == profile.Entry {
 			found.entry = in.Name
 		}
@@ -225,7 +229,8 @@ func (t tool) run(o toolchain.RunOptions) engineRun {
 
 // add puts the reference into the run.
 func (r *engineRun) add(id string, engine loadable) {
-	r.job.Run.Engines = append(r.job.Run.Engines, toolchain.RunEngine{ID: id, Path: engine.entry, Operators: engine.operators})
+	r.job.Run.Engines = append(r.job.Run.Engines,
+		toolchain.RunEngine{ID: id, Path: engine.entry, Operators: engine.operators})
 	r.job.Inputs = append(r.job.Inputs, engine.inputs...)
 }
 

@@ -71,7 +71,8 @@ func (t *tuning) begin(ctx context.Context, s *spec.Spec) error {
 		here = append(here, target.Name)
 	}
 	if len(here) == 0 {
-		return registry.Errorf(registry.CodeWrongNode, "this machine meets no target of %s, so nothing can be measured on it: %s: %s",
+		return registry.Errorf(registry.CodeWrongNode,
+			"this machine meets no target of %s, so nothing can be measured on it: %s: %s",
 			s.File, t.result.Untried[0].Label, t.result.Untried[0].Why)
 	}
 	t.spec = s.Trying(s.Candidates(), here)
@@ -114,7 +115,8 @@ func objective(s *spec.Spec) tradeoff.Objective {
 // verification is what judges candidates by the plan, as Verify judges the engines of a
 // release: cases and golden outputs lie where shards are looked for.
 func (t *tuning) verification() (*verification, error) {
-	v := &verification{p: t.p, began: beginning{StartedOn: t.began.UTC()}, scratch: t.scratch, tools: t.tools, node: t.node, limits: t.plan.Limits, iface: t.plan.Interface}
+	v := &verification{p: t.p, began: beginning{StartedOn: t.began.UTC()}, scratch: t.scratch,
+		tools: t.tools, node: t.node, limits: t.plan.Limits, iface: t.plan.Interface}
 	v.cases = material{dir: filepath.Join(t.scratch, "cases"), set: &t.inputs.Cases.set}
 	v.golden = material{dir: filepath.Dir(t.golden.files[0].Path), set: &t.golden.set}
 	if err := os.Mkdir(v.cases.dir, 0o755); err != nil {
@@ -147,7 +149,8 @@ func (t *tuning) try(ctx context.Context) error {
 		}
 	}
 	if n := len(t.result.Untried); len(t.result.Trials) == 0 && n > 0 {
-		return registry.Errorf(registry.CodeInvalid, "nothing could be tried: %s: %s", t.result.Untried[n-1].Label, t.result.Untried[n-1].Why)
+		return registry.Errorf(registry.CodeInvalid,
+			"nothing could be tried: %s: %s", t.result.Untried[n-1].Label, t.result.Untried[n-1].Why)
 	}
 	return nil
 }
@@ -171,7 +174,8 @@ func (t *tuning) tryOne(ctx context.Context, i int, planned PlannedEngine) error
 		return registry.Errorf(registry.CodeInternal, "no variant %s", planned.Variant)
 	}
 	c := candidate{id: engineID(i), engine: made.engine, tool: made.tool}
-	trial := Trial{Target: planned.Target.Name, Variant: planned.Variant, Precision: planned.Precision, Spec: variant.Written().Flow()}
+	trial := Trial{Target: planned.Target.Name, Variant: planned.Variant,
+		Precision: planned.Precision, Spec: variant.Written().Flow()}
 	if c.model, err = loadableOutput(made.tool.Profile, c.id, made.files); err != nil {
 		return err
 	}

@@ -84,8 +84,10 @@ func (t *tuning) conclude() {
 
 func (t Trial) point() tradeoff.Point {
 	return tradeoff.Point{
-		Name: t.Label(), SizeBytes: t.SizeBytes, Loss: float64(t.Loss), P50Ns: t.Latency.P50Ns, P99Ns: t.Latency.P99Ns, PerSecond: t.Latency.PerSecond,
-		Keeps: t.Verdict == registry.VerdictPass, Int8: t.Precision == validators.PrecisionInt8 || t.Precision == validators.PrecisionInt4,
+		Name: t.Label(), SizeBytes: t.SizeBytes, Loss: float64(t.Loss),
+		P50Ns: t.Latency.P50Ns, P99Ns: t.Latency.P99Ns, PerSecond: t.Latency.PerSecond,
+		Keeps: t.Verdict == registry.VerdictPass,
+		Int8:  t.Precision == validators.PrecisionInt8 || t.Precision == validators.PrecisionInt4,
 	}
 }
 
@@ -94,7 +96,8 @@ func (r TuneResult) Plot() ([]byte, error) {
 	if len(r.points) == 0 {
 		return nil, registry.Errorf(registry.CodeInvalid, "nothing was timed, so there is nothing to draw")
 	}
-	plot := tradeoff.Plot{Title: fmt.Sprintf("%s on %s", r.Model, r.Node.Kind()), Loss: "noise of the outputs, dB", Chosen: -1}
+	plot := tradeoff.Plot{Title: fmt.Sprintf("%s on %s", r.Model, r.Node.Kind()),
+		Loss: "noise of the outputs, dB", Chosen: -1}
 	if r.Loss == LossAccuracy {
 		plot.Loss, plot.Scale = "accuracy drop, percentage points", 100
 	}

@@ -35,12 +35,14 @@ func (t *tuning) time(ctx context.Context) error {
 }
 
 // pass times every candidate once more, those of a toolchain in one process.
-func (t *tuning) pass(ctx context.Context, pass int, inputs []toolchain.Input, cases int, timings map[string][]int64) (err error) {
+func (t *tuning) pass(ctx context.Context, pass int, inputs []toolchain.Input,
+	cases int, timings map[string][]int64) (err error) {
 	distinct := t.distinct()
 	done := t.p.step(fmt.Sprintf("time %d engines, pass %d of %d", len(distinct), pass+1, timingPasses))
 	defer func() { done("", err) }()
 	for _, name := range t.tools.names() {
-		run := t.tools[name].run(toolchain.RunOptions{Rounds: t.passRounds(cases, timings), Warmup: timingWarmup, Order: toolchain.OrderInterleaved})
+		run := t.tools[name].run(toolchain.RunOptions{Rounds: t.passRounds(cases, timings),
+			Warmup: timingWarmup, Order: toolchain.OrderInterleaved})
 		run.job.Inputs = slices.Clone(inputs)
 		for _, c := range distinct {
 			if c.tool.identity.Name == name {

@@ -89,7 +89,8 @@ func readTuning(f registry.File, dir string) (tuningRecord, bool) {
 	}
 	return tuningRecord{
 		toolchain: registry.Toolchain{Name: parts[0], Version: parts[1]}, target: parts[2],
-		file: toolchain.OutputFile{Name: parts[3], Path: filepath.Join(dir, filepath.FromSlash(f.Path)), Digest: f.Digest, Size: f.Size},
+		file: toolchain.OutputFile{Name: parts[3],
+			Path: filepath.Join(dir, filepath.FromSlash(f.Path)), Digest: f.Digest, Size: f.Size},
 	}, true
 }
 
@@ -101,8 +102,10 @@ func (b *build) tuning(planned PlannedEngine) []toolchain.Input {
 	}
 	var inputs []toolchain.Input
 	for _, r := range b.records {
-		if r.toolchain.Name == planned.Toolchain.Name && r.toolchain.Version == planned.Toolchain.Version && r.target == planned.Target.Name {
-			inputs = append(inputs, toolchain.Input{Role: toolchain.RoleTuning, Name: r.file.Name, Path: r.file.Path, Digest: r.file.Digest, Size: r.file.Size})
+		if r.toolchain.Name == planned.Toolchain.Name &&
+			r.toolchain.Version == planned.Toolchain.Version && r.target == planned.Target.Name {
+			inputs = append(inputs, toolchain.Input{Role: toolchain.RoleTuning,
+				Name: r.file.Name, Path: r.file.Path, Digest: r.file.Digest, Size: r.file.Size})
 		}
 	}
 	return inputs
@@ -139,7 +142,8 @@ func planTuning(requested RequestedEngine, profile toolchain.Profile) (*PlannedT
 		return nil, nil
 	}
 	if profile.Tuning == "" {
-		return nil, registry.Errorf(registry.CodeInvalid, "target %s: %s takes no tuning from a file: remove the key", requested.Target.Name, profile.Name)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"target %s: %s takes no tuning from a file: remove the key", requested.Target.Name, profile.Name)
 	}
 	in := *requested.Tuning
 	in.Name = profile.Tuning
@@ -151,7 +155,8 @@ func planTuning(requested RequestedEngine, profile toolchain.Profile) (*PlannedT
 func (e *builtEngine) takeRecords(given *PlannedTuning, files []toolchain.OutputFile) {
 	if given != nil {
 		in := given.input
-		e.records = append(e.records, tuningRecord{given: &in, toolchain: e.engine.Toolchain, target: e.engine.Target.Name, file: toolchain.OutputFile{Name: in.Name, Path: in.Path, Digest: in.Digest, Size: in.Size}})
+		e.records = append(e.records, tuningRecord{given: &in, toolchain: e.engine.Toolchain, target: e.engine.Target.Name,
+			file: toolchain.OutputFile{Name: in.Name, Path: in.Path, Digest: in.Digest, Size: in.Size}})
 	}
 	for _, f := range files {
 		name, ok := strings.CutPrefix(f.Name, toolchain.TuningFolder+"/")
@@ -160,7 +165,8 @@ func (e *builtEngine) takeRecords(given *PlannedTuning, files []toolchain.Output
 			continue
 		}
 		f.Name = name
-		e.records = append(e.records, tuningRecord{toolchain: e.engine.Toolchain, target: e.engine.Target.Name, file: f, settled: true})
+		e.records = append(e.records,
+			tuningRecord{toolchain: e.engine.Toolchain, target: e.engine.Target.Name, file: f, settled: true})
 	}
 }
 

@@ -50,7 +50,8 @@ func (v *verification) openUnfinished() (unfinished, error) {
 		return unfinished{}, nil
 	}
 	v.forgetOld()
-	key, err := registry.CanonicalDigest(map[string]any{"v": 2, "release": v.release.Digest, "node": v.node, "tool": v.p.Tool})
+	key, err := registry.CanonicalDigest(map[string]any{"v": 2,
+		"release": v.release.Digest, "node": v.node, "tool": v.p.Tool})
 	if err != nil {
 		return unfinished{}, err
 	}

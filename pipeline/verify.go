@@ -151,7 +151,8 @@ func (v *verification) choose() error {
 		}
 		tool, ok := v.tools[e.Toolchain.Name]
 		if !ok || tool.Profile.CompileOnly {
-			v.skipped = append(v.skipped, SkippedEngine{e.Label(), []registry.Mismatch{{Requirement: "toolchain", Need: e.Toolchain.Name}}})
+			v.skipped = append(v.skipped,
+				SkippedEngine{e.Label(), []registry.Mismatch{{Requirement: "toolchain", Need: e.Toolchain.Name}}})
 			continue
 		}
 		v.candidates = append(v.candidates, candidate{id: engineID(len(v.candidates)), engine: e, tool: tool})
@@ -163,7 +164,8 @@ func (v *verification) choose() error {
 	for _, s := range v.skipped {
 		lines = append(lines, s.Label+": "+s.Mismatches[0].String())
 	}
-	return registry.Errorf(registry.CodeWrongNode, "this machine meets no target of %s %s, so nothing can be verified on it:\n  %s",
+	return registry.Errorf(registry.CodeWrongNode,
+		"this machine meets no target of %s %s, so nothing can be verified on it:\n  %s",
 		v.release.Model, v.release.Tag(), strings.Join(lines, "\n  "))
 }
 
@@ -200,8 +202,9 @@ func (v *verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 		return VerifyResult{}, err
 	}
 	result := VerifyResult{
-		Reference: registry.Reference{Environment: v.environment, Model: v.release.Model, Tag: v.release.Tag(), Digest: v.release.Digest},
-		Release:   v.release, Node: v.node, Skipped: v.skipped,
+		Reference: registry.Reference{Environment: v.environment,
+			Model: v.release.Model, Tag: v.release.Tag(), Digest: v.release.Digest},
+		Release: v.release, Node: v.node, Skipped: v.skipped,
 	}
 	var failures []error
 	for _, c := range v.candidates {
@@ -329,7 +332,8 @@ func (o runOutputs) note(cases int) string {
 func (m material) inputs(role string) []toolchain.Input {
 	inputs := make([]toolchain.Input, len(m.files))
 	for i, f := range m.files {
-		inputs[i] = toolchain.Input{Role: role, Name: f.Path, Path: filepath.Join(m.dir, filepath.FromSlash(f.Path)), Digest: f.Digest, Size: f.Size}
+		inputs[i] = toolchain.Input{Role: role, Name: f.Path,
+			Path: filepath.Join(m.dir, filepath.FromSlash(f.Path)), Digest: f.Digest, Size: f.Size}
 	}
 	return inputs
 }

@@ -63,7 +63,8 @@ func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error
 		}
 	}
 	err := registry.Lastingf(registry.CodeUnavailable, "sign as %s: there is no key: want %s or %s", role, own, shared)
-	return nil, registry.WithHint(err, "make one with 'mlpromote key generate', or name the folder that has it with --keys")
+	return nil, registry.WithHint(err,
+		"make one with 'mlpromote key generate', or name the folder that has it with --keys")
 }
 
 // open opens a key file, unless it was opened before. A missing file may come to be.

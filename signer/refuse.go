@@ -26,7 +26,8 @@ func refuse(e envelope, resource string, keys []trustedKey) error {
 	for _, k := range trusted {
 		names = append(names, k.String())
 	}
-	return registry.Errorf(registry.CodeTrust, "bundle: its signature was not made by a key that is trusted for %s; it names key %s; trusted are %s",
+	return registry.Errorf(registry.CodeTrust,
+		"bundle: its signature was not made by a key that is trusted for %s; it names key %s; trusted are %s",
 		resource, e.claimedKey(), strings.Join(names, ", "))
 }
 

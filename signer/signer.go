@@ -65,7 +65,8 @@ func (s *keySigner) Sign(ctx context.Context, statement []byte) ([]byte, error) 
 	// protojson varies its white space on purpose; stored documents should not.
 	data, err := registry.CanonicalJSON(json.RawMessage(loose))
 	if err == nil && len(data) > MaxBundle {
-		err = registry.Errorf(registry.CodeInvalid, "sign: the bundle would have %d bytes, want at most %d: make the statement smaller", len(data), MaxBundle)
+		err = registry.Errorf(registry.CodeInvalid,
+			"sign: the bundle would have %d bytes, want at most %d: make the statement smaller", len(data), MaxBundle)
 	}
 	return data, err
 }

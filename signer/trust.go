@@ -139,7 +139,8 @@ func (t *Trust) trusted(ctx context.Context, resource string) ([]trustedKey, err
 		}
 		if missing && e.State != "" && e.State != registry.KeyTrusted {
 			// Without the key, what it said against releases would be forgotten.
-			return nil, registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "trust: the key %s is %s, and its file is missing: %w", e.Key, e.State, err),
+			return nil, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
+				"trust: the key %s is %s, and its file is missing: %w", e.Key, e.State, err),
 				"put the public key back: what it said against releases still counts")
 		}
 		same := func(k trustedKey) bool { return !missing && k.id == public.id || slices.Contains(k.paths, e.Key) }

@@ -226,7 +226,8 @@ func TestKeyStates(t *testing.T) {
 	} {
 		claim, err := newTrust(t, keys, c.entries...).Verify(t.Context(), bundle, resource)
 		if err != nil || claim.Key != c.want || !claim.RetiredAt.Equal(c.at) || len(claim.Roles) != len(registry.Roles()) {
-			t.Errorf("%s: key %q retired %v with roles %v, error %v; want %q retired %v with all roles", c.name, claim.Key, claim.RetiredAt, claim.Roles, err, c.want, c.at)
+			t.Errorf("%s: key %q retired %v with roles %v, error %v; want %q retired %v with all roles",
+				c.name, claim.Key, claim.RetiredAt, claim.Roles, err, c.want, c.at)
 		}
 	}
 	for _, state := range []registry.KeyState{registry.KeyRetired, registry.KeyRevoked} {

@@ -144,7 +144,8 @@ func (i Interface) WithDims(dims map[string]DimRange) (Interface, error) {
 	}
 	for s, r := range dims {
 		if !slices.Contains(symbols, s) {
-			return Interface{}, registry.Errorf(registry.CodeInvalid, "shapes: no input or output has a dimension %q: there are %s", s, list(symbols))
+			return Interface{}, registry.Errorf(registry.CodeInvalid,
+				"shapes: no input or output has a dimension %q: there are %s", s, list(symbols))
 		}
 		i.Dims[s] = r
 	}
@@ -163,7 +164,8 @@ func list(names []string) string {
 // a range for every symbol in a shape and for nothing else. Errors: CodeInvalid.
 func (i Interface) Validate() error {
 	if i.V != InterfaceVersion {
-		return registry.Errorf(registry.CodeInvalid, "interface version %d: this program reads version %d", i.V, InterfaceVersion)
+		return registry.Errorf(registry.CodeInvalid,
+			"interface version %d: this program reads version %d", i.V, InterfaceVersion)
 	}
 	if err := validateTensors("input", i.Inputs); err != nil {
 		return err
@@ -191,7 +193,8 @@ func (i Interface) Validate() error {
 // Validate checks that 1 <= Min <= Opt <= Max. Errors: CodeInvalid.
 func (r DimRange) Validate() error {
 	if r.Min < 1 || r.Opt < r.Min || r.Max < r.Opt || r.Max >= 1<<53 {
-		return registry.Errorf(registry.CodeInvalid, "sizes min %d, opt %d, max %d: want 1 <= min <= opt <= max", r.Min, r.Opt, r.Max)
+		return registry.Errorf(registry.CodeInvalid,
+			"sizes min %d, opt %d, max %d: want 1 <= min <= opt <= max", r.Min, r.Opt, r.Max)
 	}
 	return nil
 }
@@ -216,27 +219,32 @@ func validateTensors(what string, tensors []TensorInfo) error {
 func (t TensorInfo) validate(what string) error {
 	switch {
 	case !isName(t.Name):
-		return registry.Errorf(registry.CodeInvalid, "%s name %.64q: want 1 to %d bytes of printable text", what, t.Name, maxNameBytes)
+		return registry.Errorf(registry.CodeInvalid,
+			"%s name %.64q: want 1 to %d bytes of printable text", what, t.Name, maxNameBytes)
 	case !t.DType.Valid():
 		_, err := tensor.ParseDType(string(t.DType))
 		return registry.Errorf(registry.CodeInvalid, "%s %q: %s", what, t.Name, err.Error())
 	case len(t.Shape) > maxRank:
-		return registry.Errorf(registry.CodeInvalid, "%s %q: %d dimensions: want at most %d", what, t.Name, len(t.Shape), maxRank)
+		return registry.Errorf(registry.CodeInvalid,
+			"%s %q: %d dimensions: want at most %d", what, t.Name, len(t.Shape), maxRank)
 	case len(t.Meaning) > maxMeaningBytes || !utf8.ValidString(t.Meaning):
-		return registry.Errorf(registry.CodeInvalid, "%s %q: meaning: want at most %d bytes of UTF-8", what, t.Name, maxMeaningBytes)
+		return registry.Errorf(registry.CodeInvalid,
+			"%s %q: meaning: want at most %d bytes of UTF-8", what, t.Name, maxMeaningBytes)
 	}
 	for axis, d := range t.Shape {
 		number := d.Symbol == "" && d.Size >= 1 && d.Size < 1<<53 // what JSON numbers hold
 		symbol := d.Size == 0 && isName(d.Symbol)
 		if !number && !symbol {
-			return registry.Errorf(registry.CodeInvalid, "%s %q: dimension %d: want a size of at least 1 or the name of a dimension", what, t.Name, axis)
+			return registry.Errorf(registry.CodeInvalid,
+				"%s %q: dimension %d: want a size of at least 1 or the name of a dimension", what, t.Name, axis)
 		}
 	}
 	return nil
 }
 
 func isName(s string) bool {
-	return s != "" && len(s) <= maxNameBytes && utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0
+	return s != "" && len(s) <= maxNameBytes && utf8.ValidString(s) && strings.IndexFunc(s,
+		func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
 // parseCanonical reads data into the value that encode writes, and checks that
@@ -256,7 +264,8 @@ func parseCanonical(name string, data []byte, into any, encode func() ([]byte, e
 		return registry.Errorf(registry.CodeInvalid, "%s: %s", name, err.Error())
 	}
 	if !bytes.Equal(canonical, data) {
-		return registry.Errorf(registry.CodeInvalid, "%s is not canonical JSON (RFC 8785) of what it says: it was not written by this program", name)
+		return registry.Errorf(registry.CodeInvalid,
+			"%s is not canonical JSON (RFC 8785) of what it says: it was not written by this program", name)
 	}
 	return nil
 }

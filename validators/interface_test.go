@@ -18,8 +18,9 @@ const interfaceJSON = `{"dims":{"batch":{"max":64,"min":1,"opt":8}},"inputs":[{"
 func digits() validators.Interface {
 	batch := validators.Dim{Symbol: "batch"}
 	return validators.Interface{
-		V:      1,
-		Inputs: []validators.TensorInfo{{Name: "image", DType: "float32", Meaning: "grey, 0 to 1", Shape: []validators.Dim{batch, {Size: 1}, {Size: 8}, {Size: 8}}}},
+		V: 1,
+		Inputs: []validators.TensorInfo{{Name: "image", DType: "float32", Meaning: "grey, 0 to 1",
+			Shape: []validators.Dim{batch, {Size: 1}, {Size: 8}, {Size: 8}}}},
 		Outputs: []validators.TensorInfo{
 			{Name: "logits", DType: "float32", Shape: []validators.Dim{batch, {Size: 10}}},
 			{Name: "best", DType: "int64"},

@@ -37,23 +37,28 @@ func value(v *float64) float64 {
 // JudgeParity gives the verdict on an engine of a precision, from what was measured
 // of every output over all cases, and of accuracy where there are labels. What
 // exceeds a limit fails; what was not measured and has a limit is undecided.
-func (l Limits) JudgeParity(precision string, outputs map[string]tensor.Result, accuracy *registry.Accuracy, cases int) (registry.Verdict, []registry.Reason) {
+func (l Limits) JudgeParity(precision string, outputs map[string]tensor.Result,
+	accuracy *registry.Accuracy, cases int) (registry.Verdict, []registry.Reason) {
 	var j judgement
 	if cases < l.MinCases {
-		j.undecided(registry.Reason{Code: ReasonTooFewCases, Message: fmt.Sprintf("%d cases ran, the limits ask for at least %d", cases, l.MinCases)})
+		j.undecided(registry.Reason{Code: ReasonTooFewCases,
+			Message: fmt.Sprintf("%d cases ran, the limits ask for at least %d", cases, l.MinCases)})
 	}
 	limits := l.Precisions[precision].Outputs
 	if len(limits) == 0 {
-		j.undecided(registry.Reason{Code: ReasonNotRun, Message: fmt.Sprintf("the release has no limits for precision %s", precision)})
+		j.undecided(registry.Reason{Code: ReasonNotRun,
+			Message: fmt.Sprintf("the release has no limits for precision %s", precision)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
 		result, ok := outputs[name]
 		if !ok || result.Cases < cases {
-			j.undecided(registry.Reason{Code: ReasonNotRun, Output: name, Message: fmt.Sprintf("output %s was not compared on all cases", name)})
+			j.undecided(registry.Reason{Code: ReasonNotRun, Output: name,
+				Message: fmt.Sprintf("output %s was not compared on all cases", name)})
 			continue
 		}
 		if where := limits[name].Where; where != "" && result.Elements == 0 {
-			j.undecided(registry.Reason{Code: ReasonNotRun, Output: name, Message: fmt.Sprintf("no element of output %s counted: input %s is 0 everywhere", name, where)})
+			j.undecided(registry.Reason{Code: ReasonNotRun, Output: name,
+				Message: fmt.Sprintf("no element of output %s counted: input %s is 0 everywhere", name, where)})
 			continue
 		}
 		j.output(name, limits[name], result)
@@ -125,10 +130,12 @@ func sayNonFinite(reasons []registry.Reason, r tensor.Result) {
 
 func (j *judgement) tolerance(name string, tolerance tensor.Options, r tensor.Result) {
 	reason := registry.Reason{Code: ReasonLimit, Output: name, Figure: "elements", Value: registry.Figure(r.Failed),
-		Message: fmt.Sprintf("output %s: %d of %d elements differ by more than %g + %g*|reference|", name, r.Failed, r.Elements, tolerance.ATol, tolerance.RTol)}
+		Message: fmt.Sprintf("output %s: %d of %d elements differ by more than %g + %g*|reference|",
+			name, r.Failed, r.Elements, tolerance.ATol, tolerance.RTol)}
 	if w := r.Worst; w != nil {
 		reason.Case = w.Case
-		reason.Message += fmt.Sprintf(", the worst in case %d at %v: reference %g, engine %g", w.Case, w.Index, w.Reference, w.Engine)
+		reason.Message += fmt.Sprintf(", the worst in case %d at %v: reference %g, engine %g",
+			w.Case, w.Index, w.Reference, w.Engine)
 	}
 	j.fail(reason)
 }
@@ -145,7 +152,8 @@ func (j *judgement) exceeded(name, figure string, limit, measured float64, worst
 	if worst >= 0 {
 		message += fmt.Sprintf(" (case %d)", worst)
 	}
-	j.fail(registry.Reason{Code: ReasonLimit, Output: name, Figure: figure, Limit: registry.Figure(limit), Value: registry.Figure(measured),
+	j.fail(registry.Reason{Code: ReasonLimit, Output: name, Figure: figure,
+		Limit: registry.Figure(limit), Value: registry.Figure(measured),
 		Case: max(worst, 0), Message: message})
 }
 
@@ -153,9 +161,11 @@ func (j *judgement) accuracy(limit *AccuracyLimit, measured *registry.Accuracy) 
 	switch {
 	case limit == nil:
 	case measured == nil || measured.Count == 0:
-		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric, Message: "accuracy was not measured: the cases have no labels"})
+		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
+			Message: "accuracy was not measured: the cases have no labels"})
 	case !(float64(measured.Drop) <= limit.Drop.Max):
-		j.fail(registry.Reason{Code: ReasonAccuracy, Figure: limit.Metric, Limit: registry.Figure(limit.Drop.Max), Value: measured.Drop,
+		j.fail(registry.Reason{Code: ReasonAccuracy, Figure: limit.Metric,
+			Limit: registry.Figure(limit.Drop.Max), Value: measured.Drop,
 			Message: fmt.Sprintf("accuracy (%s) is %.2f %%, the reference's is %.2f %%: a drop of %.2f points, the limit is %.2f",
 				limit.Metric, 100*measured.Engine, 100*measured.Reference, 100*measured.Drop, 100*limit.Drop.Max)})
 	}
@@ -177,8 +187,10 @@ func (l Limits) JudgeLatency(engine registry.Latency, current *registry.Latency)
 	j.atMost("p99", limits.P99, engine.P99Ns)
 	if limits.Regression != nil && current != nil && current.P50Ns > 0 {
 		if slower := float64(engine.P50Ns)/float64(current.P50Ns) - 1; slower > limits.Regression.Max {
-			j.fail(registry.Reason{Code: ReasonRegression, Figure: "p50", Limit: registry.Figure(limits.Regression.Max), Value: registry.Figure(slower),
-				Message: fmt.Sprintf("p50 is %.1f %% slower than the engine that is there now, the limit is %.1f %%", 100*slower, 100*limits.Regression.Max)})
+			j.fail(registry.Reason{Code: ReasonRegression, Figure: "p50",
+				Limit: registry.Figure(limits.Regression.Max), Value: registry.Figure(slower),
+				Message: fmt.Sprintf("p50 is %.1f %% slower than the engine that is there now, the limit is %.1f %%",
+					100*slower, 100*limits.Regression.Max)})
 		}
 	}
 	return j.verdict()
@@ -186,7 +198,9 @@ func (l Limits) JudgeLatency(engine registry.Latency, current *registry.Latency)
 
 func (j *judgement) atMost(figure string, limit *TimeAtMost, ns int64) {
 	if limit != nil && ns > limit.MaxNs.Nanoseconds() {
-		j.fail(registry.Reason{Code: ReasonLatency, Figure: figure, Limit: registry.Figure(limit.MaxNs), Value: registry.Figure(ns),
-			Message: fmt.Sprintf("%s is %.3f ms, the limit is %.3f ms", figure, float64(ns)/1e6, float64(limit.MaxNs)/math.Pow10(6))})
+		j.fail(registry.Reason{Code: ReasonLatency, Figure: figure,
+			Limit: registry.Figure(limit.MaxNs), Value: registry.Figure(ns),
+			Message: fmt.Sprintf("%s is %.3f ms, the limit is %.3f ms",
+				figure, float64(ns)/1e6, float64(limit.MaxNs)/math.Pow10(6))})
 	}
 }

@@ -165,7 +165,8 @@ func (a *AccuracyLimit) validate() error {
 func (l LatencyLimits) Validate() error {
 	for _, t := range []*TimeAtMost{l.P50, l.P99} {
 		if t != nil && (t.MaxNs < 1 || t.MaxNs >= 1<<53) {
-			return registry.Errorf(registry.CodeInvalid, "latency limit of %d ns: want more than 0 and less than 100 days", t.MaxNs)
+			return registry.Errorf(registry.CodeInvalid,
+				"latency limit of %d ns: want more than 0 and less than 100 days", t.MaxNs)
 		}
 	}
 	return l.Regression.within("latency.regression.max", 0, math.MaxFloat64)

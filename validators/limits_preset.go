@@ -57,7 +57,8 @@ type LimitOverrides struct {
 // and those of [Limits.Validate].
 func ExpandPreset(name string, i Interface, precisions []string, overrides LimitOverrides) (Limits, error) {
 	if name != "" && name != PresetDefault {
-		return Limits{}, registry.Errorf(registry.CodeInvalid, "limits preset %q: want %s", name, strings.Join(Presets(), ", "))
+		return Limits{}, registry.Errorf(registry.CodeInvalid,
+			"limits preset %q: want %s", name, strings.Join(Presets(), ", "))
 	}
 	if err := overrides.check(i, precisions); err != nil {
 		return Limits{}, err
@@ -85,7 +86,8 @@ func (o LimitOverrides) check(i Interface, precisions []string) error {
 	said := []map[string]OutputLimits{o.Outputs}
 	for _, precision := range slices.Sorted(maps.Keys(o.Precisions)) {
 		if !slices.Contains(precisions, precision) {
-			return registry.Errorf(registry.CodeInvalid, "limits: no engine is of precision %q: there are %s", precision, list(precisions))
+			return registry.Errorf(registry.CodeInvalid,
+				"limits: no engine is of precision %q: there are %s", precision, list(precisions))
 		}
 		said = append(said, o.Precisions[precision])
 	}
@@ -93,7 +95,8 @@ func (o LimitOverrides) check(i Interface, precisions []string) error {
 		for _, name := range slices.Sorted(maps.Keys(outputs)) {
 			output, ok := i.Output(name)
 			if !ok {
-				return registry.Errorf(registry.CodeInvalid, "limits: the model has no output %q: there are %s", name, list(names(i.Outputs)))
+				return registry.Errorf(registry.CodeInvalid,
+					"limits: the model has no output %q: there are %s", name, list(names(i.Outputs)))
 			}
 			if err := i.checkWhere(output, outputs[name].Where); err != nil {
 				return err
@@ -152,7 +155,8 @@ func defaultLimits(precision string, output TensorInfo) (OutputLimits, error) {
 	case PrecisionInt4:
 		return OutputLimits{Cosine: &AtLeast{0.97}}, nil
 	}
-	return OutputLimits{}, registry.Errorf(registry.CodeInvalid, "limits: precision %q: want one of %s", precision, strings.Join(Precisions(), ", "))
+	return OutputLimits{}, registry.Errorf(registry.CodeInvalid,
+		"limits: precision %q: want one of %s", precision, strings.Join(Precisions(), ", "))
 }
 
 // Ranks reports whether the output is taken for scores of classes, one row a case.

@@ -46,7 +46,8 @@ func New(dir, what string, private ...string) (Folder, error) {
 	f := Folder{path: resolved, what: what, private: slices.Clone(private)}
 	for _, path := range private {
 		if _, err := os.Stat(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return Folder{}, registry.Errorf(registry.CodeInvalid, "%s: cannot tell it from the private folder %s: %w", what, path, cause(err))
+			return Folder{}, registry.Errorf(registry.CodeInvalid,
+				"%s: cannot tell it from the private folder %s: %w", what, path, cause(err))
 		}
 	}
 	secrets := f.secrets()
@@ -56,7 +57,8 @@ func New(dir, what string, private ...string) (Folder, error) {
 			return Folder{}, registry.Errorf(registry.CodeInvalid, "%s: %w", what, err)
 		}
 		if secrets.has(filepath.Base(above), info) {
-			return Folder{}, registry.Errorf(registry.CodeInvalid, "%s, %s, is inside %s, which holds keys or stored models: move it out of there",
+			return Folder{}, registry.Errorf(registry.CodeInvalid,
+				"%s, %s, is inside %s, which holds keys or stored models: move it out of there",
 				what, dir, above)
 		}
 		if above == filepath.Dir(above) {
@@ -181,14 +183,16 @@ func (f Folder) Tree(name string, limit int) ([]string, error) {
 			return registry.Errorf(registry.CodeInvalid, "%s: cannot be read: %w", name, cause(err))
 		}
 		if f.linked(info) {
-			return registry.Errorf(registry.CodeInvalid, "%s: %s in it is a hard link to a file of the data directory or the keys", name, at)
+			return registry.Errorf(registry.CodeInvalid,
+				"%s: %s in it is a hard link to a file of the data directory or the keys", name, at)
 		}
 		if !entry.IsDir() {
 			names = append(names, path.Join(filepath.ToSlash(name), at))
 			return nil
 		}
 		if secrets.has(path.Base(at), info) {
-			return registry.Errorf(registry.CodeInvalid, "%s: has %s in it, which holds keys or stored models: move one of them", name, at)
+			return registry.Errorf(registry.CodeInvalid,
+				"%s: has %s in it, which holds keys or stored models: move one of them", name, at)
 		}
 		return nil
 	})

@@ -58,7 +58,8 @@ func (q Quarantiner) models(ctx context.Context, environment, model string) ([]s
 }
 
 // findIn looks for the subject at the head, and then in every tagged release.
-func (q Quarantiner) findIn(ctx context.Context, environment, model string, subject registry.Digest) (Place, bool, error) {
+func (q Quarantiner) findIn(ctx context.Context, environment,
+	model string, subject registry.Digest) (Place, bool, error) {
 	heads, err := q.Registry.Heads(ctx, environment, model)
 	if err != nil {
 		return Place{}, false, err
@@ -86,7 +87,8 @@ func (q Quarantiner) findIn(ctx context.Context, environment, model string, subj
 }
 
 // holds reports whether a release is the subject or has it among its engines.
-func (q Quarantiner) holds(ctx context.Context, environment, model string, release, subject registry.Digest) (Place, bool, error) {
+func (q Quarantiner) holds(ctx context.Context, environment,
+	model string, release, subject registry.Digest) (Place, bool, error) {
 	r, err := q.Registry.Release(ctx, environment, model, string(release))
 	if err != nil {
 		return Place{}, false, err
@@ -96,5 +98,6 @@ func (q Quarantiner) holds(ctx context.Context, environment, model string, relea
 	if i < 0 {
 		return Place{}, false, nil
 	}
-	return Place{Environment: environment, Model: model, Version: r.Tag(), Release: r.Digest, Subject: subjects[i]}, true, nil
+	return Place{Environment: environment, Model: model,
+		Version: r.Tag(), Release: r.Digest, Subject: subjects[i]}, true, nil
 }

@@ -92,7 +92,8 @@ func (q Quarantiner) standing(ctx context.Context, p Place) ([]registry.Digest, 
 }
 
 // attach signs what statement gives, once, and attaches it at every place.
-func (q Quarantiner) attach(ctx context.Context, places []Place, statement func(registry.StatementSubject, time.Time) ([]byte, error)) ([]Attached, error) {
+func (q Quarantiner) attach(ctx context.Context, places []Place,
+	statement func(registry.StatementSubject, time.Time) ([]byte, error)) ([]Attached, error) {
 	if len(places) == 0 {
 		return nil, registry.Errorf(registry.CodeInvalid, "quarantine: no place to attach it")
 	}

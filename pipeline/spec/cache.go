@@ -23,7 +23,8 @@ func ParseCache(text string) (Cache, error) {
 	rest, ok := strings.CutPrefix(text, cacheScheme)
 	host, repository, slash := strings.Cut(rest, "/")
 	if !ok || !slash || registry.ValidateHost(host) != nil || registry.ValidateModel(repository) != nil {
-		return Cache{}, registry.Errorf(registry.CodeInvalid, "cache %q: want %sHOST[:PORT]/REPOSITORY, such as oci://registry.example.com/team/build-cache", text, cacheScheme)
+		return Cache{}, registry.Errorf(registry.CodeInvalid,
+			"cache %q: want %sHOST[:PORT]/REPOSITORY, such as oci://registry.example.com/team/build-cache", text, cacheScheme)
 	}
 	return Cache{host, repository}, nil
 }

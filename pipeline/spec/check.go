@@ -72,7 +72,8 @@ func (c checker) oneOf(path []any, what, word string, available, others []string
 		c.problem(path, "%s %q is not available in this version: want %s", what, word, strings.Join(available, ", "))
 	default:
 		known := append(slices.Clone(available), others...)
-		c.problem(path, "unknown %s %q%s: want %s", what, word, strictyaml.Suggest(word, known), strings.Join(available, ", "))
+		c.problem(path, "unknown %s %q%s: want %s", what, word,
+			strictyaml.Suggest(word, known), strings.Join(available, ", "))
 	}
 	return false
 }
@@ -101,7 +102,8 @@ func (c checker) checkSources() {
 // format. That a pickle is trusted is no matter of form, and not checked here.
 func (c checker) checkFormat() {
 	s := c.Source
-	c.oneOf(at("source", "format"), "source format", s.Format, Formats(), []string{"pytorch", "torchscript", "tensorflow", "keras", "jax", "pmml", "gguf"})
+	c.oneOf(at("source", "format"), "source format", s.Format, Formats(),
+		[]string{"pytorch", "torchscript", "tensorflow", "keras", "jax", "pmml", "gguf"})
 	c.checkArchitecture()
 	if s.Simplify && s.Format != FormatONNX {
 		c.problem(at("source", "simplify"), "simplify is for format %s: remove the key", FormatONNX)
@@ -113,7 +115,8 @@ func (c checker) checkFormat() {
 	for i, p := range s.Operators {
 		c.exists(p, false, "source", "operators", i)
 		if name := path.Base(p.Written); names[name] {
-			c.problem(at("source", "operators", i), "two libraries are called %q: want names that differ, since an engine holds all in one folder", name)
+			c.problem(at("source", "operators", i),
+				"two libraries are called %q: want names that differ, since an engine holds all in one folder", name)
 		} else {
 			names[name] = true
 		}
@@ -138,7 +141,8 @@ func (c checker) checkArchitecture() {
 		c.problem(at("source", "architecture"), "an architecture is for format %s: remove the key", FormatSafetensors)
 	default:
 		dims := map[string]int{ArchitectureMLP: 1, ArchitectureCNN: 3, ArchitectureEncoder: 1}
-		if !c.oneOf(at("source", "architecture", "kind"), "architecture", a.Kind, []string{ArchitectureMLP, ArchitectureCNN, ArchitectureEncoder}, []string{"resnet"}) {
+		if !c.oneOf(at("source", "architecture", "kind"),
+			"architecture", a.Kind, []string{ArchitectureMLP, ArchitectureCNN, ArchitectureEncoder}, []string{"resnet"}) {
 			return
 		}
 		if len(a.Input) != dims[a.Kind] || slices.ContainsFunc(a.Input, func(n int64) bool { return n < 1 }) {
@@ -168,7 +172,8 @@ func (c checker) checkCases() {
 	case recorded && generated:
 		c.problem(at("cases"), "cases has both path and generate: want recorded cases or generated ones")
 	case !recorded && (c.Cases.Generate < 1 || c.Cases.Generate > maxGenerated):
-		c.problem(at("cases", "generate"), "cases are missing: want a folder, or {generate: N, seed: S} with N from 1 to %d", maxGenerated)
+		c.problem(at("cases", "generate"),
+			"cases are missing: want a folder, or {generate: N, seed: S} with N from 1 to %d", maxGenerated)
 	case !recorded && c.Cases.Labels != "":
 		c.problem(at("cases", "labels"), "generated cases have no labels: remove the key, or record cases")
 	}
@@ -180,7 +185,8 @@ func (c checker) existsFolder(p Path, place ...any) {
 	switch strings.ToLower(path.Ext(p.Written)) {
 	case ".npz", ".safetensors":
 		if c.Files.Check(p.Written, false) == nil {
-			c.problem(place, "%s: want the folder that it is in: all .npz and .safetensors files of a folder are read", p.Written)
+			c.problem(place, "%s: want the folder that it is in: all .npz and .safetensors files of a folder are read",
+				p.Written)
 			return
 		}
 	case CSV, Parquet:
@@ -210,12 +216,14 @@ func (c checker) checkVariants() {
 func (c checker) checkVariant(place []any, v Variant) {
 	under := func(keys ...any) []any { return slices.Concat(place, keys) }
 	written := c.doc.At(under("quantize")...) != c.doc.At(place...)
-	available := []string{validators.PrecisionFP32, validators.PrecisionFP16, validators.PrecisionInt8, validators.PrecisionInt4}
+	available := []string{validators.PrecisionFP32, validators.PrecisionFP16,
+		validators.PrecisionInt8, validators.PrecisionInt4}
 	switch {
 	case !written && !c.oneOf(under("name"), "variant", v.Name, available, validators.Precisions()):
 		return
 	case written && v.Name != v.Precision && slices.Contains(validators.Precisions(), v.Name):
-		c.problem(under("name"), "variant %q is quantized to %s: want a name that does not say otherwise", v.Name, v.Precision)
+		c.problem(under("name"),
+			"variant %q is quantized to %s: want a name that does not say otherwise", v.Name, v.Precision)
 	case !variantName.MatchString(v.Name):
 		c.problem(under("name"), "variant name %q: want lower-case letters and digits with inner '_' or '-'", v.Name)
 	}
@@ -249,6 +257,7 @@ func (c checker) checkLimits() {
 		c.problem(at("limits", "accuracy", "drop", "max"), "drop %v: want from 0 to 100%%", float64(a.Drop.Max))
 	}
 	if c.Cases.Labels == "" {
-		c.problem(at("limits", "accuracy"), "accuracy needs right answers: name the tensor that holds them in cases: {path: FOLDER, labels: NAME}")
+		c.problem(at("limits", "accuracy"),
+			"accuracy needs right answers: name the tensor that holds them in cases: {path: FOLDER, labels: NAME}")
 	}
 }

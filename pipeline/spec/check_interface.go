@@ -38,7 +38,8 @@ func (s *Spec) checkShapes(i validators.Interface) {
 		case len(symbols) == 0:
 			key.Problemf("unknown dimension %q: every dimension of the model has a fixed size, so leave shapes out", key.Text())
 		case isInput:
-			key.Problemf("%q is an input, of shape %v: want the name of a dimension: %s", key.Text(), input.Shape, strings.Join(symbols, ", "))
+			key.Problemf("%q is an input, of shape %v: want the name of a dimension: %s",
+				key.Text(), input.Shape, strings.Join(symbols, ", "))
 		default:
 			unknown(key, "dimension", key.Text(), symbols)
 		}

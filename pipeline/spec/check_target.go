@@ -28,7 +28,8 @@ func (c checker) checkTargets() {
 // whether all of it can be.
 func (c checker) checkMachine(i int, t Target) bool {
 	if t.GPU != nil && slices.Contains(Toolchains(), t.Toolchain.Name) && !slices.Contains(forGPUs(), t.Toolchain.Name) {
-		c.problem(at("targets", i, "gpu"), "target %s: %s builds engines for CPUs: for gpu want toolchain %s", t.Name, t.Toolchain.Name, strings.Join(forGPUs(), " or "))
+		c.problem(at("targets", i, "gpu"), "target %s: %s builds engines for CPUs: for gpu want toolchain %s",
+			t.Name, t.Toolchain.Name, strings.Join(forGPUs(), " or "))
 		return false
 	}
 	ok := c.oneOf(at("targets", i, "os"), "os", t.OS, []string{"linux", "darwin", "windows"}, nil)
@@ -38,7 +39,8 @@ func (c checker) checkMachine(i int, t Target) bool {
 	}
 	ok = c.oneOf(at("targets", i, "cpu", "arch"), "architecture", t.CPU.Arch, []string{"amd64", "arm64"}, nil) && ok
 	if ok && t.CPU.Level != "" && t.CPU.Arch != "amd64" {
-		c.problem(at("targets", i, "cpu", "level"), "target %s: level %q is of amd64 processors only: %s has none", t.Name, t.CPU.Level, t.CPU.Arch)
+		c.problem(at("targets", i, "cpu", "level"),
+			"target %s: level %q is of amd64 processors only: %s has none", t.Name, t.CPU.Level, t.CPU.Arch)
 		ok = false
 	}
 	if ok && t.CPU.Level != "" {
@@ -53,27 +55,33 @@ func (c checker) checkMachine(i int, t Target) bool {
 }
 
 func (c checker) checkToolchain(i int, t Target) bool {
-	ok := c.oneOf(at("targets", i, "toolchain", "name"), "toolchain", t.Toolchain.Name, append(Toolchains(), c.others...), []string{"tensorrt", "coreml", "executorch", "tvm"})
+	ok := c.oneOf(at("targets", i, "toolchain", "name"),
+		"toolchain", t.Toolchain.Name, append(Toolchains(), c.others...), []string{"tensorrt", "coreml", "executorch", "tvm"})
 	for _, other := range c.Targets[:i] {
-		if other.Toolchain.Name == t.Toolchain.Name && (other.Toolchain.Python != t.Toolchain.Python || other.Toolchain.Image != t.Toolchain.Image) {
+		if other.Toolchain.Name == t.Toolchain.Name &&
+			(other.Toolchain.Python != t.Toolchain.Python || other.Toolchain.Image != t.Toolchain.Image) {
 			c.problem(at("targets", i, "toolchain"), "target %s asks for another Python or image of %s than target %s: want one for all", t.Name, t.Toolchain.Name, other.Name)
 			ok = false
 		}
 	}
 	switch {
 	case t.Toolchain.Image != "" && t.Toolchain.Python != "":
-		c.problem(at("targets", i, "toolchain", "image"), "target %s asks for a Python and an image: want one of them", t.Name)
+		c.problem(at("targets", i, "toolchain", "image"),
+			"target %s asks for a Python and an image: want one of them", t.Name)
 		ok = false
 	case t.Toolchain.Image != "" && !imageName.MatchString(t.Toolchain.Image):
-		c.problem(at("targets", i, "toolchain", "image"), "image %q: want a reference, such as registry.example.com/openvino:2026.4, or a digest", t.Toolchain.Image)
+		c.problem(at("targets", i, "toolchain", "image"),
+			"image %q: want a reference, such as registry.example.com/openvino:2026.4, or a digest", t.Toolchain.Image)
 		ok = false
 	}
 	if v := t.Toolchain.Version; v != "" && (registry.Constraint{Exact: v}).Validate() != nil {
 		c.problem(at("targets", i, "toolchain", "version"), "toolchain version %q: want numbers separated by dots", v)
 	}
 	c.exists(t.Toolchain.Tuning, false, "targets", i, "toolchain", "tuning")
-	if err := c.Files.Check(t.Toolchain.Python.path().Written, false); err != nil && t.Toolchain.Python.path().Written != "" {
-		c.problem(at("targets", i, "toolchain", "python"), "%s; or give it on the command line: --python %s=PATH", err, t.Toolchain.Name)
+	if err := c.Files.Check(t.Toolchain.Python.path().Written, false); err != nil &&
+		t.Toolchain.Python.path().Written != "" {
+		c.problem(at("targets", i, "toolchain", "python"),
+			"%s; or give it on the command line: --python %s=PATH", err, t.Toolchain.Name)
 		ok = false
 	}
 	for j, p := range t.Toolchain.RegistryProviders() {
@@ -101,7 +109,8 @@ func (c checker) checkTargetVariants(i int, t Target) {
 		case slices.Contains(t.Variants[:j], name):
 			c.problem(place, "variant %q is here twice", name)
 		case len(strings.Join([]string{c.Version, t.Name, name}, ".")) > maxTag:
-			c.problem(place, "version, target and variant %s.%s.%s: want at most %d characters, since they make a tag", c.Version, t.Name, name, maxTag)
+			c.problem(place, "version, target and variant %s.%s.%s: want at most %d characters, since they make a tag",
+				c.Version, t.Name, name, maxTag)
 		}
 	}
 }

@@ -58,7 +58,8 @@ func TestDraftIsLoaded(t *testing.T) {
 		if s.Cases.Origin() != registry.OriginGenerated {
 			t.Errorf("origin %q", s.Cases.Origin())
 		}
-		want := map[string]validators.DimRange{"batch": {Min: 1, Opt: 4, Max: 8}, "past + 1": validators.DefaultDimRange(), "yes": validators.DefaultDimRange()}
+		want := map[string]validators.DimRange{"batch": {Min: 1, Opt: 4, Max: 8},
+			"past + 1": validators.DefaultDimRange(), "yes": validators.DefaultDimRange()}
 		if diff := cmp.Diff(want, s.Shapes.Dims()); diff != "" {
 			t.Errorf("%s: %s", c.file, diff)
 		}

@@ -135,7 +135,8 @@ func (s *Spec) LimitOverrides() validators.LimitOverrides {
 	if l.Accuracy != nil {
 		o.Accuracy = &validators.AccuracyLimit{Metric: l.Accuracy.Metric, Drop: *l.Accuracy.Drop.validators()}
 	}
-	o.Latency = validators.LatencyLimits{P50: l.Latency.P50.validators(), P99: l.Latency.P99.validators(), Regression: l.Latency.Regression.validators()}
+	o.Latency = validators.LatencyLimits{P50: l.Latency.P50.validators(),
+		P99: l.Latency.P99.validators(), Regression: l.Latency.Regression.validators()}
 	return o
 }
 

@@ -121,16 +121,20 @@ func (c checker) checkQuantize(under func(...any) []any, name string, q Quantize
 	if !c.oneOf(key("tool"), "quantization tool", tool, []string{ToolONNXRuntime, ToolNNCF}, nil) {
 		return
 	}
-	if quantized := []string{validators.PrecisionInt8, validators.PrecisionInt4}; q.Method == MethodNone && !slices.Contains(quantized, name) {
-		c.problem(under("name"), "variant %q stays as its source is: name it after the source's precision, %s", name, strings.Join(quantized, " or "))
+	if quantized := []string{validators.PrecisionInt8, validators.PrecisionInt4}; q.Method == MethodNone &&
+		!slices.Contains(quantized, name) {
+		c.problem(under("name"),
+			"variant %q stays as its source is: name it after the source's precision, %s", name, strings.Join(quantized, " or "))
 	}
 	for _, g := range q.given() {
 		switch {
 		case !g.is:
 		case !slices.Contains(g.methods, q.Method):
-			c.problem(key(g.key), "%s means nothing to method %s, only to %s: remove it", g.key, q.Method, strings.Join(g.methods, " and "))
+			c.problem(key(g.key),
+				"%s means nothing to method %s, only to %s: remove it", g.key, q.Method, strings.Join(g.methods, " and "))
 		case !slices.Contains(g.tools, tool):
-			c.problem(key(g.key), "%s means nothing to %s, only to tool %s: remove it", g.key, tool, strings.Join(g.tools, " and "))
+			c.problem(key(g.key),
+				"%s means nothing to %s, only to tool %s: remove it", g.key, tool, strings.Join(g.tools, " and "))
 		}
 	}
 	c.checkQuantizeWords(q, key)
@@ -139,7 +143,8 @@ func (c checker) checkQuantize(under func(...any) []any, name string, q Quantize
 		c.problem(under(), "variant %q needs calibration and there is none: add calibration: {path: FOLDER} with typical inputs", name)
 	}
 	if q.AccuracyAware && c.Limits.Accuracy == nil {
-		c.problem(key("accuracy_aware"), "accuracy_aware keeps limits.accuracy and there is none: add limits: {accuracy: {metric: top1, drop: {max: 0.5%%}}}")
+		c.problem(key("accuracy_aware"),
+			"accuracy_aware keeps limits.accuracy and there is none: add limits: {accuracy: {metric: top1, drop: {max: 0.5%%}}}")
 	}
 }
 
@@ -163,7 +168,8 @@ func (c checker) checkQuantizeWords(q Quantize, key func(string) []any) {
 // checkQuantizeValues checks the values of keys that are given.
 func (c checker) checkQuantizeValues(q Quantize, key func(string) []any) {
 	if q.Percentile != 0 && (q.Observer != ObserverPercentile || q.Percentile <= 0.5 || q.Percentile > 1) {
-		c.problem(key("percentile"), "percentile %v: want observer percentile, and more than 50%% and at most 100%%", float64(q.Percentile))
+		c.problem(key("percentile"),
+			"percentile %v: want observer percentile, and more than 50%% and at most 100%%", float64(q.Percentile))
 	}
 	if q.Bits != 0 && q.Bits != 4 && q.Bits != 8 {
 		c.problem(key("bits"), "bits %d: want 4 or 8", q.Bits)

@@ -56,15 +56,17 @@ func TestLoadSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	target := func(name, arch, level string) spec.Target {
-		return spec.Target{Name: name, OS: "linux", CPU: spec.CPU{Arch: arch, Level: level}, Toolchain: spec.Toolchain{Name: "onnxruntime"}, Variants: []string{"fp32", "int8"}}
+		return spec.Target{Name: name, OS: "linux", CPU: spec.CPU{Arch: arch, Level: level},
+			Toolchain: spec.Toolchain{Name: "onnxruntime"}, Variants: []string{"fp32", "int8"}}
 	}
 	want := &spec.Spec{
 		File: got.File, Model: "vision/resnet50", Version: "1.4.0",
 		Source:      spec.Source{Path: spec.Path{Written: "m.onnx"}, Format: "onnx"},
 		Cases:       spec.Cases{Path: spec.Path{Written: "cases/"}},
 		Calibration: &spec.Folder{Path: spec.Path{Written: "calibration"}},
-		Variants:    []spec.Variant{{Name: "fp32", Precision: "fp32"}, {Name: "int8", Precision: "int8", Quantize: &spec.Quantize{Method: "static", Observer: "minmax"}}},
-		Targets:     []spec.Target{target("linux-amd64-v3", "amd64", "v3"), target("linux-amd64-v1", "amd64", "v1"), target("linux-arm64", "arm64", "")},
+		Variants: []spec.Variant{{Name: "fp32", Precision: "fp32"},
+			{Name: "int8", Precision: "int8", Quantize: &spec.Quantize{Method: "static", Observer: "minmax"}}},
+		Targets: []spec.Target{target("linux-amd64-v3", "amd64", "v3"), target("linux-amd64-v1", "amd64", "v1"), target("linux-arm64", "arm64", "")},
 	}
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(spec.Spec{}, "Files", "doc")); diff != "" {
 		t.Error(diff)

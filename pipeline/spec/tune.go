@@ -54,14 +54,16 @@ func (c checker) checkTune() {
 	if drop := o.SubjectTo.AccuracyDrop; drop != nil && (*drop < 0 || *drop > 1) {
 		c.problem(at("objective", "subject_to", "accuracy_drop"), "accuracy_drop %v: want from 0 to 100%%", float64(*drop))
 	} else if drop != nil && !labelled {
-		c.problem(at("objective", "subject_to", "accuracy_drop"), "accuracy needs right answers: name the tensor that holds them in cases: {path: FOLDER, labels: NAME}")
+		c.problem(at("objective", "subject_to", "accuracy_drop"),
+			"accuracy needs right answers: name the tensor that holds them in cases: {path: FOLDER, labels: NAME}")
 	}
 	for i, v := range c.Tune.Variants {
 		c.checkVariant(at("tune", "variants", i), v)
 	}
 	for i, list := range c.Tune.Exclude {
 		if len(list) == 0 {
-			c.problem(at("tune", "exclude", i), "the list is empty: want names of nodes; the variant without any is tried anyway")
+			c.problem(at("tune", "exclude", i),
+				"the list is empty: want names of nodes; the variant without any is tried anyway")
 		}
 	}
 	if len(c.Tune.Variants)+len(c.Tune.Exclude) > 0 { // else names of variants alone can clash, which is said of them
@@ -121,7 +123,10 @@ func (v Variant) says() string {
 
 // usual are the methods that a spec with calibration, or without, can try.
 func (s *Spec) usual() []Variant {
-	if slices.ContainsFunc(s.Variants, func(v Variant) bool { return v.Quantize != nil && v.Quantize.Method == MethodNone }) {
+	if slices.ContainsFunc(s.Variants, func(v Variant) bool {
+		return v.Quantize != nil &&
+			v.Quantize.Method == MethodNone
+	}) {
 		return nil // the source is quantized already
 	}
 	methods := []Variant{

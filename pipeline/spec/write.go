@@ -30,7 +30,8 @@ func ReplaceVariants(name string, data []byte, v Variant) ([]byte, error) {
 	}
 	line := "variants: [" + v.Flow() + "]"
 	if column != 1 || last < first {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s: variants does not stand on lines of its own: write %s by hand", name, line)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"%s: variants does not stand on lines of its own: write %s by hand", name, line)
 	}
 	last = trim(lines, first, last)
 	text := line + comment(lines[first-1]) + "\n"

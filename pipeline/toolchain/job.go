@@ -82,7 +82,8 @@ func (in Input) validate() error {
 	case !rolePattern.MatchString(in.Role):
 		return registry.Errorf(registry.CodeInvalid, "input %q: role %q: want a lower-case word", in.Name, in.Role)
 	case !fs.ValidPath(in.Name) || in.Name == "." || !utf8.ValidString(in.Name):
-		return registry.Errorf(registry.CodeInvalid, "input name %q: want a relative path with '/' that stays in its folder", in.Name)
+		return registry.Errorf(registry.CodeInvalid,
+			"input name %q: want a relative path with '/' that stays in its folder", in.Name)
 	case in.Path == "":
 		return registry.Errorf(registry.CodeInvalid, "input %s/%s has no path", in.Role, in.Name)
 	case in.Size < 0:

@@ -24,7 +24,8 @@ func fullJob() toolchain.Job {
 		Options: map[string]any{"observer": "minmax", "seed": int64(1) << 60, "nested": map[string]any{"x": []any{1, "a"}}},
 		Machine: "linux/amd64/v3/intel",
 		Run: &toolchain.RunOptions{
-			Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx", Providers: []registry.Provider{{Name: "A"}, {Name: "B", Options: map[string]string{"o": "1"}}}, Operators: []string{"o.so"}}}, SelectOutputs: []string{"logits"},
+			Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx", Providers: []registry.Provider{{Name: "A"}, {Name: "B",
+				Options: map[string]string{"o": "1"}}}, Operators: []string{"o.so"}}}, SelectOutputs: []string{"logits"},
 			Rounds: 1, Warmup: 1, Order: toolchain.OrderSequential, Threads: 1, Level: "basic",
 		},
 	}
@@ -107,7 +108,8 @@ func TestKeyChangesWithEveryField(t *testing.T) {
 
 // free are the fields that change nothing: where things are, not what they are. The size
 // of an input follows from its digest.
-var free = []string{"Job.Inputs.Path", "Job.Inputs.Size", "Identity.Library", "Job.Budget.Time", "Job.Budget.Cores", "Job.Budget.MemoryBytes", "Job.Budget.GPUs"}
+var free = []string{"Job.Inputs.Path", "Job.Inputs.Size", "Identity.Library",
+	"Job.Budget.Time", "Job.Budget.Cores", "Job.Budget.MemoryBytes", "Job.Budget.GPUs"}
 
 // Every field of what a key is made of, however deep, and of one that is added tomorrow,
 // changes the key, unless it is free.

@@ -36,7 +36,8 @@ type Room struct {
 // memory; less than one core means one.
 func NewRoom(cores int, memoryBytes int64, gpus int) *Room {
 	has := Cost{Cores: max(cores, 1), MemoryBytes: max(memoryBytes, 0), GPUs: max(gpus, 0)}
-	return &Room{has, semaphore.NewWeighted(int64(has.Cores)), semaphore.NewWeighted(has.MemoryBytes), semaphore.NewWeighted(int64(has.GPUs))}
+	return &Room{has, semaphore.NewWeighted(int64(has.Cores)),
+		semaphore.NewWeighted(has.MemoryBytes), semaphore.NewWeighted(int64(has.GPUs))}
 }
 
 // take waits until there is room for a cost. Kinds are taken in one order, so that no two
@@ -83,7 +84,8 @@ func (r *Room) cost(declared Cost, job Job) Cost {
 	if b := job.Budget; b.GPUs > 0 {
 		c.GPUs = b.GPUs
 	}
-	return Cost{Cores: min(c.Cores, r.has.Cores), MemoryBytes: min(c.MemoryBytes, r.has.MemoryBytes), GPUs: min(c.GPUs, r.has.GPUs)}
+	return Cost{Cores: min(c.Cores, r.has.Cores),
+		MemoryBytes: min(c.MemoryBytes, r.has.MemoryBytes), GPUs: min(c.GPUs, r.has.GPUs)}
 }
 
 // Limit is driver with a place in a room: a job waits until there is room for what it

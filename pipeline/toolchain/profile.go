@@ -83,9 +83,11 @@ func (p Profile) In(form string) (Profile, error) {
 		return p, nil
 	}
 	if len(names) == 0 {
-		return Profile{}, registry.Errorf(registry.CodeInvalid, "form %q: %s makes one kind of engine: remove the key", form, p.Name)
+		return Profile{}, registry.Errorf(registry.CodeInvalid,
+			"form %q: %s makes one kind of engine: remove the key", form, p.Name)
 	}
-	return Profile{}, registry.Errorf(registry.CodeInvalid, "form %q: of %s there are %s", form, p.Name, strings.Join(names, ", "))
+	return Profile{}, registry.Errorf(registry.CodeInvalid,
+		"form %q: of %s there are %s", form, p.Name, strings.Join(names, ", "))
 }
 
 // Entries are the files that runtimes load, of all forms, each with its profile.

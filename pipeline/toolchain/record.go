@@ -29,7 +29,8 @@ type stepFile struct {
 }
 
 func newRecord(about About, o Outcome) step {
-	record := step{Key: o.Key, Verb: about.Verb, Tool: about.Tool, Result: o.Result, ElapsedNS: int64(o.Elapsed), Enforced: o.Enforced, Origin: o.Origin}
+	record := step{Key: o.Key, Verb: about.Verb, Tool: about.Tool, Result: o.Result,
+		ElapsedNS: int64(o.Elapsed), Enforced: o.Enforced, Origin: o.Origin}
 	for _, f := range o.Files {
 		record.Files = append(record.Files, stepFile{f.Name, f.Digest, f.Size})
 	}

@@ -11,13 +11,15 @@ import (
 // outDir stands to what the first time left. driver must remember nothing. same runs what
 // both times left and reports whether their outputs are bit for bit the same; nil where
 // nothing can run it. Errors: those of driver and same.
-func Reproduce(ctx context.Context, driver Driver, job Job, first Outcome, outDir string, same func(ctx context.Context, second Outcome) (bool, error)) (registry.Reproducibility, error) {
+func Reproduce(ctx context.Context, driver Driver, job Job, first Outcome, outDir string,
+	same func(ctx context.Context, second Outcome) (bool, error)) (registry.Reproducibility, error) {
 	second, err := driver.Do(ctx, job, outDir)
 	if err != nil {
 		return "", err
 	}
 	if second.Cached {
-		return "", registry.Errorf(registry.CodeInternal, "%s: a remembered step says nothing of how it is reproduced", job.Verb)
+		return "", registry.Errorf(registry.CodeInternal,
+			"%s: a remembered step says nothing of how it is reproduced", job.Verb)
 	}
 	switch {
 	case slices.EqualFunc(first.Files, second.Files, sameBytes):

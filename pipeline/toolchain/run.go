@@ -127,7 +127,8 @@ func (o RunOptions) validate(inputs map[[2]string]bool) error {
 	case o.Threads < 0 || o.Threads > 1024:
 		return registry.Errorf(registry.CodeInvalid, "run: threads %d: want 0 to 1024", o.Threads)
 	case o.Order != "" && o.Order != OrderSequential && o.Order != OrderInterleaved:
-		return registry.Errorf(registry.CodeInvalid, "run: order %q: want %s or %s", o.Order, OrderSequential, OrderInterleaved)
+		return registry.Errorf(registry.CodeInvalid,
+			"run: order %q: want %s or %s", o.Order, OrderSequential, OrderInterleaved)
 	}
 	return nil
 }

@@ -26,7 +26,8 @@ func (s *Store) fetch(f stepFile, path string) error {
 	}
 	if d != f.Digest || size != f.Size {
 		return errors.Join(remove(object),
-			registry.Errorf(registry.CodeNotFound, "build cache: %s is damaged: want %s, %d bytes; got %s, %d bytes", f.Name, f.Digest, f.Size, d, size))
+			registry.Errorf(registry.CodeNotFound,
+				"build cache: %s is damaged: want %s, %d bytes; got %s, %d bytes", f.Name, f.Digest, f.Size, d, size))
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err

@@ -108,7 +108,8 @@ func (o Objective) Choose(points []Point) (int, bool) {
 func (o Objective) compare(p, q Point) int {
 	first := map[Goal]int{
 		"": cmp.Compare(q.PerSecond, p.PerSecond), Throughput: cmp.Compare(q.PerSecond, p.PerSecond),
-		Latency: cmp.Compare(p.P50Ns, q.P50Ns), Size: cmp.Compare(p.SizeBytes, q.SizeBytes), Accuracy: cmp.Compare(p.Loss, q.Loss),
+		Latency: cmp.Compare(p.P50Ns, q.P50Ns),
+		Size:    cmp.Compare(p.SizeBytes, q.SizeBytes), Accuracy: cmp.Compare(p.Loss, q.Loss),
 	}[o.Goal]
 	a, b := p.axes(), q.axes()
 	return cmp.Or(first, slices.Compare(a[:], b[:]), cmp.Compare(p.Name, q.Name))

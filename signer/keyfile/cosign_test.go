@@ -214,7 +214,8 @@ func TestCosignSignsWithOurKey(t *testing.T) {
 	c.mustRun(t, append(append([]string{"sign"}, offline...), reference)...)
 	c.mustRun(t, append(append([]string{"attest", "--type", registry.PredicateParity, "--predicate", "predicate.json"}, offline...), reference)...)
 
-	trust, err := signer.NewTrust([]registry.TrustEntry{{Key: c.path("ours.pub"), Roles: registry.Roles(), Resources: []string{"oci://local/"}}}, os.ReadFile)
+	trust, err := signer.NewTrust([]registry.TrustEntry{{Key: c.path("ours.pub"),
+		Roles: registry.Roles(), Resources: []string{"oci://local/"}}}, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}

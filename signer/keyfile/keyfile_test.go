@@ -136,7 +136,8 @@ func TestOpenOldFormat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	statement, err := registry.NewStatement(registry.PredicateSign, struct{}{}, registry.StatementSubject{Digest: registry.NewDigestSet(digest.FromString("x"))})
+	statement, err := registry.NewStatement(registry.PredicateSign, struct{}{},
+		registry.StatementSubject{Digest: registry.NewDigestSet(digest.FromString("x"))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,8 @@ import (
 // anything costly is done.
 func checkFree(dir, name string) error {
 	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, `/\:`) {
-		return registry.Errorf(registry.CodeInvalid, "key name %q: want a file name without its extension, for example local", name)
+		return registry.Errorf(registry.CodeInvalid,
+			"key name %q: want a file name without its extension, for example local", name)
 	}
 	for _, path := range paths(dir, name) {
 		if _, err := os.Lstat(path); err == nil {
@@ -48,7 +49,8 @@ func writePair(dir, name string, private, public []byte) error {
 // failed says why a file was not written.
 func failed(path string, err error) error {
 	if errors.Is(err, fs.ErrExist) {
-		return registry.Lastingf(registry.CodeConflict, "write key %s: %w; keys are never replaced: choose another name or move it away", path, fs.ErrExist)
+		return registry.Lastingf(registry.CodeConflict,
+			"write key %s: %w; keys are never replaced: choose another name or move it away", path, fs.ErrExist)
 	}
 	return registry.Lastingf(registry.CodeUnavailable, "write key %s: %w", path, err)
 }

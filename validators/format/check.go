@@ -112,7 +112,8 @@ func acceptable(path string, info fs.FileInfo, maxBytes int64) error {
 	case info.IsDir():
 		return registry.Errorf(registry.CodeInvalid, "%s is a folder; name the model file in it", path)
 	case !info.Mode().IsRegular():
-		return registry.Errorf(registry.CodeInvalid, "%s is no regular file (%v); copy the model into one", path, info.Mode().Type())
+		return registry.Errorf(registry.CodeInvalid,
+			"%s is no regular file (%v); copy the model into one", path, info.Mode().Type())
 	case info.Size() > maxBytes:
 		return registry.Errorf(registry.CodeInvalid, "%s has %d bytes; at most %d are read", path, info.Size(), maxBytes)
 	}
@@ -127,7 +128,8 @@ func refuse(path string, found finding, want Kind) error {
 	}
 	switch {
 	case found.kind == Empty:
-		return registry.Errorf(registry.CodeInvalid, "%s is empty, expected %s; export or download it again", path, want.Describe())
+		return registry.Errorf(registry.CodeInvalid,
+			"%s is empty, expected %s; export or download it again", path, want.Describe())
 	case found.kind.pickled():
 		return registry.Errorf(registry.CodeUnsafe,
 			"%s: its bytes are %s, expected %s; pickles run code when they are loaded: export the model to ONNX where it was trained, and name that file",
@@ -143,7 +145,8 @@ func refuse(path string, found finding, want Kind) error {
 			"%s: its bytes are %s, expected %s; it can run code when it is loaded: export the model to ONNX where it was trained, and name that file",
 			path, says, want.Describe())
 	}
-	return registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s, expected %s; convert the model or name another file",
+	return registry.Errorf(registry.CodeInvalid,
+		"%s: its bytes are %s, expected %s; convert the model or name another file",
 		path, says, want.Describe())
 }
 

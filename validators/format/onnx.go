@@ -25,7 +25,8 @@ func ReadONNX(r io.ReaderAt, size int64, lim Limits) (*Model, error) {
 		return nil, registry.Errorf(registry.CodeInvalid,
 			"%d bytes; an ONNX file may have at most %d: save its tensors as external data", size, lim.MaxBytes)
 	}
-	m := &Model{Opsets: map[string]int64{}, Ops: map[string]int{}, ExternalBytes: map[string]int64{}, Metadata: map[string]string{}, Tensors: map[string]int{}}
+	m := &Model{Opsets: map[string]int64{}, Ops: map[string]int{},
+		ExternalBytes: map[string]int64{}, Metadata: map[string]string{}, Tensors: map[string]int{}}
 	rd := &reader{
 		scanner: scanner{r: r, size: max(size, 0), fields: lim.MaxFields, memory: lim.MaxMemory},
 		lim:     lim, m: m, initializers: map[string]bool{}, functions: map[[2]string]bool{}, calls: map[[2]string]bool{},
@@ -63,7 +64,8 @@ var wireTypes = map[protowire.Number]protowire.Type{
 func (rd *reader) model() error {
 	return rd.each(span{0, rd.size}, "ModelProto", func(f field) (err error) {
 		if want, known := wireTypes[f.num]; known && want != f.typ {
-			return invalidAt(f.at, "not an ONNX model: field %d of ModelProto has wire type %d instead of %d", f.num, f.typ, want)
+			return invalidAt(f.at,
+				"not an ONNX model: field %d of ModelProto has wire type %d instead of %d", f.num, f.typ, want)
 		}
 		switch f.num {
 		case 1:
@@ -189,7 +191,8 @@ func (rd *reader) finish() error {
 		return registry.Errorf(registry.CodeInvalid,
 			"no operator set in an ONNX file of %d bytes: it was cut off after the graph, or is older than IR version 3; export the model again", rd.size)
 	case len(m.Outputs) == 0:
-		return registry.Errorf(registry.CodeInvalid, "the ONNX graph has no outputs, so there is nothing to run it for; export the model again")
+		return registry.Errorf(registry.CodeInvalid,
+			"the ONNX graph has no outputs, so there is nothing to run it for; export the model again")
 	}
 	rd.m.Inputs = slices.DeleteFunc(rd.m.Inputs, func(v Value) bool { return rd.initializers[v.Name] })
 	rd.m.ExternalData = slices.Sorted(maps.Keys(rd.m.ExternalBytes))

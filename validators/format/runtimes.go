@@ -63,9 +63,11 @@ func (m *Model) Runtime() (Need, error) {
 		refused string
 	}{
 		{"operator set", m.Opsets[DefaultDomain], func(i int) int64 { return onnxRuntimes[i].opset },
-			fmt.Sprintf("its operator set is %d, and onnxruntime has %d to %d: export it with opset %[3]d or earlier", m.Opsets[DefaultDomain], oldestOpset, newest.opset)},
+			fmt.Sprintf("its operator set is %d, and onnxruntime has %d to %d: export it with opset %[3]d or earlier",
+				m.Opsets[DefaultDomain], oldestOpset, newest.opset)},
 		{"operator set of " + mlDomain, m.Opsets[mlDomain], func(i int) int64 { return onnxRuntimes[i].ml },
-			fmt.Sprintf("its operator set of %s is %d, and onnxruntime has 1 to %d: export it with %[3]d or earlier", mlDomain, m.Opsets[mlDomain], newest.ml)},
+			fmt.Sprintf("its operator set of %s is %d, and onnxruntime has 1 to %d: export it with %[3]d or earlier",
+				mlDomain, m.Opsets[mlDomain], newest.ml)},
 		{"ONNX IR", m.IRVersion, func(i int) int64 { return onnxRuntimes[i].ir },
 			fmt.Sprintf("its file format is ONNX IR %d, and onnxruntime reads up to %d: export it for IR %[2]d, such as with an earlier onnx", m.IRVersion, newest.ir)},
 	} {

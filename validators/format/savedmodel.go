@@ -49,7 +49,8 @@ func CheckSavedModel(dir string, lim Limits) ([]string, error) {
 func CheckSavedModelIn(root *os.Root, lim Limits) ([]string, error) {
 	file := filepath.Join(root.Name(), savedModelFile)
 	if info, err := root.Lstat(savedModelFile); err == nil && !info.Mode().IsRegular() {
-		return nil, registry.Errorf(registry.CodeUnsafe, "%s is no regular file (%v); replace it with the data itself", file, info.Mode().Type())
+		return nil, registry.Errorf(registry.CodeUnsafe,
+			"%s is no regular file (%v); replace it with the data itself", file, info.Mode().Type())
 	}
 	f, err := root.OpenFile(savedModelFile, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -68,7 +69,8 @@ func CheckSavedModelIn(root *os.Root, lim Limits) ([]string, error) {
 	if err != nil {
 		return nil, within(file, err)
 	}
-	if found := slices.DeleteFunc(slices.Sorted(maps.Keys(ops)), func(op string) bool { return !reachesOut(op) }); len(found) > 0 {
+	if found := slices.DeleteFunc(slices.Sorted(maps.Keys(ops)),
+		func(op string) bool { return !reachesOut(op) }); len(found) > 0 {
 		return nil, registry.Errorf(registry.CodeUnsafe,
 			"%s: its graph has %s, which can reach for files, the network or Python when the model is loaded or run; export the model without them",
 			file, strings.Join(found, ", "))
@@ -90,7 +92,8 @@ func savedFiles(root *os.Root, room int64) ([]string, error) {
 			case entry.IsDir():
 				return nil
 			case !entry.Type().IsRegular():
-				return registry.Errorf(registry.CodeUnsafe, "%s: %s is no regular file or folder (%v); replace it with the data itself", dir, name, entry.Type())
+				return registry.Errorf(registry.CodeUnsafe,
+					"%s: %s is no regular file or folder (%v); replace it with the data itself", dir, name, entry.Type())
 			}
 			info, err := entry.Info()
 			if err != nil {
@@ -98,7 +101,8 @@ func savedFiles(root *os.Root, room int64) ([]string, error) {
 			}
 			names = append(names, path.Clean(name))
 			if room -= info.Size(); room < 0 || len(names) > maxSavedFiles {
-				return registry.Errorf(registry.CodeInvalid, "%s: with %s it has more than %d files, or more bytes than a model may have", dir, folder, maxSavedFiles)
+				return registry.Errorf(registry.CodeInvalid,
+					"%s: with %s it has more than %d files, or more bytes than a model may have", dir, folder, maxSavedFiles)
 			}
 			return nil
 		})
@@ -124,7 +128,8 @@ var reaching = map[string]bool{
 // reachesOut reports whether an operator, of whatever version, is one of reaching.
 func reachesOut(op string) bool {
 	name := strings.TrimRight(op, "0123456789")
-	return reaching[op] || reaching[strings.TrimSuffix(name, "V")] || strings.HasPrefix(op, "Experimental") && reaching[strings.TrimPrefix(name, "Experimental")]
+	return reaching[op] || reaching[strings.TrimSuffix(name, "V")] || strings.HasPrefix(op,
+		"Experimental") && reaching[strings.TrimPrefix(name, "Experimental")]
 }
 
 // The ways, by field numbers, to the names of operators in a MetaGraphDef: to the nodes

@@ -83,11 +83,13 @@ var blobISA = map[string]string{
 func blobTie(r io.ReaderAt, size int64) (Tie, error) {
 	head := make([]byte, 20)
 	if _, err := io.ReadFull(io.NewSectionReader(r, 0, size), head); err != nil || !bytes.HasPrefix(head, blobMagic) {
-		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is no blob of OpenVINO's CPU plugin: it does not begin with %s", blobMagic)
+		return Tie{}, registry.Errorf(registry.CodeInvalid,
+			"this is no blob of OpenVINO's CPU plugin: it does not begin with %s", blobMagic)
 	}
 	length := int64(min(binary.LittleEndian.Uint64(head[12:]), maxRequirements+1))
 	if length > maxRequirements || 20+length > size {
-		return Tie{}, registry.Errorf(registry.CodeInvalid, "the blob's requirements take %d bytes, want at most %d, and less than the file", length, maxRequirements)
+		return Tie{}, registry.Errorf(registry.CodeInvalid,
+			"the blob's requirements take %d bytes, want at most %d, and less than the file", length, maxRequirements)
 	}
 	text := make([]byte, length)
 	if _, err := r.ReadAt(text, 20); err != nil && !errors.Is(err, io.EOF) {
@@ -101,12 +103,14 @@ func blobTie(r io.ReaderAt, size int64) (Tie, error) {
 			tie.Runtime = value
 		case "isa":
 			if tie.Instructions = blobISA[value]; tie.Instructions == "" {
-				return Tie{}, registry.Errorf(registry.CodeInvalid, "the blob is for instructions %q, which are not known here", value)
+				return Tie{}, registry.Errorf(registry.CodeInvalid,
+					"the blob is for instructions %q, which are not known here", value)
 			}
 		}
 	}
 	if tie.Runtime == "" || tie.Instructions == "" {
-		return Tie{}, registry.Errorf(registry.CodeInvalid, "the blob's requirements are %q: want a version (ov) and instructions (isa)", text)
+		return Tie{}, registry.Errorf(registry.CodeInvalid,
+			"the blob's requirements are %q: want a version (ov) and instructions (isa)", text)
 	}
 	return tie, nil
 }
@@ -132,7 +136,8 @@ func moduleTie(r io.ReaderAt, size int64) (Tie, error) {
 	defer func() { _ = entry.Close() }() // it was only read
 	code, err := io.ReadAll(io.LimitReader(entry, maxBytecode+1))
 	if err != nil || len(code) > maxBytecode {
-		return Tie{}, registry.Errorf(registry.CodeInvalid, "the module's bytecode cannot be read, or has more than %d bytes: %v", maxBytecode, err)
+		return Tie{}, registry.Errorf(registry.CodeInvalid,
+			"the module's bytecode cannot be read, or has more than %d bytes: %v", maxBytecode, err)
 	}
 	var tie Tie
 	for _, found := range moduleTarget.FindAllSubmatchIndex(code, 64) {
@@ -146,7 +151,8 @@ func moduleTie(r io.ReaderAt, size int64) (Tie, error) {
 			of.Arch = string(arch[1])
 		}
 		if tie != (Tie{}) && tie != of {
-			return Tie{}, registry.Errorf(registry.CodeInvalid, "the module has code for %s %s and for %s %s: want one target", tie.Backend, tie.Arch, of.Backend, of.Arch)
+			return Tie{}, registry.Errorf(registry.CodeInvalid,
+				"the module has code for %s %s and for %s %s: want one target", tie.Backend, tie.Arch, of.Backend, of.Arch)
 		}
 		tie = of
 	}

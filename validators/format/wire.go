@@ -98,7 +98,8 @@ func (s *scanner) overrun(f field, sp span, message string) error {
 			"truncated at byte %d of at least %d: field %d of %s at byte %d goes on beyond the end of the file; copy or export it again",
 			s.size, f.span.end, f.num, message, f.at)
 	}
-	return invalidAt(f.at, "field %d of %s ends at byte %d, but the message around it ends at byte %d", f.num, message, f.span.end, sp.end)
+	return invalidAt(f.at,
+		"field %d of %s ends at byte %d, but the message around it ends at byte %d", f.num, message, f.span.end, sp.end)
 }
 
 // varint reads a varint that starts at the given place inside sp, and says where it ends.
@@ -174,7 +175,8 @@ func invalidAt(at int64, format string, args ...any) error {
 // readError is an error for bytes that should have been there.
 func readError(at, size int64, err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
-		return registry.Errorf(registry.CodeInvalid, "truncated at byte %d of %d: the file became shorter while it was read", at, size)
+		return registry.Errorf(registry.CodeInvalid,
+			"truncated at byte %d of %d: the file became shorter while it was read", at, size)
 	}
 	return fmt.Errorf("read at byte %d: %w", at, err)
 }

@@ -48,7 +48,8 @@ func (m mask) check(shape []int64) error {
 	if len(m.shape) <= len(shape) && slices.Equal(m.shape, shape[:len(m.shape)]) {
 		return nil
 	}
-	return registry.Errorf(registry.CodeInvalid, "its mask has shape %v and the output %v: want a mask whose dimensions are the output's first", m.shape, shape)
+	return registry.Errorf(registry.CodeInvalid,
+		"its mask has shape %v and the output %v: want a mask whose dimensions are the output's first", m.shape, shape)
 }
 
 // pick gives the elements of an output that count: [kept, ...], the dimensions of the

@@ -72,7 +72,8 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 	return result, nil
 }
 
-func (run Run) shard(i int, shard registry.Shard, comparisons map[string]*tensor.Comparison, reference, engine *accuracy.Counter) error {
+func (run Run) shard(i int, shard registry.Shard,
+	comparisons map[string]*tensor.Comparison, reference, engine *accuracy.Counter) error {
 	golden, err := tensor.Open(filepath.Join(run.Golden, shard.File), run.Limits)
 	if err != nil {
 		return err
@@ -91,7 +92,8 @@ func (run Run) shard(i int, shard registry.Shard, comparisons map[string]*tensor
 		defer masks.Close()
 	}
 	for name, comparison := range comparisons {
-		sides := sides{golden: golden, engine: candidate, masks: masks, output: name, mask: run.Masks.Inputs[name], first: shard.First}
+		sides := sides{golden: golden, engine: candidate, masks: masks,
+			output: name, mask: run.Masks.Inputs[name], first: shard.First}
 		for from := 0; from < shard.Count; from += rowsAtOnce {
 			if err := sides.compare(comparison, from, min(from+rowsAtOnce, shard.Count)); err != nil {
 				return err
@@ -149,7 +151,8 @@ func (s sides) row(c *tensor.Comparison, row int64, number int, want, got, masks
 	if s.mask != "" && slices.Equal(w.Shape, g.Shape) {
 		t, err := masks.Rows(row, row+1)
 		if err != nil {
-			return registry.Errorf(registry.CodeInvalid, "output %s: case %d: mask %s: %s", s.output, number, s.mask, err.Error())
+			return registry.Errorf(registry.CodeInvalid,
+				"output %s: case %d: mask %s: %s", s.output, number, s.mask, err.Error())
 		}
 		m := newMask(t)
 		if err := m.check(w.Shape); err != nil {
@@ -201,7 +204,8 @@ func Figures(dtype string, r tensor.Result) registry.OutputFigures {
 		figures.Top1 = &top1
 	}
 	if w := r.Worst; w != nil {
-		figures.Worst = &registry.Worst{Case: w.Case, Index: w.Index, Reference: registry.Figure(w.Reference), Engine: registry.Figure(w.Engine)}
+		figures.Worst = &registry.Worst{Case: w.Case, Index: w.Index,
+			Reference: registry.Figure(w.Reference), Engine: registry.Figure(w.Engine)}
 	}
 	return figures
 }

@@ -84,7 +84,8 @@ func (c *Comparison) check(reference, engine Tensor) error {
 		return err
 	}
 	if reference.DType.Class() != engine.DType.Class() {
-		return faultf(ErrMismatch, "the reference is %s, the engine %s: their values are not comparable", reference.DType, engine.DType)
+		return faultf(ErrMismatch,
+			"the reference is %s, the engine %s: their values are not comparable", reference.DType, engine.DType)
 	}
 	return nil
 }

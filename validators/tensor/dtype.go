@@ -96,7 +96,8 @@ func FromSafetensors(name string) (DType, error) {
 			return n.dtype, nil
 		}
 	}
-	return "", faultf(ErrUnsupported, "unsupported safetensors dtype %.64q: convert the tensor to one of %s", name, dtypeNames)
+	return "", faultf(ErrUnsupported,
+		"unsupported safetensors dtype %.64q: convert the tensor to one of %s", name, dtypeNames)
 }
 
 // safetensorsNames is the part of the format's dtype list that we read, from

@@ -39,7 +39,8 @@ func (h header) checkLayout(size int64) error {
 			return faultf(ErrMalformed, "safetensors: tensor %.256q: %v", name, err)
 		}
 		if e.begin != at {
-			return faultf(ErrMalformed, "safetensors: tensor %.256q begins at %d, expected %d: data has a hole or overlaps", name, e.begin, at)
+			return faultf(ErrMalformed,
+				"safetensors: tensor %.256q begins at %d, expected %d: data has a hole or overlaps", name, e.begin, at)
 		}
 		if e.end < e.begin || e.end-e.begin != want {
 			return faultf(ErrMalformed, "safetensors: tensor %.256q: data_offsets [%d, %d] do not hold the %d bytes of %s %v",
@@ -48,7 +49,8 @@ func (h header) checkLayout(size int64) error {
 		at = e.end
 	}
 	if at != size {
-		return faultf(ErrMalformed, "safetensors: the tensors have %d bytes, the file holds %d: it is cut short or something was appended", at, size)
+		return faultf(ErrMalformed,
+			"safetensors: the tensors have %d bytes, the file holds %d: it is cut short or something was appended", at, size)
 	}
 	return nil
 }
@@ -129,7 +131,8 @@ func (p headerParser) entry(name string) (entry, error) {
 		case "data_offsets":
 			offsets, err = p.integers(what+" data_offsets", 2)
 		default:
-			err = faultf(ErrMalformed, "safetensors: %s has an unknown key %.64q: expected dtype, shape, data_offsets", what, key)
+			err = faultf(ErrMalformed,
+				"safetensors: %s has an unknown key %.64q: expected dtype, shape, data_offsets", what, key)
 		}
 		return err
 	})

@@ -50,7 +50,8 @@ func (i Info) rows(from, to int64) (Info, int64, error) {
 		return Info{}, 0, faultf(ErrMismatch, "rows of a scalar: a leading dimension is needed")
 	}
 	if from < 0 || to < from || to > i.Shape[0] {
-		return Info{}, 0, faultf(ErrMismatch, "rows [%d, %d) of shape %v: the leading dimension has %d", from, to, i.Shape, i.Shape[0])
+		return Info{}, 0, faultf(ErrMismatch,
+			"rows [%d, %d) of shape %v: the leading dimension has %d", from, to, i.Shape, i.Shape[0])
 	}
 	stride, err := Info{i.DType, i.Shape[1:]}.Bytes()
 	if err != nil {

@@ -41,7 +41,8 @@ func readNpy(r io.Reader, limits Limits) (Tensor, error) {
 		return Tensor{}, faultf(ErrMalformed, "npy: %v", err)
 	}
 	if size > limits.MaxTensorBytes {
-		return Tensor{}, faultf(ErrLimit, "npy: %s %v has %d bytes, the limit is %d", h.info.DType, h.info.Shape, size, limits.MaxTensorBytes)
+		return Tensor{}, faultf(ErrLimit,
+			"npy: %s %v has %d bytes, the limit is %d", h.info.DType, h.info.Shape, size, limits.MaxTensorBytes)
 	}
 	data, err := readExactly(r, size)
 	if err != nil {
@@ -97,7 +98,8 @@ func npyForeign(lead []byte) error {
 	// A pickle of protocol 2 to 5 begins with the opcode PROTO and its number;
 	// np.load would run it.
 	if len(lead) >= 2 && lead[0] == 0x80 && lead[1] <= 5 {
-		return faultf(ErrUnsafe, "npy: this is a pickle, which runs code when it is loaded: save the array with numpy.save(..., allow_pickle=False)")
+		return faultf(ErrUnsafe,
+			"npy: this is a pickle, which runs code when it is loaded: save the array with numpy.save(..., allow_pickle=False)")
 	}
 	return faultf(ErrMalformed, "npy: the file begins with %x: expected %x", lead, npyMagic)
 }

@@ -73,9 +73,11 @@ func (h *npyHeader) descr(p *pyParser) {
 	case strings.HasPrefix(kind, "O"):
 		p.abort(faultf(ErrUnsafe, "npy: dtype %q is an object array: its data is a pickle, which runs code when it is loaded; save an array of numbers", s))
 	case strings.HasPrefix(kind, "V"):
-		p.abort(faultf(ErrUnsupported, "npy: dtype %.64q is opaque bytes (bfloat16 and float8 look so in npy): store the tensor as safetensors", s))
+		p.abort(faultf(ErrUnsupported,
+			"npy: dtype %.64q is opaque bytes (bfloat16 and float8 look so in npy): store the tensor as safetensors", s))
 	case d == "" || d.Size() > 1 && order != "<" && order != ">":
-		p.abort(faultf(ErrUnsupported, "npy: unsupported dtype %.64q: convert the array to bool, an integer or a float of at most 64 bits", s))
+		p.abort(faultf(ErrUnsupported,
+			"npy: unsupported dtype %.64q: convert the array to bool, an integer or a float of at most 64 bits", s))
 	}
 	h.info.DType, h.bigEndian = d, order == ">" && d.Size() > 1
 }

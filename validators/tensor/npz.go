@@ -91,7 +91,8 @@ func checkNpzMember(f *zip.File, limits Limits) error {
 	case f.Method != zip.Store && f.Method != zip.Deflate:
 		return faultf(ErrUnsupported, "npz: %.256q has compression method %d: expected stored or deflate", f.Name, f.Method)
 	case f.UncompressedSize64 > uint64(max(limits.MaxTensorBytes, 0))+npyOverhead:
-		return faultf(ErrLimit, "npz: %.256q has %d bytes, the limit is %d", f.Name, f.UncompressedSize64, limits.MaxTensorBytes)
+		return faultf(ErrLimit,
+			"npz: %.256q has %d bytes, the limit is %d", f.Name, f.UncompressedSize64, limits.MaxTensorBytes)
 	}
 	return nil
 }

@@ -84,9 +84,11 @@ func readHeader(r io.ReaderAt, size int64, limits Limits) ([]byte, error) {
 	n := binary.LittleEndian.Uint64(prefix[:])
 	switch {
 	case n > maxSafetensorsHeader:
-		return nil, faultf(ErrMalformed, "safetensors: header of %d bytes: the format allows %d; is this a safetensors file?", n, maxSafetensorsHeader)
+		return nil, faultf(ErrMalformed,
+			"safetensors: header of %d bytes: the format allows %d; is this a safetensors file?", n, maxSafetensorsHeader)
 	case int64(n) > size-8:
-		return nil, faultf(ErrMalformed, "safetensors: header of %d bytes in a file of %d: the file is cut short or is not safetensors", n, size)
+		return nil, faultf(ErrMalformed,
+			"safetensors: header of %d bytes in a file of %d: the file is cut short or is not safetensors", n, size)
 	case int64(n) > limits.MaxHeaderBytes:
 		return nil, faultf(ErrLimit, "safetensors: header of %d bytes: the limit is %d", n, limits.MaxHeaderBytes)
 	}
@@ -107,7 +109,8 @@ func ReadFile(path string, limits Limits) (map[string]Tensor, error) {
 	for _, name := range f.Names() {
 		e := f.header.entries[name]
 		if total += e.end - e.begin; total > f.limits.MaxTotalBytes {
-			return nil, faultf(ErrLimit, "%s: its tensors have more than %d bytes, the limit: read them one by one", path, f.limits.MaxTotalBytes)
+			return nil, faultf(ErrLimit,
+				"%s: its tensors have more than %d bytes, the limit: read them one by one", path, f.limits.MaxTotalBytes)
 		}
 		if all[name], err = f.Tensor(name); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
@@ -171,7 +174,8 @@ func (f *File) unknown(name string) error {
 // read loads the bytes [begin, end) of the data section as a tensor.
 func (f *File) read(name string, info Info, begin, end int64) (Tensor, error) {
 	if end-begin > f.limits.MaxTensorBytes {
-		return Tensor{}, faultf(ErrLimit, "tensor %.256q: %d bytes asked for, the limit is %d: read fewer rows at a time", name, end-begin, f.limits.MaxTensorBytes)
+		return Tensor{}, faultf(ErrLimit, "tensor %.256q: %d bytes asked for, the limit is %d: read fewer rows at a time",
+			name, end-begin, f.limits.MaxTensorBytes)
 	}
 	data := make([]byte, end-begin)
 	if err := readAt(f.r, data, f.data+begin); err != nil {

@@ -48,11 +48,13 @@ func (s *ShardWriter) Append(name string, rows Tensor) error {
 		return faultf(ErrMismatch, "tensor %q was not announced to this shard", name)
 	}
 	if rows.DType != info.DType || len(rows.Shape) == 0 || !slices.Equal(rows.Shape[1:], info.Shape[1:]) {
-		return faultf(ErrMismatch, "tensor %q: rows of %s %v, expected %s %v", name, rows.DType, rows.Shape, info.DType, info.Shape)
+		return faultf(ErrMismatch,
+			"tensor %q: rows of %s %v, expected %s %v", name, rows.DType, rows.Shape, info.DType, info.Shape)
 	}
 	from := s.next[name]
 	if rows.Shape[0] > info.Shape[0]-from {
-		return faultf(ErrMismatch, "tensor %q: rows %d and %d more, expected %d in all", name, from, rows.Shape[0], info.Shape[0])
+		return faultf(ErrMismatch,
+			"tensor %q: rows %d and %d more, expected %d in all", name, from, rows.Shape[0], info.Shape[0])
 	}
 	_, stride, err := info.rows(from, from+rows.Shape[0])
 	if err != nil {

@@ -25,7 +25,8 @@ func (t Tensor) Validate() error {
 		return err
 	}
 	if int64(len(t.Data)) != want {
-		return faultf(ErrMalformed, "%s tensor of shape %v has %d bytes of data: expected %d", t.DType, t.Shape, len(t.Data), want)
+		return faultf(ErrMalformed,
+			"%s tensor of shape %v has %d bytes of data: expected %d", t.DType, t.Shape, len(t.Data), want)
 	}
 	return nil
 }
@@ -92,7 +93,8 @@ func Concat(ts ...Tensor) (Tensor, error) {
 			return Tensor{}, err
 		}
 		if t.DType != first.DType || len(t.Shape) == 0 || !slices.Equal(t.Shape[1:], first.Shape[1:]) {
-			return Tensor{}, faultf(ErrMismatch, "concat: tensor %d is %s %v, the first is %s %v: only the leading dimension may differ",
+			return Tensor{}, faultf(ErrMismatch,
+				"concat: tensor %d is %s %v, the first is %s %v: only the leading dimension may differ",
 				i, t.DType, t.Shape, first.DType, first.Shape)
 		}
 		if out.Shape[0] += t.Shape[0]; out.Shape[0] < 0 {

@@ -76,7 +76,8 @@ func checkLabels(logits, labels Tensor) error {
 	}
 	rows := logits.Shape[:len(logits.Shape)-1]
 	if !slices.Equal(labels.Shape, rows) && !slices.Equal(labels.Shape, append(slices.Clone(rows), 1)) {
-		return faultf(ErrMismatch, "labels have shape %v, logits %v: expected %v, one label per row", labels.Shape, logits.Shape, rows)
+		return faultf(ErrMismatch,
+			"labels have shape %v, logits %v: expected %v, one label per row", labels.Shape, logits.Shape, rows)
 	}
 	if logits.Shape[len(rows)] == 0 && labels.Len() > 0 {
 		return faultf(ErrMismatch, "logits of shape %v have no classes", logits.Shape)

@@ -77,7 +77,8 @@ func newLayout(infos map[string]Info, metadata map[string]string) (layout, error
 		text.WriteByte(' ')
 	}
 	if text.Len() > maxSafetensorsHeader {
-		return layout{}, faultf(ErrLimit, "safetensors: a header of %d bytes: the format allows %d", text.Len(), maxSafetensorsHeader)
+		return layout{}, faultf(ErrLimit,
+			"safetensors: a header of %d bytes: the format allows %d", text.Len(), maxSafetensorsHeader)
 	}
 	l.head = append(binary.LittleEndian.AppendUint64(nil, uint64(text.Len())), text.Bytes()...)
 	for name := range l.offsets {

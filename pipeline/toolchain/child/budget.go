@@ -51,5 +51,6 @@ func (b Budget) withDefaults() Budget {
 }
 
 func (b Budget) limits() sandbox.Limits {
-	return sandbox.Limits{CPU: b.CPU, MemoryBytes: b.MemoryBytes, FileBytes: b.FileBytes, Processes: b.Processes, OpenFiles: b.OpenFiles}
+	return sandbox.Limits{CPU: b.CPU, MemoryBytes: b.MemoryBytes,
+		FileBytes: b.FileBytes, Processes: b.Processes, OpenFiles: b.OpenFiles}
 }

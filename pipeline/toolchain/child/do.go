@@ -34,7 +34,8 @@ type Program struct {
 }
 
 // Do does a job as the Do of [toolchain.Driver] says, in a process of its own.
-func Do(ctx context.Context, program Program, budget Budget, job toolchain.Job, outDir string) (_ toolchain.Outcome, err error) {
+func Do(ctx context.Context, program Program, budget Budget,
+	job toolchain.Job, outDir string) (_ toolchain.Outcome, err error) {
 	if err := job.Validate(); err != nil {
 		return toolchain.Outcome{}, err
 	}
@@ -47,7 +48,8 @@ func Do(ctx context.Context, program Program, budget Budget, job toolchain.Job, 
 		return toolchain.Outcome{}, err
 	}
 	defer func() { err = errors.Join(err, s.remove()) }()
-	outcome, err := do(ctx, &process{program: program, budget: budget.with(job.Budget).withDefaults(), log: tail{max: logBytes}}, s, job, outDir)
+	outcome, err := do(ctx,
+		&process{program: program, budget: budget.with(job.Budget).withDefaults(), log: tail{max: logBytes}}, s, job, outDir)
 	if err != nil {
 		return toolchain.Outcome{}, errors.Join(err, empty(outDir))
 	}
@@ -136,14 +138,16 @@ func newRequest(program Program, job toolchain.Job, s *scratch, outDir string) R
 func (p *process) response(path, id string, status int) (Response, error) {
 	text, err := readBounded(path)
 	if err != nil {
-		return Response{}, p.failure(ToolFailed, "%s ended with status %d and left no answer: %v", p.program.Name, status, err)
+		return Response{}, p.failure(ToolFailed,
+			"%s ended with status %d and left no answer: %v", p.program.Name, status, err)
 	}
 	var r Response
 	if err := json.Unmarshal(text, &r); err != nil {
 		return Response{}, p.failure(ToolFailed, "%s answered what is no JSON: %v", p.program.Name, err)
 	}
 	if r.Protocol != Protocol || r.ID != id || r.OK != (status == 0) || r.OK != (r.Error == nil) {
-		return Response{}, p.failure(ToolFailed, "%s answered outside its protocol: protocol %q, ok %t, status %d", p.program.Name, r.Protocol, r.OK, status)
+		return Response{}, p.failure(ToolFailed,
+			"%s answered outside its protocol: protocol %q, ok %t, status %d", p.program.Name, r.Protocol, r.OK, status)
 	}
 	if r.OK {
 		return r, nil
@@ -188,7 +192,8 @@ func (p *process) outputs(outDir string, listed []ResponseFile) ([]toolchain.Out
 			return nil, p.failure(ToolFailed, "%s left a file that it does not list: %s", p.program.Name, f.Name)
 		}
 		if said.Size != f.Size || said.SHA256 != f.Digest.Encoded() {
-			return nil, p.failure(ToolFailed, "%s lists %s as sha256:%s, %d bytes; it is %s, %d bytes", p.program.Name, f.Name, said.SHA256, said.Size, f.Digest, f.Size)
+			return nil, p.failure(ToolFailed, "%s lists %s as sha256:%s, %d bytes; it is %s, %d bytes",
+				p.program.Name, f.Name, said.SHA256, said.Size, f.Digest, f.Size)
 		}
 		delete(unseen, f.Name)
 	}

@@ -68,10 +68,12 @@ func (p *process) judge(end sandbox.End) (int, error) {
 	case end.Exit == 0 || end.Exit == 1:
 		return end.Exit, nil
 	// What the kernel counts towards the limit and what it reports in the end differ.
-	case end.Signal == syscall.SIGXCPU, end.Signal == syscall.SIGKILL && end.CPU >= p.budget.CPU/2, end.CPU >= p.budget.CPU*9/10:
+	case end.Signal == syscall.SIGXCPU, end.Signal == syscall.SIGKILL &&
+		end.CPU >= p.budget.CPU/2, end.CPU >= p.budget.CPU*9/10:
 		return 0, p.failure(Limit, "%s computed for %s and was stopped", p.program.Name, p.budget.CPU)
 	case end.Signal == syscall.SIGXFSZ:
-		return 0, p.failure(Limit, "%s wrote a file of more than %d bytes and was stopped", p.program.Name, p.budget.FileBytes)
+		return 0, p.failure(Limit,
+			"%s wrote a file of more than %d bytes and was stopped", p.program.Name, p.budget.FileBytes)
 	}
 	return 0, p.failure(ToolFailed, "%s crashed: %s", p.program.Name, ending(end))
 }

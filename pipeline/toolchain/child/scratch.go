@@ -72,7 +72,8 @@ func (s *scratch) stage(inputs []toolchain.Input) error {
 			return err
 		}
 		if info.Size() != in.Size {
-			return registry.Errorf(registry.CodeDigest, "input %s/%s: %s is %d bytes, expected a file of %d", in.Role, in.Name, in.Path, info.Size(), in.Size)
+			return registry.Errorf(registry.CodeDigest,
+				"input %s/%s: %s is %d bytes, expected a file of %d", in.Role, in.Name, in.Path, info.Size(), in.Size)
 		}
 		staged := input{in, s.path(in.Role, in.Name), files[in.Role] > 1 && in.Role == toolchain.RoleModel, info}
 		staged.Path = target
@@ -105,7 +106,8 @@ func (s *scratch) files() []sandbox.File {
 func (s *scratch) unchanged(e toolchain.Enforced) error {
 	for _, in := range s.inputs {
 		now, err := os.Stat(in.Path)
-		same := err == nil && os.SameFile(now, in.before) && now.Size() == in.before.Size() && now.ModTime().Equal(in.before.ModTime())
+		same := err == nil && os.SameFile(now,
+			in.before) && now.Size() == in.before.Size() && now.ModTime().Equal(in.before.ModTime())
 		if same && e.Inputs == toolchain.InputsCopied {
 			d, _, err := toolchain.HashFile(in.staged)
 			same = err == nil && d == in.Digest

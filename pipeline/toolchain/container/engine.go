@@ -42,15 +42,18 @@ func Find(ctx context.Context, reference string) (Image, error) {
 		}
 		d := digest.NewDigestFromEncoded(digest.SHA256, strings.TrimPrefix(strings.TrimSpace(id), "sha256:"))
 		if err := d.Validate(); err != nil {
-			return Image{}, registry.Lastingf(registry.CodeUnavailable, "%s calls image %s %q, which is no digest", name, reference, id)
+			return Image{}, registry.Lastingf(registry.CodeUnavailable,
+				"%s calls image %s %q, which is no digest", name, reference, id)
 		}
 		return Image{program, d}, nil
 	}
 	if have == "" {
-		return Image{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "image %s: neither podman nor docker is on this machine", reference),
+		return Image{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
+			"image %s: neither podman nor docker is on this machine", reference),
 			"install podman, or use the toolchain without an image")
 	}
-	return Image{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "image %s: %w", reference, errors.Join(errs...)),
+	return Image{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
+		"image %s: %w", reference, errors.Join(errs...)),
 		"%s pull %s", have, reference)
 }
 

@@ -81,7 +81,8 @@ func (i Image) Run(ctx context.Context, job sandbox.Job) (sandbox.End, error) {
 	end := sandbox.End{Exit: cmd.ProcessState.ExitCode(), Enforced: enforced(job.Limits)}
 	switch {
 	case end.Exit == exitEngine:
-		return end, registry.Errorf(registry.CodeUnavailable, "%s cannot run a container of image %s here: %s", i.program, i.Digest, job.Output)
+		return end, registry.Errorf(registry.CodeUnavailable,
+			"%s cannot run a container of image %s here: %s", i.program, i.Digest, job.Output)
 	case end.Exit > exitSignal:
 		end.Signal, end.Exit = syscall.Signal(end.Exit-exitSignal), -1
 	}
@@ -99,7 +100,8 @@ func (i Image) remove(ctx context.Context, name string) error {
 // enforced is what holds a container that was made with our arguments.
 func enforced(l sandbox.Limits) toolchain.Enforced {
 	return toolchain.Enforced{
-		Sandbox: toolchain.SandboxContainer, Inputs: toolchain.InputsReadOnly, NoOtherFiles: true, NoNetwork: true, NoOtherProcesses: true,
+		Sandbox: toolchain.SandboxContainer, Inputs: toolchain.InputsReadOnly,
+		NoOtherFiles: true, NoNetwork: true, NoOtherProcesses: true,
 		NoNewPrivileges: true, UnprivilegedUser: os.Getuid() != 0, CPUSeconds: int64(l.CPU / time.Second),
 		MemoryBytes: l.MemoryBytes, FileBytes: l.FileBytes, Processes: l.Processes, OpenFiles: l.OpenFiles,
 	}

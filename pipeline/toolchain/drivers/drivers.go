@@ -121,7 +121,8 @@ func Find(name string) (Source, error) {
 			return s, err
 		}
 	}
-	return Source{}, registry.Errorf(registry.CodeNotFound, "no toolchain %q: there are %s", name, strings.Join(Names(), ", "))
+	return Source{}, registry.Errorf(registry.CodeNotFound,
+		"no toolchain %q: there are %s", name, strings.Join(Names(), ", "))
 }
 
 // Program is the module that is started.

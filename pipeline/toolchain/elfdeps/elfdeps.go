@@ -35,7 +35,8 @@ func New(visible func(path string) bool) (*Finder, error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	return &Finder{visible: visible, cache: cache, seen: make(map[string]bool), found: make(map[string]map[string]bool)}, nil
+	return &Finder{visible: visible, cache: cache,
+		seen: make(map[string]bool), found: make(map[string]map[string]bool)}, nil
 }
 
 // Add finds what the file at an absolute path loads. A file that is neither ELF nor a
@@ -92,7 +93,8 @@ func (f *Finder) addInterpreter(text string, scripts int) error {
 	}
 	paths := []string{words[0]}
 	if filepath.Base(words[0]) == "env" {
-		i := slices.IndexFunc(words[1:], func(w string) bool { return !strings.HasPrefix(w, "-") && !strings.Contains(w, "=") })
+		i := slices.IndexFunc(words[1:],
+			func(w string) bool { return !strings.HasPrefix(w, "-") && !strings.Contains(w, "=") })
 		if i >= 0 {
 			paths = append(paths, lookUp(words[1+i]))
 		}
@@ -209,7 +211,8 @@ func (f *Finder) candidates(name string, of *elf.File, runPaths []string) []stri
 	if path := firstIn(runPaths, name, fits); path != "" {
 		return []string{path}
 	}
-	if cached := slices.DeleteFunc(slices.Clone(f.cache[name]), func(path string) bool { return !fits(path) }); len(cached) > 0 {
+	if cached := slices.DeleteFunc(slices.Clone(f.cache[name]),
+		func(path string) bool { return !fits(path) }); len(cached) > 0 {
 		return cached
 	}
 	if path := firstIn(usualFolders(of.Machine), name, fits); path != "" {

@@ -99,7 +99,8 @@ func (i *Installer) Adopt(ctx context.Context, name string, python Python) (Reco
 	}
 	var found surveyed
 	if err := json.Unmarshal([]byte(out), &found); err != nil {
-		return Record{}, registry.Lastingf(registry.CodeUnavailable, "%s: %s does not answer as Python does: %w", name, path, err)
+		return Record{}, registry.Lastingf(registry.CodeUnavailable,
+			"%s: %s does not answer as Python does: %w", name, path, err)
 	}
 	if err := python.allowed(found.Prefix, found.Base, found.Site); err != nil {
 		return Record{}, err
@@ -187,7 +188,8 @@ func (p Python) allowed(paths ...string) error {
 			err = p.Within.Show(below)
 		}
 		if err != nil {
-			return registry.WithHint(registry.Errorf(registry.CodeInvalid, "Python %s needs %s, which it cannot see: %w", p.Path, path, err), howToName)
+			return registry.WithHint(registry.Errorf(registry.CodeInvalid,
+				"Python %s needs %s, which it cannot see: %w", p.Path, path, err), howToName)
 		}
 	}
 	return nil
@@ -218,21 +220,26 @@ func (i *Installer) keep(r Record) {
 // record is what a Python is as an install.
 func (s surveyed) record(source drivers.Source, path string) (Record, error) {
 	if !atLeast(s.Python, source.Oldest) {
-		return Record{}, registry.Lastingf(registry.CodeUnavailable, "%s needs Python %s or later: %s is %s", source.Name, source.Oldest, path, s.Python)
+		return Record{}, registry.Lastingf(registry.CodeUnavailable,
+			"%s needs Python %s or later: %s is %s", source.Name, source.Oldest, path, s.Python)
 	}
 	slices.SortFunc(s.Packages, func(a, b distribution) int {
-		return strings.Compare(a.Name+"\x00"+a.Version+"\x00"+string(a.Record), b.Name+"\x00"+b.Version+"\x00"+string(b.Record))
+		return strings.Compare(a.Name+"\x00"+a.Version+"\x00"+string(a.Record),
+			b.Name+"\x00"+b.Version+"\x00"+string(b.Record))
 	})
-	r := Record{Name: source.Name, Python: s.Python, Program: path, Dir: s.Prefix, Adopted: true, base: s.Base, Versions: make(map[string]string)}
+	r := Record{Name: source.Name, Python: s.Python, Program: path, Dir: s.Prefix,
+		Adopted: true, base: s.Base, Versions: make(map[string]string)}
 	for _, p := range s.Packages {
 		r.Versions[strings.ToLower(separators.ReplaceAllString(p.Name, "-"))] = p.Version
 	}
 	if r.Version = r.Versions[source.Package]; r.Version == "" {
-		return Record{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "%s: Python %s has no package %s", source.Name, path, source.Package),
+		return Record{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
+			"%s: Python %s has no package %s", source.Name, path, source.Package),
 			"install it there, or take the key python away for the install that mlpromote makes")
 	}
 	var err error
-	if r.Lock, err = registry.CanonicalDigest(map[string]any{"python": s.Python, "packages": s.Packages}); err != nil || source.Library == "" {
+	if r.Lock, err = registry.CanonicalDigest(map[string]any{"python": s.Python, "packages": s.Packages}); err != nil ||
+		source.Library == "" {
 		return r, err
 	}
 	library, err := one(filepath.Join(s.Site, filepath.FromSlash(source.Library)))

@@ -23,7 +23,8 @@ func (i *Installer) AdoptImage(ctx context.Context, name string, image Image, di
 		return Record{}, err
 	}
 	if source.Language != drivers.Python || source.Library != "" {
-		return Record{}, registry.Errorf(registry.CodeInvalid, "toolchain %s does not do its work in Python alone, so no image can do it: take the key image away", name)
+		return Record{}, registry.Errorf(registry.CodeInvalid,
+			"toolchain %s does not do its work in Python alone, so no image can do it: take the key image away", name)
 	}
 	out, err := image.Query(ctx, "python3", "-I", "-c", survey)
 	if err != nil {
@@ -31,7 +32,8 @@ func (i *Installer) AdoptImage(ctx context.Context, name string, image Image, di
 	}
 	var found surveyed
 	if err := json.Unmarshal([]byte(out), &found); err != nil {
-		return Record{}, registry.Lastingf(registry.CodeUnavailable, "%s: python3 of image %s does not answer as Python does: %w", name, digest, err)
+		return Record{}, registry.Lastingf(registry.CodeUnavailable,
+			"%s: python3 of image %s does not answer as Python does: %w", name, digest, err)
 	}
 	r, err := found.record(source, found.Program)
 	if err != nil {

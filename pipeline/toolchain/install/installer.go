@@ -66,7 +66,8 @@ func (i *Installer) Install(ctx context.Context, name string, progress func(Prog
 	if r, err := readRecord(dir); err == nil {
 		return r, nil // jobs may hold its lock
 	}
-	unlock, err := toolchain.LockFile(ctx, dir+lockSuffix, true, func() { progress(Progress{Stage: "waiting for another install of " + name}) })
+	unlock, err := toolchain.LockFile(ctx, dir+lockSuffix, true,
+		func() { progress(Progress{Stage: "waiting for another install of " + name}) })
 	if err != nil {
 		return Record{}, err
 	}
@@ -102,7 +103,8 @@ func (i *Installer) interpreter(ctx context.Context, source drivers.Source) (int
 }
 
 // fillPython makes the environment and writes the record.
-func fillPython(ctx context.Context, source drivers.Source, python interpreter, r Record, progress func(Progress)) (Record, error) {
+func fillPython(ctx context.Context, source drivers.Source,
+	python interpreter, r Record, progress func(Progress)) (Record, error) {
 	r.Python = python.version
 	progress(Progress{Stage: "making an environment with Python " + python.version})
 	if err := python.venv(ctx, filepath.Join(r.Dir, venvDir)); err != nil {

@@ -10,7 +10,8 @@ func (i *Installer) Known(name string) (r Record, bytes int64, err error) {
 	if err != nil {
 		return Record{}, 0, err
 	}
-	r = Record{Name: name, Version: source.Version(), Lock: source.LockDigest(), Known: true, Versions: map[string]string{}}
+	r = Record{Name: name, Version: source.Version(),
+		Lock: source.LockDigest(), Known: true, Versions: map[string]string{}}
 	i.keep(r)
 	return r, source.Installed << 20, nil
 }

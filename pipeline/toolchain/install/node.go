@@ -18,7 +18,8 @@ func node(ctx context.Context, source drivers.Source) (interpreter, error) {
 	hint := "install Node.js " + source.Oldest + " or later with npm (on Debian: apt-get install nodejs npm)"
 	path, err := exec.LookPath("node")
 	if err != nil {
-		return interpreter{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "%s needs Node.js: %w", source.Name, err), "%s", hint)
+		return interpreter{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
+			"%s needs Node.js: %w", source.Name, err), "%s", hint)
 	}
 	out, err := command(ctx, path, "--version")
 	if err != nil {
@@ -29,14 +30,16 @@ func node(ctx context.Context, source drivers.Source) (interpreter, error) {
 	have, err := strconv.Atoi(major)
 	want, wantErr := strconv.Atoi(source.Oldest)
 	if err != nil || wantErr != nil || have < want {
-		return interpreter{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "%s needs Node.js %s or later: %s is %s", source.Name, source.Oldest, path, version), "%s", hint)
+		return interpreter{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
+			"%s needs Node.js %s or later: %s is %s", source.Name, source.Oldest, path, version), "%s", hint)
 	}
 	return interpreter{path, version}, nil
 }
 
 // fillNode installs exactly what the lock lists, runs none of its scripts, and writes
 // the record.
-func fillNode(ctx context.Context, source drivers.Source, node interpreter, r Record, progress func(Progress)) (Record, error) {
+func fillNode(ctx context.Context, source drivers.Source,
+	node interpreter, r Record, progress func(Progress)) (Record, error) {
 	r.Node, r.Program = node.version, node.path
 	progress(Progress{Stage: "installing the packages of " + source.Name})
 	if err := os.MkdirAll(r.Dir, 0o777); err != nil {
@@ -49,7 +52,8 @@ func fillNode(ctx context.Context, source drivers.Source, node interpreter, r Re
 	}
 	npm, err := exec.LookPath("npm")
 	if err == nil {
-		_, err = follow(ctx, settings(os.Environ()), func(string) {}, npm, "--prefix", r.Dir, "ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier")
+		_, err = follow(ctx, settings(os.Environ()), func(string) {}, npm, "--prefix", r.Dir,
+			"ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier")
 	}
 	if err != nil {
 		return Record{}, registry.WithHint(registry.Errorf(registry.CodeUnavailable, "install %s: %w", source.Name, err),
@@ -59,7 +63,8 @@ func fillNode(ctx context.Context, source drivers.Source, node interpreter, r Re
 		return Record{}, err
 	}
 	if r.Version = r.Versions[source.Package]; r.Version == "" {
-		return Record{}, registry.Errorf(registry.CodeInternal, "%s: the install has no package %s", source.Name, source.Package)
+		return Record{}, registry.Errorf(registry.CodeInternal,
+			"%s: the install has no package %s", source.Name, source.Package)
 	}
 	return r, r.write()
 }

@@ -44,7 +44,8 @@ func (i *Installer) python(ctx context.Context, source drivers.Source) (interpre
 		found = []string{"found none of " + strings.Join(names, ", ")}
 	}
 	return interpreter{}, registry.WithHint(
-		registry.Lastingf(registry.CodeUnavailable, "%s needs Python %s or later: %s", source.Name, source.Oldest, strings.Join(found, ", ")),
+		registry.Lastingf(registry.CodeUnavailable,
+			"%s needs Python %s or later: %s", source.Name, source.Oldest, strings.Join(found, ", ")),
 		"install it (on Debian: apt-get install python3 python3-venv), or name one in MLPROMOTE_PYTHON")
 }
 
@@ -96,7 +97,8 @@ func pipInstall(ctx context.Context, name, interpreter, lock, temp string, tell 
 	polling.Go(func() { f.poll(done) })
 	defer polling.Wait()
 	defer close(done)
-	_, err := follow(ctx, append(settings(os.Environ()), "TMPDIR="+temp), f.line, interpreter, "-I", "-m", "pip", "install", "--require-hashes", "--only-binary=:all:", "--no-deps",
+	_, err := follow(ctx, append(settings(os.Environ()), "TMPDIR="+temp), f.line, interpreter,
+		"-I", "-m", "pip", "install", "--require-hashes", "--only-binary=:all:", "--no-deps",
 		"--no-input", "--disable-pip-version-check", "--progress-bar=off", "--no-color", "--requirement", lock)
 	if err != nil {
 		return registry.WithHint(registry.Errorf(registry.CodeUnavailable, "install %s: %w", name, err),
@@ -128,7 +130,8 @@ func follow(ctx context.Context, env []string, line func(string), path string, a
 	}
 	if err != nil {
 		text := strings.TrimSpace(out.text.String())
-		return out.text.String(), registry.Errorf(registry.CodeUnavailable, "%s %s: %w: %s", filepath.Base(path), args[min(2, len(args)-1)], err, text[max(0, len(text)-1000):])
+		return out.text.String(), registry.Errorf(registry.CodeUnavailable,
+			"%s %s: %w: %s", filepath.Base(path), args[min(2, len(args)-1)], err, text[max(0, len(text)-1000):])
 	}
 	return out.text.String(), nil
 }

@@ -134,7 +134,8 @@ func readRecord(dir string) (Record, error) {
 			return Record{}, err
 		}
 		if info.Size() != r.LibrarySize {
-			return Record{}, registry.Errorf(registry.CodeDigest, "%s is %d bytes, the install recorded %d", path, info.Size(), r.LibrarySize)
+			return Record{}, registry.Errorf(registry.CodeDigest,
+				"%s is %d bytes, the install recorded %d", path, info.Size(), r.LibrarySize)
 		}
 	}
 	return r, nil

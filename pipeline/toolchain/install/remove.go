@@ -42,7 +42,8 @@ func (i *Installer) Remove(ctx context.Context, name string, allVersions bool) (
 	case len(removed) > 0:
 		return removed, nil
 	case len(records) > 0:
-		return nil, registry.WithHint(registry.Errorf(registry.CodeNotFound, "%s: there are installs of other versions alone", name), "remove them with --all-versions")
+		return nil, registry.WithHint(registry.Errorf(registry.CodeNotFound,
+			"%s: there are installs of other versions alone", name), "remove them with --all-versions")
 	}
 	return nil, registry.Errorf(registry.CodeNotFound, "%s is not installed", name)
 }

@@ -72,7 +72,8 @@ func (i *Installer) status(ctx context.Context, name string, gpus []string) (Sta
 	if err != nil {
 		return Status{}, err
 	}
-	s := Status{Name: name, Version: source.Version(), State: StateAvailable, Command: "mlpromote toolchain install " + name, Installs: []Found{}}
+	s := Status{Name: name, Version: source.Version(), State: StateAvailable,
+		Command: "mlpromote toolchain install " + name, Installs: []Found{}}
 	for _, r := range records {
 		found, err := r.found(source)
 		if err != nil {
@@ -125,7 +126,8 @@ func missing(source drivers.Source, gpus []string) []Missing {
 	var all []Missing
 	for _, need := range source.Needs {
 		if need.Library != "" && !hasLibrary(need.Library) {
-			all = append(all, Missing{What: "the system's library " + need.Library, Hint: "on Debian: apt-get install " + need.Package, For: need.For})
+			all = append(all, Missing{What: "the system's library " + need.Library,
+				Hint: "on Debian: apt-get install " + need.Package, For: need.For})
 		}
 		has := func(vendor string) bool { return slices.Contains(gpus, vendor) }
 		if len(need.GPUs) > 0 && !slices.ContainsFunc(need.GPUs, has) {

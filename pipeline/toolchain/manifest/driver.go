@@ -90,7 +90,8 @@ func (m Manifest) version(ctx context.Context, path string, shown []string) (str
 	}
 	version := found[1]
 	if (registry.Constraint{Exact: version}).Validate() != nil {
-		return "", registry.Lastingf(registry.CodeUnavailable, "%s: version %q: want numbers separated by dots", m.Name, version)
+		return "", registry.Lastingf(registry.CodeUnavailable,
+			"%s: version %q: want numbers separated by dots", m.Name, version)
 	}
 	return version, nil
 }
@@ -109,7 +110,8 @@ func (m Manifest) options(t registry.Target, _ string) (map[string]any, error) {
 	for _, name := range m.TiedTo {
 		value := fields[name](t)
 		if value == "" {
-			return nil, registry.Errorf(registry.CodeInvalid, "target %s: an engine of %s is tied to %s, which the target does not say", t.Name, m.Name, name)
+			return nil, registry.Errorf(registry.CodeInvalid,
+				"target %s: an engine of %s is tied to %s, which the target does not say", t.Name, m.Name, name)
 		}
 		known = append(known, "{"+name+"}", value)
 	}
@@ -141,7 +143,8 @@ func (d driver) Identity(context.Context) (toolchain.Identity, error) { return d
 // Do compiles; there is no other verb.
 func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (toolchain.Outcome, error) {
 	if job.Verb != toolchain.VerbCompile {
-		return toolchain.Outcome{}, registry.Lastingf(registry.CodeUnavailable, "%s is described by a manifest, which says how it compiles and not how to %s", d.manifest.Name, job.Verb)
+		return toolchain.Outcome{}, registry.Lastingf(registry.CodeUnavailable,
+			"%s is described by a manifest, which says how it compiles and not how to %s", d.manifest.Name, job.Verb)
 	}
 	program := child.Program{Name: d.manifest.Name, Path: d.Executable, Args: Args(), Library: d.path, Reads: d.made.shown}
 	outcome, err := child.Do(ctx, program, d.Budget, job, outDir)

@@ -75,7 +75,8 @@ func job(t *testing.T, m manifest.Manifest) toolchain.Job {
 	if err := os.WriteFile(model, []byte("model"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return toolchain.Job{Verb: toolchain.VerbCompile, Options: options, Inputs: []toolchain.Input{toolchaintest.Input(t, toolchain.RoleModel, "model.onnx", model)}}
+	return toolchain.Job{Verb: toolchain.VerbCompile, Options: options,
+		Inputs: []toolchain.Input{toolchaintest.Input(t, toolchain.RoleModel, "model.onnx", model)}}
 }
 
 // A compiler that runs for its version sees neither our environment nor our files, and cannot

@@ -81,7 +81,8 @@ func (t *made) show(folder string, private []string) error {
 		return nil
 	}
 	if folder == filepath.Dir(folder) {
-		return registry.Errorf(registry.CodeInvalid, "the executable is in %s, so the tool would see everything: move it into a separate folder", folder)
+		return registry.Errorf(registry.CodeInvalid,
+			"the executable is in %s, so the tool would see everything: move it into a separate folder", folder)
 	}
 	f, err := confined.New(folder, "the folder of the executable", private...)
 	if err == nil {
@@ -106,7 +107,8 @@ func system(path string) bool {
 
 // visible reports whether the tool sees a file.
 func (t *made) visible(path string) bool {
-	return system(path) || slices.ContainsFunc(t.shown, func(folder string) bool { return strings.HasPrefix(path, folder+"/") })
+	return system(path) || slices.ContainsFunc(t.shown,
+		func(folder string) bool { return strings.HasPrefix(path, folder+"/") })
 }
 
 // expand returns the files that match a pattern of the manifest. A folder stands for all files in
@@ -114,7 +116,8 @@ func (t *made) visible(path string) bool {
 func (t *made) expand(pattern string) ([]string, error) {
 	matches, files, err := t.glob(pattern)
 	if err == nil && len(matches) == 0 {
-		err = registry.Errorf(registry.CodeInvalid, "inputs: %s matches no file (patterns start from %s)", pattern, t.folder.Path())
+		err = registry.Errorf(registry.CodeInvalid,
+			"inputs: %s matches no file (patterns start from %s)", pattern, t.folder.Path())
 	}
 	if err != nil {
 		return nil, err
@@ -249,7 +252,8 @@ func (t *made) hash(name string, f *os.File) error {
 	t.bytes += info.Size()
 	if len(t.stamps) >= maxInputs || t.bytes > maxInputBytes {
 		return registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "the tool in %s has more than %d files or %d GiB", t.folder.Path(), maxInputs, maxInputBytes>>30),
+			registry.Errorf(registry.CodeInvalid,
+				"the tool in %s has more than %d files or %d GiB", t.folder.Path(), maxInputs, maxInputBytes>>30),
 			"list its files in its manifest: inputs: [FILES]")
 	}
 	d, _, err := toolchain.HashOf(f)

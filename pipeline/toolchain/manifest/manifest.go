@@ -81,14 +81,17 @@ func (m Manifest) check(doc *strictyaml.Document) {
 		doc.At("name").Problemf("name %q: want lower-case letters and digits with inner '_' or '-'", m.Name)
 	}
 	if strings.ContainsRune(m.Executable, '/') && !filepath.IsAbs(m.Executable) {
-		doc.At("executable").Problemf("executable %q: want a name, which is looked up on PATH, or an absolute path", m.Executable)
+		doc.At("executable").Problemf("executable %q: want a name, which is looked up on PATH, or an absolute path",
+			m.Executable)
 	}
 	if pattern, err := regexp.Compile(m.Version.Pattern); err != nil || pattern.NumSubexp() < 1 {
-		doc.At("version", "pattern").Problemf("pattern %q: want a regular expression with a group around the version", m.Version.Pattern)
+		doc.At("version", "pattern").Problemf("pattern %q: want a regular expression with a group around the version",
+			m.Version.Pattern)
 	}
 	for i, field := range m.TiedTo {
 		if _, ok := fields[field]; !ok {
-			doc.At("tied_to", i).Problemf("unknown field %q%s: want some of %s", field, strictyaml.Suggest(field, fieldNames()), strings.Join(fieldNames(), ", "))
+			doc.At("tied_to", i).Problemf("unknown field %q%s: want some of %s", field,
+				strictyaml.Suggest(field, fieldNames()), strings.Join(fieldNames(), ", "))
 		}
 	}
 	m.checkArguments(doc)
@@ -114,7 +117,8 @@ func (m Manifest) checkInput(at *strictyaml.Node, pattern string) {
 	switch {
 	case err != nil || pattern == "":
 		at.Problemf("input %q: want a pattern of files, such as lib or share/*.json", pattern)
-	case filepath.IsAbs(pattern) && (!system(filepath.Clean(pattern)) || filepath.Clean(pattern) != strings.TrimSuffix(pattern, "/")):
+	case filepath.IsAbs(pattern) &&
+		(!system(filepath.Clean(pattern)) || filepath.Clean(pattern) != strings.TrimSuffix(pattern, "/")):
 		at.Problemf("input %q: want one from the folder of the executable on, or one of the system's software, below %s; the tool sees no others", pattern, strings.Join(sandbox.SystemFolders(), ", "))
 	case !filepath.IsAbs(pattern) && !filepath.IsLocal(pattern):
 		at.Problemf("input %q: want a pattern that stays in the folder of the executable", pattern)
@@ -130,7 +134,8 @@ func (m Manifest) checkArguments(doc *strictyaml.Document) {
 	for i, argument := range m.Compile.Arguments {
 		for _, found := range placeholder.FindAllString(argument, -1) {
 			if name := strings.Trim(found, "{}"); !slices.Contains(known, name) {
-				doc.At("compile", "arguments", i).Problemf("%s stands for nothing%s: want {%s}", found, strictyaml.Suggest(name, known), strings.Join(known, "}, {"))
+				doc.At("compile", "arguments", i).Problemf("%s stands for nothing%s: want {%s}",
+					found, strictyaml.Suggest(name, known), strings.Join(known, "}, {"))
 			}
 		}
 	}

@@ -27,7 +27,8 @@ type feed struct {
 // openCases opens the shards in the order of their names. An error ends the
 // process, so nothing is closed then.
 func openCases(files []child.RequestInput, e *engine) ([]shard, error) {
-	files = slices.SortedFunc(slices.Values(files), func(a, b child.RequestInput) int { return strings.Compare(a.Name, b.Name) })
+	files = slices.SortedFunc(slices.Values(files),
+		func(a, b child.RequestInput) int { return strings.Compare(a.Name, b.Name) })
 	var shards []shard
 	first := 0
 	for _, in := range files {
@@ -69,10 +70,12 @@ func (s shard) check(e *engine) error {
 				s.name, input.name, info.DType, info.Shape, e.id, input.kind.dtype, input.shape)
 		}
 		if info.Shape[0] != s.count {
-			return child.Errorf(child.BadInput, "cases %s: tensor %q has %d cases, %q has %d", s.name, input.name, info.Shape[0], e.inputs[0].name, s.count)
+			return child.Errorf(child.BadInput,
+				"cases %s: tensor %q has %d cases, %q has %d", s.name, input.name, info.Shape[0], e.inputs[0].name, s.count)
 		}
 		if slices.Contains(one, 0) {
-			return child.Errorf(child.BadInput, "cases %s: tensor %q of shape %v has no elements", s.name, input.name, info.Shape)
+			return child.Errorf(child.BadInput,
+				"cases %s: tensor %q of shape %v has no elements", s.name, input.name, info.Shape)
 		}
 	}
 	if len(missing) > 0 {

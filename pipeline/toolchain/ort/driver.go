@@ -66,10 +66,12 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (toolc
 	executable := d.Executable
 	if executable == "" {
 		if executable, err = os.Executable(); err != nil {
-			return toolchain.Outcome{}, registry.Lastingf(registry.CodeUnavailable, "find this program, to start it as a driver: %w", err)
+			return toolchain.Outcome{}, registry.Lastingf(registry.CodeUnavailable,
+				"find this program, to start it as a driver: %w", err)
 		}
 	}
-	program := child.Program{Name: Name, Path: executable, Args: Args(), Library: record.LibraryPath(), Reads: []string{record.Dir}}
+	program := child.Program{Name: Name, Path: executable, Args: Args(),
+		Library: record.LibraryPath(), Reads: []string{record.Dir}}
 	return child.Do(ctx, program, d.Budget, job, outDir)
 }
 

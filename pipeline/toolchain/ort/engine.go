@@ -163,7 +163,8 @@ func (e *engine) allocate(batched bool) ([]rt.Value, error) {
 		}
 		if slices.ContainsFunc(shape, func(n int64) bool { return n <= 0 }) {
 			if o.kind.bytes == nil {
-				return out, child.Errorf(child.UnsupportedFormat, "engine %s: output %q is %s with an open dimension: %v", e.id, o.name, o.kind.dtype, o.shape)
+				return out, child.Errorf(child.UnsupportedFormat,
+					"engine %s: output %q is %s with an open dimension: %v", e.id, o.name, o.kind.dtype, o.shape)
 			}
 			continue
 		}

@@ -98,7 +98,8 @@ func kindOf(code rt.TensorElementDataType) (kind, bool) {
 func describe(infos []rt.InputOutputInfo) []toolchain.ModelValue {
 	described := []toolchain.ModelValue{}
 	for _, info := range infos {
-		v := toolchain.ModelValue{Name: info.Name, DType: info.DataType.String(), Shape: append([]int64{}, info.Dimensions...)}
+		v := toolchain.ModelValue{Name: info.Name, DType: info.DataType.String(),
+			Shape: append([]int64{}, info.Dimensions...)}
 		if k, ok := kindOf(info.DataType); ok && info.OrtValueType == rt.ONNXTypeTensor {
 			v.DType = string(k.dtype)
 		}

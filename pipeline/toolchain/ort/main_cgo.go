@@ -46,7 +46,8 @@ func probe(_ context.Context, r child.Request) (any, error) {
 		if err = release(options, err); err != nil {
 			return nil, loadError(in.Name, in.Path, err)
 		}
-		result.Models = append(result.Models, toolchain.ModelInterface{Name: in.Name, Inputs: describe(inputs), Outputs: describe(outputs)})
+		result.Models = append(result.Models,
+			toolchain.ModelInterface{Name: in.Name, Inputs: describe(inputs), Outputs: describe(outputs)})
 	}
 	return result, nil
 }
@@ -61,7 +62,8 @@ func compile(_ context.Context, r child.Request) (any, error) {
 	}
 	models := graphs(r)
 	if len(models) != 1 {
-		return nil, child.Errorf(child.BadInput, "%d inputs of role model are graphs, expected one that ends in .onnx", len(models))
+		return nil, child.Errorf(child.BadInput,
+			"%d inputs of role model are graphs, expected one that ends in .onnx", len(models))
 	}
 	options, err := settings{level: level, threads: 1, operators: operators(r)}.open()
 	if err != nil {
@@ -93,7 +95,8 @@ func compileLevel(options map[string]any) (string, error) {
 	case "basic", "extended":
 		return level, nil
 	case "all":
-		return "", child.Errorf(child.BadInput, "option level is all: it ties the graph to the processor of the build; want basic or extended")
+		return "", child.Errorf(child.BadInput,
+			"option level is all: it ties the graph to the processor of the build; want basic or extended")
 	}
 	return "", child.Errorf(child.BadInput, "option level is %q: want basic or extended", level)
 }

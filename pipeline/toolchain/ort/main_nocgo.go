@@ -13,6 +13,7 @@ import (
 // status. This build has no cgo, so it answers unavailable.
 func Main(ctx context.Context, stdin io.Reader, stderr io.Writer) int {
 	return child.Serve(ctx, stdin, stderr, func(context.Context, child.Request) (any, error) {
-		return nil, child.Errorf(child.Unavailable, "this program was built without cgo, which ONNX Runtime needs: use a build with CGO_ENABLED=1")
+		return nil, child.Errorf(child.Unavailable,
+			"this program was built without cgo, which ONNX Runtime needs: use a build with CGO_ENABLED=1")
 	})
 }

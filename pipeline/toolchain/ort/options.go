@@ -47,7 +47,8 @@ func (s settings) open() (*rt.SessionOptions, error) {
 	)
 	for _, path := range s.operators {
 		if failed := options.RegisterCustomOpsLibrary(path); failed != nil {
-			err = errors.Join(err, child.Errorf(child.BadInput, "operator library %s does not load: %s", filepath.Base(path), strings.ReplaceAll(failed.Error(), path, filepath.Base(path))))
+			err = errors.Join(err, child.Errorf(child.BadInput, "operator library %s does not load: %s",
+				filepath.Base(path), strings.ReplaceAll(failed.Error(), path, filepath.Base(path))))
 		}
 	}
 	if err != nil {
@@ -108,7 +109,8 @@ func release(options *rt.SessionOptions, err error) error {
 
 // loadError says why a model does not load, without the path where it lay.
 func loadError(name, path string, err error) error {
-	return fault("model "+name, strings.TrimPrefix(strings.ReplaceAll(err.Error(), path, name), "Error loading temporary session: "))
+	return fault("model "+name,
+		strings.TrimPrefix(strings.ReplaceAll(err.Error(), path, name), "Error loading temporary session: "))
 }
 
 // fault says whose fault an error of the library is. It gives texts, no codes.

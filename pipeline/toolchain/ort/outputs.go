@@ -28,7 +28,8 @@ func (w *writer) append(s shard, e *engine, outputs []tensor.Tensor) error {
 	}
 	for i, o := range e.outputs {
 		if err := w.shards.Append(o.name, outputs[i]); err != nil {
-			return child.Errorf(child.BadInput, "engine %s: the outputs of the cases of %s have different shapes: %v", e.id, s.name, err)
+			return child.Errorf(child.BadInput,
+				"engine %s: the outputs of the cases of %s have different shapes: %v", e.id, s.name, err)
 		}
 	}
 	if w.left--; w.left > 0 {

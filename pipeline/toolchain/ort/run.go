@@ -76,7 +76,8 @@ func newRunner(r child.Request, group []toolchain.RunEngine) (*runner, error) {
 		return nil, err
 	}
 	if g.cases()*g.rounds() > maxTimings {
-		return nil, child.Errorf(child.BadInput, "%d rounds of %d cases: want at most %d runs of each engine", g.rounds(), g.cases(), maxTimings)
+		return nil, child.Errorf(child.BadInput,
+			"%d rounds of %d cases: want at most %d runs of each engine", g.rounds(), g.cases(), maxTimings)
 	}
 	return g, g.start()
 }

@@ -162,9 +162,10 @@ func TestInt8(t *testing.T) {
 	}
 	quantized := step(quantizer, "int8.onnx", toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: []toolchain.Input{source, calibration}})
 	engine := step(engines, "engine.onnx", toolchain.Job{Verb: toolchain.VerbCompile, Inputs: []toolchain.Input{quantized}})
-	outcome, err := engines.Do(t.Context(), toolchain.Job{Verb: toolchain.VerbRun, Inputs: []toolchain.Input{source, engine, cases}, Run: &toolchain.RunOptions{
-		Engines: []toolchain.RunEngine{{ID: "reference", Path: "source.onnx"}, {ID: "int8", Path: "engine.onnx"}},
-	}}, t.TempDir())
+	outcome, err := engines.Do(t.Context(),
+		toolchain.Job{Verb: toolchain.VerbRun, Inputs: []toolchain.Input{source, engine, cases}, Run: &toolchain.RunOptions{
+			Engines: []toolchain.RunEngine{{ID: "reference", Path: "source.onnx"}, {ID: "int8", Path: "engine.onnx"}},
+		}}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

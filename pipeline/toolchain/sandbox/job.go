@@ -56,7 +56,8 @@ func (f File) check(device, inode uint64) error {
 	if f.Inode == 0 || f.Device == device && f.Inode == inode {
 		return nil
 	}
-	return registry.Errorf(registry.CodeDigest, "%s was replaced by another file after it was hashed: run again when no program writes to its folder", f.From)
+	return registry.Errorf(registry.CodeDigest,
+		"%s was replaced by another file after it was hashed: run again when no program writes to its folder", f.From)
 }
 
 // Limits bound a program, where the system can do it. All must be above 0.

@@ -103,7 +103,8 @@ func (s *server) allow(set int, all uint64) error {
 		}
 	}
 	for _, path := range devices {
-		if err := rule(set, File{From: path}, all&(rightsRead|unix.LANDLOCK_ACCESS_FS_WRITE_FILE)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := rule(set, File{From: path}, all&(rightsRead|unix.LANDLOCK_ACCESS_FS_WRITE_FILE)); err != nil &&
+			!errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

@@ -45,7 +45,8 @@ func (s *server) fork(e *toolchain.Enforced) (pid int, err error) {
 		attr.AmbientCaps = []uintptr{unix.CAP_DAC_OVERRIDE}
 	}
 	args := append([]string{programName, string(limits), s.Job.Path}, s.Job.Args...)
-	pid, err = syscall.ForkExec(self, args, &syscall.ProcAttr{Dir: s.Job.Dir, Env: s.Job.Env, Files: []uintptr{0, 1, 2, w.Fd()}, Sys: attr})
+	pid, err = syscall.ForkExec(self, args,
+		&syscall.ProcAttr{Dir: s.Job.Dir, Env: s.Job.Env, Files: []uintptr{0, 1, 2, w.Fd()}, Sys: attr})
 	w.Close()
 	_ = unix.Close(0) // the program alone reads it
 	if err != nil {
@@ -123,7 +124,8 @@ func (r resource) set() error {
 
 // enforced notes the bounds that a process started here has.
 func (l Limits) enforced(e *toolchain.Enforced) {
-	fields := map[string]*int64{"cpu": &e.CPUSeconds, "data": &e.MemoryBytes, "fsize": &e.FileBytes, "nproc": &e.Processes, "nofile": &e.OpenFiles}
+	fields := map[string]*int64{"cpu": &e.CPUSeconds, "data": &e.MemoryBytes,
+		"fsize": &e.FileBytes, "nproc": &e.Processes, "nofile": &e.OpenFiles}
 	for _, r := range l.resources() {
 		if limit, err := r.within(); err == nil && fields[r.name] != nil {
 			*fields[r.name] = int64(min(limit, 1<<62))

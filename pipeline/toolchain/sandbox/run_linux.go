@@ -45,7 +45,8 @@ func Enter() (exit int, keeper bool) {
 // CodeInternal for a sandbox that cannot be set up.
 func Run(ctx context.Context, job Job) (End, error) {
 	if !entered.Load() {
-		return End{}, registry.Errorf(registry.CodeInternal, "this program does not call sandbox.Enter first, so nothing can hold %s", job.Path)
+		return End{}, registry.Errorf(registry.CodeInternal,
+			"this program does not call sandbox.Enter first, so nothing can hold %s", job.Path)
 	}
 	if _, err := os.Stat(job.Path); err != nil {
 		return End{}, registry.Lastingf(registry.CodeUnavailable, "start %s: %w", job.Path, err)
@@ -207,7 +208,8 @@ func (k *keeper) listen(stdin *os.File, job Job) (End, error) {
 	}()
 	r = report{}
 	if err := reports.Decode(&r); err != nil || r.Ended == nil {
-		return end, registry.Errorf(registry.CodeInternal, "the sandbox %s of %s broke off: %w", k.orders.Level, job.Path, err)
+		return end, registry.Errorf(registry.CodeInternal,
+			"the sandbox %s of %s broke off: %w", k.orders.Level, job.Path, err)
 	}
 	return end.with(*r.Ended)
 }

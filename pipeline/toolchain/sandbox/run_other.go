@@ -40,11 +40,13 @@ func Run(ctx context.Context, job Job) (End, error) {
 	_ = kill() // it is gone where all ended well
 	state := cmd.ProcessState
 	var exited *exec.ExitError
-	if state == nil || err != nil && !errors.As(err, &exited) && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
+	if state == nil || err != nil && !errors.As(err, &exited) &&
+		!errors.Is(err, syscall.EPIPE) && !errors.Is(err, exec.ErrWaitDelay) && ctx.Err() == nil {
 		return End{}, err
 	}
 	end := End{Exit: state.ExitCode(), CPU: state.UserTime() + state.SystemTime(), Enforced: toolchain.Enforced{
-		Sandbox: toolchain.SandboxNone, Inputs: toolchain.InputsCopied, Lacks: []string{"limits: this system lets no process bound another"}}}
+		Sandbox: toolchain.SandboxNone, Inputs: toolchain.InputsCopied,
+		Lacks: []string{"limits: this system lets no process bound another"}}}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		end.Signal = status.Signal()
 	}

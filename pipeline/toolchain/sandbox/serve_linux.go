@@ -28,7 +28,8 @@ func serve() int {
 	unix.CloseOnExec(ordersFD)
 	unix.CloseOnExec(reportFD)
 	in, out := os.NewFile(ordersFD, "orders"), os.NewFile(reportFD, "reports")
-	s := &server{reports: json.NewEncoder(out), gone: make(chan struct{}), kin: make(chan ended, 1), alone: make(chan struct{})}
+	s := &server{reports: json.NewEncoder(out), gone: make(chan struct{}),
+		kin: make(chan ended, 1), alone: make(chan struct{})}
 	if err := json.NewDecoder(in).Decode(&s.orders); err != nil {
 		return 2
 	}

@@ -30,7 +30,8 @@ func open(path, at string, attributes uint64) (tree, error) {
 	if err != nil {
 		return tree{}, &fs.PathError{Op: "open_tree", Path: path, Err: err}
 	}
-	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attributes}); err != nil {
+	if err := unix.MountSetattr(fd,
+		"", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: attributes}); err != nil {
 		return tree{}, &fs.PathError{Op: "mount_setattr", Path: path, Err: err}
 	}
 	var info unix.Stat_t

@@ -60,7 +60,8 @@ func Installed(installer *install.Installer, name string) func() (Program, error
 			Interpreter: record.Interpreter(), Flags: flags, Main: source.Program(), Args: args,
 			Folders: record.Folders(), Hold: record.Hold, Code: source.Code,
 			Identity: toolchain.Identity{
-				Name: name, Version: record.Version, Lock: record.Lock, Adopted: record.Adopted, Image: record.Image, Code: child.CodeDigest(source.Modules()...),
+				Name: name, Version: record.Version, Lock: record.Lock, Adopted: record.Adopted,
+				Image: record.Image, Code: child.CodeDigest(source.Modules()...),
 				Library: record.LibraryPath(), LibraryDigest: record.LibraryDigest, Versions: versions,
 			},
 		}, nil
@@ -114,7 +115,8 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (_ too
 		}
 	}
 	return child.Do(ctx, child.Program{
-		Name: p.Identity.Name, Path: p.Interpreter, Library: p.Identity.Library, Run: p.Run, Reads: append(slices.Clone(p.Folders), dir),
+		Name: p.Identity.Name, Path: p.Interpreter, Library: p.Identity.Library,
+		Run: p.Run, Reads: append(slices.Clone(p.Folders), dir),
 		Args: slices.Concat([]string{p.Interpreter}, p.Flags, []string{filepath.Join(dir, p.Main)}, p.Args),
 	}, d.budget, job, outDir)
 }

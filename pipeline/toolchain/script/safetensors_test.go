@@ -107,7 +107,8 @@ func TestImportSafetensors(t *testing.T) {
 	}
 	source, model := open(t, digits+"digits.onnx"), open(t, made.Path)
 	if model.InitializerBytes != source.InitializerBytes || model.Nodes != source.Nodes || model.Outputs[0].String() != source.Outputs[0].String() {
-		t.Errorf("%d bytes in %d nodes to %v, want %d in %d to %v", model.InitializerBytes, model.Nodes, model.Outputs, source.InitializerBytes, source.Nodes, source.Outputs)
+		t.Errorf("%d bytes in %d nodes to %v, want %d in %d to %v", model.InitializerBytes,
+			model.Nodes, model.Outputs, source.InitializerBytes, source.Nodes, source.Outputs)
 	}
 
 	job.Verb = toolchain.VerbRun

@@ -46,7 +46,8 @@ func (s *Steps) manifest(ctx context.Context, key registry.Digest) (ocispec.Mani
 		return ocispec.Manifest{}, err
 	}
 	var m ocispec.Manifest
-	if err := json.Unmarshal(text, &m); err != nil || m.ArtifactType != typeStep || len(m.Layers) < 1 || len(m.Layers) > maxFiles {
+	if err := json.Unmarshal(text, &m); err != nil ||
+		m.ArtifactType != typeStep || len(m.Layers) < 1 || len(m.Layers) > maxFiles {
 		return ocispec.Manifest{}, distrust("they are no entries of a build cache")
 	}
 	return m, nil
@@ -61,7 +62,8 @@ func (s *Steps) judge(ctx context.Context, key registry.Digest, m ocispec.Manife
 	claim, err := s.Verify(ctx, bundle, s.Resource)
 	// The time when a step was signed is not recorded, so a retired key counts no more than a
 	// revoked one.
-	if registry.HasCode(err, registry.CodeTrust) || err == nil && (!slices.Contains(claim.Roles, registry.RoleBuilder) || claim.Key != registry.KeyTrusted) {
+	if registry.HasCode(err, registry.CodeTrust) || err == nil &&
+		(!slices.Contains(claim.Roles, registry.RoleBuilder) || claim.Key != registry.KeyTrusted) {
 		return toolchain.Outcome{}, distrust("no trusted builder for " + s.Resource + " signed them")
 	}
 	if err != nil {
@@ -91,7 +93,8 @@ func (s *Steps) read(ctx context.Context, desc ocispec.Descriptor, most int64) (
 		return nil, distrust("they are too large")
 	}
 	text, err := content.FetchAll(ctx, s.Repository, desc)
-	if errors.Is(err, content.ErrMismatchedDigest) || errors.Is(err, content.ErrTrailingData) || errors.Is(err, io.ErrUnexpectedEOF) {
+	if errors.Is(err, content.ErrMismatchedDigest) ||
+		errors.Is(err, content.ErrTrailingData) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return nil, registry.Errorf(registry.CodeDigest, "their bytes are not those of their digests")
 	}
 	return text, err

@@ -23,7 +23,8 @@ func (s *Steps) save(ctx context.Context, about toolchain.About, o toolchain.Out
 		return err
 	}
 	config := describe(typeStep, record)
-	text, err := registry.NewStatement(PredicateStep, newStatement(o), registry.StatementSubject{Name: tag(o.Key), Digest: registry.NewDigestSet(config.Digest)})
+	text, err := registry.NewStatement(PredicateStep, newStatement(o),
+		registry.StatementSubject{Name: tag(o.Key), Digest: registry.NewDigestSet(config.Digest)})
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,8 @@ func (s *Steps) save(ctx context.Context, about toolchain.About, o toolchain.Out
 		return err
 	}
 	for _, f := range o.Files {
-		if err := s.push(ctx, ocispec.Descriptor{MediaType: typeFile, Digest: f.Digest, Size: f.Size}, func() (io.ReadCloser, error) { return os.Open(f.Path) }); err != nil {
+		if err := s.push(ctx, ocispec.Descriptor{MediaType: typeFile, Digest: f.Digest, Size: f.Size},
+			func() (io.ReadCloser, error) { return os.Open(f.Path) }); err != nil {
 			return err
 		}
 	}
@@ -49,7 +51,8 @@ func (s *Steps) save(ctx context.Context, about toolchain.About, o toolchain.Out
 		desc ocispec.Descriptor
 		text []byte
 	}{{config, record}, {signature, bundle}, {entry, manifest}} {
-		if err := s.push(ctx, d.desc, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(d.text)), nil }); err != nil {
+		if err := s.push(ctx, d.desc,
+			func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(d.text)), nil }); err != nil {
 			return err
 		}
 	}

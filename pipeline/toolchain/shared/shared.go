@@ -156,7 +156,8 @@ func newStatement(o toolchain.Outcome) statement {
 func layers(o toolchain.Outcome) []ocispec.Descriptor {
 	all := make([]ocispec.Descriptor, len(o.Files))
 	for i, f := range o.Files {
-		all[i] = ocispec.Descriptor{MediaType: typeFile, Digest: f.Digest, Size: f.Size, Annotations: map[string]string{ocispec.AnnotationTitle: f.Name}}
+		all[i] = ocispec.Descriptor{MediaType: typeFile, Digest: f.Digest,
+			Size: f.Size, Annotations: map[string]string{ocispec.AnnotationTitle: f.Name}}
 	}
 	return all
 }

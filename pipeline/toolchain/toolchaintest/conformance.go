@@ -104,7 +104,8 @@ func (c Conformance) do(t *testing.T, job toolchain.Job) toolchain.Outcome {
 // compile compiles twice and gives one of the engines.
 func (c Conformance) compile(t *testing.T) toolchain.Outcome {
 	t.Helper()
-	job := toolchain.Job{Verb: toolchain.VerbCompile, Options: c.Options, Inputs: []toolchain.Input{Input(t, toolchain.RoleModel, "model.onnx", c.Model)}}
+	job := toolchain.Job{Verb: toolchain.VerbCompile, Options: c.Options,
+		Inputs: []toolchain.Input{Input(t, toolchain.RoleModel, "model.onnx", c.Model)}}
 	engine, twin := c.do(t, job), c.do(t, job)
 	if _, ok := engine.File(c.Profile.Entry); !ok {
 		t.Fatalf("the engine has the files %v and no %s", digests(engine), c.Profile.Entry)
@@ -132,7 +133,8 @@ func (c Conformance) run(t *testing.T, engine toolchain.Outcome) {
 	t.Helper()
 	job := toolchain.Job{
 		Verb: toolchain.VerbRun, Inputs: []toolchain.Input{Input(t, toolchain.RoleCases, "cases.safetensors", c.Cases)},
-		Run: &toolchain.RunOptions{Engines: []toolchain.RunEngine{{ID: "engine", Path: "engine/" + c.Profile.Entry}}, Rounds: 2, Warmup: 1, Level: c.Profile.Level},
+		Run: &toolchain.RunOptions{Engines: []toolchain.RunEngine{{ID: "engine", Path: "engine/" + c.Profile.Entry}},
+			Rounds: 2, Warmup: 1, Level: c.Profile.Level},
 	}
 	for _, f := range engine.Files {
 		job.Inputs = append(job.Inputs, Input(t, toolchain.RoleModel, "engine/"+f.Name, f.Path))
@@ -149,8 +151,10 @@ func (c Conformance) run(t *testing.T, engine toolchain.Outcome) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(result.Engines) != 1 || result.Cases != c.Count || len(result.Engines[0].TimingsNS) != 2*c.Count || result.Engines[0].LoadNS <= 0 {
-		t.Errorf("result of %d cases and %d engines, want 2 timings of each of %d cases", result.Cases, len(result.Engines), c.Count)
+	if len(result.Engines) != 1 || result.Cases != c.Count ||
+		len(result.Engines[0].TimingsNS) != 2*c.Count || result.Engines[0].LoadNS <= 0 {
+		t.Errorf("result of %d cases and %d engines, want 2 timings of each of %d cases",
+			result.Cases, len(result.Engines), c.Count)
 	}
 }
 
@@ -191,7 +195,8 @@ func (c Conformance) cancel(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	out := t.TempDir()
-	job := toolchain.Job{Verb: toolchain.VerbCompile, Options: c.Options, Inputs: []toolchain.Input{Input(t, toolchain.RoleModel, "model.onnx", c.Model)}}
+	job := toolchain.Job{Verb: toolchain.VerbCompile, Options: c.Options,
+		Inputs: []toolchain.Input{Input(t, toolchain.RoleModel, "model.onnx", c.Model)}}
 	if _, err := c.New().Do(ctx, job, out); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error %v, want that of the context", err)
 	}

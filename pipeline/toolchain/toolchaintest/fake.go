@@ -45,9 +45,10 @@ func fake(behaviour string) int {
 		return 2
 	}
 	if behaviour == "record" {
-		return child.Serve(context.Background(), bytes.NewReader(text), os.Stderr, func(_ context.Context, r child.Request) (any, error) {
-			return nil, os.WriteFile(filepath.Join(r.OutDir, "request.json"), text, 0o666)
-		})
+		return child.Serve(context.Background(), bytes.NewReader(text),
+			os.Stderr, func(_ context.Context, r child.Request) (any, error) {
+				return nil, os.WriteFile(filepath.Join(r.OutDir, "request.json"), text, 0o666)
+			})
 	}
 	var r child.Request
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -162,7 +163,8 @@ func wellBehaved(_ context.Context, r child.Request) (any, error) {
 		}
 		inputs[in.Role+"/"+in.Name+" "+info.Mode().Type().String()] = string(text)
 	}
-	err = errors.Join(os.MkdirAll(filepath.Join(r.OutDir, "deep"), 0o777), os.WriteFile(filepath.Join(r.OutDir, "deep", "file"), []byte("made"), 0o666))
+	err = errors.Join(os.MkdirAll(filepath.Join(r.OutDir, "deep"), 0o777),
+		os.WriteFile(filepath.Join(r.OutDir, "deep", "file"), []byte("made"), 0o666))
 	return Facts{inputs, environ, len(entries), os.Getpid() == syscall.Getpgrp(), r.Options}, err
 }
 
@@ -181,7 +183,8 @@ var raw = map[string]func(child.Request) int{
 		}
 	},
 	"crash": func(child.Request) int {
-		fmt.Fprint(os.Stderr, strings.Repeat("chatter\n", 100_000)+"\x1b[1;31mthe disk\x1b]0;title\x07 is on\x00 fire\x1b[m\r\n")
+		fmt.Fprint(os.Stderr,
+			strings.Repeat("chatter\n", 100_000)+"\x1b[1;31mthe disk\x1b]0;title\x07 is on\x00 fire\x1b[m\r\n")
 		return 3
 	},
 	"killed": func(child.Request) int {

@@ -101,12 +101,14 @@ func TestEscapes(t *testing.T, most toolchain.Sandbox) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := map[toolchain.Sandbox]int{toolchain.SandboxNamespaces: 0, toolchain.SandboxLandlock: 1, toolchain.SandboxNone: 2, "": 3}
+	order := map[toolchain.Sandbox]int{toolchain.SandboxNamespaces: 0,
+		toolchain.SandboxLandlock: 1, toolchain.SandboxNone: 2, "": 3}
 	for _, m := range Escapes() {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			if order[outcome.Enforced.Sandbox] > order[m.Needs] {
-				t.Skipf("this machine has the sandbox %s (%v); only %s prevents it", outcome.Enforced.Sandbox, outcome.Enforced.Lacks, m.Needs)
+				t.Skipf("this machine has the sandbox %s (%v); only %s prevents it",
+					outcome.Enforced.Sandbox, outcome.Enforced.Lacks, m.Needs)
 			}
 			m.Budget.Sandbox = most
 			m.test(t)
@@ -117,7 +119,8 @@ func TestEscapes(t *testing.T, most toolchain.Sandbox) {
 func (m Misbehaviour) test(t *testing.T) {
 	t.Helper()
 	job, out, bystander := Compile(t, "m.onnx"), t.TempDir(), newBystander(t)
-	job.Options = map[string]any{"folder": bystander.folder, "address": bystander.listener.Addr().String(), "process": strconv.Itoa(os.Getpid())}
+	job.Options = map[string]any{"folder": bystander.folder,
+		"address": bystander.listener.Addr().String(), "process": strconv.Itoa(os.Getpid())}
 	if m.Name == "fork bomb" && m.unbounded(t) {
 		t.Skip("this machine cannot bound the number of processes")
 	}
@@ -128,7 +131,8 @@ func (m Misbehaviour) test(t *testing.T) {
 	if files, err := os.ReadDir(out); err != nil || len(files) > 0 {
 		t.Errorf("it left %v (%v)", files, err)
 	}
-	if in, err := toolchain.FileInput(toolchain.RoleModel, "m.onnx", job.Inputs[0].Path); err != nil || in.Digest != job.Inputs[0].Digest {
+	if in, err := toolchain.FileInput(toolchain.RoleModel, "m.onnx", job.Inputs[0].Path); err != nil ||
+		in.Digest != job.Inputs[0].Digest {
 		t.Errorf("its input is now %+v (%v)", in, err)
 	}
 	bystander.check(t)
