@@ -17,13 +17,13 @@ const (
 	blobsFolder    = "blobs"
 	incomingFolder = "incoming"
 
-	// Blobs never change, so nobody has the right to write them. The umask takes away more.
+	// Blobs never change, so their files are read-only. The umask removes more permissions.
 	blobMode   fs.FileMode = 0o444
 	folderMode fs.FileMode = 0o755
 )
 
-// Dir is [registry.Blobs] in a directory. It holds sha256 and sha512 digests; others
-// are CodeInvalid. Make one with [NewDir]; the zero Dir uses the working directory.
+// Dir is [registry.Blobs] in a directory. It stores sha256 and sha512 digests; others are
+// CodeInvalid. Create one with [NewDir]; the zero Dir uses the working directory.
 type Dir struct {
 	path string
 	// synced has the folders whose own entry this process has made durable. Another
@@ -33,11 +33,11 @@ type Dir struct {
 
 var _ registry.Blobs = (*Dir)(nil)
 
-// NewDir is the blobs under path. It touches nothing: path and what is in it are made
-// by the first Put, and a path that does not exist holds no blobs.
+// NewDir returns the blobs under path. The first Put creates path and its folders; a path that
+// does not exist has no blobs.
 func NewDir(path string) *Dir { return &Dir{path: path} }
 
-// Open gives the blob's file.
+// Open opens the blob's file.
 func (dir *Dir) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
@@ -60,7 +60,7 @@ func (dir *Dir) Open(ctx context.Context, d registry.Digest) (registry.Blob, int
 	return f, info.Size(), nil
 }
 
-// Delete removes the blob's file. Who has it open reads on.
+// Delete deletes the blob's file. Readers that have it open can continue.
 func (dir *Dir) Delete(ctx context.Context, d registry.Digest) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (dir *Dir) Delete(ctx context.Context, d registry.Digest) error {
 	return nil
 }
 
-// place is the path of d's file.
+// place returns the path of d's file.
 func (dir *Dir) place(d registry.Digest) (string, error) {
 	if _, err := registry.NewHash(d); err != nil {
 		return "", err

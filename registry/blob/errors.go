@@ -9,8 +9,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// interpretError gives a failure of the file system the code and the words of the
-// port. It leaves nil and what has a code already as they are.
+// interpretError converts a failure of the file system to an error of the port. It returns nil
+// and errors with a code unchanged.
 func (dir *Dir) interpretError(operation string, d registry.Digest, err error) error {
 	return dir.interpret(operation, "blob "+string(d), err)
 }
@@ -29,7 +29,7 @@ func (dir *Dir) interpret(operation, subject string, err error) error {
 		return registry.ForClients(full, "%s %s: no space is left; nothing was stored; free space there and try again", operation, subject)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		denied := registry.Lastingf(registry.CodeUnavailable, "%s %s: %s must be writable and readable by this user: %w", operation, subject, dir.path, err)
-		return registry.ForClients(denied, "%s %s: the storage does not take it; try again", operation, subject)
+		return registry.ForClients(denied, "%s %s: the storage refuses it; try again", operation, subject)
 	}
 	return registry.Errorf(registry.CodeInternal, "%s %s: %w", operation, subject, err)
 }

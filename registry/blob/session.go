@@ -31,7 +31,7 @@ type session struct {
 }
 
 // errLost is that of a file that does not have the bytes that came.
-var errLost = errors.New("bytes that had come are lost")
+var errLost = errors.New("received bytes are lost")
 
 // open opens the file of an upload and makes sure that it has the bytes of the state.
 // Who got a session closes it. Errors: fs.ErrNotExist; unix.EWOULDBLOCK when somebody on
@@ -112,7 +112,7 @@ func (s *session) giveUp(ctx context.Context, err error) error {
 		if failed := s.u.states.EndUpload(ctx, s.state.ID, s.state.Version); failed != nil {
 			return failed
 		}
-		err = registry.Errorf(registry.CodeNotFound, "upload %s: %w, for the machine that took them failed; begin another", s.state.ID, err)
+		err = registry.Errorf(registry.CodeNotFound, "upload %s: %w, because the machine that received them failed; begin a new upload", s.state.ID, err)
 	case s.left == "":
 		return err // the file is not this session's own
 	}

@@ -11,15 +11,14 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Uploads is [registry.Uploads] in a [Dir]. The bytes of an upload are a file under
-// incoming/; how many of them count is in its [registry.UploadState], and what the file
-// has beyond them is what somebody was writing when he was killed. Finishing renames
-// the file. Make one with [NewUploads]; several, also in several processes, can share a
-// directory and its states, and go on with each other's uploads.
+// Uploads is [registry.Uploads] in a [Dir]. The bytes of an upload are a file under incoming/,
+// and its [registry.UploadState] says how many of them count. Further bytes come from a writer
+// that was killed. Finishing renames the file. Create one with [NewUploads]. Several processes
+// can share a directory and its states, and continue each other's uploads.
 //
-// On one machine a lock on the file keeps two writers apart. That the lock may mean
-// nothing to another machine harms nothing: whoever writes has claimed the upload by a
-// swap of its state, and who takes over a claim of another machine goes on in a copy.
+// On one machine a lock on the file excludes a second writer. On another machine the lock may
+// have no effect. That is safe: a writer claims the upload by a swap of its state, and a writer
+// that takes over from another machine continues in a copy.
 type Uploads struct {
 	dir    *Dir
 	states registry.UploadStates
@@ -28,7 +27,7 @@ type Uploads struct {
 
 var _ registry.Uploads = (*Uploads)(nil)
 
-// NewUploads is the uploads that end in dir.
+// NewUploads returns the uploads into dir.
 func NewUploads(dir *Dir, states registry.UploadStates) *Uploads {
 	return &Uploads{dir: dir, states: states, boot: bootID()}
 }
@@ -44,27 +43,27 @@ const (
 	saveTimeout = 10 * time.Second
 )
 
-// Begin writes down that there is an upload. Its file comes with its first bytes.
+// Begin records a new upload. Its first bytes create the file.
 func (u *Uploads) Begin(ctx context.Context, owner registry.UploadOwner) (string, error) {
 	state := registry.NewUpload(owner)
 	state.Place = notes{File: state.ID}.encode()
 	return state.ID, u.states.CreateUpload(ctx, state)
 }
 
-// Offset gives the number of bytes that count.
+// Offset returns the number of bytes received.
 func (u *Uploads) Offset(ctx context.Context, owner registry.UploadOwner, id string) (int64, error) {
 	state, err := u.states.Upload(ctx, owner, id)
 	return state.Offset, err
 }
 
-// Append writes behind the bytes that count, and hashes what it writes.
+// Append appends bytes after those that count, and hashes them.
 func (u *Uploads) Append(ctx context.Context, owner registry.UploadOwner, id string, offset int64, r io.Reader) (n int64, err error) {
 	state, err := u.states.Upload(ctx, owner, id)
 	if err != nil {
 		return 0, err
 	}
 	if state.Offset != offset {
-		return state.Offset, registry.Errorf(registry.CodeConflict, "upload %s: %d bytes are here, so the next ones cannot begin at %d; continue at the end", id, state.Offset, offset)
+		return state.Offset, registry.Errorf(registry.CodeConflict, "upload %s: it has %d bytes, so a chunk cannot begin at %d; continue at the end", id, state.Offset, offset)
 	}
 	s, err := u.open(ctx, state)
 	if err != nil {

@@ -28,7 +28,7 @@ func (s *Store) Relist(ctx context.Context, name string, d registry.Digest) erro
 		return err
 	}
 	if !ok {
-		return registry.Errorf(registry.CodeInvalid, "%s: %s is no whole piece of evidence", name, d)
+		return registry.Errorf(registry.CodeInvalid, "%s: %s is not a complete piece of evidence", name, d)
 	}
 	return repo.attach(ctx, attached{e.document, e.subject})
 }
@@ -73,7 +73,7 @@ func (r repository) attach(ctx context.Context, a attached) error {
 	}
 	return registry.WithHint(
 		registry.Errorf(registry.CodeConflict, "%s: %s %s was stored %d times and is not listed among the referrers of %s", r.name, a.what, a.desc.Digest, attachTries, a.subject),
-		"somebody else may be writing the same list of referrers: run it again when they are done")
+		"another client may be writing the same list of referrers: run it again later")
 }
 
 // isAttached reports whether a referrer is there and listed.

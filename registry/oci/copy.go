@@ -74,7 +74,7 @@ func (r repository) cargo(ctx context.Context, release registry.Release, evidenc
 			return cargo{}, err
 		}
 		if !ok || !about[e.subject] {
-			return cargo{}, registry.Errorf(registry.CodeInvalid, "%s: %s is no whole piece of evidence about release %s or an engine of it", r.name, d, read.Digest)
+			return cargo{}, registry.Errorf(registry.CodeInvalid, "%s: %s is not a complete piece of evidence about release %s or an engine of it", r.name, d, read.Digest)
 		}
 		c.blobs.add("bundle of evidence "+string(d), e.blob)
 		c.blobs.add("config of evidence "+string(d), e.config)
@@ -124,7 +124,7 @@ func (r repository) holds(ctx context.Context, c cargo) error {
 			return err
 		}
 		if !listed {
-			return registry.Errorf(registry.CodeConflict, "%s: evidence %s was stored and is no longer listed among the referrers of %s: somebody else changed the list; run it again", r.name, e.desc.Digest, e.subject)
+			return registry.Errorf(registry.CodeConflict, "%s: evidence %s was stored, but is no longer listed among the referrers of %s: another client changed the list; run it again", r.name, e.desc.Digest, e.subject)
 		}
 	}
 	return nil
@@ -144,5 +144,5 @@ func (r repository) holdsManifest(ctx context.Context, m document) error {
 }
 
 func (r repository) missing(c object) error {
-	return registry.Errorf(registry.CodeInternal, "%s: %s %s was stored and is not there", r.name, c.what, c.desc.Digest)
+	return registry.Errorf(registry.CodeInternal, "%s: %s %s was stored, but does not exist", r.name, c.what, c.desc.Digest)
 }

@@ -174,7 +174,7 @@ func TestCopyRefusesOtherEvidence(t *testing.T) {
 	err := w.store.Copy(t.Context(), staging, prod, w.release, other)
 	wantCode(t, err, registry.CodeInvalid, string(other[0]))
 	err = w.store.Copy(t.Context(), staging, prod, w.release, []registry.Digest{w.release.Engines[0].Digest})
-	wantCode(t, err, registry.CodeInvalid, "no whole piece of evidence")
+	wantCode(t, err, registry.CodeInvalid, "not a complete piece of evidence")
 	if _, err := w.store.Release(t.Context(), prod, string(w.release.Digest)); err == nil {
 		t.Error("the release was copied all the same")
 	}
@@ -223,7 +223,7 @@ func TestCopyLooksAgain(t *testing.T) {
 		code registry.Code
 		text string
 	}{
-		{"no blobs", forgetful{Repository: good, blobs: true, asked: &asked}, registry.CodeInternal, "is not there"},
+		{"no blobs", forgetful{Repository: good, blobs: true, asked: &asked}, registry.CodeInternal, "does not exist"},
 		{"no referrers", forgetful{Repository: good, referrers: true, asked: &asked}, registry.CodeConflict, "is not listed"},
 		{"other size", shortened{good}, registry.CodeDigest, "was copied as"},
 	} {

@@ -32,7 +32,7 @@ func readManifest(raw []byte) (ocispec.Manifest, error) {
 		return m, err
 	}
 	if m.SchemaVersion != schema || m.MediaType != ocispec.MediaTypeImageManifest {
-		return m, registry.Errorf(registry.CodeInvalid, "it is no OCI image manifest: schemaVersion %d, mediaType %q", m.SchemaVersion, m.MediaType)
+		return m, registry.Errorf(registry.CodeInvalid, "not an OCI image manifest: schemaVersion %d, mediaType %q", m.SchemaVersion, m.MediaType)
 	}
 	if len(m.Layers) > maxLayers {
 		return m, registry.Errorf(registry.CodeInvalid, "it has %d layers: at most %d are read", len(m.Layers), maxLayers)
@@ -58,7 +58,7 @@ func readIndex(raw []byte, artifactType string) (ocispec.Index, error) {
 		return index, err
 	}
 	if index.SchemaVersion != schema || index.MediaType != ocispec.MediaTypeImageIndex {
-		return index, registry.Errorf(registry.CodeInvalid, "it is no OCI image index: schemaVersion %d, mediaType %q", index.SchemaVersion, index.MediaType)
+		return index, registry.Errorf(registry.CodeInvalid, "not an OCI image index: schemaVersion %d, mediaType %q", index.SchemaVersion, index.MediaType)
 	}
 	if err := checkKind(index.ArtifactType, artifactType, index.Annotations); err != nil {
 		return index, err
@@ -85,9 +85,9 @@ func checkEntries(entries []ocispec.Descriptor, indexType string) error {
 		case seen[entry.Digest]:
 			return registry.Errorf(registry.CodeInvalid, "it has the entry %s twice", entry.Digest)
 		case entry.MediaType != ocispec.MediaTypeImageManifest:
-			return registry.Errorf(registry.CodeInvalid, "entry %s is a %q and no image manifest", entry.Digest, entry.MediaType)
+			return registry.Errorf(registry.CodeInvalid, "entry %s is a %q, not an image manifest", entry.Digest, entry.MediaType)
 		case !ok || s.index != indexType:
-			return registry.Errorf(registry.CodeInvalid, "entry %s has the role %q, which has no place here", entry.Digest, role)
+			return registry.Errorf(registry.CodeInvalid, "entry %s has the role %q, which is not allowed here", entry.Digest, role)
 		}
 		if err := checkAnnotations(entry.Annotations); err != nil {
 			return err

@@ -238,7 +238,7 @@ func TestReferrerThatLostItsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCode(t, w.store.Relist(t.Context(), staging, digest.FromString("nowhere")), registry.CodeNotFound, staging)
-	wantCode(t, w.store.Relist(t.Context(), staging, w.release.Limits), registry.CodeInvalid, "no whole piece of evidence")
+	wantCode(t, w.store.Relist(t.Context(), staging, w.release.Limits), registry.CodeInvalid, "not a complete piece of evidence")
 	after, err := registrytest.Bundles(w.store.Evidence(t.Context(), staging, subject[0].Digest))
 	if err != nil || len(after) != 1 {
 		t.Errorf("listed again there is the evidence %v, error %v", after, err)

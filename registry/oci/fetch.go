@@ -42,7 +42,7 @@ func (s *Store) fetch(ctx context.Context, name string, d registry.Digest, dir s
 		return registry.FetchedPart{}, err
 	}
 	if desc.MediaType != ocispec.MediaTypeImageManifest {
-		return registry.FetchedPart{}, registry.Errorf(registry.CodeInvalid, "%s: %s is no part: it is a %q and no image manifest", name, d, desc.MediaType)
+		return registry.FetchedPart{}, registry.Errorf(registry.CodeInvalid, "%s: %s is not a part: it is a %q, not an image manifest", name, d, desc.MediaType)
 	}
 	p, err := repo.part(ctx, desc)
 	if err != nil {
@@ -136,7 +136,7 @@ func writeFile(ctx context.Context, repo repository, c object, root *os.Root, na
 	local := filepath.FromSlash(name)
 	out, err := root.OpenFile(local, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return registry.Errorf(registry.CodeInvalid, "write %s into %s: there is such a file already: want an empty folder", c.what, root.Name())
+		return registry.Errorf(registry.CodeInvalid, "write %s into %s: the file already exists: want an empty folder", c.what, root.Name())
 	}
 	if err != nil {
 		return registry.Errorf(registry.CodeInternal, "write %s: %w", c.what, err)

@@ -76,7 +76,7 @@ func checkKey(tokens *json.Decoder, seen map[string]bool) error {
 	// Upper case first: that is how encoding/json folds the long s and the Kelvin sign.
 	folded := strings.ToLower(strings.ToUpper(key))
 	if seen[folded] {
-		return fmt.Errorf("the key %q is there twice", key)
+		return fmt.Errorf("the key %q appears twice", key)
 	}
 	seen[folded] = true
 	return nil

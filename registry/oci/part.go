@@ -84,7 +84,7 @@ func (p part) checkShape() error {
 	case p.shape.single && len(p.manifest.Layers) != 1:
 		return registry.Errorf(registry.CodeInvalid, "it has %d files: want one", len(p.manifest.Layers))
 	case p.manifest.Subject != nil:
-		return registry.Errorf(registry.CodeInvalid, "it refers to %s, and a part refers to nothing", p.manifest.Subject.Digest)
+		return registry.Errorf(registry.CodeInvalid, "it has the subject %s, but a part must not have one", p.manifest.Subject.Digest)
 	}
 	return nil
 }

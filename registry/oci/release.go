@@ -48,7 +48,7 @@ func (s *Store) Engine(ctx context.Context, name string, d registry.Digest) (reg
 		p, err = repo.part(ctx, desc)
 	}
 	if err == nil && p.role != registry.PartEngine || registry.CodeOf(err) == registry.CodeInvalid && err != nil {
-		return registry.Engine{}, registry.Errorf(registry.CodeNotFound, "%s: %s is no engine", name, d)
+		return registry.Engine{}, registry.Errorf(registry.CodeNotFound, "%s: %s is not an engine", name, d)
 	}
 	return p.engine, err
 }
@@ -108,7 +108,7 @@ func readIdentity(r *registry.Release, revision string) error {
 func checkRelease(r registry.Release) error {
 	switch {
 	case r.Limits == "" || r.Interface == "":
-		return registry.Errorf(registry.CodeInvalid, "it lacks limits or interface: want one entry of each")
+		return registry.Errorf(registry.CodeInvalid, "limits or interface is missing: want one entry of each")
 	case len(r.Engines) == 0:
 		return registry.Errorf(registry.CodeInvalid, "it has no engine")
 	case len(r.Engines) > maxEngines:
@@ -127,7 +127,7 @@ func checkRelease(r registry.Release) error {
 		}
 		id := identity{e.Label(), e.Toolchain.Name, e.Toolchain.Version}
 		if other, ok := seen[id]; ok {
-			return registry.Errorf(registry.CodeInvalid, "engines %s and %s are both %s by %s %s: nothing tells them apart", other, e.Digest, id.label, id.toolchain, id.version)
+			return registry.Errorf(registry.CodeInvalid, "engines %s and %s are both %s by %s %s: they cannot be distinguished", other, e.Digest, id.label, id.toolchain, id.version)
 		}
 		seen[id] = e.Digest
 	}

@@ -55,7 +55,7 @@ func (r repository) resolve(ctx context.Context, what, tagOrDigest string) (ocis
 		return ocispec.Descriptor{}, r.failed("resolve", what, tagOrDigest, err)
 	}
 	if want := digest.Digest(tagOrDigest); want.Validate() == nil && want != desc.Digest {
-		return ocispec.Descriptor{}, registry.Errorf(registry.CodeDigest, "%s: %s %s: the registry answered with %s", r.name, what, want, desc.Digest)
+		return ocispec.Descriptor{}, registry.Errorf(registry.CodeDigest, "%s: %s %s: the registry returned %s", r.name, what, want, desc.Digest)
 	}
 	return desc, nil
 }

@@ -28,7 +28,7 @@ func readSet(raw []byte, files []registry.File) (*registry.Set, error) {
 	for _, shard := range set.Shards {
 		switch {
 		case !named[shard.File]:
-			return nil, registry.Errorf(registry.CodeInvalid, "shard %q is no file of the part, or is named twice", shard.File)
+			return nil, registry.Errorf(registry.CodeInvalid, "shard %q is not a file of the part, or is listed twice", shard.File)
 		case shard.First != next || shard.Count < 1 || shard.Count > maxCases-next:
 			return nil, registry.Errorf(registry.CodeInvalid, "shard %q holds %d cases from %d on: want at least one, from %d on", shard.File, shard.Count, shard.First, next)
 		}

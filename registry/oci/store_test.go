@@ -52,7 +52,7 @@ func TestReleaseNotFound(t *testing.T) {
 	_, err = w.store.Release(t.Context(), sources, string(w.sources))
 	wantCode(t, err, registry.CodeInvalid, "artifact type")
 	_, err = w.store.Release(t.Context(), staging, string(w.release.Limits))
-	wantCode(t, err, registry.CodeInvalid, "no release")
+	wantCode(t, err, registry.CodeInvalid, "not a release")
 }
 
 func TestSources(t *testing.T) {

@@ -32,7 +32,7 @@ func (r repository) tree(ctx context.Context, what, artifactType, tagOrDigest st
 		return tree{}, err
 	}
 	if desc.MediaType != ocispec.MediaTypeImageIndex {
-		return tree{}, registry.Errorf(registry.CodeInvalid, "%s: %s is no %s: it is a %q and no image index", r.name, tagOrDigest, what, desc.MediaType)
+		return tree{}, registry.Errorf(registry.CodeInvalid, "%s: %s is not a %s: it is a %q, not an image index", r.name, tagOrDigest, what, desc.MediaType)
 	}
 	t := tree{desc: ocispec.Descriptor{MediaType: desc.MediaType, Digest: desc.Digest, Size: desc.Size}}
 	if t.raw, err = r.read(ctx, what+" index", t.desc); err != nil {

@@ -63,7 +63,7 @@ func (v *verified) Read(p []byte) (int, error) {
 // end judges what was read once there is no more.
 func (v *verified) end() error {
 	if v.left > 0 {
-		return mismatch(v.subject, v.desc.Digest, fmt.Sprintf("there are %d bytes in place of %d", v.desc.Size-v.left, v.desc.Size))
+		return mismatch(v.subject, v.desc.Digest, fmt.Sprintf("there are %d bytes, want %d", v.desc.Size-v.left, v.desc.Size))
 	}
 	if got := digest.NewDigest(v.desc.Digest.Algorithm(), v.hash); got != v.desc.Digest {
 		return mismatch(v.subject, v.desc.Digest, fmt.Sprintf("they are %s", got))
