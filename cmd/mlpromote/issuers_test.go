@@ -64,7 +64,7 @@ func TestIssuersAreTrusted(t *testing.T) {
 		says  string
 	}{
 		{token("ml/vision"), 0, ""}, {token("web/shop"), 7, "no rule in access.yaml matches it"}, {"", 7, "none was sent"},
-		{strings.TrimSuffix(token("ml/vision"), "A") + "AA", 7, "not taken"},
+		{strings.TrimSuffix(token("ml/vision"), "A") + "AA", 7, "is refused"},
 	} {
 		s.said.Reset()
 		s.run(t, c.code, []string{"MLPROMOTE_TOKEN=" + c.token}, "list", "--registry", s.URL, "--data", s.Client)
