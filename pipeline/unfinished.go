@@ -11,6 +11,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
 // unfinishedFor is how long what a broken off verification has run is good for. Later the
@@ -73,8 +74,7 @@ func keepBeginning(path string, now beginning) (beginning, error) {
 		if data, err = json.Marshal(now); err != nil {
 			return beginning{}, err
 		}
-		whole := path + ".new"
-		return now, errors.Join(os.WriteFile(whole, data, 0o666), os.Rename(whole, path))
+		return now, atomicfile.Write(path, data, 0o600)
 	}
 	var earlier beginning
 	return earlier, errors.Join(err, json.Unmarshal(data, &earlier))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/tradeoff"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
@@ -138,24 +138,13 @@ func (a *app) finishTune(f tuneFlags, s *spec.Spec, r pipeline.TuneResult) error
 	return nil
 }
 
-// replaceFile writes a file beside the old one and renames it, with the old one's mode.
+// replaceFile replaces a file, and keeps its mode.
 func replaceFile(path string, data []byte) error {
 	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
-	beside, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = beside.Write(data)
-	if err = errors.Join(err, beside.Chmod(info.Mode()), beside.Close()); err == nil {
-		err = os.Rename(beside.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(beside.Name()))
-	}
-	return nil
+	return atomicfile.Write(path, data, info.Mode())
 }
 
 // checkPlot tells of a drawing that has no place before time is spent on what it shows.

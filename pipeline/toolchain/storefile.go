@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
 // fetch puts an object at path. An object that is gone or damaged is removed and
@@ -75,28 +76,12 @@ func writeFile(path string, text []byte) error {
 	})
 }
 
-// atomically writes a file under another name, flushes and renames it.
-func atomically(path string, write func(io.Writer) error) (err error) {
+// atomically writes a file that readers see whole or not at all, in a folder that it makes if necessary.
+func atomically(path string, write func(io.Writer) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, remove(f.Name()))
-		}
-	}()
-	err = write(f)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return atomicfile.WriteFrom(path, 0o600, write)
 }
 
 // remove removes a file that may be gone already.

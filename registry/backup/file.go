@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
 // fileMode is the mode of all backup files except blobs. The catalog has the secrets of
@@ -62,7 +63,7 @@ func copyFrom(in io.Reader, to string) (size int64, d registry.Digest, err error
 	}
 	hash := sha256.New()
 	size, err = io.Copy(io.MultiWriter(out, hash), in)
-	if err := errors.Join(err, out.Sync(), out.Close(), syncFolder(filepath.Dir(to))); err != nil {
+	if err := errors.Join(err, out.Sync(), out.Close(), atomicfile.SyncDir(filepath.Dir(to))); err != nil {
 		return 0, "", err
 	}
 	return size, registry.Digest("sha256:" + hex.EncodeToString(hash.Sum(nil))), nil
@@ -107,28 +108,6 @@ func describe(path string) (File, error) {
 			f.Sync(),
 			f.Close(),
 		)
-}
-
-// writeFile writes a file atomically.
-func writeFile(path string, text []byte) error {
-	temporary := path + ".new"
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return errors.Join(os.Rename(temporary, path), syncFolder(filepath.Dir(path)))
-}
-
-func syncFolder(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // copyUntil copies until the end, or until ctx ends.

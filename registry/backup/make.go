@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
 // Source is the data directory to back up. Other processes may use it meanwhile.
@@ -121,7 +122,7 @@ func (s *Store) begin(ctx context.Context, from Source) (Snapshot, content, erro
 	if err != nil {
 		return Snapshot{}, nil, err
 	}
-	return snapshot, inside, writeFile(s.path(snapshot.Name, contentFile), inside.text())
+	return snapshot, inside, atomicfile.Write(s.path(snapshot.Name, contentFile), inside.text(), fileMode)
 }
 
 // survey reads a copy of a catalog: its content, heads and history.
@@ -210,8 +211,8 @@ func (s *Store) complete(from Source, snapshot *Snapshot) error {
 		return err
 	}
 	return errors.Join(
-		syncFolder(filepath.Join(s.Dir, snapshotsFolder)), syncFolder(s.Dir),
-		writeFile(s.path(snapshot.Name, snapshotFile), append(text, '\n')),
+		atomicfile.SyncDir(filepath.Join(s.Dir, snapshotsFolder)), atomicfile.SyncDir(s.Dir),
+		atomicfile.Write(s.path(snapshot.Name, snapshotFile), append(text, '\n'), fileMode),
 	)
 }
 

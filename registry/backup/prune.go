@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
 // Pruned counts what Prune deleted.
@@ -47,7 +48,7 @@ func (s *Store) drop(name string) error {
 	if err := os.Remove(s.path(name, snapshotFile)); err != nil {
 		return err
 	}
-	if err := syncFolder(s.path(name)); err != nil {
+	if err := atomicfile.SyncDir(s.path(name)); err != nil {
 		return err
 	}
 	return os.RemoveAll(s.path(name))

@@ -12,6 +12,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
 const (
@@ -53,7 +54,7 @@ func (s *Store) recheck(ctx context.Context, from Source) (Recheck, error) {
 		did.Bytes += all[d]
 		last = []byte(d)
 	}
-	return did, writeFile(filepath.Join(s.Dir, checkedFile), append(last, '\n'))
+	return did, atomicfile.Write(filepath.Join(s.Dir, checkedFile), append(last, '\n'), fileMode)
 }
 
 // copies returns the blobs of the backup with their present sizes.

@@ -13,6 +13,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
 // Verify checks that a snapshot can be restored, but does not restore it. It checks every file,
@@ -74,12 +75,12 @@ func (s *Store) Restore(ctx context.Context, snapshot Snapshot, to Target) error
 		return err
 	}
 	if to.TakeCatalog == nil {
-		return errors.Join(os.Remove(list), os.Rename(catalog, filepath.Join(to.Dir, catalogFile)), syncFolder(to.Dir))
+		return errors.Join(os.Remove(list), os.Rename(catalog, filepath.Join(to.Dir, catalogFile)), atomicfile.SyncDir(to.Dir))
 	}
 	if err := to.TakeCatalog(ctx, catalog); err != nil {
 		return err
 	}
-	return errors.Join(os.Remove(list), os.Remove(catalog), syncFolder(to.Dir))
+	return errors.Join(os.Remove(list), os.Remove(catalog), atomicfile.SyncDir(to.Dir))
 }
 
 // compare checks a copy of the catalog against the snapshot's description.

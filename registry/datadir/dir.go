@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
 // The files of a data directory that record its catalog, its storage and its use.
@@ -61,39 +62,14 @@ func (d Dir) interpret(err error) error {
 	return err
 }
 
-// create makes a durable file in one step. Errors: fs.ErrExist if the file exists.
+// create creates a file of the directory. Errors: fs.ErrExist if there is one already.
 func (d Dir) create(name string, text []byte) error {
-	temporary, err := d.temporary(name, text)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(temporary) }() // the file keeps its other name
-	if err := os.Link(temporary, d.file(name)); err != nil {
-		return err
-	}
-	return d.sync()
+	return d.interpret(atomicfile.Create(d.file(name), text, 0o600))
 }
 
-// temporary makes a durable file with a unique name.
-func (d Dir) temporary(name string, text []byte) (string, error) {
-	f, err := os.CreateTemp(d.Path, name+"-")
-	if err != nil {
-		return "", d.interpret(err)
-	}
-	_, err = f.Write(text)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return "", d.interpret(errors.Join(err, os.Remove(f.Name())))
-	}
-	return f.Name(), nil
-}
-
-// sync makes the names in the directory durable.
-func (d Dir) sync() error {
-	f, err := os.Open(d.Path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+// replace replaces a file of the directory, or creates it.
+func (d Dir) replace(name string, text []byte) error {
+	return d.interpret(atomicfile.Write(d.file(name), text, 0o600))
 }
 
 // CatalogID is the identity of the catalog in PostgreSQL that the directory belongs to, or "".
@@ -123,14 +99,7 @@ func (d Dir) Storage() (string, error) { return d.line(StorageFile) }
 
 // SetStorage records the bucket that has the content of the directory from now on.
 func (d Dir) SetStorage(name string) error {
-	temporary, err := d.temporary(StorageFile, []byte(name+"\n"))
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, d.file(StorageFile)); err != nil {
-		return errors.Join(err, os.Remove(temporary))
-	}
-	return d.sync()
+	return d.replace(StorageFile, []byte(name+"\n"))
 }
 
 // RefuseOtherStorage returns an error if name is not the place of the directory's content,

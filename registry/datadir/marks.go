@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
 var _ registry.ContentMarks = Dir{}
@@ -53,14 +54,7 @@ func (d Dir) SetContentMark(ctx context.Context, m registry.ContentMark, tag str
 		return err
 	}
 	return d.withMark(ctx, tag, func(path string) error {
-		temporary, err := d.temporary(registry.ContentMarkName, append(text, '\n'))
-		if err != nil {
-			return err
-		}
-		if err := os.Rename(temporary, path); err != nil {
-			return errors.Join(err, os.Remove(temporary))
-		}
-		return d.sync()
+		return atomicfile.Write(path, append(text, '\n'), 0o600)
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
 // ClaimRestore checks that the directory is empty, or has what an earlier attempt restored of
@@ -32,11 +33,7 @@ func (d Dir) ClaimRestore(snapshot string) (catalog string, err error) {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails
 	catalog = hex.EncodeToString(id[:])
-	temporary, err := d.temporary(RestoringFile, []byte(snapshot+"\n"+catalog+"\n"))
-	if err != nil {
-		return "", err
-	}
-	return catalog, errors.Join(os.Rename(temporary, d.file(RestoringFile)), d.sync())
+	return catalog, d.replace(RestoringFile, []byte(snapshot+"\n"+catalog+"\n"))
 }
 
 // refuseUsed returns an error if the directory has any file but its lock.
@@ -60,7 +57,7 @@ func (d Dir) refuseUsed() error {
 
 // FinishRestore marks the directory as complete.
 func (d Dir) FinishRestore() error {
-	return errors.Join(os.Remove(d.file(RestoringFile)), d.sync())
+	return errors.Join(os.Remove(d.file(RestoringFile)), atomicfile.SyncDir(d.Path))
 }
 
 // RefuseHalf returns an error if a restore into the directory did not finish.

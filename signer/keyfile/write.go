@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
 // checkFree checks a key's name, and that neither of its files is there, before
@@ -37,10 +38,10 @@ func writePair(dir, name string, private, public []byte) error {
 		return registry.Lastingf(registry.CodeUnavailable, "make folder for keys: %w", err)
 	}
 	path := paths(dir, name)
-	if err := writeNew(path[0], private, 0o600); err != nil {
+	if err := atomicfile.Create(path[0], private, 0o600); err != nil {
 		return failed(path[0], err)
 	}
-	if err := writeNew(path[1], public, 0o644); err != nil {
+	if err := atomicfile.Create(path[1], public, 0o644); err != nil {
 		return failed(path[1], errors.Join(err, os.Remove(path[0])))
 	}
 	return nil
@@ -53,31 +54,4 @@ func failed(path string, err error) error {
 			"write key %s: %w; keys are never replaced: choose another name or move it away", path, fs.ErrExist)
 	}
 	return registry.Lastingf(registry.CodeUnavailable, "write key %s: %w", path, err)
-}
-
-// writeNew makes a file that was not there, whole or not at all: the bytes are
-// durable under another name before the link, which fails if the name is taken.
-func writeNew(path string, data []byte, mode fs.FileMode) (err error) {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, ".key-*")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.Remove(f.Name())) }()
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Link(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

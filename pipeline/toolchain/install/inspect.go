@@ -2,8 +2,6 @@ package install
 
 import (
 	"encoding/json"
-	"errors"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -11,6 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
 // inspect fills in what was installed, as it lies on disk.
@@ -81,17 +80,5 @@ func (r *Record) write() (err error) {
 	if err != nil {
 		return registry.Errorf(registry.CodeInternal, "record of %s: %w", r.Name, err)
 	}
-	path := filepath.Join(r.Dir, recordFile)
-	f, err := os.CreateTemp(r.Dir, ".record-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(text, '\n'))
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return atomicfile.Write(filepath.Join(r.Dir, recordFile), append(text, '\n'), 0o600)
 }
