@@ -140,7 +140,7 @@ func (im *importing) shard(label string) (map[string]tensor.Tensor, error) {
 		delete(im.found, name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(im.found)) {
-		im.note("left out %q, which is no input of the model", name)
+		im.note("left out %q, which is not an input of the model", name)
 	}
 	return shard, nil
 }

@@ -51,7 +51,7 @@ func readInputs(s *spec.Spec, m hubModel, scratch string) (Inputs, error) {
 }
 
 // Gate refuses a spec whose model or assets cannot be built, before anything is made
-// for it. Errors: CodeUnsafe for a format that runs code; CodeInvalid for what is no model.
+// for it. Errors: CodeUnsafe for a format that runs code; CodeInvalid for a file that is not a model.
 func Gate(s *spec.Spec) error {
 	files := specFiles{s.Files}
 	if err := gateSource(files, s.Source); err != nil {
@@ -127,8 +127,8 @@ func (in *Inputs) readSets(s *spec.Spec, scratch string) error {
 	return err
 }
 
-// assetInputs names assets by their last component. None may be called like a file of
-// the model, and none may be code.
+// assetInputs names assets by their last component. It refuses an asset that has the name of a
+// file of the model, or that is code.
 func assetInputs(files specFiles, assets []spec.Path, model []toolchain.Input) ([]toolchain.Input, error) {
 	var inputs []toolchain.Input
 	taken := make(map[string]bool)

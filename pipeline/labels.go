@@ -16,7 +16,7 @@ var labelNames = []string{"label", "labels"}
 var errNoTensor = errors.New("no such tensor")
 
 // findLabels makes the set labelled: by the tensor that the spec names, or by one
-// called "label" or "labels" that is no input, and that can be labels in every shard.
+// called "label" or "labels" that is not an input, and that can be labels in every shard.
 func (cs *caseSet) findLabels(named string, iface validators.Interface) error {
 	candidates := labelNames
 	if named != "" {

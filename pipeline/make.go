@@ -37,7 +37,7 @@ type takenStep struct {
 	driver  toolchain.Driver // that did it, and what it was asked
 	job     toolchain.Job
 
-	reproducible registry.Reproducibility // empty where nobody tried
+	reproducible registry.Reproducibility // empty if it was not checked
 }
 
 // make runs the reference and makes every engine, as far as the cache does not hold

@@ -10,7 +10,7 @@ import (
 // buildType names how builds of this program are to be read in provenance.
 const buildType = "https://mlpromote.dev/build/v1"
 
-// builderID is who built: this program, run by whoever holds the builder's key.
+// builderID names the builder: this program, run by the holder of the builder's key.
 const builderID = "https://mlpromote.dev/builder/cli"
 
 // provenance is the predicate of SLSA provenance v1
@@ -68,27 +68,22 @@ func (b *build) provenance(e builtEngine) provenance {
 		case e.tool.identity.Adopted:
 			name = "toolchain packages"
 		}
-		dependencies = append(dependencies,
-			resourceDigest{Name: name, Digest: registry.NewDigestSet(e.engine.Toolchain.Lock)})
+		dependencies = append(dependencies, resourceDigest{Name: name, Digest: registry.NewDigestSet(e.engine.Toolchain.Lock)})
 	}
 	for _, s := range e.steps {
 		for _, in := range s.job.Inputs {
 			if in.Role == toolchain.RoleTuning {
-				dependencies = append(dependencies,
-					resourceDigest{Name: "tuning record " + in.Name, Digest: registry.NewDigestSet(in.Digest)})
+				dependencies = append(dependencies, resourceDigest{Name: "tuning record " + in.Name, Digest: registry.NewDigestSet(in.Digest)})
 			}
 		}
 	}
-	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity,
-		"referenceLatency": b.referenceLatency, "made": e.made, "tied": e.tie}
+	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.referenceLatency, "made": e.made, "tied": e.tie}
 	taken := b.stepsOf(e)
 	if p := b.plan.Import; p != nil {
 		internal["importer"] = b.inputs.hub.importer()
-		dependencies = append(dependencies,
-			resourceDigest{Name: "imported model", Digest: registry.NewDigestSet(b.inputs.Model[0].Digest)})
+		dependencies = append(dependencies, resourceDigest{Name: "imported model", Digest: registry.NewDigestSet(b.inputs.Model[0].Digest)})
 		if p.Toolchain.Lock != "" {
-			dependencies = append(dependencies,
-				resourceDigest{Name: "importer lock", Digest: registry.NewDigestSet(p.Toolchain.Lock)})
+			dependencies = append(dependencies, resourceDigest{Name: "importer lock", Digest: registry.NewDigestSet(p.Toolchain.Lock)})
 		}
 	}
 	external := map[string]any{

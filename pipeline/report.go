@@ -65,7 +65,7 @@ func (v *verification) parity(ctx context.Context, c candidate, outputs runOutpu
 	return report, err
 }
 
-// withOptions says of who ran an engine what was asked of him.
+// withOptions adds to the providers that ran an engine the options that were set for them.
 func withOptions(shares []registry.ProviderShare, declared []registry.Provider) []registry.ProviderShare {
 	for i := range shares {
 		for _, p := range declared {

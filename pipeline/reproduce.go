@@ -99,7 +99,7 @@ func (b *build) computeSame(ctx context.Context, runner toolchain.Driver,
 }
 
 // reproducible is the class of an engine: the worst of what it came from. Empty where
-// nobody tried.
+// it was not checked.
 func (b *build) reproducible(e builtEngine) registry.Reproducibility {
 	if !b.options.CheckReproducible {
 		return ""

@@ -157,7 +157,7 @@ func diskFile(name, path string, d registry.Digest, size int64) registry.PartFil
 	}
 }
 
-// settledFile is a file that a step left, which nobody writes to any more.
+// settledFile is a file that a finished step wrote. It does not change any more.
 func settledFile(name, path string, d registry.Digest, size int64) registry.PartFile {
 	return registry.PartFile{
 		File: registry.File{Path: name, Digest: d, Size: size},

@@ -62,7 +62,7 @@ func tooOld(t registry.Target, profile toolchain.Profile, tie format.Tie) string
 // reasonRuntime is the code of reasons about runtimes that an engine's target lets in.
 const reasonRuntime = "runtime"
 
-// judgeTied finds what is wrong with the target of an engine that somebody else may have
+// judgeTied finds what is wrong with the target of an engine that another builder may have
 // made: a pass here would let it reach nodes that cannot load it.
 func judgeTied(c candidate) ([]registry.Reason, error) {
 	for _, in := range c.model.inputs {

@@ -170,7 +170,7 @@ type company struct {
 }
 
 // companies puts engines of one toolchain together, as far as they bear each other. Each
-// toolchain has one, even if nobody is in it.
+// toolchain has one, even if no engine is in it.
 func (t tools) companies(candidates []candidate) []company {
 	var all []company
 	for _, name := range t.names() {

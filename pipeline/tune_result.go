@@ -46,7 +46,7 @@ type TuneResult struct {
 	Loss      string             `json:"loss"` // what Loss of trials is: "accuracy drop" or "noise"
 	Trials    []Trial            `json:"trials"`
 	Untried   []Untried          `json:"untried,omitempty"`
-	Chosen    int                `json:"chosen"` // index of a trial; -1 where none keeps all constraints
+	Chosen    int                `json:"chosen"` // index of a trial; -1 if no trial keeps all constraints
 	Advice    []string           `json:"advice"`
 	Elapsed   time.Duration      `json:"elapsedNs"`
 	points    []tradeoff.Point   // of the trials that were timed
@@ -91,7 +91,7 @@ func (t Trial) point() tradeoff.Point {
 	}
 }
 
-// Plot draws the trials that were timed, as SVG. Errors: CodeInvalid where none was.
+// Plot draws the trials that were timed, as SVG. Errors: CodeInvalid if no trial was timed.
 func (r TuneResult) Plot() ([]byte, error) {
 	if len(r.points) == 0 {
 		return nil, registry.Errorf(registry.CodeInvalid, "nothing was timed, so there is nothing to draw")
@@ -120,5 +120,5 @@ func (r TuneResult) Write(s *spec.Spec, text []byte) ([]byte, error) {
 			return spec.ReplaceVariants(s.File, text, v.Written())
 		}
 	}
-	return nil, registry.Errorf(registry.CodeInternal, "%s is no candidate", r.Trials[r.Chosen].Variant)
+	return nil, registry.Errorf(registry.CodeInternal, "%s is not a candidate", r.Trials[r.Chosen].Variant)
 }

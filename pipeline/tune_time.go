@@ -72,7 +72,7 @@ func (t *tuning) distinct() []candidate {
 }
 
 // passRounds are the rounds of one pass: those of a verification, shared between the
-// passes; few as long as nobody knows how long a run takes.
+// passes; few as long as the time of a run is not known.
 func (t *tuning) passRounds(cases int, timings map[string][]int64) int {
 	var slowest time.Duration
 	for _, ns := range timings {

@@ -30,7 +30,7 @@ func (r tuningRecord) name() string {
 }
 
 // recall fetches the tuning records and tables of ranges of the release at the head of the
-// first environment, if a builder whom we trust signed it. They are no part of the plan: a release is not
+// first environment, if a trusted builder signed it. They are not part of the plan: a release is not
 // made again for what was learned while it was made.
 func (b *build) recall(ctx context.Context) error {
 	environments, err := b.p.Registry.Environments(ctx)
@@ -151,7 +151,7 @@ func planTuning(requested RequestedEngine, profile toolchain.Profile) (*PlannedT
 }
 
 // takeRecords takes the record that the spec gave, if any, and from what a compiler left
-// the records that are no files of the engine.
+// the records that are not files of the engine.
 func (e *builtEngine) takeRecords(given *PlannedTuning, files []toolchain.OutputFile) {
 	if given != nil {
 		in := given.input

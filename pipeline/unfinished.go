@@ -29,7 +29,7 @@ type unfinished struct {
 // beginning is when a verification began, and what it could see of the history then.
 type beginning struct {
 	StartedOn time.Time `json:"startedOn"`
-	// History is the hash of the model's newest event; empty where none was to be seen.
+	// History is the hash of the model's newest event; empty if the model has no event.
 	History registry.Digest `json:"history,omitempty"`
 }
 
@@ -91,7 +91,7 @@ func claimUnfinished(dir string) unfinished {
 	return unfinished{dir: dir, unlock: unlock}
 }
 
-// forgetOld removes what nobody went on with. Its age is that of the lock file, which is
+// forgetOld removes outputs of verifications that were not continued. Its age is that of the lock file, which is
 // made when the verification begins and never written to.
 func (v *verification) forgetOld() {
 	locks, _ := filepath.Glob(filepath.Join(v.p.Unfinished, "*", "running")) // the pattern is whole

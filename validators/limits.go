@@ -38,7 +38,7 @@ type OutputLimits struct {
 	// Where names the input that says which elements count: those at whose place it is
 	// not 0. The input's dimensions are the first of the output's, and what follows goes
 	// along: a mask [batch, seq] lets rows of [batch, seq, width] count or not. Empty
-	// where all count. It is no limit, and is here since it loosens every limit.
+	// where all count. It is not a limit itself, and is here since it loosens every limit.
 	Where string `json:"where,omitempty"`
 	// RTol and ATol bound every element: |engine-reference| <= ATol + RTol*|reference|.
 	// Where one is there, an absent other is 0.

@@ -34,7 +34,7 @@ func JudgeProviders(declared []registry.Provider, shares []registry.ProviderShar
 		names = append(names, p.Name)
 	}
 	if nodes[names[0]] == 0 {
-		fail("the engine is for %s, which ran none of its %d nodes: %s", names[0], total, describeShares(shares))
+		fail("the engine is for %s, which did not run any of its %d nodes: %s", names[0], total, describeShares(shares))
 		return reasons
 	}
 	for _, s := range shares {

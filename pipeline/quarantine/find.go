@@ -32,7 +32,7 @@ func (q Quarantiner) Find(ctx context.Context, environment, model string, subjec
 		}
 	}
 	if len(places) == 0 {
-		return nil, registry.Errorf(registry.CodeNotFound, "%s is no release and no engine of one here", subject)
+		return nil, registry.Errorf(registry.CodeNotFound, "%s is neither a release nor an engine of one here", subject)
 	}
 	return places, nil
 }

@@ -98,8 +98,8 @@ func (c checker) checkSources() {
 	}
 }
 
-// checkFormat checks that what the source says besides its path means something to its
-// format. That a pickle is trusted is no matter of form, and not checked here.
+// checkFormat checks that every key of the source applies to its format. Whether a pickle is
+// trusted is checked elsewhere.
 func (c checker) checkFormat() {
 	s := c.Source
 	c.oneOf(at("source", "format"), "source format", s.Format, Formats(),
@@ -161,7 +161,7 @@ func (c checker) checkArchitecture() {
 // Opening it later repeats the check.
 func (c checker) exists(p Path, folder bool, place ...any) {
 	if p.Written == "" {
-		return // said by whoever wants one
+		return // a missing key is reported where it is required
 	}
 	c.report(c.Files.Check(p.Written, folder), place...)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Path is a path in a spec, relative to the folder of the spec, with '/'. Only [Spec.Files]
-// may open it. The zero Path means that there is none.
+// may open it. The zero Path names no file.
 type Path struct{ Written string }
 
 // DecodeYAML reads the written path.
@@ -45,7 +45,7 @@ type Source struct {
 	Architecture *Architecture `yaml:"architecture" doc:"For safetensors: the network that the weights belong to"`
 	// Operators are libraries, which is native code that runs wherever the engine runs.
 	Operators []Path `yaml:"operators" doc:"For onnx: libraries of operators that the model needs, built for the target (ONNX Runtime's custom operators); they become files of the engine, which then carries native code"`
-	Trust     Trust  `yaml:"trust" doc:"For skops and pickle: what of the file may be loaded although it is no known data"`
+	Trust     Trust  `yaml:"trust" doc:"For skops and pickle: what of the file may be loaded although it is not known to be safe"`
 }
 
 // The kinds of networks whose weights can be a source.

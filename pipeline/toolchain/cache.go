@@ -11,7 +11,7 @@ import (
 type Steps interface {
 	// Load puts the files of a step into outDir and gives its outcome, whose Cached is
 	// true. Every byte is hashed on the way. Errors: CodeNotFound for a key that is not
-	// there, is damaged or is nobody's whom we trust, and then outDir is as empty as before.
+	// there, is damaged or is not signed by a trusted builder, and then outDir is as empty as before.
 	Load(ctx context.Context, key registry.Digest, outDir string) (Outcome, error)
 	// Save keeps an outcome under its Key. Errors: CodeDigest for a file that changed
 	// since it was made.
@@ -31,7 +31,7 @@ type exclusive interface {
 
 // Cache is driver with a memory: a job whose [Key] is remembered is not done again. What
 // runs for its timings alone must not go through a cache. A step that cannot be kept is
-// an error, since the next build would do it again without anybody knowing why. Of
+// an error, since the next build would do it again without telling why. Of
 // several that want the same step of one [Store], one does it and the others wait.
 func Cache(driver Driver, steps Steps) Driver { return cached{driver, steps} }
 

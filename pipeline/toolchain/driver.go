@@ -42,7 +42,7 @@ type Identity struct {
 	Name          string            `json:"name"`              // "onnxruntime"
 	Version       string            `json:"version"`           // exact: "1.30.0"
 	Lock          registry.Digest   `json:"lock,omitempty"`    // of the lock file of the install; of what is installed, where it is Adopted
-	Adopted       bool              `json:"adopted,omitempty"` // no install from our lock file: somebody's own Python, or a compiler with a manifest
+	Adopted       bool              `json:"adopted,omitempty"` // not installed from our lock file: the user's own Python, or a compiler with a manifest
 	Image         registry.Digest   `json:"image,omitempty"`   // of the container image that it runs in, if any; then Lock is the same
 	Code          registry.Digest   `json:"code"`              // of the driver's own code and fixed settings
 	Library       string            `json:"-"`                 // path of the shared library that is loaded, if any

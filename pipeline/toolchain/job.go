@@ -44,7 +44,7 @@ type Input struct {
 	Digest registry.Digest // of its bytes
 	Size   int64           // bytes
 
-	file fs.FileInfo // which file was hashed; nil where nobody noted it
+	file fs.FileInfo // which file was hashed; nil if it was not recorded
 }
 
 var rolePattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)

@@ -12,7 +12,7 @@ import (
 // keyVersion changes when the meaning of the fields of a key does.
 const keyVersion = "mlpromote.step/v1"
 
-// stepKey is all that can change what a step makes. Paths are no part of it.
+// stepKey is all that can change what a step makes. Paths are not part of it.
 type stepKey struct {
 	Version  string      `json:"version"`
 	Verb     Verb        `json:"verb"`
@@ -34,7 +34,7 @@ type keyInput struct {
 // inputs by role, name and digest, the options, the machine where the job names one,
 // and the exact tool with its lock, code and fixed environment (which is part of
 // Identity.Code). The order of Inputs does not count. Errors: CodeInvalid for a job
-// that is not complete or an option that is no JSON value.
+// that is not complete or an option that is not a JSON value.
 func Key(job Job, tool Identity) (registry.Digest, error) {
 	if err := job.Validate(); err != nil {
 		return "", err

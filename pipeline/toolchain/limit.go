@@ -17,7 +17,7 @@ type Cost struct {
 }
 
 // Budget is what a step may take at most, and so what is kept free for it. Zero fields say
-// nothing. It is no part of a key: a step that ends within its budget makes the same.
+// nothing. It is not part of a key: a step that ends within its budget makes the same.
 type Budget struct {
 	Time        time.Duration // from start to end
 	Cores       int

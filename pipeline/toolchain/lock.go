@@ -13,11 +13,11 @@ import (
 // lockPoll is how often who waits for a lock looks whether the other has ended.
 const lockPoll = 50 * time.Millisecond
 
-// ErrLocked is that somebody else has the lock.
-var ErrLocked = errors.New("somebody else has the lock")
+// ErrLocked means that another process has the lock.
+var ErrLocked = errors.New("another process has the lock")
 
 // LockFile takes the file lock of path for the caller, alone or together with others who
-// do the same. It tells waiting, which may be nil, once if somebody else holds it. The
+// do the same. It tells waiting, which may be nil, once if another process holds it. The
 // lock ends with the process, whatever ends that.
 func LockFile(ctx context.Context, path string, alone bool, waiting func()) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {

@@ -10,7 +10,7 @@ import (
 
 // Place makes to, which must not be there, a file with the content of from, at no cost in
 // space where the file system allows it: as a clone that shares its blocks, else, if it is
-// large, as a hard link, else as a copy. from and to must be files that nobody writes to any more.
+// large, as a hard link, else as a copy. Neither file may be written to afterwards.
 func Place(from, to string) error {
 	if err := clone(from, to); err == nil || errors.Is(err, os.ErrExist) {
 		return err

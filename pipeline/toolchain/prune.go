@@ -69,7 +69,7 @@ func (s *Store) List(ctx context.Context) ([]Kept, error) {
 // Prune removes steps, the one that was not used for longest first, until the files of
 // the others take at most maxBytes, and with them what no step needs. It waits for those
 // who are taking something from the store or putting something into it, and they for it,
-// so that nothing disappears under anybody's hands. It gives the steps that it removed
+// so that no file in use disappears. It gives the steps that it removed
 // and the bytes that the others take.
 func (s *Store) Prune(ctx context.Context, maxBytes int64) (removed []Kept, left int64, err error) {
 	if _, err := os.Stat(s.dir); errors.Is(err, fs.ErrNotExist) {

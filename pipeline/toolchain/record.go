@@ -82,7 +82,7 @@ func MarshalStep(about About, o Outcome) ([]byte, error) {
 }
 
 // UnmarshalStep reads the document of a finished step. The files of the outcome have no
-// Path yet. Errors: CodeInvalid for what is no such document, or names a file outside the
+// Path yet. Errors: CodeInvalid for what is not such a document, or names a file outside the
 // output directory.
 func UnmarshalStep(text []byte) (Outcome, error) {
 	var record step

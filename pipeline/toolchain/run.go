@@ -11,7 +11,7 @@ import (
 // safetensors shards whose tensors have a leading case dimension, named as the
 // model's inputs. For a model input of rank r, a tensor of rank r gives each case a
 // leading dimension of 1 (the case dimension is the batch), one of rank r+1 gives it
-// none. Tensors that are no inputs, such as labels, are ignored.
+// none. Tensors that are not inputs, such as labels, are ignored.
 //
 // Every engine leaves its outputs under outputs/<id>/, in shards of the same names
 // and counts as the cases. Where the leading dimension was kept, outputs with a

@@ -46,7 +46,7 @@ func (s *Store) Load(ctx context.Context, key registry.Digest, outDir string) (O
 		outcome.Files = append(outcome.Files, OutputFile{f.Name, path, f.Digest, f.Size})
 	}
 	now := time.Now()
-	_ = os.Chtimes(s.stepPath(key), now, now) // of a store that cannot be written to, nobody asks what was used last
+	_ = os.Chtimes(s.stepPath(key), now, now) // a store that cannot be written to is not pruned by last use
 	return outcome, nil
 }
 
@@ -69,7 +69,7 @@ func (s *Store) Save(ctx context.Context, about About, outcome Outcome) error {
 }
 
 // hold keeps others from clearing the store until it is released. A store that cannot be
-// written to is cleared by nobody.
+// written to is not pruned.
 func (s *Store) hold(ctx context.Context) (release func()) {
 	unlock, err := LockFile(ctx, s.lockPath(), false, nil)
 	if err != nil {

@@ -41,7 +41,7 @@ func (p Point) Dominates(q Point) bool {
 
 // Front gives the indexes of the points that no other dominates, in their order: the
 // Pareto front in throughput, p99, size and loss. Points that do not keep the limits are
-// on no front and push nobody off it.
+// not on the front and do not dominate other points.
 func Front(points []Point) []int {
 	var front []int
 	for i, p := range points {

@@ -113,7 +113,7 @@ func acceptable(path string, info fs.FileInfo, maxBytes int64) error {
 		return registry.Errorf(registry.CodeInvalid, "%s is a folder; name the model file in it", path)
 	case !info.Mode().IsRegular():
 		return registry.Errorf(registry.CodeInvalid,
-			"%s is no regular file (%v); copy the model into one", path, info.Mode().Type())
+			"%s is not a regular file (%v); copy the model into one", path, info.Mode().Type())
 	case info.Size() > maxBytes:
 		return registry.Errorf(registry.CodeInvalid, "%s has %d bytes; at most %d are read", path, info.Size(), maxBytes)
 	}

@@ -80,7 +80,7 @@ func TestCheckFiles(t *testing.T) {
 	if err := os.Symlink(model, link); err != nil {
 		t.Fatal(err)
 	}
-	for path, says := range map[string]string{pipe: "no regular file", dir: "is a folder", filepath.Join(dir, "none"): "no such file"} {
+	for path, says := range map[string]string{pipe: "not a regular file", dir: "is a folder", filepath.Join(dir, "none"): "no such file"} {
 		err := format.Check(path, format.ONNX, format.Limits{})
 		wantCode(t, err, registry.CodeInvalid)
 		if !strings.Contains(err.Error(), says) {

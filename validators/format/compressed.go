@@ -22,7 +22,7 @@ const (
 )
 
 // opaque are the signatures of compressed streams that are recognised and not
-// looked into, so that nobody may take them for harmless: xz, zstd, lz4, lzma.
+// looked into, so that they are not taken for harmless: xz, zstd, lz4, lzma.
 var opaque = [...]string{"\xfd7zXZ\x00", "\x28\xb5\x2f\xfd", "\x04\x22\x4d\x18", "\x5d\x00\x00"}
 
 // sniffCompressed recognises compressed streams, and pickles in them, which is

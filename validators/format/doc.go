@@ -1,6 +1,6 @@
 // Package format is the gate through which untrusted model files pass.
 //
-// A model file comes from somebody else's machine, and some model formats are
+// A model file comes from another machine, and some model formats are
 // programs: a Python pickle runs whatever it carries when it is loaded, and a
 // compiled plan is native code. So a file is judged by its bytes, never by its
 // name, and from a list of what is allowed, never of what is forbidden:

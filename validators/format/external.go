@@ -89,7 +89,7 @@ func walkPath(root *os.Root, location string) (fs.FileInfo, error) {
 			return info, nil
 		} else if last || !info.IsDir() {
 			return nil, registry.Errorf(registry.CodeUnsafe,
-				"external data %q leads through %q, which is no regular file or folder (%v); replace it with the data itself",
+				"external data %q leads through %q, which is neither a regular file nor a folder (%v); replace it with the data itself",
 				location, strings.Join(parts[:i+1], "/"), info.Mode())
 		}
 	}

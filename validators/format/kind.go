@@ -32,7 +32,7 @@ type risk int
 const (
 	riskData   risk = iota // reading it runs nothing that it carries
 	riskCode               // it is or may be code, and a caller may ask for it by name
-	riskPickle             // loading runs what it carries; nobody may ask for it
+	riskPickle             // loading runs what it carries; it is always refused
 )
 
 // kinds is the one table of what is known about each kind.

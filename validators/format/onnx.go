@@ -180,7 +180,7 @@ func (rd *reader) function(f field) error {
 	return rd.keep(f.at, int64(len(domain)+len(name)))
 }
 
-// finish refuses what is no model, and settles what depends on the whole.
+// finish refuses what is not a model, and settles what depends on the whole.
 func (rd *reader) finish() error {
 	switch m := rd.m; {
 	case rd.graphs == 0:

@@ -35,7 +35,7 @@ const maxSavedFiles = 1024
 // What is no SavedModel, or beyond lim, gives [registry.CodeInvalid].
 func CheckSavedModel(dir string, lim Limits) ([]string, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s is no folder; name the one that has %s", dir, savedModelFile)
+		return nil, registry.Errorf(registry.CodeInvalid, "%s is not a folder; name the one that has %s", dir, savedModelFile)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -50,7 +50,7 @@ func CheckSavedModelIn(root *os.Root, lim Limits) ([]string, error) {
 	file := filepath.Join(root.Name(), savedModelFile)
 	if info, err := root.Lstat(savedModelFile); err == nil && !info.Mode().IsRegular() {
 		return nil, registry.Errorf(registry.CodeUnsafe,
-			"%s is no regular file (%v); replace it with the data itself", file, info.Mode().Type())
+			"%s is not a regular file (%v); replace it with the data itself", file, info.Mode().Type())
 	}
 	f, err := root.OpenFile(savedModelFile, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -93,7 +93,7 @@ func savedFiles(root *os.Root, room int64) ([]string, error) {
 				return nil
 			case !entry.Type().IsRegular():
 				return registry.Errorf(registry.CodeUnsafe,
-					"%s: %s is no regular file or folder (%v); replace it with the data itself", dir, name, entry.Type())
+					"%s: %s is not a regular file or folder (%v); replace it with the data itself", dir, name, entry.Type())
 			}
 			info, err := entry.Info()
 			if err != nil {

@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Tie is what an engine says that it needs, read from its own bytes and not from whoever
+// Tie is what an engine says that it needs, read from its own bytes and not from the one who
 // made it. A field that the format does not have is empty.
 type Tie struct {
 	Runtime      string `json:"runtime,omitempty"`      // exact version of the runtime: "2026.4.1"
@@ -84,7 +84,7 @@ func blobTie(r io.ReaderAt, size int64) (Tie, error) {
 	head := make([]byte, 20)
 	if _, err := io.ReadFull(io.NewSectionReader(r, 0, size), head); err != nil || !bytes.HasPrefix(head, blobMagic) {
 		return Tie{}, registry.Errorf(registry.CodeInvalid,
-			"this is no blob of OpenVINO's CPU plugin: it does not begin with %s", blobMagic)
+			"this is not a blob of OpenVINO's CPU plugin: it does not begin with %s", blobMagic)
 	}
 	length := int64(min(binary.LittleEndian.Uint64(head[12:]), maxRequirements+1))
 	if length > maxRequirements || 20+length > size {
@@ -127,11 +127,11 @@ var (
 func moduleTie(r io.ReaderAt, size int64) (Tie, error) {
 	archive, err := zip.NewReader(r, size)
 	if err != nil {
-		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is no IREE module: %w", err)
+		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is not an IREE module: %w", err)
 	}
 	entry, err := archive.Open("module.fb")
 	if err != nil {
-		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is no IREE module: %w", err)
+		return Tie{}, registry.Errorf(registry.CodeInvalid, "this is not an IREE module: %w", err)
 	}
 	defer func() { _ = entry.Close() }() // it was only read
 	code, err := io.ReadAll(io.LimitReader(entry, maxBytecode+1))

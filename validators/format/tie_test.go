@@ -55,12 +55,12 @@ func TestReadTie(t *testing.T) {
 		"blob without a version":   {"openvino-blob", blob("meta=1.0;isa=Intel AVX2"), format.Tie{}, "want a version"},
 		"blob with a long header":  {"openvino-blob", blob(strings.Repeat("x", 5000)), format.Tie{}, "at most 4096"},
 		"blob cut short":           {"openvino-blob", blob("meta=1.0;ov=2026.4.1;isa=Intel AVX2")[:30], format.Tie{}, "less than the file"},
-		"no blob":                  {"openvino-blob", []byte("<?xml version"), format.Tie{}, "does not begin with RR_UPCVO"},
+		"not a blob":               {"openvino-blob", []byte("<?xml version"), format.Tie{}, "does not begin with RR_UPCVO"},
 		"module for a CPU":         {"iree-vmfb", module(t, cpuTarget), format.Tie{Backend: "llvm-cpu", Arch: "x86-64-v3"}, ""},
 		"module for CUDA":          {"iree-vmfb", module(t, cudaTarget), format.Tie{Backend: "cuda", Arch: "sm_80"}, ""},
 		"module for both":          {"iree-vmfb", module(t, cpuTarget+strings.Repeat(" ", 5000)+cudaTarget), format.Tie{}, "want one target"},
 		"module for nothing":       {"iree-vmfb", module(t, ""), format.Tie{}, "does not say which device"},
-		"no module":                {"iree-vmfb", []byte("IREE"), format.Tie{}, "no IREE module"},
+		"no module":                {"iree-vmfb", []byte("IREE"), format.Tie{}, "not an IREE module"},
 		"a format that says none":  {"tflite", []byte("TFL3"), format.Tie{}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,7 @@
 package tensor
 
 // DType is the type of one element, under the name that numpy, ml_dtypes and
-// ONNX give it. The zero value is no dtype and is refused everywhere.
+// ONNX give it. The zero value is invalid and is refused everywhere.
 type DType string
 
 // The dtypes of this package. The two 8-bit floats are those of the OCP

@@ -85,7 +85,7 @@ func checkNpzMember(f *zip.File, limits Limits) error {
 	case strings.HasSuffix(f.Name, ".pkl"):
 		return faultf(ErrUnsafe, "npz: %.256q: the archive holds a pickle, which runs code when it is loaded; save the tensors as safetensors", path.Base(f.Name))
 	case !strings.HasSuffix(f.Name, ".npy"):
-		return faultf(ErrMalformed, "npz: %.256q is no npy array: expected a name that ends with .npy", f.Name)
+		return faultf(ErrMalformed, "npz: %.256q is not an npy array: expected a name that ends with .npy", f.Name)
 	case f.Flags&encrypted != 0:
 		return faultf(ErrUnsupported, "npz: %.256q is encrypted", f.Name)
 	case f.Method != zip.Store && f.Method != zip.Deflate:

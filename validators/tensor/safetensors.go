@@ -32,7 +32,7 @@ type File struct {
 // Open opens the safetensors file of that path. Errors of a bad file are of
 // kind ErrMalformed, ErrUnsupported or ErrLimit. The caller closes the file.
 func Open(path string, limits Limits) (*File, error) {
-	// Stat first: opening a FIFO would block until somebody writes to it.
+	// Stat first: opening a FIFO would block until a process writes to it.
 	if info, err := os.Stat(path); err != nil {
 		return nil, err
 	} else if !info.Mode().IsRegular() {

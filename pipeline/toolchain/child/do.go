@@ -143,7 +143,7 @@ func (p *process) response(path, id string, status int) (Response, error) {
 	}
 	var r Response
 	if err := json.Unmarshal(text, &r); err != nil {
-		return Response{}, p.failure(ToolFailed, "%s answered what is no JSON: %v", p.program.Name, err)
+		return Response{}, p.failure(ToolFailed, "the answer of %s is not JSON: %v", p.program.Name, err)
 	}
 	if r.Protocol != Protocol || r.ID != id || r.OK != (status == 0) || r.OK != (r.Error == nil) {
 		return Response{}, p.failure(ToolFailed,
@@ -162,7 +162,7 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no file", filepath.Base(path))
+		return nil, fmt.Errorf("%s is not a file", filepath.Base(path))
 	}
 	f, err := os.Open(path)
 	if err != nil {

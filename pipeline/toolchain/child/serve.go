@@ -20,7 +20,7 @@ type Handler func(ctx context.Context, r Request) (result any, err error)
 
 // Serve reads one request from stdin, has it handled, writes the response and gives
 // the exit status: 0 done, 1 not done, 2 where no response could be written. Errors
-// that are no *Error are answered as tool_failed.
+// that are not an *Error are answered as tool_failed.
 func Serve(ctx context.Context, stdin io.Reader, stderr io.Writer, handle Handler) int {
 	var request Request
 	if err := json.NewDecoder(io.LimitReader(stdin, maxRequestBytes)).Decode(&request); err != nil {

@@ -43,7 +43,7 @@ func Find(ctx context.Context, reference string) (Image, error) {
 		d := digest.NewDigestFromEncoded(digest.SHA256, strings.TrimPrefix(strings.TrimSpace(id), "sha256:"))
 		if err := d.Validate(); err != nil {
 			return Image{}, registry.Lastingf(registry.CodeUnavailable,
-				"%s calls image %s %q, which is no digest", name, reference, id)
+				"%s calls image %s %q, which is not a digest", name, reference, id)
 		}
 		return Image{program, d}, nil
 	}

@@ -12,12 +12,10 @@ import (
 func known() []Source {
 	return []Source{
 		{
-			Name: "onnxruntime", Package: "onnxruntime", Library: "onnxruntime/capi/libonnxruntime.so.*",
-			Language: Python, Oldest: "3.11", Quantizes: true, Installed: 266,
+			Name: "onnxruntime", Package: "onnxruntime", Library: "onnxruntime/capi/libonnxruntime.so.*", Language: Python, Oldest: "3.11", Quantizes: true, Installed: 266,
 			Imports: []string{"onnx"},
 			Profile: toolchain.Profile{
-				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx",
-				Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
+				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
 				Level:     "disable_all", // an engine is optimized when it is built, never when it is loaded
 				Providers: registry.ProvidersOf("CPUExecutionProvider"), ONNXRuntime: true, Operators: true,
 				CompileOptions: onnxruntimeOptions,
@@ -26,8 +24,7 @@ func known() []Source {
 		{
 			Name: "onnxruntime-openvino", Package: "onnxruntime-openvino", Language: Python, Oldest: "3.11", Installed: 451,
 			Profile: toolchain.Profile{
-				Name: "onnxruntime-openvino", Format: "onnx", Entry: "model.onnx",
-				Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				Name: "onnxruntime-openvino", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				Providers: registry.ProvidersOf("OpenVINOExecutionProvider"), CompilesWithProviders: true, ONNXRuntime: true,
 				Forms:          []toolchain.Form{{Name: "epcontext", ExactRuntime: true}},
 				CompileOptions: noOptions, // the provider chooses kernels when it loads the model
@@ -36,19 +33,16 @@ func known() []Source {
 		{
 			Name: "openvino", Package: "openvino", Language: Python, Oldest: "3.11", Installed: 266,
 			Profile: toolchain.Profile{
-				Name: "openvino", Format: "openvino-ir", Entry: "model.xml",
-				Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				Name: "openvino", Format: "openvino-ir", Entry: "model.xml", Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				CompileOptions: noOptions, // the graph is kept as it is: OpenVINO chooses its kernels when it loads it
-				Forms: []toolchain.Form{{Name: "blob", Format: "openvino-blob",
-					Entry: "model.blob", ExactRuntime: true, Alone: true, CompileOptions: blobOptions}},
+				Forms:          []toolchain.Form{{Name: "blob", Format: "openvino-blob", Entry: "model.blob", ExactRuntime: true, Alone: true, CompileOptions: blobOptions}},
 			},
 		},
 		{
 			Name: "iree", Package: "iree-base-runtime", Language: Python, Oldest: "3.11", Installed: 587,
 			Needs: []Need{{GPUs: []string{"nvidia", "amd"}, For: "running engines for GPUs; it compiles them without"}},
 			Profile: toolchain.Profile{
-				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", NativeCode: true,
-				ExactRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: allCores(),
+				Name: "iree", Format: "iree-vmfb", Entry: "model.vmfb", NativeCode: true, ExactRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: allCores(),
 				Tuning: "tuning.mlir", CompileOptions: ireeOptions,
 			},
 		},
@@ -56,16 +50,14 @@ func known() []Source {
 			Name: "litert", Package: "ai-edge-litert", Language: Python, Oldest: "3.12", Installed: 589,
 			Needs: []Need{{Library: "libGL.so.1", Package: "libgl1"}}, // of OpenCV, which onnx2tf imports
 			Profile: toolchain.Profile{
-				Name: "litert", Format: "tflite", Entry: "model.tflite",
-				Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
+				Name: "litert", Format: "tflite", Entry: "model.tflite", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
 				CompileOptions: noOptions, // a flatbuffer runs on any processor that has the runtime
 			},
 		},
 		{
 			Name: "onnxruntime-web", Package: "onnxruntime-web", Language: JavaScript, Oldest: "20", Installed: 145,
 			Profile: toolchain.Profile{
-				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx",
-				ONNXRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
+				Name: "onnxruntime-web", Format: "onnx", Entry: "model.onnx", ONNXRuntime: true, Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
 				CompileOptions: noOptions, // WebAssembly is the same everywhere
 			},
 		},
@@ -99,8 +91,7 @@ func ireeOptions(t registry.Target, _ string) (map[string]any, error) {
 	if a := t.Accelerator; a != nil {
 		device, ok := map[string]string{"nvidia": "cuda", "amd": "hip"}[a.Vendor]
 		if !ok || a.Arch == "" {
-			return nil, registry.Errorf(registry.CodeInvalid,
-				"target %s: iree compiles for gpu vendor nvidia or amd with an arch such as sm_80 or gfx942", t.Name)
+			return nil, registry.Errorf(registry.CodeInvalid, "target %s: iree compiles for gpu vendor nvidia or amd with an arch such as sm_80 or gfx942", t.Name)
 		}
 		return map[string]any{"device": device, "arch": a.Arch}, nil
 	}
@@ -118,8 +109,7 @@ func ireeOptions(t registry.Target, _ string) (map[string]any, error) {
 	case "arm64":
 		return map[string]any{"device": "local", "cpu": "generic", "triple": "aarch64-unknown-linux-gnu"}, nil
 	}
-	return nil, registry.Errorf(registry.CodeInvalid,
-		"target %s: iree compiles for cpu.arch amd64 or arm64, not %q", t.Name, t.CPU.Arch)
+	return nil, registry.Errorf(registry.CodeInvalid, "target %s: iree compiles for cpu.arch amd64 or arm64, not %q", t.Name, t.CPU.Arch)
 }
 
 // blobOptions name the one set of instructions that a blob of OpenVINO's CPU plugin is for,

@@ -29,10 +29,10 @@ type Record struct {
 	LibraryDigest registry.Digest   `json:"libraryDigest,omitempty"` // of its bytes
 	LibrarySize   int64             `json:"librarySize,omitempty"`
 	Created       time.Time         `json:"created"`
-	Size          int64             `json:"size,omitempty"` // bytes of all files; 0 where nobody counted
+	Size          int64             `json:"size,omitempty"` // bytes of all files; 0 if they were not counted
 
 	Dir string `json:"-"` // where it is
-	// Adopted is true for somebody's own Python. Lock is that of what is installed then.
+	// Adopted is true for a Python that the user already had. Lock is that of what is installed then.
 	Adopted bool            `json:"-"`
 	Image   registry.Digest `json:"-"` // that which an adopted Python is in; empty where it lies on this machine
 	// Known is true for a toolchain that is not installed. Name, Version and Lock are those of a

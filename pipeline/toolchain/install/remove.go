@@ -76,7 +76,7 @@ func (r Record) Hold(ctx context.Context) (release func(), err error) {
 	}
 	unlock, err := toolchain.LockFile(ctx, r.Dir+lockSuffix, false, nil)
 	if errors.Is(err, os.ErrPermission) {
-		return func() {}, nil // it is somebody else's, whose removal nobody can hold up
+		return func() {}, nil // it belongs to another user; a lock of ours would not keep it from being removed
 	}
 	if err != nil {
 		return nil, err

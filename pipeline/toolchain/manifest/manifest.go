@@ -107,7 +107,7 @@ func (m Manifest) check(doc *strictyaml.Document) {
 		doc.At("tuning").Problemf("tuning %q: want the name of a file", m.Tuning)
 	}
 	if !slices.Contains(m.Engine.Outputs, m.Engine.Entry) {
-		doc.At("engine", "entry").Problemf("entry %q is none of the outputs", m.Engine.Entry)
+		doc.At("engine", "entry").Problemf("entry %q is not one of the outputs", m.Engine.Entry)
 	}
 }
 

@@ -74,7 +74,7 @@ func values(infos []rt.InputOutputInfo) ([]value, error) {
 	var found []value
 	for _, info := range infos {
 		if info.OrtValueType != rt.ONNXTypeTensor {
-			return nil, child.Errorf(child.UnsupportedFormat, "%q is no tensor", info.Name)
+			return nil, child.Errorf(child.UnsupportedFormat, "%q is not a tensor", info.Name)
 		}
 		k, ok := kindOf(info.DataType)
 		if !ok {

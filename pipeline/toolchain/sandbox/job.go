@@ -73,7 +73,7 @@ type Limits struct {
 type End struct {
 	Exit     int            // status; -1 where a signal ended it
 	Signal   syscall.Signal // that ended it; 0 for none
-	CPU      time.Duration  // that it and those whom it waited for took
+	CPU      time.Duration  // that it and the children that it waited for took
 	Enforced toolchain.Enforced
 }
 

@@ -10,7 +10,7 @@ import (
 const keeperName = "mlpromote: sandbox"
 
 // The keeper's descriptors beyond the standard ones. It reads its orders from one and
-// takes the end of that as the end of whoever gave them; it reports on the other.
+// takes the end of that as the end of the parent process; it reports on the other.
 const (
 	ordersFD = 3
 	reportFD = 4
@@ -21,7 +21,7 @@ type orders struct {
 	Probe bool  `json:"probe"` // set the sandbox up, start nothing
 	Job   wire  `json:"job"`
 	Level level `json:"level"`
-	User  *user `json:"user,omitempty"` // whom the program runs as, where that is not the keeper
+	User  *user `json:"user,omitempty"` // that the program runs as, if that is not the keeper's user
 }
 
 // wire is a Job without what passes through pipes.

@@ -18,7 +18,7 @@ import (
 type server struct {
 	orders
 	reports *json.Encoder
-	gone    chan struct{} // closed when whoever gave the orders is gone
+	gone    chan struct{} // closed when the parent process has ended
 	kin     chan ended    // gets how the program ended
 	alone   chan struct{} // closed when no process is left that the program started
 }

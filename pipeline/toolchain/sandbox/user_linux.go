@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// overflowID is the user and group nobody.
+// overflowID is the ID of the user and group "nobody".
 const overflowID = 65534
 
-// nobody is whom a program of root's runs as. It is nil where this process is not root,
-// or cannot become somebody else and still read what it is given.
+// nobody is the user "nobody", which runs programs if this process is root. It is nil if this
+// process is not root, or if that user could not read the inputs.
 func nobody() *user {
 	if os.Geteuid() != 0 {
 		return nil
@@ -85,7 +85,7 @@ func giveBack(job Job) error {
 			if err != nil {
 				return err
 			}
-			return os.Lchown(path, os.Getuid(), os.Getgid()) //nolint:gosec // it follows no link, and nobody is left to make one
+			return os.Lchown(path, os.Getuid(), os.Getgid()) //nolint:gosec // it follows no link, and no process is left that could make one
 		}))
 	}
 	return errors.Join(errs...)

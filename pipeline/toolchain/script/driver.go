@@ -29,7 +29,7 @@ type Program struct {
 	Main        string   // the module that is started: "driver.py"
 	Args        []string // of the program
 	Folders     []string // that it and its packages lie in
-	// Hold keeps them as they are until release is called; nil where nobody else changes them.
+	// Hold keeps them as they are until release is called; nil if no other process changes them.
 	Hold     func(context.Context) (release func(), err error)
 	Code     map[string][]byte // Main, and the modules beside it
 	Identity toolchain.Identity

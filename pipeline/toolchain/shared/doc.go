@@ -1,7 +1,7 @@
 // Package shared remembers finished steps in an OCI repository, for builds on other
 // machines.
 //
-// Whoever can write the repository could put anything there, and what is taken from it is
+// Anyone with write access to the repository can put anything there, and what is taken from it is
 // signed as ours. So an entry counts only with the signature of a builder who is trusted
 // for what is being built, over the key of the step and the digests of what it made;
 // without one it is ignored, counted, and the step is done here.

@@ -48,7 +48,7 @@ func (s *Steps) manifest(ctx context.Context, key registry.Digest) (ocispec.Mani
 	var m ocispec.Manifest
 	if err := json.Unmarshal(text, &m); err != nil ||
 		m.ArtifactType != typeStep || len(m.Layers) < 1 || len(m.Layers) > maxFiles {
-		return ocispec.Manifest{}, distrust("they are no entries of a build cache")
+		return ocispec.Manifest{}, distrust("they are not entries of a build cache")
 	}
 	return m, nil
 }

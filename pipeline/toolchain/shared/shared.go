@@ -103,7 +103,7 @@ func (s *Steps) Load(ctx context.Context, key registry.Digest, outDir string) (t
 	return toolchain.Outcome{}, missing
 }
 
-// Save keeps a step where Sign is set. That it could not be kept is no error: the step is
+// Save keeps a step where Sign is set. A failure to keep it is not an error: the step is
 // done, and another machine will do it again.
 func (s *Steps) Save(ctx context.Context, about toolchain.About, outcome toolchain.Outcome) error {
 	if s.Sign == nil || s.troubled() {
