@@ -66,7 +66,7 @@ func (v *verification) measure(ctx context.Context, median time.Duration) (_ mea
 		return measured{}, err
 	}
 	rounds := rounds(cases, median)
-	done := v.p.step(fmt.Sprintf("time %d engines, %d runs each", 1+len(v.candidates)+len(v.current), rounds*cases))
+	done := v.p.step(fmt.Sprintf("time %s and the reference, %s each", registry.Count(len(v.candidates)+len(v.current), "engine"), registry.Count(rounds*cases, "run")))
 	var held []string
 	var note string
 	defer func() { done(note, err, held...) }()

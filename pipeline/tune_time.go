@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/performance"
 )
 
@@ -38,7 +39,7 @@ func (t *tuning) time(ctx context.Context) error {
 func (t *tuning) pass(ctx context.Context, pass int, inputs []toolchain.Input,
 	cases int, timings map[string][]int64) (err error) {
 	distinct := t.distinct()
-	done := t.p.step(fmt.Sprintf("time %d engines, pass %d of %d", len(distinct), pass+1, timingPasses))
+	done := t.p.step(fmt.Sprintf("time %s, pass %d of %d", registry.Count(len(distinct), "engine"), pass+1, timingPasses))
 	defer func() { done("", err) }()
 	for _, name := range t.tools.names() {
 		run := t.tools[name].run(toolchain.RunOptions{Rounds: t.passRounds(cases, timings),

@@ -278,7 +278,7 @@ func (o runOutputs) dir(id string) string { return filepath.Join(o.root[id], "ou
 // runCases runs all candidates on all cases, once, each with its own toolchain: large ones
 // chunk by chunk, the others of a toolchain in one process.
 func (v *verification) runCases(ctx context.Context, memory unfinished) (_ runOutputs, err error) {
-	done := v.p.step(fmt.Sprintf("run %d engines on %d cases", len(v.candidates), v.cases.set.Count))
+	done := v.p.step(fmt.Sprintf("run %s on %s", registry.Count(len(v.candidates), "engine"), registry.Count(v.cases.set.Count, "case")))
 	var held []string
 	var note string
 	defer func() { done(note, err, held...) }()

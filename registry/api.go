@@ -49,7 +49,7 @@ type Operator interface {
 	// protected or the reason is empty.
 	SetHold(ctx context.Context, environment, model, reason string) error
 	// ReleaseHold lets promotions move a held head again. Errors: CodeNotFound if there is no
-	// head; CodeInvalid if it has no hold.
+	// head, or it has no hold; CodeInvalid if the reason is empty.
 	ReleaseHold(ctx context.Context, environment, model, reason string) error
 }
 
@@ -174,6 +174,7 @@ type Promotion struct {
 	Release     Digest   `json:"release"`
 	Previous    Digest   `json:"previous,omitempty"`
 	Already     bool     `json:"already,omitempty"` // the head was already there; nothing changed
+	Hold        string   `json:"hold,omitempty"`    // of a promotion: why the destination's head is held; empty if it is not
 	Decision    Decision `json:"decision"`
 	VSA         []Digest `json:"vsa,omitempty"` // bundle manifests, release first
 	// Warnings of a rollback name engines that resolve refuses, and node types that have no engine

@@ -44,6 +44,19 @@ func ValidateText(what, text string) error {
 	return nil
 }
 
+// Count returns a number with what it counts: "1 engine", "4 engines". many is the plural of one
+// if that does not just end with an s, such as "entries".
+func Count[N int | int64](n N, one string, many ...string) string {
+	switch {
+	case n == 1:
+	case len(many) > 0:
+		one = many[0]
+	default:
+		one += "s"
+	}
+	return fmt.Sprintf("%d %s", n, one)
+}
+
 // PlainText makes a text valid for [ValidateText]. It escapes invisible characters, as in "\n",
 // and shortens a long text with "…". It does not change a valid text.
 func PlainText(text string) string {

@@ -42,7 +42,7 @@ func (l Limits) JudgeParity(precision string, outputs map[string]tensor.Result,
 	var j judgement
 	if cases < l.MinCases {
 		j.undecided(registry.Reason{Code: ReasonTooFewCases,
-			Message: fmt.Sprintf("%d cases ran, the limits ask for at least %d", cases, l.MinCases)})
+			Message: fmt.Sprintf("%s ran, the limits ask for at least %d", registry.Count(cases, "case"), l.MinCases)})
 	}
 	limits := l.Precisions[precision].Outputs
 	if len(limits) == 0 {
@@ -99,7 +99,7 @@ func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 	}
 	if r.NewInf > 0 {
 		j.fail(registry.Reason{Code: ReasonNewInf, Output: name, Figure: "newInf", Value: registry.Figure(r.NewInf),
-			Message: fmt.Sprintf("output %s has %d infinities where the reference has none", name, r.NewInf)})
+			Message: fmt.Sprintf("output %s has %s where the reference has none", name, registry.Count(r.NewInf, "infinity", "infinities"))})
 	}
 	if (limits.RTol != nil || limits.ATol != nil) && r.Failed > 0 {
 		j.tolerance(name, limits.Tolerance(), r)

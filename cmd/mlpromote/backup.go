@@ -96,7 +96,7 @@ func (a *app) backup(ctx context.Context, dest string, keep int, verify bool) (e
 func (a *app) saved(snapshot backup.Snapshot, checked backup.Recheck, pruned backup.Pruned) error {
 	a.ui.note("saved %s; private keys are not in it", inSnapshot(snapshot))
 	if n := len(checked.Mended); n > 0 {
-		a.ui.note("%d copies of earlier snapshots were damaged and were copied again: look at the disk of the backup", n)
+		a.ui.note("%s of earlier snapshots damaged, and copied again now: look at the disk of the backup", registry.Count(n, "copy", "copies"))
 	}
 	return a.ui.result(snapshot.Name, savedSnapshot{snapshot, pruned, checked})
 }
@@ -116,14 +116,15 @@ func damagedCopies(store *backup.Store, checked backup.Recheck) error {
 		return err
 	}
 	return registry.WithHint(
-		registry.Errorf(registry.CodeDigest, "%d copies that only earlier snapshots name are damaged, and the data directory does not have them any more: %s cannot be restored whole",
-			len(checked.Damaged), strings.Join(affected, ", ")),
+		registry.Errorf(registry.CodeDigest, "damaged: %s that only earlier snapshots name, and that the data directory no longer has: %s cannot be restored whole",
+			registry.Count(len(checked.Damaged), "copy", "copies"), strings.Join(affected, ", ")),
 		"look at the disk of the backup; the snapshot that was just made is whole")
 }
 
 // inSnapshot says what is in a snapshot.
 func inSnapshot(s backup.Snapshot) string {
-	return fmt.Sprintf("%d heads, %d rows of history, %d blobs with %s, %d files", s.Heads, s.Events, s.Blobs, size(s.Bytes), len(s.Files))
+	return fmt.Sprintf("%s, %s, %s with %s, %s", registry.Count(s.Heads, "head"), registry.Count(s.Events, "row of history", "rows of history"),
+		registry.Count(s.Blobs, "blob"), size(s.Bytes), registry.Count(len(s.Files), "file"))
 }
 
 // hasOwnCatalog refuses what works on a catalog in a file where it is elsewhere.

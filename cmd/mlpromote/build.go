@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -81,17 +80,9 @@ func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, m *memory, o
 		a.ui.note("nothing to do: %s has the release of this plan", result.Reference.Environment)
 		return a.built(result)
 	}
-	a.ui.note("%s, %d of %d steps from the cache, %d signatures added, %s",
-		count(len(result.Release.Engines), "engine"), result.Cached, result.Steps, result.Attached, seconds(result.Elapsed))
+	a.ui.note("%s, %d of %s from the cache, %s added, %s",
+		registry.Count(len(result.Release.Engines), "engine"), result.Cached, registry.Count(result.Steps, "step"), registry.Count(result.Attached, "signature"), seconds(result.Elapsed))
 	return a.built(result)
-}
-
-// count is a number with what it counts.
-func count(n int, what string) string {
-	if n != 1 {
-		what += "s"
-	}
-	return fmt.Sprintf("%d %s", n, what)
 }
 
 func (a *app) built(result pipeline.BuildResult) error {

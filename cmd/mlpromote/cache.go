@@ -123,7 +123,7 @@ func (m *memory) close(ctx context.Context, a *app, saved bool) error {
 	if m.shared != nil {
 		ignored := m.shared.Ignored()
 		for _, reason := range slices.Sorted(maps.Keys(ignored)) {
-			a.ui.note("warning: %s of the build cache %s ignored: %s", entries(ignored[reason]), m.shared.Name, reason)
+			a.ui.note("warning: %s of the build cache %s ignored: %s", registry.Count(ignored[reason], "entry", "entries"), m.shared.Name, reason)
 		}
 		if err := m.shared.Trouble(); err != nil {
 			a.ui.note("warning: the build cache %s was not used to the end: %s", m.shared.Name, err)
@@ -134,13 +134,6 @@ func (m *memory) close(ctx context.Context, a *app, saved bool) error {
 	}
 	_, _, err := m.local.Prune(ctx, m.most)
 	return err
-}
-
-func entries(n int) string {
-	if n == 1 {
-		return "1 entry"
-	}
-	return fmt.Sprintf("%d entries", n)
 }
 
 func (a *app) cacheCommand() *cobra.Command {
@@ -194,7 +187,7 @@ func (a *app) pruneSteps(ctx context.Context, most string) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("removed %d steps, the others take %s", len(removed), size(left))
+	text := fmt.Sprintf("removed %s, the others take %s", registry.Count(len(removed), "step"), size(left))
 	return a.ui.result(text, prunedSteps{nonNil(removed), left})
 }
 

@@ -102,9 +102,9 @@ func (a *app) collect(ctx context.Context, i *instance, keep registry.Retention,
 		a.ui.note("%s is left alone: %s", left.Repository, left.Reason)
 	}
 	if !alone && did.Condemned > 0 {
-		a.ui.note("%d records are needed by nothing; a collection deletes them when %v have passed and nobody asked for them", did.Condemned, keep.Grace)
+		a.ui.note("not needed any more: %s; a collection deletes what nobody asks for within %v", registry.Count(did.Condemned, "record"), keep.Grace)
 	}
-	return a.ui.result(fmt.Sprintf("deleted %d manifests and %d blobs, %s; %d leftovers of broken uploads", did.Manifests, did.Blobs, size(did.Bytes), did.Leftovers), did)
+	return a.ui.result(fmt.Sprintf("deleted %s and %s, %s; %s of broken uploads", registry.Count(did.Manifests, "manifest"), registry.Count(did.Blobs, "blob"), size(did.Bytes), registry.Count(did.Leftovers, "leftover")), did)
 }
 
 // plannedFate is what a plan says about one thing.
@@ -161,5 +161,5 @@ func collectionText(p service.Plan, verbose bool) string {
 	for _, left := range p.LeftAlone {
 		text += fmt.Sprintf("%s is left alone: %s\n", left.Repository, plain(left.Reason))
 	}
-	return text + fmt.Sprintf("\nwould delete %d manifests and %d blobs, %s\n", manifests, p.Blobs, size(p.Bytes))
+	return text + fmt.Sprintf("\nwould delete %s and %s, %s\n", registry.Count(manifests, "manifest"), registry.Count(p.Blobs, "blob"), size(p.Bytes))
 }

@@ -40,7 +40,7 @@ was changed beside them. Exit code 5 names what is wrong.`,
 				if err != nil {
 					return err
 				}
-				return a.ui.result(fmt.Sprintf("%d rows, head %s", events, dash(string(last))),
+				return a.ui.result(fmt.Sprintf("%s, head %s", registry.Count(events, "row"), dash(string(last))),
 					checkedHistory{events, last})
 			})
 		},

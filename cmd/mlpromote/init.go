@@ -82,7 +82,7 @@ func (a *app) draft(model, file, cases, label string) error {
 		return err
 	}
 	if answer.Cases != nil {
-		a.ui.note("wrote %d cases to %s", answer.Cases.Count, folder)
+		a.ui.note("wrote %s to %s", registry.Count(answer.Cases.Count, "case"), folder)
 	}
 	a.ui.note("wrote %s; next: mlpromote build", file)
 	return a.ui.result(file, answer)

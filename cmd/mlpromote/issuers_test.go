@@ -111,7 +111,7 @@ func TestIssuersAreTrusted(t *testing.T) {
 	if log := s.Said(); !strings.Contains(log, "the files of the configuration cannot be used: what was in force stays") || !strings.Contains(log, "access.yaml:1:") {
 		t.Errorf("the service does not say what is wrong with the file: %s", log)
 	}
-	if log := s.Said(); !strings.Contains(log, "0 are in use, and 1 issuers are trusted") {
+	if log := s.Said(); !strings.Contains(log, "in use: 0 tokens; trusted: 1 issuer") {
 		t.Errorf("the service says %s", log)
 	}
 }

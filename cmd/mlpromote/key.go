@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 
@@ -78,7 +77,7 @@ and fills them again from the stored bytes. Tags, heads, holds and history are f
 				if err != nil {
 					return err
 				}
-				return a.ui.result(fmt.Sprintf("%d manifests", n), reindexed{n})
+				return a.ui.result(registry.Count(n, "manifest"), reindexed{n})
 			})
 		},
 	}

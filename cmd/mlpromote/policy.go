@@ -117,5 +117,5 @@ func refusedHeads(heads []service.Replayed) error {
 	if n == 0 {
 		return nil
 	}
-	return registry.Errorf(registry.CodePolicy, "%d of %d heads would not be given to nodes any more", n, len(heads))
+	return registry.Errorf(registry.CodePolicy, "nodes would no longer be given %d of %s", n, registry.Count(len(heads), "head"))
 }

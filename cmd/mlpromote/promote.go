@@ -39,11 +39,11 @@ func (a *app) promote(ctx context.Context, i *instance, req registry.PromoteRequ
 		req.From = ref.Environment
 	}
 	promotion, err := i.Promote(ctx, req)
-	if promotion.Already {
-		a.ui.note("%s is at %s already", promotion.Environment, promotion.Version)
+	if err == nil { // else it says both
+		a.tellHead(promotion)
 	}
 	if n := promotion.Decision.IgnoredCount; n > 0 {
-		a.ui.note("%d pieces of evidence do not count and are not copied; mlpromote inspect says why", n)
+		a.ui.note("ignored and not copied: %s; mlpromote inspect says why", registry.Count(n, "piece of evidence", "pieces of evidence"))
 	}
 	if req.DryRun && promotion.Model != "" {
 		if out := a.ui.result(decisionText(promotion.Decision), movement{Promotion: promotion}); out != nil {
@@ -57,6 +57,18 @@ func (a *app) promote(ctx context.Context, i *instance, req registry.PromoteRequ
 	}
 	a.tellCredentials(i, promotion.From, promotion.Environment)
 	return a.promoted(i, promotion)
+}
+
+// tellHead says where the destination's head is, if the promotion need not move it, and that
+// it is held.
+func (a *app) tellHead(p registry.Promotion) {
+	if p.Already {
+		a.ui.note("%s is at %s already", p.Environment, p.Version)
+	}
+	if p.Hold != "" {
+		a.ui.note("%s in %s is held: %s; other releases wait until mlpromote hold release %s --env %s --reason TEXT",
+			p.Model, p.Environment, p.Hold, p.Model, p.Environment)
+	}
 }
 
 // tellCredentials says whose credentials were used on the registries of environments, where
@@ -171,8 +183,10 @@ resolve and pull go on. A head that is held already gets the new reason.`,
 		},
 	}
 	release := &cobra.Command{
-		Use:     "release MODEL",
-		Short:   "Let promotions move a held head again",
+		Use:   "release MODEL",
+		Short: "Let promotions move a held head again",
+		Long: `Ends the hold that a rollback or hold set has put on a head. Exit code 8: the model has no head
+there, or it is not held.`,
 		Example: `  mlpromote hold release vision/digits --env prod --reason "the fair is over"`,
 		Args:    exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -69,10 +69,7 @@ func (f scrubFlags) check() error {
 
 // pieces counts content.
 func pieces(n int64) string {
-	if n == 1 {
-		return "1 piece of content"
-	}
-	return fmt.Sprintf("%d pieces of content", n)
+	return registry.Count(n, "piece of content", "pieces of content")
 }
 
 // scrubResult is what scrub did, and the damage that is known then.

@@ -146,7 +146,7 @@ func (a *app) sayHowToGetIn(ctx context.Context, e listenConfig, kept registry.T
 			usable++
 		}
 	}
-	a.ui.note("who comes in is asked for a token; %d are in use, and %d issuers are trusted", usable, issuers)
+	a.ui.note("callers need a token; in use: %s; trusted: %s", registry.Count(usable, "token"), registry.Count(issuers, "issuer"))
 	if usable+issuers == 0 {
 		a.ui.note("the first one: mlpromote token create admin --allow administer --data %s", a.data)
 	}

@@ -62,6 +62,9 @@ for each model that is named:
   push        push, publish, sign          approve     attach quarantines
   promote     promote, roll back           administer  all of these, delete, make tokens
 
+The first token closes a service on 127.0.0.1 that let in everybody: whoever has no token is
+refused from then on.
+
 In names, * stands for a part of a component, and a final /** for everything below. What else it
 allows elsewhere is a --grant.`,
 		Example: `  mlpromote token create ci --allow read,push,verify --env staging --model 'vision/**' \
@@ -92,7 +95,10 @@ allows elsewhere is a --grant.`,
 				return err
 			}
 			if first {
-				a.ui.note("this is the first token: from now on the service asks every caller for one")
+				a.ui.note("this is the first token, and it closes the service: if that let in everybody (on 127.0.0.1), it now refuses " +
+					"whoever has no token, with 401 and exit code 7, and revoking this one does not open it again")
+				a.ui.note("give each client a token of its own: MLPROMOTE_TOKEN for mlpromote, docker login or oras login for OCI clients, " +
+					"Authorization: Bearer TOKEN for REST")
 			}
 			a.ui.note("token %s may %s; it expires: %s", token.Name, describe(token.Grants), expiry(token))
 			return a.ui.result(text, newToken{token, text})

@@ -195,7 +195,7 @@ func sharesText(shares []registry.ProviderShare) string {
 		total += s.Nodes
 	}
 	for _, s := range shares {
-		parts = append(parts, fmt.Sprintf("%s ran %d of %d nodes in %s", s.Name, s.Nodes, total, duration(s.TimeNS)))
+		parts = append(parts, fmt.Sprintf("%s ran %d of %s in %s", s.Name, s.Nodes, registry.Count(total, "node"), duration(s.TimeNS)))
 	}
 	return strings.Join(parts, ", ")
 }

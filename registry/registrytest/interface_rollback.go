@@ -77,7 +77,7 @@ func testRollbackRefuses(t *testing.T, r Registry) {
 func testHoldOfRollback(t *testing.T, r Registry) {
 	r.Promoted(t, Build{})
 	second := r.Promoted(t, Build{Version: "1.1.0", Salt: "b"})
-	refused(t, r.ReleaseHold(t.Context(), "prod", Model, "mended"), registry.CodeInvalid, "not held")
+	refused(t, r.ReleaseHold(t.Context(), "prod", Model, "mended"), registry.CodeNotFound, "not held")
 	_, err := r.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: Model, Reason: "it is slow"})
 	must(t, err)
 	_, err = r.Promote(t.Context(), registry.PromoteRequest{Model: Model})

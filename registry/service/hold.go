@@ -44,7 +44,8 @@ func (s *Service) ReleaseHold(ctx context.Context, environment, model, reason st
 		return err
 	}
 	if head.Hold == "" {
-		return registry.Errorf(registry.CodeInvalid, "%s in %s is not held", model, environment)
+		return registry.WithHint(registry.Errorf(registry.CodeNotFound, "nothing to release: %s in %s is not held", model, environment),
+			"mlpromote list shows what is held")
 	}
 	if err := checkReason("hold release", "it stays in the history", reason); err != nil {
 		return err

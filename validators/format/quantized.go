@@ -3,6 +3,8 @@ package format
 import (
 	"fmt"
 	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
 )
 
 // The forms in which ONNX models come quantized.
@@ -68,5 +70,5 @@ func (q Quantized) String() string {
 	if q.Nodes == 0 {
 		return "not quantized"
 	}
-	return fmt.Sprintf("%s, %d nodes", q.Form, q.Nodes)
+	return fmt.Sprintf("%s, %s", q.Form, registry.Count(q.Nodes, "node"))
 }
