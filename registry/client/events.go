@@ -37,7 +37,7 @@ func (c *Client) Events(ctx context.Context, q registry.HistoryQuery) iter.Seq2[
 			case ctx.Err() != nil:
 				yield(registry.Event{}, ctx.Err())
 				return
-			case err != nil && registry.CodeOf(err) != registry.CodeUnavailable:
+			case err != nil && registry.ExitCode(err) != registry.ExitAgain:
 				yield(registry.Event{}, err)
 				return
 			case err == nil || q.After > before:
@@ -70,7 +70,7 @@ func (c *Client) stream(
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return false, registry.Errorf(registry.CodeUnavailable, "no answer from %s: %w", c.base, err)
+		return false, c.noResponse(err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {

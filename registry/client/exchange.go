@@ -108,7 +108,7 @@ func (c *Client) do(request *http.Request, into any) (http.Header, *wire.Problem
 		return nil, nil, cause
 	}
 	if err != nil {
-		return nil, nil, registry.Errorf(registry.CodeUnavailable, "no response from %s: %w", c.base, err)
+		return nil, nil, c.noResponse(err)
 	}
 	if got.status/100 != 2 {
 		var problem wire.Problem
@@ -125,6 +125,14 @@ func (c *Client) do(request *http.Request, into any) (http.Header, *wire.Problem
 		return nil, nil, c.strange("body", err)
 	}
 	return got.header, nil, nil
+}
+
+// noResponse returns the error of a request without a response.
+func (c *Client) noResponse(err error) error {
+	if registry.LastingTLS(err) {
+		return registry.Lastingf(registry.CodeUnavailable, "no response from %s: %w", c.base, err)
+	}
+	return registry.Errorf(registry.CodeUnavailable, "no response from %s: %w", c.base, err)
 }
 
 // refused returns the error of a failed response, and sets its problem if problem is not nil.
@@ -190,6 +198,10 @@ func retryable(got answer, err error, wait time.Duration) (time.Duration, bool) 
 			errors.Is(err, io.ErrUnexpectedEOF)
 	}
 	asked := retryAfter(got.header.Get("Retry-After"))
+	var problem wire.Problem
+	if json.Unmarshal(got.body, &problem) == nil && problem.Code != "" && problem.Lasting() {
+		return 0, false
+	}
 	switch got.status {
 	case http.StatusServiceUnavailable:
 		return max(wait, asked), asked <= maxRetryAfter

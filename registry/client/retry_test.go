@@ -46,6 +46,12 @@ func say(w http.ResponseWriter, status int, code registry.Code, header ...string
 	fmt.Fprintf(w, `{"code":%q,"detail":"no","errors":[{"code":%q,"detail":"no"}]}`, code, code)
 }
 
+// sayLasting is what a service says that will say the same again.
+func sayLasting(w http.ResponseWriter, status int, code registry.Code) {
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"code":%q,"detail":"no","errors":[{"code":%q,"detail":"no","exit":1}]}`, code, code)
+}
+
 // What cannot be answered now is asked again, with the same key and body.
 func TestRetries(t *testing.T) {
 	t.Parallel()
@@ -97,6 +103,7 @@ func TestGivesUp(t *testing.T) {
 		"down for long":   {func(w http.ResponseWriter) { say(w, 503, registry.CodeUnavailable) }, registry.CodeUnavailable, 4},
 		"come back later": {func(w http.ResponseWriter) { say(w, 503, registry.CodeUnavailable, "Retry-After", "3600") }, registry.CodeUnavailable, 1},
 		"conflict":        {func(w http.ResponseWriter) { say(w, 409, registry.CodeConflict) }, registry.CodeConflict, 1},
+		"lasting":         {func(w http.ResponseWriter) { sayLasting(w, 503, registry.CodeUnavailable) }, registry.CodeUnavailable, 1},
 		"policy":          {func(w http.ResponseWriter) { say(w, 409, registry.CodePolicy) }, registry.CodePolicy, 1},
 		"forbidden":       {func(w http.ResponseWriter) { say(w, 403, registry.CodeForbidden, "Retry-After", "1") }, registry.CodeForbidden, 1},
 		"bug":             {func(w http.ResponseWriter) { say(w, 500, registry.CodeInternal) }, registry.CodeInternal, 1},
@@ -147,6 +154,7 @@ func TestEvents(t *testing.T) {
 			func(w http.ResponseWriter) { say(w, 403, registry.CodeForbidden) },
 		}, 3, registry.CodeForbidden},
 		"backwards": {[]func(w http.ResponseWriter){func(w http.ResponseWriter) { stream(w, event("5")+event("5")) }}, 1, registry.CodeInvalid},
+		"lasting":   {[]func(w http.ResponseWriter){func(w http.ResponseWriter) { sayLasting(w, 503, registry.CodeUnavailable) }}, 0, registry.CodeUnavailable},
 		"no events": {[]func(w http.ResponseWriter){func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) }}, 0, registry.CodeInvalid},
 		"too long":  {[]func(w http.ResponseWriter){func(w http.ResponseWriter) { stream(w, "data: "+strings.Repeat("x", 2<<20)) }}, 0, registry.CodeInvalid},
 	} {

@@ -144,6 +144,8 @@ func (r repository) failed(operation, what, name string, err error) error {
 		return registry.Errorf(registry.CodeNotFound, "%s: %s %s is not there", r.name, what, name)
 	case errors.Is(err, content.ErrMismatchedDigest), errors.Is(err, content.ErrTrailingData), saysDamaged(err):
 		code = registry.CodeDigest
+	case code == registry.CodeInternal && registry.LastingTLS(err):
+		return registry.Lastingf(registry.CodeUnavailable, "%s: %s %s %s: %w", r.name, operation, what, name, err)
 	case code == registry.CodeInternal && errors.As(err, &network):
 		code = registry.CodeUnavailable
 	case code == registry.CodeInternal && errors.As(err, &answer) && answer.StatusCode == http.StatusInsufficientStorage:

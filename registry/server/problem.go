@@ -57,7 +57,7 @@ func (s server) problem(r *http.Request, err error) *response {
 		body, _ = json.Marshal(p)
 	}
 	a := &response{status: p.Status, kind: wire.ProblemType, body: append(body, '\n'), header: more.header}
-	if p.Status == http.StatusServiceUnavailable && a.header.Get("Retry-After") == "" {
+	if p.Status == http.StatusServiceUnavailable && !p.Lasting() && a.header.Get("Retry-After") == "" {
 		a.with("Retry-After", wire.RetryAfter)
 	}
 	return a

@@ -32,6 +32,9 @@ type Fault struct {
 	Detail string          `json:"detail"`
 	Hints  []string        `json:"hints,omitempty"`
 	Causes []registry.Code `json:"causes,omitempty"` // codes of wrapped errors, which can change the exit code
+	// Exit is the exit code of a verb that ends with the error, if it is not that of the codes:
+	// 1, if a retry does not help although the code says so.
+	Exit int `json:"exit,omitempty"`
 }
 
 // RetryAfter is the default number of seconds before a retry. Clients wait longer with every
@@ -92,8 +95,14 @@ func fault(err error) Fault {
 			f.Causes = append(f.Causes, cause)
 		}
 	}
+	if exit := registry.ExitCode(err); exit != registry.ExitCode(f.err()) {
+		f.Exit = exit
+	}
 	return f
 }
+
+// Lasting reports whether a retry of the request fails again, whatever the status says.
+func (p Problem) Lasting() bool { return registry.ExitCode(p.Err()) != registry.ExitAgain }
 
 // Err converts the problem back to an error with the same codes and exit code.
 func (p Problem) Err() error {
@@ -118,6 +127,9 @@ func (f Fault) err() error {
 	err := error(&registry.Error{Code: f.Code, Message: f.Detail})
 	if len(causes) > 0 { // they have no text
 		err = registry.Errorf(f.Code, "%s%w", f.Detail, silent{errors.Join(causes...)})
+	}
+	if f.Exit > registry.ExitDone && f.Exit <= registry.ExitAgain {
+		err = registry.WithExit(err, f.Exit)
 	}
 	for _, hint := range slices.Backward(f.Hints) {
 		err = registry.WithHint(err, "%s", hint)

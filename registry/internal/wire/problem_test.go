@@ -57,6 +57,34 @@ func across(t *testing.T, err error) (wire.Problem, error) {
 	return received, received.Err()
 }
 
+// What trying again does not help with ends a verb with the same exit code on both sides.
+func TestExitCodesSurvive(t *testing.T) {
+	t.Parallel()
+	busy := registry.Errorf(registry.CodeUnavailable, "the database is away")
+	for name, err := range map[string]error{
+		"again":           busy,
+		"lasting":         registry.Lastingf(registry.CodeUnavailable, "there is no key"),
+		"wrapped":         registry.Errorf(registry.CodeUnavailable, "promote: %w", registry.Lastingf(registry.CodeUnavailable, "there is no key")),
+		"told otherwise":  registry.ForClients(registry.Lastingf(registry.CodeUnavailable, "no /keys/promoter.key"), "the service cannot sign"),
+		"taken":           registry.Lastingf(registry.CodeConflict, "there is one of that name"),
+		"conflict":        registry.Errorf(registry.CodeConflict, "somebody else was first"),
+		"no login":        registry.WithExit(busy, registry.ExitAuthentication),
+		"joined":          errors.Join(busy, registry.Lastingf(registry.CodeUnavailable, "there is no key")),
+		"policy":          registry.Errorf(registry.CodePolicy, "no"),
+		"hinted":          registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "there is no key"), "make one"),
+		"lasting, policy": registry.Errorf(registry.CodePolicy, "no: %w", registry.Lastingf(registry.CodeUnavailable, "there is no key")),
+	} {
+		p, got := across(t, err)
+		if want := registry.ExitCode(err); registry.ExitCode(got) != want || p.Lasting() != (want != registry.ExitAgain) {
+			t.Errorf("%s: exit code %d and lasting %v, want %d", name, registry.ExitCode(got), p.Lasting(), want)
+		}
+	}
+	odd := wire.Problem{Code: registry.CodePolicy, Errors: []wire.Fault{{Code: registry.CodePolicy, Exit: -1}}}
+	if got := registry.ExitCode(odd.Err()); got != registry.ExitPolicy {
+		t.Errorf("exit code %d of a service that sends -1, want that of the code", got)
+	}
+}
+
 func TestEveryCodeSurvives(t *testing.T) {
 	t.Parallel()
 	titles := make(map[string]registry.Code)

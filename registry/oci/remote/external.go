@@ -97,6 +97,9 @@ func (e *external) explain(ctx context.Context, err error) error {
 		return own
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
 		return e.refused(ctx, "wants a login")
+	case registry.LastingTLS(err):
+		return registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "registry %s: %w", e.host, err),
+			"install the CA of %s among those of this machine, or name its file in SSL_CERT_FILE", e.host)
 	case !errors.As(err, &response):
 		return err
 	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
