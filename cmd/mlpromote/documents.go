@@ -28,7 +28,7 @@ func documents() map[string][]reflect.Type {
 		"gc":                  {reflect.TypeFor[service.Collected](), reflect.TypeFor[collection]()}, // the latter with --dry-run
 		"health":              of[ready](),
 		"history accept":      of[acceptedHistory](),
-		"history list":        of[[]registry.Event](),
+		"history list":        {reflect.TypeFor[[]registry.Event](), reflect.TypeFor[registry.Event]()}, // the latter with --follow, one on a line
 		"history verify":      of[checkedHistory](),
 		"hold release":        of[heldHead](),
 		"hold set":            of[heldHead](),

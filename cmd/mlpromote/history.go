@@ -106,20 +106,28 @@ backup does not have. Records the reason in the history. Takes an administrator.
 func (a *app) historyListCommand() *cobra.Command {
 	var q registry.HistoryQuery
 	var since time.Duration
+	var follow bool
 	c := &cobra.Command{
-		Use:     "list",
-		Short:   "List what happened, oldest first",
-		Example: "  mlpromote history list --model vision/digits --env prod --since 24h",
-		Args:    exactly(),
+		Use:   "list",
+		Short: "List what happened, oldest first",
+		Long: `Prints the history. With --follow it goes on with every event as it comes, one line each (with
+--output json one JSON document each), until it is interrupted, and then exits with 0. A data
+directory is asked every second; a service sends events at once.`,
+		Example: `  mlpromote history list --model vision/digits --env prod --since 24h
+  mlpromote history list --follow --limit 10 --output json`,
+		Args: exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
+			if follow {
+				return a.followHistory(c.Context(), q, since)
+			}
 			return a.with(c.Context(), func(i *instance) error {
-				events, err := newestEvents(c.Context(), i, q, since)
+				events, _, err := newestEvents(c.Context(), i, q, since)
 				if err != nil {
 					return err
 				}
 				rows := [][]string{{"ROW", "TIME", "WHO", "WHAT", "ENVIRONMENT", "MODEL", "VERSION", "DETAIL"}}
 				for _, e := range events {
-					rows = append(rows, []string{fmt.Sprint(e.Seq), e.Time.UTC().Format(time.DateTime), dash(e.Principal), string(e.Kind), e.Environment, e.Model, e.Version, dash(detail(e))})
+					rows = append(rows, eventCells(e))
 				}
 				return a.ui.result(table(rows), listed(events))
 			})
@@ -129,24 +137,28 @@ func (a *app) historyListCommand() *cobra.Command {
 	c.Flags().StringVar(&q.Model, "model", "", "only this model")
 	c.Flags().IntVar(&q.Limit, "limit", 0, "only so many of the newest (default: all)")
 	c.Flags().DurationVar(&since, "since", 0, "only what is not older, such as 24h (default: all)")
+	c.Flags().BoolVar(&follow, "follow", false, "go on with what happens next, until interrupted")
 	return c
 }
 
 // newestEvents are the newest events, oldest first: at most q.Limit, and none older than since;
-// 0 is no bound.
-func newestEvents(ctx context.Context, i *instance, q registry.HistoryQuery, since time.Duration) ([]registry.Event, error) {
+// 0 is no bound. last is the number of the newest one, whether or not it is too old.
+func newestEvents(ctx context.Context, i *instance, q registry.HistoryQuery, since time.Duration) (found []registry.Event, last int64, err error) {
 	if q.Limit < 0 || since < 0 {
-		return nil, registry.Errorf(registry.CodeInvalid, "--limit %d, --since %s: want 0 for all, or more", q.Limit, since)
+		return nil, 0, registry.Errorf(registry.CodeInvalid, "--limit %d, --since %s: want 0 for all, or more", q.Limit, since)
 	}
 	q.Descending = q.Limit > 0 // the newest, and not the first
 	events, err := i.History(ctx, q)
 	if q.Descending {
 		slices.Reverse(events)
 	}
+	if len(events) > 0 {
+		last = events[len(events)-1].Seq
+	}
 	if since > 0 {
 		events = slices.DeleteFunc(events, func(e registry.Event) bool { return now().Sub(e.Time) > since })
 	}
-	return events, err
+	return events, last, err
 }
 
 func detail(e registry.Event) string {

@@ -49,7 +49,7 @@ func scriptsOnService() []string {
 	return []string{
 		"script/main_job", "script/init", "script/rebuild", "script/pull", "script/rollback", "script/tamper", "script/text", "script/node_type",
 		"script/version_taken", "script/refuse_broken_calibration", "script/refuse_wrong_node", "script/refuse_bent_index", "script/refuse_junk",
-		"script/refuse_missing_evidence", "script/refuse_other_hardware", "script/quarantine",
+		"script/refuse_missing_evidence", "script/refuse_other_hardware", "script/quarantine", "script/history_follow",
 	}
 }
 
@@ -86,6 +86,7 @@ func (j *jobs) params(kind string, setup setup) testscript.Params {
 				env.Vars = append(env.Vars, "PATH="+filepath.Dir(j.program)+string(filepath.ListSeparator)+os.Getenv("PATH"))
 			}
 			env.Values[servicesKey{}] = make(services)
+			env.Values[followingKey{}] = new(*following)
 			if setup == nil {
 				return nil
 			}

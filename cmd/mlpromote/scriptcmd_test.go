@@ -63,6 +63,9 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	old-hold REASON        hold vision/digits in prod as the catalog of an older version could, whatever the reason
 //	long VAR N             set VAR to a text of N letters
 //	cut-history N          delete the newest N rows of the history from the database
+//	follow ARG...          start a verb that goes on until it is interrupted
+//	followed FILE          wait for the next line that it prints, and write that into FILE
+//	unfollow CODE          interrupt it; it must end with this exit code and print nothing more
 //	kill-service DIR       end it with SIGKILL
 //	registry VAR KIND      start a registry and set VAR to its host; kinds are those of cmdRegistry
 //	job-on STAGING PROD    copy digits for one target, unbuilt, with the content of environments on these hosts, - for none, and go there
@@ -80,6 +83,7 @@ func commands(j *jobs) map[string]command {
 		"registry": cmdRegistry, "job-on": cmdJobOn, "service": cmdService, "tag": cmdTag, "set-tag": cmdSetTag, "rotate-tags": cmdRotateTags, "docker-config": cmdDockerConfig,
 		"certificate": cmdCertificate,
 		"serve":       j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
+		"follow": cmdFollow, "followed": cmdFollowed, "unfollow": cmdUnfollow,
 		"report": cmdReport, "sign": j.cmdSign, "attach": cmdAttach, "refer": cmdRefer,
 		"forget": cmdForget, "recall": cmdRecall, "bend": cmdBend, "npz": cmdNpz, "set-case": cmdSetCase,
 		"age": cmdAge, "reset-derived": cmdResetDerived, "cut-history": cmdCutHistory, "old-hold": cmdOldHold, "long": cmdLong, "broken-toolchain": cmdBrokenToolchain,

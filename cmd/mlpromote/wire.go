@@ -43,6 +43,7 @@ type instance struct {
 	nodeTypes     registry.NodeTypes
 	tokens        tokens           // of a service
 	configuration farConfiguration // of a service
+	events        events           // of a service; nil for the local directory
 	host          string           // of a service; empty for the local directory
 	local         *local           // nil for a service
 	service       *service.Service // nil for a service elsewhere

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// events follows the history of a service from behind an event on.
+type events = func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
+
+// lookEvery is how often a data directory is asked for new events. Nothing tells other
+// processes of them.
+const lookEvery = time.Second
+
+// followHistory prints what newestEvents gives, and then every event as it comes, until the
+// verb is interrupted, which is its regular end.
+func (a *app) followHistory(ctx context.Context, q registry.HistoryQuery, since time.Duration) error {
+	a.ui.streams = true
+	if !a.ui.json {
+		if err := a.ui.line(eventLine([]string{"ROW", "TIME", "WHO", "WHAT", "ENVIRONMENT", "MODEL", "VERSION", "DETAIL"}), nil); err != nil {
+			return err
+		}
+	}
+	var last int64
+	err := a.with(ctx, func(i *instance) error {
+		var first []registry.Event
+		var err error
+		if first, last, err = newestEvents(ctx, i, q, since); err != nil {
+			return err
+		}
+		if err := a.tellEvents(first); err != nil || i.events == nil {
+			return err
+		}
+		q := registry.HistoryQuery{Environment: q.Environment, Model: q.Model, After: last}
+		for e, err := range i.events(ctx, q) {
+			if err != nil {
+				return err
+			}
+			if err := a.tellEvents([]registry.Event{e}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for err == nil && ctx.Err() == nil {
+		err = a.look(ctx, registry.HistoryQuery{Environment: q.Environment, Model: q.Model, After: last}, &last)
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// look waits a moment and prints what came since. It opens the data directory each time, so
+// that a service or a collection, which want it for themselves, need not wait.
+func (a *app) look(ctx context.Context, q registry.HistoryQuery, last *int64) error {
+	timer := time.NewTimer(lookEvery)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+	}
+	return a.with(ctx, func(i *instance) error {
+		fresh, err := i.History(ctx, q)
+		if err != nil || len(fresh) == 0 {
+			return err
+		}
+		*last = fresh[len(fresh)-1].Seq
+		return a.tellEvents(fresh)
+	})
+}
+
+func (a *app) tellEvents(all []registry.Event) error {
+	for _, e := range all {
+		if err := a.ui.line(eventLine(eventCells(e)), e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// eventCells are the columns of an event.
+func eventCells(e registry.Event) []string {
+	return []string{fmt.Sprint(e.Seq), e.Time.UTC().Format(time.DateTime), dash(e.Principal), string(e.Kind), e.Environment, e.Model, e.Version, dash(detail(e))}
+}
+
+// eventLine lines up the cells of one event with those of others that are not known yet.
+func eventLine(cells []string) string {
+	widths := []int{5, len(time.DateTime), 10, 14, 11, 24, 10}
+	line := ""
+	for i, cell := range cells {
+		if cell = plain(cell); i < len(widths) {
+			cell = fmt.Sprintf("%-*s  ", widths[i], cell)
+		}
+		line += cell
+	}
+	return line
+}
