@@ -228,7 +228,7 @@ func BenchmarkCrowd(b *testing.B) {
 	for n := range benchModels {
 		model := s.another(b, fmt.Sprintf("bench/model-%d", n))
 		r := model.promote(b)
-		resolve = append(resolve, "/api/v1/models/"+model.model+"/resolve?env=prod&arch=amd64&level=v1")
+		resolve = append(resolve, "/api/v1/models/"+model.model+"/resolve?environment=prod&arch=amd64&level=v1")
 		manifests = append(manifests, "/v2/prod/"+model.model+"/manifests/"+r.Tag())
 	}
 	s.crowd(b, 10_000-benchModels)

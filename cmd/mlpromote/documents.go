@@ -23,6 +23,7 @@ func documents() map[string][]reflect.Type {
 		"cache prune":         of[prunedSteps](),
 		"environments adopt":  of[registry.Configuration](),
 		"environments check":  of[checkedEnvironments](),
+		"environments schema": of[json.RawMessage](), // of environments.yaml: the same with text
 		"environments status": of[registry.ConfigurationStatus](),
 		"evidence delete":     of[deletedEvidence](),
 		"gc":                  {reflect.TypeFor[service.Collected](), reflect.TypeFor[collection]()}, // the latter with --dry-run

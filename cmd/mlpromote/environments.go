@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
@@ -13,23 +14,26 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/datadir"
+	"mlpromote.dev/mlpromote/registry/environments"
 )
 
 func (a *app) environmentsCommand() *cobra.Command {
-	return group("environments", "Check environments.yaml, and make a change of it hold for all replicas", a.environmentsCheckCommand(), a.environmentsStatusCommand(), a.environmentsAdoptCommand())
+	return group("environments", "Check environments.yaml, and make a change of it hold for all replicas", a.environmentsCheckCommand(), a.environmentsSchemaCommand(), a.environmentsStatusCommand(), a.environmentsAdoptCommand())
 }
 
 func (a *app) environmentsCheckCommand() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "check",
-		Short: "Say what environments.yaml means, and what in it cannot work",
+		Short: "Print the rules in environments.yaml, and find mistakes in them",
 		Long: `Reads environments.yaml and the public keys that it names, and prints the environments,
-what each asks for, and who is trusted. It then looks for what is valid and still cannot
-work: a key without a file, a requirement that nobody can meet, a promoter's key here that
-nothing trusts.
+what each requires, and which keys are trusted. It then looks for mistakes in a file whose
+form is right: a trusted key whose file is missing, a requirement that no trusted key can
+meet, a promoter's key in this directory that the file does not trust. It also says if
+environments.yaml was deleted after the registry had begun to work with it.
 
-stdout: two tables. Exit code 2: the file cannot be read, or something cannot work.`,
+stdout: two tables. Exit code 2: the file cannot be read, or has a mistake.`,
 		Example: "  mlpromote environments check --file environments.new.yaml",
 		Args:    exactly(),
 		RunE:    func(c *cobra.Command, _ []string) error { return a.checkEnvironments(c.Context(), file) },
@@ -55,7 +59,40 @@ func (a *app) checkEnvironments(ctx context.Context, file string) error {
 	if err := a.ui.result(checked.text(), checked); err != nil {
 		return err
 	}
-	return errors.Join(a.problems(checked.Findings)...)
+	return errors.Join(append(a.problems(checked.Findings), a.stillThere(ctx, files, s))...)
+}
+
+// stillThere refuses the default in place of an environments.yaml that the catalog of the data
+// directory has agreed on.
+func (a *app) stillThere(ctx context.Context, files config.Files, s config.Snapshot) error {
+	if _, err := os.Stat(filepath.Join(a.data, datadir.DatabaseFile)); files.File != "" || err != nil && a.database == "" {
+		return nil
+	}
+	db, err := a.openDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	err = config.CheckPresent(ctx, s, func(ctx context.Context) (registry.Configuration, error) {
+		return db.Agreed(ctx, registry.Configuration{})
+	})
+	return errors.Join(err, db.Close())
+}
+
+func (a *app) environmentsSchemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema",
+		Short: "Print the JSON Schema of environments.yaml",
+		Long: `Prints the JSON Schema of environments.yaml, as this program reads it. Put it beside the file, where
+the first line of the file points editors to it:
+
+  # yaml-language-server: $schema=` + environments.SchemaFile,
+		Example: "  mlpromote environments schema > .mlpromote/" + environments.SchemaFile,
+		Args:    exactly(),
+		RunE: func(*cobra.Command, []string) error {
+			_, err := a.ui.stdout.Write(environments.Schema())
+			return err
+		},
+	}
 }
 
 // checkedEnvironments is what a check of environments.yaml prints.

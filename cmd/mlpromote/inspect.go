@@ -64,7 +64,7 @@ quarantines stand. REF defaults to the last build here.`,
 		Args: atMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *instance) error {
-				ref, err := a.inspected(i, environment, args)
+				ref, err := a.modelOrReference(i, "inspect", environment, args)
 				if err != nil {
 					return err
 				}
@@ -80,13 +80,14 @@ quarantines stand. REF defaults to the last build here.`,
 	return c
 }
 
-// inspected is a reference, or a model in an environment, with or without a tag.
-func (a *app) inspected(i *instance, environment string, args []string) (registry.Reference, error) {
+// modelOrReference is a reference, or a model in an environment that --env of a verb names, with
+// or without a tag.
+func (a *app) modelOrReference(i *instance, verb, environment string, args []string) (registry.Reference, error) {
 	if environment == "" {
 		return a.reference(i, args)
 	}
 	if len(args) == 0 {
-		return registry.Reference{}, registry.Errorf(registry.CodeInvalid, "inspect --env %s: want a model, for example vision/digits", environment)
+		return registry.Reference{}, registry.Errorf(registry.CodeInvalid, "%s --env %s: want a model, for example vision/digits", verb, environment)
 	}
 	if _, err := i.environments.Find(environment); err != nil {
 		return registry.Reference{}, err
@@ -268,6 +269,9 @@ func (a *app) listCommand() *cobra.Command {
 				heads, err := i.Heads(c.Context(), environment, model)
 				if err != nil {
 					return err
+				}
+				if err := i.agreed(c.Context()); err != nil { // what is listed is so all the same
+					a.ui.note("warning: %v", err)
 				}
 				rows := [][]string{{"ENVIRONMENT", "MODEL", "VERSION", "SINCE", "HOLD", "DIGEST"}}
 				for _, h := range heads {

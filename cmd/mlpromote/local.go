@@ -69,7 +69,7 @@ func (a *app) openDirectory(ctx context.Context) (*instance, error) {
 		return nil, errors.Join(err, here.db.Close())
 	}
 	write, resolve := a.agreementOf(here, own)
-	i.Interface = config.Registry(i.Interface, write, resolve)
+	i.Interface, i.agreed = config.Registry(i.Interface, write, resolve), resolve
 	return i, nil
 }
 

@@ -55,7 +55,7 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 		return nil, err
 	}
 	return &instance{
-		Interface: api, environments: envs, store: store, content: content, verify: trust.Verify, keys: a.keyring(), nodeTypes: api.NodeTypes(), tokens: api, configuration: api, events: api.Events, host: url.Host,
+		Interface: api, environments: envs, store: store, content: content, verify: trust.Verify, keys: a.keyring(), nodeTypes: api.NodeTypes(), tokens: api, configuration: api, agreed: func(context.Context) error { return nil }, events: api.Events, host: url.Host,
 		close: func() error { return nil },
 	}, nil
 }

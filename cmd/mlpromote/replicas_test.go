@@ -64,7 +64,7 @@ func (r replica) wantWrites(t *testing.T, when string, takes bool) {
 			t.Errorf("%s, POST %s: got %s, want that it is refused with 503: %t", when, path, answer.Status, !takes)
 		}
 	}
-	resolve := "/api/v1/models/" + programtest.Model + "/resolve?env=prod&arch=amd64"
+	resolve := "/api/v1/models/" + programtest.Model + "/resolve?environment=prod&arch=amd64"
 	if answer, body := programtest.Send(t, programtest.Fresh(), http.MethodGet, r.URL+resolve); (answer.StatusCode == http.StatusServiceUnavailable) == takes {
 		t.Errorf("%s, resolve: got %s, want that it is refused with 503: %t\n%s", when, answer.Status, !takes, body)
 	}

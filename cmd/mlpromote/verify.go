@@ -16,12 +16,14 @@ import (
 func (a *app) verifyCommand() *cobra.Command {
 	var own replacements
 	var sensitivity time.Duration
+	var environment string
 	c := &cobra.Command{
-		Use:   "verify [REF]",
+		Use:   "verify [REF|MODEL --env ENV]",
 		Short: "Prove on this machine that engines compute what the reference computes",
 		Long: `Runs every engine whose target this machine meets on all cases of the release,
 compares with the reference's outputs under the limits of the release, measures latency,
-and attaches signed reports, passing or failing. REF defaults to the last build here.
+and attaches signed reports, passing or failing. REF defaults to the last build here;
+MODEL --env ENV is what that environment has now, MODEL:VERSION another release there.
 
 What it has run on a large model is kept in the cache folder until its reports are there:
 broken off, it goes on from there when it is started again on the same kind of machine.
@@ -30,8 +32,9 @@ An int8 engine that fails is taken apart to find out which of its nodes cost mos
 which of them have to stay in full precision; --sensitivity says how long that may take.
 
 Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
-		Example: "  mlpromote verify staging/vision/digits:1.0.0",
-		Args:    atMost("REF"),
+		Example: `  mlpromote verify staging/vision/digits:1.0.0
+  mlpromote verify vision/digits --env prod`,
+		Args: atMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if sensitivity < 0 {
 				return registry.Errorf(registry.CodeInvalid, "--sensitivity %s: want a time such as 5m, or 0 for none", sensitivity)
@@ -40,7 +43,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 				return err
 			}
 			return a.with(c.Context(), func(i *instance) error {
-				ref, err := a.reference(i, args)
+				ref, err := a.modelOrReference(i, "verify", environment, args)
 				if err != nil {
 					return err
 				}
@@ -49,6 +52,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 		},
 	}
 	own.add(c)
+	c.Flags().StringVar(&environment, "env", "", "environment, where a model is named in place of a reference")
 	c.Flags().DurationVar(&sensitivity, "sensitivity", 5*time.Minute, "how long to look, for each int8 variant that fails, for the nodes that cost it its limits; 0: not at all")
 	return c
 }

@@ -47,6 +47,9 @@ type instance struct {
 	host          string           // of a service; empty for the local directory
 	local         *local           // nil for a service
 	service       *service.Service // nil for a service elsewhere
+	// agreed refuses to work by files that are not those which the catalog agreed on; a
+	// service says that itself.
+	agreed func(context.Context) error
 	// headFaults lists heads that the history does not explain; nil for a service.
 	headFaults func(context.Context) ([]registry.HistoryFault, error)
 	close      func() error

@@ -22,11 +22,21 @@ import (
 // File is the name of the file in its directory.
 const File = "environments.yaml"
 
+// SchemaFile is the name of the JSON Schema of the file.
+const SchemaFile = "environments.schema.json"
+
 //go:embed default.yaml
 var defaults []byte
 
+//go:generate cp environments.schema.json ../../docs/reference/environments.schema.json
+//go:embed environments.schema.json
+var schema []byte
+
 // Default gives the bytes of the file that stands in where there is none.
 func Default() []byte { return append([]byte(nil), defaults...) }
+
+// Schema gives the JSON Schema (draft 2020-12) of the file, for editors.
+func Schema() []byte { return append([]byte(nil), schema...) }
 
 // Load reads dir/environments.yaml, or the default where dir has none. Key paths
 // stay as they are written: [KeyPath] resolves them. Errors: those of [Parse];

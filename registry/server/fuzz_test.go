@@ -13,7 +13,7 @@ import (
 
 // Whatever path and query are asked, an answer comes, and none that blames the service.
 func FuzzRequest(f *testing.F) {
-	f.Add("GET", "/api/v1/models/vision/digits/resolve", "env=prod&arch=amd64", "")
+	f.Add("GET", "/api/v1/models/vision/digits/resolve", "environment=prod&arch=amd64", "")
 	f.Add("GET", "/api/v1/history", "limit=3&cursor=MTo3&order=desc", "")
 	f.Add("POST", "/api/v1/models/a/resolve", "", `{"labels":{"kubernetes.io/arch":"amd64"}}`)
 	f.Add("PUT", "/api/v1/node-types/a", "", `{"v":1}`)
@@ -44,7 +44,7 @@ func FuzzHeaders(f *testing.F) {
 	headers := []string{"If-None-Match", "Accept", "Accept-Encoding", "Idempotency-Key", "Last-Event-ID", "X-Request-Id", "Content-Type"}
 	requests := []struct{ method, path string }{
 		{"GET", "/api/v1/heads"}, {"HEAD", "/api/v1/events"}, {"POST", "/api/v1/models/vision/digits/rollback"}, {"PUT", "/api/v1/node-types/a"},
-		{"GET", "/api/v1/models/" + registrytest.Model + "/resolve?env=prod&arch=amd64&level=v3"},
+		{"GET", "/api/v1/models/" + registrytest.Model + "/resolve?environment=prod&arch=amd64&level=v3"},
 	}
 	for i, value := range []string{`W/"x", "y", *`, "text/plain;q=0.5, */*;q=0", "gzip;q=0.001, br", `"k"`, "-7", strings.Repeat("x", 300), "application/json; charset"} {
 		for on := range requests {

@@ -71,9 +71,9 @@ func ofModels() map[string]operation {
 	node := registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v3"}, Runtimes: map[string]string{"onnxruntime": "1.30.0"}}
 	return map[string]operation{
 		about + wire.OpResolve: {id: "resolveFacts", tag: "resolve", answer: registry.Resolution{}, kind: "text/plain", statuses: []int{409}, examples: []example{
-			one("by node type", "model", exampleModel, "env", "prod", "nodeType", "g6.xlarge"),
-			one("by facts", "model", exampleModel, "env", "prod", "arch", "amd64", "level", "v3", "features", "avx2,avx512_vnni", "runtime", "onnxruntime:1.30.0"),
-			one("with accelerators", "model", exampleModel, "env", "staging", "version", "1.0.0", "variant", "fp32", "os", "linux", "arch", "amd64", "level", "v3", "memoryMiB", "64000", "gpuVendor", "nvidia",
+			one("by node type", "model", exampleModel, "environment", "prod", "nodeType", "g6.xlarge"),
+			one("by facts", "model", exampleModel, "environment", "prod", "arch", "amd64", "level", "v3", "features", "avx2,avx512_vnni", "runtime", "onnxruntime:1.30.0"),
+			one("with accelerators", "model", exampleModel, "environment", "staging", "version", "1.0.0", "variant", "fp32", "os", "linux", "arch", "amd64", "level", "v3", "memoryMiB", "64000", "gpuVendor", "nvidia",
 				"gpuProduct", "NVIDIA-L4", "gpuArch", "sm_89", "gpuMemoryMiB", "23034", "gpuDriver", "580.65", "gpuCount", "2", "runtime", "onnxruntime:1.30.0"),
 			one("by serving image", "model", exampleModel, "environment", "prod", "nodeType", "g6.xlarge", "runtime", "registry.example/serving/onnx:26.1")}},
 		"POST " + modelPrefix + wire.OpResolve: {id: "resolve", tag: "resolve", body: wire.ResolveRequest{}, answer: registry.Resolution{}, kind: "text/plain", statuses: []int{409}, examples: []example{

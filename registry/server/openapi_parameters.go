@@ -5,8 +5,8 @@ import "mlpromote.dev/mlpromote/registry"
 // required lists the required query parameters, by operation.
 func required() []string {
 	return []string{
-		"resolveFacts env", "releases environment", "release environment", "engines " +
-			"environment", "engine environment", "engine digest",
+		"resolveFacts environment", "releases environment", "release environment",
+		"engines environment", "engine environment", "engine digest",
 		"evidence environment", "bundle environment", "bundle digest",
 	}
 }
@@ -23,7 +23,6 @@ func known() map[string]object {
 		"id":          text("Identifier of a webhook or token."),
 		"seq":         number("Number of an event of the history.", 1),
 		"environment": text("Name of an environment."),
-		"env":         text("Name of an environment; short for environment."),
 		"reference":   text("Tag or digest of a release; absent: the head."),
 		"version":     text("Tag of a release; absent: the head."),
 		"variant":     text("Only engines of this variant."),

@@ -64,8 +64,8 @@ func pageOf(values query) (after string, limit int, err error) {
 }
 
 // environmentOf returns the environment in a query, which must have one. Errors: CodeInvalid.
-func environmentOf(values query, names ...string) (string, error) {
-	if e := first(values, append(names, "environment")...); e != "" {
+func environmentOf(values query) (string, error) {
+	if e := values.Get("environment"); e != "" {
 		return e, nil
 	}
 	return "", registry.Errorf(registry.CodeInvalid, "query: the environment is missing: want environment=NAME")

@@ -187,7 +187,7 @@ func TestConditionalRequests(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.Promoted(t, registrytest.Build{})
-	const resolve = model + "resolve?env=prod&nodeType=box&runtime=onnxruntime:1.30.0"
+	const resolve = model + "resolve?environment=prod&nodeType=box&runtime=onnxruntime:1.30.0"
 	for _, path := range []string{"/api/v1/heads", "/api/v1/models", "/api/v1/environments", "/api/v1/history", "/api/v1/node-types/box", model + "releases?environment=prod", model + "release?environment=prod", resolve} {
 		first := w.do("GET", path, "")
 		tag := first.Header().Get("ETag")

@@ -13,13 +13,13 @@ import (
 
 // resolveQuery lists the query parameters of a resolve.
 func resolveQuery() []string {
-	return append([]string{"env", "environment", "version", "variant", "runtime", "nodeType"}, facts()...)
+	return append([]string{"environment", "version", "variant", "runtime", "nodeType"}, facts()...)
 }
 
 // resolveFacts answers GET: a node type by name, or the facts of a node in the query.
 func (s server) resolveFacts(r *request) (*response, error) {
 	values := r.Values
-	environment, err := environmentOf(values, "env")
+	environment, err := environmentOf(values)
 	if err != nil {
 		return nil, err
 	}
@@ -154,13 +154,4 @@ func (s server) runtimeOf(ctx context.Context, values []string) (*registry.Runti
 		runtime.Runtimes[name] = version
 	}
 	return runtime, nil
-}
-
-func first(values query, names ...string) string {
-	for _, name := range names {
-		if v := values.Get(name); v != "" {
-			return v
-		}
-	}
-	return ""
 }

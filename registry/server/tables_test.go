@@ -61,7 +61,7 @@ func TestRuntimes(t *testing.T) {
 		}
 	}
 	var chosen registry.Resolution
-	want(t, w.do("GET", model+"resolve?env=prod&arch=amd64&level=v1&runtime="+name, ""), http.StatusOK, &chosen)
+	want(t, w.do("GET", model+"resolve?environment=prod&arch=amd64&level=v1&runtime="+name, ""), http.StatusOK, &chosen)
 	if chosen.Engine == nil || chosen.Release != release.Digest {
 		t.Errorf("resolved is %+v", chosen)
 	}

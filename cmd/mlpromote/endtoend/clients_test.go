@@ -364,7 +364,7 @@ func testNodeTypes(t *testing.T, p *plain) {
 	for name, want := range map[string]int{
 		"box": 200, "closet": 404, "broken": 500, ".hidden": 400, "..%2Fkeys": 400, "%2Fetc%2Fpasswd": 400, "box%00": 400,
 	} {
-		response, err := http.Get(p.URL + "/api/v1/models/vision/digits/resolve?env=prod&runtime=onnxruntime:1.30.0&nodeType=" + name)
+		response, err := http.Get(p.URL + "/api/v1/models/vision/digits/resolve?environment=prod&runtime=onnxruntime:1.30.0&nodeType=" + name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -181,7 +181,7 @@ func (h *house) expected(t *testing.T) map[string][]row {
 		"GET " + wire.VerificationPath:         {anywhere},
 		"GET " + wire.EventsPath:               {{inProd + "&model=" + registrytest.Model, nil, read, "prod"}, anywhere},
 		"GET " + wire.PromotionsPath + "{seq}": {anywhere},
-		"GET " + ofModel(wire.OpResolve):       {{"?env=prod&arch=amd64&level=v3&runtime=onnxruntime:1.30.0", nil, read, "prod"}, {"?env=staging&arch=amd64", nil, read, "staging"}},
+		"GET " + ofModel(wire.OpResolve):       {{"?environment=prod&arch=amd64&level=v3&runtime=onnxruntime:1.30.0", nil, read, "prod"}, {"?environment=staging&arch=amd64", nil, read, "staging"}},
 		"POST " + ofModel(wire.OpResolve):      {{"", wire.ResolveRequest{Environment: "prod", Node: &described}, read, "prod"}},
 		"GET " + ofModel(wire.OpReleases):      {{inProd, nil, read, "prod"}},
 		"GET " + ofModel(wire.OpRelease):       {{inProd, nil, read, "prod"}, {"?environment=staging&reference=1.0.0", nil, read, "staging"}},
