@@ -115,7 +115,7 @@ func (es Environments) Find(name string) (Environment, error) {
 		}
 		names = append(names, e.Name)
 	}
-	return Environment{}, Errorf(CodeNotFound, "no environment %q: there are %s", name, strings.Join(names, ", "))
+	return Environment{}, Errorf(CodeNotFound, "no environment %q%s: there are %s", name, Suggest(name, names), strings.Join(names, ", "))
 }
 
 // Unprotected reports whether an unprotected environment with that name exists. Builds can

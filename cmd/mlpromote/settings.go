@@ -213,7 +213,7 @@ func (f *settingsFile) DecodeYAML(n *strictyaml.Node) {
 	for _, e := range n.Entries() {
 		i := slices.Index(keys, e.Key)
 		if i < 0 {
-			e.Name.Problemf("unknown setting %q%s: want one of %s", e.Key, strictyaml.Suggest(e.Key, keys), strings.Join(keys, ", "))
+			e.Name.Problemf("unknown setting %q%s: want one of %s", e.Key, registry.Suggest(e.Key, keys), strings.Join(keys, ", "))
 			continue
 		}
 		s := f.settings[i]

@@ -71,7 +71,8 @@ func (a *app) with(ctx context.Context, f func(*instance) error) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(i), i.close())
+	i.Interface = suggesting{i.Interface}
+	return errors.Join(suggest(ctx, i, f(i)), i.close())
 }
 
 func (a *app) keyDir() string {

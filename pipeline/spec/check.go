@@ -73,7 +73,7 @@ func (c checker) oneOf(path []any, what, word string, available, others []string
 	default:
 		known := append(slices.Clone(available), others...)
 		c.problem(path, "unknown %s %q%s: want %s", what, word,
-			strictyaml.Suggest(word, known), strings.Join(available, ", "))
+			registry.Suggest(word, known), strings.Join(available, ", "))
 	}
 	return false
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -71,7 +72,7 @@ func (s *Spec) keys(path ...any) []*strictyaml.Node {
 
 // unknown notes that the model has no such name.
 func unknown(at *strictyaml.Node, what, name string, known []string) {
-	at.Problemf("unknown %s %q%s: want %s", what, name, strictyaml.Suggest(name, known), strings.Join(known, ", "))
+	at.Problemf("unknown %s %q%s: want %s", what, name, registry.Suggest(name, known), strings.Join(known, ", "))
 }
 
 func names(tensors []validators.TensorInfo) []string {

@@ -252,5 +252,5 @@ func names[S ~string](words []S) string {
 }
 
 func suggest[S ~string](name string, words []S) string {
-	return strictyaml.Suggest(name, strings.Split(names(words), ", "))
+	return registry.Suggest(name, strings.Split(names(words), ", "))
 }

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
 )
 
 // Unmarshaler is a type that reads itself from a node: a quantity with a unit, or a
@@ -147,8 +149,8 @@ func (n *Node) decodeStruct(v reflect.Value) {
 		}
 		if at < 0 {
 			keys := Keys(v.Type())
-			seen[nearest(e.Key, keys)] = true // one mistake is one problem
-			e.Name.Problemf("unknown key %q%s: want %s", shorten(e.Key), Suggest(e.Key, keys), strings.Join(keys, ", "))
+			seen[registry.Nearest(e.Key, keys)] = true // one mistake is one problem
+			e.Name.Problemf("unknown key %q%s: want %s", shorten(e.Key), registry.Suggest(e.Key, keys), strings.Join(keys, ", "))
 			continue
 		}
 		e.Value.decode(v.Field(at))

@@ -166,22 +166,6 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-func TestSuggest(t *testing.T) {
-	t.Parallel()
-	keys := []string{"variants", "version", "cases"}
-	for name, want := range map[string]string{
-		"varients": ` (did you mean "variants"?)`,
-		"verson":   ` (did you mean "version"?)`,
-		"case":     ` (did you mean "cases"?)`,
-		"limits":   "",
-		"":         "",
-	} {
-		if got := strictyaml.Suggest(name, keys); got != want {
-			t.Errorf("Suggest(%q) = %q, want %q", name, got, want)
-		}
-	}
-}
-
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{"", "name: x\nlist: [a, 'b']\n", "? a\n: b\n", "a: |\n  x\n", "{a: {b: [}", "a: \"\\u00e9\"", "- - - a", "\t", "---\n...\n", "a: &b *c", "|"} {
 		f.Add([]byte(seed))

@@ -91,7 +91,7 @@ func (m Manifest) check(doc *strictyaml.Document) {
 	for i, field := range m.TiedTo {
 		if _, ok := fields[field]; !ok {
 			doc.At("tied_to", i).Problemf("unknown field %q%s: want some of %s", field,
-				strictyaml.Suggest(field, fieldNames()), strings.Join(fieldNames(), ", "))
+				registry.Suggest(field, fieldNames()), strings.Join(fieldNames(), ", "))
 		}
 	}
 	m.checkArguments(doc)
@@ -135,7 +135,7 @@ func (m Manifest) checkArguments(doc *strictyaml.Document) {
 		for _, found := range placeholder.FindAllString(argument, -1) {
 			if name := strings.Trim(found, "{}"); !slices.Contains(known, name) {
 				doc.At("compile", "arguments", i).Problemf("%s stands for nothing%s: want {%s}",
-					found, strictyaml.Suggest(name, known), strings.Join(known, "}, {"))
+					found, registry.Suggest(name, known), strings.Join(known, "}, {"))
 			}
 		}
 	}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// suggesting remembers what was not found, so that a verb which ends with that can say what
+// was probably meant. Names come from the lists that the caller may read anyway.
+type suggesting struct{ registry.Interface }
+
+// missing is an error about a release that was not found, with the names that were asked for.
+type missing struct {
+	error
+	environment, model, version string
+}
+
+func (m missing) Unwrap() error { return m.error }
+
+func notFound(err error, environment, model, version string) error {
+	if !registry.HasCode(err, registry.CodeNotFound) {
+		return err
+	}
+	return missing{err, environment, model, version}
+}
+
+func (s suggesting) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
+	r, err := s.Interface.Resolve(ctx, q)
+	return r, notFound(err, q.Environment, q.Model, q.Version)
+}
+
+func (s suggesting) Release(ctx context.Context, environment, model, tagOrDigest string) (registry.Release, error) {
+	r, err := s.Interface.Release(ctx, environment, model, tagOrDigest)
+	return r, notFound(err, environment, model, tagOrDigest)
+}
+
+func (s suggesting) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
+	p, err := s.Interface.Promote(ctx, r)
+	return p, notFound(err, r.From, r.Model, r.Reference)
+}
+
+func (s suggesting) Rollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {
+	p, err := s.Interface.Rollback(ctx, r)
+	return p, notFound(err, r.Environment, r.Model, r.Version)
+}
+
+func (s suggesting) SetHold(ctx context.Context, environment, model, reason string) error {
+	return notFound(s.Interface.SetHold(ctx, environment, model, reason), environment, model, "")
+}
+
+func (s suggesting) ReleaseHold(ctx context.Context, environment, model, reason string) error {
+	return notFound(s.Interface.ReleaseHold(ctx, environment, model, reason), environment, model, "")
+}
+
+// suggest adds to the error of a verb what was probably meant.
+func suggest(ctx context.Context, i *instance, err error) error {
+	var m missing
+	if _, several := err.(interface{ Unwrap() []error }); several || !errors.As(err, &m) { //nolint:errorlint // each of several errors has a line of its own
+		return err
+	}
+	if near := m.meant(ctx, i); near != "" {
+		return registry.WithHint(err, "did you mean %s?", plain(near))
+	}
+	return err
+}
+
+// meant is the model or version that is nearest to the one that is missing; empty where the
+// names are there, or none is near.
+func (m missing) meant(ctx context.Context, i *instance) string {
+	if _, err := i.environments.Find(m.environment); err != nil {
+		return "" // which the error says
+	}
+	models := allNames(func(after string) (registry.Page[registry.ModelHeads], error) {
+		return i.Models(ctx, m.environment, after, registry.MaxPage)
+	}, func(h registry.ModelHeads) string { return h.Name })
+	if !slices.Contains(models, m.model) {
+		return registry.Nearest(m.model, models)
+	}
+	if m.version == "" || registry.Digest(m.version).Validate() == nil {
+		return ""
+	}
+	versions := allNames(func(after string) (registry.Page[registry.TaggedRelease], error) {
+		return i.Releases(ctx, m.environment, m.model, after, registry.MaxPage)
+	}, func(r registry.TaggedRelease) string { return r.Tag })
+	if near := registry.Nearest(m.version, versions); near != m.version && near != "" {
+		return m.model + ":" + near
+	}
+	return ""
+}
+
+// mostPages is how far a list is read for a suggestion.
+const mostPages = 10
+
+// allNames reads the names in a list, as far as it can be read.
+func allNames[T any](read func(after string) (registry.Page[T], error), name func(T) string) []string {
+	var found []string
+	after := ""
+	for range mostPages {
+		page, err := read(after)
+		if err != nil {
+			break
+		}
+		for _, item := range page.Items {
+			found = append(found, name(item))
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	return found
+}
