@@ -29,6 +29,7 @@ const (
 	cncf     = "distribution"
 	debian   = "docker-registry"
 	static   = "nginx"
+	staticBy = "nginx, TLS"
 	nothing  = "empty chi handler"
 	hashing  = "sha256"
 	writing  = "write + fsync"
@@ -107,24 +108,42 @@ http:
 // nginxPeer is nginx over files that are named like the protocol's URLs.
 func nginxPeer(files map[string]string, mediaType string) peer {
 	return peer{static, func(ctx context.Context, s *server) error {
-		address, err := freeAddress(ctx)
+		return startNginx(ctx, s, files, mediaType, "http", "")
+	}}
+}
+
+// nginxSecuredPeer is the same with TLS, and with a certificate of the same kind as ours.
+func nginxSecuredPeer(files map[string]string, mediaType string) peer {
+	return peer{staticBy, func(ctx context.Context, s *server) error {
+		certificate, key := filepath.Join(s.dir, "tls.crt"), filepath.Join(s.dir, "tls.key")
+		roots, err := makeCertificate(certificate, key)
 		if err != nil {
 			return err
 		}
-		s.url = "http://" + address
-		root := filepath.Join(s.dir, "root")
-		for name, content := range files {
-			place := filepath.Join(root, name)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(place), 0o755), os.Link(content, place)); err != nil {
-				return err
-			}
-		}
-		file := filepath.Join(s.dir, "nginx.conf")
-		if err := os.WriteFile(file, fmt.Appendf(nil, nginxConfig, s.dir, mediaType, address, root), 0o600); err != nil {
+		s.client = newClient(roots)
+		return startNginx(ctx, s, files, mediaType, "https", fmt.Sprintf(" ssl; ssl_certificate %s; ssl_certificate_key %s", certificate, key))
+	}}
+}
+
+// startNginx starts nginx. listen is what the configuration says after the address.
+func startNginx(ctx context.Context, s *server, files map[string]string, mediaType, scheme, listen string) error {
+	address, err := freeAddress(ctx)
+	if err != nil {
+		return err
+	}
+	s.url = scheme + "://" + address
+	root := filepath.Join(s.dir, "root")
+	for name, content := range files {
+		place := filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(place), 0o755), os.Link(content, place)); err != nil {
 			return err
 		}
-		return start(ctx, s, nil, "/usr/sbin/nginx", "-e", "stderr", "-c", file)
-	}}
+	}
+	file := filepath.Join(s.dir, "nginx.conf")
+	if err := os.WriteFile(file, fmt.Appendf(nil, nginxConfig, s.dir, mediaType, address+listen, root), 0o600); err != nil {
+		return err
+	}
+	return start(ctx, s, nil, "/usr/sbin/nginx", "-e", "stderr", "-c", file)
 }
 
 // What Debian's configuration says, less the log, and with connections that stay.

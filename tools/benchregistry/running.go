@@ -85,20 +85,20 @@ func (b *bench) measureReads(ctx context.Context) error {
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
 		return err
 	}
+	files := map[string]string{
+		"v2/staging/" + source + "/blobs/" + string(b.content.Digest): b.source,
+		"v2/staging/" + source + "/manifests/" + tag:                  file,
+	}
 	others, stopOthers, err := fleet(ctx, b.disk, []peer{
-		nginxPeer(map[string]string{
-			"v2/staging/" + source + "/blobs/" + string(b.content.Digest): b.source,
-			"v2/staging/" + source + "/manifests/" + tag:                  file,
-		}, ocispec.MediaTypeImageManifest),
-		emptyPeer(),
+		nginxPeer(files, ocispec.MediaTypeImageManifest), nginxSecuredPeer(files, ocispec.MediaTypeImageManifest), emptyPeer(),
 	})
 	if err != nil {
 		return err
 	}
 	defer stopOthers()
-	nginx, empty := others[0], others[1]
+	nginx, nginxSecured, empty := others[0], others[1], others[2]
 	return errors.Join(
-		b.measurePulls(ctx, append([]*server{nginx}, running...)),
+		b.measurePulls(ctx, append([]*server{nginx, nginxSecured}, running...)),
 		b.measureManifests(ctx, append([]*server{nginx, empty}, running...), int64(len(raw))),
 		b.measureMounts(ctx, running),
 		b.measureAttaches(ctx, running))
@@ -112,7 +112,7 @@ func (b *bench) measurePulls(ctx context.Context, servers []*server) error {
 	for _, s := range servers {
 		all = append(all, contestant{s.name, func(ctx context.Context, _ int) error {
 			pull := func() error { return s.pull(ctx, source, b.content) }
-			if s.name == static { // whose work is done by its children
+			if s.name == static || s.name == staticBy { // whose work is done by its children
 				return b.timed(rowPull, s.name, pull)
 			}
 			return b.timedCPU(rowPull, s, pull)
