@@ -114,9 +114,9 @@ func failsInNumbers(r registry.ParityReport) bool {
 
 // howMade reads a trusted builder's provenance of an engine.
 func (v *verification) howMade(engine registry.Digest) (howMade, bool) {
-	for _, c := range v.claims {
-		if c.Subject != engine || c.Statement.PredicateType != registry.PredicateProvenance ||
-			!slices.Contains(c.Roles, registry.RoleBuilder) {
+	accepted, _ := registry.Accept(v.release, v.claims)
+	for _, c := range accepted {
+		if c.Subject != engine || c.Statement.PredicateType != registry.PredicateProvenance {
 			continue
 		}
 		var said struct {

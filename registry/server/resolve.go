@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -104,15 +105,8 @@ func (s server) nodeOf(ctx context.Context, request wire.ResolveRequest) (regist
 		}
 		node, err := s.NodeTypes.Get(ctx, request.NodeType)
 		return node, unknown("node type", request.NodeType, err)
-	case request.Node.V > nodeVersion:
-		return registry.Node{}, registry.Errorf(
-			registry.CodeInvalid,
-			"resolve: node document of version %d: want %d",
-			request.Node.V,
-			nodeVersion,
-		)
 	}
-	return *request.Node, nil
+	return s.checked(*request.Node)
 }
 
 // unknown returns the error for an unknown name, with the kind of name.
@@ -123,9 +117,14 @@ func unknown(what, name string, err error) error {
 	return registry.Errorf(registry.CodeNotFound, "%s %s is unknown", what, name)
 }
 
-// nodeVersion is the supported version of node documents. An empty node document is a node
-// without any features.
-const nodeVersion = 1
+// checked applies the rules of node documents to a node that came in a request. Errors: CodeInvalid.
+func (s server) checked(n registry.Node) (registry.Node, error) {
+	document, err := json.Marshal(n)
+	if err != nil {
+		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "resolve: node: %w", err)
+	}
+	return s.ReadNode("of the request", document)
+}
 
 // runtimeOf parses names of known runtimes, or NAME:VERSION, once for each runtime. An empty
 // list means the runtimes of the node.

@@ -105,14 +105,15 @@ func TestQueriesAreStrict(t *testing.T) {
 		"/api/v1/history?kind=promoted", "/api/v1/history?subject=1.0.0", "/api/v1/events?kind=promoted", "/api/v1/events?after=1",
 		model + "releases", model + "release?reference=1.0.0", model + "engines", model + "evidence", model + "engine?digest=x", model + "bundle?digest=x", model + "resolve?nodeType=box",
 		model + "releases?env=prod", model + "evidence?release=x",
-		model + "resolve?environment=prod", model + "resolve?env=prod&arch=amd64&level=v3", model + "resolve?environment=prod&arch=amd64&feature=avx2", model + "resolve?environment=prod&arch=amd64&memoryMiB=-1",
+		model + "resolve?environment=prod", model + "resolve?environment=prod&arch=no+word", model + "resolve?env=prod&arch=amd64&level=v3", model + "resolve?environment=prod&arch=amd64&feature=avx2", model + "resolve?environment=prod&arch=amd64&memoryMiB=-1",
 		model + "resolve?environment=prod&arch=amd64&gpuProduct=NVIDIA-L4&gpuCount=0", model + "resolve?environment=prod&arch=amd64&gpuProduct=NVIDIA-L4&gpuCount=65",
 		model + "resolve?environment=prod&arch=amd64&gpuProduct=NVIDIA-L4&gpuMemoryMiB=much", model + "resolve?environment=prod&arch=amd64&runtime=onnxruntime",
 		model + "resolve?environment=prod&arch=amd64&runtime=:1", model + "resolve?environment=prod&nodeType=box&arch=amd64", model + "resolve?environment=prod&nodeType=box&level=v3",
 	} {
 		wantProblem(t, path, w.do("GET", path, ""), http.StatusBadRequest, registry.CodeInvalid)
 	}
-	for _, body := range []string{`{"environment":"prod"}`, `{"environment":"prod","nodeType":"box","node":{}}`, `{"environment":"prod","node":{"v":2}}`} {
+	for _, body := range []string{`{"environment":"prod"}`, `{"environment":"prod","nodeType":"box","node":{}}`, `{"environment":"prod","node":{"v":2}}`,
+		`{"environment":"prod","node":{}}`, `{"environment":"prod","node":{"v":1,"os":"linux","cpu":{"arch":"no word"}}}`} {
 		wantProblem(t, body, w.post(model+"resolve", body), http.StatusBadRequest, registry.CodeInvalid)
 	}
 }
