@@ -50,11 +50,8 @@ func (r Repositories) Authorize(ctx context.Context, repository string, permissi
 	}
 	if !p.May(permission, environment, model) {
 		if !wasAsked(ctx, permission, environment, model) {
-			return registry.Errorf(
-				registry.CodeUnauthenticated,
-				"the token does not cover this action: request one with the scope of %s",
-				repository,
-			)
+			return registry.Errorf(registry.CodeUnauthenticated,
+				"the token does not cover this action: request one with the scope of %s", repository)
 		}
 		return denied(p, permission, environment, model)
 	}

@@ -76,19 +76,11 @@ func unknownToken() error {
 func Usable(t registry.Token, now time.Time) error {
 	switch {
 	case !t.Revoked.IsZero():
-		return registry.Errorf(
-			registry.CodeUnauthenticated,
-			"token %s was revoked on %s",
-			t.Name,
-			t.Revoked.UTC().Format(time.DateTime),
-		)
+		return registry.Errorf(registry.CodeUnauthenticated,
+			"token %s was revoked on %s", t.Name, t.Revoked.UTC().Format(time.DateTime))
 	case !t.Expires.IsZero() && !now.Before(t.Expires):
-		return registry.Errorf(
-			registry.CodeUnauthenticated,
-			"token %s expired on %s",
-			t.Name,
-			t.Expires.UTC().Format(time.DateTime),
-		)
+		return registry.Errorf(registry.CodeUnauthenticated,
+			"token %s expired on %s", t.Name, t.Expires.UTC().Format(time.DateTime))
 	}
 	return nil
 }

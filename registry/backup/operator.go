@@ -20,12 +20,8 @@ func OperatorFiles() []string {
 func checkFiles(where string, files []File) error {
 	for i, f := range files {
 		if !writes(f.Path) || f.Size < 0 {
-			return registry.Errorf(
-				registry.CodeTrust,
-				"%s names %q, which is not a file of a backup: the backup was changed",
-				where,
-				f.Path,
-			)
+			return registry.Errorf(registry.CodeTrust,
+				"%s names %q, which is not a file of a backup: the backup was changed", where, f.Path)
 		}
 		if slices.ContainsFunc(files[:i], func(o File) bool { return o.Path == f.Path }) {
 			return registry.Errorf(registry.CodeTrust, "%s names %q twice: the backup was changed", where, f.Path)

@@ -96,18 +96,10 @@ func (s *Store) compare(ctx context.Context, want Snapshot, catalog, list string
 	}
 	if found.Events != want.Events || found.Last != want.Last || found.Heads != want.Heads ||
 		string(named.text()) != string(listed.text()) {
-		return nil, registry.Errorf(
-			registry.CodeTrust,
+		return nil, registry.Errorf(registry.CodeTrust,
 			"snapshot %s: its catalog has %d heads, %d events and %d blobs, but snapshot.json says %d, %d and %d, or names "+
 				"others: the backup was changed",
-			want.Name,
-			found.Heads,
-			found.Events,
-			found.Blobs,
-			want.Heads,
-			want.Events,
-			want.Blobs,
-		)
+			want.Name, found.Heads, found.Events, found.Blobs, want.Heads, want.Events, want.Blobs)
 	}
 	return listed, nil
 }
@@ -237,14 +229,8 @@ func checkBlob(ctx context.Context, blobs registry.Blobs, d registry.Digest, siz
 		return err
 	}
 	if got := digest.NewDigest(d.Algorithm(), hash); got != d || n != size {
-		return registry.Errorf(
-			registry.CodeDigest,
-			"blob %s of the backup has %d bytes with the digest %s, want %d bytes: it was damaged",
-			d,
-			n,
-			got,
-			size,
-		)
+		return registry.Errorf(registry.CodeDigest,
+			"blob %s of the backup has %d bytes with the digest %s, want %d bytes: it was damaged", d, n, got, size)
 	}
 	return nil
 }

@@ -105,11 +105,8 @@ func (s *Store) Find(name string) (Snapshot, error) {
 		return all[i], nil
 	}
 	if name == "" {
-		return Snapshot{}, registry.Errorf(
-			registry.CodeNotFound,
-			"%s has no complete snapshot: it is not a backup, or the backup did not finish",
-			s.Dir,
-		)
+		return Snapshot{}, registry.Errorf(registry.CodeNotFound,
+			"%s has no complete snapshot: it is not a backup, or the backup did not finish", s.Dir)
 	}
 	return Snapshot{}, registry.Errorf(registry.CodeNotFound, "%s has no complete snapshot %s", s.Dir, name)
 }
@@ -151,20 +148,11 @@ func (s *Store) read(name string) (Snapshot, error) {
 	}
 	switch {
 	case snapshot.Format != Format:
-		return Snapshot{}, registry.Errorf(
-			registry.CodeTrust,
-			"%s has format %q but this program reads %s: use the version that wrote it",
-			path,
-			snapshot.Format,
-			Format,
-		)
+		return Snapshot{}, registry.Errorf(registry.CodeTrust,
+			"%s has format %q but this program reads %s: use the version that wrote it", path, snapshot.Format, Format)
 	case snapshot.Name != name:
-		return Snapshot{}, registry.Errorf(
-			registry.CodeTrust,
-			"%s describes snapshot %q: its folder was renamed",
-			path,
-			snapshot.Name,
-		)
+		return Snapshot{}, registry.Errorf(registry.CodeTrust,
+			"%s describes snapshot %q: its folder was renamed", path, snapshot.Name)
 	}
 	return snapshot, checkFiles(path, snapshot.Files)
 }

@@ -62,11 +62,6 @@ func ParseURL(s string) (*url.URL, error) {
 
 // strange returns the error for a successful response that cannot be used.
 func (c *Client) strange(what string, err error) error {
-	return registry.Lastingf(
-		registry.CodeUnavailable,
-		"%s is not an mlpromote service, or has another version: the %s in its response: %s",
-		c.base,
-		what,
-		err.Error(),
-	)
+	return registry.Lastingf(registry.CodeUnavailable,
+		"%s is not an mlpromote service, or has another version: the %s in its response: %s", c.base, what, err.Error())
 }

@@ -19,13 +19,8 @@ func (c *Client) Release(ctx context.Context, environment, model, tagOrDigest st
 		return registry.Release{}, c.strange("release", err)
 	}
 	if asked := registry.Digest(tagOrDigest); asked.Validate() == nil && asked != meant.Digest {
-		return registry.Release{}, registry.Errorf(
-			registry.CodeDigest,
-			"the request to %s was for release %s, but the response has %s",
-			c.base,
-			asked,
-			meant.Digest,
-		)
+		return registry.Release{}, registry.Errorf(registry.CodeDigest,
+			"the request to %s was for release %s, but the response has %s", c.base, asked, meant.Digest)
 	}
 	r, err := c.content.Release(ctx, registry.Repository(environment, model), string(meant.Digest))
 	if err == nil && r.Model != model {

@@ -52,12 +52,8 @@ func (d Dir) line(name string) (string, error) {
 // interpret converts the error of a full disk to one with CodeFull.
 func (d Dir) interpret(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		return registry.Errorf(
-			registry.CodeFull,
-			"no space is left in %s; nothing was changed; free space there and try again: %w",
-			d.Path,
-			err,
-		)
+		return registry.Errorf(registry.CodeFull,
+			"no space is left in %s; nothing was changed; free space there and try again: %w", d.Path, err)
 	}
 	return err
 }
@@ -86,11 +82,8 @@ func (d Dir) SetCatalogID(id string) error {
 	if have, err := d.CatalogID(); err != nil || have == id {
 		return err
 	}
-	return registry.Errorf(
-		registry.CodeConflict,
-		"another process just assigned %s to another catalog; check which one, and try again",
-		d.Path,
-	)
+	return registry.Errorf(registry.CodeConflict,
+		"another process just assigned %s to another catalog; check which one, and try again", d.Path)
 }
 
 // Storage returns the URL of the bucket that has the content of the directory, or "" without a

@@ -97,9 +97,6 @@ func (d Dir) withMark(ctx context.Context, tag string, change func(path string) 
 }
 
 func (d Dir) markConflict() error {
-	return registry.Errorf(
-		registry.CodeConflict,
-		"another process changed %s meanwhile; try again",
-		filepath.Join(d.Path, registry.ContentMarkName),
-	)
+	return registry.Errorf(registry.CodeConflict,
+		"another process changed %s meanwhile; try again", filepath.Join(d.Path, registry.ContentMarkName))
 }

@@ -44,12 +44,8 @@ func (d Dir) refuseUsed() error {
 	}
 	for _, e := range entries {
 		if e.Name() != LockFile {
-			return registry.Lastingf(
-				registry.CodeConflict,
-				"%s is not empty (it has %s): --data must be empty or not exist yet",
-				d.Path,
-				e.Name(),
-			)
+			return registry.Lastingf(registry.CodeConflict,
+				"%s is not empty (it has %s): --data must be empty or not exist yet", d.Path, e.Name())
 		}
 	}
 	return nil

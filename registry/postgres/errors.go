@@ -79,78 +79,37 @@ func away(subject string, err error) error {
 func (db *DB) interpretFailure(subject string, failure *pgconn.PgError, err error) error {
 	switch failure.Code {
 	case serializationFailure, deadlockDetected, lockNotAvailable, queryCanceled:
-		return registry.Errorf(
-			registry.CodeUnavailable,
-			"%s: database %s is busy with other changes; nothing has changed; try again: %w",
-			subject,
-			db.name,
-			err,
-		)
+		return registry.Errorf(registry.CodeUnavailable,
+			"%s: database %s is busy with other changes; nothing has changed; try again: %w", subject, db.name, err)
 	case readOnlyTransaction:
-		return registry.Errorf(
-			registry.CodeUnavailable,
-			"%s: database %s is read-only, like a standby; try again, or configure the primary: %w",
-			subject,
-			db.name,
-			err,
-		)
+		return registry.Errorf(registry.CodeUnavailable,
+			"%s: database %s is read-only, like a standby; try again, or configure the primary: %w", subject, db.name, err)
 	case diskFull:
-		return registry.Errorf(
-			registry.CodeUnavailable,
+		return registry.Errorf(registry.CodeUnavailable,
 			"%s: no space is left for database %s; nothing has changed; free space there and try again: %w",
-			subject,
-			db.name,
-			err,
-		)
+			subject, db.name, err)
 	case notNullViolation, programLimit:
-		return registry.Errorf(
-			registry.CodeInvalid,
-			"%s: a name is too long, or has a quote, a backslash or a control character",
-			subject,
-		)
+		return registry.Errorf(registry.CodeInvalid,
+			"%s: a name is too long, or has a quote, a backslash or a control character", subject)
 	case insufficientPrivilege:
-		return registry.Lastingf(
-			registry.CodeUnavailable,
-			"%s: the user of database %s must own it, or be allowed to create in its schema: %w",
-			subject,
-			db.name,
-			err,
-		)
+		return registry.Lastingf(registry.CodeUnavailable,
+			"%s: the user of database %s must own it, or be allowed to create in its schema: %w", subject, db.name, err)
 	}
 	switch failure.Code[:2] {
 	case classConnection, classOperator, classResources, classTransaction:
-		return registry.Errorf(
-			registry.CodeUnavailable,
-			"%s: database %s is unavailable; try again: %w",
-			subject,
-			db.name,
-			err,
-		)
+		return registry.Errorf(registry.CodeUnavailable,
+			"%s: database %s is unavailable; try again: %w", subject, db.name, err)
 	case classAuthorization, className:
-		return registry.Lastingf(
-			registry.CodeUnavailable,
-			"%s: database %s rejected the login; check the database name, the user and the password: %w",
-			subject,
-			db.name,
-			err,
-		)
+		return registry.Lastingf(registry.CodeUnavailable,
+			"%s: database %s rejected the login; check the database name, the user and the password: %w", subject, db.name, err)
 	case classData:
 		return registry.Errorf(registry.CodeInvalid, "%s: a text has a NUL byte or is not UTF-8", subject)
 	case classConstraint:
-		return registry.Errorf(
-			registry.CodeConflict,
-			"%s: the database already has a different value; nothing has changed: %w",
-			subject,
-			err,
-		)
+		return registry.Errorf(registry.CodeConflict,
+			"%s: the database already has a different value; nothing has changed: %w", subject, err)
 	case classDamage:
-		return registry.Errorf(
-			registry.CodeInternal,
-			"%s: database %s is damaged; restore it from a backup: %w",
-			subject,
-			db.name,
-			err,
-		)
+		return registry.Errorf(registry.CodeInternal,
+			"%s: database %s is damaged; restore it from a backup: %w", subject, db.name, err)
 	}
 	return registry.Errorf(registry.CodeInternal, "%s: database %s: %w", subject, db.name, err)
 }

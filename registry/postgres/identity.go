@@ -56,11 +56,8 @@ func (db *DB) RecordContent(ctx context.Context, before, after registry.CatalogI
 		ID: before.ID, StorageBefore: before.Storage, EpochBefore: before.Epoch, Storage: after.Storage, Epoch: after.Epoch,
 	})
 	if err == nil && rows == 0 {
-		return registry.Errorf(
-			registry.CodeConflict,
-			"another process recorded other content for the catalog in %s meanwhile; try again",
-			db.name,
-		)
+		return registry.Errorf(registry.CodeConflict,
+			"another process recorded other content for the catalog in %s meanwhile; try again", db.name)
 	}
 	return db.interpretError("content of the catalog", err)
 }
@@ -117,12 +114,9 @@ func (s *collectionSession) Held(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.conn.Ping(ctx); err != nil {
-		return registry.Errorf(
-			registry.CodeUnavailable,
+		return registry.Errorf(registry.CodeUnavailable,
 			"the lock of the collection on database %s was lost; nothing more was deleted; the next collection continues: %w",
-			s.db.name,
-			err,
-		)
+			s.db.name, err)
 	}
 	return nil
 }

@@ -56,14 +56,9 @@ func (db *DB) current(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if row.Version > migrations.PostgresVersion {
-		return false, registry.Lastingf(
-			registry.CodeUnavailable,
-			"database %s has schema %d but this program supports schemas up to %d: use the newer version of the program that "+
-				"wrote it",
-			db.name,
-			row.Version,
-			migrations.PostgresVersion,
-		)
+		return false, registry.Lastingf(registry.CodeUnavailable,
+			"database %s has schema %d but this program supports schemas up to %d: use the newer version of the program that wrote it",
+			db.name, row.Version, migrations.PostgresVersion)
 	}
 	db.id = row.ID
 	return row.Version == migrations.PostgresVersion, nil

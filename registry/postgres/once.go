@@ -52,11 +52,8 @@ func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.Kept
 func keptAnswer(row dbsqlc.Answer, c registry.KeyClaim) (*registry.KeptAnswer, error) {
 	switch {
 	case row.Request != string(c.Request):
-		return nil, registry.Errorf(
-			registry.CodeInvalid,
-			"idempotency key %q was used for another request: use a new key for each request",
-			c.Key,
-		)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"idempotency key %q was used for another request: use a new key for each request", c.Key)
 	case row.Status == 0:
 		return nil, registry.Errorf(registry.CodeConflict, "the same request is still running: wait and try again")
 	}

@@ -24,13 +24,8 @@ func (db *DB) SetTag(ctx context.Context, repository, tag string, d registry.Dig
 	set, err := db.queries().
 		TagSetRecorded(ctx, dbsqlc.TagSetRecordedParams{Repository: repository, Tag: tag, Digest: string(d)})
 	if err == nil && set == 0 {
-		return registry.Errorf(
-			registry.CodeNotFound,
-			"tag %s in %s: manifest %s is not recorded there; put the manifest first",
-			tag,
-			repository,
-			d,
-		)
+		return registry.Errorf(registry.CodeNotFound,
+			"tag %s in %s: manifest %s is not recorded there; put the manifest first", tag, repository, d)
 	}
 	return db.interpretError(fmt.Sprintf("tag %s in %s", tag, repository), err)
 }

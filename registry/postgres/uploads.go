@@ -67,11 +67,8 @@ func (db *DB) changeUpload(
 		if _, err := q.UploadVersion(ctx, id); err != nil {
 			return err
 		}
-		return registry.Errorf(
-			registry.CodeConflict,
-			"upload %s: another request continued it; query its offset and continue there",
-			id,
-		)
+		return registry.Errorf(registry.CodeConflict,
+			"upload %s: another request continued it; query its offset and continue there", id)
 	})
 	return db.interpretError("upload "+id, err)
 }

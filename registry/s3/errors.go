@@ -33,26 +33,15 @@ func (b *Bucket) interpretError(operation, subject string, err error) error {
 func (b *Bucket) interpret(operation, subject string, err error) error {
 	said, ok := response(err)
 	if !ok {
-		return registry.Errorf(
-			registry.CodeUnavailable,
-			"%s %s: the object store of %s does not respond: %w",
-			operation,
-			subject,
-			b,
-			err,
-		)
+		return registry.Errorf(registry.CodeUnavailable,
+			"%s %s: the object store of %s does not respond: %w", operation, subject, b, err)
 	}
 	switch said.Code {
 	case minio.NoSuchKey, minio.NoSuchUpload:
 		return registry.Errorf(registry.CodeNotFound, "%s: not found in the object store", subject)
 	case minio.NoSuchBucket:
-		return registry.Lastingf(
-			registry.CodeUnavailable,
-			"%s %s: bucket %s does not exist at its endpoint: create it, or configure another",
-			operation,
-			subject,
-			b.name,
-		)
+		return registry.Lastingf(registry.CodeUnavailable,
+			"%s %s: bucket %s does not exist at its endpoint: create it, or configure another", operation, subject, b.name)
 	case minio.AccessDenied,
 		"InvalidAccessKeyId",
 		"SignatureDoesNotMatch",
@@ -74,14 +63,8 @@ func (b *Bucket) interpret(operation, subject string, err error) error {
 		)
 	}
 	if said.StatusCode >= http.StatusInternalServerError || said.StatusCode == http.StatusTooManyRequests {
-		return registry.Errorf(
-			registry.CodeUnavailable,
-			"%s %s: the object store of %s fails: %w",
-			operation,
-			subject,
-			b,
-			err,
-		)
+		return registry.Errorf(registry.CodeUnavailable,
+			"%s %s: the object store of %s fails: %w", operation, subject, b, err)
 	}
 	return registry.Errorf(registry.CodeInternal, "%s %s in %s: %w", operation, subject, b, err)
 }

@@ -86,15 +86,9 @@ func (s *session) reject(ctx context.Context, staged string, d, got registry.Dig
 		return err
 	}
 	s.forget(ctx, staged)
-	return registry.Errorf(
-		registry.CodeDigest,
-		"upload %s: the %d bytes received have the digest %s, not %s: nothing was stored; send the right content or the "+
-			"right digest",
-		s.state.ID,
-		s.offset,
-		got,
-		d,
-	)
+	return registry.Errorf(registry.CodeDigest,
+		"upload %s: the %d bytes received have the digest %s, not %s: nothing was stored; send the right content or the right digest",
+		s.state.ID, s.offset, got, d)
 }
 
 // forget deletes what a finished upload leaves in the store.
@@ -154,11 +148,9 @@ func (s *session) completed(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	s.forget(ctx, s.notes.Key)
-	return false, registry.Errorf(
-		registry.CodeNotFound,
+	return false, registry.Errorf(registry.CodeNotFound,
 		"upload %s: its record is older than its bytes, perhaps after a failure of the database: begin a new upload",
-		s.state.ID,
-	)
+		s.state.ID)
 }
 
 // rehash computes the digest of all bytes, which are in an object or in the buffer.

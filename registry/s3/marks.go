@@ -98,12 +98,8 @@ func (b *Bucket) putMark(ctx context.Context, text []byte, tag string) error {
 	answer, ok := response(err)
 	if ok &&
 		(answer.StatusCode == http.StatusPreconditionFailed || answer.StatusCode == http.StatusConflict || answer.Code == minio.NoSuchKey) {
-		return registry.Errorf(
-			registry.CodeConflict,
-			"%s: another process changed %s meanwhile; try again",
-			b,
-			registry.ContentMarkName,
-		)
+		return registry.Errorf(registry.CodeConflict,
+			"%s: another process changed %s meanwhile; try again", b, registry.ContentMarkName)
 	}
 	return b.interpretError("write", key, err)
 }

@@ -36,12 +36,9 @@ func readNotes(state registry.UploadState) (notes, error) {
 	decoder := json.NewDecoder(strings.NewReader(state.Place))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&n); err != nil {
-		return notes{}, registry.Errorf(
-			registry.CodeInternal,
+		return notes{}, registry.Errorf(registry.CodeInternal,
 			"upload %s: its record is not that of an object store: %w; it may have begun in another kind of storage",
-			state.ID,
-			err,
-		)
+			state.ID, err)
 	}
 	return n, nil
 }

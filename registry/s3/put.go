@@ -96,13 +96,8 @@ func (c *content) fill(ctx context.Context, buffer []byte, want int64) ([]byte, 
 		return buffer, fmt.Errorf("read what to store as blob %s: %w", c.d, err) // keeps its own code
 	}
 	if int64(len(buffer)) < want {
-		return buffer, registry.Errorf(
-			registry.CodeDigest,
-			"blob %s: received %d of %d bytes: nothing was stored; send the whole content again",
-			c.d,
-			c.n,
-			c.size,
-		)
+		return buffer, registry.Errorf(registry.CodeDigest,
+			"blob %s: received %d of %d bytes: nothing was stored; send the whole content again", c.d, c.n, c.size)
 	}
 	return buffer, nil
 }
@@ -114,21 +109,14 @@ func (c *content) check() error {
 		return fmt.Errorf("read what to store as blob %s: %w", c.d, err)
 	}
 	if extra > 0 || c.size < 0 {
-		return registry.Errorf(
-			registry.CodeDigest,
+		return registry.Errorf(registry.CodeDigest,
 			"blob %s: received more than its %d bytes: nothing was stored; send the right content or the right size",
-			c.d,
-			c.size,
-		)
+			c.d, c.size)
 	}
 	if got := digest.NewDigest(c.d.Algorithm(), c.sum); got != c.d {
-		return registry.Errorf(
-			registry.CodeDigest,
+		return registry.Errorf(registry.CodeDigest,
 			"blob %s: the %d bytes sent have the digest %s: nothing was stored; send the right content or the right digest",
-			c.d,
-			c.n,
-			got,
-		)
+			c.d, c.n, got)
 	}
 	return nil
 }

@@ -98,12 +98,8 @@ func (b *Bucket) time(ctx context.Context) (time.Time, error) {
 	}
 	now, err := http.ParseTime(answer.Header.Get("Date"))
 	if err != nil {
-		return time.Time{}, registry.Errorf(
-			registry.CodeUnavailable,
-			"ask for the time of %s: the response of the object store has no valid date: %w",
-			b,
-			err,
-		)
+		return time.Time{}, registry.Errorf(registry.CodeUnavailable,
+			"ask for the time of %s: the response of the object store has no valid date: %w", b, err)
 	}
 	return now, nil
 }

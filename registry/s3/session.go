@@ -45,11 +45,8 @@ func (u *Uploads) open(state registry.UploadState) (*session, error) {
 		return nil, err
 	}
 	if _, held := u.held.LoadOrStore(state.ID, true); held {
-		return nil, registry.Errorf(
-			registry.CodeConflict,
-			"upload %s: another request is writing it; send one chunk at a time",
-			state.ID,
-		)
+		return nil, registry.Errorf(registry.CodeConflict,
+			"upload %s: another request is writing it; send one chunk at a time", state.ID)
 	}
 	return &session{
 		u: u, state: state, notes: n, parts: slices.Clone(n.Parts),
@@ -94,11 +91,8 @@ func (s *session) explain(ctx context.Context, operation string, err error) erro
 		return failed
 	}
 	if now.Version != s.state.Version {
-		return registry.Errorf(
-			registry.CodeConflict,
-			"upload %s: another request continued it; query its offset and continue there",
-			s.state.ID,
-		)
+		return registry.Errorf(registry.CodeConflict,
+			"upload %s: another request continued it; query its offset and continue there", s.state.ID)
 	}
 	return err
 }
@@ -146,13 +140,8 @@ func (s *session) sendPart(ctx context.Context) error {
 func (s *session) take(ctx context.Context) error {
 	n := s.notes
 	if n.Used+takenParts > maxParts {
-		return registry.Errorf(
-			registry.CodeInvalid,
-			"upload %s: %s takes at most %d bytes in pieces",
-			s.state.ID,
-			s.u.b,
-			int64(maxParts)*int64(s.u.b.partBytes),
-		)
+		return registry.Errorf(registry.CodeInvalid,
+			"upload %s: %s takes at most %d bytes in pieces", s.state.ID, s.u.b, int64(maxParts)*int64(s.u.b.partBytes))
 	}
 	if n.ID == "" {
 		m, err := s.u.b.newMultipart(ctx, s.newKey())

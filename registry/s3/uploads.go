@@ -58,13 +58,8 @@ func (u *Uploads) Append(
 		return 0, err
 	}
 	if state.Offset != offset {
-		return state.Offset, registry.Errorf(
-			registry.CodeConflict,
-			"upload %s: it has %d bytes, so a chunk cannot begin at %d; continue at the end",
-			id,
-			state.Offset,
-			offset,
-		)
+		return state.Offset, registry.Errorf(registry.CodeConflict,
+			"upload %s: it has %d bytes, so a chunk cannot begin at %d; continue at the end", id, state.Offset, offset)
 	}
 	s, err := u.open(state)
 	if err != nil {

@@ -51,13 +51,9 @@ func (s server) events(r *request) (*response, error) {
 	case from == "":
 		q.After = newest
 	case q.After > newest: // events up to that number would never be sent
-		return nil, registry.Errorf(
-			registry.CodeInvalid,
-			"Last-Event-ID or after %d: the history ends with %d, perhaps after a restore from a backup: read it again and "+
-				"continue from there",
-			q.After,
-			newest,
-		)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"Last-Event-ID or after %d: the history ends with %d, perhaps after a restore from a backup: read it again and continue from there",
+			q.After, newest)
 	}
 	return &response{stream: func(w http.ResponseWriter, r *request) error { return s.stream(w, r, q) }}, nil
 }

@@ -21,11 +21,9 @@ func facts() []string {
 // nodeOf reads the facts of a node from a query.
 func nodeOf(values url.Values) (registry.Node, error) {
 	if values.Get("arch") == "" {
-		return registry.Node{}, registry.Errorf(
-			registry.CodeInvalid,
+		return registry.Node{}, registry.Errorf(registry.CodeInvalid,
 			"resolve: want nodeType=NAME, or the facts of a node: "+
-				"arch=amd64&level=v3&features=avx512_vnni&runtime=onnxruntime:1.30.0",
-		)
+				"arch=amd64&level=v3&features=avx512_vnni&runtime=onnxruntime:1.30.0")
 	}
 	node := registry.Node{
 		V:      1,
@@ -57,12 +55,8 @@ func nodeOf(values url.Values) (registry.Node, error) {
 	}
 	count, err := number(values, "gpuCount", 1)
 	if err != nil || count < 1 || count > maxDevices {
-		return registry.Node{}, registry.Errorf(
-			registry.CodeInvalid,
-			"gpuCount %q: want 1 to %d",
-			values.Get("gpuCount"),
-			maxDevices,
-		)
+		return registry.Node{}, registry.Errorf(registry.CodeInvalid,
+			"gpuCount %q: want 1 to %d", values.Get("gpuCount"), maxDevices)
 	}
 	node.Accelerators = slices.Repeat([]registry.NodeAccelerator{device}, int(count))
 	return node, nil

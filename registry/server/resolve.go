@@ -93,10 +93,8 @@ func (s server) nodeOf(ctx context.Context, request wire.ResolveRequest) (regist
 	}
 	switch {
 	case said != 1:
-		return registry.Node{}, registry.Errorf(
-			registry.CodeInvalid,
-			"resolve: want one of a node, a node type and the labels of a node",
-		)
+		return registry.Node{}, registry.Errorf(registry.CodeInvalid,
+			"resolve: want one of a node, a node type and the labels of a node")
 	case request.Labels != nil:
 		return s.ReadLabels(request.Labels)
 	case request.NodeType != "":
@@ -144,11 +142,8 @@ func (s server) runtimeOf(ctx context.Context, values []string) (*registry.Runti
 		}
 		name, version, ok := strings.Cut(v, ":")
 		if !ok || name == "" || version == "" {
-			return nil, registry.Errorf(
-				registry.CodeInvalid,
-				"runtime %q: want the name of a known runtime, or NAME:VERSION, for example onnxruntime:1.30.0",
-				v,
-			)
+			return nil, registry.Errorf(registry.CodeInvalid,
+				"runtime %q: want the name of a known runtime, or NAME:VERSION, for example onnxruntime:1.30.0", v)
 		}
 		runtime.Runtimes[name] = version
 	}

@@ -41,12 +41,8 @@ func group(table []route) (resources, error) {
 			of[key] = make(methods)
 		}
 		if _, twice := of[key][r.Method]; twice {
-			return resources{}, registry.Errorf(
-				registry.CodeInvalid,
-				"server: route %s %s is defined twice",
-				r.Method,
-				r.Pattern,
-			)
+			return resources{}, registry.Errorf(registry.CodeInvalid,
+				"server: route %s %s is defined twice", r.Method, r.Pattern)
 		}
 		of[key][r.Method] = r
 	}

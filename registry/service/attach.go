@@ -181,19 +181,11 @@ func (s *Service) admit(ctx context.Context, a registry.Attachment, now time.Tim
 	role, known := registry.RoleFor(claim.Statement.PredicateType)
 	switch {
 	case !known:
-		return registry.Claim{}, registry.Errorf(
-			registry.CodeTrust,
-			"attach: predicate type %q is unknown",
-			claim.Statement.PredicateType,
-		)
+		return registry.Claim{}, registry.Errorf(registry.CodeTrust,
+			"attach: predicate type %q is unknown", claim.Statement.PredicateType)
 	case !slices.Contains(claim.Roles, role):
-		return registry.Claim{}, registry.Errorf(
-			registry.CodeTrust,
-			"attach: key %s is not trusted as %s for %s (environments.yaml, trust:)",
-			claim.Signer,
-			role,
-			resource,
-		)
+		return registry.Claim{}, registry.Errorf(registry.CodeTrust,
+			"attach: key %s is not trusted as %s for %s (environments.yaml, trust:)", claim.Signer, role, resource)
 	case !claim.Statement.About(a.Subject):
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "attach: the statement is not about %s", a.Subject)
 	}

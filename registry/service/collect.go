@@ -48,18 +48,12 @@ func NewCollector(c CollectorConfig) (*Collector, error) {
 		c.Clock == nil ||
 		c.Owner == nil ||
 		c.Lock == nil {
-		return nil, registry.Errorf(
-			registry.CodeInvalid,
-			"collector: stock, catalog, intents, blobs, remover, garbage, clock, owner and lock are all required",
-		)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"collector: stock, catalog, intents, blobs, remover, garbage, clock, owner and lock are all required")
 	}
 	if c.Retention.Grace < 0 || !c.Alone && c.Retention.Grace < MinGrace {
-		return nil, registry.Errorf(
-			registry.CodeInvalid,
-			"collector: a grace of %v is too short: want at least %v, and more than any push takes",
-			c.Retention.Grace,
-			MinGrace,
-		)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"collector: a grace of %v is too short: want at least %v, and more than any push takes", c.Retention.Grace, MinGrace)
 	}
 	if err := c.Retention.Validate(); err != nil {
 		return nil, err

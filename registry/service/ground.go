@@ -18,12 +18,8 @@ func decided(decide func() error) error {
 			return err
 		}
 	}
-	return registry.Errorf(
-		registry.CodeConflict,
-		"decided %d times, but the state changed each time before the change was applied: %w",
-		groundRounds,
-		err,
-	)
+	return registry.Errorf(registry.CodeConflict,
+		"decided %d times, but the state changed each time before the change was applied: %w", groundRounds, err)
 }
 
 // ground reads the state that a decision about a release rests on.

@@ -73,12 +73,8 @@ func (s *Service) accept(ctx context.Context, p modelPlace, reason string) error
 	}
 	misplaced := slices.ContainsFunc(records, func(f registry.HistoryFault) bool { return f.Environment == p.environment })
 	if len(faults) == 0 && !misplaced {
-		return registry.Errorf(
-			registry.CodeInvalid,
-			"the history of %s in %s has no faults: nothing to accept",
-			p.model,
-			p.environment,
-		)
+		return registry.Errorf(registry.CodeInvalid,
+			"the history of %s in %s has no faults: nothing to accept", p.model, p.environment)
 	}
 	event := registry.Event{Time: s.Now(), Kind: registry.EventAccept, Environment: p.environment, Model: p.model,
 		Version: standing.Head.Version, Release: standing.Head.Release, Reason: reason}

@@ -15,11 +15,8 @@ func (s *Service) SetHold(ctx context.Context, environment, model, reason string
 		return err
 	}
 	if !e.Protected() {
-		return registry.Errorf(
-			registry.CodeInvalid,
-			"builds write to %s directly, so it cannot be held: name an environment with from",
-			environment,
-		)
+		return registry.Errorf(registry.CodeInvalid,
+			"builds write to %s directly, so it cannot be held: name an environment with from", environment)
 	}
 	if err := checkReason("hold set", "refused promotions show it", reason); err != nil {
 		return err

@@ -29,15 +29,9 @@ func (s *Service) Release(ctx context.Context, environment, model, tagOrDigest s
 			"release %s in %s says that it is a release of %s, not of %s", r.Digest, environment, r.Model, model)
 	}
 	if e.External() && tagOrDigest != string(r.Digest) && tagOrDigest != r.Tag() {
-		return registry.Release{}, registry.Errorf(
-			registry.CodeTrust,
+		return registry.Release{}, registry.Errorf(registry.CodeTrust,
 			"tag %s of %s on %s names release %s, which says that it is %s: somebody moved the tag",
-			tagOrDigest,
-			registry.Repository(environment, model),
-			e.Registry,
-			r.Digest,
-			r.Tag(),
-		)
+			tagOrDigest, registry.Repository(environment, model), e.Registry, r.Digest, r.Tag())
 	}
 	return r, nil
 }

@@ -193,28 +193,15 @@ func (s *Service) mirrorTag(
 		return err
 	}
 	if have != "" && immutable(e, tag) {
-		return registry.Errorf(
-			registry.CodePolicy,
-			"tag %s of %s on %s names another digest (%s), but must not move",
-			tag,
-			repository,
-			e.Registry,
-			have,
-		)
+		return registry.Errorf(registry.CodePolicy,
+			"tag %s of %s on %s names another digest (%s), but must not move", tag, repository, e.Registry, have)
 	}
 	if err := s.Mirror.SetTag(ctx, repository, tag, want); err != nil {
 		return err
 	}
 	if have, err = s.mirrored(ctx, repository, tag); err == nil && have != want {
-		return registry.Errorf(
-			registry.CodeConflict,
-			"tag %s of %s on %s was set to %s but names %q: another client writes it",
-			tag,
-			repository,
-			e.Registry,
-			want,
-			have,
-		)
+		return registry.Errorf(registry.CodeConflict,
+			"tag %s of %s on %s was set to %s but names %q: another client writes it", tag, repository, e.Registry, want, have)
 	}
 	return err
 }
@@ -259,14 +246,8 @@ func (s *Service) tagsTaken(ctx context.Context, m move) error {
 		case tag == m.release.Tag():
 			return m.taken(have)
 		default:
-			return registry.Errorf(
-				registry.CodePolicy,
-				"tag %s of %s on %s names another digest (%s): choose a new version",
-				tag,
-				m.destination(),
-				m.to.Registry,
-				have,
-			)
+			return registry.Errorf(registry.CodePolicy,
+				"tag %s of %s on %s names another digest (%s): choose a new version", tag, m.destination(), m.to.Registry, have)
 		}
 	}
 	return nil

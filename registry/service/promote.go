@@ -245,12 +245,8 @@ func unmet(environment string, d registry.Decision) error {
 	if len(lines) == 0 {
 		lines = append(lines, "its policy has no requirements, so it allows no release")
 	}
-	return registry.Errorf(
-		registry.CodePolicy,
-		"%s does not take this release:\n  %s",
-		environment,
-		strings.Join(lines, "\n  "),
-	)
+	return registry.Errorf(registry.CodePolicy,
+		"%s does not take this release:\n  %s", environment, strings.Join(lines, "\n  "))
 }
 
 func held(head registry.Head) error {
@@ -289,14 +285,9 @@ func (s *Service) versionTaken(ctx context.Context, m move) error {
 
 // taken returns the error that the version exists with another digest.
 func (m move) taken(other registry.Digest) error {
-	return registry.Errorf(
-		registry.CodePolicy,
+	return registry.Errorf(registry.CodePolicy,
 		"version %s of %s exists in %s with another digest (%s): choose a new version",
-		m.release.Tag(),
-		m.release.Model,
-		m.to.Name,
-		other,
-	)
+		m.release.Tag(), m.release.Model, m.to.Name, other)
 }
 
 // missingEvidence returns an error for evidence that the history names but that no longer

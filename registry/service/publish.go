@@ -12,11 +12,8 @@ import (
 // were not written.
 func (s *Service) Publish(ctx context.Context, p registry.Publication) (registry.Head, error) {
 	if p.Release == "" { // for example an unset variable in CI; it would select the head
-		return registry.Head{}, registry.Errorf(
-			registry.CodeInvalid,
-			"publish %s: the release is empty: want its digest",
-			p.Model,
-		)
+		return registry.Head{}, registry.Errorf(registry.CodeInvalid,
+			"publish %s: the release is empty: want its digest", p.Model)
 	}
 	environment := s.Config.Environments.First()
 	r, err := s.Release(ctx, environment.Name, p.Model, string(p.Release))

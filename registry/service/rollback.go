@@ -16,11 +16,8 @@ func (s *Service) Rollback(ctx context.Context, req registry.RollbackRequest) (r
 		return registry.Promotion{}, err
 	}
 	if !environment.Protected() {
-		return registry.Promotion{}, registry.Errorf(
-			registry.CodeInvalid,
-			"builds write to %s directly, so it has no rollback: name an environment with from",
-			req.Environment,
-		)
+		return registry.Promotion{}, registry.Errorf(registry.CodeInvalid,
+			"builds write to %s directly, so it has no rollback: name an environment with from", req.Environment)
 	}
 	if err := checkReason("rollback", "it stays in the history", req.Reason); err != nil {
 		return registry.Promotion{}, err
@@ -213,11 +210,6 @@ func (s *Service) summarized(environment string, r registry.Release, claims []re
 	if _, _, ok := registry.FindVSA(claims, r, s.resource(environment, r.Model)); ok {
 		return nil
 	}
-	return registry.Errorf(
-		registry.CodePolicy,
-		"%s %s in %s has no verification summary of a trusted promoter: promote it again",
-		r.Model,
-		r.Tag(),
-		environment,
-	)
+	return registry.Errorf(registry.CodePolicy,
+		"%s %s in %s has no verification summary of a trusted promoter: promote it again", r.Model, r.Tag(), environment)
 }

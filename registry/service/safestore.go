@@ -62,12 +62,8 @@ func (s SafeStore) rescind(ctx context.Context, d registry.Digest) error {
 		}
 		select {
 		case <-ctx.Done():
-			return registry.Errorf(
-				registry.CodeUnavailable,
-				"blob %s: it is being deleted as unreferenced content; try again: %w",
-				d,
-				ctx.Err(),
-			)
+			return registry.Errorf(registry.CodeUnavailable,
+				"blob %s: it is being deleted as unreferenced content; try again: %w", d, ctx.Err())
 		case <-time.After(min(removal.Left, removalPause)):
 		}
 	}
@@ -157,11 +153,8 @@ func (r safeRefs) verify(ctx context.Context, d registry.Digest, size int64) err
 		err = blob.Close()
 	}
 	if have != size || err != nil {
-		return registry.Errorf(
-			registry.CodeUnavailable,
-			"blob %s: garbage collection deleted it while it was being stored, because that took too long: send it again",
-			d,
-		)
+		return registry.Errorf(registry.CodeUnavailable,
+			"blob %s: garbage collection deleted it while it was being stored, because that took too long: send it again", d)
 	}
 	return nil
 }

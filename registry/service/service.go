@@ -39,19 +39,15 @@ func New(c Config) (*Service, error) {
 	if c.Catalog == nil || c.Records == nil || c.Listing == nil || c.Intents == nil || c.Content == nil ||
 		c.Verify == nil ||
 		c.Sign == nil {
-		return nil, registry.Errorf(
-			registry.CodeInvalid,
-			"service: catalog, records, listing, intents, content, verify and sign are all required",
-		)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"service: catalog, records, listing, intents, content, verify and sign are all required")
 	}
 	if err := c.Environments.Validate(); err != nil {
 		return nil, err
 	}
 	if c.Mirror == nil && slices.ContainsFunc(c.Environments.List, registry.Environment.External) {
-		return nil, registry.Errorf(
-			registry.CodeInvalid,
-			"service: a mirror is required where an environment has a registry of its own",
-		)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"service: a mirror is required where an environment has a registry of its own")
 	}
 	if c.Now == nil {
 		c.Now = time.Now

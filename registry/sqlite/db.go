@@ -61,12 +61,8 @@ func Open(ctx context.Context, path string) (*DB, error) {
 		path: path, absolute: absolute, writes: newTogether(), steady: newSteady(), collecting: make(chan struct{}, 1),
 	}
 	if err := private(absolute); err != nil {
-		return nil, registry.Lastingf(
-			registry.CodeUnavailable,
-			"open: database %s and its folder must exist and be writable by this user: %w",
-			path,
-			err,
-		)
+		return nil, registry.Lastingf(registry.CodeUnavailable,
+			"open: database %s and its folder must exist and be writable by this user: %w", path, err)
 	}
 	db.writer, err = pool(absolute, 1, url.Values{
 		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"},

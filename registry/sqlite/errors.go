@@ -41,56 +41,29 @@ func (db *DB) interpretError(subject string, err error) error {
 // interpretFailure converts errors that SQLite reports.
 func (db *DB) interpretFailure(subject string, failure *driver.Error, err error) error {
 	if failure.Code() == sqlite3.SQLITE_IOERR_SHMSIZE { // readers also need space, for the index of the log
-		return registry.Errorf(
-			registry.CodeFull,
+		return registry.Errorf(registry.CodeFull,
 			"%s: no space is left beside database %s, and reading needs a little too; free space there and try again: %w",
-			subject,
-			db.path,
-			err,
-		)
+			subject, db.path, err)
 	}
 	// The low byte is the kind of failure; the others refine it.
 	switch failure.Code() & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED:
-		return registry.Errorf(
-			registry.CodeUnavailable,
+		return registry.Errorf(registry.CodeUnavailable,
 			"%s: other processes have kept database %s locked for %v; try again when they are done: %w",
-			subject,
-			db.path,
-			busyTimeout,
-			err,
-		)
+			subject, db.path, busyTimeout, err)
 	case sqlite3.SQLITE_FULL:
-		return registry.Errorf(
-			registry.CodeFull,
+		return registry.Errorf(registry.CodeFull,
 			"%s: no space is left for database %s; nothing has changed; free space there and try again: %w",
-			subject,
-			db.path,
-			err,
-		)
+			subject, db.path, err)
 	case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
-		return registry.Lastingf(
-			registry.CodeUnavailable,
-			"%s: database %s and its folder must exist and be writable by this user: %w",
-			subject,
-			db.path,
-			err,
-		)
+		return registry.Lastingf(registry.CodeUnavailable,
+			"%s: database %s and its folder must exist and be writable by this user: %w", subject, db.path, err)
 	case sqlite3.SQLITE_CONSTRAINT:
-		return registry.Errorf(
-			registry.CodeConflict,
-			"%s: the database already has a different value; nothing has changed: %w",
-			subject,
-			err,
-		)
+		return registry.Errorf(registry.CodeConflict,
+			"%s: the database already has a different value; nothing has changed: %w", subject, err)
 	case sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
-		return registry.Errorf(
-			registry.CodeInternal,
-			"%s: %s is not a database or is damaged; restore it from a backup: %w",
-			subject,
-			db.path,
-			err,
-		)
+		return registry.Errorf(registry.CodeInternal,
+			"%s: %s is not a database or is damaged; restore it from a backup: %w", subject, db.path, err)
 	}
 	return registry.Errorf(registry.CodeInternal, "%s: database %s: %w", subject, db.path, err)
 }

@@ -36,11 +36,8 @@ func (db *DB) RecordContent(ctx context.Context, before, after registry.CatalogI
 		ID: before.ID, StorageBefore: before.Storage, EpochBefore: before.Epoch, Storage: after.Storage, Epoch: after.Epoch,
 	})
 	if err == nil && rows == 0 {
-		return registry.Errorf(
-			registry.CodeConflict,
-			"another process recorded other content for the catalog in %s meanwhile; try again",
-			db.path,
-		)
+		return registry.Errorf(registry.CodeConflict,
+			"another process recorded other content for the catalog in %s meanwhile; try again", db.path)
 	}
 	return db.interpretError("content of the catalog", err)
 }

@@ -188,13 +188,9 @@ func manifest(row dbsqlc.ManifestPageRow) (registry.Manifest, error) {
 		return m, nil
 	}
 	if err := json.Unmarshal([]byte(row.Annotations), &m.Derived.Annotations); err != nil {
-		return registry.Manifest{}, registry.Errorf(
-			registry.CodeInternal,
+		return registry.Manifest{}, registry.Errorf(registry.CodeInternal,
 			"annotations of manifest %s in %s are damaged: run mlpromote reindex to rebuild them: %w",
-			row.Digest,
-			row.Repository,
-			err,
-		)
+			row.Digest, row.Repository, err)
 	}
 	if len(m.Derived.Annotations) == 0 {
 		m.Derived.Annotations = nil

@@ -29,14 +29,9 @@ func (db *DB) migrate(ctx context.Context) error {
 		case version == migrations.SQLiteVersion:
 			return nil
 		case version > migrations.SQLiteVersion:
-			return registry.Lastingf(
-				registry.CodeUnavailable,
-				"database %s has schema %d but this program supports schemas up to %d: use the newer version of the program "+
-					"that wrote it",
-				db.path,
-				version,
-				migrations.SQLiteVersion,
-			)
+			return registry.Lastingf(registry.CodeUnavailable,
+				"database %s has schema %d but this program supports schemas up to %d: use the newer version of the program that wrote it",
+				db.path, version, migrations.SQLiteVersion)
 		}
 		failed = db.up(ctx)
 	}

@@ -20,13 +20,8 @@ func (db *DB) SetTag(ctx context.Context, repository, tag string, d registry.Dig
 	err := db.together(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		set, err := q.TagSetRecorded(ctx, dbsqlc.TagSetRecordedParams{Repository: repository, Tag: tag, Digest: string(d)})
 		if err == nil && set == 0 {
-			return registry.Errorf(
-				registry.CodeNotFound,
-				"tag %s in %s: manifest %s is not recorded there; put the manifest first",
-				tag,
-				repository,
-				d,
-			)
+			return registry.Errorf(registry.CodeNotFound,
+				"tag %s in %s: manifest %s is not recorded there; put the manifest first", tag, repository, d)
 		}
 		return err
 	})

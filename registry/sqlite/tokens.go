@@ -25,11 +25,8 @@ func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
 		Created: toMicros(t.Created), Expires: toMicros(t.Expires), Revoked: toMicros(t.Revoked),
 	}))
 	if registry.HasCode(err, registry.CodeConflict) {
-		return registry.Lastingf(
-			registry.CodeConflict,
-			"token %s: a token with this name exists: revoke it, or choose another name",
-			t.Name,
-		)
+		return registry.Lastingf(registry.CodeConflict,
+			"token %s: a token with this name exists: revoke it, or choose another name", t.Name)
 	}
 	return err
 }
@@ -103,13 +100,8 @@ func token(row dbsqlc.Token) (registry.Token, error) {
 		t.LastUsed = fromMicros(row.Used)
 	}
 	if copy(t.Hash[:], row.Hash) != len(t.Hash) || len(row.Hash) != len(t.Hash) {
-		return registry.Token{}, registry.Errorf(
-			registry.CodeInternal,
-			"token %s: its hash has %d bytes: want %d",
-			row.ID,
-			len(row.Hash),
-			len(t.Hash),
-		)
+		return registry.Token{}, registry.Errorf(registry.CodeInternal,
+			"token %s: its hash has %d bytes: want %d", row.ID, len(row.Hash), len(t.Hash))
 	}
 	if err := json.Unmarshal([]byte(row.Grants), &t.Grants); err != nil {
 		return registry.Token{}, registry.Errorf(registry.CodeInternal, "token %s: grants: %w", row.ID, err)

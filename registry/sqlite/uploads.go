@@ -58,11 +58,8 @@ func (db *DB) changeUpload(ctx context.Context, id string, change func(*dbsqlc.Q
 		if _, err := q.UploadVersion(ctx, id); err != nil {
 			return err
 		}
-		return registry.Errorf(
-			registry.CodeConflict,
-			"upload %s: another request continued it; query its offset and continue there",
-			id,
-		)
+		return registry.Errorf(registry.CodeConflict,
+			"upload %s: another request continued it; query its offset and continue there", id)
 	})
 	return db.interpretError("upload "+id, err)
 }

@@ -67,17 +67,12 @@ func (g *Gate) verify(ctx context.Context, token *jwt.JSONWebToken) (identity, e
 	}
 	expected := jwt.Expected{Issuer: Service, AnyAudience: jwt.Audience{Service}, Time: g.Now()}
 	if err := c.ValidateWithLeeway(expected, skew); err != nil || c.Expiry == nil {
-		return identity{}, registry.Errorf(
-			registry.CodeUnauthenticated,
-			"the token is outside its lifetime of %s: request another",
-			Lifetime,
-		)
+		return identity{}, registry.Errorf(registry.CodeUnauthenticated,
+			"the token is outside its lifetime of %s: request another", Lifetime)
 	}
 	if c.Rules != "" && c.Rules != g.Rules() {
-		return identity{}, registry.Errorf(
-			registry.CodeUnauthenticated,
-			"the access rules changed after this token was issued: request another",
-		)
+		return identity{}, registry.Errorf(registry.CodeUnauthenticated,
+			"the access rules changed after this token was issued: request another")
 	}
 	if c.Token != "" {
 		t, err := g.Tokens.FindToken(ctx, c.Token)

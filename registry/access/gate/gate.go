@@ -71,10 +71,8 @@ func New(ctx context.Context, c Config) (*Gate, error) {
 	}
 	if c.Identify == nil {
 		c.Identify = func(context.Context, string) (registry.Principal, error) {
-			return registry.Principal{}, registry.Errorf(
-				registry.CodeUnauthenticated,
-				"this service trusts no other token issuer",
-			)
+			return registry.Principal{}, registry.Errorf(registry.CodeUnauthenticated,
+				"this service trusts no other token issuer")
 		}
 	}
 	if c.Rules == nil {
@@ -264,10 +262,8 @@ func (g *Gate) whose(ctx context.Context, secret string, now time.Time) (identit
 		return g.verify(ctx, token)
 	}
 	if strings.Count(secret, ".") != 2 {
-		return identity{}, registry.Errorf(
-			registry.CodeUnauthenticated,
-			"the credential is not a token: want mlp_..., or a JWT of an issuer that this service trusts",
-		)
+		return identity{}, registry.Errorf(registry.CodeUnauthenticated,
+			"the credential is not a token: want mlp_..., or a JWT of an issuer that this service trusts")
 	}
 	rules := g.Rules() // read first: if they change meanwhile, the token is refused later
 	p, err := g.Identify(ctx, secret)

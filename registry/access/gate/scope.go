@@ -43,23 +43,16 @@ func parseScope(scope string) (grant registry.Grant, ok bool, err error) {
 	kind, rest, _ := strings.Cut(scope, ":")
 	last := strings.LastIndexByte(rest, ':')
 	if kind == "" || last < 0 {
-		return registry.Grant{}, false, registry.Errorf(
-			registry.CodeInvalid,
-			"scope %.300q: want repository:NAME:ACTION[,ACTION]",
-			scope,
-		)
+		return registry.Grant{}, false, registry.Errorf(registry.CodeInvalid,
+			"scope %.300q: want repository:NAME:ACTION[,ACTION]", scope)
 	}
 	name, actions := rest[:last], rest[last+1:]
 	if kind, _, _ = strings.Cut(kind, "("); kind != "repository" {
 		return registry.Grant{}, false, nil
 	}
 	if !registry.ValidRepository(name) {
-		return registry.Grant{}, false, registry.Errorf(
-			registry.CodeInvalid,
-			"scope %.300q: %.300q is not a repository name",
-			scope,
-			name,
-		)
+		return registry.Grant{}, false, registry.Errorf(registry.CodeInvalid,
+			"scope %.300q: %.300q is not a repository name", scope, name)
 	}
 	grant.Environment, grant.Model, _ = strings.Cut(name, "/")
 	if actions == "*" {

@@ -66,9 +66,7 @@ func (g *Gate) serveToken(w http.ResponseWriter, r *http.Request) {
 	}
 	answer, err := g.issue(r)
 	if err == nil {
-		_ = json.NewEncoder(w).
-			Encode(answer)
-			//nolint:gosec // the token is what was asked for; if this fails the client is gone
+		_ = json.NewEncoder(w).Encode(answer) //nolint:gosec // the token is the response; fails if the client is gone
 		return
 	}
 	g.note(r, err)
@@ -97,10 +95,8 @@ func (g *Gate) issue(r *http.Request) (issued, error) {
 		return issued{}, err
 	}
 	if who.derived {
-		return issued{}, registry.Errorf(
-			registry.CodeUnauthenticated,
-			"want your original token, not one that was issued here for it",
-		)
+		return issued{}, registry.Errorf(registry.CodeUnauthenticated,
+			"want your original token, not one that was issued here for it")
 	}
 	query := r.URL.Query()
 	if service := query.Get("service"); service != "" && service != Service {

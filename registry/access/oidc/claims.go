@@ -68,12 +68,8 @@ func (t *trusted) principal(c claims) (registry.Principal, error) {
 		}
 	}
 	if len(p.Grants) == 0 {
-		return registry.Principal{}, registry.Errorf(
-			registry.CodeUnauthenticated,
-			"%s has a valid token of %s, but no rule in access.yaml matches it",
-			name,
-			t.URL,
-		)
+		return registry.Principal{}, registry.Errorf(registry.CodeUnauthenticated,
+			"%s has a valid token of %s, but no rule in access.yaml matches it", name, t.URL)
 	}
 	return p, nil
 }

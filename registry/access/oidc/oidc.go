@@ -100,18 +100,13 @@ func (i *Identifier) issuerOf(token string) (*trusted, error) {
 		err = parsed.UnsafeClaimsWithoutVerification(&named)
 	}
 	if err != nil {
-		return nil, registry.Errorf(
-			registry.CodeUnauthenticated,
-			"the token is not a JWT with an asymmetric signature of its issuer",
-		)
+		return nil, registry.Errorf(registry.CodeUnauthenticated,
+			"the token is not a JWT with an asymmetric signature of its issuer")
 	}
 	issuer, ok := i.issuers[named.Issuer]
 	if !ok {
-		return nil, registry.Errorf(
-			registry.CodeUnauthenticated,
-			"this service does not trust the issuer %.200q (access.yaml)",
-			named.Issuer,
-		)
+		return nil, registry.Errorf(registry.CodeUnauthenticated,
+			"this service does not trust the issuer %.200q (access.yaml)", named.Issuer)
 	}
 	return issuer, nil
 }

@@ -112,19 +112,11 @@ func (o *Outcome) rest(ctx context.Context, tx Tx, c registry.Change) error {
 func moved(event registry.Event, c registry.Change, before registry.Head) (*registry.Head, error) {
 	switch {
 	case event.Release == "":
-		return nil, registry.Errorf(
-			registry.CodeInvalid,
-			"head of %s in %s: the event has no release",
-			event.Model,
-			event.Environment,
-		)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"head of %s in %s: the event has no release", event.Model, event.Environment)
 	case c.Ground == nil:
-		return nil, registry.Errorf(
-			registry.CodeInvalid,
-			"head of %s in %s: the change has no ground",
-			event.Model,
-			event.Environment,
-		)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"head of %s in %s: the change has no ground", event.Model, event.Environment)
 	}
 	head := registry.Head{
 		Environment: event.Environment, Model: event.Model, Release: event.Release, Version: event.Version,

@@ -64,11 +64,8 @@ func History(
 func DecodeEvent(body string) (registry.Event, error) {
 	var event registry.Event
 	if err := json.Unmarshal([]byte(body), &event); err != nil {
-		return registry.Event{}, registry.Errorf(
-			registry.CodeTrust,
-			"history has a row that is not an event, so it was changed: %w",
-			err,
-		)
+		return registry.Event{}, registry.Errorf(registry.CodeTrust,
+			"history has a row that is not an event, so it was changed: %w", err)
 	}
 	return event, nil
 }

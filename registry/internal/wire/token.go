@@ -32,20 +32,14 @@ func NewTokenRequest(t registry.Token) TokenRequest {
 func (r TokenRequest) Token(created time.Time) (registry.Token, error) {
 	t := registry.Token{ID: r.ID, Name: r.Name, Grants: r.Grants, Created: created, Expires: r.Expires}
 	if err := r.Hash.Validate(); err != nil || r.Hash.Algorithm() != "sha256" {
-		return registry.Token{}, registry.Errorf(
-			registry.CodeInvalid,
-			"hash %q: want sha256: and 64 hexadecimal digits",
-			r.Hash,
-		)
+		return registry.Token{}, registry.Errorf(registry.CodeInvalid,
+			"hash %q: want sha256: and 64 hexadecimal digits", r.Hash)
 	}
 	hash, err := hex.DecodeString(r.Hash.Encoded())
 	copy(t.Hash[:], hash)
 	if err != nil || len(hash) != sha256.Size {
-		return registry.Token{}, registry.Errorf(
-			registry.CodeInvalid,
-			"hash %q: want sha256: and 64 hexadecimal digits",
-			r.Hash,
-		)
+		return registry.Token{}, registry.Errorf(registry.CodeInvalid,
+			"hash %q: want sha256: and 64 hexadecimal digits", r.Hash)
 	}
 	return t, t.Validate()
 }
