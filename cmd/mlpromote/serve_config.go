@@ -31,7 +31,7 @@ type serveConfig struct {
 
 	hooks hooks
 
-	logins     int // credentials that let nobody in, per address and minute; 0: any; -1: publicLogins where addresses are of clients
+	logins     int // wrong credentials, per address and minute; 0: any; -1: publicLogins where addresses are of clients
 	rate       int // requests to the REST API per caller and second; 0: any; -1: publicRate where others come
 	maxUploads int // under way, per caller; 0: any
 
@@ -75,7 +75,7 @@ func (a *app) settings(c *serveConfig) []setting {
 		{name: "scrub-rate", at: &c.scrubRate, fallback: "8388608", usage: "bytes a second that are read for that; 0: as fast as the storage gives them"},
 		{name: "private-webhooks-unsafe", at: &c.hooks.privateUnsafe, fallback: "false", usage: "let webhooks have addresses of this machine and network: who registers one can then reach what only this machine should"},
 		{name: "rate-limit", at: &c.rate, fallback: "-1", usage: "requests a second to the REST API that each caller may send, ten times as many at once; 0: any number; -1: 200 where others reach the service, any number on loopback"},
-		{name: "login-limit", at: &c.logins, fallback: "-1", usage: "credentials a minute that let nobody in and that each address may send, as many at once, before it has to wait; 0: any number; -1: 60, but any number on loopback and with --insecure-http, where all come from the proxy's address"},
+		{name: "login-limit", at: &c.logins, fallback: "-1", usage: "wrong credentials a minute that each address may send, also all at once, before it has to wait; 0: any number; -1: 60, but any number on loopback and with --insecure-http, where all come from the proxy's address"},
 		{name: "max-uploads", at: &c.maxUploads, fallback: "1000", usage: "uploads that each caller may have under way; 0: any number"},
 		{name: "max-referrers", at: &c.maxReferrers, fallback: "256", usage: "signatures, reports and other referrers of one manifest that each caller may push over /v2/; 0: any number"},
 		{name: "header-timeout", at: &c.headerTimeout, fallback: "10s", usage: "time for the headers of a request"},
