@@ -23,10 +23,13 @@ setup: ## Check for what a build needs; as root on Debian, install it
 	@sh tools/setup.sh
 
 # Archives for who has no Go: without cgo, so without ONNX Runtime, but for everything else.
-dist: setup ## Build release archives with checksums, in dist
+# The manual pages are written by a build of their own, since what renders them is not released.
+dist: setup ## Build release archives with checksums and manual pages, in dist
+	rm -rf dist/man
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) CGO_ENABLED=0 go run -tags manpages -ldflags '-X main.version=$(VERSION)' ./cmd/mlpromote reference man dist/man/man1
 	for arch in amd64 arm64; do \
 		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -ldflags '-s -w -X main.version=$(VERSION)' -o dist/linux-$$arch/mlpromote ./cmd/mlpromote && \
-		tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) -C dist/linux-$$arch -cf - mlpromote -C "$(CURDIR)" LICENSE | \
+		tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) -C dist/linux-$$arch -cf - mlpromote -C "$(CURDIR)/dist" man -C "$(CURDIR)" LICENSE | \
 		gzip -n >dist/mlpromote-$(VERSION)-linux-$$arch.tar.gz || exit 1; done
 	cd dist && sha256sum mlpromote-$(VERSION)-linux-*.tar.gz >mlpromote-$(VERSION)-SHA256SUMS && cat mlpromote-$(VERSION)-SHA256SUMS
 

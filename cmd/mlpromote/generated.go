@@ -25,7 +25,7 @@ func (a *app) referenceCommand() *cobra.Command {
 			return os.WriteFile(args[0], text, 0o644)
 		},
 	}
-	c := group("reference", "Write reference pages that are generated from the verbs", schema)
+	c := group("reference", "Write reference pages that are generated from the verbs", append(a.manualPages(), schema)...)
 	c.Hidden = true
 	return c
 }

@@ -1,0 +1,8 @@
+//go:build !manpages
+
+package main
+
+import "github.com/spf13/cobra"
+
+// manualPages is no verb in a released program: see manpages.go.
+func (a *app) manualPages() []*cobra.Command { return nil }
