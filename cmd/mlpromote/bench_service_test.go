@@ -44,7 +44,7 @@ type shop struct {
 func newShop(b *testing.B, bytes int64) *shop {
 	b.Helper()
 	dir := b.TempDir()
-	a := &app{ui: newUI(os.Stdout, os.Stderr), getenv: func(string) string { return "" }, version: "bench", data: filepath.Join(dir, "data")}
+	a := &app{ui: newUI(os.Stdout, os.Stderr, func(string) string { return "" }), getenv: func(string) string { return "" }, version: "bench", data: filepath.Join(dir, "data")}
 	a.ui.stderr = io.Discard
 	check(b, a.create())
 	i, err := a.openDirectory(b.Context())

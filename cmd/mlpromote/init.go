@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -66,6 +67,10 @@ func (a *app) draft(model, file, cases, label string) error {
 		}
 		answer.Cases = &imported
 		for _, note := range imported.Notes {
+			if text, ok := strings.CutPrefix(note, string(wordWarning)+" "); ok {
+				a.ui.warn(text)
+				continue
+			}
 			a.ui.note("%s", note)
 		}
 	case label != "":

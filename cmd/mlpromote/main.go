@@ -33,7 +33,7 @@ func run() int {
 	defer stop()
 	debug.SetGCPercent(gcPercent)
 	app := &app{
-		ui:      newUI(os.Stdout, os.Stderr),
+		ui:      newUI(os.Stdout, os.Stderr, os.Getenv),
 		getenv:  os.Getenv,
 		stdin:   os.Stdin,
 		version: version,

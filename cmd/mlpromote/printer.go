@@ -32,7 +32,24 @@ type printer struct {
 func (w *printer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	text := string(w.rest) + string(p)
+	if _, err := io.WriteString(w.to, w.escaped(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// painted writes text of ours and one of our words in color before what else is to be said.
+func (w *printer) painted(before string, painted word, after string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err := io.WriteString(w.to, w.escaped(before)+painted.color()+string(painted)+uncolored+w.escaped(after))
+	return err
+}
+
+// escaped gives text as it is to be written, behind what is left of the last one. Whoever calls it
+// holds the lock.
+func (w *printer) escaped(text string) string {
+	text = string(w.rest) + text
 	w.rest = nil
 	for n := 1; n < utf8.UTFMax && n <= len(text); n++ {
 		if end := text[len(text)-n:]; utf8.RuneStart(end[0]) && !utf8.FullRuneInString(end) {
@@ -40,10 +57,7 @@ func (w *printer) Write(p []byte) (int, error) {
 			break
 		}
 	}
-	if _, err := io.WriteString(w.to, seen(text, "\n", registry.PlainText)); err != nil {
-		return 0, err
-	}
-	return len(p), nil
+	return seen(text, "\n", registry.PlainText)
 }
 
 // seen gives a text with every character escaped that is not seen and not among keep.

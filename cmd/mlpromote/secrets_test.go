@@ -229,7 +229,7 @@ func (s *secretive) silent(t *testing.T) {
 // A secret in an argument can be read by everybody on the machine.
 func TestNoFlagTakesASecret(t *testing.T) {
 	t.Parallel()
-	a := &app{ui: newUI(os.Stdout, os.Stderr), getenv: func(string) string { return "" }}
+	a := &app{ui: newUI(os.Stdout, os.Stderr, func(string) string { return "" }), getenv: func(string) string { return "" }}
 	n := 0
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {

@@ -29,10 +29,12 @@ import (
 //     that ended, so that a CI log reads well.
 //   - Messages have no final period and no exclamation mark.
 //   - What comes from elsewhere is plain: see printer.go.
+//   - Only the words error, hint and warning have a color, and only on a terminal: see color.go.
 type ui struct {
 	stdout, stderr io.Writer // printers
 	bare           io.Writer // stderr for bars, which move by escape sequences
 	terminal       bool
+	colors         bool // the terminal and the environment take colors
 	json, verbose  bool
 	log            *slog.Logger // of a service that logs as JSON: takes what is for people
 	document       any          // the result so far, with JSON
@@ -44,8 +46,9 @@ type ui struct {
 	notes sync.Map // by step, how far it is; bars read it when they are drawn
 }
 
-func newUI(stdout, stderr *os.File) *ui {
-	return &ui{stdout: &printer{to: stdout}, stderr: &printer{to: stderr}, bare: stderr, terminal: term.IsTerminal(int(stderr.Fd()))}
+func newUI(stdout, stderr *os.File, getenv func(string) string) *ui {
+	terminal := term.IsTerminal(int(stderr.Fd()))
+	return &ui{stdout: &printer{to: stdout}, stderr: &printer{to: stderr}, bare: stderr, terminal: terminal, colors: wantsColors(terminal, getenv)}
 }
 
 func (u *ui) configure(json, verbose bool) { u.json, u.verbose = json, verbose }
@@ -80,6 +83,10 @@ func (u *ui) note(format string, args ...any) {
 		u.logNote(text)
 		return
 	}
+	if ours := string(wordWarning) + " "; strings.HasPrefix(format, ours) {
+		u.say(wordWarning, strings.TrimPrefix(text, ours))
+		return
+	}
 	fmt.Fprintln(u.stderr, "mlpromote: "+text)
 }
 
@@ -96,10 +103,10 @@ func (u *ui) fail(err error) {
 		return
 	}
 	for _, line := range messages(err) {
-		fmt.Fprintln(u.stderr, "mlpromote: error: "+line)
+		u.say(wordError, line)
 	}
 	for _, hint := range registry.Hints(err) {
-		fmt.Fprintln(u.stderr, "mlpromote: hint: "+errorText(hint))
+		u.say(wordHint, errorText(hint))
 	}
 }
 
