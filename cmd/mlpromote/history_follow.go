@@ -50,7 +50,7 @@ func (a *app) followHistory(ctx context.Context, q registry.HistoryQuery, since 
 		err = a.look(ctx, registry.HistoryQuery{Environment: q.Environment, Model: q.Model, After: last}, &last)
 	}
 	if ctx.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // an interrupt is how following ends
 	}
 	return err
 }

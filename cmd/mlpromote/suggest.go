@@ -58,7 +58,7 @@ func (s suggesting) ReleaseHold(ctx context.Context, environment, model, reason 
 // suggest adds to the error of a verb what was probably meant.
 func suggest(ctx context.Context, i *instance, err error) error {
 	var m missing
-	if _, several := err.(interface{ Unwrap() []error }); several || !errors.As(err, &m) { //nolint:errorlint // each of several errors has a line of its own
+	if _, several := err.(interface{ Unwrap() []error }); several || !errors.As(err, &m) {
 		return err
 	}
 	if near := m.meant(ctx, i); near != "" {

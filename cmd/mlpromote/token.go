@@ -62,8 +62,8 @@ for each model that is named:
   push        push, publish, sign          approve     attach quarantines
   promote     promote, roll back           administer  all of these, delete, make tokens
 
-The first token closes a service on 127.0.0.1 that let in everybody: whoever has no token is
-refused from then on.
+The first token closes a service on 127.0.0.1 that let in everybody: it refuses requests without
+a token from then on.
 
 In names, * stands for a part of a component, and a final /** for everything below. What else it
 allows elsewhere is a --grant.`,
@@ -95,10 +95,7 @@ allows elsewhere is a --grant.`,
 				return err
 			}
 			if first {
-				a.ui.note("this is the first token, and it closes the service: if that let in everybody (on 127.0.0.1), it now refuses " +
-					"whoever has no token, with 401 and exit code 7, and revoking this one does not open it again")
-				a.ui.note("give each client a token of its own: MLPROMOTE_TOKEN for mlpromote, docker login or oras login for OCI clients, " +
-					"Authorization: Bearer TOKEN for REST")
+				a.tellServiceCloses()
 			}
 			a.ui.note("token %s may %s; it expires: %s", token.Name, describe(token.Grants), expiry(token))
 			return a.ui.result(text, newToken{token, text})
@@ -110,6 +107,14 @@ allows elsewhere is a --grant.`,
 	c.Flags().StringArrayVar(&more, "grant", nil, "what else it allows, as PERMISSION[,PERMISSION]:ENVIRONMENT:MODEL; may be repeated")
 	c.Flags().StringVar(&expires, "expires", "2160h", "how long it can be used, or never")
 	return c
+}
+
+// tellServiceCloses says what the first token changes for a service that let in everybody.
+func (a *app) tellServiceCloses() {
+	a.ui.note("this is the first token, and it closes the service: if that let in everybody (on 127.0.0.1), it now refuses " +
+		"requests without a token, with 401 and exit code 7, and revoking this one does not open it again")
+	a.ui.note("give each client a token of its own: MLPROMOTE_TOKEN for mlpromote, docker login or oras login for OCI clients, " +
+		"Authorization: Bearer TOKEN for REST")
 }
 
 // newToken is a token with its text, which is told once.
