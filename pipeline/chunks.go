@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -96,7 +97,7 @@ func (r *chunkRun) chunk(ctx context.Context, pieces []piece) (toolchain.EngineR
 	}
 	run.addCandidate(r.c)
 	results, err := run.do(ctx, filepath.Join(dir, "out"))
-	if err != nil && r.ran > 0 {
+	if err != nil && r.ran > 0 && strings.Contains(err.Error(), ": case ") {
 		err = registry.WithHint(err, "the cases of this message are counted from case %d", r.ran)
 	}
 	if err != nil || len(results) != 1 {

@@ -53,7 +53,8 @@ func ImportCases(modelFile, file, label, to string) (ImportedCases, error) {
 	if err != nil {
 		return ImportedCases{}, inside(file, err)
 	}
-	return im.ImportedCases, im.write(shard, file, to)
+	err = im.write(shard, file, to) // counts the cases
+	return im.ImportedCases, err
 }
 
 // mustBeEmpty refuses a folder to write to that has files, which could be cases, too.
@@ -72,7 +73,7 @@ func mustBeEmpty(folder string) error {
 	return registry.WithHint(
 		registry.Errorf(registry.CodeInvalid,
 			"init writes the imported cases to the folder %s, which is not empty: it holds %s", folder, entries[0].Name()),
-		"to replace what is there, remove it first: rm -r %s; to use it, leave out --cases and write into the spec: cases: {path: %s/}", folder, name)
+		"move what is there to another folder, also the file with the cases; to use it as it is, leave out --cases and write into the spec: cases: {path: %s/}", name)
 }
 
 // readTensors reads the tensors of a file by its extension.

@@ -79,7 +79,7 @@ type ContentVerdict struct {
 }
 
 const (
-	remedyTakeOver = "if the other one no longer runs: mlpromote restore --take-over"
+	remedyTakeOver = "if the other one will never run again: mlpromote restore --take-over"
 	remedyOther    = "configure the storage of this catalog, or an empty bucket or prefix for a new catalog"
 )
 
@@ -112,7 +112,7 @@ func DecideContentAccess(c CatalogIdentity, p ContentPlace) ContentVerdict {
 		since := m.Since.UTC().Format(time.RFC3339)
 		readOnly.Reason = p.Name + " belongs to catalog " + m.Catalog + ", which took it over from " +
 			"catalog " + c.ID + " at " + since
-		readOnly.Remedy = "stop this one; if the other one no longer runs: mlpromote restore --take-over"
+		readOnly.Remedy = "stop this one; if the other one will never run again: mlpromote restore --take-over"
 	default:
 		return ContentVerdict{
 			Reason: p.Name + " belongs to catalog " + m.Catalog + ", and this one is " + c.ID,

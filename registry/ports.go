@@ -52,7 +52,7 @@ type Derived struct {
 }
 
 // Members records which blobs belong to each repository. A blob can be read only through a
-// repository that it belongs to. Reading and adding a blob unmarks it ([Stock]).
+// repository that it belongs to. Reading and adding a blob unmarks it ([GCStore]).
 type Members interface {
 	// AddBlob makes d, of size bytes, belong to the repository. It succeeds if d already does.
 	AddBlob(ctx context.Context, repository string, d Digest, size int64) error
@@ -61,7 +61,7 @@ type Members interface {
 }
 
 // Manifests records the manifests of each repository and their referrers. Manifest and
-// PutManifest unmark the manifest ([Stock]).
+// PutManifest unmark the manifest ([GCStore]).
 type Manifests interface {
 	// PutManifest records m and sets the tags to it, atomically. If m is already recorded, only
 	// its derived fields are replaced.

@@ -30,9 +30,9 @@ func (r Retention) Validate() error {
 	return nil
 }
 
-// Anchors lists what the catalog requires to stay in the repositories of one model, in all
+// GCRoots lists what the catalog requires to stay in the repositories of one model, in all
 // environments, with the reason.
-type Anchors struct {
+type GCRoots struct {
 	Releases map[Digest]string // kept with all content that they need and all evidence about them
 	// Evidence that the history names is kept even if its subject is deleted. If the same bytes
 	// are built again, all earlier evidence about them counts again.
@@ -52,20 +52,20 @@ func anchor(at *map[Digest]string, d Digest, why string) {
 	}
 }
 
-// Anchors returns the anchors of every model. events is the whole history, in order. An earlier
+// Roots returns the roots of every model. events is the whole history, in order. An earlier
 // head is kept for rollbacks unless its environment is known to be unprotected, because such
 // environments have no rollbacks. Errors: those of events.
-func (r Retention) Anchors(
+func (r Retention) Roots(
 	envs Environments,
 	heads []Head,
 	intents []Intent,
 	events iter.Seq2[Event, error],
 	now time.Time,
-) (map[string]*Anchors, error) {
-	all := make(map[string]*Anchors)
-	of := func(model string) *Anchors {
+) (map[string]*GCRoots, error) {
+	all := make(map[string]*GCRoots)
+	of := func(model string) *GCRoots {
 		if all[model] == nil {
-			all[model] = new(Anchors)
+			all[model] = new(GCRoots)
 		}
 		return all[model]
 	}
@@ -135,24 +135,24 @@ func (r Retention) earlier(tenures []tenure, now time.Time) []Digest {
 	return kept
 }
 
-// Fate says what happens to a holding.
-type Fate struct {
-	Holding
-	Why string // why it is kept; empty: it is unreferenced
-	Due bool   // delete it: it is unreferenced, and neither it nor anything that contains it was used
+// GCOutcome says what happens to a record.
+type GCOutcome struct {
+	GCRecord
+	KeptBecause string // why it is kept; empty: it is unreferenced
+	Delete      bool   // it is unreferenced, and neither it nor anything that contains it was used
 }
 
-// Settlement returns the changes that fates require.
-func (r Retention) Settlement(fates []Fate, now time.Time) Settlement {
-	s := Settlement{At: now}
-	for _, f := range fates {
+// Changes returns what outcomes change.
+func (r Retention) Changes(outcomes []GCOutcome, now time.Time) GCChanges {
+	s := GCChanges{At: now}
+	for _, f := range outcomes {
 		switch {
-		case f.Due:
-			s.Remove = append(s.Remove, f.Key())
-		case f.Why == "" && f.Condemned.IsZero():
-			s.Condemn = append(s.Condemn, f.Key())
-		case f.Why != "" && !f.Condemned.IsZero():
-			s.Rescind = append(s.Rescind, f.Key())
+		case f.Delete:
+			s.Delete = append(s.Delete, f.Key())
+		case f.KeptBecause == "" && f.Marked.IsZero():
+			s.Mark = append(s.Mark, f.Key())
+		case f.KeptBecause != "" && !f.Marked.IsZero():
+			s.Unmark = append(s.Unmark, f.Key())
 		}
 	}
 	return s

@@ -21,14 +21,14 @@ func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 // name gives the digest of a word.
 func name(word string) registry.Digest { return digest.FromString(word) }
 
-// held is a holding that is a year old.
-func held(word string, manifest bool) registry.Holding {
-	return registry.Holding{Digest: name(word), Manifest: manifest, Created: noon().AddDate(-1, 0, 0)}
+// held is a record that is a year old.
+func held(word string, manifest bool) registry.GCRecord {
+	return registry.GCRecord{Digest: name(word), Manifest: manifest, Created: noon().AddDate(-1, 0, 0)}
 }
 
-// estate is a repository of a release with an engine and evidence about both.
-func estate() registry.Estate {
-	e := registry.Estate{Links: map[registry.Digest]registry.Links{
+// snapshot is a repository of a release with an engine and evidence about both.
+func snapshot() registry.GCSnapshot {
+	e := registry.GCSnapshot{Links: map[registry.Digest]registry.Links{
 		name("release"):        {Mentions: []registry.Digest{name("engine"), name("limits"), name("sources")}},
 		name("engine"):         {Mentions: []registry.Digest{name("config"), name("weights")}},
 		name("limits"):         {Mentions: []registry.Digest{name("limits.json")}},
@@ -37,33 +37,33 @@ func estate() registry.Estate {
 		name("signed release"): {Subject: name("release")},
 	}}
 	for _, word := range []string{"release", "engine", "limits", "report", "signed report", "signed release"} {
-		e.Holdings = append(e.Holdings, held(word, true))
+		e.Records = append(e.Records, held(word, true))
 	}
 	for _, word := range []string{"config", "weights", "limits.json", "bundle"} {
-		e.Holdings = append(e.Holdings, held(word, false))
+		e.Records = append(e.Records, held(word, false))
 	}
 	return e
 }
 
-// edit changes the holding of a word.
-func edit(e *registry.Estate, word string, change func(*registry.Holding)) {
-	i := slices.IndexFunc(e.Holdings, func(h registry.Holding) bool { return h.Digest == name(word) })
-	change(&e.Holdings[i])
+// edit changes the record of a word.
+func edit(e *registry.GCSnapshot, word string, change func(*registry.GCRecord)) {
+	i := slices.IndexFunc(e.Records, func(h registry.GCRecord) bool { return h.Digest == name(word) })
+	change(&e.Records[i])
 }
 
-// words are all that an estate can hold.
+// words are all that an snapshot can hold.
 func words() []string {
 	return strings.Split("release,engine,limits,report,signed report,signed release,config,weights,limits.json,bundle", ",")
 }
 
 // staying lists what stays by the first word of each, and what is due.
-func staying(fates []registry.Fate) (stay, due []string) {
-	for _, f := range fates {
+func staying(outcomes []registry.GCOutcome) (stay, due []string) {
+	for _, f := range outcomes {
 		i := slices.IndexFunc(words(), func(word string) bool { return name(word) == f.Digest })
-		if f.Why != "" {
+		if f.KeptBecause != "" {
 			stay = append(stay, words()[i])
 		}
-		if f.Due {
+		if f.Delete {
 			due = append(due, words()[i])
 		}
 	}
@@ -73,65 +73,65 @@ func staying(fates []registry.Fate) (stay, due []string) {
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	day := 24 * time.Hour
-	condemnAll := func(e *registry.Estate) {
-		for i := range e.Holdings {
-			e.Holdings[i].Condemned = noon().Add(-2 * day)
+	condemnAll := func(e *registry.GCSnapshot) {
+		for i := range e.Records {
+			e.Records[i].Marked = noon().Add(-2 * day)
 		}
 	}
 	for title, c := range map[string]struct {
-		change func(e *registry.Estate)
+		change func(e *registry.GCSnapshot)
 		stay   string // "all", or words
 		due    string
 	}{
-		"nothing needs it":      {func(*registry.Estate) {}, "", ""},
-		"condemned long enough": {condemnAll, "", "all"},
-		"condemned of late": {func(e *registry.Estate) {
-			for i := range e.Holdings {
-				e.Holdings[i].Condemned = noon().Add(-time.Hour)
+		"nothing needs it":   {func(*registry.GCSnapshot) {}, "", ""},
+		"marked long enough": {condemnAll, "", "all"},
+		"marked of late": {func(e *registry.GCSnapshot) {
+			for i := range e.Records {
+				e.Records[i].Marked = noon().Add(-time.Hour)
 			}
 		}, "", ""},
-		"head": {func(e *registry.Estate) {
-			e.Anchors.Releases = map[registry.Digest]string{name("release"): "head of prod"}
+		"head": {func(e *registry.GCSnapshot) {
+			e.Roots.Releases = map[registry.Digest]string{name("release"): "head of prod"}
 		}, "all", ""},
-		"tag of the release": {func(e *registry.Estate) {
-			edit(e, "release", func(h *registry.Holding) { h.Tags = []string{"1.0.0"} })
+		"tag of the release": {func(e *registry.GCSnapshot) {
+			edit(e, "release", func(h *registry.GCRecord) { h.Tags = []string{"1.0.0"} })
 		}, "all", ""},
-		"condemned and tagged since": {func(e *registry.Estate) {
+		"marked and tagged since": {func(e *registry.GCSnapshot) {
 			condemnAll(e)
-			edit(e, "release", func(h *registry.Holding) { h.Tags = []string{"1.0.0"} })
+			edit(e, "release", func(h *registry.GCRecord) { h.Tags = []string{"1.0.0"} })
 		}, "all", ""},
-		"a part that waits for its release": {func(e *registry.Estate) {
+		"a part that waits for its release": {func(e *registry.GCSnapshot) {
 			condemnAll(e)
-			edit(e, "engine", func(h *registry.Holding) { h.Tags = []string{"part-0123456789ab-linux-amd64-v3-int8"} })
+			edit(e, "engine", func(h *registry.GCRecord) { h.Tags = []string{"part-0123456789ab-linux-amd64-v3-int8"} })
 		}, "engine,report,signed report,config,weights,bundle", "release,limits,signed release,limits.json"},
-		"young evidence keeps its subject": {func(e *registry.Estate) {
+		"young evidence keeps its subject": {func(e *registry.GCSnapshot) {
 			condemnAll(e)
-			edit(e, "report", func(h *registry.Holding) { h.Created = noon().Add(-time.Hour) })
+			edit(e, "report", func(h *registry.GCRecord) { h.Created = noon().Add(-time.Hour) })
 		}, "engine,report,signed report,config,weights,bundle", "release,limits,signed release,limits.json"},
-		"evidence of the history stays without its subject": {func(e *registry.Estate) {
+		"evidence of the history stays without its subject": {func(e *registry.GCSnapshot) {
 			condemnAll(e)
-			e.Anchors.Evidence = map[registry.Digest]string{name("report"): "history names it"}
+			e.Roots.Evidence = map[registry.Digest]string{name("report"): "history names it"}
 		}, "report,signed report,bundle", "release,engine,limits,signed release,config,weights,limits.json"},
-		"wanted elsewhere": {func(e *registry.Estate) {
+		"wanted elsewhere": {func(e *registry.GCSnapshot) {
 			condemnAll(e)
 			e.Wanted = map[registry.Digest]string{name("limits"): "part of a release"}
 		}, "limits,limits.json", "release,engine,report,signed report,signed release,config,weights,bundle"},
-		"a young blob alone": {func(e *registry.Estate) {
+		"a young blob alone": {func(e *registry.GCSnapshot) {
 			condemnAll(e)
-			edit(e, "weights", func(h *registry.Holding) { h.Created = noon().Add(-day).Add(time.Microsecond) })
+			edit(e, "weights", func(h *registry.GCRecord) { h.Created = noon().Add(-day).Add(time.Microsecond) })
 		}, "weights", "release,engine,limits,report,signed report,signed release,config,limits.json,bundle"},
-		"somebody asked for the release": {func(e *registry.Estate) {
+		"somebody asked for the release": {func(e *registry.GCSnapshot) {
 			condemnAll(e)
-			edit(e, "release", func(h *registry.Holding) { h.Condemned = time.Time{} })
+			edit(e, "release", func(h *registry.GCRecord) { h.Marked = time.Time{} })
 		}, "", ""},
-		"somebody asked for the engine": {func(e *registry.Estate) {
+		"somebody asked for the engine": {func(e *registry.GCSnapshot) {
 			condemnAll(e)
-			edit(e, "engine", func(h *registry.Holding) { h.Condemned = noon().Add(-time.Hour) })
+			edit(e, "engine", func(h *registry.GCRecord) { h.Marked = noon().Add(-time.Hour) })
 		}, "", "release,limits,signed release,limits.json"},
 	} {
-		e := estate()
+		e := snapshot()
 		c.change(&e)
-		stay, due := staying(registry.DefaultRetention().Judge(e, noon(), day))
+		stay, due := staying(registry.DefaultRetention().Evaluate(e, noon(), day))
 		for what, list := range map[string]struct{ got, want []string }{"stays": {stay, list(c.stay)}, "due": {due, list(c.due)}} {
 			if diff := cmp.Diff(list.want, list.got); diff != "" {
 				t.Errorf("%s: %s (-want +got):\n%s", title, what, diff)
@@ -154,31 +154,31 @@ func list(text string) []string {
 // Who has a repository to himself waits for nothing, and takes nothing that is needed.
 func TestJudgeAlone(t *testing.T) {
 	t.Parallel()
-	e := estate()
-	edit(&e, "limits", func(h *registry.Holding) { h.Tags = []string{"kept"} })
-	stay, due := staying(registry.Retention{}.Judge(e, noon(), 0))
+	e := snapshot()
+	edit(&e, "limits", func(h *registry.GCRecord) { h.Tags = []string{"kept"} })
+	stay, due := staying(registry.Retention{}.Evaluate(e, noon(), 0))
 	if diff := cmp.Diff([]string{"limits", "limits.json"}, stay); diff != "" || len(stay)+len(due) != len(words()) {
 		t.Errorf("stays (-want +got):\n%s\ndue: %q", diff, due)
 	}
 }
 
-// A settlement condemns once, rescinds what is needed again and removes what is due.
+// A changes marks once, unmarks what is needed again and removes what is due.
 func TestSettlement(t *testing.T) {
 	t.Parallel()
-	condemned := func(h registry.Holding) registry.Holding {
-		h.Condemned = noon().AddDate(0, -1, 0)
+	marked := func(h registry.GCRecord) registry.GCRecord {
+		h.Marked = noon().AddDate(0, -1, 0)
 		return h
 	}
-	got := registry.Retention{}.Settlement([]registry.Fate{
-		{Holding: held("stays", true), Why: "tag 1.0.0"},
-		{Holding: condemned(held("is needed again", true)), Why: "tag 1.0.0"},
-		{Holding: held("is found", false)},
-		{Holding: condemned(held("waits", false))},
-		{Holding: condemned(held("goes", true)), Due: true},
+	got := registry.Retention{}.Changes([]registry.GCOutcome{
+		{GCRecord: held("stays", true), KeptBecause: "tag 1.0.0"},
+		{GCRecord: marked(held("is needed again", true)), KeptBecause: "tag 1.0.0"},
+		{GCRecord: held("is found", false)},
+		{GCRecord: marked(held("waits", false))},
+		{GCRecord: marked(held("goes", true)), Delete: true},
 	}, noon())
-	want := registry.Settlement{
-		At: noon(), Rescind: []registry.HoldingKey{{Digest: name("is needed again"), Manifest: true}},
-		Condemn: []registry.HoldingKey{{Digest: name("is found")}}, Remove: []registry.HoldingKey{{Digest: name("goes"), Manifest: true}},
+	want := registry.GCChanges{
+		At: noon(), Unmark: []registry.GCRecordKey{{Digest: name("is needed again"), Manifest: true}},
+		Mark: []registry.GCRecordKey{{Digest: name("is found")}}, Delete: []registry.GCRecordKey{{Digest: name("goes"), Manifest: true}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -186,16 +186,16 @@ func TestSettlement(t *testing.T) {
 }
 
 // drawEstate makes any repository: cycles, dangling links and double records included.
-func drawEstate(t *rapid.T) registry.Estate {
-	e := registry.Estate{Links: make(map[registry.Digest]registry.Links), Wanted: make(map[registry.Digest]string)}
-	e.Anchors = registry.Anchors{Releases: make(map[registry.Digest]string), Evidence: make(map[registry.Digest]string)}
+func drawEstate(t *rapid.T) registry.GCSnapshot {
+	e := registry.GCSnapshot{Links: make(map[registry.Digest]registry.Links), Wanted: make(map[registry.Digest]string)}
+	e.Roots = registry.GCRoots{Releases: make(map[registry.Digest]string), Evidence: make(map[registry.Digest]string)}
 	some := rapid.Custom(func(t *rapid.T) registry.Digest { return name(fmt.Sprint(rapid.IntRange(0, 12).Draw(t, "n"))) })
 	seldom := func(what string) bool { return rapid.IntRange(0, 9).Draw(t, what) == 0 }
 	age := rapid.SampledFrom([]time.Duration{0, time.Hour, 23 * time.Hour, 25 * time.Hour, 1000 * time.Hour})
-	for i := range rapid.IntRange(0, 12).Draw(t, "holdings") {
-		h := registry.Holding{Digest: name(fmt.Sprint(i)), Manifest: rapid.Bool().Draw(t, "manifest"), Created: noon().Add(-age.Draw(t, "age"))}
-		if rapid.Bool().Draw(t, "condemned") {
-			h.Condemned = noon().Add(-age.Draw(t, "since"))
+	for i := range rapid.IntRange(0, 12).Draw(t, "records") {
+		h := registry.GCRecord{Digest: name(fmt.Sprint(i)), Manifest: rapid.Bool().Draw(t, "manifest"), Created: noon().Add(-age.Draw(t, "age"))}
+		if rapid.Bool().Draw(t, "marked") {
+			h.Marked = noon().Add(-age.Draw(t, "since"))
 		}
 		if h.Manifest {
 			links := registry.Links{Mentions: rapid.SliceOfN(some, 0, 3).Draw(t, "mentions")}
@@ -207,23 +207,23 @@ func drawEstate(t *rapid.T) registry.Estate {
 				h.Tags = []string{"t"}
 			}
 			if seldom("both") {
-				e.Holdings = append(e.Holdings, registry.Holding{Digest: h.Digest, Created: h.Created})
+				e.Records = append(e.Records, registry.GCRecord{Digest: h.Digest, Created: h.Created})
 			}
 		}
-		for what, m := range map[string]map[registry.Digest]string{"head": e.Anchors.Releases, "recorded": e.Anchors.Evidence, "wanted": e.Wanted} {
+		for what, m := range map[string]map[registry.Digest]string{"head": e.Roots.Releases, "recorded": e.Roots.Evidence, "wanted": e.Wanted} {
 			if seldom(what) {
 				m[h.Digest] = what
 			}
 		}
-		e.Holdings = append(e.Holdings, h)
+		e.Records = append(e.Records, h)
 	}
 	return e
 }
 
 // closure is the same rule as Judge's, written so that it can be believed: whatever touches
 // something in the set comes in, until nothing does.
-func closure(e registry.Estate, in []bool, subjects bool) {
-	belongs := func(part, whole registry.Holding) bool {
+func closure(e registry.GCSnapshot, in []bool, subjects bool) {
+	belongs := func(part, whole registry.GCRecord) bool {
 		links := e.Links[whole.Digest]
 		mine := e.Links[part.Digest]
 		return whole.Manifest && (slices.Contains(links.Mentions, part.Digest) ||
@@ -232,8 +232,8 @@ func closure(e registry.Estate, in []bool, subjects bool) {
 	}
 	for grown := true; grown; {
 		grown = false
-		for i, part := range e.Holdings {
-			for k, whole := range e.Holdings {
+		for i, part := range e.Records {
+			for k, whole := range e.Records {
 				if !in[i] && in[k] && belongs(part, whole) {
 					in[i], grown = true, true
 				}
@@ -249,28 +249,28 @@ func TestJudgeProperty(t *testing.T) {
 		e := drawEstate(t)
 		const grace = 24 * time.Hour
 		wait := rapid.SampledFrom([]time.Duration{0, grace}).Draw(t, "wait")
-		stay, wantWait := make([]bool, len(e.Holdings)), make([]bool, len(e.Holdings))
-		for i, h := range e.Holdings {
-			stay[i] = h.Manifest && e.Anchors.Releases[h.Digest] != "" || len(h.Tags) > 0 || e.Wanted[h.Digest] != "" || noon().Sub(h.Created) < grace
+		stay, wantWait := make([]bool, len(e.Records)), make([]bool, len(e.Records))
+		for i, h := range e.Records {
+			stay[i] = h.Manifest && e.Roots.Releases[h.Digest] != "" || len(h.Tags) > 0 || e.Wanted[h.Digest] != "" || noon().Sub(h.Created) < grace
 		}
 		closure(e, stay, true)
 		full := slices.Clone(stay)
-		for i, h := range e.Holdings {
-			stay[i] = stay[i] || e.Anchors.Evidence[h.Digest] != ""
+		for i, h := range e.Records {
+			stay[i] = stay[i] || e.Roots.Evidence[h.Digest] != ""
 		}
 		recorded := slices.Clone(stay)
 		closure(e, recorded, false)
-		for i, h := range e.Holdings {
+		for i, h := range e.Records {
 			stay[i] = full[i] || recorded[i]
-			wantWait[i] = !stay[i] && wait > 0 && (h.Condemned.IsZero() || noon().Sub(h.Condemned) < wait)
+			wantWait[i] = !stay[i] && wait > 0 && (h.Marked.IsZero() || noon().Sub(h.Marked) < wait)
 		}
 		closure(e, wantWait, true)
-		for i, f := range (registry.Retention{Grace: grace}).Judge(e, noon(), wait) {
-			if (f.Why != "") != stay[i] {
-				t.Fatalf("%d: stays because %q, want it to stay: %v", i, f.Why, stay[i])
+		for i, f := range (registry.Retention{Grace: grace}).Evaluate(e, noon(), wait) {
+			if (f.KeptBecause != "") != stay[i] {
+				t.Fatalf("%d: stays because %q, want it to stay: %v", i, f.KeptBecause, stay[i])
 			}
-			if want := !stay[i] && !wantWait[i]; f.Due != want {
-				t.Fatalf("%d: due %v, want %v", i, f.Due, want)
+			if want := !stay[i] && !wantWait[i]; f.Delete != want {
+				t.Fatalf("%d: due %v, want %v", i, f.Delete, want)
 			}
 		}
 	})
@@ -319,7 +319,7 @@ func TestAnchors(t *testing.T) {
 			{Kind: registry.EventHoldRelease, Environment: "prod", Release: name("b")}}, []string{"a"}},
 		"evidence": {registry.Retention{}, []registry.Event{attach}, nil},
 	} {
-		got, err := c.retention.Anchors(envs, nil, nil, events(c.rows...), noon())
+		got, err := c.retention.Roots(envs, nil, nil, events(c.rows...), noon())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -385,13 +385,13 @@ func TestAnchorsOfHeadsAndIntents(t *testing.T) {
 		{Environment: "prod", From: "staging", Model: "a", Release: name("moving"), Begun: noon().Add(-23 * time.Hour)},
 		{Environment: "canary", From: "staging", Model: "a", Release: name("abandoned"), Begun: noon().Add(-25 * time.Hour)},
 	}
-	got, err := registry.Retention{}.Anchors(registry.Environments{}, heads, intents, events(), noon())
-	want := map[string]*registry.Anchors{"a": {Releases: map[registry.Digest]string{name("head"): "head of staging", name("moving"): "under way to prod"}}}
+	got, err := registry.Retention{}.Roots(registry.Environments{}, heads, intents, events(), noon())
+	want := map[string]*registry.GCRoots{"a": {Releases: map[registry.Digest]string{name("head"): "head of staging", name("moving"): "under way to prod"}}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v, (-want +got):\n%s", err, diff)
 	}
 	failing := func(yield func(registry.Event, error) bool) { yield(registry.Event{}, fmt.Errorf("lost")) }
-	if got, err := (registry.Retention{}).Anchors(registry.Environments{}, heads, nil, failing, noon()); err == nil || got != nil {
+	if got, err := (registry.Retention{}).Roots(registry.Environments{}, heads, nil, failing, noon()); err == nil || got != nil {
 		t.Errorf("a history that cannot be read anchors %v (%v): want an error", got, err)
 	}
 }

@@ -27,8 +27,8 @@ func TestJudgeNonFinite(t *testing.T) {
 		"both infinite":     {inf, inf, "", ""},
 		"NaN in the engine": {1, nan, validators.ReasonNewNaN, "1 NaN where the reference has none"},
 		"NaN in the engine, infinity in the reference": {inf, nan, validators.ReasonNewNaN, "1 NaN where the reference has none"},
-		"infinity in the engine":                       {1, inf, validators.ReasonNewInf, "1 infinities where the reference has none"},
-		"other infinity":                               {-inf, inf, validators.ReasonNewInf, "1 infinities"},
+		"infinity in the engine":                       {1, inf, validators.ReasonNewInf, "1 infinity where the reference has none"},
+		"other infinity":                               {-inf, inf, validators.ReasonNewInf, "1 infinity"},
 		"NaN in the reference":                         {nan, 1, validators.ReasonLimit, "in case 4 at [0 1]"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/opencontainers/go-digest"
 
@@ -89,7 +88,7 @@ func (a *app) problems(findings []config.Finding) []error {
 		}
 		err := registry.Errorf(registry.CodeInvalid, "%s", f.Text)
 		if f.Fix != "" {
-			err = registry.WithHint(err, "%s", strings.ReplaceAll(f.Fix, "%", "%%"))
+			err = registry.WithHint(err, "%s", f.Fix)
 		}
 		all = append(all, err)
 	}

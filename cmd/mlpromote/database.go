@@ -30,9 +30,9 @@ type database interface {
 	registry.Secrets
 	registry.Leases
 	registry.Idempotency
-	registry.Stock
+	registry.GCStore
 	registry.Inventory
-	registry.Condemned
+	registry.MarkStore
 	registry.CatalogIdentities
 	registry.CollectionLock
 	registry.Removals

@@ -68,14 +68,14 @@ func (a *app) stillThere(ctx context.Context, files config.Files, s config.Snaps
 	if _, err := os.Stat(filepath.Join(a.data, datadir.DatabaseFile)); files.File != "" || err != nil && a.database == "" {
 		return nil
 	}
-	db, err := a.openDatabase(ctx)
-	if err != nil {
-		return err
-	}
-	err = config.CheckPresent(ctx, s, func(ctx context.Context) (registry.Configuration, error) {
-		return db.Agreed(ctx, registry.Configuration{})
+	return config.CheckPresent(ctx, s, func(ctx context.Context) (registry.Configuration, error) {
+		db, err := a.openDatabase(ctx)
+		if err != nil {
+			return registry.Configuration{}, err
+		}
+		agreed, err := db.Agreed(ctx, registry.Configuration{})
+		return agreed, errors.Join(err, db.Close())
 	})
-	return errors.Join(err, db.Close())
 }
 
 func (a *app) environmentsSchemaCommand() *cobra.Command {

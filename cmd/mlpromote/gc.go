@@ -24,7 +24,7 @@ func (a *app) gcCommand() *cobra.Command {
 and nothing young needs. An engine and its evidence go together. It waits for other verbs,
 and they wait for it; a service collects by itself (mlpromote serve --gc-interval). With
 --database it works beside services: what it finds is deleted by a later collection, when
---grace has passed and nobody asked for it. Content that belongs to another catalog is left alone.
+--grace has passed and nobody asked for it. Content that belongs to another catalog was skipped.
 stdout: what was deleted, or with --dry-run what would be, and why the rest stays.`,
 		Example: "  mlpromote gc --dry-run\n  mlpromote gc --grace 1h --keep-heads 3 --keep-for 720h",
 		Args:    exactly(),
@@ -98,68 +98,68 @@ func (a *app) collect(ctx context.Context, i *instance, keep registry.Retention,
 	if err != nil {
 		return err
 	}
-	for _, left := range did.LeftAlone {
-		a.ui.note("%s is left alone: %s", left.Repository, left.Reason)
+	for _, left := range did.SkippedRepositories {
+		a.ui.note("%s was skipped: %s", left.Repository, left.Reason)
 	}
-	if !alone && did.Condemned > 0 {
-		a.ui.note("not needed any more: %s; a collection deletes what nobody asks for within %v", registry.Count(did.Condemned, "record"), keep.Grace)
+	if !alone && did.Marked > 0 {
+		a.ui.note("not needed any more: %s; a collection deletes what nobody asks for within %v", registry.Count(did.Marked, "record"), keep.Grace)
 	}
 	return a.ui.result(fmt.Sprintf("deleted %s and %s, %s; %s of broken uploads", registry.Count(did.Manifests, "manifest"), registry.Count(did.Blobs, "blob"), size(did.Bytes), registry.Count(did.Leftovers, "leftover")), did)
 }
 
-// plannedFate is what a plan says about one thing.
-type plannedFate struct {
+// plannedOutcome is what a collection would do with one record.
+type plannedOutcome struct {
 	Repository string          `json:"repository"`
 	Kind       string          `json:"kind"` // manifest or blob
 	Digest     registry.Digest `json:"digest"`
 	Size       int64           `json:"size"`
 	Tags       []string        `json:"tags,omitempty"`
 	Created    time.Time       `json:"created"`
-	Goes       bool            `json:"goes"`
-	Why        string          `json:"why,omitempty"` // it stays
+	Delete     bool            `json:"delete"`
+	Reason     string          `json:"reason,omitempty"` // why it is kept
 }
 
 // collection is what a collection would do.
 type collection struct {
-	Content   []plannedFate         `json:"content"`
-	Blobs     int                   `json:"blobs"`
-	Bytes     int64                 `json:"bytes"`
-	LeftAlone []service.Unaccounted `json:"leftAlone,omitempty"`
+	Content             []plannedOutcome            `json:"content"`
+	Blobs               int                         `json:"blobs"`
+	Bytes               int64                       `json:"bytes"`
+	SkippedRepositories []service.SkippedRepository `json:"skippedRepositories,omitempty"`
 }
 
 func collectionOf(p service.Plan) collection {
-	out := collection{Content: []plannedFate{}, Blobs: p.Blobs, Bytes: p.Bytes, LeftAlone: p.LeftAlone}
+	out := collection{Content: []plannedOutcome{}, Blobs: p.Blobs, Bytes: p.Bytes, SkippedRepositories: p.SkippedRepositories}
 	for _, r := range p.Repositories {
-		for _, f := range r.Fates {
+		for _, f := range r.Outcomes {
 			kind := "blob"
 			if f.Manifest {
 				kind = "manifest"
 			}
-			out.Content = append(out.Content, plannedFate{r.Repository, kind, f.Digest, f.Size, f.Tags, f.Created, f.Due, f.Why})
+			out.Content = append(out.Content, plannedOutcome{r.Repository, kind, f.Digest, f.Size, f.Tags, f.Created, f.Delete, f.KeptBecause})
 		}
 	}
 	return out
 }
 
-// collectionText shows what goes, and of what stays the manifests: blobs stay with them.
+// collectionText shows what would be deleted, and the manifests that would be kept: blobs are kept with them.
 func collectionText(p service.Plan, verbose bool) string {
-	rows := [][]string{{"REPOSITORY", "KIND", "DIGEST", "SIZE", "FATE"}}
+	rows := [][]string{{"REPOSITORY", "KIND", "DIGEST", "SIZE", "OUTCOME"}}
 	manifests := 0
 	for _, f := range collectionOf(p).Content {
-		if f.Goes && f.Kind == "manifest" {
+		if f.Delete && f.Kind == "manifest" {
 			manifests++
 		}
-		fate := "goes"
-		if !f.Goes {
-			fate = "stays: " + f.Why
+		outcome := "delete"
+		if !f.Delete {
+			outcome = "keep: " + f.Reason
 		}
-		if f.Goes || f.Kind == "manifest" || verbose {
-			rows = append(rows, []string{f.Repository, f.Kind, short(f.Digest), size(f.Size), fate})
+		if f.Delete || f.Kind == "manifest" || verbose {
+			rows = append(rows, []string{f.Repository, f.Kind, short(f.Digest), size(f.Size), outcome})
 		}
 	}
 	text := table(rows)
-	for _, left := range p.LeftAlone {
-		text += fmt.Sprintf("%s is left alone: %s\n", left.Repository, plain(left.Reason))
+	for _, left := range p.SkippedRepositories {
+		text += fmt.Sprintf("%s was skipped: %s\n", left.Repository, plain(left.Reason))
 	}
 	return text + fmt.Sprintf("\nwould delete %s and %s, %s\n", registry.Count(manifests, "manifest"), registry.Count(p.Blobs, "blob"), size(p.Bytes))
 }

@@ -20,16 +20,14 @@ const lookEvery = time.Second
 // verb is interrupted, which is its regular end.
 func (a *app) followHistory(ctx context.Context, q registry.HistoryQuery, since time.Duration) error {
 	a.ui.streams = true
-	if !a.ui.json {
-		if err := a.ui.line(eventLine([]string{"ROW", "TIME", "WHO", "WHAT", "ENVIRONMENT", "MODEL", "VERSION", "DETAIL"}), nil); err != nil {
-			return err
-		}
-	}
 	var last int64
 	err := a.with(ctx, func(i *instance) error {
 		var first []registry.Event
 		var err error
 		if first, last, err = newestEvents(ctx, i, q, since); err != nil {
+			return err
+		}
+		if err := a.tellEventHeader(); err != nil {
 			return err
 		}
 		if err := a.tellEvents(first); err != nil || i.events == nil {
@@ -53,6 +51,14 @@ func (a *app) followHistory(ctx context.Context, q registry.HistoryQuery, since 
 		return nil //nolint:nilerr // an interrupt is how following ends
 	}
 	return err
+}
+
+// tellEventHeader prints the names of the columns, once it is known that events can be read.
+func (a *app) tellEventHeader() error {
+	if a.ui.json {
+		return nil
+	}
+	return a.ui.line(eventLine([]string{"ROW", "TIME", "WHO", "WHAT", "ENVIRONMENT", "MODEL", "VERSION", "DETAIL"}), nil)
 }
 
 // look waits a moment and prints what came since. It opens the data directory each time, so

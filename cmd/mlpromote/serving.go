@@ -149,16 +149,16 @@ func (sv *served) watch(ctx context.Context) {
 // collected tells of a collection.
 func (s *serving) collected(ctx context.Context, did service.Collected, took time.Duration, err error) {
 	s.telemetry.Collected(telemetry.Collection{
-		Condemned: did.Condemned, Rescinded: did.Rescinded, Manifests: did.Manifests, Memberships: did.Members,
-		Blobs: did.Blobs, Bytes: did.Bytes, Leftovers: did.Leftovers, LeftAlone: len(did.LeftAlone),
+		Marked: did.Marked, Unmarked: did.Unmarked, Manifests: did.Manifests, Memberships: did.Members,
+		Blobs: did.Blobs, Bytes: did.Bytes, Leftovers: did.Leftovers, SkippedRepositories: len(did.SkippedRepositories),
 	}, took, err)
-	for _, left := range did.LeftAlone {
+	for _, left := range did.SkippedRepositories {
 		s.logger.WarnContext(ctx, "collection left a repository alone", "repository", left.Repository, "reason", left.Reason)
 	}
 	if err != nil {
 		s.logger.ErrorContext(ctx, "collection failed", "error", err)
 		return
 	}
-	s.logger.InfoContext(ctx, "collection", "condemned", did.Condemned, "manifests", did.Manifests, "memberships", did.Members,
+	s.logger.InfoContext(ctx, "collection", "marked", did.Marked, "manifests", did.Manifests, "memberships", did.Members,
 		"blobs", did.Blobs, "bytes", did.Bytes, "leftovers", did.Leftovers, "abandoned", did.Intents, "duration", took)
 }

@@ -20,8 +20,10 @@ type missing struct {
 
 func (m missing) Unwrap() error { return m.error }
 
+// notFound adds the names to an error about something missing. Several errors stay several, so that each is
+// shown by itself.
 func notFound(err error, environment, model, version string) error {
-	if !registry.HasCode(err, registry.CodeNotFound) {
+	if _, several := err.(interface{ Unwrap() []error }); several || !registry.HasCode(err, registry.CodeNotFound) {
 		return err
 	}
 	return missing{err, environment, model, version}

@@ -127,7 +127,7 @@ func (s *Store) more(k Kept, needed map[registry.Digest]bool) (size int64, err e
 
 // sweep removes the objects that are not needed, and what crashes left.
 func (s *Store) sweep(needed map[registry.Digest]bool) error {
-	for _, pattern := range []string{"objects/*/*", "steps/*/.tmp-*"} {
+	for _, pattern := range []string{"objects/*/*", "steps/*/.*tmp-*"} {
 		paths, err := filepath.Glob(filepath.Join(s.dir, filepath.FromSlash(pattern)))
 		if err != nil {
 			return err

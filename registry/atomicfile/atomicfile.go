@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 )
 
-// Write replaces the file at path, or creates it. Errors: those of the file system; the old file is then
-// unchanged.
+// Write replaces the file at path, or creates it. Errors: those of the file system. The old file is then
+// unchanged, unless the last step failed, which makes the new name durable.
 func Write(path string, data []byte, mode fs.FileMode) error {
 	return WriteFrom(path, mode, bytesTo(data))
 }

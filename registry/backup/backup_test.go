@@ -113,7 +113,7 @@ func (p *place) restore(s backup.Snapshot) {
 		p.t.Fatal(err)
 	}
 	defer db.Close()
-	held, err := db.Holdings(p.t.Context(), "staging/m")
+	held, err := db.Records(p.t.Context(), "staging/m")
 	if err != nil || len(held) != s.Blobs {
 		p.t.Errorf("restored are %d blobs, %v; want %d", len(held), err, s.Blobs)
 	}

@@ -22,7 +22,7 @@ func named(ctx context.Context, catalog Catalog) (content, error) {
 	}
 	all := make(content)
 	for _, repository := range repositories {
-		held, err := catalog.Holdings(ctx, repository)
+		held, err := catalog.Records(ctx, repository)
 		if err != nil {
 			return nil, err
 		}

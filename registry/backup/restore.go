@@ -153,7 +153,7 @@ func (s *Store) holders(
 	}
 	holders = make(map[registry.Digest][]string)
 	for _, repository := range repositories {
-		held, err := catalog.Holdings(ctx, repository)
+		held, err := catalog.Records(ctx, repository)
 		if err != nil {
 			return nil, err
 		}

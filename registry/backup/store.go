@@ -18,7 +18,7 @@ import (
 // Catalog is a copy of a catalog that a backup reads.
 type Catalog interface {
 	Repositories(ctx context.Context) ([]string, error)
-	Holdings(ctx context.Context, repository string) ([]registry.Holding, error)
+	Records(ctx context.Context, repository string) ([]registry.GCRecord, error)
 	Heads(ctx context.Context, environment, model string) ([]registry.Head, error)
 	History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
 	Close() error

@@ -135,6 +135,16 @@ func (c *Client) noResponse(err error) error {
 	return registry.Errorf(registry.CodeUnavailable, "no response from %s: %w", c.base, err)
 }
 
+// temporary reports whether a status without a problem document can be that of a proxy, which answers otherwise
+// in a while.
+func temporary(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return status >= http.StatusInternalServerError
+}
+
 // refused returns the error of a failed response, and sets its problem if problem is not nil.
 func (c *Client) refused(request *http.Request, got answer, problem *wire.Problem) error {
 	if problem == nil {
@@ -149,7 +159,7 @@ func (c *Client) refused(request *http.Request, got answer, problem *wire.Proble
 			got.status,
 			http.StatusText(got.status),
 		)
-		if got.status < http.StatusInternalServerError { // otherwise it may be a proxy while its service restarts
+		if !temporary(got.status) {
 			err = registry.WithExit(err, registry.ExitFailed)
 		}
 		return err
@@ -198,9 +208,12 @@ func retryable(got answer, err error, wait time.Duration) (time.Duration, bool) 
 			errors.Is(err, io.ErrUnexpectedEOF)
 	}
 	asked := retryAfter(got.header.Get("Retry-After"))
-	var problem wire.Problem
-	if json.Unmarshal(got.body, &problem) == nil && problem.Code != "" && problem.Lasting() {
-		return 0, false
+	switch got.status {
+	case http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusConflict:
+		var problem wire.Problem
+		if json.Unmarshal(got.body, &problem) == nil && problem.Code != "" && problem.Lasting() {
+			return 0, false
+		}
 	}
 	switch got.status {
 	case http.StatusServiceUnavailable:

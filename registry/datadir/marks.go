@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
 var _ registry.ContentMarks = Dir{}
@@ -54,7 +53,7 @@ func (d Dir) SetContentMark(ctx context.Context, m registry.ContentMark, tag str
 		return err
 	}
 	return d.withMark(ctx, tag, func(path string) error {
-		return atomicfile.Write(path, append(text, '\n'), 0o600)
+		return d.replace(registry.ContentMarkName, append(text, '\n'))
 	})
 }
 

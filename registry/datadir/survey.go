@@ -16,7 +16,7 @@ const (
 // Names lists what a catalog refers to.
 type Names interface {
 	Repositories(ctx context.Context) ([]string, error)
-	Holdings(ctx context.Context, repository string) ([]registry.Holding, error)
+	Records(ctx context.Context, repository string) ([]registry.GCRecord, error)
 	Heads(ctx context.Context, environment, model string) ([]registry.Head, error)
 	History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
 }
@@ -102,7 +102,7 @@ type sample struct {
 func (s *sample) add(ctx context.Context, environment, model string, d registry.Digest) error {
 	repository := environment + "/" + model
 	if s.held[repository] == nil {
-		holdings, err := s.catalog.Holdings(ctx, repository)
+		holdings, err := s.catalog.Records(ctx, repository)
 		if err != nil {
 			return err
 		}

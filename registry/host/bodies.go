@@ -41,7 +41,7 @@ type heldBody struct {
 	done  <-chan struct{}
 	limit time.Duration
 	free  int       // bytes left that need no turn
-	until time.Time // the end of the turn; zero before it').replace('// release gives the turn to the next.','// release ends the turn.
+	until time.Time // the end of the turn; zero before it
 }
 
 func (b *heldBody) Read(p []byte) (int, error) {
@@ -63,7 +63,7 @@ func (b *heldBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// release gives the turn to the next.
+// release ends the turn.
 func (b *heldBody) release() {
 	if !b.until.IsZero() {
 		<-b.turns

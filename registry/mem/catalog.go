@@ -166,12 +166,12 @@ func selects(q registry.HistoryQuery, e registry.Event) bool {
 		(q.Hash == "" || e.Hash == q.Hash)
 }
 
-// Recorded reports whether a manifest is recorded, and rescinds it.
+// Recorded reports whether a manifest is recorded, and unmarks it.
 func (t tx) Recorded(_ context.Context, m registry.ManifestPlace) (bool, error) {
 	key := recordKey{member{m.Repository, m.Digest}, true}
 	_, ok := t.ages[key]
 	if ok {
-		t.rescind(key)
+		t.unmark(key)
 	}
 	return ok, nil
 }

@@ -16,7 +16,7 @@ func (db *DB) Clone() *DB {
 	c.blobs, c.manifests, c.tags = maps.Clone(db.blobs), maps.Clone(db.manifests), maps.Clone(db.tags)
 	c.heads, c.intents = maps.Clone(db.heads), maps.Clone(db.intents)
 	c.recorded = maps.Clone(db.recorded)
-	c.ages, c.condemned = maps.Clone(db.ages), maps.Clone(db.condemned)
+	c.ages, c.marked = maps.Clone(db.ages), maps.Clone(db.marked)
 	c.tokens, c.secrets = maps.Clone(db.tokens), maps.Clone(db.secrets)
 	c.history = append(c.history, db.history...)
 	c.recorded = maps.Clone(db.recorded)
@@ -64,13 +64,13 @@ func (b *Blobs) Clone() *Blobs {
 	return &Blobs{bytes: maps.Clone(b.bytes)}
 }
 
-// Record looks at what a repository holds of a key, as a collector does, which rescinds
+// Record looks at what a repository holds of a key, as a collector does, which unmarks
 // nothing.
-func (db *DB) Record(repository string, key registry.HoldingKey) (registry.Holding, bool) {
+func (db *DB) Record(repository string, key registry.GCRecordKey) (registry.GCRecord, bool) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	a, ok := db.ages[recordKey{member{repository, key.Digest}, key.Manifest}]
-	return registry.Holding{Digest: key.Digest, Manifest: key.Manifest, Created: a.created, Condemned: a.condemned}, ok
+	return registry.GCRecord{Digest: key.Digest, Manifest: key.Manifest, Created: a.created, Marked: a.marked}, ok
 }
 
 // IsHeld reports whether any repository holds d.
@@ -80,11 +80,11 @@ func (db *DB) IsHeld(d registry.Digest) bool {
 	return db.holds(d)
 }
 
-// CondemnedNow reports whether d is condemned, with the removal of it that is under way, if
+// MarkedNow reports whether d is marked, with the removal of it that is under way, if
 // one is, and disturbs nothing.
-func (db *DB) CondemnedNow(d registry.Digest) (removal registry.Removal, condemned bool) {
+func (db *DB) MarkedNow(d registry.Digest) (removal registry.Removal, marked bool) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	c, ok := db.condemned[d]
+	c, ok := db.marked[d]
 	return registry.Removal{ID: c.removal, Left: c.until.Sub(db.now())}, ok
 }

@@ -12,24 +12,24 @@ import (
 )
 
 var (
-	_ registry.Stock     = (*DB)(nil)
-	_ registry.Condemned = (*DB)(nil)
+	_ registry.GCStore   = (*DB)(nil)
+	_ registry.MarkStore = (*DB)(nil)
 	_ registry.Removals  = (*DB)(nil)
 )
 
-// age is when a record came, and since when it is condemned.
-type age struct{ created, condemned time.Time }
+// age is when a record came, and since when it is marked.
+type age struct{ created, marked time.Time }
 
 // put notes that a record was put, once more perhaps. The caller holds the lock.
 func (db *DB) put(key recordKey) {
 	if _, ok := db.ages[key]; !ok {
 		db.ages[key] = age{created: micros(db.now())}
 	}
-	db.rescind(key)
+	db.unmark(key)
 }
 
-// rescind forgets that a record is condemned. The caller holds the lock.
-func (db *DB) rescind(key recordKey) {
+// unmark forgets that a record is marked. The caller holds the lock.
+func (db *DB) unmark(key recordKey) {
 	db.ages[key] = age{created: db.ages[key].created}
 }
 
@@ -58,8 +58,8 @@ func (db *DB) Repositories(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
-// Holdings gives what a repository holds.
-func (db *DB) Holdings(ctx context.Context, repository string) ([]registry.Holding, error) {
+// Records gives what a repository holds.
+func (db *DB) Records(ctx context.Context, repository string) ([]registry.GCRecord, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -68,26 +68,26 @@ func (db *DB) Holdings(ctx context.Context, repository string) ([]registry.Holdi
 	return db.holdings(repository), nil
 }
 
-func (db *DB) holdings(repository string) []registry.Holding {
+func (db *DB) holdings(repository string) []registry.GCRecord {
 	tags := make(map[registry.Digest][]string)
 	for key, d := range db.tags {
 		if key.repository == repository {
 			tags[d] = append(tags[d], key.tag)
 		}
 	}
-	var all []registry.Holding
+	var all []registry.GCRecord
 	for key, a := range db.ages {
 		if key.repository != repository {
 			continue
 		}
-		h := registry.Holding{Digest: key.digest, Manifest: key.manifest, Size: db.blobs[key.member], Created: a.created, Condemned: a.condemned}
+		h := registry.GCRecord{Digest: key.digest, Manifest: key.manifest, Size: db.blobs[key.member], Created: a.created, Marked: a.marked}
 		if key.manifest {
 			m := db.manifests[key.member]
 			h.MediaType, h.Size, h.Tags = m.MediaType, m.Size, slices.Sorted(slices.Values(tags[key.digest]))
 		}
 		all = append(all, h)
 	}
-	slices.SortFunc(all, func(a, b registry.Holding) int {
+	slices.SortFunc(all, func(a, b registry.GCRecord) int {
 		if a.Manifest != b.Manifest {
 			return map[bool]int{true: -1, false: 1}[a.Manifest]
 		}
@@ -96,8 +96,8 @@ func (db *DB) holdings(repository string) []registry.Holding {
 	return all
 }
 
-// Settle holds the lock of everything while decide thinks.
-func (db *DB) Settle(ctx context.Context, repository string, decide func([]registry.Holding) (registry.Settlement, error)) error {
+// UpdateRecords holds the lock of everything while decide thinks.
+func (db *DB) UpdateRecords(ctx context.Context, repository string, decide func([]registry.GCRecord) (registry.GCChanges, error)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -107,20 +107,20 @@ func (db *DB) Settle(ctx context.Context, repository string, decide func([]regis
 	if err != nil {
 		return err
 	}
-	record := func(key registry.HoldingKey) recordKey {
+	record := func(key registry.GCRecordKey) recordKey {
 		return recordKey{member{repository, key.Digest}, key.Manifest}
 	}
-	for _, key := range s.Rescind {
+	for _, key := range s.Unmark {
 		if a, ok := db.ages[record(key)]; ok {
 			db.ages[record(key)] = age{created: a.created}
 		}
 	}
-	for _, key := range s.Condemn {
-		if a, ok := db.ages[record(key)]; ok && a.condemned.IsZero() {
+	for _, key := range s.Mark {
+		if a, ok := db.ages[record(key)]; ok && a.marked.IsZero() {
 			db.ages[record(key)] = age{a.created, db.notBefore(s.At)}
 		}
 	}
-	for _, key := range s.Remove {
+	for _, key := range s.Delete {
 		if key.Manifest {
 			db.deleteManifest(record(key).member)
 		} else {
@@ -130,8 +130,8 @@ func (db *DB) Settle(ctx context.Context, repository string, decide func([]regis
 	return nil
 }
 
-// Unheld gives the digests that no repository holds.
-func (db *DB) Unheld(ctx context.Context, digests []registry.Digest) ([]registry.Digest, error) {
+// WithoutRepository gives the digests that no repository holds.
+func (db *DB) WithoutRepository(ctx context.Context, digests []registry.Digest) ([]registry.Digest, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -155,41 +155,41 @@ func (db *DB) holds(d registry.Digest) bool {
 	return false
 }
 
-// Condemn notes that nobody holds the digests.
-func (db *DB) Condemn(ctx context.Context, at time.Time, digests []registry.Digest) error {
+// Mark notes that nobody holds the digests.
+func (db *DB) Mark(ctx context.Context, at time.Time, digests []registry.Digest) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	for _, d := range digests {
-		if _, ok := db.condemned[d]; !ok {
-			db.condemned[d] = condemnation{at: db.notBefore(at)}
+		if _, ok := db.marked[d]; !ok {
+			db.marked[d] = deletionMark{at: db.notBefore(at)}
 		}
 	}
 	return nil
 }
 
-// Rescind forgets that d is condemned.
-func (db *DB) Rescind(ctx context.Context, d registry.Digest) (registry.Removal, error) {
+// Unmark forgets that d is marked.
+func (db *DB) Unmark(ctx context.Context, d registry.Digest) (registry.Removal, error) {
 	if err := ctx.Err(); err != nil {
 		return registry.Removal{}, err
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if c := db.condemned[d]; c.removal != "" {
+	if c := db.marked[d]; c.removal != "" {
 		return registry.Removal{ID: c.removal, Left: c.until.Sub(db.now())}, nil
 	}
-	delete(db.condemned, d)
+	delete(db.marked, d)
 	return registry.Removal{}, nil
 }
 
-// Due lists what was condemned when the sequence was started.
-func (db *DB) Due(ctx context.Context, before time.Time) iter.Seq2[registry.Digest, error] {
+// MarkedBefore lists what was marked when the sequence was started.
+func (db *DB) MarkedBefore(ctx context.Context, before time.Time) iter.Seq2[registry.Digest, error] {
 	return func(yield func(registry.Digest, error) bool) {
 		db.mu.RLock()
 		var due []registry.Digest
-		for d, c := range db.condemned {
+		for d, c := range db.marked {
 			if !c.at.After(before) {
 				due = append(due, d)
 			}

@@ -22,7 +22,7 @@ type DB struct {
 	uploads   map[string]registry.UploadState
 	history   []registry.Event
 	ages      map[recordKey]age
-	condemned map[registry.Digest]condemnation
+	marked    map[registry.Digest]deletionMark
 	leases    map[string]lease
 	answers   map[answerKey]claimedAnswer
 	tokens    map[string]registry.Token
@@ -72,7 +72,7 @@ func New() *DB {
 		recorded:  make(map[recordedKey]registry.Record),
 		uploads:   make(map[string]registry.UploadState),
 		ages:      make(map[recordKey]age),
-		condemned: make(map[registry.Digest]condemnation),
+		marked:    make(map[registry.Digest]deletionMark),
 		leases:    make(map[string]lease),
 		answers:   make(map[answerKey]claimedAnswer),
 		tokens:    make(map[string]registry.Token),

@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// AddBlob records a membership. A second one only rescinds.
+// AddBlob records a membership. A second one only unmarks.
 func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -25,7 +25,7 @@ func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest,
 	return nil
 }
 
-// Blob gives the size that the membership was recorded with, and rescinds.
+// Blob gives the size that the membership was recorded with, and unmarks.
 func (db *DB) Blob(ctx context.Context, repository string, d registry.Digest) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -37,7 +37,7 @@ func (db *DB) Blob(ctx context.Context, repository string, d registry.Digest) (i
 	if !ok {
 		return 0, registry.Errorf(registry.CodeNotFound, "blob %s in %s: not found", d, repository)
 	}
-	db.rescind(recordKey{key, false})
+	db.unmark(recordKey{key, false})
 	return size, nil
 }
 
@@ -60,7 +60,7 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 	return nil
 }
 
-// Manifest gives the record of d, and rescinds.
+// Manifest gives the record of d, and unmarks.
 func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
 	if err := ctx.Err(); err != nil {
 		return registry.Manifest{}, err
@@ -72,7 +72,7 @@ func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest
 	if !ok {
 		return registry.Manifest{}, registry.Errorf(registry.CodeNotFound, "manifest %s in %s: not found", d, repository)
 	}
-	db.rescind(recordKey{key, true})
+	db.unmark(recordKey{key, true})
 	return clone(m), nil
 }
 

@@ -7,9 +7,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// condemnation is since when no repository holds some bytes, and the removal of them that is
+// deletionMark is since when no repository holds some bytes, and the removal of them that is
 // under way.
-type condemnation struct {
+type deletionMark struct {
 	at      time.Time
 	removal string // empty: none is
 	until   time.Time
@@ -28,13 +28,13 @@ func (db *DB) BeginRemoval(ctx context.Context, r registry.RemovalRequest) (begu
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	for _, d := range r.Digests {
-		c, ok := db.condemned[d]
+		c, ok := db.marked[d]
 		switch {
 		case !ok || c.removal != "" && c.until.After(r.Abandoned):
 		case db.holds(d):
-			delete(db.condemned, d)
+			delete(db.marked, d)
 		case !c.at.After(r.Before):
-			db.condemned[d] = condemnation{c.at, r.ID, micros(db.now()).Add(r.Lasting)}
+			db.marked[d] = deletionMark{c.at, r.ID, micros(db.now()).Add(r.Lasting)}
 			begun = append(begun, d)
 		}
 	}
@@ -46,7 +46,7 @@ func (db *DB) ConfirmRemoval(ctx context.Context, id string, least time.Duration
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	lasts := false
-	for _, c := range db.condemned {
+	for _, c := range db.marked {
 		if c.removal != id {
 			continue
 		}
@@ -65,13 +65,13 @@ func (db *DB) EndRemoval(ctx context.Context, id string, removed, kept []registr
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	for _, d := range removed {
-		if db.condemned[d].removal == id {
-			delete(db.condemned, d)
+		if db.marked[d].removal == id {
+			delete(db.marked, d)
 		}
 	}
 	for _, d := range kept {
-		if c := db.condemned[d]; c.removal == id {
-			db.condemned[d] = condemnation{at: c.at}
+		if c := db.marked[d]; c.removal == id {
+			db.marked[d] = deletionMark{at: c.at}
 		}
 	}
 	return nil
@@ -84,8 +84,8 @@ func (db *DB) TakeOver(ctx context.Context, d registry.Digest, id string) error 
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if c := db.condemned[d]; c.removal == id && !c.until.After(db.now()) {
-		delete(db.condemned, d)
+	if c := db.marked[d]; c.removal == id && !c.until.After(db.now()) {
+		delete(db.marked, d)
 	}
 	return nil
 }

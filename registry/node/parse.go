@@ -176,7 +176,9 @@ func checkAccelerator(a registry.NodeAccelerator) error {
 	switch {
 	case !wordPattern.MatchString(a.Vendor):
 		return fmt.Errorf("vendor %q: want a name such as nvidia", a.Vendor)
-	case !productPattern.MatchString(a.Product) || strings.Contains(a.Product, " "):
+	case a.Product == "" && a.Arch == "":
+		return fmt.Errorf("product: want a name such as NVIDIA-H200, or arch")
+	case a.Product != "" && (!productPattern.MatchString(a.Product) || strings.Contains(a.Product, " ")):
 		return fmt.Errorf("product %q: want a name such as NVIDIA-H200", a.Product)
 	case a.Arch != "" && !wordPattern.MatchString(a.Arch):
 		return fmt.Errorf("arch %q: want a name such as sm_90", a.Arch)

@@ -21,9 +21,9 @@ func (db *DB) Repositories(ctx context.Context) ([]string, error) {
 	return names, db.interpretError("repositories", err)
 }
 
-// Holdings returns what a repository holds.
-func (db *DB) Holdings(ctx context.Context, repository string) ([]registry.Holding, error) {
-	var all []registry.Holding
+// Records returns what a repository holds.
+func (db *DB) Records(ctx context.Context, repository string) ([]registry.GCRecord, error) {
+	var all []registry.GCRecord
 	err := db.snapshot(ctx, func(ctx context.Context, q *dbsqlc.Queries) (err error) {
 		all, err = holdings(ctx, q, repository)
 		return err
@@ -31,7 +31,7 @@ func (db *DB) Holdings(ctx context.Context, repository string) ([]registry.Holdi
 	return all, db.interpretError("holdings of "+repository, err)
 }
 
-func holdings(ctx context.Context, q *dbsqlc.Queries, repository string) ([]registry.Holding, error) {
+func holdings(ctx context.Context, q *dbsqlc.Queries, repository string) ([]registry.GCRecord, error) {
 	named, err := q.HoldingTags(ctx, repository)
 	if err != nil {
 		return nil, err
@@ -44,11 +44,11 @@ func holdings(ctx context.Context, q *dbsqlc.Queries, repository string) ([]regi
 	if err != nil {
 		return nil, err
 	}
-	var all []registry.Holding
+	var all []registry.GCRecord
 	for _, m := range manifests {
-		all = append(all, registry.Holding{
+		all = append(all, registry.GCRecord{
 			Digest: registry.Digest(m.Digest), Manifest: true, MediaType: m.MediaType, Size: m.Size,
-			Created: m.Created.UTC(), Condemned: timeOf(m.Condemned), Tags: tags[m.Digest],
+			Created: m.Created.UTC(), Marked: timeOf(m.Condemned), Tags: tags[m.Digest],
 		})
 	}
 	blobs, err := q.HoldingBlobs(ctx, repository)
@@ -58,23 +58,23 @@ func holdings(ctx context.Context, q *dbsqlc.Queries, repository string) ([]regi
 	for _, b := range blobs {
 		all = append(
 			all,
-			registry.Holding{
-				Digest:    registry.Digest(b.Digest),
-				Size:      b.Size,
-				Created:   b.Created.UTC(),
-				Condemned: timeOf(b.Condemned),
+			registry.GCRecord{
+				Digest:  registry.Digest(b.Digest),
+				Size:    b.Size,
+				Created: b.Created.UTC(),
+				Marked:  timeOf(b.Condemned),
 			},
 		)
 	}
 	return all, nil
 }
 
-// Settle locks all names while decide runs, also those of other repositories. Reads and writes
+// UpdateRecords locks all names while decide runs, also those of other repositories. Reads and writes
 // of names are many small transactions, which wait for it.
-func (db *DB) Settle(
+func (db *DB) UpdateRecords(
 	ctx context.Context,
 	repository string,
-	decide func([]registry.Holding) (registry.Settlement, error),
+	decide func([]registry.GCRecord) (registry.GCChanges, error),
 ) error {
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		if err := q.CollectionLock(ctx); err != nil {
@@ -88,17 +88,17 @@ func (db *DB) Settle(
 		if err != nil {
 			return err
 		}
-		for _, key := range s.Rescind {
+		for _, key := range s.Unmark {
 			if err := rescindRecord(ctx, q, repository, key); err != nil {
 				return err
 			}
 		}
-		for _, key := range s.Condemn {
+		for _, key := range s.Mark {
 			if err := condemnRecord(ctx, q, repository, key, s.At); err != nil {
 				return err
 			}
 		}
-		for _, key := range s.Remove {
+		for _, key := range s.Delete {
 			if err := removeRecord(ctx, q, repository, key); err != nil {
 				return err
 			}
@@ -108,7 +108,7 @@ func (db *DB) Settle(
 	return db.interpretError("settle "+repository, err)
 }
 
-func rescindRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.HoldingKey) (err error) {
+func rescindRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.GCRecordKey) (err error) {
 	if key.Manifest {
 		_, err = q.ManifestRescind(ctx, dbsqlc.ManifestRescindParams{Repository: repository, Digest: string(key.Digest)})
 	} else {
@@ -121,7 +121,7 @@ func condemnRecord(
 	ctx context.Context,
 	q *dbsqlc.Queries,
 	repository string,
-	key registry.HoldingKey,
+	key registry.GCRecordKey,
 	at time.Time,
 ) error {
 	if key.Manifest {
@@ -133,7 +133,7 @@ func condemnRecord(
 	return q.BlobCondemn(ctx, dbsqlc.BlobCondemnParams{Repository: repository, Digest: string(key.Digest), At: at})
 }
 
-func removeRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.HoldingKey) (err error) {
+func removeRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.GCRecordKey) (err error) {
 	if key.Manifest {
 		err = deleteManifest(ctx, q, repository, key.Digest)
 	} else {
@@ -145,8 +145,8 @@ func removeRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key
 	return err
 }
 
-// Unheld returns the digests that no repository holds.
-func (db *DB) Unheld(ctx context.Context, digests []registry.Digest) ([]registry.Digest, error) {
+// WithoutRepository returns the digests that no repository holds.
+func (db *DB) WithoutRepository(ctx context.Context, digests []registry.Digest) ([]registry.Digest, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	rows, err := db.queries().Unheld(ctx, texts(digests))
@@ -169,18 +169,18 @@ func texts(digests []registry.Digest) []string {
 	return all
 }
 
-// Condemn marks the digests as unheld.
-func (db *DB) Condemn(ctx context.Context, at time.Time, digests []registry.Digest) error {
+// Mark marks the digests as unheld.
+func (db *DB) Mark(ctx context.Context, at time.Time, digests []registry.Digest) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	return db.interpretError(
-		"condemn bytes",
+		"mark bytes",
 		db.queries().CondemnedAdd(ctx, dbsqlc.CondemnedAddParams{At: at, Digests: texts(digests)}),
 	)
 }
 
-// Rescind unmarks d. It reads first, to save a write if d is not marked.
-func (db *DB) Rescind(ctx context.Context, d registry.Digest) (registry.Removal, error) {
+// Unmark unmarks d. It reads first, to save a write if d is not marked.
+func (db *DB) Unmark(ctx context.Context, d registry.Digest) (registry.Removal, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	subject := fmt.Sprintf("unmark blob %s", d)
@@ -204,14 +204,14 @@ func (db *DB) Rescind(ctx context.Context, d registry.Digest) (registry.Removal,
 	}
 }
 
-// Due reads in pages and holds nothing open between them.
-func (db *DB) Due(ctx context.Context, before time.Time) iter.Seq2[registry.Digest, error] {
+// MarkedBefore reads in pages and holds nothing open between them.
+func (db *DB) MarkedBefore(ctx context.Context, before time.Time) iter.Seq2[registry.Digest, error] {
 	return func(yield func(registry.Digest, error) bool) {
 		page := dbsqlc.CondemnedPageParams{Before: before, PageSize: pageSize}
 		for {
 			digests, err := db.duePage(ctx, page)
 			if err != nil {
-				yield("", db.interpretError("condemned bytes", err))
+				yield("", db.interpretError("marked bytes", err))
 				return
 			}
 			for _, d := range digests {

@@ -15,7 +15,7 @@ import (
 
 // Source is a catalog that does not change while it is read.
 type Source interface {
-	registry.Stock
+	registry.GCStore
 	CatalogIdentity(ctx context.Context) (registry.CatalogIdentity, error)
 	AllManifests(ctx context.Context) iter.Seq2[registry.RepositoryManifest, error]
 	Heads(ctx context.Context, environment, model string) ([]registry.Head, error)
@@ -140,7 +140,7 @@ func importHoldings(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 		return err
 	}
 	for _, repository := range repositories {
-		held, err := from.Holdings(ctx, repository)
+		held, err := from.Records(ctx, repository)
 		if err != nil {
 			return err
 		}
@@ -153,7 +153,7 @@ func importHoldings(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 	return nil
 }
 
-func importHolding(ctx context.Context, q *dbsqlc.Queries, repository string, h registry.Holding) error {
+func importHolding(ctx context.Context, q *dbsqlc.Queries, repository string, h registry.GCRecord) error {
 	if !h.Manifest {
 		return q.BlobAdd(
 			ctx,

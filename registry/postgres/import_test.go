@@ -86,7 +86,7 @@ func all(t *testing.T, c postgres.Source) map[string]any {
 	repositories, err := c.Repositories(ctx)
 	keep("repositories", repositories, err)
 	for _, repository := range repositories {
-		held, err := c.Holdings(ctx, repository)
+		held, err := c.Records(ctx, repository)
 		keep(repository, held, err)
 	}
 	manifests, err := collected(c.AllManifests(ctx))

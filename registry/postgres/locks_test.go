@@ -143,7 +143,7 @@ func TestMembershipOfWhatIsRemoved(t *testing.T) {
 	t.Parallel()
 	db, _ := openTest(t)
 	const d = registry.Digest("sha256:b")
-	if err := db.Condemn(t.Context(), time.Now(), []registry.Digest{d}); err != nil {
+	if err := db.Mark(t.Context(), time.Now(), []registry.Digest{d}); err != nil {
 		t.Fatal(err)
 	}
 	during(t, db, func(ctx context.Context, q *dbsqlc.Queries) error {
@@ -160,7 +160,7 @@ func TestMembershipOfWhatIsRemoved(t *testing.T) {
 		if err := db.AddBlob(t.Context(), repository, d, 1); err != nil {
 			t.Error(err)
 		}
-		if removal, err := db.Rescind(t.Context(), d); err != nil || removal.ID != "one" || removal.Left <= 0 {
+		if removal, err := db.Unmark(t.Context(), d); err != nil || removal.ID != "one" || removal.Left <= 0 {
 			t.Errorf("got %+v, %v; want the removal", removal, err)
 		}
 	})

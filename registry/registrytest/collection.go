@@ -17,24 +17,24 @@ import (
 // Collectable is names that a collector can take away.
 type Collectable interface {
 	DeletableRefs
-	registry.Stock
+	registry.GCStore
 	registry.Inventory
-	registry.Condemned
+	registry.MarkStore
 	registry.Removals
 	registry.CatalogClock
 }
 
-// TestCollection is the contract of [registry.Stock] and [registry.Condemned] over the
+// TestCollection is the contract of [registry.GCStore] and [registry.MarkStore] over the
 // names of one store, and of [registry.Refs] towards them.
 func TestCollection(t *testing.T, open Clocked[Collectable]) {
 	for name, test := range map[string]func(*testing.T, Collectable, func(time.Duration)){
 		"holdings":                      testHoldings,
 		"inventory":                     testInventory,
-		"settle condemns":               testSettleCondemns,
+		"settle marks":                  testSettleCondemns,
 		"settle removes":                testSettleRemoves,
 		"settle fails":                  testSettleFails,
 		"settle finds nothing":          testSettleNothing,
-		"asking rescinds":               testAskingRescinds,
+		"asking unmarks":                testAskingRescinds,
 		"asking waits for a settlement": testAskingWaits,
 		"unheld bytes":                  testUnheld,
 		"due bytes":                     testDue,
@@ -53,7 +53,7 @@ func TestCollection(t *testing.T, open Clocked[Collectable]) {
 	}
 }
 
-// dusk is when things are condemned here.
+// dusk is when things are marked here.
 func dusk() time.Time { return time.Date(2026, 11, 21, 18, 0, 0, 123456000, time.UTC) }
 
 // stocked has a manifest with two tags and two blobs in one repository, and one of the
@@ -71,9 +71,9 @@ func stocked(t *testing.T, c Collectable) {
 }
 
 // holdings reads what a repository holds, without the times of its records.
-func holdings(t *testing.T, c registry.Stock, repository string) []registry.Holding {
+func holdings(t *testing.T, c registry.GCStore, repository string) []registry.GCRecord {
 	t.Helper()
-	held, err := c.Holdings(t.Context(), repository)
+	held, err := c.Records(t.Context(), repository)
 	must(t, err)
 	for i := range held {
 		held[i].Created = time.Time{}
@@ -82,18 +82,18 @@ func holdings(t *testing.T, c registry.Stock, repository string) []registry.Hold
 }
 
 // settle decides without looking.
-func settle(t *testing.T, c registry.Stock, repository string, s registry.Settlement) { //nolint:unparam // the repository stands where it is settled
+func settle(t *testing.T, c registry.GCStore, repository string, s registry.GCChanges) { //nolint:unparam // the repository stands where it is settled
 	t.Helper()
-	must(t, c.Settle(t.Context(), repository, func([]registry.Holding) (registry.Settlement, error) { return s, nil }))
+	must(t, c.UpdateRecords(t.Context(), repository, func([]registry.GCRecord) (registry.GCChanges, error) { return s, nil }))
 }
 
-// condemnedKeys lists what is condemned in a repository, and since when.
-func condemnedKeys(t *testing.T, c registry.Stock, repository string) map[registry.HoldingKey]time.Time {
+// markedKeys lists what is marked in a repository, and since when.
+func markedKeys(t *testing.T, c registry.GCStore, repository string) map[registry.GCRecordKey]time.Time {
 	t.Helper()
-	found := make(map[registry.HoldingKey]time.Time)
+	found := make(map[registry.GCRecordKey]time.Time)
 	for _, h := range holdings(t, c, repository) {
-		if !h.Condemned.IsZero() {
-			found[h.Key()] = h.Condemned
+		if !h.Marked.IsZero() {
+			found[h.Key()] = h.Marked
 		}
 	}
 	return found
@@ -107,23 +107,23 @@ func testHoldings(t *testing.T, c Collectable, pass func(time.Duration)) {
 	must(t, err)
 	wantEqual(t, names, []string{"prod/a", "staging/a"})
 	m, n := record("m", ""), record("n", "m")
-	want := []registry.Holding{
+	want := []registry.GCRecord{
 		{Digest: m.Digest, Manifest: true, MediaType: m.MediaType, Size: m.Size, Tags: []string{"1.0.0", "2.0.0"}},
 		{Digest: n.Digest, Manifest: true, MediaType: n.MediaType, Size: n.Size},
 	}
-	blobs := []registry.Holding{{Digest: d("blob"), Size: 4}, {Digest: d("m"), Size: 1}}
-	byDigest := func(a, b registry.Holding) int { return cmpStrings(a.Digest, b.Digest) }
+	blobs := []registry.GCRecord{{Digest: d("blob"), Size: 4}, {Digest: d("m"), Size: 1}}
+	byDigest := func(a, b registry.GCRecord) int { return cmpStrings(a.Digest, b.Digest) }
 	slices.SortFunc(want, byDigest)
 	slices.SortFunc(blobs, byDigest)
 	wantEqual(t, holdings(t, c, "staging/a"), slices.Concat(want, blobs))
 	wantEqual(t, len(holdings(t, c, "no/where")), 0)
 
 	// A record keeps the time at which it came.
-	held, err := c.Holdings(t.Context(), "staging/a")
+	held, err := c.Records(t.Context(), "staging/a")
 	must(t, err)
 	pass(time.Hour)
 	stocked(t, c)
-	again, err := c.Holdings(t.Context(), "staging/a")
+	again, err := c.Records(t.Context(), "staging/a")
 	must(t, err)
 	wantEqual(t, again, held)
 	for _, h := range held {
@@ -143,8 +143,8 @@ func testInventory(t *testing.T, c Collectable, pass func(time.Duration)) {
 	must(t, err)
 	must(t, c.AddBlob(ctx, "prod/b", d("late"), 4))
 	must(t, c.AddBlob(ctx, "prod/b", d("m"), 1))
-	condemn := []registry.HoldingKey{{Digest: d("m"), Manifest: true}, {Digest: d("blob")}}
-	settle(t, c, "staging/a", registry.Settlement{At: dusk(), Condemn: condemn})
+	mark := []registry.GCRecordKey{{Digest: d("m"), Manifest: true}, {Digest: d("blob")}}
+	settle(t, c, "staging/a", registry.GCChanges{At: dusk(), Mark: mark})
 	for since, want := range map[time.Time][]registry.Digest{
 		{}: {d("m"), d("n"), d("blob"), d("late")}, early: {d("m"), d("n"), d("blob"), d("late")}, late: {d("m"), d("late")}, late.Add(time.Hour): nil,
 	} {
@@ -174,24 +174,24 @@ func testInventory(t *testing.T, c Collectable, pass func(time.Duration)) {
 			t.Errorf("holders of %s: got %q, want %q", digest, got, want)
 		}
 	}
-	wantEqual(t, len(condemnedKeys(t, c, "staging/a")), 2)
+	wantEqual(t, len(markedKeys(t, c, "staging/a")), 2)
 }
 
 func testSettleCondemns(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
-	m, blob := registry.HoldingKey{Digest: d("m"), Manifest: true}, registry.HoldingKey{Digest: d("blob")}
-	settle(t, c, "staging/a", registry.Settlement{At: dusk(), Condemn: []registry.HoldingKey{m, blob, {Digest: d("nothing")}}})
-	wantEqual(t, condemnedKeys(t, c, "staging/a"), map[registry.HoldingKey]time.Time{m: dusk(), blob: dusk()})
-	wantEqual(t, len(condemnedKeys(t, c, "prod/a")), 0)
-	settle(t, c, "staging/a", registry.Settlement{At: dusk().Add(time.Hour), Condemn: []registry.HoldingKey{m}, Rescind: []registry.HoldingKey{blob}})
-	wantEqual(t, condemnedKeys(t, c, "staging/a"), map[registry.HoldingKey]time.Time{m: dusk()})
+	m, blob := registry.GCRecordKey{Digest: d("m"), Manifest: true}, registry.GCRecordKey{Digest: d("blob")}
+	settle(t, c, "staging/a", registry.GCChanges{At: dusk(), Mark: []registry.GCRecordKey{m, blob, {Digest: d("nothing")}}})
+	wantEqual(t, markedKeys(t, c, "staging/a"), map[registry.GCRecordKey]time.Time{m: dusk(), blob: dusk()})
+	wantEqual(t, len(markedKeys(t, c, "prod/a")), 0)
+	settle(t, c, "staging/a", registry.GCChanges{At: dusk().Add(time.Hour), Mark: []registry.GCRecordKey{m}, Unmark: []registry.GCRecordKey{blob}})
+	wantEqual(t, markedKeys(t, c, "staging/a"), map[registry.GCRecordKey]time.Time{m: dusk()})
 }
 
 func testSettleRemoves(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
-	settle(t, c, "staging/a", registry.Settlement{At: dusk(), Remove: []registry.HoldingKey{{Digest: d("m"), Manifest: true}, {Digest: d("n"), Manifest: true}, {Digest: d("blob")}}})
-	wantEqual(t, holdings(t, c, "staging/a"), []registry.Holding{{Digest: d("m"), Size: 1}})
-	wantEqual(t, holdings(t, c, "prod/a"), []registry.Holding{{Digest: d("blob"), Size: 4}})
+	settle(t, c, "staging/a", registry.GCChanges{At: dusk(), Delete: []registry.GCRecordKey{{Digest: d("m"), Manifest: true}, {Digest: d("n"), Manifest: true}, {Digest: d("blob")}}})
+	wantEqual(t, holdings(t, c, "staging/a"), []registry.GCRecord{{Digest: d("m"), Size: 1}})
+	wantEqual(t, holdings(t, c, "prod/a"), []registry.GCRecord{{Digest: d("blob"), Size: 4}})
 	wantTagList(t, c, "staging/a")
 	_, err := c.Manifest(t.Context(), "staging/a", d("m"))
 	wantCode(t, err, registry.CodeNotFound)
@@ -206,8 +206,8 @@ func testSettleFails(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
 	before := holdings(t, c, "staging/a")
 	lost := errors.New("lost")
-	err := c.Settle(t.Context(), "staging/a", func(held []registry.Holding) (registry.Settlement, error) {
-		return registry.Settlement{At: dusk(), Remove: []registry.HoldingKey{held[0].Key()}}, lost
+	err := c.UpdateRecords(t.Context(), "staging/a", func(held []registry.GCRecord) (registry.GCChanges, error) {
+		return registry.GCChanges{At: dusk(), Delete: []registry.GCRecordKey{held[0].Key()}}, lost
 	})
 	if !errors.Is(err, lost) {
 		t.Errorf("got error %v, want that of decide", err)
@@ -217,10 +217,10 @@ func testSettleFails(t *testing.T, c Collectable, _ func(time.Duration)) {
 
 func testSettleNothing(t *testing.T, c Collectable, _ func(time.Duration)) {
 	asked := false
-	must(t, c.Settle(t.Context(), "no/where", func(held []registry.Holding) (registry.Settlement, error) {
+	must(t, c.UpdateRecords(t.Context(), "no/where", func(held []registry.GCRecord) (registry.GCChanges, error) {
 		asked = true
 		wantEqual(t, len(held), 0)
-		return registry.Settlement{At: dusk(), Remove: []registry.HoldingKey{{Digest: d("x")}}, Condemn: []registry.HoldingKey{{Digest: d("y")}}}, nil
+		return registry.GCChanges{At: dusk(), Delete: []registry.GCRecordKey{{Digest: d("x")}}, Mark: []registry.GCRecordKey{{Digest: d("y")}}}, nil
 	}))
 	wantEqual(t, asked, true)
 	names, err := c.Repositories(t.Context())
@@ -231,7 +231,7 @@ func testSettleNothing(t *testing.T, c Collectable, _ func(time.Duration)) {
 // Whoever is told that something is there may rely on it.
 func testAskingRescinds(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
-	m, blob := registry.HoldingKey{Digest: d("m"), Manifest: true}, registry.HoldingKey{Digest: d("blob")}
+	m, blob := registry.GCRecordKey{Digest: d("m"), Manifest: true}, registry.GCRecordKey{Digest: d("blob")}
 	for _, ask := range []func() error{
 		func() error {
 			_, err := c.Manifest(t.Context(), "staging/a", m.Digest)
@@ -241,11 +241,11 @@ func testAskingRescinds(t *testing.T, c Collectable, _ func(time.Duration)) {
 			return errors.Join(c.PutManifest(t.Context(), "staging/a", record("m", "")), c.AddBlob(t.Context(), "staging/a", blob.Digest, 4))
 		},
 	} {
-		settle(t, c, "staging/a", registry.Settlement{At: dusk(), Condemn: []registry.HoldingKey{m, blob, {Digest: d("m")}}})
+		settle(t, c, "staging/a", registry.GCChanges{At: dusk(), Mark: []registry.GCRecordKey{m, blob, {Digest: d("m")}}})
 		must(t, second(c.Blob(t.Context(), "prod/a", blob.Digest))) // another repository's
-		wantEqual(t, len(condemnedKeys(t, c, "staging/a")), 3)
+		wantEqual(t, len(markedKeys(t, c, "staging/a")), 3)
 		must(t, ask())
-		wantEqual(t, condemnedKeys(t, c, "staging/a"), map[registry.HoldingKey]time.Time{{Digest: d("m")}: dusk()})
+		wantEqual(t, markedKeys(t, c, "staging/a"), map[registry.GCRecordKey]time.Time{{Digest: d("m")}: dusk()})
 		must(t, second(c.Blob(t.Context(), "staging/a", d("m"))))
 	}
 }
@@ -255,15 +255,15 @@ func second[T any](_ T, err error) error { return err }
 // Who asks while a settlement is made is told what is true when it is done.
 func testAskingWaits(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
-	m := registry.HoldingKey{Digest: d("m"), Manifest: true}
-	settle(t, c, "staging/a", registry.Settlement{At: dusk(), Condemn: []registry.HoldingKey{m}})
+	m := registry.GCRecordKey{Digest: d("m"), Manifest: true}
+	settle(t, c, "staging/a", registry.GCChanges{At: dusk(), Mark: []registry.GCRecordKey{m}})
 	var asked sync.WaitGroup
 	var answers [8]error
-	must(t, c.Settle(t.Context(), "staging/a", func([]registry.Holding) (registry.Settlement, error) {
+	must(t, c.UpdateRecords(t.Context(), "staging/a", func([]registry.GCRecord) (registry.GCChanges, error) {
 		for i := range answers {
 			asked.Go(func() { _, answers[i] = c.Manifest(context.WithoutCancel(t.Context()), "staging/a", m.Digest) })
 		}
-		return registry.Settlement{At: dusk(), Remove: []registry.HoldingKey{m}}, nil
+		return registry.GCChanges{At: dusk(), Delete: []registry.GCRecordKey{m}}, nil
 	}))
 	asked.Wait()
 	for _, err := range answers {
@@ -273,22 +273,22 @@ func testAskingWaits(t *testing.T, c Collectable, _ func(time.Duration)) {
 
 func testUnheld(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
-	got, err := c.Unheld(t.Context(), []registry.Digest{d("x"), d("blob"), d("n"), d("a"), d("m")})
+	got, err := c.WithoutRepository(t.Context(), []registry.Digest{d("x"), d("blob"), d("n"), d("a"), d("m")})
 	must(t, err)
 	wantEqual(t, got, []registry.Digest{d("x"), d("a")})
 	must(t, c.RemoveBlob(t.Context(), "staging/a", d("blob")))
 	must(t, c.DeleteManifest(t.Context(), "staging/a", d("n")))
-	got, err = c.Unheld(t.Context(), []registry.Digest{d("blob"), d("n")})
+	got, err = c.WithoutRepository(t.Context(), []registry.Digest{d("blob"), d("n")})
 	must(t, err)
 	wantEqual(t, got, []registry.Digest{d("n")}) // prod has the blob
-	got, err = c.Unheld(t.Context(), nil)
+	got, err = c.WithoutRepository(t.Context(), nil)
 	must(t, err)
 	wantEqual(t, len(got), 0)
 }
 
 func testDue(t *testing.T, c Collectable, _ func(time.Duration)) {
 	due := func(before time.Time) []registry.Digest {
-		found := collect(t, c.Due(t.Context(), before))
+		found := collect(t, c.MarkedBefore(t.Context(), before))
 		slices.Sort(found)
 		return found
 	}
@@ -297,14 +297,14 @@ func testDue(t *testing.T, c Collectable, _ func(time.Duration)) {
 	for i := range 1100 {
 		many = append(many, digest.FromBytes([]byte{byte(i), byte(i >> 8)}))
 	}
-	must(t, c.Condemn(t.Context(), dusk(), many))
+	must(t, c.Mark(t.Context(), dusk(), many))
 	slices.Sort(many)
-	must(t, c.Condemn(t.Context(), dusk().Add(time.Hour), []registry.Digest{many[0], d("later")}))
+	must(t, c.Mark(t.Context(), dusk().Add(time.Hour), []registry.Digest{many[0], d("later")}))
 	wantEqual(t, due(dusk()), many)
 	wantEqual(t, len(due(dusk().Add(-time.Microsecond))), 0)
 	wantEqual(t, len(due(dusk().Add(time.Hour))), len(many)+1)
-	must(t, second(c.Rescind(t.Context(), many[0])))
-	must(t, second(c.Rescind(t.Context(), d("nobody condemned it"))))
+	must(t, second(c.Unmark(t.Context(), many[0])))
+	must(t, second(c.Unmark(t.Context(), d("nobody marked it"))))
 	wantEqual(t, due(dusk()), many[1:])
-	wantCanceled(t, func(ctx context.Context) iter.Seq2[registry.Digest, error] { return c.Due(ctx, dusk()) })
+	wantCanceled(t, func(ctx context.Context) iter.Seq2[registry.Digest, error] { return c.MarkedBefore(ctx, dusk()) })
 }

@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// removal asks for a minute to remove what was condemned at dusk.
+// removal asks for a minute to remove what was marked at dusk.
 func removal(id string, words ...string) registry.RemovalRequest {
 	r := registry.RemovalRequest{ID: id, Before: dusk(), Lasting: time.Minute}
 	for _, word := range words {
@@ -33,7 +33,7 @@ func wantBegun(t *testing.T, c Collectable, r registry.RemovalRequest, words ...
 // wantRescind wants to be told of a removal, or of none.
 func wantRescind(t *testing.T, c Collectable, word string, want registry.Removal) {
 	t.Helper()
-	got, err := c.Rescind(t.Context(), d(word))
+	got, err := c.Unmark(t.Context(), d(word))
 	must(t, err)
 	wantEqual(t, got, want)
 }
@@ -47,25 +47,25 @@ func wantConfirmed(t *testing.T, c Collectable, id string, least time.Duration, 
 
 func wantDue(t *testing.T, c Collectable, words ...string) {
 	t.Helper()
-	got, want := collect(t, c.Due(t.Context(), dusk())), removal("", words...).Digests
+	got, want := collect(t, c.MarkedBefore(t.Context(), dusk())), removal("", words...).Digests
 	slices.Sort(got)
 	slices.Sort(want)
 	wantEqual(t, got, want)
 }
 
-func condemn(t *testing.T, c Collectable, words ...string) {
+func mark(t *testing.T, c Collectable, words ...string) {
 	t.Helper()
-	must(t, c.Condemn(t.Context(), dusk(), removal("", words...).Digests))
+	must(t, c.Mark(t.Context(), dusk(), removal("", words...).Digests))
 }
 
 func testRemoval(t *testing.T, c Collectable, pass func(time.Duration)) {
-	condemn(t, c, "x", "y", "z", "w")
-	must(t, second(c.Rescind(t.Context(), d("w"))))
+	mark(t, c, "x", "y", "z", "w")
+	must(t, second(c.Unmark(t.Context(), d("w"))))
 	early := removal("early", "x")
 	early.Before = dusk().Add(-time.Microsecond)
 	wantBegun(t, c, early)
 	wantConfirmed(t, c, "early", 0, false)
-	wantBegun(t, c, removal("one", "x", "y", "z", "w", "never condemned"), "x", "y", "z")
+	wantBegun(t, c, removal("one", "x", "y", "z", "w", "never marked"), "x", "y", "z")
 	wantConfirmed(t, c, "one", time.Minute, true)
 	wantConfirmed(t, c, "another", 0, false)
 	wantConfirmed(t, c, "", 0, false)
@@ -83,20 +83,20 @@ func testRemoval(t *testing.T, c Collectable, pass func(time.Duration)) {
 	wantDue(t, c, "z")
 }
 
-// What a repository holds is not removed, and is condemned no more.
+// What a repository holds is not removed, and is marked no more.
 func testRemovalHeld(t *testing.T, c Collectable, _ func(time.Duration)) {
 	stocked(t, c)
-	condemn(t, c, "blob", "n", "x")
+	mark(t, c, "blob", "n", "x")
 	wantBegun(t, c, removal("one", "blob", "n", "x"), "x")
 	wantDue(t, c, "x")
 }
 
 // While one removes, others neither do nor end it.
 func testRemovalAlone(t *testing.T, c Collectable, pass func(time.Duration)) {
-	condemn(t, c, "x", "y")
+	mark(t, c, "x", "y")
 	wantBegun(t, c, removal("one", "x"), "x")
 	wantBegun(t, c, removal("two", "x", "y"), "y")
-	must(t, c.Condemn(t.Context(), dusk().Add(time.Hour), removal("", "x").Digests))
+	must(t, c.Mark(t.Context(), dusk().Add(time.Hour), removal("", "x").Digests))
 	must(t, c.TakeOver(t.Context(), d("x"), "one"))
 	must(t, c.AddBlob(t.Context(), "staging/a", d("x"), 1)) // by somebody who looked before that
 	wantBegun(t, c, removal("three", "x"))
@@ -109,7 +109,7 @@ func testRemovalAlone(t *testing.T, c Collectable, pass func(time.Duration)) {
 // A removal that nobody ends keeps what it has, until somebody takes it over who knows that
 // nobody can delete any more.
 func testRemovalRunsOut(t *testing.T, c Collectable, pass func(time.Duration)) {
-	condemn(t, c, "x", "y")
+	mark(t, c, "x", "y")
 	wantBegun(t, c, removal("one", "x", "y"), "x", "y")
 	pass(time.Minute + time.Second)
 	wantConfirmed(t, c, "one", 0, false)
@@ -128,7 +128,7 @@ func testRemovalRunsOut(t *testing.T, c Collectable, pass func(time.Duration)) {
 // A collector takes over what was abandoned before a time that it knows to be safe, and
 // spares what somebody holds by then.
 func testRemovalTakenOver(t *testing.T, c Collectable, pass func(time.Duration)) {
-	condemn(t, c, "x", "y", "z")
+	mark(t, c, "x", "y", "z")
 	wantBegun(t, c, removal("one", "x", "y"), "x", "y")
 	pass(30 * time.Second)
 	wantBegun(t, c, removal("two", "z"), "z")
@@ -150,7 +150,7 @@ func testRemovalTakenOver(t *testing.T, c Collectable, pass func(time.Duration))
 // other.
 func testRemovalRace(t *testing.T, c Collectable, _ func(time.Duration)) {
 	for _, word := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
-		condemn(t, c, word)
+		mark(t, c, word)
 		var both sync.WaitGroup
 		var begun []registry.Digest
 		var seen registry.Removal
@@ -166,7 +166,7 @@ func testRemovalRace(t *testing.T, c Collectable, _ func(time.Duration)) {
 				return
 			}
 			var err error
-			if seen, err = c.Rescind(t.Context(), d(word)); err != nil {
+			if seen, err = c.Unmark(t.Context(), d(word)); err != nil {
 				t.Error(err)
 			}
 		})

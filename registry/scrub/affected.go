@@ -58,7 +58,7 @@ func rank(r registry.AffectedRelease) int {
 
 // releasesWith finds the releases of a repository that lead to a digest.
 func (s *Scrubber) releasesWith(ctx context.Context, repository string, d registry.Digest) ([]registry.AffectedRelease, error) {
-	held, err := s.Stock.Holdings(ctx, repository)
+	held, err := s.Stock.Records(ctx, repository)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func reach(d registry.Digest, parents map[registry.Digest][]registry.Digest) map
 }
 
 // manifest reads a manifest. ok is false if its bytes do not match its digest.
-func (s *Scrubber) manifest(ctx context.Context, h registry.Holding) ([]byte, bool) {
+func (s *Scrubber) manifest(ctx context.Context, h registry.GCRecord) ([]byte, bool) {
 	blob, _, err := s.Blobs.Open(ctx, h.Digest)
 	if err != nil {
 		return nil, false

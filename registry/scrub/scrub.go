@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Blobs     registry.Blobs // as they are stored
 	Inventory registry.Inventory
-	Stock     registry.Stock
+	Stock     registry.GCStore
 	Catalog   registry.Catalog
 	Damages   registry.Damages
 	States    registry.ScrubStates

@@ -334,28 +334,28 @@ func TestScrubbingIsNotUse(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	repository := "staging/" + registrytest.Model
-	before, err := w.db.Holdings(t.Context(), repository)
+	before, err := w.db.Records(t.Context(), repository)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var keys []registry.HoldingKey
+	var keys []registry.GCRecordKey
 	for _, h := range before {
 		keys = append(keys, h.Key())
 	}
-	err = w.db.Settle(t.Context(), repository, func([]registry.Holding) (registry.Settlement, error) {
-		return registry.Settlement{At: w.clock.Now(), Condemn: keys}, nil
+	err = w.db.UpdateRecords(t.Context(), repository, func([]registry.GCRecord) (registry.GCChanges, error) {
+		return registry.GCChanges{At: w.clock.Now(), Mark: keys}, nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.damage(t, w.release.Engines[0].Digest, true)
 	w.pass(t)
-	after, err := w.db.Holdings(t.Context(), repository)
+	after, err := w.db.Records(t.Context(), repository)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range after {
-		if h.Condemned.IsZero() {
+		if h.Marked.IsZero() {
 			t.Errorf("%s counts as used, since it was scrubbed", h.Digest)
 		}
 	}

@@ -35,7 +35,7 @@ func nodeOf(values url.Values) (registry.Node, error) {
 		node.OS = "linux"
 	}
 	for _, list := range values["features"] {
-		node.CPU.Features = append(node.CPU.Features, strings.Split(list, ",")...)
+		node.CPU.Features = append(node.CPU.Features, strings.FieldsFunc(list, func(r rune) bool { return r == ',' })...)
 	}
 	var err error
 	if node.MemoryMiB, err = number(values, "memoryMiB", 0); err != nil {

@@ -83,3 +83,13 @@ func TestResolveRefuses(t *testing.T) {
 		wantProblem(t, query, w.do("GET", model+"resolve?"+query, ""), http.StatusNotFound, code)
 	}
 }
+
+// A query may name a GPU by its architecture alone, and end a list with a comma.
+func TestResolveTakesArchitectureOfGPU(t *testing.T) {
+	t.Parallel()
+	w := setup(t, nil)
+	path := model + "resolve?environment=prod&arch=amd64&level=v3&features=avx2,&gpuArch=sm_89"
+	if got := w.do("GET", path, ""); got.Code == http.StatusBadRequest {
+		t.Errorf("GET %s: got %d %s, want no complaint about the query", path, got.Code, got.Body)
+	}
+}

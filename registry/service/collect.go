@@ -18,7 +18,7 @@ type CollectorConfig struct {
 	// Current returns the environments that a new collection uses to decide what stays. If it
 	// fails, the collection stops. Nil means Environments.
 	Current   func(ctx context.Context) (registry.Environments, error)
-	Stock     registry.Stock
+	Stock     registry.GCStore
 	Catalog   registry.Catalog
 	Intents   registry.Intents
 	Blobs     registry.Blobs
@@ -66,19 +66,19 @@ func NewCollector(c CollectorConfig) (*Collector, error) {
 
 // Collected counts what a collection did.
 type Collected struct {
-	Condemned int           `json:"condemned"` // records that were newly marked
-	Rescinded int           `json:"rescinded"` // records that were unmarked
-	Manifests int           `json:"manifests"` // deleted manifest records
-	Members   int           `json:"members"`   // deleted memberships of blobs
-	Blobs     int           `json:"blobs"`     // blobs whose bytes were deleted
-	Bytes     int64         `json:"bytes"`     // of those blobs
-	Leftovers int           `json:"leftovers"` // of broken uploads
-	Intents   int           `json:"intents"`   // abandoned promotions that were deleted
-	LeftAlone []Unaccounted `json:"leftAlone,omitempty"`
+	Marked              int                 `json:"marked"`      // records that were newly marked
+	Unmarked            int                 `json:"unmarked"`    // records that were unmarked
+	Manifests           int                 `json:"manifests"`   // deleted manifest records
+	Members             int                 `json:"memberships"` // deleted memberships of blobs
+	Blobs               int                 `json:"blobs"`       // blobs whose bytes were deleted
+	Bytes               int64               `json:"bytes"`       // of those blobs
+	Leftovers           int                 `json:"leftovers"`   // of broken uploads
+	Intents             int                 `json:"intents"`     // abandoned promotions that were deleted
+	SkippedRepositories []SkippedRepository `json:"skippedRepositories,omitempty"`
 }
 
-// Unaccounted is a repository that was skipped because its references are unknown.
-type Unaccounted struct {
+// SkippedRepository is a repository that was skipped because its references are unknown.
+type SkippedRepository struct {
 	Repository string `json:"repository"`
 	Reason     string `json:"reason"`
 }
@@ -111,7 +111,7 @@ func (c *Collector) Collect(ctx context.Context) (Collected, error) {
 		did.Intents++
 	}
 	err = s.each(ctx, func(repository string) error { return s.settle(ctx, repository, &did) })
-	did.LeftAlone = s.leftAlone
+	did.SkippedRepositories = s.skipped
 	if err != nil {
 		return did, err
 	}
@@ -126,31 +126,31 @@ func (c *Collector) Collect(ctx context.Context) (Collected, error) {
 // whether there is anything to change, because usually there is not.
 func (s *survey) settle(ctx context.Context, repository string, did *Collected) error {
 	links := make(map[registry.Digest]registry.Links)
-	held, err := s.Stock.Holdings(ctx, repository)
+	held, err := s.Stock.Records(ctx, repository)
 	if err != nil {
 		return err
 	}
-	fates, err := s.judge(ctx, repository, held, links)
+	outcomes, err := s.evaluate(ctx, repository, held, links)
 	if err != nil {
 		return err
 	}
-	var settled registry.Settlement
-	if !s.Retention.Settlement(fates, s.now).Empty() {
-		err = s.Stock.Settle(ctx, repository, func(held []registry.Holding) (registry.Settlement, error) {
-			if fates, err = s.judge(ctx, repository, held, links); err != nil {
-				return registry.Settlement{}, err
+	var settled registry.GCChanges
+	if !s.Retention.Changes(outcomes, s.now).Empty() {
+		err = s.Stock.UpdateRecords(ctx, repository, func(held []registry.GCRecord) (registry.GCChanges, error) {
+			if outcomes, err = s.evaluate(ctx, repository, held, links); err != nil {
+				return registry.GCChanges{}, err
 			}
-			settled = s.Retention.Settlement(fates, s.now)
+			settled = s.Retention.Changes(outcomes, s.now)
 			return settled, nil
 		})
 		if err != nil {
 			return err
 		}
 	}
-	s.want(repository, fates, links)
-	did.Condemned += len(settled.Condemn)
-	did.Rescinded += len(settled.Rescind)
-	for _, key := range settled.Remove {
+	s.want(repository, outcomes, links)
+	did.Marked += len(settled.Mark)
+	did.Unmarked += len(settled.Unmark)
+	for _, key := range settled.Delete {
 		if key.Manifest {
 			did.Manifests++
 		} else {

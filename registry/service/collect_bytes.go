@@ -19,7 +19,7 @@ func (c *Collector) collectBytes(ctx context.Context, turn turn, now time.Time, 
 		if err != nil {
 			return err
 		}
-		if err := c.Garbage.Condemn(ctx, now, unheld); err != nil {
+		if err := c.Garbage.Mark(ctx, now, unheld); err != nil {
 			return err
 		}
 	}
@@ -35,7 +35,7 @@ func (c *Collector) unheld(ctx context.Context) iter.Seq2[[]registry.Digest, err
 	return func(yield func([]registry.Digest, error) bool) {
 		var batch []registry.Digest
 		flush := func() bool {
-			unheld, err := c.Garbage.Unheld(ctx, batch)
+			unheld, err := c.Garbage.WithoutRepository(ctx, batch)
 			batch = batch[:0]
 			return (err == nil && len(unheld) == 0) || yield(unheld, err) && err == nil
 		}

@@ -14,16 +14,16 @@ import (
 
 // faultyStock is names of which a call may fail.
 type faultyStock struct {
-	registry.Stock
+	registry.GCStore
 	*faults
 }
 
-func (s faultyStock) Holdings(ctx context.Context, repository string) ([]registry.Holding, error) {
-	return read(s.faults, func() ([]registry.Holding, error) { return s.Stock.Holdings(ctx, repository) })
+func (s faultyStock) Records(ctx context.Context, repository string) ([]registry.GCRecord, error) {
+	return read(s.faults, func() ([]registry.GCRecord, error) { return s.GCStore.Records(ctx, repository) })
 }
 
-func (s faultyStock) Settle(ctx context.Context, repository string, decide func([]registry.Holding) (registry.Settlement, error)) error {
-	return callErr(s.faults, func() error { return s.Stock.Settle(ctx, repository, decide) })
+func (s faultyStock) UpdateRecords(ctx context.Context, repository string, decide func([]registry.GCRecord) (registry.GCChanges, error)) error {
+	return callErr(s.faults, func() error { return s.GCStore.UpdateRecords(ctx, repository, decide) })
 }
 
 // faultyGarbage is condemnations and removals of which a call may fail.
@@ -32,12 +32,12 @@ type faultyGarbage struct {
 	*faults
 }
 
-func (c faultyGarbage) Unheld(ctx context.Context, digests []registry.Digest) ([]registry.Digest, error) {
-	return read(c.faults, func() ([]registry.Digest, error) { return c.Garbage.Unheld(ctx, digests) })
+func (c faultyGarbage) WithoutRepository(ctx context.Context, digests []registry.Digest) ([]registry.Digest, error) {
+	return read(c.faults, func() ([]registry.Digest, error) { return c.Garbage.WithoutRepository(ctx, digests) })
 }
 
-func (c faultyGarbage) Condemn(ctx context.Context, at time.Time, digests []registry.Digest) error {
-	return callErr(c.faults, func() error { return c.Garbage.Condemn(ctx, at, digests) })
+func (c faultyGarbage) Mark(ctx context.Context, at time.Time, digests []registry.Digest) error {
+	return callErr(c.faults, func() error { return c.Garbage.Mark(ctx, at, digests) })
 }
 
 func (c faultyGarbage) BeginRemoval(ctx context.Context, r registry.RemovalRequest) ([]registry.Digest, error) {
@@ -108,7 +108,7 @@ func TestCollectSurvivesEveryFault(t *testing.T) {
 				}
 				w.whole(t)
 				collect(t, w.collector(t, 2*days, alone))
-				if did := collect(t, w.collector(t, 2*days, alone)); did.Manifests+did.Members+did.Blobs+did.Condemned != 0 {
+				if did := collect(t, w.collector(t, 2*days, alone)); did.Manifests+did.Members+did.Blobs+did.Marked != 0 {
 					t.Fatalf("call %d failed: the collection after the next one finds %+v", at, did)
 				}
 				if left := w.garbage(t); left > 0 {
@@ -138,7 +138,7 @@ func (w *world) garbage(t *testing.T) int {
 		}
 		all = append(all, d)
 	}
-	unheld, err := w.db.Unheld(t.Context(), all)
+	unheld, err := w.db.WithoutRepository(t.Context(), all)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,10 +36,10 @@ func during(t *testing.T, do func(w *world)) *world {
 }
 
 // inProd decides about all that prod holds.
-func (w *world) inProd(t *testing.T, decide func(keys []registry.HoldingKey) registry.Settlement) {
+func (w *world) inProd(t *testing.T, decide func(keys []registry.GCRecordKey) registry.GCChanges) {
 	t.Helper()
-	err := w.db.Settle(t.Context(), "prod/"+registrytest.Model, func(held []registry.Holding) (registry.Settlement, error) {
-		var keys []registry.HoldingKey
+	err := w.db.UpdateRecords(t.Context(), "prod/"+registrytest.Model, func(held []registry.GCRecord) (registry.GCChanges, error) {
+		var keys []registry.GCRecordKey
 		for _, h := range held {
 			keys = append(keys, h.Key())
 		}
@@ -55,7 +55,7 @@ func (w *world) inProd(t *testing.T, decide func(keys []registry.HoldingKey) reg
 func TestPromotionOfWhatWasCollected(t *testing.T) {
 	t.Parallel()
 	w := during(t, func(w *world) {
-		w.inProd(t, func(keys []registry.HoldingKey) registry.Settlement { return registry.Settlement{Remove: keys} })
+		w.inProd(t, func(keys []registry.GCRecordKey) registry.GCChanges { return registry.GCChanges{Delete: keys} })
 	})
 	r := w.proven(t, registrytest.Build{})
 	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
@@ -76,18 +76,18 @@ func TestPromotionOfWhatWasCollected(t *testing.T) {
 func TestPromotionRescinds(t *testing.T) {
 	t.Parallel()
 	w := during(t, func(w *world) {
-		w.inProd(t, func(keys []registry.HoldingKey) registry.Settlement {
-			return registry.Settlement{At: time.Now().Add(-days), Condemn: keys}
+		w.inProd(t, func(keys []registry.GCRecordKey) registry.GCChanges {
+			return registry.GCChanges{At: time.Now().Add(-days), Mark: keys}
 		})
 	})
 	r := w.Promoted(t, registrytest.Build{})
-	held, err := w.db.Holdings(t.Context(), "prod/"+registrytest.Model)
+	held, err := w.db.Records(t.Context(), "prod/"+registrytest.Model)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, h := range held {
-		if h.Digest == r.Digest && !h.Condemned.IsZero() {
-			t.Error("the release at the head is condemned")
+		if h.Digest == r.Digest && !h.Marked.IsZero() {
+			t.Error("the release at the head is marked")
 		}
 	}
 }

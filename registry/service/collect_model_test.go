@@ -22,7 +22,7 @@ import (
 // place is where something is: a manifest or blob of a repository.
 type place struct {
 	repository string
-	key        registry.HoldingKey
+	key        registry.GCRecordKey
 }
 
 // yard is a registry that clients use as they like while it is collected, with a diary from
@@ -66,8 +66,8 @@ func (y *yard) repository() string {
 }
 
 // holdings is what there is, read as a collector does, which disturbs nothing.
-func (y *yard) holdings(repository string) []registry.Holding {
-	held, err := y.db.Holdings(y.t.Context(), repository)
+func (y *yard) holdings(repository string) []registry.GCRecord {
+	held, err := y.db.Records(y.t.Context(), repository)
 	y.must(err)
 	return held
 }
@@ -97,7 +97,7 @@ func (y *yard) note(at place, isNew bool) {
 }
 
 func (y *yard) has(at place) bool {
-	return slices.ContainsFunc(y.holdings(at.repository), func(h registry.Holding) bool { return h.Key() == at.key })
+	return slices.ContainsFunc(y.holdings(at.repository), func(h registry.GCRecord) bool { return h.Key() == at.key })
 }
 
 func (y *yard) put(content []byte) registry.Digest {
@@ -108,7 +108,7 @@ func (y *yard) put(content []byte) registry.Digest {
 
 func (y *yard) pushBlob() {
 	content := fmt.Appendf(nil, "blob %d", rapid.IntRange(0, 5).Draw(y.t, "content"))
-	at := place{y.repository(), registry.HoldingKey{Digest: digest.FromBytes(content)}}
+	at := place{y.repository(), registry.GCRecordKey{Digest: digest.FromBytes(content)}}
 	if rapid.Bool().Draw(y.t, "looks first") && y.ask(at) {
 		return
 	}
@@ -161,7 +161,7 @@ func (y *yard) pushManifest() {
 	}
 	raw, err := json.Marshal(document)
 	y.must(err)
-	at := place{repository, registry.HoldingKey{Digest: y.put(raw), Manifest: true}}
+	at := place{repository, registry.GCRecordKey{Digest: y.put(raw), Manifest: true}}
 	isNew := !y.has(at)
 	y.must(y.db.PutManifest(y.t.Context(), repository, registry.Manifest{Digest: at.key.Digest, Size: int64(len(raw))}))
 	y.documents[at.key.Digest] = raw
@@ -247,8 +247,8 @@ func (y *yard) collect(edits ...func(*service.CollectorConfig)) {
 	must := y.needed(y.roots(!c.Alone))
 	did, err := c.Collect(y.t.Context())
 	y.must(err)
-	if len(did.LeftAlone) > 0 {
-		y.t.Fatalf("left alone: %v", did.LeftAlone)
+	if len(did.SkippedRepositories) > 0 {
+		y.t.Fatalf("left alone: %v", did.SkippedRepositories)
 	}
 	for at, why := range must {
 		if !y.has(at) {
@@ -307,7 +307,7 @@ func (y *yard) roots(times bool) map[place]string {
 	}
 	for _, d := range heads {
 		for _, repository := range []string{"staging/m", "prod/m", "staging/m/sources"} {
-			roots[place{repository, registry.HoldingKey{Digest: d, Manifest: true}}] = "a head"
+			roots[place{repository, registry.GCRecordKey{Digest: d, Manifest: true}}] = "a head"
 		}
 	}
 	return roots
@@ -403,9 +403,9 @@ func (y *yard) why(at place) string {
 	plan, err := y.collector(undisturbed).Plan(y.t.Context())
 	y.must(err)
 	for _, r := range plan.Repositories {
-		for _, f := range r.Fates {
+		for _, f := range r.Outcomes {
 			if at == (place{r.Repository, f.Key()}) {
-				return f.Why
+				return f.KeptBecause
 			}
 		}
 	}

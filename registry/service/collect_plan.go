@@ -8,16 +8,16 @@ import (
 
 // Plan says what a collection would do now, and why content would stay.
 type Plan struct {
-	Repositories []Inventory
-	LeftAlone    []Unaccounted
-	Blobs        int   // blobs whose bytes would be deleted
-	Bytes        int64 // of those blobs
+	Repositories        []Inventory
+	SkippedRepositories []SkippedRepository
+	Blobs               int   // blobs whose bytes would be deleted
+	Bytes               int64 // of those blobs
 }
 
 // Inventory is a repository with the outcome for each of its records.
 type Inventory struct {
 	Repository string
-	Fates      []registry.Fate
+	Outcomes   []registry.GCOutcome
 }
 
 // Plan computes the plan and changes nothing. Errors: as Collect.
@@ -28,23 +28,23 @@ func (c *Collector) Plan(ctx context.Context) (Plan, error) {
 	}
 	var plan Plan
 	err = s.each(ctx, func(repository string) error {
-		held, err := s.Stock.Holdings(ctx, repository)
+		held, err := s.Stock.Records(ctx, repository)
 		if err != nil {
 			return err
 		}
 		links := make(map[registry.Digest]registry.Links)
-		fates, err := s.judge(ctx, repository, held, links)
+		outcomes, err := s.evaluate(ctx, repository, held, links)
 		if err != nil {
 			return err
 		}
-		s.want(repository, fates, links)
-		plan.Repositories = append(plan.Repositories, Inventory{repository, fates})
+		s.want(repository, outcomes, links)
+		plan.Repositories = append(plan.Repositories, Inventory{repository, outcomes})
 		return nil
 	})
 	if err != nil {
 		return Plan{}, err
 	}
-	plan.LeftAlone = s.leftAlone
+	plan.SkippedRepositories = s.skipped
 	return plan, c.planBytes(ctx, s, &plan)
 }
 
@@ -55,7 +55,7 @@ func (c *Collector) planBytes(ctx context.Context, s *survey, plan *Plan) error 
 		return err
 	}
 	due := make(map[registry.Digest]bool)
-	for d, err := range c.Garbage.Due(ctx, s.now.Add(-c.wait())) {
+	for d, err := range c.Garbage.MarkedBefore(ctx, s.now.Add(-c.wait())) {
 		if err != nil {
 			return err
 		}
@@ -82,14 +82,14 @@ func (c *Collector) planBytes(ctx context.Context, s *survey, plan *Plan) error 
 func (c *Collector) remaining(ctx context.Context, plan Plan) (map[registry.Digest]bool, error) {
 	stays := make(map[registry.Digest]bool)
 	for _, r := range plan.Repositories {
-		for _, f := range r.Fates {
-			if !f.Due {
+		for _, f := range r.Outcomes {
+			if !f.Delete {
 				stays[f.Digest] = true
 			}
 		}
 	}
-	for _, r := range plan.LeftAlone {
-		held, err := c.Stock.Holdings(ctx, r.Repository)
+	for _, r := range plan.SkippedRepositories {
+		held, err := c.Stock.Records(ctx, r.Repository)
 		if err != nil {
 			return nil, err
 		}

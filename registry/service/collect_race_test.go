@@ -218,7 +218,7 @@ func TestPushWhileCollecting(t *testing.T) {
 				default:
 				}
 				did, err := c.Collect(t.Context())
-				if err != nil || len(did.LeftAlone) > 0 {
+				if err != nil || len(did.SkippedRepositories) > 0 {
 					t.Errorf("collect: %+v, %v", did, err)
 					return
 				}

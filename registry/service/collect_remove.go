@@ -50,7 +50,7 @@ func (c *Collector) removeDue(ctx context.Context, turn turn, before time.Time, 
 		batch = nil
 		return c.removeBatch(ctx, turn, registry.RemovalRequest{Digests: digests, Before: before, Abandoned: abandoned}, did)
 	}
-	for d, err := range c.Garbage.Due(ctx, before) {
+	for d, err := range c.Garbage.MarkedBefore(ctx, before) {
 		if err != nil {
 			return err
 		}

@@ -43,7 +43,7 @@ type slowPermit struct {
 func (p slowPermit) Close() error { return nil }
 
 func (p slowPermit) Delete(ctx context.Context, d registry.Digest) error {
-	removal, err := p.r.db.Rescind(ctx, d)
+	removal, err := p.r.db.Unmark(ctx, d)
 	if err != nil || removal.ID == "" {
 		p.r.t.Errorf("%s is deleted outside of a removal (%v)", d, err)
 	}
@@ -125,7 +125,7 @@ func TestRemovalFails(t *testing.T) {
 		lasting := 0
 		for i := range 50 {
 			d := digest.FromString(fmt.Sprint("garbage ", i))
-			if removal, err := r.db.Rescind(t.Context(), d); err != nil || removal.ID != "" {
+			if removal, err := r.db.Unmark(t.Context(), d); err != nil || removal.ID != "" {
 				lasting++
 				if d != r.fails || err != nil {
 					t.Errorf("%s is being removed (%v)", d, err)

@@ -70,7 +70,7 @@ func TestCollectLeavesOrderAlone(t *testing.T) {
 	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	before := w.stored(t)
 	for _, c := range []*service.Collector{w.collector(t, 3000*days, alone), w.collector(t, 3000*days), w.collector(t, 4000*days)} {
-		if did := collect(t, c); did.Manifests+did.Members+did.Blobs+did.Condemned+len(did.LeftAlone) != 0 {
+		if did := collect(t, c); did.Manifests+did.Members+did.Blobs+did.Marked+len(did.SkippedRepositories) != 0 {
 			t.Errorf("collected %+v, want nothing", did)
 		}
 	}
@@ -168,10 +168,10 @@ func TestCollectWaits(t *testing.T) {
 	steps := []struct {
 		in   time.Duration
 		want string
-	}{{2 * days, "condemned"}, {2*days + 23*time.Hour, "nothing"}}
+	}{{2 * days, "marked"}, {2*days + 23*time.Hour, "nothing"}}
 	for _, s := range steps {
 		did := collect(t, w.collector(t, s.in))
-		if did.Manifests+did.Members+did.Blobs != 0 || (did.Condemned > 0) != (s.want == "condemned") {
+		if did.Manifests+did.Members+did.Blobs != 0 || (did.Marked > 0) != (s.want == "marked") {
 			t.Errorf("in %v: %+v, want %s", s.in, did, s.want)
 		}
 	}
@@ -180,8 +180,8 @@ func TestCollectWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	did := collect(t, w.collector(t, 3*days+time.Hour))
-	if did.Manifests != 3 || did.Condemned == 0 {
-		t.Errorf("%+v, want all of the release to go but the engine that was asked for, which is condemned anew", did)
+	if did.Manifests != 3 || did.Marked == 0 {
+		t.Errorf("%+v, want all of the release to go but the engine that was asked for, which is marked anew", did)
 	}
 	if _, err := w.Parts.Sources(t.Context(), "staging/"+registrytest.Model+"/sources", old.Sources); err != nil {
 		t.Errorf("the sources of the engine: %v", err)
@@ -191,8 +191,8 @@ func TestCollectWaits(t *testing.T) {
 		t.Fatal("the engine was asked for and is gone")
 	}
 	_ = blob.Close()
-	if did := collect(t, w.collector(t, 5*days)); did.Manifests != 1 || did.Blobs == 0 || did.Condemned == 0 {
-		t.Errorf("%+v, want the engine to go, and bytes, and now its sources to be condemned", did)
+	if did := collect(t, w.collector(t, 5*days)); did.Manifests != 1 || did.Blobs == 0 || did.Marked == 0 {
+		t.Errorf("%+v, want the engine to go, and bytes, and now its sources to be marked", did)
 	}
 	if did := collect(t, w.collector(t, 7*days)); did.Manifests != 2 || did.Blobs == 0 {
 		t.Errorf("%+v, want the sources to go, and the bytes of the engine", did)
@@ -200,7 +200,7 @@ func TestCollectWaits(t *testing.T) {
 	if did := collect(t, w.collector(t, 9*days)); did.Blobs == 0 {
 		t.Errorf("%+v, want the bytes of the sources to go", did)
 	}
-	if did := collect(t, w.collector(t, 900*days)); did.Manifests+did.Members+did.Blobs+did.Condemned != 0 {
+	if did := collect(t, w.collector(t, 900*days)); did.Manifests+did.Members+did.Blobs+did.Marked != 0 {
 		t.Errorf("%+v, want nothing to be left to do", did)
 	}
 }
@@ -220,10 +220,10 @@ func TestCollectLeavesDamageAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	did := collect(t, w.collector(t, 2*days, alone))
-	if len(did.LeftAlone) != 2 || did.LeftAlone[0].Repository != "staging/"+registrytest.Model || !strings.HasSuffix(did.LeftAlone[1].Repository, "/sources") {
-		t.Errorf("left alone: %v", did.LeftAlone)
+	if len(did.SkippedRepositories) != 2 || did.SkippedRepositories[0].Repository != "staging/"+registrytest.Model || !strings.HasSuffix(did.SkippedRepositories[1].Repository, "/sources") {
+		t.Errorf("left alone: %v", did.SkippedRepositories)
 	}
-	if !strings.Contains(did.LeftAlone[0].Reason, string(r.Engines[1].Digest)) || did.Manifests == 0 {
+	if !strings.Contains(did.SkippedRepositories[0].Reason, string(r.Engines[1].Digest)) || did.Manifests == 0 {
 		t.Errorf("%+v, want the damaged manifest to be named, and the other model's to be collected", did)
 	}
 	if _, err := w.db.Manifest(t.Context(), "staging/"+registrytest.Model, r.Digest); err != nil {
@@ -323,7 +323,7 @@ func TestCollectionsTakeTurns(t *testing.T) {
 	}
 }
 
-// Bytes that nothing holds are rescinded before anybody relies on them.
+// Bytes that nothing holds are unmarked before anybody relies on them.
 func TestSafeStoreRescinds(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
@@ -339,7 +339,7 @@ func TestSafeStoreRescinds(t *testing.T) {
 	collect(t, w.collector(t, 0))
 	put() // it is there, so that nothing is written: whoever does this may rely on it
 	if did := collect(t, w.collector(t, 2*days)); did.Blobs != 0 {
-		t.Errorf("%+v, want it to be condemned anew", did)
+		t.Errorf("%+v, want it to be marked anew", did)
 	}
 	if did := collect(t, w.collector(t, 4*days)); did.Blobs != 1 || did.Bytes != 3 {
 		t.Errorf("%+v, want it to go", did)

@@ -92,7 +92,7 @@ func (c tracedCatalog) Apply(ctx context.Context, change registry.Change) (e reg
 			s.read("tags "+t.Repository, t.Tag)
 		}
 		for _, m := range change.Needs {
-			touchRecord(s, c.DB, m.Repository, registry.HoldingKey{Digest: m.Digest, Manifest: true})
+			touchRecord(s, c.DB, m.Repository, registry.GCRecordKey{Digest: m.Digest, Manifest: true})
 		}
 		if e, err = c.DB.Apply(ctx, change); err == nil {
 			noteChange(s, change)

@@ -132,7 +132,7 @@ func (a *arena) observe() *model {
 			names = a.far
 		}
 		for name, f := range a.names.facts {
-			if _, ok := names.Record(registry.Repository(e.Name, registrytest.Model), registry.HoldingKey{Digest: f.bundle, Manifest: true}); ok {
+			if _, ok := names.Record(registry.Repository(e.Name, registrytest.Model), registry.GCRecordKey{Digest: f.bundle, Manifest: true}); ok {
 				add(m.claims, e.Name, name)
 			}
 		}

@@ -12,15 +12,15 @@ import (
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
-// touchRecord notes that a call asked for a record, which rescinds it.
-func touchRecord(s *strand, db *mem.DB, repository string, key registry.HoldingKey) {
+// touchRecord notes that a call asked for a record, which unmarks it.
+func touchRecord(s *strand, db *mem.DB, repository string, key registry.GCRecordKey) {
 	if s != nil {
 		h, _ := db.Record(repository, key)
-		s.readOrWrite("records "+repository, recordItem(key), !h.Condemned.IsZero())
+		s.readOrWrite("records "+repository, recordItem(key), !h.Marked.IsZero())
 	}
 }
 
-func recordItem(key registry.HoldingKey) string {
+func recordItem(key registry.GCRecordKey) string {
 	if key.Manifest {
 		return "manifest " + string(key.Digest)
 	}
@@ -28,12 +28,12 @@ func recordItem(key registry.HoldingKey) string {
 }
 
 // putRecord notes that a call put a record.
-func putRecord(s *strand, db *mem.DB, repository string, key registry.HoldingKey) {
+func putRecord(s *strand, db *mem.DB, repository string, key registry.GCRecordKey) {
 	if s == nil {
 		return
 	}
 	h, there := db.Record(repository, key)
-	s.readOrWrite("records "+repository, recordItem(key), !there || !h.Condemned.IsZero())
+	s.readOrWrite("records "+repository, recordItem(key), !there || !h.Marked.IsZero())
 	s.readOrWrite("held", string(key.Digest), !db.IsHeld(key.Digest))
 	if repositories, _ := db.Repositories(context.Background()); !slices.Contains(repositories, repository) {
 		s.write("repositories", repository)
@@ -46,7 +46,7 @@ type tracedRefs struct{ *mem.DB }
 func (r tracedRefs) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) (err error) {
 	s := strandOf(ctx)
 	s.step("AddBlob "+repository, func() {
-		putRecord(s, r.DB, repository, registry.HoldingKey{Digest: d})
+		putRecord(s, r.DB, repository, registry.GCRecordKey{Digest: d})
 		err = r.DB.AddBlob(ctx, repository, d, size)
 	})
 	return err
@@ -55,7 +55,7 @@ func (r tracedRefs) AddBlob(ctx context.Context, repository string, d registry.D
 func (r tracedRefs) Blob(ctx context.Context, repository string, d registry.Digest) (size int64, err error) {
 	s := strandOf(ctx)
 	s.step("Blob "+repository, func() {
-		touchRecord(s, r.DB, repository, registry.HoldingKey{Digest: d})
+		touchRecord(s, r.DB, repository, registry.GCRecordKey{Digest: d})
 		size, err = r.DB.Blob(ctx, repository, d)
 	})
 	return size, err
@@ -64,8 +64,8 @@ func (r tracedRefs) Blob(ctx context.Context, repository string, d registry.Dige
 func (r tracedRefs) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) (err error) {
 	s := strandOf(ctx)
 	s.step("PutManifest "+repository, func() {
-		_, there := r.DB.Record(repository, registry.HoldingKey{Digest: m.Digest, Manifest: true})
-		putRecord(s, r.DB, repository, registry.HoldingKey{Digest: m.Digest, Manifest: true})
+		_, there := r.DB.Record(repository, registry.GCRecordKey{Digest: m.Digest, Manifest: true})
+		putRecord(s, r.DB, repository, registry.GCRecordKey{Digest: m.Digest, Manifest: true})
 		if m.Derived.Subject != "" && s != nil {
 			s.readOrWrite("referrers "+repository, string(m.Derived.Subject), !there)
 		}
@@ -80,7 +80,7 @@ func (r tracedRefs) PutManifest(ctx context.Context, repository string, m regist
 func (r tracedRefs) Manifest(ctx context.Context, repository string, d registry.Digest) (m registry.Manifest, err error) {
 	s := strandOf(ctx)
 	s.step("Manifest "+repository, func() {
-		touchRecord(s, r.DB, repository, registry.HoldingKey{Digest: d, Manifest: true})
+		touchRecord(s, r.DB, repository, registry.GCRecordKey{Digest: d, Manifest: true})
 		m, err = r.DB.Manifest(ctx, repository, d)
 	})
 	return m, err
@@ -113,7 +113,7 @@ func (r tracedRefs) SetTag(ctx context.Context, repository, tag string, d regist
 			have, _ := r.DB.Tag(ctx, repository, tag)
 			s.readOrWrite("tags "+repository, tag, have != d)
 		}
-		touchRecord(s, r.DB, repository, registry.HoldingKey{Digest: d, Manifest: true})
+		touchRecord(s, r.DB, repository, registry.GCRecordKey{Digest: d, Manifest: true})
 		err = r.DB.SetTag(ctx, repository, tag, d)
 	})
 	return err

@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/mem"
 )
 
-// garbageSpace is the bytes that are condemned, by digest.
+// garbageSpace is the bytes that are marked, by digest.
 const garbageSpace = "garbage"
 
 // tracedGarbage is names as a collector sees them, and the removal of bytes, of which every
@@ -25,22 +25,22 @@ func (g tracedGarbage) Repositories(ctx context.Context) (names []string, err er
 	return names, err
 }
 
-func (g tracedGarbage) Holdings(ctx context.Context, repository string) (held []registry.Holding, err error) {
+func (g tracedGarbage) Records(ctx context.Context, repository string) (held []registry.GCRecord, err error) {
 	s := strandOf(ctx)
 	s.step("Holdings "+repository, func() {
 		s.read("records "+repository, "")
 		s.read("tags "+repository, "")
-		held, err = g.DB.Holdings(ctx, repository)
+		held, err = g.DB.Records(ctx, repository)
 	})
 	return held, err
 }
 
-func (g tracedGarbage) Settle(ctx context.Context, repository string, decide func([]registry.Holding) (registry.Settlement, error)) (err error) {
+func (g tracedGarbage) UpdateRecords(ctx context.Context, repository string, decide func([]registry.GCRecord) (registry.GCChanges, error)) (err error) {
 	s := strandOf(ctx)
 	s.step("Settle "+repository, func() {
 		s.read("records "+repository, "")
 		s.read("tags "+repository, "")
-		err = g.DB.Settle(ctx, repository, func(held []registry.Holding) (registry.Settlement, error) {
+		err = g.DB.UpdateRecords(ctx, repository, func(held []registry.GCRecord) (registry.GCChanges, error) {
 			settled, err := decide(held)
 			s.noteSettled(repository, settled)
 			return settled, err
@@ -50,16 +50,16 @@ func (g tracedGarbage) Settle(ctx context.Context, repository string, decide fun
 }
 
 // noteSettled notes what a settlement changes.
-func (s *strand) noteSettled(repository string, settled registry.Settlement) {
+func (s *strand) noteSettled(repository string, settled registry.GCChanges) {
 	if s == nil {
 		return
 	}
-	for _, keys := range [][]registry.HoldingKey{settled.Condemn, settled.Rescind, settled.Remove} {
+	for _, keys := range [][]registry.GCRecordKey{settled.Mark, settled.Unmark, settled.Delete} {
 		for _, key := range keys {
 			s.write("records "+repository, recordItem(key))
 		}
 	}
-	for _, key := range settled.Remove {
+	for _, key := range settled.Delete {
 		s.write("held", string(key.Digest))
 		s.write("referrers "+repository, "") // its subject is not known here
 		s.write("tags "+repository, "")
@@ -67,48 +67,48 @@ func (s *strand) noteSettled(repository string, settled registry.Settlement) {
 	}
 }
 
-func (g tracedGarbage) Unheld(ctx context.Context, digests []registry.Digest) (unheld []registry.Digest, err error) {
+func (g tracedGarbage) WithoutRepository(ctx context.Context, digests []registry.Digest) (unheld []registry.Digest, err error) {
 	s := strandOf(ctx)
 	s.step("Unheld", func() {
 		for _, d := range digests {
 			s.read("held", string(d))
 		}
-		unheld, err = g.DB.Unheld(ctx, digests)
+		unheld, err = g.DB.WithoutRepository(ctx, digests)
 	})
 	return unheld, err
 }
 
-func (g tracedGarbage) Condemn(ctx context.Context, at time.Time, digests []registry.Digest) (err error) {
+func (g tracedGarbage) Mark(ctx context.Context, at time.Time, digests []registry.Digest) (err error) {
 	s := strandOf(ctx)
 	s.step("Condemn", func() {
 		for _, d := range digests {
-			_, condemned := g.DB.CondemnedNow(d)
-			s.readOrWrite(garbageSpace, string(d), !condemned)
+			_, marked := g.DB.MarkedNow(d)
+			s.readOrWrite(garbageSpace, string(d), !marked)
 		}
-		err = g.DB.Condemn(ctx, at, digests)
+		err = g.DB.Mark(ctx, at, digests)
 	})
 	return err
 }
 
-// Rescind waits for a removal in place of whoever asks, who would ask again and again.
-func (g tracedGarbage) Rescind(ctx context.Context, d registry.Digest) (r registry.Removal, err error) {
+// Unmark waits for a removal in place of whoever asks, who would ask again and again.
+func (g tracedGarbage) Unmark(ctx context.Context, d registry.Digest) (r registry.Removal, err error) {
 	s := strandOf(ctx)
 	over := func() bool {
-		removal, _ := g.DB.CondemnedNow(d)
+		removal, _ := g.DB.MarkedNow(d)
 		return removal.ID == "" || removal.Left <= 0
 	}
 	s.stepWhen("Rescind", over, func() {
-		_, condemned := g.DB.CondemnedNow(d)
+		_, marked := g.DB.MarkedNow(d)
 		s.read(clockSpace, "")
-		s.readOrWrite(garbageSpace, string(d), condemned)
-		r, err = g.DB.Rescind(ctx, d)
+		s.readOrWrite(garbageSpace, string(d), marked)
+		r, err = g.DB.Unmark(ctx, d)
 	})
 	return r, err
 }
 
-func (g tracedGarbage) Due(ctx context.Context, before time.Time) iter.Seq2[registry.Digest, error] {
+func (g tracedGarbage) MarkedBefore(ctx context.Context, before time.Time) iter.Seq2[registry.Digest, error] {
 	s := strandOf(ctx)
-	return inOneStep(s, "Due", func() { s.read(garbageSpace, "") }, inOrder(g.DB.Due(ctx, before)))
+	return inOneStep(s, "Due", func() { s.read(garbageSpace, "") }, inOrder(g.DB.MarkedBefore(ctx, before)))
 }
 
 func (g tracedGarbage) BeginRemoval(ctx context.Context, r registry.RemovalRequest) (begun []registry.Digest, err error) {

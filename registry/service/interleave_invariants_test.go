@@ -99,7 +99,7 @@ func (v verdict) lost(t testing.TB, got answer) string {
 		}
 	}
 	for d, isManifest := range got.pushed {
-		key := registry.HoldingKey{Digest: d, Manifest: isManifest}
+		key := registry.GCRecordKey{Digest: d, Manifest: isManifest}
 		if _, _, err := v.a.blobs.Open(ctx, d); err != nil {
 			return fmt.Sprintf("the bytes of what was pushed are gone: %v", err)
 		}

@@ -149,7 +149,7 @@ func (m *model) hold(environment, kind, reason string) string {
 	case head.version == "":
 		return string(registry.CodeNotFound)
 	case kind == "hold-release" && head.hold == "":
-		return string(registry.CodeInvalid)
+		return string(registry.CodeNotFound)
 	}
 	m.note(environment, kind, head.version, head.version, reason)
 	if kind == "hold-release" {

@@ -19,8 +19,8 @@ func collectGarbage() operation {
 	return operation{"collect", "",
 		func(t testing.TB, ctx context.Context, a *arena, _ *service.Service) answer {
 			did, err := a.collector(t).Collect(ctx)
-			if err == nil && len(did.LeftAlone) > 0 {
-				err = registry.Errorf(registry.CodeInternal, "left alone: %v", did.LeftAlone)
+			if err == nil && len(did.SkippedRepositories) > 0 {
+				err = registry.Errorf(registry.CodeInternal, "left alone: %v", did.SkippedRepositories)
 			}
 			return said(err, "ok")
 		},
@@ -96,7 +96,7 @@ func (a *arena) fetch(ctx context.Context, other *arena) bool {
 	needed := make(map[registry.Digest]bool)
 	repositories, _ := a.db.Repositories(ctx)
 	for _, repository := range repositories {
-		held, _ := a.db.Holdings(ctx, repository)
+		held, _ := a.db.Records(ctx, repository)
 		for _, h := range held {
 			needed[h.Digest] = true
 		}

@@ -12,7 +12,7 @@ import (
 // refuses, and node types (or the caller's node) that have an engine at the head but not in the
 // release. It never fails; what it cannot read becomes a warning.
 func (s *Service) leftWithout(ctx context.Context, m *retreat, head registry.Head, r registry.Release) []string {
-	d, err := s.dossier(ctx, m.environment, r.Model, string(r.Digest))
+	d, err := s.resolvable(ctx, m.environment, r.Model, string(r.Digest))
 	if err != nil {
 		return []string{fmt.Sprintf("resolve will not answer with %s: %v", r.Tag(), err)}
 	}
@@ -50,7 +50,7 @@ func (s *Service) leftWithout(ctx context.Context, m *retreat, head registry.Hea
 }
 
 // refused lists the engines that resolve refuses on every node.
-func (d dossier) refused() []string {
+func (d resolvable) refused() []string {
 	var warnings []string
 	for _, e := range d.engines {
 		if len(e.unmet) > 0 {

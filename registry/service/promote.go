@@ -64,7 +64,7 @@ func (s *Service) Promote(ctx context.Context, req registry.PromoteRequest) (reg
 		}
 	}
 	err = decided(func() error {
-		if err := s.judge(ctx, &m); err != nil {
+		if err := s.decide(ctx, &m); err != nil {
 			return s.withdraw(ctx, m, err)
 		}
 		if m.already || req.DryRun {
@@ -100,11 +100,11 @@ func (s *Service) plan(ctx context.Context, req registry.PromoteRequest) (move, 
 	return m, err
 }
 
-// judge decides on the current ground and evidence. It collects every reason against the
+// decide decides on the current ground and evidence. It collects every reason against the
 // promotion, so that all can be printed: changed bytes, missing evidence, unmet requirements, a
 // hold, a version that is taken. If the head is already at the release, with a summary that
 // allows it, judge checks whether it may stay. A lost summary is created again.
-func (s *Service) judge(ctx context.Context, m *move) error {
+func (s *Service) decide(ctx context.Context, m *move) error {
 	var err error
 	if m.ground, err = s.ground(ctx, m.to.Name, m.release); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (s *Service) judge(ctx context.Context, m *move) error {
 	_, _, summarized := registry.FindVSA(there.claims, m.release, resource)
 	if m.already = summarized && m.ground.Head.Release == m.release.Digest; m.already {
 		if again, err := s.bring(ctx, m, here.claims); again || err != nil {
-			return errors.Join(err, s.judge(ctx, m))
+			return errors.Join(err, s.decide(ctx, m))
 		}
 		m.decision = registry.CheckStanding(resource, m.release, all)
 		m.decision.IgnoreAll(here.ignored)

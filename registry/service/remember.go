@@ -24,9 +24,9 @@ var _ registry.Interface = (*Remembering)(nil)
 // asked identifies the question of a resolve, without the node.
 type asked struct{ environment, model, version string }
 
-// remembered is a dossier as of an event.
+// remembered is a resolvable as of an event.
 type remembered struct {
-	dossier
+	resolvable
 	event registry.Digest
 }
 
@@ -59,18 +59,18 @@ func lasting(e registry.Environment, q registry.ResolveQuery) bool {
 	return !e.External() && (q.Version == "" || e.Protected() && registry.ValidTag(q.Version))
 }
 
-// recall returns the cached dossier if its event is still the last one, and otherwise reads it.
+// recall returns the cached resolvable if its event is still the last one, and otherwise reads it.
 // It asks for the event before reading, so that a concurrent change is read again the next
 // time.
-func (m *Remembering) recall(ctx context.Context, environment registry.Environment, a asked) (dossier, error) {
+func (m *Remembering) recall(ctx context.Context, environment registry.Environment, a asked) (resolvable, error) {
 	event, err := m.latest.LastEvent(ctx, a.environment, a.model)
 	if err != nil {
-		return dossier{}, err
+		return resolvable{}, err
 	}
 	if known, ok := m.known.Get(a); ok && known.event == event {
-		return known.dossier, nil
+		return known.resolvable, nil
 	}
-	d, err := m.dossier(ctx, environment, a.model, a.version)
+	d, err := m.resolvable(ctx, environment, a.model, a.version)
 	if err == nil && event != "" {
 		m.known.Put(a, remembered{d, event}, d.bytes())
 	}
@@ -80,8 +80,8 @@ func (m *Remembering) recall(ctx context.Context, environment registry.Environme
 // Bytes returns the approximate size of the cache in bytes.
 func (m *Remembering) Bytes() int { return m.known.Bytes() }
 
-// bytes returns the approximate memory size of a dossier.
-func (d dossier) bytes() int {
+// bytes returns the approximate memory size of a resolvable.
+func (d resolvable) bytes() int {
 	const fixed = 2 << 10 // of a release or an engine, without policy results
 	n := fixed
 	for _, e := range d.engines {

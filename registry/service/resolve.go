@@ -15,7 +15,7 @@ func (s *Service) Resolve(ctx context.Context, q registry.ResolveQuery) (registr
 	if err != nil {
 		return registry.Resolution{}, err
 	}
-	d, err := s.dossier(ctx, environment, q.Model, q.Version)
+	d, err := s.resolvable(ctx, environment, q.Model, q.Version)
 	if err != nil {
 		return registry.Resolution{}, err
 	}
@@ -23,7 +23,7 @@ func (s *Service) Resolve(ctx context.Context, q registry.ResolveQuery) (registr
 }
 
 // choose evaluates every engine of the release.
-func (d dossier) choose(environment registry.Environment, q registry.ResolveQuery) (registry.Resolution, error) {
+func (d resolvable) choose(environment registry.Environment, q registry.ResolveQuery) (registry.Resolution, error) {
 	answer := registry.Resolution{Release: d.release.Digest, Version: d.release.Tag()}
 	for _, e := range d.engines {
 		answer.Candidates = append(answer.Candidates, consider(&answer, e, q))
@@ -43,7 +43,7 @@ func (d dossier) choose(environment registry.Environment, q registry.ResolveQuer
 }
 
 // consider evaluates one engine. The first engine without objections wins.
-func consider(answer *registry.Resolution, e contender, q registry.ResolveQuery) registry.Candidate {
+func consider(answer *registry.Resolution, e ratedEngine, q registry.ResolveQuery) registry.Candidate {
 	c := registry.Candidate{Engine: e.Digest, Label: e.Label()}
 	runtime := q.Node.Runtime()
 	if q.Runtime != nil {

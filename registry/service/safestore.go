@@ -10,7 +10,7 @@ import (
 
 // Garbage records bytes that no repository holds and their removals.
 type Garbage interface {
-	registry.Condemned
+	registry.MarkStore
 	registry.Removals
 }
 
@@ -47,10 +47,10 @@ func (s SafeStore) Refs(refs registry.Refs, blobs registry.Blobs) registry.Refs 
 // less.
 const removalPause = 100 * time.Millisecond
 
-// rescind waits until no removal of d is in progress, and unmarks d.
-func (s SafeStore) rescind(ctx context.Context, d registry.Digest) error {
+// unmark waits until no removal of d is in progress, and unmarks d.
+func (s SafeStore) unmark(ctx context.Context, d registry.Digest) error {
 	for {
-		removal, err := s.Garbage.Rescind(ctx, d)
+		removal, err := s.Garbage.Unmark(ctx, d)
 		if err != nil || removal.ID == "" {
 			return err
 		}
@@ -94,7 +94,7 @@ type safeBlobs struct {
 }
 
 func (b safeBlobs) Put(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
-	if err := b.safe.rescind(ctx, d); err != nil {
+	if err := b.safe.unmark(ctx, d); err != nil {
 		return err
 	}
 	return b.Blobs.Put(ctx, d, size, r)
@@ -111,7 +111,7 @@ func (u safeUploads) Finish(
 	id string,
 	d registry.Digest,
 ) (int64, error) {
-	if err := u.safe.rescind(ctx, d); err != nil {
+	if err := u.safe.unmark(ctx, d); err != nil {
 		return 0, err
 	}
 	return u.Uploads.Finish(ctx, owner, id, d)
@@ -142,7 +142,7 @@ func (r safeRefs) PutManifest(ctx context.Context, repository string, m registry
 // record stays, since another client may have stored the bytes meanwhile. Readers of the record
 // get an error while the bytes are missing.
 func (r safeRefs) verify(ctx context.Context, d registry.Digest, size int64) error {
-	if err := r.safe.rescind(ctx, d); err != nil {
+	if err := r.safe.unmark(ctx, d); err != nil {
 		return err
 	}
 	blob, have, err := r.blobs.Open(ctx, d)

@@ -14,7 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
-// pantry is a store, safe beside collectors, of which some bytes are condemned.
+// pantry is a store, safe beside collectors, of which some bytes are marked.
 type pantry struct {
 	t     *testing.T
 	db    *mem.DB
@@ -34,7 +34,7 @@ func newPantry(t *testing.T, remover registry.Remover) *pantry {
 	}
 	p.blobs, p.refs = safe.Blobs(p.bytes), safe.Refs(p.db, p.bytes)
 	p.must(p.put())
-	p.must(p.db.Condemn(t.Context(), time.Now(), []registry.Digest{p.digest()}))
+	p.must(p.db.Mark(t.Context(), time.Now(), []registry.Digest{p.digest()}))
 	return p
 }
 

@@ -13,10 +13,10 @@ import (
 type survey struct {
 	*Collector
 	now       time.Time
-	anchors   map[string]*registry.Anchors          // by model
+	anchors   map[string]*registry.GCRoots          // by model
 	wanted    map[string]map[registry.Digest]string // by model: why its sources are needed; empty: not read yet
 	unclear   map[string]bool                       // models with unreadable content
-	leftAlone []Unaccounted
+	skipped   []SkippedRepository
 	abandoned []registry.Intent // intents that will not be finished
 }
 
@@ -46,7 +46,7 @@ func (c *Collector) survey(ctx context.Context) (*survey, error) {
 		return nil, err
 	}
 	s.abandon(environments, heads, intents)
-	s.anchors, err = c.Retention.Anchors(
+	s.anchors, err = c.Retention.Roots(
 		environments,
 		heads,
 		intents,
@@ -111,7 +111,7 @@ func (s *survey) each(ctx context.Context, visit func(repository string) error) 
 			}
 			if isDamaged(err) {
 				s.unclear[model] = true
-				s.leftAlone = append(s.leftAlone, Unaccounted{repository, err.Error()})
+				s.skipped = append(s.skipped, SkippedRepository{repository, err.Error()})
 			} else if err != nil {
 				return err
 			}
@@ -120,13 +120,13 @@ func (s *survey) each(ctx context.Context, visit func(repository string) error) 
 	return nil
 }
 
-// judge decides about each record of a repository.
-func (s *survey) judge(
+// evaluate decides about each record of a repository.
+func (s *survey) evaluate(
 	ctx context.Context,
 	repository string,
-	held []registry.Holding,
+	held []registry.GCRecord,
 	links map[registry.Digest]registry.Links,
-) ([]registry.Fate, error) {
+) ([]registry.GCOutcome, error) {
 	for _, h := range held {
 		if _, known := links[h.Digest]; known || !h.Manifest {
 			continue
@@ -138,14 +138,14 @@ func (s *survey) judge(
 		links[h.Digest] = read
 	}
 	model, sources := registry.ModelOf(repository)
-	estate := registry.Estate{Holdings: held, Links: links}
+	snapshot := registry.GCSnapshot{Records: held, Links: links}
 	if a := s.anchors[model]; a != nil {
-		estate.Anchors = *a
+		snapshot.Roots = *a
 	}
 	if sources {
-		estate.Wanted = s.wanted[model]
+		snapshot.Wanted = s.wanted[model]
 	}
-	return s.Retention.Judge(estate, s.now, s.wait()), nil
+	return s.Retention.Evaluate(snapshot, s.now, s.wait()), nil
 }
 
 // sources lists what other repositories may need. Later content is not due yet.
@@ -155,7 +155,7 @@ func (s *survey) sources(ctx context.Context, repositories []string) error {
 		if !sources {
 			continue
 		}
-		held, err := s.Stock.Holdings(ctx, repository)
+		held, err := s.Stock.Records(ctx, repository)
 		if err != nil {
 			return err
 		}
@@ -170,10 +170,10 @@ func (s *survey) sources(ctx context.Context, repositories []string) error {
 }
 
 // want collects the sources that the remaining manifests of a repository mention.
-func (s *survey) want(repository string, fates []registry.Fate, links map[registry.Digest]registry.Links) {
+func (s *survey) want(repository string, outcomes []registry.GCOutcome, links map[registry.Digest]registry.Links) {
 	model, _ := registry.ModelOf(repository)
-	for _, f := range fates {
-		if f.Due || !f.Manifest {
+	for _, f := range outcomes {
+		if f.Delete || !f.Manifest {
 			continue
 		}
 		for _, d := range links[f.Digest].Mentions {
@@ -191,7 +191,7 @@ func (d damaged) Unwrap() error { return d.error }
 
 // links reads the links of a manifest from its bytes. The derived data in the database may be
 // incomplete while it is rebuilt.
-func (s *survey) links(ctx context.Context, h registry.Holding) (registry.Links, error) {
+func (s *survey) links(ctx context.Context, h registry.GCRecord) (registry.Links, error) {
 	raw, err := s.read(ctx, h)
 	if err != nil {
 		return registry.Links{}, err
@@ -208,7 +208,7 @@ func (s *survey) links(ctx context.Context, h registry.Holding) (registry.Links,
 	return links, nil
 }
 
-func (s *survey) read(ctx context.Context, h registry.Holding) ([]byte, error) {
+func (s *survey) read(ctx context.Context, h registry.GCRecord) ([]byte, error) {
 	blob, size, err := s.Blobs.Open(ctx, h.Digest)
 	if registry.HasCode(err, registry.CodeNotFound) {
 		return nil, damaged{registry.Errorf(registry.CodeNotFound, "manifest %s: its bytes are missing", h.Digest)}

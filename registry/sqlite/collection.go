@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	_ registry.Stock     = (*DB)(nil)
-	_ registry.Condemned = (*DB)(nil)
+	_ registry.GCStore   = (*DB)(nil)
+	_ registry.MarkStore = (*DB)(nil)
 	_ registry.Removals  = (*DB)(nil)
 )
 
@@ -24,9 +24,9 @@ func (db *DB) Repositories(ctx context.Context) ([]string, error) {
 	return names, db.interpretError("repositories", err)
 }
 
-// Holdings returns what a repository holds.
-func (db *DB) Holdings(ctx context.Context, repository string) ([]registry.Holding, error) {
-	var all []registry.Holding
+// Records returns what a repository holds.
+func (db *DB) Records(ctx context.Context, repository string) ([]registry.GCRecord, error) {
+	var all []registry.GCRecord
 	err := db.snapshot(ctx, func(q *dbsqlc.Queries) (err error) {
 		all, err = holdings(ctx, q, repository)
 		return err
@@ -34,7 +34,7 @@ func (db *DB) Holdings(ctx context.Context, repository string) ([]registry.Holdi
 	return all, db.interpretError("holdings of "+repository, err)
 }
 
-func holdings(ctx context.Context, q *dbsqlc.Queries, repository string) ([]registry.Holding, error) {
+func holdings(ctx context.Context, q *dbsqlc.Queries, repository string) ([]registry.GCRecord, error) {
 	named, err := q.HoldingTags(ctx, repository)
 	if err != nil {
 		return nil, err
@@ -47,11 +47,11 @@ func holdings(ctx context.Context, q *dbsqlc.Queries, repository string) ([]regi
 	if err != nil {
 		return nil, err
 	}
-	var all []registry.Holding
+	var all []registry.GCRecord
 	for _, m := range manifests {
-		all = append(all, registry.Holding{
+		all = append(all, registry.GCRecord{
 			Digest: registry.Digest(m.Digest), Manifest: true, MediaType: m.MediaType, Size: m.Size,
-			Created: fromMicros(m.Created), Condemned: since(m.Condemned), Tags: tags[m.Digest],
+			Created: fromMicros(m.Created), Marked: since(m.Condemned), Tags: tags[m.Digest],
 		})
 	}
 	blobs, err := q.HoldingBlobs(ctx, repository)
@@ -61,11 +61,11 @@ func holdings(ctx context.Context, q *dbsqlc.Queries, repository string) ([]regi
 	for _, b := range blobs {
 		all = append(
 			all,
-			registry.Holding{
-				Digest:    registry.Digest(b.Digest),
-				Size:      b.Size,
-				Created:   fromMicros(b.Created),
-				Condemned: since(b.Condemned),
+			registry.GCRecord{
+				Digest:  registry.Digest(b.Digest),
+				Size:    b.Size,
+				Created: fromMicros(b.Created),
+				Marked:  since(b.Condemned),
 			},
 		)
 	}
@@ -80,11 +80,11 @@ func since(micros int64) time.Time {
 	return fromMicros(micros)
 }
 
-// Settle holds the write lock of the database while decide runs.
-func (db *DB) Settle(
+// UpdateRecords holds the write lock of the database while decide runs.
+func (db *DB) UpdateRecords(
 	ctx context.Context,
 	repository string,
-	decide func([]registry.Holding) (registry.Settlement, error),
+	decide func([]registry.GCRecord) (registry.GCChanges, error),
 ) error {
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		now := db.now()
@@ -96,17 +96,17 @@ func (db *DB) Settle(
 		if err != nil {
 			return err
 		}
-		for _, key := range s.Rescind {
+		for _, key := range s.Unmark {
 			if err := rescindRecord(ctx, q, repository, key); err != nil {
 				return err
 			}
 		}
-		for _, key := range s.Condemn {
+		for _, key := range s.Mark {
 			if err := condemnRecord(ctx, q, repository, key, later(s.At, now)); err != nil {
 				return err
 			}
 		}
-		for _, key := range s.Remove {
+		for _, key := range s.Delete {
 			if err := removeRecord(ctx, q, repository, key); err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-func rescindRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.HoldingKey) (err error) {
+func rescindRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.GCRecordKey) (err error) {
 	if key.Manifest {
 		_, err = q.ManifestRescind(ctx, dbsqlc.ManifestRescindParams{Repository: repository, Digest: string(key.Digest)})
 	} else {
@@ -137,7 +137,7 @@ func condemnRecord(
 	ctx context.Context,
 	q *dbsqlc.Queries,
 	repository string,
-	key registry.HoldingKey,
+	key registry.GCRecordKey,
 	at time.Time,
 ) error {
 	if key.Manifest {
@@ -152,7 +152,7 @@ func condemnRecord(
 	)
 }
 
-func removeRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.HoldingKey) (err error) {
+func removeRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.GCRecordKey) (err error) {
 	if key.Manifest {
 		err = deleteManifest(ctx, q, repository, key.Digest)
 	} else {
@@ -164,8 +164,8 @@ func removeRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key
 	return err
 }
 
-// Unheld returns the digests that no repository holds.
-func (db *DB) Unheld(ctx context.Context, digests []registry.Digest) ([]registry.Digest, error) {
+// WithoutRepository returns the digests that no repository holds.
+func (db *DB) WithoutRepository(ctx context.Context, digests []registry.Digest) ([]registry.Digest, error) {
 	var unheld []registry.Digest
 	err := db.snapshot(ctx, func(q *dbsqlc.Queries) error {
 		for _, d := range digests {
@@ -182,8 +182,8 @@ func (db *DB) Unheld(ctx context.Context, digests []registry.Digest) ([]registry
 	return unheld, db.interpretError("find unheld bytes", err)
 }
 
-// Condemn marks the digests as unheld.
-func (db *DB) Condemn(ctx context.Context, at time.Time, digests []registry.Digest) error {
+// Mark marks the digests as unheld.
+func (db *DB) Mark(ctx context.Context, at time.Time, digests []registry.Digest) error {
 	now := db.now()
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
 		for _, d := range digests {
@@ -193,11 +193,11 @@ func (db *DB) Condemn(ctx context.Context, at time.Time, digests []registry.Dige
 		}
 		return nil
 	})
-	return db.interpretError("condemn bytes", err)
+	return db.interpretError("mark bytes", err)
 }
 
-// Rescind unmarks d. It reads first, to save a write if d is not marked.
-func (db *DB) Rescind(ctx context.Context, d registry.Digest) (registry.Removal, error) {
+// Unmark unmarks d. It reads first, to save a write if d is not marked.
+func (db *DB) Unmark(ctx context.Context, d registry.Digest) (registry.Removal, error) {
 	subject := fmt.Sprintf("unmark blob %s", d)
 	for {
 		row, err := db.read().CondemnedGet(ctx, string(d))
@@ -213,14 +213,14 @@ func (db *DB) Rescind(ctx context.Context, d registry.Digest) (registry.Removal,
 	}
 }
 
-// Due reads in pages and holds nothing open between them.
-func (db *DB) Due(ctx context.Context, before time.Time) iter.Seq2[registry.Digest, error] {
+// MarkedBefore reads in pages and holds nothing open between them.
+func (db *DB) MarkedBefore(ctx context.Context, before time.Time) iter.Seq2[registry.Digest, error] {
 	return func(yield func(registry.Digest, error) bool) {
 		page := dbsqlc.CondemnedPageParams{Before: before.UnixMicro(), PageSize: pageSize}
 		for {
 			digests, err := db.read().CondemnedPage(ctx, page)
 			if err != nil {
-				yield("", db.interpretError("condemned bytes", err))
+				yield("", db.interpretError("marked bytes", err))
 				return
 			}
 			for _, d := range digests {

@@ -37,11 +37,11 @@ func (t *Telemetry) define() {
 	}
 	t.historyFaults = t.gauges("mlpromote_history_faults", "Heads, tags, summaries and the order of evidence that the history does not explain.")
 	t.gc = collections{
-		runs:      t.counters("mlpromote_gc_runs_total", "Collections by result: done, or the code of the error.", "result"),
-		condemned: t.counters("mlpromote_gc_condemned_total", "Records that collections found to be needed by nothing, or needed again.", "change"),
-		removed:   t.counters("mlpromote_gc_removed_total", "What collections removed, by kind: manifest, membership, blob or leftover.", "kind"),
-		leftAlone: t.gauge("mlpromote_gc_repositories_left_alone", "Repositories that the last collection left alone because of damage."),
-		last:      t.gauge("mlpromote_gc_last_success_timestamp_seconds", "When a collection last succeeded in this replica."),
+		runs:    t.counters("mlpromote_gc_runs_total", "Collections by result: done, or the code of the error.", "result"),
+		marked:  t.counters("mlpromote_gc_marks_total", "Records that collections found to be needed by nothing, or needed again.", "change"),
+		removed: t.counters("mlpromote_gc_removed_total", "What collections removed, by kind: manifest, membership, blob or leftover.", "kind"),
+		skipped: t.gauge("mlpromote_gc_skipped_repositories", "Repositories that the last collection left alone because of damage."),
+		last:    t.gauge("mlpromote_gc_last_success_timestamp_seconds", "When a collection last succeeded in this replica."),
 	}
 	t.gc.bytes = prometheus.NewCounter(prometheus.CounterOpts{Name: "mlpromote_gc_removed_bytes_total", Help: "Bytes of the blobs that collections removed."})
 	t.gc.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "mlpromote_gc_seconds", Help: "Time of a collection.", Buckets: []float64{.1, 1, 10, 60, 600, 3600}})

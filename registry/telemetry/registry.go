@@ -110,23 +110,23 @@ func (o observed) Rollback(ctx context.Context, r registry.RollbackRequest) (reg
 
 // Collection is what a collection did, by name.
 type Collection struct {
-	Condemned, Rescinded, Manifests, Memberships, Blobs, Leftovers, LeftAlone int
-	Bytes                                                                     int64
+	Marked, Unmarked, Manifests, Memberships, Blobs, Leftovers, SkippedRepositories int
+	Bytes                                                                           int64
 }
 
 // Collected counts a collection that took so long.
 func (t *Telemetry) Collected(did Collection, took time.Duration, err error) {
 	t.gc.runs.WithLabelValues(result("done", err)).Inc()
 	t.gc.seconds.Observe(took.Seconds())
-	for change, n := range map[string]int{"condemned": did.Condemned, "rescinded": did.Rescinded} {
-		t.gc.condemned.WithLabelValues(change).Add(float64(n))
+	for change, n := range map[string]int{"marked": did.Marked, "unmarked": did.Unmarked} {
+		t.gc.marked.WithLabelValues(change).Add(float64(n))
 	}
 	for kind, n := range map[string]int{"manifest": did.Manifests, "membership": did.Memberships, "blob": did.Blobs, "leftover": did.Leftovers} {
 		t.gc.removed.WithLabelValues(kind).Add(float64(n))
 	}
 	t.gc.bytes.Add(float64(did.Bytes))
 	if err == nil {
-		t.gc.leftAlone.Set(float64(did.LeftAlone))
+		t.gc.skipped.Set(float64(did.SkippedRepositories))
 		t.gc.last.SetToCurrentTime()
 	}
 }

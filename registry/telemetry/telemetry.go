@@ -40,11 +40,11 @@ type Telemetry struct {
 
 // collections is the metrics of collections.
 type collections struct {
-	runs, removed, condemned *prometheus.CounterVec
-	bytes                    prometheus.Counter
-	seconds                  prometheus.Histogram
-	last                     prometheus.Gauge
-	leftAlone                prometheus.Gauge
+	runs, removed, marked *prometheus.CounterVec
+	bytes                 prometheus.Counter
+	seconds               prometheus.Histogram
+	last                  prometheus.Gauge
+	skipped               prometheus.Gauge
 }
 
 // New makes the metrics of a program of this version. A nil provider traces nothing.

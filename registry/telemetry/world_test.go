@@ -138,14 +138,14 @@ func TestMetricsLint(t *testing.T) {
 func TestCollected(t *testing.T) {
 	t.Parallel()
 	of := telemetry.New("0.0.0", nil)
-	of.Collected(telemetry.Collection{Condemned: 1, Rescinded: 2, Manifests: 3, Memberships: 4, Blobs: 5, Leftovers: 6, LeftAlone: 7, Bytes: 8}, time.Second, nil)
+	of.Collected(telemetry.Collection{Marked: 1, Unmarked: 2, Manifests: 3, Memberships: 4, Blobs: 5, Leftovers: 6, SkippedRepositories: 7, Bytes: 8}, time.Second, nil)
 	of.Collected(telemetry.Collection{Blobs: 1}, time.Second, registry.Errorf(registry.CodeFull, "no room"))
 	want(t, of, map[string]float64{
 		`mlpromote_gc_runs_total{result="done"}`: 1, `mlpromote_gc_runs_total{result="full"}`: 1,
-		`mlpromote_gc_condemned_total{change="condemned"}`: 1, `mlpromote_gc_condemned_total{change="rescinded"}`: 2,
+		`mlpromote_gc_marks_total{change="marked"}`: 1, `mlpromote_gc_marks_total{change="unmarked"}`: 2,
 		`mlpromote_gc_removed_total{kind="manifest"}`: 3, `mlpromote_gc_removed_total{kind="membership"}`: 4,
 		`mlpromote_gc_removed_total{kind="blob"}`: 6, `mlpromote_gc_removed_total{kind="leftover"}`: 6,
-		`mlpromote_gc_removed_bytes_total`: 8, `mlpromote_gc_repositories_left_alone`: 7, `mlpromote_gc_seconds_count`: 2,
+		`mlpromote_gc_removed_bytes_total`: 8, `mlpromote_gc_skipped_repositories`: 7, `mlpromote_gc_seconds_count`: 2,
 	})
 }
 

@@ -24,7 +24,7 @@ func (t *Telemetry) startAtZero() {
 	results(t.gc.runs, "done")
 	startAt(t.refusals, append(registry.Requirements(), noRequirement)...)
 	startAt(t.blobBytes, "pushed", "pulled")
-	startAt(t.gc.condemned, "condemned", "rescinded")
+	startAt(t.gc.marked, "marked", "unmarked")
 	startAt(t.gc.removed, "manifest", "membership", "blob", "leftover")
 	for _, counter := range []*prometheus.CounterVec{t.reloads, t.scrub.checked, t.scrub.bytes} {
 		counter.WithLabelValues()

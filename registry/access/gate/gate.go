@@ -120,7 +120,7 @@ func answerProblem(w http.ResponseWriter, r *http.Request, err error) {
 		p.Status = http.StatusTooManyRequests
 		w.Header().Set("Retry-After", rates.RetryAfter(late.wait))
 	}
-	if p.Status == http.StatusServiceUnavailable {
+	if p.Status == http.StatusServiceUnavailable && !p.Lasting() {
 		w.Header().Set("Retry-After", wire.RetryAfter)
 	}
 	if p.Status == http.StatusUnauthorized {

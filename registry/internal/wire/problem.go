@@ -95,7 +95,11 @@ func fault(err error) Fault {
 			f.Causes = append(f.Causes, cause)
 		}
 	}
-	if exit := registry.ExitCode(err); exit != registry.ExitCode(f.err()) {
+	exit := registry.ExitCode(err)
+	if exit == registry.ExitAuthentication { // the service has no credential for another registry; the caller has one for the service
+		exit = registry.ExitFailed
+	}
+	if natural := registry.ExitCode(f.err()); exit != natural && natural != registry.ExitAuthentication {
 		f.Exit = exit
 	}
 	return f

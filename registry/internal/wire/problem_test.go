@@ -68,7 +68,6 @@ func TestExitCodesSurvive(t *testing.T) {
 		"told otherwise":  registry.ForClients(registry.Lastingf(registry.CodeUnavailable, "no /keys/promoter.key"), "the service cannot sign"),
 		"taken":           registry.Lastingf(registry.CodeConflict, "there is one of that name"),
 		"conflict":        registry.Errorf(registry.CodeConflict, "somebody else was first"),
-		"no login":        registry.WithExit(busy, registry.ExitAuthentication),
 		"joined":          errors.Join(busy, registry.Lastingf(registry.CodeUnavailable, "there is no key")),
 		"policy":          registry.Errorf(registry.CodePolicy, "no"),
 		"hinted":          registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "there is no key"), "make one"),
@@ -78,6 +77,10 @@ func TestExitCodesSurvive(t *testing.T) {
 		if want := registry.ExitCode(err); registry.ExitCode(got) != want || p.Lasting() != (want != registry.ExitAgain) {
 			t.Errorf("%s: exit code %d and lasting %v, want %d", name, registry.ExitCode(got), p.Lasting(), want)
 		}
+	}
+	// The service has no credential for another registry. Its caller is known.
+	if p, got := across(t, registry.WithExit(busy, registry.ExitAuthentication)); registry.ExitCode(got) != registry.ExitFailed || !p.Lasting() {
+		t.Errorf("a service without a credential: exit code %d and lasting %v, want %d and true", registry.ExitCode(got), p.Lasting(), registry.ExitFailed)
 	}
 	odd := wire.Problem{Code: registry.CodePolicy, Errors: []wire.Fault{{Code: registry.CodePolicy, Exit: -1}}}
 	if got := registry.ExitCode(odd.Err()); got != registry.ExitPolicy {

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"io"
 	"net/http"
@@ -98,8 +99,7 @@ func (e *external) explain(ctx context.Context, err error) error {
 	case errors.Is(err, auth.ErrBasicCredentialNotFound):
 		return e.refused(ctx, "wants a login")
 	case registry.LastingTLS(err):
-		return registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "registry %s: %w", e.host, err),
-			"install the CA of %s among those of this machine, or name its file in SSL_CERT_FILE", e.host)
+		return unknownCA(registry.Lastingf(registry.CodeUnavailable, "registry %s: %w", e.host, err), e.host)
 	case !errors.As(err, &response):
 		return err
 	case response.StatusCode == http.StatusUnauthorized, response.StatusCode == http.StatusForbidden:
@@ -109,6 +109,14 @@ func (e *external) explain(ctx context.Context, err error) error {
 	default:
 		return registry.Errorf(registry.CodeUnavailable, "registry %s: %w", e.host, err)
 	}
+}
+
+// unknownCA adds what to do if the certificate of the host is signed by a CA that this machine does not know.
+func unknownCA(err error, host string) error {
+	if !errors.As(err, new(x509.UnknownAuthorityError)) {
+		return err
+	}
+	return registry.WithHint(err, "install the CA of %s among those of this machine, or name its file in SSL_CERT_FILE", host)
 }
 
 func (e *external) refused(ctx context.Context, what string) error {

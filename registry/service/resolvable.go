@@ -7,45 +7,45 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// dossier is a release in an environment with all data that resolve needs to choose among its
+// resolvable is a release in an environment with all data that resolve needs to choose among its
 // engines. It is immutable.
-type dossier struct {
+type resolvable struct {
 	release registry.Release
-	engines []contender // best first
+	engines []ratedEngine // best first
 }
 
-// contender is an engine with the reasons why it may no longer be used. They are the same for
+// ratedEngine is an engine with the reasons why it may no longer be used. They are the same for
 // every node. The standing checks do not depend on the time; a check that did would need an
 // expiry here.
-type contender struct {
+type ratedEngine struct {
 	registry.Engine
 	unmet []string
 }
 
-// dossier reads the release at the head, or the one that a tag or digest names. Errors: as
+// resolvable reads the release at the head, or the one that a tag or digest names. Errors: as
 // Release and Claims; CodePolicy if no promoter allowed it in a protected environment.
-func (s *Service) dossier(
+func (s *Service) resolvable(
 	ctx context.Context,
 	environment registry.Environment,
 	model, tagOrDigest string,
-) (dossier, error) {
+) (resolvable, error) {
 	r, err := s.Release(ctx, environment.Name, model, tagOrDigest)
 	if err != nil {
-		return dossier{}, err
+		return resolvable{}, err
 	}
-	d := dossier{release: r}
+	d := resolvable{release: r}
 	for _, e := range ranked(r.Engines) {
-		d.engines = append(d.engines, contender{Engine: e})
+		d.engines = append(d.engines, ratedEngine{Engine: e})
 	}
 	if !environment.Protected() {
 		return d, nil
 	}
 	claims, _, err := s.Claims(ctx, environment.Name, r)
 	if err != nil {
-		return dossier{}, err
+		return resolvable{}, err
 	}
 	if err := s.summarized(environment.Name, r, claims); err != nil {
-		return dossier{}, err
+		return resolvable{}, err
 	}
 	for i, e := range d.engines {
 		for _, unmet := range registry.CheckEngineStanding(s.resource(environment.Name, model), r, e.Engine, claims).Unmet() {
