@@ -87,7 +87,7 @@ func TestResolveRefuses(t *testing.T) {
 // A query may name a GPU by its architecture alone, and end a list with a comma.
 func TestResolveTakesArchitectureOfGPU(t *testing.T) {
 	t.Parallel()
-	w := setup(t, nil)
+	w := setup(t)
 	path := model + "resolve?environment=prod&arch=amd64&level=v3&features=avx2,&gpuArch=sm_89"
 	if got := w.do("GET", path, ""); got.Code == http.StatusBadRequest {
 		t.Errorf("GET %s: got %d %s, want no complaint about the query", path, got.Code, got.Body)
