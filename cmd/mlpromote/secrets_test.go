@@ -163,7 +163,7 @@ func TestNoSecretIsSaid(t *testing.T) {
 		env  []string
 	}{
 		{0, []string{ca, "MLPROMOTE_TOKEN=" + s.token}}, {7, []string{ca, "MLPROMOTE_TOKEN=" + wrong}}, {7, []string{ca}},
-		{9, []string{"MLPROMOTE_TOKEN=" + s.token}}, {2, []string{ca, "MLPROMOTE_TOKEN=" + s.token + " " + s.token}},
+		{1, []string{"MLPROMOTE_TOKEN=" + s.token}}, {2, []string{ca, "MLPROMOTE_TOKEN=" + s.token + " " + s.token}},
 		{0, []string{ca, "DOCKER_CONFIG=" + s.dockerConfig(t, docker, s.token)}}, {7, []string{ca, "DOCKER_CONFIG=" + s.dockerConfig(t, docker+"2", wrong)}},
 	} {
 		s.run(t, c.code, c.env, "list", "--registry", s.URL, "--data", s.Client)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -115,8 +116,12 @@ func unknown(what, name string, err error) error {
 	return registry.Errorf(registry.CodeNotFound, "%s %s is unknown", what, name)
 }
 
-// checked applies the rules of node documents to a node that came in a request. Errors: CodeInvalid.
+// checked applies the rules of node documents to a node that came in a request. The empty node is one without any
+// features. Errors: CodeInvalid.
 func (s server) checked(n registry.Node) (registry.Node, error) {
+	if reflect.DeepEqual(n, registry.Node{}) {
+		return n, nil
+	}
 	document, err := json.Marshal(n)
 	if err != nil {
 		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "resolve: node: %w", err)

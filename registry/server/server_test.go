@@ -113,7 +113,7 @@ func TestQueriesAreStrict(t *testing.T) {
 		wantProblem(t, path, w.do("GET", path, ""), http.StatusBadRequest, registry.CodeInvalid)
 	}
 	for _, body := range []string{`{"environment":"prod"}`, `{"environment":"prod","nodeType":"box","node":{}}`, `{"environment":"prod","node":{"v":2}}`,
-		`{"environment":"prod","node":{}}`, `{"environment":"prod","node":{"v":1,"os":"linux","cpu":{"arch":"no word"}}}`} {
+		`{"environment":"prod","node":{"os":"linux","cpu":{"arch":"amd64"}}}`, `{"environment":"prod","node":{"v":1,"os":"linux","cpu":{"arch":"no word"}}}`} {
 		wantProblem(t, body, w.post(model+"resolve", body), http.StatusBadRequest, registry.CodeInvalid)
 	}
 }

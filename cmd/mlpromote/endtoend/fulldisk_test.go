@@ -53,7 +53,7 @@ func TestFullDisk(t *testing.T) {
 	filler := fill(t, disk)
 	refuses := func(verb string) {
 		t.Helper()
-		if said := c.Refused(1, verb); !regexp.MustCompile(`mlpromote: error: .*(disk is full|no space is left)`).MatchString(said) {
+		if said := c.Refused(1, verb); !regexp.MustCompile(`mlpromote: error: .*(disk( of the registry)? is full|no space is left)`).MatchString(said) {
 			t.Errorf("%s on a full disk says %s", verb, said)
 		}
 	}
@@ -121,7 +121,7 @@ func TestFullDiskOfVerbs(t *testing.T) {
 	c.Release()
 	filler := fill(t, disk)
 	for _, verb := range [][]string{{"list"}, {"history", "verify"}, {"resolve", programtest.Model, "--env", "prod"}, {"verify"}, {"gc"}} {
-		if said := c.Refused(1, verb...); !regexp.MustCompile(`mlpromote: error: .*(disk is full|no space is left)`).MatchString(said) {
+		if said := c.Refused(1, verb...); !regexp.MustCompile(`mlpromote: error: .*(disk( of the registry)? is full|no space is left)`).MatchString(said) {
 			t.Errorf("%s on a full disk says %s", verb, said)
 		}
 	}
