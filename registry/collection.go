@@ -29,14 +29,14 @@ func (h GCRecord) Key() GCRecordKey { return GCRecordKey{h.Digest, h.Manifest} }
 // GCChanges is what a collector decides to change in a repository.
 type GCChanges struct {
 	// At is the time from which newly marked records count as marked. It is not before the
-	// time at which the changes is applied.
+	// time at which the changes are applied.
 	At     time.Time
 	Mark   []GCRecordKey // records to mark; marked ones keep their time
 	Unmark []GCRecordKey
 	Delete []GCRecordKey // records to delete; a manifest goes with its tags and derived data
 }
 
-// Empty reports whether the changes changes nothing.
+// Empty reports whether there is nothing to change.
 func (s GCChanges) Empty() bool { return len(s.Mark)+len(s.Unmark)+len(s.Delete) == 0 }
 
 // GCStore gives the garbage collector access to the records of all repositories. Collection has

@@ -204,10 +204,8 @@ func (v ContentVerdict) Err() error {
 		return nil
 	case ContentReadOnly:
 		err := Lastingf(CodeConflict, "nothing was changed: %s", v.Reason)
-		return ForClients(
-			WithHint(err, "%s", v.Remedy),
-			"this registry can be read but not written: it does not own its content",
-		)
+		return ForClients(WithHint(err, "%s", v.Remedy),
+			"this registry can be read but not written: it does not own its content")
 	}
 	return WithHint(Errorf(CodeInvalid, "%s", v.Reason), "%s", v.Remedy)
 }

@@ -13,12 +13,8 @@ import (
 // digests.
 func NewHash(d Digest) (hash.Hash, error) {
 	if err := d.Validate(); err != nil {
-		return nil, Errorf(
-			CodeInvalid,
-			"digest %q: %w; want sha256:<64 hex digits> or sha512:<128 hex digits>",
-			string(d),
-			err,
-		)
+		return nil, Errorf(CodeInvalid, "digest %q: %w; want sha256:<64 hex digits> or sha512:<128 hex digits>",
+			string(d), err)
 	}
 	switch d.Algorithm() {
 	case digest.SHA256:

@@ -86,18 +86,12 @@ func (es Environments) Validate() error {
 			return Errorf(CodeInvalid, "environment %s: %w", e.Name, err)
 		}
 		if !e.Protected() && len(e.Operators) > 0 {
-			return Errorf(
-				CodeInvalid,
-				"environment %s: operators has no effect without from, since builds write it directly",
-				e.Name,
-			)
+			return Errorf(CodeInvalid,
+				"environment %s: operators has no effect without from, since builds write it directly", e.Name)
 		}
 		if !e.Protected() && len(e.Require) > 0 {
-			return Errorf(
-				CodeInvalid,
-				"environment %s: require has no effect without from, since builds write it directly",
-				e.Name,
-			)
+			return Errorf(CodeInvalid,
+				"environment %s: require has no effect without from, since builds write it directly", e.Name)
 		}
 	}
 	return nil
@@ -142,13 +136,8 @@ func (es Environments) Edge(from, to string) (source, destination Environment, e
 		}
 	}
 	if len(edges) != 1 {
-		return Environment{}, Environment{}, Errorf(
-			CodeInvalid,
-			"promote --from %q --to %q: %d edges fit, want exactly one",
-			from,
-			to,
-			len(edges),
-		)
+		return Environment{}, Environment{}, Errorf(CodeInvalid,
+			"promote --from %q --to %q: %d edges fit, want exactly one", from, to, len(edges))
 	}
 	source, err = es.Find(edges[0].From)
 	return source, edges[0], err

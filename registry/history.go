@@ -87,24 +87,12 @@ func (e Event) VerifyChain(before Event) error {
 	case e.Seq != want.Seq:
 		return Errorf(CodeTrust, "history row %d follows row %d: rows are missing or were added", e.Seq, before.Seq)
 	case e.Prev != want.Prev:
-		return Errorf(
-			CodeTrust,
-			"history row %d names %s as the row before it, which is %s: a row was changed or replaced",
-			e.Seq,
-			e.Prev,
-			before.Hash,
-		)
+		return Errorf(CodeTrust,
+			"history row %d names %s as the row before it, which is %s: a row was changed or replaced", e.Seq, e.Prev,
+			before.Hash)
 	case e.Hash != want.Hash || !e.Time.Equal(want.Time):
-		return Errorf(
-			CodeTrust,
-			"history row %d (%s %s in %s) was changed: its content gives hash %s, but it has %s",
-			e.Seq,
-			e.Kind,
-			e.Model,
-			e.Environment,
-			want.Hash,
-			e.Hash,
-		)
+		return Errorf(CodeTrust, "history row %d (%s %s in %s) was changed: its content gives hash %s, but it has %s",
+			e.Seq, e.Kind, e.Model, e.Environment, want.Hash, e.Hash)
 	}
 	return nil
 }

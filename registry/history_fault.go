@@ -46,27 +46,15 @@ func (s Standing) CheckHead(newest iter.Seq2[Event, error]) (*HistoryFault, erro
 	f := &HistoryFault{Environment: s.Environment, Model: s.Model, Release: s.Head.Release}
 	switch {
 	case said.release != s.Head.Release && said.release == "":
-		f.Detail = fmt.Sprintf(
-			"the head is %s (%s), but no event of the history put it there",
-			s.Head.Version,
-			s.Head.Release,
-		)
+		f.Detail = fmt.Sprintf("the head is %s (%s), but no event of the history put it there", s.Head.Version,
+			s.Head.Release)
 	case said.release != s.Head.Release && s.Head.Release == "":
-		f.Detail = fmt.Sprintf(
-			"there is no head, but the history put it at %s (%s) in row %d",
-			said.version,
-			said.release,
-			said.row,
-		)
+		f.Detail = fmt.Sprintf("there is no head, but the history put it at %s (%s) in row %d", said.version,
+			said.release, said.row)
 	case said.release != s.Head.Release:
 		f.Detail = fmt.Sprintf(
 			"the head is %s (%s), but the newest event that moved it, row %d of the history, put it at %s (%s)",
-			s.Head.Version,
-			s.Head.Release,
-			said.row,
-			said.version,
-			said.release,
-		)
+			s.Head.Version, s.Head.Release, said.row, said.version, said.release)
 	case said.hold != nil && asJSON(*said.hold) != asJSON(s.Head.Hold):
 		f.Detail = fmt.Sprintf("the hold of the head is %q, but the history says %q", s.Head.Hold, *said.hold)
 	default:

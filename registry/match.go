@@ -105,10 +105,8 @@ func (t Target) matchDevice(d NodeAccelerator) []Mismatch {
 		differ("arch", a.Arch, d.Arch)
 	}
 	if a.MemoryMiB > d.MemoryMiB {
-		out = append(
-			out,
-			Mismatch{"accelerator.memoryMiB", strconv.FormatInt(a.MemoryMiB, 10), strconv.FormatInt(d.MemoryMiB, 10)},
-		)
+		out = append(out,
+			Mismatch{"accelerator.memoryMiB", strconv.FormatInt(a.MemoryMiB, 10), strconv.FormatInt(d.MemoryMiB, 10)})
 	}
 	if a.Driver != nil && !a.Driver.Allows(d.Driver) {
 		out = append(out, Mismatch{"accelerator.driver", a.Driver.String(), d.Driver})

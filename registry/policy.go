@@ -38,13 +38,8 @@ func Requirements() []string {
 
 // namedRequirements lists those that environments.yaml can name.
 func namedRequirements() []string {
-	return append(
-		DefaultRequire(),
-		RequireRecordedCases,
-		RequireSeparateRoles,
-		RequireReproducibleBytes,
-		RequireReproducibleSemantic,
-	)
+	return append(DefaultRequire(), RequireRecordedCases, RequireSeparateRoles, RequireReproducibleBytes,
+		RequireReproducibleSemantic)
 }
 
 // Policy is what an environment requires of a release. The zero Policy allows nothing.
@@ -151,11 +146,8 @@ func (p Policy) require(name string, r Release, cs counted) []Requirement {
 		case RequireSignature:
 			req.signed(s.Digest, cs)
 		case RequireProvenance:
-			req.present(
-				cs.of(PredicateProvenance, s.Digest),
-				"built by a builder",
-				"no provenance of a trusted builder: run mlpromote build",
-			)
+			req.present(cs.of(PredicateProvenance, s.Digest), "built by a builder",
+				"no provenance of a trusted builder: run mlpromote build")
 		case RequireParity, RequireRecordedCases:
 			engine, _ := r.Engine(s.Digest)
 			judgeParity(&req, r, engine, cs)
@@ -209,9 +201,7 @@ func judgeSeparation(req *Requirement, cs counted, subjects ...Digest) {
 		for _, o := range others {
 			if b.Signer == o.Signer {
 				req.Met, req.Detail = false, fmt.Sprintf(
-					"key %s belongs to a builder and a verifier: give each role a separate key",
-					b.Signer,
-				)
+					"key %s belongs to a builder and a verifier: give each role a separate key", b.Signer)
 				req.cite(o)
 			}
 		}

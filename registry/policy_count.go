@@ -55,11 +55,8 @@ func (c Claim) keyRefuses() string {
 		return fmt.Sprintf("key %s is revoked: only its statements against a release count", c.Signer)
 	}
 	if at := c.madeAt(); at.IsZero() || !at.Before(c.RetiredAt) {
-		return fmt.Sprintf(
-			"key %s was retired on %s, and nothing shows that this was made earlier",
-			c.Signer,
-			c.RetiredAt.UTC().Format(time.DateOnly),
-		)
+		return fmt.Sprintf("key %s was retired on %s, and nothing shows that this was made earlier", c.Signer,
+			c.RetiredAt.UTC().Format(time.DateOnly))
 	}
 	return ""
 }

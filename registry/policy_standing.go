@@ -112,9 +112,6 @@ func signatures(subjects []Subject, cs counted) []Requirement {
 
 // signed decides whether a builder signed the subject.
 func (req *Requirement) signed(subject Digest, cs counted) {
-	req.present(
-		cs.of(PredicateSign, subject),
-		"signed by a builder",
-		"no signature of a trusted builder: run mlpromote build",
-	)
+	req.present(cs.of(PredicateSign, subject), "signed by a builder",
+		"no signature of a trusted builder: run mlpromote build")
 }

@@ -74,13 +74,8 @@ func (p Principal) MayAnywhere(permission Permission) bool {
 // Validate refuses a grant that is empty or malformed. Errors: CodeInvalid.
 func (g Grant) Validate() error {
 	if len(g.Permissions) == 0 {
-		return Errorf(
-			CodeInvalid,
-			"grant for %s in %s: no permissions: want one or more of %v",
-			g.Model,
-			g.Environment,
-			Permissions(),
-		)
+		return Errorf(CodeInvalid, "grant for %s in %s: no permissions: want one or more of %v", g.Model,
+			g.Environment, Permissions())
 	}
 	for _, p := range g.Permissions {
 		if !p.known() {
@@ -89,12 +84,9 @@ func (g Grant) Validate() error {
 	}
 	for what, pattern := range map[string]string{"environment": g.Environment, "model": g.Model} {
 		if !ValidPattern(pattern) {
-			return Errorf(
-				CodeInvalid,
-				"%s pattern %q: want a name; * matches part of a component, and a final /** everything below",
-				what,
-				pattern,
-			)
+			return Errorf(CodeInvalid,
+				"%s pattern %q: want a name; * matches part of a component, and a final /** everything below", what,
+				pattern)
 		}
 	}
 	return nil

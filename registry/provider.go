@@ -47,11 +47,8 @@ var hostOptions = []string{
 // the options mean. Errors: CodeInvalid.
 func (p Provider) Validate() error {
 	if !providerName.MatchString(p.Name) {
-		return Errorf(
-			CodeInvalid,
-			"execution provider %q: want a name that ONNX Runtime uses, such as CPUExecutionProvider",
-			p.Name,
-		)
+		return Errorf(CodeInvalid,
+			"execution provider %q: want a name that ONNX Runtime uses, such as CPUExecutionProvider", p.Name)
 	}
 	if len(p.Options) > maxProviderOptions {
 		return Errorf(CodeInvalid, "%s has %d options: want at most %d", p.Name, len(p.Options), maxProviderOptions)
@@ -65,29 +62,16 @@ func (p Provider) Validate() error {
 		case !providerOption.MatchString(key):
 			return Errorf(CodeInvalid, "%s: option %q: want a name of letters, digits, '_' and '.', at most 64", p.Name, key)
 		case slices.Contains(hostOptions, key):
-			return Errorf(
-				CodeInvalid,
-				"%s: option %s is a memory address or code of one process: remove it, engines cannot set it",
-				p.Name,
-				key,
-			)
+			return Errorf(CodeInvalid,
+				"%s: option %s is a memory address or code of one process: remove it, engines cannot set it", p.Name,
+				key)
 		case value == "" || len(value) > maxProviderOption || odd:
-			return Errorf(
-				CodeInvalid,
-				"%s: option %s is %q: want 1 to %d printable characters",
-				p.Name,
-				key,
-				value,
-				maxProviderOption,
-			)
+			return Errorf(CodeInvalid, "%s: option %s is %q: want 1 to %d printable characters", p.Name, key, value,
+				maxProviderOption)
 		case strings.ContainsAny(value, `/\`):
-			return Errorf(
-				CodeInvalid,
+			return Errorf(CodeInvalid,
 				"%s: option %s is %q, which is a file path: remove it, engines cannot bring files for their provider",
-				p.Name,
-				key,
-				value,
-			)
+				p.Name, key, value)
 		}
 	}
 	return nil

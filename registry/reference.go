@@ -55,32 +55,21 @@ func ParseReference(s string) (Reference, error) {
 	if slash := strings.IndexByte(rest, '/'); slash > 0 && isHost(rest[:slash]) {
 		ref.Host, rest = rest[:slash], rest[slash+1:]
 		if !hostPattern.MatchString(ref.Host) {
-			return Reference{}, Errorf(
-				CodeInvalid,
-				"reference %q: host %q: want a host name or address, optionally with ':' and a port",
-				s,
-				ref.Host,
-			)
+			return Reference{}, Errorf(CodeInvalid,
+				"reference %q: host %q: want a host name or address, optionally with ':' and a port", s, ref.Host)
 		}
 	}
 	if colon := strings.LastIndexByte(rest, ':'); colon >= 0 {
 		ref.Tag, rest = rest[colon+1:], rest[:colon]
 		if !ValidTag(ref.Tag) {
-			return Reference{}, Errorf(
-				CodeInvalid,
-				"reference %q: tag %q: want up to 128 letters, digits, '.', '_' or '-'",
-				s,
-				ref.Tag,
-			)
+			return Reference{}, Errorf(CodeInvalid,
+				"reference %q: tag %q: want up to 128 letters, digits, '.', '_' or '-'", s, ref.Tag)
 		}
 	}
 	environment, model, ok := strings.Cut(rest, "/")
 	if !ok {
-		return Reference{}, Errorf(
-			CodeInvalid,
-			"reference %q: want [HOST/]ENVIRONMENT/MODEL[:TAG][@DIGEST], for example staging/vision/digits:1.0.0",
-			s,
-		)
+		return Reference{}, Errorf(CodeInvalid,
+			"reference %q: want [HOST/]ENVIRONMENT/MODEL[:TAG][@DIGEST], for example staging/vision/digits:1.0.0", s)
 	}
 	ref.Environment, ref.Model = environment, model
 	if !namePattern.MatchString(environment) {
@@ -171,12 +160,8 @@ func ValidateModel(name string) error {
 		)
 	}
 	if name == SourcesComponent || strings.HasSuffix(name, "/"+SourcesComponent) {
-		return Errorf(
-			CodeInvalid,
-			"model name %q: the last component %q is reserved for what releases are made from",
-			name,
-			SourcesComponent,
-		)
+		return Errorf(CodeInvalid, "model name %q: the last component %q is reserved for what releases are made from",
+			name, SourcesComponent)
 	}
 	return nil
 }
@@ -185,11 +170,8 @@ func ValidateModel(name string) error {
 // and without a final -r<N>, which tags use for revisions. Errors: CodeInvalid.
 func ValidateVersion(version string) error {
 	if !versionPattern.MatchString(version) || len(version) > 64 {
-		return Errorf(
-			CodeInvalid,
-			"version %q: want a semantic version without build metadata, for example 1.4.0 or 2.0.0-rc.1",
-			version,
-		)
+		return Errorf(CodeInvalid,
+			"version %q: want a semantic version without build metadata, for example 1.4.0 or 2.0.0-rc.1", version)
 	}
 	if revisionPattern.MatchString(version) {
 		return Errorf(CodeInvalid, "version %q: a final -r<N> is reserved for revisions of a version", version)

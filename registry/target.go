@@ -108,11 +108,8 @@ func (t Target) MarshalJSON() ([]byte, error) {
 func (t Target) Validate() error {
 	switch {
 	case !targetNamePattern.MatchString(t.Name) || len(t.Name) > 48:
-		return Errorf(
-			CodeInvalid,
-			"target name %q: want lower-case letters and digits with inner '.', '_' or '-', at most 48",
-			t.Name,
-		)
+		return Errorf(CodeInvalid,
+			"target name %q: want lower-case letters and digits with inner '.', '_' or '-', at most 48", t.Name)
 	case t.OS == "":
 		return Errorf(CodeInvalid, "target %s: os is missing", t.Name)
 	case t.CPU.Arch == "":
@@ -122,20 +119,11 @@ func (t Target) Validate() error {
 	case t.Accelerator == nil && t.Stretch != "":
 		return Errorf(CodeInvalid, "target %s: stretch %q applies only to accelerators: remove it", t.Name, t.Stretch)
 	case t.Accelerator != nil && (t.Accelerator.Count < 0 || t.Accelerator.MemoryMiB < 0):
-		return Errorf(
-			CodeInvalid,
-			"target %s: accelerator has %d devices of %d MiB: want both at least 0",
-			t.Name,
-			t.Accelerator.Count,
-			t.Accelerator.MemoryMiB,
-		)
+		return Errorf(CodeInvalid, "target %s: accelerator has %d devices of %d MiB: want both at least 0", t.Name,
+			t.Accelerator.Count, t.Accelerator.MemoryMiB)
 	case !t.Stretch.known():
-		return Errorf(
-			CodeInvalid,
-			"target %s: stretch %q: want exact, same-compute-capability or version-compatible",
-			t.Name,
-			t.Stretch,
-		)
+		return Errorf(CodeInvalid, "target %s: stretch %q: want exact, same-compute-capability or version-compatible",
+			t.Name, t.Stretch)
 	}
 	for name, c := range t.Runtimes {
 		if err := c.Validate(); err != nil {

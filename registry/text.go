@@ -17,13 +17,8 @@ const MaxText = 1 << 10
 // text in the error. Errors: CodeInvalid.
 func ValidateText(what, text string) error {
 	if len(text) > MaxText {
-		return Errorf(
-			CodeInvalid,
-			"%s has %d bytes: want at most %d; put details elsewhere and link to them",
-			what,
-			len(text),
-			MaxText,
-		)
+		return Errorf(CodeInvalid, "%s has %d bytes: want at most %d; put details elsewhere and link to them", what,
+			len(text), MaxText)
 	}
 	if !utf8.ValidString(text) {
 		return Errorf(CodeInvalid, "%s is not UTF-8", what)
@@ -32,13 +27,8 @@ func ValidateText(what, text string) error {
 	for _, r := range text {
 		position++
 		if !Visible(r) {
-			return Errorf(
-				CodeInvalid,
-				"%s: character %d is %U, which is not visible: want one line of visible text",
-				what,
-				position,
-				r,
-			)
+			return Errorf(CodeInvalid, "%s: character %d is %U, which is not visible: want one line of visible text",
+				what, position, r)
 		}
 	}
 	return nil

@@ -141,14 +141,10 @@ func (o OutputLimits) Validate() error {
 	if o.Where != "" && !isName(o.Where) {
 		return registry.Errorf(registry.CodeInvalid, "where %.64q: want the name of an input", o.Where)
 	}
-	return cmp.Or(
-		within("rtol", o.RTol, 0, math.MaxFloat64),
-		within("atol", o.ATol, 0, math.MaxFloat64),
-		o.Cosine.within("cosine.min", -1, 1),
-		o.Top1.within("top1.min", 0, 1),
+	return cmp.Or(within("rtol", o.RTol, 0, math.MaxFloat64), within("atol", o.ATol, 0, math.MaxFloat64),
+		o.Cosine.within("cosine.min", -1, 1), o.Top1.within("top1.min", 0, 1),
 		o.SNRdB.within("snr.min", -math.MaxFloat64, math.MaxFloat64),
-		o.MaxAbs.within("max_abs.max", 0, math.MaxFloat64),
-	)
+		o.MaxAbs.within("max_abs.max", 0, math.MaxFloat64))
 }
 
 func (a *AccuracyLimit) validate() error {

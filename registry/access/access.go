@@ -47,25 +47,16 @@ func principal(ctx context.Context) (registry.Principal, error) {
 func denied(p registry.Principal, permission registry.Permission, environment, model string) error {
 	if environment == "" && model == "" {
 		return registry.WithHint(
-			registry.Errorf(
-				registry.CodeForbidden,
+			registry.Errorf(registry.CodeForbidden,
 				"%s may not %s things that belong to no model: a grant for all environments and models is required",
-				p.Name,
-				permission,
-			),
+				p.Name, permission),
 			"an administrator can make a token with --allow %s --env '**' --model '**'",
 			permission,
 		)
 	}
 	return registry.WithHint(
-		registry.Errorf(
-			registry.CodeForbidden,
-			"%s may not %s %s in %s: no grant allows it",
-			p.Name,
-			permission,
-			orAny(model),
-			orAny(environment),
-		),
+		registry.Errorf(registry.CodeForbidden, "%s may not %s %s in %s: no grant allows it", p.Name, permission,
+			orAny(model), orAny(environment)),
 		"an administrator can make a token with --allow %s --env %s --model %s",
 		permission,
 		orAll(environment),

@@ -19,10 +19,8 @@ func attachPermission(bundle []byte) (registry.Permission, error) {
 		PredicateType string `json:"predicateType"`
 	}
 	if err := registry.DecodeSigned(document.Envelope.Payload, &statement); err != nil || statement.PredicateType == "" {
-		return "", registry.Errorf(
-			registry.CodeTrust,
-			"attach: the bundle has no statement with a predicateType in a DSSE envelope",
-		)
+		return "", registry.Errorf(registry.CodeTrust,
+			"attach: the bundle has no statement with a predicateType in a DSSE envelope")
 	}
 	role, known := registry.RoleFor(statement.PredicateType)
 	if !known {

@@ -71,10 +71,8 @@ func (p *place) push(text string) registry.Digest {
 	p.t.Helper()
 	d := digest.FromString(text)
 	_, event := p.db.Apply(p.t.Context(), registry.Change{Event: registry.Event{Kind: registry.EventAttach, Environment: "staging", Model: "m", Reason: text}})
-	err := errors.Join(
-		p.blobs.Put(p.t.Context(), d, int64(len(text)), strings.NewReader(text)),
-		p.db.AddBlob(p.t.Context(), "staging/m", d, int64(len(text))), event,
-	)
+	err := errors.Join(p.blobs.Put(p.t.Context(), d, int64(len(text)), strings.NewReader(text)),
+		p.db.AddBlob(p.t.Context(), "staging/m", d, int64(len(text))), event)
 	if err != nil {
 		p.t.Error(err)
 	}

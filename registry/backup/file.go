@@ -79,15 +79,9 @@ func checked(from, to string, want File) error {
 	defer in.Close()
 	size, d, err := copyFrom(io.LimitReader(in, want.Size+1), to)
 	if err == nil && (size != want.Size || d != want.Digest) {
-		err = registry.Errorf(
-			registry.CodeDigest,
-			"%s has %d bytes with the digest %s, want %d with %s: the backup was damaged",
-			from,
-			size,
-			d,
-			want.Size,
-			want.Digest,
-		)
+		err = registry.Errorf(registry.CodeDigest,
+			"%s has %d bytes with the digest %s, want %d with %s: the backup was damaged", from, size, d, want.Size,
+			want.Digest)
 	}
 	return err
 }
@@ -101,13 +95,9 @@ func describe(path string) (File, error) {
 	hash := sha256.New()
 	size, err := io.Copy(hash, f)
 	return File{
-			Size:   size,
-			Digest: registry.Digest("sha256:" + hex.EncodeToString(hash.Sum(nil))),
-		}, errors.Join(
-			err,
-			f.Sync(),
-			f.Close(),
-		)
+		Size:   size,
+		Digest: registry.Digest("sha256:" + hex.EncodeToString(hash.Sum(nil))),
+	}, errors.Join(err, f.Sync(), f.Close())
 }
 
 // copyUntil copies until the end, or until ctx ends.

@@ -73,11 +73,8 @@ func (s *Store) make(ctx context.Context, from Source, checked Recheck) (Snapsho
 		}
 	}
 	return Snapshot{}, registry.WithHint(
-		registry.Errorf(
-			registry.CodeUnavailable,
-			"content was garbage collected while it was copied, %d times in a row: no snapshot was made",
-			tries,
-		),
+		registry.Errorf(registry.CodeUnavailable,
+			"content was garbage collected while it was copied, %d times in a row: no snapshot was made", tries),
 		"set a grace period (mlpromote serve --gc-grace) that is longer than a backup takes",
 	)
 }
@@ -210,10 +207,8 @@ func (s *Store) complete(from Source, snapshot *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(
-		atomicfile.SyncDir(filepath.Join(s.Dir, snapshotsFolder)), atomicfile.SyncDir(s.Dir),
-		atomicfile.Write(s.path(snapshot.Name, snapshotFile), append(text, '\n'), fileMode),
-	)
+	return errors.Join(atomicfile.SyncDir(filepath.Join(s.Dir, snapshotsFolder)), atomicfile.SyncDir(s.Dir),
+		atomicfile.Write(s.path(snapshot.Name, snapshotFile), append(text, '\n'), fileMode))
 }
 
 // files copies the files of the operator and describes them, the catalog and the list of the

@@ -177,13 +177,8 @@ func damaged(wrong map[registry.Digest]error, holders map[registry.Digest][]stri
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return registry.WithHint(
-		registry.Errorf(
-			registry.CodeDigest,
-			"%d of %d blobs are damaged or missing in the backup:\n  %s",
-			len(digests),
-			of,
-			strings.Join(lines, "\n  "),
-		),
+		registry.Errorf(registry.CodeDigest, "%d of %d blobs are damaged or missing in the backup:\n  %s",
+			len(digests), of, strings.Join(lines, "\n  ")),
 		"mlpromote backup DEST --verify copies them again if the source still has them; otherwise restore another snapshot",
 	)
 }

@@ -152,13 +152,8 @@ func (c *Client) refused(request *http.Request, got answer, problem *wire.Proble
 	}
 	if err := json.Unmarshal(got.body, problem); err != nil || problem.Code == "" {
 		problem.Code = ""
-		err := registry.Errorf(
-			registry.CodeUnavailable,
-			"%s returned %d %s and is not an mlpromote service",
-			request.URL,
-			got.status,
-			http.StatusText(got.status),
-		)
+		err := registry.Errorf(registry.CodeUnavailable, "%s returned %d %s and is not an mlpromote service",
+			request.URL, got.status, http.StatusText(got.status))
 		if !temporary(got.status) {
 			err = registry.WithExit(err, registry.ExitFailed)
 		}

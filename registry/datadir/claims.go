@@ -21,26 +21,16 @@ func (d Dir) ClaimCatalog(ctx context.Context, id, name string, blobs registry.B
 	}
 	if have != "" {
 		return registry.WithHint(
-			registry.Errorf(
-				registry.CodeInvalid,
-				"%s belongs to the catalog %s, but the catalog in %s is %s",
-				d.Path,
-				have,
-				name,
-				id,
-			),
+			registry.Errorf(registry.CodeInvalid, "%s belongs to the catalog %s, but the catalog in %s is %s", d.Path,
+				have, name, id),
 			"use the database of this directory, or another --data",
 		)
 	}
 	if d.Has(DatabaseFile) {
 		return registry.WithHint(
-			registry.Errorf(
-				registry.CodeInvalid,
-				"%s has its own catalog, in %s; the catalog in %s does not know its content",
-				d.Path,
-				DatabaseFile,
-				name,
-			),
+			registry.Errorf(registry.CodeInvalid,
+				"%s has its own catalog, in %s; the catalog in %s does not know its content", d.Path, DatabaseFile,
+				name),
 			"use another --data for the database, or no --database",
 		)
 	}
@@ -59,12 +49,8 @@ func (d Dir) ClaimDatabase(ctx context.Context, blobs registry.Blobs) error {
 	}
 	if id != "" {
 		return registry.WithHint(
-			registry.Errorf(
-				registry.CodeInvalid,
-				"%s belongs to the catalog %s in a PostgreSQL database, but no database is given",
-				d.Path,
-				id,
-			),
+			registry.Errorf(registry.CodeInvalid,
+				"%s belongs to the catalog %s in a PostgreSQL database, but no database is given", d.Path, id),
 			"set MLPROMOTE_DATABASE=postgres://USER@HOST:PORT/NAME, or --database",
 		)
 	}
@@ -82,11 +68,8 @@ func (d Dir) refuseUnknown(ctx context.Context, file string, blobs registry.Blob
 		return err
 	}
 	return registry.WithHint(
-		registry.Errorf(
-			registry.CodeInvalid,
-			"%s has content but no catalog: a new catalog would not know that content, and would delete it",
-			d.Path,
-		),
+		registry.Errorf(registry.CodeInvalid,
+			"%s has content but no catalog: a new catalog would not know that content, and would delete it", d.Path),
 		"if this is a backup or the catalog was lost, run mlpromote restore; otherwise use another --data",
 	)
 }

@@ -113,9 +113,7 @@ func (d Dir) inUse(f *os.File) (busy string, err error) {
 	}
 	return "", registry.WithHint(
 		registry.Lastingf(registry.CodeUnavailable, "%s is already served at %s", d.Path, url),
-		"stop that service first, or use %s",
-		url,
-	)
+		"stop that service first, or use %s", url)
 }
 
 func lockFailed(f *os.File, err error) error {
@@ -133,13 +131,8 @@ func (d Dir) openLock() (*os.File, error) {
 		}
 		if errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EROFS) {
 			return nil, registry.WithHint(
-				registry.Errorf(
-					registry.CodeUnavailable,
-					"data directory %s: this user cannot write %s: %w",
-					d.Path,
-					LockFile,
-					err,
-				),
+				registry.Errorf(registry.CodeUnavailable, "data directory %s: this user cannot write %s: %w", d.Path,
+					LockFile, err),
 				"reading also locks the directory: run this as the directory's user, or serve it and use --registry",
 			)
 		}

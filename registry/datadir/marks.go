@@ -29,12 +29,8 @@ func (d Dir) ContentMark(ctx context.Context) (*registry.ContentMark, string, er
 	}
 	var m registry.ContentMark
 	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, "", registry.Errorf(
-			registry.CodeInvalid,
-			"%s cannot be read, so the owner of the content is unknown: %w",
-			d.file(registry.ContentMarkName),
-			err,
-		)
+		return nil, "", registry.Errorf(registry.CodeInvalid,
+			"%s cannot be read, so the owner of the content is unknown: %w", d.file(registry.ContentMarkName), err)
 	}
 	return &m, string(text), nil
 }

@@ -77,22 +77,13 @@ func mediaTypeOf(contentType string, raw []byte) (string, error) {
 	contentType, _, _ = strings.Cut(contentType, ";")
 	contentType = strings.TrimSpace(contentType)
 	if contentType != "" && said.MediaType != "" && contentType != said.MediaType {
-		return "", problemf(
-			400,
-			codeManifestInvalid,
-			"Content-Type is %q and the manifest's mediaType %q: want the same",
-			contentType,
-			said.MediaType,
-		)
+		return "", problemf(400, codeManifestInvalid,
+			"Content-Type is %q and the manifest's mediaType %q: want the same", contentType, said.MediaType)
 	}
 	mediaType := cmp.Or(contentType, said.MediaType)
 	if !mediaTypeGrammar().MatchString(mediaType) {
-		return "", problemf(
-			400,
-			codeManifestInvalid,
-			"media type %q: want Content-Type or mediaType to be type/subtype",
-			mediaType,
-		)
+		return "", problemf(400, codeManifestInvalid,
+			"media type %q: want Content-Type or mediaType to be type/subtype", mediaType)
 	}
 	return mediaType, nil
 }
@@ -114,12 +105,8 @@ func (h *handler) checkReferences(ctx context.Context, repository, mediaType str
 	switch {
 	case isIndex && (doc.Config != nil || doc.Layers != nil), !isIndex && doc.Manifests != nil:
 		// Two readers could understand such a document in two ways.
-		return problemf(
-			400,
-			codeManifestInvalid,
-			"not a %s: an image has config and layers, an index has manifests; want only one of the two",
-			mediaType,
-		)
+		return problemf(400, codeManifestInvalid,
+			"not a %s: an image has config and layers, an index has manifests; want only one of the two", mediaType)
 	case !isIndex && doc.Config == nil:
 		return problemf(400, codeManifestInvalid, "not a %s: config is missing", mediaType)
 	}
@@ -154,23 +141,12 @@ func (h *handler) checkReference(ctx context.Context, repository string, d descr
 	}
 	size, err := h.sizeOf(ctx, repository, d.Digest, inIndex)
 	if registry.HasCode(err, registry.CodeNotFound) {
-		return problemf(
-			400,
-			codeManifestBlobUnknown,
-			"the manifest refers to %s, which is not in %s: push that first",
-			d.Digest,
-			repository,
-		)
+		return problemf(400, codeManifestBlobUnknown,
+			"the manifest refers to %s, which is not in %s: push that first", d.Digest, repository)
 	}
 	if err == nil && size != d.Size {
-		return problemf(
-			400,
-			codeManifestInvalid,
-			"the manifest states %[2]d bytes for %[1]s, but it has %[3]d",
-			d.Digest,
-			d.Size,
-			size,
-		)
+		return problemf(400, codeManifestInvalid, "the manifest states %[2]d bytes for %[1]s, but it has %[3]d",
+			d.Digest, d.Size, size)
 	}
 	return err
 }

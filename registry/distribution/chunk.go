@@ -41,12 +41,8 @@ func (h *handler) receive(r *http.Request, at request) (int64, error) {
 // broken refuses a chunk of the wrong length. It says how many bytes of the upload are stored,
 // so that the client can continue there.
 func broken(at request, n int64, cause error) error {
-	p := problemf(
-		400,
-		codeSizeInvalid,
-		"the chunk has the wrong length: %d bytes of the upload were received; continue there",
-		n,
-	)
+	p := problemf(400, codeSizeInvalid,
+		"the chunk has the wrong length: %d bytes of the upload were received; continue there", n)
 	p.cause = cause
 	return p.with("Location", at.location()).with("Range", received(n))
 }
@@ -84,33 +80,19 @@ func parseChunk(contentRange string, length, have int64) (chunk, error) {
 	}
 	m := chunkGrammar.FindStringSubmatch(contentRange)
 	if m == nil {
-		return chunk{}, problemf(
-			400,
-			codeUploadInvalid,
-			"content-range %q: want <first>-<last>, both inclusive",
-			contentRange,
-		)
+		return chunk{}, problemf(400, codeUploadInvalid, "content-range %q: want <first>-<last>, both inclusive",
+			contentRange)
 	}
 	first, err1 := strconv.ParseInt(m[1], 10, 64)
 	last, err2 := strconv.ParseInt(m[2], 10, 64)
 	if err1 != nil || err2 != nil || last < first || last-first+1 < 0 {
-		return chunk{}, problemf(
-			400,
-			codeUploadInvalid,
-			"content-range %q: want FIRST-LAST, two byte offsets with LAST at least FIRST",
-			contentRange,
-		)
+		return chunk{}, problemf(400, codeUploadInvalid,
+			"content-range %q: want FIRST-LAST, two byte offsets with LAST at least FIRST", contentRange)
 	}
 	c := chunk{first, last - first + 1}
 	if length >= 0 && length != c.length {
-		return chunk{}, problemf(
-			400,
-			codeSizeInvalid,
-			"content-range %q has %d bytes and the body %d",
-			contentRange,
-			c.length,
-			length,
-		)
+		return chunk{}, problemf(400, codeSizeInvalid, "content-range %q has %d bytes and the body %d", contentRange,
+			c.length, length)
 	}
 	return c, nil
 }

@@ -100,8 +100,7 @@ func (h *handler) open(ctx context.Context, d registry.Digest, size int64) (regi
 	if err == nil {
 		err = errors.Join(
 			registry.Errorf(registry.CodeNotFound, "blob %s has %d bytes, want %d: push it again", d, have, size),
-			blob.Close(),
-		)
+			blob.Close())
 	}
 	return nil, h.missing(ctx, d, err)
 }

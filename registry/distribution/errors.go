@@ -138,18 +138,8 @@ func (h *handler) fail(w http.ResponseWriter, r *http.Request, at request, err e
 	if p.status >= 500 && r.Context().Err() == nil { // an error after the caller disconnected is not ours
 		level = slog.LevelError
 	}
-	h.Logger.LogAttrs(
-		r.Context(),
-		level,
-		"request refused",
-		slog.String(
-			"method",
-			r.Method,
-		),
-		slog.String("path", r.URL.Path),
-		slog.Int("status", p.status),
-		slog.Any("error", error(p)),
-	)
+	h.Logger.LogAttrs(r.Context(), level, "request refused", slog.String("method", r.Method),
+		slog.String("path", r.URL.Path), slog.Int("status", p.status), slog.Any("error", error(p)))
 	for _, field := range p.header {
 		w.Header().Set(field[0], field[1])
 	}

@@ -67,11 +67,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *handler) serve(w http.ResponseWriter, r *http.Request, at request) error {
 	methods, ok := h.routes[at.endpoint]
 	if !ok {
-		return problemf(
-			404,
-			codeUnsupported,
-			"no such endpoint: want /v2/<repository>/ followed by blobs, manifests, tags or referrers",
-		)
+		return problemf(404, codeUnsupported,
+			"no such endpoint: want /v2/<repository>/ followed by blobs, manifests, tags or referrers")
 	}
 	route, ok := methods[r.Method]
 	if !ok {

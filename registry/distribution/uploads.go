@@ -65,12 +65,8 @@ func (h *handler) mayBegin(ctx context.Context) error {
 	if err != nil || n < h.MaxUploads {
 		return err
 	}
-	return problemf(
-		http.StatusTooManyRequests,
-		codeTooManyRequests,
-		"%d uploads are in progress, the maximum per caller: finish some, or DELETE them",
-		n,
-	).with("Retry-After", "5")
+	return problemf(http.StatusTooManyRequests, codeTooManyRequests,
+		"%d uploads are in progress, the maximum per caller: finish some, or DELETE them", n).with("Retry-After", "5")
 }
 
 // mount adds a blob of another repository to this one and reports whether it did.

@@ -58,10 +58,8 @@ func destinations(t *testing.T, w *world) map[string]func() oci.Repository {
 
 // newServer is a registry by others, in memory.
 func newServer(t *testing.T) *httptest.Server {
-	server := httptest.NewServer(containerregistry.New(
-		containerregistry.WithReferrersSupport(true),
-		containerregistry.Logger(log.New(io.Discard, "", 0)),
-	))
+	server := httptest.NewServer(containerregistry.New(containerregistry.WithReferrersSupport(true),
+		containerregistry.Logger(log.New(io.Discard, "", 0))))
 	t.Cleanup(server.Close)
 	return server
 }

@@ -28,9 +28,7 @@ func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, err
 	}
 	if err != nil {
 		return registry.Event{}, db.interpretError(
-			fmt.Sprintf("%s %s in %s", c.Event.Kind, c.Event.Model, c.Event.Environment),
-			err,
-		)
+			fmt.Sprintf("%s %s in %s", c.Event.Kind, c.Event.Model, c.Event.Environment), err)
 	}
 	return outcome.Event, nil
 }
@@ -117,12 +115,8 @@ func (db *DB) settle(ctx context.Context, event registry.Event, unknown *commitE
 			return nil
 		case err == nil:
 			return registry.ForClients(
-				registry.Errorf(
-					registry.CodeUnavailable,
-					"database %s was lost at the commit; nothing has changed; try again: %w",
-					db.name,
-					unknown.err,
-				),
+				registry.Errorf(registry.CodeUnavailable,
+					"database %s was lost at the commit; nothing has changed; try again: %w", db.name, unknown.err),
 				"the database was lost at the commit; nothing has changed; try again",
 			)
 		}

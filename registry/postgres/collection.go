@@ -125,10 +125,8 @@ func condemnRecord(
 	at time.Time,
 ) error {
 	if key.Manifest {
-		return q.ManifestCondemn(
-			ctx,
-			dbsqlc.ManifestCondemnParams{Repository: repository, Digest: string(key.Digest), At: at},
-		)
+		return q.ManifestCondemn(ctx,
+			dbsqlc.ManifestCondemnParams{Repository: repository, Digest: string(key.Digest), At: at})
 	}
 	return q.BlobCondemn(ctx, dbsqlc.BlobCondemnParams{Repository: repository, Digest: string(key.Digest), At: at})
 }
@@ -173,10 +171,8 @@ func texts(digests []registry.Digest) []string {
 func (db *DB) Mark(ctx context.Context, at time.Time, digests []registry.Digest) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	return db.interpretError(
-		"mark bytes",
-		db.queries().CondemnedAdd(ctx, dbsqlc.CondemnedAddParams{At: at, Digests: texts(digests)}),
-	)
+	return db.interpretError("mark bytes",
+		db.queries().CondemnedAdd(ctx, dbsqlc.CondemnedAddParams{At: at, Digests: texts(digests)}))
 }
 
 // Unmark unmarks d. It reads first, to save a write if d is not marked.
@@ -191,12 +187,9 @@ func (db *DB) Unmark(ctx context.Context, d registry.Digest) (registry.Removal, 
 		}
 		if err != nil || row.Removal != "" {
 			return registry.Removal{
-					ID:   row.Removal,
-					Left: time.Duration(row.Microseconds) * time.Microsecond,
-				}, db.interpretError(
-					subject,
-					err,
-				)
+				ID:   row.Removal,
+				Left: time.Duration(row.Microseconds) * time.Microsecond,
+			}, db.interpretError(subject, err)
 		}
 		if n, err := db.queries().CondemnedRemove(ctx, string(d)); n > 0 || err != nil {
 			return registry.Removal{}, db.interpretError(subject, err)

@@ -58,11 +58,8 @@ func greet(ctx context.Context, conn *pgx.Conn) error {
 	}
 	if server.Encoding != "UTF8" {
 		return registry.WithHint(
-			registry.Lastingf(
-				registry.CodeUnavailable,
-				"the database has encoding %s, which cannot hold every text: want UTF8",
-				server.Encoding,
-			),
+			registry.Lastingf(registry.CodeUnavailable,
+				"the database has encoding %s, which cannot hold every text: want UTF8", server.Encoding),
 			"createdb --encoding UTF8 --template template0 NAME",
 		)
 	}

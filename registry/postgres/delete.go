@@ -13,10 +13,8 @@ import (
 // DeleteManifest deletes a record, its derived data and its tags in one transaction. It deletes
 // the record first: transactions that set a tag or derived data lock it.
 func (db *DB) DeleteManifest(ctx context.Context, repository string, d registry.Digest) error {
-	err := db.transaction(
-		ctx,
-		func(ctx context.Context, q *dbsqlc.Queries) error { return deleteManifest(ctx, q, repository, d) },
-	)
+	err := db.transaction(ctx,
+		func(ctx context.Context, q *dbsqlc.Queries) error { return deleteManifest(ctx, q, repository, d) })
 	return db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
 }
 

@@ -155,10 +155,8 @@ func importHoldings(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 
 func importHolding(ctx context.Context, q *dbsqlc.Queries, repository string, h registry.GCRecord) error {
 	if !h.Manifest {
-		return q.BlobAdd(
-			ctx,
-			dbsqlc.BlobAddParams{Repository: repository, Digest: string(h.Digest), Size: h.Size, Created: &h.Created},
-		)
+		return q.BlobAdd(ctx,
+			dbsqlc.BlobAddParams{Repository: repository, Digest: string(h.Digest), Size: h.Size, Created: &h.Created})
 	}
 	err := q.ManifestAdd(
 		ctx,
@@ -264,12 +262,9 @@ func importTokens(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 }
 
 func importDocuments(ctx context.Context, q *dbsqlc.Queries, from Source) error {
-	return errors.Join(
-		importTable(ctx, q, nodeTypeKind, from.NodeTypes()),
-		importTable(ctx, q, runtimeKind, from.Runtimes()),
-		importTable(ctx, q, webhookKind, from.Webhooks()),
-		importTable(ctx, q, deliveryKind, from.Deliveries()),
-	)
+	return errors.Join(importTable(ctx, q, nodeTypeKind, from.NodeTypes()),
+		importTable(ctx, q, runtimeKind, from.Runtimes()), importTable(ctx, q, webhookKind, from.Webhooks()),
+		importTable(ctx, q, deliveryKind, from.Deliveries()))
 }
 
 func importTable[T any](ctx context.Context, q *dbsqlc.Queries, kind string, from registry.Table[T]) error {

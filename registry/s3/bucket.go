@@ -68,11 +68,8 @@ func Open(ctx context.Context, c Config) (*Bucket, error) {
 	value, err := found.GetWithContext(nil)
 	if err != nil || value.AccessKeyID == "" {
 		return nil, registry.WithHint(
-			registry.Lastingf(
-				registry.CodeUnavailable,
-				"no credentials for %s in the environment, in the files of the AWS tools or from a role",
-				c,
-			),
+			registry.Lastingf(registry.CodeUnavailable,
+				"no credentials for %s in the environment, in the files of the AWS tools or from a role", c),
 			"set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SHARED_CREDENTIALS_FILE",
 		)
 	}

@@ -20,12 +20,8 @@ func (b *Bucket) interpretError(operation, subject string, err error) error {
 	}
 	err = b.interpret(operation, subject, err)
 	if registry.CodeOf(err) == registry.CodeUnavailable {
-		return registry.ForClients(
-			err,
-			"%s %s: the object store does not respond, or refuses the service; try again",
-			operation,
-			subject,
-		)
+		return registry.ForClients(err, "%s %s: the object store does not respond, or refuses the service; try again",
+			operation, subject)
 	}
 	return err
 }
@@ -50,14 +46,8 @@ func (b *Bucket) interpret(operation, subject string, err error) error {
 		"AuthorizationHeaderMalformed",
 		"RequestTimeTooSkewed":
 		return registry.WithHint(
-			registry.Lastingf(
-				registry.CodeUnavailable,
-				"%s %s: the object store refuses this service in %s: %w",
-				operation,
-				subject,
-				b,
-				err,
-			),
+			registry.Lastingf(registry.CodeUnavailable, "%s %s: the object store refuses this service in %s: %w",
+				operation, subject, b, err),
 			"it needs permissions to read, write, delete and list; check AWS_ACCESS_KEY_ID or the role, the region, and the "+
 				"clock",
 		)

@@ -42,13 +42,8 @@ func (b *Bucket) ContentMark(ctx context.Context) (*registry.ContentMark, string
 	}
 	var m registry.ContentMark
 	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, "", registry.Errorf(
-			registry.CodeInvalid,
-			"%s in %s cannot be read, so the owner of the content is unknown: %w",
-			registry.ContentMarkName,
-			b,
-			err,
-		)
+		return nil, "", registry.Errorf(registry.CodeInvalid,
+			"%s in %s cannot be read, so the owner of the content is unknown: %w", registry.ContentMarkName, b, err)
 	}
 	return &m, info.ETag, nil
 }
@@ -85,16 +80,8 @@ func (b *Bucket) putMark(ctx context.Context, text []byte, tag string) error {
 		options.SetMatchETag(tag)
 	}
 	key := path.Join(b.prefix, registry.ContentMarkName)
-	_, err := b.core.PutObject(
-		ctx,
-		b.name,
-		key,
-		strings.NewReader(string(text)),
-		int64(len(text)),
-		"",
-		signed(text),
-		options,
-	)
+	_, err := b.core.PutObject(ctx, b.name, key, strings.NewReader(string(text)), int64(len(text)), "", signed(text),
+		options)
 	answer, ok := response(err)
 	if ok &&
 		(answer.StatusCode == http.StatusPreconditionFailed || answer.StatusCode == http.StatusConflict || answer.Code == minio.NoSuchKey) {
@@ -139,12 +126,9 @@ func (b *Bucket) Overlaps(ctx context.Context) ([]string, error) {
 	for n := 0; n < len(folders); n++ {
 		if n == maxFolders {
 			return nil, registry.WithHint(
-				registry.Errorf(
-					registry.CodeInvalid,
+				registry.Errorf(registry.CodeInvalid,
 					"%s has more than %d folders that this registry did not make, too many to search for another registry",
-					b,
-					maxFolders,
-				),
+					b, maxFolders),
 				"use a bucket or prefix that nothing else uses")
 		}
 		found, inside, err := b.lookInto(ctx, folders[n])

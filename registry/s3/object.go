@@ -102,13 +102,8 @@ func (o *object) get(from, to int64) (io.ReadCloser, error) {
 	}
 	if info.Size != to-from {
 		return nil, errors.Join(
-			registry.Errorf(
-				registry.CodeInternal,
-				"read %s: the object store sent %d bytes, want %d",
-				o.key,
-				info.Size,
-				to-from,
-			),
+			registry.Errorf(registry.CodeInternal, "read %s: the object store sent %d bytes, want %d", o.key,
+				info.Size, to-from),
 			stream.Close(),
 		)
 	}

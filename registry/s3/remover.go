@@ -90,11 +90,8 @@ func (b *Bucket) time(ctx context.Context) (time.Time, error) {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode >= http.StatusInternalServerError { // a proxy may have answered, with its own date
-		return time.Time{}, b.interpretError(
-			"ask for the time of",
-			b.String(),
-			minio.ErrorResponse{StatusCode: answer.StatusCode, Message: answer.Status},
-		)
+		return time.Time{}, b.interpretError("ask for the time of", b.String(),
+			minio.ErrorResponse{StatusCode: answer.StatusCode, Message: answer.Status})
 	}
 	now, err := http.ParseTime(answer.Header.Get("Date"))
 	if err != nil {

@@ -16,11 +16,8 @@ import (
 func raw(r *request) ([]byte, error) {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != jsonType {
 		return nil, refusal{
-			error: registry.Errorf(
-				registry.CodeInvalid,
-				"Content-Type is %q: want application/json",
-				r.Header.Get("Content-Type"),
-			),
+			error: registry.Errorf(registry.CodeInvalid, "Content-Type is %q: want application/json",
+				r.Header.Get("Content-Type")),
 			status: http.StatusUnsupportedMediaType,
 		}
 	}

@@ -65,10 +65,8 @@ func (s server) promotion(r *request) (*response, error) {
 	if err != nil || seq == 0 {
 		return nil, noResource(r.Request)
 	}
-	events, err := s.Registry.History(
-		r.Context(),
-		registry.HistoryQuery{Kind: registry.EventPromote, After: seq - 1, Before: seq + 1, Limit: 1},
-	)
+	events, err := s.Registry.History(r.Context(),
+		registry.HistoryQuery{Kind: registry.EventPromote, After: seq - 1, Before: seq + 1, Limit: 1})
 	if err != nil {
 		return nil, err
 	}

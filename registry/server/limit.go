@@ -19,11 +19,8 @@ func (s server) allow(r *http.Request, now time.Time) error {
 		return nil
 	}
 	return refusal{
-		error: registry.Errorf(
-			registry.CodeUnavailable,
-			"more than %v requests a second: wait and try again",
-			s.Rate.PerSecond,
-		),
+		error: registry.Errorf(registry.CodeUnavailable, "more than %v requests a second: wait and try again",
+			s.Rate.PerSecond),
 		status: http.StatusTooManyRequests,
 		header: http.Header{"Retry-After": {rates.RetryAfter(wait)}},
 	}

@@ -43,11 +43,8 @@ func keyOf(header http.Header) (string, error) {
 		}
 	}
 	if len(values) > 1 || !keyPattern.MatchString(key) {
-		return "", registry.Errorf(
-			registry.CodeInvalid,
-			"%s: want one key of 1 to 255 visible ASCII characters",
-			wire.IdempotencyKey,
-		)
+		return "", registry.Errorf(registry.CodeInvalid, "%s: want one key of 1 to 255 visible ASCII characters",
+			wire.IdempotencyKey)
 	}
 	return key, nil
 }

@@ -45,11 +45,8 @@ func decodeCursor(cursor string) (string, error) {
 	after, ok := strings.CutPrefix(string(text), cursorMark)
 	// The decoder skips line breaks, so compare with our own encoding.
 	if err != nil || !ok || len(cursor) > maxCursor || strings.ContainsRune(after, 0) || encodeCursor(after) != cursor {
-		return "", registry.Errorf(
-			registry.CodeInvalid,
-			"cursor %.40q: want one from a Link header, or none for the first page",
-			cursor,
-		)
+		return "", registry.Errorf(registry.CodeInvalid,
+			"cursor %.40q: want one from a Link header, or none for the first page", cursor)
 	}
 	return after, nil
 }

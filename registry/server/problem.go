@@ -38,18 +38,8 @@ func (s server) problem(r *http.Request, err error) *response {
 		p.Status = more.status
 	}
 	if p.Hidden() && r.Context().Err() == nil {
-		s.Logger.ErrorContext(
-			r.Context(),
-			"request failed",
-			"request",
-			p.RequestID,
-			"method",
-			r.Method,
-			"path",
-			r.URL.Path,
-			"error",
-			err,
-		)
+		s.Logger.ErrorContext(r.Context(), "request failed", "request", p.RequestID, "method", r.Method, "path",
+			r.URL.Path, "error", err)
 	}
 	body, failed := json.Marshal(p)
 	if failed != nil { // a figure that JSON cannot encode: omit the decision, keep the refusal

@@ -27,12 +27,8 @@ func (s *streams) add(caller string) (closed func(), err error) {
 	own := s.open[caller]
 	if most := (maxStreams - s.all + own) / 2; own >= most {
 		return nil, refusal{
-			error: registry.Errorf(
-				registry.CodeUnavailable,
-				"%d streams of events are open, %d of them yours: close some, or try again later",
-				s.all,
-				own,
-			),
+			error: registry.Errorf(registry.CodeUnavailable,
+				"%d streams of events are open, %d of them yours: close some, or try again later", s.all, own),
 			header: http.Header{"Retry-After": {"30"}},
 		}
 	}

@@ -45,11 +45,8 @@ func (s server) tokens(r *request) (*response, error) {
 	if err != nil {
 		return nil, err
 	}
-	first, _ := slices.BinarySearchFunc(
-		all,
-		after+"\x00",
-		func(t registry.Token, id string) int { return strings.Compare(t.ID, id) },
-	)
+	first, _ := slices.BinarySearchFunc(all, after+"\x00",
+		func(t registry.Token, id string) int { return strings.Compare(t.ID, id) })
 	all, next := cut(all[first:], limit, func(t registry.Token) string { return t.ID })
 	return page(r, all, next)
 }

@@ -55,12 +55,8 @@ func (s *Service) attach(
 		return "", err
 	}
 	bundle := registry.Bundle{PredicateType: claim.Statement.PredicateType, Data: a.Bundle}
-	stored, err := s.Content.PutEvidence(
-		ctx,
-		registry.Repository(a.Environment, a.Model),
-		bundle,
-		[]registry.Subject{subject},
-	)
+	stored, err := s.Content.PutEvidence(ctx, registry.Repository(a.Environment, a.Model), bundle,
+		[]registry.Subject{subject})
 	if err != nil {
 		return "", err
 	}
@@ -108,13 +104,9 @@ func (s *Service) spread(
 		elsewhere.Environment = e.Name
 		if err := s.attachElsewhere(ctx, e, elsewhere, r, subject); err != nil {
 			failed = append(failed, registry.WithHint(
-				registry.Errorf(
-					registry.CodeOf(err),
-					"the evidence is attached in %s, but could not be attached in %s: %w",
-					a.Environment,
-					e.Name,
-					err,
-				),
+				registry.Errorf(registry.CodeOf(err),
+					"the evidence is attached in %s, but could not be attached in %s: %w", a.Environment, e.Name,
+					err),
 				"attach it again",
 			))
 		}

@@ -30,10 +30,8 @@ func (c *Collector) lasts(ctx context.Context, turn turn) error {
 	}
 	epoch, err := c.Owner.OwnsContent(ctx)
 	if err == nil && epoch != turn.epoch {
-		err = registry.Errorf(
-			registry.CodeUnavailable,
-			"the content got another owner during the collection, so the collection stopped",
-		)
+		err = registry.Errorf(registry.CodeUnavailable,
+			"the content got another owner during the collection, so the collection stopped")
 	}
 	return err
 }

@@ -66,13 +66,8 @@ func (g Guard) keepEvidence(ctx context.Context, repository string, d, subject r
 	}
 	signer, err := g.signer(ctx, repository, d)
 	if signer != "" || err != nil {
-		return refuse(
-			err,
-			"%s is evidence about %s, and the trusted key %s signed it: delete %[2]s first",
-			d,
-			subject,
-			signer,
-		)
+		return refuse(err, "%s is evidence about %s, and the trusted key %s signed it: delete %[2]s first", d,
+			subject, signer)
 	}
 	return nil
 }

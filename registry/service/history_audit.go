@@ -229,13 +229,8 @@ func (a *audit) fault(ctx context.Context, r audited) (*registry.HistoryFault, e
 		return nil, err
 	}
 	for _, c := range unnamed {
-		note(
-			c.Bundle,
-			"the evidence %s (%s about %s) exists, but no event of the history names it",
-			c.Bundle,
-			c.Statement.PredicateType,
-			c.Subject,
-		)
+		note(c.Bundle, "the evidence %s (%s about %s) exists, but no event of the history names it", c.Bundle,
+			c.Statement.PredicateType, c.Subject)
 	}
 	if len(details) == 0 {
 		return nil, nil
@@ -266,10 +261,7 @@ func (a *audit) summaryFault(ctx context.Context, r audited, c registry.Claim) (
 	if hash != "" && signed == 0 {
 		return fmt.Sprintf(
 			"the summary %s of %s was signed when the newest event had the hash %s, but the history has no such event",
-			c.Bundle,
-			v.Promotion.Tag,
-			hash,
-		), nil
+			c.Bundle, v.Promotion.Tag, hash), nil
 	}
 	// Without a tag in the catalog the release was not promoted: tag and head move together.
 	placed := r.tag != "" || r.digest == a.head || a.environment.External()

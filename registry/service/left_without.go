@@ -21,11 +21,8 @@ func (s *Service) leftWithout(ctx context.Context, m *retreat, head registry.Hea
 	if err != nil {
 		return append(
 			warnings,
-			fmt.Sprintf(
-				"%s, the current head, cannot be read, so the nodes that lose their engine are unknown: %v",
-				head.Version,
-				err,
-			),
+			fmt.Sprintf("%s, the current head, cannot be read, so the nodes that lose their engine are unknown: %v",
+				head.Version, err),
 		)
 	}
 	warn := func(name string, node registry.Node) {
@@ -41,10 +38,8 @@ func (s *Service) leftWithout(ctx context.Context, m *retreat, head registry.Hea
 		warn("this node", *m.Node)
 	}
 	if err := s.eachNodeType(ctx, func(name string, node registry.Node) { warn("node type "+name, node) }); err != nil {
-		warnings = append(
-			warnings,
-			fmt.Sprintf("the node types cannot be read, so those that lose their engine are unknown: %v", err),
-		)
+		warnings = append(warnings,
+			fmt.Sprintf("the node types cannot be read, so those that lose their engine are unknown: %v", err))
 	}
 	return warnings
 }
@@ -54,10 +49,8 @@ func (d resolvable) refused() []string {
 	var warnings []string
 	for _, e := range d.engines {
 		if len(e.unmet) > 0 {
-			warnings = append(
-				warnings,
-				fmt.Sprintf("resolve refuses %s of %s on every node: %s", e.Label(), d.release.Tag(), e.unmet[0]),
-			)
+			warnings = append(warnings,
+				fmt.Sprintf("resolve refuses %s of %s on every node: %s", e.Label(), d.release.Tag(), e.unmet[0]))
 		}
 	}
 	return warnings

@@ -113,13 +113,8 @@ func (s *Service) settle(ctx context.Context, e registry.Environment, model stri
 // again after writing, so that a concurrent move is not lost. If another run wrote other tags
 // meanwhile, it writes again.
 func (s *Service) mirror(ctx context.Context, e registry.Environment, model string) error {
-	err := registry.Errorf(
-		registry.CodeConflict,
-		"%s in %s moved again each time its tags on %s were written: try again",
-		model,
-		e.Name,
-		e.Registry,
-	)
+	err := registry.Errorf(registry.CodeConflict,
+		"%s in %s moved again each time its tags on %s were written: try again", model, e.Name, e.Registry)
 	for range mirrorRounds {
 		head, failed := s.Catalog.Head(ctx, e.Name, model)
 		if failed != nil {
@@ -146,15 +141,8 @@ func (s *Service) mirror(ctx context.Context, e registry.Environment, model stri
 // behind returns an error that says that the head moved but its mirror is outdated.
 func behind(e registry.Environment, head registry.Head, err error) error {
 	return registry.WithHint(
-		registry.Errorf(
-			registry.CodeOf(err),
-			"%s is at %s of %s, but its tags on %s could not be updated: %w",
-			e.Name,
-			head.Version,
-			head.Model,
-			e.Registry,
-			err,
-		),
+		registry.Errorf(registry.CodeOf(err), "%s is at %s of %s, but its tags on %s could not be updated: %w",
+			e.Name, head.Version, head.Model, e.Registry, err),
 		"fix the cause and run the command again: it then only writes the tags",
 	)
 }
@@ -224,10 +212,8 @@ func immutable(e registry.Environment, tag string) bool {
 // names another digest in the other registry. Nothing prevents other clients from moving or
 // deleting tags there.
 func (s *Service) tagsTaken(ctx context.Context, m move) error {
-	events, err := s.History(
-		ctx,
-		registry.HistoryQuery{Environment: m.to.Name, Model: m.release.Model, Kind: registry.EventPromote},
-	)
+	events, err := s.History(ctx,
+		registry.HistoryQuery{Environment: m.to.Name, Model: m.release.Model, Kind: registry.EventPromote})
 	if err != nil {
 		return err
 	}

@@ -197,14 +197,8 @@ func mayStay(m move) error {
 		return nil
 	}
 	return registry.WithHint(
-		registry.Errorf(
-			registry.CodeOf(err),
-			"%s is already at %s of %s, but would no longer accept it: %w",
-			m.to.Name,
-			m.release.Tag(),
-			m.release.Model,
-			err,
-		),
+		registry.Errorf(registry.CodeOf(err), "%s is already at %s of %s, but would no longer accept it: %w",
+			m.to.Name, m.release.Tag(), m.release.Model, err),
 		"mlpromote rollback %s --env %s --reason TEXT goes back to the head before",
 		m.release.Model,
 		m.to.Name,
@@ -254,14 +248,8 @@ func held(head registry.Head) error {
 		return nil
 	}
 	return registry.WithHint(
-		registry.Errorf(
-			registry.CodePolicy,
-			"%s in %s is held at %s: %s",
-			head.Model,
-			head.Environment,
-			head.Version,
-			registry.PlainText(head.Hold),
-		),
+		registry.Errorf(registry.CodePolicy, "%s in %s is held at %s: %s", head.Model, head.Environment, head.Version,
+			registry.PlainText(head.Hold)),
 		"when the cause is fixed: mlpromote hold release %s --env %s --reason TEXT",
 		head.Model,
 		head.Environment,
@@ -357,10 +345,8 @@ func (s *Service) carryOut(ctx context.Context, m *move) error {
 
 // copy copies the release and its evidence to the destination.
 func (s *Service) copy(ctx context.Context, m *move) error {
-	fresh := slices.DeleteFunc(
-		slices.Clone(m.evidence),
-		func(d registry.Digest) bool { return slices.Contains(m.copied, d) },
-	)
+	fresh := slices.DeleteFunc(slices.Clone(m.evidence),
+		func(d registry.Digest) bool { return slices.Contains(m.copied, d) })
 	if m.copied != nil && len(fresh) == 0 {
 		return nil
 	}

@@ -74,10 +74,8 @@ func needs(e registry.Environment, model string, digests ...registry.Digest) []r
 func tagMoves(repository string, r registry.Release, immutable bool) []registry.TagMove {
 	var moves []registry.TagMove
 	for tag, d := range r.Tags() {
-		moves = append(
-			moves,
-			registry.TagMove{Repository: repository, Tag: tag, Digest: d, Immutable: immutable && tag != registry.HeadTag},
-		)
+		moves = append(moves,
+			registry.TagMove{Repository: repository, Tag: tag, Digest: d, Immutable: immutable && tag != registry.HeadTag})
 	}
 	return moves
 }

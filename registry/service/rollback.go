@@ -167,24 +167,14 @@ func (s *Service) earlier(ctx context.Context, head registry.Head, version strin
 		}
 	}
 	if version == "" {
-		return "", registry.Errorf(
-			registry.CodeNotFound,
-			"%s has no earlier head in %s than %s",
-			head.Model,
-			head.Environment,
-			head.Version,
-		)
+		return "", registry.Errorf(registry.CodeNotFound, "%s has no earlier head in %s than %s", head.Model,
+			head.Environment, head.Version)
 	}
 	if version == head.Version {
 		return "", registry.Errorf(registry.CodeInvalid, "%s in %s is already at %s", head.Model, head.Environment, version)
 	}
-	return "", registry.Errorf(
-		registry.CodeNotFound,
-		"%s was never at %s in %s: a rollback goes only to an earlier head",
-		head.Model,
-		version,
-		head.Environment,
-	)
+	return "", registry.Errorf(registry.CodeNotFound,
+		"%s was never at %s in %s: a rollback goes only to an earlier head", head.Model, version, head.Environment)
 }
 
 // mayReturn checks the bytes of a release that was a head before, and whether it may still be

@@ -46,13 +46,8 @@ func (c *Collector) survey(ctx context.Context) (*survey, error) {
 		return nil, err
 	}
 	s.abandon(environments, heads, intents)
-	s.anchors, err = c.Retention.Roots(
-		environments,
-		heads,
-		intents,
-		verified(c.Catalog.History(ctx, registry.HistoryQuery{})),
-		s.now,
-	)
+	s.anchors, err = c.Retention.Roots(environments, heads, intents,
+		verified(c.Catalog.History(ctx, registry.HistoryQuery{})), s.now)
 	return s, err
 }
 

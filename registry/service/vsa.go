@@ -62,12 +62,8 @@ func (s *Service) attachSummary(ctx context.Context, m move) ([]registry.Digest,
 	if err != nil {
 		return nil, "", err
 	}
-	stored, err := s.Content.PutEvidence(
-		ctx,
-		m.destination(),
-		registry.Bundle{PredicateType: registry.PredicateVSA, Data: bundle},
-		subjects,
-	)
+	stored, err := s.Content.PutEvidence(ctx, m.destination(),
+		registry.Bundle{PredicateType: registry.PredicateVSA, Data: bundle}, subjects)
 	return stored, signer, err
 }
 
@@ -78,10 +74,8 @@ func (s *Service) acceptable(ctx context.Context, bundle []byte, m move) (string
 	claim, err := s.Verify(ctx, bundle, resource)
 	switch {
 	case registry.HasCode(err, registry.CodeTrust):
-		return "", s.trustPromoter(
-			m,
-			registry.Errorf(registry.CodeTrust, "the promoter's own summary for %s: %w", resource, err),
-		)
+		return "", s.trustPromoter(m,
+			registry.Errorf(registry.CodeTrust, "the promoter's own summary for %s: %w", resource, err))
 	case err != nil:
 		return "", registry.Errorf(registry.CodeOf(err), "the promoter's own summary for %s: %w", resource, err)
 	case !slices.Contains(claim.Roles, registry.RolePromoter):
@@ -97,12 +91,9 @@ func (s *Service) acceptable(ctx context.Context, bundle []byte, m move) (string
 		)
 	case claim.Key != registry.KeyTrusted:
 		return "", registry.WithHint(
-			registry.Errorf(
-				registry.CodeTrust,
+			registry.Errorf(registry.CodeTrust,
 				"key %s signs as promoter, but is %s, so its summary would be refused (environments.yaml, trust:)",
-				claim.Signer,
-				claim.Key,
-			),
+				claim.Signer, claim.Key),
 			"sign with another key: mlpromote key generate --role promoter, and add it to trust:",
 		)
 	}

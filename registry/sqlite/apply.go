@@ -20,9 +20,7 @@ func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, err
 	})
 	if err != nil {
 		return registry.Event{}, db.interpretError(
-			fmt.Sprintf("%s %s in %s", c.Event.Kind, c.Event.Model, c.Event.Environment),
-			err,
-		)
+			fmt.Sprintf("%s %s in %s", c.Event.Kind, c.Event.Model, c.Event.Environment), err)
 	}
 	return outcome.Event, nil
 }

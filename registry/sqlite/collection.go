@@ -141,15 +141,11 @@ func condemnRecord(
 	at time.Time,
 ) error {
 	if key.Manifest {
-		return q.ManifestCondemn(
-			ctx,
-			dbsqlc.ManifestCondemnParams{Repository: repository, Digest: string(key.Digest), At: at.UnixMicro()},
-		)
+		return q.ManifestCondemn(ctx,
+			dbsqlc.ManifestCondemnParams{Repository: repository, Digest: string(key.Digest), At: at.UnixMicro()})
 	}
-	return q.BlobCondemn(
-		ctx,
-		dbsqlc.BlobCondemnParams{Repository: repository, Digest: string(key.Digest), At: at.UnixMicro()},
-	)
+	return q.BlobCondemn(ctx,
+		dbsqlc.BlobCondemnParams{Repository: repository, Digest: string(key.Digest), At: at.UnixMicro()})
 }
 
 func removeRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.GCRecordKey) (err error) {

@@ -29,11 +29,8 @@ func (db *DB) interpretError(subject string, err error) error {
 	case registry.CodeUnavailable:
 		return registry.ForClients(err, "%s: the database is unavailable; try again", subject)
 	case registry.CodeFull:
-		return registry.ForClients(
-			err,
-			"%s: no space is left for the database; nothing has changed; free space there and try again",
-			subject,
-		)
+		return registry.ForClients(err,
+			"%s: no space is left for the database; nothing has changed; free space there and try again", subject)
 	}
 	return err
 }

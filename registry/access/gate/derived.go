@@ -36,10 +36,8 @@ type claims struct {
 // derive makes a token for an OCI client. It grants what the principal may do of what was
 // requested.
 func (g *Gate) derive(who identity, asked []registry.Grant) (string, error) {
-	signer, err := jose.NewSigner(
-		jose.SigningKey{Algorithm: algorithm, Key: g.key},
-		(&jose.SignerOptions{}).WithType("JWT"),
-	)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: g.key},
+		(&jose.SignerOptions{}).WithType("JWT"))
 	if err != nil {
 		return "", err
 	}

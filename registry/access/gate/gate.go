@@ -166,19 +166,8 @@ func (g *Gate) note(r *http.Request, err error) {
 	case len(r.Header.Values("Authorization")) == 0:
 		level = slog.LevelDebug
 	}
-	g.Logger.Log(
-		r.Context(),
-		level,
-		"refused",
-		"method",
-		r.Method,
-		"path",
-		r.URL.Path,
-		"remote",
-		r.RemoteAddr,
-		"error",
-		err,
-	)
+	g.Logger.Log(r.Context(), level, "refused", "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr,
+		"error", err)
 }
 
 // openRules is the value of the rules during open access. No configuration has this value, so
@@ -225,10 +214,8 @@ func (g *Gate) StillAdmitted(r *http.Request) error {
 	was, _ := registry.PrincipalOf(r.Context())
 	who, err := g.admit(r)
 	if err == nil && !reflect.DeepEqual(who.principal, was) {
-		err = registry.Errorf(
-			registry.CodeUnauthenticated,
-			"the permissions of the caller have changed: send the request again",
-		)
+		err = registry.Errorf(registry.CodeUnauthenticated,
+			"the permissions of the caller have changed: send the request again")
 	}
 	return err
 }

@@ -38,28 +38,14 @@ func (s Site) Protect(next http.Handler) (http.Handler, error) {
 				registry.Errorf(registry.CodeForbidden, "Host %.200q is not a name of this service", r.Host),
 				"if clients or a proxy reach it by that name, add it to --url or --hosts")
 		case cross.Check(r) != nil:
-			err = registry.Errorf(
-				registry.CodeForbidden,
-				"%s: a browser sent this for a page of another site, %.200q",
-				r.Method,
-				r.Header.Get("Origin"),
-			)
+			err = registry.Errorf(registry.CodeForbidden,
+				"%s: a browser sent this for a page of another site, %.200q", r.Method, r.Header.Get("Origin"))
 		default:
 			next.ServeHTTP(w, r)
 			return
 		}
-		s.Logger.WarnContext(
-			r.Context(),
-			"refused",
-			"method",
-			r.Method,
-			"path",
-			r.URL.Path,
-			"remote",
-			r.RemoteAddr,
-			"error",
-			err,
-		)
+		s.Logger.WarnContext(r.Context(), "refused", "method", r.Method, "path", r.URL.Path, "remote", r.RemoteAddr,
+			"error", err)
 		if r.URL.Path == "/v2" || strings.HasPrefix(r.URL.Path, "/v2/") {
 			w.Header().Set("Content-Type", "application/json")
 			refuse(w, http.StatusForbidden, "DENIED", err.Error())

@@ -97,12 +97,8 @@ func (t *trusted) name(c claims) (string, error) {
 		return texts[0]
 	})
 	if missing != "" {
-		return "", registry.Errorf(
-			registry.CodeUnauthenticated,
-			"the token of %s has no claim %q that could be part of a name",
-			t.URL,
-			missing,
-		)
+		return "", registry.Errorf(registry.CodeUnauthenticated,
+			"the token of %s has no claim %q that could be part of a name", t.URL, missing)
 	}
 	return name, nil
 }

@@ -158,10 +158,8 @@ func (p parser) checkPrincipal(template string) {
 	if template == "" {
 		return
 	}
-	reserved := slices.ContainsFunc(
-		reservedPrefixes,
-		func(prefix string) bool { return strings.HasPrefix(template, prefix) },
-	)
+	reserved := slices.ContainsFunc(reservedPrefixes,
+		func(prefix string) bool { return strings.HasPrefix(template, prefix) })
 	if !principalPattern.MatchString(template) || reserved {
 		p.at("principal").
 			Problemf("principal %q: want a prefix other than token and oidc, ':', and claims in braces: "+

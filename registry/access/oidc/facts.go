@@ -16,10 +16,8 @@ func (c Config) Facts() []string {
 	var facts []string
 	for _, i := range c.Issuers {
 		named := cmp.Or(i.Principal, "oidc:"+i.URL+"#{sub}")
-		facts = append(
-			facts,
-			fmt.Sprintf("issuer %s is trusted for the audience %q; its callers are named %s", i.URL, i.Audience, named),
-		)
+		facts = append(facts,
+			fmt.Sprintf("issuer %s is trusted for the audience %q; its callers are named %s", i.URL, i.Audience, named))
 		if i.CA != "" {
 			facts = append(facts, fmt.Sprintf("issuer %s has a TLS certificate of the CA %s", i.URL, i.CA))
 		}

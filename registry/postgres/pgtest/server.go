@@ -150,17 +150,8 @@ func (s *Server) start() error {
 	for _, setting := range s.settings {
 		options += " -c " + setting
 	}
-	err := s.run(
-		"pg_ctl",
-		"start",
-		"--wait",
-		"--pgdata",
-		s.data(),
-		"--log",
-		filepath.Join(s.dir, "log"),
-		"--options",
-		options,
-	)
+	err := s.run("pg_ctl", "start", "--wait", "--pgdata", s.data(), "--log", filepath.Join(s.dir, "log"), "--options",
+		options)
 	if err != nil {
 		log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
 		return fmt.Errorf("%w\n%s", err, log)
