@@ -36,7 +36,7 @@ func onPostgres(t *testing.T) setup {
 func cmdAge(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 0, 0)
 	ts.Check(pgtest.Run(context.Background(), ts.Getenv("MLPROMOTE_DATABASE"),
-		"UPDATE manifests SET created = created - interval '2 days', marked = marked - interval '2 days'",
-		"UPDATE blobs SET created = created - interval '2 days', marked = marked - interval '2 days'",
-		"UPDATE marked SET at = at - interval '2 days'"))
+		"UPDATE manifests SET created = created - interval '2 days', condemned = condemned - interval '2 days'",
+		"UPDATE blobs SET created = created - interval '2 days', condemned = condemned - interval '2 days'",
+		"UPDATE condemned SET at = at - interval '2 days'"))
 }

@@ -152,9 +152,9 @@ func (s *storm) standStill(r *programtest.Service, after, pause time.Duration) {
 func (s *storm) age() {
 	s.t.Helper()
 	err := pgtest.Run(s.t.Context(), s.direct,
-		`UPDATE manifests SET created = created - interval '2 days', marked = marked - interval '2 days'`,
-		`UPDATE blobs SET created = created - interval '2 days', marked = marked - interval '2 days'`,
-		`UPDATE marked SET at = at - interval '2 days'`,
+		`UPDATE manifests SET created = created - interval '2 days', condemned = condemned - interval '2 days'`,
+		`UPDATE blobs SET created = created - interval '2 days', condemned = condemned - interval '2 days'`,
+		`UPDATE condemned SET at = at - interval '2 days'`,
 		`UPDATE intents SET begun = begun - interval '2 days'`,
 		`UPDATE leases SET until = until - interval '1 hour'`)
 	if err != nil {
