@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Words are painted on a terminal that has colors, where NO_COLOR has no value and nobody asked for JSON.
+// The program paints words on a terminal with colors, unless NO_COLOR is set or the output is JSON.
 func TestWhenWordsArePainted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -188,7 +188,7 @@ func (i *instance) manifestDeleter(ctx context.Context, repository string) (func
 	}, nil
 }
 
-// guard deletes from the data directory what nobody relies on.
+// guard deletes manifests from the data directory that nothing relies on.
 func (i *instance) guard() service.Guard {
 	return service.Guard{
 		Deleter: i.local.db, Environments: i.environments, Manifests: i.local.refs, Catalog: i.local.catalog, Records: i.local.db, Content: i.store, Verify: i.verify,

@@ -83,7 +83,7 @@ func (a *app) tlsConfig() (*tls.Config, error) {
 	return config, nil
 }
 
-// authorized sends a credential to one service, and to nobody whom that service may point
+// authorized sends a credential to one service alone, and not to hosts that the service redirects
 // to.
 type authorized struct {
 	base          http.RoundTripper

@@ -87,7 +87,7 @@ func (a *app) settings(c *serveConfig) []setting {
 	}
 }
 
-// publicRate is how many requests a second a caller may send where nobody said otherwise:
+// publicRate is how many requests a second a caller may send by default:
 // more than a fleet that shares a token needs, fewer than a loop without a pause sends.
 const publicRate = 200
 
@@ -103,8 +103,8 @@ func (c *serveConfig) limit() server.Rate {
 	return server.Rate{PerSecond: float64(perSecond), Burst: 10 * perSecond}
 }
 
-// publicLogins is how many wrong credentials a minute an address may send where nobody
-// said otherwise: more than people and broken jobs mean to send.
+// publicLogins is how many wrong credentials a minute an address may send by
+// default: more than people and broken jobs mean to send.
 const publicLogins = 60
 
 // failures is how many wrong credentials an address may send. Behind a proxy all clients

@@ -81,8 +81,8 @@ func routes() telemetry.Routes {
 }
 
 // ready answers whether requests can be answered, now and in a moment: that takes the
-// database, the configuration that was agreed on, and that nobody has asked the service to
-// stop. What does not keep it from answering is said with a 200.
+// database, the agreed configuration, and a service that was not asked to stop. A problem
+// that does not keep it from answering is reported with a 200.
 func (sv *served) ready(w http.ResponseWriter, r *http.Request) {
 	if sv.stopping.Load() {
 		http.Error(w, "the service is stopping", http.StatusServiceUnavailable)

@@ -23,7 +23,7 @@ type steady struct {
 
 func newSteady() *steady { return &steady{known: map[any]any{}} }
 
-// recall returns what read returned before for the same key, if nobody committed since, and
+// recall returns what read returned before for the same key, if no commit came since, and
 // otherwise what read returns now. Each query has a type of key of its own. The version is asked
 // for first: if somebody commits while read runs, the next call reads again.
 func recall[K comparable, V any](ctx context.Context, s *steady, key K, read func() (V, error)) (V, error) {

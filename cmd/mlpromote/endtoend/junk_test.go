@@ -183,7 +183,7 @@ func (j *junk) flood(t *testing.T, number int) {
 	}
 }
 
-// junkBundleOf is a bundle that reads well and that nobody signed, of about size bytes.
+// junkBundleOf returns a well-formed bundle of about size bytes without a valid signature.
 func junkBundleOf(name string, size int) []byte {
 	statement := fmt.Sprintf(`{"_type":"https://in-toto.io/Statement/v1","subject":[{"digest":{"sha256":"%s"}}],"predicateType":"https://mlpromote.dev/parity/v1","predicate":{"name":%q,"fill":"%s"}}`,
 		digest.FromString(name).Encoded(), name, strings.Repeat("x", max(0, size-4096)*3/4))
