@@ -214,6 +214,9 @@ type Change struct {
 	Ground *Ground   // the state that the change rests on; nil for events that do not move a head
 	Move   *HeadMove // nil: the event does not move a head
 	Tags   []TagMove
+	// Adds are manifests to record. Their bytes must be stored already. A manifest that is already
+	// recorded keeps what PutManifest keeps.
+	Adds []RepositoryManifest
 	// Needs are manifests that must still be recorded when the change is applied, because they
 	// could be collected after they were read. Apply unmarks them ([Stock]).
 	Needs []ManifestPlace
@@ -270,9 +273,19 @@ type EvidenceStore interface {
 	// PutEvidence stores one bundle for every subject: one blob, and one referrer manifest per
 	// subject. It returns the digests of the manifests in the order of the subjects.
 	PutEvidence(ctx context.Context, repository string, b Bundle, subjects []Subject) ([]Digest, error)
+	// StageEvidence is PutEvidence for an event that names the evidence. If the catalog records the
+	// repository's manifests, it leaves that to the event's change ([Change.Adds]), so that the
+	// evidence never exists without its event.
+	StageEvidence(ctx context.Context, repository string, b Bundle, subjects []Subject) (StagedEvidence, error)
 	// Bundle reads one piece of evidence by the digest of its manifest. Errors: CodeNotFound, also
 	// if the manifest is not evidence; CodeDigest.
 	Bundle(ctx context.Context, repository string, d Digest) (Bundle, error)
+}
+
+// StagedEvidence is a bundle whose bytes are stored.
+type StagedEvidence struct {
+	Digests []Digest             // of its manifests, in the order of the subjects
+	Records []RepositoryManifest // still to be recorded; none if the repository is not the catalog's
 }
 
 // Content reads and copies releases and their evidence. Reads verify every digest; CodeDigest

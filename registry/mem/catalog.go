@@ -59,6 +59,9 @@ func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, err
 	if o.Head != nil {
 		db.heads[key] = *o.Head
 	}
+	for _, m := range o.Adds {
+		db.putManifest(m.Repository, m.Manifest)
+	}
 	for _, t := range o.Tags {
 		db.tags[tagKey{t.Repository, t.Tag}] = t.Digest
 	}

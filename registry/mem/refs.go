@@ -48,16 +48,21 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
+	db.putManifest(repository, m)
+	for _, tag := range tags {
+		db.tags[tagKey{repository, tag}] = m.Digest
+	}
+	return nil
+}
+
+// putManifest records m. The caller holds the lock.
+func (db *DB) putManifest(repository string, m registry.Manifest) {
 	key := member{repository, m.Digest}
 	if have, ok := db.manifests[key]; ok {
 		m.MediaType, m.Size, m.Pusher = have.MediaType, have.Size, have.Pusher
 	}
 	db.manifests[key] = clone(m)
 	db.put(recordKey{key, true})
-	for _, tag := range tags {
-		db.tags[tagKey{repository, tag}] = m.Digest
-	}
-	return nil
 }
 
 // Manifest gives the record of d, and unmarks.

@@ -17,39 +17,76 @@ import (
 // or is too large, or says it has another predicate type; CodeNotFound without a subject;
 // CodeConflict when the repository keeps losing a referrer.
 func (s *Store) PutEvidence(ctx context.Context, name string, b registry.Bundle, subjects []registry.Subject) ([]registry.Digest, error) {
-	repo, err := s.repository(ctx, name)
+	repo, manifests, err := s.putBundle(ctx, name, b, subjects)
 	if err != nil {
-		return nil, err
-	}
-	predicateType, err := readBundle(b)
-	if err != nil {
-		return nil, registry.Errorf(registry.CodeOf(err), "%s: evidence: %w", name, err)
-	}
-	referred, err := repo.subjects(ctx, subjects)
-	if err != nil {
-		return nil, err
-	}
-	blob := describe(typeBundle, b.Data)
-	if err := repo.push(ctx, "bundle", blob, b.Data); err != nil {
-		return nil, err
-	}
-	empty := ocispec.DescriptorEmptyJSON
-	if err := repo.push(ctx, "config of evidence", empty, empty.Data); err != nil {
 		return nil, err
 	}
 	var digests []registry.Digest
+	for _, m := range manifests {
+		if err := repo.attach(ctx, m); err != nil {
+			return nil, err
+		}
+		digests = append(digests, m.desc.Digest)
+	}
+	return digests, nil
+}
+
+// StageEvidence stores what PutEvidence stores, but leaves out the records of the manifests if
+// the repository is a [Stager]. Errors: those of PutEvidence.
+func (s *Store) StageEvidence(ctx context.Context, name string, b registry.Bundle, subjects []registry.Subject) (registry.StagedEvidence, error) {
+	repo, manifests, err := s.putBundle(ctx, name, b, subjects)
+	if err != nil {
+		return registry.StagedEvidence{}, err
+	}
+	stager, isStager := repo.Repository.(Stager)
+	var staged registry.StagedEvidence
+	for _, m := range manifests {
+		if isStager {
+			record, err := stager.Stage(ctx, m.desc, m.raw)
+			if err != nil {
+				return registry.StagedEvidence{}, err
+			}
+			staged.Records = append(staged.Records, registry.RepositoryManifest{Repository: name, Manifest: record})
+		} else if err := repo.attach(ctx, m); err != nil {
+			return registry.StagedEvidence{}, err
+		}
+		staged.Digests = append(staged.Digests, m.desc.Digest)
+	}
+	return staged, nil
+}
+
+// putBundle stores a bundle, and returns the manifests that attach it to the subjects.
+func (s *Store) putBundle(ctx context.Context, name string, b registry.Bundle, subjects []registry.Subject) (repository, []attached, error) {
+	repo, err := s.repository(ctx, name)
+	if err != nil {
+		return repository{}, nil, err
+	}
+	predicateType, err := readBundle(b)
+	if err != nil {
+		return repository{}, nil, registry.Errorf(registry.CodeOf(err), "%s: evidence: %w", name, err)
+	}
+	referred, err := repo.subjects(ctx, subjects)
+	if err != nil {
+		return repository{}, nil, err
+	}
+	blob := describe(typeBundle, b.Data)
+	if err := repo.push(ctx, "bundle", blob, b.Data); err != nil {
+		return repository{}, nil, err
+	}
+	empty := ocispec.DescriptorEmptyJSON
+	if err := repo.push(ctx, "config of evidence", empty, empty.Data); err != nil {
+		return repository{}, nil, err
+	}
+	var manifests []attached
 	for i, desc := range referred {
 		raw, err := registry.CanonicalJSON(evidenceManifest(blob, desc, predicateType))
 		if err != nil {
-			return nil, err
+			return repository{}, nil, err
 		}
 		manifest := object{"evidence for " + subjects[i].Name, describe(ocispec.MediaTypeImageManifest, raw)}
-		if err := repo.attach(ctx, attached{document{manifest, raw}, desc.Digest}); err != nil {
-			return nil, err
-		}
-		digests = append(digests, manifest.desc.Digest)
+		manifests = append(manifests, attached{document{manifest, raw}, desc.Digest})
 	}
-	return digests, nil
+	return repo, manifests, nil
 }
 
 // subjects finds what evidence is to be attached to.

@@ -94,19 +94,27 @@ func (l *local) pushManifest(ctx context.Context, expected ocispec.Descriptor, f
 	if err != nil {
 		return err
 	}
-	if got := expected.Digest.Algorithm().FromBytes(raw); got != expected.Digest {
-		return registry.Errorf(registry.CodeDigest, "manifest %s: the bytes that came are %s", expected.Digest, got)
-	}
-	derived, err := registry.DeriveManifest(expected.MediaType, raw)
+	record, err := l.Stage(ctx, expected, raw)
 	if err != nil {
 		return err
 	}
-	if err := l.blobs.Put(ctx, expected.Digest, expected.Size, bytes.NewReader(raw)); err != nil {
-		return err
+	return l.refs.PutManifest(ctx, l.name, record)
+}
+
+// Stage stores the bytes of a manifest without its record. Errors: CodeDigest; CodeInvalid for
+// a manifest that is none.
+func (l *local) Stage(ctx context.Context, desc ocispec.Descriptor, raw []byte) (registry.Manifest, error) {
+	if got := desc.Digest.Algorithm().FromBytes(raw); got != desc.Digest {
+		return registry.Manifest{}, registry.Errorf(registry.CodeDigest, "manifest %s: the bytes that came are %s", desc.Digest, got)
 	}
-	return l.refs.PutManifest(ctx, l.name, registry.Manifest{
-		Digest: expected.Digest, MediaType: expected.MediaType, Size: expected.Size, Derived: derived,
-	})
+	derived, err := registry.DeriveManifest(desc.MediaType, raw)
+	if err != nil {
+		return registry.Manifest{}, err
+	}
+	if err := l.blobs.Put(ctx, desc.Digest, desc.Size, bytes.NewReader(raw)); err != nil {
+		return registry.Manifest{}, err
+	}
+	return registry.Manifest{Digest: desc.Digest, MediaType: desc.MediaType, Size: desc.Size, Derived: derived}, nil
 }
 
 // Resolve gives the manifest that a tag or digest names. Errors: CodeNotFound.

@@ -42,6 +42,12 @@ type Sender interface {
 	Send(ctx context.Context, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error
 }
 
+// Stager is a repository whose manifests belong to it by a record in the catalog. Stage stores
+// the bytes of a manifest and returns its record, for the catalog to write.
+type Stager interface {
+	Stage(ctx context.Context, desc ocispec.Descriptor, raw []byte) (registry.Manifest, error)
+}
+
 // repository is an opened Repository with its name. Errors of its methods name both.
 type repository struct {
 	Repository

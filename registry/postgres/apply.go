@@ -56,6 +56,11 @@ func record(ctx context.Context, q *dbsqlc.Queries, o catalog.Outcome) error {
 			return err
 		}
 	}
+	for _, m := range o.Adds {
+		if err := putManifest(ctx, q, m.Repository, m.Manifest); err != nil {
+			return err
+		}
+	}
 	for _, t := range o.Tags {
 		if err := moveTag(ctx, q, t); err != nil {
 			return err

@@ -12,29 +12,8 @@ import (
 
 // PutManifest records m and sets tags. Media type, size and pusher stay as first recorded.
 func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
-	subject := fmt.Sprintf("manifest %s in %s", m.Digest, repository)
-	annotations, err := json.Marshal(m.Derived.Annotations)
-	if err != nil {
-		return registry.Errorf(registry.CodeInternal, "%s: %w", subject, err)
-	}
-	err = db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
-		fact := dbsqlc.ManifestAddParams{
-			Repository: repository,
-			Digest:     string(m.Digest),
-			MediaType:  m.MediaType,
-			Size:       m.Size,
-			Pusher:     m.Pusher,
-		}
-		if err := q.ManifestAdd(ctx, fact); err != nil {
-			return err
-		}
-		derived := dbsqlc.DerivedSetParams{
-			Repository: repository, Digest: string(m.Digest),
-			ArtifactType: m.Derived.ArtifactType,
-			Subject:      string(m.Derived.Subject),
-			Annotations:  string(annotations),
-		}
-		if err := q.DerivedSet(ctx, derived); err != nil {
+	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
+		if err := putManifest(ctx, q, repository, m); err != nil {
 			return err
 		}
 		for _, tag := range tags {
@@ -45,7 +24,30 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 		}
 		return nil
 	})
-	return db.interpretError(subject, err)
+	return db.interpretError(fmt.Sprintf("manifest %s in %s", m.Digest, repository), err)
+}
+
+// putManifest records m without tags.
+func putManifest(ctx context.Context, q *dbsqlc.Queries, repository string, m registry.Manifest) error {
+	annotations, err := json.Marshal(m.Derived.Annotations)
+	if err != nil {
+		return registry.Errorf(registry.CodeInternal, "annotations of manifest %s: %w", m.Digest, err)
+	}
+	if err := q.ManifestAdd(ctx, dbsqlc.ManifestAddParams{
+		Repository: repository,
+		Digest:     string(m.Digest),
+		MediaType:  m.MediaType,
+		Size:       m.Size,
+		Pusher:     m.Pusher,
+	}); err != nil {
+		return err
+	}
+	return q.DerivedSet(ctx, dbsqlc.DerivedSetParams{
+		Repository: repository, Digest: string(m.Digest),
+		ArtifactType: m.Derived.ArtifactType,
+		Subject:      string(m.Derived.Subject),
+		Annotations:  string(annotations),
+	})
 }
 
 // Manifest returns the record of d, and unmarks it.

@@ -49,6 +49,10 @@ func TestStore(t *testing.T, open func(t *testing.T) Store) {
 		t.Parallel()
 		testNeeds(t, open(t))
 	})
+	t.Run("change adds manifests", func(t *testing.T) {
+		t.Parallel()
+		testAdds(t, open(t))
+	})
 	t.Run("conflict is seen nowhere", func(t *testing.T) {
 		t.Parallel()
 		testConflict(t, open(t))
@@ -103,6 +107,33 @@ func testNeeds(t *testing.T, store Store) {
 	must(t, store.PutManifest(t.Context(), "staging/a", record("first", "")))
 	apply(t, store, c)
 	wantChain(t, store, 1)
+}
+
+// A change records manifests and its event, or neither. A recorded manifest keeps its pusher.
+func testAdds(t *testing.T, store Store) {
+	pushed := record("pushed", "first")
+	pushed.Pusher = "somebody"
+	must(t, store.PutManifest(t.Context(), "prod/a", pushed))
+	added := record("added", "first")
+	c := promotion("other", "first") // the head is another
+	c.Adds = []registry.RepositoryManifest{{Repository: "prod/a", Manifest: added}, {Repository: "prod/a", Manifest: record("pushed", "first")}}
+	_, err := store.Apply(t.Context(), c)
+	wantCode(t, err, registry.CodeConflict)
+	_, err = store.Manifest(t.Context(), "prod/a", added.Digest)
+	wantCode(t, err, registry.CodeNotFound)
+	wantChain(t, store, 0)
+	adds := c.Adds
+	c = promotion("", "first")
+	c.Adds = adds
+	apply(t, store, c)
+	for _, want := range []registry.Manifest{added, pushed} {
+		have, err := store.Manifest(t.Context(), "prod/a", want.Digest)
+		must(t, err)
+		wantEqual(t, have, want)
+	}
+	page, err := store.Referrers(t.Context(), "prod/a", added.Derived.Subject, "", "")
+	must(t, err)
+	wantEqual(t, len(page), 2)
 }
 
 func testConflict(t *testing.T, store Store) {

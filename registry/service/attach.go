@@ -41,8 +41,8 @@ func subjectOf(r registry.Release, d registry.Digest) (registry.Subject, error) 
 	return registry.Subject{}, registry.Errorf(registry.CodeNotFound, "%s is not an engine of release %s", d, r.Digest)
 }
 
-// attach adds admitted evidence in one environment. If its history already names the evidence,
-// it only stores the bytes again, in case they were lost.
+// attach adds admitted evidence and its event in one environment. If the history already names
+// the evidence, it only stores the bytes again, in case they were lost.
 func (s *Service) attach(
 	ctx context.Context,
 	a registry.Attachment,
@@ -54,21 +54,33 @@ func (s *Service) attach(
 	if err != nil {
 		return "", err
 	}
+	repository, subjects := registry.Repository(a.Environment, a.Model), []registry.Subject{subject}
 	bundle := registry.Bundle{PredicateType: claim.Statement.PredicateType, Data: a.Bundle}
-	stored, err := s.Content.PutEvidence(ctx, registry.Repository(a.Environment, a.Model), bundle,
-		[]registry.Subject{subject})
+	staged, err := s.Content.StageEvidence(ctx, repository, bundle, subjects)
 	if err != nil {
 		return "", err
 	}
-	return stored[0], s.record(ctx, e, registry.Event{
+	err = s.record(ctx, e, registry.Event{
 		Time: claim.RecordedAt, Kind: registry.EventAttach, Environment: a.Environment, Model: a.Model, Version: r.Tag(),
-		Release: r.Digest, Subject: a.Subject, PredicateType: bundle.PredicateType, Evidence: stored, Signer: claim.Signer,
-		Reason: claim.Reason(),
-	})
+		Release: r.Digest, Subject: a.Subject, PredicateType: bundle.PredicateType, Evidence: staged.Digests,
+		Signer: claim.Signer, Reason: claim.Reason(),
+	}, staged.Records...)
+	if err != nil {
+		return "", err
+	}
+	// Nothing referred to the staged bytes until now. Store them again if they were collected.
+	_, err = s.Content.PutEvidence(ctx, repository, bundle, subjects)
+	return staged.Digests[0], err
 }
 
-// record adds an event for evidence, unless the history has an equal one.
-func (s *Service) record(ctx context.Context, e registry.Environment, event registry.Event) error {
+// record adds an event for evidence and the records of its manifests, unless the history has an
+// equal event.
+func (s *Service) record(
+	ctx context.Context,
+	e registry.Environment,
+	event registry.Event,
+	adds ...registry.RepositoryManifest,
+) error {
 	same := registry.HistoryQuery{
 		Environment: event.Environment,
 		Model:       event.Model,
@@ -83,7 +95,11 @@ func (s *Service) record(ctx context.Context, e registry.Environment, event regi
 			return nil
 		}
 	}
-	return s.apply(ctx, registry.Change{Event: event, Needs: needs(e, event.Model, event.Evidence...)})
+	change := registry.Change{Event: event, Adds: adds}
+	if len(adds) == 0 {
+		change.Needs = needs(e, event.Model, event.Evidence...)
+	}
+	return s.apply(ctx, change)
 }
 
 // spread adds evidence of one environment in every other that has its subject and trusts its

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
@@ -85,6 +86,12 @@ func (c faultyContent) PutEvidence(ctx context.Context, repository string, b reg
 	return call(c.faults, func() ([]registry.Digest, error) { return c.Content.PutEvidence(ctx, repository, b, subjects) })
 }
 
+func (c faultyContent) StageEvidence(ctx context.Context, repository string, b registry.Bundle, subjects []registry.Subject) (registry.StagedEvidence, error) {
+	return call(c.faults, func() (registry.StagedEvidence, error) {
+		return c.Content.StageEvidence(ctx, repository, b, subjects)
+	})
+}
+
 // faultyCatalog is a catalog of which a call may fail.
 type faultyCatalog struct {
 	registry.Catalog
@@ -147,9 +154,11 @@ func faulty(t *testing.T, edits ...func(c *service.Config)) (*world, *faults) {
 	return w, f
 }
 
-// whole wants the head of prod to be whole: mirrored by its tags, summarized, in history.
+// whole wants the head of prod to be whole: mirrored by its tags, summarized, in history. The
+// history has to explain everything that exists.
 func (w *world) whole(t *testing.T) {
 	t.Helper()
+	w.faults(t)
 	head := w.head(t)
 	for _, tag := range []string{registry.HeadTag, head.Version} {
 		if d, err := w.db.Tag(t.Context(), "prod/"+registrytest.Model, tag); err != nil || d != head.Release {
@@ -248,6 +257,105 @@ func (w *world) promoteWithFault(t *testing.T, f *faults, old, next registry.Rel
 	if promotions, err := w.History(ctx, registry.HistoryQuery{Kind: registry.EventPromote}); err != nil || len(promotions) != at+1 {
 		t.Errorf("call %d failed: there are %d promotions in history, want %d (error %v)", at, len(promotions), at+1, err)
 	}
+	return happened
+}
+
+// Whichever call fails, evidence exists with its event or not at all, and a second attach
+// finishes.
+func TestAttachSurvivesEveryFault(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		for _, predicateType := range []string{registry.PredicateParity, registry.PredicateQuarantine} {
+			t.Run(fmt.Sprintf("%s late %v", predicateType, late), func(t *testing.T) {
+				t.Parallel()
+				w, f := faulty(t)
+				r := w.Promoted(t, registrytest.Build{})
+				at := 1
+				for ; ; at++ {
+					var predicate any = registry.Quarantine{Reason: fmt.Sprintf("crash %d", at)}
+					if predicateType == registry.PredicateParity {
+						report := registrytest.Report(r, r.Engines[0], registry.VerdictFail)
+						report.FinishedOn = report.FinishedOn.Add(time.Duration(at))
+						predicate = report
+					}
+					if f.reset(at, late); !w.attachWithFault(t, f, r, predicateType, predicate) {
+						break
+					}
+				}
+				if at < 4 {
+					t.Errorf("only %d calls were made to fail", at-1)
+				}
+				w.chained(t)
+			})
+		}
+	}
+}
+
+// Whichever call fails while evidence is brought to a release that is the head already, the
+// history explains what was copied, and the next promotion brings the rest.
+func TestPromoteAgainSurvivesEveryFault(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		t.Run(fmt.Sprintf("late %v", late), func(t *testing.T) {
+			t.Parallel()
+			w, f := faulty(t)
+			f.writes = true // what is read grows with the evidence
+			r := w.Promoted(t, registrytest.Build{})
+			e := r.Engines[0]
+			w.refs.pushed = make(map[registry.Digest]bool)
+			at := 1
+			for happened := true; happened; at++ {
+				report := registrytest.Report(r, e, registry.VerdictPass)
+				report.FinishedOn = report.FinishedOn.Add(time.Duration(at))
+				pushed := registry.Bundle{Data: w.Bundle(t, "verifier", registry.PredicateParity, report, e.Digest)}
+				stored, err := w.config.Content.PutEvidence(t.Context(), "staging/"+r.Model, pushed, r.Subjects()[1:2])
+				must(t, err)
+				w.refs.pushed[stored[0]] = true
+				f.reset(at, late)
+				_, err = w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model})
+				happened = f.calls >= at
+				f.reset(0, false)
+				if happened != (err != nil) || err != nil && !errors.Is(err, errInjected) {
+					t.Fatalf("call %d failed: %v; the error is %v", at, happened, err)
+				}
+				w.faults(t)
+				_, err = w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model})
+				must(t, err)
+				w.whole(t)
+				records, err := w.db.Recorded(t.Context(), r.Model, stored)
+				must(t, err)
+				if records[stored[0]].Seq == 0 {
+					t.Errorf("call %d failed: promoted again, no event names the evidence", at)
+				}
+			}
+			w.chained(t)
+		})
+	}
+}
+
+// attachWithFault makes one call fail while evidence is attached in staging, looks at what is
+// left, and attaches it again. It reports whether there was such a call.
+func (w *world) attachWithFault(t *testing.T, f *faults, r registry.Release, predicateType string, predicate any) bool {
+	t.Helper()
+	role, _ := registry.RoleFor(predicateType)
+	engine := r.Engines[0].Digest
+	a := registry.Attachment{Environment: "staging", Model: r.Model, Release: r.Digest, Subject: engine,
+		Bundle: w.Bundle(t, string(role), predicateType, predicate, engine)}
+	_, err := w.Attach(t.Context(), a)
+	at, happened := f.at, f.calls >= f.at
+	f.reset(0, false)
+	if happened != (err != nil) || err != nil && !errors.Is(err, errInjected) {
+		t.Fatalf("call %d failed: %v; the error is %v", at, happened, err)
+	}
+	w.faults(t)
+	d, err := w.Attach(t.Context(), a)
+	must(t, err)
+	records, err := w.db.Recorded(t.Context(), r.Model, []registry.Digest{d})
+	must(t, err)
+	if records[d].Seq == 0 {
+		t.Errorf("call %d failed: attached again, no event names the evidence", at)
+	}
+	w.faults(t)
 	return happened
 }
 

@@ -91,6 +91,9 @@ func (c tracedCatalog) Apply(ctx context.Context, change registry.Change) (e reg
 		for _, t := range change.Tags {
 			s.read("tags "+t.Repository, t.Tag)
 		}
+		for _, m := range change.Adds {
+			putRecord(s, c.DB, m.Repository, registry.GCRecordKey{Digest: m.Manifest.Digest, Manifest: true})
+		}
 		for _, m := range change.Needs {
 			touchRecord(s, c.DB, m.Repository, registry.GCRecordKey{Digest: m.Digest, Manifest: true})
 		}
@@ -106,6 +109,9 @@ func noteChange(s *strand, c registry.Change) {
 	s.write(historySpace, c.Event.Environment+" "+string(c.Event.Kind))
 	for _, d := range c.Event.Evidence {
 		s.write(recordedSpace, string(d))
+	}
+	for _, m := range c.Adds {
+		s.write("referrers "+m.Repository, string(m.Manifest.Derived.Subject))
 	}
 	for _, t := range c.Tags {
 		s.write("tags "+t.Repository, t.Tag)

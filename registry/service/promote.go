@@ -174,6 +174,10 @@ func (s *Service) bring(ctx context.Context, m *move, here []registry.Claim) (bo
 	for _, c := range fresh {
 		bundles = append(bundles, c.Bundle)
 	}
+	// Until the events are written, the intent explains the copies.
+	if err := s.Intents.Begin(ctx, m.intent()); err != nil {
+		return false, err
+	}
 	if err := s.Content.Copy(ctx, m.source(), m.destination(), m.release, bundles); err != nil {
 		return false, err
 	}
@@ -187,7 +191,7 @@ func (s *Service) bring(ctx context.Context, m *move, here []registry.Claim) (bo
 			return true, err
 		}
 	}
-	return true, nil
+	return true, s.abandon(ctx, *m)
 }
 
 // mayStay returns the objections to a release that is already the head.

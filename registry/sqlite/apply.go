@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
@@ -16,7 +17,7 @@ func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, err
 		if outcome, err = catalog.Decide(ctx, tx{q}, c); err != nil {
 			return err
 		}
-		return record(ctx, q, outcome)
+		return record(ctx, q, outcome, db.now())
 	})
 	if err != nil {
 		return registry.Event{}, db.interpretError(
@@ -25,13 +26,18 @@ func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, err
 	return outcome.Event, nil
 }
 
-// record writes the outcome of a change.
-func record(ctx context.Context, q *dbsqlc.Queries, o catalog.Outcome) error {
+// record writes the outcome of a change, now by the clock of the catalog.
+func record(ctx context.Context, q *dbsqlc.Queries, o catalog.Outcome, now time.Time) error {
 	if h := o.Head; h != nil {
 		if err := q.HeadSet(ctx, dbsqlc.HeadSetParams{
 			Environment: h.Environment, Model: h.Model, Release: string(h.Release), Version: h.Version,
 			Since: h.Since.UnixMicro(), Hold: h.Hold,
 		}); err != nil {
+			return err
+		}
+	}
+	for _, m := range o.Adds {
+		if err := putManifest(ctx, q, m.Repository, m.Manifest, now); err != nil {
 			return err
 		}
 	}
