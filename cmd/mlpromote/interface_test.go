@@ -170,7 +170,7 @@ func bothEndpoints(t *testing.T, svc *service.Service, s storage, g *gate.Gate) 
 		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
 		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: s.names, Tokens: s.names, Configuration: settled{}, Clock: s.names,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },
-		ReadNode:        node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
+		ReadNode:        node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 	})
 	if err != nil {
 		t.Fatal(err)

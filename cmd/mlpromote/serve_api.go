@@ -19,7 +19,7 @@ func (sv *served) apiConfig(i *instance) server.Config {
 	return server.Config{
 		Registry: sv.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History,
 		NodeTypes: i.nodeTypes, Runtimes: seed.Over(db.Runtimes(), seed.Runtimes()),
-		ReadNode: node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
+		ReadNode: node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db, Tokens: db, Clock: db, Configuration: sv,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, sv.config.hooks.privateUnsafe) },
 		StillAdmitted:   func(r *http.Request) error { return sv.gate.StillAdmitted(r) }, // the gate is made later

@@ -60,12 +60,24 @@ func (sv *served) handler(ctx context.Context) (http.Handler, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/v2/", sv.gate.Registry(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.endpoint }))))
-	mux.Handle("/api/", sv.gate.API(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.api }))))
+	endpoint := sv.gate.Registry(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.endpoint })))
+	api := sv.gate.API(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.api })))
+	mux.Handle("/v2/", atOneInstant(endpoint, distribution.IsLookup))
+	mux.Handle("/api/", atOneInstant(api, server.IsLookup))
 	if sv.config.metricsListen == "" {
 		mux.Handle("GET /metrics", sv.gate.API(readers(sv.telemetry.Handler())))
 	}
 	return mux, nil
+}
+
+// atOneInstant answers lookups as of one instant, access included.
+func atOneInstant(next http.Handler, isLookup func(*http.Request) bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isLookup(r) {
+			r = r.WithContext(registry.AtOneInstant(r.Context()))
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // routes are the patterns of all paths, for labels.

@@ -19,10 +19,7 @@ const (
 	maxDocumentBytes = 1 << 20
 )
 
-var (
-	wordPattern    = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
-	runtimePattern = regexp.MustCompile(`^([a-z0-9][a-z0-9._-]*):([0-9]+(?:\.[0-9]+)*)$`)
-)
+var runtimePattern = regexp.MustCompile(`^([a-z0-9][a-z0-9._-]*):([0-9]+(?:\.[0-9]+)*)$`)
 
 // ParseFile reads a node document of format version 1, at most 1 MiB. Errors:
 // CodeNotFound without the file; CodeInvalid, naming file and field, for what is not
@@ -40,13 +37,29 @@ func Parse(name string, data []byte) (registry.Node, error) {
 	var n registry.Node
 	err := decodeStrict(data, &n)
 	if err == nil {
-		err = checkNode(n)
+		n, err = check(n)
 	}
 	if err != nil {
 		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "node file %s: %w", name, err)
 	}
-	slices.Sort(n.CPU.Features)
-	n.CPU.Features = slices.Compact(n.CPU.Features)
+	return n, nil
+}
+
+// Check applies the rules of node documents to a node from elsewhere, and returns it with sorted
+// features. Errors: CodeInvalid, naming the field.
+func Check(n registry.Node) (registry.Node, error) {
+	n, err := check(n)
+	if err != nil {
+		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "node: %w", err)
+	}
+	return n, nil
+}
+
+func check(n registry.Node) (registry.Node, error) {
+	if err := checkNode(n); err != nil {
+		return registry.Node{}, err
+	}
+	n.CPU.Features = slices.Compact(slices.Sorted(slices.Values(n.CPU.Features)))
 	return n, nil
 }
 
@@ -130,7 +143,7 @@ func checkNode(n registry.Node) error {
 	switch {
 	case n.V != documentVersion:
 		return fmt.Errorf("v is %d: want %d", n.V, documentVersion)
-	case !wordPattern.MatchString(n.OS):
+	case !isWord(n.OS):
 		return fmt.Errorf("os %q: want a name such as linux", n.OS)
 	case n.MemoryMiB < 0:
 		return fmt.Errorf("memoryMiB is %d: want MiB, or leave it out", n.MemoryMiB)
@@ -155,7 +168,7 @@ func checkNode(n registry.Node) error {
 
 func checkCPU(c registry.NodeCPU) error {
 	switch {
-	case !wordPattern.MatchString(c.Arch):
+	case !isWord(c.Arch):
 		return fmt.Errorf("cpu.arch %q: want a name such as amd64", c.Arch)
 	case c.Level != "" && (c.Arch != "amd64" || !slices.Contains([]string{"v1", "v2", "v3", "v4"}, c.Level)):
 		return fmt.Errorf("cpu.level %q: want v1, v2, v3 or v4, and only for amd64", c.Level)
@@ -165,7 +178,7 @@ func checkCPU(c registry.NodeCPU) error {
 		return fmt.Errorf("cpu.model %q: want printable text", c.Model)
 	}
 	for i, f := range c.Features {
-		if !wordPattern.MatchString(f) {
+		if !isWord(f) {
 			return fmt.Errorf("cpu.features[%d] %q: want a lower-case name such as avx512_vnni", i, f)
 		}
 	}
@@ -174,13 +187,13 @@ func checkCPU(c registry.NodeCPU) error {
 
 func checkAccelerator(a registry.NodeAccelerator) error {
 	switch {
-	case !wordPattern.MatchString(a.Vendor):
+	case !isWord(a.Vendor):
 		return fmt.Errorf("vendor %q: want a name such as nvidia", a.Vendor)
 	case a.Product == "" && a.Arch == "":
 		return fmt.Errorf("product: want a name such as NVIDIA-H200, or arch")
 	case a.Product != "" && (!productPattern.MatchString(a.Product) || strings.Contains(a.Product, " ")):
 		return fmt.Errorf("product %q: want a name such as NVIDIA-H200", a.Product)
-	case a.Arch != "" && !wordPattern.MatchString(a.Arch):
+	case a.Arch != "" && !isWord(a.Arch):
 		return fmt.Errorf("arch %q: want a name such as sm_90", a.Arch)
 	case a.MemoryMiB < 0:
 		return fmt.Errorf("memoryMiB is %d: want MiB, or leave it out", a.MemoryMiB)
@@ -200,7 +213,7 @@ func checkRuntimes(runtimes map[string]string) error {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		if !wordPattern.MatchString(name) {
+		if !isWord(name) {
 			return fmt.Errorf("runtimes: name %q: want a lower-case name such as onnxruntime", name)
 		}
 		if !isVersion(runtimes[name]) {
@@ -208,6 +221,20 @@ func checkRuntimes(runtimes map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// isWord reports whether s has 1 to 63 lower-case letters, digits, '.', '_' and '-', and begins
+// with a letter or digit. It is called for every fact of every node that asks for an engine.
+func isWord(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', '0' <= c && c <= '9':
+		case i > 0 && (c == '.' || c == '_' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return 0 < len(s) && len(s) <= 63
 }
 
 // isVersion reports whether a constraint could be met by the version.

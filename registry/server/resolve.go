@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"reflect"
@@ -122,11 +121,11 @@ func (s server) checked(n registry.Node) (registry.Node, error) {
 	if reflect.DeepEqual(n, registry.Node{}) {
 		return n, nil
 	}
-	document, err := json.Marshal(n)
+	n, err := s.CheckNode(n)
 	if err != nil {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "resolve: node: %w", err)
+		return registry.Node{}, registry.Errorf(registry.CodeOf(err), "resolve: %w", err)
 	}
-	return s.ReadNode("of the request", document)
+	return n, nil
 }
 
 // runtimeOf parses names of known runtimes, or NAME:VERSION, once for each runtime. An empty

@@ -28,8 +28,10 @@ type Config struct {
 	NodeTypes registry.NodeTypes
 	Runtimes  registry.Runtimes
 	// ReadNode and ReadRuntime parse documents; name identifies the document in errors. ReadLabels
-	// parses the labels of a Kubernetes node. Errors: CodeInvalid.
+	// parses the labels of a Kubernetes node. CheckNode applies the rules of node documents to a
+	// node that came in another form. Errors: CodeInvalid.
 	ReadNode    func(name string, data []byte) (registry.Node, error)
+	CheckNode   func(n registry.Node) (registry.Node, error)
 	ReadRuntime func(name string, data []byte) (registry.Runtime, error)
 	ReadLabels  func(labels map[string]string) (registry.Node, error)
 
@@ -67,7 +69,7 @@ func New(c Config) (http.Handler, error) {
 		"node types": c.NodeTypes == nil, "runtimes": c.Runtimes == nil,
 		"webhooks":    c.Webhooks == nil || c.Deliveries == nil || c.CheckWebhookURL == nil,
 		"idempotency": c.Idempotency == nil, "tokens": c.Tokens == nil, "clock": c.Clock == nil,
-		"readers of documents": c.ReadNode == nil || c.ReadRuntime == nil || c.ReadLabels == nil,
+		"readers of documents": c.ReadNode == nil || c.CheckNode == nil || c.ReadRuntime == nil || c.ReadLabels == nil,
 	} {
 		if missing {
 			return nil, registry.Errorf(registry.CodeInvalid, "server: %s is required, but missing", what)

@@ -51,7 +51,7 @@ func setup(t testing.TB, edits ...func(c *server.Config)) *world {
 		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: db, Tokens: db, Clock: db,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, false) },
 		Poll:            10 * time.Millisecond,
-		ReadNode:        node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
+		ReadNode:        node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 	}
 	if err := w.config.NodeTypes.Put(t.Context(), "box", registrytest.Node("v1")); err != nil {
 		t.Fatal(err)

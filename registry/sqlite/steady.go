@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"sync"
+
+	"mlpromote.dev/mlpromote/registry"
 )
 
 // Together they bound the memory: 8,192 rows, of which a client that pushes can make each 4 KiB.
@@ -27,7 +29,7 @@ func newSteady() *steady { return &steady{known: map[any]any{}} }
 // otherwise what read returns now. Each query has a type of key of its own. The version is asked
 // for first: if somebody commits while read runs, the next call reads again.
 func recall[K comparable, V any](ctx context.Context, s *steady, key K, read func() (V, error)) (V, error) {
-	at, ok := s.versions.now(ctx)
+	at, isNewest, ok := s.version(ctx)
 	if !ok {
 		return read()
 	}
@@ -35,10 +37,33 @@ func recall[K comparable, V any](ctx context.Context, s *steady, key K, read fun
 		return v.(V), nil
 	}
 	v, err := read()
-	if err == nil && !isLarge(v) {
+	if err == nil && isNewest && !isLarge(v) {
 		s.put(at, key, v)
 	}
 	return v, err
+}
+
+// version returns the version for a read, and whether what is read may be remembered for it. A
+// request at one instant asks SQLite once.
+func (s *steady) version(ctx context.Context) (at version, isNewest, ok bool) {
+	instant := registry.InstantOf(ctx)
+	if instant == nil {
+		at, ok = s.versions.now(ctx)
+		return at, true, ok
+	}
+	state, asked, ok := instant.Choose(func() (any, bool) { return s.versions.now(ctx) })
+	at, isOurs := state.(version)
+	if !ok || !isOurs {
+		return version{}, false, false
+	}
+	return at, asked || s.isAt(at), true
+}
+
+// isAt reports whether rows of this version are remembered. Nothing newer was asked for then.
+func (s *steady) isAt(at version) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.at == at
 }
 
 func (s *steady) get(at version, key any) (any, bool) {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -177,6 +178,55 @@ func BenchmarkTag(b *testing.B) {
 	for b.Loop() {
 		if _, err := db.Tag(b.Context(), "staging/a", "tag"); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// A read at one instant sees at least the commits before the first such read. Other reads see every
+// commit.
+func TestReadsAtOneInstant(t *testing.T) {
+	t.Parallel()
+	dbs := twoOf(t, filepath.Join(t.TempDir(), "registry.db"))
+	a, b := digest.FromString("a"), digest.FromString("b")
+	for _, d := range []registry.Digest{a, b} {
+		if err := dbs[0].PutManifest(t.Context(), "staging/a", registry.Manifest{Digest: d, Size: 1, MediaType: "x/y"}, string(d[7:17])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tag := func(ctx context.Context, name string) registry.Digest {
+		t.Helper()
+		d, err := dbs[0].Tag(ctx, "staging/a", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	set := func(name string, d registry.Digest) {
+		t.Helper()
+		if err := dbs[1].SetTag(t.Context(), "staging/a", name, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set("one", a)
+	set("two", a)
+	tag(t.Context(), "one") // remembered
+	before := registry.AtOneInstant(t.Context())
+	if got := tag(before, "one"); got != a {
+		t.Errorf("at the first instant: tag one is %s, want %s", got, a)
+	}
+	set("one", b)
+	set("two", b)
+	if got := tag(before, "one"); got != a && got != b {
+		t.Errorf("at the first instant, after a commit: tag one is %s", got)
+	}
+	if got := tag(before, "two"); got != b { // not remembered, so read now
+		t.Errorf("at the first instant: tag two is %s, want %s", got, b)
+	}
+	for name, ctx := range map[string]context.Context{"now": t.Context(), "at a later instant": registry.AtOneInstant(t.Context())} {
+		for _, tagName := range []string{"one", "two"} {
+			if got := tag(ctx, tagName); got != b {
+				t.Errorf("%s: tag %s is %s, want %s", name, tagName, got, b)
+			}
 		}
 	}
 }

@@ -18,7 +18,8 @@ import (
 )
 
 // load asks for a URL on many connections, each request after the answer to the one
-// before, and gives answers per second. Every answer must be a 200 of size bytes.
+// before, and gives answers per second. Every answer must be a 200 of size bytes; a negative
+// size means any.
 //
 // It speaks HTTP/1.1 by hand. The server has the same processors, and net/http's client
 // would take more of them than most servers here.
@@ -101,7 +102,7 @@ func readAnswer(r *bufio.Reader, size int64) error {
 			}
 		}
 	}
-	if length != size {
+	if length < 0 || size >= 0 && length != size {
 		return fmt.Errorf("content-length is %d, want %d", length, size)
 	}
 	_, err = r.Discard(int(length))

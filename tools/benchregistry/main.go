@@ -55,9 +55,10 @@ func run(ctx context.Context, args []string) (err error) {
 	flags.DurationVar(&n.get, "get", n.get, "time of manifest requests, per server and round")
 	flags.StringVar(&c.mlpromote, "mlpromote", "../../bin/mlpromote", "program to measure")
 	flags.StringVar(&c.distribution, "distribution", "../distribution/bin/registry", "program of CNCF distribution")
+	flags.StringVar(&c.sample, "sample", "../../cmd/mlpromote/testdata/format-1.tar.gz", "data directory to resolve in, as .tar.gz")
 	flags.StringVar(&c.disk, "disk", os.TempDir(), "folder on a disk")
 	flags.StringVar(&c.memory, "tmpfs", "/dev/shm", "folder in memory")
-	flags.StringVar(&c.only, "only", "", "measure only what has this in its name: push, pull, small, manifest, mount, memory, attach")
+	flags.StringVar(&c.only, "only", "", "measure only what has this in its name: push, pull, small, manifest, mount, attach, resolve, memory")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

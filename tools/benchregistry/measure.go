@@ -23,6 +23,8 @@ const (
 	rowSmallDisk   = "small artifacts, disk"
 	rowSmallMemory = "small artifacts, tmpfs"
 	rowManifest    = "manifest GET by tag"
+	rowResolve     = "resolve"
+	rowResolveOne  = "resolve, 1 connection"
 	rowMount       = "mount of the artifact in another repository"
 	rowWritten     = "written to disk by that mount"
 	rowMemory      = "memory that a push adds"
@@ -82,6 +84,7 @@ func (b *bench) measure(ctx context.Context) error {
 		{"push", b.measurePushes},
 		{"small", b.measureSmall},
 		{"pull manifest mount attach", b.measureReads},
+		{"resolve", b.measureResolves},
 		{"memory", b.measureMemory},
 	} {
 		if b.only != "" && !strings.Contains(m.names, b.only) {

@@ -18,6 +18,7 @@ import (
 // config is where things are.
 type config struct {
 	mlpromote, distribution string // programs
+	sample                  string // archive of a data directory
 	disk, memory            string // folders
 	only                    string // see the flag
 }

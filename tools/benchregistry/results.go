@@ -85,6 +85,8 @@ func (r *results) goals() []goal {
 		{"small artifacts: rate of docker-registry, tmpfs, at least 3", r.ratio(rowSmallMemory, debian, ours), true, 3},
 		{"manifest GET: rate of distribution, at least 2", r.ratio(rowManifest, ours, cncf), true, 2},
 		{"manifest GET: rate of nginx, at least 0.3", r.ratio(rowManifest, ours, static), true, 0.3},
+		{"resolve: rate of an empty handler, at least 0.5", r.ratio(rowResolve, ours, nothing), true, 0.5},
+		{"resolve, 1 connection: rate of an empty handler, at least 0.5", r.ratio(rowResolveOne, ours, nothing), true, 0.5},
 		{"memory that a push adds, MiB, under 64", r.of(rowMemory, ours), false, 64},
 		{"attached at once and listed, of " + strconv.Itoa(attaches), r.of(rowAttach, ours), true, attaches},
 	}

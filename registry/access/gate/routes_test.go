@@ -53,7 +53,7 @@ func newHouse(t *testing.T) *house {
 		NodeTypes: mem.NewTable[registry.Node](), Runtimes: mem.NewTable[registry.Runtime](),
 		Webhooks: mem.NewTable[registry.Webhook](), Deliveries: mem.NewTable[registry.Delivery](), Idempotency: h.db, Tokens: h.db, Clock: h.db,
 		CheckWebhookURL: func(string) error { return nil }, Stop: ended(),
-		ReadNode: node.Parse, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
+		ReadNode: node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,40 @@
+package registry
+
+import (
+	"context"
+	"sync"
+)
+
+// AtOneInstant returns a context for a short request that only reads. A catalog may answer all
+// reads with it as of one instant, which is not before this call.
+func AtOneInstant(ctx context.Context) context.Context {
+	return context.WithValue(ctx, instantKey{}, new(Instant))
+}
+
+// InstantOf returns the instant of ctx, or nil if each read needs the newest state.
+func InstantOf(ctx context.Context) *Instant {
+	i, _ := ctx.Value(instantKey{}).(*Instant)
+	return i
+}
+
+type instantKey struct{}
+
+// Instant is a state of a catalog, in the catalog's own terms. The zero Instant is not chosen yet.
+type Instant struct {
+	mu    sync.Mutex
+	state any
+}
+
+// Choose returns the state of an earlier call, or that of now, which it keeps if ok. It reports
+// whether it called now.
+func (i *Instant) Choose(now func() (state any, ok bool)) (state any, called, ok bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.state != nil {
+		return i.state, false, true
+	}
+	if state, ok = now(); ok {
+		i.state = state
+	}
+	return state, true, ok
+}
