@@ -19,7 +19,7 @@ import (
 
 // caseSet is a set of cases on disk, checked against the model's inputs.
 type caseSet struct {
-	set   registry.Set
+	set   registry.CaseSet
 	files []toolchain.Input // one for each shard, named as in the set
 	from  []string          // the user's file of each shard that was read, for errors
 
@@ -34,7 +34,7 @@ func readCases(files specFiles, folder, role string, iface validators.Interface,
 	if err != nil {
 		return caseSet{}, err
 	}
-	cs := caseSet{set: registry.Set{Origin: registry.OriginRecorded}}
+	cs := caseSet{set: registry.CaseSet{Origin: registry.OriginRecorded}}
 	for i, name := range names {
 		shard := fmt.Sprintf("%s-%05d.safetensors", role, i)
 		f, err := files.Open(path.Join(folder, name))

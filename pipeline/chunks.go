@@ -84,7 +84,7 @@ func nextChunk(last toolchain.EngineResult) int {
 }
 
 // chunk runs pieces of shards in one process.
-func (r *chunkRun) chunk(ctx context.Context, pieces []piece) (toolchain.EngineResult, error) {
+func (r *chunkRun) chunk(ctx context.Context, pieces []caseRange) (toolchain.EngineResult, error) {
 	dir := filepath.Join(r.scratch, fmt.Sprintf("from-%09d", r.ran))
 	run := r.c.tool.run(toolchain.RunOptions{Shares: r.ran == 0})
 	run.tool.Timing, run.job.Machine = r.driver, machine(r.v.node)
@@ -120,8 +120,8 @@ func (r *chunkRun) chunk(ctx context.Context, pieces []piece) (toolchain.EngineR
 	return results[0], os.RemoveAll(filepath.Join(dir, "cases"))
 }
 
-// took takes the outputs of a piece, and puts a shard together when all its pieces are there.
-func (r *chunkRun) took(p piece, outputs string) error {
+// took takes the outputs of a caseRange, and puts a shard together when all its pieces are there.
+func (r *chunkRun) took(p caseRange, outputs string) error {
 	name := p.shard.File
 	count := int64(p.end - p.first)
 	r.parts[name] = append(r.parts[name], rowsOf{outputs, 0, count, count})

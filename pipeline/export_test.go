@@ -10,7 +10,7 @@ import (
 )
 
 // LabelledCases are cases of which only the name of the labels is known.
-func LabelledCases(labels string) caseSet { return caseSet{set: registry.Set{Labels: labels}} }
+func LabelledCases(labels string) caseSet { return caseSet{set: registry.CaseSet{Labels: labels}} }
 
 // SpecQuantize says the driver's options for a target in the words of a spec.
 func SpecQuantize(options map[string]any, target registry.Target, exclude []string) string {

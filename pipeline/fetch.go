@@ -69,7 +69,7 @@ func (v *verification) fetchSources(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for role, into := range map[registry.PartRole]*material{
+	for role, into := range map[registry.PartKind]*material{
 		registry.PartReference: &v.reference, registry.PartCases: &v.cases, registry.PartGolden: &v.golden,
 	} {
 		ref, ok := sources.Parts[role]

@@ -31,7 +31,7 @@ func generateCases(count int, seed uint64, iface validators.Interface, scratch s
 	if err := writeShard(path, tensors); err != nil {
 		return caseSet{}, err
 	}
-	cs := caseSet{set: registry.Set{Origin: registry.OriginGenerated}}
+	cs := caseSet{set: registry.CaseSet{Origin: registry.OriginGenerated}}
 	input, err := toolchain.FileInput(toolchain.RoleCases, generatedShard, path)
 	if err != nil {
 		return caseSet{}, err

@@ -14,8 +14,8 @@ import (
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
-// hubModel is the source as ONNX, which engines are made of.
-type hubModel struct {
+// importedModel is the source as ONNX, which engines are made of.
+type importedModel struct {
 	source source
 	files  []toolchain.Input // the model file first, then its external data
 	model  *format.Model
@@ -34,12 +34,12 @@ type framework struct {
 }
 
 // imported reads the source of the spec and turns it into ONNX with known shapes.
-func (b *build) imported(ctx context.Context, s *spec.Spec) (hubModel, error) {
+func (b *build) imported(ctx context.Context, s *spec.Spec) (importedModel, error) {
 	opened, err := openSource(specFiles{s.Files}, s.Source)
 	if err != nil {
-		return hubModel{}, err
+		return importedModel{}, err
 	}
-	m := hubModel{source: opened, files: opened.files, model: opened.model}
+	m := importedModel{source: opened, files: opened.files, model: opened.model}
 	if opened.model != nil && !s.Source.Simplify && shaped(opened.model) {
 		return m, nil
 	}
@@ -51,7 +51,7 @@ func shaped(m *format.Model) bool {
 	return !slices.ContainsFunc(m.Outputs, func(v format.Value) bool { return v.Shape == nil })
 }
 
-func (b *build) runImport(ctx context.Context, s spec.Source, m *hubModel) error {
+func (b *build) runImport(ctx context.Context, s spec.Source, m *importedModel) error {
 	name, err := b.p.ImporterOf(s.Format)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func importOptions(s spec.Source) map[string]any {
 
 // takeONNX takes an ONNX source over as it was imported. External data that the importer
 // did not write again is that of the source.
-func (m *hubModel) takeONNX() error {
+func (m *importedModel) takeONNX() error {
 	var err error
 	m.files, m.model, err = outcomeModel(m.step.outcome, m.source.files[1:])
 	return err
@@ -182,7 +182,7 @@ func (b *build) referenceRun() (driver toolchain.Driver, job toolchain.Job, kind
 }
 
 // importer is what provenance says of the import, nil where there was none.
-func (m hubModel) importer() any {
+func (m importedModel) importer() any {
 	if m.plan == nil {
 		return nil
 	}

@@ -19,7 +19,7 @@ import (
 
 // readInputs reads what the spec names besides its source, past the gate for untrusted
 // formats, and checks that all fits together.
-func readInputs(s *spec.Spec, m hubModel, scratch string) (Inputs, error) {
+func readInputs(s *spec.Spec, m importedModel, scratch string) (Inputs, error) {
 	in := Inputs{Name: s.Model, Version: s.Version, Preset: s.Limits.Preset,
 		Limits: s.LimitOverrides(), Model: m.files, Import: m.plan, hub: m}
 	if err := checkQuantized(s, m.model); err != nil {

@@ -61,13 +61,13 @@ func (b *build) make(ctx context.Context) error {
 // of the first.
 func (b *build) makeAll(ctx context.Context) error {
 	b.engines = make([]builtEngine, len(b.plan.Engines))
-	lanes := newLanes(1+len(b.engines), b.p.Progress)
+	orderedProgress := newOrderedProgress(1+len(b.engines), b.p.Progress)
 	errs := make([]error, 1+len(b.engines))
 	group, ctx := errgroup.WithContext(ctx)
 	start := func(lane int, work func(p *Pipeline) error) {
 		group.Go(func() error {
-			defer lanes.end(lane)
-			errs[lane] = work(b.p.lane(lanes, lane))
+			defer orderedProgress.end(lane)
+			errs[lane] = work(b.p.lane(orderedProgress, lane))
 			return errs[lane]
 		})
 	}
@@ -89,7 +89,7 @@ func (b *build) makeAll(ctx context.Context) error {
 
 // goldenSet is the reference's outputs on the cases.
 type goldenSet struct {
-	set   registry.Set
+	set   registry.CaseSet
 	files []toolchain.OutputFile
 	step  takenStep
 }

@@ -75,7 +75,7 @@ func (v *verification) measure(ctx context.Context, median time.Duration) (_ mea
 		if group.name == hub {
 			group.members = append([]candidate{{id: referenceID, tool: group.tool, model: v.referenceModel}}, group.members...)
 		}
-		turns, share := []company{group}, rounds
+		turns, share := []runGroup{group}, rounds
 		if size := group.size(); len(group.members) > 1 && size > v.node.MemoryMiB<<20/togetherPart {
 			turns, share = group.apart(), (rounds+1)/2
 			note = fmt.Sprintf("in turns, a process each: models of %d MiB are too much to be in memory together", size>>20)

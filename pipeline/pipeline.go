@@ -20,7 +20,7 @@ import (
 // required by the verbs that use it.
 type Pipeline struct {
 	Registry registry.Interface
-	Parts    registry.Parts
+	Parts    registry.PartStore
 	Evidence registry.EvidenceStore
 	Sign     registry.SignEvidence
 	// OpenKey opens the key of a role, so that a wrong password is known before the work

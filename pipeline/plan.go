@@ -85,7 +85,7 @@ type Inputs struct {
 	Limits      validators.LimitOverrides
 	Engines     []RequestedEngine
 
-	hub hubModel
+	hub importedModel
 }
 
 // RequestedEngine is a target and a variant that the spec asks for.

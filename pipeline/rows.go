@@ -11,17 +11,17 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// piece is the cases [first, end) of a shard.
-type piece struct {
+// caseRange is the cases [first, end) of a shard.
+type caseRange struct {
 	shard      registry.Shard
 	first, end int // in the shard
 }
 
 // piecesOf are those of the cases [first, first+n) of a set, or of as many as there are.
-func piecesOf(shards []registry.Shard, first, n int) []piece {
-	var pieces []piece
+func piecesOf(shards []registry.Shard, first, n int) []caseRange {
+	var pieces []caseRange
 	for _, s := range shards {
-		p := piece{s, max(first-s.First, 0), min(first+n-s.First, s.Count)}
+		p := caseRange{s, max(first-s.First, 0), min(first+n-s.First, s.Count)}
 		if p.first < p.end {
 			pieces = append(pieces, p)
 		}
@@ -29,9 +29,9 @@ func piecesOf(shards []registry.Shard, first, n int) []piece {
 	return pieces
 }
 
-// input gives the piece as an input of a run, under the name of its shard: a part of a
+// input gives the caseRange as an input of a run, under the name of its shard: a part of a
 // shard as a file of its own in dir.
-func (p piece) input(cases material, dir string) (toolchain.Input, error) {
+func (p caseRange) input(cases material, dir string) (toolchain.Input, error) {
 	if p.first == 0 && p.end == p.shard.Count {
 		for _, in := range cases.inputs(toolchain.RoleCases) {
 			if in.Name == p.shard.File {

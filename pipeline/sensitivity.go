@@ -13,10 +13,10 @@ import (
 // Sensitivity is what int8 costs an engine that does not keep its limits, and what to do
 // about it.
 type Sensitivity struct {
-	Variant string            `json:"variant"`
-	SNRdB   registry.Figure   `json:"snrDb"` // of the outputs with everything quantized
-	Nodes   []NodeSensitivity `json:"nodes"` // costliest first
-	Of      int               `json:"of"`    // nodes that could be quantized; at most as many were tried
+	Variant string                 `json:"variant"`
+	SNRdB   registry.Figure        `json:"snrDb"` // of the outputs with everything quantized
+	Nodes   []GraphNodeSensitivity `json:"nodes"` // costliest first
+	Of      int                    `json:"of"`    // nodes that could be quantized; at most as many were tried
 	// Unfinished is true where the time ran out: nodes are missing, or Exclude is, or it is
 	// longer than it has to be.
 	Unfinished bool `json:"unfinished,omitempty"`
@@ -28,9 +28,9 @@ type Sensitivity struct {
 	Quantize string `json:"quantize,omitempty"`
 }
 
-// NodeSensitivity is a node, and the signal to noise ratio of the outputs when it alone is
+// GraphNodeSensitivity is a node, and the signal to noise ratio of the outputs when it alone is
 // quantized.
-type NodeSensitivity struct {
+type GraphNodeSensitivity struct {
 	Node     string          `json:"node"`
 	Operator string          `json:"operator"`
 	SNRdB    registry.Figure `json:"snrDb"`
@@ -40,7 +40,7 @@ type NodeSensitivity struct {
 const costless = 120
 
 // Costs reports whether the node alone changes what the model gives.
-func (n NodeSensitivity) Costs() bool { return n.SNRdB < costless }
+func (n GraphNodeSensitivity) Costs() bool { return n.SNRdB < costless }
 
 // hints adds to the failures of engines, in their order, what their sensitivity says to do:
 // once for engines that share it.
@@ -174,7 +174,7 @@ func (v *verification) findSensitivity(ctx context.Context, c candidate, made ho
 	}
 	s.SNRdB, s.Of = result.Sensitivity.SNR, result.Sensitivity.Of
 	for _, n := range result.Sensitivity.Nodes {
-		s.Nodes = append(s.Nodes, NodeSensitivity{n.Node, n.Operator, n.SNR})
+		s.Nodes = append(s.Nodes, GraphNodeSensitivity{n.Node, n.Operator, n.SNR})
 	}
 	s.Unfinished = len(s.Nodes) < s.Of
 	if s.Exclude, err = a.propose(ctx, s.Nodes); s.Exclude != nil {

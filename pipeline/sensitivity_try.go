@@ -77,7 +77,7 @@ func (a *analysis) quantize(ctx context.Context, other map[string]any,
 
 // propose finds the shortest list of the costliest nodes without which the engine keeps
 // its limits, by bisection. Nil where none suffices; with an error, the shortest so far.
-func (a *analysis) propose(ctx context.Context, nodes []NodeSensitivity) ([]string, error) {
+func (a *analysis) propose(ctx context.Context, nodes []GraphNodeSensitivity) ([]string, error) {
 	exclude := slices.Clone(texts(a.made.Quantize["exclude_nodes"]))
 	low := len(exclude) // so many are not enough
 	for _, n := range nodes {

@@ -44,7 +44,7 @@ func (b *build) store(ctx context.Context) (BuildResult, error) {
 	}
 	return BuildResult{
 		Reproducible: classes,
-		Reference:    registry.Reference{Environment: first, Model: b.plan.Model, Tag: head.Version, Digest: r.Digest},
+		Reference:    registry.Ref{Environment: first, Model: b.plan.Model, Tag: head.Version, Digest: r.Digest},
 		Release:      r, Plan: b.plan.Digest, Steps: steps, Cached: cached, Attached: attached,
 		ReferenceLatency: b.referenceLatency, Elapsed: b.p.now().Sub(b.began),
 	}, nil
@@ -138,7 +138,7 @@ func (b *build) pushSources(ctx context.Context, repository string) error {
 }
 
 func (b *build) pushDocument(ctx context.Context, repository string,
-	role registry.PartRole, name string, document any) (registry.PartRef, error) {
+	role registry.PartKind, name string, document any) (registry.PartRef, error) {
 	data, err := registry.CanonicalJSON(document)
 	if err != nil {
 		return registry.PartRef{}, err
@@ -211,7 +211,7 @@ func outputFiles(outputs []toolchain.OutputFile) []registry.PartFile {
 	return files
 }
 
-func shardFiles(set registry.Set, outputs []toolchain.OutputFile) []registry.PartFile {
+func shardFiles(set registry.CaseSet, outputs []toolchain.OutputFile) []registry.PartFile {
 	files := make([]registry.PartFile, len(outputs))
 	for i, out := range outputs {
 		files[i] = settledFile(set.Shards[i].File, out.Path, out.Digest, out.Size)

@@ -162,8 +162,8 @@ func gate(file, name string, profile toolchain.Profile) error {
 	return refuseCode(f)
 }
 
-// company is engines that run in one process, taking turns.
-type company struct {
+// runGroup is engines that run in one process, taking turns.
+type runGroup struct {
 	name    string // for folders
 	tool    tool
 	members []candidate
@@ -171,16 +171,16 @@ type company struct {
 
 // companies puts engines of one toolchain together, as far as they bear each other. Each
 // toolchain has one, even if no engine is in it.
-func (t tools) companies(candidates []candidate) []company {
-	var all []company
+func (t tools) companies(candidates []candidate) []runGroup {
+	var all []runGroup
 	for _, name := range t.names() {
-		together := company{name: name, tool: t[name]}
-		var alone []company
+		together := runGroup{name: name, tool: t[name]}
+		var alone []runGroup
 		for _, c := range candidates {
 			switch {
 			case c.tool.identity.Name != name:
 			case c.model.alone:
-				alone = append(alone, company{name + "-" + c.id, t[name], []candidate{c}})
+				alone = append(alone, runGroup{name + "-" + c.id, t[name], []candidate{c}})
 			default:
 				together.members = append(together.members, c)
 			}
@@ -192,7 +192,7 @@ func (t tools) companies(candidates []candidate) []company {
 
 // size is what the files of the models take, in bytes. What several members have counts
 // for each: that is how often it is loaded.
-func (c company) size() int64 {
+func (c runGroup) size() int64 {
 	var n int64
 	for _, m := range c.members {
 		n += m.model.size()
@@ -202,10 +202,10 @@ func (c company) size() int64 {
 
 // apart has every member run twice, alone, in an order and then in reverse, so that what
 // changes on the machine meanwhile meets all alike.
-func (c company) apart() []company {
-	var turns []company
+func (c runGroup) apart() []runGroup {
+	var turns []runGroup
 	for _, m := range c.members {
-		turns = append(turns, company{c.name, c.tool, []candidate{m}})
+		turns = append(turns, runGroup{c.name, c.tool, []candidate{m}})
 	}
 	back := slices.Clone(turns)
 	slices.Reverse(back)

@@ -65,7 +65,7 @@ func (t *tuning) begin(ctx context.Context, s *spec.Spec) error {
 	for _, target := range s.Targets {
 		bare := target.Registry()
 		if lacks := bare.Match(t.node, t.node.Runtime()); len(lacks) > 0 {
-			t.result.Untried = append(t.result.Untried, Untried{target.Name, "not this machine: " + lacks[0].String()})
+			t.result.Skipped = append(t.result.Skipped, Skipped{target.Name, "not this machine: " + lacks[0].String()})
 			continue
 		}
 		here = append(here, target.Name)
@@ -73,7 +73,7 @@ func (t *tuning) begin(ctx context.Context, s *spec.Spec) error {
 	if len(here) == 0 {
 		return registry.Errorf(registry.CodeWrongNode,
 			"this machine meets no target of %s, so nothing can be measured on it: %s: %s",
-			s.File, t.result.Untried[0].Label, t.result.Untried[0].Why)
+			s.File, t.result.Skipped[0].Label, t.result.Skipped[0].Why)
 	}
 	t.spec = s.Trying(s.Candidates(), here)
 	if err := t.prepare(ctx, t.spec); err != nil {
@@ -137,7 +137,7 @@ func (t *tuning) try(ctx context.Context) error {
 	for i, planned := range t.plan.Engines {
 		label := planned.Target.Name + "/" + planned.Variant
 		if t.spent(0.5) {
-			t.result.Untried = append(t.result.Untried, Untried{label, "the budget was spent"})
+			t.result.Skipped = append(t.result.Skipped, Skipped{label, "the budget was spent"})
 			continue
 		}
 		err := t.tryOne(ctx, i, planned)
@@ -145,12 +145,12 @@ func (t *tuning) try(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			t.result.Untried = append(t.result.Untried, Untried{label, err.Error()})
+			t.result.Skipped = append(t.result.Skipped, Skipped{label, err.Error()})
 		}
 	}
-	if n := len(t.result.Untried); len(t.result.Trials) == 0 && n > 0 {
+	if n := len(t.result.Skipped); len(t.result.Trials) == 0 && n > 0 {
 		return registry.Errorf(registry.CodeInvalid,
-			"nothing could be tried: %s: %s", t.result.Untried[n-1].Label, t.result.Untried[n-1].Why)
+			"nothing could be tried: %s: %s", t.result.Skipped[n-1].Label, t.result.Skipped[n-1].Why)
 	}
 	return nil
 }

@@ -32,8 +32,8 @@ type Trial struct {
 // Label names the trial.
 func (t Trial) Label() string { return t.Target + "/" + t.Variant }
 
-// Untried is a variant that was not measured, and why.
-type Untried struct {
+// Skipped is a variant that was not measured, and why.
+type Skipped struct {
 	Label string `json:"label"`
 	Why   string `json:"why"`
 }
@@ -45,7 +45,7 @@ type TuneResult struct {
 	Goal      string             `json:"goal"`
 	Loss      string             `json:"loss"` // what Loss of trials is: "accuracy drop" or "noise"
 	Trials    []Trial            `json:"trials"`
-	Untried   []Untried          `json:"untried,omitempty"`
+	Skipped   []Skipped          `json:"skipped,omitempty"`
 	Chosen    int                `json:"chosen"` // index of a trial; -1 if no trial keeps all constraints
 	Advice    []string           `json:"advice"`
 	Elapsed   time.Duration      `json:"elapsedNs"`

@@ -15,11 +15,11 @@ import (
 
 // VerifyResult is what this machine found out about a release.
 type VerifyResult struct {
-	Reference registry.Reference `json:"-"`
-	Release   registry.Release   `json:"release"`
-	Node      registry.Node      `json:"node"`
-	Engines   []VerifiedEngine   `json:"engines"`
-	Skipped   []SkippedEngine    `json:"skipped,omitempty"` // engines whose target this machine does not meet
+	Reference registry.Ref     `json:"-"`
+	Release   registry.Release `json:"release"`
+	Node      registry.Node    `json:"node"`
+	Engines   []VerifiedEngine `json:"engines"`
+	Skipped   []SkippedEngine  `json:"skipped,omitempty"` // engines whose target this machine does not meet
 }
 
 // VerifiedEngine is an engine that ran here.
@@ -72,7 +72,7 @@ type material struct {
 	ref   registry.PartRef
 	dir   string
 	files []registry.File
-	set   *registry.Set
+	set   *registry.CaseSet
 }
 
 // Verify runs every engine whose target this machine meets on all cases, compares
@@ -80,7 +80,7 @@ type material struct {
 // report that fails is attached like one that passes, and then the error is
 // CodeLimit. Errors: CodeWrongNode when this machine meets no target; CodePolicy when
 // no trusted builder signed an engine; CodeDigest when stored bytes were changed.
-func (p *Pipeline) Verify(ctx context.Context, ref registry.Reference) (VerifyResult, error) {
+func (p *Pipeline) Verify(ctx context.Context, ref registry.Ref) (VerifyResult, error) {
 	scratch, err := os.MkdirTemp("", "mlpromote-verify-*")
 	if err != nil {
 		return VerifyResult{}, err
@@ -102,7 +102,7 @@ func (p *Pipeline) Verify(ctx context.Context, ref registry.Reference) (VerifyRe
 	return v.judge(ctx)
 }
 
-func (v *verification) prepare(ctx context.Context, ref registry.Reference) error {
+func (v *verification) prepare(ctx context.Context, ref registry.Ref) error {
 	var err error
 	if v.release, err = v.p.Registry.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest()); err != nil {
 		return err
@@ -202,7 +202,7 @@ func (v *verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 		return VerifyResult{}, err
 	}
 	result := VerifyResult{
-		Reference: registry.Reference{Environment: v.environment,
+		Reference: registry.Ref{Environment: v.environment,
 			Model: v.release.Model, Tag: v.release.Tag(), Digest: v.release.Digest},
 		Release: v.release, Node: v.node, Skipped: v.skipped,
 	}
@@ -283,12 +283,12 @@ func (v *verification) runCases(ctx context.Context, memory unfinished) (_ runOu
 	var note string
 	defer func() { done(note, err, held...) }()
 	out := runOutputs{root: make(map[string]string), earlier: make(map[string]int), resumed: memory.began}
-	for _, company := range v.tools.companies(v.candidates) {
-		run := company.tool.run(toolchain.RunOptions{Shares: true})
+	for _, runGroup := range v.tools.companies(v.candidates) {
+		run := runGroup.tool.run(toolchain.RunOptions{Shares: true})
 		run.job.Machine = machine(v.node)
 		run.job.Inputs = v.cases.inputs(toolchain.RoleCases)
-		dir := filepath.Join(v.scratch, "outputs-of-cases-"+company.name)
-		for _, c := range company.members {
+		dir := filepath.Join(v.scratch, "outputs-of-cases-"+runGroup.name)
+		for _, c := range runGroup.members {
 			out.root[c.id] = dir
 			if !v.chunked(c) {
 				run.addCandidate(c)
@@ -300,7 +300,7 @@ func (v *verification) runCases(ctx context.Context, memory unfinished) (_ runOu
 		}
 		out.engines = append(out.engines, results...)
 		held = append(held, run.held...)
-		for _, c := range company.members {
+		for _, c := range runGroup.members {
 			if !v.chunked(c) {
 				continue
 			}

@@ -42,7 +42,7 @@ func (s GCChanges) Empty() bool { return len(s.Mark)+len(s.Unmark)+len(s.Delete)
 // GCStore gives the garbage collector access to the records of all repositories. Collection has
 // two steps, so that it is safe during pushes, even of other processes. It first marks
 // unreferenced records (Mark) and later deletes those that are still marked. Reading a
-// manifest or blob through [Refs], or putting it again, unmarks it (Unmark). A client that was
+// manifest or blob through [RepositoryRecords], or putting it again, unmarks it (Unmark). A client that was
 // told that content exists can so rely on it for that time. The reads of GCStore itself do not
 // unmark.
 //

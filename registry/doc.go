@@ -6,7 +6,7 @@
 // a digest. An [Environment] is a repository prefix with a policy; its [Head] names the current
 // release of a model. [Service] moves heads, and only [Policy.Check] decides whether it may.
 //
-// Data flows one way. [Parts] and [Content] turn bytes into digests. [Service.Attach] adds
+// Data flows one way. [PartStore] and [Content] turn bytes into digests. [Service.Attach] adds
 // statements about digests. A promotion reads both, checks the policy, copies the content, and
 // moves the head in one transaction of the [Catalog].
 package registry

@@ -67,8 +67,8 @@ func TestEveryRegistryCanBeReferredTo(t *testing.T) {
 		if es.Validate() != nil {
 			return
 		}
-		want := registry.Reference{Host: host, Environment: "staging", Model: "m"}
-		if got, err := registry.ParseReference(want.String()); err != nil || got != want {
+		want := registry.Ref{Host: host, Environment: "staging", Model: "m"}
+		if got, err := registry.ParseRef(want.String()); err != nil || got != want {
 			t.Fatalf("registry %q: %s was read as %+v, error %v", host, want, got, err)
 		}
 	})
@@ -83,8 +83,8 @@ func TestEveryEnvironmentCanBeReferredTo(t *testing.T) {
 		if es.Validate() != nil {
 			return
 		}
-		want := registry.Reference{Environment: name, Model: "m"}
-		if got, err := registry.ParseReference(want.String()); err != nil || got != want {
+		want := registry.Ref{Environment: name, Model: "m"}
+		if got, err := registry.ParseRef(want.String()); err != nil || got != want {
 			t.Fatalf("environment %q: %s was read as %+v, error %v", name, want, got, err)
 		}
 	})

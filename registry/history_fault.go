@@ -33,7 +33,7 @@ func (f HistoryFault) Err() error {
 // CheckHead compares a head and its hold with the newest events of its model in its
 // environment. It reads the events, newest first, until they determine the head. It returns
 // nil if they agree, or if a person accepted that they do not.
-func (s Standing) CheckHead(newest iter.Seq2[Event, error]) (*HistoryFault, error) {
+func (s ModelState) CheckHead(newest iter.Seq2[Event, error]) (*HistoryFault, error) {
 	var said recordedHead
 	for e, err := range newest {
 		if err != nil {

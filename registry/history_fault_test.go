@@ -51,7 +51,7 @@ func TestCheckHead(t *testing.T) {
 		"a hold that no event lifted":    {[]registry.Event{e(registry.EventRollback, two, "slow")}, registry.Head{Release: two}, `is "", but the history says "slow"`},
 		"moved on after it was accepted": {[]registry.Event{e(registry.EventAccept, two, "restored"), promoted}, registry.Head{Release: two}, "row 2 of the history, put it at one"},
 	} {
-		s := registry.Standing{Environment: "prod", Model: "m", Head: c.head, Seq: int64(len(c.events))}
+		s := registry.ModelState{Environment: "prod", Model: "m", Head: c.head, Seq: int64(len(c.events))}
 		fault, err := s.CheckHead(newestFirst(c.events))
 		switch {
 		case err != nil:
@@ -75,7 +75,7 @@ func TestCheckHead(t *testing.T) {
 func TestCheckHeadReads(t *testing.T) {
 	t.Parallel()
 	events := []registry.Event{{Kind: registry.EventPromote, Release: "one"}, {Kind: registry.EventPromote, Release: "two"}}
-	s := registry.Standing{Head: registry.Head{Release: "one"}, Seq: 1}
+	s := registry.ModelState{Head: registry.Head{Release: "one"}, Seq: 1}
 	if fault, err := s.CheckHead(newestFirst(events)); err != nil || fault != nil {
 		t.Errorf("with a later event: fault %v, error %v, want none", fault, err)
 	}

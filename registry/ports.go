@@ -142,9 +142,9 @@ type Deleter interface {
 	RemoveBlob(ctx context.Context, repository string, d Digest) error
 }
 
-// Refs records the content of repositories: blobs, manifests and tags. Implementations are safe
+// RepositoryRecords records the content of repositories: blobs, manifests and tags. Implementations are safe
 // for concurrent use, also by several processes. Writes are durable on return.
-type Refs interface {
+type RepositoryRecords interface {
 	Members
 	Manifests
 	Tags
@@ -157,13 +157,13 @@ type Catalog interface {
 	Head(ctx context.Context, environment, model string) (Head, error)
 	// Heads lists heads by environment and model. Empty arguments mean all.
 	Heads(ctx context.Context, environment, model string) ([]Head, error)
-	// Standing returns the state of a model in an environment at one instant. An unknown
+	// ModelState returns the state of a model in an environment at one instant. An unknown
 	// model or environment is not an error.
-	Standing(ctx context.Context, environment, model string) (Standing, error)
+	ModelState(ctx context.Context, environment, model string) (ModelState, error)
 	// Apply applies a change in one transaction, durable on return, and returns the event with its
 	// place in the chain. If the head is already at the release, it keeps its time. Apply counts
-	// events that restrict. Errors: CodeInvalid for a move without a release or a ground.
-	// CodeConflict, with the catalog unchanged, if the ground has changed ([GroundMoved]), a
+	// events that restrict. Errors: CodeInvalid for a move without a release or a basis.
+	// CodeConflict, with the catalog unchanged, if the basis has changed ([BasisOutdated]), a
 	// needed manifest is not recorded, or an immutable tag names another digest.
 	Apply(ctx context.Context, c Change) (Event, error)
 	// History lists events in order of sequence.
@@ -210,10 +210,10 @@ type Intents interface {
 
 // Change is one transaction of the catalog.
 type Change struct {
-	Event  Event     // Apply sets its place in the chain
-	Ground *Ground   // the state that the change rests on; nil for events that do not move a head
-	Move   *HeadMove // nil: the event does not move a head
-	Tags   []TagMove
+	Event         Event          // Apply sets its place in the chain
+	DecisionBasis *DecisionBasis // the state that the change rests on; nil for events that do not move a head
+	Move          *HeadMove      // nil: the event does not move a head
+	Tags          []TagMove
 	// Adds are manifests to record. Their bytes must be stored already. A manifest that is already
 	// recorded keeps what PutManifest keeps.
 	Adds []RepositoryManifest
@@ -228,7 +228,7 @@ type Change struct {
 	Configure *ConfigurationMove
 }
 
-// HeadMove moves the head of the event's environment and model to Event.Release, if the ground
+// HeadMove moves the head of the event's environment and model to Event.Release, if the basis
 // of the change has not changed.
 type HeadMove struct {
 	Hold string // the hold of the new head; empty: not held
@@ -307,8 +307,8 @@ type Content interface {
 	Copy(ctx context.Context, from, to string, r Release, evidence []Digest) error
 }
 
-// Parts writes and reads the parts of a release. Build writes them; verify and pull read them.
-type Parts interface {
+// PartStore writes and reads the parts of a release. Build writes them; verify and pull read them.
+type PartStore interface {
 	// PutPart stores a part in the repository and returns its manifest. Equal parts have equal
 	// digests. It does not read files again that are already stored.
 	PutPart(ctx context.Context, repository string, p Part) (PartRef, error)
@@ -322,7 +322,7 @@ type Parts interface {
 	Fetch(ctx context.Context, repository string, part Digest, dir string) (FetchedPart, error)
 }
 
-// Lender is [Parts] that can hard-link its files into a directory.
+// Lender is [PartStore] that can hard-link its files into a directory.
 type Lender interface {
 	// Lend is Fetch for callers that only read. Large files in dir can be hard links to the files
 	// of the store.
@@ -339,12 +339,12 @@ const LinkFrom = 1 << 20
 
 // Part describes a manifest to create.
 type Part struct {
-	Role   PartRole
+	Role   PartKind
 	Files  []PartFile
-	Engine Engine // engine and reference: target, toolchain and what it was made from
-	Model  string // engine and reference: name in the ModelPack config
-	Format string // engine and reference: "onnx"
-	Set    *Set   // cases, golden and calibration
+	Engine Engine   // engine and reference: target, toolchain and what it was made from
+	Model  string   // engine and reference: name in the ModelPack config
+	Format string   // engine and reference: "onnx"
+	Set    *CaseSet // cases, golden and calibration
 }
 
 // PartFile is a file of a part to create. Open is called only if its blob is not stored yet.
@@ -356,7 +356,7 @@ type PartFile struct {
 
 // PartRef is a part that is stored.
 type PartRef struct {
-	Role   PartRole
+	Role   PartKind
 	Digest Digest
 	Size   int64 // bytes of the manifest
 }
@@ -376,16 +376,16 @@ type Assembly struct {
 type Sources struct {
 	Digest Digest
 	Model  string
-	Parts  map[PartRole]PartRef // one per role
+	Parts  map[PartKind]PartRef // one per role
 }
 
 // FetchedPart describes a part that was read.
 type FetchedPart struct {
-	Role     PartRole
+	Role     PartKind
 	Manifest []byte // exact bytes
 	Files    []File
-	Engine   Engine // engine and reference
-	Set      *Set   // cases, golden and calibration
+	Engine   Engine   // engine and reference
+	Set      *CaseSet // cases, golden and calibration
 }
 
 // VerifyEvidence verifies the signature of a bundle and returns what its signer may state about

@@ -15,8 +15,8 @@ type Record struct {
 	Time time.Time
 }
 
-// Records looks up evidence in the history of all environments.
-type Records interface {
+// HistoryIndex looks up evidence in the history of all environments.
+type HistoryIndex interface {
 	// Recorded returns the first event of the model that names each bundle. It reads an index and
 	// leaves out bundles whose index entry names an event that does not name them. It costs one
 	// lookup by key per bundle, independent of the length of the history.
@@ -43,7 +43,7 @@ func (n NamedFirst) Read(e Event) {
 	}
 }
 
-// Faults compares the result of [Records] for the same bundles with the history. It returns one
+// Faults compares the result of [HistoryIndex] for the same bundles with the history. It returns one
 // fault for each environment in which they differ.
 func (n NamedFirst) Faults(model string, records map[Digest]Record) []HistoryFault {
 	wrong := make(map[string][]Digest)

@@ -115,19 +115,19 @@ type Subject struct {
 	Index  bool // an image index rather than a manifest
 }
 
-// PartRole is the role of a part in its release or sources: the dev.mlpromote.role annotation.
-type PartRole string
+// PartKind is the role of a part in its release or sources: the dev.mlpromote.role annotation.
+type PartKind string
 
 // The roles of parts. A release index has the first three; a sources index has the others.
 const (
-	PartEngine      PartRole = "engine"
-	PartLimits      PartRole = "limits"
-	PartInterface   PartRole = "interface"
-	PartReference   PartRole = "reference"
-	PartCases       PartRole = "cases"
-	PartGolden      PartRole = "golden"
-	PartCalibration PartRole = "calibration"
-	PartTuning      PartRole = "tuning"
+	PartEngine      PartKind = "engine"
+	PartLimits      PartKind = "limits"
+	PartInterface   PartKind = "interface"
+	PartReference   PartKind = "reference"
+	PartCases       PartKind = "cases"
+	PartGolden      PartKind = "golden"
+	PartCalibration PartKind = "calibration"
+	PartTuning      PartKind = "tuning"
 )
 
 // FileKind says how the runtime uses a file of an engine.
@@ -148,8 +148,8 @@ type File struct {
 	Kind   FileKind
 }
 
-// Set describes the tensors of a cases, golden or calibration part.
-type Set struct {
+// CaseSet describes the tensors of a cases, golden or calibration part.
+type CaseSet struct {
 	Count   int     `json:"count"`            // cases in all shards
 	Origin  string  `json:"origin,omitempty"` // "recorded" or "generated"
 	Labels  string  `json:"labels,omitempty"` // name of the tensor with labels
@@ -159,7 +159,7 @@ type Set struct {
 	Shards  []Shard `json:"shards"`
 }
 
-// Shard is one file of a Set with its number of cases.
+// Shard is one file of a CaseSet with its number of cases.
 type Shard struct {
 	File  string `json:"file"`
 	First int    `json:"first"`

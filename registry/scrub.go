@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Inventory lists the content of all repositories. Unlike [Refs] it does not unmark content,
+// Inventory lists the content of all repositories. Unlike [RepositoryRecords] it does not unmark content,
 // because listing is not use. Implementations are safe for concurrent use.
 type Inventory interface {
 	// HeldDigests lists up to limit digests that some repository holds, after a digest ("" for the

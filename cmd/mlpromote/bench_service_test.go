@@ -98,7 +98,7 @@ func check(b *testing.B, err error) {
 func (s *shop) stock(b *testing.B) {
 	b.Helper()
 	repository := "staging/" + s.model
-	document := func(repository string, role registry.PartRole) registry.PartRef {
+	document := func(repository string, role registry.PartKind) registry.PartRef {
 		text := []byte("{}")
 		ref, err := s.store.PutPart(b.Context(), repository, registry.Part{Role: role, Model: s.model, Format: "onnx",
 			Engine: registry.Engine{Variant: "reference", Precision: "fp32"},
@@ -316,7 +316,7 @@ func (s *shop) crowd(b *testing.B, engines int) {
 		model, d := fmt.Sprintf("crowd/%d", n/3), digest.FromString(fmt.Sprint("crowd ", n))
 		check(b, db.PutManifest(b.Context(), "prod/"+model, registry.Manifest{Digest: d, Size: 1, MediaType: "application/vnd.oci.image.manifest.v1+json"}))
 		if n%3 == 0 {
-			_, err := db.Apply(b.Context(), registry.Change{Ground: registrytest.HeadAlone("prod", model, ""), Move: &registry.HeadMove{}, Event: registry.Event{
+			_, err := db.Apply(b.Context(), registry.Change{DecisionBasis: registrytest.HeadAlone("prod", model, ""), Move: &registry.HeadMove{}, Event: registry.Event{
 				Time: time.Now(), Kind: registry.EventPromote, Environment: "prod", Model: model, Version: "1.0.0", Release: d}})
 			check(b, err)
 		}

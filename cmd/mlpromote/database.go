@@ -15,12 +15,12 @@ import (
 
 // database is where names, heads and history are, and what a service keeps beside them.
 type database interface {
-	registry.Refs
+	registry.RepositoryRecords
 	registry.Deleter
 	registry.Catalog
 	registry.Configurations
 	registry.Latest
-	registry.Records
+	registry.HistoryIndex
 	registry.Listing
 	registry.Intents
 	registry.UploadStates

@@ -65,7 +65,7 @@ type deletedEvidence struct {
 	Kept    int               `json:"kept,omitempty"` // refused by the registry
 }
 
-func (a *app) deleteEvidence(ctx context.Context, i *instance, ref registry.Reference, named []string, d evidenceDeletion) error {
+func (a *app) deleteEvidence(ctx context.Context, i *instance, ref registry.Ref, named []string, d evidenceDeletion) error {
 	if host := i.hostOf(ref.Environment); host != i.host {
 		return registry.Errorf(registry.CodeInvalid, "the content of %s is on registry %s: delete it there", ref.Environment, host)
 	}
@@ -128,7 +128,7 @@ func deletedText(did deletedEvidence) string {
 
 // strangersEvidence lists the evidence about a release that does not verify for anybody who is
 // trusted there.
-func strangersEvidence(ctx context.Context, i *instance, ref registry.Reference, types []string) ([]registry.Digest, error) {
+func strangersEvidence(ctx context.Context, i *instance, ref registry.Ref, types []string) ([]registry.Digest, error) {
 	r, err := i.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
 	if err != nil {
 		return nil, err

@@ -82,20 +82,20 @@ quarantines stand. REF defaults to the last build here.`,
 
 // modelOrReference is a reference, or a model in an environment that --env of a verb names, with
 // or without a tag.
-func (a *app) modelOrReference(i *instance, verb, environment string, args []string) (registry.Reference, error) {
+func (a *app) modelOrReference(i *instance, verb, environment string, args []string) (registry.Ref, error) {
 	if environment == "" {
 		return a.reference(i, args)
 	}
 	if len(args) == 0 {
-		return registry.Reference{}, registry.Errorf(registry.CodeInvalid, "%s --env %s: want a model, for example vision/digits", verb, environment)
+		return registry.Ref{}, registry.Errorf(registry.CodeInvalid, "%s --env %s: want a model, for example vision/digits", verb, environment)
 	}
 	if _, err := i.environments.Find(environment); err != nil {
-		return registry.Reference{}, err
+		return registry.Ref{}, err
 	}
 	return a.reference(i, []string{environment + "/" + args[0]})
 }
 
-func inspect(ctx context.Context, i *instance, ref registry.Reference) (inspection, error) {
+func inspect(ctx context.Context, i *instance, ref registry.Ref) (inspection, error) {
 	r, err := i.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
 	if err != nil {
 		return inspection{}, err
@@ -105,7 +105,7 @@ func inspect(ctx context.Context, i *instance, ref registry.Reference) (inspecti
 		return inspection{}, err
 	}
 	counted, misplaced := registry.Accept(r, claims)
-	full := registry.Reference{Host: i.hostOf(ref.Environment), Environment: ref.Environment, Model: ref.Model, Tag: r.Tag(), Digest: r.Digest}
+	full := registry.Ref{Host: i.hostOf(ref.Environment), Environment: ref.Environment, Model: ref.Model, Tag: r.Tag(), Digest: r.Digest}
 	found := inspection{Reference: full.String(), Release: r, IgnoredEvidence: ignored, claims: claims}
 	found.Ignore(misplaced...)
 	found.Source = source(ctx, i, r)

@@ -44,9 +44,9 @@ type storage struct {
 
 // names is all but bytes.
 type names interface {
-	registry.Refs
+	registry.RepositoryRecords
 	registry.Catalog
-	registry.Records
+	registry.HistoryIndex
 	registry.Listing
 	registry.Intents
 	registry.Idempotency

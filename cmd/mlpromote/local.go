@@ -21,10 +21,10 @@ const resolveMemory = 64 << 20
 // local is the data directory itself.
 type local struct {
 	db      database
-	refs    registry.Refs // of db, safe beside collectors: catalog and latest are of db, too
+	refs    registry.RepositoryRecords // of db, safe beside collectors: catalog and latest are of db, too
 	catalog registry.Catalog
 	latest  registry.Latest
-	records registry.Records
+	records registry.HistoryIndex
 	blobs   *blobStorage
 	spared  registry.Blobs   // blobs, safe beside collectors: to store in
 	uploads registry.Uploads // they end in blobs, as safe

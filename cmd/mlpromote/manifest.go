@@ -47,7 +47,7 @@ func (a *app) manifests() ([]string, error) {
 }
 
 // manifestDrivers are those of a toolchain that a manifest describes, if one does.
-func (a *app) manifestDrivers(ctx context.Context, w workshop, name string) (pipeline.Toolchain, bool, error) {
+func (a *app) manifestDrivers(ctx context.Context, w driverDeps, name string) (pipeline.Toolchain, bool, error) {
 	names, err := a.manifests()
 	if err != nil {
 		return pipeline.Toolchain{}, false, err

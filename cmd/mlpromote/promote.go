@@ -85,7 +85,7 @@ func (a *app) tellCredentials(i *instance, environments ...string) {
 }
 
 func (a *app) promoted(i *instance, p registry.Promotion) error {
-	ref := registry.Reference{Host: i.hostOf(p.Environment), Environment: p.Environment, Model: p.Model, Tag: p.Version, Digest: p.Release}
+	ref := registry.Ref{Host: i.hostOf(p.Environment), Environment: p.Environment, Model: p.Model, Tag: p.Version, Digest: p.Release}
 	return a.ui.result(plain(ref.String()), movement{ref.String(), p})
 }
 

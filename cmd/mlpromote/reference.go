@@ -15,7 +15,7 @@ import (
 // data directory is by default, whatever --data says.
 const lastBuildFile = "last-build"
 
-func rememberBuild(ref registry.Reference) error {
+func rememberBuild(ref registry.Ref) error {
 	if err := os.MkdirAll(defaultData, 0o700); err != nil {
 		return err
 	}
@@ -36,14 +36,14 @@ func ignoreAll(dir string) error {
 
 // reference is the one that was named, or that of the last build in this folder. A
 // host in it must be that of the registry at work, or of the environment.
-func (a *app) reference(i *instance, args []string) (registry.Reference, error) {
+func (a *app) reference(i *instance, args []string) (registry.Ref, error) {
 	text, err := named(args)
 	if err != nil {
-		return registry.Reference{}, err
+		return registry.Ref{}, err
 	}
-	ref, err := registry.ParseReference(text)
+	ref, err := registry.ParseRef(text)
 	if err != nil {
-		return registry.Reference{}, err
+		return registry.Ref{}, err
 	}
 	a.subject = ref.String()
 	switch host := i.hostOf(ref.Environment); {
@@ -51,9 +51,9 @@ func (a *app) reference(i *instance, args []string) (registry.Reference, error) 
 		ref.Host = ""
 		return ref, nil
 	case host != i.host:
-		return registry.Reference{}, registry.Errorf(registry.CodeInvalid, "reference %s is on %s, and environment %s is on %s", text, ref.Host, ref.Environment, host)
+		return registry.Ref{}, registry.Errorf(registry.CodeInvalid, "reference %s is on %s, and environment %s is on %s", text, ref.Host, ref.Environment, host)
 	default:
-		return registry.Reference{}, registry.WithHint(
+		return registry.Ref{}, registry.WithHint(
 			registry.Errorf(registry.CodeInvalid, "reference %s is on %s, and this is %s", text, ref.Host, i.name(a)),
 			"--registry http://%s", ref.Host)
 	}
@@ -91,7 +91,7 @@ func (i *instance) hostOf(environment string) string {
 
 // reference puts the registry's host in front of a reference that has none.
 func (i *instance) reference(ref string) string {
-	if parsed, err := registry.ParseReference(ref); err != nil || parsed.Host != "" || i.host == "" {
+	if parsed, err := registry.ParseRef(ref); err != nil || parsed.Host != "" || i.host == "" {
 		return ref
 	}
 	return i.host + "/" + ref

@@ -76,7 +76,7 @@ func cmdReport(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func releaseAt(ctx context.Context, i *instance, reference string) (registry.Release, error) {
-	ref, err := registry.ParseReference(reference)
+	ref, err := registry.ParseRef(reference)
 	if err != nil {
 		return registry.Release{}, err
 	}
@@ -102,7 +102,7 @@ func cmdAttach(ts *testscript.TestScript, neg bool, args []string) {
 		if err != nil {
 			return err
 		}
-		ref, _ := registry.ParseReference(args[1]) // releaseAt has parsed it
+		ref, _ := registry.ParseRef(args[1]) // releaseAt has parsed it
 		stored, err := i.Attach(ctx, registry.Attachment{
 			Environment: ref.Environment, Model: ref.Model, Release: r.Digest,
 			Subject: registry.Digest(args[2]), Bundle: []byte(ts.ReadFile(args[3])),
@@ -235,7 +235,7 @@ func cmdCutHistory(ts *testscript.TestScript, neg bool, args []string) {
 func cmdOldHold(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, 1)
 	at(ts, func(ctx context.Context, i *instance) error {
-		standing, err := i.local.catalog.Standing(ctx, "prod", "vision/digits")
+		standing, err := i.local.catalog.ModelState(ctx, "prod", "vision/digits")
 		if err != nil {
 			return err
 		}
@@ -243,8 +243,8 @@ func cmdOldHold(ts *testscript.TestScript, neg bool, args []string) {
 		_, err = i.local.catalog.Apply(ctx, registry.Change{
 			Event: registry.Event{Time: time.Now(), Kind: registry.EventHoldSet, Environment: "prod", Model: "vision/digits",
 				Version: head.Version, Release: head.Release, Previous: head.Release, Reason: args[0]},
-			Ground: &registry.Ground{Standing: standing},
-			Move:   &registry.HeadMove{Hold: args[0]},
+			DecisionBasis: &registry.DecisionBasis{ModelState: standing},
+			Move:          &registry.HeadMove{Hold: args[0]},
 		})
 		return err
 	})

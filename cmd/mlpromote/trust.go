@@ -40,7 +40,7 @@ For a reference: every bundle, who signed it, and which role that key may play t
 			if err == nil && info.IsDir() {
 				return a.trustDir(c.Context(), args[0], file, want)
 			}
-			if _, unread := registry.ParseReference(args[0]); unread != nil && errors.Is(err, fs.ErrNotExist) {
+			if _, unread := registry.ParseRef(args[0]); unread != nil && errors.Is(err, fs.ErrNotExist) {
 				return registry.Errorf(registry.CodeInvalid, "no folder %s, and no %w", args[0], unread)
 			}
 			for _, name := range []string{"env", "model", "version", "max-age", "unpromoted"} {

@@ -90,7 +90,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, price float64) error {
 	if len(result.Trials) == 0 {
 		return err
 	}
-	for _, u := range result.Untried {
+	for _, u := range result.Skipped {
 		a.ui.note("not tried: %s: %s", u.Label, u.Why)
 	}
 	for _, line := range result.Advice {

@@ -57,7 +57,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 	return c
 }
 
-func (a *app) verify(ctx context.Context, i *instance, ref registry.Reference, own replacements, sensitivity time.Duration) error {
+func (a *app) verify(ctx context.Context, i *instance, ref registry.Ref, own replacements, sensitivity time.Duration) error {
 	root, err := a.cacheRoot()
 	if err != nil {
 		return err

@@ -138,7 +138,7 @@ func (a *app) toolchain(missing whenMissing, steps toolchain.Steps, own replacem
 				return pipeline.Toolchain{}, err
 			}
 		}
-		w := workshop{steps, room}
+		w := driverDeps{steps, room}
 		installer, err := a.installer()
 		if err != nil {
 			return pipeline.Toolchain{}, err
@@ -233,7 +233,7 @@ func (r replacements) adopt(ctx context.Context, installer *install.Installer, n
 
 // openDrivers are those of a toolchain. ONNX Runtime runs in a child of our own
 // program; what its Python does is quantize. The others do all their work in Python.
-func openDrivers(installer *install.Installer, run child.Runner, w workshop, name string) (pipeline.Toolchain, error) {
+func openDrivers(installer *install.Installer, run child.Runner, w driverDeps, name string) (pipeline.Toolchain, error) {
 	source, err := drivers.Find(name)
 	if err != nil {
 		return pipeline.Toolchain{}, err
@@ -253,9 +253,9 @@ func openDrivers(installer *install.Installer, run child.Runner, w workshop, nam
 	return tools, nil
 }
 
-// workshop is what the drivers of one run share: a memory, and the room that steps take
+// driverDeps is what the drivers of one run share: a memory, and the room that steps take
 // of the machine.
-type workshop struct {
+type driverDeps struct {
 	steps toolchain.Steps // nil remembers nothing
 	room  *toolchain.Room
 }
@@ -268,7 +268,7 @@ func (a *app) room(ctx context.Context) (*toolchain.Room, error) {
 }
 
 // driver is one with the memory, behind which a step that is to be done waits for room.
-func (w workshop) driver(d toolchain.Driver, cost toolchain.Cost) toolchain.Driver {
+func (w driverDeps) driver(d toolchain.Driver, cost toolchain.Cost) toolchain.Driver {
 	d = toolchain.Limit(d, w.room, cost)
 	if w.steps == nil {
 		return d

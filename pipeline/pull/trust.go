@@ -67,7 +67,7 @@ func (c Checker) Check(ctx context.Context, dir string, want Expectation) (Proof
 	if err != nil {
 		return Proof{}, err
 	}
-	ref, err := registry.ParseReference(record.Reference)
+	ref, err := registry.ParseRef(record.Reference)
 	if err != nil {
 		return Proof{}, registry.Errorf(registry.CodeTrust, "%s: its record: %w", dir, err)
 	}
@@ -89,7 +89,7 @@ func (c Checker) Check(ctx context.Context, dir string, want Expectation) (Proof
 }
 
 // checkPlace refuses a record that contradicts itself or names another place than expected.
-func (want Expectation) checkPlace(dir string, record Record, ref registry.Reference) error {
+func (want Expectation) checkPlace(dir string, record Record, ref registry.Ref) error {
 	name, ok := strings.CutPrefix(record.Resource, "oci://")
 	name, fits := strings.CutSuffix(name, "/"+ref.Repository())
 	if !ok || !fits || want.Registry != "" && name != want.Registry {
@@ -105,7 +105,7 @@ func (want Expectation) checkPlace(dir string, record Record, ref registry.Refer
 
 // pulledRelease is what a folder can show of a release: one engine, which its manifest
 // describes. That the release has it is proven by a summary about both.
-func pulledRelease(record Record, ref registry.Reference, part registry.FetchedPart) registry.Release {
+func pulledRelease(record Record, ref registry.Ref, part registry.FetchedPart) registry.Release {
 	e := part.Engine
 	e.Digest = ref.Digest
 	return registry.Release{

@@ -176,7 +176,7 @@ func (c *Client) resolve(ctx context.Context, model string, body wire.ResolveReq
 	if err := errors.Join(resolution.Release.Validate(), resolution.Engine.Digest.Validate()); err != nil {
 		return registry.Resolution{}, c.strange("resolution", err)
 	}
-	ref, err := registry.ParseReference(resolution.Reference)
+	ref, err := registry.ParseRef(resolution.Reference)
 	if err != nil {
 		return registry.Resolution{}, c.strange("resolution", err)
 	}

@@ -13,10 +13,10 @@ import (
 
 // Config configures a handler.
 type Config struct {
-	Blobs   registry.Blobs   // required
-	Refs    registry.Refs    // required
-	Deleter registry.Deleter // required; over the same names as Refs
-	Uploads registry.Uploads // required; they store into Blobs
+	Blobs   registry.Blobs             // required
+	Refs    registry.RepositoryRecords // required
+	Deleter registry.Deleter           // required; over the same names as Refs
+	Uploads registry.Uploads           // required; they store into Blobs
 
 	// Authorize checks whether the caller, which is in ctx, may have access; nil means yes. It is
 	// called before any lookup. Its error code selects the status: CodeUnauthenticated is 401,

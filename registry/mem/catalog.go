@@ -80,14 +80,14 @@ func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, err
 	return o.Event, nil
 }
 
-// Standing gives where the catalog stands on a model in an environment.
-func (db *DB) Standing(ctx context.Context, environment, model string) (registry.Standing, error) {
+// ModelState gives where the catalog stands on a model in an environment.
+func (db *DB) ModelState(ctx context.Context, environment, model string) (registry.ModelState, error) {
 	if err := ctx.Err(); err != nil {
-		return registry.Standing{}, err
+		return registry.ModelState{}, err
 	}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	return tx{db}.Standing(ctx, environment, model)
+	return tx{db}.ModelState(ctx, environment, model)
 }
 
 // tx is what changes read of the catalog. The caller holds the lock.
@@ -103,9 +103,9 @@ func (t tx) Last(context.Context) (registry.Event, error) {
 	return registry.Event{}, nil
 }
 
-// Standing gives where the catalog stands on a model in an environment.
-func (t tx) Standing(_ context.Context, environment, model string) (registry.Standing, error) {
-	return registry.Standing{
+// ModelState gives where the catalog stands on a model in an environment.
+func (t tx) ModelState(_ context.Context, environment, model string) (registry.ModelState, error) {
+	return registry.ModelState{
 		Environment: environment, Model: model, Head: t.heads[headKey{environment, model}],
 		Seq: int64(len(t.history)), Restrictions: t.restrictions, Agreed: t.agreed,
 	}, nil

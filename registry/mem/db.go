@@ -33,11 +33,11 @@ type DB struct {
 }
 
 var (
-	_ registry.Refs         = (*DB)(nil)
-	_ registry.Catalog      = (*DB)(nil)
-	_ registry.Intents      = (*DB)(nil)
-	_ registry.UploadStates = (*DB)(nil)
-	_ registry.Listing      = (*DB)(nil)
+	_ registry.RepositoryRecords = (*DB)(nil)
+	_ registry.Catalog           = (*DB)(nil)
+	_ registry.Intents           = (*DB)(nil)
+	_ registry.UploadStates      = (*DB)(nil)
+	_ registry.Listing           = (*DB)(nil)
 )
 
 type (

@@ -24,7 +24,7 @@ func (s *Store) Copy(ctx context.Context, from, to string, r registry.Release, e
 	if err != nil {
 		return err
 	}
-	c, err := src.cargo(ctx, r, evidence)
+	c, err := src.copyPlan(ctx, r, evidence)
 	if err != nil {
 		return err
 	}
@@ -46,20 +46,20 @@ func (s *Store) Copy(ctx context.Context, from, to string, r registry.Release, e
 	return dst.holds(ctx, c)
 }
 
-// cargo is all that a copy moves, in the order in which it is stored.
-type cargo struct {
-	blobs     *pile
+// copyPlan is all that a copy moves, in the order in which it is stored.
+type copyPlan struct {
+	blobs     *blobSet
 	manifests []document
 	evidence  []attached
 }
 
-// cargo reads what is to be copied.
-func (r repository) cargo(ctx context.Context, release registry.Release, evidence []registry.Digest) (cargo, error) {
+// copyPlan reads what is to be copied.
+func (r repository) copyPlan(ctx context.Context, release registry.Release, evidence []registry.Digest) (copyPlan, error) {
 	t, read, err := r.release(ctx, string(release.Digest))
 	if err != nil {
-		return cargo{}, err
+		return copyPlan{}, err
 	}
-	c := cargo{blobs: t.blobs(), manifests: t.manifests()}
+	c := copyPlan{blobs: t.blobs(), manifests: t.manifests()}
 	about := make(map[registry.Digest]bool)
 	for _, subject := range read.Subjects() {
 		about[subject.Digest] = true
@@ -67,14 +67,14 @@ func (r repository) cargo(ctx context.Context, release registry.Release, evidenc
 	for _, d := range evidence {
 		desc, err := r.resolve(ctx, "evidence", string(d))
 		if err != nil {
-			return cargo{}, err
+			return copyPlan{}, err
 		}
 		e, _, ok, err := r.wholeEvidence(ctx, desc)
 		if err != nil {
-			return cargo{}, err
+			return copyPlan{}, err
 		}
 		if !ok || !about[e.subject] {
-			return cargo{}, registry.Errorf(registry.CodeInvalid, "%s: %s is not a complete piece of evidence about release %s or an engine of it", r.name, d, read.Digest)
+			return copyPlan{}, registry.Errorf(registry.CodeInvalid, "%s: %s is not a complete piece of evidence about release %s or an engine of it", r.name, d, read.Digest)
 		}
 		c.blobs.add("bundle of evidence "+string(d), e.blob)
 		c.blobs.add("config of evidence "+string(d), e.config)
@@ -100,7 +100,7 @@ func copyBlob(ctx context.Context, src, dst repository, b object) error {
 }
 
 // holds looks up everything that was copied.
-func (r repository) holds(ctx context.Context, c cargo) error {
+func (r repository) holds(ctx context.Context, c copyPlan) error {
 	for _, b := range c.blobs.objects {
 		there, err := r.has(ctx, b.what, b.desc)
 		if err != nil {

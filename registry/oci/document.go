@@ -79,7 +79,7 @@ func checkEntries(entries []ocispec.Descriptor, indexType string) error {
 		if err := checkDescriptor(entry); err != nil {
 			return err
 		}
-		role := registry.PartRole(entry.Annotations[keyRole])
+		role := registry.PartKind(entry.Annotations[keyRole])
 		s, ok := shapeOf(role)
 		switch {
 		case seen[entry.Digest]:

@@ -61,7 +61,7 @@ func digestsOf(e *registry.Engine) []keyedDigest {
 
 // readEngine reads what engineAnnotations writes. Of an engine it wants everything, of
 // a reference only that what is there makes sense. Errors: CodeInvalid.
-func readEngine(role registry.PartRole, annotations map[string]string) (registry.Engine, error) {
+func readEngine(role registry.PartKind, annotations map[string]string) (registry.Engine, error) {
 	e := registry.Engine{Variant: annotations[keyVariant], Precision: annotations[keyPrecision]}
 	if role == registry.PartEngine {
 		for _, key := range []string{keyTarget, keyToolchain, keyVariant, keyPrecision, keyReference, keySources, keyLimits, keyInterface} {

@@ -61,7 +61,7 @@ func (s *Store) fetch(ctx context.Context, name string, d registry.Digest, dir s
 }
 
 // set reads the config of a part, whatever it is, and gives the set that it may be.
-func (r repository) set(ctx context.Context, p part) (*registry.Set, error) {
+func (r repository) set(ctx context.Context, p part) (*registry.CaseSet, error) {
 	what := "config of " + p.label()
 	config, err := r.read(ctx, what, p.manifest.Config)
 	if err != nil || !p.shape.set() {

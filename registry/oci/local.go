@@ -17,13 +17,13 @@ import (
 // blobs too, but belong to the repository by their record. It is a [Mounter] and lists
 // referrers. Its errors have codes of package registry and are errdef.ErrNotFound where
 // oras-go expects that.
-func Local(blobs registry.Blobs, refs registry.Refs, repository string) Repository {
+func Local(blobs registry.Blobs, refs registry.RepositoryRecords, repository string) Repository {
 	return &local{blobs: blobs, refs: refs, name: repository}
 }
 
 type local struct {
 	blobs registry.Blobs
-	refs  registry.Refs
+	refs  registry.RepositoryRecords
 	name  string
 }
 

@@ -80,8 +80,8 @@ type shape struct {
 }
 
 // shapeOf gives the shape of a role of format 1.
-func shapeOf(role registry.PartRole) (shape, bool) {
-	s, ok := map[registry.PartRole]shape{
+func shapeOf(role registry.PartKind) (shape, bool) {
+	s, ok := map[registry.PartKind]shape{
 		registry.PartEngine:      {artifactType: typeModel, config: typeModelConfig, index: typeRelease},
 		registry.PartLimits:      {artifactType: typeLimits, layer: typeLimits, index: typeRelease, single: true},
 		registry.PartInterface:   {artifactType: typeInterface, layer: typeInterface, index: typeRelease, single: true},
@@ -97,5 +97,5 @@ func shapeOf(role registry.PartRole) (shape, bool) {
 // model reports whether the shape is a ModelPack manifest.
 func (s shape) model() bool { return s.artifactType == typeModel }
 
-// set reports whether the shape's config is a registry.Set.
+// set reports whether the shape's config is a registry.CaseSet.
 func (s shape) set() bool { return s.config != "" && !s.model() }

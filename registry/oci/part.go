@@ -15,7 +15,7 @@ type part struct {
 	desc     ocispec.Descriptor // media type, digest, size and artifact type
 	raw      []byte
 	manifest ocispec.Manifest
-	role     registry.PartRole
+	role     registry.PartKind
 	shape    shape
 	files    []registry.File
 	engine   registry.Engine // of an engine or a reference
@@ -45,7 +45,7 @@ func readPart(raw []byte) (part, error) {
 	if err != nil {
 		return part{}, err
 	}
-	p := part{desc: describe(ocispec.MediaTypeImageManifest, raw), raw: raw, manifest: manifest, role: registry.PartRole(manifest.Annotations[keyRole])}
+	p := part{desc: describe(ocispec.MediaTypeImageManifest, raw), raw: raw, manifest: manifest, role: registry.PartKind(manifest.Annotations[keyRole])}
 	p.desc.ArtifactType = manifest.ArtifactType
 	shape, ok := shapeOf(p.role)
 	if !ok {

@@ -28,7 +28,7 @@ func isManifest(mediaType string) bool {
 // gives the number of records that are right afterwards. It goes on after a manifest
 // that it cannot read. Errors: all that it met, joined; CodeDigest and CodeNotFound
 // name the manifest whose bytes were changed or are gone, and its record stays as it is.
-func Reindex(ctx context.Context, blobs registry.Blobs, refs registry.Refs) (n int, err error) {
+func Reindex(ctx context.Context, blobs registry.Blobs, refs registry.RepositoryRecords) (n int, err error) {
 	var all []registry.RepositoryManifest // read to the end first: a store may not take writes during a listing
 	for m, err := range refs.AllManifests(ctx) {
 		if err != nil {
@@ -51,7 +51,7 @@ func Reindex(ctx context.Context, blobs registry.Blobs, refs registry.Refs) (n i
 }
 
 // reindex derives one record.
-func reindex(ctx context.Context, blobs registry.Blobs, refs registry.Refs, m registry.RepositoryManifest) error {
+func reindex(ctx context.Context, blobs registry.Blobs, refs registry.RepositoryRecords, m registry.RepositoryManifest) error {
 	repo := repository{Repository: Local(blobs, refs, m.Repository), name: m.Repository}
 	record := m.Manifest
 	raw, err := repo.read(ctx, "manifest", ocispec.Descriptor{MediaType: record.MediaType, Digest: record.Digest, Size: record.Size})

@@ -10,8 +10,8 @@ const maxCases = 1 << 40
 // readSet reads the config of a cases, golden or calibration part and checks it
 // against the part's files: shards follow one another, cover all cases and are the
 // files. Errors: CodeInvalid.
-func readSet(raw []byte, files []registry.File) (*registry.Set, error) {
-	var set registry.Set
+func readSet(raw []byte, files []registry.File) (*registry.CaseSet, error) {
+	var set registry.CaseSet
 	if err := decode(raw, &set); err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Sources reads a sources index and the manifests in it. Errors: see [registry.Parts],
+// Sources reads a sources index and the manifests in it. Errors: see [registry.PartStore],
 // and CodeTrust when index and manifest differ.
 func (s *Store) Sources(ctx context.Context, name string, d registry.Digest) (registry.Sources, error) {
 	repo, err := s.repository(ctx, name)
@@ -29,7 +29,7 @@ func (t tree) sources() (registry.Sources, error) {
 	sources := registry.Sources{
 		Digest: t.desc.Digest,
 		Model:  t.index.Annotations[keyModel],
-		Parts:  make(map[registry.PartRole]registry.PartRef, len(t.parts)),
+		Parts:  make(map[registry.PartKind]registry.PartRef, len(t.parts)),
 	}
 	if err := registry.ValidateModel(sources.Model); err != nil {
 		return sources, err

@@ -18,8 +18,8 @@ type Store struct {
 }
 
 var (
-	_ registry.Content = (*Store)(nil)
-	_ registry.Parts   = (*Store)(nil)
+	_ registry.Content   = (*Store)(nil)
+	_ registry.PartStore = (*Store)(nil)
 )
 
 // Options change what a Store writes and whom it tells. The zero Options are good.

@@ -62,7 +62,7 @@ func TestSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := registry.Sources{Digest: w.sources, Model: "vision/digits", Parts: map[registry.PartRole]registry.PartRef{}}
+	want := registry.Sources{Digest: w.sources, Model: "vision/digits", Parts: map[registry.PartKind]registry.PartRef{}}
 	for _, p := range sourceParts() {
 		want.Parts[p.Role] = w.parts[string(p.Role)]
 	}

@@ -87,7 +87,7 @@ func operations(w *world) map[string]func(*oci.Store, context.Context) error {
 	}
 	for name, ref := range w.parts {
 		repository := staging
-		if _, ok := map[registry.PartRole]bool{"engine": true, "limits": true, "interface": true}[ref.Role]; !ok {
+		if _, ok := map[registry.PartKind]bool{"engine": true, "limits": true, "interface": true}[ref.Role]; !ok {
 			repository = sources
 		}
 		ops["fetch "+name] = func(s *oci.Store, ctx context.Context) error {

@@ -99,8 +99,8 @@ func sameAsEntry(p part, entry ocispec.Descriptor) error {
 }
 
 // blobs lists configs and files, each once.
-func (t tree) blobs() *pile {
-	var out pile
+func (t tree) blobs() *blobSet {
+	var out blobSet
 	for _, p := range t.parts {
 		out.add("config of "+p.label(), p.manifest.Config)
 		for i, layer := range p.manifest.Layers {
@@ -110,8 +110,8 @@ func (t tree) blobs() *pile {
 	return &out
 }
 
-// pile is objects, each once. The zero pile is empty.
-type pile struct {
+// blobSet is objects, each once. The zero blobSet is empty.
+type blobSet struct {
 	objects []object
 	seen    map[sized]bool
 }
@@ -122,7 +122,7 @@ type sized struct {
 	size   int64
 }
 
-func (p *pile) add(what string, desc ocispec.Descriptor) {
+func (p *blobSet) add(what string, desc ocispec.Descriptor) {
 	key := sized{desc.Digest, desc.Size}
 	if p.seen[key] {
 		return

@@ -262,7 +262,7 @@ func TestAssembleRefuses(t *testing.T) {
 func TestPutPartRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, options{})
-	shards := func(change func(*registry.Set)) registry.Part {
+	shards := func(change func(*registry.CaseSet)) registry.Part {
 		p := sourceParts()[1]
 		set := *p.Set
 		set.Shards = append([]registry.Shard(nil), set.Shards...)
@@ -277,13 +277,13 @@ func TestPutPartRefuses(t *testing.T) {
 	}
 	tests := map[string]registry.Part{
 		"no set":         {Role: registry.PartCases, Files: files("a", "b")},
-		"count":          shards(func(s *registry.Set) { s.Count = 6 }),
-		"gap":            shards(func(s *registry.Set) { s.Shards[1].First = 4 }),
-		"negative":       shards(func(s *registry.Set) { s.Shards[1].Count = -2 }),
-		"overflow":       shards(func(s *registry.Set) { s.Shards[1].Count = int(^uint(0) >> 1) }),
-		"shard twice":    shards(func(s *registry.Set) { s.Shards[1].File = s.Shards[0].File }),
-		"missing shard":  shards(func(s *registry.Set) { s.Shards, s.Count = s.Shards[:1], 3 }),
-		"origin":         shards(func(s *registry.Set) { s.Origin = "found" }),
+		"count":          shards(func(s *registry.CaseSet) { s.Count = 6 }),
+		"gap":            shards(func(s *registry.CaseSet) { s.Shards[1].First = 4 }),
+		"negative":       shards(func(s *registry.CaseSet) { s.Shards[1].Count = -2 }),
+		"overflow":       shards(func(s *registry.CaseSet) { s.Shards[1].Count = int(^uint(0) >> 1) }),
+		"shard twice":    shards(func(s *registry.CaseSet) { s.Shards[1].File = s.Shards[0].File }),
+		"missing shard":  shards(func(s *registry.CaseSet) { s.Shards, s.Count = s.Shards[:1], 3 }),
+		"origin":         shards(func(s *registry.CaseSet) { s.Origin = "found" }),
 		"no files":       {Role: registry.PartTuning},
 		"two limits":     {Role: registry.PartLimits, Files: files("limits.json", "{}", "more.json", "{}")},
 		"no role":        {Files: files("a", "b")},

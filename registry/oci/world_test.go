@@ -32,7 +32,7 @@ const (
 // world is a store in memory with a release, its sources and evidence.
 type world struct {
 	blobs    registry.Blobs
-	refs     registry.Refs
+	refs     registry.RepositoryRecords
 	store    *oci.Store
 	sources  registry.Digest
 	release  registry.Release
@@ -47,7 +47,7 @@ type options struct {
 }
 
 // newStore gives a store over the storage ports.
-func newStore(blobs registry.Blobs, refs registry.Refs, o oci.Options) *oci.Store {
+func newStore(blobs registry.Blobs, refs registry.RepositoryRecords, o oci.Options) *oci.Store {
 	return oci.New(func(_ context.Context, name string) (oci.Repository, error) {
 		return oci.Local(blobs, refs, name), nil
 	}, o)
@@ -135,14 +135,14 @@ func (w *world) attach(t testing.TB, repository, predicateType string, subjects 
 
 // sourceParts are the parts of the sample sources.
 func sourceParts() []registry.Part {
-	cases := registry.Set{Count: 5, Origin: registry.OriginRecorded, Labels: "label", Shards: []registry.Shard{
+	cases := registry.CaseSet{Count: 5, Origin: registry.OriginRecorded, Labels: "label", Shards: []registry.Shard{
 		{File: "cases-00000.safetensors", First: 0, Count: 3},
 		{File: "cases-00001.safetensors", First: 3, Count: 2},
 	}}
-	golden := registry.Set{Count: 5, Kind: "onnxruntime/disable_all", Runtime: "1.30.0", Node: &registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v3"}}, Shards: []registry.Shard{
+	golden := registry.CaseSet{Count: 5, Kind: "onnxruntime/disable_all", Runtime: "1.30.0", Node: &registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v3"}}, Shards: []registry.Shard{
 		{File: "golden-00000.safetensors", First: 0, Count: 5},
 	}}
-	calibration := registry.Set{Count: 2, Origin: registry.OriginRecorded, Shards: []registry.Shard{{File: "calibration-00000.safetensors", Count: 2}}}
+	calibration := registry.CaseSet{Count: 2, Origin: registry.OriginRecorded, Shards: []registry.Shard{{File: "calibration-00000.safetensors", Count: 2}}}
 	return []registry.Part{
 		{Role: registry.PartReference, Model: "vision/digits", Format: "onnx", Engine: registry.Engine{Precision: "fp32"}, Files: files("model.onnx", "reference", "model.onnx.data", "weights")},
 		{Role: registry.PartCases, Set: &cases, Files: files("cases-00000.safetensors", "cases 0-2", "cases-00001.safetensors", "cases 3-4")},

@@ -20,7 +20,7 @@ type Source interface {
 	AllManifests(ctx context.Context) iter.Seq2[registry.RepositoryManifest, error]
 	Heads(ctx context.Context, environment, model string) ([]registry.Head, error)
 	History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
-	Standing(ctx context.Context, environment, model string) (registry.Standing, error)
+	ModelState(ctx context.Context, environment, model string) (registry.ModelState, error)
 	Pending(ctx context.Context) ([]registry.Intent, error)
 	ListTokens(ctx context.Context) ([]registry.Token, error)
 	Documents
@@ -200,7 +200,7 @@ func importHistory(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 
 // importCounters continues the counters of the other catalog.
 func importCounters(ctx context.Context, q *dbsqlc.Queries, from Source) error {
-	s, err := from.Standing(ctx, "", "")
+	s, err := from.ModelState(ctx, "", "")
 	if err != nil {
 		return err
 	}

@@ -55,9 +55,9 @@ func full(t *testing.T) catalog {
 		c.PutManifest(ctx, "staging/vision/digits", registry.Manifest{Digest: d("1"), MediaType: "m", Size: 1, Derived: registry.Derived{ArtifactType: "a", Annotations: map[string]string{"k": "v", "NUL": "no"}}}),
 		c.PutManifest(ctx, "staging/vision/digits", registry.Manifest{Digest: d("2"), MediaType: "m", Size: 2, Derived: registry.Derived{ArtifactType: "b", Subject: d("1")}}),
 		c.SetTag(ctx, "staging/vision/digits", "1.0.0", d("1")), c.SetTag(ctx, "staging/vision/digits", "current", d("1")),
-		apply(c, registry.Change{Event: event(registry.EventPublish, "staging", "1", ""), Ground: registrytest.HeadAlone("staging", "vision/digits", ""), Move: &registry.HeadMove{}}),
-		apply(c, registry.Change{Event: event(registry.EventPromote, "prod", "1", ""), Ground: registrytest.HeadAlone("prod", "vision/digits", ""), Move: &registry.HeadMove{}}),
-		apply(c, registry.Change{Event: event(registry.EventRollback, "prod", "0", "NUL \x00, \"quoted\" and ü"), Ground: registrytest.HeadAlone("prod", "vision/digits", d("1")), Move: &registry.HeadMove{Hold: "it was slow"}}),
+		apply(c, registry.Change{Event: event(registry.EventPublish, "staging", "1", ""), DecisionBasis: registrytest.HeadAlone("staging", "vision/digits", ""), Move: &registry.HeadMove{}}),
+		apply(c, registry.Change{Event: event(registry.EventPromote, "prod", "1", ""), DecisionBasis: registrytest.HeadAlone("prod", "vision/digits", ""), Move: &registry.HeadMove{}}),
+		apply(c, registry.Change{Event: event(registry.EventRollback, "prod", "0", "NUL \x00, \"quoted\" and ü"), DecisionBasis: registrytest.HeadAlone("prod", "vision/digits", d("1")), Move: &registry.HeadMove{Hold: "it was slow"}}),
 		apply(c, registry.Change{Event: registry.Event{Time: ago, Kind: registry.EventAttach, Environment: "prod", Model: "vision/digits", PredicateType: registry.PredicateQuarantine}}),
 		c.Begin(ctx, registry.Intent{Environment: "prod", Model: "vision/digits", From: "staging", Release: d("1"), Begun: ago}),
 		c.CreateToken(ctx, token), c.CreateToken(ctx, gone), c.RevokeToken(ctx, gone.ID, ago.Add(time.Minute)), c.UseToken(ctx, token.ID, ago.Add(time.Second)),
@@ -95,7 +95,7 @@ func all(t *testing.T, c postgres.Source) map[string]any {
 	keep("history", events, err)
 	heads, err := c.Heads(ctx, "", "")
 	keep("heads", heads, err)
-	standing, err := c.Standing(ctx, "prod", "vision/digits")
+	standing, err := c.ModelState(ctx, "prod", "vision/digits")
 	keep("restrictions", []int64{standing.Restrictions}, err)
 	intents, err := c.Pending(ctx)
 	keep("intents", intents, err)

@@ -34,7 +34,7 @@ func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
 		if err := q.ChainLock(ctx); err != nil {
 			return err
 		}
-		now, err := tx{q}.Standing(ctx, i.Environment, i.Model)
+		now, err := tx{q}.ModelState(ctx, i.Environment, i.Model)
 		if err != nil || now.Head.Release == i.Release {
 			return err
 		}

@@ -254,7 +254,7 @@ func BenchmarkApply(b *testing.B) {
 	var head registry.Digest
 	for n := 0; b.Loop(); n++ {
 		c := change(fmt.Sprint(n))
-		c.Ground, c.Move = registrytest.HeadAlone("prod", "a", head), &registry.HeadMove{}
+		c.DecisionBasis, c.Move = registrytest.HeadAlone("prod", "a", head), &registry.HeadMove{}
 		c.Tags = []registry.TagMove{{Repository: "prod/a", Tag: registry.HeadTag, Digest: c.Event.Release}}
 		event, err := db.Apply(b.Context(), c)
 		if err != nil {

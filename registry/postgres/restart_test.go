@@ -83,7 +83,7 @@ func (l *load) write(db *postgres.DB, writer int) {
 	for n := 0; !l.over.Load(); n++ {
 		c := change(fmt.Sprintf("%d.%d.0", writer, n))
 		c.Event.Model = model
-		c.Ground, c.Move = registrytest.HeadAlone("prod", model, head), &registry.HeadMove{}
+		c.DecisionBasis, c.Move = registrytest.HeadAlone("prod", model, head), &registry.HeadMove{}
 		m := registry.Manifest{Digest: c.Event.Release, MediaType: "type"}
 		l.insist(func() error { return db.PutManifest(l.t.Context(), "prod/"+model, m) })
 		var event registry.Event

@@ -32,9 +32,9 @@ func (q tx) Last(ctx context.Context) (registry.Event, error) {
 	return catalog.DecodeEvent(body)
 }
 
-// Standing returns the state of a model in an environment.
-func (q tx) Standing(ctx context.Context, environment, model string) (registry.Standing, error) {
-	s := registry.Standing{Environment: environment, Model: model}
+// ModelState returns the state of a model in an environment.
+func (q tx) ModelState(ctx context.Context, environment, model string) (registry.ModelState, error) {
+	s := registry.ModelState{Environment: environment, Model: model}
 	row, err := q.HeadGet(ctx, dbsqlc.HeadGetParams{Environment: environment, Model: model})
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return s, err
@@ -70,11 +70,11 @@ func (q tx) Tag(ctx context.Context, repository, tag string) (registry.Digest, e
 	return registry.Digest(d), err
 }
 
-// Standing returns the state of a model in an environment.
-func (db *DB) Standing(ctx context.Context, environment, model string) (registry.Standing, error) {
-	var standing registry.Standing
+// ModelState returns the state of a model in an environment.
+func (db *DB) ModelState(ctx context.Context, environment, model string) (registry.ModelState, error) {
+	var standing registry.ModelState
 	err := db.snapshot(ctx, func(ctx context.Context, q *dbsqlc.Queries) (err error) {
-		standing, err = tx{q}.Standing(ctx, environment, model)
+		standing, err = tx{q}.ModelState(ctx, environment, model)
 		return err
 	})
 	return standing, db.interpretError(fmt.Sprintf("standing of %s in %s", model, environment), err)

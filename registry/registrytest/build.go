@@ -70,7 +70,7 @@ func (b Build) withDefaults() Build {
 
 // Store writes a release and its sources to parts, as a build does, and gives its digest.
 // It is not published.
-func (b Build) Store(t testing.TB, parts registry.Parts) registry.Digest {
+func (b Build) Store(t testing.TB, parts registry.PartStore) registry.Digest {
 	t.Helper()
 	d, err := b.TryStore(t.Context(), parts)
 	if err != nil {
@@ -80,11 +80,11 @@ func (b Build) Store(t testing.TB, parts registry.Parts) registry.Digest {
 }
 
 // TryStore is Store for parts that may fail.
-func (b Build) TryStore(ctx context.Context, parts registry.Parts) (registry.Digest, error) {
+func (b Build) TryStore(ctx context.Context, parts registry.PartStore) (registry.Digest, error) {
 	b = b.withDefaults()
 	s := store{parts: parts, repository: registry.SourcesRepository("staging", b.Model)}
 	reference := s.put(ctx, registry.Part{Role: registry.PartReference, Model: b.Model, Format: "onnx", Engine: registry.Engine{Precision: "fp32"}, Files: file("model.onnx", "reference "+b.Salt)})
-	cases := s.put(ctx, registry.Part{Role: registry.PartCases, Files: file("cases.safetensors", "cases"), Set: &registry.Set{
+	cases := s.put(ctx, registry.Part{Role: registry.PartCases, Files: file("cases.safetensors", "cases"), Set: &registry.CaseSet{
 		Count: 5, Origin: registry.OriginRecorded, Shards: []registry.Shard{{File: "cases.safetensors", Count: 5}},
 	}})
 	sources := s.assemble(ctx, registry.Assembly{Model: b.Model, Parts: []registry.PartRef{reference, cases}})
@@ -106,7 +106,7 @@ func (b Build) TryStore(ctx context.Context, parts registry.Parts) (registry.Dig
 
 // store writes parts of one repository, until one fails.
 type store struct {
-	parts      registry.Parts
+	parts      registry.PartStore
 	repository string
 	err        error
 }

@@ -18,7 +18,7 @@ func TestCatalog(t *testing.T, open func(t *testing.T) registry.Catalog) {
 		"compare and swap":           testCompareAndSwap,
 		"hold":                       testHold,
 		"standing":                   testStanding,
-		"ground":                     testGround,
+		"basis":                      testGround,
 		"move that rests on nothing": testMoveOnNothing,
 		"move without release":       testMoveWithoutRelease,
 		"immutable tag":              testImmutableTag,
@@ -56,12 +56,12 @@ func move(model, from, to string) registry.Change {
 	if from != "" {
 		before = d(from)
 	}
-	return registry.Change{Event: event(model, to), Ground: HeadAlone("prod", model, before), Move: &registry.HeadMove{}}
+	return registry.Change{Event: event(model, to), DecisionBasis: HeadAlone("prod", model, before), Move: &registry.HeadMove{}}
 }
 
 // in is a change in another environment.
 func in(environment string, c registry.Change) registry.Change {
-	c.Event.Environment, c.Ground.Environment = environment, environment
+	c.Event.Environment, c.DecisionBasis.Environment = environment, environment
 	return c
 }
 
@@ -152,7 +152,7 @@ func testHold(t *testing.T, catalog registry.Catalog) {
 	must(t, err)
 	wantEqual(t, head.Hold, "bad answers")
 	release := move("a", "1.0.0", "1.0.0")
-	release.Ground.Head.Hold = "bad answers"
+	release.DecisionBasis.Head.Hold = "bad answers"
 	release.Event.Time = begin().Add(time.Hour)
 	apply(t, catalog, release)
 	after, err := catalog.Head(t.Context(), "prod", "a")

@@ -25,7 +25,7 @@ type Collectable interface {
 }
 
 // TestCollection is the contract of [registry.GCStore] and [registry.MarkStore] over the
-// names of one store, and of [registry.Refs] towards them.
+// names of one store, and of [registry.RepositoryRecords] towards them.
 func TestCollection(t *testing.T, open Clocked[Collectable]) {
 	for name, test := range map[string]func(*testing.T, Collectable, func(time.Duration)){
 		"holdings":                      testHoldings,

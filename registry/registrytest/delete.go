@@ -8,7 +8,7 @@ import (
 
 // DeletableRefs is names that can be taken away.
 type DeletableRefs interface {
-	registry.Refs
+	registry.RepositoryRecords
 	registry.Deleter
 }
 
@@ -41,7 +41,7 @@ func twoRepositories(t *testing.T, refs DeletableRefs) {
 	}
 }
 
-func wantTagList(t *testing.T, refs registry.Refs, repository string, want ...string) {
+func wantTagList(t *testing.T, refs registry.RepositoryRecords, repository string, want ...string) {
 	t.Helper()
 	got, err := refs.ListTags(t.Context(), repository, "", 0)
 	must(t, err)

@@ -7,17 +7,17 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// HeadAlone is the ground of a decision that rests on nothing but where the head is; no
+// HeadAlone is the basis of a decision that rests on nothing but where the head is; no
 // release: that there is none.
-func HeadAlone(environment, model string, release registry.Digest) *registry.Ground {
-	return &registry.Ground{Standing: registry.Standing{
+func HeadAlone(environment, model string, release registry.Digest) *registry.DecisionBasis {
+	return &registry.DecisionBasis{ModelState: registry.ModelState{
 		Environment: environment, Model: model, Head: registry.Head{Release: release}, Seq: math.MaxInt64,
 	}}
 }
 
-func standing(t *testing.T, catalog registry.Catalog, environment, model string) registry.Standing {
+func standing(t *testing.T, catalog registry.Catalog, environment, model string) registry.ModelState {
 	t.Helper()
-	s, err := catalog.Standing(t.Context(), environment, model)
+	s, err := catalog.ModelState(t.Context(), environment, model)
 	must(t, err)
 	return s
 }
@@ -30,7 +30,7 @@ func attached(model, predicateType string, subject registry.Digest) registry.Eve
 }
 
 func testStanding(t *testing.T, catalog registry.Catalog) {
-	wantEqual(t, standing(t, catalog, "prod", "a"), registry.Standing{Environment: "prod", Model: "a"})
+	wantEqual(t, standing(t, catalog, "prod", "a"), registry.ModelState{Environment: "prod", Model: "a"})
 	held := move("a", "", "1.0.0")
 	held.Move.Hold = "bad answers"
 	apply(t, catalog, held)
@@ -38,16 +38,16 @@ func testStanding(t *testing.T, catalog registry.Catalog) {
 	apply(t, catalog, registry.Change{Event: attached("b", registry.PredicateParity, d("engine"))})
 	head, err := catalog.Head(t.Context(), "prod", "a")
 	must(t, err)
-	wantEqual(t, standing(t, catalog, "prod", "a"), registry.Standing{Environment: "prod", Model: "a", Head: head, Seq: 3, Restrictions: 1})
-	wantEqual(t, standing(t, catalog, "staging", "a"), registry.Standing{Environment: "staging", Model: "a", Seq: 3, Restrictions: 1})
+	wantEqual(t, standing(t, catalog, "prod", "a"), registry.ModelState{Environment: "prod", Model: "a", Head: head, Seq: 3, Restrictions: 1})
+	wantEqual(t, standing(t, catalog, "staging", "a"), registry.ModelState{Environment: "staging", Model: "a", Seq: 3, Restrictions: 1})
 }
 
 // What happens between a decision and its change, and whether the change may still be made.
 func testGround(t *testing.T, catalog registry.Catalog) {
 	release, engine := d("2.0.0"), d("engine")
-	to := func(model, version, hold string) { // whatever the ground is now
+	to := func(model, version, hold string) { // whatever the basis is now
 		c := move(model, "", version)
-		c.Ground, c.Move.Hold = &registry.Ground{Standing: standing(t, catalog, "prod", model)}, hold
+		c.DecisionBasis, c.Move.Hold = &registry.DecisionBasis{ModelState: standing(t, catalog, "prod", model)}, hold
 		apply(t, catalog, c)
 	}
 	for name, c := range map[string]struct {
@@ -87,7 +87,7 @@ func testGround(t *testing.T, catalog registry.Catalog) {
 		model := "model " + name
 		to(model, "1.0.0", "")
 		decided := move(model, "1.0.0", "2.0.0")
-		decided.Ground = &registry.Ground{Standing: standing(t, catalog, "prod", model), About: []registry.Digest{release, engine}}
+		decided.DecisionBasis = &registry.DecisionBasis{ModelState: standing(t, catalog, "prod", model), About: []registry.Digest{release, engine}}
 		c.meanwhile(model)
 		before := standing(t, catalog, "prod", model)
 		_, err := catalog.Apply(t.Context(), decided)
@@ -97,8 +97,8 @@ func testGround(t *testing.T, catalog registry.Catalog) {
 			}
 			continue
 		}
-		if !registry.GroundMoved(err) || registry.CodeOf(err) != registry.CodeConflict {
-			t.Errorf("%s meanwhile: got %v (%s), want a conflict that says that the ground has moved", name, err, registry.CodeOf(err))
+		if !registry.BasisOutdated(err) || registry.CodeOf(err) != registry.CodeConflict {
+			t.Errorf("%s meanwhile: got %v (%s), want a conflict that says that the basis has moved", name, err, registry.CodeOf(err))
 		}
 		wantEqual(t, standing(t, catalog, "prod", model), before)
 	}
@@ -106,7 +106,7 @@ func testGround(t *testing.T, catalog registry.Catalog) {
 
 func testMoveOnNothing(t *testing.T, catalog registry.Catalog) {
 	c := move("a", "", "1.0.0")
-	c.Ground = nil
+	c.DecisionBasis = nil
 	_, err := catalog.Apply(t.Context(), c)
 	wantCode(t, err, registry.CodeInvalid)
 	wantChain(t, catalog, 0)

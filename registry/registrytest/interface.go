@@ -12,8 +12,8 @@ import (
 // those of [Chain].
 type Registry struct {
 	registry.Interface
-	Parts registry.Parts // the content of the first environment, where builds write
-	Keys  *Keys          // the keys of [RoleKeys], which the registry trusts
+	Parts registry.PartStore // the content of the first environment, where builds write
+	Keys  *Keys              // the keys of [RoleKeys], which the registry trusts
 }
 
 // Chain is staging -> prod with the requirements that are the default.

@@ -113,7 +113,7 @@ func testResolveProtected(t *testing.T, r Registry) {
 // names reports whether the reference of an answer is that of its engine in the
 // environment, on whatever host that is.
 func names(answer registry.Resolution, environment string) bool {
-	ref, err := registry.ParseReference(answer.Reference)
+	ref, err := registry.ParseRef(answer.Reference)
 	ref.Host = ""
-	return err == nil && ref == registry.Reference{Environment: environment, Model: Model, Digest: answer.Engine.Digest}
+	return err == nil && ref == registry.Ref{Environment: environment, Model: Model, Digest: answer.Engine.Digest}
 }

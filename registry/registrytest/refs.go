@@ -14,9 +14,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// TestRefs is the contract of [registry.Refs].
-func TestRefs(t *testing.T, open func(t *testing.T) registry.Refs) {
-	for name, test := range map[string]func(*testing.T, registry.Refs){
+// TestRefs is the contract of [registry.RepositoryRecords].
+func TestRefs(t *testing.T, open func(t *testing.T) registry.RepositoryRecords) {
+	for name, test := range map[string]func(*testing.T, registry.RepositoryRecords){
 		"members":                      testMembers,
 		"manifests":                    testManifests,
 		"referrers":                    testReferrers,
@@ -55,7 +55,7 @@ func wantEqual(t *testing.T, got, want any) {
 	}
 }
 
-func testMembers(t *testing.T, refs registry.Refs) {
+func testMembers(t *testing.T, refs registry.RepositoryRecords) {
 	ctx := t.Context()
 	_, err := refs.Blob(ctx, "staging/a", d("blob"))
 	wantCode(t, err, registry.CodeNotFound)
@@ -71,7 +71,7 @@ func testMembers(t *testing.T, refs registry.Refs) {
 	}
 }
 
-func testManifests(t *testing.T, refs registry.Refs) {
+func testManifests(t *testing.T, refs registry.RepositoryRecords) {
 	ctx := t.Context()
 	_, err := refs.Manifest(ctx, "staging/a", d("m"))
 	wantCode(t, err, registry.CodeNotFound)
@@ -105,7 +105,7 @@ func testManifests(t *testing.T, refs registry.Refs) {
 	wantEqual(t, got, want)
 }
 
-func testReferrers(t *testing.T, refs registry.Refs) {
+func testReferrers(t *testing.T, refs registry.RepositoryRecords) {
 	ctx := t.Context()
 	var want []registry.Manifest
 	for i := range 5 {
@@ -141,7 +141,7 @@ func testReferrers(t *testing.T, refs registry.Refs) {
 }
 
 // Referrers count for who pushed them first, whatever was pushed again by whom.
-func testReferrerCounts(t *testing.T, refs registry.Refs) {
+func testReferrerCounts(t *testing.T, refs registry.RepositoryRecords) {
 	ctx := t.Context()
 	counts, ok := refs.(registry.ReferrerCounts)
 	if !ok {
@@ -172,7 +172,7 @@ func testReferrerCounts(t *testing.T, refs registry.Refs) {
 
 // A page has few long annotations and any number of short ones; all pages have every referrer
 // once, by digest.
-func testReferrerPages(t *testing.T, refs registry.Refs) {
+func testReferrerPages(t *testing.T, refs registry.RepositoryRecords) {
 	var want []registry.Manifest
 	for i := range 230 {
 		m := record(fmt.Sprint(i), "subject")
@@ -188,7 +188,7 @@ func testReferrerPages(t *testing.T, refs registry.Refs) {
 }
 
 // allManifests records enough manifests for several pages of any implementation.
-func allManifests(t *testing.T, refs registry.Refs) []registry.RepositoryManifest {
+func allManifests(t *testing.T, refs registry.RepositoryRecords) []registry.RepositoryManifest {
 	t.Helper()
 	var all []registry.RepositoryManifest
 	for i := range 230 {
@@ -206,14 +206,14 @@ func allManifests(t *testing.T, refs registry.Refs) []registry.RepositoryManifes
 	return all
 }
 
-func testAllManifests(t *testing.T, refs registry.Refs) {
+func testAllManifests(t *testing.T, refs registry.RepositoryRecords) {
 	wantEqual(t, len(collect(t, refs.AllManifests(t.Context()))), 0)
 	want := allManifests(t, refs)
 	wantEqual(t, collect(t, refs.AllManifests(t.Context())), want)
 }
 
 // Reindex records every manifest anew while it lists them.
-func testAllManifestsWrites(t *testing.T, refs registry.Refs) {
+func testAllManifestsWrites(t *testing.T, refs registry.RepositoryRecords) {
 	var want []registry.RepositoryManifest
 	for i := range 10 {
 		m := record(fmt.Sprint(i), "")
@@ -229,12 +229,12 @@ func testAllManifestsWrites(t *testing.T, refs registry.Refs) {
 	wantEqual(t, seen, len(want))
 }
 
-func testAllManifestsCanceled(t *testing.T, refs registry.Refs) {
+func testAllManifestsCanceled(t *testing.T, refs registry.RepositoryRecords) {
 	must(t, refs.PutManifest(t.Context(), "staging/a", record("m", "")))
 	wantCanceled(t, func(ctx context.Context) iter.Seq2[registry.RepositoryManifest, error] { return refs.AllManifests(ctx) })
 }
 
-func testTags(t *testing.T, refs registry.Refs) {
+func testTags(t *testing.T, refs registry.RepositoryRecords) {
 	ctx := t.Context()
 	_, err := refs.Tag(ctx, "staging/a", "1.0.0")
 	wantCode(t, err, registry.CodeNotFound)
@@ -255,7 +255,7 @@ func testTags(t *testing.T, refs registry.Refs) {
 	wantCode(t, err, registry.CodeNotFound)
 }
 
-func testTagsDangling(t *testing.T, refs registry.Refs) {
+func testTagsDangling(t *testing.T, refs registry.RepositoryRecords) {
 	ctx := t.Context()
 	must(t, refs.PutManifest(ctx, "staging/b", record("elsewhere", "")))
 	for _, unknown := range []string{"nowhere", "elsewhere"} {
@@ -265,7 +265,7 @@ func testTagsDangling(t *testing.T, refs registry.Refs) {
 	wantCode(t, err, registry.CodeNotFound)
 }
 
-func testListTags(t *testing.T, refs registry.Refs) {
+func testListTags(t *testing.T, refs registry.RepositoryRecords) {
 	ctx := t.Context()
 	must(t, refs.PutManifest(ctx, "staging/a", record("m", "")))
 	inByteOrder := []string{"1.0.0", "1.0.0-r2", "1.10.0", "1.2.0", "B", "_x", "a", "current"}
@@ -292,7 +292,7 @@ func testListTags(t *testing.T, refs registry.Refs) {
 	}
 }
 
-func testRefsConcurrent(t *testing.T, refs registry.Refs) {
+func testRefsConcurrent(t *testing.T, refs registry.RepositoryRecords) {
 	ctx := t.Context()
 	const writers = 32
 	var wg sync.WaitGroup

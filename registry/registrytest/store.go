@@ -8,10 +8,10 @@ import (
 
 // Store is what keeps names, heads, history and intents together.
 type Store interface {
-	registry.Refs
+	registry.RepositoryRecords
 	registry.Catalog
 	registry.Latest
-	registry.Records
+	registry.HistoryIndex
 	registry.Listing
 	registry.Intents
 }
@@ -19,7 +19,7 @@ type Store interface {
 // TestStore is what the ports of a [Store] promise about each other: a change is one
 // transaction over tags, head, intent and history, or nothing.
 func TestStore(t *testing.T, open func(t *testing.T) Store) {
-	TestRefs(t, func(t *testing.T) registry.Refs { return open(t) })
+	TestRefs(t, func(t *testing.T) registry.RepositoryRecords { return open(t) })
 	TestCatalog(t, func(t *testing.T) registry.Catalog { return open(t) })
 	t.Run("last event", func(t *testing.T) {
 		t.Parallel()
@@ -100,7 +100,7 @@ func testNeeds(t *testing.T, store Store) {
 	c.Needs = []registry.ManifestPlace{{Repository: "prod/a", Digest: record("first", "").Digest}, {Repository: "staging/a", Digest: record("first", "").Digest}}
 	_, err := store.Apply(t.Context(), c)
 	wantCode(t, err, registry.CodeConflict)
-	wantEqual(t, registry.GroundMoved(err), false)
+	wantEqual(t, registry.BasisOutdated(err), false)
 	_, err = store.Head(t.Context(), "prod", "a")
 	wantCode(t, err, registry.CodeNotFound)
 	wantChain(t, store, 0)

@@ -101,7 +101,7 @@ func setup(t *testing.T) *world {
 		Event: registry.Event{
 			Time: w.clock.Now(), Kind: registry.EventPublish, Environment: "staging", Model: registrytest.Model, Version: "1.0.0", Release: built,
 		},
-		Ground: registrytest.HeadAlone("staging", registrytest.Model, ""), Move: &registry.HeadMove{},
+		DecisionBasis: registrytest.HeadAlone("staging", registrytest.Model, ""), Move: &registry.HeadMove{},
 	}
 	if _, err := w.db.Apply(t.Context(), change); err != nil {
 		t.Fatal(err)

@@ -71,7 +71,7 @@ func (s server) resolve(r *request, request wire.ResolveRequest) (*response, err
 	if err != nil {
 		return nil, refusal{error: err, resolution: &resolution}
 	}
-	if ref, err := registry.ParseReference(resolution.Reference); err == nil && ref.Host == "" {
+	if ref, err := registry.ParseRef(resolution.Reference); err == nil && ref.Host == "" {
 		resolution.Reference = r.Host + "/" + resolution.Reference
 	}
 	var a *response

@@ -203,9 +203,9 @@ func (y *yard) release() {
 		before = y.heads[environment][n-1]
 	}
 	_, err := y.db.Apply(y.t.Context(), registry.Change{
-		Event:  registry.Event{Time: y.now, Kind: registry.EventPromote, Environment: environment, Model: "m", Release: at.key.Digest},
-		Ground: registrytest.HeadAlone(environment, "m", before),
-		Move:   &registry.HeadMove{},
+		Event:         registry.Event{Time: y.now, Kind: registry.EventPromote, Environment: environment, Model: "m", Release: at.key.Digest},
+		DecisionBasis: registrytest.HeadAlone(environment, "m", before),
+		Move:          &registry.HeadMove{},
 	})
 	y.must(err)
 	y.heads[environment] = append(y.heads[environment], at.key.Digest)

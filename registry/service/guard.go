@@ -14,7 +14,7 @@ type Guard struct {
 	Environments registry.Environments
 	Manifests    registry.Manifests
 	Catalog      registry.Catalog
-	Records      registry.Records
+	Records      registry.HistoryIndex
 	Content      registry.Content
 	Verify       registry.VerifyEvidence
 }

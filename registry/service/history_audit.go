@@ -36,7 +36,7 @@ type audited struct {
 }
 
 // audit returns an audit with the head added.
-func (s *Service) audit(e registry.Environment, standing registry.Standing) *audit {
+func (s *Service) audit(e registry.Environment, standing registry.ModelState) *audit {
 	a := &audit{Service: s, environment: e, model: standing.Model, head: standing.Head.Release}
 	if a.head != "" {
 		a.add(a.head, "")

@@ -12,7 +12,7 @@ import (
 // last is the number of the newest event.
 func (w *world) last(t *testing.T) int64 {
 	t.Helper()
-	standing, err := w.db.Standing(t.Context(), "prod", registrytest.Model)
+	standing, err := w.db.ModelState(t.Context(), "prod", registrytest.Model)
 	must(t, err)
 	return standing.Seq
 }

@@ -59,7 +59,7 @@ func (s *Service) AcceptHistory(ctx context.Context, environment, model, reason 
 
 // accept records an acceptance.
 func (s *Service) accept(ctx context.Context, p modelPlace, reason string) error {
-	standing, err := s.Catalog.Standing(ctx, p.environment, p.model)
+	standing, err := s.Catalog.ModelState(ctx, p.environment, p.model)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (s *Service) accept(ctx context.Context, p modelPlace, reason string) error
 	for _, f := range faults {
 		event.Evidence = append(event.Evidence, f.Manifests...)
 	}
-	return s.apply(ctx, registry.Change{Event: event, Ground: &registry.Ground{Standing: standing}})
+	return s.apply(ctx, registry.Change{Event: event, DecisionBasis: &registry.DecisionBasis{ModelState: standing}})
 }
 
 // modelPlace is a model in an environment.
@@ -176,7 +176,7 @@ func (s *Service) faults(
 	p modelPlace,
 	gather func(*audit) error,
 ) ([]registry.HistoryFault, error) {
-	standing, err := s.Catalog.Standing(ctx, p.environment, p.model)
+	standing, err := s.Catalog.ModelState(ctx, p.environment, p.model)
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func (s *Service) faults(
 }
 
 // headFault compares the history with a head.
-func (s *Service) headFault(ctx context.Context, standing registry.Standing) (*registry.HistoryFault, error) {
+func (s *Service) headFault(ctx context.Context, standing registry.ModelState) (*registry.HistoryFault, error) {
 	return standing.CheckHead(s.Catalog.History(ctx, registry.HistoryQuery{
 		Environment: standing.Environment, Model: standing.Model, Before: standing.Seq + 1, Descending: true}))
 }
@@ -225,7 +225,7 @@ func (s *Service) tagged(ctx context.Context, environment, model string) ([]regi
 // tags of the destination, the evidence about the release or that head, or the catalog's order
 // of evidence about the release.
 func (s *Service) unexplained(ctx context.Context, m move, here, there []registry.Claim) error {
-	fault, err := s.headFault(ctx, m.ground.Standing)
+	fault, err := s.headFault(ctx, m.basis.ModelState)
 	if err != nil {
 		return err
 	}
@@ -233,9 +233,9 @@ func (s *Service) unexplained(ctx context.Context, m move, here, there []registr
 	if fault != nil {
 		faults = append(faults, fault.Err())
 	}
-	a := s.audit(m.to, m.ground.Standing)
+	a := s.audit(m.to, m.basis.ModelState)
 	a.promoting = true
-	if head := m.ground.Head.Release; head != "" && head != m.release.Digest {
+	if head := m.basis.Head.Release; head != "" && head != m.release.Digest {
 		err = a.readSummaries(ctx)
 	}
 	a.add(m.release.Digest, "").claims = there

@@ -29,7 +29,7 @@ func (w *world) faults(t *testing.T, says ...string) {
 // use makes the world one over another database, as after a restore.
 func (w *world) use(t *testing.T, db *mem.DB) {
 	t.Helper()
-	w.db, w.refs.Refs = db, db
+	w.db, w.refs.RepositoryRecords = db, db
 	w.config.Catalog, w.config.Records, w.config.Listing, w.config.Intents = db, db, db, db
 	w.serve(t)
 }
@@ -41,7 +41,7 @@ func TestDeletedRowsStopPromotions(t *testing.T) {
 	w := setup(t)
 	first := w.Promoted(t, registrytest.Build{})
 	other := w.Promoted(t, registrytest.Build{Model: "other"})
-	standing, err := w.db.Standing(t.Context(), "prod", registrytest.Model)
+	standing, err := w.db.ModelState(t.Context(), "prod", registrytest.Model)
 	must(t, err)
 	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	w.faults(t)

@@ -35,10 +35,10 @@ func (s *Service) recordFaults(ctx context.Context, model string) ([]registry.Hi
 }
 
 // misplaced refuses a promotion for which the catalog's order of evidence differs from the
-// history up to its ground.
+// history up to its basis.
 func (s *Service) misplaced(ctx context.Context, m move, claims []registry.Claim) error {
 	all := make(registry.NamedFirst)
-	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Model: m.release.Model, Before: m.ground.Seq + 1}) {
+	for e, err := range s.Catalog.History(ctx, registry.HistoryQuery{Model: m.release.Model, Before: m.basis.Seq + 1}) {
 		if err != nil {
 			return err
 		}

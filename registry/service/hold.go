@@ -22,7 +22,7 @@ func (s *Service) SetHold(ctx context.Context, environment, model, reason string
 		return err
 	}
 	return decided(func() error {
-		standing, err := s.Catalog.Standing(ctx, environment, model)
+		standing, err := s.Catalog.ModelState(ctx, environment, model)
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (s *Service) ReleaseHold(ctx context.Context, environment, model, reason st
 		return err
 	}
 	return decided(func() error {
-		standing, err := s.Catalog.Standing(ctx, environment, model)
+		standing, err := s.Catalog.ModelState(ctx, environment, model)
 		if err != nil {
 			return err
 		}
@@ -71,17 +71,17 @@ func checkReason(verb, why, reason string) error {
 // hold sets or clears the hold of a head.
 func (s *Service) hold(
 	ctx context.Context,
-	standing registry.Standing,
+	standing registry.ModelState,
 	kind registry.EventKind,
 	hold, reason string,
 ) error {
 	head := standing.Head
-	ground := registry.Ground{Standing: standing}
+	basis := registry.DecisionBasis{ModelState: standing}
 	err := s.apply(ctx, registry.Change{
 		Event: registry.Event{Time: s.Now(), Kind: kind, Environment: standing.Environment, Model: standing.Model,
 			Version: head.Version, Release: head.Release, Previous: head.Release, Reason: reason},
-		Ground: &ground,
-		Move:   &registry.HeadMove{Hold: hold},
+		DecisionBasis: &basis,
+		Move:          &registry.HeadMove{Hold: hold},
 	})
 	return err
 }

@@ -39,12 +39,12 @@ func (c tracedCatalog) Heads(ctx context.Context, environment, model string) (hs
 	return hs, err
 }
 
-func (c tracedCatalog) Standing(ctx context.Context, environment, model string) (at registry.Standing, err error) {
+func (c tracedCatalog) ModelState(ctx context.Context, environment, model string) (at registry.ModelState, err error) {
 	s := strandOf(ctx)
-	s.step("Standing "+environment, func() {
+	s.step("ModelState "+environment, func() {
 		s.read(headSpace, environment)
 		s.read(historySpace, "")
-		at, err = c.DB.Standing(ctx, environment, model)
+		at, err = c.DB.ModelState(ctx, environment, model)
 	})
 	return at, err
 }

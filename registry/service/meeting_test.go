@@ -135,8 +135,8 @@ func TestPromotionThatGivesUpLeavesNoIntent(t *testing.T) {
 			apply.times, apply.then = 5, func() {
 				w.AttachTo(t, "staging", next, e.Digest, registry.PredicateParity, w.Seeing(t, registrytest.Report(next, e, registry.VerdictPass)))
 			}
-			if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); !registry.GroundMoved(err) {
-				t.Errorf("error %v, want one that says that the ground moved", err)
+			if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); !registry.BasisOutdated(err) {
+				t.Errorf("error %v, want one that says that the basis moved", err)
 			}
 			if left := w.pending(t); len(left) > 0 {
 				t.Errorf("the intents %v are left, want none", left)

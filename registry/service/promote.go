@@ -17,7 +17,7 @@ type move struct {
 	dryRun   bool
 
 	// The decision, which may be repeated.
-	ground   registry.Ground // of the destination
+	basis    registry.DecisionBasis // of the destination
 	accepted []registry.Claim
 	evidence []registry.Digest // accepted evidence, to be copied
 	decision registry.Decision
@@ -40,7 +40,7 @@ func (m move) intent() registry.Intent {
 func (m move) promotion() registry.Promotion {
 	p := registry.Promotion{
 		Environment: m.to.Name, From: m.from.Name, Model: m.release.Model, Version: m.release.Tag(),
-		Release: m.release.Digest, Previous: m.ground.Head.Release, Decision: m.decision, Already: m.already, Hold: m.ground.Head.Hold,
+		Release: m.release.Digest, Previous: m.basis.Head.Release, Decision: m.decision, Already: m.already, Hold: m.basis.Head.Hold,
 	}
 	if !m.already {
 		p.VSA = m.summary.bundles
@@ -72,7 +72,7 @@ func (s *Service) Promote(ctx context.Context, req registry.PromoteRequest) (reg
 		}
 		return s.carryOut(ctx, &m)
 	})
-	if registry.GroundMoved(err) {
+	if registry.BasisOutdated(err) {
 		err = errors.Join(err, s.abandon(ctx, m))
 	}
 	return m.promotion(), err
@@ -100,13 +100,13 @@ func (s *Service) plan(ctx context.Context, req registry.PromoteRequest) (move, 
 	return m, err
 }
 
-// decide decides on the current ground and evidence. It collects every reason against the
+// decide decides on the current basis and evidence. It collects every reason against the
 // promotion, so that all can be printed: changed bytes, missing evidence, unmet requirements, a
 // hold, a version that is taken. If the head is already at the release, with a summary that
 // allows it, judge checks whether it may stay. A lost summary is created again.
 func (s *Service) decide(ctx context.Context, m *move) error {
 	var err error
-	if m.ground, err = s.ground(ctx, m.to.Name, m.release); err != nil {
+	if m.basis, err = s.basis(ctx, m.to.Name, m.release); err != nil {
 		return err
 	}
 	resource := s.resource(m.to.Name, m.release.Model)
@@ -120,7 +120,7 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 	}
 	all := union(here.claims, there.claims)
 	_, _, summarized := registry.FindVSA(there.claims, m.release, resource)
-	if m.already = summarized && m.ground.Head.Release == m.release.Digest; m.already {
+	if m.already = summarized && m.basis.Head.Release == m.release.Digest; m.already {
 		if again, err := s.bring(ctx, m, here.claims); again || err != nil {
 			return errors.Join(err, s.decide(ctx, m))
 		}
@@ -136,7 +136,7 @@ func (s *Service) decide(ctx context.Context, m *move) error {
 		s.missingEvidence(ctx, *m, registry.HistoryQuery{Environment: m.from.Name}, here.present),
 		s.missingEvidence(ctx, *m, registry.HistoryQuery{Environment: m.to.Name, Kind: registry.EventAttach}, there.present),
 		s.unexplained(ctx, *m, here.claims, there.claims),
-		held(m.ground.Head),
+		held(m.basis.Head),
 		s.versionTaken(ctx, *m))
 }
 
@@ -283,7 +283,7 @@ func (m move) taken(other registry.Digest) error {
 }
 
 // missingEvidence returns an error for evidence that the history names but that no longer
-// exists. With it, the policy might decide otherwise. It ignores events after the ground, since
+// exists. With it, the policy might decide otherwise. It ignores events after the basis, since
 // that evidence may be newer than what was read.
 func (s *Service) missingEvidence(
 	ctx context.Context,
@@ -292,7 +292,7 @@ func (s *Service) missingEvidence(
 	present map[registry.Digest]bool,
 ) error {
 	r := m.release
-	q.Model, q.Before = r.Model, m.ground.Seq+1
+	q.Model, q.Before = r.Model, m.basis.Seq+1
 	events, err := s.History(ctx, q)
 	if err != nil {
 		return err
@@ -334,11 +334,11 @@ func (s *Service) carryOut(ctx context.Context, m *move) error {
 	}
 	return s.move(ctx, m.to, registry.Change{
 		Event: registry.Event{Time: s.Now(), Kind: registry.EventPromote, Environment: m.to.Name, Model: m.release.Model,
-			Version: m.release.Tag(), Release: m.release.Digest, Previous: m.ground.Head.Release,
+			Version: m.release.Tag(), Release: m.release.Digest, Previous: m.basis.Head.Release,
 			Evidence: slices.Concat(m.evidence, m.summary.bundles)},
-		Ground: &m.ground,
-		Move:   &registry.HeadMove{},
-		Tags:   tagMoves(m.destination(), m.release, true),
+		DecisionBasis: &m.basis,
+		Move:          &registry.HeadMove{},
+		Tags:          tagMoves(m.destination(), m.release, true),
 		Needs: needs(
 			m.to,
 			m.release.Model,
@@ -367,7 +367,7 @@ func (s *Service) finish(ctx context.Context, m move) error {
 	if !m.already {
 		return nil
 	}
-	if err := s.confirm(ctx, m.ground); err != nil || m.copied == nil {
+	if err := s.confirm(ctx, m.basis); err != nil || m.copied == nil {
 		return err
 	}
 	return s.abandon(ctx, m)

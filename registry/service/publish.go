@@ -35,12 +35,12 @@ func publication(e registry.Environment, r registry.Release) registry.Intent {
 
 // publish moves the head from wherever it is.
 func (s *Service) publish(ctx context.Context, e registry.Environment, r registry.Release) (registry.Head, error) {
-	ground, err := s.ground(ctx, e.Name, r)
+	basis, err := s.basis(ctx, e.Name, r)
 	if err != nil {
 		return registry.Head{}, err
 	}
-	if ground.Head.Release == r.Digest {
-		return ground.Head, s.settle(ctx, e, r.Model)
+	if basis.Head.Release == r.Digest {
+		return basis.Head, s.settle(ctx, e, r.Model)
 	}
 	now := s.Now().UTC().Truncate(time.Microsecond)
 	if err := s.announce(ctx, e, publication(e, r)); err != nil {
@@ -48,11 +48,11 @@ func (s *Service) publish(ctx context.Context, e registry.Environment, r registr
 	}
 	err = s.move(ctx, e, registry.Change{
 		Event: registry.Event{Time: now, Kind: registry.EventPublish, Environment: e.Name, Model: r.Model,
-			Version: r.Tag(), Release: r.Digest, Previous: ground.Head.Release},
-		Ground: &ground,
-		Move:   &registry.HeadMove{},
-		Tags:   tagMoves(registry.Repository(e.Name, r.Model), r, false),
-		Needs:  needs(e, r.Model, r.Digest),
+			Version: r.Tag(), Release: r.Digest, Previous: basis.Head.Release},
+		DecisionBasis: &basis,
+		Move:          &registry.HeadMove{},
+		Tags:          tagMoves(registry.Repository(e.Name, r.Model), r, false),
+		Needs:         needs(e, r.Model, r.Digest),
 	})
 	return registry.Head{Environment: e.Name, Model: r.Model, Release: r.Digest, Version: r.Tag(), Since: now}, err
 }

@@ -16,11 +16,11 @@ type Replayed struct {
 	// Admission says whether the release would be promoted. It does not affect nodes.
 	Admission registry.Decision `json:"admission"`
 	// Lost are the engines that nodes get today but would no longer get.
-	Lost []LostEngine `json:"lost,omitempty"`
+	Lost []RejectedEngine `json:"lost,omitempty"`
 }
 
-// LostEngine is an engine that nodes would no longer get.
-type LostEngine struct {
+// RejectedEngine is an engine that nodes would no longer get.
+type RejectedEngine struct {
 	Engine registry.Digest `json:"engine"`
 	Label  string          `json:"label"`
 	Why    []string        `json:"why"`
@@ -85,7 +85,7 @@ func (s *Service) replay(
 	}
 	for _, e := range r.Engines {
 		if slices.Contains(usedToBe, e.Label()) && !slices.Contains(usable, e.Label()) {
-			into.Lost = append(into.Lost, LostEngine{e.Digest, e.Label(), why[e.Label()]})
+			into.Lost = append(into.Lost, RejectedEngine{e.Digest, e.Label(), why[e.Label()]})
 		}
 	}
 	if !after.Protected() {

@@ -32,7 +32,7 @@ func (d resolvable) choose(environment registry.Environment, q registry.ResolveQ
 	if answer.Engine == nil {
 		return answer, noEngine(q, answer)
 	}
-	ref := registry.Reference{
+	ref := registry.Ref{
 		Host:        environment.Registry,
 		Environment: q.Environment,
 		Model:       q.Model,

@@ -87,7 +87,7 @@ func (s *Service) finishRollback(
 
 // rollback selects the earlier head and moves the head there.
 func (s *Service) rollback(ctx context.Context, m *retreat) error {
-	standing, err := s.Catalog.Standing(ctx, m.Environment, m.Model)
+	standing, err := s.Catalog.ModelState(ctx, m.Environment, m.Model)
 	if err != nil {
 		return err
 	}
@@ -120,13 +120,13 @@ func (s *Service) rollback(ctx context.Context, m *retreat) error {
 	if err := s.announce(ctx, m.environment, m.announced); err != nil {
 		return err
 	}
-	ground := registry.NewGround(standing, s.Config.Environments, r)
+	basis := registry.NewDecisionBasis(standing, s.Config.Environments, r)
 	return s.move(ctx, m.environment, registry.Change{
 		Event: registry.Event{Time: s.Now(), Kind: registry.EventRollback, Environment: m.Environment, Model: m.Model,
 			Version: r.Tag(), Release: r.Digest, Previous: standing.Head.Release, Reason: m.Reason},
-		Ground: &ground,
-		Move:   &registry.HeadMove{Hold: m.Reason},
-		Needs:  needs(m.environment, m.Model, r.Digest),
+		DecisionBasis: &basis,
+		Move:          &registry.HeadMove{Hold: m.Reason},
+		Needs:         needs(m.environment, m.Model, r.Digest),
 		Tags: []registry.TagMove{
 			{Repository: registry.Repository(m.Environment, m.Model), Tag: registry.HeadTag, Digest: r.Digest},
 		},

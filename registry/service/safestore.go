@@ -39,7 +39,7 @@ func (s SafeStore) Uploads(uploads registry.Uploads) registry.Uploads {
 }
 
 // Refs wraps refs, whose bytes are in blobs, for writing.
-func (s SafeStore) Refs(refs registry.Refs, blobs registry.Blobs) registry.Refs {
+func (s SafeStore) Refs(refs registry.RepositoryRecords, blobs registry.Blobs) registry.RepositoryRecords {
 	return safeRefs{refs, s, blobs}
 }
 
@@ -118,20 +118,20 @@ func (u safeUploads) Finish(
 }
 
 type safeRefs struct {
-	registry.Refs
+	registry.RepositoryRecords
 	safe  SafeStore
 	blobs registry.Blobs
 }
 
 func (r safeRefs) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
-	if err := r.Refs.AddBlob(ctx, repository, d, size); err != nil {
+	if err := r.RepositoryRecords.AddBlob(ctx, repository, d, size); err != nil {
 		return err
 	}
 	return r.verify(ctx, d, size)
 }
 
 func (r safeRefs) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
-	if err := r.Refs.PutManifest(ctx, repository, m, tags...); err != nil {
+	if err := r.RepositoryRecords.PutManifest(ctx, repository, m, tags...); err != nil {
 		return err
 	}
 	return r.verify(ctx, m.Digest, m.Size)

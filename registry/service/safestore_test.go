@@ -20,7 +20,7 @@ type pantry struct {
 	db    *mem.DB
 	bytes *mem.Blobs
 	blobs registry.Blobs
-	refs  registry.Refs
+	refs  registry.RepositoryRecords
 }
 
 const goods = "goods"

@@ -15,8 +15,8 @@ import (
 type Config struct {
 	Environments registry.Environments
 	Catalog      registry.Catalog
-	Records      registry.Records // of the same database as Catalog
-	Listing      registry.Listing // of the same database as Catalog
+	Records      registry.HistoryIndex // of the same database as Catalog
+	Listing      registry.Listing      // of the same database as Catalog
 	Intents      registry.Intents
 	Content      registry.Content
 	Verify       registry.VerifyEvidence

@@ -35,8 +35,8 @@ func setup(t *testing.T, edits ...func(c *service.Config)) *world {
 	t.Helper()
 	w := &world{db: mem.New(), store: mem.NewBlobs(), far: mem.New()}
 	w.blobs = &blobs{Blobs: w.store}
-	w.farRefs = &losable{refs{Refs: w.far}}
-	w.refs = &refs{Refs: w.db}
+	w.farRefs = &losable{refs{RepositoryRecords: w.far}}
+	w.refs = &refs{RepositoryRecords: w.db}
 	farBlobs := mem.NewBlobs()
 	store := oci.New(func(_ context.Context, name string) (oci.Repository, error) {
 		environment, _, _ := strings.Cut(name, "/")
@@ -133,13 +133,13 @@ func (f flippedBlob) WriteTo(w io.Writer) (int64, error) {
 
 // refs is a store that has lost some manifests, and in which others were pushed.
 type refs struct {
-	registry.Refs
+	registry.RepositoryRecords
 	lost   map[registry.Digest]bool
 	pushed map[registry.Digest]bool // by somebody
 }
 
 func (r *refs) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
-	m, err := r.Refs.Manifest(ctx, repository, d)
+	m, err := r.RepositoryRecords.Manifest(ctx, repository, d)
 	if r.pushed[d] {
 		m.Pusher = "token:ci"
 	}
@@ -148,7 +148,7 @@ func (r *refs) Manifest(ctx context.Context, repository string, d registry.Diges
 
 func (r *refs) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string, after registry.Digest) ([]registry.Manifest, error) {
 	for {
-		found, err := r.Refs.Referrers(ctx, repository, d, artifactType, after)
+		found, err := r.RepositoryRecords.Referrers(ctx, repository, d, artifactType, after)
 		if err != nil || len(found) == 0 {
 			return nil, err
 		}

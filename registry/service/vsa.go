@@ -22,7 +22,7 @@ type summary struct {
 // there to the release and to every engine. It reuses the summary of an earlier round if that
 // is still correct.
 func (s *Service) summarize(ctx context.Context, m *move) error {
-	says := summary{previous: m.ground.Head.Release}
+	says := summary{previous: m.basis.Head.Release}
 	for _, c := range m.accepted {
 		if c.Statement.PredicateType != registry.PredicateVSA { // such as summaries of earlier rounds
 			says.accepted = append(says.accepted, c.Bundle)
@@ -132,7 +132,7 @@ func (s *Service) vsa(m move, historyHead registry.Digest) registry.VSA {
 		SLSAVersion:        registry.SLSAVersion,
 		Promotion: registry.VSAPromotion{
 			From: m.from.Name, Tag: m.release.Tag(), Sources: registry.NewDigestSet(m.release.Sources),
-			PreviousHead: registry.NewDigestSet(m.ground.Head.Release), HistoryHead: registry.NewDigestSet(historyHead),
+			PreviousHead: registry.NewDigestSet(m.basis.Head.Release), HistoryHead: registry.NewDigestSet(historyHead),
 		},
 	}
 }

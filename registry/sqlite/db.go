@@ -41,12 +41,12 @@ type DB struct {
 }
 
 var (
-	_ registry.Refs         = (*DB)(nil)
-	_ registry.Catalog      = (*DB)(nil)
-	_ registry.Intents      = (*DB)(nil)
-	_ registry.UploadStates = (*DB)(nil)
-	_ registry.Listing      = (*DB)(nil)
-	_ registry.CatalogClock = (*DB)(nil)
+	_ registry.RepositoryRecords = (*DB)(nil)
+	_ registry.Catalog           = (*DB)(nil)
+	_ registry.Intents           = (*DB)(nil)
+	_ registry.UploadStates      = (*DB)(nil)
+	_ registry.Listing           = (*DB)(nil)
+	_ registry.CatalogClock      = (*DB)(nil)
 )
 
 // Open opens the database file at path, creates it if necessary, and upgrades its schema.

@@ -27,7 +27,7 @@ func (db *DB) End(ctx context.Context, environment, model string, release regist
 // Abandon holds the write lock of the database, so that the head does not move meanwhile.
 func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
-		now, err := tx{q}.Standing(ctx, i.Environment, i.Model)
+		now, err := tx{q}.ModelState(ctx, i.Environment, i.Model)
 		if err != nil || now.Head.Release == i.Release {
 			return err
 		}

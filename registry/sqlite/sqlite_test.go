@@ -126,7 +126,7 @@ func TestReopen(t *testing.T) {
 		t.Fatal(err)
 	}
 	publish := change("1.0.0")
-	publish.Ground, publish.Move = registrytest.HeadAlone("prod", "a", ""), &registry.HeadMove{}
+	publish.DecisionBasis, publish.Move = registrytest.HeadAlone("prod", "a", ""), &registry.HeadMove{}
 	event, err := first.Apply(t.Context(), publish)
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func BenchmarkApply(b *testing.B) {
 	var head registry.Digest
 	for n := 0; b.Loop(); n++ {
 		c := change(fmt.Sprint(n))
-		c.Ground, c.Move = registrytest.HeadAlone("prod", "a", head), &registry.HeadMove{}
+		c.DecisionBasis, c.Move = registrytest.HeadAlone("prod", "a", head), &registry.HeadMove{}
 		c.Tags = []registry.TagMove{{Repository: "prod/a", Tag: registry.HeadTag, Digest: c.Event.Release}}
 		event, err := db.Apply(b.Context(), c)
 		if err != nil {

@@ -9,7 +9,9 @@ import (
 )
 
 // Refs times the operations of inner.
-func (t *Telemetry) Refs(inner registry.Refs) registry.Refs { return timedRefs{inner, t} }
+func (t *Telemetry) Refs(inner registry.RepositoryRecords) registry.RepositoryRecords {
+	return timedRefs{inner, t}
+}
 
 // Catalog times the operations of inner.
 func (t *Telemetry) Catalog(inner registry.Catalog) registry.Catalog { return timedCatalog{inner, t} }
@@ -18,10 +20,12 @@ func (t *Telemetry) Catalog(inner registry.Catalog) registry.Catalog { return ti
 func (t *Telemetry) Latest(inner registry.Latest) registry.Latest { return timedLatest{inner, t} }
 
 // Records times the operations of inner.
-func (t *Telemetry) Records(inner registry.Records) registry.Records { return timedRecords{inner, t} }
+func (t *Telemetry) Records(inner registry.HistoryIndex) registry.HistoryIndex {
+	return timedRecords{inner, t}
+}
 
 type timedRecords struct {
-	inner registry.Records
+	inner registry.HistoryIndex
 	t     *Telemetry
 }
 
@@ -58,40 +62,42 @@ func timedOnly(t *Telemetry, operation string, do func() error) error {
 
 // timedRefs hands on AllManifests, which lasts as long as its reader likes.
 type timedRefs struct {
-	registry.Refs
+	registry.RepositoryRecords
 	t *Telemetry
 }
 
 func (r timedRefs) AddBlob(ctx context.Context, repository string, d registry.Digest, size int64) error {
-	return timedOnly(r.t, "add_blob", func() error { return r.Refs.AddBlob(ctx, repository, d, size) })
+	return timedOnly(r.t, "add_blob", func() error { return r.RepositoryRecords.AddBlob(ctx, repository, d, size) })
 }
 
 func (r timedRefs) Blob(ctx context.Context, repository string, d registry.Digest) (int64, error) {
-	return timed(r.t, "blob", func() (int64, error) { return r.Refs.Blob(ctx, repository, d) })
+	return timed(r.t, "blob", func() (int64, error) { return r.RepositoryRecords.Blob(ctx, repository, d) })
 }
 
 func (r timedRefs) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
-	return timedOnly(r.t, "put_manifest", func() error { return r.Refs.PutManifest(ctx, repository, m, tags...) })
+	return timedOnly(r.t, "put_manifest", func() error { return r.RepositoryRecords.PutManifest(ctx, repository, m, tags...) })
 }
 
 func (r timedRefs) Manifest(ctx context.Context, repository string, d registry.Digest) (registry.Manifest, error) {
-	return timed(r.t, "manifest", func() (registry.Manifest, error) { return r.Refs.Manifest(ctx, repository, d) })
+	return timed(r.t, "manifest", func() (registry.Manifest, error) { return r.RepositoryRecords.Manifest(ctx, repository, d) })
 }
 
 func (r timedRefs) Referrers(ctx context.Context, repository string, d registry.Digest, artifactType string, after registry.Digest) ([]registry.Manifest, error) {
-	return timed(r.t, "referrers", func() ([]registry.Manifest, error) { return r.Refs.Referrers(ctx, repository, d, artifactType, after) })
+	return timed(r.t, "referrers", func() ([]registry.Manifest, error) {
+		return r.RepositoryRecords.Referrers(ctx, repository, d, artifactType, after)
+	})
 }
 
 func (r timedRefs) Tag(ctx context.Context, repository, tag string) (registry.Digest, error) {
-	return timed(r.t, "tag", func() (registry.Digest, error) { return r.Refs.Tag(ctx, repository, tag) })
+	return timed(r.t, "tag", func() (registry.Digest, error) { return r.RepositoryRecords.Tag(ctx, repository, tag) })
 }
 
 func (r timedRefs) SetTag(ctx context.Context, repository, tag string, d registry.Digest) error {
-	return timedOnly(r.t, "set_tag", func() error { return r.Refs.SetTag(ctx, repository, tag, d) })
+	return timedOnly(r.t, "set_tag", func() error { return r.RepositoryRecords.SetTag(ctx, repository, tag, d) })
 }
 
 func (r timedRefs) ListTags(ctx context.Context, repository, after string, limit int) ([]string, error) {
-	return timed(r.t, "list_tags", func() ([]string, error) { return r.Refs.ListTags(ctx, repository, after, limit) })
+	return timed(r.t, "list_tags", func() ([]string, error) { return r.RepositoryRecords.ListTags(ctx, repository, after, limit) })
 }
 
 type timedCatalog struct {

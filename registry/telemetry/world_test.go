@@ -30,7 +30,7 @@ type world struct {
 	telemetry *telemetry.Telemetry
 	db        *mem.DB
 	blobs     *mem.Blobs
-	refs      registry.Refs
+	refs      registry.RepositoryRecords
 }
 
 func setup(t *testing.T) *world {
@@ -100,10 +100,10 @@ func TestInterface(t *testing.T) {
 
 // observedStore is a store whose ports are observed.
 type observedStore struct {
-	registry.Refs
+	registry.RepositoryRecords
 	registry.Catalog
 	registry.Latest
-	registry.Records
+	registry.HistoryIndex
 	registry.Listing
 	registry.Intents
 	registry.ReferrerCounts

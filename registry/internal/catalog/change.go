@@ -14,8 +14,8 @@ import (
 type Tx interface {
 	// Last returns the newest event, or the zero Event.
 	Last(ctx context.Context) (registry.Event, error)
-	// Standing returns the state of a model in an environment.
-	Standing(ctx context.Context, environment, model string) (registry.Standing, error)
+	// ModelState returns the state of a model in an environment.
+	ModelState(ctx context.Context, environment, model string) (registry.ModelState, error)
 	// Since lists the events of a model after a sequence number, in all environments.
 	Since(ctx context.Context, model string, after int64) ([]registry.Event, error)
 	// Tag returns the digest that a tag names, or "".
@@ -47,7 +47,7 @@ func Decide(ctx context.Context, tx Tx, c registry.Change) (Outcome, error) {
 		return Outcome{}, err
 	}
 	o := Outcome{Event: event, Adds: c.Adds, Tags: c.Tags, EndIntent: c.EndIntent, Restricts: event.Restricts()}
-	if c.Ground != nil || c.Move != nil || c.Configure != nil {
+	if c.DecisionBasis != nil || c.Move != nil || c.Configure != nil {
 		if err := o.rest(ctx, tx, c); err != nil {
 			return Outcome{}, err
 		}
@@ -80,19 +80,19 @@ func checkNeeds(ctx context.Context, tx Tx, needs []registry.ManifestPlace) erro
 	return nil
 }
 
-// rest checks the ground of the change and sets its effect on the head and on the agreed
+// rest checks the basis of the change and sets its effect on the head and on the agreed
 // configuration.
 func (o *Outcome) rest(ctx context.Context, tx Tx, c registry.Change) error {
-	now, err := tx.Standing(ctx, o.Event.Environment, o.Event.Model)
+	now, err := tx.ModelState(ctx, o.Event.Environment, o.Event.Model)
 	if err != nil {
 		return err
 	}
-	if c.Ground != nil {
-		since, err := tx.Since(ctx, o.Event.Model, c.Ground.Seq)
+	if c.DecisionBasis != nil {
+		since, err := tx.Since(ctx, o.Event.Model, c.DecisionBasis.Seq)
 		if err != nil {
 			return err
 		}
-		if err := c.Ground.Moved(now, since); err != nil {
+		if err := c.DecisionBasis.Moved(now, since); err != nil {
 			return err
 		}
 	}
@@ -115,9 +115,9 @@ func moved(event registry.Event, c registry.Change, before registry.Head) (*regi
 	case event.Release == "":
 		return nil, registry.Errorf(registry.CodeInvalid,
 			"head of %s in %s: the event has no release", event.Model, event.Environment)
-	case c.Ground == nil:
+	case c.DecisionBasis == nil:
 		return nil, registry.Errorf(registry.CodeInvalid,
-			"head of %s in %s: the change has no ground", event.Model, event.Environment)
+			"head of %s in %s: the change has no basis", event.Model, event.Environment)
 	}
 	head := registry.Head{
 		Environment: event.Environment, Model: event.Model, Release: event.Release, Version: event.Version,

@@ -11,8 +11,8 @@ import (
 // Digest is a content digest, "sha256:<hex>".
 type Digest = digest.Digest
 
-// Reference names a release or a part of one: [HOST/]ENV/MODEL[:TAG][@DIGEST].
-type Reference struct {
+// Ref names a release or a part of one: [HOST/]ENV/MODEL[:TAG][@DIGEST].
+type Ref struct {
 	Host        string // registry host with port; empty for the local directory
 	Environment string // one path component
 	Model       string // the rest of the repository, for example "vision/digits"
@@ -39,44 +39,44 @@ const SourcesComponent = "sources"
 // MaxNameLength is the maximum length of host and repository that clients support.
 const MaxNameLength = 255
 
-// ParseReference parses a reference. The first component is a host only if it contains '.' or
+// ParseRef parses a reference. The first component is a host only if it contains '.' or
 // ':' or is "localhost", as in container references. There is no default host. Errors:
 // CodeInvalid, naming the part that is wrong.
-func ParseReference(s string) (Reference, error) {
-	var ref Reference
+func ParseRef(s string) (Ref, error) {
+	var ref Ref
 	rest := s
 	if at := strings.IndexByte(rest, '@'); at >= 0 {
 		ref.Digest = Digest(rest[at+1:])
 		if err := ref.Digest.Validate(); err != nil {
-			return Reference{}, Errorf(CodeInvalid, "reference %q: digest %q: %w", s, rest[at+1:], err)
+			return Ref{}, Errorf(CodeInvalid, "reference %q: digest %q: %w", s, rest[at+1:], err)
 		}
 		rest = rest[:at]
 	}
 	if slash := strings.IndexByte(rest, '/'); slash > 0 && isHost(rest[:slash]) {
 		ref.Host, rest = rest[:slash], rest[slash+1:]
 		if !hostPattern.MatchString(ref.Host) {
-			return Reference{}, Errorf(CodeInvalid,
+			return Ref{}, Errorf(CodeInvalid,
 				"reference %q: host %q: want a host name or address, optionally with ':' and a port", s, ref.Host)
 		}
 	}
 	if colon := strings.LastIndexByte(rest, ':'); colon >= 0 {
 		ref.Tag, rest = rest[colon+1:], rest[:colon]
 		if !ValidTag(ref.Tag) {
-			return Reference{}, Errorf(CodeInvalid,
+			return Ref{}, Errorf(CodeInvalid,
 				"reference %q: tag %q: want up to 128 letters, digits, '.', '_' or '-'", s, ref.Tag)
 		}
 	}
 	environment, model, ok := strings.Cut(rest, "/")
 	if !ok {
-		return Reference{}, Errorf(CodeInvalid,
+		return Ref{}, Errorf(CodeInvalid,
 			"reference %q: want [HOST/]ENVIRONMENT/MODEL[:TAG][@DIGEST], for example staging/vision/digits:1.0.0", s)
 	}
 	ref.Environment, ref.Model = environment, model
 	if !namePattern.MatchString(environment) {
-		return Reference{}, Errorf(CodeInvalid, "reference %q: environment %q is not a lower-case name", s, environment)
+		return Ref{}, Errorf(CodeInvalid, "reference %q: environment %q is not a lower-case name", s, environment)
 	}
 	if err := ValidateModel(model); err != nil {
-		return Reference{}, Errorf(CodeInvalid, "reference %q: %w", s, err)
+		return Ref{}, Errorf(CodeInvalid, "reference %q: %w", s, err)
 	}
 	return ref, nil
 }
@@ -121,10 +121,10 @@ func ValidateHost(host string) error {
 }
 
 // Repository returns the repository of the reference without its host: ENV/MODEL.
-func (r Reference) Repository() string { return Repository(r.Environment, r.Model) }
+func (r Ref) Repository() string { return Repository(r.Environment, r.Model) }
 
-// String writes the reference as [ParseReference] reads it.
-func (r Reference) String() string {
+// String writes the reference as [ParseRef] reads it.
+func (r Ref) String() string {
 	var b strings.Builder
 	if r.Host != "" {
 		b.WriteString(r.Host + "/")
@@ -181,7 +181,7 @@ func ValidateVersion(version string) error {
 
 // TagOrDigest returns the part that selects a manifest of the repository: the digest, otherwise
 // the tag, otherwise "" for the head.
-func (r Reference) TagOrDigest() string {
+func (r Ref) TagOrDigest() string {
 	if r.Digest != "" {
 		return string(r.Digest)
 	}

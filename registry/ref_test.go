@@ -13,7 +13,7 @@ import (
 func TestParseReference(t *testing.T) {
 	t.Parallel()
 	d := digest.FromString("x")
-	for text, want := range map[string]registry.Reference{
+	for text, want := range map[string]registry.Ref{
 		"staging/digits":                         {Environment: "staging", Model: "digits"},
 		"staging/vision/digits:1.0.0":            {Environment: "staging", Model: "vision/digits", Tag: "1.0.0"},
 		"prod/a__b/c-d.e@" + string(d):           {Environment: "prod", Model: "a__b/c-d.e", Digest: d},
@@ -21,7 +21,7 @@ func TestParseReference(t *testing.T) {
 		"reg.example:5000/prod/m:1@" + string(d): {Host: "reg.example:5000", Environment: "prod", Model: "m", Tag: "1", Digest: d},
 		"[::1]:5000/prod/m":                      {Host: "[::1]:5000", Environment: "prod", Model: "m"},
 	} {
-		got, err := registry.ParseReference(text)
+		got, err := registry.ParseRef(text)
 		if err != nil || got != want {
 			t.Errorf("%s: got %+v, error %v", text, got, err)
 		}
@@ -60,7 +60,7 @@ func TestParseReferenceRefuses(t *testing.T) {
 		"staging/" + strings.Repeat("a", 256): "at most 255",
 		"staging/digits:" + strings.Repeat("a", 129): "tag",
 	} {
-		_, err := registry.ParseReference(text)
+		_, err := registry.ParseRef(text)
 		if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: error %v, want CodeInvalid that says %q", text, err, says)
 		}
@@ -71,7 +71,7 @@ func TestReferenceRoundTrip(t *testing.T) {
 	t.Parallel()
 	name := rapid.StringMatching(`[a-z0-9]{1,5}((\.|_|__|-{1,2})[a-z0-9]{1,3}){0,2}`)
 	rapid.Check(t, func(t *rapid.T) {
-		want := registry.Reference{
+		want := registry.Ref{
 			Host:        rapid.SampledFrom([]string{"", "localhost", "localhost:5000", "a.b", "127.0.0.1:1"}).Draw(t, "host"),
 			Environment: rapid.StringMatching(`[a-z]{1,8}(-[0-9]{1,2})?`).Filter(func(s string) bool { return s != "localhost" }).Draw(t, "environment"),
 			Model:       strings.Join(rapid.SliceOfN(name, 1, 3).Draw(t, "model"), "/"),
@@ -83,7 +83,7 @@ func TestReferenceRoundTrip(t *testing.T) {
 		if registry.ValidateModel(want.Model) != nil {
 			t.Skip("the name is reserved")
 		}
-		got, err := registry.ParseReference(want.String())
+		got, err := registry.ParseRef(want.String())
 		if err != nil || got != want {
 			t.Fatalf("%s was read as %+v, error %v", want, got, err)
 		}
@@ -102,7 +102,7 @@ func FuzzParseReference(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		ref, err := registry.ParseReference(text)
+		ref, err := registry.ParseRef(text)
 		if err != nil {
 			if registry.CodeOf(err) != registry.CodeInvalid {
 				t.Fatalf("error %v, want CodeInvalid", err)

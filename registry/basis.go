@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Standing is the state of a catalog for a model in an environment at one instant.
-type Standing struct {
+// ModelState is the state of a catalog for a model in an environment at one instant.
+type ModelState struct {
 	Environment string
 	Model       string
 	Head        Head  // the zero Head if there is none
@@ -18,18 +18,18 @@ type Standing struct {
 	Agreed Configuration
 }
 
-// Ground is the state on which a decision about a head rests. Read the Standing first and
-// everything else after it, so that no change is missed. The catalog checks the ground in the
+// DecisionBasis is the state on which a decision about a head rests. Read the ModelState first and
+// everything else after it, so that no change is missed. The catalog checks the basis in the
 // transaction that applies the decision.
-type Ground struct {
-	Standing
+type DecisionBasis struct {
+	ModelState
 	// About is the release and its engines. Later evidence about them could change the decision.
 	About []Digest
 }
 
-// NewGround returns the ground of a decision about a release under the rules of es.
-func NewGround(s Standing, es Environments, r Release) Ground {
-	g := Ground{Standing: s}
+// NewDecisionBasis returns the basis of a decision about a release under the rules of es.
+func NewDecisionBasis(s ModelState, es Environments, r Release) DecisionBasis {
+	g := DecisionBasis{ModelState: s}
 	g.Agreed.Environments = es.Configuration
 	for _, subject := range r.Subjects() {
 		g.About = append(g.About, subject.Digest)
@@ -37,10 +37,10 @@ func NewGround(s Standing, es Environments, r Release) Ground {
 	return g
 }
 
-// Moved compares the ground with the current state of the catalog. since has every event of the
-// model after Ground.Seq, in any environment. It returns nil if the decision still holds.
-// Errors: CodeConflict, for which [GroundMoved] is true.
-func (g Ground) Moved(now Standing, since []Event) error {
+// Moved compares the basis with the current state of the catalog. since has every event of the
+// model after DecisionBasis.Seq, in any environment. It returns nil if the decision still holds.
+// Errors: CodeConflict, for which [BasisOutdated] is true.
+func (g DecisionBasis) Moved(now ModelState, since []Event) error {
 	switch {
 	case g.Environment != now.Environment || g.Model != now.Model:
 		return groundMoved("the decision is for %s in %s, but the change is for %s in %s", g.Model, g.Environment,
@@ -68,21 +68,21 @@ func (g Ground) Moved(now Standing, since []Event) error {
 
 // restsOn reports whether an event of the model could change the decision. Every event of the
 // head counts, even if the head ends up at the same release.
-func (g Ground) restsOn(e Event) bool {
+func (g DecisionBasis) restsOn(e Event) bool {
 	if e.Kind == EventAttach {
 		return slices.Contains(g.About, e.Subject)
 	}
 	return e.Environment == g.Environment
 }
 
-// GroundMoved reports whether err says that the ground of a decision changed. Then the catalog
+// BasisOutdated reports whether err says that the basis of a decision changed. Then the catalog
 // is unchanged, and the caller can decide again.
-func GroundMoved(err error) bool {
+func BasisOutdated(err error) bool {
 	var m movedError
 	return errors.As(err, &m)
 }
 
-// movedError marks an error of [Ground.Moved].
+// movedError marks an error of [DecisionBasis.Moved].
 type movedError struct{ error }
 
 func (m movedError) Unwrap() error { return m.error }

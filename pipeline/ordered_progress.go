@@ -2,24 +2,24 @@ package pipeline
 
 import "sync"
 
-// lanes puts the ends of steps that ran beside each other into one order: those of the
+// orderedProgress puts the ends of concurrent steps into one order: those of the
 // first lane, then those of the second, whichever ended first. Starts and moves, which a
 // terminal alone shows, pass at once.
-type lanes struct {
+type orderedProgress struct {
 	to Progress
 
 	mu    sync.Mutex
 	first int      // lane whose ends pass
-	held  [][]Step // of the lanes behind it
+	held  [][]Step // ends of the lanes after the first
 	ended []bool
 }
 
-func newLanes(n int, to Progress) *lanes {
-	return &lanes{to: to, held: make([][]Step, n), ended: make([]bool, n)}
+func newOrderedProgress(n int, to Progress) *orderedProgress {
+	return &orderedProgress{to: to, held: make([][]Step, n), ended: make([]bool, n)}
 }
 
 // progress is that of one lane.
-func (l *lanes) progress(lane int) Progress {
+func (l *orderedProgress) progress(lane int) Progress {
 	return func(s Step) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -32,7 +32,7 @@ func (l *lanes) progress(lane int) Progress {
 }
 
 // end says that a lane has no more steps.
-func (l *lanes) end(lane int) {
+func (l *orderedProgress) end(lane int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended[lane] = true
@@ -48,7 +48,7 @@ func (l *lanes) end(lane int) {
 }
 
 // lane is the pipeline with the progress of a lane.
-func (p *Pipeline) lane(l *lanes, i int) *Pipeline {
+func (p *Pipeline) lane(l *orderedProgress, i int) *Pipeline {
 	if p.Progress == nil {
 		return p
 	}

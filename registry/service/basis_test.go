@@ -133,7 +133,7 @@ func (c *copying) Rehash(ctx context.Context, repository string, r registry.Rele
 	return c.Content.Rehash(ctx, repository, r)
 }
 
-// A promotion whose ground moves again and again gives up, and has changed nothing.
+// A promotion whose basis moves again and again gives up, and has changed nothing.
 func TestPromotionGivesUp(t *testing.T) {
 	t.Parallel()
 	b := &busy{kind: registry.EventPromote, times: 100}
@@ -180,7 +180,7 @@ func TestRollbackAndReleaseMeanOneHead(t *testing.T) {
 				_, err := w.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Version: "1.1.0", Reason: "second"})
 				must(t, err)
 			}
-			if err := c.ask(t, w); registry.CodeOf(err) != registry.CodeConflict || registry.GroundMoved(err) {
+			if err := c.ask(t, w); registry.CodeOf(err) != registry.CodeConflict || registry.BasisOutdated(err) {
 				t.Errorf("error %v, want CodeConflict that is not tried again", err)
 			}
 			if head := w.head(t); head.Release != middle.Digest || head.Hold != "second" {

@@ -1,0 +1,42 @@
+package service
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// groundRounds is how often a decision is repeated because its basis changed.
+const groundRounds = 5
+
+// decided calls decide again while its basis has changed. Each time decide reads the basis
+// first, evaluates everything again, and lets the catalog compare the basis.
+func decided(decide func() error) error {
+	var err error
+	for range groundRounds {
+		if err = decide(); !registry.BasisOutdated(err) {
+			return err
+		}
+	}
+	return registry.Errorf(registry.CodeConflict,
+		"decided %d times, but the state changed each time before the change was applied: %w", groundRounds, err)
+}
+
+// basis reads the state that a decision about a release rests on.
+func (s *Service) basis(ctx context.Context, environment string, r registry.Release) (registry.DecisionBasis, error) {
+	standing, err := s.Catalog.ModelState(ctx, environment, r.Model)
+	return registry.NewDecisionBasis(standing, s.Config.Environments, r), err
+}
+
+// confirm compares a basis with the current catalog. Decisions that change nothing use it.
+func (s *Service) confirm(ctx context.Context, g registry.DecisionBasis) error {
+	now, err := s.Catalog.ModelState(ctx, g.Environment, g.Model)
+	if err != nil {
+		return err
+	}
+	since, err := s.History(ctx, registry.HistoryQuery{Model: g.Model, After: g.Seq})
+	if err != nil {
+		return err
+	}
+	return g.Moved(now, since)
+}
