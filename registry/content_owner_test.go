@@ -3,6 +3,7 @@ package registry_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -15,6 +16,8 @@ func mark(edit func(*registry.ContentMark)) *registry.ContentMark {
 	}
 	return m
 }
+
+func noon() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
 func TestDecideContentAccess(t *testing.T) {
 	t.Parallel()

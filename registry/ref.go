@@ -187,3 +187,9 @@ func (r Ref) TagOrDigest() string {
 	}
 	return r.Tag
 }
+
+// ModelOf returns the model of a repository, and whether the repository holds its sources.
+func ModelOf(repository string) (model string, sources bool) {
+	_, rest, _ := strings.Cut(repository, "/")
+	return strings.CutSuffix(rest, "/"+SourcesComponent)
+}

@@ -64,7 +64,7 @@ func TestSignedNonsenseIsNoClaim(t *testing.T) {
 	}
 }
 
-// Stock cosign attest writes the older _type, and cosign sign annotations in subjects.
+// Store cosign attest writes the older _type, and cosign sign annotations in subjects.
 func TestForeignStatements(t *testing.T) {
 	t.Parallel()
 	key := newKey(t)

@@ -78,6 +78,7 @@ func arrows() []rule {
 		{"signer/*", []string{"registry", "registry/atomicfile", "signer"}},
 
 		{"registry", nil}, // the ground floor
+		{"registry/gc", []string{"registry"}},
 		{"registry/access", []string{"registry"}},
 		{"registry/access/gate", []string{"registry", "registry/access", "registry/internal/rates", "registry/internal/requestid", "registry/internal/wire"}},
 		{"registry/access/oidc", []string{"registry", "registry/strictyaml"}},

@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/backup"
+	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
@@ -26,7 +27,7 @@ func documents() map[string][]reflect.Type {
 		"environments schema": of[json.RawMessage](), // of environments.yaml: the same with text
 		"environments status": of[registry.ConfigurationStatus](),
 		"evidence delete":     of[deletedEvidence](),
-		"gc":                  {reflect.TypeFor[service.Collected](), reflect.TypeFor[collection]()}, // the latter with --dry-run
+		"gc":                  {reflect.TypeFor[gc.Collected](), reflect.TypeFor[collection]()}, // the latter with --dry-run
 		"health":              of[ready](),
 		"history accept":      of[acceptedHistory](),
 		"history list":        {reflect.TypeFor[[]registry.Event](), reflect.TypeFor[registry.Event]()}, // the latter with --follow, one on a line

@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/registry/gc"
 )
 
 func (a *app) gcCommand() *cobra.Command {
-	keep := registry.DefaultRetention()
+	keep := gc.DefaultRetention()
 	var dryRun bool
 	c := &cobra.Command{
 		Use:   "gc",
@@ -74,16 +74,16 @@ func (a *app) withLocal(ctx context.Context, f func(*instance) error) error {
 }
 
 // collectorConfig is what collects in a data directory.
-func collectorConfig(here *local, environments registry.Environments, keep registry.Retention, alone bool) service.CollectorConfig {
-	return service.CollectorConfig{
-		Environments: environments, Stock: here.db, Catalog: here.db, Intents: here.db, Blobs: here.blobs, Remover: here.blobs.remover,
+func collectorConfig(here *local, environments registry.Environments, keep gc.Retention, alone bool) gc.Config {
+	return gc.Config{
+		Environments: environments, Store: here.db, Catalog: here.db, Intents: here.db, Blobs: here.blobs, Remover: here.blobs.remover,
 		Garbage: here.db, Clock: here.db, Owner: here.blobs.owner, Lock: here.db,
 		Retention: keep, Alone: alone, Sweep: here.blobs.uploads.Sweep,
 	}
 }
 
-func (a *app) collect(ctx context.Context, i *instance, keep registry.Retention, alone, dryRun bool) error {
-	c, err := service.NewCollector(collectorConfig(i.local, i.environments, keep, alone))
+func (a *app) collect(ctx context.Context, i *instance, keep gc.Retention, alone, dryRun bool) error {
+	c, err := gc.New(collectorConfig(i.local, i.environments, keep, alone))
 	if err != nil {
 		return err
 	}
@@ -121,13 +121,13 @@ type plannedOutcome struct {
 
 // collection is what a collection would do.
 type collection struct {
-	Content             []plannedOutcome            `json:"content"`
-	Blobs               int                         `json:"blobs"`
-	Bytes               int64                       `json:"bytes"`
-	SkippedRepositories []service.SkippedRepository `json:"skippedRepositories,omitempty"`
+	Content             []plannedOutcome       `json:"content"`
+	Blobs               int                    `json:"blobs"`
+	Bytes               int64                  `json:"bytes"`
+	SkippedRepositories []gc.SkippedRepository `json:"skippedRepositories,omitempty"`
 }
 
-func collectionOf(p service.Plan) collection {
+func collectionOf(p gc.Plan) collection {
 	out := collection{Content: []plannedOutcome{}, Blobs: p.Blobs, Bytes: p.Bytes, SkippedRepositories: p.SkippedRepositories}
 	for _, r := range p.Repositories {
 		for _, f := range r.Outcomes {
@@ -142,7 +142,7 @@ func collectionOf(p service.Plan) collection {
 }
 
 // collectionText shows what would be deleted, and the manifests that would be kept: blobs are kept with them.
-func collectionText(p service.Plan, verbose bool) string {
+func collectionText(p gc.Plan, verbose bool) string {
 	rows := [][]string{{"REPOSITORY", "KIND", "DIGEST", "SIZE", "OUTCOME"}}
 	manifests := 0
 	for _, f := range collectionOf(p).Content {

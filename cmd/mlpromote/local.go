@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/signer"
@@ -87,7 +88,7 @@ func (a *app) openCatalog(ctx context.Context) (*local, error) {
 	if a.telemetry != nil {
 		here.refs, here.catalog, here.latest, here.records = a.telemetry.Refs(db), a.telemetry.Catalog(db), a.telemetry.Latest(db), a.telemetry.Records(db)
 	}
-	safe := service.SafeStore{Garbage: db, Remover: blobs.remover}
+	safe := gc.SafeStore{Garbage: db, Remover: blobs.remover}
 	here.spared, here.uploads, here.refs = safe.Blobs(blobs.Blobs), safe.Uploads(blobs.uploads), safe.Refs(here.refs, blobs.Blobs)
 	return here, nil
 }

@@ -7,10 +7,10 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/gate"
+	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/host"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
 	"mlpromote.dev/mlpromote/registry/server"
-	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
@@ -22,7 +22,7 @@ type serveConfig struct {
 	logLevel, logFormat string
 
 	collect time.Duration // between two collections; 0: none
-	keep    registry.Retention
+	keep    gc.Retention
 
 	scrubInterval time.Duration // from the end of a pass to the next; 0: none
 	scrubRate     int           // bytes a second; 0: any number
@@ -49,7 +49,7 @@ type serveConfig struct {
 // field above and a line here: the flag --NAME, the variable MLPROMOTE_NAME and the key NAME
 // of the file come with it, and docs/reference/serve.md, which a test compares.
 func (a *app) settings(c *serveConfig) []setting {
-	keep := registry.DefaultRetention()
+	keep := gc.DefaultRetention()
 	return []setting{
 		{name: "data", at: &a.data, shared: true, fallback: defaultData, usage: "data directory"},
 		{name: "keys", at: &a.keys, shared: true, usage: "folder of signing keys; empty: DATA/keys"},
@@ -152,8 +152,8 @@ func (c *serveConfig) check() error {
 // checkBounds refuses numbers and times that are too small or too large.
 func (c *serveConfig) checkBounds() error {
 	switch {
-	case c.collect > 0 && c.keep.Grace < service.MinGrace:
-		return registry.Errorf(registry.CodeInvalid, "gc-grace: a grace of %v is too short: want at least %v, longer than any push takes", c.keep.Grace, service.MinGrace)
+	case c.collect > 0 && c.keep.Grace < gc.MinGrace:
+		return registry.Errorf(registry.CodeInvalid, "gc-grace: a grace of %v is too short: want at least %v, longer than any push takes", c.keep.Grace, gc.MinGrace)
 	case c.collect != 0 && c.collect < time.Second:
 		return registry.Errorf(registry.CodeInvalid, "gc-interval %v: want at least 1s, or 0s for never", c.collect)
 	case c.scrubInterval != 0 && c.scrubInterval < time.Second || c.scrubRate < 0:

@@ -12,7 +12,7 @@ import (
 func scrubConfig(here *local) scrub.Config {
 	db := here.db
 	return scrub.Config{
-		Blobs: here.blobs.Blobs, Inventory: db, Stock: db, Catalog: db, Damages: db.Damages(), States: db.ScrubStates(), Clock: db,
+		Blobs: here.blobs.Blobs, Inventory: db, Store: db, Catalog: db, Damages: db.Damages(), States: db.ScrubStates(), Clock: db,
 	}
 }
 

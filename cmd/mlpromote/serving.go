@@ -14,8 +14,8 @@ import (
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/host"
-	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
@@ -107,21 +107,21 @@ func (sv *served) background(ctx context.Context) (stop func(), err error) {
 		stop()
 		return nil, err
 	}
-	collections := service.Collections{Collector: c, Leases: sv.here.db, Holder: s.holder, Interval: s.config.collect, Tell: s.collected}
+	collections := gc.Schedule{Collector: c, Leases: sv.here.db, Holder: s.holder, Interval: s.config.collect, Tell: s.collected}
 	running.Go(func() { collections.Run(ctx) })
 	return stop, nil
 }
 
 // collector collects by the environments that are in force when a collection begins, if they
 // are those that were agreed on.
-func (sv *served) collector() (*service.Collector, error) {
+func (sv *served) collector() (*gc.Collector, error) {
 	c := collectorConfig(sv.here, sv.keeper.InForce().environments, sv.config.keep, false)
 	c.Current = func(ctx context.Context) (registry.Environments, error) {
 		g := sv.keeper.InForce()
 		agreement := config.Agreement{Own: g.own.Configuration, Agreed: sv.keeper.Agreed}
 		return g.environments, agreement.Check(ctx, "environments")
 	}
-	return service.NewCollector(c)
+	return gc.New(c)
 }
 
 // watch looks at the files of the configuration every now and then, and at SIGHUP.
@@ -147,7 +147,7 @@ func (sv *served) watch(ctx context.Context) {
 }
 
 // collected tells of a collection.
-func (s *serving) collected(ctx context.Context, did service.Collected, took time.Duration, err error) {
+func (s *serving) collected(ctx context.Context, did gc.Collected, took time.Duration, err error) {
 	s.telemetry.Collected(telemetry.Collection{
 		Marked: did.Marked, Unmarked: did.Unmarked, Manifests: did.Manifests, Memberships: did.Members,
 		Blobs: did.Blobs, Bytes: did.Bytes, Leftovers: did.Leftovers, SkippedRepositories: len(did.SkippedRepositories),

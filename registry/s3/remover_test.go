@@ -16,9 +16,9 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/s3"
-	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/sqlite"
 )
 
@@ -162,14 +162,14 @@ func TestCollectorSleeps(t *testing.T) {
 			}
 		}
 		otherDB, other := replica()
-		safe := service.SafeStore{Garbage: otherDB, Remover: other}
+		safe := gc.SafeStore{Garbage: otherDB, Remover: other}
 		must(t, safe.Blobs(other).Put(t.Context(), d, 12, strings.NewReader("wanted again")))
 		must(t, safe.Refs(otherDB, other).AddBlob(t.Context(), "staging/a", d, 12))
 	}
-	c, err := service.NewCollector(service.CollectorConfig{
-		Stock: db, Catalog: db, Intents: db, Blobs: b, Remover: sleeper{b, sleep},
+	c, err := gc.New(gc.Config{
+		Store: db, Catalog: db, Intents: db, Blobs: b, Remover: sleeper{b, sleep},
 		Garbage: db, Clock: db, Owner: registrytest.Owned{}, Lock: db,
-		Retention: registry.DefaultRetention(), Alone: true,
+		Retention: gc.DefaultRetention(), Alone: true,
 	})
 	must(t, err)
 	did, err := c.Collect(t.Context())

@@ -58,7 +58,7 @@ func rank(r registry.AffectedRelease) int {
 
 // releasesWith finds the releases of a repository that lead to a digest.
 func (s *Scrubber) releasesWith(ctx context.Context, repository string, d registry.Digest) ([]registry.AffectedRelease, error) {
-	held, err := s.Stock.Records(ctx, repository)
+	held, err := s.Store.Records(ctx, repository)
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Blobs     registry.Blobs // as they are stored
 	Inventory registry.Inventory
-	Stock     registry.GCStore
+	Store     registry.GCStore
 	Catalog   registry.Catalog
 	Damages   registry.Damages
 	States    registry.ScrubStates
@@ -41,7 +41,7 @@ const readBytes = 256 << 10
 
 // New checks a configuration. Errors: CodeInvalid.
 func New(c Config) (*Scrubber, error) {
-	if slices.Contains([]any{c.Blobs, c.Inventory, c.Stock, c.Catalog, c.Damages, c.States, c.Clock}, nil) {
+	if slices.Contains([]any{c.Blobs, c.Inventory, c.Store, c.Catalog, c.Damages, c.States, c.Clock}, nil) {
 		return nil, registry.Errorf(registry.CodeInvalid, "scrub: blobs, inventory, stock, catalog, damages, states and clock are all required")
 	}
 	s := &Scrubber{Config: c}

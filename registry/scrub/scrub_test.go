@@ -108,7 +108,7 @@ func setup(t *testing.T) *world {
 	}
 	w.leases = w.db
 	w.config = scrub.Config{
-		Blobs: w.blobs, Inventory: w.db, Stock: w.db, Catalog: w.db, Clock: w.db,
+		Blobs: w.blobs, Inventory: w.db, Store: w.db, Catalog: w.db, Clock: w.db,
 		Damages: mem.NewTable[registry.Damage](), States: mem.NewTable[registry.ScrubState](),
 		Found: func(_ context.Context, d registry.Damage) {
 			w.mu.Lock()

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
 )
 
 // faultyStock is names of which a call may fail.
@@ -28,7 +28,7 @@ func (s faultyStock) UpdateRecords(ctx context.Context, repository string, decid
 
 // faultyGarbage is condemnations and removals of which a call may fail.
 type faultyGarbage struct {
-	service.Garbage
+	gc.Garbage
 	*faults
 }
 
@@ -89,9 +89,9 @@ func TestCollectSurvivesEveryFault(t *testing.T) {
 			w := setup(t)
 			w.Promoted(t, registrytest.Build{Version: "0.9.0", Engines: small()})
 			f := new(faults)
-			faulty := func(c *service.CollectorConfig) {
+			faulty := func(c *gc.Config) {
 				c.Alone = true
-				c.Stock, c.Garbage, c.Remover = faultyStock{c.Stock, f}, faultyGarbage{c.Garbage, f}, faultyRemover{c.Remover, f}
+				c.Store, c.Garbage, c.Remover = faultyStock{c.Store, f}, faultyGarbage{c.Garbage, f}, faultyRemover{c.Remover, f}
 			}
 			for at := 1; ; at++ {
 				w.Build(t, registrytest.Build{Salt: fmt.Sprint("garbage ", at), Engines: small()})

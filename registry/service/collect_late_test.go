@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
 )
 
 // late is a catalog that something happens to just before it moves a head to a promoted
@@ -96,12 +96,12 @@ func TestPromotionRescinds(t *testing.T) {
 // catalog, and not after its environment is gone.
 func TestCollectAbandonsIntents(t *testing.T) {
 	t.Parallel()
-	gone := func(c *service.CollectorConfig) {
+	gone := func(c *gc.Config) {
 		c.Environments.List = slices.DeleteFunc(slices.Clone(c.Environments.List), func(e registry.Environment) bool { return e.Name == "prod" })
 	}
 	for name, c := range map[string]struct {
 		in    time.Duration
-		edit  func(*service.CollectorConfig)
+		edit  func(*gc.Config)
 		moved bool
 		want  int // intents that are left
 	}{

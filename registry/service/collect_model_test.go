@@ -14,9 +14,9 @@ import (
 	"pgregory.net/rapid"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
 )
 
 // place is where something is: a manifest or blob of a repository.
@@ -48,7 +48,7 @@ const (
 func newYard(t *rapid.T) *yard {
 	y := &yard{t: t, db: mem.New(), blobs: mem.NewBlobs(), now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	y.db.Now = func() time.Time { return y.now }
-	y.spared = service.SafeStore{Garbage: y.db, Remover: y.blobs}.Blobs(y.blobs)
+	y.spared = gc.SafeStore{Garbage: y.db, Remover: y.blobs}.Blobs(y.blobs)
 	y.asked, y.came = make(map[place]time.Time), make(map[place]time.Time)
 	y.documents, y.heads = make(map[registry.Digest][]byte), make(map[string][]registry.Digest)
 	return y
@@ -227,22 +227,22 @@ func (y *yard) wait() {
 	y.now = y.now.Add(rapid.SampledFrom([]time.Duration{time.Hour, 13 * time.Hour, 25 * time.Hour, 1000 * time.Hour}).Draw(y.t, "time"))
 }
 
-func (y *yard) collector(edits ...func(*service.CollectorConfig)) *service.Collector {
-	config := service.CollectorConfig{
+func (y *yard) collector(edits ...func(*gc.Config)) *gc.Collector {
+	config := gc.Config{
 		Environments: registry.Environments{List: []registry.Environment{{Name: "staging"}, {Name: "prod", From: "staging"}}},
-		Stock:        y.db, Catalog: y.db, Intents: y.db, Blobs: y.blobs, Remover: y.blobs, Garbage: y.db, Owner: registrytest.Owned{}, Lock: registrytest.Owned{},
-		Retention: registry.Retention{Grace: yardGrace, Heads: yardHeads}, Clock: y.db,
+		Store:        y.db, Catalog: y.db, Intents: y.db, Blobs: y.blobs, Remover: y.blobs, Garbage: y.db, Owner: registrytest.Owned{}, Lock: registrytest.Owned{},
+		Retention: gc.Retention{Grace: yardGrace, Heads: yardHeads}, Clock: y.db,
 	}
 	for _, edit := range edits {
 		edit(&config)
 	}
-	c, err := service.NewCollector(config)
+	c, err := gc.New(config)
 	y.must(err)
 	return c
 }
 
 // collect collects, and wants everything to be there that must.
-func (y *yard) collect(edits ...func(*service.CollectorConfig)) {
+func (y *yard) collect(edits ...func(*gc.Config)) {
 	c := y.collector(edits...)
 	must := y.needed(y.roots(!c.Alone))
 	did, err := c.Collect(y.t.Context())
@@ -396,7 +396,7 @@ func TestCollectModel(t *testing.T) {
 }
 
 // undisturbed waits for nobody.
-func undisturbed(c *service.CollectorConfig) { c.Alone, c.Retention.Grace = true, 0 }
+func undisturbed(c *gc.Config) { c.Alone, c.Retention.Grace = true, 0 }
 
 // why is the collector's own reason for keeping something.
 func (y *yard) why(at place) string {

@@ -22,8 +22,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/distribution"
+	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/registry/sqlite"
 )
 
@@ -40,7 +40,7 @@ type dock struct {
 
 const dockRepository = "staging/vision/digits"
 
-func newDock(t *testing.T) (d *dock, collectors [2]*service.Collector) {
+func newDock(t *testing.T) (d *dock, collectors [2]*gc.Collector) {
 	t.Helper()
 	d = &dock{t: t}
 	path := t.TempDir()
@@ -55,7 +55,7 @@ func newDock(t *testing.T) (d *dock, collectors [2]*service.Collector) {
 		return db
 	}
 	db := open()
-	safe := service.SafeStore{Garbage: db, Remover: dir}
+	safe := gc.SafeStore{Garbage: db, Remover: dir}
 	handler, err := distribution.New(distribution.Config{
 		Blobs: safe.Blobs(dir), Uploads: safe.Uploads(blob.NewUploads(dir, db)), Refs: safe.Refs(db, dir), Deleter: db,
 		Authorize: func(context.Context, distribution.Access) error { return nil },
@@ -68,10 +68,10 @@ func newDock(t *testing.T) (d *dock, collectors [2]*service.Collector) {
 	d.url = server.URL + "/v2/" + dockRepository
 	for i := range collectors {
 		other, same := open(), blob.NewDir(path) // as another process would
-		collectors[i], err = service.NewCollector(service.CollectorConfig{
-			Stock: other, Catalog: other, Intents: other, Blobs: same, Remover: same, Garbage: other, Clock: other,
+		collectors[i], err = gc.New(gc.Config{
+			Store: other, Catalog: other, Intents: other, Blobs: same, Remover: same, Garbage: other, Clock: other,
 			Owner: registrytest.Owned{}, Lock: other,
-			Retention: registry.DefaultRetention(),
+			Retention: gc.DefaultRetention(),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -12,9 +12,9 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
 )
 
 // slowRemover takes time for every deletion, and looks whether there is enough of it left.
@@ -60,7 +60,7 @@ func (p slowPermit) Delete(ctx context.Context, d registry.Digest) error {
 
 // garbage is a store with so many blobs that nothing needs, and a collector that has it to
 // itself.
-func garbage(t *testing.T, n int) (*slowRemover, *service.Collector) {
+func garbage(t *testing.T, n int) (*slowRemover, *gc.Collector) {
 	t.Helper()
 	r := &slowRemover{t: t, db: mem.New(), bytes: mem.NewBlobs(), ids: make(map[string]bool)}
 	for i := range n {
@@ -69,9 +69,9 @@ func garbage(t *testing.T, n int) (*slowRemover, *service.Collector) {
 			t.Fatal(err)
 		}
 	}
-	c, err := service.NewCollector(service.CollectorConfig{
-		Stock: r.db, Catalog: r.db, Intents: r.db, Blobs: r.bytes, Remover: r, Garbage: r.db, Clock: r.db, Owner: registrytest.Owned{}, Lock: registrytest.Owned{},
-		Retention: registry.DefaultRetention(), Alone: true,
+	c, err := gc.New(gc.Config{
+		Store: r.db, Catalog: r.db, Intents: r.db, Blobs: r.bytes, Remover: r, Garbage: r.db, Clock: r.db, Owner: registrytest.Owned{}, Lock: registrytest.Owned{},
+		Retention: gc.DefaultRetention(), Alone: true,
 	})
 	if err != nil {
 		t.Fatal(err)

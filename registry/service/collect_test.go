@@ -9,21 +9,21 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/registrytest"
-	"mlpromote.dev/mlpromote/registry/service"
 )
 
 // collector is one over a world, a while from now.
-func (w *world) collector(t *testing.T, in time.Duration, edits ...func(*service.CollectorConfig)) *service.Collector {
+func (w *world) collector(t *testing.T, in time.Duration, edits ...func(*gc.Config)) *gc.Collector {
 	t.Helper()
-	config := service.CollectorConfig{
-		Environments: w.config.Environments, Stock: w.db, Catalog: w.db, Intents: w.db, Blobs: w.blobs, Remover: w.store, Garbage: w.db,
-		Owner: registrytest.Owned{}, Lock: registrytest.Owned{}, Retention: registry.DefaultRetention(), Clock: clockFunc(func() time.Time { return time.Now().Add(in) }),
+	config := gc.Config{
+		Environments: w.config.Environments, Store: w.db, Catalog: w.db, Intents: w.db, Blobs: w.blobs, Remover: w.store, Garbage: w.db,
+		Owner: registrytest.Owned{}, Lock: registrytest.Owned{}, Retention: gc.DefaultRetention(), Clock: clockFunc(func() time.Time { return time.Now().Add(in) }),
 	}
 	for _, edit := range edits {
 		edit(&config)
 	}
-	c, err := service.NewCollector(config)
+	c, err := gc.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,9 +35,9 @@ type clockFunc registry.Clock
 
 func (f clockFunc) CatalogTime(ctx context.Context) (time.Time, error) { return f(), ctx.Err() }
 
-func alone(c *service.CollectorConfig) { c.Alone = true }
+func alone(c *gc.Config) { c.Alone = true }
 
-func collect(t *testing.T, c *service.Collector) service.Collected {
+func collect(t *testing.T, c *gc.Collector) gc.Collected {
 	t.Helper()
 	did, err := c.Collect(t.Context())
 	if err != nil {
@@ -69,7 +69,7 @@ func TestCollectLeavesOrderAlone(t *testing.T) {
 	first := w.Promoted(t, registrytest.Build{})
 	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	before := w.stored(t)
-	for _, c := range []*service.Collector{w.collector(t, 3000*days, alone), w.collector(t, 3000*days), w.collector(t, 4000*days)} {
+	for _, c := range []*gc.Collector{w.collector(t, 3000*days, alone), w.collector(t, 3000*days), w.collector(t, 4000*days)} {
 		if did := collect(t, c); did.Manifests+did.Members+did.Blobs+did.Marked+len(did.SkippedRepositories) != 0 {
 			t.Errorf("collected %+v, want nothing", did)
 		}
@@ -239,7 +239,7 @@ func TestCollectNeedsHistory(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.Promoted(t, registrytest.Build{})
-	c := w.collector(t, 2*days, alone, func(c *service.CollectorConfig) { c.Catalog = forgetful{c.Catalog} })
+	c := w.collector(t, 2*days, alone, func(c *gc.Config) { c.Catalog = forgetful{c.Catalog} })
 	if _, err := c.Collect(t.Context()); registry.CodeOf(err) != registry.CodeTrust {
 		t.Errorf("collect: %v, want CodeTrust", err)
 	}
@@ -259,22 +259,22 @@ func (f forgetful) History(ctx context.Context, q registry.HistoryQuery) iter.Se
 func TestNewCollectorRefuses(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	for name, edit := range map[string]func(*service.CollectorConfig){
-		"no stock":        func(c *service.CollectorConfig) { c.Stock = nil },
-		"no owner":        func(c *service.CollectorConfig) { c.Owner = nil },
-		"no lock":         func(c *service.CollectorConfig) { c.Lock = nil },
-		"no remover":      func(c *service.CollectorConfig) { c.Remover = nil },
-		"no clock":        func(c *service.CollectorConfig) { c.Clock = nil },
-		"no grace":        func(c *service.CollectorConfig) { c.Retention.Grace = service.MinGrace - 1 },
-		"zero retention":  func(c *service.CollectorConfig) { c.Retention = registry.Retention{} },
-		"negative, alone": func(c *service.CollectorConfig) { c.Retention.Grace, c.Alone = -1, true },
+	for name, edit := range map[string]func(*gc.Config){
+		"no stock":        func(c *gc.Config) { c.Store = nil },
+		"no owner":        func(c *gc.Config) { c.Owner = nil },
+		"no lock":         func(c *gc.Config) { c.Lock = nil },
+		"no remover":      func(c *gc.Config) { c.Remover = nil },
+		"no clock":        func(c *gc.Config) { c.Clock = nil },
+		"no grace":        func(c *gc.Config) { c.Retention.Grace = gc.MinGrace - 1 },
+		"zero retention":  func(c *gc.Config) { c.Retention = gc.Retention{} },
+		"negative, alone": func(c *gc.Config) { c.Retention.Grace, c.Alone = -1, true },
 	} {
-		config := service.CollectorConfig{
-			Stock: w.db, Catalog: w.db, Intents: w.db, Blobs: w.blobs, Remover: w.store, Garbage: w.db, Clock: w.db,
-			Owner: registrytest.Owned{}, Lock: registrytest.Owned{}, Retention: registry.DefaultRetention(),
+		config := gc.Config{
+			Store: w.db, Catalog: w.db, Intents: w.db, Blobs: w.blobs, Remover: w.store, Garbage: w.db, Clock: w.db,
+			Owner: registrytest.Owned{}, Lock: registrytest.Owned{}, Retention: gc.DefaultRetention(),
 		}
 		edit(&config)
-		if _, err := service.NewCollector(config); registry.CodeOf(err) != registry.CodeInvalid || err == nil {
+		if _, err := gc.New(config); registry.CodeOf(err) != registry.CodeInvalid || err == nil {
 			t.Errorf("%s: %v, want CodeInvalid", name, err)
 		}
 	}
@@ -291,9 +291,9 @@ func TestCollectionsTakeTurns(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			service.Collections{
+			gc.Schedule{
 				Collector: w.collector(t, 0), Leases: w.db, Holder: name, Interval: 5 * time.Millisecond,
-				Tell: func(ctx context.Context, _ service.Collected, _ time.Duration, err error) {
+				Tell: func(ctx context.Context, _ gc.Collected, _ time.Duration, err error) {
 					if err != nil {
 						t.Error(err)
 					}
@@ -324,10 +324,10 @@ func TestCollectionsTakeTurns(t *testing.T) {
 }
 
 // Bytes that nothing holds are unmarked before anybody relies on them.
-func TestSafeStoreRescinds(t *testing.T) {
+func TestSafeStoreUnmarks(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
-	blobs := service.SafeStore{Garbage: w.db, Remover: w.store}.Blobs(w.blobs)
+	blobs := gc.SafeStore{Garbage: w.db, Remover: w.store}.Blobs(w.blobs)
 	d := registry.Digest("sha256:9834876dcfb05cb167a5c24953eba58c4ac89b1adf57f28f2f9d09af107ee8f0") // of "aaa"
 	put := func() {
 		t.Helper()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/mem"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/registrytest"
@@ -99,7 +100,7 @@ func (a *arena) isFar(repository string) bool {
 // store is content as a replica sees it.
 func (a *arena) store() *oci.Store {
 	blobs, refs := tracedBlobs{a.blobs}, tracedRefs{a.db}
-	safe := service.SafeStore{Garbage: tracedGarbage{a.db}, Remover: tracedRemover{a.blobs, &a.permits}}
+	safe := gc.SafeStore{Garbage: tracedGarbage{a.db}, Remover: tracedRemover{a.blobs, &a.permits}}
 	return oci.New(func(_ context.Context, name string) (oci.Repository, error) {
 		if a.isFar(name) {
 			return oci.Local(tracedBlobs{a.farBlobs}, tracedRefs{a.far}, name), nil
@@ -132,13 +133,13 @@ func (a *arena) replica(t testing.TB, id int) *service.Service {
 func (a *arena) tomorrow() { a.now = a.now.Add(25 * time.Hour) }
 
 // collector collects what nothing needs.
-func (a *arena) collector(t testing.TB) *service.Collector {
+func (a *arena) collector(t testing.TB) *gc.Collector {
 	t.Helper()
 	garbage := tracedGarbage{a.db}
-	c, err := service.NewCollector(service.CollectorConfig{
-		Environments: a.environments, Stock: garbage, Catalog: tracedCatalog{a.db}, Intents: tracedCatalog{a.db}, Blobs: tracedBlobs{a.blobs},
+	c, err := gc.New(gc.Config{
+		Environments: a.environments, Store: garbage, Catalog: tracedCatalog{a.db}, Intents: tracedCatalog{a.db}, Blobs: tracedBlobs{a.blobs},
 		Remover: tracedRemover{a.blobs, &a.permits}, Garbage: garbage, Clock: garbage, Owner: registrytest.Owned{}, Lock: registrytest.Owned{},
-		Retention: registry.Retention{Grace: 24 * time.Hour, Heads: 10},
+		Retention: gc.Retention{Grace: 24 * time.Hour, Heads: 10},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/service"
 )
@@ -133,7 +134,7 @@ func pause() operation {
 // open opens a repository to push to.
 func (a *arena) open(name string) oci.Repository {
 	blobs, refs := tracedBlobs{a.blobs}, tracedRefs{a.db}
-	safe := service.SafeStore{Garbage: tracedGarbage{a.db}, Remover: tracedRemover{a.blobs, &a.permits}}
+	safe := gc.SafeStore{Garbage: tracedGarbage{a.db}, Remover: tracedRemover{a.blobs, &a.permits}}
 	return oci.Local(safe.Blobs(blobs), safe.Refs(refs, blobs), name)
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/mem"
-	"mlpromote.dev/mlpromote/registry/service"
 )
 
 // pantry is a store, safe beside collectors, of which some bytes are marked.
@@ -28,7 +28,7 @@ const goods = "goods"
 func newPantry(t *testing.T, remover registry.Remover) *pantry {
 	t.Helper()
 	p := &pantry{t: t, db: mem.New(), bytes: mem.NewBlobs()}
-	safe := service.SafeStore{Garbage: p.db, Remover: remover}
+	safe := gc.SafeStore{Garbage: p.db, Remover: remover}
 	if remover == nil {
 		safe.Remover = p.bytes
 	}

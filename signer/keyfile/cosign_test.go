@@ -172,7 +172,7 @@ func (c *cosign) generate(t *testing.T, name string) signer.Signer {
 	return s
 }
 
-// Stock cosign accepts what we sign, for the right key and type only.
+// Store cosign accepts what we sign, for the right key and type only.
 func TestCosignVerifiesOurBundles(t *testing.T) {
 	t.Parallel()
 	c := newCosign(t)

@@ -1,4 +1,4 @@
-package service
+package gc
 
 import (
 	"context"
@@ -11,14 +11,14 @@ import (
 // content exists must be able to finish its work within it.
 const MinGrace = time.Minute
 
-// CollectorConfig configures a Collector. All fields except Current, Alone and Sweep are
+// Config configures a Collector. All fields except Current, Alone and Sweep are
 // required.
-type CollectorConfig struct {
+type Config struct {
 	Environments registry.Environments
 	// Current returns the environments that a new collection uses to decide what stays. If it
 	// fails, the collection stops. Nil means Environments.
 	Current   func(ctx context.Context) (registry.Environments, error)
-	Stock     registry.GCStore
+	Store     registry.GCStore
 	Catalog   registry.Catalog
 	Intents   registry.Intents
 	Blobs     registry.Blobs
@@ -27,7 +27,7 @@ type CollectorConfig struct {
 	Clock     registry.CatalogClock
 	Owner     registry.ContentOwner   // confirms that the catalog owns the content
 	Lock      registry.CollectionLock // excludes other collectors of the catalog
-	Retention registry.Retention      // its Grace is also the time between marking and deletion
+	Retention Retention               // its Grace is also the time between marking and deletion
 	// Alone means that no other process writes names or content of this catalog until Collect
 	// returns, on any machine. Then Collect deletes unreferenced content at once, and any Grace is
 	// valid.
@@ -40,16 +40,16 @@ type CollectorConfig struct {
 // that no repository holds. The service can keep running. The collector marks content first and
 // deletes it one grace period later, unless it was used meanwhile. Several collectors can work
 // on the same content, and killing one does no damage.
-type Collector struct{ CollectorConfig }
+type Collector struct{ Config }
 
-// NewCollector checks the configuration. Errors: CodeInvalid.
-func NewCollector(c CollectorConfig) (*Collector, error) {
-	if c.Stock == nil || c.Catalog == nil || c.Intents == nil || c.Blobs == nil || c.Remover == nil || c.Garbage == nil ||
+// New checks the configuration. Errors: CodeInvalid.
+func New(c Config) (*Collector, error) {
+	if c.Store == nil || c.Catalog == nil || c.Intents == nil || c.Blobs == nil || c.Remover == nil || c.Garbage == nil ||
 		c.Clock == nil ||
 		c.Owner == nil ||
 		c.Lock == nil {
 		return nil, registry.Errorf(registry.CodeInvalid,
-			"collector: stock, catalog, intents, blobs, remover, garbage, clock, owner and lock are all required")
+			"collector: store, catalog, intents, blobs, remover, garbage, clock, owner and lock are all required")
 	}
 	if c.Retention.Grace < 0 || !c.Alone && c.Retention.Grace < MinGrace {
 		return nil, registry.Errorf(registry.CodeInvalid,
@@ -110,7 +110,7 @@ func (c *Collector) Collect(ctx context.Context) (Collected, error) {
 		}
 		did.Intents++
 	}
-	err = s.each(ctx, func(repository string) error { return s.settle(ctx, repository, &did) })
+	err = s.each(ctx, func(repository string) error { return s.update(ctx, repository, &did) })
 	did.SkippedRepositories = s.skipped
 	if err != nil {
 		return did, err
@@ -122,11 +122,11 @@ func (c *Collector) Collect(ctx context.Context) (Collected, error) {
 	return did, err
 }
 
-// settle decides about a repository and applies the decision. It first checks without a lock
+// update decides about a repository and applies the decision. It first checks without a lock
 // whether there is anything to change, because usually there is not.
-func (s *survey) settle(ctx context.Context, repository string, did *Collected) error {
+func (s *survey) update(ctx context.Context, repository string, did *Collected) error {
 	links := make(map[registry.Digest]registry.Links)
-	held, err := s.Stock.Records(ctx, repository)
+	held, err := s.Store.Records(ctx, repository)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ func (s *survey) settle(ctx context.Context, repository string, did *Collected) 
 	}
 	var settled registry.GCChanges
 	if !s.Retention.Changes(outcomes, s.now).Empty() {
-		err = s.Stock.UpdateRecords(ctx, repository, func(held []registry.GCRecord) (registry.GCChanges, error) {
+		err = s.Store.UpdateRecords(ctx, repository, func(held []registry.GCRecord) (registry.GCChanges, error) {
 			if outcomes, err = s.evaluate(ctx, repository, held, links); err != nil {
 				return registry.GCChanges{}, err
 			}

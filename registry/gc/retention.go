@@ -1,11 +1,12 @@
-package registry
+package gc
 
 import (
 	"fmt"
 	"iter"
 	"slices"
-	"strings"
 	"time"
+
+	"mlpromote.dev/mlpromote/registry"
 )
 
 // Retention says what garbage collection keeps, in addition to heads, tagged manifests and all
@@ -25,27 +26,27 @@ func DefaultRetention() Retention {
 // Validate refuses negative values. Errors: CodeInvalid.
 func (r Retention) Validate() error {
 	if r.Heads < 0 || r.Period < 0 {
-		return Errorf(CodeInvalid, "keep %d earlier heads, and those of the last %v: want 0 or more", r.Heads, r.Period)
+		return registry.Errorf(registry.CodeInvalid, "keep %d earlier heads, and those of the last %v: want 0 or more", r.Heads, r.Period)
 	}
 	return nil
 }
 
-// GCRoots lists what the catalog requires to stay in the repositories of one model, in all
+// Roots lists what the catalog requires to stay in the repositories of one model, in all
 // environments, with the reason.
-type GCRoots struct {
-	Releases map[Digest]string // kept with all content that they need and all evidence about them
+type Roots struct {
+	Releases map[registry.Digest]string // kept with all content that they need and all evidence about them
 	// Evidence that the history names is kept even if its subject is deleted. If the same bytes
 	// are built again, all earlier evidence about them counts again.
-	Evidence map[Digest]string
+	Evidence map[registry.Digest]string
 }
 
-// anchor adds a release or a piece of evidence. The first reason stays.
-func anchor(at *map[Digest]string, d Digest, why string) {
+// addRoot adds a release or a piece of evidence. The first reason stays.
+func addRoot(at *map[registry.Digest]string, d registry.Digest, why string) {
 	if d == "" {
 		return
 	}
 	if *at == nil {
-		*at = make(map[Digest]string)
+		*at = make(map[registry.Digest]string)
 	}
 	if _, ok := (*at)[d]; !ok {
 		(*at)[d] = why
@@ -56,27 +57,27 @@ func anchor(at *map[Digest]string, d Digest, why string) {
 // head is kept for rollbacks unless its environment is known to be unprotected, because such
 // environments have no rollbacks. Errors: those of events.
 func (r Retention) Roots(
-	envs Environments,
-	heads []Head,
-	intents []Intent,
-	events iter.Seq2[Event, error],
+	envs registry.Environments,
+	heads []registry.Head,
+	intents []registry.Intent,
+	events iter.Seq2[registry.Event, error],
 	now time.Time,
-) (map[string]*GCRoots, error) {
-	all := make(map[string]*GCRoots)
-	of := func(model string) *GCRoots {
+) (map[string]*Roots, error) {
+	all := make(map[string]*Roots)
+	of := func(model string) *Roots {
 		if all[model] == nil {
-			all[model] = new(GCRoots)
+			all[model] = new(Roots)
 		}
 		return all[model]
 	}
-	at := make(map[place]Head)
+	at := make(map[place]registry.Head)
 	for _, h := range heads {
-		anchor(&of(h.Model).Releases, h.Release, "head of "+h.Environment)
+		addRoot(&of(h.Model).Releases, h.Release, "head of "+h.Environment)
 		at[place{h.Environment, h.Model}] = h
 	}
 	for _, i := range intents {
 		if i.Abandoned(envs, at[place{i.Environment, i.Model}], now) == "" {
-			anchor(&of(i.Model).Releases, i.Release, "under way to "+i.Environment)
+			addRoot(&of(i.Model).Releases, i.Release, "under way to "+i.Environment)
 		}
 	}
 	reigns := make(map[place][]tenure)
@@ -85,16 +86,16 @@ func (r Retention) Roots(
 			return nil, err
 		}
 		for _, d := range e.Evidence {
-			anchor(&of(e.Model).Evidence, d, fmt.Sprintf("history names it (row %d)", e.Seq))
+			addRoot(&of(e.Model).Evidence, d, fmt.Sprintf("history names it (row %d)", e.Seq))
 		}
-		reign(reigns, e)
+		addTenure(reigns, e)
 	}
 	for place, tenures := range reigns {
 		if envs.Unprotected(place.environment) {
 			continue
 		}
 		for _, release := range r.earlier(tenures, now) {
-			anchor(&of(place.model).Releases, release, "earlier head of "+place.environment)
+			addRoot(&of(place.model).Releases, release, "earlier head of "+place.environment)
 		}
 	}
 	return all, nil
@@ -105,13 +106,13 @@ type place struct{ environment, model string }
 
 // tenure is a release that was a head, and until when. That of the current head has no end.
 type tenure struct {
-	release Digest
+	release registry.Digest
 	until   time.Time
 }
 
-// reign adds the head that an event set. Releasing a hold does not set a head.
-func reign(all map[place][]tenure, e Event) {
-	if e.Release == "" || e.Kind != EventPublish && e.Kind != EventPromote && e.Kind != EventRollback {
+// addTenure adds the head that an event set. Releasing a hold does not set a head.
+func addTenure(all map[place][]tenure, e registry.Event) {
+	if e.Release == "" || e.Kind != registry.EventPublish && e.Kind != registry.EventPromote && e.Kind != registry.EventRollback {
 		return
 	}
 	at := place{e.Environment, e.Model}
@@ -122,8 +123,8 @@ func reign(all map[place][]tenure, e Event) {
 }
 
 // earlier lists the releases before the current head that a rollback could need.
-func (r Retention) earlier(tenures []tenure, now time.Time) []Digest {
-	var kept []Digest
+func (r Retention) earlier(tenures []tenure, now time.Time) []registry.Digest {
+	var kept []registry.Digest
 	for i, t := range slices.Backward(tenures) {
 		if i == len(tenures)-1 || t.release == tenures[len(tenures)-1].release || slices.Contains(kept, t.release) {
 			continue
@@ -135,16 +136,16 @@ func (r Retention) earlier(tenures []tenure, now time.Time) []Digest {
 	return kept
 }
 
-// GCOutcome says what happens to a record.
-type GCOutcome struct {
-	GCRecord
+// Outcome says what happens to a record.
+type Outcome struct {
+	registry.GCRecord
 	KeptBecause string // why it is kept; empty: it is unreferenced
 	Delete      bool   // it is unreferenced, and neither it nor anything that contains it was used
 }
 
 // Changes returns what outcomes change.
-func (r Retention) Changes(outcomes []GCOutcome, now time.Time) GCChanges {
-	s := GCChanges{At: now}
+func (r Retention) Changes(outcomes []Outcome, now time.Time) registry.GCChanges {
+	s := registry.GCChanges{At: now}
 	for _, f := range outcomes {
 		switch {
 		case f.Delete:
@@ -156,10 +157,4 @@ func (r Retention) Changes(outcomes []GCOutcome, now time.Time) GCChanges {
 		}
 	}
 	return s
-}
-
-// ModelOf returns the model of a repository, and whether the repository holds its sources.
-func ModelOf(repository string) (model string, sources bool) {
-	_, rest, _ := strings.Cut(repository, "/")
-	return strings.CutSuffix(rest, "/"+SourcesComponent)
 }

@@ -1,16 +1,18 @@
-package registry
+package gc
 
 import (
 	"fmt"
 	"time"
+
+	"mlpromote.dev/mlpromote/registry"
 )
 
-// GCSnapshot is the state of a repository for [Retention.Evaluate].
-type GCSnapshot struct {
-	Records []GCRecord
-	Links   map[Digest]Links  // of every manifest in Records
-	Roots   GCRoots           // of the repository's model
-	Wanted  map[Digest]string // digests that other repositories need from this one, with the reason
+// Snapshot is the state of a repository for [Retention.Evaluate].
+type Snapshot struct {
+	Records []registry.GCRecord
+	Links   map[registry.Digest]registry.Links // of every manifest in Records
+	Roots   Roots                              // of the repository's model
+	Wanted  map[registry.Digest]string         // digests that other repositories need from this one, with the reason
 }
 
 // Evaluate decides what to do with each record, in their order. A manifest is kept with all
@@ -18,7 +20,7 @@ type GCSnapshot struct {
 // deleted together or kept together. Unreferenced content is due for deletion once it and
 // everything that contains it have been marked for at least wait. With a wait of 0 it is due at
 // once; use that only with exclusive access.
-func (r Retention) Evaluate(e GCSnapshot, now time.Time, wait time.Duration) []GCOutcome {
+func (r Retention) Evaluate(e Snapshot, now time.Time, wait time.Duration) []Outcome {
 	staying := newWalker(e)
 	for i, h := range e.Records {
 		if why := r.root(e, h, now); why != "" {
@@ -42,15 +44,15 @@ func (r Retention) Evaluate(e GCSnapshot, now time.Time, wait time.Duration) []G
 	}
 	waiting.expand(true)
 
-	outcomes := make([]GCOutcome, len(e.Records))
+	outcomes := make([]Outcome, len(e.Records))
 	for i, h := range e.Records {
-		outcomes[i] = GCOutcome{GCRecord: h, KeptBecause: staying.why[i], Delete: staying.why[i] == "" && waiting.why[i] == ""}
+		outcomes[i] = Outcome{GCRecord: h, KeptBecause: staying.why[i], Delete: staying.why[i] == "" && waiting.why[i] == ""}
 	}
 	return outcomes
 }
 
 // root returns why a record is kept by itself, or "".
-func (r Retention) root(e GCSnapshot, h GCRecord, now time.Time) string {
+func (r Retention) root(e Snapshot, h registry.GCRecord, now time.Time) string {
 	if why := e.Roots.Releases[h.Digest]; h.Manifest && why != "" {
 		return why
 	}
@@ -68,19 +70,19 @@ func (r Retention) root(e GCSnapshot, h GCRecord, now time.Time) string {
 
 // walker walks the records of a repository. It identifies them by index.
 type walker struct {
-	GCSnapshot
-	at        map[Digest][]int // a digest can be both a manifest and a blob of the repository
-	referrers map[Digest][]int
+	Snapshot
+	at        map[registry.Digest][]int // a digest can be both a manifest and a blob of the repository
+	referrers map[registry.Digest][]int
 	why       []string // why each was reached; empty if it was not
 	next      []int
 }
 
-func newWalker(e GCSnapshot) *walker {
+func newWalker(e Snapshot) *walker {
 	t := &walker{
-		GCSnapshot: e,
-		at:         make(map[Digest][]int, len(e.Records)),
-		referrers:  make(map[Digest][]int),
-		why:        make([]string, len(e.Records)),
+		Snapshot:  e,
+		at:        make(map[registry.Digest][]int, len(e.Records)),
+		referrers: make(map[registry.Digest][]int),
+		why:       make([]string, len(e.Records)),
 	}
 	for i, h := range e.Records {
 		t.at[h.Digest] = append(t.at[h.Digest], i)

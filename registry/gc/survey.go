@@ -1,4 +1,4 @@
-package service
+package gc
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 type survey struct {
 	*Collector
 	now       time.Time
-	anchors   map[string]*registry.GCRoots          // by model
+	roots     map[string]*Roots                     // by model
 	wanted    map[string]map[registry.Digest]string // by model: why its sources are needed; empty: not read yet
 	unclear   map[string]bool                       // models with unreadable content
 	skipped   []SkippedRepository
@@ -46,7 +46,7 @@ func (c *Collector) survey(ctx context.Context) (*survey, error) {
 		return nil, err
 	}
 	s.abandon(environments, heads, intents)
-	s.anchors, err = c.Retention.Roots(environments, heads, intents,
+	s.roots, err = c.Retention.Roots(environments, heads, intents,
 		verified(c.Catalog.History(ctx, registry.HistoryQuery{})), s.now)
 	return s, err
 }
@@ -85,7 +85,7 @@ func verified(history iter.Seq2[registry.Event, error]) iter.Seq2[registry.Event
 // each visits every repository, those of sources last because other repositories need their
 // content. It skips unreadable repositories.
 func (s *survey) each(ctx context.Context, visit func(repository string) error) error {
-	repositories, err := s.Stock.Repositories(ctx)
+	repositories, err := s.Store.Repositories(ctx)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *survey) evaluate(
 	repository string,
 	held []registry.GCRecord,
 	links map[registry.Digest]registry.Links,
-) ([]registry.GCOutcome, error) {
+) ([]Outcome, error) {
 	for _, h := range held {
 		if _, known := links[h.Digest]; known || !h.Manifest {
 			continue
@@ -133,8 +133,8 @@ func (s *survey) evaluate(
 		links[h.Digest] = read
 	}
 	model, sources := registry.ModelOf(repository)
-	snapshot := registry.GCSnapshot{Records: held, Links: links}
-	if a := s.anchors[model]; a != nil {
+	snapshot := Snapshot{Records: held, Links: links}
+	if a := s.roots[model]; a != nil {
 		snapshot.Roots = *a
 	}
 	if sources {
@@ -150,7 +150,7 @@ func (s *survey) sources(ctx context.Context, repositories []string) error {
 		if !sources {
 			continue
 		}
-		held, err := s.Stock.Records(ctx, repository)
+		held, err := s.Store.Records(ctx, repository)
 		if err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func (s *survey) sources(ctx context.Context, repositories []string) error {
 }
 
 // want collects the sources that the remaining manifests of a repository mention.
-func (s *survey) want(repository string, outcomes []registry.GCOutcome, links map[registry.Digest]registry.Links) {
+func (s *survey) want(repository string, outcomes []Outcome, links map[registry.Digest]registry.Links) {
 	model, _ := registry.ModelOf(repository)
 	for _, f := range outcomes {
 		if f.Delete || !f.Manifest {

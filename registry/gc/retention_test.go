@@ -1,4 +1,4 @@
-package registry_test
+package gc_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/gc"
 )
 
 // noon is when the collections of the tests happen.
@@ -27,8 +28,8 @@ func held(word string, manifest bool) registry.GCRecord {
 }
 
 // snapshot is a repository of a release with an engine and evidence about both.
-func snapshot() registry.GCSnapshot {
-	e := registry.GCSnapshot{Links: map[registry.Digest]registry.Links{
+func snapshot() gc.Snapshot {
+	e := gc.Snapshot{Links: map[registry.Digest]registry.Links{
 		name("release"):        {Mentions: []registry.Digest{name("engine"), name("limits"), name("sources")}},
 		name("engine"):         {Mentions: []registry.Digest{name("config"), name("weights")}},
 		name("limits"):         {Mentions: []registry.Digest{name("limits.json")}},
@@ -46,7 +47,7 @@ func snapshot() registry.GCSnapshot {
 }
 
 // edit changes the record of a word.
-func edit(e *registry.GCSnapshot, word string, change func(*registry.GCRecord)) {
+func edit(e *gc.Snapshot, word string, change func(*registry.GCRecord)) {
 	i := slices.IndexFunc(e.Records, func(h registry.GCRecord) bool { return h.Digest == name(word) })
 	change(&e.Records[i])
 }
@@ -57,7 +58,7 @@ func words() []string {
 }
 
 // staying lists what stays by the first word of each, and what is due.
-func staying(outcomes []registry.GCOutcome) (stay, due []string) {
+func staying(outcomes []gc.Outcome) (stay, due []string) {
 	for _, f := range outcomes {
 		i := slices.IndexFunc(words(), func(word string) bool { return name(word) == f.Digest })
 		if f.KeptBecause != "" {
@@ -70,68 +71,68 @@ func staying(outcomes []registry.GCOutcome) (stay, due []string) {
 	return stay, due
 }
 
-func TestJudge(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	t.Parallel()
 	day := 24 * time.Hour
-	condemnAll := func(e *registry.GCSnapshot) {
+	condemnAll := func(e *gc.Snapshot) {
 		for i := range e.Records {
 			e.Records[i].Marked = noon().Add(-2 * day)
 		}
 	}
 	for title, c := range map[string]struct {
-		change func(e *registry.GCSnapshot)
+		change func(e *gc.Snapshot)
 		stay   string // "all", or words
 		due    string
 	}{
-		"nothing needs it":   {func(*registry.GCSnapshot) {}, "", ""},
+		"nothing needs it":   {func(*gc.Snapshot) {}, "", ""},
 		"marked long enough": {condemnAll, "", "all"},
-		"marked of late": {func(e *registry.GCSnapshot) {
+		"marked of late": {func(e *gc.Snapshot) {
 			for i := range e.Records {
 				e.Records[i].Marked = noon().Add(-time.Hour)
 			}
 		}, "", ""},
-		"head": {func(e *registry.GCSnapshot) {
+		"head": {func(e *gc.Snapshot) {
 			e.Roots.Releases = map[registry.Digest]string{name("release"): "head of prod"}
 		}, "all", ""},
-		"tag of the release": {func(e *registry.GCSnapshot) {
+		"tag of the release": {func(e *gc.Snapshot) {
 			edit(e, "release", func(h *registry.GCRecord) { h.Tags = []string{"1.0.0"} })
 		}, "all", ""},
-		"marked and tagged since": {func(e *registry.GCSnapshot) {
+		"marked and tagged since": {func(e *gc.Snapshot) {
 			condemnAll(e)
 			edit(e, "release", func(h *registry.GCRecord) { h.Tags = []string{"1.0.0"} })
 		}, "all", ""},
-		"a part that waits for its release": {func(e *registry.GCSnapshot) {
+		"a part that waits for its release": {func(e *gc.Snapshot) {
 			condemnAll(e)
 			edit(e, "engine", func(h *registry.GCRecord) { h.Tags = []string{"part-0123456789ab-linux-amd64-v3-int8"} })
 		}, "engine,report,signed report,config,weights,bundle", "release,limits,signed release,limits.json"},
-		"young evidence keeps its subject": {func(e *registry.GCSnapshot) {
+		"young evidence keeps its subject": {func(e *gc.Snapshot) {
 			condemnAll(e)
 			edit(e, "report", func(h *registry.GCRecord) { h.Created = noon().Add(-time.Hour) })
 		}, "engine,report,signed report,config,weights,bundle", "release,limits,signed release,limits.json"},
-		"evidence of the history stays without its subject": {func(e *registry.GCSnapshot) {
+		"evidence of the history stays without its subject": {func(e *gc.Snapshot) {
 			condemnAll(e)
 			e.Roots.Evidence = map[registry.Digest]string{name("report"): "history names it"}
 		}, "report,signed report,bundle", "release,engine,limits,signed release,config,weights,limits.json"},
-		"wanted elsewhere": {func(e *registry.GCSnapshot) {
+		"wanted elsewhere": {func(e *gc.Snapshot) {
 			condemnAll(e)
 			e.Wanted = map[registry.Digest]string{name("limits"): "part of a release"}
 		}, "limits,limits.json", "release,engine,report,signed report,signed release,config,weights,bundle"},
-		"a young blob alone": {func(e *registry.GCSnapshot) {
+		"a young blob alone": {func(e *gc.Snapshot) {
 			condemnAll(e)
 			edit(e, "weights", func(h *registry.GCRecord) { h.Created = noon().Add(-day).Add(time.Microsecond) })
 		}, "weights", "release,engine,limits,report,signed report,signed release,config,limits.json,bundle"},
-		"somebody asked for the release": {func(e *registry.GCSnapshot) {
+		"somebody asked for the release": {func(e *gc.Snapshot) {
 			condemnAll(e)
 			edit(e, "release", func(h *registry.GCRecord) { h.Marked = time.Time{} })
 		}, "", ""},
-		"somebody asked for the engine": {func(e *registry.GCSnapshot) {
+		"somebody asked for the engine": {func(e *gc.Snapshot) {
 			condemnAll(e)
 			edit(e, "engine", func(h *registry.GCRecord) { h.Marked = noon().Add(-time.Hour) })
 		}, "", "release,limits,signed release,limits.json"},
 	} {
 		e := snapshot()
 		c.change(&e)
-		stay, due := staying(registry.DefaultRetention().Evaluate(e, noon(), day))
+		stay, due := staying(gc.DefaultRetention().Evaluate(e, noon(), day))
 		for what, list := range map[string]struct{ got, want []string }{"stays": {stay, list(c.stay)}, "due": {due, list(c.due)}} {
 			if diff := cmp.Diff(list.want, list.got); diff != "" {
 				t.Errorf("%s: %s (-want +got):\n%s", title, what, diff)
@@ -152,24 +153,24 @@ func list(text string) []string {
 }
 
 // Who has a repository to himself waits for nothing, and takes nothing that is needed.
-func TestJudgeAlone(t *testing.T) {
+func TestEvaluateAlone(t *testing.T) {
 	t.Parallel()
 	e := snapshot()
 	edit(&e, "limits", func(h *registry.GCRecord) { h.Tags = []string{"kept"} })
-	stay, due := staying(registry.Retention{}.Evaluate(e, noon(), 0))
+	stay, due := staying(gc.Retention{}.Evaluate(e, noon(), 0))
 	if diff := cmp.Diff([]string{"limits", "limits.json"}, stay); diff != "" || len(stay)+len(due) != len(words()) {
 		t.Errorf("stays (-want +got):\n%s\ndue: %q", diff, due)
 	}
 }
 
 // A changes marks once, unmarks what is needed again and removes what is due.
-func TestSettlement(t *testing.T) {
+func TestChanges(t *testing.T) {
 	t.Parallel()
 	marked := func(h registry.GCRecord) registry.GCRecord {
 		h.Marked = noon().AddDate(0, -1, 0)
 		return h
 	}
-	got := registry.Retention{}.Changes([]registry.GCOutcome{
+	got := gc.Retention{}.Changes([]gc.Outcome{
 		{GCRecord: held("stays", true), KeptBecause: "tag 1.0.0"},
 		{GCRecord: marked(held("is needed again", true)), KeptBecause: "tag 1.0.0"},
 		{GCRecord: held("is found", false)},
@@ -185,10 +186,10 @@ func TestSettlement(t *testing.T) {
 	}
 }
 
-// drawEstate makes any repository: cycles, dangling links and double records included.
-func drawEstate(t *rapid.T) registry.GCSnapshot {
-	e := registry.GCSnapshot{Links: make(map[registry.Digest]registry.Links), Wanted: make(map[registry.Digest]string)}
-	e.Roots = registry.GCRoots{Releases: make(map[registry.Digest]string), Evidence: make(map[registry.Digest]string)}
+// drawSnapshot makes any repository: cycles, dangling links and double records included.
+func drawSnapshot(t *rapid.T) gc.Snapshot {
+	e := gc.Snapshot{Links: make(map[registry.Digest]registry.Links), Wanted: make(map[registry.Digest]string)}
+	e.Roots = gc.Roots{Releases: make(map[registry.Digest]string), Evidence: make(map[registry.Digest]string)}
 	some := rapid.Custom(func(t *rapid.T) registry.Digest { return name(fmt.Sprint(rapid.IntRange(0, 12).Draw(t, "n"))) })
 	seldom := func(what string) bool { return rapid.IntRange(0, 9).Draw(t, what) == 0 }
 	age := rapid.SampledFrom([]time.Duration{0, time.Hour, 23 * time.Hour, 25 * time.Hour, 1000 * time.Hour})
@@ -222,7 +223,7 @@ func drawEstate(t *rapid.T) registry.GCSnapshot {
 
 // closure is the same rule as Judge's, written so that it can be believed: whatever touches
 // something in the set comes in, until nothing does.
-func closure(e registry.GCSnapshot, in []bool, subjects bool) {
+func closure(e gc.Snapshot, in []bool, subjects bool) {
 	belongs := func(part, whole registry.GCRecord) bool {
 		links := e.Links[whole.Digest]
 		mine := e.Links[part.Digest]
@@ -243,10 +244,10 @@ func closure(e registry.GCSnapshot, in []bool, subjects bool) {
 }
 
 // Judge agrees with the rule as it is written down, on any repository.
-func TestJudgeProperty(t *testing.T) {
+func TestEvaluateProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		e := drawEstate(t)
+		e := drawSnapshot(t)
 		const grace = 24 * time.Hour
 		wait := rapid.SampledFrom([]time.Duration{0, grace}).Draw(t, "wait")
 		stay, wantWait := make([]bool, len(e.Records)), make([]bool, len(e.Records))
@@ -265,7 +266,7 @@ func TestJudgeProperty(t *testing.T) {
 			wantWait[i] = !stay[i] && wait > 0 && (h.Marked.IsZero() || noon().Sub(h.Marked) < wait)
 		}
 		closure(e, wantWait, true)
-		for i, f := range (registry.Retention{Grace: grace}).Evaluate(e, noon(), wait) {
+		for i, f := range (gc.Retention{Grace: grace}).Evaluate(e, noon(), wait) {
 			if (f.KeptBecause != "") != stay[i] {
 				t.Fatalf("%d: stays because %q, want it to stay: %v", i, f.KeptBecause, stay[i])
 			}
@@ -295,7 +296,7 @@ func promoted(release string) registry.Event {
 	return registry.Event{Kind: registry.EventPromote, Environment: "prod", Release: name(release)}
 }
 
-func TestAnchors(t *testing.T) {
+func TestRoots(t *testing.T) {
 	t.Parallel()
 	envs := registry.Environments{List: []registry.Environment{{Name: "staging"}, {Name: "prod", From: "staging"}}}
 	attach := registry.Event{Kind: registry.EventAttach, Environment: "staging", Release: name("a"), Evidence: []registry.Digest{name("bundle")}}
@@ -303,21 +304,21 @@ func TestAnchors(t *testing.T) {
 		return registry.Event{Kind: registry.EventPublish, Environment: "staging", Release: name(release)}
 	}
 	for title, c := range map[string]struct {
-		retention registry.Retention
+		retention gc.Retention
 		rows      []registry.Event
 		releases  []string
 	}{
-		"the last two":            {registry.Retention{Heads: 2}, []registry.Event{promoted("a"), promoted("b"), promoted("c"), promoted("d")}, []string{"b", "c"}},
-		"none":                    {registry.Retention{}, []registry.Event{promoted("a"), promoted("b")}, nil},
-		"each counts once":        {registry.Retention{Heads: 2}, []registry.Event{promoted("a"), promoted("b"), promoted("c"), promoted("b"), promoted("c"), promoted("d")}, []string{"b", "c"}},
-		"back to what was":        {registry.Retention{Heads: 1}, []registry.Event{promoted("a"), promoted("b"), promoted("a")}, []string{"b"}},
-		"ended within the time":   {registry.Retention{Period: 50 * time.Hour}, []registry.Event{promoted("a"), promoted("b"), promoted("c"), promoted("d")}, []string{"b", "c"}},
-		"nobody rolls back there": {registry.Retention{Heads: 9}, []registry.Event{published("a"), published("b")}, nil},
-		"an environment that is gone": {registry.Retention{Heads: 9}, []registry.Event{
+		"the last two":            {gc.Retention{Heads: 2}, []registry.Event{promoted("a"), promoted("b"), promoted("c"), promoted("d")}, []string{"b", "c"}},
+		"none":                    {gc.Retention{}, []registry.Event{promoted("a"), promoted("b")}, nil},
+		"each counts once":        {gc.Retention{Heads: 2}, []registry.Event{promoted("a"), promoted("b"), promoted("c"), promoted("b"), promoted("c"), promoted("d")}, []string{"b", "c"}},
+		"back to what was":        {gc.Retention{Heads: 1}, []registry.Event{promoted("a"), promoted("b"), promoted("a")}, []string{"b"}},
+		"ended within the time":   {gc.Retention{Period: 50 * time.Hour}, []registry.Event{promoted("a"), promoted("b"), promoted("c"), promoted("d")}, []string{"b", "c"}},
+		"nobody rolls back there": {gc.Retention{Heads: 9}, []registry.Event{published("a"), published("b")}, nil},
+		"an environment that is gone": {gc.Retention{Heads: 9}, []registry.Event{
 			{Kind: registry.EventPublish, Environment: "gone", Release: name("a")}, {Kind: registry.EventPublish, Environment: "gone", Release: name("b")}}, []string{"a"}},
-		"a hold that ends": {registry.Retention{Heads: 1}, []registry.Event{promoted("a"), promoted("b"),
+		"a hold that ends": {gc.Retention{Heads: 1}, []registry.Event{promoted("a"), promoted("b"),
 			{Kind: registry.EventHoldRelease, Environment: "prod", Release: name("b")}}, []string{"a"}},
-		"evidence": {registry.Retention{}, []registry.Event{attach}, nil},
+		"evidence": {gc.Retention{}, []registry.Event{attach}, nil},
 	} {
 		got, err := c.retention.Roots(envs, nil, nil, events(c.rows...), noon())
 		if err != nil {
@@ -378,21 +379,21 @@ func TestAbandonedIntents(t *testing.T) {
 }
 
 // Heads and promotions under way keep releases, each for its model alone.
-func TestAnchorsOfHeadsAndIntents(t *testing.T) {
+func TestRootsOfHeadsAndIntents(t *testing.T) {
 	t.Parallel()
 	heads := []registry.Head{{Environment: "staging", Model: "a", Release: name("head")}}
 	intents := []registry.Intent{
 		{Environment: "prod", From: "staging", Model: "a", Release: name("moving"), Begun: noon().Add(-23 * time.Hour)},
 		{Environment: "canary", From: "staging", Model: "a", Release: name("abandoned"), Begun: noon().Add(-25 * time.Hour)},
 	}
-	got, err := registry.Retention{}.Roots(registry.Environments{}, heads, intents, events(), noon())
-	want := map[string]*registry.GCRoots{"a": {Releases: map[registry.Digest]string{name("head"): "head of staging", name("moving"): "under way to prod"}}}
+	got, err := gc.Retention{}.Roots(registry.Environments{}, heads, intents, events(), noon())
+	want := map[string]*gc.Roots{"a": {Releases: map[registry.Digest]string{name("head"): "head of staging", name("moving"): "under way to prod"}}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v, (-want +got):\n%s", err, diff)
 	}
 	failing := func(yield func(registry.Event, error) bool) { yield(registry.Event{}, fmt.Errorf("lost")) }
-	if got, err := (registry.Retention{}).Roots(registry.Environments{}, heads, nil, failing, noon()); err == nil || got != nil {
-		t.Errorf("a history that cannot be read anchors %v (%v): want an error", got, err)
+	if got, err := (gc.Retention{}).Roots(registry.Environments{}, heads, nil, failing, noon()); err == nil || got != nil {
+		t.Errorf("a history that cannot be read gave the roots %v (%v): want an error", got, err)
 	}
 }
 

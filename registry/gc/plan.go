@@ -1,4 +1,4 @@
-package service
+package gc
 
 import (
 	"context"
@@ -17,7 +17,7 @@ type Plan struct {
 // Inventory is a repository with the outcome for each of its records.
 type Inventory struct {
 	Repository string
-	Outcomes   []registry.GCOutcome
+	Outcomes   []Outcome
 }
 
 // Plan computes the plan and changes nothing. Errors: as Collect.
@@ -28,7 +28,7 @@ func (c *Collector) Plan(ctx context.Context) (Plan, error) {
 	}
 	var plan Plan
 	err = s.each(ctx, func(repository string) error {
-		held, err := s.Stock.Records(ctx, repository)
+		held, err := s.Store.Records(ctx, repository)
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (c *Collector) remaining(ctx context.Context, plan Plan) (map[registry.Dige
 		}
 	}
 	for _, r := range plan.SkippedRepositories {
-		held, err := c.Stock.Records(ctx, r.Repository)
+		held, err := c.Store.Records(ctx, r.Repository)
 		if err != nil {
 			return nil, err
 		}

@@ -1,4 +1,4 @@
-package service
+package gc
 
 import (
 	"context"
@@ -14,8 +14,8 @@ const collectionLease = "collection"
 // collect, and one that crashes at once must not collect each time.
 const firstCollection = time.Minute
 
-// Collections runs a collector at an interval, in one of several replicas.
-type Collections struct {
+// Schedule runs a collector at an interval, in one of several replicas.
+type Schedule struct {
 	Collector *Collector
 	Leases    registry.Leases
 	Holder    string        // of the lease; unique to this process
@@ -26,7 +26,7 @@ type Collections struct {
 
 // Run collects until ctx ends. A running collection stops then, and the next one continues from
 // there.
-func (c Collections) Run(ctx context.Context) {
+func (c Schedule) Run(ctx context.Context) {
 	ticker := time.NewTicker(min(c.Interval, firstCollection))
 	defer ticker.Stop()
 	defer c.release(ctx)
@@ -43,7 +43,7 @@ func (c Collections) Run(ctx context.Context) {
 
 // turn collects if this replica holds the lease. The replica keeps the lease for the next turn
 // while it runs.
-func (c Collections) turn(ctx context.Context) {
+func (c Schedule) turn(ctx context.Context) {
 	mine, err := c.acquire(ctx)
 	if err == nil && !mine || ctx.Err() != nil {
 		return
@@ -68,7 +68,7 @@ func (c Collections) turn(ctx context.Context) {
 
 // keep extends the lease while a collection takes longer than the interval. If the lease is
 // lost, two replicas collect, which is safe.
-func (c Collections) keep(ctx context.Context) {
+func (c Schedule) keep(ctx context.Context) {
 	ticker := time.NewTicker(c.Interval)
 	defer ticker.Stop()
 	for {
@@ -82,12 +82,12 @@ func (c Collections) keep(ctx context.Context) {
 }
 
 // acquire takes or extends the lease past the next turn.
-func (c Collections) acquire(ctx context.Context) (bool, error) {
+func (c Schedule) acquire(ctx context.Context) (bool, error) {
 	return c.Leases.AcquireLease(ctx, collectionLease, c.Holder, 2*c.Interval)
 }
 
 // release releases the lease so that another replica can collect at once.
-func (c Collections) release(ctx context.Context) {
+func (c Schedule) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = c.Leases.ReleaseLease(ctx, collectionLease, c.Holder) // otherwise it expires
