@@ -44,7 +44,7 @@ func (b *build) store(ctx context.Context) (BuildResult, error) {
 	}
 	return BuildResult{
 		Reproducible: classes,
-		Reference:    registry.Ref{Environment: first, Model: b.plan.Model, Tag: head.Version, Digest: r.Digest},
+		Ref:          registry.Ref{Environment: first, Model: b.plan.Model, Tag: head.Version, Digest: r.Digest},
 		Release:      r, Plan: b.plan.Digest, Steps: steps, Cached: cached, Attached: attached,
 		ReferenceLatency: b.referenceLatency, Elapsed: b.p.now().Sub(b.began),
 	}, nil

@@ -15,11 +15,11 @@ import (
 
 // VerifyResult is what this machine found out about a release.
 type VerifyResult struct {
-	Reference registry.Ref     `json:"-"`
-	Release   registry.Release `json:"release"`
-	Node      registry.Node    `json:"node"`
-	Engines   []VerifiedEngine `json:"engines"`
-	Skipped   []SkippedEngine  `json:"skipped,omitempty"` // engines whose target this machine does not meet
+	Ref     registry.Ref     `json:"-"`
+	Release registry.Release `json:"release"`
+	Node    registry.Node    `json:"node"`
+	Engines []VerifiedEngine `json:"engines"`
+	Skipped []SkippedEngine  `json:"skipped,omitempty"` // engines whose target this machine does not meet
 }
 
 // VerifiedEngine is an engine that ran here.
@@ -202,7 +202,7 @@ func (v *verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 		return VerifyResult{}, err
 	}
 	result := VerifyResult{
-		Reference: registry.Ref{Environment: v.environment,
+		Ref: registry.Ref{Environment: v.environment,
 			Model: v.release.Model, Tag: v.release.Tag(), Digest: v.release.Digest},
 		Release: v.release, Node: v.node, Skipped: v.skipped,
 	}

@@ -120,7 +120,7 @@ type Resolution struct {
 	Release    Digest      `json:"release"`
 	Version    string      `json:"version"`
 	Engine     *Engine     `json:"engine,omitempty"` // nil if no candidate is left
-	Reference  string      `json:"reference,omitempty"`
+	Ref        string      `json:"ref,omitempty"`
 	Candidates []Candidate `json:"candidates"` // every engine of the release, the winner first
 }
 
@@ -149,10 +149,10 @@ type Attachment struct {
 
 // PromoteRequest asks for a promotion.
 type PromoteRequest struct {
-	Model     string
-	Reference string // tag or digest in the source; empty means its head
-	From, To  string // empty means the only possible edge
-	DryRun    bool   // decide, but change nothing
+	Model    string
+	Ref      string // tag or digest in the source; empty means its head
+	From, To string // empty means the only possible edge
+	DryRun   bool   // decide, but change nothing
 }
 
 // RollbackRequest asks for an earlier head.

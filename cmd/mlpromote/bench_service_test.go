@@ -178,7 +178,7 @@ func BenchmarkPromote(b *testing.B) {
 		check(b, s.store.Rehash(b.Context(), "staging/"+s.model, r))
 		rehash += time.Since(began)
 		began = time.Now()
-		_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: s.model, Reference: string(r.Digest)})
+		_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: s.model, Ref: string(r.Digest)})
 		check(b, err)
 		promote += time.Since(began)
 	}

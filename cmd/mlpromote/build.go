@@ -72,12 +72,12 @@ func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, m *memory, o
 			return err
 		}
 	}
-	result.Reference.Host = i.hostOf(result.Reference.Environment)
-	if err := rememberBuild(result.Reference); err != nil {
+	result.Ref.Host = i.hostOf(result.Ref.Environment)
+	if err := rememberBuild(result.Ref); err != nil {
 		return err
 	}
 	if result.Already {
-		a.ui.note("nothing to do: %s has the release of this plan", result.Reference.Environment)
+		a.ui.note("nothing to do: %s has the release of this plan", result.Ref.Environment)
 		return a.built(result)
 	}
 	a.ui.note("%s, %d of %s from the cache, %s added, %s",
@@ -86,12 +86,12 @@ func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, m *memory, o
 }
 
 func (a *app) built(result pipeline.BuildResult) error {
-	return a.ui.result(plain(result.Reference.String()), builtRelease{result.Reference.String(), result})
+	return a.ui.result(plain(result.Ref.String()), builtRelease{result.Ref.String(), result})
 }
 
 // builtRelease is what build made, with the reference as it is printed.
 type builtRelease struct {
-	Reference string `json:"reference"`
+	Ref string `json:"ref"`
 	pipeline.BuildResult
 }
 

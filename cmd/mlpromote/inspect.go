@@ -12,10 +12,10 @@ import (
 
 // inspection is what is known about a release in an environment.
 type inspection struct {
-	Reference string            `json:"reference"`
-	Release   registry.Release  `json:"release"`
-	Source    *inspectedSource  `json:"source,omitempty"` // absent where the sources cannot be read
-	Engines   []inspectedEngine `json:"engines"`
+	Ref     string            `json:"ref"`
+	Release registry.Release  `json:"release"`
+	Source  *inspectedSource  `json:"source,omitempty"` // absent where the sources cannot be read
+	Engines []inspectedEngine `json:"engines"`
 	// Quarantines are those that stand, of the release and of its engines.
 	Quarantines []inspectedQuarantine `json:"quarantines,omitempty"`
 	Evidence    []inspectedClaim      `json:"evidence"`
@@ -106,7 +106,7 @@ func inspect(ctx context.Context, i *instance, ref registry.Ref) (inspection, er
 	}
 	counted, misplaced := registry.Accept(r, claims)
 	full := registry.Ref{Host: i.hostOf(ref.Environment), Environment: ref.Environment, Model: ref.Model, Tag: r.Tag(), Digest: r.Digest}
-	found := inspection{Reference: full.String(), Release: r, IgnoredEvidence: ignored, claims: claims}
+	found := inspection{Ref: full.String(), Release: r, IgnoredEvidence: ignored, claims: claims}
 	found.Ignore(misplaced...)
 	found.Source = source(ctx, i, r)
 	for _, e := range r.Engines {
@@ -185,7 +185,7 @@ func inspectText(i inspection) string {
 		rows = append(rows, append(row, size(engine.Bytes), engine.Toolchain.Name+" "+engine.Toolchain.Version, short(engine.Digest)))
 	}
 	return fmt.Sprintf("%s\nmodel    %s %s\nsources  %s\nlimits   %s\n%s\n%s\nevidence%s\n",
-		plain(i.Reference), r.Model, plain(r.Tag()), r.Sources, r.Limits, quarantinesText(i.Quarantines), table(rows), evidenceText(i))
+		plain(i.Ref), r.Model, plain(r.Tag()), r.Sources, r.Limits, quarantinesText(i.Quarantines), table(rows), evidenceText(i))
 }
 
 func quarantinesText(all []inspectedQuarantine) string {

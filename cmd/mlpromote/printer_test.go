@@ -69,7 +69,7 @@ func TestNothingForgedIsPrinted(t *testing.T) {
 			}
 		},
 		"inspect": func(u *ui) {
-			if err := u.result(inspectText(inspection{Reference: forged, IgnoredEvidence: registry.IgnoredEvidence{Ignored: []registry.Ignored{{Reason: forged, Bundle: forged}}, IgnoredCount: 1}, Evidence: []inspectedClaim{{PredicateType: forged}}}), nil); err != nil {
+			if err := u.result(inspectText(inspection{Ref: forged, IgnoredEvidence: registry.IgnoredEvidence{Ignored: []registry.Ignored{{Reason: forged, Bundle: forged}}, IgnoredCount: 1}, Evidence: []inspectedClaim{{PredicateType: forged}}}), nil); err != nil {
 				t.Error(err)
 			}
 		},

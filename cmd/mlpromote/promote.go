@@ -34,7 +34,7 @@ func (a *app) promote(ctx context.Context, i *instance, req registry.PromoteRequ
 	if err != nil {
 		return err
 	}
-	req.Model, req.Reference = ref.Model, ref.TagOrDigest()
+	req.Model, req.Ref = ref.Model, ref.TagOrDigest()
 	if req.From == "" {
 		req.From = ref.Environment
 	}
@@ -91,7 +91,7 @@ func (a *app) promoted(i *instance, p registry.Promotion) error {
 
 // movement is a head that moved, or with --dry-run would.
 type movement struct {
-	Reference string `json:"reference,omitempty"` // in the destination; absent for a dry run of promote
+	Ref string `json:"ref,omitempty"` // in the destination; absent for a dry run of promote
 	registry.Promotion
 }
 

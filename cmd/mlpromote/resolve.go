@@ -104,8 +104,8 @@ candidate lost. Exit code 6: no engine is left.`,
 					}
 					return err
 				}
-				resolution.Reference = i.reference(resolution.Reference)
-				return a.ui.result(plain(resolution.Reference), resolution)
+				resolution.Ref = i.reference(resolution.Ref)
+				return a.ui.result(plain(resolution.Ref), resolution)
 			})
 		},
 	}

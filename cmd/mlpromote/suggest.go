@@ -41,7 +41,7 @@ func (s suggesting) Release(ctx context.Context, environment, model, tagOrDigest
 
 func (s suggesting) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
 	p, err := s.Interface.Promote(ctx, r)
-	return p, notFound(err, r.From, r.Model, r.Reference)
+	return p, notFound(err, r.From, r.Model, r.Ref)
 }
 
 func (s suggesting) Rollback(ctx context.Context, r registry.RollbackRequest) (registry.Promotion, error) {

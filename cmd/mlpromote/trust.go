@@ -75,7 +75,7 @@ func (a *app) trustDir(ctx context.Context, dir, file string, want pull.Expectat
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s\nbuilder   %s", plain(result.Record.Reference), plain(result.Builder))
+	text := fmt.Sprintf("%s\nbuilder   %s", plain(result.Record.Ref), plain(result.Builder))
 	if result.Promoter != "" {
 		text += fmt.Sprintf("\npromoter  %s\nversion   %s\npromoted  %s", plain(result.Promoter), plain(result.Record.Version), result.Promoted.UTC().Format(time.DateTime))
 	}

@@ -68,7 +68,7 @@ func (a *app) verify(ctx context.Context, i *instance, ref registry.Ref, own rep
 	if len(result.Engines) == 0 {
 		return err
 	}
-	result.Reference.Host = i.hostOf(result.Reference.Environment)
+	result.Ref.Host = i.hostOf(result.Ref.Environment)
 	for _, s := range result.Skipped {
 		a.ui.note("not verified here: %s: %s", s.Label, s.Mismatches[0])
 	}
@@ -77,7 +77,7 @@ func (a *app) verify(ctx context.Context, i *instance, ref registry.Ref, own rep
 			a.ui.note("%s: %s", e.Label, sharesText(e.Parity.Providers))
 		}
 	}
-	if out := a.ui.result(verifyText(result), verifiedRelease{result.Reference.String(), result}); out != nil {
+	if out := a.ui.result(verifyText(result), verifiedRelease{result.Ref.String(), result}); out != nil {
 		return out
 	}
 	a.explain(result)
@@ -86,7 +86,7 @@ func (a *app) verify(ctx context.Context, i *instance, ref registry.Ref, own rep
 
 // verifiedRelease is what verify found out, with the reference as it is printed.
 type verifiedRelease struct {
-	Reference string `json:"reference"`
+	Ref string `json:"ref"`
 	pipeline.VerifyResult
 }
 

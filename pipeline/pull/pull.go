@@ -26,12 +26,12 @@ const (
 
 // Record is the file Dir/pull.json: what was pulled, and from where. It is not signed.
 type Record struct {
-	V         int             `json:"v"`
-	Reference string          `json:"reference"` // ENV/MODEL@DIGEST of the engine
-	Resource  string          `json:"resource"`  // what trust and summaries call its repository
-	Release   registry.Digest `json:"release"`
-	Version   string          `json:"version"`
-	Label     string          `json:"label"`
+	V        int             `json:"v"`
+	Ref      string          `json:"reference"` // ENV/MODEL@DIGEST of the engine
+	Resource string          `json:"resource"`  // what trust and summaries call its repository
+	Release  registry.Digest `json:"release"`
+	Version  string          `json:"version"`
+	Label    string          `json:"label"`
 }
 
 // Result is what Pull wrote, and how it chose the engine.
@@ -85,7 +85,7 @@ func (p Puller) Pull(ctx context.Context, q registry.ResolveQuery, dir string, w
 		return Result{}, err
 	}
 	defer os.RemoveAll(staged)
-	done := p.start("pull " + resolution.Reference)
+	done := p.start("pull " + resolution.Ref)
 	result, err := p.pullInto(ctx, q, resolution, staged, want)
 	if err == nil { // files that were added during the download are kept too
 		err = p.replaceable(dir)
@@ -117,7 +117,7 @@ func (p Puller) pullInto(ctx context.Context, q registry.ResolveQuery, resolutio
 		return Result{}, err
 	}
 	record := Record{
-		V: 1, Reference: resolution.Reference, Resource: environments.ResourceURI(q.Environment, q.Model),
+		V: 1, Ref: resolution.Ref, Resource: environments.ResourceURI(q.Environment, q.Model),
 		Release: resolution.Release, Version: resolution.Version, Label: engine.Label(),
 	}
 	if err := writePulled(dir, record, part); err != nil {

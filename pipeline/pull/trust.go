@@ -67,12 +67,12 @@ func (c Checker) Check(ctx context.Context, dir string, want Expectation) (Proof
 	if err != nil {
 		return Proof{}, err
 	}
-	ref, err := registry.ParseRef(record.Reference)
+	ref, err := registry.ParseRef(record.Ref)
 	if err != nil {
 		return Proof{}, registry.Errorf(registry.CodeTrust, "%s: its record: %w", dir, err)
 	}
 	ref.Host = "" // where it was pulled from proves nothing
-	record.Reference = ref.String()
+	record.Ref = ref.String()
 	if err := want.checkPlace(dir, record, ref); err != nil {
 		return Proof{}, err
 	}
@@ -93,7 +93,7 @@ func (want Expectation) checkPlace(dir string, record Record, ref registry.Ref) 
 	name, ok := strings.CutPrefix(record.Resource, "oci://")
 	name, fits := strings.CutSuffix(name, "/"+ref.Repository())
 	if !ok || !fits || want.Registry != "" && name != want.Registry {
-		return registry.Errorf(registry.CodeTrust, "%s: its record names %s as the resource of %s: pull again", dir, record.Resource, record.Reference)
+		return registry.Errorf(registry.CodeTrust, "%s: its record names %s as the resource of %s: pull again", dir, record.Resource, record.Ref)
 	}
 	for _, pin := range []struct{ what, want, found string }{{"environment", want.Environment, ref.Environment}, {"model", want.Model, ref.Model}} {
 		if pin.want != "" && pin.want != pin.found {
@@ -171,10 +171,10 @@ func untrusted(record Record, d registry.Decision) error {
 	var reasons []error
 	for _, req := range d.Unmet() {
 		if req.Objects() {
-			reasons = append(reasons, registry.Errorf(registry.CodePolicy, "%s: %s: %s", record.Reference, req.Subject, req.Detail))
+			reasons = append(reasons, registry.Errorf(registry.CodePolicy, "%s: %s: %s", record.Ref, req.Subject, req.Detail))
 			continue
 		}
-		reasons = append(reasons, registry.WithHint(registry.Errorf(registry.CodeTrust, "%s: %s", record.Reference, req.Detail), "%s", trustHint))
+		reasons = append(reasons, registry.WithHint(registry.Errorf(registry.CodeTrust, "%s: %s", record.Ref, req.Detail), "%s", trustHint))
 	}
 	return errors.Join(reasons...)
 }

@@ -11,7 +11,7 @@ import (
 // the digest verifies it.
 func (c *Client) Release(ctx context.Context, environment, model, tagOrDigest string) (registry.Release, error) {
 	var meant registry.Release
-	values := query("environment", environment, "reference", tagOrDigest)
+	values := query("environment", environment, "ref", tagOrDigest)
 	if err := c.getOf(ctx, model, wire.OpRelease, values, &meant); err != nil {
 		return registry.Release{}, err
 	}
@@ -37,7 +37,7 @@ func (c *Client) Claims(
 	r registry.Release,
 ) ([]registry.Claim, registry.IgnoredEvidence, error) {
 	var body wire.Claims
-	about := query("environment", environment, "reference", string(r.Digest))
+	about := query("environment", environment, "ref", string(r.Digest))
 	if err := c.getOf(ctx, r.Model, wire.OpEvidence, about, &body); err != nil {
 		return nil, registry.IgnoredEvidence{}, err
 	}

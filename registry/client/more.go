@@ -53,7 +53,7 @@ func (c *Client) Quarantines(ctx context.Context, environment, model, tagOrDiges
 		return nil, err
 	}
 	var found []Quarantine
-	return found, c.get(ctx, path, query("environment", environment, "reference", tagOrDigest), &found)
+	return found, c.get(ctx, path, query("environment", environment, "ref", tagOrDigest), &found)
 }
 
 // Promotion reads a promotion by the number of its event. Errors: CodeNotFound.

@@ -176,13 +176,13 @@ func (c *Client) resolve(ctx context.Context, model string, body wire.ResolveReq
 	if err := errors.Join(resolution.Release.Validate(), resolution.Engine.Digest.Validate()); err != nil {
 		return registry.Resolution{}, c.strange("resolution", err)
 	}
-	ref, err := registry.ParseRef(resolution.Reference)
+	ref, err := registry.ParseRef(resolution.Ref)
 	if err != nil {
 		return registry.Resolution{}, c.strange("resolution", err)
 	}
 	if ref.Host == c.base.Host { // for users who see the reference without the service
 		ref.Host = ""
 	}
-	resolution.Reference = ref.String()
+	resolution.Ref = ref.String()
 	return resolution, nil
 }

@@ -35,7 +35,7 @@ func (c *Client) Attach(ctx context.Context, a registry.Attachment) (registry.Di
 
 // Promote promotes a release.
 func (c *Client) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
-	body := wire.PromoteRequest{Reference: r.Reference, From: r.From, To: r.To, DryRun: r.DryRun}
+	body := wire.PromoteRequest{Ref: r.Ref, From: r.From, To: r.To, DryRun: r.DryRun}
 	return c.move(ctx, r.Model, wire.OpPromotions, body)
 }
 

@@ -149,7 +149,7 @@ func testQuarantine(t *testing.T, r Registry) {
 	must(t, err)
 	headIs(t, r, "prod", first.Digest)
 	must(t, r.ReleaseHold(t.Context(), "prod", Model, "try it again"))
-	p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Reference: "1.1.0"})
+	p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Ref: "1.1.0"})
 	refused(t, err, registry.CodePolicy, "quarantine")
 	if p.Decision.Allowed() {
 		t.Error("the decision allows what is in quarantine in the destination")

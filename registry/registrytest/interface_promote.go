@@ -33,7 +33,7 @@ func testPromote(t *testing.T, r Registry) {
 
 func testPromoteAgain(t *testing.T, r Registry) {
 	release := r.Promoted(t, Build{})
-	p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Reference: "1.0.0", From: "staging", To: "prod"})
+	p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Ref: "1.0.0", From: "staging", To: "prod"})
 	if err != nil || !p.Already || p.Release != release.Digest || len(events(t, r, registry.EventPromote)) != 1 {
 		t.Errorf("promoting again gives %+v, error %v", p, err)
 	}
@@ -134,8 +134,8 @@ func testPromoteUnknown(t *testing.T, r Registry) {
 		q    registry.PromoteRequest
 	}{
 		{registry.CodeNotFound, registry.PromoteRequest{Model: "vision/letters"}},
-		{registry.CodeNotFound, registry.PromoteRequest{Model: Model, Reference: "9.9.9"}},
-		{registry.CodeNotFound, registry.PromoteRequest{Model: Model, Reference: string(d("nowhere"))}},
+		{registry.CodeNotFound, registry.PromoteRequest{Model: Model, Ref: "9.9.9"}},
+		{registry.CodeNotFound, registry.PromoteRequest{Model: Model, Ref: string(d("nowhere"))}},
 		{registry.CodeNotFound, registry.PromoteRequest{Model: Model, To: "moon"}},
 		{registry.CodeInvalid, registry.PromoteRequest{Model: Model, From: "prod", To: "staging"}},
 		{registry.CodeInvalid, registry.PromoteRequest{Model: Model, To: "staging"}},

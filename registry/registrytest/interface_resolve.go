@@ -74,7 +74,7 @@ func testResolveNothing(t *testing.T, r Registry) {
 		q.Environment, q.Model = "staging", Model
 		answer, err := r.Resolve(t.Context(), q)
 		refused(t, err, registry.CodeNoEngine, says, "linux-amd64-v3/int8", "linux-amd64-v1/fp32")
-		if answer.Engine != nil || answer.Reference != "" || answer.Release != release.Digest || len(answer.Candidates) != 3 || !strings.Contains(lost(answer), says) {
+		if answer.Engine != nil || answer.Ref != "" || answer.Release != release.Digest || len(answer.Candidates) != 3 || !strings.Contains(lost(answer), says) {
 			t.Errorf("%s: the answer is %+v", says, answer)
 		}
 	}
@@ -113,7 +113,7 @@ func testResolveProtected(t *testing.T, r Registry) {
 // names reports whether the reference of an answer is that of its engine in the
 // environment, on whatever host that is.
 func names(answer registry.Resolution, environment string) bool {
-	ref, err := registry.ParseRef(answer.Reference)
+	ref, err := registry.ParseRef(answer.Ref)
 	ref.Host = ""
 	return err == nil && ref == registry.Ref{Environment: environment, Model: Model, Digest: answer.Engine.Digest}
 }

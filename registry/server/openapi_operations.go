@@ -66,8 +66,8 @@ const examplePromotion = "1"
 func ofModels() map[string]operation {
 	const about = "GET " + modelPrefix
 	release := []example{
-		one("head", "model", exampleModel, "environment", "prod"), one("by tag", "model", exampleModel, "environment", "staging", "reference", "1.0.0"),
-		one("by digest", "model", exampleModel, "environment", "prod", "reference", exampleRelease)}
+		one("head", "model", exampleModel, "environment", "prod"), one("by tag", "model", exampleModel, "environment", "staging", "ref", "1.0.0"),
+		one("by digest", "model", exampleModel, "environment", "prod", "ref", exampleRelease)}
 	node := registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "amd64", Level: "v3"}, Runtimes: map[string]string{"onnxruntime": "1.30.0"}}
 	return map[string]operation{
 		about + wire.OpResolve: {id: "resolveFacts", tag: "resolve", answer: registry.Resolution{}, kind: "text/plain", statuses: []int{409}, examples: []example{
@@ -106,7 +106,7 @@ func changes() map[string]operation {
 			withBody("a release", wire.Publication{Release: exampleRelease}, "model", exampleModel)}},
 		on + wire.OpPromotions: {id: "promote", tag: "promotions", body: wire.PromoteRequest{}, answer: registry.Promotion{}, examples: []example{
 			withBody("ask", wire.PromoteRequest{DryRun: true}, "model", exampleModel),
-			withBody("a version", wire.PromoteRequest{Reference: "1.0.0", From: "staging", To: "prod"}, "model", exampleModel, wire.IdempotencyKey, "c0ffee-2")}},
+			withBody("a version", wire.PromoteRequest{Ref: "1.0.0", From: "staging", To: "prod"}, "model", exampleModel, wire.IdempotencyKey, "c0ffee-2")}},
 		on + wire.OpRollbacks: {id: "rollback", tag: "promotions", body: wire.RollbackRequest{}, answer: registry.Promotion{}, examples: []example{
 			withBody("to a version", wire.RollbackRequest{Environment: "prod", Version: "1.0.0", Reason: "answers are wrong at night"}, "model", exampleModel)}},
 		on + wire.OpHolds: {id: "setHold", tag: "promotions", body: wire.Hold{}, examples: []example{

@@ -23,7 +23,7 @@ func known() map[string]object {
 		"id":          text("Identifier of a webhook or token."),
 		"seq":         number("Number of an event of the history.", 1),
 		"environment": text("Name of an environment."),
-		"reference":   text("Tag or digest of a release; absent: the head."),
+		"ref":         text("Tag or digest of a release; absent: the head."),
 		"version":     text("Tag of a release; absent: the head."),
 		"variant":     text("Only engines of this variant."),
 		"digest":      text("Digest of a manifest."),

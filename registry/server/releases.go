@@ -29,7 +29,7 @@ func (s server) named(r *request) (registry.Release, string, error) {
 	if err != nil {
 		return registry.Release{}, "", err
 	}
-	release, err := s.Registry.Release(r.Context(), environment, r.Name, r.Values.Get("reference"))
+	release, err := s.Registry.Release(r.Context(), environment, r.Name, r.Values.Get("ref"))
 	return release, environment, err
 }
 
@@ -39,7 +39,7 @@ func (s server) release(r *request) (*response, error) {
 		return nil, err
 	}
 	a, err := ok(release)
-	if err == nil && r.Values.Get("reference") == string(release.Digest) {
+	if err == nil && r.Values.Get("ref") == string(release.Digest) {
 		a.with("Cache-Control", forever)
 	}
 	return a, err

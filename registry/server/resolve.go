@@ -71,12 +71,12 @@ func (s server) resolve(r *request, request wire.ResolveRequest) (*response, err
 	if err != nil {
 		return nil, refusal{error: err, resolution: &resolution}
 	}
-	if ref, err := registry.ParseRef(resolution.Reference); err == nil && ref.Host == "" {
-		resolution.Reference = r.Host + "/" + resolution.Reference
+	if ref, err := registry.ParseRef(resolution.Ref); err == nil && ref.Host == "" {
+		resolution.Ref = r.Host + "/" + resolution.Ref
 	}
 	var a *response
 	if wantsText(r) {
-		a = &response{status: http.StatusOK, kind: "text/plain; charset=utf-8", body: []byte(resolution.Reference + "\n")}
+		a = &response{status: http.StatusOK, kind: "text/plain; charset=utf-8", body: []byte(resolution.Ref + "\n")}
 	} else if a, err = ok(resolution); err != nil {
 		return nil, err
 	}

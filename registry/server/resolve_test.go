@@ -33,7 +33,7 @@ func TestResolveByFacts(t *testing.T) {
 		if strings.HasPrefix(query, "environment=staging") {
 			environment = "staging"
 		}
-		if got.Engine == nil || got.Engine.Digest != engine[label] || got.Reference != "registry.example/"+environment+"/vision/digits@"+string(engine[label]) {
+		if got.Engine == nil || got.Engine.Digest != engine[label] || got.Ref != "registry.example/"+environment+"/vision/digits@"+string(engine[label]) {
 			t.Errorf("%s gives %+v, want %s", query, got, label)
 		}
 		if len(got.Candidates) != len(release.Engines) || !got.Candidates[0].Chosen {

@@ -60,7 +60,7 @@ func table() []route {
 		get     = http.MethodGet
 		post    = http.MethodPost
 	)
-	about := []string{"environment", "reference"}
+	about := []string{"environment", "ref"}
 	one := []string{"environment", "digest"}
 	return slices.Concat([]route{
 		{Route{get, wire.OpenAPIPath, read, false, "This document", nil}, server.openAPI},

@@ -75,7 +75,7 @@ func TestBodiesAreStrict(t *testing.T) {
 		for name, body := range map[string]string{
 			"empty": "", "no JSON": "from=staging", "half": `{"reason":"`, "list": "[]", "text": `"x"`,
 			"unknown field": `{"surprise":"prod"}`, "two documents": `{}{}`, "more behind": `{}}`, "junk behind": "{} x",
-			"deep": strings.Repeat(`{"node":`, 20_000), "wrong type": `{"environment":1,"release":1,"reference":1}`,
+			"deep": strings.Repeat(`{"node":`, 20_000), "wrong type": `{"environment":1,"release":1,"ref":1}`,
 		} {
 			wantProblem(t, operation+" with "+name, w.post(model+operation, body), http.StatusBadRequest, registry.CodeInvalid)
 		}
@@ -103,7 +103,7 @@ func TestQueriesAreStrict(t *testing.T) {
 		"/api/v1/environments?x=y", "/api/v1/heads?env=prod", "/api/v1/heads?environment=%zz", "/api/v1/heads?a;b",
 		"/api/v1/history?after=x", "/api/v1/history?order=up", "/api/v1/history?limit=0", "/api/v1/history?limit=1001", "/api/v1/history?cursor=x", "/api/v1/models?cursor=MTpq_", "/api/v1/history?before=-1",
 		"/api/v1/history?kind=promoted", "/api/v1/history?subject=1.0.0", "/api/v1/events?kind=promoted", "/api/v1/events?after=1",
-		model + "releases", model + "release?reference=1.0.0", model + "engines", model + "evidence", model + "engine?digest=x", model + "bundle?digest=x", model + "resolve?nodeType=box",
+		model + "releases", model + "release?ref=1.0.0", model + "engines", model + "evidence", model + "engine?digest=x", model + "bundle?digest=x", model + "resolve?nodeType=box",
 		model + "releases?env=prod", model + "evidence?release=x",
 		model + "resolve?environment=prod", model + "resolve?environment=prod&arch=no+word", model + "resolve?env=prod&arch=amd64&level=v3", model + "resolve?environment=prod&arch=amd64&feature=avx2", model + "resolve?environment=prod&arch=amd64&memoryMiB=-1",
 		model + "resolve?environment=prod&arch=amd64&gpuProduct=NVIDIA-L4&gpuCount=0", model + "resolve?environment=prod&arch=amd64&gpuProduct=NVIDIA-L4&gpuCount=65",
@@ -143,7 +143,7 @@ func TestListsAreNeverNull(t *testing.T) {
 		}
 	}
 	release := w.Build(t, registrytest.Build{})
-	if body := w.do("GET", model+"evidence?environment=staging&reference="+string(release.Digest), "").Body.String(); body != `{"claims":[],"ignored":[],"ignoredCount":0}`+"\n" {
+	if body := w.do("GET", model+"evidence?environment=staging&ref="+string(release.Digest), "").Body.String(); body != `{"claims":[],"ignored":[],"ignoredCount":0}`+"\n" {
 		t.Errorf("claims are %s", body)
 	}
 }

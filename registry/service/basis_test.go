@@ -62,7 +62,7 @@ func TestPromotionIsDecidedAgain(t *testing.T) {
 			}
 		}, "held at 1.1.0: to and fro"},
 		"another promotion": {func(t *testing.T, w *world, _ registry.Release) {
-			_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Reference: "1.0.0"})
+			_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0"})
 			must(t, err)
 		}, ""},
 	} {
@@ -118,7 +118,7 @@ func (w *world) allowedByNobody(t *testing.T, r registry.Release, p registry.Pro
 	}
 	q := registry.ResolveQuery{Environment: "prod", Model: r.Model, Version: string(r.Digest), Node: registrytest.Node("v1")}
 	if answer, err := w.Resolve(t.Context(), q); err == nil {
-		t.Errorf("resolve of what was refused gives %+v", answer.Reference)
+		t.Errorf("resolve of what was refused gives %+v", answer.Ref)
 	}
 }
 

@@ -254,7 +254,7 @@ func TestMovedTagsAreNotFollowed(t *testing.T) {
 	q := registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node("v3")}
 	for _, version := range []string{"", registry.HeadTag, string(second.Digest)} {
 		q.Version = version
-		if answer, err := w.Resolve(t.Context(), q); err != nil || answer.Release != second.Digest || !strings.HasPrefix(answer.Reference, host+"/prod/") {
+		if answer, err := w.Resolve(t.Context(), q); err != nil || answer.Release != second.Digest || !strings.HasPrefix(answer.Ref, host+"/prod/") {
 			t.Errorf("resolve %q gives %+v, error %v", version, answer, err)
 		}
 	}
@@ -307,11 +307,11 @@ func TestHeadThatMovesWhileItIsMirrored(t *testing.T) {
 	w.proven(t, registrytest.Build{})
 	second := w.proven(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	m.meanwhile = func() {
-		if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Reference: "1.1.0"}); err != nil {
+		if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.1.0"}); err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Reference: "1.0.0"}); err != nil {
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0"}); err != nil {
 		t.Error(err)
 	}
 	if w.head(t).Release != second.Digest || !w.mirrorMatches(t, "prod", second) || len(w.pending(t)) != 0 {

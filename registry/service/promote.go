@@ -96,7 +96,7 @@ func (s *Service) plan(ctx context.Context, req registry.PromoteRequest) (move, 
 		return move{}, err
 	}
 	m := move{from: from, to: to, dryRun: req.DryRun}
-	m.release, err = s.Release(ctx, from.Name, req.Model, req.Reference)
+	m.release, err = s.Release(ctx, from.Name, req.Model, req.Ref)
 	return m, err
 }
 

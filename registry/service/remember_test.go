@@ -59,7 +59,7 @@ func TestRememberVerifiesOnce(t *testing.T) {
 		for i := range 3 {
 			want, wantErr := w.Resolve(t.Context(), prod(version))
 			got, err := s.Resolve(t.Context(), prod(version))
-			if wantErr != nil || err != nil || got.Reference != want.Reference || len(got.Candidates) != len(want.Candidates) {
+			if wantErr != nil || err != nil || got.Ref != want.Ref || len(got.Candidates) != len(want.Candidates) {
 				t.Fatalf("resolve gives %+v, %v, want %+v, %v", got, err, want, wantErr)
 			}
 			if i == 0 {
@@ -118,11 +118,11 @@ func TestRememberSeesOtherReplicas(t *testing.T) {
 	}
 	w.AttachTo(t, "prod", third, third.Digest, registry.PredicateQuarantine, struct{}{})
 	if answer, err := s.Resolve(t.Context(), prod("")); !registry.HasCode(err, registry.CodeNoEngine) || !strings.Contains(err.Error(), "in quarantine") {
-		t.Errorf("after a quarantine: %+v, %v", answer.Reference, err)
+		t.Errorf("after a quarantine: %+v, %v", answer.Ref, err)
 	}
 	w.AttachTo(t, "prod", first, first.Digest, registry.PredicateQuarantine, struct{}{})
 	if answer, err := s.Resolve(t.Context(), prod("1.0.0")); err == nil {
-		t.Errorf("after a quarantine of version 1.0.0: %+v", answer.Reference)
+		t.Errorf("after a quarantine of version 1.0.0: %+v", answer.Ref)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestRememberIsOfOneTrust(t *testing.T) {
 		return claim, err
 	}
 	if got, err := w.replica(t, 1<<20, &verified).Resolve(t.Context(), prod("")); !registry.HasCode(err, registry.CodeNoEngine) || !strings.Contains(err.Error(), "signature") {
-		t.Errorf("without trust in builders: %+v, %v", got.Reference, err)
+		t.Errorf("without trust in builders: %+v, %v", got.Ref, err)
 	}
 }
 

@@ -38,7 +38,7 @@ func (d resolvable) choose(environment registry.Environment, q registry.ResolveQ
 		Model:       q.Model,
 		Digest:      answer.Engine.Digest,
 	}
-	answer.Reference = ref.String()
+	answer.Ref = ref.String()
 	return answer, nil
 }
 

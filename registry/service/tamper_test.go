@@ -174,7 +174,7 @@ func TestEvidenceThatIsGoneAtTheDestination(t *testing.T) {
 	second := w.Promoted(t, registrytest.Build{Version: "1.1.0", Salt: "b"})
 	gone := w.AttachTo(t, "prod", first, first.Digest, registry.PredicateQuarantine, struct{}{})
 	w.refs.lost = map[registry.Digest]bool{gone: true}
-	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Reference: "1.0.0"})
+	_, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.0.0"})
 	if registry.ExitCode(err) != 4 || !strings.Contains(err.Error(), string(gone)) || w.head(t).Release != second.Digest {
 		t.Errorf("head %s, error %v, want CodePolicy that names %s", w.head(t).Version, err, gone)
 	}

@@ -45,9 +45,9 @@ func TestJunkEvidence(t *testing.T) {
 	j.restart(t) // what it took to bring the junk in is of no interest here
 	var readers errgroup.Group
 	for _, path := range []string{
-		"/api/v1/models/" + programtest.Model + "/evidence?environment=staging&reference=" + j.release,
+		"/api/v1/models/" + programtest.Model + "/evidence?environment=staging&ref=" + j.release,
 		"/v2/staging/" + programtest.Model + "/referrers/" + j.release,
-		"/api/v1/models/" + programtest.Model + "/evidence?environment=staging&reference=1.0.0",
+		"/api/v1/models/" + programtest.Model + "/evidence?environment=staging&ref=1.0.0",
 	} {
 		readers.Go(func() error { return j.read(path) })
 	}

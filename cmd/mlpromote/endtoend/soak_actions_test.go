@@ -248,7 +248,7 @@ func (c *stormClient) attach(ctx context.Context, environment string, release, s
 
 // promote promotes a release that was built.
 func (c *stormClient) promote(ctx context.Context, tag string) error {
-	p, err := c.registry.Promote(ctx, registry.PromoteRequest{Model: registrytest.Model, Reference: tag})
+	p, err := c.registry.Promote(ctx, registry.PromoteRequest{Model: registrytest.Model, Ref: tag})
 	if err != nil {
 		return err
 	}

@@ -184,7 +184,7 @@ func (h *house) expected(t *testing.T) map[string][]row {
 		"GET " + ofModel(wire.OpResolve):       {{"?environment=prod&arch=amd64&level=v3&runtime=onnxruntime:1.30.0", nil, read, "prod"}, {"?environment=staging&arch=amd64", nil, read, "staging"}},
 		"POST " + ofModel(wire.OpResolve):      {{"", wire.ResolveRequest{Environment: "prod", Node: &described}, read, "prod"}},
 		"GET " + ofModel(wire.OpReleases):      {{inProd, nil, read, "prod"}},
-		"GET " + ofModel(wire.OpRelease):       {{inProd, nil, read, "prod"}, {"?environment=staging&reference=1.0.0", nil, read, "staging"}},
+		"GET " + ofModel(wire.OpRelease):       {{inProd, nil, read, "prod"}, {"?environment=staging&ref=1.0.0", nil, read, "staging"}},
 		"GET " + ofModel(wire.OpEngines):       {{inProd, nil, read, "prod"}},
 		"GET " + ofModel(wire.OpEngine):        {{oneInProd, nil, read, "prod"}},
 		"GET " + ofModel(wire.OpEvidence):      {{inProd, nil, read, "prod"}},

@@ -39,10 +39,10 @@ type Attached struct {
 
 // PromoteRequest is the body of POST promotions.
 type PromoteRequest struct {
-	Reference string `json:"reference,omitempty"` // tag or digest; empty means the head
-	From      string `json:"from,omitempty"`
-	To        string `json:"to,omitempty"`
-	DryRun    bool   `json:"dryRun,omitempty"`
+	Ref    string `json:"ref,omitempty"` // tag or digest; empty means the head
+	From   string `json:"from,omitempty"`
+	To     string `json:"to,omitempty"`
+	DryRun bool   `json:"dryRun,omitempty"`
 }
 
 // RollbackRequest is the body of POST rollbacks.

@@ -31,13 +31,13 @@ const (
 
 	OpResolve      = "resolve"
 	OpReleases     = "releases" // ?environment=
-	OpRelease      = "release"  // ?environment=&reference=: tag or digest; absent: the head
-	OpEngines      = "engines"  // ?environment=&reference=
+	OpRelease      = "release"  // ?environment=&ref=: tag or digest; absent: the head
+	OpEngines      = "engines"  // ?environment=&ref=
 	OpEngine       = "engine"   // ?environment=&digest=
 	OpBundle       = "bundle"   // ?environment=&digest=
 	OpPublications = "publications"
-	OpEvidence     = "evidence"    // ?environment=&reference=
-	OpQuarantines  = "quarantines" // ?environment=&reference=
+	OpEvidence     = "evidence"    // ?environment=&ref=
+	OpQuarantines  = "quarantines" // ?environment=&ref=
 	OpPromotions   = "promotions"
 	OpRollbacks    = "rollbacks"
 	OpHolds        = "holds"
