@@ -14,8 +14,8 @@ import (
 	"mlpromote.dev/mlpromote/signer"
 )
 
-// A verifier signs that an engine passed; whoever trusts the key for staging gets the
-// claim there, and not in prod.
+// A verifier signs that an engine passed. Its key is trusted for staging, so the bundle gives a claim in
+// staging and an error in prod.
 func Example() {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
