@@ -122,7 +122,7 @@ func (b *build) prepare(ctx context.Context, s *spec.Spec) error {
 	if b.inputs, err = readInputs(s, model, b.scratch); err != nil {
 		return err
 	}
-	b.p.warn(b.inputs.Cases.warnings...)
+	b.p.warn(b.inputs.Cases.Warnings...)
 	if said := b.inputs.Quantized; said != "" {
 		b.p.step("read "+s.Source.Path.Written)("already quantized ("+said+"), passes through", nil)
 	}

@@ -3,14 +3,15 @@ package pipeline
 import (
 	"context"
 
-	"mlpromote.dev/mlpromote/pipeline/confined"
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators"
 )
 
 // LabelledCases are cases of which only the name of the labels is known.
-func LabelledCases(labels string) caseSet { return caseSet{set: registry.CaseSet{Labels: labels}} }
+func LabelledCases(labels string) cases.Set {
+	return cases.Set{Record: registry.CaseSet{Labels: labels}}
+}
 
 // SpecQuantize says the driver's options for a target in the words of a spec.
 func SpecQuantize(options map[string]any, target registry.Target, exclude []string) string {
@@ -26,7 +27,7 @@ func Again(ctx context.Context, driver, runner toolchain.Driver, profile toolcha
 	if err != nil {
 		return "", err
 	}
-	b.inputs.Cases.add(shard, count)
+	b.inputs.Cases.Add(shard, count)
 	first, err := driver.Do(ctx, job, scratch+"/first")
 	if err != nil {
 		return "", err
@@ -34,17 +35,4 @@ func Again(ctx context.Context, driver, runner toolchain.Driver, profile toolcha
 	s := takenStep{name: "step", outcome: first, driver: driver, job: job}
 	err = b.again(ctx, &s, runner, profile)
 	return s.reproducible, err
-}
-
-// LabelsOf reads the cases of a folder and says which of their tensors has the labels.
-func LabelsOf(dir, role, named string, iface validators.Interface) (string, error) {
-	files, err := confined.New(dir, "the folder of the spec")
-	if err != nil {
-		return "", err
-	}
-	cs, err := readCases(specFiles{files}, ".", role, iface, "")
-	if err == nil {
-		err = cs.findLabels(named, iface)
-	}
-	return cs.set.Labels, err
 }

@@ -168,7 +168,7 @@ func (b *build) referenceRun() (driver toolchain.Driver, job toolchain.Job, kind
 	job = toolchain.Job{Verb: toolchain.VerbRun, Machine: machine(b.node), Run: &toolchain.RunOptions{
 		Engines: []toolchain.RunEngine{{ID: referenceID, Path: m.source.files[0].Name}}, Threads: runThreads,
 	}}
-	job.Inputs = slices.Concat(m.source.files, m.source.operators, b.inputs.Cases.files)
+	job.Inputs = slices.Concat(m.source.files, m.source.operators, b.inputs.Cases.Files)
 	for _, library := range m.source.operators {
 		job.Run.Engines[0].Operators = append(job.Run.Engines[0].Operators, library.Name)
 	}

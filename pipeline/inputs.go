@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -112,17 +113,17 @@ func dimOf(d format.Dim, name string, axis int) validators.Dim {
 func (in *Inputs) readSets(s *spec.Spec, scratch string) error {
 	var err error
 	if s.Cases.Generate > 0 {
-		in.Cases, err = generateCases(s.Cases.Generate, uint64(s.Cases.Seed), in.Interface, scratch)
+		in.Cases, err = cases.Generate(s.Cases.Generate, uint64(s.Cases.Seed), in.Interface, scratch)
 	} else {
-		in.Cases, err = readCases(specFiles{s.Files}, s.Cases.Path.Written, toolchain.RoleCases, in.Interface, scratch)
+		in.Cases, err = cases.Read(s.Files, s.Cases.Path.Written, toolchain.RoleCases, in.Interface, scratch)
 		if err == nil {
-			err = in.Cases.findLabels(s.Cases.Labels, in.Interface)
+			err = in.Cases.FindLabels(s.Cases.Labels, in.Interface)
 		}
 	}
 	if err != nil || s.Calibration == nil {
 		return err
 	}
-	in.Calibration, err = readCases(specFiles{s.Files},
+	in.Calibration, err = cases.Read(s.Files,
 		s.Calibration.Path.Written, toolchain.RoleCalibration, in.Interface, scratch)
 	return err
 }
@@ -211,7 +212,7 @@ func requested(s *spec.Spec) ([]RequestedEngine, error) {
 // target such as "linux/amd64/v1". Where cases were imported, casesFolder has them; nil
 // generates them. Errors: CodeInvalid also for a model that does not lie below the folder of
 // specFile, since no spec can name it.
-func Draft(modelFile, specFile, target string, cases *ImportedCases, casesFolder string) ([]byte, error) {
+func Draft(modelFile, specFile, target string, imported *cases.Imported, casesFolder string) ([]byte, error) {
 	model, iface, err := openDrafted(modelFile)
 	if err != nil {
 		return nil, err
@@ -221,8 +222,8 @@ func Draft(modelFile, specFile, target string, cases *ImportedCases, casesFolder
 		return nil, err
 	}
 	options := spec.DraftOptions{Source: relative, Interface: iface, Target: target}
-	if cases != nil {
-		options.Interface, options.Labels = cases.iface, cases.Labels
+	if imported != nil {
+		options.Interface, options.Labels = imported.Interface, imported.Labels
 		if options.Cases, err = below(specFile, casesFolder, true); err != nil {
 			return nil, err
 		}
@@ -231,6 +232,15 @@ func Draft(modelFile, specFile, target string, cases *ImportedCases, casesFolder
 		options.Quantized = precisionOf(q)
 	}
 	return spec.Draft(options)
+}
+
+// ImportCases is [cases.Import] for an ONNX model.
+func ImportCases(modelFile, file, label, to string) (cases.Imported, error) {
+	_, iface, err := openDrafted(modelFile)
+	if err != nil {
+		return cases.Imported{}, err
+	}
+	return cases.Import(iface, file, label, to)
 }
 
 // openDrafted reads the model of a draft, and its interface without outputs: a build may find

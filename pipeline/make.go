@@ -101,13 +101,13 @@ func (b *build) runReference(ctx context.Context, p *Pipeline) error {
 	driver, job, kind, version := b.referenceRun()
 	step, err := b.do(ctx, p, driver, "run the reference", job, job.Options)
 	if err != nil {
-		return b.inputs.Cases.namedIn(err)
+		return b.inputs.Cases.NamedIn(err)
 	}
 	result, err := step.outcome.RunResult()
 	if err != nil {
 		return err
 	}
-	b.golden = goldenSet{step: step, set: b.inputs.Cases.set}
+	b.golden = goldenSet{step: step, set: b.inputs.Cases.Record}
 	b.golden.set.Labels, b.golden.set.Origin = "", ""
 	b.golden.set.Kind, b.golden.set.Runtime = kind, version
 	b.golden.set.Node = &registry.Node{V: b.node.V, OS: b.node.OS, CPU: b.node.CPU}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/performance"
@@ -120,7 +121,7 @@ func (v *verification) timingCases() ([]toolchain.Input, int, error) {
 	first := v.cases.set.Shards[0]
 	f, err := tensor.Open(filepath.Join(v.cases.dir, first.File), tensor.Limits{})
 	if err != nil {
-		return nil, 0, badTensors(err)
+		return nil, 0, cases.TensorError(err)
 	}
 	defer f.Close()
 	n := min(first.Count, timingCases)
@@ -130,11 +131,11 @@ func (v *verification) timingCases() ([]toolchain.Input, int, error) {
 			continue
 		}
 		if rows[name], err = f.Rows(name, 0, int64(n)); err != nil {
-			return nil, 0, badTensors(fmt.Errorf("%s: %w", first.File, err))
+			return nil, 0, cases.TensorError(fmt.Errorf("%s: %w", first.File, err))
 		}
 	}
 	path := filepath.Join(v.scratch, timingShard)
-	if err := writeShard(path, rows); err != nil {
+	if err := cases.WriteShard(path, rows); err != nil {
 		return nil, 0, err
 	}
 	input, err := toolchain.FileInput(toolchain.RoleCases, timingShard, path)

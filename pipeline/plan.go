@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -78,8 +79,8 @@ type Inputs struct {
 	Precision   string            // of the source; empty for fp32
 	Needs       format.Need       // of the model
 	Interface   validators.Interface
-	Cases       caseSet
-	Calibration caseSet
+	Cases       cases.Set
+	Calibration cases.Set
 	Assets      []toolchain.Input
 	Preset      string
 	Limits      validators.LimitOverrides
@@ -140,7 +141,7 @@ func NewPlan(in Inputs, tools map[string]Tool) (Plan, error) {
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
 		p.Drivers = append(p.Drivers, tools[name].Code...)
 	}
-	if len(in.Calibration.files) > 0 {
+	if len(in.Calibration.Files) > 0 {
 		calibration := planned(in.Calibration)
 		p.Calibration = &calibration
 	}
@@ -172,7 +173,7 @@ func NewPlan(in Inputs, tools map[string]Tool) (Plan, error) {
 	if p.Limits, err = validators.ExpandPreset(in.Preset, in.Interface, precisions, in.Limits); err != nil {
 		return Plan{}, err
 	}
-	if p.Limits.Accuracy != nil && in.Cases.set.Labels == "" {
+	if p.Limits.Accuracy != nil && in.Cases.Record.Labels == "" {
 		return Plan{}, registry.Errorf(registry.CodeInvalid,
 			"limits.accuracy asks for labels, and the cases have none: name their tensor in cases.labels, or leave the limit out")
 	}
@@ -243,8 +244,8 @@ func providerOptions(providers []registry.Provider) map[string]map[string]string
 	return asked
 }
 
-func planned(cs caseSet) PlannedSet {
-	return PlannedSet{Count: cs.set.Count, Origin: cs.set.Origin, Labels: cs.set.Labels, Files: plannedFiles(cs.files)}
+func planned(cs cases.Set) PlannedSet {
+	return PlannedSet{Count: cs.Record.Count, Origin: cs.Record.Origin, Labels: cs.Record.Labels, Files: plannedFiles(cs.Files)}
 }
 
 func plannedFiles(inputs []toolchain.Input) []PlannedFile {

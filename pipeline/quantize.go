@@ -126,8 +126,8 @@ func planQuantize(requested RequestedEngine, in Inputs) map[string]any {
 	}
 	maps.Copy(options, requested.Quantize)
 	if options["accuracy_aware"] == true {
-		options["labels"], options["max_drop"] = in.Cases.set.Labels, in.Limits.Accuracy.Drop.Max
-		options["output"], _ = scoredOutput(in.Interface, true)
+		options["labels"], options["max_drop"] = in.Cases.Record.Labels, in.Limits.Accuracy.Drop.Max
+		options["output"], _ = in.Interface.ScoredOutput(true)
 	}
 	return options
 }
@@ -147,10 +147,10 @@ func saturates(t registry.Target) bool {
 func (in Inputs) forQuantizer(options map[string]any) []toolchain.Input {
 	inputs := slices.Clone(in.Model)
 	if _, tolerant := options["atol"]; tolerant || options["method"] == methodStatic {
-		inputs = append(inputs, in.Calibration.files...)
+		inputs = append(inputs, in.Calibration.Files...)
 	}
 	if options["accuracy_aware"] == true {
-		inputs = append(inputs, in.Cases.files...)
+		inputs = append(inputs, in.Cases.Files...)
 	}
 	return inputs
 }

@@ -101,16 +101,7 @@ func (v *verification) scored() (string, bool) {
 	if v.cases.set.Labels == "" {
 		return "", false
 	}
-	return scoredOutput(v.iface, v.limits.Accuracy != nil)
-}
-
-func scoredOutput(iface validators.Interface, must bool) (string, bool) {
-	for _, output := range iface.Outputs {
-		if output.Ranks() {
-			return output.Name, true
-		}
-	}
-	return iface.Outputs[0].Name, must
+	return v.iface.ScoredOutput(v.limits.Accuracy != nil)
 }
 
 // performance reports the latencies of a candidate, and judges them where limits ask.

@@ -71,7 +71,7 @@ const firstID, secondID = "first", "second"
 func (b *build) computeSame(ctx context.Context, runner toolchain.Driver,
 	profile toolchain.Profile, first, second toolchain.Outcome, dir string) (bool, error) {
 	job := toolchain.Job{
-		Verb: toolchain.VerbRun, Machine: machine(b.node), Inputs: slices.Clone(b.inputs.Cases.files),
+		Verb: toolchain.VerbRun, Machine: machine(b.node), Inputs: slices.Clone(b.inputs.Cases.Files),
 		Run: &toolchain.RunOptions{Threads: runThreads, Level: profile.Level},
 	}
 	for _, made := range []struct {
@@ -88,7 +88,7 @@ func (b *build) computeSame(ctx context.Context, runner toolchain.Driver,
 	if err != nil {
 		return false, err
 	}
-	for _, shard := range b.inputs.Cases.set.Shards {
+	for _, shard := range b.inputs.Cases.Record.Shards {
 		one, ok := outcome.File("outputs/" + firstID + "/" + shard.File)
 		other, too := outcome.File("outputs/" + secondID + "/" + shard.File)
 		if !ok || !too || one.Digest != other.Digest {

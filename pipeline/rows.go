@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -69,7 +70,7 @@ func writeRows(path string, parts []rowsOf) (err error) {
 	for i := range parts {
 		f, err := tensor.Open(parts[i].path, tensor.Limits{})
 		if err != nil {
-			return badTensors(err)
+			return cases.TensorError(err)
 		}
 		files = append(files, f)
 		total += parts[i].end - parts[i].first
@@ -85,11 +86,11 @@ func writeRows(path string, parts []rowsOf) (err error) {
 	defer func() { err = errors.Join(err, out.Close()) }()
 	w, err := tensor.NewShardWriter(out, infos, nil)
 	if err != nil {
-		return badTensors(fmt.Errorf("%s: %w", path, err))
+		return cases.TensorError(fmt.Errorf("%s: %w", path, err))
 	}
 	for i, f := range files {
 		if err := appendRows(w, f, infos, parts[i]); err != nil {
-			return badTensors(fmt.Errorf("%s: %w", parts[i].path, err))
+			return cases.TensorError(fmt.Errorf("%s: %w", parts[i].path, err))
 		}
 	}
 	return w.Close()

@@ -1,15 +1,12 @@
 package pipeline
 
 import (
-	"errors"
-	"io"
 	"os"
 	"path"
 
 	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // specFiles opens what a spec names, and is the only thing in this package that does: see
@@ -53,38 +50,3 @@ func inside(where string, err error) error {
 	}
 	return registry.Errorf(registry.CodeOf(err), "%s: %w", where, err)
 }
-
-// shard is an open safetensors file.
-type shard struct {
-	*tensor.File
-	closer io.Closer
-}
-
-// openShard reads the header of an input. Errors name the file.
-func openShard(in toolchain.Input) (shard, error) {
-	f, err := in.Open()
-	if err != nil {
-		return shard{}, err
-	}
-	s, err := readShard(f)
-	if err != nil {
-		return shard{}, errors.Join(err, f.Close())
-	}
-	return s, nil
-}
-
-// readShard reads the header of an open file, which the shard closes.
-func readShard(f *os.File) (shard, error) {
-	info, err := f.Stat()
-	if err != nil {
-		return shard{}, err
-	}
-	file, err := tensor.NewFile(f, info.Size(), tensor.Limits{})
-	if err != nil {
-		return shard{}, badTensors(inside(f.Name(), err))
-	}
-	return shard{file, f}, nil
-}
-
-// Close closes the file.
-func (s shard) Close() error { return s.closer.Close() }

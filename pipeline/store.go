@@ -102,17 +102,17 @@ func (b *build) push(ctx context.Context, environment string) (registry.Release,
 }
 
 func (b *build) pushSources(ctx context.Context, repository string) error {
-	golden, cases := b.golden.set, b.inputs.Cases.set
+	golden, cases := b.golden.set, b.inputs.Cases.Record
 	parts := []registry.Part{
 		{Role: registry.PartReference, Files: append(b.referenceFiles(), b.inputs.operators()...), Model: b.plan.Model, Format: hubFormat,
 			Engine: registry.Engine{Variant: referenceID, Precision: b.plan.ReferencePrecision}},
-		{Role: registry.PartCases, Files: inputFiles(b.inputs.Cases.files), Set: &cases},
+		{Role: registry.PartCases, Files: inputFiles(b.inputs.Cases.Files), Set: &cases},
 		{Role: registry.PartGolden, Files: shardFiles(b.golden.set, b.golden.files), Set: &golden},
 	}
-	if len(b.inputs.Calibration.files) > 0 {
-		calibration := b.inputs.Calibration.set
+	if len(b.inputs.Calibration.Files) > 0 {
+		calibration := b.inputs.Calibration.Record
 		parts = append(parts,
-			registry.Part{Role: registry.PartCalibration, Files: inputFiles(b.inputs.Calibration.files), Set: &calibration})
+			registry.Part{Role: registry.PartCalibration, Files: inputFiles(b.inputs.Calibration.Files), Set: &calibration})
 	}
 	tuning, err := b.tuningPart()
 	if err != nil {

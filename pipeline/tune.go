@@ -117,12 +117,12 @@ func objective(s *spec.Spec) tradeoff.Objective {
 func (t *tuning) verification() (*verification, error) {
 	v := &verification{p: t.p, began: beginning{StartedOn: t.began.UTC()}, scratch: t.scratch,
 		tools: t.tools, node: t.node, limits: t.plan.Limits, iface: t.plan.Interface}
-	v.cases = material{dir: filepath.Join(t.scratch, "cases"), set: &t.inputs.Cases.set}
+	v.cases = material{dir: filepath.Join(t.scratch, "cases"), set: &t.inputs.Cases.Record}
 	v.golden = material{dir: filepath.Dir(t.golden.files[0].Path), set: &t.golden.set}
 	if err := os.Mkdir(v.cases.dir, 0o755); err != nil {
 		return nil, err
 	}
-	for _, in := range t.inputs.Cases.files {
+	for _, in := range t.inputs.Cases.Files {
 		v.cases.files = append(v.cases.files, registry.File{Path: in.Name, Digest: in.Digest, Size: in.Size})
 		if err := os.Symlink(in.Path, filepath.Join(v.cases.dir, in.Name)); err != nil {
 			return nil, err

@@ -109,6 +109,17 @@ func filled(tensors []TensorInfo) []TensorInfo {
 // Output finds an output by name.
 func (i Interface) Output(name string) (TensorInfo, bool) { return find(i.Outputs, name) }
 
+// ScoredOutput returns the output that accuracy is measured on: the first one that ranks classes.
+// Without one it returns the first output and must.
+func (i Interface) ScoredOutput(must bool) (name string, ok bool) {
+	for _, output := range i.Outputs {
+		if output.Ranks() {
+			return output.Name, true
+		}
+	}
+	return i.Outputs[0].Name, must
+}
+
 // Input finds an input by name.
 func (i Interface) Input(name string) (TensorInfo, bool) { return find(i.Inputs, name) }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -95,9 +96,9 @@ func (a *app) draft(model, file, cases, label string) error {
 
 // initAnswer is what init made.
 type initAnswer struct {
-	Spec  string                  `json:"spec"`
-	Model string                  `json:"model"`
-	Cases *pipeline.ImportedCases `json:"cases,omitempty"`
+	Spec  string          `json:"spec"`
+	Model string          `json:"model"`
+	Cases *cases.Imported `json:"cases,omitempty"`
 }
 
 // hostTarget is any machine like this one: an engine for it runs here.

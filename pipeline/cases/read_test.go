@@ -1,4 +1,4 @@
-package pipeline_test
+package cases_test
 
 import (
 	"math"
@@ -7,7 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -47,6 +48,20 @@ func shard[T tensor.Scalar](t *testing.T, x float32, labels ...T) string {
 	return dir
 }
 
+// labelsOf reads the cases of a folder and returns which of their tensors has the labels.
+func labelsOf(t *testing.T, dir, role, named string, iface validators.Interface) (string, error) {
+	t.Helper()
+	folder, err := confined.New(dir, "the folder of the spec")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := cases.Read(folder, ".", role, iface, "")
+	if err == nil {
+		err = set.FindLabels(named, iface)
+	}
+	return set.Record.Labels, err
+}
+
 // What cannot be labels is refused where the spec names it, and otherwise is none.
 func TestLabels(t *testing.T) {
 	t.Parallel()
@@ -59,8 +74,8 @@ func TestLabels(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := pipeline.LabelsOf(c.dir, toolchain.RoleCases, "label", classifier())
-			found, unnamed := pipeline.LabelsOf(c.dir, toolchain.RoleCases, "", classifier())
+			_, err := labelsOf(t, c.dir, toolchain.RoleCases, "label", classifier())
+			found, unnamed := labelsOf(t, c.dir, toolchain.RoleCases, "", classifier())
 			if c.want == "" {
 				if err != nil || unnamed != nil || found != "label" {
 					t.Errorf("labels %q, errors %v and %v", found, err, unnamed)
@@ -81,11 +96,11 @@ func TestLabels(t *testing.T) {
 func TestCalibrationWithNaN(t *testing.T) {
 	t.Parallel()
 	dir := shard[int64](t, float32(math.NaN()), 0, 1)
-	_, err := pipeline.LabelsOf(dir, toolchain.RoleCalibration, "", classifier())
+	_, err := labelsOf(t, dir, toolchain.RoleCalibration, "", classifier())
 	if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), `a.safetensors: tensor "x": case 1 has a NaN`) {
 		t.Errorf("calibration: %v, want CodeInvalid", err)
 	}
-	if _, err := pipeline.LabelsOf(dir, toolchain.RoleCases, "", classifier()); err != nil {
+	if _, err := labelsOf(t, dir, toolchain.RoleCases, "", classifier()); err != nil {
 		t.Errorf("cases: %v", err)
 	}
 }
@@ -97,7 +112,7 @@ func TestBadShardIsNamedOnce(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a.safetensors"), []byte("no tensors"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := pipeline.LabelsOf(dir, toolchain.RoleCases, "", classifier())
+	_, err := labelsOf(t, dir, toolchain.RoleCases, "", classifier())
 	if !registry.HasCode(err, registry.CodeInvalid) || strings.Count(err.Error(), "a.safetensors") != 1 {
 		t.Errorf("error %v, want CodeInvalid and the file once", err)
 	}

@@ -1,4 +1,4 @@
-package pipeline
+package cases
 
 import (
 	"errors"
@@ -15,9 +15,9 @@ var labelNames = []string{"label", "labels"}
 // errNoTensor: a shard has no tensor of the name.
 var errNoTensor = errors.New("no such tensor")
 
-// findLabels makes the set labelled: by the tensor that the spec names, or by one
+// FindLabels makes the set labelled: by the tensor that the spec names, or by one
 // called "label" or "labels" that is not an input, and that can be labels in every shard.
-func (cs *caseSet) findLabels(named string, iface validators.Interface) error {
+func (cs *Set) FindLabels(named string, iface validators.Interface) error {
 	candidates := labelNames
 	if named != "" {
 		candidates = []string{named}
@@ -29,7 +29,7 @@ func (cs *caseSet) findLabels(named string, iface validators.Interface) error {
 		path, err := cs.checkLabels(name, iface)
 		switch {
 		case err == nil:
-			cs.set.Labels = name
+			cs.Record.Labels = name
 			return nil
 		case errors.Is(err, errNoTensor) && named != "":
 			return registry.Errorf(registry.CodeInvalid, "%s: no tensor %q, which cases.labels names", path, named)
@@ -44,15 +44,15 @@ func (cs *caseSet) findLabels(named string, iface validators.Interface) error {
 }
 
 // checkLabels checks that every shard has labels of that name; if one has not, it says which.
-func (cs *caseSet) checkLabels(name string, iface validators.Interface) (path string, err error) {
-	output, _ := scoredOutput(iface, true)
+func (cs *Set) checkLabels(name string, iface validators.Interface) (path string, err error) {
+	output, _ := iface.ScoredOutput(true)
 	scored, _ := iface.Output(output)
-	for i, file := range cs.files {
+	for i, file := range cs.Files {
 		f, err := openShard(file)
 		if err != nil {
 			return cs.from[i], err
 		}
-		err = areLabels(f, name, cs.set.Shards[i].Count, scored)
+		err = areLabels(f, name, cs.Record.Shards[i].Count, scored)
 		if err = errors.Join(err, f.Close()); err != nil {
 			return cs.from[i], err
 		}
@@ -75,7 +75,7 @@ func areLabels(f shard, name string, count int, output validators.TensorInfo) er
 	}
 	labels, err := f.Tensor(name)
 	if err != nil {
-		return badTensors(err)
+		return TensorError(err)
 	}
 	var classes int64 // 0: not known before the model is run
 	if len(output.Shape) > 0 {

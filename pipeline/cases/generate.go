@@ -1,4 +1,4 @@
-package pipeline
+package cases
 
 import (
 	"math/rand/v2"
@@ -13,30 +13,30 @@ import (
 // generatedShard is the one shard of generated cases.
 const generatedShard = "cases-00000.safetensors"
 
-// generateCases makes count seeded smoke cases: standard normal numbers for floats,
+// Generate makes count seeded smoke cases: standard normal numbers for floats,
 // 0 and 1 for all else, so that they are valid masks and token identifiers. Free
 // dimensions have their optimum of the interface's dims, or 1. The same seed gives
 // the same bytes on every machine.
-func generateCases(count int, seed uint64, iface validators.Interface, scratch string) (caseSet, error) {
+func Generate(count int, seed uint64, iface validators.Interface, scratch string) (Set, error) {
 	random := rand.New(rand.NewPCG(seed, 0x6d6c70726f6d6f74)) //nolint:gosec // the same numbers for the same seed are the point
 	tensors := make(map[string]tensor.Tensor, len(iface.Inputs))
 	for _, input := range iface.Inputs {
 		t, err := generate(random, int64(count), input, iface)
 		if err != nil {
-			return caseSet{}, registry.Errorf(registry.CodeInvalid, "generated cases: input %q: %w", input.Name, err)
+			return Set{}, registry.Errorf(registry.CodeInvalid, "generated cases: input %q: %w", input.Name, err)
 		}
 		tensors[input.Name] = t
 	}
 	path := filepath.Join(scratch, generatedShard)
-	if err := writeShard(path, tensors); err != nil {
-		return caseSet{}, err
+	if err := WriteShard(path, tensors); err != nil {
+		return Set{}, err
 	}
-	cs := caseSet{set: registry.CaseSet{Origin: registry.OriginGenerated}}
+	cs := Set{Record: registry.CaseSet{Origin: registry.OriginGenerated}}
 	input, err := toolchain.FileInput(toolchain.RoleCases, generatedShard, path)
 	if err != nil {
-		return caseSet{}, err
+		return Set{}, err
 	}
-	cs.add(input, count)
+	cs.Add(input, count)
 	return cs, nil
 }
 

@@ -1,4 +1,4 @@
-package pipeline
+package cases
 
 import (
 	"errors"
@@ -18,43 +18,41 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// ImportedCases says what came of a file of cases.
-type ImportedCases struct {
+// Imported says what came of a file of cases.
+type Imported struct {
 	Count  int      `json:"count"`
 	Labels string   `json:"labels,omitempty"` // the tensor with the labels; empty without any
 	Notes  []string `json:"-"`                // what was changed on the way, for people
-	iface  validators.Interface
+	// Interface is that of the model, with the sizes of open dimensions that the cases have.
+	Interface validators.Interface `json:"-"`
 }
 
 // importable are the files that cases are made of.
 const importable = ".npz, .csv or .safetensors"
 
-// ImportCases reads cases for an ONNX model from a file, converts them to the types and
-// shapes of the model's inputs, and writes them as one shard into the folder to, which must
-// be empty or not exist. label names the labels; without it, "label" or "labels" is taken if it
-// is there. Errors: CodeInvalid for what does not fit the model; CodeUnsafe for pickles.
-func ImportCases(modelFile, file, label, to string) (ImportedCases, error) {
+// Import reads cases for a model from a file, converts them to the types and shapes of the
+// model's inputs, and writes them as one shard into the folder to, which must be empty or not
+// exist. label names the labels. Without it, Import takes "label" or "labels" if there is one.
+// Errors: CodeInvalid for what does not fit the model; CodeUnsafe for pickles.
+func Import(inputs validators.Interface, file, label, to string) (Imported, error) {
 	if err := mustBeEmpty(to); err != nil {
-		return ImportedCases{}, err
+		return Imported{}, err
 	}
-	_, iface, err := openDrafted(modelFile)
+	inputs, err := inputs.WithDims(nil)
 	if err != nil {
-		return ImportedCases{}, err
+		return Imported{}, err
 	}
-	if iface, err = iface.WithDims(nil); err != nil {
-		return ImportedCases{}, err
-	}
-	found, err := readTensors(file, label, iface)
+	found, err := readTensors(file, label, inputs)
 	if err != nil {
-		return ImportedCases{}, err
+		return Imported{}, err
 	}
-	im := importing{ImportedCases{iface: iface}, found}
+	im := importing{Imported{Interface: inputs}, found}
 	shard, err := im.shard(label)
 	if err != nil {
-		return ImportedCases{}, inside(file, err)
+		return Imported{}, registry.Errorf(registry.CodeOf(err), "%s: %w", file, err)
 	}
 	err = im.write(shard, file, to) // counts the cases
-	return im.ImportedCases, err
+	return im.Imported, err
 }
 
 // mustBeEmpty refuses a folder to write to that has files, which could be cases, too.
@@ -115,12 +113,12 @@ func badCases(file string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		return registry.Errorf(registry.CodeInvalid, "cases: %w", err)
 	}
-	return badTensors(fmt.Errorf("%s: %w", file, err))
+	return TensorError(fmt.Errorf("%s: %w", file, err))
 }
 
 // importing makes a shard of what was found in a file.
 type importing struct {
-	ImportedCases
+	Imported
 	found map[string]tensor.Tensor
 }
 
@@ -130,7 +128,7 @@ func (im *importing) shard(label string) (map[string]tensor.Tensor, error) {
 	if err := im.takeLabels(label, shard); err != nil {
 		return nil, err
 	}
-	for _, input := range im.iface.Inputs {
+	for _, input := range im.Interface.Inputs {
 		t, name, err := im.find(input.Name)
 		if err != nil {
 			return nil, err
@@ -158,7 +156,7 @@ func (im *importing) takeLabels(label string, shard map[string]tensor.Tensor) er
 	}
 	for _, name := range names {
 		t, ok := im.found[name]
-		_, isInput := im.iface.Input(name)
+		_, isInput := im.Interface.Input(name)
 		switch {
 		case !ok && label != "":
 			return registry.Errorf(registry.CodeInvalid,
@@ -189,7 +187,7 @@ func (im *importing) find(input string) (tensor.Tensor, string, error) {
 	if t, ok := im.found[input]; ok {
 		return t, input, nil
 	}
-	if len(im.iface.Inputs) == 1 && len(im.found) == 1 {
+	if len(im.Interface.Inputs) == 1 && len(im.found) == 1 {
 		for name, t := range im.found {
 			im.note("took %q for the model's input %q", name, input)
 			return t, name, nil
@@ -207,11 +205,12 @@ func (im *importing) write(tensors map[string]tensor.Tensor, file, to string) er
 		return err
 	}
 	path := filepath.Join(to, toolchain.RoleCases+"-00000.safetensors")
-	err := writeShard(path, tensors)
+	err := WriteShard(path, tensors)
 	if err == nil {
-		err = inside(file, im.check(path))
+		err = im.check(path)
 	}
 	if err != nil {
+		err = registry.Errorf(registry.CodeOf(err), "%s: %w", file, err)
 		return errors.Join(err, os.Remove(path), os.Remove(to))
 	}
 	return nil
@@ -228,13 +227,13 @@ func (im *importing) check(path string) error {
 	if err != nil {
 		return err
 	}
-	if im.Count, err = checkShard(s, "as cases", im.iface); err != nil {
+	if im.Count, err = checkShard(s, "as cases", im.Interface); err != nil {
 		return err
 	}
-	for _, input := range im.iface.Inputs {
-		var found unusual
+	for _, input := range im.Interface.Inputs {
+		var found Unusual
 		if err := found.add(s.File, input.Name, 0); err != nil {
-			return badTensors(err)
+			return TensorError(err)
 		}
 		if text := found.String(); text != "" {
 			im.note("warning: input %q has %s", input.Name, text)

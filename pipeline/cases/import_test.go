@@ -1,4 +1,4 @@
-package pipeline_test
+package cases_test
 
 import (
 	"os"
@@ -7,13 +7,20 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// digitsModel has one input, image, float32 of [N, 1, 8, 8].
-const digitsModel = "../examples/digits/digits.onnx"
+// digits is the interface of a classifier of images.
+func digits() validators.Interface {
+	return validators.Interface{
+		V: validators.InterfaceVersion,
+		Inputs: []validators.TensorInfo{{Name: "image", DType: tensor.Float32,
+			Shape: []validators.Dim{{Symbol: "N"}, {Size: 1}, {Size: 8}, {Size: 8}}}},
+	}
+}
 
 // table is a CSV file of images in rows, with a label each.
 func table(rows int, header bool) string {
@@ -88,7 +95,7 @@ func TestImportCases(t *testing.T) {
 			dir := t.TempDir()
 			c.write(t, filepath.Join(dir, c.file))
 			to := filepath.Join(dir, "cases")
-			got, err := pipeline.ImportCases(digitsModel, filepath.Join(dir, c.file), c.label, to)
+			got, err := cases.Import(digits(), filepath.Join(dir, c.file), c.label, to)
 			shard := filepath.Join(to, "cases-00000.safetensors")
 			if c.count == 0 {
 				if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), c.says) {
@@ -109,7 +116,7 @@ func TestImportCases(t *testing.T) {
 			if image := written["image"]; image.DType != tensor.Float32 || len(image.Shape) != 4 || image.Shape[0] != int64(c.count) {
 				t.Errorf("the image is %v, want float32 of %d cases", image.Info(), c.count)
 			}
-			if _, err := pipeline.ImportCases(digitsModel, filepath.Join(dir, c.file), c.label, to); err == nil || !strings.Contains(err.Error(), "which is not empty: it holds cases-00000.safetensors") {
+			if _, err := cases.Import(digits(), filepath.Join(dir, c.file), c.label, to); err == nil || !strings.Contains(err.Error(), "which is not empty: it holds cases-00000.safetensors") {
 				t.Errorf("a second import: error %v, want that the folder is not empty", err)
 			}
 		})

@@ -1,4 +1,4 @@
-package pipeline
+package cases
 
 import (
 	"math"
@@ -24,7 +24,7 @@ func (im *importing) convert(t tensor.Tensor, name string, input validators.Tens
 		return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid, "no cases: want one row for each")
 	}
 	want := input.Shape
-	if len(want) > 0 && im.iface.Allows(want[0], 1) {
+	if len(want) > 0 && im.Interface.Allows(want[0], 1) {
 		want = want[1:]
 	}
 	if shape, ok := reshaped(t.Shape, want); ok && !slices.Equal(shape, t.Shape) {
@@ -33,10 +33,10 @@ func (im *importing) convert(t tensor.Tensor, name string, input validators.Tens
 	}
 	for i, dim := range want {
 		at := len(t.Shape) - len(want) + i
-		if dim.Symbol == "" || at < 1 || im.iface.Allows(dim, t.Shape[at]) || t.Shape[at] < 1 {
+		if dim.Symbol == "" || at < 1 || im.Interface.Allows(dim, t.Shape[at]) || t.Shape[at] < 1 {
 			continue
 		}
-		im.iface.Dims[dim.Symbol] = validators.DimRange{Min: 1, Opt: t.Shape[at], Max: t.Shape[at]}
+		im.Interface.Dims[dim.Symbol] = validators.DimRange{Min: 1, Opt: t.Shape[at], Max: t.Shape[at]}
 	}
 	return t, nil
 }

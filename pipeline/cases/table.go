@@ -1,4 +1,4 @@
-package pipeline
+package cases
 
 import (
 	"encoding/csv"

@@ -1,0 +1,103 @@
+package cases
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// checkShard checks that a shard, from the file path, has every input of the model, with
+// the model's dtype and shape and one number of cases, and gives that number.
+func checkShard(f shard, path string, iface validators.Interface) (int, error) {
+	count := int64(-1)
+	for _, input := range iface.Inputs {
+		info, ok := f.Info(input.Name)
+		if !ok {
+			return 0, registry.Errorf(registry.CodeInvalid,
+				"%s: no tensor for the model's input %q: it holds %s", path, input.Name, strings.Join(f.Names(), ", "))
+		}
+		if err := fits(info, input, iface); err != nil {
+			return 0, registry.Errorf(registry.CodeInvalid, "%s: tensor %q: %w", path, input.Name, err)
+		}
+		if count >= 0 && info.Shape[0] != count {
+			return 0, registry.Errorf(registry.CodeInvalid,
+				"%s: tensor %q has %d cases, another has %d", path, input.Name, info.Shape[0], count)
+		}
+		count = info.Shape[0]
+	}
+	if count < 1 {
+		return 0, registry.Errorf(registry.CodeInvalid, "%s: no cases", path)
+	}
+	return int(count), nil
+}
+
+// fits checks a tensor with a leading case dimension against a model input: of the
+// input's rank (the case dimension is the batch) or of one more.
+func fits(info tensor.Info, input validators.TensorInfo, iface validators.Interface) error {
+	if info.DType != input.DType {
+		return registry.Errorf(registry.CodeInvalid, "dtype is %s, the model wants %s", info.DType, input.DType)
+	}
+	want := input.Shape
+	switch len(info.Shape) - len(want) {
+	case 0:
+		if len(want) == 0 {
+			return registry.Errorf(registry.CodeInvalid, "no case dimension")
+		}
+		if !iface.Allows(want[0], 1) {
+			return registry.Errorf(registry.CodeInvalid,
+				"the model wants %s cases at once, so give the tensor a case dimension in front", want[0])
+		}
+		want = want[1:]
+	case 1:
+	default:
+		return registry.Errorf(registry.CodeInvalid,
+			"shape is %v, the model wants %v with a leading case dimension", info.Shape, input.Shape)
+	}
+	for i, dim := range want {
+		if got := info.Shape[len(info.Shape)-len(want)+i]; !iface.Allows(dim, got) {
+			return registry.Errorf(registry.CodeInvalid, "shape is %v, the model wants %v", info.Shape, input.Shape)
+		}
+	}
+	return nil
+}
+
+// refuseNaN refuses a shard of calibration with a NaN among its inputs: no range holds one,
+// and quantizers pass over it without a word.
+func refuseNaN(f shard, path string, iface validators.Interface) error {
+	for _, input := range iface.Inputs {
+		info, _ := f.Info(input.Name)
+		if info.DType.Class() == tensor.ClassInteger {
+			continue
+		}
+		for i := range info.Shape[0] {
+			row, err := f.Rows(input.Name, i, i+1)
+			if err != nil {
+				return TensorError(fmt.Errorf("%s: %w", path, err))
+			}
+			if slices.ContainsFunc(row.Float64s(), math.IsNaN) {
+				return registry.Errorf(registry.CodeInvalid, "%s: tensor %q: case %d has a NaN, which gives no range: leave the case out of calibration, or mend it", path, input.Name, i)
+			}
+		}
+	}
+	return nil
+}
+
+// warnUnusual notes which inputs of a shard of cases hold NaN or infinity: a model may be made
+// for them, so they are no error.
+func (cs *Set) warnUnusual(f shard, path string, iface validators.Interface) error {
+	for _, input := range iface.Inputs {
+		var found Unusual
+		if err := found.add(f.File, input.Name, cs.Record.Count); err != nil {
+			return TensorError(fmt.Errorf("%s: %w", path, err))
+		}
+		if text := found.String(); text != "" {
+			cs.Warnings = append(cs.Warnings, fmt.Sprintf("%s: tensor %q: %s: correct these cases unless the model is made for such values", path, input.Name, text))
+		}
+	}
+	return nil
+}

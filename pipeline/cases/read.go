@@ -1,0 +1,121 @@
+package cases
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/confined"
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// Set is a set of cases on disk, checked against the model's inputs.
+type Set struct {
+	Record   registry.CaseSet
+	Files    []toolchain.Input // one for each shard, named as in the record
+	Warnings []string          // about values that are probably a mistake
+
+	from []string // the user's file of each shard that was read, for errors
+}
+
+// Read reads every safetensors and npz file of a folder, in the order of their names, as one
+// shard. role is [toolchain.RoleCases] or [toolchain.RoleCalibration]. Shards are named after it,
+// so that the names of files do not change a digest. Read writes converted files into scratch.
+// Errors: CodeInvalid for cases that do not fit the interface; CodeUnsafe for pickles.
+func Read(files confined.Folder, folder, role string, iface validators.Interface, scratch string) (Set, error) {
+	names, err := shardNames(files, folder)
+	if err != nil {
+		return Set{}, err
+	}
+	cs := Set{Record: registry.CaseSet{Origin: registry.OriginRecorded}}
+	for i, name := range names {
+		shard := fmt.Sprintf("%s-%05d.safetensors", role, i)
+		f, err := files.Open(path.Join(folder, name))
+		if err != nil {
+			return Set{}, err
+		}
+		source := f.Name()
+		if path.Ext(name) == ".npz" {
+			if f, err = convertNpz(f, filepath.Join(scratch, shard)); err != nil {
+				return Set{}, err
+			}
+		}
+		if err := cs.take(role, shard, f, source, iface); err != nil {
+			return Set{}, err
+		}
+	}
+	return cs, nil
+}
+
+// take checks a shard and adds it. It closes the file. Errors name source, the user's file,
+// which the open one may be converted from.
+func (cs *Set) take(role, name string, f *os.File, source string, iface validators.Interface) error {
+	defer f.Close()
+	tensors, err := readShard(f)
+	if err != nil {
+		return err
+	}
+	count, err := checkShard(tensors, source, iface)
+	switch {
+	case err != nil:
+	case role == toolchain.RoleCalibration:
+		err = refuseNaN(tensors, source, iface)
+	default:
+		err = cs.warnUnusual(tensors, source, iface)
+	}
+	if err != nil {
+		return err
+	}
+	input, err := toolchain.InputOf(role, name, f)
+	if err != nil {
+		return err
+	}
+	cs.Add(input, count)
+	cs.from = append(cs.from, source)
+	return nil
+}
+
+// Add adds a shard of count cases.
+func (cs *Set) Add(shard toolchain.Input, count int) {
+	cs.Record.Shards = append(cs.Record.Shards, registry.Shard{File: shard.Name, First: cs.Record.Count, Count: count})
+	cs.Record.Count += count
+	cs.Files = append(cs.Files, shard)
+}
+
+// NamedIn adds to an error that names a shard the user's file that the shard was read from.
+func (cs *Set) NamedIn(err error) error {
+	for i, file := range cs.from {
+		if name := cs.Record.Shards[i].File; strings.Contains(err.Error(), name) {
+			return registry.WithHint(err, "%s was read from %s; rows and cases count from 0", name, file)
+		}
+	}
+	return err
+}
+
+func shardNames(files confined.Folder, folder string) ([]string, error) {
+	names, err := files.Names(folder)
+	if err != nil {
+		return nil, registry.Errorf(registry.CodeOf(err), "cases: %w", err)
+	}
+	all := slices.Sorted(slices.Values(names))
+	names = slices.DeleteFunc(slices.Clone(all), func(name string) bool {
+		return path.Ext(name) != ".safetensors" && path.Ext(name) != ".npz"
+	})
+	if len(names) > 0 {
+		return names, nil
+	}
+	err = registry.Errorf(registry.CodeInvalid,
+		"%s: no cases: want .safetensors or .npz files whose tensors are named as the model's inputs and have a leading case dimension", folder)
+	for _, name := range all {
+		if extension := strings.ToLower(path.Ext(name)); extension == spec.Parquet || extension == spec.CSV {
+			return nil, registry.WithHint(err, "%s", spec.FromTable(path.Join(folder, name)))
+		}
+	}
+	return nil, err
+}
