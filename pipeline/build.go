@@ -12,13 +12,13 @@ import (
 
 // BuildResult is what Build made, or found made already.
 type BuildResult struct {
-	Ref      registry.Ref     `json:"-"`
-	Release  registry.Release `json:"release"`
-	Plan     registry.Digest  `json:"plan"`
-	Already  bool             `json:"already"` // the environment had the release of this plan; nothing was made
-	Steps    int              `json:"steps"`   // steps of drivers
-	Cached   int              `json:"cached"`  // of them, taken from the cache
-	Attached int              `json:"attached"`
+	Ref       registry.Ref     `json:"-"`
+	Release   registry.Release `json:"release"`
+	Plan      registry.Digest  `json:"plan"`
+	Unchanged bool             `json:"unchanged"` // the environment had the release of this plan; nothing was made
+	Steps     int              `json:"steps"`     // steps of drivers
+	Cached    int              `json:"cached"`    // of them, taken from the cache
+	Attached  int              `json:"attached"`
 	// Reproducible is the class of each engine, by label, where it was asked for.
 	Reproducible map[string]registry.Reproducibility `json:"reproducible,omitempty"`
 	// ReferenceLatency is of the reference's own run, when it was made.
@@ -71,7 +71,7 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 		return BuildResult{}, err
 	}
 	if !o.CheckReproducible {
-		if result, err := b.already(ctx); err != nil || result.Already {
+		if result, err := b.already(ctx); err != nil || result.Unchanged {
 			return result, err
 		}
 	}
@@ -168,6 +168,6 @@ func (b *build) already(ctx context.Context) (BuildResult, error) {
 	said := registry.Policy{Require: []string{registry.RequireSignature, registry.RequireProvenance}}.Check(r, claims)
 	return BuildResult{
 		Ref:     registry.Ref{Environment: first, Model: r.Model, Tag: r.Tag(), Digest: r.Digest},
-		Release: r, Plan: r.Plan, Already: said.Allowed(), Elapsed: b.p.now().Sub(b.began),
+		Release: r, Plan: r.Plan, Unchanged: said.Allowed(), Elapsed: b.p.now().Sub(b.began),
 	}, nil
 }

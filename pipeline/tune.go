@@ -73,7 +73,7 @@ func (t *tuning) begin(ctx context.Context, s *spec.Spec) error {
 	if len(here) == 0 {
 		return registry.Errorf(registry.CodeWrongNode,
 			"this machine meets no target of %s, so nothing can be measured on it: %s: %s",
-			s.File, t.result.Skipped[0].Label, t.result.Skipped[0].Why)
+			s.File, t.result.Skipped[0].Label, t.result.Skipped[0].Reason)
 	}
 	t.spec = s.Trying(s.Candidates(), here)
 	if err := t.prepare(ctx, t.spec); err != nil {
@@ -150,7 +150,7 @@ func (t *tuning) try(ctx context.Context) error {
 	}
 	if n := len(t.result.Skipped); len(t.result.Trials) == 0 && n > 0 {
 		return registry.Errorf(registry.CodeInvalid,
-			"nothing could be tried: %s: %s", t.result.Skipped[n-1].Label, t.result.Skipped[n-1].Why)
+			"nothing could be tried: %s: %s", t.result.Skipped[n-1].Label, t.result.Skipped[n-1].Reason)
 	}
 	return nil
 }

@@ -34,8 +34,8 @@ func (t Trial) Label() string { return t.Target + "/" + t.Variant }
 
 // Skipped is a variant that was not measured, and why.
 type Skipped struct {
-	Label string `json:"label"`
-	Why   string `json:"why"`
+	Label  string `json:"label"`
+	Reason string `json:"reason"`
 }
 
 // TuneResult is what a tuning found.

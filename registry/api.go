@@ -8,7 +8,7 @@ type Reader interface {
 	Environments(ctx context.Context) (Environments, error)
 	// Heads lists heads by environment and model. Empty arguments mean all.
 	Heads(ctx context.Context, environment, model string) ([]Head, error)
-	// Resolve returns the engine for a node, and the reason why each other candidate lost. Errors:
+	// Resolve returns the engine for a node, and the reasons why each other candidate was rejected. Errors:
 	// CodeNotFound if the release does not exist; CodePolicy if a protected environment has no
 	// proof for it; CodeNoEngine, with the Resolution, if no candidate is left.
 	Resolve(ctx context.Context, q ResolveQuery) (Resolution, error)
@@ -115,7 +115,7 @@ type ResolveQuery struct {
 	Variant     string   // empty means any; the lowest precision of the closest target wins
 }
 
-// Resolution is the engine that was found, or the reasons why every candidate lost.
+// Resolution is the engine that was found, or the reasons why every candidate was rejected.
 type Resolution struct {
 	Release    Digest      `json:"release"`
 	Version    string      `json:"version"`
@@ -126,10 +126,10 @@ type Resolution struct {
 
 // Candidate is an engine that was considered.
 type Candidate struct {
-	Engine Digest   `json:"engine"`
-	Label  string   `json:"label"`
-	Chosen bool     `json:"chosen"`
-	Lost   []string `json:"lost,omitempty"` // why it was not chosen
+	Engine  Digest   `json:"engine"`
+	Label   string   `json:"label"`
+	Chosen  bool     `json:"chosen"`
+	Reasons []string `json:"reasons,omitempty"` // why it was not chosen
 }
 
 // Publication names a release that was built in the first environment.
@@ -173,8 +173,8 @@ type Promotion struct {
 	Version     string   `json:"version"`
 	Release     Digest   `json:"release"`
 	Previous    Digest   `json:"previous,omitempty"`
-	Already     bool     `json:"already,omitempty"` // the head was already there; nothing changed
-	Hold        string   `json:"hold,omitempty"`    // of a promotion: why the destination's head is held; empty if it is not
+	Unchanged   bool     `json:"unchanged,omitempty"` // the head was already at the release
+	Hold        string   `json:"hold,omitempty"`      // of a promotion: why the destination's head is held; empty if it is not
 	Decision    Decision `json:"decision"`
 	VSA         []Digest `json:"vsa,omitempty"` // bundle manifests, release first
 	// Warnings of a rollback name engines that resolve refuses, and node types that have no engine

@@ -59,7 +59,7 @@ func (g DecisionBasis) Moved(now ModelState, since []Event) error {
 	}
 	for _, e := range since {
 		if e.Seq > g.Seq && g.restsOn(e) {
-			return groundMoved("%s of %s in %s (row %d of the history) came after this was decided", e.Kind, e.Model,
+			return groundMoved("%s of %s in %s (event %d) came after this was decided", e.Kind, e.Model,
 				e.Environment, e.Seq)
 		}
 	}

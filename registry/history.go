@@ -42,7 +42,7 @@ func EventKinds() []EventKind {
 	}
 }
 
-// Event is one row of the history, which is append-only and hash-chained. Hash covers the
+// Event is one entry of the history, which is append-only and hash-chained. Hash covers the
 // canonical JSON of all other fields, including Prev.
 type Event struct {
 	Seq           int64     `json:"seq"` // 1, 2, 3, ... without gaps
@@ -77,7 +77,7 @@ func (e Event) Chain(before Event) (Event, error) {
 }
 
 // VerifyChain checks that e follows before and that neither was changed. Errors: CodeTrust,
-// with the row.
+// with the sequence number.
 func (e Event) VerifyChain(before Event) error {
 	want, err := e.Chain(before)
 	if err != nil {
@@ -85,13 +85,13 @@ func (e Event) VerifyChain(before Event) error {
 	}
 	switch {
 	case e.Seq != want.Seq:
-		return Errorf(CodeTrust, "history row %d follows row %d: rows are missing or were added", e.Seq, before.Seq)
+		return Errorf(CodeTrust, "event %d follows event %d: events are missing or were added", e.Seq, before.Seq)
 	case e.Prev != want.Prev:
 		return Errorf(CodeTrust,
-			"history row %d names %s as the row before it, which is %s: a row was changed or replaced", e.Seq, e.Prev,
+			"event %d names %s as the event before it, which is %s: an event was changed or replaced", e.Seq, e.Prev,
 			before.Hash)
 	case e.Hash != want.Hash || !e.Time.Equal(want.Time):
-		return Errorf(CodeTrust, "history row %d (%s %s in %s) was changed: its content gives hash %s, but it has %s",
+		return Errorf(CodeTrust, "event %d (%s %s in %s) was changed: its content gives hash %s, but it has %s",
 			e.Seq, e.Kind, e.Model, e.Environment, want.Hash, e.Hash)
 	}
 	return nil

@@ -22,7 +22,7 @@ type HistoryFault struct {
 func (f HistoryFault) Err() error {
 	return WithHint(
 		Errorf(CodeTrust, "%s in %s: %s", f.Model, f.Environment, f.Detail),
-		"rows of the history are missing, or the catalog was changed without it: look at backups and at the log of the "+
+		"events of the history are missing, or the catalog was changed without it: look at backups and at the log of the "+
 			"database;"+
 			" once that is explained, mlpromote history accept --model %s --env %s --reason TEXT allows promotions again",
 		f.Model,
@@ -49,12 +49,12 @@ func (s ModelState) CheckHead(newest iter.Seq2[Event, error]) (*HistoryFault, er
 		f.Detail = fmt.Sprintf("the head is %s (%s), but no event of the history put it there", s.Head.Version,
 			s.Head.Release)
 	case said.release != s.Head.Release && s.Head.Release == "":
-		f.Detail = fmt.Sprintf("there is no head, but the history put it at %s (%s) in row %d", said.version,
-			said.release, said.row)
+		f.Detail = fmt.Sprintf("there is no head, but the history put it at %s (%s) in event %d", said.version,
+			said.release, said.seq)
 	case said.release != s.Head.Release:
 		f.Detail = fmt.Sprintf(
-			"the head is %s (%s), but the newest event that moved it, row %d of the history, put it at %s (%s)",
-			s.Head.Version, s.Head.Release, said.row, said.version, said.release)
+			"the head is %s (%s), but the newest event that moved it, event %d, put it at %s (%s)",
+			s.Head.Version, s.Head.Release, said.seq, said.version, said.release)
 	case said.hold != nil && asJSON(*said.hold) != asJSON(s.Head.Hold):
 		f.Detail = fmt.Sprintf("the hold of the head is %q, but the history says %q", s.Head.Hold, *said.hold)
 	default:
@@ -68,7 +68,7 @@ type recordedHead struct {
 	release Digest
 	version string
 	hold    *string // nil: unknown
-	row     int64   // of the event that put the release there
+	seq     int64   // of the event that put the release there
 }
 
 // read takes the next older event. It reports whether the head is now known.
@@ -90,7 +90,7 @@ func (h *recordedHead) read(e Event) (enough bool) {
 		h.hold = &hold
 	}
 	if enough {
-		h.release, h.version, h.row = e.Release, e.Version, e.Seq
+		h.release, h.version, h.seq = e.Release, e.Version, e.Seq
 	}
 	return enough
 }

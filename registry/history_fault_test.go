@@ -45,11 +45,11 @@ func TestCheckHead(t *testing.T) {
 		"accepted that there is none":    {[]registry.Event{promoted, e(registry.EventAccept, "", "lost")}, registry.Head{}, ""},
 		"no event":                       {nil, registry.Head{Release: one, Version: "1.0.0"}, "the head is 1.0.0 (one), but no event"},
 		"only evidence":                  {[]registry.Event{e(registry.EventAttach, one, "")}, registry.Head{Release: one}, "no event"},
-		"an older event":                 {[]registry.Event{promoted}, registry.Head{Release: two}, "row 1 of the history, put it at one"},
+		"an older event":                 {[]registry.Event{promoted}, registry.Head{Release: two}, "event 1, put it at one"},
 		"no head":                        {[]registry.Event{promoted}, registry.Head{}, "there is no head"},
 		"a hold that no event set":       {[]registry.Event{promoted}, registry.Head{Release: one, Hold: "fair"}, `is "fair", but the history says ""`},
 		"a hold that no event lifted":    {[]registry.Event{e(registry.EventRollback, two, "slow")}, registry.Head{Release: two}, `is "", but the history says "slow"`},
-		"moved on after it was accepted": {[]registry.Event{e(registry.EventAccept, two, "restored"), promoted}, registry.Head{Release: two}, "row 2 of the history, put it at one"},
+		"moved on after it was accepted": {[]registry.Event{e(registry.EventAccept, two, "restored"), promoted}, registry.Head{Release: two}, "event 2, put it at one"},
 	} {
 		s := registry.ModelState{Environment: "prod", Model: "m", Head: c.head, Seq: int64(len(c.events))}
 		fault, err := s.CheckHead(newestFirst(c.events))

@@ -88,8 +88,8 @@ func TestChainShowsEveryChange(t *testing.T) {
 		i := rapid.IntRange(0, len(events)-1).Draw(t, "row")
 		name := tamper(t, &events[i])
 		err := verify(events)
-		if registry.CodeOf(err) != registry.CodeTrust || !strings.Contains(err.Error(), "history row") {
-			t.Fatalf("field %s of row %d was changed: error %v, want CodeTrust that names the row", name, i+1, err)
+		if registry.CodeOf(err) != registry.CodeTrust || !strings.Contains(err.Error(), "event ") {
+			t.Fatalf("field %s of row %d was changed: error %v, want CodeTrust that names the event", name, i+1, err)
 		}
 	})
 }

@@ -59,10 +59,10 @@ func (n NamedFirst) Faults(model string, records map[Digest]Record) []HistoryFau
 		first := bundles[0]
 		listed := "not at all"
 		if r := records[first]; r.Seq != 0 {
-			listed = fmt.Sprintf("in row %d", r.Seq)
+			listed = fmt.Sprintf("in event %d", r.Seq)
 		}
 		faults = append(faults, HistoryFault{Environment: environment, Model: model, Detail: fmt.Sprintf(
-			"the catalog's list of when evidence came in differs from the history in %d places: row %d names %s first, and "+
+			"the catalog's list of when evidence came in differs from the history in %d places: event %d names %s first, and "+
 				"the list has it %s, so policy could use another report",
 			len(bundles),
 			n[first].Seq,

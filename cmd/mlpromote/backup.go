@@ -92,10 +92,10 @@ func (a *app) backup(ctx context.Context, dest string, keep int, verify bool) (e
 	return errors.Join(a.saved(snapshot, checked, pruned), damagedCopies(store, checked))
 }
 
-// saved says what was saved, and what of earlier snapshots was mended.
+// saved says what was saved, and what of earlier snapshots was repaired.
 func (a *app) saved(snapshot backup.Snapshot, checked backup.Recheck, pruned backup.Pruned) error {
 	a.ui.note("saved %s; private keys are not in it", inSnapshot(snapshot))
-	if n := len(checked.Mended); n > 0 {
+	if n := len(checked.Repaired); n > 0 {
 		a.ui.note("%s of earlier snapshots damaged, and copied again now: look at the disk of the backup", registry.Count(n, "copy", "copies"))
 	}
 	return a.ui.result(snapshot.Name, savedSnapshot{snapshot, pruned, checked})
@@ -123,7 +123,7 @@ func damagedCopies(store *backup.Store, checked backup.Recheck) error {
 
 // inSnapshot says what is in a snapshot.
 func inSnapshot(s backup.Snapshot) string {
-	return fmt.Sprintf("%s, %s, %s with %s, %s", registry.Count(s.Heads, "head"), registry.Count(s.Events, "row of history", "rows of history"),
+	return fmt.Sprintf("%s, %s, %s with %s, %s", registry.Count(s.Heads, "head"), registry.Count(s.Events, "event"),
 		registry.Count(s.Blobs, "blob"), size(s.Bytes), registry.Count(len(s.Files), "file"))
 }
 

@@ -66,7 +66,7 @@ func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, m *memory, o
 	if err := errors.Join(err, m.close(ctx, a, result.Steps > result.Cached)); err != nil {
 		return err
 	}
-	if result.Already && i.environments.First().External() {
+	if result.Unchanged && i.environments.First().External() {
 		// A publication that broke off before its tags were written is finished.
 		if _, err := i.Publish(ctx, registry.Publication{Model: result.Release.Model, Release: result.Release.Digest}); err != nil {
 			return err
@@ -76,7 +76,7 @@ func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, m *memory, o
 	if err := rememberBuild(result.Ref); err != nil {
 		return err
 	}
-	if result.Already {
+	if result.Unchanged {
 		a.ui.note("nothing to do: %s has the release of this plan", result.Ref.Environment)
 		return a.built(result)
 	}

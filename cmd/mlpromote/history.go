@@ -19,11 +19,11 @@ func (a *app) historyCommand() *cobra.Command {
 func (a *app) historyVerifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
-		Short: "Check that no row of the history was changed, removed or added",
-		Long: `Checks the chain of all rows; that every head is where the newest rows put it; that rows name
+		Short: "Check that no event of the history was changed, removed or added",
+		Long: `Checks the chain of all events; that every head is where the newest events put it; that events name
 every release with a tag in a protected environment, every summary and all other evidence
 there, and the reports and quarantines that were attached elsewhere; and that the catalog
-lists evidence in the order of the rows. Otherwise the newest rows were deleted, or something
+lists evidence in the order of the events. Otherwise the newest events were deleted, or something
 was changed beside them. Exit code 5 names what is wrong.`,
 		Example: "  mlpromote history verify",
 		Args:    exactly(),
@@ -40,7 +40,7 @@ was changed beside them. Exit code 5 names what is wrong.`,
 				if err != nil {
 					return err
 				}
-				return a.ui.result(fmt.Sprintf("%s, head %s", registry.Count(events, "row"), dash(string(last))),
+				return a.ui.result(fmt.Sprintf("%s, last %s", registry.Count(events, "event"), dash(string(last))),
 					checkedHistory{events, last})
 			})
 		},
@@ -49,8 +49,8 @@ was changed beside them. Exit code 5 names what is wrong.`,
 
 // checkedHistory is a history whose chain is whole.
 type checkedHistory struct {
-	Rows int             `json:"rows"`
-	Head registry.Digest `json:"head"` // hash of the last row; empty without any
+	Events int             `json:"events"`
+	Last   registry.Digest `json:"last"` // hash of the last event; empty without any
 }
 
 // acceptedHistory is what promotions go on with.
@@ -68,7 +68,7 @@ func verifyChain(ctx context.Context, i *instance) (int, registry.Digest, error)
 	var before registry.Event
 	for _, e := range events {
 		if i.host != "" && e.Seq > before.Seq+1 {
-			return 0, "", registry.Errorf(registry.CodeForbidden, "history rows %d to %d are not shown: either this token may not read them, or they are gone; ask with one that may read everything", before.Seq+1, e.Seq-1)
+			return 0, "", registry.Errorf(registry.CodeForbidden, "events %d to %d are not shown: either this token may not read them, or they are gone; ask with one that may read everything", before.Seq+1, e.Seq-1)
 		}
 		if err := e.VerifyChain(before); err != nil {
 			return 0, "", err
@@ -83,7 +83,7 @@ func (a *app) historyAcceptCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "accept",
 		Short: "Let promotions go on where the history does not explain a head",
-		Long: `For what history verify found and somebody has looked into, such as rows that a restored
+		Long: `For what history verify found and somebody has looked into, such as events that a restored
 backup does not have. Records the reason in the history. Takes an administrator.`,
 		Example: `  mlpromote history accept --model vision/digits --env prod --reason "restored from Tuesday's backup"`,
 		Args:    exactly(),
@@ -125,7 +125,7 @@ directory is asked every second; a service sends events at once.`,
 				if err != nil {
 					return err
 				}
-				rows := [][]string{{"ROW", "TIME", "WHO", "WHAT", "ENVIRONMENT", "MODEL", "VERSION", "DETAIL"}}
+				rows := [][]string{{"EVENT", "TIME", "WHO", "WHAT", "ENVIRONMENT", "MODEL", "VERSION", "DETAIL"}}
 				for _, e := range events {
 					rows = append(rows, eventCells(e))
 				}

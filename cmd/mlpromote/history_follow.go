@@ -58,7 +58,7 @@ func (a *app) tellEventHeader() error {
 	if a.ui.json {
 		return nil
 	}
-	return a.ui.line(eventLine([]string{"ROW", "TIME", "WHO", "WHAT", "ENVIRONMENT", "MODEL", "VERSION", "DETAIL"}), nil)
+	return a.ui.line(eventLine([]string{"EVENT", "TIME", "WHO", "WHAT", "ENVIRONMENT", "MODEL", "VERSION", "DETAIL"}), nil)
 }
 
 // look waits a moment and prints what came since. It opens the data directory each time, so

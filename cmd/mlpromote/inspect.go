@@ -38,7 +38,7 @@ type inspectedEngine struct {
 
 type inspectedQuarantine struct {
 	Subject registry.Digest `json:"subject"`
-	Of      string          `json:"of"` // "release", or an engine's label
+	Label   string          `json:"label"` // "release", or the label of an engine
 	Reason  string          `json:"reason"`
 	Signer  string          `json:"signer"`
 	Bundle  registry.Digest `json:"bundle"`
@@ -191,7 +191,7 @@ func inspectText(i inspection) string {
 func quarantinesText(all []inspectedQuarantine) string {
 	text := ""
 	for _, q := range all {
-		text += fmt.Sprintf("\nin quarantine: %s (%q)", plain(q.Of), q.Reason)
+		text += fmt.Sprintf("\nin quarantine: %s (%q)", plain(q.Label), q.Reason)
 	}
 	if text != "" {
 		text += "\n"

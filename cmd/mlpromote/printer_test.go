@@ -74,7 +74,7 @@ func TestNothingForgedIsPrinted(t *testing.T) {
 			}
 		},
 		"candidates": func(u *ui) {
-			u.note("candidates:\n%s", layout(candidatesText(registry.Resolution{Candidates: []registry.Candidate{{Label: forged, Lost: []string{forged, forged}}}})))
+			u.note("candidates:\n%s", layout(candidatesText(registry.Resolution{Candidates: []registry.Candidate{{Label: forged, Reasons: []string{forged, forged}}}})))
 		},
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -62,7 +62,7 @@ func (a *app) promote(ctx context.Context, i *instance, req registry.PromoteRequ
 // tellHead says where the destination's head is, if the promotion need not move it, and that
 // it is held.
 func (a *app) tellHead(p registry.Promotion) {
-	if p.Already {
+	if p.Unchanged {
 		a.ui.note("%s is at %s already", p.Environment, p.Version)
 	}
 	if p.Hold != "" {

@@ -85,7 +85,7 @@ func (a *app) resolveCommand() *cobra.Command {
 		Use:   "resolve MODEL",
 		Short: "Say which engine is right for a node",
 		Long: `Answers with the reference of one engine, by digest. --explain adds why every other
-candidate lost. Exit code 6: no engine is left.`,
+candidate was rejected. Exit code 6: no engine is left.`,
 		Example: "  oras pull $(mlpromote resolve vision/digits --env prod) -o DIR",
 		Args:    exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -110,7 +110,7 @@ candidate lost. Exit code 6: no engine is left.`,
 		},
 	}
 	q.flags(c)
-	c.Flags().BoolVar(&explain, "explain", false, "say why every other candidate lost (on stderr)")
+	c.Flags().BoolVar(&explain, "explain", false, "say why every other candidate was rejected (on stderr)")
 	return c
 }
 
@@ -119,7 +119,7 @@ func candidatesText(r registry.Resolution) string {
 	for _, c := range r.Candidates {
 		why := "chosen"
 		if !c.Chosen {
-			why = strings.Join(c.Lost, "; ")
+			why = strings.Join(c.Reasons, "; ")
 		}
 		rows = append(rows, []string{"  " + c.Label, why})
 	}

@@ -100,7 +100,7 @@ func sameCatalog(ctx context.Context, db *postgres.DB, snapshot backup.Snapshot)
 		return err
 	}
 	if last.Seq != snapshot.Events || last.Hash != snapshot.Last || len(heads) != snapshot.Heads {
-		return registry.Errorf(registry.CodeTrust, "%s has %d heads and a history of %d rows that ends with %s, and snapshot %s has %d, %d and %s",
+		return registry.Errorf(registry.CodeTrust, "%s has %d heads and a history of %d events that ends with %s, and snapshot %s has %d, %d and %s",
 			db, len(heads), last.Seq, last.Hash, snapshot.Name, snapshot.Heads, snapshot.Events, snapshot.Last)
 	}
 	return nil

@@ -45,7 +45,7 @@ stdout: what is damaged, and the releases that need it; exit code 5 where there 
 	}
 	c.Flags().BoolVar(&f.all, "all", false, "begin at the beginning")
 	c.Flags().DurationVar(&f.since, "since", 0, "read only what came in within this time")
-	c.Flags().BoolVar(&f.damaged, "damaged", false, "read only what is known to be damaged, after it was mended")
+	c.Flags().BoolVar(&f.damaged, "damaged", false, "read only what is known to be damaged, after it was repaired")
 	c.Flags().Int64Var(&f.rate, "rate", 0, "bytes a second to read; 0: as fast as the storage gives them")
 	return c
 }

@@ -19,7 +19,7 @@ func scrubConfig(here *local) scrub.Config {
 // scrubber looks for damage beside the service.
 func (sv *served) newScrubber() (*scrub.Background, error) {
 	c := scrubConfig(sv.here)
-	c.Rate, c.Found, c.Mended, c.Progress = int64(sv.config.scrubRate), sv.damageFound, sv.damageMended, sv.telemetry.ScrubbedBytes
+	c.Rate, c.Found, c.Repaired, c.Progress = int64(sv.config.scrubRate), sv.damageFound, sv.damageRepaired, sv.telemetry.ScrubbedBytes
 	s, err := scrub.New(c)
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func (sv *served) damageFound(ctx context.Context, d registry.Damage) {
 		"repositories", d.Repositories, "releases", affectedNames(d), "hint", "restore its bytes from a backup: docs/how-to/operate.md, Damage")
 }
 
-func (sv *served) damageMended(ctx context.Context, d registry.Damage) {
+func (sv *served) damageRepaired(ctx context.Context, d registry.Damage) {
 	sv.logger.InfoContext(ctx, "content is not damaged any more", "digest", d.Digest, "repositories", d.Repositories)
 }
 
@@ -53,5 +53,5 @@ func (sv *served) scrubbed(ctx context.Context, did scrub.Result, took time.Dura
 		sv.logger.ErrorContext(ctx, "the scrubber broke off, and goes on in a while", "error", err)
 		return
 	}
-	sv.logger.InfoContext(ctx, "scrubbed", "checked", did.Checked, "bytes", did.Bytes, "damaged", did.Damaged, "mended", did.Mended, "duration", took)
+	sv.logger.InfoContext(ctx, "scrubbed", "checked", did.Checked, "bytes", did.Bytes, "damaged", did.Damaged, "repaired", did.Repaired, "duration", took)
 }

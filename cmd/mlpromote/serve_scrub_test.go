@@ -18,7 +18,7 @@ import (
 )
 
 // TestServeDamage changes bytes under a service: nobody is given them whole, the scrubber finds
-// what nobody asked for, and metrics, readiness and the log say so until it is mended.
+// what nobody asked for, and metrics, readiness and the log say so until it is repaired.
 func TestServeDamage(t *testing.T) {
 	t.Parallel()
 	s := programtest.Serve(t, fastProgram(t), "listen: 127.0.0.1:0\nscrub_interval: 1s\nscrub_rate: 0\n")
@@ -79,7 +79,7 @@ func TestServeDamage(t *testing.T) {
 	change(left)
 	damaged("0")
 	if err := pull(); err != nil {
-		t.Errorf("mended: %v", err)
+		t.Errorf("repaired: %v", err)
 	}
 	if err := s.Stop(); err != nil {
 		t.Fatal(err)

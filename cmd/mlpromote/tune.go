@@ -91,7 +91,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, price float64) error {
 		return err
 	}
 	for _, u := range result.Skipped {
-		a.ui.note("not tried: %s: %s", u.Label, u.Why)
+		a.ui.note("not tried: %s: %s", u.Label, u.Reason)
 	}
 	for _, line := range result.Advice {
 		a.ui.note("%s", line)

@@ -25,10 +25,10 @@ const (
 
 // Recheck is the result of reading copies that earlier snapshots made.
 type Recheck struct {
-	Blobs   int               `json:"blobs"` // number of copies read
-	Bytes   int64             `json:"bytes"`
-	Mended  []registry.Digest `json:"mended,omitempty"`  // damaged copies that were replaced
-	Damaged []registry.Digest `json:"damaged,omitempty"` // damaged in the backup, and damaged or missing in the source
+	Blobs    int               `json:"blobs"` // number of copies read
+	Bytes    int64             `json:"bytes"`
+	Repaired []registry.Digest `json:"repaired,omitempty"` // damaged copies that were replaced
+	Damaged  []registry.Digest `json:"damaged,omitempty"`  // damaged in the backup, and damaged or missing in the source
 }
 
 // recheck reads some of the copies and replaces damaged ones.
@@ -107,7 +107,7 @@ func (s *Store) recheckOne(ctx context.Context, from registry.Blobs, d registry.
 	if err := s.Blobs.Delete(ctx, d); err != nil {
 		return errors.Join(err, blob.Close())
 	}
-	did.Mended = append(did.Mended, d)
+	did.Repaired = append(did.Repaired, d)
 	return errors.Join(s.Blobs.Put(ctx, d, size, blob), blob.Close())
 }
 

@@ -55,7 +55,7 @@ func TestMend(t *testing.T) {
 						t.Fatal(err)
 					}
 					read += checked.Blobs
-					found = slices.Contains(checked.Mended, d)
+					found = slices.Contains(checked.Repaired, d)
 					if verify && (!found || checked.Blobs != 40) || !verify && checked.Blobs > 5 || len(checked.Damaged) > 0 {
 						t.Fatalf("a run with Verify %v read %+v; want all 40 with it, at most 5 without", verify, checked)
 					}

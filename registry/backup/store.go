@@ -41,7 +41,7 @@ type Snapshot struct {
 	Created time.Time             `json:"created"`
 	Tool    registry.ToolIdentity `json:"tool"`
 	Heads   int                   `json:"heads"`
-	Events  int64                 `json:"events"`         // rows of the history
+	Events  int64                 `json:"events"`         // events of the history
 	Last    registry.Digest       `json:"last,omitempty"` // hash of the last of them
 	Blobs   int                   `json:"blobs"`
 	Bytes   int64                 `json:"bytes"` // of the blobs

@@ -66,14 +66,14 @@ func New(c Config) (*Collector, error) {
 
 // Collected counts what a collection did.
 type Collected struct {
-	Marked              int                 `json:"marked"`      // records that were newly marked
-	Unmarked            int                 `json:"unmarked"`    // records that were unmarked
-	Manifests           int                 `json:"manifests"`   // deleted manifest records
-	Members             int                 `json:"memberships"` // deleted memberships of blobs
-	Blobs               int                 `json:"blobs"`       // blobs whose bytes were deleted
-	Bytes               int64               `json:"bytes"`       // of those blobs
-	Leftovers           int                 `json:"leftovers"`   // of broken uploads
-	Intents             int                 `json:"intents"`     // abandoned promotions that were deleted
+	Marked              int                 `json:"marked"`    // records that were newly marked
+	Unmarked            int                 `json:"unmarked"`  // records that were unmarked
+	Manifests           int                 `json:"manifests"` // deleted manifest records
+	Members             int                 `json:"members"`   // blobs that were removed from a repository
+	Blobs               int                 `json:"blobs"`     // blobs whose bytes were deleted
+	Bytes               int64               `json:"bytes"`     // of those blobs
+	Leftovers           int                 `json:"leftovers"` // of broken uploads
+	Intents             int                 `json:"intents"`   // abandoned promotions that were deleted
 	SkippedRepositories []SkippedRepository `json:"skippedRepositories,omitempty"`
 }
 

@@ -86,7 +86,7 @@ func (r Retention) Roots(
 			return nil, err
 		}
 		for _, d := range e.Evidence {
-			addRoot(&of(e.Model).Evidence, d, fmt.Sprintf("history names it (row %d)", e.Seq))
+			addRoot(&of(e.Model).Evidence, d, fmt.Sprintf("history names it (event %d)", e.Seq))
 		}
 		addTenure(reigns, e)
 	}

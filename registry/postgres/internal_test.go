@@ -147,7 +147,7 @@ func TestHistoryIsAppendOnly(t *testing.T) {
 	}
 	forge := `ALTER TABLE history DISABLE TRIGGER ALL; ALTER TABLE history DROP CONSTRAINT history_check, DROP CONSTRAINT history_body_check;`
 	for change, says := range map[string]string{
-		`UPDATE history SET body = replace(body, '"seq":2', '"seq":0') WHERE seq = 2`:     "stored as another row",
+		`UPDATE history SET body = replace(body, '"seq":2', '"seq":0') WHERE seq = 2`:     "stored with another sequence number",
 		`UPDATE history SET body = replace(body, '"seq":2', '"seq":"two"') WHERE seq = 2`: "not an event",
 	} {
 		if err := exec(t, db, forge+change); err != nil {

@@ -89,7 +89,7 @@ func TestTwoPromotionsAtOnce(t *testing.T) {
 			if errs[0] != nil || errs[1] != nil {
 				t.Fatalf("errors %v, want none", errs)
 			}
-			want := map[bool]int{true: 1, false: 2}[promotions[0].Already || promotions[1].Already]
+			want := map[bool]int{true: 1, false: 2}[promotions[0].Unchanged || promotions[1].Unchanged]
 			if (want == 1) != (name == "of one release") {
 				t.Errorf("the promotions are %+v", promotions)
 			}

@@ -13,7 +13,7 @@ func testPromote(t *testing.T, r Registry) {
 	r.Prove(t, release)
 	p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model})
 	must(t, err)
-	if p.Release != release.Digest || p.Version != "1.0.0" || p.Previous != "" || p.Already || p.Environment != "prod" || p.From != "staging" || !p.Decision.Allowed() {
+	if p.Release != release.Digest || p.Version != "1.0.0" || p.Previous != "" || p.Unchanged || p.Environment != "prod" || p.From != "staging" || !p.Decision.Allowed() {
 		t.Errorf("the promotion is %+v", p)
 	}
 	headIs(t, r, "prod", release.Digest)
@@ -34,7 +34,7 @@ func testPromote(t *testing.T, r Registry) {
 func testPromoteAgain(t *testing.T, r Registry) {
 	release := r.Promoted(t, Build{})
 	p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Ref: "1.0.0", From: "staging", To: "prod"})
-	if err != nil || !p.Already || p.Release != release.Digest || len(events(t, r, registry.EventPromote)) != 1 {
+	if err != nil || !p.Unchanged || p.Release != release.Digest || len(events(t, r, registry.EventPromote)) != 1 {
 		t.Errorf("promoting again gives %+v, error %v", p, err)
 	}
 	second := r.Promoted(t, Build{Version: "1.1.0", Salt: "b"})

@@ -12,7 +12,7 @@ import (
 func lost(answer registry.Resolution) string {
 	var out []string
 	for _, c := range answer.Candidates {
-		text := strings.Join(c.Lost, "; ")
+		text := strings.Join(c.Reasons, "; ")
 		if c.Chosen {
 			text += "chosen"
 		}

@@ -114,7 +114,7 @@ func testSetHold(t *testing.T, r Registry) {
 		_, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, DryRun: dry})
 		refused(t, err, registry.CodePolicy, "held at 1.0.0: wait for night")
 	}
-	if p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Ref: "1.0.0"}); err != nil || !p.Already {
+	if p, err := r.Promote(t.Context(), registry.PromoteRequest{Model: Model, Ref: "1.0.0"}); err != nil || !p.Unchanged {
 		t.Errorf("promoting the head again gives %+v, error %v; want it to be there already", p, err)
 	}
 	if answer, err := r.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: Model, Node: Node("v3")}); err != nil || answer.Version != "1.0.0" {

@@ -36,9 +36,9 @@ func (s *Scrubber) checkOne(ctx context.Context, d registry.Digest, did *Result)
 	}
 	switch {
 	case wrong == fault{} && isKnown:
-		did.Mended++
-		if s.Mended != nil {
-			s.Mended(ctx, known)
+		did.Repaired++
+		if s.Repaired != nil {
+			s.Repaired(ctx, known)
 		}
 		return s.forget(ctx, d)
 	case wrong == fault{}:

@@ -23,10 +23,10 @@ type Config struct {
 
 	// Rate bounds the bytes read per second; 0 means no bound.
 	Rate int64
-	// Found is called once for each damage, and Mended when it is repaired. Progress is called
+	// Found is called once for each damage, and Repaired when it is repaired. Progress is called
 	// after each digest with its number of bytes. They may be nil.
 	Found    func(ctx context.Context, d registry.Damage)
-	Mended   func(ctx context.Context, d registry.Damage)
+	Repaired func(ctx context.Context, d registry.Damage)
 	Progress func(bytes int64)
 }
 
@@ -65,10 +65,10 @@ func (s *Scrubber) State(ctx context.Context) (registry.ScrubState, error) {
 
 // Result is the outcome of a pass.
 type Result struct {
-	Checked int64 `json:"checked"` // digests
-	Bytes   int64 `json:"bytes"`
-	Damaged int   `json:"damaged"` // of the checked digests
-	Mended  int   `json:"mended"`  // of the checked digests: they were damaged, and are whole again
+	Checked  int64 `json:"checked"` // digests
+	Bytes    int64 `json:"bytes"`
+	Damaged  int   `json:"damaged"`  // of the checked digests
+	Repaired int   `json:"repaired"` // of the checked digests: they were damaged before, and are intact now
 }
 
 // Pass continues the pass in progress or begins one, and reads to its end. It records its

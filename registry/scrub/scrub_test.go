@@ -78,8 +78,8 @@ type world struct {
 	release registry.Release
 	leases  registry.Leases
 
-	mu            sync.Mutex
-	found, mended []registry.Damage
+	mu              sync.Mutex
+	found, repaired []registry.Damage
 }
 
 func setup(t *testing.T) *world {
@@ -115,10 +115,10 @@ func setup(t *testing.T) *world {
 			defer w.mu.Unlock()
 			w.found = append(w.found, d)
 		},
-		Mended: func(_ context.Context, d registry.Damage) {
+		Repaired: func(_ context.Context, d registry.Damage) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.mended = append(w.mended, d)
+			w.repaired = append(w.repaired, d)
 		},
 	}
 	w.blobs.take()
@@ -247,8 +247,8 @@ func TestDamage(t *testing.T) {
 			if err := w.blobs.Put(t.Context(), d, size, bytes.NewReader(content)); err != nil {
 				t.Fatal(err)
 			}
-			if did, _ := w.pass(t); did.Damaged != 0 || did.Mended != 1 || len(w.mended) != 1 {
-				t.Errorf("mended: result %+v, told %v", did, w.mended)
+			if did, _ := w.pass(t); did.Damaged != 0 || did.Repaired != 1 || len(w.repaired) != 1 {
+				t.Errorf("repaired: result %+v, told %v", did, w.repaired)
 			}
 			if left, err := w.config.Damages.List(t.Context(), "", 10); err != nil || len(left) != 0 {
 				t.Errorf("damage that is left: %v, error %v", left, err)

@@ -76,7 +76,7 @@ func TestSameKeySameAnswer(t *testing.T) {
 	wantProblem(t, "another body", w.posting(t.Context(), "ci", "k1", path, `{"to":"prod" }`), http.StatusUnprocessableEntity, registry.CodeInvalid)
 	wantProblem(t, "another path", w.posting(t.Context(), "ci", "k1", model+"rollbacks", `{"to":"prod"}`), http.StatusUnprocessableEntity, registry.CodeInvalid)
 	for _, other := range []*httptest.ResponseRecorder{w.posting(t.Context(), "somebody", "k1", path, `{"to":"prod"}`), w.posting(t.Context(), "ci", "k2", path, `{"to":"prod"}`)} {
-		if !strings.Contains(other.Body.String(), `"already":true`) {
+		if !strings.Contains(other.Body.String(), `"unchanged":true`) {
 			t.Errorf("for another key: %s", other.Body)
 		}
 	}
@@ -163,11 +163,11 @@ func TestKeysRunOut(t *testing.T) {
 	w.Prove(t, w.Build(t, registrytest.Build{}))
 	w.posting(t.Context(), "ci", "k", model+"promotions", `{}`)
 	clock.Pass(23 * time.Hour)
-	if got := w.posting(t.Context(), "ci", "k", model+"promotions", `{}`); strings.Contains(got.Body.String(), `"already"`) {
+	if got := w.posting(t.Context(), "ci", "k", model+"promotions", `{}`); strings.Contains(got.Body.String(), `"unchanged"`) {
 		t.Errorf("after 23 hours: %s", got.Body)
 	}
 	clock.Pass(2 * time.Hour)
-	if got := w.posting(t.Context(), "ci", "k", model+"promotions", `{}`); !strings.Contains(got.Body.String(), `"already":true`) {
+	if got := w.posting(t.Context(), "ci", "k", model+"promotions", `{}`); !strings.Contains(got.Body.String(), `"unchanged":true`) {
 		t.Errorf("after 25 hours: %s", got.Body)
 	}
 }

@@ -50,7 +50,7 @@ func TestQuarantinesOverREST(t *testing.T) {
 	post(registry.Quarantine{Reason: "crashes", IssuedOn: at})
 	listed("staging", 1)
 	q := listed("prod", 1)[0]
-	if q.Subject != e.Digest || q.Name != e.Label() || q.Reason != "crashes" || !q.IssuedOn.Equal(at) || q.Signer == "" || q.RecordedAt.IsZero() {
+	if q.Subject != e.Digest || q.Label != e.Label() || q.Reason != "crashes" || !q.IssuedOn.Equal(at) || q.Signer == "" || q.RecordedAt.IsZero() {
 		t.Errorf("the quarantine is %+v, want that of %s", q, e.Label())
 	}
 	post(registry.Quarantine{Reason: "the driver was at fault", IssuedOn: at, Lifts: []registry.Digest{q.Bundle}})

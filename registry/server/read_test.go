@@ -178,7 +178,7 @@ func TestVerification(t *testing.T) {
 		t.Errorf("an intact history is %+v", got)
 	}
 	forged, got.Last = true, ""
-	if want(t, w.do("GET", "/api/v1/history/verification", ""), http.StatusOK, &got); got.Intact || got.Events != 2 || got.Last != events[1].Hash || !strings.Contains(got.Fault, "row 3") {
+	if want(t, w.do("GET", "/api/v1/history/verification", ""), http.StatusOK, &got); got.Intact || got.Events != 2 || got.Last != events[1].Hash || !strings.Contains(got.Fault, "event 3") {
 		t.Errorf("a forged history is %+v", got)
 	}
 }

@@ -102,7 +102,7 @@ func (s server) quarantines(r *request) (*response, error) {
 		for _, c := range registry.Quarantines(release, claims, subject.Digest) {
 			q, _ := c.Quarantine()
 			found = append(found, wire.Quarantine{
-				Bundle: c.Bundle, Subject: subject.Digest, Name: subject.Name, Reason: q.Reason,
+				Bundle: c.Bundle, Subject: subject.Digest, Label: subject.Name, Reason: q.Reason,
 				IssuedOn: q.IssuedOn, Signer: c.Signer, RecordedAt: c.RecordedAt})
 		}
 	}

@@ -59,7 +59,7 @@ func TestResolveAsText(t *testing.T) {
 	}
 	none := w.do("GET", model+"resolve?environment=prod&arch=arm64", "", "Accept", "text/plain")
 	p := wantProblem(t, "no engine", none, http.StatusNotFound, registry.CodeNoEngine)
-	if p.Resolution == nil || len(p.Resolution.Candidates) != 3 || !strings.Contains(p.Resolution.Candidates[0].Lost[0], "needs amd64, has arm64") {
+	if p.Resolution == nil || len(p.Resolution.Candidates) != 3 || !strings.Contains(p.Resolution.Candidates[0].Reasons[0], "needs amd64, has arm64") {
 		t.Errorf("the problem is %+v", p)
 	}
 }

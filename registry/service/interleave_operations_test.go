@@ -39,7 +39,7 @@ func said(err error, otherwise string) answer {
 
 // promotion is the answer of an operation that moves a head.
 func (a *arena) promotion(p registry.Promotion, err error) answer {
-	word := map[bool]string{true: "already ", false: "ok "}[p.Already]
+	word := map[bool]string{true: "already ", false: "ok "}[p.Unchanged]
 	return said(err, word+a.names.versions[p.Release])
 }
 

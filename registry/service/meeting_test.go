@@ -159,7 +159,7 @@ func TestRollbackNamesTheHeadThatItFinished(t *testing.T) {
 		broken.off = false
 	}
 	p, err := w.rollback(t, "")
-	if err != nil || !p.Already || p.Version != "1.0.0" || p.Release != w.head(t).Release {
+	if err != nil || !p.Unchanged || p.Version != "1.0.0" || p.Release != w.head(t).Release {
 		t.Errorf("the second rollback: %+v, error %v; want 1.0.0, already", p, err)
 	}
 	w.settled(t)
@@ -178,7 +178,7 @@ func TestRollbackThatLosesLeavesNoIntent(t *testing.T) {
 		t.Errorf("the rollback that lost: error %v, want CodeConflict", err)
 	}
 	w.settled(t)
-	if p, err := w.rollback(t, ""); err != nil || p.Already || p.Version != "1.1.0" {
+	if p, err := w.rollback(t, ""); err != nil || p.Unchanged || p.Version != "1.1.0" {
 		t.Errorf("the next rollback: %+v, error %v; want 1.1.0, where the head was before", p, err)
 	}
 }

@@ -148,7 +148,7 @@ func TestPromotionIsFinishedByTheNext(t *testing.T) {
 	}
 	mend(true)
 	p, err = w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model})
-	if err != nil || !p.Already || !w.mirrorMatches(t, "prod", r) || len(w.pending(t)) != 0 {
+	if err != nil || !p.Unchanged || !w.mirrorMatches(t, "prod", r) || len(w.pending(t)) != 0 {
 		t.Errorf("the re-run gives %+v, error %v; intents %v", p, err, w.pending(t))
 	}
 	if events, err := w.History(t.Context(), registry.HistoryQuery{Kind: registry.EventPromote}); err != nil || len(events) != 1 {
@@ -187,14 +187,14 @@ func TestRollbackIsFinishedByTheNext(t *testing.T) {
 	}
 	mend(true)
 	p, err := w.Rollback(t.Context(), back)
-	if err != nil || !p.Already || p.Release != releases[1].Digest || !w.mirrorMatches(t, "prod", releases[1]) {
+	if err != nil || !p.Unchanged || p.Release != releases[1].Digest || !w.mirrorMatches(t, "prod", releases[1]) {
 		t.Errorf("the re-run gives %+v, error %v", p, err)
 	}
 	if head := w.head(t); head.Release != releases[1].Digest || head.Hold != "it is slow" {
 		t.Errorf("the head is %+v", head)
 	}
 	p, err = w.Rollback(t.Context(), back)
-	if err != nil || p.Already || p.Release != releases[0].Digest || !w.mirrorMatches(t, "prod", releases[0]) {
+	if err != nil || p.Unchanged || p.Release != releases[0].Digest || !w.mirrorMatches(t, "prod", releases[0]) {
 		t.Errorf("the next rollback gives %+v, error %v", p, err)
 	}
 }
@@ -355,7 +355,7 @@ func TestLostReferrersArePutBack(t *testing.T) {
 		if answer, err := w.Resolve(t.Context(), q); err == nil {
 			t.Errorf("without %s in prod resolve gives %+v", predicateType, answer)
 		}
-		if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || !p.Already {
+		if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || !p.Unchanged {
 			t.Errorf("promoting again gives %+v, error %v", p, err)
 		}
 		if _, err := w.Resolve(t.Context(), q); err != nil {

@@ -40,7 +40,7 @@ func (m move) intent() registry.Intent {
 func (m move) promotion() registry.Promotion {
 	p := registry.Promotion{
 		Environment: m.to.Name, From: m.from.Name, Model: m.release.Model, Version: m.release.Tag(),
-		Release: m.release.Digest, Previous: m.basis.Head.Release, Decision: m.decision, Already: m.already, Hold: m.basis.Head.Hold,
+		Release: m.release.Digest, Previous: m.basis.Head.Release, Decision: m.decision, Unchanged: m.already, Hold: m.basis.Head.Hold,
 	}
 	if !m.already {
 		p.VSA = m.summary.bundles

@@ -55,7 +55,7 @@ func TestTwoPromotionsAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			if name == "of one release" {
-				if promotions[0].Already == promotions[1].Already || len(events) != 1 {
+				if promotions[0].Unchanged == promotions[1].Unchanged || len(events) != 1 {
 					t.Errorf("promotions %+v, and %d in history: want one that is there already, and 1", promotions, len(events))
 				}
 			} else if len(events) != 2 || events[1].Previous != events[0].Release {

@@ -36,7 +36,7 @@ func Remember(s *Service, latest registry.Latest, bytes int) *Remembering {
 	return &Remembering{Service: s, latest: latest, known: lru.New[asked, remembered](bytes)}
 }
 
-// Resolve returns the engine for a node, and the reason why each other candidate lost.
+// Resolve returns the engine for a node, and the reasons why each other candidate was rejected.
 func (m *Remembering) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
 	environment, err := m.find(q.Environment)
 	if err != nil {

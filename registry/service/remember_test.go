@@ -112,7 +112,7 @@ func TestRememberSeesOtherReplicas(t *testing.T) {
 	w.AttachTo(t, "prod", third, e.Digest, registry.PredicateParity, fail)
 	answer, err := s.Resolve(t.Context(), prod(""))
 	for _, c := range answer.Candidates {
-		if c.Engine == e.Digest && (c.Chosen || !strings.Contains(strings.Join(c.Lost, " "), `verdict is "fail"`)) {
+		if c.Engine == e.Digest && (c.Chosen || !strings.Contains(strings.Join(c.Reasons, " "), `verdict is "fail"`)) {
 			t.Errorf("after a report that failed: %+v, %v", c, err)
 		}
 	}

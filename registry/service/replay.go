@@ -21,9 +21,9 @@ type Replayed struct {
 
 // RejectedEngine is an engine that nodes would no longer get.
 type RejectedEngine struct {
-	Engine registry.Digest `json:"engine"`
-	Label  string          `json:"label"`
-	Why    []string        `json:"why"`
+	Engine  registry.Digest `json:"engine"`
+	Label   string          `json:"label"`
+	Reasons []string        `json:"reasons"`
 }
 
 // Replay returns what s would decide about the heads of protected environments, compared with
@@ -77,15 +77,15 @@ func (s *Service) replay(
 		return err
 	}
 	var usable []string
-	why := map[string][]string{}
+	reasons := map[string][]string{}
 	if after.Name != "" {
-		if usable, why, err = s.usable(ctx, after, r); err != nil {
+		if usable, reasons, err = s.usable(ctx, after, r); err != nil {
 			return err
 		}
 	}
 	for _, e := range r.Engines {
 		if slices.Contains(usedToBe, e.Label()) && !slices.Contains(usable, e.Label()) {
-			into.Lost = append(into.Lost, RejectedEngine{e.Digest, e.Label(), why[e.Label()]})
+			into.Lost = append(into.Lost, RejectedEngine{e.Digest, e.Label(), reasons[e.Label()]})
 		}
 	}
 	if !after.Protected() {
@@ -111,13 +111,13 @@ func (s *Service) usable(
 	ctx context.Context,
 	e registry.Environment,
 	r registry.Release,
-) (given []string, why map[string][]string, err error) {
-	why = make(map[string][]string)
+) (given []string, reasons map[string][]string, err error) {
+	reasons = make(map[string][]string)
 	if !e.Protected() {
 		for _, engine := range r.Engines {
 			given = append(given, engine.Label())
 		}
-		return given, why, nil
+		return given, reasons, nil
 	}
 	claims, _, err := s.Claims(ctx, e.Name, r)
 	if err != nil {
@@ -129,10 +129,10 @@ func (s *Service) usable(
 			given = append(given, engine.Label())
 		}
 		for _, u := range decision.Unmet() {
-			why[engine.Label()] = append(why[engine.Label()], fmt.Sprintf("%s of %s: %s", u.Name, u.Subject, u.Detail))
+			reasons[engine.Label()] = append(reasons[engine.Label()], fmt.Sprintf("%s of %s: %s", u.Name, u.Subject, u.Detail))
 		}
 	}
-	return given, why, nil
+	return given, reasons, nil
 }
 
 // Refused reports whether the head could no longer be used.

@@ -9,7 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Resolve returns the engine for a node, and the reason why each other candidate lost.
+// Resolve returns the engine for a node, and the reasons why each other candidate was rejected.
 func (s *Service) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
 	environment, err := s.find(q.Environment)
 	if err != nil {
@@ -50,16 +50,16 @@ func consider(answer *registry.Resolution, e ratedEngine, q registry.ResolveQuer
 		runtime = *q.Runtime
 	}
 	for _, m := range e.Target.Match(q.Node, runtime) {
-		c.Lost = append(c.Lost, m.String())
+		c.Reasons = append(c.Reasons, m.String())
 	}
 	if q.Variant != "" && e.Variant != q.Variant {
-		c.Lost = append(c.Lost, fmt.Sprintf("variant %s was requested", q.Variant))
+		c.Reasons = append(c.Reasons, fmt.Sprintf("variant %s was requested", q.Variant))
 	}
-	c.Lost = append(c.Lost, e.unmet...)
-	if len(c.Lost) == 0 && answer.Engine == nil {
+	c.Reasons = append(c.Reasons, e.unmet...)
+	if len(c.Reasons) == 0 && answer.Engine == nil {
 		c.Chosen, answer.Engine = true, &e.Engine
-	} else if len(c.Lost) == 0 {
-		c.Lost = append(c.Lost, preference(*answer.Engine, e.Engine))
+	} else if len(c.Reasons) == 0 {
+		c.Reasons = append(c.Reasons, preference(*answer.Engine, e.Engine))
 	}
 	return c
 }
@@ -117,7 +117,7 @@ func chosenFirst(cs []registry.Candidate) {
 func noEngine(q registry.ResolveQuery, answer registry.Resolution) error {
 	text := fmt.Sprintf("no engine of %s %s in %s for this node and runtime:", q.Model, answer.Version, q.Environment)
 	for _, c := range answer.Candidates {
-		text += fmt.Sprintf("\n  %s: %s", c.Label, c.Lost[0])
+		text += fmt.Sprintf("\n  %s: %s", c.Label, c.Reasons[0])
 	}
 	return registry.Errorf(registry.CodeNoEngine, "%s", text)
 }

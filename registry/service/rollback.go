@@ -80,7 +80,7 @@ func (s *Service) finishRollback(
 		Model:       head.Model,
 		Version:     head.Version,
 		Release:     head.Release,
-		Already:     true,
+		Unchanged:   true,
 	}
 	return p, true, s.mirror(ctx, e, head.Model)
 }

@@ -71,7 +71,7 @@ func TestReportsOfStagingCountInProd(t *testing.T) {
 					t.Errorf("%T does not give the engine that was healed", resolver)
 				}
 			}
-			if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || !p.Already {
+			if p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil || !p.Unchanged {
 				t.Errorf("promote what was healed: %+v, error %v", p, err)
 			}
 			w.faults(t)

@@ -73,7 +73,7 @@ func TestAdmissionEmptiesNothing(t *testing.T) {
 		if p, err := s.Rollback(t.Context(), registry.RollbackRequest{Environment: "prod", Model: registrytest.Model, Reason: "x", DryRun: true}); err != nil || p.Release != first.Digest {
 			t.Errorf("%s: rollback to %s, error %v; want %s", name, p.Release, err, first.Digest)
 		}
-		if p, err := s.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.1.0"}); err != nil || !p.Already {
+		if p, err := s.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model, Ref: "1.1.0"}); err != nil || !p.Unchanged {
 			t.Errorf("%s: promote what is there: %+v, error %v", name, p, err)
 		}
 	}

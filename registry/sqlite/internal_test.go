@@ -182,7 +182,7 @@ func TestHistoryIsAppendOnly(t *testing.T) {
 	}
 	forge := `DROP TRIGGER history_append_only_update; PRAGMA ignore_check_constraints = 1;`
 	for change, says := range map[string]string{
-		`UPDATE history SET body = json_set(body, '$.seq', 0) WHERE seq = 2`:     "stored as another row",
+		`UPDATE history SET body = json_set(body, '$.seq', 0) WHERE seq = 2`:     "stored with another sequence number",
 		`UPDATE history SET body = json_set(body, '$.seq', 'two') WHERE seq = 2`: "not an event",
 	} {
 		if _, err := db.writer.Exec(forge + change); err != nil {

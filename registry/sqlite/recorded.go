@@ -30,7 +30,7 @@ func (db *DB) Recorded(
 		at, err := time.Parse(time.RFC3339Nano, row.Time)
 		if err != nil {
 			return nil, registry.Errorf(registry.CodeTrust,
-				"history row %d has the time %q, so it was changed: %w", row.Seq, row.Time, err)
+				"event %d has the time %q, so it was changed: %w", row.Seq, row.Time, err)
 		}
 		records[d] = registry.Record{Seq: row.Seq, Time: at}
 	}

@@ -73,7 +73,7 @@ func (o observed) Promote(ctx context.Context, r registry.PromoteRequest) (regis
 		return p, err
 	}
 	done := "promoted"
-	if p.Already {
+	if p.Unchanged {
 		done = "already"
 	}
 	o.t.promotions.WithLabelValues(result(done, err)).Inc()

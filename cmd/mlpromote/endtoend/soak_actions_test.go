@@ -256,7 +256,7 @@ func (c *stormClient) promote(ctx context.Context, tag string) error {
 	if err == nil {
 		c.s.told.keep("prod", r)
 	}
-	if !p.Already {
+	if !p.Unchanged {
 		c.s.told.move(move{kind: registry.EventPromote, environment: "prod", release: p.Release, evidence: p.VSA})
 	}
 	return err

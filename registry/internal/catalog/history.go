@@ -40,7 +40,7 @@ func History(
 			for _, body := range bodies {
 				event, err := DecodeEvent(body)
 				if err == nil && (event.Seq <= page.After || event.Seq >= page.Before) {
-					err = registry.Errorf(registry.CodeTrust, "history row %d is stored as another row, so it was changed", event.Seq)
+					err = registry.Errorf(registry.CodeTrust, "event %d is stored with another sequence number, so it was changed", event.Seq)
 				}
 				if !yield(event, err) || err != nil {
 					return
@@ -65,7 +65,7 @@ func DecodeEvent(body string) (registry.Event, error) {
 	var event registry.Event
 	if err := json.Unmarshal([]byte(body), &event); err != nil {
 		return registry.Event{}, registry.Errorf(registry.CodeTrust,
-			"history has a row that is not an event, so it was changed: %w", err)
+			"the history has an entry that is not an event, so it was changed: %w", err)
 	}
 	return event, nil
 }

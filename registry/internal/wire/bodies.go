@@ -110,7 +110,7 @@ type TargetEngine struct {
 type Quarantine struct {
 	Bundle     registry.Digest `json:"bundle"` // the digest that a lift must name
 	Subject    registry.Digest `json:"subject"`
-	Name       string          `json:"name"` // of the subject: "release", or the engine's label
+	Label      string          `json:"label"` // of the subject: "release", or the label of an engine
 	Reason     string          `json:"reason,omitempty"`
 	IssuedOn   time.Time       `json:"issuedOn,omitzero"`
 	Signer     string          `json:"signer"`
