@@ -11,7 +11,7 @@ TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-
 # are skipped where they are not installed.
 TESTED     := openvino iree litert onnxruntime-web nncf safetensors
 
-.PHONY: build help dist image demo setup test lint bench bench-registry soak test-fresh test-large toolchains-all toolchains-table generate clean
+.PHONY: build help dist image demo setup test lint bench bench-registry soak mutants test-fresh test-large toolchains-all toolchains-table generate clean
 
 build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs)
 	CGO_ENABLED=1 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
@@ -93,6 +93,10 @@ bench-registry: build $(DISTRIBUTION) ## Measure the service beside other regist
 
 soak: setup $(S3SERVER) ## Run the long forms of seeded tests, and every fuzz target for a minute
 	@MLPROMOTE_SOAK=1 $(COUNT) -fuzz 60s -race -timeout=60m ./...
+
+# Packages and sample: make mutants PACKAGES='./pipeline/... ./signer' ARGS='-n 40 -seed 2'
+mutants: ## Change code at random, say how many changes each package's own tests notice; an hour with the defaults
+	@go run ./tools/mutants $(ARGS) $(PACKAGES)
 
 test-fresh: ## Run `make demo` and `make test` in a clean clone with empty caches; an hour or more
 	@sh tools/testfresh.sh $(ARGS)

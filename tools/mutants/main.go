@@ -1,0 +1,108 @@
+// Command mutants changes one expression of a package at a time, as a slip of the programmer would,
+// and counts how many of the changes the package's own tests notice. It draws a random sample:
+// the same seed on the same sources gives the same mutants. The tree is not touched, since `go test -overlay`
+// reads each changed file from a temporary folder.
+//
+//	mutants [-n 20] [-seed 1] [-jobs 2] [PACKAGE...]
+//
+// It prints a table with a row for each package, then every mutant that lived. The exit status does not
+// depend on the figures: they are a measurement.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+)
+
+func main() {
+	var o options
+	flag.IntVar(&o.count, "n", 20, "mutants of each package")
+	flag.Uint64Var(&o.seed, "seed", 1, "seed of the sample")
+	flag.IntVar(&o.jobs, "jobs", 2, "mutants that are tested at the same time")
+	flag.StringVar(&o.equivalent, "equivalent", "tools/mutants/equivalent.txt", "list of mutants that behave like the original")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, o, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, "mutants:", err)
+		os.Exit(1)
+	}
+}
+
+type options struct {
+	count, jobs int
+	seed        uint64
+	equivalent  string // path
+}
+
+// deciding are the packages that decide something, which are measured if none is named.
+func deciding() []string {
+	return []string{
+		"./registry", "./registry/access/...", "./registry/config", "./registry/environments", "./registry/internal/catalog", "./registry/service",
+		"./signer", "./validators/...", "./pipeline", "./pipeline/confined", "./pipeline/pull", "./pipeline/quarantine", "./pipeline/spec",
+		"./pipeline/tradeoff",
+	}
+}
+
+func run(ctx context.Context, o options, patterns []string) error {
+	if len(patterns) == 0 {
+		patterns = deciding()
+	}
+	known, err := readEquivalent(o.equivalent)
+	if err != nil {
+		return err
+	}
+	packages, err := list(ctx, patterns)
+	if err != nil {
+		return err
+	}
+	scratch, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	var tallies []tally
+	for _, p := range packages {
+		fmt.Fprintln(os.Stderr, "mutants:", p.ImportPath)
+		t, err := measure(ctx, o, p, known, scratch)
+		if err != nil {
+			return err
+		}
+		tallies = append(tallies, t)
+	}
+	report(os.Stdout, o, tallies)
+	for _, e := range known.unused(packages) {
+		fmt.Printf("%s: no mutant fits this line any more: %s\n", o.equivalent, e)
+	}
+	return nil
+}
+
+// report prints the table and the mutants that lived.
+func report(w *os.File, o options, tallies []tally) {
+	fmt.Fprintf(w, "up to %d mutants of each package, seed %d\n\n| package | killed | lived | share |\n|---|---|---|---|\n", o.count, o.seed)
+	var killed, total int
+	var lived strings.Builder
+	for _, t := range tallies {
+		row(w, t.pkg, t.killed, t.killed+len(t.lived))
+		killed, total = killed+t.killed, total+t.killed+len(t.lived)
+		for _, m := range t.lived {
+			fmt.Fprintf(&lived, "%s:%d: %s\n", m.file, m.line, m.change)
+		}
+	}
+	row(w, "all", killed, total)
+	if lived.Len() > 0 {
+		fmt.Fprintf(w, "\nLived:\n%s", lived.String())
+	}
+}
+
+func row(w *os.File, name string, killed, total int) {
+	share := "-"
+	if total > 0 {
+		share = fmt.Sprintf("%d %%", 100*killed/total)
+	}
+	fmt.Fprintf(w, "| `%s` | %d | %d | %s |\n", name, killed, total-killed, share)
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// pkg is a package as `go list -json` describes it.
+type pkg struct {
+	Dir, ImportPath           string
+	GoFiles, CgoFiles         []string
+	TestGoFiles, XTestGoFiles []string
+	Module                    struct{ Path, Dir string }
+}
+
+// name is the path inside the module.
+func (p pkg) name() string { return strings.TrimPrefix(p.ImportPath, p.Module.Path+"/") }
+
+// list gives the packages that fit the patterns.
+func list(ctx context.Context, patterns []string) ([]pkg, error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-json"}, patterns...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("list packages: %w", err)
+	}
+	var packages []pkg
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		err := d.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return packages, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		packages = append(packages, p)
+	}
+}
+
+// tally is what became of the mutants of a package.
+type tally struct {
+	pkg    string
+	killed int
+	lived  []mutant
+}
+
+// measure tests a sample of a package's mutants.
+func measure(ctx context.Context, o options, p pkg, known *equivalents, scratch string) (tally, error) {
+	t := tally{pkg: p.name()}
+	drawn, err := sample(o.seed, p, known)
+	if err != nil {
+		return t, err
+	}
+	// The first run also compiles what the mutants' tests share. The second one is timed.
+	var took time.Duration
+	for range 2 {
+		begin := time.Now()
+		if out, err := test(ctx, p, "", 20*time.Minute); err != nil {
+			return t, fmt.Errorf("tests of %s fail without a change: %w\n%s", t.pkg, err, out)
+		}
+		took = time.Since(begin)
+	}
+	limit := 3*took + 30*time.Second
+	var mu sync.Mutex
+	next, useless := 0, 0
+	// As many are taken as the sample has, and one more for each that does not compile: which ones does
+	// not depend on how many run at the same time.
+	take := func() (m mutant, number int, ok bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if next == len(drawn) || next-useless == o.count {
+			return m, 0, false
+		}
+		next++
+		return drawn[next-1], next, true
+	}
+	var group errgroup.Group
+	for range min(o.jobs, o.count) {
+		group.Go(func() error {
+			for {
+				m, number, ok := take()
+				if !ok {
+					return nil
+				}
+				outcome, err := try(ctx, p, m, filepath.Join(scratch, fmt.Sprintf("%s-%d", filepath.Base(p.Dir), number)), limit)
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				switch outcome {
+				case killed:
+					t.killed++
+				case lived:
+					t.lived = append(t.lived, m)
+				case broken:
+					useless++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	err = group.Wait()
+	slices.SortFunc(t.lived, func(a, b mutant) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.start, b.start)) })
+	return t, err
+}
+
+// sample lists all mutants of a package in a random order that depends on the seed and the package alone.
+func sample(seed uint64, p pkg, known *equivalents) ([]mutant, error) {
+	var all []mutant
+	for _, name := range append(p.GoFiles, p.CgoFiles...) {
+		data, err := os.ReadFile(filepath.Join(p.Dir, name))
+		if err != nil {
+			return nil, err
+		}
+		found, err := mutants(filepath.ToSlash(filepath.Join(p.name(), name)), data)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range found {
+			if !known.has(m) {
+				all = append(all, m)
+			}
+		}
+	}
+	hash := fnv.New64a()
+	hash.Write([]byte(p.name()))
+	random := rand.New(rand.NewPCG(seed, hash.Sum64())) //nolint:gosec // a sample need not be secret
+	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all, nil
+}
+
+// outcome is what the tests said about a mutant.
+type outcome string
+
+const (
+	killed outcome = "killed" // a test failed, or the tests did not end in time
+	lived  outcome = "lived"  // all tests passed
+	broken outcome = "broken" // it does not compile
+)
+
+// try runs the package's tests on a mutant.
+func try(ctx context.Context, p pkg, m mutant, scratch string, limit time.Duration) (outcome, error) {
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		return "", err
+	}
+	changed, overlay := filepath.Join(scratch, filepath.Base(m.file)), filepath.Join(scratch, "overlay.json")
+	replace, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(p.Dir, filepath.Base(m.file)): changed}})
+	if err != nil {
+		return "", err
+	}
+	if err := errors.Join(os.WriteFile(changed, m.apply(), 0o600), os.WriteFile(overlay, replace, 0o600)); err != nil {
+		return "", err
+	}
+	out, err := test(ctx, p, overlay, limit)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err == nil:
+		return lived, nil
+	case bytes.Contains(out, []byte("[build failed]")):
+		return broken, nil
+	}
+	return killed, nil
+}
+
+// test runs the tests of a package, with the files of the overlay if one is given. The limit is for
+// the tests; what hangs longer, such as a child process that holds the output open, is ended.
+func test(ctx context.Context, p pkg, overlay string, limit time.Duration) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit+5*time.Minute)
+	defer cancel()
+	args := []string{"test", "-count=1", "-vet=off", "-failfast", "-timeout", limit.String()}
+	if overlay != "" {
+		args = append(args, "-overlay", overlay)
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, p.ImportPath)...)
+	cmd.Dir, cmd.WaitDelay = p.Module.Dir, 10*time.Second
+	return cmd.CombinedOutput()
+}
