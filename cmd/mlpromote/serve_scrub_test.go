@@ -60,7 +60,7 @@ func TestServeDamage(t *testing.T) {
 		t.Helper()
 		programtest.Eventually(t, "the service knows of "+want+" damaged pieces", func() bool {
 			_, metrics := programtest.Send(t, programtest.Fresh(), http.MethodGet, s.URL+"/metrics")
-			return strings.Contains(string(metrics), "mlpromote_scrub_damaged "+want+"\n")
+			return strings.Contains(string(metrics), "mlpromote_scrub_damaged_blobs "+want+"\n")
 		})
 	}
 	if err := pull(); err != nil {

@@ -57,13 +57,13 @@ func TestServeTelemetry(t *testing.T) {
 	programtest.Eventually(t, "a collection is counted", func() bool {
 		_, body := programtest.Send(t, programtest.Fresh(), http.MethodGet, s.URL+"/metrics")
 		metrics = string(body)
-		return strings.Contains(metrics, `mlpromote_gc_runs_total{result="done"}`)
+		return strings.Contains(metrics, `mlpromote_gc_runs_total{result="success"}`)
 	})
 	for _, line := range []string{
 		`mlpromote_http_requests_total{code="201",method="POST",route="/v2/{name}/blobs/uploads/"} 1`,
 		`mlpromote_http_requests_total{code="200",method="GET",route="/v2/{name}/blobs/{digest}"} 1`,
 		`mlpromote_blob_bytes_total{direction="pulled"} 7`, `mlpromote_blob_bytes_total{direction="pushed"} 7`,
-		`mlpromote_uploads_in_flight 0`, `mlpromote_database_seconds_count{operation="add_blob"} 1`,
+		`mlpromote_uploads_in_flight 0`, `mlpromote_database_duration_seconds_count{operation="add_blob"} 1`,
 	} {
 		if !strings.Contains(metrics, line+"\n") {
 			t.Errorf("/metrics has no line %s", line)

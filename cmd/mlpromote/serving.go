@@ -149,7 +149,7 @@ func (sv *served) watch(ctx context.Context) {
 // collected tells of a collection.
 func (s *serving) collected(ctx context.Context, did gc.Collected, took time.Duration, err error) {
 	s.telemetry.Collected(telemetry.Collection{
-		Marked: did.Marked, Unmarked: did.Unmarked, Manifests: did.Manifests, Memberships: did.Members,
+		Marked: did.Marked, Unmarked: did.Unmarked, Manifests: did.Manifests, Members: did.Members,
 		Blobs: did.Blobs, Bytes: did.Bytes, Leftovers: did.Leftovers, SkippedRepositories: len(did.SkippedRepositories),
 	}, took, err)
 	for _, left := range did.SkippedRepositories {
@@ -159,6 +159,6 @@ func (s *serving) collected(ctx context.Context, did gc.Collected, took time.Dur
 		s.logger.ErrorContext(ctx, "collection failed", "error", err)
 		return
 	}
-	s.logger.InfoContext(ctx, "collection", "marked", did.Marked, "manifests", did.Manifests, "memberships", did.Members,
+	s.logger.InfoContext(ctx, "collection", "marked", did.Marked, "manifests", did.Manifests, "members", did.Members,
 		"blobs", did.Blobs, "bytes", did.Bytes, "leftovers", did.Leftovers, "abandoned", did.Intents, "duration", took)
 }

@@ -12,39 +12,39 @@ import (
 // compares.
 func (t *Telemetry) define() {
 	t.requests = t.counters("mlpromote_http_requests_total", "Requests that were answered, by route, method and status; code 0: broken off.", "route", "method", "code")
-	t.seconds = t.histograms("mlpromote_http_request_seconds", "Time to answer, bodies included.", requestBuckets(), "route", "method")
+	t.seconds = t.histograms("mlpromote_http_request_duration_seconds", "Time to answer, bodies included.", requestBuckets(), "route", "method")
 	t.inFlight = t.gauge("mlpromote_http_requests_in_flight", "Requests that are being answered.")
 	t.blobBytes = t.counters("mlpromote_blob_bytes_total", "Bytes of blobs, by direction: pushed or pulled.", "direction")
 	t.uploads = t.gauge("mlpromote_uploads_in_flight", "Requests that are bringing bytes of blobs.")
 
-	t.promotions = t.counters("mlpromote_promotions_total", "Promotions by result: promoted, already, or the code of the error.", "result")
-	t.rollbacks = t.counters("mlpromote_rollbacks_total", "Rollbacks by result: done, or the code of the error.", "result")
+	t.promotions = t.counters("mlpromote_promotions_total", "Promotions by result: success, unchanged, or the code of the error.", "result")
+	t.rollbacks = t.counters("mlpromote_rollbacks_total", "Rollbacks by result: success, or the code of the error.", "result")
 	t.refusals = t.counters("mlpromote_policy_refusals_total", "Requirements of a policy that stopped a promotion.", "requirement")
-	t.attachments = t.counters("mlpromote_attachments_total", "Evidence that came in, by result: done, or the code of the error.", "result")
-	t.resolves = t.counters("mlpromote_resolves_total", "Questions for an engine by result: hit, or the code of the error; no_engine is a miss.", "result")
-	t.database = t.histograms("mlpromote_database_seconds", "Time of operations on the database, waiting for it included.", databaseBuckets(), "operation")
+	t.attachments = t.counters("mlpromote_evidence_attached_total", "Evidence that came in, by result: success, or the code of the error.", "result")
+	t.resolves = t.counters("mlpromote_resolves_total", "Questions for an engine by result: success, or the code of the error; no_engine is a miss.", "result")
+	t.database = t.histograms("mlpromote_database_duration_seconds", "Time of operations on the database, waiting for it included.", databaseBuckets(), "operation")
 	t.certificate = t.gauges("mlpromote_tls_certificate_expiry_timestamp_seconds", "When the TLS certificate in use expires.")
 	t.refused = t.gauges("mlpromote_tls_certificate_refused", "1 while the certificate in the files cannot be used or is not valid, and the previous one stays in use.")
 	t.configuration = t.gauges("mlpromote_configuration_state", "1 for the state of the configuration: agreed, pending, unreadable or differs.", "state")
 	t.reloads = t.counters("mlpromote_configuration_changes_total", "How often another configuration was put into force.")
 
 	t.scrub = scrubs{
-		passes:  t.counters("mlpromote_scrub_passes_total", "Passes of the scrubber that ended in this replica, by result: done or an error code.", "result"),
+		passes:  t.counters("mlpromote_scrub_passes_total", "Passes of the scrubber that ended in this replica, by result: success, or the code of the error.", "result"),
 		checked: t.counters("mlpromote_scrub_checked_total", "Pieces of content that the scrubber read in this replica."),
 		bytes:   t.counters("mlpromote_scrub_bytes_total", "Bytes that the scrubber read in this replica."),
-		damaged: t.gauges("mlpromote_scrub_damaged", "Pieces of content known to be changed, missing or unreadable."),
+		damaged: t.gauges("mlpromote_scrub_damaged_blobs", "Blobs known to be changed, missing or unreadable."),
 		last:    t.gauges("mlpromote_scrub_last_pass_timestamp_seconds", "When the last complete pass ended, in any replica; before that, when the first began."),
 	}
 	t.historyFaults = t.gauges("mlpromote_history_faults", "Heads, tags, summaries and the order of evidence that the history does not explain.")
 	t.gc = collections{
-		runs:    t.counters("mlpromote_gc_runs_total", "Collections by result: done, or the code of the error.", "result"),
+		runs:    t.counters("mlpromote_gc_runs_total", "Collections by result: success, or the code of the error.", "result"),
 		marked:  t.counters("mlpromote_gc_marks_total", "Records that collections found to be needed by nothing, or needed again.", "change"),
-		removed: t.counters("mlpromote_gc_removed_total", "What collections removed, by kind: manifest, membership, blob or leftover.", "kind"),
+		removed: t.counters("mlpromote_gc_removed_total", "What collections removed, by kind: manifest, member, blob or leftover.", "kind"),
 		skipped: t.gauge("mlpromote_gc_skipped_repositories", "Repositories that the last collection left alone because of damage."),
 		last:    t.gauge("mlpromote_gc_last_success_timestamp_seconds", "When a collection last succeeded in this replica."),
 	}
 	t.gc.bytes = prometheus.NewCounter(prometheus.CounterOpts{Name: "mlpromote_gc_removed_bytes_total", Help: "Bytes of the blobs that collections removed."})
-	t.gc.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "mlpromote_gc_seconds", Help: "Time of a collection.", Buckets: []float64{.1, 1, 10, 60, 600, 3600}})
+	t.gc.seconds = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "mlpromote_gc_duration_seconds", Help: "Time of a collection.", Buckets: []float64{.1, 1, 10, 60, 600, 3600}})
 	t.registry.MustRegister(t.gc.bytes, t.gc.seconds)
 }
 

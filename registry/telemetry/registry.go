@@ -34,10 +34,15 @@ func (o observed) trace(ctx context.Context, name, environment, model string) (c
 	}
 }
 
-// result is the label of what came of an operation.
-func result(done string, err error) string {
+// success is the result label of operations that succeeded. Others have the code of the error.
+const success = "success"
+
+// unchanged is the result label of promotions to a release that is the head already.
+const unchanged = "unchanged"
+
+func result(err error) string {
 	if err == nil {
-		return done
+		return success
 	}
 	return string(registry.CodeOf(err))
 }
@@ -46,7 +51,7 @@ func (o observed) Resolve(ctx context.Context, q registry.ResolveQuery) (registr
 	ctx, end := o.trace(ctx, "resolve", q.Environment, q.Model)
 	r, err := o.Interface.Resolve(ctx, q)
 	end(err)
-	o.t.resolves.WithLabelValues(result("hit", err)).Inc()
+	o.t.resolves.WithLabelValues(result(err)).Inc()
 	return r, err
 }
 
@@ -61,7 +66,7 @@ func (o observed) Attach(ctx context.Context, a registry.Attachment) (registry.D
 	ctx, end := o.trace(ctx, "attach", a.Environment, a.Model)
 	d, err := o.Interface.Attach(ctx, a)
 	end(err)
-	o.t.attachments.WithLabelValues(result("done", err)).Inc()
+	o.t.attachments.WithLabelValues(result(err)).Inc()
 	return d, err
 }
 
@@ -72,11 +77,11 @@ func (o observed) Promote(ctx context.Context, r registry.PromoteRequest) (regis
 	if r.DryRun {
 		return p, err
 	}
-	done := "promoted"
-	if p.Unchanged {
-		done = "already"
+	label := result(err)
+	if err == nil && p.Unchanged {
+		label = unchanged
 	}
-	o.t.promotions.WithLabelValues(result(done, err)).Inc()
+	o.t.promotions.WithLabelValues(label).Inc()
 	if registry.HasCode(err, registry.CodePolicy) {
 		o.refused(p.Decision)
 	}
@@ -104,24 +109,24 @@ func (o observed) Rollback(ctx context.Context, r registry.RollbackRequest) (reg
 	ctx, end := o.trace(ctx, "rollback", r.Environment, r.Model)
 	p, err := o.Interface.Rollback(ctx, r)
 	end(err)
-	o.t.rollbacks.WithLabelValues(result("done", err)).Inc()
+	o.t.rollbacks.WithLabelValues(result(err)).Inc()
 	return p, err
 }
 
 // Collection is what a collection did, by name.
 type Collection struct {
-	Marked, Unmarked, Manifests, Memberships, Blobs, Leftovers, SkippedRepositories int
-	Bytes                                                                           int64
+	Marked, Unmarked, Manifests, Members, Blobs, Leftovers, SkippedRepositories int
+	Bytes                                                                       int64
 }
 
 // Collected counts a collection that took so long.
 func (t *Telemetry) Collected(did Collection, took time.Duration, err error) {
-	t.gc.runs.WithLabelValues(result("done", err)).Inc()
+	t.gc.runs.WithLabelValues(result(err)).Inc()
 	t.gc.seconds.Observe(took.Seconds())
 	for change, n := range map[string]int{"marked": did.Marked, "unmarked": did.Unmarked} {
 		t.gc.marked.WithLabelValues(change).Add(float64(n))
 	}
-	for kind, n := range map[string]int{"manifest": did.Manifests, "membership": did.Memberships, "blob": did.Blobs, "leftover": did.Leftovers} {
+	for kind, n := range map[string]int{"manifest": did.Manifests, "member": did.Members, "blob": did.Blobs, "leftover": did.Leftovers} {
 		t.gc.removed.WithLabelValues(kind).Add(float64(n))
 	}
 	t.gc.bytes.Add(float64(did.Bytes))

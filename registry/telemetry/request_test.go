@@ -115,7 +115,7 @@ func TestRequests(t *testing.T) {
 		`mlpromote_http_requests_total{code="200",method="HEAD",route="/healthz"}`:                         1,
 		`mlpromote_http_requests_total{code="0",method="DELETE",route="/v2/{name}/manifests/{reference}"}`: 1,
 		`mlpromote_http_requests_total{code="418",method="OTHER",route="other"}`:                           1,
-		`mlpromote_http_request_seconds_count{method="GET",route="/v2/{name}/blobs/{digest}"}`:             1,
+		`mlpromote_http_request_duration_seconds_count{method="GET",route="/v2/{name}/blobs/{digest}"}`:    1,
 		`mlpromote_blob_bytes_total{direction="pulled"}`:                                                   7,
 		`mlpromote_blob_bytes_total{direction="pushed"}`:                                                   12,
 		`mlpromote_http_requests_in_flight`:                                                                0,

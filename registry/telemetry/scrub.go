@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"mlpromote.dev/mlpromote/registry"
 )
 
 // scrubs are the metrics of the scrubber.
@@ -16,11 +14,7 @@ type scrubs struct {
 
 // Scrubbed records that a pass of the scrubber ended.
 func (t *Telemetry) Scrubbed(err error) {
-	result := "done"
-	if err != nil {
-		result = string(registry.CodeOf(err))
-	}
-	t.scrub.passes.WithLabelValues(result).Inc()
+	t.scrub.passes.WithLabelValues(result(err)).Inc()
 }
 
 // ScrubbedBytes records that the scrubber read a piece of content of n bytes.

@@ -138,14 +138,14 @@ func TestMetricsLint(t *testing.T) {
 func TestCollected(t *testing.T) {
 	t.Parallel()
 	of := telemetry.New("0.0.0", nil)
-	of.Collected(telemetry.Collection{Marked: 1, Unmarked: 2, Manifests: 3, Memberships: 4, Blobs: 5, Leftovers: 6, SkippedRepositories: 7, Bytes: 8}, time.Second, nil)
+	of.Collected(telemetry.Collection{Marked: 1, Unmarked: 2, Manifests: 3, Members: 4, Blobs: 5, Leftovers: 6, SkippedRepositories: 7, Bytes: 8}, time.Second, nil)
 	of.Collected(telemetry.Collection{Blobs: 1}, time.Second, registry.Errorf(registry.CodeFull, "no room"))
 	want(t, of, map[string]float64{
-		`mlpromote_gc_runs_total{result="done"}`: 1, `mlpromote_gc_runs_total{result="full"}`: 1,
+		`mlpromote_gc_runs_total{result="success"}`: 1, `mlpromote_gc_runs_total{result="full"}`: 1,
 		`mlpromote_gc_marks_total{change="marked"}`: 1, `mlpromote_gc_marks_total{change="unmarked"}`: 2,
-		`mlpromote_gc_removed_total{kind="manifest"}`: 3, `mlpromote_gc_removed_total{kind="membership"}`: 4,
+		`mlpromote_gc_removed_total{kind="manifest"}`: 3, `mlpromote_gc_removed_total{kind="member"}`: 4,
 		`mlpromote_gc_removed_total{kind="blob"}`: 6, `mlpromote_gc_removed_total{kind="leftover"}`: 6,
-		`mlpromote_gc_removed_bytes_total`: 8, `mlpromote_gc_skipped_repositories`: 7, `mlpromote_gc_seconds_count`: 2,
+		`mlpromote_gc_removed_bytes_total`: 8, `mlpromote_gc_skipped_repositories`: 7, `mlpromote_gc_duration_seconds_count`: 2,
 	})
 }
 
@@ -172,20 +172,20 @@ func TestPromotionsAndResolves(t *testing.T) {
 		_, _ = w.Resolve(t.Context(), registry.ResolveQuery{Environment: "prod", Model: registrytest.Model, Node: registrytest.Node(level)})
 	}
 	want(t, w.telemetry, map[string]float64{
-		`mlpromote_promotions_total{result="promoted"}`:                        1,
-		`mlpromote_promotions_total{result="already"}`:                         1,
+		`mlpromote_promotions_total{result="success"}`:                         1,
+		`mlpromote_promotions_total{result="unchanged"}`:                       1,
 		`mlpromote_promotions_total{result="policy"}`:                          1,
 		`mlpromote_promotions_total{result="not_found"}`:                       1,
 		`mlpromote_policy_refusals_total{requirement="parity"}`:                1,
 		`mlpromote_policy_refusals_total{requirement="signature"}`:             0,
 		`mlpromote_rollbacks_total{result="not_found"}`:                        1,
-		`mlpromote_resolves_total{result="hit"}`:                               1,
+		`mlpromote_resolves_total{result="success"}`:                           1,
 		`mlpromote_resolves_total{result="no_engine"}`:                         1,
 		`mlpromote_build_info{go="` + runtime.Version() + `",version="0.0.0"}`: 1,
 	})
 	got := scrape(t, w.telemetry)
 	for _, operation := range []string{"add_blob", "apply", "blob", "head", "history", "manifest", "put_manifest", "referrers"} {
-		if got[`mlpromote_database_seconds_count{operation="`+operation+`"}`] == 0 {
+		if got[`mlpromote_database_duration_seconds_count{operation="`+operation+`"}`] == 0 {
 			t.Errorf("no %s was timed", operation)
 		}
 	}

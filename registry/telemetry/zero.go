@@ -10,22 +10,23 @@ import (
 // begins at 1 has not increased, so rules with increase() or rate() would miss the first
 // event. Requests have too many series for that.
 func (t *Telemetry) startAtZero() {
-	results := func(counter *prometheus.CounterVec, done ...string) {
-		startAt(counter, done...)
+	results := func(counter *prometheus.CounterVec) {
+		startAt(counter, success)
 		for _, code := range registry.Codes() {
 			startAt(counter, string(code))
 		}
 	}
-	results(t.promotions, "promoted", "already")
-	results(t.rollbacks, "done")
-	results(t.attachments, "done")
-	results(t.resolves, "hit")
-	results(t.scrub.passes, "done")
-	results(t.gc.runs, "done")
+	results(t.promotions)
+	startAt(t.promotions, unchanged)
+	results(t.rollbacks)
+	results(t.attachments)
+	results(t.resolves)
+	results(t.scrub.passes)
+	results(t.gc.runs)
 	startAt(t.refusals, append(registry.Requirements(), noRequirement)...)
 	startAt(t.blobBytes, "pushed", "pulled")
 	startAt(t.gc.marked, "marked", "unmarked")
-	startAt(t.gc.removed, "manifest", "membership", "blob", "leftover")
+	startAt(t.gc.removed, "manifest", "member", "blob", "leftover")
 	for _, counter := range []*prometheus.CounterVec{t.reloads, t.scrub.checked, t.scrub.bytes} {
 		counter.WithLabelValues()
 	}

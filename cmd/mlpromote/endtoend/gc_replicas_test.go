@@ -40,7 +40,7 @@ func TestCollectReplicas(t *testing.T) {
 	programtest.Eventually(t, "the other replica collects", func() bool { return collections(t, other) > 0 })
 }
 
-var collectionsDone = regexp.MustCompile(`mlpromote_gc_runs_total\{result="done"\} ([0-9]+)\n`)
+var collectionsDone = regexp.MustCompile(`mlpromote_gc_runs_total\{result="success"\} ([0-9]+)\n`)
 
 // collections is how often a replica has collected; 9 stands for more.
 func collections(t *testing.T, s *programtest.Service) int {
