@@ -42,8 +42,8 @@ type options struct {
 // deciding are the packages that decide something, which are measured if none is named.
 func deciding() []string {
 	return []string{
-		"./registry", "./registry/access/...", "./registry/config", "./registry/environments", "./registry/internal/catalog", "./registry/service",
-		"./signer", "./validators/...", "./pipeline", "./pipeline/confined", "./pipeline/pull", "./pipeline/quarantine", "./pipeline/spec",
+		"./registry", "./registry/access/...", "./registry/config", "./registry/environments", "./registry/service",
+		"./signer", "./validators/...", "./pipeline", "./pipeline/confined", "./pipeline/pull", "./pipeline/spec",
 		"./pipeline/tradeoff",
 	}
 }
@@ -67,14 +67,17 @@ func run(ctx context.Context, o options, patterns []string) error {
 	defer os.RemoveAll(scratch)
 	var tallies []tally
 	for _, p := range packages {
-		fmt.Fprintln(os.Stderr, "mutants:", p.ImportPath)
-		t, err := measure(ctx, o, p, known, scratch)
-		if err != nil {
-			return err
+		fmt.Fprintln(os.Stderr, "mutants:", p.name())
+		var t tally
+		if t, err = measure(ctx, o, p, known, scratch); err != nil {
+			break
 		}
 		tallies = append(tallies, t)
 	}
-	report(os.Stdout, o, tallies)
+	report(os.Stdout, o, tallies) // also what was measured before an error
+	if err != nil {
+		return err
+	}
 	for _, e := range known.unused(packages) {
 		fmt.Printf("%s: no mutant fits this line any more: %s\n", o.equivalent, e)
 	}

@@ -1,0 +1,352 @@
+//go:build cgo
+
+package pipeline_test
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/mem"
+	"mlpromote.dev/mlpromote/registry/node"
+	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/registry/service"
+)
+
+// world is a pipeline over a registry in memory, with the real ONNX Runtime. Its model is y = 1.5 * x, and its
+// quantizer makes y = weight * x of it.
+type world struct {
+	registrytest.Registry
+	p        *pipeline.Pipeline
+	dir      string
+	steps    []pipeline.Step
+	warnings []string
+	opened   []registry.Role // keys
+
+	run func(job toolchain.Job, outDir string) error // what the driver does beside its work; may be nil
+}
+
+const digits = `model: vision/digits
+version: 1.0.0
+source: model.onnx
+cases: cases/
+variants: [fp32, {name: int8, quantize: {method: dynamic}}]
+targets: [linux/amd64/v1]
+`
+
+func setup(t *testing.T, weight float32) *world {
+	t.Helper()
+	w := &world{dir: t.TempDir()}
+	db, blobs := mem.New(), mem.NewBlobs()
+	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
+	w.Parts, w.Keys = content, registrytest.NewKeys(registrytest.RoleKeys())
+	svc, err := service.New(service.Config{
+		Environments: registrytest.Chain(), Catalog: db, Records: db, Listing: db, Intents: db, Content: content, Verify: w.Keys.Verify, Sign: w.Keys.Sign,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Interface = svc
+	source, err := drivers.Find(ort.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	engines := watched{ort.New(ort.Options{Installs: toolchaintest.Installer(t, ort.Name)}), w}
+	var lock sync.Mutex
+	w.p = &pipeline.Pipeline{
+		Registry: svc, Parts: content, Evidence: content, Sign: w.Keys.Sign,
+		Toolchain: func(context.Context, string) (pipeline.Toolchain, error) {
+			return pipeline.Toolchain{Profile: source.Profile, Engines: engines, Timing: engines, Quantizer: rounding{weight}}, nil
+		},
+		Node: func(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
+			return node.Describe(ctx, node.Options{Runtimes: runtimes})
+		},
+		OpenKey: func(_ context.Context, role registry.Role) error {
+			w.opened = append(w.opened, role)
+			return nil
+		},
+		Progress: func(s pipeline.Step) {
+			lock.Lock()
+			defer lock.Unlock()
+			w.steps = append(w.steps, s)
+		},
+		Warn: func(text string) { w.warnings = append(w.warnings, text) },
+	}
+	if err := os.WriteFile(filepath.Join(w.dir, "model.onnx"), scaling(1.5, 1, "made by hand"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(w.dir, "cases"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeCases(t, filepath.Join(w.dir, "cases", "cases-00000.safetensors"), []float32{1, -2, 3})
+	return w
+}
+
+// spec reads a spec in the folder of the world.
+func (w *world) spec(t *testing.T, text string) *spec.Spec {
+	t.Helper()
+	path := filepath.Join(w.dir, spec.File)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := spec.Load(path, spec.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// built builds a spec.
+func (w *world) built(t *testing.T, text string, o pipeline.BuildOptions) pipeline.BuildResult {
+	t.Helper()
+	result, err := w.p.Build(t.Context(), w.spec(t, text), o)
+	if err != nil {
+		t.Fatalf("build: %v", err)
+	}
+	return result
+}
+
+// done lists the names of the steps that ended in a state.
+func (w *world) done(state pipeline.StepState) []string {
+	var names []string
+	for _, s := range w.steps {
+		if s.State == state {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// watched is a driver that also does what the test says.
+type watched struct {
+	toolchain.Driver
+	w *world
+}
+
+func (d watched) Do(ctx context.Context, job toolchain.Job, outDir string) (toolchain.Outcome, error) {
+	outcome, err := d.Driver.Do(ctx, job, outDir)
+	if err != nil || d.w.run == nil {
+		return outcome, err
+	}
+	if err := d.w.run(job, outDir); err != nil {
+		return toolchain.Outcome{}, err
+	}
+	outcome.Files, err = toolchain.Collect(outDir)
+	return outcome, err
+}
+
+// rounding is a quantizer that changes the weight.
+type rounding struct{ weight float32 }
+
+func (rounding) Identity(context.Context) (toolchain.Identity, error) {
+	return toolchain.Identity{Name: ort.Name, Version: "1"}, nil
+}
+
+func (r rounding) Do(_ context.Context, _ toolchain.Job, outDir string) (toolchain.Outcome, error) {
+	if err := os.MkdirAll(outDir, 0o700); err != nil {
+		return toolchain.Outcome{}, err
+	}
+	if err := os.WriteFile(filepath.Join(outDir, "model.onnx"), scaling(r.weight, 1, "quantized"), 0o600); err != nil {
+		return toolchain.Outcome{}, err
+	}
+	files, err := toolchain.Collect(outDir)
+	return toolchain.Outcome{Files: files}, err
+}
+
+// A release holds one engine for each target and variant, and prod accepts it once it is verified.
+func TestBuildVerifyPromote(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	built := w.built(t, digits, pipeline.BuildOptions{})
+	var labels []string
+	for _, e := range built.Release.Engines {
+		labels = append(labels, e.Label())
+	}
+	if want := []string{"linux-amd64-v1/fp32", "linux-amd64-v1/int8"}; !slices.Equal(labels, want) {
+		t.Errorf("engines %q, want %q", labels, want)
+	}
+	if built.Unchanged || built.Steps != 4 || built.Cached != 0 || built.Attached != 5 {
+		t.Errorf("unchanged %t, %d steps, %d cached, %d bundles; want a new release of 4 steps without a cache, with 5 bundles",
+			built.Unchanged, built.Steps, built.Cached, built.Attached)
+	}
+	if want := []registry.Role{registry.RoleBuilder}; !slices.Equal(w.opened, want) {
+		t.Errorf("a build opened the keys of %q, want %q", w.opened, want)
+	}
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if err != nil {
+		t.Fatalf("verify: %v", err)
+	}
+	if len(verified.Engines) != 2 || len(verified.Skipped) != 0 {
+		t.Fatalf("verified %d engines and skipped %v, want 2 and none", len(verified.Engines), verified.Skipped)
+	}
+	for _, e := range verified.Engines {
+		if e.Parity.Verdict != registry.VerdictPass || e.Parity.Cases.Ran != 3 || len(e.Parity.Reasons) != 0 {
+			t.Errorf("%s: parity %s of %d cases %v, want a pass of 3", e.Label, e.Parity.Verdict, e.Parity.Cases.Ran, e.Parity.Reasons)
+		}
+		if e.Performance.Verdict != registry.VerdictRecorded || e.Performance.Latency.P50Ns <= 0 || e.Performance.ReferenceLatency.P50Ns <= 0 {
+			t.Errorf("%s: performance %s, median %d ns, of the reference model %d ns; want recorded timings of both",
+				e.Label, e.Performance.Verdict, e.Performance.Latency.P50Ns, e.Performance.ReferenceLatency.P50Ns)
+		}
+	}
+	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: "vision/digits"}); err != nil {
+		t.Errorf("promote what was built and verified: %v", err)
+	}
+	if failed := w.done(pipeline.StepFailed); len(failed) > 0 {
+		t.Errorf("steps %q failed, want none", failed)
+	}
+}
+
+// The same plan makes nothing again, and opens no key. A check of reproducibility does.
+func TestBuildAgain(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	first := w.built(t, digits, pipeline.BuildOptions{})
+	w.opened = nil
+	second := w.built(t, digits, pipeline.BuildOptions{})
+	if !second.Unchanged || second.Release.Digest != first.Release.Digest || second.Steps != 0 || len(w.opened) != 0 {
+		t.Errorf("unchanged %t, %d steps, keys %q, release %s; want the release %s untouched",
+			second.Unchanged, second.Steps, w.opened, second.Release.Digest, first.Release.Digest)
+	}
+	checked := w.built(t, digits, pipeline.BuildOptions{CheckReproducible: true})
+	if checked.Unchanged || checked.Release.Digest != first.Release.Digest {
+		t.Errorf("a check of reproducibility: unchanged %t, release %s; want %s made again", checked.Unchanged, checked.Release.Digest, first.Release.Digest)
+	}
+	for _, label := range []string{"linux-amd64-v1/fp32", "linux-amd64-v1/int8"} {
+		if got := checked.Reproducible[label]; got != registry.ReproducibleBytes {
+			t.Errorf("%s is reproducible by %q, want %q", label, got, registry.ReproducibleBytes)
+		}
+	}
+	changed := w.built(t, strings.Replace(digits, ", {name: int8, quantize: {method: dynamic}}", "", 1), pipeline.BuildOptions{})
+	if changed.Unchanged || changed.Release.Digest == first.Release.Digest || len(changed.Release.Engines) != 1 {
+		t.Errorf("another plan: unchanged %t, release %s with %d engines; want another release with 1 engine",
+			changed.Unchanged, changed.Release.Digest, len(changed.Release.Engines))
+	}
+}
+
+// An engine that does not keep its limits gets a report that says so, and an error. The other engine still passes.
+func TestVerifyFails(t *testing.T) {
+	t.Parallel()
+	w := setup(t, -1.5)
+	built := w.built(t, digits, pipeline.BuildOptions{})
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), "linux-amd64-v1/int8 does not keep its limits:\n  output y: cosine is -1") {
+		t.Errorf("error %v, want CodeLimit that names int8 and its cosine", err)
+	}
+	if strings.Contains(err.Error(), "fp32") {
+		t.Errorf("the error blames fp32 as well: %v", err)
+	}
+	want := map[string]registry.Verdict{"linux-amd64-v1/fp32": registry.VerdictPass, "linux-amd64-v1/int8": registry.VerdictFail}
+	for _, e := range verified.Engines {
+		if e.Parity.Verdict != want[e.Label] {
+			t.Errorf("%s: verdict %s, want %s", e.Label, e.Parity.Verdict, want[e.Label])
+		}
+	}
+	p, err := w.Promote(t.Context(), registry.PromoteRequest{Model: "vision/digits"})
+	if registry.CodeOf(err) != registry.CodePolicy {
+		t.Errorf("promotion after a failed verification: %+v, error %v; want CodePolicy", p, err)
+	}
+}
+
+// model writes the model y = weight * x.
+func (w *world) model(t *testing.T, weight float64) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, "model.onnx"), scaling(float32(weight), 1, "made by hand"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A reference model that gives NaN everywhere can be compared with nothing. One that gives infinities can,
+// with a warning.
+func TestBuildOfModelsWithoutFiniteOutputs(t *testing.T) {
+	t.Parallel()
+	fp32 := strings.Replace(digits, ", {name: int8, quantize: {method: dynamic}}", "", 1)
+	t.Run("NaN", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t, 1.5)
+		w.model(t, math.NaN())
+		_, err := w.p.Build(t.Context(), w.spec(t, fp32), pipeline.BuildOptions{})
+		if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), `output "y" is NaN in every element of all 3 cases`) {
+			t.Errorf("error %v, want CodeInvalid that names the output y", err)
+		}
+	})
+	t.Run("infinity", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t, 1.5)
+		w.model(t, math.Inf(1))
+		built := w.built(t, fp32, pipeline.BuildOptions{})
+		if len(w.warnings) != 1 || !strings.Contains(w.warnings[0], `the reference's output "y" has`) {
+			t.Errorf("warnings %q, want one about the output y", w.warnings)
+		}
+		if verified, err := w.p.Verify(t.Context(), built.Ref); err != nil || len(verified.Engines) != 1 {
+			t.Errorf("verified %d engines, error %v; want the engine with the same infinities to pass", len(verified.Engines), err)
+		}
+	})
+	t.Run("finite", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t, 1.5)
+		w.built(t, fp32, pipeline.BuildOptions{})
+		if len(w.warnings) != 0 {
+			t.Errorf("warnings %q, want none", w.warnings)
+		}
+	})
+}
+
+// What goes wrong in a build is an error of the step's own code, and nothing is published.
+func TestBuildRefuses(t *testing.T) {
+	t.Parallel()
+	full := func(context.Context) (pipeline.Space, error) { return pipeline.Space{Where: "/tmp", Free: 1}, nil }
+	for name, c := range map[string]struct {
+		edit func(w *world)
+		code registry.Code
+		text string
+	}{
+		"a disk that is full": {func(w *world) { w.p.Space = full }, registry.CodeFull, "free in /tmp: nothing was begun"},
+		"a key that does not open": {func(w *world) {
+			w.p.OpenKey = func(context.Context, registry.Role) error {
+				return registry.Errorf(registry.CodeUnauthenticated, "wrong password")
+			}
+		}, registry.CodeUnauthenticated, "wrong password"},
+		"a driver that fails": {func(w *world) {
+			w.run = func(job toolchain.Job, _ string) error {
+				if job.Verb != toolchain.VerbCompile {
+					return nil
+				}
+				return registry.Errorf(registry.CodeWrongNode, "no such instruction")
+			}
+		}, registry.CodeWrongNode, "compile fp32 for linux-amd64-v1: no such instruction"},
+		"a run without outputs": {func(w *world) {
+			w.run = func(job toolchain.Job, outDir string) error {
+				if job.Verb != toolchain.VerbRun {
+					return nil
+				}
+				return os.RemoveAll(filepath.Join(outDir, "outputs"))
+			}
+		}, registry.CodeInternal, "no outputs for shard cases-00000.safetensors"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			c.edit(w)
+			_, err := w.p.Build(t.Context(), w.spec(t, strings.Replace(digits, ", {name: int8, quantize: {method: dynamic}}", "", 1)), pipeline.BuildOptions{})
+			if registry.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text) {
+				t.Errorf("error %v (%s), want %s with %q", err, registry.CodeOf(err), c.code, c.text)
+			}
+			if heads, err := w.Heads(t.Context(), "staging", ""); err != nil || len(heads) != 0 {
+				t.Errorf("heads %v, error %v after a build that failed; want none", heads, err)
+			}
+		})
+	}
+}
