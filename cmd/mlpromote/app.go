@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/telemetry"
@@ -15,7 +16,7 @@ import (
 
 // app is one run of the program: where it reads and writes, and its global flags.
 type app struct {
-	ui      *ui
+	ui      *ui.UI
 	getenv  func(string) string
 	stdin   io.Reader
 	version string
@@ -44,20 +45,20 @@ const defaultData = confined.DataFolder
 func (a *app) main(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
-	if asksForJSONLog(args, a.getenv) {
-		a.ui.logAs("json")
+	if ui.AsksForJSONLog(args, a.getenv) {
+		a.ui.LogAs("json")
 	}
-	a.ui.json = asksForJSON(args) // before the verb is known, which may be a mistake
+	a.ui.JSON = ui.AsksForJSON(args) // before the verb is known, which may be a mistake
 	ran, err := root.ExecuteContextC(ctx)
 	if errors.Is(err, context.Canceled) {
 		err = registry.Errorf(registry.CodeUnavailable, "interrupted; nothing is half done, run it again")
 	}
-	a.ui.close()
+	a.ui.Close()
 	if a.subject == "" {
 		a.subject = ran.Flags().Arg(0)
 	}
-	err = errors.Join(err, a.ui.finish(err, a.subject))
-	a.ui.fail(err)
+	err = errors.Join(err, a.ui.Finish(err, a.subject))
+	a.ui.Fail(err)
 	return registry.ExitCode(err)
 }
 
@@ -94,8 +95,8 @@ identical bytes from staging to prod.
 	flags.StringVar(&a.keys, "keys", "", "folder of signing keys (default MLPROMOTE_KEYS, else DATA/keys)")
 	flags.StringVar(&a.output, "output", "text", "text or json")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "say more on stderr")
-	root.SetOut(a.ui.stdout)
-	root.SetErr(a.ui.stderr)
+	root.SetOut(a.ui.Stdout)
+	root.SetErr(a.ui.Stderr)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(c, err)
 	})
@@ -136,7 +137,7 @@ func (a *app) configure() error {
 	if a.tlsCA == "" {
 		a.tlsCA = a.getenv("MLPROMOTE_CA")
 	}
-	a.ui.configure(a.output == "json", a.verbose)
+	a.ui.JSON, a.ui.Verbose = a.output == "json", a.verbose
 	if err := a.configureStorage(); err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ func arrows() []rule {
 		// Tests of the program from outside run it, and know no more of it than its users.
 		{"cmd/mlpromote/internal/programtest", []string{"pipeline/toolchain/toolchaintest", "registry/registrytest"}},
 		{"cmd/mlpromote/endtoend", nil},
+		{"cmd/mlpromote/internal/ui", []string{"pipeline", "registry", "registry/strictyaml", "registry/telemetry"}},
 		{"cmd/*", []string{"*"}},
 		{"tools/*", nil},
 		{"examples/*", nil}, // tests of what operators copy
@@ -172,6 +173,10 @@ func TestJudge(t *testing.T) {
 		{"registry/client", "registry/server", false},
 		{"registry/client", "registry/internal/wire", true},
 		{"web", "cmd/mlpromote", false},
+		{"web", "cmd/mlpromote/internal/ui", false},
+		{"cmd/other", "cmd/mlpromote/internal/ui", false},
+		{"cmd/mlpromote", "cmd/mlpromote/internal/ui", true},
+		{"cmd/mlpromote/internal/ui", "registry/sqlite", false},
 		{"cmd/mlpromote", "cmd/other", false},
 		{"tools/testcount", "registry", false},
 		{"attic", "registry", false},
@@ -188,7 +193,7 @@ func TestJudge(t *testing.T) {
 // judge says in a sentence why pkg must not import imported, or nothing.
 func judge(rules []rule, pkg, imported string) string {
 	switch {
-	case covers("cmd/*", imported):
+	case covers("cmd/*", imported) && !roomOf(pkg, imported):
 		return fmt.Sprintf("%s imports %s: nobody imports a command", pkg, imported)
 	case strings.HasSuffix(imported, "test") && !strings.HasSuffix(pkg, "test"):
 		return fmt.Sprintf("%s imports %s outside of its tests: only tests need conformance suites and helpers", pkg, imported)
@@ -202,6 +207,12 @@ func judge(rules []rule, pkg, imported string) string {
 		allowed = strings.Join(r.to, ", ")
 	}
 	return fmt.Sprintf("%s imports %s: it may import %s; declare a port below and fill it in cmd/mlpromote", pkg, imported, allowed)
+}
+
+// roomOf reports whether imported lies in the folder internal of the command that pkg belongs to.
+func roomOf(pkg, imported string) bool {
+	command, _, internal := strings.Cut(imported, "/internal/")
+	return internal && (pkg == command || strings.HasPrefix(pkg, command+"/internal/"))
 }
 
 func ruleFor(rules []rule, pkg string) (rule, bool) {

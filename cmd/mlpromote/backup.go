@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/backup"
 	"mlpromote.dev/mlpromote/registry/blob"
@@ -94,11 +94,11 @@ func (a *app) backup(ctx context.Context, dest string, keep int, verify bool) (e
 
 // saved says what was saved, and what of earlier snapshots was repaired.
 func (a *app) saved(snapshot backup.Snapshot, checked backup.Recheck, pruned backup.Pruned) error {
-	a.ui.note("saved %s; private keys are not in it", inSnapshot(snapshot))
+	a.ui.Note("saved %s; private keys are not in it", inSnapshot(snapshot))
 	if n := len(checked.Repaired); n > 0 {
-		a.ui.note("%s of earlier snapshots damaged, and copied again now: look at the disk of the backup", registry.Count(n, "copy", "copies"))
+		a.ui.Note("%s of earlier snapshots damaged, and copied again now: look at the disk of the backup", registry.Count(n, "copy", "copies"))
 	}
-	return a.ui.result(snapshot.Name, savedSnapshot{snapshot, pruned, checked})
+	return a.ui.Result(snapshot.Name, savedSnapshot{snapshot, pruned, checked})
 }
 
 // savedSnapshot is a snapshot, and what became of earlier ones.
@@ -124,7 +124,7 @@ func damagedCopies(store *backup.Store, checked backup.Recheck) error {
 // inSnapshot says what is in a snapshot.
 func inSnapshot(s backup.Snapshot) string {
 	return fmt.Sprintf("%s, %s, %s with %s, %s", registry.Count(s.Heads, "head"), registry.Count(s.Events, "event"),
-		registry.Count(s.Blobs, "blob"), size(s.Bytes), registry.Count(len(s.Files), "file"))
+		registry.Count(s.Blobs, "blob"), ui.Size(s.Bytes), registry.Count(len(s.Files), "file"))
 }
 
 // hasOwnCatalog refuses what works on a catalog in a file where it is elsewhere.
@@ -173,24 +173,7 @@ func operatorFiles(dir string) (files []string, err error) {
 
 func (a *app) backupStore(dir, verb string) *backup.Store {
 	return &backup.Store{
-		Dir: dir, Blobs: blob.NewDir(dir), Progress: a.ui.bytes(verb),
+		Dir: dir, Blobs: blob.NewDir(dir), Progress: a.ui.Bytes(verb),
 		Open: func(ctx context.Context, path string) (backup.Catalog, error) { return sqlite.Open(ctx, path) },
-	}
-}
-
-// bytes shows how much of a long step is done.
-func (u *ui) bytes(verb string) func(done, total int64) {
-	step := pipeline.Step{State: pipeline.StepStarted}
-	began := now()
-	return func(done, total int64) {
-		if step.Name == "" {
-			step.Name = verb + " " + size(total)
-			u.progress(step)
-		}
-		step.State, step.Note = pipeline.StepMoving, size(done)
-		if done >= total {
-			step.State, step.Note, step.Elapsed = pipeline.StepDone, "", now().Sub(began)
-		}
-		u.progress(step)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/opencontainers/go-digest"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
@@ -44,8 +45,8 @@ type shop struct {
 func newShop(b *testing.B, bytes int64) *shop {
 	b.Helper()
 	dir := b.TempDir()
-	a := &app{ui: newUI(os.Stdout, os.Stderr, func(string) string { return "" }), getenv: func(string) string { return "" }, version: "bench", data: filepath.Join(dir, "data")}
-	a.ui.stderr = io.Discard
+	a := &app{ui: ui.New(os.Stdout, os.Stderr, func(string) string { return "" }), getenv: func(string) string { return "" }, version: "bench", data: filepath.Join(dir, "data")}
+	a.ui.Stderr = io.Discard
 	check(b, a.create())
 	i, err := a.openDirectory(b.Context())
 	check(b, err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
@@ -77,16 +78,16 @@ func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, m *memory, o
 		return err
 	}
 	if result.Unchanged {
-		a.ui.note("nothing to do: %s has the release of this plan", result.Ref.Environment)
+		a.ui.Note("nothing to do: %s has the release of this plan", result.Ref.Environment)
 		return a.built(result)
 	}
-	a.ui.note("%s, %d of %s from the cache, %s added, %s",
-		registry.Count(len(result.Release.Engines), "engine"), result.Cached, registry.Count(result.Steps, "step"), registry.Count(result.Attached, "signature"), seconds(result.Elapsed))
+	a.ui.Note("%s, %d of %s from the cache, %s added, %s",
+		registry.Count(len(result.Release.Engines), "engine"), result.Cached, registry.Count(result.Steps, "step"), registry.Count(result.Attached, "signature"), ui.Seconds(result.Elapsed))
 	return a.built(result)
 }
 
 func (a *app) built(result pipeline.BuildResult) error {
-	return a.ui.result(plain(result.Ref.String()), builtRelease{result.Ref.String(), result})
+	return a.ui.Result(ui.Plain(result.Ref.String()), builtRelease{result.Ref.String(), result})
 }
 
 // builtRelease is what build made, with the reference as it is printed.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/shared"
@@ -123,10 +124,10 @@ func (m *memory) close(ctx context.Context, a *app, saved bool) error {
 	if m.shared != nil {
 		ignored := m.shared.Ignored()
 		for _, reason := range slices.Sorted(maps.Keys(ignored)) {
-			a.ui.note("warning: %s of the build cache %s ignored: %s", registry.Count(ignored[reason], "entry", "entries"), m.shared.Name, reason)
+			a.ui.Note("warning: %s of the build cache %s ignored: %s", registry.Count(ignored[reason], "entry", "entries"), m.shared.Name, reason)
 		}
 		if err := m.shared.Trouble(); err != nil {
-			a.ui.note("warning: the build cache %s was not used to the end: %s", m.shared.Name, err)
+			a.ui.Note("warning: the build cache %s was not used to the end: %s", m.shared.Name, err)
 		}
 	}
 	if !saved || m.mode != cacheReadWrite {
@@ -168,7 +169,7 @@ func (a *app) listSteps(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.ui.result(stepsText(all), nonNil(all))
+	return a.ui.Result(stepsText(all), nonNil(all))
 }
 
 func (a *app) pruneSteps(ctx context.Context, most string) error {
@@ -187,8 +188,8 @@ func (a *app) pruneSteps(ctx context.Context, most string) error {
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("removed %s, the others take %s", registry.Count(len(removed), "step"), size(left))
-	return a.ui.result(text, prunedSteps{nonNil(removed), left})
+	text := fmt.Sprintf("removed %s, the others take %s", registry.Count(len(removed), "step"), ui.Size(left))
+	return a.ui.Result(text, prunedSteps{nonNil(removed), left})
 }
 
 // prunedSteps is what cache prune removed.
@@ -202,7 +203,7 @@ func nonNil(kept []toolchain.Kept) []toolchain.Kept { return append([]toolchain.
 func stepsText(all []toolchain.Kept) string {
 	rows := [][]string{{"STEP", "VERB", "TOOLCHAIN", "SIZE", "LAST USED", "FROM"}}
 	for _, k := range all {
-		rows = append(rows, []string{short(k.Key), string(k.Verb), k.Tool, size(k.Size), k.Used.Format(time.DateTime), cmp.Or(strings.TrimPrefix(k.Origin.Cache, "oci://"), "-")})
+		rows = append(rows, []string{ui.Short(k.Key), string(k.Verb), k.Tool, ui.Size(k.Size), k.Used.Format(time.DateTime), cmp.Or(strings.TrimPrefix(k.Origin.Cache, "oci://"), "-")})
 	}
-	return table(rows)
+	return ui.Table(rows)
 }

@@ -83,7 +83,7 @@ func (a *app) problems(findings []config.Finding) []error {
 	var all []error
 	for _, f := range findings {
 		if !f.Problem {
-			a.ui.note("%s", f.Text)
+			a.ui.Note("%s", f.Text)
 			continue
 		}
 		err := registry.Errorf(registry.CodeInvalid, "%s", f.Text)

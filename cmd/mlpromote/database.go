@@ -58,7 +58,7 @@ func (a *app) configureDatabase() error {
 	}
 	if u, err := url.Parse(a.database); err == nil {
 		if _, told := u.User.Password(); told {
-			a.ui.note("other users of this machine can read the password in --database; MLPROMOTE_DATABASE, PGPASSWORD and ~/.pgpass keep it to yourself")
+			a.ui.Note("other users of this machine can read the password in --database; MLPROMOTE_DATABASE, PGPASSWORD and ~/.pgpass keep it to yourself")
 		}
 	}
 	return nil
@@ -103,4 +103,4 @@ func (a *app) lockServed(ctx context.Context) (announce func(url string) error, 
 }
 
 // waiting says why a verb does not go on at once.
-func (a *app) waiting(why string) { a.ui.note("waiting: %s", why) }
+func (a *app) waiting(why string) { a.ui.Note("waiting: %s", why) }

@@ -12,6 +12,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/datadir"
@@ -45,7 +46,7 @@ stdout: two tables. Exit code 2: the file cannot be read, or has a mistake.`,
 func (a *app) checkEnvironments(ctx context.Context, file string) error {
 	files, err := a.signedFiles(ctx, a.keyring())
 	if err != nil && !registry.HasCode(err, registry.CodeUnavailable) { // a wrong password says nothing about the file
-		a.ui.note("the key that signs promotions is not checked: %v", err)
+		a.ui.Note("the key that signs promotions is not checked: %v", err)
 	}
 	files.File = file
 	s, err := files.Read()
@@ -56,7 +57,7 @@ func (a *app) checkEnvironments(ctx context.Context, file string) error {
 	for _, e := range s.Environments.Trust {
 		checked.Signers = append(checked.Signers, checkedSigner{e, s.KeyID(e)})
 	}
-	if err := a.ui.result(checked.text(), checked); err != nil {
+	if err := a.ui.Result(checked.text(), checked); err != nil {
 		return err
 	}
 	return errors.Join(append(a.problems(checked.Findings), a.stillThere(ctx, files, s))...)
@@ -89,7 +90,7 @@ the first line of the file points editors to it:
 		Example: "  mlpromote environments schema > .mlpromote/" + environments.SchemaFile,
 		Args:    exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.ui.stdout.Write(environments.Schema())
+			_, err := a.ui.Stdout.Write(environments.Schema())
 			return err
 		},
 	}
@@ -115,13 +116,13 @@ func (c checkedEnvironments) text() string {
 		if e.External() {
 			content = e.Registry
 		}
-		rows = append(rows, []string{e.Name, dash(e.From), dash(strings.Join(e.Require, ", ")), content})
+		rows = append(rows, []string{e.Name, ui.Dash(e.From), ui.Dash(strings.Join(e.Require, ", ")), content})
 	}
 	signers := [][]string{{"SIGNER", "KEY", "STATE", "ROLES", "RESOURCES", "NODE TYPES"}}
 	for _, s := range c.Signers {
-		signers = append(signers, []string{s.String(), dash(shortKey(s.KeyID)), keyState(s.TrustEntry), roleNames(s.Roles), strings.Join(s.Resources, ", "), dash(strings.Join(s.NodeTypes, ", "))})
+		signers = append(signers, []string{s.String(), ui.Dash(shortKey(s.KeyID)), keyState(s.TrustEntry), roleNames(s.Roles), strings.Join(s.Resources, ", "), ui.Dash(strings.Join(s.NodeTypes, ", "))})
 	}
-	return table(rows) + "\n" + table(signers)
+	return ui.Table(rows) + "\n" + ui.Table(signers)
 }
 
 func shortKey(id string) string { return id[:min(len(id), 12)] }
@@ -164,7 +165,7 @@ and changes and resolves nothing.`,
 				if err != nil {
 					return err
 				}
-				return a.ui.result(configurationText(status), status)
+				return a.ui.Result(configurationText(status), status)
 			})
 		},
 	}
@@ -174,9 +175,9 @@ func configurationText(s registry.ConfigurationStatus) string {
 	rows := [][]string{{"PART", "AGREED", "IN FORCE", "ON DISK"}}
 	inForce, onDisk := s.InForce.Parts(), s.OnDisk.Parts()
 	for i, p := range s.Agreed.Parts() {
-		rows = append(rows, []string{p.Name, dash(short(p.Digest)), dash(short(inForce[i].Digest)), dash(short(onDisk[i].Digest))})
+		rows = append(rows, []string{p.Name, ui.Dash(ui.Short(p.Digest)), ui.Dash(ui.Short(inForce[i].Digest)), ui.Dash(ui.Short(onDisk[i].Digest))})
 	}
-	lines := append([]string{string(s.State), table(rows)}, s.Changes...)
+	lines := append([]string{string(s.State), ui.Table(rows)}, s.Changes...)
 	if s.Problem != "" {
 		lines = append(lines, s.Problem)
 	}
@@ -235,7 +236,7 @@ func (a *app) adoptHere(ctx context.Context) (err error) {
 	}
 	differs := own.Differs(agreed)
 	if len(differs) == 0 {
-		a.ui.note("nothing to do: what is here is agreed on")
+		a.ui.Note("nothing to do: what is here is agreed on")
 		return a.adopted(agreed)
 	}
 	change, err := registry.Reconfigure(agreed, own, "adopted by whoever has the database: "+strings.Join(differs, ", "), now())
@@ -245,7 +246,7 @@ func (a *app) adoptHere(ctx context.Context) (err error) {
 	if _, err := db.Apply(ctx, change); err != nil {
 		return err
 	}
-	a.ui.note("adopted: %s", strings.Join(differs, ", "))
+	a.ui.Note("adopted: %s", strings.Join(differs, ", "))
 	return a.adopted(own.Over(agreed))
 }
 
@@ -259,10 +260,10 @@ func (a *app) adoptThere(ctx context.Context, i *instance) error {
 		return registry.Errorf(registry.CodeInvalid, "the files of the service cannot be used: %s", status.Problem)
 	}
 	for _, change := range status.Changes {
-		a.ui.note("%s", change)
+		a.ui.Note("%s", change)
 	}
 	if len(status.OnDisk.Differs(status.Agreed)) == 0 {
-		a.ui.note("nothing to do: what the service has is agreed on")
+		a.ui.Note("nothing to do: what the service has is agreed on")
 		return a.adopted(status.Agreed)
 	}
 	if status, err = i.configuration.AdoptConfiguration(ctx, status.OnDisk); err != nil {
@@ -289,5 +290,5 @@ func (a *app) adopted(agreed registry.Configuration) error {
 			lines = append(lines, fmt.Sprintf("%-12s  %s", p.Name, p.Digest))
 		}
 	}
-	return a.ui.result(strings.Join(lines, "\n"), agreed)
+	return a.ui.Result(strings.Join(lines, "\n"), agreed)
 }

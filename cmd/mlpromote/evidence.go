@@ -92,12 +92,12 @@ func (a *app) deleteEvidence(ctx context.Context, i *instance, ref registry.Ref,
 		case registry.HasCode(err, registry.CodeNotFound): // somebody else was first
 		case errors.As(err, &kept):
 			did.Kept++
-			a.ui.note("%v", err)
+			a.ui.Note("%v", err)
 		default:
-			return errors.Join(a.ui.result(deletedText(did), did), err)
+			return errors.Join(a.ui.Result(deletedText(did), did), err)
 		}
 	}
-	return a.ui.result(deletedText(did), did)
+	return a.ui.Result(deletedText(did), did)
 }
 
 // deleteNamed deletes manifests that were named, each of which has to go.
@@ -110,12 +110,12 @@ func (a *app) deleteNamed(ctx context.Context, named []string, dryRun bool, remo
 		}
 		if !dryRun {
 			if err := remove(ctx, digest); err != nil {
-				return errors.Join(a.ui.result(deletedText(did), did), err)
+				return errors.Join(a.ui.Result(deletedText(did), did), err)
 			}
 		}
 		did.Deleted = append(did.Deleted, digest)
 	}
-	return a.ui.result(deletedText(did), did)
+	return a.ui.Result(deletedText(did), did)
 }
 
 func deletedText(did deletedEvidence) string {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/gc"
 )
@@ -92,19 +93,19 @@ func (a *app) collect(ctx context.Context, i *instance, keep gc.Retention, alone
 		if err != nil {
 			return err
 		}
-		return a.ui.result(collectionText(plan, a.verbose), collectionOf(plan))
+		return a.ui.Result(collectionText(plan, a.verbose), collectionOf(plan))
 	}
 	did, err := c.Collect(ctx)
 	if err != nil {
 		return err
 	}
 	for _, left := range did.SkippedRepositories {
-		a.ui.note("%s was skipped: %s", left.Repository, left.Reason)
+		a.ui.Note("%s was skipped: %s", left.Repository, left.Reason)
 	}
 	if !alone && did.Marked > 0 {
-		a.ui.note("not needed any more: %s; a collection deletes what nobody asks for within %v", registry.Count(did.Marked, "record"), keep.Grace)
+		a.ui.Note("not needed any more: %s; a collection deletes what nobody asks for within %v", registry.Count(did.Marked, "record"), keep.Grace)
 	}
-	return a.ui.result(fmt.Sprintf("deleted %s and %s, %s; %s of broken uploads", registry.Count(did.Manifests, "manifest"), registry.Count(did.Blobs, "blob"), size(did.Bytes), registry.Count(did.Leftovers, "leftover")), did)
+	return a.ui.Result(fmt.Sprintf("deleted %s and %s, %s; %s of broken uploads", registry.Count(did.Manifests, "manifest"), registry.Count(did.Blobs, "blob"), ui.Size(did.Bytes), registry.Count(did.Leftovers, "leftover")), did)
 }
 
 // plannedOutcome is what a collection would do with one record.
@@ -154,12 +155,12 @@ func collectionText(p gc.Plan, verbose bool) string {
 			outcome = "keep: " + f.Reason
 		}
 		if f.Delete || f.Kind == "manifest" || verbose {
-			rows = append(rows, []string{f.Repository, f.Kind, short(f.Digest), size(f.Size), outcome})
+			rows = append(rows, []string{f.Repository, f.Kind, ui.Short(f.Digest), ui.Size(f.Size), outcome})
 		}
 	}
-	text := table(rows)
+	text := ui.Table(rows)
 	for _, left := range p.SkippedRepositories {
-		text += fmt.Sprintf("%s was skipped: %s\n", left.Repository, plain(left.Reason))
+		text += fmt.Sprintf("%s was skipped: %s\n", left.Repository, ui.Plain(left.Reason))
 	}
-	return text + fmt.Sprintf("\nwould delete %s and %s, %s\n", registry.Count(manifests, "manifest"), registry.Count(p.Blobs, "blob"), size(p.Bytes))
+	return text + fmt.Sprintf("\nwould delete %s and %s, %s\n", registry.Count(manifests, "manifest"), registry.Count(p.Blobs, "blob"), ui.Size(p.Bytes))
 }

@@ -36,7 +36,7 @@ answer requests.`,
 			if err != nil {
 				return err
 			}
-			return a.ui.result("ready", ready{url})
+			return a.ui.Result("ready", ready{url})
 		},
 	}
 	defineSettings(c, settings)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -40,7 +41,7 @@ was changed beside them. Exit code 5 names what is wrong.`,
 				if err != nil {
 					return err
 				}
-				return a.ui.result(fmt.Sprintf("%s, last %s", registry.Count(events, "event"), dash(string(last))),
+				return a.ui.Result(fmt.Sprintf("%s, last %s", registry.Count(events, "event"), ui.Dash(string(last))),
 					checkedHistory{events, last})
 			})
 		},
@@ -92,7 +93,7 @@ backup does not have. Records the reason in the history. Takes an administrator.
 				if err := i.AcceptHistory(c.Context(), environment, model, reason); err != nil {
 					return err
 				}
-				return a.ui.result("what the history does not explain about "+model+" in "+environment+" is accepted", acceptedHistory{model, environment})
+				return a.ui.Result("what the history does not explain about "+model+" in "+environment+" is accepted", acceptedHistory{model, environment})
 			})
 		},
 	}
@@ -129,7 +130,7 @@ directory is asked every second; a service sends events at once.`,
 				for _, e := range events {
 					rows = append(rows, eventCells(e))
 				}
-				return a.ui.result(table(rows), listed(events))
+				return a.ui.Result(ui.Table(rows), listed(events))
 			})
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"time"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -19,7 +20,7 @@ const lookEvery = time.Second
 // followHistory prints what newestEvents gives, and then every event as it comes, until the
 // verb is interrupted, which is its regular end.
 func (a *app) followHistory(ctx context.Context, q registry.HistoryQuery, since time.Duration) error {
-	a.ui.streams = true
+	a.ui.Streams = true
 	var last int64
 	err := a.with(ctx, func(i *instance) error {
 		var first []registry.Event
@@ -55,10 +56,10 @@ func (a *app) followHistory(ctx context.Context, q registry.HistoryQuery, since 
 
 // tellEventHeader prints the names of the columns, once it is known that events can be read.
 func (a *app) tellEventHeader() error {
-	if a.ui.json {
+	if a.ui.JSON {
 		return nil
 	}
-	return a.ui.line(eventLine([]string{"EVENT", "TIME", "WHO", "WHAT", "ENVIRONMENT", "MODEL", "VERSION", "DETAIL"}), nil)
+	return a.ui.Line(eventLine([]string{"EVENT", "TIME", "WHO", "WHAT", "ENVIRONMENT", "MODEL", "VERSION", "DETAIL"}), nil)
 }
 
 // look waits a moment and prints what came since. It opens the data directory each time, so
@@ -83,7 +84,7 @@ func (a *app) look(ctx context.Context, q registry.HistoryQuery, last *int64) er
 
 func (a *app) tellEvents(all []registry.Event) error {
 	for _, e := range all {
-		if err := a.ui.line(eventLine(eventCells(e)), e); err != nil {
+		if err := a.ui.Line(eventLine(eventCells(e)), e); err != nil {
 			return err
 		}
 	}
@@ -92,7 +93,7 @@ func (a *app) tellEvents(all []registry.Event) error {
 
 // eventCells are the columns of an event.
 func eventCells(e registry.Event) []string {
-	return []string{fmt.Sprint(e.Seq), e.Time.UTC().Format(time.DateTime), dash(e.Principal), string(e.Kind), e.Environment, e.Model, e.Version, dash(detail(e))}
+	return []string{fmt.Sprint(e.Seq), e.Time.UTC().Format(time.DateTime), ui.Dash(e.Principal), string(e.Kind), e.Environment, e.Model, e.Version, ui.Dash(detail(e))}
 }
 
 // eventLine lines up the cells of one event with those of others that are not known yet.
@@ -100,7 +101,7 @@ func eventLine(cells []string) string {
 	widths := []int{5, len(time.DateTime), 10, 14, 11, 24, 10}
 	line := ""
 	for i, cell := range cells {
-		if cell = plain(cell); i < len(widths) {
+		if cell = ui.Plain(cell); i < len(widths) {
 			cell = fmt.Sprintf("%-*s  ", widths[i], cell)
 		}
 		line += cell

@@ -68,11 +68,11 @@ func (a *app) draft(model, file, cases, label string) error {
 		}
 		answer.Cases = &imported
 		for _, note := range imported.Notes {
-			if text, ok := strings.CutPrefix(note, string(wordWarning)+" "); ok {
-				a.ui.warn(text)
+			if text, ok := strings.CutPrefix(note, "warning: "); ok {
+				a.ui.Warn(text)
 				continue
 			}
-			a.ui.note("%s", note)
+			a.ui.Note("%s", note)
 		}
 	case label != "":
 		return registry.Errorf(registry.CodeInvalid, "--label %s: want --cases FILE with it", label)
@@ -88,10 +88,10 @@ func (a *app) draft(model, file, cases, label string) error {
 		return err
 	}
 	if answer.Cases != nil {
-		a.ui.note("wrote %s to %s", registry.Count(answer.Cases.Count, "case"), folder)
+		a.ui.Note("wrote %s to %s", registry.Count(answer.Cases.Count, "case"), folder)
 	}
-	a.ui.note("wrote %s; next: mlpromote build", file)
-	return a.ui.result(file, answer)
+	a.ui.Note("wrote %s; next: mlpromote build", file)
+	return a.ui.Result(file, answer)
 }
 
 // initAnswer is what init made.

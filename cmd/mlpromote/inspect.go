@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -72,7 +73,7 @@ quarantines stand. REF defaults to the last build here.`,
 				if err != nil {
 					return err
 				}
-				return a.ui.result(inspectText(found), found)
+				return a.ui.Result(inspectText(found), found)
 			})
 		},
 	}
@@ -177,21 +178,21 @@ func inspectText(i inspection) string {
 	rows := [][]string{append(engineHeader(), "SIZE", "TOOLCHAIN", "DIGEST")}
 	if i.Source != nil {
 		row := append([]string{"reference", "-"}, referenceFigures(i.Engines)...)
-		rows = append(rows, append(row, size(i.Source.Bytes), "-", short(i.Source.Digest)))
+		rows = append(rows, append(row, ui.Size(i.Source.Bytes), "-", ui.Short(i.Source.Digest)))
 	}
 	for n, e := range i.Engines {
 		engine := r.Engines[n]
 		row := append([]string{e.Label, verdict(e.Parity)}, figures(e.Parity, e.Performance)...)
-		rows = append(rows, append(row, size(engine.Bytes), engine.Toolchain.Name+" "+engine.Toolchain.Version, short(engine.Digest)))
+		rows = append(rows, append(row, ui.Size(engine.Bytes), engine.Toolchain.Name+" "+engine.Toolchain.Version, ui.Short(engine.Digest)))
 	}
 	return fmt.Sprintf("%s\nmodel    %s %s\nsources  %s\nlimits   %s\n%s\n%s\nevidence%s\n",
-		plain(i.Ref), r.Model, plain(r.Tag()), r.Sources, r.Limits, quarantinesText(i.Quarantines), table(rows), evidenceText(i))
+		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), r.Sources, r.Limits, quarantinesText(i.Quarantines), ui.Table(rows), evidenceText(i))
 }
 
 func quarantinesText(all []inspectedQuarantine) string {
 	text := ""
 	for _, q := range all {
-		text += fmt.Sprintf("\nin quarantine: %s (%q)", plain(q.Label), q.Reason)
+		text += fmt.Sprintf("\nin quarantine: %s (%q)", ui.Plain(q.Label), q.Reason)
 	}
 	if text != "" {
 		text += "\n"
@@ -224,12 +225,12 @@ func evidenceText(i inspection) string {
 	}
 	text := ""
 	for _, kind := range sortedNames(counts) {
-		text += fmt.Sprintf("\n  %d  %s", counts[kind], plain(kind))
+		text += fmt.Sprintf("\n  %d  %s", counts[kind], ui.Plain(kind))
 	}
 	if i.IgnoredCount > 0 {
 		text += fmt.Sprintf("\n  %d  ignored:", i.IgnoredCount)
 		for _, ignored := range i.Ignored {
-			text += fmt.Sprintf("\n     %s: %s", short(ignored.Bundle), plain(ignored.Reason))
+			text += fmt.Sprintf("\n     %s: %s", ui.Short(ignored.Bundle), ui.Plain(ignored.Reason))
 		}
 		if more := i.IgnoredCount - len(i.Ignored); more > 0 {
 			text += fmt.Sprintf("\n     and %d more", more)
@@ -239,22 +240,6 @@ func evidenceText(i inspection) string {
 		return "\n  none"
 	}
 	return text
-}
-
-// short is enough of a digest to tell it from others by eye.
-func short(d registry.Digest) string {
-	return plain(string(d[:min(len(d), 19)]))
-}
-
-func size(bytes int64) string {
-	switch {
-	case bytes >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
-	case bytes >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
-	default:
-		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
-	}
 }
 
 func (a *app) listCommand() *cobra.Command {
@@ -271,13 +256,13 @@ func (a *app) listCommand() *cobra.Command {
 					return err
 				}
 				if err := i.agreed(c.Context()); err != nil { // what is listed is so all the same
-					a.ui.note("warning: %v", err)
+					a.ui.Note("warning: %v", err)
 				}
 				rows := [][]string{{"ENVIRONMENT", "MODEL", "VERSION", "SINCE", "HOLD", "DIGEST"}}
 				for _, h := range heads {
-					rows = append(rows, []string{h.Environment, h.Model, h.Version, h.Since.UTC().Format(time.DateTime), dash(h.Hold), string(h.Release)})
+					rows = append(rows, []string{h.Environment, h.Model, h.Version, h.Since.UTC().Format(time.DateTime), ui.Dash(h.Hold), string(h.Release)})
 				}
-				return a.ui.result(table(rows), listed(heads))
+				return a.ui.Result(ui.Table(rows), listed(heads))
 			})
 		},
 	}
@@ -292,11 +277,4 @@ func listed[T any](all []T) []T {
 		return []T{}
 	}
 	return all
-}
-
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
 }

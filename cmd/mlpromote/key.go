@@ -39,7 +39,7 @@ given in environments.yaml.`,
 				return err
 			}
 			path := filepath.Join(a.keyDir(), name+".pub")
-			return a.ui.result(path, generatedKey{path, id})
+			return a.ui.Result(path, generatedKey{path, id})
 		},
 	}
 	generate.Flags().StringVar(&role, "role", "", "builder, verifier, approver or promoter (default: one key for all)")
@@ -77,7 +77,7 @@ and fills them again from the stored bytes. Tags, heads, holds and history are f
 				if err != nil {
 					return err
 				}
-				return a.ui.result(registry.Count(n, "manifest"), reindexed{n})
+				return a.ui.Result(registry.Count(n, "manifest"), reindexed{n})
 			})
 		},
 	}

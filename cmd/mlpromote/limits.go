@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/validators"
 )
 
@@ -16,7 +17,7 @@ func limitsText(l validators.Limits) string {
 			rows = append(rows, []string{precision, name, outputText(outputs[name])})
 		}
 	}
-	text := table(rows)
+	text := ui.Table(rows)
 	if l.Accuracy != nil {
 		text += fmt.Sprintf("accuracy: %s may drop by %s\n", l.Accuracy.Metric, percent(l.Accuracy.Drop.Max))
 	}

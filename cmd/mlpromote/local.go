@@ -103,7 +103,7 @@ func (a *app) instanceBy(here *local, own config.Snapshot, keys *signer.Keyring)
 		return oci.Local(here.spared, here.refs, repository), nil
 	})
 	content.Environments = own.Environments
-	store := oci.New(content.Open, oci.Options{Progress: a.ui.hashing()})
+	store := oci.New(content.Open, oci.Options{Progress: a.ui.Hashing()})
 	sign := keys.Sign
 	if a.telemetry != nil { // which a service alone has
 		sign = signServed(keys)
@@ -143,7 +143,7 @@ func (a *app) create() error {
 		return nil // another process was first
 	}
 	if err == nil {
-		a.ui.note("made a signing key: %s", filepath.Join(a.keyDir(), signer.LocalKey+".key"))
+		a.ui.Note("made a signing key: %s", filepath.Join(a.keyDir(), signer.LocalKey+".key"))
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,12 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/manpages"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 )
 
 // writtenPages writes the manual pages and gives each by its file's name.
 func writtenPages(t *testing.T) (*cobra.Command, map[string]string) {
 	t.Helper()
-	u, _, _ := screen()
+	u := ui.NewPlain(io.Discard, io.Discard)
 	a := &app{ui: u, getenv: func(string) string { return "" }}
 	root, dir := a.root(), filepath.Join(t.TempDir(), "man", "man1")
 	if err := manpages.Write(root, "1.2.3", time.Unix(1_700_000_000, 0), dir); err != nil {

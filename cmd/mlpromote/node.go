@@ -23,7 +23,7 @@ serving container it names the runtimes of that container.`,
 			if err != nil {
 				return err
 			}
-			return a.ui.result(string(text), described)
+			return a.ui.Result(string(text), described)
 		},
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/node"
 )
@@ -28,7 +29,7 @@ func (a *app) nodeTypeCommand() *cobra.Command {
 				if err := i.nodeTypes.Put(c.Context(), args[0], described); err != nil {
 					return err
 				}
-				return a.ui.result(args[0], registry.Named[registry.Node]{Name: args[0], Document: described})
+				return a.ui.Result(args[0], registry.Named[registry.Node]{Name: args[0], Document: described})
 			})
 		},
 	}
@@ -47,7 +48,7 @@ func (a *app) nodeTypeCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.ui.result(string(text), described)
+				return a.ui.Result(string(text), described)
 			})
 		},
 	}
@@ -61,7 +62,7 @@ func (a *app) nodeTypeCommand() *cobra.Command {
 				if err := i.nodeTypes.Delete(c.Context(), args[0]); err != nil {
 					return err
 				}
-				return a.ui.result(args[0], deletedName{args[0]})
+				return a.ui.Result(args[0], deletedName{args[0]})
 			})
 		},
 	}
@@ -89,7 +90,7 @@ func (a *app) nodeTypeListCommand() *cobra.Command {
 					}
 					all = append(all, page...)
 					if len(page) < registry.MaxPage {
-						return a.ui.result(nodeTypesText(all), listed(all))
+						return a.ui.Result(nodeTypesText(all), listed(all))
 					}
 					after = page[len(page)-1].Name
 				}
@@ -105,9 +106,9 @@ func nodeTypesText(all []registry.Named[registry.Node]) string {
 		for _, device := range t.Document.Accelerators {
 			accelerators += device.Product + " "
 		}
-		rows = append(rows, []string{t.Name, t.Document.OS, t.Document.CPU.Arch, dash(t.Document.CPU.Level), dash(accelerators)})
+		rows = append(rows, []string{t.Name, t.Document.OS, t.Document.CPU.Arch, ui.Dash(t.Document.CPU.Level), ui.Dash(accelerators)})
 	}
-	return table(rows)
+	return ui.Table(rows)
 }
 
 // readLabels reads the node that the labels in a file describe.

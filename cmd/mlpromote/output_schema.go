@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 )
@@ -21,7 +22,7 @@ type object = map[string]any
 // a definition for each verb, by its name.
 func outputSchema() object {
 	s := schemas{defs: make(object)}
-	s.defs["error"] = s.of(reflect.TypeFor[failure]())
+	s.defs["error"] = s.of(reflect.TypeFor[ui.Failure]())
 	verbs := make([]any, 0, len(documents()))
 	for _, name := range sortedNames(documents()) {
 		var forms []any
@@ -113,7 +114,7 @@ func (s schemas) of(t reflect.Type) object {
 // structure is a struct: a reference to its definition where it has a name.
 func (s schemas) structure(t reflect.Type) object {
 	name := path.Base(t.PkgPath()) + "." + t.Name()
-	if t.PkgPath() == reflect.TypeFor[failure]().PkgPath() {
+	if t.PkgPath() == reflect.TypeFor[about]().PkgPath() {
 		name = "." + t.Name() // a test knows this package by another name
 	}
 	if t.Name() == "" || strings.ContainsAny(name, "[]") {

@@ -16,6 +16,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 )
 
 var outputSchemaFile = filepath.Join("..", "..", "docs", "reference", "output.schema.json")
@@ -40,7 +42,7 @@ func verbs() map[string]*cobra.Command {
 }
 
 func silentApp() *app {
-	return &app{ui: &ui{stdout: io.Discard, stderr: io.Discard}, getenv: func(string) string { return "" }}
+	return &app{ui: ui.NewPlain(io.Discard, io.Discard), getenv: func(string) string { return "" }}
 }
 
 func verbName(c *cobra.Command) string {

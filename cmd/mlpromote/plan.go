@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
@@ -67,7 +68,7 @@ func (a *app) plan(ctx context.Context, file string, own replacements) error {
 		return err
 	}
 	p := &pipeline.Pipeline{
-		Toolchain: a.toolchain(missing, m.steps, own.or(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress, Warn: a.ui.warn,
+		Toolchain: a.toolchain(missing, m.steps, own.or(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.Progress, Warn: a.ui.Warn,
 	}
 	plan, err := p.Plan(ctx, s)
 	if err != nil {
@@ -75,7 +76,7 @@ func (a *app) plan(ctx context.Context, file string, own replacements) error {
 	}
 	taken := a.takenHere(ctx, plan)
 	a.warnTaken(taken)
-	return a.ui.result(planText(plan)+installsText(needed), planned{plan, needed, taken})
+	return a.ui.Result(planText(plan)+installsText(needed), planned{plan, needed, taken})
 }
 
 func installsText(needed []neededInstall) string {
@@ -95,7 +96,7 @@ func planText(p pipeline.Plan) string {
 	if p.Quantized != "" {
 		source = "source: already quantized (" + p.Quantized + "), passes through as it is\n"
 	}
-	return fmt.Sprintf("%s %s, plan %s\n%scases: %d %s\n\n%s\n%s", p.Model, p.Version, p.Digest, source, p.Cases.Count, p.Cases.Origin, table(rows), limitsText(p.Limits))
+	return fmt.Sprintf("%s %s, plan %s\n%scases: %d %s\n\n%s\n%s", p.Model, p.Version, p.Digest, source, p.Cases.Count, p.Cases.Origin, ui.Table(rows), limitsText(p.Limits))
 }
 
 // quantizeText is what quantizes an engine and how.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/service"
@@ -68,7 +69,7 @@ func (a *app) replay(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := a.ui.result(replayText(heads), listed(heads)); err != nil {
+	if err := a.ui.Result(replayText(heads), listed(heads)); err != nil {
 		return err
 	}
 	return refusedHeads(heads)
@@ -103,7 +104,7 @@ func replayText(heads []service.Replayed) string {
 			fmt.Fprintf(&reasons, "\n%s in %s: %s", h.Head.Model, h.Head.Environment, reason)
 		}
 	}
-	return table(rows) + reasons.String()
+	return ui.Table(rows) + reasons.String()
 }
 
 // refusedHeads is the error of a replay that found heads which nodes would not get any more.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -43,10 +44,10 @@ func (a *app) promote(ctx context.Context, i *instance, req registry.PromoteRequ
 		a.tellHead(promotion)
 	}
 	if n := promotion.Decision.IgnoredCount; n > 0 {
-		a.ui.note("ignored and not copied: %s; mlpromote inspect says why", registry.Count(n, "piece of evidence", "pieces of evidence"))
+		a.ui.Note("ignored and not copied: %s; mlpromote inspect says why", registry.Count(n, "piece of evidence", "pieces of evidence"))
 	}
 	if req.DryRun && promotion.Model != "" {
-		if out := a.ui.result(decisionText(promotion.Decision), movement{Promotion: promotion}); out != nil {
+		if out := a.ui.Result(decisionText(promotion.Decision), movement{Promotion: promotion}); out != nil {
 			return out
 		}
 		return err
@@ -63,10 +64,10 @@ func (a *app) promote(ctx context.Context, i *instance, req registry.PromoteRequ
 // it is held.
 func (a *app) tellHead(p registry.Promotion) {
 	if p.Unchanged {
-		a.ui.note("%s is at %s already", p.Environment, p.Version)
+		a.ui.Note("%s is at %s already", p.Environment, p.Version)
 	}
 	if p.Hold != "" {
-		a.ui.note("%s in %s is held: %s; other releases wait until mlpromote hold release %s --env %s --reason TEXT",
+		a.ui.Note("%s in %s is held: %s; other releases wait until mlpromote hold release %s --env %s --reason TEXT",
 			p.Model, p.Environment, p.Hold, p.Model, p.Environment)
 	}
 }
@@ -79,14 +80,14 @@ func (a *app) tellCredentials(i *instance, environments ...string) {
 	}
 	for _, environment := range environments {
 		if host := i.hostOf(environment); host != "" {
-			a.ui.note("%s is on registry %s (credential: %s)", environment, host, i.content.UsedFor(host))
+			a.ui.Note("%s is on registry %s (credential: %s)", environment, host, i.content.UsedFor(host))
 		}
 	}
 }
 
 func (a *app) promoted(i *instance, p registry.Promotion) error {
 	ref := registry.Ref{Host: i.hostOf(p.Environment), Environment: p.Environment, Model: p.Model, Tag: p.Version, Digest: p.Release}
-	return a.ui.result(plain(ref.String()), movement{ref.String(), p})
+	return a.ui.Result(ui.Plain(ref.String()), movement{ref.String(), p})
 }
 
 // movement is a head that moved, or with --dry-run would.
@@ -98,7 +99,7 @@ type movement struct {
 // refused keeps what is known of a promotion or rollback that was refused: the decision.
 func (a *app) refused(p registry.Promotion) {
 	if p.Model != "" {
-		a.ui.partial(movement{Promotion: p})
+		a.ui.Partial(movement{Promotion: p})
 	}
 }
 
@@ -111,7 +112,7 @@ func decisionText(d registry.Decision) string {
 		}
 		rows = append(rows, []string{r.Name, r.Subject, state, r.Detail})
 	}
-	return table(rows)
+	return ui.Table(rows)
 }
 
 func (a *app) rollbackCommand() *cobra.Command {
@@ -133,17 +134,17 @@ node types, and this machine, that have an engine now and would have none.`,
 				}
 				promotion, err := i.Rollback(c.Context(), req)
 				for _, warning := range promotion.Warnings {
-					a.ui.note("warning: %s", warning)
+					a.ui.Note("warning: %s", warning)
 				}
 				if err != nil {
 					a.refused(promotion)
 					return err
 				}
 				if req.DryRun {
-					a.ui.note("dry run: nothing has changed")
+					a.ui.Note("dry run: nothing has changed")
 					return a.promoted(i, promotion)
 				}
-				a.ui.note("%s is held at %s: mlpromote hold release %s --env %s --reason TEXT lets promotions move it again",
+				a.ui.Note("%s is held at %s: mlpromote hold release %s --env %s --reason TEXT lets promotions move it again",
 					req.Environment, promotion.Version, req.Model, req.Environment)
 				return a.promoted(i, promotion)
 			})
@@ -178,7 +179,7 @@ resolve and pull go on. A head that is held already gets the new reason.`,
 				if err := i.SetHold(c.Context(), environment, args[0], reason); err != nil {
 					return err
 				}
-				return a.ui.result(args[0]+" in "+environment+" is held", heldHead{args[0], environment, reason})
+				return a.ui.Result(args[0]+" in "+environment+" is held", heldHead{args[0], environment, reason})
 			})
 		},
 	}
@@ -194,7 +195,7 @@ there, or it is not held.`,
 				if err := i.ReleaseHold(c.Context(), environment, args[0], reason); err != nil {
 					return err
 				}
-				return a.ui.result(args[0]+" in "+environment+" is no longer held", heldHead{Model: args[0], Environment: environment})
+				return a.ui.Result(args[0]+" in "+environment+" is no longer held", heldHead{Model: args[0], Environment: environment})
 			})
 		},
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline/quarantine"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -80,9 +81,9 @@ func (a *app) quarantine(ctx context.Context, i *instance, text string, f quaran
 	}
 	var lines []string
 	for _, at := range attached {
-		lines = append(lines, plain(fmt.Sprintf("%s/%s:%s %s", at.Environment, at.Model, at.Version, outcome)))
+		lines = append(lines, ui.Plain(fmt.Sprintf("%s/%s:%s %s", at.Environment, at.Model, at.Version, outcome)))
 	}
-	return a.ui.result(strings.Join(lines, "\n"), attached)
+	return a.ui.Result(strings.Join(lines, "\n"), attached)
 }
 
 // quarantined lists the places of what a reference or a bare digest names.

@@ -44,7 +44,7 @@ func (a *app) authorization(ctx context.Context, service *url.URL, c *remote.Rep
 		header = "Bearer " + token
 	}
 	if header != "" && service.Scheme == "http" && !remote.IsLoopback(service.Host) {
-		a.ui.note("WARNING: the token goes to %s as it is: everybody on the way can take it; use https", service)
+		a.ui.Note("WARNING: the token goes to %s as it is: everybody on the way can take it; use https", service)
 	}
 	return header, nil
 }
@@ -55,7 +55,7 @@ func (a *app) dockerAuthorization(ctx context.Context, service *url.URL, c *remo
 	found, err := c.Credential(ctx, service.Host)
 	switch {
 	case err != nil:
-		a.ui.note("%v", err)
+		a.ui.Note("%v", err)
 	case found.RegistryToken != "":
 		return "Bearer " + found.RegistryToken
 	case found.Password != "":

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/registry"
@@ -96,16 +97,16 @@ candidate was rejected. Exit code 6: no engine is left.`,
 				}
 				resolution, err := i.Resolve(c.Context(), query)
 				if explain && len(resolution.Candidates) > 0 {
-					a.ui.note("candidates:\n%s", layout(candidatesText(resolution)))
+					a.ui.Note("candidates:\n%s", ui.Layout(candidatesText(resolution)))
 				}
 				if err != nil {
 					if len(resolution.Candidates) > 0 {
-						a.ui.partial(resolution)
+						a.ui.Partial(resolution)
 					}
 					return err
 				}
 				resolution.Ref = i.reference(resolution.Ref)
-				return a.ui.result(plain(resolution.Ref), resolution)
+				return a.ui.Result(ui.Plain(resolution.Ref), resolution)
 			})
 		},
 	}
@@ -123,7 +124,7 @@ func candidatesText(r registry.Resolution) string {
 		}
 		rows = append(rows, []string{"  " + c.Label, why})
 	}
-	return strings.TrimRight(table(rows), "\n")
+	return strings.TrimRight(ui.Table(rows), "\n")
 }
 
 func (a *app) pullCommand() *cobra.Command {
@@ -169,21 +170,21 @@ files to it; any other folder is refused, and so is a mount point (name a folder
 func (a *app) pull(ctx context.Context, i *instance, verify registry.VerifyEvidence, query registry.ResolveQuery, dir string, want pull.Expectation) error {
 	puller := pull.Puller{
 		Checker:  pull.Checker{Verify: verify, ReadPart: oci.ReadPart},
-		Registry: i, Parts: i.store, Evidence: i.store, Step: a.ui.step,
+		Registry: i, Parts: i.store, Evidence: i.store, Step: a.ui.Step,
 	}
 	result, err := puller.Pull(ctx, query, dir, want)
 	if err != nil {
 		return err
 	}
 	if len(result.Operators) > 0 {
-		a.ui.note("%s carries native code: %s", result.Record.Label, strings.Join(result.Operators, ", "))
+		a.ui.Note("%s carries native code: %s", result.Record.Label, strings.Join(result.Operators, ", "))
 	}
 	for _, p := range result.Resolution.Engine.Providers {
 		if len(p.Options) > 0 {
-			a.ui.note("%s was proven with %s: load it with these options", result.Record.Label, p)
+			a.ui.Note("%s was proven with %s: load it with these options", result.Record.Label, p)
 		}
 	}
-	return a.ui.result(result.Dir, result)
+	return a.ui.Result(result.Dir, result)
 }
 
 // required refuses a command line without the flags, as bad usage.

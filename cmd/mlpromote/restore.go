@@ -86,10 +86,10 @@ func (a *app) restore(ctx context.Context, source, name string, verify bool) (er
 	if verify {
 		done = "can be restored"
 	} else if keys, _ := filepath.Glob(filepath.Join(a.keyDir(), "*.key")); len(keys) == 0 {
-		a.ui.note("there are no private keys in %s yet; without them nothing can be promoted", a.keyDir())
+		a.ui.Note("there are no private keys in %s yet; without them nothing can be promoted", a.keyDir())
 	}
-	a.ui.note("%s: %s", done, inSnapshot(snapshot))
-	return a.ui.result(snapshot.Name, snapshot)
+	a.ui.Note("%s: %s", done, inSnapshot(snapshot))
+	return a.ui.Result(snapshot.Name, snapshot)
 }
 
 func (a *app) verifyBackup(ctx context.Context, store *backup.Store, snapshot backup.Snapshot) (err error) {
@@ -179,7 +179,7 @@ func (a *app) openRestored(ctx context.Context, place contentPlace, path, id str
 	if err != nil || verdict.Access == registry.ContentOwned {
 		return place.blobs, err
 	}
-	a.ui.note("content is read and not changed here: %s; %s", verdict.Reason, verdict.Remedy)
+	a.ui.Note("content is read and not changed here: %s; %s", verdict.Reason, verdict.Remedy)
 	return datadir.NewGuard(notOwned{verdict}, 0).Blobs(place.blobs), nil
 }
 
@@ -222,9 +222,9 @@ func (a *app) takeOverContent(ctx context.Context) (err error) {
 		return err
 	}
 	if before != nil {
-		a.ui.note("%s belonged to catalog %s, which cannot change it any more; stop what still uses that", place.name, before.Catalog)
+		a.ui.Note("%s belonged to catalog %s, which cannot change it any more; stop what still uses that", place.name, before.Catalog)
 	}
-	return a.ui.result(place.name, takenOver{place.name, identity.ID, identity.Epoch, before})
+	return a.ui.Result(place.name, takenOver{place.name, identity.ID, identity.Epoch, before})
 }
 
 // takenOver is content that belongs to the catalog here now.

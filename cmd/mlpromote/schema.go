@@ -26,7 +26,7 @@ spec as ` + spec.SchemaFile + `, where the first line of the spec points editors
 			if err != nil {
 				return err
 			}
-			_, err = a.ui.stdout.Write(schema)
+			_, err = a.ui.Stdout.Write(schema)
 			return err
 		},
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/sqlite"
 )
@@ -128,7 +129,7 @@ func cmdExits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != code {
 		ts.Fatalf("exit code %d, want %d", got, code)
 	}
-	if args[1] == "mlpromote" && asksForJSON(args[2:]) {
+	if args[1] == "mlpromote" && ui.AsksForJSON(args[2:]) {
 		if err := checkOutput(args[2:], ts.ReadFile("stdout"), got); err != nil {
 			ts.Fatalf("%s: %v", args, err)
 		}

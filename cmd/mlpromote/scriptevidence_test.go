@@ -23,6 +23,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"oras.land/oras-go/v2"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/node"
@@ -36,7 +37,7 @@ const typeBundle = "application/vnd.dev.sigstore.bundle.v0.3+json"
 // at runs f on the registry that the script's program works with.
 func at(ts *testscript.TestScript, f func(ctx context.Context, i *instance) error) {
 	a := &app{
-		ui: &ui{stdout: io.Discard, stderr: io.Discard}, getenv: ts.Getenv, version: version,
+		ui: ui.NewPlain(io.Discard, io.Discard), getenv: ts.Getenv, version: version,
 		data: ts.MkAbs(ts.Getenv("DATA")), registry: ts.Getenv("MLPROMOTE_REGISTRY"),
 	}
 	ctx := context.Background()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/scrub"
@@ -86,10 +87,10 @@ func (a *app) scrub(ctx context.Context, i *instance, f scrubFlags) error {
 		return err
 	}
 	began := now()
-	a.ui.progress(pipeline.Step{Name: scrubStep, State: pipeline.StepStarted})
+	a.ui.Progress(pipeline.Step{Name: scrubStep, State: pipeline.StepStarted})
 	did, err := a.scrubBy(ctx, i, s, f)
-	step := pipeline.Step{Name: scrubStep, State: pipeline.EndState(err), Elapsed: now().Sub(began), Note: pieces(did.Checked) + ", " + size(did.Bytes)}
-	a.ui.progress(step)
+	step := pipeline.Step{Name: scrubStep, State: pipeline.EndState(err), Elapsed: now().Sub(began), Note: pieces(did.Checked) + ", " + ui.Size(did.Bytes)}
+	a.ui.Progress(step)
 	if err != nil {
 		return err
 	}
@@ -107,7 +108,7 @@ func (a *app) scrubProgress() func(int64) {
 		checked, bytes = checked+1, bytes+n
 		if now().Sub(told) > time.Second {
 			told = now()
-			a.ui.progress(pipeline.Step{Name: scrubStep, State: pipeline.StepMoving, Note: pieces(checked) + ", " + size(bytes)})
+			a.ui.Progress(pipeline.Step{Name: scrubStep, State: pipeline.StepMoving, Note: pieces(checked) + ", " + ui.Size(bytes)})
 		}
 	}
 }
@@ -132,7 +133,7 @@ func (a *app) scrubBy(ctx context.Context, i *instance, s *scrub.Scrubber, f scr
 	case err != nil || mine:
 		return did, err
 	case f.all:
-		a.ui.note("a service is reading all content too; where this pass comes to is not remembered")
+		a.ui.Note("a service is reading all content too; where this pass comes to is not remembered")
 		return s.Read(ctx, time.Time{})
 	}
 	return scrub.Result{}, registry.WithHint(
@@ -157,9 +158,9 @@ func (a *app) scrubbed(ctx context.Context, i *instance, did scrub.Result) error
 		after = page[len(page)-1].Name
 	}
 	if len(result.Damage) == 0 {
-		return a.ui.result(fmt.Sprintf("%s, %s: nothing is damaged", pieces(did.Checked), size(did.Bytes)), result)
+		return a.ui.Result(fmt.Sprintf("%s, %s: nothing is damaged", pieces(did.Checked), ui.Size(did.Bytes)), result)
 	}
-	if err := a.ui.result(damageText(result.Damage), result); err != nil {
+	if err := a.ui.Result(damageText(result.Damage), result); err != nil {
 		return err
 	}
 	return registry.WithHint(
@@ -171,14 +172,14 @@ func damageText(damages []registry.Damage) string {
 	rows := [][]string{{"DIGEST", "DAMAGE", "REPOSITORY", "RELEASES"}}
 	for _, d := range damages {
 		for n, repository := range d.Repositories {
-			row := []string{"", "", repository, dash(strings.Join(affectedIn(d, repository), ", "))}
+			row := []string{"", "", repository, ui.Dash(strings.Join(affectedIn(d, repository), ", "))}
 			if n == 0 {
 				row[0], row[1] = string(d.Digest), string(d.Kind)
 			}
 			rows = append(rows, row)
 		}
 	}
-	return table(rows)
+	return ui.Table(rows)
 }
 
 // affectedIn names the releases of a repository that need damaged content.
@@ -193,7 +194,7 @@ func affectedIn(d registry.Damage, repository string) []string {
 }
 
 func affectedName(r registry.AffectedRelease) string {
-	name := short(r.Release)
+	name := ui.Short(r.Release)
 	if len(r.Tags) > 0 {
 		name = r.Tags[0]
 	}

@@ -43,12 +43,12 @@ then in the file of --config, or serve.yaml in the data directory (gc_interval).
 			if err != nil {
 				return err
 			}
-			a.ui.logAs(config.logFormat)
+			a.ui.LogAs(config.logFormat)
 			if err := config.check(); err != nil {
 				return err
 			}
 			if printConfig {
-				return a.ui.result(effectiveText(all), all)
+				return a.ui.Result(effectiveText(all), all)
 			}
 			return a.serve(c.Context(), config)
 		},
@@ -113,7 +113,7 @@ func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	defer stop()
-	if err := a.ui.line(url, servedAt{url}); err != nil {
+	if err := a.ui.Line(url, servedAt{url}); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	s.logger.InfoContext(ctx, "serving", "data", a.data, "url", url, "hint", "MLPROMOTE_REGISTRY="+url+" points the verbs here")

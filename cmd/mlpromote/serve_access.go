@@ -146,12 +146,12 @@ func (a *app) sayHowToGetIn(ctx context.Context, e listenConfig, kept registry.T
 			usable++
 		}
 	}
-	a.ui.note("callers need a token; in use: %s; trusted: %s", registry.Count(usable, "token"), registry.Count(issuers, "issuer"))
+	a.ui.Note("callers need a token; in use: %s; trusted: %s", registry.Count(usable, "token"), registry.Count(issuers, "issuer"))
 	if usable+issuers == 0 {
-		a.ui.note("the first one: mlpromote token create admin --allow administer --data %s", a.data)
+		a.ui.Note("the first one: mlpromote token create admin --allow administer --data %s", a.data)
 	}
 	if e.insecureHTTP && !remote.IsLoopback(e.listen) {
-		a.ui.note("WARNING: --insecure-http: tokens cross the network to %s as they are; everybody on the way can take them and act by them", e.listen)
+		a.ui.Note("WARNING: --insecure-http: tokens cross the network to %s as they are; everybody on the way can take them and act by them", e.listen)
 	}
 	return nil
 }

@@ -87,7 +87,7 @@ func (sv *served) build(_ context.Context, own config.Snapshot) (*generation, er
 	if err != nil {
 		return nil, err
 	}
-	i.content.Tell = func(host, credential string) { sv.app.ui.note("registry %s: using credential %s", host, credential) }
+	i.content.Tell = func(host, credential string) { sv.app.ui.Note("registry %s: using credential %s", host, credential) }
 	asks := config.Agreement{Own: own.Configuration, Service: true}
 	asks.Agreed = func(ctx context.Context) (registry.Configuration, error) { return sv.keeper.Agreed(ctx) }
 	i.Interface = config.Registry(i.Interface,

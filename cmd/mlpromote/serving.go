@@ -37,7 +37,7 @@ func (a *app) newServing(ctx context.Context, config serveConfig) (*serving, err
 	if a.verbose {
 		config.logLevel = "debug"
 	}
-	logger, err := a.ui.newLogger(config.logFormat, config.logLevel)
+	logger, err := a.ui.NewLogger(config.logFormat, config.logLevel)
 	if err != nil {
 		return nil, err
 	}

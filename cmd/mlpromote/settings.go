@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
@@ -170,9 +171,9 @@ func (s setting) show(value string) string {
 func effectiveText(all []effective) string {
 	rows := [][]string{{"SETTING", "VALUE", "FROM"}}
 	for _, e := range all {
-		rows = append(rows, []string{e.Name, dash(e.Value), e.From})
+		rows = append(rows, []string{e.Name, ui.Dash(e.Value), e.From})
 	}
-	return table(rows)
+	return ui.Table(rows)
 }
 
 // settingsFile is a file of settings: YAML, a key for each.

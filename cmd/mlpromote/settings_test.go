@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -160,7 +161,7 @@ func TestServeSettings(t *testing.T) {
 		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`).MatchString(s.name) || s.usage == "" {
 			t.Errorf("%q: want words with '-' between them, and a usage", s.name)
 		}
-		want = append(want, fmt.Sprintf("| `--%s` | `%s` | `%s` | %s | %s |", s.name, s.env(), s.key(), dash(s.fallback), s.usage))
+		want = append(want, fmt.Sprintf("| `--%s` | `%s` | `%s` | %s | %s |", s.name, s.env(), s.key(), ui.Dash(s.fallback), s.usage))
 	}
 	if err := config.check(); err != nil {
 		t.Errorf("the defaults are refused: %v", err)

@@ -97,7 +97,7 @@ func (a *app) ownership(p contentPlace, catalog registry.CatalogIdentities, name
 		Beside: a.storage == "" && a.database == "",
 		Survey: datadir.Survey(names, p.blobs, p.recorded),
 		Outlast: func(ctx context.Context) error {
-			a.ui.note("waiting until nothing is deleted any more that the owner before had begun to delete")
+			a.ui.Note("waiting until nothing is deleted any more that the owner before had begun to delete")
 			return p.outlast(ctx)
 		},
 	}

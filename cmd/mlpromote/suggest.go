@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -64,7 +65,7 @@ func suggest(ctx context.Context, i *instance, err error) error {
 		return err
 	}
 	if near := m.meant(ctx, i); near != "" {
-		return registry.WithHint(err, "did you mean %s?", plain(near))
+		return registry.WithHint(err, "did you mean %s?", ui.Plain(near))
 	}
 	return err
 }

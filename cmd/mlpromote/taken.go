@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -45,15 +46,15 @@ func (a *app) takenHere(ctx context.Context, plan pipeline.Plan) []takenVersion 
 		taken = takenIn(ctx, i, plan)
 		return nil
 	})
-	if err != nil && a.ui.verbose {
-		a.ui.note("whether the version exists elsewhere is not known: %v", err)
+	if err != nil && a.ui.Verbose {
+		a.ui.Note("whether the version exists elsewhere is not known: %v", err)
 	}
 	return taken
 }
 
 func (a *app) warnTaken(taken []takenVersion) {
 	for _, t := range taken {
-		a.ui.note("warning: version %s of %s exists in %s with another digest (%s), so that promote will refuse this one: choose a new version",
-			t.Version, t.Model, t.Environment, short(t.Release))
+		a.ui.Note("warning: version %s of %s exists in %s with another digest (%s), so that promote will refuse this one: choose a new version",
+			t.Version, t.Model, t.Environment, ui.Short(t.Release))
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 )
@@ -97,8 +98,8 @@ allows elsewhere is a --grant.`,
 			if first {
 				a.tellServiceCloses()
 			}
-			a.ui.note("token %s may %s; it expires: %s", token.Name, describe(token.Grants), expiry(token))
-			return a.ui.result(text, newToken{token, text})
+			a.ui.Note("token %s may %s; it expires: %s", token.Name, describe(token.Grants), expiry(token))
+			return a.ui.Result(text, newToken{token, text})
 		},
 	}
 	c.Flags().StringSliceVar(&allow, "allow", nil, "what it allows: "+permissionNames())
@@ -111,9 +112,9 @@ allows elsewhere is a --grant.`,
 
 // tellServiceCloses says what the first token changes for a service that let in everybody.
 func (a *app) tellServiceCloses() {
-	a.ui.note("this is the first token, and it closes the service: if that let in everybody (on 127.0.0.1), it now refuses " +
+	a.ui.Note("this is the first token, and it closes the service: if that let in everybody (on 127.0.0.1), it now refuses " +
 		"requests without a token, with 401 and exit code 7, and revoking this one does not open it again")
-	a.ui.note("give each client a token of its own: MLPROMOTE_TOKEN for mlpromote, docker login or oras login for OCI clients, " +
+	a.ui.Note("give each client a token of its own: MLPROMOTE_TOKEN for mlpromote, docker login or oras login for OCI clients, " +
 		"Authorization: Bearer TOKEN for REST")
 }
 
@@ -163,7 +164,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 				for _, t := range all {
 					rows = append(rows, []string{t.ID, t.Name, t.Created.Format(time.DateTime), expiry(t), lastUse(t), state(t), describe(t.Grants)})
 				}
-				return a.ui.result(table(rows), listed(all))
+				return a.ui.Result(ui.Table(rows), listed(all))
 			})
 		},
 	}
@@ -190,7 +191,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 				if err := tokens.RevokeToken(c.Context(), all[i].ID, now()); err != nil {
 					return err
 				}
-				return a.ui.result(all[i].ID, revokedToken{all[i].ID, all[i].Name})
+				return a.ui.Result(all[i].ID, revokedToken{all[i].ID, all[i].Name})
 			})
 		},
 	}

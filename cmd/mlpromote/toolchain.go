@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/manifest"
@@ -57,10 +58,10 @@ func (a *app) installToolchain(ctx context.Context, name string) error {
 		return err
 	}
 	for _, m := range installer.Lacks(name) {
-		a.ui.note("%s will not work on this machine before it has %s (%s)", name, m.What, m.Hint)
+		a.ui.Note("%s will not work on this machine before it has %s (%s)", name, m.What, m.Hint)
 	}
 	found := install.Found{Record: record, Dir: record.Dir, Interpreter: record.Interpreter(), LibraryPath: record.LibraryPath(), Current: true}
-	return a.ui.result(foundText([]install.Found{found}), found)
+	return a.ui.Result(foundText([]install.Found{found}), found)
 }
 
 func (a *app) listToolchains(ctx context.Context) error {
@@ -80,7 +81,7 @@ func (a *app) listToolchains(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return a.ui.result(statusText(all), all)
+	return a.ui.Result(statusText(all), all)
 }
 
 func (a *app) removeToolchain(ctx context.Context, name string, all bool) error {
@@ -92,16 +93,16 @@ func (a *app) removeToolchain(ctx context.Context, name string, all bool) error 
 	if err != nil {
 		return err
 	}
-	return a.ui.result(foundText(removed), removed)
+	return a.ui.Result(foundText(removed), removed)
 }
 
 // foundText is a table of installs.
 func foundText(installs []install.Found) string {
 	rows := [][]string{{"NAME", "VERSION", "PYTHON", "LOCK", "SIZE", "FOLDER"}}
 	for _, f := range installs {
-		rows = append(rows, []string{f.Name, f.Version, f.Python, short(f.Lock), size(f.Size), f.Dir})
+		rows = append(rows, []string{f.Name, f.Version, f.Python, ui.Short(f.Lock), ui.Size(f.Size), f.Dir})
 	}
-	return table(rows)
+	return ui.Table(rows)
 }
 
 // statusText is a table of toolchains with what to do about each, and below it what some
@@ -118,7 +119,7 @@ func statusText(all []install.Status) string {
 			if !f.Current {
 				state = "old"
 			}
-			rows = append(rows, []string{f.Name, f.Version, state, size(f.Size), f.Dir})
+			rows = append(rows, []string{f.Name, f.Version, state, ui.Size(f.Size), f.Dir})
 		}
 		for _, m := range s.Missing {
 			switch {
@@ -129,7 +130,7 @@ func statusText(all []install.Status) string {
 			}
 		}
 	}
-	return table(rows) + notes
+	return ui.Table(rows) + notes
 }
 
 // howTo says what installs a toolchain, and what must be there first.
@@ -154,22 +155,22 @@ func howTo(s install.Status) string {
 // install makes an install and shows its stages.
 func (a *app) install(ctx context.Context, installer *install.Installer, name string) (install.Record, error) {
 	step := pipeline.Step{Name: "install " + name, State: pipeline.StepStarted}
-	a.ui.progress(step)
+	a.ui.Progress(step)
 	began := now()
 	stage := ""
 	record, err := installer.Install(ctx, name, func(p install.Progress) {
-		if !a.ui.terminal && p.Stage == stage {
+		if !a.ui.Terminal && p.Stage == stage {
 			return // there, a line for each stage is enough
 		}
 		stage = p.Stage
 		step.State, step.Note = pipeline.StepMoving, p.Stage
 		if p.Bytes > 0 {
-			step.Note += ", " + size(p.Bytes)
+			step.Note += ", " + ui.Size(p.Bytes)
 		}
-		a.ui.progress(step)
+		a.ui.Progress(step)
 	})
 	step.State, step.Note, step.Elapsed = pipeline.EndState(err), "", now().Sub(began)
-	a.ui.progress(step)
+	a.ui.Progress(step)
 	return record, err
 }
 
@@ -180,7 +181,7 @@ func (a *app) driverCommand() *cobra.Command {
 	onnxruntime := &cobra.Command{
 		Use: "onnxruntime",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if exit = ort.Main(c.Context(), a.stdin, a.ui.stderr); exit != 0 {
+			if exit = ort.Main(c.Context(), a.stdin, a.ui.Stderr); exit != 0 {
 				os.Exit(exit)
 			}
 			return nil
@@ -189,7 +190,7 @@ func (a *app) driverCommand() *cobra.Command {
 	commandLine := &cobra.Command{
 		Use: "command",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if exit = manifest.Main(c.Context(), a.stdin, a.ui.stderr); exit != 0 {
+			if exit = manifest.Main(c.Context(), a.stdin, a.ui.Stderr); exit != 0 {
 				os.Exit(exit)
 			}
 			return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/environments"
@@ -75,11 +76,11 @@ func (a *app) trustDir(ctx context.Context, dir, file string, want pull.Expectat
 	if err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%s\nbuilder   %s", plain(result.Record.Ref), plain(result.Builder))
+	text := fmt.Sprintf("%s\nbuilder   %s", ui.Plain(result.Record.Ref), ui.Plain(result.Builder))
 	if result.Promoter != "" {
-		text += fmt.Sprintf("\npromoter  %s\nversion   %s\npromoted  %s", plain(result.Promoter), plain(result.Record.Version), result.Promoted.UTC().Format(time.DateTime))
+		text += fmt.Sprintf("\npromoter  %s\nversion   %s\npromoted  %s", ui.Plain(result.Promoter), ui.Plain(result.Record.Version), result.Promoted.UTC().Format(time.DateTime))
 	}
-	return a.ui.result(text, result)
+	return a.ui.Result(text, result)
 }
 
 // registryName is what a trust file, or the data directory, calls the registry.
@@ -143,9 +144,9 @@ func (a *app) trustRef(ctx context.Context, i *instance, arg string) error {
 	}
 	rows := [][]string{{"SUBJECT", "PREDICATE", "SIGNER", "ROLES"}}
 	for _, e := range found.Evidence {
-		rows = append(rows, []string{short(e.Subject), e.PredicateType, e.Signer, fmt.Sprint(e.Roles)})
+		rows = append(rows, []string{ui.Short(e.Subject), e.PredicateType, e.Signer, fmt.Sprint(e.Roles)})
 	}
-	if out := a.ui.result(table(rows), found); out != nil {
+	if out := a.ui.Result(ui.Table(rows), found); out != nil {
 		return out
 	}
 	if unsigned := (registry.Policy{Require: []string{registry.RequireSignature}}).Check(found.Release, found.claims).Unmet(); len(unsigned) > 0 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
@@ -85,18 +86,18 @@ func (a *app) tune(ctx context.Context, f tuneFlags, price float64) error {
 	if err := a.openLocalSteps(m); err != nil {
 		return err
 	}
-	p := &pipeline.Pipeline{Toolchain: a.toolchain(a.installMissing, m.steps, f.own.or(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.progress, Warn: a.ui.warn}
+	p := &pipeline.Pipeline{Toolchain: a.toolchain(a.installMissing, m.steps, f.own.or(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.Progress, Warn: a.ui.Warn}
 	result, err := p.Tune(ctx, s, pipeline.TuneOptions{Budget: f.budget})
 	if len(result.Trials) == 0 {
 		return err
 	}
 	for _, u := range result.Skipped {
-		a.ui.note("not tried: %s: %s", u.Label, u.Reason)
+		a.ui.Note("not tried: %s: %s", u.Label, u.Reason)
 	}
 	for _, line := range result.Advice {
-		a.ui.note("%s", line)
+		a.ui.Note("%s", line)
 	}
-	if said := a.ui.result(tuneText(result, price), tuneDocument(result, price)); said != nil {
+	if said := a.ui.Result(tuneText(result, price), tuneDocument(result, price)); said != nil {
 		return said
 	}
 	if err != nil {
@@ -115,7 +116,7 @@ func (a *app) finishTune(f tuneFlags, s *spec.Spec, r pipeline.TuneResult) error
 		if err := os.WriteFile(f.plot, drawing, 0o666); err != nil {
 			return registry.Errorf(registry.CodeInvalid, "--plot: %w", err)
 		}
-		a.ui.note("drawn: %s", f.plot)
+		a.ui.Note("drawn: %s", f.plot)
 	}
 	if r.Chosen < 0 {
 		return registry.Errorf(registry.CodeLimit, "no variant keeps all constraints: the last column says which each breaks")
@@ -134,7 +135,7 @@ func (a *app) finishTune(f tuneFlags, s *spec.Spec, r pipeline.TuneResult) error
 	if err := replaceFile(f.file, changed); err != nil {
 		return err
 	}
-	a.ui.note("written to %s: variants: [%s]", f.file, r.Trials[r.Chosen].Spec)
+	a.ui.Note("written to %s: variants: [%s]", f.file, r.Trials[r.Chosen].Spec)
 	return nil
 }
 
@@ -213,7 +214,7 @@ func tuneText(r pipeline.TuneResult, price float64) string {
 		}
 		rows = append(rows, append([]string{mark}, trialCells(t, r.Loss, price)...))
 	}
-	text := table(rows) + "\n* the choice, + others on the Pareto front of throughput, p99, size and " + r.Loss + "\n"
+	text := ui.Table(rows) + "\n* the choice, + others on the Pareto front of throughput, p99, size and " + r.Loss + "\n"
 	if r.Chosen >= 0 {
 		text += fmt.Sprintf("%s serves %s best: variants: [%s]\n", r.Trials[r.Chosen].Label(), r.Goal, r.Trials[r.Chosen].Spec)
 	}
@@ -228,7 +229,7 @@ func trialCells(t pipeline.Trial, loss string, price float64) []string {
 	if math.IsNaN(float64(t.Loss)) {
 		lost = "-"
 	}
-	cells := []string{t.Label(), t.Precision, size(t.SizeBytes), lost, "-", "-", "-"}
+	cells := []string{t.Label(), t.Precision, ui.Size(t.SizeBytes), lost, "-", "-", "-"}
 	cost := "-"
 	if l := t.Latency; l != nil {
 		cells[4], cells[5], cells[6] = duration(l.P50Ns), duration(l.P99Ns), fmt.Sprintf("%.0f", l.PerSecond)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -70,14 +71,14 @@ func (a *app) verify(ctx context.Context, i *instance, ref registry.Ref, own rep
 	}
 	result.Ref.Host = i.hostOf(result.Ref.Environment)
 	for _, s := range result.Skipped {
-		a.ui.note("not verified here: %s: %s", s.Label, s.Mismatches[0])
+		a.ui.Note("not verified here: %s: %s", s.Label, s.Mismatches[0])
 	}
 	for _, e := range result.Engines {
 		if len(e.Parity.Providers) > 1 {
-			a.ui.note("%s: %s", e.Label, sharesText(e.Parity.Providers))
+			a.ui.Note("%s: %s", e.Label, sharesText(e.Parity.Providers))
 		}
 	}
-	if out := a.ui.result(verifyText(result), verifiedRelease{result.Ref.String(), result}); out != nil {
+	if out := a.ui.Result(verifyText(result), verifiedRelease{result.Ref.String(), result}); out != nil {
 		return out
 	}
 	a.explain(result)
@@ -99,7 +100,7 @@ func (a *app) explain(r pipeline.VerifyResult) {
 	for _, e := range r.Engines {
 		if s := e.Sensitivity; s != nil && !shown[s] && len(s.Nodes) > 0 {
 			shown[s] = true
-			a.ui.note("%s: %.1f dB are left of the outputs with all in int8, and with one node alone in int8:\n%s", e.Label, float64(s.SNRdB), layout(sensitivityText(*s)))
+			a.ui.Note("%s: %.1f dB are left of the outputs with all in int8, and with one node alone in int8:\n%s", e.Label, float64(s.SNRdB), ui.Layout(sensitivityText(*s)))
 		}
 	}
 }
@@ -111,7 +112,7 @@ func sensitivityText(s pipeline.Sensitivity) string {
 			rows = append(rows, []string{"    " + n.Node, n.Operator, figure(n.SNRdB, "%.1f dB")})
 		}
 	}
-	return strings.TrimRight(table(rows), "\n")
+	return strings.TrimRight(ui.Table(rows), "\n")
 }
 
 func verifyText(r pipeline.VerifyResult) string {
@@ -122,7 +123,7 @@ func verifyText(r pipeline.VerifyResult) string {
 		}
 		rows = append(rows, append([]string{e.Label, string(e.Parity.Verdict)}, figures(&e.Parity, &e.Performance)...))
 	}
-	return table(rows)
+	return ui.Table(rows)
 }
 
 func engineHeader() []string {

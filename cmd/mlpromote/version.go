@@ -15,7 +15,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Args:    exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			platform := runtime.GOOS + "/" + runtime.GOARCH
-			return a.ui.result(fmt.Sprintf("mlpromote %s %s %s", a.version, runtime.Version(), platform), about{a.version, runtime.Version(), platform})
+			return a.ui.Result(fmt.Sprintf("mlpromote %s %s %s", a.version, runtime.Version(), platform), about{a.version, runtime.Version(), platform})
 		},
 	}
 }

@@ -106,7 +106,7 @@ func (a *app) pipeline(i *instance, steps toolchain.Steps, own replacements) *pi
 		},
 		Sign:      i.keys.Sign,
 		Toolchain: a.toolchain(a.installMissing, steps, own), ImporterOf: drivers.Importer, Node: a.describe,
-		Space: a.space, Tool: a.tool(), Progress: a.ui.progress, Warn: a.ui.warn,
+		Space: a.space, Tool: a.tool(), Progress: a.ui.Progress, Warn: a.ui.Warn,
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package ui
 
 import (
 	"bytes"
@@ -15,8 +15,8 @@ import (
 // promotion, the reports of a verification that failed. docs/reference/output.schema.json
 // has the schema of each.
 
-// failure is why a verb failed.
-type failure struct {
+// Failure is why a verb failed.
+type Failure struct {
 	Code    registry.Code `json:"code"`
 	Message string        `json:"message"` // a line for each error
 	Hint    string        `json:"hint,omitempty"`
@@ -26,7 +26,7 @@ type failure struct {
 
 // failed is the document of a failure without anything else to say.
 type failed struct {
-	Error failure `json:"error"`
+	Error Failure `json:"error"`
 }
 
 // failedList is that of a verb whose result is a list, as far as there is one.
@@ -35,27 +35,27 @@ type failedList struct {
 	Result any `json:"result"`
 }
 
-func newFailure(err error, subject string) failure {
-	return failure{
+func newFailure(err error, subject string) Failure {
+	return Failure{
 		Code: registry.DecidingCode(err), Message: strings.Join(messages(err), "\n"),
 		Hint: strings.Join(registry.Hints(err), "\n"), Subject: subject, Exit: registry.ExitCode(err),
 	}
 }
 
-// partial is what a verb found out before it fails: a result that text has no place for.
-func (u *ui) partial(value any) {
+// Partial is what a verb found out before it fails: a result that text has no place for.
+func (u *UI) Partial(value any) {
 	if u.document == nil {
 		u.document = value
 	}
 }
 
-// finish writes the document of a verb that ended with err, about subject.
-func (u *ui) finish(err error, subject string) error {
-	if !u.json || u.document == nil && err == nil {
+// Finish writes the document of a verb that ended with err, about subject.
+func (u *UI) Finish(err error, subject string) error {
+	if !u.JSON || u.document == nil && err == nil {
 		return nil
 	}
 	indent := "  "
-	if u.streams {
+	if u.Streams {
 		indent = ""
 	}
 	if err == nil {
@@ -88,19 +88,19 @@ func withError(found any, f failed) (any, error) {
 }
 
 // write writes one document. An empty indent is one line.
-func (u *ui) write(value any, indent string) error {
+func (u *UI) write(value any, indent string) error {
 	var document strings.Builder
 	encoder := json.NewEncoder(&document)
 	encoder.SetIndent("", indent)
 	if err := encoder.Encode(value); err != nil {
 		return err
 	}
-	_, err := io.WriteString(u.stdout, seenJSON(document.String()))
+	_, err := io.WriteString(u.Stdout, seenJSON(document.String()))
 	return err
 }
 
-// asksForJSON reports whether a command line asks for JSON, also one with mistakes.
-func asksForJSON(args []string) bool {
+// AsksForJSON reports whether a command line asks for JSON, also one with mistakes.
+func AsksForJSON(args []string) bool {
 	for i, arg := range args {
 		value, ok := strings.CutPrefix(arg, "--output=")
 		if arg == "--output" && i+1 < len(args) {

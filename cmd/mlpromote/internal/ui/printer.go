@@ -1,4 +1,4 @@
-package main
+package ui
 
 import (
 	"fmt"
@@ -90,23 +90,23 @@ func seenJSON(document string) string {
 	})
 }
 
-// plain is a text from elsewhere on one line, cut where it is longer than texts may be.
-func plain(text string) string { return registry.PlainText(text) }
+// Plain is a text from elsewhere on one line, cut where it is longer than texts may be.
+func Plain(text string) string { return registry.PlainText(text) }
 
-// layout is text whose lines are ours: what comes from elsewhere is plain in it.
-type layout string
+// Layout is text whose lines are ours: what comes from elsewhere is plain in it.
+type Layout string
 
 // plainArguments makes texts and errors among the arguments of a format plain.
 func plainArguments(args []any) []any {
 	out := make([]any, len(args))
 	for i, arg := range args {
 		switch a := arg.(type) {
-		case layout:
+		case Layout:
 			out[i] = string(a)
 		case string:
-			out[i] = plain(a)
+			out[i] = Plain(a)
 		case error:
-			out[i] = plain(a.Error())
+			out[i] = Plain(a.Error())
 		default:
 			out[i] = arg
 		}
@@ -144,5 +144,5 @@ func errorLine(line string) string {
 	if len(line) > maxErrorLine {
 		line = strings.ToValidUTF8(line[:maxErrorLine], "") + "…"
 	}
-	return seen(line, "", plain)
+	return seen(line, "", Plain)
 }

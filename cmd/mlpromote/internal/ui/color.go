@@ -1,4 +1,4 @@
-package main
+package ui
 
 import "fmt"
 
@@ -36,13 +36,13 @@ func wantsColors(terminal bool, getenv func(string) string) bool {
 
 // paints reports whether this run paints words. With --output json it does not, since a program
 // may then read stderr too.
-func (u *ui) paints() bool { return u.colors && !u.json }
+func (u *UI) paints() bool { return u.colors && !u.JSON }
 
 // say writes a line for people that begins with a word.
-func (u *ui) say(begin word, text string) {
-	if to, ok := u.stderr.(*printer); ok && u.paints() {
+func (u *UI) say(begin word, text string) {
+	if to, ok := u.Stderr.(*printer); ok && u.paints() {
 		_ = to.painted("mlpromote: ", begin, " "+text+"\n") // where stderr is gone, nothing can be said
 		return
 	}
-	fmt.Fprintln(u.stderr, "mlpromote: "+string(begin)+" "+text)
+	fmt.Fprintln(u.Stderr, "mlpromote: "+string(begin)+" "+text)
 }

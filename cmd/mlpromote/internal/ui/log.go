@@ -1,4 +1,4 @@
-package main
+package ui
 
 import (
 	"io"
@@ -10,10 +10,10 @@ import (
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
-// asksForJSONLog reports whether a command line starts a service whose log is JSON. It looks
+// AsksForJSONLog reports whether a command line starts a service whose log is JSON. It looks
 // before the command line is parsed, so that an error in that is JSON too. What serve.yaml
 // says is known later.
-func asksForJSONLog(args []string, getenv func(string) string) bool {
+func AsksForJSONLog(args []string, getenv func(string) string) bool {
 	if !slices.Contains(args, "serve") {
 		return false
 	}
@@ -28,20 +28,20 @@ func asksForJSONLog(args []string, getenv func(string) string) bool {
 	return format == "json"
 }
 
-// newLogger makes the log of a service, on stderr.
-func (u *ui) newLogger(format, level string) (*slog.Logger, error) {
+// NewLogger makes the log of a service, on stderr.
+func (u *UI) NewLogger(format, level string) (*slog.Logger, error) {
 	if format == "json" {
-		return telemetry.NewLogger(jsonLines{u.stderr}, format, level)
+		return telemetry.NewLogger(jsonLines{u.Stderr}, format, level)
 	}
-	return telemetry.NewLogger(u.stderr, format, level)
+	return telemetry.NewLogger(u.Stderr, format, level)
 }
 
-// logAs makes every message for people a line of a log, where the log is JSON: whoever reads
+// LogAs makes every message for people a line of a log, where the log is JSON: whoever reads
 // it line by line can read all of them.
-func (u *ui) logAs(format string) {
+func (u *UI) LogAs(format string) {
 	u.log = nil
 	if format == "json" {
-		u.log, _ = u.newLogger(format, "info") // both are known
+		u.log, _ = u.NewLogger(format, "info") // both are known
 	}
 }
 
@@ -57,7 +57,7 @@ func (w jsonLines) Write(p []byte) (int, error) {
 }
 
 // logNote is a note as a line of the log.
-func (u *ui) logNote(text string) {
+func (u *UI) logNote(text string) {
 	if warning, ok := strings.CutPrefix(text, "WARNING: "); ok {
 		u.log.Warn(warning)
 		return
@@ -66,7 +66,7 @@ func (u *ui) logNote(text string) {
 }
 
 // logFailure is the error of a verb, with what to do about it, as lines of the log.
-func (u *ui) logFailure(err error) {
+func (u *UI) logFailure(err error) {
 	var hint []any
 	if hints := registry.Hints(err); len(hints) > 0 {
 		hint = []any{"hint", strings.Join(hints, "; ")}

@@ -1,4 +1,4 @@
-package main
+package ui
 
 import (
 	"errors"
@@ -29,7 +29,7 @@ func TestWhenWordsArePainted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			u := &ui{json: c.json, colors: wantsColors(c.terminal, func(name string) string { return c.env[name] })}
+			u := &UI{JSON: c.json, colors: wantsColors(c.terminal, func(name string) string { return c.env[name] })}
 			if got := u.paints(); got != c.want {
 				t.Errorf("painted: %v, want %v", got, c.want)
 			}
@@ -42,15 +42,15 @@ func TestPaintedWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, want string
-		show       func(u *ui)
+		show       func(u *UI)
 	}{
 		{"error and hint", "mlpromote: \x1b[1;31merror:\x1b[0m no disk\nmlpromote: \x1b[1;36mhint:\x1b[0m buy one\n",
-			func(u *ui) { u.fail(registry.WithHint(errors.New("no disk"), "buy one")) }},
+			func(u *UI) { u.Fail(registry.WithHint(errors.New("no disk"), "buy one")) }},
 		{"two errors", "mlpromote: \x1b[1;31merror:\x1b[0m one\nmlpromote: \x1b[1;31merror:\x1b[0m two\n",
-			func(u *ui) { u.fail(errors.Join(errors.New("one"), errors.New("two"))) }},
-		{"warning", "mlpromote: \x1b[1;33mwarning:\x1b[0m 3 cases\n", func(u *ui) { u.warn("3 cases") }},
-		{"note", "mlpromote: built\n", func(u *ui) { u.note("built") }},
-		{"word from elsewhere", "mlpromote: warning: x\n", func(u *ui) { u.note("%s", "warning: x") }},
+			func(u *UI) { u.Fail(errors.Join(errors.New("one"), errors.New("two"))) }},
+		{"warning", "mlpromote: \x1b[1;33mwarning:\x1b[0m 3 cases\n", func(u *UI) { u.Warn("3 cases") }},
+		{"note", "mlpromote: built\n", func(u *UI) { u.Note("built") }},
+		{"word from elsewhere", "mlpromote: warning: x\n", func(u *UI) { u.Note("%s", "warning: x") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -73,12 +73,12 @@ func TestPaintedWords(t *testing.T) {
 // Texts from elsewhere get no sequence through beside a painted word.
 func TestNothingForgedIsPainted(t *testing.T) {
 	t.Parallel()
-	for what, show := range map[string]func(u *ui){
-		"error":                         func(u *ui) { u.fail(fmt.Errorf("x: %w", errors.New(forged))) },
-		"hint":                          func(u *ui) { u.fail(registry.WithHint(errors.New("x"), "the log: %s", forged)) },
-		"warning":                       func(u *ui) { u.warn(forged) },
-		"what did not go through plain": func(u *ui) { u.say(wordError, strings.ReplaceAll(forged, "\n", " ")) },
-		"half":                          func(u *ui) { fmt.Fprint(u.stderr, "\xf0\x9f"); u.warn(forged) },
+	for what, show := range map[string]func(u *UI){
+		"error":                         func(u *UI) { u.Fail(fmt.Errorf("x: %w", errors.New(forged))) },
+		"hint":                          func(u *UI) { u.Fail(registry.WithHint(errors.New("x"), "the log: %s", forged)) },
+		"warning":                       func(u *UI) { u.Warn(forged) },
+		"what did not go through plain": func(u *UI) { u.say(wordError, strings.ReplaceAll(forged, "\n", " ")) },
+		"half":                          func(u *UI) { fmt.Fprint(u.Stderr, "\xf0\x9f"); u.Warn(forged) },
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()

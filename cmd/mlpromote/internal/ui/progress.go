@@ -1,0 +1,156 @@
+package ui
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+
+	"mlpromote.dev/mlpromote/pipeline"
+)
+
+// Step shows the start of work outside the pipeline, and returns what shows its end.
+func (u *UI) Step(name string) (done func(error)) {
+	began := time.Now()
+	u.Progress(pipeline.Step{Name: name, State: pipeline.StepStarted})
+	return func(err error) {
+		u.Progress(pipeline.Step{Name: name, State: pipeline.EndState(err), Elapsed: time.Since(began)})
+	}
+}
+
+// Progress shows the steps of the pipeline.
+func (u *UI) Progress(s pipeline.Step) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.Terminal && u.log == nil {
+		u.move(s)
+		return
+	}
+	switch s.State {
+	case pipeline.StepStarted:
+	case pipeline.StepMoving:
+		if u.Verbose {
+			fmt.Fprintf(u.Stderr, "    %s: %s\n", Plain(s.Name), Plain(s.Note))
+		}
+	default:
+		if u.log != nil {
+			u.log.Info(s.Name, "duration", s.Elapsed, "note", s.Note, "failed", s.State != pipeline.StepDone)
+			return
+		}
+		fmt.Fprintln(u.Stderr, u.lines(s))
+	}
+}
+
+// lines is what is said of a step that ended.
+func (u *UI) lines(s pipeline.Step) string {
+	text := line(s)
+	if u.Verbose {
+		for _, d := range s.Details {
+			text += "\n    " + Plain(d)
+		}
+	}
+	return text
+}
+
+// Hashing shows the re-hash of content that takes longer than a moment as a step.
+func (u *UI) Hashing() func(done, total int64) {
+	var mu sync.Mutex
+	var began time.Time
+	return func(done, total int64) {
+		if total < longHash {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		step := pipeline.Step{Name: "hash " + Size(total), State: pipeline.StepStarted}
+		switch {
+		case began.IsZero():
+			began = time.Now()
+			u.Progress(step)
+		case done == total:
+			step.State, step.Elapsed = pipeline.StepDone, time.Since(began)
+			u.Progress(step)
+			began = time.Time{}
+		}
+	}
+}
+
+// longHash is the number of bytes that take a second or so to hash.
+const longHash = 512 << 20
+
+// Bytes shows how much of a long step is done.
+func (u *UI) Bytes(verb string) func(done, total int64) {
+	step := pipeline.Step{State: pipeline.StepStarted}
+	began := time.Now()
+	return func(done, total int64) {
+		if step.Name == "" {
+			step.Name = verb + " " + Size(total)
+			u.Progress(step)
+		}
+		step.State, step.Note = pipeline.StepMoving, Size(done)
+		if done >= total {
+			step.State, step.Note, step.Elapsed = pipeline.StepDone, "", time.Since(began)
+		}
+		u.Progress(step)
+	}
+}
+
+func line(s pipeline.Step) string {
+	text := fmt.Sprintf("  %-44s %8s", Plain(s.Name), Seconds(s.Elapsed))
+	switch {
+	case s.State == pipeline.StepFailed:
+		text += "  failed"
+	case s.State == pipeline.StepInterrupted:
+		text += "  interrupted"
+	case s.Note != "":
+		text += "  " + Plain(s.Note)
+	}
+	return text
+}
+
+// move shows a step as a spinner with its time while it runs, and as a line after.
+func (u *UI) move(s pipeline.Step) {
+	if u.bars == nil {
+		u.bars = mpb.New(mpb.WithOutput(u.bare), mpb.WithRefreshRate(120*time.Millisecond))
+		u.open = make(map[string]*mpb.Bar)
+	}
+	switch s.State {
+	case pipeline.StepStarted:
+		u.open[s.Name] = u.bars.New(1, mpb.SpinnerStyle(), mpb.BarRemoveOnComplete(),
+			mpb.PrependDecorators(decor.Name(Plain(s.Name), decor.WCSyncSpaceR)),
+			mpb.AppendDecorators(decor.Elapsed(decor.ET_STYLE_GO), decor.Any(func(decor.Statistics) string { return u.noteOf(s.Name) })))
+		return
+	case pipeline.StepMoving:
+		u.notes.Store(s.Name, Plain(s.Note))
+		return
+	}
+	u.notes.Delete(s.Name)
+	if bar, ok := u.open[s.Name]; ok {
+		bar.SetCurrent(1)
+		delete(u.open, s.Name)
+	}
+	fmt.Fprintln(u.bars, u.lines(s))
+}
+
+// noteOf is how far a step is, behind its time.
+func (u *UI) noteOf(step string) string {
+	if note, ok := u.notes.Load(step); ok {
+		return fmt.Sprintf("  %s", note)
+	}
+	return ""
+}
+
+// Close ends what moves, so that what follows stands below it.
+func (u *UI) Close() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, bar := range u.open {
+		bar.Abort(true)
+	}
+	if u.bars != nil {
+		u.bars.Wait()
+	}
+	u.bars, u.open = nil, nil
+}

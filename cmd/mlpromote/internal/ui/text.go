@@ -1,0 +1,58 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Table lines up rows of cells, each of which becomes plain.
+func Table(rows [][]string) string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = Plain(cell)
+		}
+		fmt.Fprintln(w, strings.Join(cells, "\t"))
+	}
+	_ = w.Flush() // a builder cannot fail
+	lines := strings.Split(b.String(), "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(l, " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Short is a digest, cut to a length that people can compare.
+// short is enough of a digest to tell it from others by eye.
+func Short(d registry.Digest) string {
+	return Plain(string(d[:min(len(d), 19)]))
+}
+
+// Size is a number of bytes for people.
+func Size(bytes int64) string {
+	switch {
+	case bytes >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+	case bytes >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	default:
+		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
+	}
+}
+
+// Seconds is a time for people.
+func Seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+
+// Dash is a text for a cell of a table, where nothing is a dash.
+func Dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
