@@ -1,0 +1,196 @@
+//go:build cgo
+
+package pipeline_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// onlyFP32 is the spec of one engine.
+const onlyFP32 = `model: vision/digits
+version: 1.0.0
+source: model.onnx
+cases: cases/
+variants: [fp32]
+targets: [linux/amd64/v1]
+`
+
+// An engine whose outputs have another shape than the reference model's fails; that is a verdict and no broken run.
+func TestVerifyShape(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	w.run = func(job toolchain.Job, outDir string) error {
+		shard := filepath.Join(outDir, "outputs", "engine-0", "cases-00000.safetensors")
+		if job.Verb != toolchain.VerbRun || !job.Run.Shares {
+			return nil
+		}
+		f, err := os.Create(shard)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return tensor.Write(f, map[string]tensor.Tensor{"y": {DType: "float32", Shape: []int64{3, 2}, Data: make([]byte, 24)}}, nil)
+	}
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), "the engine has another interface than the reference") {
+		t.Fatalf("error %v, want CodeLimit about the interface", err)
+	}
+	p := verified.Engines[0].Parity
+	if p.Verdict != registry.VerdictFail || len(p.Reasons) != 1 || p.Reasons[0].Code != "shape" || p.Cases.Ran != 0 {
+		t.Errorf("verdict %s for %v after %d cases, want a failure with the code shape and no case", p.Verdict, p.Reasons, p.Cases.Ran)
+	}
+}
+
+// What this machine cannot run is skipped and listed; if it can run nothing, that is an error.
+func TestVerifyOnAnotherMachine(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	built := w.built(t, strings.Replace(onlyFP32, "linux/amd64/v1", "linux/amd64/v1, linux/arm64", 1), pipeline.BuildOptions{})
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if err != nil || len(verified.Engines) != 1 || len(verified.Skipped) != 1 {
+		t.Fatalf("verified %d, skipped %v, error %v; want one of each", len(verified.Engines), verified.Skipped, err)
+	}
+	skipped := verified.Skipped[0]
+	if want := (registry.Mismatch{Requirement: "cpu.arch", Need: "arm64", Have: "amd64"}); skipped.Label != "linux-arm64/fp32" || !slices.Contains(skipped.Mismatches, want) {
+		t.Errorf("skipped %s for %v, want linux-arm64/fp32 for %v", skipped.Label, skipped.Mismatches, want)
+	}
+	w.p.Node = func(context.Context, map[string]string) (registry.Node, error) {
+		return registry.Node{V: 1, OS: "linux", CPU: registry.NodeCPU{Arch: "riscv64"}}, nil
+	}
+	_, err = w.p.Verify(t.Context(), built.Ref)
+	if registry.CodeOf(err) != registry.CodeWrongNode || !strings.Contains(err.Error(), "linux-amd64-v1/fp32: cpu.arch: needs amd64, has riscv64") {
+		t.Errorf("error %v, want CodeWrongNode with the first reason of each engine", err)
+	}
+}
+
+// No engine runs here that no trusted builder has signed.
+func TestVerifyRefusesUnsigned(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	release := w.Registry.Build(t, registrytest.Build{Engines: []registry.Engine{registrytest.MakeEngine("v1", "fp32")}})
+	w.run = func(job toolchain.Job, _ string) error {
+		t.Errorf("%s ran", job.Verb)
+		return nil
+	}
+	_, err := w.p.Verify(t.Context(), registry.Ref{Environment: "staging", Model: release.Model, Tag: release.Tag()})
+	if registry.CodeOf(err) != registry.CodePolicy || !strings.Contains(err.Error(), "no signature of a trusted builder") {
+		t.Errorf("error %v, want CodePolicy about the signature", err)
+	}
+}
+
+// Limits of latency turn recorded timings into a verdict. The engines of the next environment run beside the
+// new ones, so that both are measured under the same conditions.
+func TestVerifyLatency(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limit string
+		want  registry.Verdict
+		code  registry.Code
+		text  string
+	}{
+		"too slow":                  {"p99: {max: 1ns}", registry.VerdictFail, registry.CodeLimit, "p99"},
+		"fast enough":               {"p99: {max: 1h}", registry.VerdictPass, "", ""},
+		"no engine to compare with": {"regression: {max: 1%}", registry.VerdictPass, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			built := w.built(t, onlyFP32+"limits: {latency: {"+c.limit+"}}\n", pipeline.BuildOptions{})
+			verified, err := w.p.Verify(t.Context(), built.Ref)
+			if c.code == "" && err != nil || c.code != "" && (registry.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text)) {
+				t.Fatalf("error %v, want %q with %q", err, c.code, c.text)
+			}
+			e := verified.Engines[0]
+			if e.Performance.Verdict != c.want || e.Parity.Verdict != registry.VerdictPass {
+				t.Errorf("performance %s %v, parity %s; want %s and a pass", e.Performance.Verdict, e.Performance.Reasons, e.Parity.Verdict, c.want)
+			}
+		})
+	}
+	t.Run("beside the current engine", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t, 1.5)
+		first := w.built(t, onlyFP32, pipeline.BuildOptions{})
+		if _, err := w.p.Verify(t.Context(), first.Ref); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: "vision/digits"}); err != nil {
+			t.Fatal(err)
+		}
+		w.model(t, 2.5)
+		second := w.built(t, strings.Replace(onlyFP32, "1.0.0", "1.1.0", 1)+"limits: {latency: {regression: {max: 100000%}}}\n", pipeline.BuildOptions{})
+		var timed []string
+		w.run = func(job toolchain.Job, _ string) error {
+			if job.Verb == toolchain.VerbRun && job.Run.Order == toolchain.OrderInterleaved {
+				for _, e := range job.Run.Engines {
+					timed = append(timed, e.ID)
+				}
+			}
+			return nil
+		}
+		if _, err := w.p.Verify(t.Context(), second.Ref); err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"reference", "engine-0", "current-0"}; !slices.Equal(timed, want) {
+			t.Errorf("timed %q in turns, want %q", timed, want)
+		}
+	})
+}
+
+// What a verification remembers in case it breaks off is gone when it has its reports.
+func TestVerifyKeepsNothingWhenItIsDone(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.p.Unfinished = t.TempDir()
+	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	failing := registry.Errorf(registry.CodeUnavailable, "killed")
+	w.run = func(job toolchain.Job, _ string) error {
+		if left, err := filepath.Glob(filepath.Join(w.p.Unfinished, "*", "began.json")); err != nil || len(left) != 1 {
+			t.Errorf("while it runs: %q, error %v; want the beginning of one verification", left, err)
+		}
+		return failing
+	}
+	if _, err := w.p.Verify(t.Context(), built.Ref); registry.CodeOf(err) != registry.CodeUnavailable {
+		t.Fatalf("error %v, want that of the driver", err)
+	}
+	if left, err := os.ReadDir(w.p.Unfinished); err != nil || len(left) != 1 {
+		t.Errorf("after it broke off: %v, error %v; want what it keeps", left, err)
+	}
+	failing = nil
+	if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := os.ReadDir(w.p.Unfinished); err != nil || len(left) != 0 {
+		t.Errorf("after it ended: %v, error %v; want nothing", left, err)
+	}
+}
+
+// Steps that the cache has are not done again, and the result says how many.
+func TestBuildFromCache(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	open, store := w.p.Toolchain, toolchain.NewStore(t.TempDir())
+	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+		tools, err := open(ctx, name)
+		tools.Engines = toolchain.Cache(tools.Engines, store)
+		return tools, err
+	}
+	if first := w.built(t, onlyFP32, pipeline.BuildOptions{}); first.Steps != 2 || first.Cached != 0 {
+		t.Errorf("the first build: %d of %d steps cached, want 0 of 2", first.Cached, first.Steps)
+	}
+	second := w.built(t, digits, pipeline.BuildOptions{})
+	if second.Steps != 4 || second.Cached != 2 {
+		t.Errorf("the second build: %d of %d steps cached, want 2 of 4: the reference model's run and the engine that was there", second.Cached, second.Steps)
+	}
+}
