@@ -141,9 +141,9 @@ type ConfigurationStatus struct {
 	Problem string             `json:"problem,omitempty"` // why the files cannot be used
 }
 
-// Reconfigure returns the change that replaces the agreed configuration. The Subject of its
+// Adopt returns the change that adopts a configuration in place of the agreed one. The Subject of its
 // event is the digest of the new configuration, and Previous that of the old one.
-func Reconfigure(before, to Configuration, reason string, now time.Time) (Change, error) {
+func Adopt(before, to Configuration, reason string, now time.Time) (Change, error) {
 	after := to.Over(before)
 	subject, err := after.Digest()
 	if err != nil {

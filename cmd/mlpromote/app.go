@@ -103,7 +103,7 @@ identical bytes from staging to prod.
 	root.AddCommand(
 		a.initCommand(), a.schemaCommand(), a.buildCommand(), a.verifyCommand(), a.promoteCommand(), a.resolveCommand(), a.pullCommand(),
 		a.rollbackCommand(), a.holdCommand(), a.quarantineCommand(), a.planCommand(), a.tuneCommand(), a.inspectCommand(), a.evidenceCommand(), a.listCommand(), a.trustCommand(),
-		a.environmentsCommand(), a.policyCommand(), a.nodeCommand(), a.nodeTypeCommand(), a.toolchainCommand(), a.cacheCommand(), a.keyCommand(), a.historyCommand(), a.reindexCommand(),
+		a.environmentsCommand(), a.configurationCommand(), a.policyCommand(), a.nodeCommand(), a.nodeTypeCommand(), a.toolchainCommand(), a.cacheCommand(), a.keyCommand(), a.historyCommand(), a.reindexCommand(),
 		a.gcCommand(), a.scrubCommand(), a.backupCommand(), a.restoreCommand(), a.serveCommand(), a.healthCommand(), a.versionCommand(), a.tokenCommand(), a.driverCommand(), a.referenceCommand(),
 	)
 	return root

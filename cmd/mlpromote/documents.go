@@ -18,54 +18,54 @@ import (
 // schema; tests hold what verbs print against that.
 func documents() map[string][]reflect.Type {
 	return map[string][]reflect.Type{
-		"backup":              of[savedSnapshot](),
-		"build":               of[builtRelease](),
-		"cache list":          of[[]toolchain.Kept](),
-		"cache prune":         of[prunedSteps](),
-		"environments adopt":  of[registry.Configuration](),
-		"environments check":  of[checkedEnvironments](),
-		"environments schema": of[json.RawMessage](), // of environments.yaml: the same with text
-		"environments status": of[registry.ConfigurationStatus](),
-		"evidence delete":     of[deletedEvidence](),
-		"gc":                  {reflect.TypeFor[gc.Collected](), reflect.TypeFor[collection]()}, // the latter with --dry-run
-		"health":              of[ready](),
-		"history accept":      of[acceptedHistory](),
-		"history list":        {reflect.TypeFor[[]registry.Event](), reflect.TypeFor[registry.Event]()}, // the latter with --follow, one on a line
-		"history verify":      of[checkedHistory](),
-		"hold release":        of[heldHead](),
-		"hold set":            of[heldHead](),
-		"init":                of[initAnswer](),
-		"inspect":             of[inspection](),
-		"key generate":        of[generatedKey](),
-		"list":                of[[]registry.Head](),
-		"node describe":       of[registry.Node](),
-		"node-type delete":    of[deletedName](),
-		"node-type get":       of[registry.Node](),
-		"node-type list":      of[[]registry.Named[registry.Node]](),
-		"node-type put":       of[registry.Named[registry.Node]](),
-		"plan":                of[planned](),
-		"policy replay":       of[[]service.Replayed](),
-		"promote":             of[movement](),
-		"pull":                of[pull.Result](),
-		"quarantine":          of[[]quarantine.Attached](),
-		"quarantine lift":     of[[]quarantine.Attached](),
-		"reindex":             of[reindexed](),
-		"resolve":             of[registry.Resolution](),
-		"restore":             {reflect.TypeFor[backup.Snapshot](), reflect.TypeFor[takenOver]()}, // the latter with --take-over
-		"rollback":            of[movement](),
-		"schema":              of[json.RawMessage](), // of the spec: the same with text
-		"scrub":               of[scrubResult](),
-		"serve":               {reflect.TypeFor[servedAt](), reflect.TypeFor[[]effective]()}, // the latter with --print-config
-		"token create":        of[newToken](),
-		"token list":          of[[]registry.Token](),
-		"token revoke":        of[revokedToken](),
-		"toolchain install":   of[install.Found](),
-		"toolchain list":      of[[]install.Status](),
-		"toolchain remove":    of[[]install.Found](),
-		"trust":               {reflect.TypeFor[pull.Proof](), reflect.TypeFor[inspection]()}, // the latter about a reference
-		"tune":                of[tuned](),
-		"verify":              of[verifiedRelease](),
-		"version":             of[about](),
+		"backup":               of[savedSnapshot](),
+		"build":                of[builtRelease](),
+		"cache list":           of[[]toolchain.Kept](),
+		"cache prune":          of[prunedSteps](),
+		"configuration adopt":  of[registry.Configuration](),
+		"configuration status": of[registry.ConfigurationStatus](),
+		"environments check":   of[checkedEnvironments](),
+		"environments schema":  of[json.RawMessage](), // of environments.yaml: the same with text
+		"evidence delete":      of[deletedEvidence](),
+		"gc":                   {reflect.TypeFor[gc.Collected](), reflect.TypeFor[collection]()}, // the latter with --dry-run
+		"health":               of[ready](),
+		"history accept":       of[acceptedHistory](),
+		"history list":         {reflect.TypeFor[[]registry.Event](), reflect.TypeFor[registry.Event]()}, // the latter with --follow, one on a line
+		"history verify":       of[checkedHistory](),
+		"hold release":         of[heldHead](),
+		"hold set":             of[heldHead](),
+		"init":                 of[initAnswer](),
+		"inspect":              of[inspection](),
+		"key generate":         of[generatedKey](),
+		"list":                 of[[]registry.Head](),
+		"node describe":        of[registry.Node](),
+		"node-type delete":     of[deletedName](),
+		"node-type get":        of[registry.Node](),
+		"node-type list":       of[[]registry.Named[registry.Node]](),
+		"node-type put":        of[registry.Named[registry.Node]](),
+		"plan":                 of[planned](),
+		"policy replay":        of[[]service.Replayed](),
+		"promote":              of[movement](),
+		"pull":                 of[pull.Result](),
+		"quarantine":           of[[]quarantine.Attached](),
+		"quarantine lift":      of[[]quarantine.Attached](),
+		"reindex":              of[reindexed](),
+		"resolve":              of[registry.Resolution](),
+		"restore":              {reflect.TypeFor[backup.Snapshot](), reflect.TypeFor[takenOver]()}, // the latter with --take-over
+		"rollback":             of[movement](),
+		"schema":               of[json.RawMessage](), // of the spec: the same with text
+		"scrub":                of[scrubResult](),
+		"serve":                {reflect.TypeFor[servedAt](), reflect.TypeFor[[]effective]()}, // the latter with --print-config
+		"token create":         of[newToken](),
+		"token list":           of[[]registry.Token](),
+		"token revoke":         of[revokedToken](),
+		"toolchain install":    of[install.Found](),
+		"toolchain list":       of[[]install.Status](),
+		"toolchain remove":     of[[]install.Found](),
+		"trust":                {reflect.TypeFor[pull.Proof](), reflect.TypeFor[inspection]()}, // the latter about a reference
+		"tune":                 of[tuned](),
+		"verify":               of[verifiedRelease](),
+		"version":              of[about](),
 	}
 }
 

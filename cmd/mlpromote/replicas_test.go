@@ -112,18 +112,18 @@ trust:
 		s := &secretive{root: root, Service: r.Service}
 		return s.run(t, 0, []string{"MLPROMOTE_REGISTRY=" + r.URL, "MLPROMOTE_DATABASE="}, args...)
 	}
-	if status := verb(a, "environments", "status"); !strings.HasPrefix(status, "pending\n") || !strings.Contains(status, "no longer: environment prod requires signature") {
-		t.Errorf("environments status says %s, want pending, with the change", status)
+	if status := verb(a, "configuration", "status"); !strings.HasPrefix(status, "pending\n") || !strings.Contains(status, "no longer: environment prod requires signature") {
+		t.Errorf("configuration status says %s, want pending, with the change", status)
 	}
 
 	// Adopted, it holds for who has it, and stops who does not.
-	verb(a, "environments", "adopt")
+	verb(a, "configuration", "adopt")
 	a.wantReady(t, "with what was adopted", http.StatusNoContent, "")
 	a.wantWrites(t, "with what was adopted", true)
 	b.wantReady(t, "left behind", http.StatusServiceUnavailable, "not the one that was agreed on")
 	b.wantWrites(t, "left behind", false)
-	if status := verb(b, "environments", "status"); !strings.HasPrefix(status, "differs\n") {
-		t.Errorf("environments status says %s, want differs", status)
+	if status := verb(b, "configuration", "status"); !strings.HasPrefix(status, "differs\n") {
+		t.Errorf("configuration status says %s, want differs", status)
 	}
 	b.write(t, "environments.yaml", full(other))
 	b.wantReady(t, "with the files at last", http.StatusNoContent, "")
@@ -134,7 +134,7 @@ trust:
 	c.wantReady(t, "started with other files", http.StatusServiceUnavailable, "not the one that was agreed on")
 	c.wantWrites(t, "started with other files", false)
 	s := &secretive{root: root, Service: c.Service}
-	s.run(t, 0, []string{database}, "environments", "adopt", "--data", c.Dir, "--policy-dir", c.policy)
+	s.run(t, 0, []string{database}, "configuration", "adopt", "--data", c.Dir, "--policy-dir", c.policy)
 	c.wantReady(t, "adopted on the database", http.StatusNoContent, "")
 	for _, r := range []replica{a, b} {
 		r.wantReady(t, "left behind", http.StatusServiceUnavailable, "not the one that was agreed on")

@@ -186,10 +186,10 @@ func (sv *served) tell(ctx context.Context, r config.Report) {
 		for _, change := range r.Changes {
 			sv.logger.InfoContext(ctx, "this waits for being adopted", "change", change)
 		}
-		sv.logger.WarnContext(ctx, "the files of the configuration changed: what was agreed on stays in force", "hint", "mlpromote environments adopt, when all replicas have the same files")
+		sv.logger.WarnContext(ctx, "the files of the configuration changed: what was agreed on stays in force", "hint", "mlpromote configuration adopt, when all replicas have the same files")
 	case registry.ConfigurationDiffers:
 		sv.logger.ErrorContext(ctx, "the configuration differs from the one agreed on: nothing is changed or resolved here", "parts", strings.Join(r.InForce.Differs(r.Agreed), ", "),
-			"agreed", r.Agreed.String(), "inForce", r.InForce.String(), "hint", "give this replica the files that the others have, or mlpromote environments adopt")
+			"agreed", r.Agreed.String(), "inForce", r.InForce.String(), "hint", "give this replica the files that the others have, or mlpromote configuration adopt")
 	}
 }
 

@@ -42,5 +42,5 @@ func (a Agreement) Check(ctx context.Context, parts ...string) error {
 	}
 	return registry.WithHint(
 		registry.Lastingf(registry.CodeUnavailable, "environments.yaml, or a public key that it names, differs from what the services of this catalog agreed on"),
-		"use the files that they use, or adopt these: mlpromote environments adopt")
+		"use the files that they use, or adopt these: mlpromote configuration adopt")
 }

@@ -226,7 +226,7 @@ func lost(before, found Snapshot) error {
 // agree replaces the agreed configuration and records an event. Errors: CodeConflict if
 // another process replaced it first.
 func (k *Keeper[G]) agree(ctx context.Context, before, to registry.Configuration, why string) (registry.Configuration, error) {
-	change, err := registry.Reconfigure(before, to, why, k.Now())
+	change, err := registry.Adopt(before, to, why, k.Now())
 	if err != nil {
 		return before, err
 	}

@@ -29,7 +29,7 @@ func Settle(ctx context.Context, catalog Catalog, own Snapshot, read func() (Sna
 	if len(want.Differs(found.Configuration)) > 0 {
 		return registry.Errorf(registry.CodeConflict, "environments.yaml, or a public key that it names, changed while this ran: run it again")
 	}
-	change, err := registry.Reconfigure(agreed, want, "environments.yaml, or a public key that it names, changed", now)
+	change, err := registry.Adopt(agreed, want, "environments.yaml, or a public key that it names, changed", now)
 	if err != nil {
 		return err
 	}
@@ -64,5 +64,5 @@ func (s Snapshot) standsIn(agreed registry.Configuration) error {
 	}
 	return registry.WithHint(
 		registry.Errorf(registry.CodeInvalid, "%s is gone, or the key of the default was replaced: the agreed configuration of this catalog is not the default", environments.File),
-		"put the file back; if the files here are right: mlpromote environments adopt")
+		"put the file back; if the files here are right: mlpromote configuration adopt")
 }
