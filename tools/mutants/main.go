@@ -43,7 +43,7 @@ type options struct {
 func deciding() []string {
 	return []string{
 		"./registry", "./registry/access/...", "./registry/config", "./registry/environments", "./registry/service",
-		"./signer", "./validators/...", "./pipeline", "./pipeline/confined", "./pipeline/pull", "./pipeline/spec",
+		"./signer", "./validators/...", "./pipeline", "./pipeline/cases", "./pipeline/confined", "./pipeline/pull", "./pipeline/spec",
 		"./pipeline/tradeoff",
 	}
 }
@@ -93,7 +93,7 @@ func report(w *os.File, o options, tallies []tally) {
 		row(w, t.pkg, t.killed, t.killed+len(t.lived))
 		killed, total = killed+t.killed, total+t.killed+len(t.lived)
 		for _, m := range t.lived {
-			fmt.Fprintf(&lived, "%s:%d: %s\n", m.file, m.line, m.change)
+			fmt.Fprintln(&lived, m)
 		}
 	}
 	row(w, "all", killed, total)

@@ -109,6 +109,7 @@ func measure(ctx context.Context, o options, p pkg, known *equivalents, scratch 
 					t.killed++
 				case lived:
 					t.lived = append(t.lived, m)
+					fmt.Fprintln(os.Stderr, m)
 				case broken:
 					useless++
 				}

@@ -19,6 +19,9 @@ type mutant struct {
 	data       []byte // the file before the change
 }
 
+// String names a mutant: "registry/ref.go:12: a < b → a <= b".
+func (m mutant) String() string { return fmt.Sprintf("%s:%d: %s", m.file, m.line, m.change) }
+
 // short writes code on one line of limited length.
 func short(code string) string {
 	code = strings.Join(strings.Fields(code), " ")
