@@ -143,3 +143,45 @@ func TestTableAsCases(t *testing.T) {
 		})
 	}
 }
+
+// What a source may have besides its path depends on its format.
+func TestKeysOfAFormat(t *testing.T) {
+	t.Parallel()
+	source := func(keys string) string { return change("source: m.onnx", "source: {path: m.onnx, "+keys+"}") }
+	for name, c := range map[string]struct{ text, want string }{
+		"simplified ONNX":       {source("simplify: true"), ""},
+		"simplified weights":    {source("format: tflite, simplify: true"), "simplify is for format onnx: remove the key"},
+		"operators of one name": {source("operators: [vocab.txt, sub/vocab.txt]"), `two libraries are called "vocab.txt": want names that differ, since an engine holds all in one folder`},
+		"operators":             {source("operators: [vocab.txt, m.onnx]"), ""},
+		"operators of others":   {source("format: tflite, operators: [vocab.txt]"), "operators are for format onnx: remove the key"},
+		"types of skops":        {source("format: skops, trust: {types: [a.B]}"), ""},
+		"types of others":       {source("format: pickle, trust: {types: [a.B]}"), "types are trusted in format skops: remove the key"},
+		"trusted pickle":        {source("format: pickle, trust: {pickle: true}"), ""},
+		"pickle of others":      {source("format: skops, trust: {pickle: true}"), "trust in pickles is for format pickle: remove the key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := load(t, c.text)
+			got := ""
+			if err != nil {
+				_, got, _ = strings.Cut(problems(t, err), " ")
+			}
+			if got != c.want {
+				t.Errorf("%sgot %q, want %q", c.text, got, c.want)
+			}
+		})
+	}
+}
+
+func TestReplaceVariantsRefusesWhatIsNoSpec(t *testing.T) {
+	t.Parallel()
+	for name, text := range map[string]string{"no YAML": "variants: [", "unknown key": small + "varients: [fp32]\n", "a list": "- fp32\n"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := spec.ReplaceVariants("f.yaml", []byte(text), spec.Variant{Name: "fp32", Precision: "fp32"})
+			if registry.CodeOf(err) != registry.CodeInvalid || got != nil || !strings.Contains(err.Error(), "f.yaml") {
+				t.Errorf("got %q, error %v; want CodeInvalid that names the file", got, err)
+			}
+		})
+	}
+}
