@@ -97,11 +97,11 @@ func (t Target) matchDevice(d NodeAccelerator) []Mismatch {
 	}
 	differ("vendor", a.Vendor, d.Vendor)
 	differ("mig", a.MIG, d.MIG)
-	if a.Product != "" && (t.Stretch == "" || t.Stretch == StretchExact) {
+	if a.Product != "" && (t.Compatibility == "" || t.Compatibility == CompatibilityExact) {
 		differ("product", a.Product, d.Product)
 	}
 	if a.Arch != "" &&
-		(t.Stretch != StretchVersionCompatible || archRank(d.Arch) < archRank(a.Arch) || archRank(a.Arch) == 0) {
+		(t.Compatibility != CompatibilityVersionCompatible || archRank(d.Arch) < archRank(a.Arch) || archRank(a.Arch) == 0) {
 		differ("arch", a.Arch, d.Arch)
 	}
 	if a.MemoryMiB > d.MemoryMiB {

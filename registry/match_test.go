@@ -100,15 +100,15 @@ func TestMatchEveryField(t *testing.T) {
 	}
 }
 
-func TestMatchStretch(t *testing.T) {
+func TestMatchCompatibility(t *testing.T) {
 	t.Parallel()
 	const (
-		exact   = registry.StretchExact
-		same    = registry.StretchComputeCapability
-		version = registry.StretchVersionCompatible
+		exact   = registry.CompatibilityExact
+		same    = registry.CompatibilityComputeCapability
+		version = registry.CompatibilityVersionCompatible
 	)
 	for _, c := range []struct {
-		stretch       registry.Stretch
+		stretch       registry.Compatibility
 		asked         string
 		product, arch string
 		want          string
@@ -129,12 +129,12 @@ func TestMatchStretch(t *testing.T) {
 		{version, "gfx90a", "x", "gfx90a", ""},
 	} {
 		target, node := gpuTarget(), gpuNode()
-		target.Stretch, target.Accelerator.Arch = c.stretch, c.asked
+		target.Compatibility, target.Accelerator.Arch = c.stretch, c.asked
 		for i := range node.Accelerators {
 			node.Accelerators[i].Product, node.Accelerators[i].Arch = c.product, c.arch
 		}
 		if got := lines(target.Match(node, node.Runtime())); got != c.want {
-			t.Errorf("stretch %q of %s on %s %s: got %q, want %q", c.stretch, c.asked, c.product, c.arch, got, c.want)
+			t.Errorf("compatibility %q of %s on %s %s: got %q, want %q", c.stretch, c.asked, c.product, c.arch, got, c.want)
 		}
 	}
 }

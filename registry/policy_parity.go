@@ -23,9 +23,9 @@ func judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 		}
 	}
 	cs.findings(PredicatePerformance, r, e).deny(req, "performance")
-	if len(e.Target.Witnesses) > 0 {
+	if len(e.Target.RequiredNodeTypes) > 0 {
 		req.deny("the target requires a pass on node types %v, but this registry does not know any node types",
-			e.Target.Witnesses)
+			e.Target.RequiredNodeTypes)
 	}
 }
 

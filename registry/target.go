@@ -10,14 +10,14 @@ import (
 // document. An absent field requires nothing. The zero Target has no version and matches no
 // machine.
 type Target struct {
-	V           int                   `json:"v"`
-	Name        string                `json:"name"`
-	OS          string                `json:"os"`
-	CPU         TargetCPU             `json:"cpu"`
-	Accelerator *TargetAccelerator    `json:"accelerator,omitempty"`
-	Runtimes    map[string]Constraint `json:"runtimes,omitempty"`
-	Stretch     Stretch               `json:"stretch,omitempty"`
-	Witnesses   []string              `json:"witnesses,omitempty"` // node types on which a pass is required
+	V                 int                   `json:"v"`
+	Name              string                `json:"name"`
+	OS                string                `json:"os"`
+	CPU               TargetCPU             `json:"cpu"`
+	Accelerator       *TargetAccelerator    `json:"accelerator,omitempty"`
+	Runtimes          map[string]Constraint `json:"runtimes,omitempty"`
+	Compatibility     Compatibility         `json:"stretch,omitempty"`
+	RequiredNodeTypes []string              `json:"witnesses,omitempty"` // node types on which a pass is required
 
 	unknown string // why a reader of this version must not match it
 	raw     []byte // the document as it was read, if unknown is set
@@ -41,15 +41,15 @@ type TargetAccelerator struct {
 	Driver    *Constraint `json:"driver,omitempty"`
 }
 
-// Stretch says how far a device may differ from the one that an accelerator engine was compiled
+// Compatibility says how far a device may differ from the one that an accelerator engine was compiled
 // on.
-type Stretch string
+type Compatibility string
 
-// The degrees of stretch. The default of an accelerator target is Exact.
+// The degrees of compatibility. The default of an accelerator target is Exact.
 const (
-	StretchExact             Stretch = "exact"                   // same product, architecture and MIG profile
-	StretchComputeCapability Stretch = "same-compute-capability" // same architecture, any product
-	StretchVersionCompatible Stretch = "version-compatible"      // same or later architecture of the vendor
+	CompatibilityExact             Compatibility = "exact"                   // same product, architecture and MIG profile
+	CompatibilityComputeCapability Compatibility = "same-compute-capability" // same architecture, any product
+	CompatibilityVersionCompatible Compatibility = "version-compatible"      // same or later architecture of the vendor
 )
 
 // TargetVersion is the version of the target document that this program reads.
@@ -116,14 +116,14 @@ func (t Target) Validate() error {
 		return Errorf(CodeInvalid, "target %s: cpu.arch is missing", t.Name)
 	case t.CPU.Level != "" && (t.CPU.Arch != "amd64" || levelRank(t.CPU.Level) == 0):
 		return Errorf(CodeInvalid, "target %s: cpu.level %q: want v1, v2, v3 or v4, and only for amd64", t.Name, t.CPU.Level)
-	case t.Accelerator == nil && t.Stretch != "":
-		return Errorf(CodeInvalid, "target %s: stretch %q applies only to accelerators: remove it", t.Name, t.Stretch)
+	case t.Accelerator == nil && t.Compatibility != "":
+		return Errorf(CodeInvalid, "target %s: compatibility %q applies only to accelerators: remove it", t.Name, t.Compatibility)
 	case t.Accelerator != nil && (t.Accelerator.Count < 0 || t.Accelerator.MemoryMiB < 0):
 		return Errorf(CodeInvalid, "target %s: accelerator has %d devices of %d MiB: want both at least 0", t.Name,
 			t.Accelerator.Count, t.Accelerator.MemoryMiB)
-	case !t.Stretch.known():
-		return Errorf(CodeInvalid, "target %s: stretch %q: want exact, same-compute-capability or version-compatible",
-			t.Name, t.Stretch)
+	case !t.Compatibility.known():
+		return Errorf(CodeInvalid, "target %s: compatibility %q: want exact, same-compute-capability or version-compatible",
+			t.Name, t.Compatibility)
 	}
 	for name, c := range t.Runtimes {
 		if err := c.Validate(); err != nil {
@@ -133,8 +133,8 @@ func (t Target) Validate() error {
 	return nil
 }
 
-func (s Stretch) known() bool {
-	return s == "" || s == StretchExact || s == StretchComputeCapability || s == StretchVersionCompatible
+func (c Compatibility) known() bool {
+	return c == "" || c == CompatibilityExact || c == CompatibilityComputeCapability || c == CompatibilityVersionCompatible
 }
 
 // levelRank is 1 to 4 for the x86-64 psABI levels, 0 for anything else.

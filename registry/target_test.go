@@ -101,7 +101,7 @@ func TestParseTargetRefuses(t *testing.T) {
 		edit(`"level":"v3"`, `"level":"v5"`):                            "cpu.level",
 		edit(`amd64","level"`, `arm64","level"`):                        "cpu.level",
 		edit(`"os"`, `"stretch":"exact","os"`):                          "applies only to accelerators",
-		edit(`"os"`, `"accelerator":{"vendor":"x"},"stretch":"y","os"`): "stretch",
+		edit(`"os"`, `"accelerator":{"vendor":"x"},"stretch":"y","os"`): "compatibility",
 		edit(`"os"`, `"runtimes":{"cuda":{}},"os"`):                     "runtime cuda",
 		edit(`"os"`, `"runtimes":{"cuda":{"exact":"x"}},"os"`):          "runtime cuda",
 	} {

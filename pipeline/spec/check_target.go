@@ -27,8 +27,8 @@ func (c checker) checkTargets() {
 // checkMachine checks what the target asks of machine and toolchain, and reports
 // whether all of it can be.
 func (c checker) checkMachine(i int, t Target) bool {
-	if t.GPU != nil && slices.Contains(Toolchains(), t.Toolchain.Name) && !slices.Contains(forGPUs(), t.Toolchain.Name) {
-		c.problem(at("targets", i, "gpu"), "target %s: %s builds engines for CPUs: for gpu want toolchain %s",
+	if t.Accelerator != nil && slices.Contains(Toolchains(), t.Toolchain.Name) && !slices.Contains(forGPUs(), t.Toolchain.Name) {
+		c.problem(at("targets", i, "accelerator"), "target %s: %s builds engines for CPUs: for an accelerator want toolchain %s",
 			t.Name, t.Toolchain.Name, strings.Join(forGPUs(), " or "))
 		return false
 	}

@@ -82,8 +82,8 @@ assets: [vocab.txt, tokenizer.json]
 variants:
   - {name: int8, quantize: {method: static, observer: entropy, per_channel: true}}
 targets:
-  - {name: x86-v3, os: linux, cpu: {arch: amd64, level: v3}, toolchain: {name: onnxruntime}, witnesses: [icelake, zen2]}
-  - {name: l4, gpu: {product: NVIDIA-L4}, toolchain: {name: tensorrt, version: "11.4"}, variants: [fp16]}
+  - {name: x86-v3, os: linux, cpu: {arch: amd64, level: v3}, toolchain: {name: onnxruntime}, requiredNodeTypes: [icelake, zen2]}
+  - {name: l4, accelerator: {product: NVIDIA-L4}, toolchain: {name: tensorrt, version: "11.4"}, variants: [fp16]}
 limits:
   preset: default
   outputs: {logits: {cosine: {min: 0.999}}}

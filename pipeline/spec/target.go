@@ -11,14 +11,14 @@ import (
 // Target is a kind of machine to build for. "linux/amd64/v3" alone will do; it is
 // named linux-amd64-v3.
 type Target struct {
-	Name      string    `yaml:"name,required" doc:"Name of the target; part of tags"`
-	OS        string    `yaml:"os" doc:"Operating system; linux where nothing is said" enum:"linux,darwin,windows"`
-	CPU       CPU       `yaml:"cpu" doc:"Processor that the engine needs"`
-	GPU       *GPU      `yaml:"gpu" doc:"Accelerator that the engine needs"`
-	Toolchain Toolchain `yaml:"toolchain" doc:"What makes the engine; onnxruntime where nothing is said"`
-	Variants  []string  `yaml:"variants" doc:"Names of the variants to build for this target; all where nothing is said"`
-	Witnesses []string  `yaml:"witnesses" doc:"Node types on which a pass is required"`
-	Stretch   string    `yaml:"stretch" doc:"How far an engine may stray from the accelerator that it was made on" enum:"exact,same-compute-capability,version-compatible"`
+	Name              string       `yaml:"name,required" doc:"Name of the target; part of tags"`
+	OS                string       `yaml:"os" doc:"Operating system; linux where nothing is said" enum:"linux,darwin,windows"`
+	CPU               CPU          `yaml:"cpu" doc:"Processor that the engine needs"`
+	Accelerator       *Accelerator `yaml:"accelerator" was:"gpu" doc:"Accelerator that the engine needs"`
+	Toolchain         Toolchain    `yaml:"toolchain" doc:"What makes the engine; onnxruntime where nothing is said"`
+	Variants          []string     `yaml:"variants" doc:"Names of the variants to build for this target; all where nothing is said"`
+	RequiredNodeTypes []string     `yaml:"requiredNodeTypes" was:"witnesses" doc:"Node types on which an engine must pass"`
+	Compatibility     string       `yaml:"compatibility" was:"stretch" doc:"How far a device may differ from the accelerator that an engine was compiled on" enum:"exact,same-compute-capability,version-compatible"`
 }
 
 // CPU is a processor.
@@ -28,8 +28,8 @@ type CPU struct {
 	Features []string `yaml:"features" doc:"Features beyond the level, such as avx512_vnni"`
 }
 
-// GPU is an accelerator.
-type GPU struct {
+// Accelerator is a GPU or another device.
+type Accelerator struct {
 	Vendor    string `yaml:"vendor" doc:"Maker, such as nvidia"`
 	Product   string `yaml:"product" doc:"Product as GPU feature discovery names it, such as NVIDIA-L4"`
 	Arch      string `yaml:"arch" doc:"Architecture, such as sm_89"`
@@ -147,9 +147,9 @@ func (t *Target) complete(variants []Variant) {
 	if t.OS == "" {
 		t.OS = "linux"
 	}
-	if t.GPU != nil {
-		if t.GPU.Vendor == "" {
-			t.GPU.Vendor = "nvidia"
+	if t.Accelerator != nil {
+		if t.Accelerator.Vendor == "" {
+			t.Accelerator.Vendor = "nvidia"
 		}
 		if t.CPU.Arch == "" {
 			t.CPU.Arch = "amd64"
@@ -178,14 +178,14 @@ func (t *Target) complete(variants []Variant) {
 func (t Target) Registry() registry.Target {
 	return registry.Target{
 		V: registry.TargetVersion, Name: t.Name, OS: t.OS,
-		CPU:         registry.TargetCPU{Arch: t.CPU.Arch, Level: t.CPU.Level, Features: t.CPU.Features},
-		Accelerator: t.GPU.registry(),
-		Witnesses:   t.Witnesses, Stretch: registry.Stretch(t.Stretch),
+		CPU:               registry.TargetCPU{Arch: t.CPU.Arch, Level: t.CPU.Level, Features: t.CPU.Features},
+		Accelerator:       t.Accelerator.registry(),
+		RequiredNodeTypes: t.RequiredNodeTypes, Compatibility: registry.Compatibility(t.Compatibility),
 	}
 }
 
 // registry gives the accelerator of a target document, or nil.
-func (g *GPU) registry() *registry.TargetAccelerator {
+func (g *Accelerator) registry() *registry.TargetAccelerator {
 	if g == nil {
 		return nil
 	}

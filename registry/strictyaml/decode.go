@@ -112,6 +112,7 @@ func shorten(s string) string {
 type field struct {
 	index    int
 	key      string
+	was      string // the key's earlier name; its use is an error that names the key
 	required bool
 }
 
@@ -121,7 +122,7 @@ func fields(t reflect.Type) []field {
 	for i := range t.NumField() {
 		key, option, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
 		if key != "" && key != "-" && t.Field(i).IsExported() {
-			out = append(out, field{i, key, option == "required"})
+			out = append(out, field{i, key, t.Field(i).Tag.Get("was"), option == "required"})
 		}
 	}
 	return out
@@ -147,6 +148,11 @@ func (n *Node) decodeStruct(v reflect.Value) {
 				at = f.index
 			}
 		}
+		if key := renamed(known, e.Key); key != "" && at < 0 {
+			seen[key] = true // one mistake is one problem
+			e.Name.Problemf("key %q is now called %q", e.Key, key)
+			continue
+		}
 		if at < 0 {
 			keys := Keys(v.Type())
 			seen[registry.Nearest(e.Key, keys)] = true // one mistake is one problem
@@ -160,6 +166,16 @@ func (n *Node) decodeStruct(v reflect.Value) {
 			n.Problemf("key %q is missing", f.key)
 		}
 	}
+}
+
+// renamed returns the key that had the name was earlier, or "".
+func renamed(known []field, was string) string {
+	for _, f := range known {
+		if f.was != "" && f.was == was {
+			return f.key
+		}
+	}
+	return ""
 }
 
 func (n *Node) decodeMap(v reflect.Value) {

@@ -28,7 +28,7 @@ engine: {format: acc, entry: engine.bin, outputs: [engine.bin], native_code: tru
 [ "$1" = --version ] && { echo "acc 2.1"; exit; }
 while :; do sleep 1; done
 `
-	endlessTarget = "  - {name: card, gpu: {vendor: acme, arch: a1}, toolchain: acc, variants: [fp32]}\n"
+	endlessTarget = "  - {name: card, accelerator: {vendor: acme, arch: a1}, toolchain: acc, variants: [fp32]}\n"
 )
 
 // A step that was interrupted is not called failed.

@@ -133,7 +133,7 @@ def refusal(text, options):
         return Refused("bad_input", f"the tuning spec is none that this compiler takes: {said.group(1)[:300] if said else 'it does not say why'}")
     if "missing GPU target" in text or "nknown CUDA target" in text:
         return Refused("unsupported_format", f"this compiler knows no {options['device']} architecture {options['arch']}: "
-                       "name an earlier one that it knows, such as sm_80, whose code later devices run (stretch: version-compatible)")
+                       "name an earlier one that it knows, such as sm_80, whose code later devices run (compatibility: version-compatible)")
     for line in text.splitlines():
         if found := re.search(r"failed to legalize (?:operation )?'?(?:torch\.operator)?'?[^\"]*\"?(onnx\.\w+)?", line):
             op = found.group(1) or (re.search(r"onnx\.\w+", text) or [None])[0]
