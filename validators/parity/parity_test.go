@@ -134,4 +134,10 @@ func TestFigures(t *testing.T) {
 	if f.DType != "float32" || f.MaxAbs != 1 || f.CosineMin != 0 || f.Worst == nil || f.Worst.Case != 2 {
 		t.Errorf("figures %+v with the worst element %+v, want an error of 1 and a cosine of 0 in case 2", f, f.Worst)
 	}
+	if f.Top1 == nil || *f.Top1 != 0.75 {
+		t.Errorf("top1 %v, want 0.75: the engine has another class in one of four cases", f.Top1)
+	}
+	if single := parity.Figures("float32", tensor.Result{}); single.Top1 != nil {
+		t.Errorf("top1 %v of an output without classes, want none", *single.Top1)
+	}
 }

@@ -50,3 +50,12 @@ func TestQuantilesAreSamplesInOrder(t *testing.T) {
 		}
 	})
 }
+
+// A clock that did not move gives no rate, rather than an infinite one.
+func TestSummarizeSamplesOfNoTime(t *testing.T) {
+	t.Parallel()
+	got := performance.Summarize([]int64{0, 0}, 1)
+	if got.PerSecond != 0 || got.Samples != 2 {
+		t.Errorf("%g per second of %d samples, want 0 of 2", got.PerSecond, got.Samples)
+	}
+}
