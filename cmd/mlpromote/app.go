@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
 // app is one run of the program: where it reads and writes, and its global flags.
@@ -35,7 +36,14 @@ type app struct {
 
 	subject string // what the verb is about, for its error; empty: its first argument
 
-	telemetry *telemetry.Telemetry // of a service; nil for other verbs
+}
+
+// at says where the registry is that the flags name.
+func (a *app) at() wiring.Location {
+	return wiring.Location{
+		Data: a.data, PolicyDir: a.policyDir, Keys: a.keys, Registry: a.registry, Database: a.database, Storage: a.storage, TLSCA: a.tlsCA,
+		TakeOver: a.takeOver, Version: a.version, Getenv: a.getenv, Note: a.ui.Note, Hashing: a.ui.Hashing,
+	}
 }
 
 // defaultData is the data directory where neither --data nor MLPROMOTE_DATA says otherwise.
@@ -194,4 +202,32 @@ func unknown(c *cobra.Command, args []string) error {
 		text += " (did you mean " + strings.Join(meant, " or ") + "?)"
 	}
 	return usage(c, errors.New(text))
+}
+
+// configureStorage takes the storage from the environment where no flag names one.
+func (a *app) configureStorage() error {
+	if a.storage != "" && a.registry != "" {
+		return registry.Errorf(registry.CodeInvalid, "--storage is for a data directory, and the service at %s has its own: want one of the two", a.registry)
+	}
+	if a.storage == "" {
+		a.storage = a.getenv("MLPROMOTE_STORAGE")
+	}
+	return nil
+}
+
+// configureDatabase takes the database from the environment where no flag names one.
+func (a *app) configureDatabase() error {
+	if a.database == "" {
+		a.database = a.getenv("MLPROMOTE_DATABASE")
+		return nil
+	}
+	if a.registry != "" {
+		return registry.Errorf(registry.CodeInvalid, "--database is for a data directory, and the service at %s has its own: want one of the two", a.registry)
+	}
+	if u, err := url.Parse(a.database); err == nil {
+		if _, told := u.User.Password(); told {
+			a.ui.Note("other users of this machine can read the password in --database; MLPROMOTE_DATABASE, PGPASSWORD and ~/.pgpass keep it to yourself")
+		}
+	}
+	return nil
 }

@@ -28,6 +28,7 @@ func arrows() []rule {
 		{"cmd/mlpromote/internal/programtest", []string{"pipeline/toolchain/toolchaintest", "registry/registrytest"}},
 		{"cmd/mlpromote/endtoend", nil},
 		{"cmd/mlpromote/internal/ui", []string{"pipeline", "registry", "registry/strictyaml", "registry/telemetry"}},
+		{"cmd/mlpromote/internal/clock", nil},
 		{"cmd/*", []string{"*"}},
 		{"tools/*", nil},
 		{"examples/*", nil}, // tests of what operators copy
@@ -137,6 +138,29 @@ func TestArrowsGoDown(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// maxImports is how many packages of this module one package may import. More is a sign that it has
+// several tasks.
+const maxImports = 25
+
+// mayImport is what is allowed to packages that import more. The number may only become smaller.
+func mayImport() map[string]int { return map[string]int{"cmd/mlpromote": 48} }
+
+func TestFewImports(t *testing.T) {
+	t.Parallel()
+	for pkg, imports := range listImports(t, "CGO_ENABLED=1") {
+		limit, larger := mayImport()[pkg]
+		if !larger {
+			limit = maxImports
+		}
+		if len(imports) > limit {
+			t.Errorf("%s imports %d packages of this module, want at most %d: move a task of its own to another package", pkg, len(imports), limit)
+		}
+		if larger && len(imports) < limit {
+			t.Errorf("%s imports %d packages of this module, and mayImport allows %d: lower the number", pkg, len(imports), limit)
+		}
 	}
 }
 

@@ -13,7 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/backup"
 	"mlpromote.dev/mlpromote/registry/blob"
@@ -52,12 +54,12 @@ func (a *app) backup(ctx context.Context, dest string, keep int, verify bool) (e
 		return err
 	}
 	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
-		return noData(a.data)
+		return wiring.NoData(a.data)
 	}
 	if inside(a.data, dest) {
 		return registry.Errorf(registry.CodeInvalid, "%s is in the data directory %s, with which it would be lost: want another place, on another disk", dest, a.data)
 	}
-	content, err := a.openContent(ctx)
+	content, err := a.at().OpenContent(ctx)
 	if err != nil {
 		return err
 	}
@@ -78,7 +80,7 @@ func (a *app) backup(ctx context.Context, dest string, keep int, verify bool) (e
 		CopyCatalog: func(ctx context.Context, path string) error {
 			return sqlite.Snapshot(ctx, filepath.Join(a.data, datadir.DatabaseFile), path)
 		},
-		Blobs: content.blobs, Dir: a.data, Files: files, Tool: a.tool(), Now: now, Verify: verify,
+		Blobs: content.Blobs, Dir: a.data, Files: files, Tool: a.at().Tool(), Now: clock.Now, Verify: verify,
 	})
 	if err != nil {
 		return err
@@ -132,7 +134,7 @@ func (a *app) hasOwnCatalog(verb string) error {
 	if a.registry != "" {
 		return registry.Errorf(registry.CodeInvalid, "%s works on a data directory, not on --registry %s: run it on the machine that has the directory, also while it is served", verb, a.registry)
 	}
-	id, err := a.dir().CatalogID()
+	id, err := a.at().Dir().CatalogID()
 	if err != nil || a.database == "" && id == "" {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 )
@@ -30,7 +31,7 @@ const benchBytes = 64 << 20
 
 // shop is a data directory with a model whose releases policy lets into prod.
 type shop struct {
-	*instance
+	*wiring.Instance
 	app     *app
 	model   string
 	file    string
@@ -47,11 +48,11 @@ func newShop(b *testing.B, bytes int64) *shop {
 	dir := b.TempDir()
 	a := &app{ui: ui.New(os.Stdout, os.Stderr, func(string) string { return "" }), getenv: func(string) string { return "" }, version: "bench", data: filepath.Join(dir, "data")}
 	a.ui.Stderr = io.Discard
-	check(b, a.create())
-	i, err := a.openDirectory(b.Context())
+	check(b, a.at().Create())
+	i, err := a.at().OpenDirectory(b.Context())
 	check(b, err)
-	b.Cleanup(func() { _ = i.close() })
-	s := &shop{instance: i, app: a, model: "bench/model", file: filepath.Join(dir, "model.onnx"), bytes: bytes}
+	b.Cleanup(func() { _ = i.Close() })
+	s := &shop{Instance: i, app: a, model: "bench/model", file: filepath.Join(dir, "model.onnx"), bytes: bytes}
 	f, err := os.Create(s.file)
 	check(b, err)
 	_, err = io.CopyN(f, rand.Reader, bytes)
@@ -101,7 +102,7 @@ func (s *shop) stock(b *testing.B) {
 	repository := "staging/" + s.model
 	document := func(repository string, role registry.PartKind) registry.PartRef {
 		text := []byte("{}")
-		ref, err := s.store.PutPart(b.Context(), repository, registry.Part{Role: role, Model: s.model, Format: "onnx",
+		ref, err := s.Store.PutPart(b.Context(), repository, registry.Part{Role: role, Model: s.model, Format: "onnx",
 			Engine: registry.Engine{Variant: "reference", Precision: "fp32"},
 			Files: []registry.PartFile{{File: registry.File{Path: string(role) + ".json", Digest: digest.FromBytes(text), Size: 2},
 				Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }}}})
@@ -110,7 +111,7 @@ func (s *shop) stock(b *testing.B) {
 	}
 	reference := document(repository+"/sources", registry.PartReference)
 	var err error
-	s.sources, err = s.store.Assemble(b.Context(), repository+"/sources", registry.Assembly{Model: s.model, Parts: []registry.PartRef{reference}})
+	s.sources, err = s.Store.Assemble(b.Context(), repository+"/sources", registry.Assembly{Model: s.model, Parts: []registry.PartRef{reference}})
 	check(b, err)
 	limits, iface := document(repository, registry.PartLimits), document(repository, registry.PartInterface)
 	f, err := os.Open(s.file)
@@ -123,7 +124,7 @@ func (s *shop) stock(b *testing.B) {
 		Toolchain: registry.Toolchain{Name: "onnxruntime", Version: "1.30.0"}, Variant: "fp32", Precision: "fp32",
 		Reference: reference.Digest, Sources: s.sources, Limits: limits.Digest, Interface: iface.Digest,
 	}
-	engine, err := s.store.PutPart(b.Context(), repository, registry.Part{Role: registry.PartEngine, Engine: s.engine, Model: s.model, Format: "onnx",
+	engine, err := s.Store.PutPart(b.Context(), repository, registry.Part{Role: registry.PartEngine, Engine: s.engine, Model: s.model, Format: "onnx",
 		Files: []registry.PartFile{{File: registry.File{Path: "model.onnx", Digest: d, Size: s.bytes}, Open: func() (io.ReadCloser, error) { return os.Open(s.file) }}}})
 	check(b, err)
 	s.engine.Digest = engine.Digest
@@ -134,7 +135,7 @@ func (s *shop) stock(b *testing.B) {
 func (s *shop) release(b *testing.B) registry.Release {
 	b.Helper()
 	s.version++
-	d, err := s.store.Assemble(b.Context(), "staging/"+s.model, registry.Assembly{
+	d, err := s.Store.Assemble(b.Context(), "staging/"+s.model, registry.Assembly{
 		Model: s.model, Version: fmt.Sprintf("1.0.%d", s.version), Revision: 1, Sources: s.sources, Plan: s.sources, Parts: s.parts})
 	check(b, err)
 	s.sign(b, registry.RoleBuilder, registry.PredicateSign, d, d, struct{}{})
@@ -159,7 +160,7 @@ func (s *shop) sign(b *testing.B, role registry.Role, predicateType string, rele
 	b.Helper()
 	statement, err := registry.NewStatement(predicateType, predicate, registry.StatementSubject{Digest: registry.NewDigestSet(subject)})
 	check(b, err)
-	bundle, err := s.keys.Sign(b.Context(), role, statement)
+	bundle, err := s.Keys.Sign(b.Context(), role, statement)
 	check(b, err)
 	_, err = s.Attach(b.Context(), registry.Attachment{Environment: "staging", Model: s.model, Release: release, Subject: subject, Bundle: bundle})
 	check(b, err)
@@ -176,7 +177,7 @@ func BenchmarkPromote(b *testing.B) {
 		hashFile(b, s.file)
 		bare += time.Since(began)
 		began = time.Now()
-		check(b, s.store.Rehash(b.Context(), "staging/"+s.model, r))
+		check(b, s.Store.Rehash(b.Context(), "staging/"+s.model, r))
 		rehash += time.Since(began)
 		began = time.Now()
 		_, err := s.Promote(b.Context(), registry.PromoteRequest{Model: s.model, Ref: string(r.Digest)})
@@ -201,11 +202,13 @@ func hashFile(b *testing.B, path string) {
 func (s *shop) serve(b *testing.B) (service, empty string) {
 	b.Helper()
 	config := defaultServe(b)
-	svc, err := s.app.newServing(b.Context(), config)
+	logger, err := s.app.ui.NewLogger(config.logFormat, config.logLevel)
 	check(b, err)
-	sv, err := s.app.openServed(b.Context(), svc)
+	svc, err := newServing(b.Context(), s.app.at(), config, logger)
 	check(b, err)
-	b.Cleanup(func() { _ = sv.here.db.Close() })
+	sv, err := openServed(b.Context(), s.app.at(), svc)
+	check(b, err)
+	b.Cleanup(func() { _ = sv.here.DB.Close() })
 	server, err := sv.server(b.Context())
 	check(b, err)
 	ours := httptest.NewServer(server.Handler)
@@ -312,7 +315,7 @@ func (c *callers) percentile(p float64) float64 {
 // crowd fills the catalog with so many engines of other models, three to a release.
 func (s *shop) crowd(b *testing.B, engines int) {
 	b.Helper()
-	db := s.local.db
+	db := s.Local.DB
 	for n := range engines {
 		model, d := fmt.Sprintf("crowd/%d", n/3), digest.FromString(fmt.Sprint("crowd ", n))
 		check(b, db.PutManifest(b.Context(), "prod/"+model, registry.Manifest{Digest: d, Size: 1, MediaType: "application/vnd.oci.image.manifest.v1+json"}))

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
@@ -42,11 +43,11 @@ stdout: the reference of the release.`,
 			if err != nil {
 				return err
 			}
-			if err := a.create(); err != nil {
+			if err := a.at().Create(); err != nil {
 				return err
 			}
-			return a.with(c.Context(), func(i *instance) error {
-				if err := i.share(m, address, s.Model); err != nil {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
+				if err := share(i, m, address, s.Model); err != nil {
 					return err
 				}
 				return a.build(c.Context(), i, s, m, own.or(s), options)
@@ -60,20 +61,20 @@ stdout: the reference of the release.`,
 	return c
 }
 
-func (a *app) build(ctx context.Context, i *instance, s *spec.Spec, m *memory, own replacements, options pipeline.BuildOptions) error {
+func (a *app) build(ctx context.Context, i *wiring.Instance, s *spec.Spec, m *memory, own replacements, options pipeline.BuildOptions) error {
 	p := a.pipeline(i, m.steps, own)
 	p.Planned = func(plan pipeline.Plan) { a.warnTaken(takenIn(ctx, i, plan)) }
 	result, err := p.Build(ctx, s, options)
 	if err := errors.Join(err, m.close(ctx, a, result.Steps > result.Cached)); err != nil {
 		return err
 	}
-	if result.Unchanged && i.environments.First().External() {
+	if result.Unchanged && i.Envs.First().External() {
 		// A publication that broke off before its tags were written is finished.
 		if _, err := i.Publish(ctx, registry.Publication{Model: result.Release.Model, Release: result.Release.Digest}); err != nil {
 			return err
 		}
 	}
-	result.Ref.Host = i.hostOf(result.Ref.Environment)
+	result.Ref.Host = i.HostOf(result.Ref.Environment)
 	if err := rememberBuild(result.Ref); err != nil {
 		return err
 	}

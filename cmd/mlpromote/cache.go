@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/shared"
@@ -77,11 +78,11 @@ func (a *app) openMemory(s *spec.Spec, f cacheFlags) (*memory, spec.Cache, error
 // share puts the cache that machines share behind that of this one. An entry that another
 // machine left counts with the signature of a builder who is trusted for the repository
 // that the engines go to.
-func (i *instance) share(m *memory, address spec.Cache, model string) (err error) {
+func share(i *wiring.Instance, m *memory, address spec.Cache, model string) (err error) {
 	if address == (spec.Cache{}) {
 		return nil
 	}
-	if m.shared, err = i.sharedSteps(address, model, m.mode); err == nil {
+	if m.shared, err = sharedSteps(i, address, model, m.mode); err == nil {
 		m.steps = toolchain.Behind(m.steps, m.shared)
 	}
 	return err
@@ -104,17 +105,17 @@ func (a *app) openLocalSteps(m *memory) error {
 }
 
 // sharedSteps are the finished steps in an OCI repository.
-func (i *instance) sharedSteps(at spec.Cache, model, mode string) (*shared.Steps, error) {
-	repository, err := i.content.At(at.Host, at.Repository)
+func sharedSteps(i *wiring.Instance, at spec.Cache, model, mode string) (*shared.Steps, error) {
+	repository, err := i.Content.At(at.Host, at.Repository)
 	if err != nil {
 		return nil, err
 	}
 	o := shared.Options{
-		Repository: repository, Name: at.String(), Verify: i.verify,
-		Resource: i.environments.ResourceURI(i.environments.First().Name, model),
+		Repository: repository, Name: at.String(), Verify: i.Verify,
+		Resource: i.Envs.ResourceURI(i.Envs.First().Name, model),
 	}
 	if mode == cacheReadWrite {
-		o.Sign = i.keys.Sign
+		o.Sign = i.Keys.Sign
 	}
 	return shared.New(o), nil
 }

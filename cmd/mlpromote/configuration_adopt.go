@@ -11,7 +11,9 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
 )
@@ -36,8 +38,8 @@ and changes and resolves nothing.`,
 			if a.registry == "" {
 				return registry.Errorf(registry.CodeInvalid, "configuration status asks a service: want --registry URL")
 			}
-			return a.with(c.Context(), func(i *instance) error {
-				status, err := i.configuration.Configuration(c.Context())
+			return a.with(c.Context(), func(i *wiring.Instance) error {
+				status, err := i.Configuration.Configuration(c.Context())
 				if err != nil {
 					return err
 				}
@@ -76,7 +78,7 @@ stdout: what is agreed on now.`,
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if a.registry != "" {
-				return a.with(c.Context(), func(i *instance) error { return a.adoptThere(c.Context(), i) })
+				return a.with(c.Context(), func(i *wiring.Instance) error { return a.adoptThere(c.Context(), i) })
 			}
 			return a.adoptHere(c.Context())
 		},
@@ -86,13 +88,13 @@ stdout: what is agreed on now.`,
 // adoptHere records the files of the data directory as those that are agreed on.
 func (a *app) adoptHere(ctx context.Context) (err error) {
 	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
-		return noData(a.data)
+		return wiring.NoData(a.data)
 	}
 	own, err := a.ownConfiguration(ctx)
 	if err != nil {
 		return err
 	}
-	db, err := a.openDatabase(ctx)
+	db, err := a.at().OpenDatabase(ctx)
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,7 @@ func (a *app) adoptHere(ctx context.Context) (err error) {
 		own = registry.Configuration{Environments: own.Environments}
 	case own.Access == nothing && agreed.Access != nothing:
 		return registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "the services of this catalog have an %s, and %s has none", config.AccessFile, a.policyFolder()),
+			registry.Errorf(registry.CodeInvalid, "the services of this catalog have an %s, and %s has none", config.AccessFile, a.at().PolicyFolder()),
 			"put their %s here; to agree on none, take it from a service and adopt with --registry URL", config.AccessFile)
 	}
 	differs := own.Differs(agreed)
@@ -115,7 +117,7 @@ func (a *app) adoptHere(ctx context.Context) (err error) {
 		a.ui.Note("nothing to do: what is here is agreed on")
 		return a.adopted(agreed)
 	}
-	change, err := registry.Adopt(agreed, own, "adopted by whoever has the database: "+strings.Join(differs, ", "), now())
+	change, err := registry.Adopt(agreed, own, "adopted by whoever has the database: "+strings.Join(differs, ", "), clock.Now())
 	if err != nil {
 		return err
 	}
@@ -127,8 +129,8 @@ func (a *app) adoptHere(ctx context.Context) (err error) {
 }
 
 // adoptThere lets a service adopt what its files say, after showing what that changes.
-func (a *app) adoptThere(ctx context.Context, i *instance) error {
-	status, err := i.configuration.Configuration(ctx)
+func (a *app) adoptThere(ctx context.Context, i *wiring.Instance) error {
+	status, err := i.Configuration.Configuration(ctx)
 	if err != nil {
 		return err
 	}
@@ -142,7 +144,7 @@ func (a *app) adoptThere(ctx context.Context, i *instance) error {
 		a.ui.Note("nothing to do: what the service has is agreed on")
 		return a.adopted(status.Agreed)
 	}
-	if status, err = i.configuration.AdoptConfiguration(ctx, status.OnDisk); err != nil {
+	if status, err = i.Configuration.AdoptConfiguration(ctx, status.OnDisk); err != nil {
 		return err
 	}
 	return a.adopted(status.Agreed)
@@ -151,7 +153,7 @@ func (a *app) adoptThere(ctx context.Context, i *instance) error {
 // ownConfiguration is the configuration of the files here, with the promoter's key where
 // there is one.
 func (a *app) ownConfiguration(ctx context.Context) (registry.Configuration, error) {
-	files, err := a.signedFiles(ctx, a.keyring())
+	files, err := a.at().SignedFiles(ctx, a.at().Keyring())
 	if err != nil && !registry.HasCode(err, registry.CodeUnavailable) {
 		return registry.Configuration{}, err
 	}

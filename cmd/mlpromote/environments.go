@@ -3,16 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
-	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/environments"
 )
 
@@ -41,7 +39,7 @@ stdout: two tables. Exit code 2: the file cannot be read, or has a mistake.`,
 }
 
 func (a *app) checkEnvironments(ctx context.Context, file string) error {
-	files, err := a.signedFiles(ctx, a.keyring())
+	files, err := a.at().SignedFiles(ctx, a.at().Keyring())
 	if err != nil && !registry.HasCode(err, registry.CodeUnavailable) { // a wrong password says nothing about the file
 		a.ui.Note("the key that signs promotions is not checked: %v", err)
 	}
@@ -50,7 +48,7 @@ func (a *app) checkEnvironments(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	checked := checkedEnvironments{Environments: s.Environments, Findings: s.Findings(now())}
+	checked := checkedEnvironments{Environments: s.Environments, Findings: s.Findings(clock.Now())}
 	for _, e := range s.Environments.Trust {
 		checked.Signers = append(checked.Signers, checkedSigner{e, s.KeyID(e)})
 	}
@@ -63,11 +61,11 @@ func (a *app) checkEnvironments(ctx context.Context, file string) error {
 // stillThere refuses the default in place of an environments.yaml that the catalog of the data
 // directory has agreed on.
 func (a *app) stillThere(ctx context.Context, files config.Files, s config.Snapshot) error {
-	if _, err := os.Stat(filepath.Join(a.data, datadir.DatabaseFile)); files.File != "" || err != nil && a.database == "" {
+	if files.File != "" || !a.at().HasDatabaseFile() && a.database == "" {
 		return nil
 	}
 	return config.CheckPresent(ctx, s, func(ctx context.Context) (registry.Configuration, error) {
-		db, err := a.openDatabase(ctx)
+		db, err := a.at().OpenDatabase(ctx)
 		if err != nil {
 			return registry.Configuration{}, err
 		}
@@ -140,4 +138,21 @@ func roleNames(roles []registry.Role) string {
 		names = append(names, string(r))
 	}
 	return strings.Join(names, ", ")
+}
+
+// problems makes errors of the findings that are problems, and notes of the others.
+func (a *app) problems(findings []config.Finding) []error {
+	var all []error
+	for _, f := range findings {
+		if !f.Problem {
+			a.ui.Note("%s", f.Text)
+			continue
+		}
+		err := registry.Errorf(registry.CodeInvalid, "%s", f.Text)
+		if f.Fix != "" {
+			err = registry.WithHint(err, "%s", f.Fix)
+		}
+		all = append(all, err)
+	}
+	return all
 }

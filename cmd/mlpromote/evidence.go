@@ -3,16 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
-	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/oci"
-	"mlpromote.dev/mlpromote/registry/oci/remote"
-	"mlpromote.dev/mlpromote/registry/service"
 )
 
 func (a *app) evidenceCommand() *cobra.Command {
@@ -39,7 +35,7 @@ the permission administer. stdout: the digests that were deleted.`,
 		Example: "  mlpromote evidence delete staging/vision/digits:1.0.0 --dry-run\n  mlpromote evidence delete staging/vision/digits:1.0.0",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.with(c.Context(), func(i *instance) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
 				ref, err := a.reference(i, args[:1])
 				if err != nil {
 					return err
@@ -65,11 +61,11 @@ type deletedEvidence struct {
 	Kept    int               `json:"kept,omitempty"` // refused by the registry
 }
 
-func (a *app) deleteEvidence(ctx context.Context, i *instance, ref registry.Ref, named []string, d evidenceDeletion) error {
-	if host := i.hostOf(ref.Environment); host != i.host {
+func (a *app) deleteEvidence(ctx context.Context, i *wiring.Instance, ref registry.Ref, named []string, d evidenceDeletion) error {
+	if host := i.HostOf(ref.Environment); host != i.Host {
 		return registry.Errorf(registry.CodeInvalid, "the content of %s is on registry %s: delete it there", ref.Environment, host)
 	}
-	remove, err := i.manifestDeleter(ctx, registry.Repository(ref.Environment, ref.Model))
+	remove, err := i.ManifestDeleter(ctx, registry.Repository(ref.Environment, ref.Model))
 	if err != nil {
 		return err
 	}
@@ -82,7 +78,7 @@ func (a *app) deleteEvidence(ctx context.Context, i *instance, ref registry.Ref,
 	}
 	did := deletedEvidence{Deleted: []registry.Digest{}}
 	for _, digest := range candidates {
-		var kept remote.KeptError
+		var kept wiring.KeptError
 		if !d.dryRun {
 			err = remove(ctx, digest)
 		}
@@ -128,7 +124,7 @@ func deletedText(did deletedEvidence) string {
 
 // strangersEvidence lists the evidence about a release that does not verify for anybody who is
 // trusted there.
-func strangersEvidence(ctx context.Context, i *instance, ref registry.Ref, types []string) ([]registry.Digest, error) {
+func strangersEvidence(ctx context.Context, i *wiring.Instance, ref registry.Ref, types []string) ([]registry.Digest, error) {
 	r, err := i.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
 	if err != nil {
 		return nil, err
@@ -143,7 +139,7 @@ func strangersEvidence(ctx context.Context, i *instance, ref registry.Ref, types
 	}
 	var found []registry.Digest
 	for _, subject := range r.Subjects() {
-		for referrer, err := range i.store.Referrers(ctx, registry.Repository(ref.Environment, ref.Model), subject.Digest) {
+		for referrer, err := range i.Store.Referrers(ctx, registry.Repository(ref.Environment, ref.Model), subject.Digest) {
 			if err != nil {
 				return nil, err
 			}
@@ -154,43 +150,4 @@ func strangersEvidence(ctx context.Context, i *instance, ref registry.Ref, types
 		}
 	}
 	return found, nil
-}
-
-// manifestDeleter gives what takes manifests out of a repository, as far as they may go.
-func (i *instance) manifestDeleter(ctx context.Context, repository string) (func(context.Context, registry.Digest) error, error) {
-	if i.local != nil {
-		guard := i.guard()
-		return func(ctx context.Context, d registry.Digest) error {
-			err := guard.DeleteManifest(ctx, repository, d)
-			if registry.CodeOf(err) == registry.CodePolicy {
-				return remote.KeptError{Err: err}
-			}
-			return err
-		}, nil
-	}
-	opened, err := i.content.Open(ctx, repository)
-	if err != nil {
-		return nil, err
-	}
-	deleter, ok := opened.(interface {
-		oci.Repository
-		Delete(ctx context.Context, desc ocispec.Descriptor) error
-	})
-	if !ok {
-		return nil, registry.Lastingf(registry.CodeUnavailable, "nothing can be deleted from %s", repository)
-	}
-	return func(ctx context.Context, d registry.Digest) error {
-		desc, err := deleter.Resolve(ctx, string(d))
-		if err != nil {
-			return fmt.Errorf("%s: %w", d, err)
-		}
-		return deleter.Delete(ctx, desc)
-	}, nil
-}
-
-// guard deletes manifests from the data directory that nothing relies on.
-func (i *instance) guard() service.Guard {
-	return service.Guard{
-		Deleter: i.local.db, Environments: i.environments, Manifests: i.local.refs, Catalog: i.local.catalog, Records: i.local.db, Content: i.store, Verify: i.verify,
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/gc"
 )
@@ -33,7 +34,7 @@ stdout: what was deleted, or with --dry-run what would be, and why the rest stay
 			if a.registry != "" {
 				return registry.Errorf(registry.CodeInvalid, "gc works on a data directory, not on --registry %s, which collects by itself", a.registry)
 			}
-			return a.toCollect(c.Context(), func(i *instance, alone bool) error { return a.collect(c.Context(), i, keep, alone, dryRun) })
+			return a.toCollect(c.Context(), func(i *wiring.Instance, alone bool) error { return a.collect(c.Context(), i, keep, alone, dryRun) })
 		},
 	}
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "change nothing")
@@ -46,45 +47,36 @@ stdout: what was deleted, or with --dry-run what would be, and why the rest stay
 // toCollect opens the data directory for a collection. One with a catalog in a file is
 // locked, which keeps every other user of that catalog out. With a catalog in PostgreSQL
 // there may be others anywhere, beside whom it collects as a service does.
-func (a *app) toCollect(ctx context.Context, f func(i *instance, alone bool) error) (err error) {
+func (a *app) toCollect(ctx context.Context, f func(i *wiring.Instance, alone bool) error) (err error) {
 	if a.database != "" {
-		return a.withLocal(ctx, func(i *instance) error { return f(i, false) })
+		return a.withLocal(ctx, func(i *wiring.Instance) error { return f(i, false) })
 	}
 	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
-		return noData(a.data)
+		return wiring.NoData(a.data)
 	}
-	_, unlock, err := a.dir().LockExclusive(ctx, a.waiting)
+	_, unlock, err := a.at().Dir().LockExclusive(ctx, a.at().Waiting)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	i, err := a.openDirectory(ctx)
+	i, err := a.at().OpenDirectory(ctx)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(i, true), i.close())
+	return errors.Join(f(i, true), i.Close())
 }
 
 // withLocal runs f on the data directory, and closes it.
-func (a *app) withLocal(ctx context.Context, f func(*instance) error) error {
-	i, err := a.openLocal(ctx)
+func (a *app) withLocal(ctx context.Context, f func(*wiring.Instance) error) error {
+	i, err := a.at().OpenLocal(ctx)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(i), i.close())
+	return errors.Join(f(i), i.Close())
 }
 
-// collectorConfig is what collects in a data directory.
-func collectorConfig(here *local, environments registry.Environments, keep gc.Retention, alone bool) gc.Config {
-	return gc.Config{
-		Environments: environments, Store: here.db, Catalog: here.db, Intents: here.db, Blobs: here.blobs, Remover: here.blobs.remover,
-		Garbage: here.db, Clock: here.db, Owner: here.blobs.owner, Lock: here.db,
-		Retention: keep, Alone: alone, Sweep: here.blobs.uploads.Sweep,
-	}
-}
-
-func (a *app) collect(ctx context.Context, i *instance, keep gc.Retention, alone, dryRun bool) error {
-	c, err := gc.New(collectorConfig(i.local, i.environments, keep, alone))
+func (a *app) collect(ctx context.Context, i *wiring.Instance, keep gc.Retention, alone, dryRun bool) error {
+	c, err := gc.New(wiring.CollectorConfig(i.Local, i.Envs, keep, alone))
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/host"
 )
@@ -65,7 +66,7 @@ func askReady(ctx context.Context, e listenConfig) (string, error) {
 	}
 	url, transport := "http://"+net.JoinHostPort(name, port)+"/readyz", &http.Transport{}
 	if e.tlsCert != "" {
-		if transport.TLSClientConfig, err = host.TrustOwn(e.tlsCert, now); err != nil {
+		if transport.TLSClientConfig, err = host.TrustOwn(e.tlsCert, clock.Now); err != nil {
 			return "", registry.Errorf(registry.CodeInvalid, "--tls-cert: %w", err)
 		}
 		url = "https" + url[len("http"):]

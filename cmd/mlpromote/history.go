@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -29,7 +31,7 @@ was changed beside them. Exit code 5 names what is wrong.`,
 		Example: "  mlpromote history verify",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.with(c.Context(), func(i *instance) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
 				events, last, err := verifyChain(c.Context(), i)
 				if err != nil {
 					return err
@@ -61,14 +63,14 @@ type acceptedHistory struct {
 }
 
 // verifyChain checks the chain of the whole history and gives its length and last hash.
-func verifyChain(ctx context.Context, i *instance) (int, registry.Digest, error) {
+func verifyChain(ctx context.Context, i *wiring.Instance) (int, registry.Digest, error) {
 	events, err := i.History(ctx, registry.HistoryQuery{})
 	if err != nil {
 		return 0, "", err
 	}
 	var before registry.Event
 	for _, e := range events {
-		if i.host != "" && e.Seq > before.Seq+1 {
+		if i.Host != "" && e.Seq > before.Seq+1 {
 			return 0, "", registry.Errorf(registry.CodeForbidden, "events %d to %d are not shown: either this token may not read them, or they are gone; ask with one that may read everything", before.Seq+1, e.Seq-1)
 		}
 		if err := e.VerifyChain(before); err != nil {
@@ -89,7 +91,7 @@ backup does not have. Records the reason in the history. Takes an administrator.
 		Example: `  mlpromote history accept --model vision/digits --env prod --reason "restored from Tuesday's backup"`,
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.with(c.Context(), func(i *instance) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
 				if err := i.AcceptHistory(c.Context(), environment, model, reason); err != nil {
 					return err
 				}
@@ -121,7 +123,7 @@ directory is asked every second; a service sends events at once.`,
 			if follow {
 				return a.followHistory(c.Context(), q, since)
 			}
-			return a.with(c.Context(), func(i *instance) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
 				events, _, err := newestEvents(c.Context(), i, q, since)
 				if err != nil {
 					return err
@@ -144,7 +146,7 @@ directory is asked every second; a service sends events at once.`,
 
 // newestEvents are the newest events, oldest first: at most q.Limit, and none older than since;
 // 0 is no bound. last is the number of the newest one, whether or not it is too old.
-func newestEvents(ctx context.Context, i *instance, q registry.HistoryQuery, since time.Duration) (found []registry.Event, last int64, err error) {
+func newestEvents(ctx context.Context, i *wiring.Instance, q registry.HistoryQuery, since time.Duration) (found []registry.Event, last int64, err error) {
 	if q.Limit < 0 || since < 0 {
 		return nil, 0, registry.Errorf(registry.CodeInvalid, "--limit %d, --since %s: want 0 for all, or more", q.Limit, since)
 	}
@@ -157,7 +159,7 @@ func newestEvents(ctx context.Context, i *instance, q registry.HistoryQuery, sin
 		last = events[len(events)-1].Seq
 	}
 	if since > 0 {
-		events = slices.DeleteFunc(events, func(e registry.Event) bool { return now().Sub(e.Time) > since })
+		events = slices.DeleteFunc(events, func(e registry.Event) bool { return clock.Now().Sub(e.Time) > since })
 	}
 	return events, last, err
 }

@@ -3,15 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"iter"
 	"time"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
-
-// events follows the history of a service from behind an event on.
-type events = func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
 
 // lookEvery is how often a data directory is asked for new events. Nothing tells other
 // processes of them.
@@ -22,7 +19,7 @@ const lookEvery = time.Second
 func (a *app) followHistory(ctx context.Context, q registry.HistoryQuery, since time.Duration) error {
 	a.ui.Streams = true
 	var last int64
-	err := a.with(ctx, func(i *instance) error {
+	err := a.with(ctx, func(i *wiring.Instance) error {
 		var first []registry.Event
 		var err error
 		if first, last, err = newestEvents(ctx, i, q, since); err != nil {
@@ -31,11 +28,11 @@ func (a *app) followHistory(ctx context.Context, q registry.HistoryQuery, since 
 		if err := a.tellEventHeader(); err != nil {
 			return err
 		}
-		if err := a.tellEvents(first); err != nil || i.events == nil {
+		if err := a.tellEvents(first); err != nil || i.Events == nil {
 			return err
 		}
 		q := registry.HistoryQuery{Environment: q.Environment, Model: q.Model, After: last}
-		for e, err := range i.events(ctx, q) {
+		for e, err := range i.Events(ctx, q) {
 			if err != nil {
 				return err
 			}
@@ -72,7 +69,7 @@ func (a *app) look(ctx context.Context, q registry.HistoryQuery, last *int64) er
 		return ctx.Err()
 	case <-timer.C:
 	}
-	return a.with(ctx, func(i *instance) error {
+	return a.with(ctx, func(i *wiring.Instance) error {
 		fresh, err := i.History(ctx, q)
 		if err != nil || len(fresh) == 0 {
 			return err

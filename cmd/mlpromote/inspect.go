@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -64,7 +65,7 @@ quarantines stand. REF defaults to the last build here.`,
   mlpromote inspect vision/digits --env prod`,
 		Args: atMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.with(c.Context(), func(i *instance) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
 				ref, err := a.modelOrReference(i, "inspect", environment, args)
 				if err != nil {
 					return err
@@ -83,20 +84,20 @@ quarantines stand. REF defaults to the last build here.`,
 
 // modelOrReference is a reference, or a model in an environment that --env of a verb names, with
 // or without a tag.
-func (a *app) modelOrReference(i *instance, verb, environment string, args []string) (registry.Ref, error) {
+func (a *app) modelOrReference(i *wiring.Instance, verb, environment string, args []string) (registry.Ref, error) {
 	if environment == "" {
 		return a.reference(i, args)
 	}
 	if len(args) == 0 {
 		return registry.Ref{}, registry.Errorf(registry.CodeInvalid, "%s --env %s: want a model, for example vision/digits", verb, environment)
 	}
-	if _, err := i.environments.Find(environment); err != nil {
+	if _, err := i.Envs.Find(environment); err != nil {
 		return registry.Ref{}, err
 	}
 	return a.reference(i, []string{environment + "/" + args[0]})
 }
 
-func inspect(ctx context.Context, i *instance, ref registry.Ref) (inspection, error) {
+func inspect(ctx context.Context, i *wiring.Instance, ref registry.Ref) (inspection, error) {
 	r, err := i.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
 	if err != nil {
 		return inspection{}, err
@@ -106,7 +107,7 @@ func inspect(ctx context.Context, i *instance, ref registry.Ref) (inspection, er
 		return inspection{}, err
 	}
 	counted, misplaced := registry.Accept(r, claims)
-	full := registry.Ref{Host: i.hostOf(ref.Environment), Environment: ref.Environment, Model: ref.Model, Tag: r.Tag(), Digest: r.Digest}
+	full := registry.Ref{Host: i.HostOf(ref.Environment), Environment: ref.Environment, Model: ref.Model, Tag: r.Tag(), Digest: r.Digest}
 	found := inspection{Ref: full.String(), Release: r, IgnoredEvidence: ignored, claims: claims}
 	found.Ignore(misplaced...)
 	found.Source = source(ctx, i, r)
@@ -157,13 +158,13 @@ func latest[R any](claims []registry.Claim, engine registry.Digest, predicateTyp
 
 // source reads how large the reference is. Who may not read the sources, or has none,
 // sees the rest of the release all the same.
-func source(ctx context.Context, i *instance, r registry.Release) *inspectedSource {
+func source(ctx context.Context, i *wiring.Instance, r registry.Release) *inspectedSource {
 	if len(r.Engines) == 0 {
 		return nil
 	}
 	found := &inspectedSource{Digest: r.Engines[0].Reference}
-	repository := registry.SourcesRepository(i.environments.First().Name, r.Model)
-	part, err := i.store.Fetch(ctx, repository, found.Digest, "")
+	repository := registry.SourcesRepository(i.Envs.First().Name, r.Model)
+	part, err := i.Store.Fetch(ctx, repository, found.Digest, "")
 	if err != nil {
 		return nil
 	}
@@ -250,12 +251,12 @@ func (a *app) listCommand() *cobra.Command {
 		Example: "  mlpromote list --env prod",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.with(c.Context(), func(i *instance) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
 				heads, err := i.Heads(c.Context(), environment, model)
 				if err != nil {
 					return err
 				}
-				if err := i.agreed(c.Context()); err != nil { // what is listed is so all the same
+				if err := i.Agreed(c.Context()); err != nil { // what is listed is so all the same
 					a.ui.Note("warning: %v", err)
 				}
 				rows := [][]string{{"ENVIRONMENT", "MODEL", "VERSION", "SINCE", "HOLD", "DIGEST"}}

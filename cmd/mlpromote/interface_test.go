@@ -18,6 +18,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/gate"
@@ -153,7 +155,7 @@ func network(t *testing.T, s storage, g *gate.Gate) (url string, r registrytest.
 // administrator makes the token of somebody who may do everything.
 func administrator(t *testing.T, tokens registry.Tokens) string {
 	t.Helper()
-	token, text, err := access.Mint("admin", access.Anonymous().Grants, now(), time.Time{})
+	token, text, err := access.Mint("admin", access.Anonymous().Grants, clock.Now(), time.Time{})
 	if err == nil {
 		err = tokens.CreateToken(t.Context(), token)
 	}
@@ -219,7 +221,7 @@ func clientOf(t *testing.T, listening *httptest.Server, keys *registrytest.Keys,
 		t.Fatal(err)
 	}
 	c, err := client.New(client.Config{URL: listening.URL, Content: far, HTTP: &http.Client{
-		Transport: &authorized{base: listening.Client().Transport, service: service, authorization: "Bearer " + token}}})
+		Transport: &wiring.Authorized{Base: listening.Client().Transport, Service: service, Authorization: "Bearer " + token}}})
 	if err != nil {
 		t.Fatal(err)
 	}

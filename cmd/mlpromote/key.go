@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/signer"
-	"mlpromote.dev/mlpromote/signer/keyfile"
 )
 
 func (a *app) keyCommand() *cobra.Command {
@@ -30,7 +30,7 @@ given in environments.yaml.`,
 				}
 				name = role
 			}
-			public, err := keyfile.Generate(a.keyDir(), name, a.password())
+			public, err := a.at().NewKey(name)
 			if err != nil {
 				return err
 			}
@@ -38,7 +38,7 @@ given in environments.yaml.`,
 			if err != nil {
 				return err
 			}
-			path := filepath.Join(a.keyDir(), name+".pub")
+			path := filepath.Join(a.at().KeyDir(), name+".pub")
 			return a.ui.Result(path, generatedKey{path, id})
 		},
 	}
@@ -66,14 +66,14 @@ and fills them again from the stored bytes. Tags, heads, holds and history are f
 		Example: "  mlpromote reindex",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.with(c.Context(), func(i *instance) error {
-				if i.local == nil {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
+				if i.Local == nil {
 					return registry.Errorf(registry.CodeInvalid, "reindex works on a data directory: stop the service, then --data DIR")
 				}
-				if err := i.local.db.ResetDerived(c.Context()); err != nil {
+				if err := i.Local.DB.ResetDerived(c.Context()); err != nil {
 					return err
 				}
-				n, err := oci.Reindex(c.Context(), i.local.blobs, i.local.db)
+				n, err := oci.Reindex(c.Context(), i.Local.Blobs, i.Local.DB)
 				if err != nil {
 					return err
 				}

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/node"
 )
@@ -25,8 +26,8 @@ func (a *app) nodeTypeCommand() *cobra.Command {
 			if err := registry.ValidateName(args[0]); err != nil {
 				return err
 			}
-			return a.with(c.Context(), func(i *instance) error {
-				if err := i.nodeTypes.Put(c.Context(), args[0], described); err != nil {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
+				if err := i.NodeTypes.Put(c.Context(), args[0], described); err != nil {
 					return err
 				}
 				return a.ui.Result(args[0], registry.Named[registry.Node]{Name: args[0], Document: described})
@@ -39,8 +40,8 @@ func (a *app) nodeTypeCommand() *cobra.Command {
 		Example: "  mlpromote node-type get g6.xlarge",
 		Args:    exactly("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.with(c.Context(), func(i *instance) error {
-				described, err := i.nodeTypes.Get(c.Context(), args[0])
+			return a.with(c.Context(), func(i *wiring.Instance) error {
+				described, err := i.NodeTypes.Get(c.Context(), args[0])
 				if err != nil {
 					return err
 				}
@@ -58,8 +59,8 @@ func (a *app) nodeTypeCommand() *cobra.Command {
 		Example: "  mlpromote node-type delete g6.xlarge",
 		Args:    exactly("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.with(c.Context(), func(i *instance) error {
-				if err := i.nodeTypes.Delete(c.Context(), args[0]); err != nil {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
+				if err := i.NodeTypes.Delete(c.Context(), args[0]); err != nil {
 					return err
 				}
 				return a.ui.Result(args[0], deletedName{args[0]})
@@ -81,10 +82,10 @@ func (a *app) nodeTypeListCommand() *cobra.Command {
 		Example: "  mlpromote node-type list",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.with(c.Context(), func(i *instance) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
 				var all []registry.Named[registry.Node]
 				for after := ""; ; {
-					page, err := i.nodeTypes.List(c.Context(), after, registry.MaxPage)
+					page, err := i.NodeTypes.List(c.Context(), after, registry.MaxPage)
 					if err != nil {
 						return err
 					}

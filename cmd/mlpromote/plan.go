@@ -68,7 +68,7 @@ func (a *app) plan(ctx context.Context, file string, own replacements) error {
 		return err
 	}
 	p := &pipeline.Pipeline{
-		Toolchain: a.toolchain(missing, m.steps, own.or(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.Progress, Warn: a.ui.Warn,
+		Toolchain: a.toolchain(missing, m.steps, own.or(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.at().Tool(), Progress: a.ui.Progress, Warn: a.ui.Warn,
 	}
 	plan, err := p.Plan(ctx, s)
 	if err != nil {

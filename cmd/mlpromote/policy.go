@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/service"
@@ -47,16 +48,16 @@ stdout: a table, and the reasons. Exit code 4: a head would not be given to node
 
 func (a *app) replay(ctx context.Context, file string) (err error) {
 	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
-		return noData(a.data)
+		return wiring.NoData(a.data)
 	}
-	present := a.files()
+	present := a.at().Files()
 	candidate := present
 	candidate.File = file
-	here, err := a.openCatalog(ctx) // without a lock: nothing is written
+	here, err := a.at().OpenCatalog(ctx) // without a lock: nothing is written
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, here.db.Close()) }()
+	defer func() { err = errors.Join(err, here.DB.Close()) }()
 	today, err := a.serviceBy(here, present)
 	if err != nil {
 		return err
@@ -76,16 +77,16 @@ func (a *app) replay(ctx context.Context, file string) (err error) {
 }
 
 // serviceBy judges by files, and is not asked to sign anything.
-func (a *app) serviceBy(here *local, files config.Files) (*service.Service, error) {
+func (a *app) serviceBy(here *wiring.Local, files config.Files) (*service.Service, error) {
 	own, err := files.Read()
 	if err != nil {
 		return nil, err
 	}
-	i, err := a.instanceBy(here, own, a.keyring())
+	i, err := a.at().InstanceBy(here, own, a.at().Keyring())
 	if err != nil {
 		return nil, err
 	}
-	return i.service, nil
+	return i.Service, nil
 }
 
 func replayText(heads []service.Replayed) string {

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -21,7 +22,7 @@ stdout: the reference in the destination. Exit code 4: the policy refuses.`,
 		Example: "  mlpromote promote --dry-run",
 		Args:    atMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.with(c.Context(), func(i *instance) error { return a.promote(c.Context(), i, req, args) })
+			return a.with(c.Context(), func(i *wiring.Instance) error { return a.promote(c.Context(), i, req, args) })
 		},
 	}
 	c.Flags().StringVar(&req.From, "from", "", "environment to promote from (default: the only edge there is)")
@@ -30,7 +31,7 @@ stdout: the reference in the destination. Exit code 4: the policy refuses.`,
 	return c
 }
 
-func (a *app) promote(ctx context.Context, i *instance, req registry.PromoteRequest, args []string) error {
+func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.PromoteRequest, args []string) error {
 	ref, err := a.reference(i, args)
 	if err != nil {
 		return err
@@ -74,19 +75,19 @@ func (a *app) tellHead(p registry.Promotion) {
 
 // tellCredentials says whose credentials were used on the registries of environments, where
 // it was this process that went there and not a service.
-func (a *app) tellCredentials(i *instance, environments ...string) {
-	if i.local == nil {
+func (a *app) tellCredentials(i *wiring.Instance, environments ...string) {
+	if i.Local == nil {
 		return
 	}
 	for _, environment := range environments {
-		if host := i.hostOf(environment); host != "" {
-			a.ui.Note("%s is on registry %s (credential: %s)", environment, host, i.content.UsedFor(host))
+		if host := i.HostOf(environment); host != "" {
+			a.ui.Note("%s is on registry %s (credential: %s)", environment, host, i.Content.UsedFor(host))
 		}
 	}
 }
 
-func (a *app) promoted(i *instance, p registry.Promotion) error {
-	ref := registry.Ref{Host: i.hostOf(p.Environment), Environment: p.Environment, Model: p.Model, Tag: p.Version, Digest: p.Release}
+func (a *app) promoted(i *wiring.Instance, p registry.Promotion) error {
+	ref := registry.Ref{Host: i.HostOf(p.Environment), Environment: p.Environment, Model: p.Model, Tag: p.Version, Digest: p.Release}
 	return a.ui.Result(ui.Plain(ref.String()), movement{ref.String(), p})
 }
 
@@ -128,7 +129,7 @@ node types, and this machine, that have an engine now and would have none.`,
 		Args:    exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			req.Model = args[0]
-			return a.with(c.Context(), func(i *instance) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
 				if here, err := a.describe(c.Context(), a.installedRuntimes()); err == nil { // only warned about
 					req.Node = &here
 				}
@@ -175,7 +176,7 @@ resolve and pull go on. A head that is held already gets the new reason.`,
 		Example: `  mlpromote hold set vision/digits --env prod --reason "no changes during the fair"`,
 		Args:    exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.with(c.Context(), func(i *instance) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
 				if err := i.SetHold(c.Context(), environment, args[0], reason); err != nil {
 					return err
 				}
@@ -191,7 +192,7 @@ there, or it is not held.`,
 		Example: `  mlpromote hold release vision/digits --env prod --reason "the fair is over"`,
 		Args:    exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.with(c.Context(), func(i *instance) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
 				if err := i.ReleaseHold(c.Context(), environment, args[0], reason); err != nil {
 					return err
 				}

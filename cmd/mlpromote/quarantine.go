@@ -7,7 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline/quarantine"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -28,7 +30,7 @@ A bare digest is looked for in every model. stdout: where it was attached.`,
   mlpromote quarantine lift prod/vision/digits:1.4.0 --reason "labels were right"`,
 		Args: exactly("REF|DIGEST"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.with(c.Context(), func(i *instance) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
 				return a.quarantine(c.Context(), i, args[0], f, quarantine.Quarantiner.Set, "in quarantine")
 			})
 		},
@@ -42,7 +44,7 @@ A bare digest is looked for in every model. stdout: where it was attached.`,
 		Example: `  mlpromote quarantine lift prod/vision/digits:1.4.0 --reason "labels were right"`,
 		Args:    exactly("REF|DIGEST"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.with(c.Context(), func(i *instance) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
 				return a.quarantine(c.Context(), i, args[0], lifted, quarantine.Quarantiner.Lift, "no longer in quarantine")
 			})
 		},
@@ -64,13 +66,13 @@ func (f *quarantineFlags) add(c *cobra.Command) {
 type quarantineStep func(quarantine.Quarantiner, context.Context, []quarantine.Place, string) ([]quarantine.Attached, error)
 
 // quarantine finds a release or an engine and attaches what step makes.
-func (a *app) quarantine(ctx context.Context, i *instance, text string, f quarantineFlags, step quarantineStep, outcome string) error {
+func (a *app) quarantine(ctx context.Context, i *wiring.Instance, text string, f quarantineFlags, step quarantineStep, outcome string) error {
 	if f.environment != "" {
-		if _, err := i.environments.Find(f.environment); err != nil {
+		if _, err := i.Envs.Find(f.environment); err != nil {
 			return err
 		}
 	}
-	q := quarantine.Quarantiner{Registry: i, Environments: i.environments, Sign: i.keys.Sign, Now: now}
+	q := quarantine.Quarantiner{Registry: i, Environments: i.Envs, Sign: i.Keys.Sign, Now: clock.Now}
 	places, err := a.quarantined(ctx, i, q, text, f.environment)
 	if err != nil {
 		return err
@@ -87,7 +89,7 @@ func (a *app) quarantine(ctx context.Context, i *instance, text string, f quaran
 }
 
 // quarantined lists the places of what a reference or a bare digest names.
-func (a *app) quarantined(ctx context.Context, i *instance, q quarantine.Quarantiner, text, environment string) ([]quarantine.Place, error) {
+func (a *app) quarantined(ctx context.Context, i *wiring.Instance, q quarantine.Quarantiner, text, environment string) ([]quarantine.Place, error) {
 	if d := registry.Digest(text); d.Validate() == nil {
 		return q.Find(ctx, environment, "", d)
 	}

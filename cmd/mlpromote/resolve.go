@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/registry"
@@ -90,7 +91,7 @@ candidate was rejected. Exit code 6: no engine is left.`,
 		Example: "  oras pull $(mlpromote resolve vision/digits --env prod) -o DIR",
 		Args:    exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.with(c.Context(), func(i *instance) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
 				query, err := a.query(c.Context(), q, args[0])
 				if err != nil {
 					return err
@@ -105,7 +106,7 @@ candidate was rejected. Exit code 6: no engine is left.`,
 					}
 					return err
 				}
-				resolution.Ref = i.reference(resolution.Ref)
+				resolution.Ref = i.Reference(resolution.Ref)
 				return a.ui.Result(ui.Plain(resolution.Ref), resolution)
 			})
 		},
@@ -140,12 +141,12 @@ files to it; any other folder is refused, and so is a mount point (name a folder
 		Example: "  mlpromote pull vision/digits --env prod -o /srv/digits",
 		Args:    exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.with(c.Context(), func(i *instance) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
 				query, err := a.query(c.Context(), q, args[0])
 				if err != nil {
 					return err
 				}
-				verify := i.verify
+				verify := i.Verify
 				if trust != "" {
 					if verify, err = a.verifyWith(trust); err != nil {
 						return err
@@ -167,10 +168,10 @@ files to it; any other folder is refused, and so is a mount point (name a folder
 	return c
 }
 
-func (a *app) pull(ctx context.Context, i *instance, verify registry.VerifyEvidence, query registry.ResolveQuery, dir string, want pull.Expectation) error {
+func (a *app) pull(ctx context.Context, i *wiring.Instance, verify registry.VerifyEvidence, query registry.ResolveQuery, dir string, want pull.Expectation) error {
 	puller := pull.Puller{
 		Checker:  pull.Checker{Verify: verify, ReadPart: oci.ReadPart},
-		Registry: i, Parts: i.store, Evidence: i.store, Step: a.ui.Step,
+		Registry: i, Parts: i.Store, Evidence: i.Store, Step: a.ui.Step,
 	}
 	result, err := puller.Pull(ctx, query, dir, want)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/backup"
 	"mlpromote.dev/mlpromote/registry/datadir"
@@ -85,8 +86,8 @@ func (a *app) restore(ctx context.Context, source, name string, verify bool) (er
 	done := "restored"
 	if verify {
 		done = "can be restored"
-	} else if keys, _ := filepath.Glob(filepath.Join(a.keyDir(), "*.key")); len(keys) == 0 {
-		a.ui.Note("there are no private keys in %s yet; without them nothing can be promoted", a.keyDir())
+	} else if keys, _ := filepath.Glob(filepath.Join(a.at().KeyDir(), "*.key")); len(keys) == 0 {
+		a.ui.Note("there are no private keys in %s yet; without them nothing can be promoted", a.at().KeyDir())
 	}
 	a.ui.Note("%s: %s", done, inSnapshot(snapshot))
 	return a.ui.Result(snapshot.Name, snapshot)
@@ -108,7 +109,7 @@ func (a *app) restoreInto(ctx context.Context, store *backup.Store, snapshot bac
 	if err := os.MkdirAll(a.data, 0o700); err != nil {
 		return err
 	}
-	_, unlock, err := a.dir().LockExclusive(ctx, nil)
+	_, unlock, err := a.at().Dir().LockExclusive(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -120,11 +121,11 @@ func (a *app) restoreInto(ctx context.Context, store *backup.Store, snapshot bac
 	if db != nil {
 		defer func() { err = errors.Join(err, db.Close()) }()
 	}
-	id, err := a.dir().ClaimRestore(snapshot.Name)
+	id, err := a.at().Dir().ClaimRestore(snapshot.Name)
 	if err != nil {
 		return err
 	}
-	place, err := a.openContent(ctx)
+	place, err := a.at().OpenContent(ctx)
 	if err != nil {
 		return err
 	}
@@ -137,13 +138,13 @@ func (a *app) restoreInto(ctx context.Context, store *backup.Store, snapshot bac
 	if err := store.Restore(ctx, snapshot, to); err != nil {
 		return err
 	}
-	return errors.Join(ignoreAll(a.data), a.dir().FinishRestore())
+	return errors.Join(wiring.IgnoreAll(a.data), a.at().Dir().FinishRestore())
 }
 
 // openRestored opens the content of a catalog that is being restored from the file at path.
 // It makes that another catalog than the original, and with it, where nobody else owns it
 // or it is taken over, the owner of the content.
-func (a *app) openRestored(ctx context.Context, place contentPlace, path, id string, db *postgresTarget) (blobs registry.Blobs, err error) {
+func (a *app) openRestored(ctx context.Context, place wiring.ContentPlace, path, id string, db *postgresTarget) (blobs registry.Blobs, err error) {
 	restored, err := sqlite.Open(ctx, path)
 	if err != nil {
 		return nil, err
@@ -158,9 +159,9 @@ func (a *app) openRestored(ctx context.Context, place contentPlace, path, id str
 	if err != nil {
 		return nil, err
 	}
-	owner := a.ownership(place, catalog, restored)
+	owner := a.at().Ownership(place, catalog, restored)
 	owner.Survey = func(ctx context.Context, p *registry.ContentPlace) error { // its content comes now
-		err := datadir.Survey(restored, place.blobs, false)(ctx, p)
+		err := datadir.Survey(restored, place.Blobs, false)(ctx, p)
 		p.CatalogEmpty, p.Known = true, false
 		return err
 	}
@@ -173,14 +174,14 @@ func (a *app) openRestored(ctx context.Context, place contentPlace, path, id str
 	if err == nil && verdict.Access == registry.ContentRefused {
 		err = verdict.Err()
 	}
-	if err == nil && !place.recorded {
-		err = a.dir().SetStorage(place.storage)
+	if err == nil && !place.Recorded {
+		err = a.at().Dir().SetStorage(place.Storage)
 	}
 	if err != nil || verdict.Access == registry.ContentOwned {
-		return place.blobs, err
+		return place.Blobs, err
 	}
 	a.ui.Note("content is read and not changed here: %s; %s", verdict.Reason, verdict.Remedy)
-	return datadir.NewGuard(notOwned{verdict}, 0).Blobs(place.blobs), nil
+	return datadir.NewGuard(notOwned{verdict}, 0).Blobs(place.Blobs), nil
 }
 
 // notOwned is content that is not the catalog's.
@@ -194,25 +195,25 @@ func (a *app) takeOverContent(ctx context.Context) (err error) {
 		return registry.Errorf(registry.CodeInvalid, "restore --take-over works on a data directory, not on --registry %s", a.registry)
 	}
 	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
-		return noData(a.data)
+		return wiring.NoData(a.data)
 	}
-	_, unlock, err := a.lockServed(ctx)
+	_, unlock, err := a.at().LockServed(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
-	db, err := a.openDatabase(ctx)
+	db, err := a.at().OpenDatabase(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	place, err := a.openContent(ctx)
+	place, err := a.at().OpenContent(ctx)
 	if err != nil {
 		return err
 	}
-	before, err := a.ownership(place, db, db).TakeOver(ctx)
-	if err == nil && !place.recorded {
-		err = a.dir().SetStorage(place.storage)
+	before, err := a.at().Ownership(place, db, db).TakeOver(ctx)
+	if err == nil && !place.Recorded {
+		err = a.at().Dir().SetStorage(place.Storage)
 	}
 	if err != nil {
 		return err
@@ -222,9 +223,9 @@ func (a *app) takeOverContent(ctx context.Context) (err error) {
 		return err
 	}
 	if before != nil {
-		a.ui.Note("%s belonged to catalog %s, which cannot change it any more; stop what still uses that", place.name, before.Catalog)
+		a.ui.Note("%s belonged to catalog %s, which cannot change it any more; stop what still uses that", place.Name, before.Catalog)
 	}
-	return a.ui.Result(place.name, takenOver{place.name, identity.ID, identity.Epoch, before})
+	return a.ui.Result(place.Name, takenOver{place.Name, identity.ID, identity.Epoch, before})
 }
 
 // takenOver is content that belongs to the catalog here now.

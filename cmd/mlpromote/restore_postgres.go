@@ -24,7 +24,7 @@ func (a *app) openEmptyDatabase(ctx context.Context) (*postgresTarget, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !a.dir().Has(datadir.RestoringFile) {
+	if !a.at().Dir().Has(datadir.RestoringFile) {
 		err = db.RefuseUsed(ctx)
 	}
 	if err != nil {
@@ -57,7 +57,7 @@ func (a *app) catalogTaker(db *postgresTarget, snapshot backup.Snapshot) func(co
 		if err := importCatalog(ctx, db.DB, path, snapshot); err != nil {
 			return err
 		}
-		return a.dir().SetCatalogID(db.ID())
+		return a.at().Dir().SetCatalogID(db.ID())
 	}
 }
 

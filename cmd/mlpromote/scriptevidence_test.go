@@ -24,6 +24,7 @@ import (
 	"oras.land/oras-go/v2"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/node"
@@ -35,13 +36,13 @@ import (
 const typeBundle = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 // at runs f on the registry that the script's program works with.
-func at(ts *testscript.TestScript, f func(ctx context.Context, i *instance) error) {
+func at(ts *testscript.TestScript, f func(ctx context.Context, i *wiring.Instance) error) {
 	a := &app{
 		ui: ui.NewPlain(io.Discard, io.Discard), getenv: ts.Getenv, version: version,
 		data: ts.MkAbs(ts.Getenv("DATA")), registry: ts.Getenv("MLPROMOTE_REGISTRY"),
 	}
 	ctx := context.Background()
-	ts.Check(a.with(ctx, func(i *instance) error { return f(ctx, i) }))
+	ts.Check(a.with(ctx, func(i *wiring.Instance) error { return f(ctx, i) }))
 }
 
 // cmdReport writes what a verifier could say: a report of parity about an engine of a
@@ -50,7 +51,7 @@ func cmdReport(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 5, 6)
 	machine, err := node.ParseFile(ts.MkAbs(args[4]))
 	ts.Check(err)
-	at(ts, func(ctx context.Context, i *instance) error {
+	at(ts, func(ctx context.Context, i *wiring.Instance) error {
 		r, err := releaseAt(ctx, i, args[1])
 		if err != nil {
 			return err
@@ -76,7 +77,7 @@ func cmdReport(ts *testscript.TestScript, neg bool, args []string) {
 	})
 }
 
-func releaseAt(ctx context.Context, i *instance, reference string) (registry.Release, error) {
+func releaseAt(ctx context.Context, i *wiring.Instance, reference string) (registry.Release, error) {
 	ref, err := registry.ParseRef(reference)
 	if err != nil {
 		return registry.Release{}, err
@@ -98,7 +99,7 @@ func (j *jobs) cmdSign(ts *testscript.TestScript, neg bool, args []string) {
 // cmdAttach hands a bundle to the registry, as verify does, and sets VAR to its digest.
 func cmdAttach(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 4, 4)
-	at(ts, func(ctx context.Context, i *instance) error {
+	at(ts, func(ctx context.Context, i *wiring.Instance) error {
 		r, err := releaseAt(ctx, i, args[1])
 		if err != nil {
 			return err
@@ -235,13 +236,13 @@ func cmdCutHistory(ts *testscript.TestScript, neg bool, args []string) {
 // cmdOldHold writes a hold with a reason that the service would refuse.
 func cmdOldHold(ts *testscript.TestScript, neg bool, args []string) {
 	want(ts, neg, args, 1, 1)
-	at(ts, func(ctx context.Context, i *instance) error {
-		standing, err := i.local.catalog.ModelState(ctx, "prod", "vision/digits")
+	at(ts, func(ctx context.Context, i *wiring.Instance) error {
+		standing, err := i.Local.Catalog.ModelState(ctx, "prod", "vision/digits")
 		if err != nil {
 			return err
 		}
 		head := standing.Head
-		_, err = i.local.catalog.Apply(ctx, registry.Change{
+		_, err = i.Local.Catalog.Apply(ctx, registry.Change{
 			Event: registry.Event{Time: time.Now(), Kind: registry.EventHoldSet, Environment: "prod", Model: "vision/digits",
 				Version: head.Version, Release: head.Release, Previous: head.Release, Reason: args[0]},
 			DecisionBasis: &registry.DecisionBasis{ModelState: standing},

@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/scrub"
@@ -41,7 +43,7 @@ stdout: what is damaged, and the releases that need it; exit code 5 where there 
 			if err := f.check(); err != nil {
 				return err
 			}
-			return a.withLocal(c.Context(), func(i *instance) error { return a.scrub(c.Context(), i, f) })
+			return a.withLocal(c.Context(), func(i *wiring.Instance) error { return a.scrub(c.Context(), i, f) })
 		},
 	}
 	c.Flags().BoolVar(&f.all, "all", false, "begin at the beginning")
@@ -79,17 +81,17 @@ type scrubResult struct {
 	Damage []registry.Damage `json:"damage"`
 }
 
-func (a *app) scrub(ctx context.Context, i *instance, f scrubFlags) error {
-	config := scrubConfig(i.local)
+func (a *app) scrub(ctx context.Context, i *wiring.Instance, f scrubFlags) error {
+	config := wiring.ScrubConfig(i.Local)
 	config.Rate, config.Progress = f.rate, a.scrubProgress()
 	s, err := scrub.New(config)
 	if err != nil {
 		return err
 	}
-	began := now()
+	began := clock.Now()
 	a.ui.Progress(pipeline.Step{Name: scrubStep, State: pipeline.StepStarted})
 	did, err := a.scrubBy(ctx, i, s, f)
-	step := pipeline.Step{Name: scrubStep, State: pipeline.EndState(err), Elapsed: now().Sub(began), Note: pieces(did.Checked) + ", " + ui.Size(did.Bytes)}
+	step := pipeline.Step{Name: scrubStep, State: pipeline.EndState(err), Elapsed: clock.Now().Sub(began), Note: pieces(did.Checked) + ", " + ui.Size(did.Bytes)}
 	a.ui.Progress(step)
 	if err != nil {
 		return err
@@ -106,26 +108,26 @@ func (a *app) scrubProgress() func(int64) {
 	var told time.Time
 	return func(n int64) {
 		checked, bytes = checked+1, bytes+n
-		if now().Sub(told) > time.Second {
-			told = now()
+		if clock.Now().Sub(told) > time.Second {
+			told = clock.Now()
 			a.ui.Progress(pipeline.Step{Name: scrubStep, State: pipeline.StepMoving, Note: pieces(checked) + ", " + ui.Size(bytes)})
 		}
 	}
 }
 
 // scrubBy reads what the flags ask for.
-func (a *app) scrubBy(ctx context.Context, i *instance, s *scrub.Scrubber, f scrubFlags) (scrub.Result, error) {
+func (a *app) scrubBy(ctx context.Context, i *wiring.Instance, s *scrub.Scrubber, f scrubFlags) (scrub.Result, error) {
 	switch {
 	case f.damaged:
 		return s.Recheck(ctx)
 	case f.since > 0:
-		today, err := i.local.db.CatalogTime(ctx)
+		today, err := i.Local.DB.CatalogTime(ctx)
 		if err != nil {
 			return scrub.Result{}, err
 		}
 		return s.Read(ctx, today.Add(-f.since))
 	}
-	pass := scrub.NewBackground(scrub.Background{Scrubber: s, Leases: i.local.db, Holder: rand.Text()})
+	pass := scrub.NewBackground(scrub.Background{Scrubber: s, Leases: i.Local.DB, Holder: rand.Text()})
 	pass.Restart = f.all
 	did, mine, err := pass.Pass(ctx)
 	defer pass.Release(ctx)
@@ -142,10 +144,10 @@ func (a *app) scrubBy(ctx context.Context, i *instance, s *scrub.Scrubber, f scr
 }
 
 // scrubbed tells what is damaged.
-func (a *app) scrubbed(ctx context.Context, i *instance, did scrub.Result) error {
+func (a *app) scrubbed(ctx context.Context, i *wiring.Instance, did scrub.Result) error {
 	result := scrubResult{Result: did, Damage: []registry.Damage{}}
 	for after := ""; ; {
-		page, err := i.local.db.Damages().List(ctx, after, registry.DefaultPage)
+		page, err := i.Local.DB.Damages().List(ctx, after, registry.DefaultPage)
 		if err != nil {
 			return err
 		}

@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/host"
 )
 
 func (a *app) serveCommand() *cobra.Command {
@@ -64,59 +60,13 @@ type servedAt struct {
 	URL string `json:"url"`
 }
 
-// serveGCPercent collects the heap of a service more often than that of other verbs: it lives
-// long, and what its callers send must not make it large.
-const serveGCPercent = 100
-
-func (a *app) serve(ctx context.Context, config serveConfig) (err error) {
-	s, err := a.newServing(ctx, config)
+func (a *app) serve(ctx context.Context, config serveConfig) error {
+	if a.verbose {
+		config.logLevel = "debug"
+	}
+	logger, err := a.ui.NewLogger(config.logFormat, config.logLevel)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.flush(ctx)) }()
-	if err := a.create(); err != nil {
-		return err
-	}
-	announce, unlock, err := a.lockServed(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	debug.SetGCPercent(serveGCPercent)
-	a.telemetry = s.telemetry
-	sv, err := a.openServed(ctx, s)
-	if sv != nil {
-		defer func() { err = errors.Join(err, sv.here.db.Close()) }()
-	}
-	if err != nil {
-		return err
-	}
-	if err := sv.here.blobs.verdict.Err(); err != nil {
-		s.logger.WarnContext(ctx, "content can be read here and not changed", "error", err, "hint", strings.Join(registry.Hints(err), "; "))
-	} else if n, err := sv.here.blobs.uploads.Sweep(ctx); err != nil || n > 0 {
-		s.logger.InfoContext(ctx, "removed leftovers of uploads that were broken off", "number", n, "error", err)
-	}
-	srv, err := sv.server(ctx)
-	if err != nil {
-		return err
-	}
-	listener, err := host.Listen(ctx, config.listen)
-	if err != nil {
-		return err
-	}
-	url := config.address(listener)
-	if err := announce(url); err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	stop, err := sv.background(ctx)
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	defer stop()
-	if err := a.ui.Line(url, servedAt{url}); err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	s.logger.InfoContext(ctx, "serving", "data", a.data, "url", url, "hint", "MLPROMOTE_REGISTRY="+url+" points the verbs here")
-	shutdown := host.Shutdown{Begin: func() { s.stopping.Store(true) }, Delay: config.shutdownDelay, Grace: config.shutdownGrace}
-	return shutdown.Serve(ctx, srv, listener)
+	return serve(ctx, a.at(), config, logger, func(url string) error { return a.ui.Line(url, servedAt{url}) })
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/gate"
@@ -16,7 +17,6 @@ import (
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/host"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
-	"mlpromote.dev/mlpromote/signer"
 )
 
 // listenConfig is where a service listens, and by what names clients reach it.
@@ -112,9 +112,9 @@ func (e *listenConfig) strictTransport() bool {
 // every caller needs a token; on a loopback address only once somebody has said who may come
 // in.
 func (sv *served) authenticator(ctx context.Context) (*gate.Gate, error) {
-	db, c := sv.here.db, sv.config
+	db, c := sv.here.DB, sv.config
 	settings := gate.Config{
-		Tokens: db, Secrets: db, Identify: sv.identify, Rules: sv.accessRules, URL: c.url, Failures: c.failures(), Now: now, Logger: sv.logger,
+		Tokens: db, Secrets: db, Identify: sv.identify, Rules: sv.accessRules, URL: c.url, Failures: c.failures(), Now: clock.Now, Logger: sv.logger,
 	}
 	if remote.IsLoopback(c.listen) && !c.auth {
 		settings.Open = access.NewOpen(db, sv.accessConfigured)
@@ -124,10 +124,10 @@ func (sv *served) authenticator(ctx context.Context) (*gate.Gate, error) {
 	case err != nil:
 		return nil, err
 	case open:
-		sv.logger.InfoContext(ctx, "everybody on this machine may do everything here, until there is a token", "hint", "mlpromote token create NAME --data "+sv.app.data)
+		sv.logger.InfoContext(ctx, "everybody on this machine may do everything here, until there is a token", "hint", "mlpromote token create NAME --data "+sv.at.Data)
 	default:
 		settings.Open = nil
-		if err := sv.app.sayHowToGetIn(ctx, c.listenConfig, db, len(sv.keeper.InForce().own.Access.Issuers)); err != nil {
+		if err := sv.sayHowToGetIn(ctx, c.listenConfig, db, len(sv.keeper.InForce().own.Access.Issuers)); err != nil {
 			return nil, err
 		}
 	}
@@ -135,39 +135,25 @@ func (sv *served) authenticator(ctx context.Context) (*gate.Gate, error) {
 }
 
 // sayHowToGetIn tells the operator what lets callers in, and how to make a first token.
-func (a *app) sayHowToGetIn(ctx context.Context, e listenConfig, kept registry.Tokens, issuers int) error {
+func (sv *served) sayHowToGetIn(ctx context.Context, e listenConfig, kept registry.Tokens, issuers int) error {
 	tokens, err := kept.ListTokens(ctx)
 	if err != nil {
 		return err
 	}
 	usable := 0
 	for _, t := range tokens {
-		if access.Usable(t, now()) == nil {
+		if access.Usable(t, clock.Now()) == nil {
 			usable++
 		}
 	}
-	a.ui.Note("callers need a token; in use: %s; trusted: %s", registry.Count(usable, "token"), registry.Count(issuers, "issuer"))
+	sv.at.Note("callers need a token; in use: %s; trusted: %s", registry.Count(usable, "token"), registry.Count(issuers, "issuer"))
 	if usable+issuers == 0 {
-		a.ui.Note("the first one: mlpromote token create admin --allow administer --data %s", a.data)
+		sv.at.Note("the first one: mlpromote token create admin --allow administer --data %s", sv.at.Data)
 	}
 	if e.insecureHTTP && !remote.IsLoopback(e.listen) {
-		a.ui.Note("WARNING: --insecure-http: tokens cross the network to %s as they are; everybody on the way can take them and act by them", e.listen)
+		sv.at.Note("WARNING: --insecure-http: tokens cross the network to %s as they are; everybody on the way can take them and act by them", e.listen)
 	}
 	return nil
-}
-
-// signServed is a keyring of a service: that it does not sign is no mistake of whoever
-// asked for something, and where its keys are is not told.
-func signServed(keys *signer.Keyring) registry.SignEvidence {
-	return func(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
-		bundle, err := keys.Sign(ctx, role, statement)
-		if err == nil || ctx.Err() != nil {
-			return bundle, err
-		}
-		return nil, registry.ForClients(
-			registry.Lastingf(registry.CodeUnavailable, "%s", err.Error()),
-			"the service cannot sign as %s: its operator finds the reason in its log", role)
-	}
 }
 
 // readers lets in whoever may read anything. Metrics name no model.

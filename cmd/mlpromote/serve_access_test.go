@@ -3,12 +3,10 @@ package main
 import (
 	"bytes"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/keyfile"
@@ -63,37 +61,11 @@ func TestServiceTriesItsKey(t *testing.T) {
 	}
 	for dir, says := range map[string]string{good: "", t.TempDir(): "there is no key"} {
 		var log bytes.Buffer
-		a := &app{keys: dir, getenv: func(string) string { return "" }}
-		sv := &served{serving: &serving{logger: slog.New(slog.NewTextHandler(&log, nil))}, app: a, keys: a.keyring()}
+		at := wiring.Location{Keys: dir, Getenv: func(string) string { return "" }}
+		sv := &served{serving: &serving{logger: slog.New(slog.NewTextHandler(&log, nil))}, at: at, keys: at.Keyring()}
 		sv.files(t.Context())
 		if says == "" && log.Len() > 0 || !strings.Contains(log.String(), says) {
 			t.Errorf("the log has %q, want %q", log.String(), says)
 		}
 	}
 }
-
-// The token goes to the service that was named, and to nobody whom it points to.
-func TestAuthorizationOfVerbs(t *testing.T) {
-	t.Parallel()
-	var sent string
-	base := roundTrip(func(r *http.Request) (*http.Response, error) {
-		sent = r.Header.Get("Authorization")
-		return httptest.NewRecorder().Result(), nil
-	})
-	transport := &authorized{base: base, service: &url.URL{Scheme: "https", Host: "registry.example.com"}, authorization: "Bearer x"}
-	for to, want := range map[string]string{
-		"https://registry.example.com/v2/": "Bearer x", "http://registry.example.com/v2/": "", "https://registry.example.com:444/": "",
-		"https://example.com/": "", "https://registry.example.com.evil.example/": "",
-	} {
-		r := httptest.NewRequest(http.MethodGet, to, nil)
-		response, err := transport.RoundTrip(r)
-		if err != nil || sent != want || r.Header.Get("Authorization") != "" {
-			t.Errorf("%s is sent %q (error %v), want %q", to, sent, err, want)
-		}
-		response.Body.Close()
-	}
-}
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -3,9 +3,9 @@ package main
 import (
 	"log/slog"
 	"net/http"
-	"path/filepath"
 
-	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/seed"
@@ -14,16 +14,16 @@ import (
 )
 
 // apiConfig is what the REST API is made of.
-func (sv *served) apiConfig(i *instance) server.Config {
-	db := sv.here.db
+func (sv *served) apiConfig(i *wiring.Instance) server.Config {
+	db := sv.here.DB
 	return server.Config{
 		Registry: sv.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History,
-		NodeTypes: i.nodeTypes, Runtimes: seed.Over(db.Runtimes(), seed.Runtimes()),
+		NodeTypes: i.NodeTypes, Runtimes: seed.Over(db.Runtimes(), seed.Runtimes()),
 		ReadNode: node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db, Tokens: db, Clock: db, Configuration: sv,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, sv.config.hooks.privateUnsafe) },
 		StillAdmitted:   func(r *http.Request) error { return sv.gate.StillAdmitted(r) }, // the gate is made later
-		Rate:            sv.config.limit(), Stop: sv.stop, Now: now, Logger: sv.logger,
+		Rate:            sv.config.limit(), Stop: sv.stop, Now: clock.Now, Logger: sv.logger,
 	}
 }
 
@@ -33,15 +33,9 @@ type hooks struct {
 }
 
 // deliverer tells webhooks of events while it runs.
-func (h hooks) deliverer(db database, holder string, logger *slog.Logger) (*webhook.Deliverer, error) {
+func (h hooks) deliverer(db wiring.Database, holder string, logger *slog.Logger) (*webhook.Deliverer, error) {
 	return webhook.New(webhook.Config{
 		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Leases: db, Clock: db, History: db.History, Damages: db.Damages(),
 		PrivateUnsafe: h.privateUnsafe, Holder: holder, Logger: logger,
 	})
-}
-
-// localNodeTypes are those that were put, and those that the operator wrote as files:
-// DATA/node-types/NAME.json.
-func (a *app) localNodeTypes(db database) registry.NodeTypes {
-	return seed.Over(db.NodeTypes(), seed.Folder[registry.Node]{Dir: filepath.Join(a.data, "node-types"), Read: node.ParseFile})
 }

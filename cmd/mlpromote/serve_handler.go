@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/gate"
 	"mlpromote.dev/mlpromote/registry/config"
@@ -25,7 +26,7 @@ func (sv *served) server(ctx context.Context) (*http.Server, error) {
 	}
 	var c *host.Certificate
 	if s.config.tlsCert != "" {
-		if c, err = host.LoadCertificate(s.config.tlsCert, s.config.tlsKey, now, s.logger, s.telemetry.Certificate); err != nil {
+		if c, err = host.LoadCertificate(s.config.tlsCert, s.config.tlsKey, clock.Now, s.logger, s.telemetry.Certificate); err != nil {
 			return nil, registry.Errorf(registry.CodeInvalid, "--tls-cert, --tls-key: %w", err)
 		}
 	}
@@ -101,7 +102,7 @@ func (sv *served) ready(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// Any look by a key will do, and no model has that name.
-	if _, err := sv.here.catalog.Head(r.Context(), "", ""); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+	if _, err := sv.here.Catalog.Head(r.Context(), "", ""); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
 		sv.logger.ErrorContext(r.Context(), "not ready", "error", err)
 		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
 		return

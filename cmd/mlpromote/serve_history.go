@@ -28,7 +28,7 @@ func (sv *served) watchHistory(ctx context.Context) {
 }
 
 func (sv *served) compareHistory(ctx context.Context) {
-	faults, err := sv.keeper.InForce().headFaults(ctx)
+	faults, err := sv.keeper.InForce().HeadFaults(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			sv.logger.ErrorContext(ctx, "heads could not be compared with the history", "error", err)

@@ -4,28 +4,21 @@ import (
 	"context"
 	"time"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/scrub"
 )
 
-// scrubConfig is what reads the content of a data directory again.
-func scrubConfig(here *local) scrub.Config {
-	db := here.db
-	return scrub.Config{
-		Blobs: here.blobs.Blobs, Inventory: db, Store: db, Catalog: db, Damages: db.Damages(), States: db.ScrubStates(), Clock: db,
-	}
-}
-
 // scrubber looks for damage beside the service.
 func (sv *served) newScrubber() (*scrub.Background, error) {
-	c := scrubConfig(sv.here)
+	c := wiring.ScrubConfig(sv.here)
 	c.Rate, c.Found, c.Repaired, c.Progress = int64(sv.config.scrubRate), sv.damageFound, sv.damageRepaired, sv.telemetry.ScrubbedBytes
 	s, err := scrub.New(c)
 	if err != nil {
 		return nil, err
 	}
 	return scrub.NewBackground(scrub.Background{
-		Scrubber: s, Leases: sv.here.db, Holder: sv.holder, Interval: sv.config.scrubInterval, Ended: sv.scrubbed, Status: sv.damageKnown,
+		Scrubber: s, Leases: sv.here.DB, Holder: sv.holder, Interval: sv.config.scrubInterval, Ended: sv.scrubbed, Status: sv.damageKnown,
 	}), nil
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/gate"
 	"mlpromote.dev/mlpromote/registry/access/oidc"
@@ -23,8 +25,8 @@ import (
 // configuration, which another takes the place of when the files change.
 type served struct {
 	*serving
-	app    *app
-	here   *local
+	at     wiring.Location
+	here   *wiring.Local
 	keys   *signer.Keyring
 	gate   *gate.Gate
 	keeper *config.Keeper[*generation]
@@ -37,7 +39,7 @@ type served struct {
 // generation is what a service built of one configuration. A request is answered by one
 // generation from its beginning to its end.
 type generation struct {
-	*instance
+	*wiring.Instance
 	own           config.Snapshot
 	issuers       *oidc.Identifier
 	api, endpoint http.Handler
@@ -45,17 +47,18 @@ type generation struct {
 }
 
 // openServed opens the data directory for a service.
-func (a *app) openServed(ctx context.Context, s *serving) (*served, error) {
-	here, err := a.openCatalog(ctx)
+func openServed(ctx context.Context, at wiring.Location, s *serving) (*served, error) {
+	at.Telemetry = s.telemetry
+	here, err := at.OpenCatalog(ctx)
 	if err != nil {
 		return nil, err
 	}
-	sv := &served{serving: s, app: a, here: here, keys: a.keyring(), stop: ctx.Done()}
+	sv := &served{serving: s, at: at, here: here, keys: at.Keyring(), stop: ctx.Done()}
 	if sv.scrubber, err = sv.newScrubber(); err != nil {
 		return sv, err
 	}
 	sv.keeper, err = config.Keep(ctx, config.Options[*generation]{
-		Read: sv.files(ctx).Read, Build: sv.build, Catalog: here.db, Alone: a.database == "", Tell: sv.tell, Now: now,
+		Read: sv.files(ctx).Read, Build: sv.build, Catalog: here.DB, Alone: at.Database == "", Tell: sv.tell, Now: clock.Now,
 	})
 	if err == nil {
 		sv.tellFindings(ctx)
@@ -74,7 +77,7 @@ const keyGCPercent = 10
 func (sv *served) files(ctx context.Context) config.Files {
 	defer debug.FreeOSMemory()
 	defer debug.SetGCPercent(debug.SetGCPercent(keyGCPercent))
-	files, err := sv.app.signedFiles(ctx, sv.keys)
+	files, err := sv.at.SignedFiles(ctx, sv.keys)
 	if err != nil {
 		sv.logger.WarnContext(ctx, "nothing can be promoted here", "error", err, "hint", strings.Join(registry.Hints(err), "; "))
 	}
@@ -83,24 +86,24 @@ func (sv *served) files(ctx context.Context) config.Files {
 
 // build makes what works by a configuration.
 func (sv *served) build(_ context.Context, own config.Snapshot) (*generation, error) {
-	i, err := sv.app.instanceBy(sv.here, own, sv.keys)
+	i, err := sv.at.InstanceBy(sv.here, own, sv.keys)
 	if err != nil {
 		return nil, err
 	}
-	i.content.Tell = func(host, credential string) { sv.app.ui.Note("registry %s: using credential %s", host, credential) }
+	i.Content.Tell = func(host, credential string) { sv.at.Note("registry %s: using credential %s", host, credential) }
 	asks := config.Agreement{Own: own.Configuration, Service: true}
 	asks.Agreed = func(ctx context.Context) (registry.Configuration, error) { return sv.keeper.Agreed(ctx) }
 	i.Interface = config.Registry(i.Interface,
 		func(ctx context.Context) error { return asks.Check(ctx) },
 		func(ctx context.Context) error { return sv.lastAgreement(own).Check(ctx, "environments") })
-	g := &generation{instance: i, own: own, issuers: sv.issuersOf(own), findings: own.Findings(now())}
+	g := &generation{Instance: i, own: own, issuers: sv.issuersOf(own), findings: own.Findings(clock.Now())}
 	if g.api, err = server.New(sv.apiConfig(i)); err != nil {
 		return nil, err
 	}
 	g.endpoint, err = distribution.New(distribution.Config{
-		Blobs: sv.here.spared, Refs: sv.here.refs, Deleter: i.guard(),
-		Uploads: sv.here.uploads, MaxUploads: sv.config.maxUploads, UploadCounts: sv.here.db, MaxReferrers: sv.config.maxReferrers, ReferrerCounts: sv.here.db,
-		Redirect: sv.here.blobs.redirect, Damaged: sv.suspect, Logger: sv.logger, Principal: principalName,
+		Blobs: sv.here.Spared, Refs: sv.here.Refs, Deleter: i.Guard(),
+		Uploads: sv.here.Uploads, MaxUploads: sv.config.maxUploads, UploadCounts: sv.here.DB, MaxReferrers: sv.config.maxReferrers, ReferrerCounts: sv.here.DB,
+		Redirect: sv.here.Blobs.Redirect, Damaged: sv.suspect, Logger: sv.logger, Principal: principalName,
 		Authorize: sv.authorize(own), Challenge: func(r *http.Request, a distribution.Access) string { return challenge(sv.gate)(r, a) },
 	})
 	return g, err
@@ -122,7 +125,7 @@ func (sv *served) issuersOf(own config.Snapshot) *oidc.Identifier {
 			return g.issuers
 		}
 	}
-	return oidc.New(own.Access, now, sv.logger)
+	return oidc.New(own.Access, clock.Now, sv.logger)
 }
 
 // authorize is the rule of the OCI endpoint. Where environments are not those that were
@@ -152,7 +155,7 @@ func (sv *served) accessRules() string { return string(sv.keeper.InForce().own.C
 
 // accessConfigured reports whether access.yaml is there, even with mistakes in it.
 func (sv *served) accessConfigured() bool {
-	_, err := os.Lstat(filepath.Join(sv.app.policyFolder(), config.AccessFile))
+	_, err := os.Lstat(filepath.Join(sv.at.PolicyFolder(), config.AccessFile))
 	return !os.IsNotExist(err)
 }
 

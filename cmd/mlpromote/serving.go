@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/gc"
@@ -33,24 +34,17 @@ type serving struct {
 const flushTimeout = 5 * time.Second
 
 // newServing makes log, metrics and tracer.
-func (a *app) newServing(ctx context.Context, config serveConfig) (*serving, error) {
-	if a.verbose {
-		config.logLevel = "debug"
-	}
-	logger, err := a.ui.NewLogger(config.logFormat, config.logLevel)
-	if err != nil {
-		return nil, err
-	}
-	s := &serving{config: config, holder: a.holder(), logger: logger, flush: func(context.Context) error { return nil }}
-	if a.getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && a.getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
-		s.telemetry = telemetry.New(a.version, nil)
+func newServing(ctx context.Context, at wiring.Location, config serveConfig, logger *slog.Logger) (*serving, error) {
+	s := &serving{config: config, holder: holder(at), logger: logger, flush: func(context.Context) error { return nil }}
+	if at.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && at.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
+		s.telemetry = telemetry.New(at.Version, nil)
 		return s, nil
 	}
-	provider, err := telemetry.NewTracing(ctx, a.version)
+	provider, err := telemetry.NewTracing(ctx, at.Version)
 	if err != nil {
 		return nil, err
 	}
-	s.telemetry = telemetry.New(a.version, provider)
+	s.telemetry = telemetry.New(at.Version, provider)
 	s.flush = func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 		defer cancel()
@@ -64,8 +58,8 @@ func (a *app) newServing(ctx context.Context, config serveConfig) (*serving, err
 
 // holder is a name that no other replica has. Where one process has the directory to itself
 // it is the same after a crash, so that what holds a lease goes on at once.
-func (a *app) holder() string {
-	if a.database == "" {
+func holder(at wiring.Location) string {
+	if at.Database == "" {
 		return "the data directory"
 	}
 	return rand.Text()
@@ -93,7 +87,7 @@ func (sv *served) background(ctx context.Context) (stop func(), err error) {
 	}
 	running.Go(func() { sv.watchHistory(ctx) })
 	running.Go(func() { sv.scrubber.Run(ctx) })
-	deliverer, err := s.config.hooks.deliverer(sv.here.db, s.holder, s.logger)
+	deliverer, err := s.config.hooks.deliverer(sv.here.DB, s.holder, s.logger)
 	if err != nil {
 		stop()
 		return nil, err
@@ -107,7 +101,7 @@ func (sv *served) background(ctx context.Context) (stop func(), err error) {
 		stop()
 		return nil, err
 	}
-	collections := gc.Schedule{Collector: c, Leases: sv.here.db, Holder: s.holder, Interval: s.config.collect, Tell: s.collected}
+	collections := gc.Schedule{Collector: c, Leases: sv.here.DB, Holder: s.holder, Interval: s.config.collect, Tell: s.collected}
 	running.Go(func() { collections.Run(ctx) })
 	return stop, nil
 }
@@ -115,11 +109,11 @@ func (sv *served) background(ctx context.Context) (stop func(), err error) {
 // collector collects by the environments that are in force when a collection begins, if they
 // are those that were agreed on.
 func (sv *served) collector() (*gc.Collector, error) {
-	c := collectorConfig(sv.here, sv.keeper.InForce().environments, sv.config.keep, false)
+	c := wiring.CollectorConfig(sv.here, sv.keeper.InForce().Envs, sv.config.keep, false)
 	c.Current = func(ctx context.Context) (registry.Environments, error) {
 		g := sv.keeper.InForce()
 		agreement := config.Agreement{Own: g.own.Configuration, Agreed: sv.keeper.Agreed}
-		return g.environments, agreement.Check(ctx, "environments")
+		return g.Envs, agreement.Check(ctx, "environments")
 	}
 	return gc.New(c)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -59,7 +60,7 @@ func (s suggesting) ReleaseHold(ctx context.Context, environment, model, reason 
 }
 
 // suggest adds to the error of a verb what was probably meant.
-func suggest(ctx context.Context, i *instance, err error) error {
+func suggest(ctx context.Context, i *wiring.Instance, err error) error {
 	var m missing
 	if _, several := err.(interface{ Unwrap() []error }); several || !errors.As(err, &m) {
 		return err
@@ -72,8 +73,8 @@ func suggest(ctx context.Context, i *instance, err error) error {
 
 // meant is the model or version that is nearest to the one that is missing; empty where the
 // names are there, or none is near.
-func (m missing) meant(ctx context.Context, i *instance) string {
-	if _, err := i.environments.Find(m.environment); err != nil {
+func (m missing) meant(ctx context.Context, i *wiring.Instance) string {
+	if _, err := i.Envs.Find(m.environment); err != nil {
 		return "" // which the error says
 	}
 	models := allNames(func(after string) (registry.Page[registry.ModelHeads], error) {

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -22,9 +23,9 @@ type takenVersion struct {
 
 // takenIn looks a plan's version up in the protected environments. What cannot be read is
 // passed over: promote will say it.
-func takenIn(ctx context.Context, i *instance, plan pipeline.Plan) []takenVersion {
+func takenIn(ctx context.Context, i *wiring.Instance, plan pipeline.Plan) []takenVersion {
 	var taken []takenVersion
-	for _, e := range i.environments.List {
+	for _, e := range i.Envs.List {
 		if !e.Protected() {
 			continue
 		}
@@ -42,7 +43,7 @@ func (a *app) takenHere(ctx context.Context, plan pipeline.Plan) []takenVersion 
 		return nil
 	}
 	var taken []takenVersion
-	err := a.with(ctx, func(i *instance) error {
+	err := a.with(ctx, func(i *wiring.Instance) error {
 		taken = takenIn(ctx, i, plan)
 		return nil
 	})

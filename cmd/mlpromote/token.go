@@ -12,7 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 )
@@ -21,24 +23,17 @@ func (a *app) tokenCommand() *cobra.Command {
 	return group("token", "Make and revoke the tokens that a service lets in", a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
 }
 
-// tokens is what the verbs do with tokens.
-type tokens interface {
-	CreateToken(ctx context.Context, t registry.Token) error
-	ListTokens(ctx context.Context) ([]registry.Token, error)
-	RevokeToken(ctx context.Context, id string, at time.Time) error
-}
-
 // withTokens runs f on the tokens of the service of --registry, which takes the right to
 // administer it, or on those of the data directory, also while that is served: the
 // database takes several processes, and a service sees at once what another one wrote.
-func (a *app) withTokens(ctx context.Context, f func(tokens) error) error {
+func (a *app) withTokens(ctx context.Context, f func(wiring.Tokens) error) error {
 	if a.registry != "" {
-		return a.with(ctx, func(i *instance) error { return f(i.tokens) })
+		return a.with(ctx, func(i *wiring.Instance) error { return f(i.Tokens) })
 	}
 	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
-		return noData(a.data)
+		return wiring.NoData(a.data)
 	}
-	db, err := a.openDatabase(ctx)
+	db, err := a.at().OpenDatabase(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,13 +76,13 @@ allows elsewhere is a --grant.`,
 			if err != nil {
 				return err
 			}
-			made := now()
+			made := clock.Now()
 			token, text, err := access.Mint(args[0], all, made, end(made, lifetime))
 			if err != nil {
 				return err
 			}
 			if a.registry == "" { // the first token may come before the first start
-				if err := a.create(); err != nil {
+				if err := a.at().Create(); err != nil {
 					return err
 				}
 			}
@@ -132,7 +127,7 @@ type revokedToken struct {
 
 // keepToken keeps a token, and reports whether there never was another.
 func (a *app) keepToken(ctx context.Context, t registry.Token) (first bool, err error) {
-	err = a.withTokens(ctx, func(tokens tokens) error {
+	err = a.withTokens(ctx, func(tokens wiring.Tokens) error {
 		err := tokens.CreateToken(ctx, t)
 		if registry.CodeOf(err) == registry.CodeConflict { // of a name that stays taken
 			return registry.WithExit(err, registry.ExitFailed)
@@ -154,7 +149,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 		Example: "  mlpromote token list",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.withTokens(c.Context(), func(tokens tokens) error {
+			return a.withTokens(c.Context(), func(tokens wiring.Tokens) error {
 				all, err := tokens.ListTokens(c.Context())
 				if err != nil {
 					return err
@@ -177,7 +172,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 		Example: "  mlpromote token revoke ci",
 		Args:    exactly("NAME|ID"),
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.withTokens(c.Context(), func(tokens tokens) error {
+			return a.withTokens(c.Context(), func(tokens wiring.Tokens) error {
 				all, err := tokens.ListTokens(c.Context())
 				if err != nil {
 					return err
@@ -188,7 +183,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 				if i < 0 {
 					return registry.WithHint(registry.Errorf(registry.CodeNotFound, "no token %q that is not revoked", args[0]), "mlpromote token list shows them")
 				}
-				if err := tokens.RevokeToken(c.Context(), all[i].ID, now()); err != nil {
+				if err := tokens.RevokeToken(c.Context(), all[i].ID, clock.Now()); err != nil {
 					return err
 				}
 				return a.ui.Result(all[i].ID, revokedToken{all[i].ID, all[i].Name})
@@ -263,7 +258,7 @@ func state(t registry.Token) string {
 	switch {
 	case !t.Revoked.IsZero():
 		return "revoked"
-	case access.Usable(t, now()) != nil:
+	case access.Usable(t, clock.Now()) != nil:
 		return "expired"
 	default:
 		return "in use"

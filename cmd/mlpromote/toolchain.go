@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
@@ -156,7 +157,7 @@ func howTo(s install.Status) string {
 func (a *app) install(ctx context.Context, installer *install.Installer, name string) (install.Record, error) {
 	step := pipeline.Step{Name: "install " + name, State: pipeline.StepStarted}
 	a.ui.Progress(step)
-	began := now()
+	began := clock.Now()
 	stage := ""
 	record, err := installer.Install(ctx, name, func(p install.Progress) {
 		if !a.ui.Terminal && p.Stage == stage {
@@ -169,7 +170,7 @@ func (a *app) install(ctx context.Context, installer *install.Installer, name st
 		}
 		a.ui.Progress(step)
 	})
-	step.State, step.Note, step.Elapsed = pipeline.EndState(err), "", now().Sub(began)
+	step.State, step.Note, step.Elapsed = pipeline.EndState(err), "", clock.Now().Sub(began)
 	a.ui.Progress(step)
 	return record, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/environments"
@@ -49,7 +50,7 @@ For a reference: every bundle, who signed it, and which role that key may play t
 					return registry.Errorf(registry.CodeInvalid, "--%s is for a folder that pull made, and %s is none", name, args[0])
 				}
 			}
-			return a.with(c.Context(), func(i *instance) error { return a.trustRef(c.Context(), i, args[0]) })
+			return a.with(c.Context(), func(i *wiring.Instance) error { return a.trustRef(c.Context(), i, args[0]) })
 		},
 	}
 	c.Flags().StringVar(&file, "trust", "", "file with the registry: and trust: to judge by (default: the data directory's)")
@@ -89,7 +90,7 @@ func (a *app) registryName(file string) (string, error) {
 		trust, err := environments.LoadTrust(file)
 		return trust.Registry, err
 	}
-	envs, err := environments.Load(a.policyFolder())
+	envs, err := environments.Load(a.at().PolicyFolder())
 	return envs.Registry, err
 }
 
@@ -102,7 +103,7 @@ func (a *app) expectation(file, environment string, unpromoted bool) (pull.Expec
 	if want.Registry, err = a.registryName(file); err != nil || file != "" {
 		return want, err
 	}
-	envs, err := environments.Load(a.policyFolder())
+	envs, err := environments.Load(a.at().PolicyFolder())
 	want.Unpromoted = unpromoted || envs.Unprotected(environment)
 	return want, err
 }
@@ -129,11 +130,11 @@ func (a *app) trustEntries(file string) ([]registry.TrustEntry, string, error) {
 		trust, err := environments.LoadTrust(file)
 		return trust.Entries, trust.Dir, err
 	}
-	envs, err := environments.Load(a.policyFolder())
-	return envs.Trust, a.policyFolder(), err
+	envs, err := environments.Load(a.at().PolicyFolder())
+	return envs.Trust, a.at().PolicyFolder(), err
 }
 
-func (a *app) trustRef(ctx context.Context, i *instance, arg string) error {
+func (a *app) trustRef(ctx context.Context, i *wiring.Instance, arg string) error {
 	ref, err := a.reference(i, []string{arg})
 	if err != nil {
 		return err

@@ -86,7 +86,7 @@ func (a *app) tune(ctx context.Context, f tuneFlags, price float64) error {
 	if err := a.openLocalSteps(m); err != nil {
 		return err
 	}
-	p := &pipeline.Pipeline{Toolchain: a.toolchain(a.installMissing, m.steps, f.own.or(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.tool(), Progress: a.ui.Progress, Warn: a.ui.Warn}
+	p := &pipeline.Pipeline{Toolchain: a.toolchain(a.installMissing, m.steps, f.own.or(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.at().Tool(), Progress: a.ui.Progress, Warn: a.ui.Warn}
 	result, err := p.Tune(ctx, s, pipeline.TuneOptions{Budget: f.budget})
 	if len(result.Trials) == 0 {
 		return err

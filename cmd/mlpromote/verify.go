@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -43,7 +44,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 			if err := own.check(); err != nil {
 				return err
 			}
-			return a.with(c.Context(), func(i *instance) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
 				ref, err := a.modelOrReference(i, "verify", environment, args)
 				if err != nil {
 					return err
@@ -58,7 +59,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 	return c
 }
 
-func (a *app) verify(ctx context.Context, i *instance, ref registry.Ref, own replacements, sensitivity time.Duration) error {
+func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, own replacements, sensitivity time.Duration) error {
 	root, err := a.cacheRoot()
 	if err != nil {
 		return err
@@ -69,7 +70,7 @@ func (a *app) verify(ctx context.Context, i *instance, ref registry.Ref, own rep
 	if len(result.Engines) == 0 {
 		return err
 	}
-	result.Ref.Host = i.hostOf(result.Ref.Environment)
+	result.Ref.Host = i.HostOf(result.Ref.Environment)
 	for _, s := range result.Skipped {
 		a.ui.Note("not verified here: %s: %s", s.Label, s.Mismatches[0])
 	}

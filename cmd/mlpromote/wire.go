@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -22,91 +22,32 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/node"
-	"mlpromote.dev/mlpromote/registry/oci"
-	"mlpromote.dev/mlpromote/registry/oci/remote"
-	"mlpromote.dev/mlpromote/registry/service"
-	"mlpromote.dev/mlpromote/signer"
-	"mlpromote.dev/mlpromote/signer/keyfile"
 )
 
 // This file is the only place where the parts meet.
 
-// instance is the registry that the verbs work with, near or far. The verbs see no
-// difference; only what works on the data directory itself asks for local.
-type instance struct {
-	registry.Interface
-	environments  registry.Environments
-	store         *oci.Store
-	content       *remote.Repositories // what store opens repositories with
-	verify        registry.VerifyEvidence
-	keys          *signer.Keyring
-	nodeTypes     registry.NodeTypes
-	tokens        tokens           // of a service
-	configuration farConfiguration // of a service
-	events        events           // of a service; nil for the local directory
-	host          string           // of a service; empty for the local directory
-	local         *local           // nil for a service
-	service       *service.Service // nil for a service elsewhere
-	// agreed refuses to work by files that are not those which the catalog agreed on; a
-	// service says that itself.
-	agreed func(context.Context) error
-	// headFaults lists heads that the history does not explain; nil for a service.
-	headFaults func(context.Context) ([]registry.HistoryFault, error)
-	close      func() error
-}
-
-// farConfiguration is how the configuration of a service is seen and adopted from elsewhere.
-type farConfiguration interface {
-	Configuration(ctx context.Context) (registry.ConfigurationStatus, error)
-	AdoptConfiguration(ctx context.Context, want registry.Configuration) (registry.ConfigurationStatus, error)
-}
-
 // with runs f on the registry that the flags name, and closes it.
-func (a *app) with(ctx context.Context, f func(*instance) error) error {
-	open := a.openLocal
-	if a.registry != "" {
-		open = a.openRemote
-	}
-	i, err := open(ctx)
+func (a *app) with(ctx context.Context, f func(*wiring.Instance) error) error {
+	i, err := a.at().Open(ctx)
 	if err != nil {
 		return err
 	}
 	i.Interface = suggesting{i.Interface}
-	return errors.Join(suggest(ctx, i, f(i)), i.close())
-}
-
-func (a *app) keyDir() string {
-	if a.keys != "" {
-		return a.keys
-	}
-	return filepath.Join(a.data, "keys")
-}
-
-func (a *app) keyring() *signer.Keyring {
-	return &signer.Keyring{Dir: a.keyDir(), Open: func(path string) (signer.Signer, error) {
-		return keyfile.Open(path, a.password())
-	}}
-}
-
-// password opens the keys; cosign's variable, so that one setting serves both.
-func (a *app) password() []byte { return []byte(a.getenv("COSIGN_PASSWORD")) }
-
-func (a *app) tool() registry.ToolIdentity {
-	return registry.ToolIdentity{Name: "mlpromote", Version: a.version}
+	return errors.Join(suggest(ctx, i, f(i)), i.Close())
 }
 
 // pipeline is the pipeline over the opened data directory. steps remembers what drivers
 // do; nil remembers nothing. own are what takes the place of installs.
-func (a *app) pipeline(i *instance, steps toolchain.Steps, own replacements) *pipeline.Pipeline {
+func (a *app) pipeline(i *wiring.Instance, steps toolchain.Steps, own replacements) *pipeline.Pipeline {
 	return &pipeline.Pipeline{
-		Registry: i, Parts: i.store, Evidence: i.store,
+		Registry: i, Parts: i.Store, Evidence: i.Store,
 		OpenKey: func(ctx context.Context, role registry.Role) error {
-			_, err := i.keys.Signer(ctx, role)
+			_, err := i.Keys.Signer(ctx, role)
 			return err
 		},
-		Sign:      i.keys.Sign,
+		Sign:      i.Keys.Sign,
 		Toolchain: a.toolchain(a.installMissing, steps, own), ImporterOf: drivers.Importer, Node: a.describe,
-		Space: a.space, Tool: a.tool(), Progress: a.ui.Progress, Warn: a.ui.Warn,
+		Space: a.space, Tool: a.at().Tool(), Progress: a.ui.Progress, Warn: a.ui.Warn,
 	}
 }
 

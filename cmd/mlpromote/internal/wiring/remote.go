@@ -1,4 +1,4 @@
-package main
+package wiring
 
 import (
 	"context"
@@ -19,20 +19,20 @@ import (
 // openRemote speaks to a service: content over its OCI endpoint, or on the
 // registry of its environment, all else over REST.
 // Keys and trust are those of this side; the promoter's key stays on the other.
-func (a *app) openRemote(ctx context.Context) (*instance, error) {
-	url, err := client.ParseURL(a.registry)
+func (l Location) openRemote(ctx context.Context) (*Instance, error) {
+	url, err := client.ParseURL(l.Registry)
 	if err != nil {
 		return nil, err
 	}
 	var transport http.RoundTripper
-	content := a.repositories(func(repository string) (oci.Repository, error) {
+	content := l.repositories(func(repository string) (oci.Repository, error) {
 		return remote.Service(url.Host, repository, url.Scheme == "http", transport)
 	})
-	if transport, err = a.serviceTransport(ctx, url, content); err != nil {
+	if transport, err = l.serviceTransport(ctx, url, content); err != nil {
 		return nil, err
 	}
 	store := oci.New(content.Open, oci.Options{})
-	api, err := client.New(client.Config{URL: a.registry, Content: store, HTTP: &http.Client{Transport: transport}})
+	api, err := client.New(client.Config{URL: l.Registry, Content: store, HTTP: &http.Client{Transport: transport}})
 	if err != nil {
 		return nil, err
 	}
@@ -44,19 +44,19 @@ func (a *app) openRemote(ctx context.Context) (*instance, error) {
 		return nil, strangeCertificate(err)
 	}
 	content.Environments = envs
-	mine, err := environments.Load(a.policyFolder())
+	mine, err := environments.Load(l.PolicyFolder())
 	if err != nil {
 		return nil, err
 	}
 	trust, err := signer.NewTrust(mine.Trust, func(path string) ([]byte, error) {
-		return os.ReadFile(environments.KeyPath(a.policyFolder(), path))
+		return os.ReadFile(environments.KeyPath(l.PolicyFolder(), path))
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &instance{
-		Interface: api, environments: envs, store: store, content: content, verify: trust.Verify, keys: a.keyring(), nodeTypes: api.NodeTypes(), tokens: api, configuration: api, agreed: func(context.Context) error { return nil }, events: api.Events, host: url.Host,
-		close: func() error { return nil },
+	return &Instance{
+		Interface: api, Envs: envs, Store: store, Content: content, Verify: trust.Verify, Keys: l.Keyring(), NodeTypes: api.NodeTypes(), Tokens: api, Configuration: api, Agreed: func(context.Context) error { return nil }, Events: api.Events, Host: url.Host,
+		Close: func() error { return nil },
 	}, nil
 }
 
@@ -70,6 +70,6 @@ func strangeCertificate(err error) error {
 
 // repositories opens repositories by the docker config's credentials; local opens those of environments
 // without a registry of their own.
-func (a *app) repositories(local func(repository string) (oci.Repository, error)) *remote.Repositories {
-	return &remote.Repositories{Local: local, Agent: "mlpromote/" + a.version}
+func (l Location) repositories(local func(repository string) (oci.Repository, error)) *remote.Repositories {
+	return &remote.Repositories{Local: local, Agent: "mlpromote/" + l.Version}
 }

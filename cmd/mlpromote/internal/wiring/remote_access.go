@@ -1,4 +1,4 @@
-package main
+package wiring
 
 import (
 	"context"
@@ -17,8 +17,8 @@ import (
 // serviceTransport is how the verbs speak to a service: with the token of MLPROMOTE_TOKEN,
 // else with the credential that the docker config has for the host, trusting the CA of
 // --tls-ca besides those of the system.
-func (a *app) serviceTransport(ctx context.Context, service *url.URL, c *remote.Repositories) (http.RoundTripper, error) {
-	authorization, err := a.authorization(ctx, service, c)
+func (l Location) serviceTransport(ctx context.Context, service *url.URL, c *remote.Repositories) (http.RoundTripper, error) {
+	authorization, err := l.authorization(ctx, service, c)
 	if err != nil {
 		return nil, err
 	}
@@ -27,35 +27,35 @@ func (a *app) serviceTransport(ctx context.Context, service *url.URL, c *remote.
 		return nil, registry.Errorf(registry.CodeInternal, "the default transport is a %T", http.DefaultTransport)
 	}
 	base = base.Clone()
-	if base.TLSClientConfig, err = a.tlsConfig(); err != nil {
+	if base.TLSClientConfig, err = l.tlsConfig(); err != nil {
 		return nil, err
 	}
-	return &authorized{base: base, service: service, authorization: authorization, agent: c.Agent}, nil
+	return &Authorized{Base: base, Service: service, Authorization: authorization, agent: c.Agent}, nil
 }
 
 // authorization is the header that goes with every request to the service; empty: none.
-func (a *app) authorization(ctx context.Context, service *url.URL, c *remote.Repositories) (string, error) {
+func (l Location) authorization(ctx context.Context, service *url.URL, c *remote.Repositories) (string, error) {
 	var header string
-	if token := strings.TrimSpace(a.getenv("MLPROMOTE_TOKEN")); token == "" {
-		header = a.dockerAuthorization(ctx, service, c)
+	if token := strings.TrimSpace(l.Getenv("MLPROMOTE_TOKEN")); token == "" {
+		header = l.dockerAuthorization(ctx, service, c)
 	} else if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", registry.Errorf(registry.CodeInvalid, "MLPROMOTE_TOKEN: want the text of one token, and nothing else")
 	} else {
 		header = "Bearer " + token
 	}
 	if header != "" && service.Scheme == "http" && !remote.IsLoopback(service.Host) {
-		a.ui.Note("WARNING: the token goes to %s as it is: everybody on the way can take it; use https", service)
+		l.Note("WARNING: the token goes to %s as it is: everybody on the way can take it; use https", service)
 	}
 	return header, nil
 }
 
 // dockerAuthorization is made of the credential that docker login left. A config that
 // cannot be read stops only who needs one, and the service says who does.
-func (a *app) dockerAuthorization(ctx context.Context, service *url.URL, c *remote.Repositories) string {
+func (l Location) dockerAuthorization(ctx context.Context, service *url.URL, c *remote.Repositories) string {
 	found, err := c.Credential(ctx, service.Host)
 	switch {
 	case err != nil:
-		a.ui.Note("%v", err)
+		l.Note("%v", err)
 	case found.RegistryToken != "":
 		return "Bearer " + found.RegistryToken
 	case found.Password != "":
@@ -65,12 +65,12 @@ func (a *app) dockerAuthorization(ctx context.Context, service *url.URL, c *remo
 }
 
 // tlsConfig trusts the CAs of the system, and the one of --tls-ca. Errors: CodeInvalid.
-func (a *app) tlsConfig() (*tls.Config, error) {
+func (l Location) tlsConfig() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if a.tlsCA == "" {
+	if l.TLSCA == "" {
 		return config, nil
 	}
-	data, err := os.ReadFile(a.tlsCA)
+	data, err := os.ReadFile(l.TLSCA)
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "--tls-ca: %w", err)
 	}
@@ -78,26 +78,26 @@ func (a *app) tlsConfig() (*tls.Config, error) {
 		config.RootCAs = x509.NewCertPool()
 	}
 	if !config.RootCAs.AppendCertsFromPEM(data) {
-		return nil, registry.Errorf(registry.CodeInvalid, "--tls-ca %s: want certificates in PEM", a.tlsCA)
+		return nil, registry.Errorf(registry.CodeInvalid, "--tls-ca %s: want certificates in PEM", l.TLSCA)
 	}
 	return config, nil
 }
 
-// authorized sends a credential to one service alone, and not to hosts that the service redirects
+// Authorized sends a credential to one service alone, and not to hosts that the service redirects
 // to.
-type authorized struct {
-	base          http.RoundTripper
-	service       *url.URL
-	authorization string
+type Authorized struct {
+	Base          http.RoundTripper
+	Service       *url.URL
+	Authorization string
 	agent         string
 }
 
 // RoundTrip sends a request.
-func (t *authorized) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *Authorized) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("User-Agent", t.agent)
-	if t.authorization != "" && r.URL.Scheme == t.service.Scheme && r.URL.Host == t.service.Host {
-		r.Header.Set("Authorization", t.authorization)
+	if t.Authorization != "" && r.URL.Scheme == t.Service.Scheme && r.URL.Host == t.Service.Host {
+		r.Header.Set("Authorization", t.Authorization)
 	}
-	return t.base.RoundTrip(r)
+	return t.Base.RoundTrip(r)
 }

@@ -1,14 +1,14 @@
 //go:build shiftedclock
 
-package main
+package clock
 
 import (
 	"os"
 	"time"
 )
 
-// now is a clock that is wrong by MLPROMOTE_CLOCK_SHIFT. Tests alone build the program so.
-func now() time.Time {
+// Now is a clock that is wrong by MLPROMOTE_CLOCK_SHIFT. Tests alone build the program so.
+func Now() time.Time {
 	shift, err := time.ParseDuration(os.Getenv("MLPROMOTE_CLOCK_SHIFT"))
 	if err != nil {
 		return time.Now()

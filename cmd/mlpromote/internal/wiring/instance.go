@@ -1,0 +1,114 @@
+package wiring
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/oci/remote"
+	"mlpromote.dev/mlpromote/registry/service"
+	"mlpromote.dev/mlpromote/signer"
+)
+
+// Instance is the registry that the verbs work with, near or far. The verbs see no
+// difference; only what works on the data directory itself asks for local.
+type Instance struct {
+	registry.Interface
+	Envs          registry.Environments
+	Store         *oci.Store
+	Content       *remote.Repositories // what store opens repositories with
+	Verify        registry.VerifyEvidence
+	Keys          *signer.Keyring
+	NodeTypes     registry.NodeTypes
+	Tokens        Tokens           // of a service
+	Configuration farConfiguration // of a service
+	Events        events           // of a service; nil for the local directory
+	Host          string           // of a service; empty for the local directory
+	Local         *Local           // nil for a service
+	Service       *service.Service // nil for a service elsewhere
+	// Agreed refuses to work by files that are not those which the catalog agreed on; a
+	// service says that itself.
+	Agreed func(context.Context) error
+	// HeadFaults lists heads that the history does not explain; nil for a service.
+	HeadFaults func(context.Context) ([]registry.HistoryFault, error)
+	Close      func() error
+}
+
+// farConfiguration is how the configuration of a service is seen and adopted from elsewhere.
+type farConfiguration interface {
+	Configuration(ctx context.Context) (registry.ConfigurationStatus, error)
+	AdoptConfiguration(ctx context.Context, want registry.Configuration) (registry.ConfigurationStatus, error)
+}
+
+// Tokens is what the verbs do with tokens.
+type Tokens interface {
+	CreateToken(ctx context.Context, t registry.Token) error
+	ListTokens(ctx context.Context) ([]registry.Token, error)
+	RevokeToken(ctx context.Context, id string, at time.Time) error
+}
+
+// events follows the history of a service from behind an event on.
+type events = func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
+
+// HostOf is the registry that has the content of an environment, or "" for the data
+// directory.
+func (i *Instance) HostOf(environment string) string {
+	if e, err := i.Envs.Find(environment); err == nil && e.External() {
+		return e.Registry
+	}
+	return i.Host
+}
+
+// Reference puts the registry's host in front of a reference that has none.
+func (i *Instance) Reference(ref string) string {
+	if parsed, err := registry.ParseRef(ref); err != nil || parsed.Host != "" || i.Host == "" {
+		return ref
+	}
+	return i.Host + "/" + ref
+}
+
+// ManifestDeleter gives what takes manifests out of a repository, as far as they may go.
+func (i *Instance) ManifestDeleter(ctx context.Context, repository string) (func(context.Context, registry.Digest) error, error) {
+	if i.Local != nil {
+		guard := i.Guard()
+		return func(ctx context.Context, d registry.Digest) error {
+			err := guard.DeleteManifest(ctx, repository, d)
+			if registry.CodeOf(err) == registry.CodePolicy {
+				return remote.KeptError{Err: err}
+			}
+			return err
+		}, nil
+	}
+	opened, err := i.Content.Open(ctx, repository)
+	if err != nil {
+		return nil, err
+	}
+	deleter, ok := opened.(interface {
+		oci.Repository
+		Delete(ctx context.Context, desc ocispec.Descriptor) error
+	})
+	if !ok {
+		return nil, registry.Lastingf(registry.CodeUnavailable, "nothing can be deleted from %s", repository)
+	}
+	return func(ctx context.Context, d registry.Digest) error {
+		desc, err := deleter.Resolve(ctx, string(d))
+		if err != nil {
+			return fmt.Errorf("%s: %w", d, err)
+		}
+		return deleter.Delete(ctx, desc)
+	}, nil
+}
+
+// Guard deletes manifests from the data directory that nothing relies on.
+func (i *Instance) Guard() service.Guard {
+	return service.Guard{
+		Deleter: i.Local.DB, Environments: i.Envs, Manifests: i.Local.Refs, Catalog: i.Local.Catalog, Records: i.Local.DB, Content: i.Store, Verify: i.Verify,
+	}
+}
+
+// KeptError is the error of a manifest that may not be deleted.
+type KeptError = remote.KeptError

@@ -1,0 +1,24 @@
+package wiring
+
+import (
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/gc"
+	"mlpromote.dev/mlpromote/registry/scrub"
+)
+
+// CollectorConfig is what collects in a data directory.
+func CollectorConfig(here *Local, environments registry.Environments, keep gc.Retention, alone bool) gc.Config {
+	return gc.Config{
+		Environments: environments, Store: here.DB, Catalog: here.DB, Intents: here.DB, Blobs: here.Blobs, Remover: here.Blobs.remover,
+		Garbage: here.DB, Clock: here.DB, Owner: here.Blobs.owner, Lock: here.DB,
+		Retention: keep, Alone: alone, Sweep: here.Blobs.Uploads.Sweep,
+	}
+}
+
+// ScrubConfig is what reads the content of a data directory again.
+func ScrubConfig(here *Local) scrub.Config {
+	db := here.DB
+	return scrub.Config{
+		Blobs: here.Blobs.Blobs, Inventory: db, Store: db, Catalog: db, Damages: db.Damages(), States: db.ScrubStates(), Clock: db,
+	}
+}

@@ -1,0 +1,106 @@
+// Package wiring opens a registry: the data directory with its catalog and content, or a service. Here
+// databases, storage, keys, trust and the registry service meet.
+package wiring
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/datadir"
+	"mlpromote.dev/mlpromote/registry/node"
+	"mlpromote.dev/mlpromote/registry/seed"
+	"mlpromote.dev/mlpromote/registry/telemetry"
+	"mlpromote.dev/mlpromote/signer"
+	"mlpromote.dev/mlpromote/signer/keyfile"
+)
+
+// Location says where a registry is, and with what it is opened.
+type Location struct {
+	Data      string // data directory
+	PolicyDir string // folder of environments.yaml and access.yaml; empty: the data directory
+	Keys      string // folder of signing keys; empty: keys in the data directory
+	Registry  string // URL of a service; empty: the data directory
+	Database  string // URL of the catalog; empty: a file in the data directory
+	Storage   string // URL of the content; empty: the data directory
+	TLSCA     string // PEM file of a CA of the service; empty: those of the system alone
+	TakeOver  bool   // the catalog here becomes the owner of the content
+	Version   string // of this program
+
+	Getenv    func(name string) string
+	Note      func(format string, args ...any) // tells people something
+	Hashing   func() func(done, total int64)   // shows how much of a release was hashed
+	Telemetry *telemetry.Telemetry             // of a service; nil for other verbs
+}
+
+// KeyDir is the folder of signing keys.
+func (l Location) KeyDir() string {
+	if l.Keys != "" {
+		return l.Keys
+	}
+	return filepath.Join(l.Data, "keys")
+}
+
+// Keyring signs with the keys in the folder of keys, which it opens when it first needs them.
+func (l Location) Keyring() *signer.Keyring {
+	return &signer.Keyring{Dir: l.KeyDir(), Open: func(path string) (signer.Signer, error) {
+		return keyfile.Open(path, l.password())
+	}}
+}
+
+// password opens the keys; cosign's variable, so that one setting serves both.
+func (l Location) password() []byte { return []byte(l.Getenv("COSIGN_PASSWORD")) }
+
+// Tool is what statements and plans call this program.
+func (l Location) Tool() registry.ToolIdentity {
+	return registry.ToolIdentity{Name: "mlpromote", Version: l.Version}
+}
+
+// localNodeTypes are those that were put, and those that the operator wrote as files:
+// DATA/node-types/NAME.json.
+func (l Location) localNodeTypes(db Database) registry.NodeTypes {
+	return seed.Over(db.NodeTypes(), seed.Folder[registry.Node]{Dir: filepath.Join(l.Data, "node-types"), Read: node.ParseFile})
+}
+
+// signServed is a keyring of a service: that it does not sign is no mistake of whoever
+// asked for something, and where its keys are is not told.
+func signServed(keys *signer.Keyring) registry.SignEvidence {
+	return func(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
+		bundle, err := keys.Sign(ctx, role, statement)
+		if err == nil || ctx.Err() != nil {
+			return bundle, err
+		}
+		return nil, registry.ForClients(
+			registry.Lastingf(registry.CodeUnavailable, "%s", err.Error()),
+			"the service cannot sign as %s: its operator finds the reason in its log", role)
+	}
+}
+
+// IgnoreAll keeps a folder out of version control.
+func IgnoreAll(dir string) error {
+	path := filepath.Join(dir, ".gitignore")
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return os.WriteFile(path, []byte("*\n"), 0o600)
+}
+
+// NewKey makes a key pair in the folder of keys and returns its public half. Errors: CodeConflict if there
+// is one of that name.
+func (l Location) NewKey(name string) ([]byte, error) {
+	return keyfile.Generate(l.KeyDir(), name, l.password())
+}
+
+// Open opens the registry: that of a service, or the data directory.
+func (l Location) Open(ctx context.Context) (*Instance, error) {
+	if l.Registry != "" {
+		return l.openRemote(ctx)
+	}
+	return l.OpenLocal(ctx)
+}
+
+// HasDatabaseFile reports whether the data directory has a catalog in a file.
+func (l Location) HasDatabaseFile() bool { return l.Dir().Has(datadir.DatabaseFile) }

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"runtime/debug"
+	"strings"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/host"
+)
+
+// serveGCPercent collects the heap of a service more often than that of other verbs: it lives
+// long, and what its callers send must not make it large.
+const serveGCPercent = 100
+
+// serve runs a service until ctx ends. It tells listening the URL once it can be asked.
+func serve(ctx context.Context, at wiring.Location, config serveConfig, logger *slog.Logger, listening func(url string) error) (err error) {
+	s, err := newServing(ctx, at, config, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.flush(ctx)) }()
+	if err := at.Create(); err != nil {
+		return err
+	}
+	announce, unlock, err := at.LockServed(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	debug.SetGCPercent(serveGCPercent)
+	sv, err := openServed(ctx, at, s)
+	if sv != nil {
+		defer func() { err = errors.Join(err, sv.here.DB.Close()) }()
+	}
+	if err != nil {
+		return err
+	}
+	if err := sv.here.Blobs.Verdict.Err(); err != nil {
+		s.logger.WarnContext(ctx, "content can be read here and not changed", "error", err, "hint", strings.Join(registry.Hints(err), "; "))
+	} else if n, err := sv.here.Blobs.Uploads.Sweep(ctx); err != nil || n > 0 {
+		s.logger.InfoContext(ctx, "removed leftovers of uploads that were broken off", "number", n, "error", err)
+	}
+	srv, err := sv.server(ctx)
+	if err != nil {
+		return err
+	}
+	listener, err := host.Listen(ctx, config.listen)
+	if err != nil {
+		return err
+	}
+	url := config.address(listener)
+	if err := announce(url); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	stop, err := sv.background(ctx)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer stop()
+	if err := listening(url); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	s.logger.InfoContext(ctx, "serving", "data", at.Data, "url", url, "hint", "MLPROMOTE_REGISTRY="+url+" points the verbs here")
+	shutdown := host.Shutdown{Begin: func() { s.stopping.Store(true) }, Delay: config.shutdownDelay, Grace: config.shutdownGrace}
+	return shutdown.Serve(ctx, srv, listener)
+}
