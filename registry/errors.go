@@ -54,20 +54,20 @@ var codes = map[Code]struct {
 	title        string
 }{
 	CodeInternal:        {ExitFailed, 500, "Internal error"},
-	CodeUnavailable:     {ExitAgain, 503, "Not available"},
-	CodeFull:            {ExitFailed, 507, "No space is left"},
+	CodeUnavailable:     {ExitAgain, 503, "Service unavailable"},
+	CodeFull:            {ExitFailed, 507, "Insufficient storage"},
 	CodeNotFound:        {ExitNotFound, 404, "Not found"},
 	CodeConflict:        {ExitAgain, 409, "Conflict"},
 	CodeInvalid:         {ExitInvalid, 400, "Invalid request"},
-	CodeLimit:           {ExitLimit, 422, "A limit was exceeded"},
-	CodePolicy:          {ExitPolicy, 409, "Refused by policy"},
-	CodeForbidden:       {ExitAuthentication, 403, "Not allowed"},
+	CodeLimit:           {ExitLimit, 422, "Limit exceeded"},
+	CodePolicy:          {ExitPolicy, 409, "Policy refusal"},
+	CodeForbidden:       {ExitAuthentication, 403, "Permission denied"},
 	CodeUnauthenticated: {ExitAuthentication, 401, "Authentication required"},
-	CodeTrust:           {ExitTrust, 422, "Not trusted"},
-	CodeDigest:          {ExitTrust, 422, "Bytes do not match their digest"},
+	CodeTrust:           {ExitTrust, 422, "Untrusted content"},
+	CodeDigest:          {ExitTrust, 422, "Digest mismatch"},
 	CodeUnsafe:          {ExitTrust, 415, "Unsafe format"},
 	CodeNoEngine:        {ExitNoEngine, 404, "No engine for this node"},
-	CodeWrongNode:       {ExitNoEngine, 409, "This machine is not the target"},
+	CodeWrongNode:       {ExitNoEngine, 409, "Wrong node"},
 }
 
 // HTTPStatus returns the status of a response that reports the code.
@@ -81,7 +81,7 @@ func (c Code) HTTPStatus() int {
 // Codes lists all codes by name.
 func Codes() []Code { return slices.Sorted(maps.Keys(codes)) }
 
-// Title returns the short text for people.
+// Title returns the title of problem documents: a standard term for the code.
 func (c Code) Title() string {
 	if row, ok := codes[c]; ok {
 		return row.title
