@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -42,8 +43,8 @@ type build struct {
 	budgets map[string]toolchain.Budget // by toolchain
 	tools   tools
 	node    registry.Node
-	inputs  Inputs
-	plan    Plan
+	inputs  inputs
+	plan    plan.Plan
 
 	ranges           knownRanges // and records, of the last build
 	records          []tuningRecord
@@ -93,10 +94,10 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 }
 
 // Plan says what Build would do, and does nothing but read.
-func (p *Pipeline) Plan(ctx context.Context, s *spec.Spec) (Plan, error) {
+func (p *Pipeline) Plan(ctx context.Context, s *spec.Spec) (plan.Plan, error) {
 	scratch, err := os.MkdirTemp("", "mlpromote-plan-*")
 	if err != nil {
-		return Plan{}, err
+		return plan.Plan{}, err
 	}
 	defer os.RemoveAll(scratch)
 	b := &build{p: p, began: p.now(), scratch: scratch, budgets: budgets(s)}
@@ -131,7 +132,7 @@ func (b *build) prepare(ctx context.Context, s *spec.Spec) error {
 		return err
 	}
 	for _, e := range b.inputs.Engines {
-		for _, name := range e.tools() {
+		for _, name := range e.Tools() {
 			if err := b.tools.open(ctx, b.p, name); err != nil {
 				return err
 			}
@@ -141,7 +142,7 @@ func (b *build) prepare(ctx context.Context, s *spec.Spec) error {
 	if err != nil {
 		return err
 	}
-	b.plan, err = NewPlan(b.inputs, seen)
+	b.plan, err = plan.New(b.inputs.Inputs, seen)
 	return err
 }
 

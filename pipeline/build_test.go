@@ -67,7 +67,7 @@ func setup(t *testing.T, weight float32) *world {
 	engines := watched{ort.New(ort.Options{Installs: toolchaintest.Installer(t, ort.Name)}), w}
 	var lock sync.Mutex
 	w.p = &pipeline.Pipeline{
-		Registry: svc, Parts: content, Evidence: content, Sign: w.Keys.Sign,
+		Registry: svc, Parts: content, Sign: w.Keys.Sign,
 		Toolchain: func(context.Context, string) (pipeline.Toolchain, error) {
 			return pipeline.Toolchain{Profile: source.Profile, Engines: engines, Timing: engines, Quantizer: rounding{weight}}, nil
 		},

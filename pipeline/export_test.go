@@ -3,15 +3,9 @@ package pipeline
 import (
 	"context"
 
-	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
-
-// LabelledCases are cases of which only the name of the labels is known.
-func LabelledCases(labels string) cases.Set {
-	return cases.Set{Record: registry.CaseSet{Labels: labels}}
-}
 
 // SpecQuantize says the driver's options for a target in the words of a spec.
 func SpecQuantize(options map[string]any, target registry.Target, exclude []string) string {

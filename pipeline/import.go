@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -21,7 +22,7 @@ type importedModel struct {
 	model  *format.Model
 
 	// Of a source that had to be imported:
-	plan      *PlannedImport
+	plan      *plan.Import
 	step      takenStep
 	identity  toolchain.Identity
 	framework framework // zero: ONNX Runtime runs the source itself
@@ -81,7 +82,7 @@ func (b *build) runImport(ctx context.Context, s spec.Source, m *importedModel) 
 	if err != nil {
 		return err
 	}
-	m.plan, err = plannedImport(s.Format, m.identity, options, m.source.files)
+	m.plan, err = plan.NewImport(s.Format, m.identity, options, m.source.files)
 	return err
 }
 
@@ -143,24 +144,6 @@ func outcomeModel(outcome toolchain.Outcome, external []toolchain.Input) ([]tool
 	return files, model, nil
 }
 
-// PlannedImport is how a source becomes ONNX.
-type PlannedImport struct {
-	Format    string             `json:"format"`
-	Toolchain registry.Toolchain `json:"toolchain"`
-	Driver    registry.Digest    `json:"driver"` // its code
-	Options   map[string]any     `json:"options"`
-	Files     []PlannedFile      `json:"files"` // of the source
-}
-
-func plannedImport(format string, tool toolchain.Identity,
-	options map[string]any, files []toolchain.Input) (*PlannedImport, error) {
-	digest, err := registry.CanonicalDigest(options)
-	return &PlannedImport{
-		Format: format, Driver: tool.Code, Options: options, Files: plannedFiles(files),
-		Toolchain: registry.Toolchain{Name: tool.Name, Version: tool.Version, Lock: tool.Lock, Options: digest},
-	}, err
-}
-
 // referenceRun is how the outputs are made that engines are compared with: by the
 // framework of the source, on the source, so that a conversion is judged with the rest.
 func (b *build) referenceRun() (driver toolchain.Driver, job toolchain.Job, kind, version string) {
@@ -188,7 +171,7 @@ func (m importedModel) importer() any {
 	}
 	return struct {
 		Tool   toolchain.Identity `json:"tool"`
-		Plan   *PlannedImport     `json:"plan"`
+		Plan   *plan.Import       `json:"plan"`
 		Result json.RawMessage    `json:"result,omitempty"`
 	}{m.identity, m.plan, m.step.outcome.Result}
 }

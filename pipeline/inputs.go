@@ -10,6 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/pipeline/confined"
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -18,34 +19,40 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
+// inputs is the content that a spec names, read and checked, with the model as it was imported.
+type inputs struct {
+	plan.Inputs
+	hub importedModel
+}
+
 // readInputs reads what the spec names besides its source, past the gate for untrusted
 // formats, and checks that all fits together.
-func readInputs(s *spec.Spec, m importedModel, scratch string) (Inputs, error) {
-	in := Inputs{Name: s.Model, Version: s.Version, Preset: s.Limits.Preset,
-		Limits: s.LimitOverrides(), Model: m.files, Import: m.plan, hub: m}
+func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
+	in := inputs{hub: m, Inputs: plan.Inputs{Name: s.Model, Version: s.Version, Preset: s.Limits.Preset,
+		Limits: s.LimitOverrides(), Model: m.files, Import: m.plan, Operators: m.source.operators}}
 	if err := checkQuantized(s, m.model); err != nil {
-		return Inputs{}, err
+		return inputs{}, err
 	}
 	in.Quantized, in.Precision = quantizedSource(s, m.model)
 	var err error
 	if in.Needs, err = m.model.Runtime(); err != nil {
-		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
+		return inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
 	}
 	bare, err := interfaceOf(m.model)
 	if err != nil {
-		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
+		return inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.Source.Path.Written, err)
 	}
 	if err := s.CheckInterface(bare); err != nil {
-		return Inputs{}, err
+		return inputs{}, err
 	}
 	if in.Interface, err = bare.WithDims(s.Shapes.Dims()); err != nil {
-		return Inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
+		return inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
 	}
 	if err := in.readSets(s, scratch); err != nil {
-		return Inputs{}, err
+		return inputs{}, err
 	}
 	if in.Assets, err = assetInputs(specFiles{s.Files}, s.Assets, in.Model); err != nil {
-		return Inputs{}, err
+		return inputs{}, err
 	}
 	in.Engines, err = requested(s)
 	return in, err
@@ -110,7 +117,7 @@ func dimOf(d format.Dim, name string, axis int) validators.Dim {
 	}
 }
 
-func (in *Inputs) readSets(s *spec.Spec, scratch string) error {
+func (in *inputs) readSets(s *spec.Spec, scratch string) error {
 	var err error
 	if s.Cases.Generate > 0 {
 		in.Cases, err = cases.Generate(s.Cases.Generate, uint64(s.Cases.Seed), in.Interface, scratch)
@@ -167,7 +174,7 @@ func refuseCode(f *os.File) error {
 	return nil
 }
 
-func (in Inputs) assets() []registry.PartFile {
+func (in inputs) assets() []registry.PartFile {
 	files := inputFiles(in.Assets)
 	for i := range files {
 		files[i].Kind = registry.FileAsset
@@ -176,8 +183,8 @@ func (in Inputs) assets() []registry.PartFile {
 }
 
 // operators are the libraries of operators, as files of the reference and of each engine.
-func (in Inputs) operators() []registry.PartFile {
-	files := inputFiles(in.hub.source.operators)
+func (in inputs) operators() []registry.PartFile {
+	files := inputFiles(in.Operators)
 	for i := range files {
 		files[i].Kind = registry.FileCode
 	}
@@ -185,8 +192,8 @@ func (in Inputs) operators() []registry.PartFile {
 }
 
 // requested lists every target with every variant that is asked of it.
-func requested(s *spec.Spec) ([]RequestedEngine, error) {
-	var engines []RequestedEngine
+func requested(s *spec.Spec) ([]plan.Requested, error) {
+	var engines []plan.Requested
 	for _, target := range s.Targets {
 		for _, name := range target.Variants {
 			variant, ok := s.Variant(name)
@@ -198,7 +205,7 @@ func requested(s *spec.Spec) ([]RequestedEngine, error) {
 			if err != nil {
 				return nil, err
 			}
-			engines = append(engines, RequestedEngine{
+			engines = append(engines, plan.Requested{
 				Target: target.Registry(), Variant: variant.Name, Precision: variant.Precision,
 				Quantize: quantizeOptions(variant.Quantize), Quantizer: quantizer(variant.Quantize),
 				Toolchain: target.Toolchain.Name, ToolVersion: target.Toolchain.Version,

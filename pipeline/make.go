@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
@@ -122,7 +123,7 @@ func (b *build) runReference(ctx context.Context, p *Pipeline) error {
 	return b.checkGolden()
 }
 
-func (b *build) makeEngine(ctx context.Context, p *Pipeline, planned PlannedEngine) (builtEngine, error) {
+func (b *build) makeEngine(ctx context.Context, p *Pipeline, planned plan.Engine) (builtEngine, error) {
 	label := planned.Variant + " for " + planned.Target.Name
 	tool := b.tools[planned.Toolchain.Name]
 	var err error

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"time"
 
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -21,7 +22,6 @@ import (
 type Pipeline struct {
 	Registry registry.Interface
 	Parts    registry.PartStore
-	Evidence registry.EvidenceStore
 	Sign     registry.SignEvidence
 	// OpenKey opens the key of a role, so that a wrong password is known before the work
 	// that the key is for. Nil opens nothing.
@@ -41,10 +41,10 @@ type Pipeline struct {
 	// that cost it its limits. Zero is not at all.
 	Sensitivity time.Duration
 	Tool        registry.ToolIdentity
-	Planned     func(Plan)     // told what Build will make, before it does; may be nil
-	Progress    Progress       // nil shows nothing
-	Warn        func(string)   // told what a person should look at, although the work goes on; may be nil
-	Now         registry.Clock // nil means time.Now
+	Planned     func(plan.Plan) // told what Build will make, before it does; may be nil
+	Progress    Progress        // nil shows nothing
+	Warn        func(string)    // told what a person should look at, although the work goes on; may be nil
+	Now         registry.Clock  // nil means time.Now
 }
 
 // Toolchain is the drivers of one install.

@@ -1,23 +1,11 @@
 package pipeline
 
 import (
-	"maps"
-	"slices"
-
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
-	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/format"
-)
-
-// The quantizers' words for the methods of a spec.
-const (
-	methodStatic   = "static-int8"
-	methodDynamic  = "dynamic-int8"
-	methodWeights  = "weights-int4"
-	methodWeights8 = "weights-int8"
-	methodFP16     = "fp16"
 )
 
 // quantizer is the toolchain that does what a spec asks for; empty where nothing is
@@ -39,15 +27,15 @@ func quantizeOptions(q *spec.Quantize) map[string]any {
 		return nil
 	}
 	options := map[string]any{"method": map[string]string{
-		spec.MethodStatic: methodStatic, spec.MethodDynamic: methodDynamic,
-		spec.MethodWeights: methodWeights, spec.MethodFP16: methodFP16,
+		spec.MethodStatic: plan.MethodStatic, spec.MethodDynamic: plan.MethodDynamic,
+		spec.MethodWeights: plan.MethodWeights, spec.MethodFP16: plan.MethodFP16,
 	}[q.Method]}
 	set := func(said bool, name string, value any) {
 		if said {
 			options[name] = value
 		}
 	}
-	set(q.Bits == 8, "method", methodWeights8)
+	set(q.Bits == 8, "method", plan.MethodWeights8)
 	set(q.Observer != "", "observer", q.Observer)
 	set(q.Percentile != 0, "percentile", 100*float64(q.Percentile))
 	set(q.Format != "", "format", q.Format)
@@ -108,49 +96,4 @@ func precisionOf(q format.Quantized) string {
 		return validators.PrecisionInt8
 	}
 	return validators.PrecisionInt4
-}
-
-// planQuantize is everything that decides what the quantizer makes: what was asked for,
-// and what the target, the limits and the cases say where that leaves something out.
-func planQuantize(requested RequestedEngine, in Inputs) map[string]any {
-	if requested.Quantize == nil {
-		return nil
-	}
-	options := make(map[string]any)
-	switch method := requested.Quantize["method"]; {
-	case method == methodStatic && requested.Quantizer != spec.ToolNNCF:
-		options["observer"] = spec.ObserverMinMax
-		fallthrough
-	case method == methodStatic, method == methodDynamic:
-		options["reduce_range"] = saturates(requested.Target)
-	}
-	maps.Copy(options, requested.Quantize)
-	if options["accuracy_aware"] == true {
-		options["labels"], options["max_drop"] = in.Cases.Record.Labels, in.Limits.Accuracy.Drop.Max
-		options["output"], _ = in.Interface.ScoredOutput(true)
-	}
-	return options
-}
-
-// saturates reports whether some machine of the target adds two products of uint8 and
-// int8 in 16 bits, which overflow: x86 without VNNI. There weights lose a bit, so that the
-// sums fit. Arm and accelerators add in 32 bits.
-func saturates(t registry.Target) bool {
-	if t.Accelerator != nil || t.CPU.Arch == "arm64" {
-		return false
-	}
-	return !slices.Contains(t.CPU.Features, "avx512_vnni") && !slices.Contains(t.CPU.Features, "avx_vnni")
-}
-
-// forQuantizer is what a quantizer reads: the model, and calibration and cases where its
-// method takes something from them.
-func (in Inputs) forQuantizer(options map[string]any) []toolchain.Input {
-	inputs := slices.Clone(in.Model)
-	if _, tolerant := options["atol"]; tolerant || options["method"] == methodStatic {
-		inputs = append(inputs, in.Calibration.Files...)
-	}
-	if options["accuracy_aware"] == true {
-		inputs = append(inputs, in.Cases.Files...)
-	}
-	return inputs
 }

@@ -1,11 +1,11 @@
 package pipeline
 
 import (
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -24,29 +24,6 @@ type knownRanges struct {
 	tables map[string]toolchain.Input
 }
 
-// rangesName is what the table of ranges of a quantization is called among tuning records:
-// after everything that decides it but the processor. Empty where there is none.
-func (p Plan) rangesName(e PlannedEngine, model []toolchain.Input) (string, error) {
-	if e.Quantizer == nil || e.Quantizer.Name != hub || e.Quantize["method"] != methodStatic || p.Calibration == nil {
-		return "", nil
-	}
-	options := maps.Clone(e.Quantize)
-	for _, weights := range []string{"method", "reduce_range", "per_channel"} { // say nothing of activations
-		delete(options, weights)
-	}
-	key, err := registry.CanonicalDigest(struct {
-		Model       []PlannedFile      `json:"model"`
-		Calibration []PlannedFile      `json:"calibration"`
-		Options     map[string]any     `json:"options"`
-		Tool        registry.Toolchain `json:"tool"`
-	}{plannedFiles(model), p.Calibration.Files, options, registry.Toolchain{Name: e.Quantizer.Name,
-		Version: e.Quantizer.Version}})
-	if err != nil {
-		return "", err
-	}
-	return hub + "/ranges-" + key.Encoded()[:12] + ".json", nil
-}
-
 // take keeps the table, if f of the sources is one.
 func (k *knownRanges) take(f registry.File, dir string) bool {
 	if !strings.HasPrefix(f.Path, hub+"/ranges-") {
@@ -59,19 +36,19 @@ func (k *knownRanges) take(f registry.File, dir string) bool {
 
 // quantizerInputs are those of the quantizer for an engine: the table of ranges in place
 // of calibration, where there is one.
-func (b *build) quantizerInputs(e PlannedEngine) ([]toolchain.Input, error) {
-	name, err := b.plan.rangesName(e, b.inputs.Model)
+func (b *build) quantizerInputs(e plan.Engine) ([]toolchain.Input, error) {
+	name, err := b.plan.RangesName(e, b.inputs.Model)
 	if table, ok := b.ranges.tables[name]; ok && err == nil {
 		return append(slices.Clone(b.inputs.Model), table), nil
 	}
-	return b.inputs.forQuantizer(e.Quantize), err
+	return b.inputs.ForQuantizer(e.Quantize), err
 }
 
 // rangesFiles are the tables of ranges that the engines were quantized by, each once.
 func (b *build) rangesFiles() ([]registry.PartFile, error) {
 	var files []registry.PartFile
 	for i, e := range b.engines {
-		name, err := b.plan.rangesName(b.plan.Engines[i], b.inputs.Model)
+		name, err := b.plan.RangesName(b.plan.Engines[i], b.inputs.Model)
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -23,7 +24,7 @@ type analysis struct {
 // analysis gathers what the quantizer was given when the engine was built.
 func (v *verification) analysis(ctx context.Context, c candidate, made howMade) (*analysis, error) {
 	a := &analysis{v: v, c: c, made: made, input: v.reference.inputs(toolchain.RoleModel)}
-	if made.Quantize["method"] != methodStatic {
+	if made.Quantize["method"] != plan.MethodStatic {
 		return a, nil
 	}
 	if v.calibration.dir == "" {
@@ -159,7 +160,7 @@ func texts(value any) []string {
 // specQuantize says the driver's options for a target in the words of a spec.
 func specQuantize(options map[string]any, target registry.Target, exclude []string) spec.Quantize {
 	q := spec.Quantize{Method: spec.MethodStatic, Exclude: exclude}
-	if options["method"] == methodDynamic {
+	if options["method"] == plan.MethodDynamic {
 		q.Method = spec.MethodDynamic
 	}
 	if observer, ok := options["observer"].(string); ok && observer != spec.ObserverMinMax {
@@ -172,7 +173,7 @@ func specQuantize(options map[string]any, target registry.Target, exclude []stri
 		q.Format = format
 	}
 	q.PerChannel, _ = options["per_channel"].(bool)
-	if reduce, ok := options["reduce_range"].(bool); ok && reduce != saturates(target) {
+	if reduce, ok := options["reduce_range"].(bool); ok && reduce != plan.Saturates(target) {
 		q.ReduceRange = &reduce
 	}
 	q.Operators = texts(options["op_types"])

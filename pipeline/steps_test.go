@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -103,24 +104,24 @@ func TestSpaceOfABuild(t *testing.T) {
 func TestPlanReadsOnly(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	plan, err := w.p.Plan(t.Context(), w.spec(t, digits))
+	p, err := w.p.Plan(t.Context(), w.spec(t, digits))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(plan.Engines) != 2 || plan.Model != "vision/digits" || plan.Version != "1.0.0" || len(w.opened) != 0 {
-		t.Errorf("plan of %d engines of %s %s, keys %q; want 2 of vision/digits 1.0.0 and no key", len(plan.Engines), plan.Model, plan.Version, w.opened)
+	if len(p.Engines) != 2 || p.Model != "vision/digits" || p.Version != "1.0.0" || len(w.opened) != 0 {
+		t.Errorf("plan of %d engines of %s %s, keys %q; want 2 of vision/digits 1.0.0 and no key", len(p.Engines), p.Model, p.Version, w.opened)
 	}
 	if heads, err := w.Heads(t.Context(), "staging", ""); err != nil || len(heads) != 0 {
 		t.Errorf("heads %v, error %v; want none", heads, err)
 	}
-	var planned pipeline.Plan
-	w.p.Planned = func(p pipeline.Plan) { planned = p }
-	if built := w.built(t, digits, pipeline.BuildOptions{}); built.Plan != plan.Digest || planned.Digest != plan.Digest {
-		t.Errorf("the build announced plan %s and made %s, want %s", planned.Digest, built.Plan, plan.Digest)
+	var planned plan.Plan
+	w.p.Planned = func(made plan.Plan) { planned = made }
+	if built := w.built(t, digits, pipeline.BuildOptions{}); built.Plan != p.Digest || planned.Digest != p.Digest {
+		t.Errorf("the build announced plan %s and made %s, want %s", planned.Digest, built.Plan, p.Digest)
 	}
 	w.model(t, 2.5)
 	other, err := w.p.Plan(t.Context(), w.spec(t, digits))
-	if err != nil || other.Digest == plan.Digest {
-		t.Errorf("another model: plan %s, error %v; want another digest than %s", other.Digest, err, plan.Digest)
+	if err != nil || other.Digest == p.Digest {
+		t.Errorf("another model: plan %s, error %v; want another digest than %s", other.Digest, err, p.Digest)
 	}
 }

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"fmt"
 
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
@@ -11,7 +12,7 @@ import (
 // checkTied holds what an engine says of itself against what was asked for. It is read
 // here, from the bytes, and not taken from the driver that made them: a compiler that
 // falls back to the machine that it runs on does not know that it did.
-func checkTied(e PlannedEngine, profile toolchain.Profile, files []toolchain.OutputFile) (format.Tie, error) {
+func checkTied(e plan.Engine, profile toolchain.Profile, files []toolchain.OutputFile) (format.Tie, error) {
 	for _, f := range files {
 		if f.Name == profile.Entry {
 			tie, err := format.OpenTie(f.Path, profile.Format)
@@ -24,7 +25,7 @@ func checkTied(e PlannedEngine, profile toolchain.Profile, files []toolchain.Out
 	return format.Tie{}, registry.Errorf(registry.CodeInternal, "the compiler left no %s", profile.Entry)
 }
 
-func compareTied(e PlannedEngine, profile toolchain.Profile, tie format.Tie) error {
+func compareTied(e plan.Engine, profile toolchain.Profile, tie format.Tie) error {
 	if why := tooOld(e.Target, profile, tie); why != "" {
 		return registry.Errorf(registry.CodeInvalid, "%s", why)
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
@@ -12,16 +13,16 @@ import (
 // An engine that says of itself something else than was asked for is not built.
 func TestCompareTied(t *testing.T) {
 	t.Parallel()
-	blob := PlannedEngine{Toolchain: registry.Toolchain{Version: "2026.4.1"}, Compile: map[string]any{"isa": "AVX512_CORE"}}
-	local := PlannedEngine{Compile: map[string]any{"device": "local", "cpu": "x86-64-v3"}}
-	graph := func(c registry.Constraint) PlannedEngine {
-		return PlannedEngine{Target: registry.Target{Name: "x", Runtimes: map[string]registry.Constraint{"onnxruntime": c}}}
+	blob := plan.Engine{Toolchain: registry.Toolchain{Version: "2026.4.1"}, Compile: map[string]any{"isa": "AVX512_CORE"}}
+	local := plan.Engine{Compile: map[string]any{"device": "local", "cpu": "x86-64-v3"}}
+	graph := func(c registry.Constraint) plan.Engine {
+		return plan.Engine{Target: registry.Target{Name: "x", Runtimes: map[string]registry.Constraint{"onnxruntime": c}}}
 	}
 	plain, onnx := toolchain.Profile{Name: "openvino"}, toolchain.Profile{Name: "onnxruntime", ONNXRuntime: true}
 	of21 := format.Tie{ONNXRuntime: format.Need{Version: "1.18", Because: "operator set 21"}}
-	cuda := PlannedEngine{Compile: map[string]any{"device": "cuda", "arch": "sm_80"}}
+	cuda := plan.Engine{Compile: map[string]any{"device": "cuda", "arch": "sm_80"}}
 	for name, c := range map[string]struct {
-		engine  PlannedEngine
+		engine  plan.Engine
 		profile toolchain.Profile
 		tie     format.Tie
 		want    string // part of the error; empty for none
@@ -37,7 +38,7 @@ func TestCompareTied(t *testing.T) {
 		"an older one":              {graph(registry.Constraint{Min: "1.17.3"}), onnx, of21, "operator set 21, which ONNX Runtime reads from 1.18 on, and target x lets in onnxruntime >= 1.17.3"},
 		"exactly an older one":      {graph(registry.Constraint{Exact: "1.17"}), onnx, of21, "lets in onnxruntime 1.17"},
 		"any up to one":             {graph(registry.Constraint{Below: "2"}), onnx, of21, "lets in onnxruntime < 2"},
-		"no runtime asked for":      {PlannedEngine{Target: registry.Target{Name: "x"}}, onnx, of21, "from 1.18 on"},
+		"no runtime asked for":      {plan.Engine{Target: registry.Target{Name: "x"}}, onnx, of21, "from 1.18 on"},
 		"a runtime of another kind": {graph(registry.Constraint{Min: "1.0"}), plain, of21, ""},
 		"nothing that says more":    {cuda, plain, format.Tie{}, ""},
 	} {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/format"
@@ -54,10 +55,10 @@ func (t tools) runtimes() map[string]string {
 }
 
 // planning gives the tools as a plan sees them.
-func (t tools) planning(ctx context.Context) (map[string]Tool, error) {
-	seen := make(map[string]Tool, len(t))
+func (t tools) planning(ctx context.Context) (map[string]plan.Tool, error) {
+	seen := make(map[string]plan.Tool, len(t))
 	for name, tool := range t {
-		known := Tool{Profile: tool.Profile, Identity: tool.identity, Code: []registry.Digest{tool.identity.Code}}
+		known := plan.Tool{Profile: tool.Profile, Identity: tool.identity, Code: []registry.Digest{tool.identity.Code}}
 		if tool.Quantizer != nil {
 			quantizer, err := tool.Quantizer.Identity(ctx)
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/tradeoff"
@@ -164,7 +165,7 @@ func (t *tuning) spent(share float64) bool {
 	return t.p.now().Sub(t.began) > time.Duration(share*float64(whole))
 }
 
-func (t *tuning) tryOne(ctx context.Context, i int, planned PlannedEngine) error {
+func (t *tuning) tryOne(ctx context.Context, i int, planned plan.Engine) error {
 	made, err := t.makeEngine(ctx, t.p, planned)
 	if err != nil {
 		return err

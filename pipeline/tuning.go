@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -96,9 +97,9 @@ func readTuning(f registry.File, dir string) (tuningRecord, bool) {
 
 // tuning are the records that the compiler of an engine goes by: what the spec names, or
 // what warm-starts it.
-func (b *build) tuning(planned PlannedEngine) []toolchain.Input {
+func (b *build) tuning(planned plan.Engine) []toolchain.Input {
 	if planned.Tuning != nil {
-		return []toolchain.Input{planned.Tuning.input}
+		return []toolchain.Input{planned.Tuning.Input}
 	}
 	var inputs []toolchain.Input
 	for _, r := range b.records {
@@ -115,12 +116,6 @@ func (b *build) tuning(planned PlannedEngine) []toolchain.Input {
 // people, or by a tuner for a few operators.
 const maxTuning = 4 << 20
 
-// PlannedTuning is a tuning record that a spec names, by content.
-type PlannedTuning struct {
-	PlannedFile
-	input toolchain.Input
-}
-
 // tuningInput reads the record that a target of a spec names; nil for none.
 func tuningInput(files specFiles, t spec.Target) (*toolchain.Input, error) {
 	written := t.Toolchain.Tuning.Written
@@ -136,25 +131,11 @@ func tuningInput(files specFiles, t spec.Target) (*toolchain.Input, error) {
 	return &in, inside("target "+t.Name+": tuning", err)
 }
 
-// planTuning says which record an engine is to be compiled by; nil for none.
-func planTuning(requested RequestedEngine, profile toolchain.Profile) (*PlannedTuning, error) {
-	if requested.Tuning == nil {
-		return nil, nil
-	}
-	if profile.Tuning == "" {
-		return nil, registry.Errorf(registry.CodeInvalid,
-			"target %s: %s takes no tuning from a file: remove the key", requested.Target.Name, profile.Name)
-	}
-	in := *requested.Tuning
-	in.Name = profile.Tuning
-	return &PlannedTuning{PlannedFile{in.Name, in.Digest}, in}, nil
-}
-
 // takeRecords takes the record that the spec gave, if any, and from what a compiler left
 // the records that are not files of the engine.
-func (e *builtEngine) takeRecords(given *PlannedTuning, files []toolchain.OutputFile) {
+func (e *builtEngine) takeRecords(given *plan.Tuning, files []toolchain.OutputFile) {
 	if given != nil {
-		in := given.input
+		in := given.Input
 		e.records = append(e.records, tuningRecord{given: &in, toolchain: e.engine.Toolchain, target: e.engine.Target.Name,
 			file: toolchain.OutputFile{Name: in.Name, Path: in.Path, Digest: in.Digest, Size: in.Size}})
 	}

@@ -37,11 +37,13 @@ func arrows() []rule {
 		{"web", []string{"registry"}},
 
 		{"pipeline", []string{
-			"pipeline/cases", "pipeline/confined", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/atomicfile", "validators",
+			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/atomicfile", "validators",
 			"validators/format", "validators/parity", "validators/performance", "validators/tensor",
 		}},
 		{"pipeline/pull", []string{"registry"}},
 		{"pipeline/cases", []string{"pipeline/confined", "pipeline/spec", "pipeline/toolchain", "registry", "validators", "validators/tensor"}},
+		// Decides what a build makes, and does nothing.
+		{"pipeline/plan", []string{"pipeline/cases", "pipeline/spec", "pipeline/toolchain", "registry", "validators", "validators/format"}},
 		{"pipeline/confined", []string{"registry"}}, // opens what specs and models name
 		{"pipeline/quarantine", []string{"registry"}},
 		{"pipeline/spec", []string{"pipeline/confined", "registry", "registry/strictyaml", "validators"}},

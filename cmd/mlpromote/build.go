@@ -9,6 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -63,7 +64,7 @@ stdout: the reference of the release.`,
 
 func (a *app) build(ctx context.Context, i *wiring.Instance, s *spec.Spec, m *memory, own replacements, options pipeline.BuildOptions) error {
 	p := a.pipeline(i, m.steps, own)
-	p.Planned = func(plan pipeline.Plan) { a.warnTaken(takenIn(ctx, i, plan)) }
+	p.Planned = func(plan plan.Plan) { a.warnTaken(takenIn(ctx, i, plan)) }
 	result, err := p.Build(ctx, s, options)
 	if err := errors.Join(err, m.close(ctx, a, result.Steps > result.Cached)); err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
@@ -40,7 +41,7 @@ which build will install. Only a source that has to be imported takes its toolch
 
 // planned is a plan with what building it takes.
 type planned struct {
-	pipeline.Plan
+	plan.Plan
 	Installs []neededInstall `json:"installs,omitempty"` // toolchains that build will install
 	Taken    []takenVersion  `json:"taken,omitempty"`    // where the version is another release, so that this one cannot be promoted
 }
@@ -87,7 +88,7 @@ func installsText(needed []neededInstall) string {
 	return text
 }
 
-func planText(p pipeline.Plan) string {
+func planText(p plan.Plan) string {
 	rows := [][]string{{"ENGINE", "PRECISION", "TOOLCHAIN", "QUANTIZE", "COMPILE"}}
 	for _, e := range p.Engines {
 		rows = append(rows, []string{e.Target.Name + "/" + e.Variant, e.Precision, e.Toolchain.Name + " " + e.Toolchain.Version, quantizeText(e), options(e.Compile)})
@@ -100,7 +101,7 @@ func planText(p pipeline.Plan) string {
 }
 
 // quantizeText is what quantizes an engine and how.
-func quantizeText(e pipeline.PlannedEngine) string {
+func quantizeText(e plan.Engine) string {
 	if e.Quantizer == nil || e.Quantizer.Name == spec.ToolONNXRuntime {
 		return options(e.Quantize)
 	}

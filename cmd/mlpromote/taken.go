@@ -8,7 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -23,7 +23,7 @@ type takenVersion struct {
 
 // takenIn looks a plan's version up in the protected environments. What cannot be read is
 // passed over: promote will say it.
-func takenIn(ctx context.Context, i *wiring.Instance, plan pipeline.Plan) []takenVersion {
+func takenIn(ctx context.Context, i *wiring.Instance, plan plan.Plan) []takenVersion {
 	var taken []takenVersion
 	for _, e := range i.Envs.List {
 		if !e.Protected() {
@@ -38,7 +38,7 @@ func takenIn(ctx context.Context, i *wiring.Instance, plan pipeline.Plan) []take
 
 // takenHere is takenIn for a verb that needs no registry: none, or one that cannot be opened
 // now, says nothing.
-func (a *app) takenHere(ctx context.Context, plan pipeline.Plan) []takenVersion {
+func (a *app) takenHere(ctx context.Context, plan plan.Plan) []takenVersion {
 	if _, err := os.Stat(a.data); a.registry == "" && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

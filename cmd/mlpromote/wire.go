@@ -40,7 +40,7 @@ func (a *app) with(ctx context.Context, f func(*wiring.Instance) error) error {
 // do; nil remembers nothing. own are what takes the place of installs.
 func (a *app) pipeline(i *wiring.Instance, steps toolchain.Steps, own replacements) *pipeline.Pipeline {
 	return &pipeline.Pipeline{
-		Registry: i, Parts: i.Store, Evidence: i.Store,
+		Registry: i, Parts: i.Store,
 		OpenKey: func(ctx context.Context, role registry.Role) error {
 			_, err := i.Keys.Signer(ctx, role)
 			return err

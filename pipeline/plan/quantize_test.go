@@ -1,4 +1,4 @@
-package pipeline_test
+package plan_test
 
 import (
 	"cmp"
@@ -6,7 +6,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -16,7 +17,7 @@ import (
 // the target's machines add products of 8 bits without saturating.
 func TestQuantizeOptions(t *testing.T) {
 	t.Parallel()
-	tools := map[string]pipeline.Tool{"nncf": {}, "onnxruntime": {
+	tools := map[string]plan.Tool{"nncf": {}, "onnxruntime": {
 		Identity: toolchain.Identity{Name: "onnxruntime", Version: "1.30.0"},
 		Profile:  toolchain.Profile{CompileOptions: func(registry.Target, string) (map[string]any, error) { return nil, nil }},
 	}}
@@ -43,43 +44,20 @@ func TestQuantizeOptions(t *testing.T) {
 		if c.asks != nil {
 			by = cmp.Or(c.quantizer, "onnxruntime")
 		}
-		plan, err := pipeline.NewPlan(pipeline.Inputs{
+		p, err := plan.New(plan.Inputs{
 			Name: "a", Version: "1.0.0", Model: []toolchain.Input{{Name: "model.onnx"}},
 			Interface: validators.Interface{Outputs: []validators.TensorInfo{{Name: "y", DType: "float32", Shape: []validators.Dim{}}}},
-			Engines: []pipeline.RequestedEngine{{Toolchain: "onnxruntime", Variant: "v", Precision: "int8", Quantize: c.asks, Quantizer: by,
+			Engines: []plan.Requested{{Toolchain: "onnxruntime", Variant: "v", Precision: "int8", Quantize: c.asks, Quantizer: by,
 				Target: registry.Target{Name: "t", CPU: registry.TargetCPU{Arch: cmp.Or(c.arch, "amd64"), Features: c.features}}}},
 			Limits: validators.LimitOverrides{Accuracy: &validators.AccuracyLimit{Metric: "top1", Drop: validators.AtMost{Max: 0.01}}},
-			Cases:  pipeline.LabelledCases("label"),
+			Cases:  cases.Set{Record: registry.CaseSet{Labels: "label"}},
 		}, tools)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if diff := gocmp.Diff(c.want, plan.Engines[0].Quantize); diff != "" {
+		if diff := gocmp.Diff(c.want, p.Engines[0].Quantize); diff != "" {
 			t.Errorf("%s: %s", name, diff)
-		}
-	}
-}
-
-// What is proposed for an engine asks for all that it was made with, and for nothing that
-// follows from its target.
-func TestProposedQuantize(t *testing.T) {
-	t.Parallel()
-	plain := registry.Target{CPU: registry.TargetCPU{Arch: "amd64"}}
-	vnni := registry.Target{CPU: registry.TargetCPU{Arch: "amd64", Features: []string{"avx512_vnni"}}}
-	for want, c := range map[string]struct {
-		options map[string]any
-		target  registry.Target
-	}{
-		"{method: static, exclude: [a]}": {map[string]any{"method": "static-int8", "observer": "minmax", "reduce_range": true}, plain},
-		"{method: static, observer: percentile, percentile: 99.9%, exclude: [a]}": {
-			map[string]any{"method": "static-int8", "observer": "percentile", "percentile": 99.9, "reduce_range": false}, vnni},
-		"{method: dynamic, per_channel: true, reduce_range: false, exclude: [a]}": {
-			map[string]any{"method": "dynamic-int8", "per_channel": true, "reduce_range": false}, plain},
-		"{method: dynamic, reduce_range: true, exclude: [a]}": {map[string]any{"method": "dynamic-int8", "reduce_range": true}, vnni},
-	} {
-		if got := pipeline.SpecQuantize(c.options, c.target, []string{"a"}); got != want {
-			t.Errorf("%v: %s, want %s", c.options, got, want)
 		}
 	}
 }

@@ -1,0 +1,85 @@
+package plan
+
+import (
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, error) {
+	t := tools[requested.Toolchain]
+	tool := t.Identity
+	if want := requested.ToolVersion; want != "" && tool.Version != want && !strings.HasPrefix(tool.Version, want+".") {
+		return Engine{}, registry.Errorf(registry.CodeInvalid,
+			"target %s asks for %s %s, and this program has %s", requested.Target.Name, tool.Name, want, tool.Version)
+	}
+	e := Engine{
+		Target: requested.Target, Variant: requested.Variant, Precision: requested.Precision,
+		Toolchain: registry.Toolchain{Name: tool.Name, Version: tool.Version, Lock: tool.Lock},
+	}
+	profile, err := t.Profile.In(requested.Form)
+	if err != nil {
+		return Engine{}, registry.Errorf(registry.CodeInvalid, "target %s: %w", requested.Target.Name, err)
+	}
+	if profile.ONNXRuntime && !in.Needs.Met(registry.Constraint{Exact: tool.Version}) {
+		return Engine{}, registry.Errorf(registry.CodeInvalid, "target %s: the model has %s, which ONNX Runtime reads from %s on, and %s is %s: export the model for an earlier one, or choose another toolchain",
+			requested.Target.Name, in.Needs.Because, in.Needs.Version, tool.Name, tool.Version)
+	}
+	if e.Compile, err = profile.CompileOptions(e.Target, e.Precision); err != nil {
+		return Engine{}, err
+	}
+	if e.Form = requested.Form; e.Form != "" {
+		e.Compile["form"] = e.Form
+	}
+	if e.Providers = requested.Providers; len(e.Providers) == 0 {
+		e.Providers = profile.Providers
+	} else if len(profile.Providers) == 0 {
+		return Engine{}, registry.Errorf(registry.CodeInvalid,
+			"target %s: %s has no execution providers: remove the key", requested.Target.Name, tool.Name)
+	}
+	if asked := providerOptions(e.Providers); profile.CompilesWithProviders && len(asked) > 0 {
+		e.Compile["provider_options"] = asked
+	}
+	if e.Tuning, err = planTuning(requested, profile); err != nil {
+		return Engine{}, err
+	}
+	if e.Target.Runtimes == nil {
+		needs := registry.Constraint{Min: tool.Version}
+		if profile.ExactRuntime {
+			needs = registry.Constraint{Exact: tool.Version}
+		}
+		e.Target.Runtimes = map[string]registry.Constraint{tool.Name: needs}
+	}
+	if e.Quantize = planQuantize(requested, in); e.Quantize != nil {
+		by := tools[requested.Quantizer].Identity
+		e.Quantizer = &registry.Toolchain{Name: by.Name, Version: by.Version, Lock: by.Lock}
+	}
+	e.Toolchain.Options, err = registry.CanonicalDigest(map[string]any{"quantize": e.Quantize, "compile": e.Compile})
+	return e, err
+}
+
+// providerOptions are what is asked of providers, by their names.
+func providerOptions(providers []registry.Provider) map[string]map[string]string {
+	asked := make(map[string]map[string]string)
+	for _, p := range providers {
+		if len(p.Options) > 0 {
+			asked[p.Name] = p.Options
+		}
+	}
+	return asked
+}
+
+// planTuning says which record an engine is to be compiled by; nil for none.
+func planTuning(requested Requested, profile toolchain.Profile) (*Tuning, error) {
+	if requested.Tuning == nil {
+		return nil, nil
+	}
+	if profile.Tuning == "" {
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"target %s: %s takes no tuning from a file: remove the key", requested.Target.Name, profile.Name)
+	}
+	in := *requested.Tuning
+	in.Name = profile.Tuning
+	return &Tuning{File: File{in.Name, in.Digest}, Input: in}, nil
+}

@@ -1,0 +1,25 @@
+package plan
+
+import (
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Import is how a source becomes ONNX.
+type Import struct {
+	Format    string             `json:"format"`
+	Toolchain registry.Toolchain `json:"toolchain"`
+	Driver    registry.Digest    `json:"driver"` // its code
+	Options   map[string]any     `json:"options"`
+	Files     []File             `json:"files"` // of the source
+}
+
+// NewImport returns how files of a format are imported by a toolchain with options.
+func NewImport(format string, tool toolchain.Identity,
+	options map[string]any, files []toolchain.Input) (*Import, error) {
+	digest, err := registry.CanonicalDigest(options)
+	return &Import{
+		Format: format, Driver: tool.Code, Options: options, Files: Files(files),
+		Toolchain: registry.Toolchain{Name: tool.Name, Version: tool.Version, Lock: tool.Lock, Options: digest},
+	}, err
+}

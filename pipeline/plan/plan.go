@@ -1,0 +1,194 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/format"
+)
+
+// Hub is the toolchain that runs the reference model and quantizes it.
+const Hub = "onnxruntime"
+
+// Plan is what a build makes: the spec with every default and preset written out, and
+// digests in place of paths. Equal plans make equal releases on one class of machine.
+type Plan struct {
+	Model              string               `json:"model"`
+	Version            string               `json:"version"`
+	Source             registry.Digest      `json:"source"` // of the file that the spec names
+	Import             *Import              `json:"import,omitempty"`
+	ReferencePrecision string               `json:"referencePrecision"`
+	Quantized          string               `json:"quantized,omitempty"` // how the source came quantized: "QDQ, 12 nodes"
+	Interface          validators.Interface `json:"interface"`
+	Limits             validators.Limits    `json:"limits"`
+	Cases              Set                  `json:"cases"`
+	Calibration        *Set                 `json:"calibration,omitempty"`
+	Assets             []File               `json:"assets,omitempty"`
+	Operators          []File               `json:"operators,omitempty"` // libraries of operators that the model needs
+	Drivers            []registry.Digest    `json:"drivers"`             // code of the drivers, which decides what they make
+	Engines            []Engine             `json:"engines"`             // in canonical order
+	Digest             registry.Digest      `json:"digest,omitempty"`
+}
+
+// Set is a set of cases by content.
+type Set struct {
+	Count  int    `json:"count"`
+	Origin string `json:"origin"`
+	Labels string `json:"labels,omitempty"`
+	Files  []File `json:"files"`
+}
+
+// File is a file by content.
+type File struct {
+	Name   string          `json:"name"`
+	Digest registry.Digest `json:"digest"`
+}
+
+// Engine is an engine to make.
+type Engine struct {
+	Target    registry.Target     `json:"target"`
+	Variant   string              `json:"variant"`
+	Precision string              `json:"precision"`
+	Toolchain registry.Toolchain  `json:"toolchain"`
+	Quantizer *registry.Toolchain `json:"quantizer,omitempty"` // what quantizes; nil for nothing
+	Quantize  map[string]any      `json:"quantize,omitempty"`  // its options; nil for none
+	Compile   map[string]any      `json:"compile"`
+	Tuning    *Tuning             `json:"tuning,omitempty"`    // nil for none
+	Form      string              `json:"form,omitempty"`      // of those that the toolchain makes; empty for the first
+	Providers []registry.Provider `json:"providers,omitempty"` // execution providers of ONNX Runtime, the preferred one first
+}
+
+// Inputs is the content that a spec names. It was read and checked.
+type Inputs struct {
+	Name        string // model
+	Version     string
+	Model       []toolchain.Input // the model file first, then its external data
+	Import      *Import           // nil for a source that is the model
+	Quantized   string            // how the source is quantized already; empty for not at all
+	Precision   string            // of the source; empty for fp32
+	Needs       format.Need       // of the model
+	Interface   validators.Interface
+	Cases       cases.Set
+	Calibration cases.Set
+	Assets      []toolchain.Input
+	Operators   []toolchain.Input // libraries of operators that the model needs
+	Preset      string
+	Limits      validators.LimitOverrides
+	Engines     []Requested
+}
+
+// Requested is an engine that the spec asks for: a target and a variant.
+type Requested struct {
+	Target      registry.Target
+	Variant     string
+	Precision   string
+	Quantize    map[string]any      // as the spec says; nil for none
+	Quantizer   string              // name of the toolchain that quantizes; empty for none
+	Toolchain   string              // name
+	ToolVersion string              // version, or its first components; empty for the one there is
+	Form        string              // empty for the toolchain's first
+	Tuning      *toolchain.Input    // a tuning record, which has no name yet; nil for none
+	Providers   []registry.Provider // empty for those of the toolchain
+}
+
+// Tools returns the names of the toolchains that the engine needs.
+func (r Requested) Tools() []string {
+	if r.Quantizer == "" {
+		return []string{r.Toolchain}
+	}
+	return []string{r.Toolchain, r.Quantizer}
+}
+
+// Tool describes a toolchain that would do the work.
+type Tool struct {
+	Profile  toolchain.Profile
+	Identity toolchain.Identity
+	Code     []registry.Digest // of its drivers
+}
+
+// takesOperators refuses an engine whose toolchain cannot have the model's own operators.
+func (p Plan) takesOperators(r Requested, tool toolchain.Profile) error {
+	if len(p.Operators) == 0 || tool.Operators && r.Quantize == nil {
+		return nil
+	}
+	return registry.Errorf(registry.CodeInvalid, "target %s, variant %s: a model with operators of its own is built by %s alone, and not quantized", r.Target.Name, r.Variant, Hub)
+}
+
+// New expands what was asked for. tools has the Hub and every toolchain that a
+// requested engine names. It is pure: equal arguments give equal plans.
+func New(in Inputs, tools map[string]Tool) (Plan, error) {
+	p := Plan{
+		Model: in.Name, Version: in.Version, Source: in.Model[0].Digest,
+		ReferencePrecision: cmp.Or(in.Precision, validators.PrecisionFP32), Quantized: in.Quantized,
+		Interface: in.Interface, Cases: setOf(in.Cases),
+		Assets: Files(in.Assets), Operators: Files(in.Operators),
+	}
+	if p.Import = in.Import; p.Import != nil {
+		p.Source = p.Import.Files[0].Digest
+	}
+	for _, name := range slices.Sorted(maps.Keys(tools)) {
+		p.Drivers = append(p.Drivers, tools[name].Code...)
+	}
+	if len(in.Calibration.Files) > 0 {
+		calibration := setOf(in.Calibration)
+		p.Calibration = &calibration
+	}
+	var precisions []string
+	for _, requested := range in.Engines {
+		for _, name := range requested.Tools() {
+			if _, ok := tools[name]; !ok {
+				return Plan{}, registry.Lastingf(registry.CodeUnavailable,
+					"target %s asks for %s, which is not open", requested.Target.Name, name)
+			}
+		}
+		if err := p.takesOperators(requested, tools[requested.Toolchain].Profile); err != nil {
+			return Plan{}, err
+		}
+		engine, err := planEngine(requested, tools, in)
+		if err != nil {
+			return Plan{}, err
+		}
+		p.Engines = append(p.Engines, engine)
+		if !slices.Contains(precisions, engine.Precision) {
+			precisions = append(precisions, engine.Precision)
+		}
+	}
+	slices.SortFunc(p.Engines, func(a, b Engine) int {
+		return cmp.Or(cmp.Compare(a.Target.Name, b.Target.Name),
+			cmp.Compare(a.Precision, b.Precision), cmp.Compare(a.Variant, b.Variant))
+	})
+	var err error
+	if p.Limits, err = validators.ExpandPreset(in.Preset, in.Interface, precisions, in.Limits); err != nil {
+		return Plan{}, err
+	}
+	if p.Limits.Accuracy != nil && in.Cases.Record.Labels == "" {
+		return Plan{}, registry.Errorf(registry.CodeInvalid,
+			"limits.accuracy asks for labels, and the cases have none: name their tensor in cases.labels, or leave the limit out")
+	}
+	p.Digest, err = registry.CanonicalDigest(p)
+	return p, err
+}
+
+func setOf(cs cases.Set) Set {
+	return Set{Count: cs.Record.Count, Origin: cs.Record.Origin, Labels: cs.Record.Labels, Files: Files(cs.Files)}
+}
+
+// Files returns the names and digests of inputs.
+func Files(inputs []toolchain.Input) []File {
+	var files []File
+	for _, in := range inputs {
+		files = append(files, File{in.Name, in.Digest})
+	}
+	return files
+}
+
+// Tuning is a tuning record that a spec names, by content.
+type Tuning struct {
+	File
+	Input toolchain.Input `json:"-"`
+}
