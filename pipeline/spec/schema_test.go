@@ -82,7 +82,7 @@ assets: [vocab.txt, tokenizer.json]
 variants:
   - {name: int8, quantize: {method: static, observer: entropy, per_channel: true}}
 targets:
-  - {name: x86-v3, os: linux, cpu: {arch: amd64, level: v3}, toolchain: {name: onnxruntime}, requiredNodeTypes: [icelake, zen2]}
+  - {name: x86-v3, os: linux, cpu: {arch: amd64, level: v3}, toolchain: {name: onnxruntime}, required_node_types: [icelake, zen2]}
   - {name: l4, accelerator: {product: NVIDIA-L4}, toolchain: {name: tensorrt, version: "11.4"}, variants: [fp16]}
 limits:
   preset: default

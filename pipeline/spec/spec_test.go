@@ -91,7 +91,7 @@ variants:
   - fp32
   - {name: int8-entropy, quantize: {method: static, observer: entropy, per_channel: true}}
 targets:
-  - {name: x86-v3, os: linux, cpu: {arch: amd64, level: v3, features: [avx512_vnni]}, toolchain: {name: onnxruntime, version: "1.30"}, requiredNodeTypes: [icelake, zen2]}
+  - {name: x86-v3, os: linux, cpu: {arch: amd64, level: v3, features: [avx512_vnni]}, toolchain: {name: onnxruntime, version: "1.30"}, required_node_types: [icelake, zen2]}
   - {name: arm, cpu: {arch: arm64}, toolchain: onnxruntime, variants: [fp32]}
 limits:
   preset: default
@@ -264,7 +264,7 @@ func TestLoadProblems(t *testing.T) {
 		{target("{name: x, cpu: {arch: amd64, features: [AVX2]}}"), `6:51 feature "AVX2": want a name in lower case, such as avx512_vnni`},
 		{target("{name: x, cpu: {arch: amd64}, gpu: {product: NVIDIA-L4}}"), `6:41 key "gpu" is now called "accelerator"`},
 		{target("{name: x, cpu: {arch: amd64}, stretch: exact}"), `6:41 key "stretch" is now called "compatibility"`},
-		{target("{name: x, cpu: {arch: amd64}, witnesses: [icelake]}"), `6:41 key "witnesses" is now called "requiredNodeTypes"`},
+		{target("{name: x, cpu: {arch: amd64}, witnesses: [icelake]}"), `6:41 key "witnesses" is now called "required_node_types"`},
 		{target("{name: x, cpu: {arch: amd64}, compatibility: exact}"), `6:18 target x: compatibility "exact" applies only to accelerators: remove it`},
 		{target("{name: x, cpu: {arch: amd64}, toolchain: iree, accelerator: {vendor: nvidia, arch: sm_80, memory_mib: -1}}"), `6:18 target x: accelerator has 0 devices of -1 MiB: want both at least 0`},
 		{target("{name: x, cpu: {arch: amd64}, accelerator: {product: NVIDIA-L4}}"), `6:54 target x: onnxruntime builds engines for CPUs: for an accelerator want toolchain iree`},
