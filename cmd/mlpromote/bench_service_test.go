@@ -20,6 +20,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/opencontainers/go-digest"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
@@ -201,15 +202,15 @@ func hashFile(b *testing.B, path string) {
 // does nothing.
 func (s *shop) serve(b *testing.B) (service, empty string) {
 	b.Helper()
-	config := defaultServe(b)
-	logger, err := s.app.ui.NewLogger(config.logFormat, config.logLevel)
+	config := defaultServe(b, s.app)
+	logger, err := s.app.ui.NewLogger(config.LogFormat, config.LogLevel)
 	check(b, err)
-	svc, err := newServing(b.Context(), s.app.at(), config, logger)
+	svc, err := serving.New(b.Context(), s.app.at(), config, logger)
 	check(b, err)
-	sv, err := openServed(b.Context(), s.app.at(), svc)
+	sv, err := serving.Open(b.Context(), s.app.at(), svc)
 	check(b, err)
-	b.Cleanup(func() { _ = sv.here.DB.Close() })
-	server, err := sv.server(b.Context())
+	b.Cleanup(func() { _ = sv.Here.DB.Close() })
+	server, err := sv.Server(b.Context())
 	check(b, err)
 	ours := httptest.NewServer(server.Handler)
 	b.Cleanup(ours.Close)
@@ -339,4 +340,16 @@ func get(b *testing.B, client *http.Client, url string) time.Duration {
 		b.Fatalf("%s: %s %v", url, response.Status, err)
 	}
 	return time.Since(began)
+}
+
+// defaultServe is a service as it is when nobody sets anything.
+func defaultServe(b *testing.B, a *app) serving.Config {
+	b.Helper()
+	var config serving.Config
+	data := a.data
+	for _, s := range a.settings(&config) {
+		check(b, s.Set(s.Fallback))
+	}
+	a.data = data
+	return config
 }

@@ -37,12 +37,12 @@ func TestCompose(t *testing.T) {
 		t.Errorf("the service is not locked down: user %q, read-only %v, cap_drop %v", registry.User, registry.ReadOnly, registry.CapDrop)
 	}
 	config, a := composed(t, "../../docker-compose.yml", registry).config(t)
-	if remote.IsLoopback(config.listen) || !config.insecureHTTP {
-		t.Errorf("the service listens on %s, which nobody reaches from outside the container", config.listen)
+	if remote.IsLoopback(config.Listen) || !config.InsecureHTTP {
+		t.Errorf("the service listens on %s, which nobody reaches from outside the container", config.Listen)
 	}
 	port := registry.Ports[0]
-	if want := "http://localhost:" + port.Published; config.url != want || port.HostIP != "127.0.0.1" || !strings.HasSuffix(config.listen, ":"+fmt.Sprint(port.Target)) {
-		t.Errorf("the service calls itself %s and listens on %s; compose publishes port %d at %s:%s", config.url, config.listen, port.Target, port.HostIP, port.Published)
+	if want := "http://localhost:" + port.Published; config.URL != want || port.HostIP != "127.0.0.1" || !strings.HasSuffix(config.Listen, ":"+fmt.Sprint(port.Target)) {
+		t.Errorf("the service calls itself %s and listens on %s; compose publishes port %d at %s:%s", config.URL, config.Listen, port.Target, port.HostIP, port.Published)
 	}
 	if volume := registry.Volumes[0]; a.data != volume.Target {
 		t.Errorf("data is in %s, the volume at %s", a.data, volume.Target)
@@ -125,9 +125,9 @@ func TestComposePostgres(t *testing.T) {
 		}
 		d := composed(t, files[1], replica)
 		c, a := d.config(t)
-		urls[c.url] = true
-		if len(replica.Ports) != 1 || c.url != "http://localhost:"+replica.Ports[0].Published {
-			t.Errorf("%s calls itself %s and is published as %+v", name, c.url, replica.Ports)
+		urls[c.URL] = true
+		if len(replica.Ports) != 1 || c.URL != "http://localhost:"+replica.Ports[0].Published {
+			t.Errorf("%s calls itself %s and is published as %+v", name, c.URL, replica.Ports)
 		}
 		if replica.StopGracePeriod == nil {
 			t.Fatalf("%s has no time to stop", name)

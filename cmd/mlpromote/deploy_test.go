@@ -15,6 +15,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
 )
@@ -27,17 +28,17 @@ type deployed struct {
 }
 
 // config gives the settings that hold, and fails the test where one does not exist.
-func (d deployed) config(t *testing.T) (serveConfig, *app) {
+func (d deployed) config(t *testing.T) (serving.Config, *app) {
 	t.Helper()
 	a := &app{ui: ui.New(os.Stdout, os.Stderr, func(string) string { return "" }), getenv: func(name string) string { return d.env[name] }}
-	var config serveConfig
+	var config serving.Config
 	known := append(secretVariables(), "PGPASSWORD", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 	for _, name := range secretVariables() {
 		known = append(known, name+"_FILE")
 	}
 	settings := a.settings(&config)
 	for _, s := range settings {
-		known = append(known, s.env())
+		known = append(known, s.Env())
 	}
 	for name := range d.env {
 		if !slices.Contains(known, name) {
@@ -54,26 +55,26 @@ func (d deployed) config(t *testing.T) (serveConfig, *app) {
 	a.data = t.TempDir() // without a file of settings
 	flags := found.Flags()
 	for _, s := range settings {
-		if flag := flags.Lookup(s.name); flag != nil && flag.Changed {
+		if flag := flags.Lookup(s.Name); flag != nil && flag.Changed {
 			_ = s.Set(flag.Value.String()) // which just was one
-		} else if value := d.env[s.env()]; value != "" {
+		} else if value := d.env[s.Env()]; value != "" {
 			if err := s.Set(value); err != nil {
-				t.Errorf("%s: %s=%s: %v", d.file, s.env(), value, err)
+				t.Errorf("%s: %s=%s: %v", d.file, s.Env(), value, err)
 			}
-		} else if !s.shared {
-			_ = s.Set(s.fallback)
+		} else if !s.Shared {
+			_ = s.Set(s.Fallback)
 		}
 	}
-	if err := config.check(); err != nil {
+	if err := config.Check(); err != nil {
 		t.Errorf("%s: %v", d.file, err)
 	}
 	return config, a
 }
 
 // endsWithin wants the service to be given the time to stop that it asks for.
-func (d deployed) endsWithin(t *testing.T, c serveConfig, given time.Duration) {
+func (d deployed) endsWithin(t *testing.T, c serving.Config, given time.Duration) {
 	t.Helper()
-	if asks := c.shutdownDelay + c.shutdownGrace + flushTimeout; given < asks {
+	if asks := c.ShutdownDelay + c.ShutdownGrace + serving.FlushTimeout; given < asks {
 		t.Errorf("%s gives the service %v to stop, and it may take %v", d.file, given, asks)
 	}
 }
@@ -127,11 +128,11 @@ func TestKubernetes(t *testing.T) {
 	d, grace := kubernetes(t)
 	c, _ := d.config(t)
 	d.endsWithin(t, c, grace)
-	if c.shutdownDelay < 5*time.Second {
-		t.Errorf("%v are too short for endpoints to be taken out", c.shutdownDelay)
+	if c.ShutdownDelay < 5*time.Second {
+		t.Errorf("%v are too short for endpoints to be taken out", c.ShutdownDelay)
 	}
-	if remote.IsLoopback(c.listen) || remote.IsLoopback(c.metricsListen) || !c.auth {
-		t.Errorf("listens on %s and %s, auth %v: want what the cluster reaches, with tokens", c.listen, c.metricsListen, c.auth)
+	if remote.IsLoopback(c.Listen) || remote.IsLoopback(c.MetricsListen) || !c.Auth {
+		t.Errorf("listens on %s and %s, auth %v: want what the cluster reaches, with tokens", c.Listen, c.MetricsListen, c.Auth)
 	}
 	for _, name := range []string{"MLPROMOTE_DATABASE", "MLPROMOTE_STORAGE"} {
 		if value, ok := d.env[name]; !ok || value != "" {
@@ -178,15 +179,15 @@ func TestUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.endsWithin(t, c, stop)
-	if remote.IsLoopback(c.listen) || c.tlsCert == "" || !c.auth {
-		t.Errorf("listens on %s with certificate %q, auth %v", c.listen, c.tlsCert, c.auth)
+	if remote.IsLoopback(c.Listen) || c.TLSCert == "" || !c.Auth {
+		t.Errorf("listens on %s with certificate %q, auth %v", c.Listen, c.TLSCert, c.Auth)
 	}
 	given := make(map[string]bool)
 	for _, line := range service["LoadCredential"] {
 		name, _, _ := strings.Cut(line, ":")
 		given[name] = true
 	}
-	used := c.tlsCert + " " + c.tlsKey + " " + d.env["COSIGN_PASSWORD_FILE"]
+	used := c.TLSCert + " " + c.TLSKey + " " + d.env["COSIGN_PASSWORD_FILE"]
 	for name := range given {
 		if !strings.Contains(used, "/"+name) {
 			t.Errorf("credential %s is used by nothing", name)

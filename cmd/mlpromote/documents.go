@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"reflect"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/pipeline/quarantine"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -55,7 +56,7 @@ func documents() map[string][]reflect.Type {
 		"rollback":             of[movement](),
 		"schema":               of[json.RawMessage](), // of the spec: the same with text
 		"scrub":                of[scrubResult](),
-		"serve":                {reflect.TypeFor[servedAt](), reflect.TypeFor[[]effective]()}, // the latter with --print-config
+		"serve":                {reflect.TypeFor[servedAt](), reflect.TypeFor[[]serving.Effective]()}, // the latter with --print-config
 		"token create":         of[newToken](),
 		"token list":           of[[]registry.Token](),
 		"token revoke":         of[revokedToken](),

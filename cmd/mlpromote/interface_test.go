@@ -19,6 +19,7 @@ import (
 	"oras.land/oras-go/v2/registry/remote/auth"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
@@ -179,7 +180,7 @@ func bothEndpoints(t *testing.T, svc *service.Service, s storage, g *gate.Gate) 
 	}
 	content, err := distribution.New(distribution.Config{
 		Blobs: s.blobs, Refs: s.names, Deleter: s.names, Uploads: s.uploads,
-		Authorize: authorize(registrytest.Chain()), Challenge: challenge(g),
+		Authorize: serving.Authorize(registrytest.Chain()), Challenge: serving.Challenge(g),
 	})
 	if err != nil {
 		t.Fatal(err)

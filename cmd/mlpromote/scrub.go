@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline"
@@ -189,28 +190,8 @@ func affectedIn(d registry.Damage, repository string) []string {
 	var names []string
 	for _, r := range d.Releases {
 		if registry.Repository(r.Environment, r.Model) == repository {
-			names = append(names, affectedName(r))
+			names = append(names, serving.AffectedName(r))
 		}
-	}
-	return names
-}
-
-func affectedName(r registry.AffectedRelease) string {
-	name := ui.Short(r.Release)
-	if len(r.Tags) > 0 {
-		name = r.Tags[0]
-	}
-	if r.Head {
-		name += " (head)"
-	}
-	return name
-}
-
-// affectedNames names the releases that need damaged content, with their repositories.
-func affectedNames(d registry.Damage) []string {
-	var names []string
-	for _, r := range d.Releases {
-		names = append(names, registry.Repository(r.Environment, r.Model)+":"+affectedName(r))
 	}
 	return names
 }

@@ -5,11 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/registry"
 )
 
 func (a *app) serveCommand() *cobra.Command {
-	var config serveConfig
+	var config serving.Config
 	var file string
 	var printConfig bool
 	settings := a.settings(&config)
@@ -35,23 +36,23 @@ then in the file of --config, or serve.yaml in the data directory (gc_interval).
 			if file == "" {
 				file = a.getenv("MLPROMOTE_CONFIG")
 			}
-			all, err := resolve(c, settings, a.getenv, file)
+			all, err := serving.Resolve(c, settings, a.getenv, file)
 			if err != nil {
 				return err
 			}
-			a.ui.LogAs(config.logFormat)
-			if err := config.check(); err != nil {
+			a.ui.LogAs(config.LogFormat)
+			if err := config.Check(); err != nil {
 				return err
 			}
 			if printConfig {
-				return a.ui.Result(effectiveText(all), all)
+				return a.ui.Result(serving.EffectiveText(all), all)
 			}
 			return a.serve(c.Context(), config)
 		},
 	}
 	c.Flags().StringVar(&file, "config", "", "file of settings (default MLPROMOTE_CONFIG, else DATA/serve.yaml if it is there)")
 	c.Flags().BoolVar(&printConfig, "print-config", false, "print every setting and where it comes from, and serve nothing")
-	defineSettings(c, settings)
+	serving.DefineSettings(c, settings)
 	return c
 }
 
@@ -60,13 +61,18 @@ type servedAt struct {
 	URL string `json:"url"`
 }
 
-func (a *app) serve(ctx context.Context, config serveConfig) error {
+func (a *app) serve(ctx context.Context, config serving.Config) error {
 	if a.verbose {
-		config.logLevel = "debug"
+		config.LogLevel = "debug"
 	}
-	logger, err := a.ui.NewLogger(config.logFormat, config.logLevel)
+	logger, err := a.ui.NewLogger(config.LogFormat, config.LogLevel)
 	if err != nil {
 		return err
 	}
-	return serve(ctx, a.at(), config, logger, func(url string) error { return a.ui.Line(url, servedAt{url}) })
+	return serving.Run(ctx, a.at(), config, logger, func(url string) error { return a.ui.Line(url, servedAt{url}) })
+}
+
+// settings is what can be set of a service, with the flags of all verbs among it.
+func (a *app) settings(c *serving.Config) []serving.Setting {
+	return serving.Settings(serving.SharedFlags{Data: &a.data, Keys: &a.keys, Database: &a.database, Storage: &a.storage, PolicyDir: &a.policyDir}, c)
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/registry/access/gate"
 	"mlpromote.dev/mlpromote/registry/server"
 )
@@ -64,11 +65,11 @@ func TestLimitOfDefault(t *testing.T) {
 		rate   int
 		want   server.Rate
 	}{
-		{"127.0.0.1:0", -1, server.Rate{}}, {":5443", -1, server.Rate{PerSecond: publicRate, Burst: 10 * publicRate}},
+		{"127.0.0.1:0", -1, server.Rate{}}, {":5443", -1, server.Rate{PerSecond: serving.PublicRate, Burst: 10 * serving.PublicRate}},
 		{":5443", 0, server.Rate{}}, {"127.0.0.1:0", 5, server.Rate{PerSecond: 5, Burst: 50}},
 	} {
-		config := serveConfig{listenConfig: listenConfig{listen: c.listen}, rate: c.rate}
-		if got := config.limit(); got != c.want {
+		config := serving.Config{ListenConfig: serving.ListenConfig{Listen: c.listen}, Rate: c.rate}
+		if got := config.Limit(); got != c.want {
 			t.Errorf("%s with %d: %+v, want %+v", c.listen, c.rate, got, c.want)
 		}
 	}
@@ -78,7 +79,7 @@ func TestLimitOfDefault(t *testing.T) {
 // loopback only if somebody says so.
 func TestLoginLimitOfDefault(t *testing.T) {
 	t.Parallel()
-	public := gate.Rate{PerSecond: 1, Burst: publicLogins}
+	public := gate.Rate{PerSecond: 1, Burst: serving.PublicLogins}
 	for _, c := range []struct {
 		listen string
 		proxy  bool
@@ -88,8 +89,8 @@ func TestLoginLimitOfDefault(t *testing.T) {
 		{"127.0.0.1:0", false, -1, gate.Rate{}}, {":5443", false, -1, public}, {":5443", true, -1, gate.Rate{}},
 		{":5443", false, 0, gate.Rate{}}, {":5443", true, 30, gate.Rate{PerSecond: 0.5, Burst: 30}}, {"127.0.0.1:0", false, 60, public},
 	} {
-		config := serveConfig{listenConfig: listenConfig{listen: c.listen, insecureHTTP: c.proxy}, logins: c.limit}
-		if got := config.failures(); got != c.want {
+		config := serving.Config{ListenConfig: serving.ListenConfig{Listen: c.listen, InsecureHTTP: c.proxy}, Logins: c.limit}
+		if got := config.Failures(); got != c.want {
 			t.Errorf("%+v: %+v", c, got)
 		}
 	}

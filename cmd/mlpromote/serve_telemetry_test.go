@@ -17,6 +17,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/registry/host"
 )
 
@@ -97,7 +98,7 @@ func TestMetricsListen(t *testing.T) {
 	}
 	address := taken.Addr().String()
 	s := programtest.Serve(t, fastProgram(t), "listen: 127.0.0.1:0\n")
-	if err := errors.Join(s.Stop(), os.WriteFile(filepath.Join(s.Dir, configFile), []byte("listen: 127.0.0.1:0\nmetrics_listen: "+address+"\n"), 0o600)); err != nil {
+	if err := errors.Join(s.Stop(), os.WriteFile(filepath.Join(s.Dir, serving.ConfigFile), []byte("listen: 127.0.0.1:0\nmetrics_listen: "+address+"\n"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Start(); err == nil || !strings.Contains(s.Said(), "listen on "+address) {

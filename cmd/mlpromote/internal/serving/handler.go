@@ -1,4 +1,4 @@
-package main
+package serving
 
 import (
 	"context"
@@ -17,16 +17,16 @@ import (
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
-// server is the service, ready to listen.
-func (sv *served) server(ctx context.Context) (*http.Server, error) {
+// Server is the service, ready to listen.
+func (sv *served) Server(ctx context.Context) (*http.Server, error) {
 	s := sv.serving
 	inner, err := sv.handler(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var c *host.Certificate
-	if s.config.tlsCert != "" {
-		if c, err = host.LoadCertificate(s.config.tlsCert, s.config.tlsKey, clock.Now, s.logger, s.telemetry.Certificate); err != nil {
+	if s.config.TLSCert != "" {
+		if c, err = host.LoadCertificate(s.config.TLSCert, s.config.TLSKey, clock.Now, s.logger, s.telemetry.Certificate); err != nil {
 			return nil, registry.Errorf(registry.CodeInvalid, "--tls-cert, --tls-key: %w", err)
 		}
 	}
@@ -65,7 +65,7 @@ func (sv *served) handler(ctx context.Context) (http.Handler, error) {
 	api := sv.gate.API(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.api })))
 	mux.Handle("/v2/", atOneInstant(endpoint, distribution.IsLookup))
 	mux.Handle("/api/", atOneInstant(api, server.IsLookup))
-	if sv.config.metricsListen == "" {
+	if sv.config.MetricsListen == "" {
 		mux.Handle("GET /metrics", sv.gate.API(readers(sv.telemetry.Handler())))
 	}
 	return mux, nil
@@ -102,7 +102,7 @@ func (sv *served) ready(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// Any look by a key will do, and no model has that name.
-	if _, err := sv.here.Catalog.Head(r.Context(), "", ""); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
+	if _, err := sv.Here.Catalog.Head(r.Context(), "", ""); err != nil && !registry.HasCode(err, registry.CodeNotFound) {
 		sv.logger.ErrorContext(r.Context(), "not ready", "error", err)
 		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
 		return

@@ -1,4 +1,4 @@
-package main
+package serving
 
 import (
 	"log/slog"
@@ -15,7 +15,7 @@ import (
 
 // apiConfig is what the REST API is made of.
 func (sv *served) apiConfig(i *wiring.Instance) server.Config {
-	db := sv.here.DB
+	db := sv.Here.DB
 	return server.Config{
 		Registry: sv.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History,
 		NodeTypes: i.NodeTypes, Runtimes: seed.Over(db.Runtimes(), seed.Runtimes()),
@@ -23,7 +23,7 @@ func (sv *served) apiConfig(i *wiring.Instance) server.Config {
 		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db, Tokens: db, Clock: db, Configuration: sv,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, sv.config.hooks.privateUnsafe) },
 		StillAdmitted:   func(r *http.Request) error { return sv.gate.StillAdmitted(r) }, // the gate is made later
-		Rate:            sv.config.limit(), Stop: sv.stop, Now: clock.Now, Logger: sv.logger,
+		Rate:            sv.config.Limit(), Stop: sv.stop, Now: clock.Now, Logger: sv.logger,
 	}
 }
 

@@ -1,4 +1,4 @@
-package main
+package serving
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 
 // serving is a service while it runs.
 type serving struct {
-	config    serveConfig
+	config    Config
 	holder    string // what leases call this process
 	logger    *slog.Logger
 	telemetry *telemetry.Telemetry
@@ -30,11 +30,11 @@ type serving struct {
 	stopping  atomic.Bool                 // /readyz says no
 }
 
-// flushTimeout is how long a service that ends waits for the collector of its traces.
-const flushTimeout = 5 * time.Second
+// FlushTimeout is how long a service that ends waits for the collector of its traces.
+const FlushTimeout = 5 * time.Second
 
-// newServing makes log, metrics and tracer.
-func newServing(ctx context.Context, at wiring.Location, config serveConfig, logger *slog.Logger) (*serving, error) {
+// New makes log, metrics and tracer.
+func New(ctx context.Context, at wiring.Location, config Config, logger *slog.Logger) (*serving, error) {
 	s := &serving{config: config, holder: holder(at), logger: logger, flush: func(context.Context) error { return nil }}
 	if at.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && at.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
 		s.telemetry = telemetry.New(at.Version, nil)
@@ -46,7 +46,7 @@ func newServing(ctx context.Context, at wiring.Location, config serveConfig, log
 	}
 	s.telemetry = telemetry.New(at.Version, provider)
 	s.flush = func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), FlushTimeout)
 		defer cancel()
 		if err := provider.Shutdown(ctx); err != nil { // nothing of the registry is lost
 			s.logger.WarnContext(ctx, "traces were not sent", "error", err)
@@ -72,8 +72,8 @@ func (sv *served) background(ctx context.Context) (stop func(), err error) {
 	var running sync.WaitGroup
 	stop = func() { cancel(); running.Wait() }
 	running.Go(func() { sv.watch(ctx) })
-	if s.config.metricsListen != "" {
-		listener, err := host.Listen(ctx, s.config.metricsListen)
+	if s.config.MetricsListen != "" {
+		listener, err := host.Listen(ctx, s.config.MetricsListen)
 		if err != nil {
 			stop()
 			return nil, err
@@ -87,7 +87,7 @@ func (sv *served) background(ctx context.Context) (stop func(), err error) {
 	}
 	running.Go(func() { sv.watchHistory(ctx) })
 	running.Go(func() { sv.scrubber.Run(ctx) })
-	deliverer, err := s.config.hooks.deliverer(sv.here.DB, s.holder, s.logger)
+	deliverer, err := s.config.hooks.deliverer(sv.Here.DB, s.holder, s.logger)
 	if err != nil {
 		stop()
 		return nil, err
@@ -101,7 +101,7 @@ func (sv *served) background(ctx context.Context) (stop func(), err error) {
 		stop()
 		return nil, err
 	}
-	collections := gc.Schedule{Collector: c, Leases: sv.here.DB, Holder: s.holder, Interval: s.config.collect, Tell: s.collected}
+	collections := gc.Schedule{Collector: c, Leases: sv.Here.DB, Holder: s.holder, Interval: s.config.collect, Tell: s.collected}
 	running.Go(func() { collections.Run(ctx) })
 	return stop, nil
 }
@@ -109,7 +109,7 @@ func (sv *served) background(ctx context.Context) (stop func(), err error) {
 // collector collects by the environments that are in force when a collection begins, if they
 // are those that were agreed on.
 func (sv *served) collector() (*gc.Collector, error) {
-	c := wiring.CollectorConfig(sv.here, sv.keeper.InForce().Envs, sv.config.keep, false)
+	c := wiring.CollectorConfig(sv.Here, sv.keeper.InForce().Envs, sv.config.keep, false)
 	c.Current = func(ctx context.Context) (registry.Environments, error) {
 		g := sv.keeper.InForce()
 		agreement := config.Agreement{Own: g.own.Configuration, Agreed: sv.keeper.Agreed}

@@ -1,4 +1,4 @@
-package main
+package serving
 
 import (
 	"errors"
@@ -18,27 +18,27 @@ import (
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
-// setting is something that can be set in four places. A flag goes before a variable of the
+// Setting is something that can be set in four places. A flag goes before a variable of the
 // environment, that before a file, and that before the default.
-type setting struct {
-	name     string // of the flag, as --gc-interval
+type Setting struct {
+	Name     string // of the flag, as --gc-interval
 	at       any    // *string, *int, *bool or *time.Duration
-	fallback string
+	Fallback string
 	usage    string
 	secret   bool // never shown
-	shared   bool // a flag of all verbs, which is there already
+	Shared   bool // a flag of all verbs, which is there already
 }
 
-// env is the variable of the environment.
-func (s setting) env() string {
-	return "MLPROMOTE_" + strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
+// Env is the variable of the environment.
+func (s Setting) Env() string {
+	return "MLPROMOTE_" + strings.ToUpper(strings.ReplaceAll(s.Name, "-", "_"))
 }
 
 // key is the key in a file.
-func (s setting) key() string { return strings.ReplaceAll(s.name, "-", "_") }
+func (s Setting) key() string { return strings.ReplaceAll(s.Name, "-", "_") }
 
 // parse reads a value and gives what sets it.
-func (s setting) parse(text string) (set func(), err error) {
+func (s Setting) parse(text string) (set func(), err error) {
 	switch at := s.at.(type) {
 	case *int:
 		n, err := strconv.Atoi(text)
@@ -52,11 +52,11 @@ func (s setting) parse(text string) (set func(), err error) {
 	case *string:
 		return func() { *at = text }, nil
 	}
-	return nil, fmt.Errorf("setting %s is a %T, which no text sets", s.name, s.at)
+	return nil, fmt.Errorf("setting %s is a %T, which no text sets", s.Name, s.at)
 }
 
 // wanted says what a value looks like.
-func (s setting) wanted() string {
+func (s Setting) wanted() string {
 	switch s.at.(type) {
 	case *int:
 		return "a whole number"
@@ -69,7 +69,7 @@ func (s setting) wanted() string {
 }
 
 // String is the value as it is. It, Set and Type make the setting the value of a flag.
-func (s setting) String() string {
+func (s Setting) String() string {
 	switch at := s.at.(type) {
 	case *int:
 		return strconv.Itoa(*at)
@@ -84,7 +84,7 @@ func (s setting) String() string {
 }
 
 // Set sets the value.
-func (s setting) Set(text string) error {
+func (s Setting) Set(text string) error {
 	set, err := s.parse(text)
 	if err != nil {
 		return fmt.Errorf("want %s", s.wanted())
@@ -94,52 +94,52 @@ func (s setting) Set(text string) error {
 }
 
 // Type is what help calls a value.
-func (s setting) Type() string {
+func (s Setting) Type() string {
 	return strings.TrimPrefix(strings.TrimPrefix(fmt.Sprintf("%T", s.at), "*"), "time.")
 }
 
-// defineSettings makes a flag of each setting that is not a flag of all verbs already.
-func defineSettings(c *cobra.Command, settings []setting) {
+// DefineSettings makes a flag of each setting that is not a flag of all verbs already.
+func DefineSettings(c *cobra.Command, settings []Setting) {
 	for _, s := range settings {
-		if s.shared {
+		if s.Shared {
 			continue
 		}
-		_ = s.Set(s.fallback) // a test sees that every default is one
-		flag := c.Flags().VarPF(s, s.name, "", s.usage)
+		_ = s.Set(s.Fallback) // a test sees that every default is one
+		flag := c.Flags().VarPF(s, s.Name, "", s.usage)
 		if _, ok := s.at.(*bool); ok {
 			flag.NoOptDefVal = "true"
 		}
 	}
 }
 
-// effective is a setting as it is, and where that was said.
-type effective struct {
+// Effective is a setting as it is, and where that was said.
+type Effective struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
 	From  string `json:"from"`
 }
 
-// configFile is the name of the file in the data directory.
-const configFile = "serve.yaml"
+// ConfigFile is the name of the file in the data directory.
+const ConfigFile = "serve.yaml"
 
-// resolve gives every setting its value. Flags have been read. The file is path, or where
+// Resolve gives every setting its value. Flags have been read. The file is path, or where
 // that is empty the one in the data directory, if there is one. Errors: CodeInvalid, which
 // names the place.
-func resolve(c *cobra.Command, settings []setting, getenv func(string) string, path string) ([]effective, error) {
+func Resolve(c *cobra.Command, settings []Setting, getenv func(string) string, path string) ([]Effective, error) {
 	file, err := readSettings(settings, path, c.Flag("data").Value.String())
 	if err != nil {
 		return nil, err
 	}
-	var all []effective
+	var all []Effective
 	for _, s := range settings {
 		from, text := "default", ""
-		inFile, isInFile := file.values[s.name]
-		flagged := c.Flag(s.name).Changed
-		switch variable := getenv(s.env()); {
+		inFile, isInFile := file.values[s.Name]
+		flagged := c.Flag(s.Name).Changed
+		switch variable := getenv(s.Env()); {
 		case flagged:
-			from = "--" + s.name
+			from = "--" + s.Name
 		case variable != "":
-			from, text = s.env(), variable
+			from, text = s.Env(), variable
 		case isInFile:
 			from, text = file.path, inFile
 		}
@@ -148,13 +148,13 @@ func resolve(c *cobra.Command, settings []setting, getenv func(string) string, p
 				return nil, registry.Errorf(registry.CodeInvalid, "%s=%s: %w", from, s.show(text), err)
 			}
 		}
-		all = append(all, effective{s.name, s.show(s.String()), from})
+		all = append(all, Effective{s.Name, s.show(s.String()), from})
 	}
 	return all, nil
 }
 
 // show is a value as it may be seen. Of the URL of a server all but the password is no secret.
-func (s setting) show(value string) string {
+func (s Setting) show(value string) string {
 	if !s.secret || value == "" {
 		return value
 	}
@@ -167,8 +167,8 @@ func (s setting) show(value string) string {
 	return "(hidden)"
 }
 
-// effectiveText shows settings to people.
-func effectiveText(all []effective) string {
+// EffectiveText shows settings to people.
+func EffectiveText(all []Effective) string {
 	rows := [][]string{{"SETTING", "VALUE", "FROM"}}
 	for _, e := range all {
 		rows = append(rows, []string{e.Name, ui.Dash(e.Value), e.From})
@@ -179,17 +179,17 @@ func effectiveText(all []effective) string {
 // settingsFile is a file of settings: YAML, a key for each.
 type settingsFile struct {
 	path     string
-	settings []setting
+	settings []Setting
 	inside   bool              // the data directory, so that it cannot say where that is
 	values   map[string]string // by name of the setting
 }
 
 // readSettings reads the file at path, which must be there, or the one in the data
 // directory, which may be.
-func readSettings(settings []setting, path, data string) (settingsFile, error) {
+func readSettings(settings []Setting, path, data string) (settingsFile, error) {
 	f := settingsFile{path: path, settings: settings, values: make(map[string]string)}
 	if path == "" {
-		f.path, f.inside = filepath.Join(data, configFile), true
+		f.path, f.inside = filepath.Join(data, ConfigFile), true
 	}
 	raw, err := strictyaml.ReadFile(f.path)
 	if errors.Is(err, fs.ErrNotExist) && f.inside {
@@ -220,12 +220,12 @@ func (f *settingsFile) DecodeYAML(n *strictyaml.Node) {
 		s := f.settings[i]
 		_, err := s.parse(e.Value.Text())
 		switch {
-		case f.inside && s.name == "data":
+		case f.inside && s.Name == "data":
 			e.Name.Problemf("this file is in the data directory, so it cannot name another: use --config FILE")
 		case e.Value.Kind() != strictyaml.Scalar || err != nil:
 			e.Value.Problemf("%s: want %s", e.Key, s.wanted())
 		default:
-			f.values[s.name] = e.Value.Text()
+			f.values[s.Name] = e.Value.Text()
 		}
 	}
 }

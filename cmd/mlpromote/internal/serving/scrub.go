@@ -1,9 +1,10 @@
-package main
+package serving
 
 import (
 	"context"
 	"time"
 
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/scrub"
@@ -11,14 +12,14 @@ import (
 
 // scrubber looks for damage beside the service.
 func (sv *served) newScrubber() (*scrub.Background, error) {
-	c := wiring.ScrubConfig(sv.here)
+	c := wiring.ScrubConfig(sv.Here)
 	c.Rate, c.Found, c.Repaired, c.Progress = int64(sv.config.scrubRate), sv.damageFound, sv.damageRepaired, sv.telemetry.ScrubbedBytes
 	s, err := scrub.New(c)
 	if err != nil {
 		return nil, err
 	}
 	return scrub.NewBackground(scrub.Background{
-		Scrubber: s, Leases: sv.here.DB, Holder: sv.holder, Interval: sv.config.scrubInterval, Ended: sv.scrubbed, Status: sv.damageKnown,
+		Scrubber: s, Leases: sv.Here.DB, Holder: sv.holder, Interval: sv.config.scrubInterval, Ended: sv.scrubbed, Status: sv.damageKnown,
 	}), nil
 }
 
@@ -47,4 +48,25 @@ func (sv *served) scrubbed(ctx context.Context, did scrub.Result, took time.Dura
 		return
 	}
 	sv.logger.InfoContext(ctx, "scrubbed", "checked", did.Checked, "bytes", did.Bytes, "damaged", did.Damaged, "repaired", did.Repaired, "duration", took)
+}
+
+// affectedNames names the releases that need damaged content, with their repositories.
+func affectedNames(d registry.Damage) []string {
+	var names []string
+	for _, r := range d.Releases {
+		names = append(names, registry.Repository(r.Environment, r.Model)+":"+AffectedName(r))
+	}
+	return names
+}
+
+// AffectedName is what people call a release that has damaged content.
+func AffectedName(r registry.AffectedRelease) string {
+	name := ui.Short(r.Release)
+	if len(r.Tags) > 0 {
+		name = r.Tags[0]
+	}
+	if r.Head {
+		name += " (head)"
+	}
+	return name
 }

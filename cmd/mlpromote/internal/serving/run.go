@@ -1,4 +1,6 @@
-package main
+// Package serving runs a service over a data directory: it reads settings, authenticates callers, answers
+// OCI and REST requests, and reloads its configuration, collects, scrubs and tells webhooks beside that.
+package serving
 
 import (
 	"context"
@@ -16,9 +18,9 @@ import (
 // long, and what its callers send must not make it large.
 const serveGCPercent = 100
 
-// serve runs a service until ctx ends. It tells listening the URL once it can be asked.
-func serve(ctx context.Context, at wiring.Location, config serveConfig, logger *slog.Logger, listening func(url string) error) (err error) {
-	s, err := newServing(ctx, at, config, logger)
+// Run runs a service until ctx ends. It tells listening the URL once it can be asked.
+func Run(ctx context.Context, at wiring.Location, config Config, logger *slog.Logger, listening func(url string) error) (err error) {
+	s, err := New(ctx, at, config, logger)
 	if err != nil {
 		return err
 	}
@@ -32,23 +34,23 @@ func serve(ctx context.Context, at wiring.Location, config serveConfig, logger *
 	}
 	defer func() { err = errors.Join(err, unlock()) }()
 	debug.SetGCPercent(serveGCPercent)
-	sv, err := openServed(ctx, at, s)
+	sv, err := Open(ctx, at, s)
 	if sv != nil {
-		defer func() { err = errors.Join(err, sv.here.DB.Close()) }()
+		defer func() { err = errors.Join(err, sv.Here.DB.Close()) }()
 	}
 	if err != nil {
 		return err
 	}
-	if err := sv.here.Blobs.Verdict.Err(); err != nil {
+	if err := sv.Here.Blobs.Verdict.Err(); err != nil {
 		s.logger.WarnContext(ctx, "content can be read here and not changed", "error", err, "hint", strings.Join(registry.Hints(err), "; "))
-	} else if n, err := sv.here.Blobs.Uploads.Sweep(ctx); err != nil || n > 0 {
+	} else if n, err := sv.Here.Blobs.Uploads.Sweep(ctx); err != nil || n > 0 {
 		s.logger.InfoContext(ctx, "removed leftovers of uploads that were broken off", "number", n, "error", err)
 	}
-	srv, err := sv.server(ctx)
+	srv, err := sv.Server(ctx)
 	if err != nil {
 		return err
 	}
-	listener, err := host.Listen(ctx, config.listen)
+	listener, err := host.Listen(ctx, config.Listen)
 	if err != nil {
 		return err
 	}
@@ -65,6 +67,6 @@ func serve(ctx context.Context, at wiring.Location, config serveConfig, logger *
 		return errors.Join(err, listener.Close())
 	}
 	s.logger.InfoContext(ctx, "serving", "data", at.Data, "url", url, "hint", "MLPROMOTE_REGISTRY="+url+" points the verbs here")
-	shutdown := host.Shutdown{Begin: func() { s.stopping.Store(true) }, Delay: config.shutdownDelay, Grace: config.shutdownGrace}
+	shutdown := host.Shutdown{Begin: func() { s.stopping.Store(true) }, Delay: config.ShutdownDelay, Grace: config.ShutdownGrace}
 	return shutdown.Serve(ctx, srv, listener)
 }

@@ -1,4 +1,4 @@
-package main
+package serving
 
 import (
 	"context"
@@ -19,57 +19,57 @@ import (
 	"mlpromote.dev/mlpromote/registry/oci/remote"
 )
 
-// listenConfig is where a service listens, and by what names clients reach it.
-type listenConfig struct {
-	listen       string
-	url          string // as clients know it; empty: that of the listener
+// ListenConfig is where a service listens, and by what names clients reach it.
+type ListenConfig struct {
+	Listen       string
+	URL          string // as clients know it; empty: that of the listener
 	hosts        string // other names, separated by commas
-	auth         bool   // also on loopback
-	insecureHTTP bool
-	tlsCert      string
-	tlsKey       string
+	Auth         bool   // also on loopback
+	InsecureHTTP bool
+	TLSCert      string
+	TLSKey       string
 }
 
 // check refuses settings with which tokens would be seen on their way. Errors: CodeInvalid.
-func (e *listenConfig) check() error {
+func (e *ListenConfig) check() error {
 	for _, name := range e.hostNames() {
 		if !access.ValidHost(name) {
 			return registry.Errorf(registry.CodeInvalid, "--hosts: %q: want names or addresses without ports, separated by commas: registry.internal,10.0.0.7", name)
 		}
 	}
-	_, port, err := net.SplitHostPort(e.listen)
+	_, port, err := net.SplitHostPort(e.Listen)
 	if n, notNumber := strconv.Atoi(port); err != nil || notNumber == nil && (n < 0 || n > 65535) {
-		return registry.Errorf(registry.CodeInvalid, "--listen %q: want HOST:PORT, for example 127.0.0.1:5080", e.listen)
+		return registry.Errorf(registry.CodeInvalid, "--listen %q: want HOST:PORT, for example 127.0.0.1:5080", e.Listen)
 	}
-	if (e.tlsCert == "") != (e.tlsKey == "") {
+	if (e.TLSCert == "") != (e.TLSKey == "") {
 		return registry.Errorf(registry.CodeInvalid, "--tls-cert and --tls-key: want both, or none")
 	}
-	e.insecureHTTP = e.insecureHTTP && e.tlsCert == "" // an image may set it for whoever brings no certificate
-	if e.url != "" {
-		e.url = strings.TrimSuffix(e.url, "/")
-		if _, err := client.ParseURL(e.url); err != nil {
+	e.InsecureHTTP = e.InsecureHTTP && e.TLSCert == "" // an image may set it for whoever brings no certificate
+	if e.URL != "" {
+		e.URL = strings.TrimSuffix(e.URL, "/")
+		if _, err := client.ParseURL(e.URL); err != nil {
 			return registry.Errorf(registry.CodeInvalid, "--url: %w", err)
 		}
 	}
 	switch {
-	case remote.IsLoopback(e.listen) || e.tlsCert != "":
+	case remote.IsLoopback(e.Listen) || e.TLSCert != "":
 		return nil
-	case !e.insecureHTTP:
+	case !e.InsecureHTTP:
 		return registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "--listen %s: others reach this address, and would see tokens on their way", e.listen),
+			registry.Errorf(registry.CodeInvalid, "--listen %s: others reach this address, and would see tokens on their way", e.Listen),
 			"--tls-cert FILE --tls-key FILE; behind a proxy that speaks TLS --insecure-http --url https://HOST; for this machine alone 127.0.0.1")
-	case e.url == "":
+	case e.URL == "":
 		return registry.Errorf(registry.CodeInvalid, "--insecure-http: --url is missing: clients are told to send their tokens there")
 	}
 	return nil
 }
 
 // address is the URL of the service once it listens.
-func (e *listenConfig) address(listener net.Listener) string {
+func (e *ListenConfig) address(listener net.Listener) string {
 	switch {
-	case e.url != "":
-		return e.url
-	case e.tlsCert != "":
+	case e.URL != "":
+		return e.URL
+	case e.TLSCert != "":
 		return "https://" + listener.Addr().String()
 	default:
 		return "http://" + listener.Addr().String()
@@ -77,24 +77,24 @@ func (e *listenConfig) address(listener net.Listener) string {
 }
 
 // hostNames are those of --hosts.
-func (e *listenConfig) hostNames() []string {
+func (e *ListenConfig) hostNames() []string {
 	return strings.FieldsFunc(e.hosts, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // site protects the service from what browsers send to it. The certificate, if there is one,
 // has more names: a browser does not send anything to a name that is not in it.
-func (e *listenConfig) site(c *host.Certificate, logger *slog.Logger) gate.Site {
-	hosts := access.Hosts{Names: e.hostNames(), Addresses: !remote.IsLoopback(e.listen)}
-	if u, err := url.Parse(e.url); err == nil && e.url != "" {
+func (e *ListenConfig) site(c *host.Certificate, logger *slog.Logger) gate.Site {
+	hosts := access.Hosts{Names: e.hostNames(), Addresses: !remote.IsLoopback(e.Listen)}
+	if u, err := url.Parse(e.URL); err == nil && e.URL != "" {
 		hosts.Names = append(hosts.Names, u.Hostname())
 	}
-	if name, _, err := net.SplitHostPort(e.listen); err == nil && name != "" {
+	if name, _, err := net.SplitHostPort(e.Listen); err == nil && name != "" {
 		hosts.Names = append(hosts.Names, name)
 	}
 	if c != nil {
 		hosts.Also = c.Covers
 	}
-	return gate.Site{Hosts: hosts, URL: e.url, Logger: logger}
+	return gate.Site{Hosts: hosts, URL: e.URL, Logger: logger}
 }
 
 // principalName is whose an upload is.
@@ -104,19 +104,19 @@ func principalName(ctx context.Context) string {
 }
 
 // strictTransport reports whether clients reach the service by TLS.
-func (e *listenConfig) strictTransport() bool {
-	return e.tlsCert != "" || strings.HasPrefix(e.url, "https://")
+func (e *ListenConfig) strictTransport() bool {
+	return e.TLSCert != "" || strings.HasPrefix(e.URL, "https://")
 }
 
 // authenticator decides who is let in. Where others can reach the service, and with --auth,
 // every caller needs a token; on a loopback address only once somebody has said who may come
 // in.
 func (sv *served) authenticator(ctx context.Context) (*gate.Gate, error) {
-	db, c := sv.here.DB, sv.config
+	db, c := sv.Here.DB, sv.config
 	settings := gate.Config{
-		Tokens: db, Secrets: db, Identify: sv.identify, Rules: sv.accessRules, URL: c.url, Failures: c.failures(), Now: clock.Now, Logger: sv.logger,
+		Tokens: db, Secrets: db, Identify: sv.identify, Rules: sv.accessRules, URL: c.URL, Failures: c.Failures(), Now: clock.Now, Logger: sv.logger,
 	}
-	if remote.IsLoopback(c.listen) && !c.auth {
+	if remote.IsLoopback(c.Listen) && !c.Auth {
 		settings.Open = access.NewOpen(db, sv.accessConfigured)
 	}
 	open, err := settings.Open.ToAll(ctx)
@@ -127,7 +127,7 @@ func (sv *served) authenticator(ctx context.Context) (*gate.Gate, error) {
 		sv.logger.InfoContext(ctx, "everybody on this machine may do everything here, until there is a token", "hint", "mlpromote token create NAME --data "+sv.at.Data)
 	default:
 		settings.Open = nil
-		if err := sv.sayHowToGetIn(ctx, c.listenConfig, db, len(sv.keeper.InForce().own.Access.Issuers)); err != nil {
+		if err := sv.sayHowToGetIn(ctx, c.ListenConfig, db, len(sv.keeper.InForce().own.Access.Issuers)); err != nil {
 			return nil, err
 		}
 	}
@@ -135,7 +135,7 @@ func (sv *served) authenticator(ctx context.Context) (*gate.Gate, error) {
 }
 
 // sayHowToGetIn tells the operator what lets callers in, and how to make a first token.
-func (sv *served) sayHowToGetIn(ctx context.Context, e listenConfig, kept registry.Tokens, issuers int) error {
+func (sv *served) sayHowToGetIn(ctx context.Context, e ListenConfig, kept registry.Tokens, issuers int) error {
 	tokens, err := kept.ListTokens(ctx)
 	if err != nil {
 		return err
@@ -150,8 +150,8 @@ func (sv *served) sayHowToGetIn(ctx context.Context, e listenConfig, kept regist
 	if usable+issuers == 0 {
 		sv.at.Note("the first one: mlpromote token create admin --allow administer --data %s", sv.at.Data)
 	}
-	if e.insecureHTTP && !remote.IsLoopback(e.listen) {
-		sv.at.Note("WARNING: --insecure-http: tokens cross the network to %s as they are; everybody on the way can take them and act by them", e.listen)
+	if e.InsecureHTTP && !remote.IsLoopback(e.Listen) {
+		sv.at.Note("WARNING: --insecure-http: tokens cross the network to %s as they are; everybody on the way can take them and act by them", e.Listen)
 	}
 	return nil
 }
@@ -167,15 +167,15 @@ func readers(next http.Handler) http.Handler {
 	})
 }
 
-// challenge asks OCI clients for the token that they lack.
-func challenge(g *gate.Gate) func(*http.Request, distribution.Access) string {
+// Challenge asks OCI clients for the token that they lack.
+func Challenge(g *gate.Gate) func(*http.Request, distribution.Access) string {
 	return func(r *http.Request, a distribution.Access) string {
 		return g.Challenge(r, a.Repository, access.ActionPermission(string(a.Action)))
 	}
 }
 
-// authorize is the rule of the OCI endpoint.
-func authorize(environments registry.Environments) func(context.Context, distribution.Access) error {
+// Authorize is the rule of the OCI endpoint.
+func Authorize(environments registry.Environments) func(context.Context, distribution.Access) error {
 	rule := access.Repositories{Environments: environments}
 	return func(ctx context.Context, a distribution.Access) error {
 		return rule.Authorize(ctx, a.Repository, access.ActionPermission(string(a.Action)))

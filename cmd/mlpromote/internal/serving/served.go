@@ -1,4 +1,4 @@
-package main
+package serving
 
 import (
 	"context"
@@ -26,7 +26,7 @@ import (
 type served struct {
 	*serving
 	at     wiring.Location
-	here   *wiring.Local
+	Here   *wiring.Local
 	keys   *signer.Keyring
 	gate   *gate.Gate
 	keeper *config.Keeper[*generation]
@@ -46,14 +46,14 @@ type generation struct {
 	findings      []config.Finding
 }
 
-// openServed opens the data directory for a service.
-func openServed(ctx context.Context, at wiring.Location, s *serving) (*served, error) {
+// Open opens the data directory for a service.
+func Open(ctx context.Context, at wiring.Location, s *serving) (*served, error) {
 	at.Telemetry = s.telemetry
 	here, err := at.OpenCatalog(ctx)
 	if err != nil {
 		return nil, err
 	}
-	sv := &served{serving: s, at: at, here: here, keys: at.Keyring(), stop: ctx.Done()}
+	sv := &served{serving: s, at: at, Here: here, keys: at.Keyring(), stop: ctx.Done()}
 	if sv.scrubber, err = sv.newScrubber(); err != nil {
 		return sv, err
 	}
@@ -86,7 +86,7 @@ func (sv *served) files(ctx context.Context) config.Files {
 
 // build makes what works by a configuration.
 func (sv *served) build(_ context.Context, own config.Snapshot) (*generation, error) {
-	i, err := sv.at.InstanceBy(sv.here, own, sv.keys)
+	i, err := sv.at.InstanceBy(sv.Here, own, sv.keys)
 	if err != nil {
 		return nil, err
 	}
@@ -101,10 +101,10 @@ func (sv *served) build(_ context.Context, own config.Snapshot) (*generation, er
 		return nil, err
 	}
 	g.endpoint, err = distribution.New(distribution.Config{
-		Blobs: sv.here.Spared, Refs: sv.here.Refs, Deleter: i.Guard(),
-		Uploads: sv.here.Uploads, MaxUploads: sv.config.maxUploads, UploadCounts: sv.here.DB, MaxReferrers: sv.config.maxReferrers, ReferrerCounts: sv.here.DB,
-		Redirect: sv.here.Blobs.Redirect, Damaged: sv.suspect, Logger: sv.logger, Principal: principalName,
-		Authorize: sv.authorize(own), Challenge: func(r *http.Request, a distribution.Access) string { return challenge(sv.gate)(r, a) },
+		Blobs: sv.Here.Spared, Refs: sv.Here.Refs, Deleter: i.Guard(),
+		Uploads: sv.Here.Uploads, MaxUploads: sv.config.maxUploads, UploadCounts: sv.Here.DB, MaxReferrers: sv.config.maxReferrers, ReferrerCounts: sv.Here.DB,
+		Redirect: sv.Here.Blobs.Redirect, Damaged: sv.suspect, Logger: sv.logger, Principal: principalName,
+		Authorize: sv.authorize(own), Challenge: func(r *http.Request, a distribution.Access) string { return Challenge(sv.gate)(r, a) },
 	})
 	return g, err
 }
@@ -131,7 +131,7 @@ func (sv *served) issuersOf(own config.Snapshot) *oidc.Identifier {
 // authorize is the rule of the OCI endpoint. Where environments are not those that were
 // agreed on, nothing is written: which of them are protected is part of what differs.
 func (sv *served) authorize(own config.Snapshot) func(context.Context, distribution.Access) error {
-	allowed, agreement := authorize(own.Environments), sv.lastAgreement(own)
+	allowed, agreement := Authorize(own.Environments), sv.lastAgreement(own)
 	return func(ctx context.Context, a distribution.Access) error {
 		if err := allowed(ctx, a); err != nil || a.Action == distribution.Pull {
 			return err

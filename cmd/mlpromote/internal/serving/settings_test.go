@@ -1,4 +1,4 @@
-package main
+package serving
 
 import (
 	"fmt"
@@ -24,35 +24,35 @@ type samples struct {
 	pause              time.Duration
 }
 
-func (s *samples) settings() []setting {
-	return []setting{
-		{name: "data", at: &s.data, shared: true, usage: "folder"},
-		{name: "a-name", at: &s.name, fallback: "default", usage: "a name"},
-		{name: "number", at: &s.number, fallback: "1", usage: "a number"},
-		{name: "flag", at: &s.flag, fallback: "false", usage: "a flag"},
-		{name: "pause", at: &s.pause, fallback: "1s", usage: "a pause"},
-		{name: "secret", at: &s.secret, usage: "a secret", secret: true},
+func (s *samples) settings() []Setting {
+	return []Setting{
+		{Name: "data", at: &s.data, Shared: true, usage: "folder"},
+		{Name: "a-name", at: &s.name, Fallback: "default", usage: "a name"},
+		{Name: "number", at: &s.number, Fallback: "1", usage: "a number"},
+		{Name: "flag", at: &s.flag, Fallback: "false", usage: "a flag"},
+		{Name: "pause", at: &s.pause, Fallback: "1s", usage: "a pause"},
+		{Name: "secret", at: &s.secret, usage: "a secret", secret: true},
 	}
 }
 
 // resolveSamples reads a command line, an environment and a file.
-func resolveSamples(t *testing.T, args []string, env map[string]string, file string) (*samples, map[string]effective, error) {
+func resolveSamples(t *testing.T, args []string, env map[string]string, file string) (*samples, map[string]Effective, error) {
 	t.Helper()
 	s := &samples{data: t.TempDir()}
 	c := &cobra.Command{Use: "x", RunE: func(*cobra.Command, []string) error { return nil }}
 	c.Flags().StringVar(&s.data, "data", s.data, "folder")
 	settings := s.settings()
-	defineSettings(c, settings)
+	DefineSettings(c, settings)
 	if err := c.ParseFlags(args); err != nil {
 		return nil, nil, err
 	}
 	if file != "" {
-		if err := os.WriteFile(filepath.Join(s.data, configFile), []byte(file), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.data, ConfigFile), []byte(file), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	all, err := resolve(c, settings, func(name string) string { return env[name] }, "")
-	byName := make(map[string]effective)
+	all, err := Resolve(c, settings, func(name string) string { return env[name] }, "")
+	byName := make(map[string]Effective)
 	for _, e := range all {
 		byName[e.Name] = e
 	}
@@ -74,7 +74,7 @@ func TestSettingsPrecedence(t *testing.T) {
 			want, from := map[string]string{"a-name": "default", "number": "1", "flag": "false", "pause": "1s"}[name], "default"
 			if said&4 != 0 {
 				file = strings.ReplaceAll(name, "-", "_") + ": " + v[2] + "\n"
-				want, from = v[2], configFile
+				want, from = v[2], ConfigFile
 			}
 			if said&2 != 0 {
 				variable := "MLPROMOTE_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
@@ -89,7 +89,7 @@ func TestSettingsPrecedence(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s, places %b: %v", name, said, err)
 			}
-			i := slices.IndexFunc(s.settings(), func(s setting) bool { return s.name == name })
+			i := slices.IndexFunc(s.settings(), func(s Setting) bool { return s.Name == name })
 			if got := s.settings()[i].String(); got != want || !strings.HasSuffix(all[name].From, from) {
 				t.Errorf("%s, places %b: got %q from %s, want %q from %s", name, said, got, all[name].From, want, from)
 			}
@@ -146,24 +146,23 @@ func TestSettingsHideSecrets(t *testing.T) {
 // everywhere, and a line in the reference.
 func TestServeSettings(t *testing.T) {
 	t.Parallel()
-	var config serveConfig
-	a := &app{getenv: func(string) string { return "" }}
-	settings := a.settings(&config)
-	page, err := os.ReadFile("../../docs/reference/serve.md")
+	var config Config
+	settings := Settings(noFlags(), &config)
+	page, err := os.ReadFile("../../../../docs/reference/serve.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var want []string
 	for _, s := range settings {
-		if err := s.Set(s.fallback); err != nil || s.String() != s.fallback {
-			t.Errorf("default of %s is %q and becomes %q (%v)", s.name, s.fallback, s.String(), err)
+		if err := s.Set(s.Fallback); err != nil || s.String() != s.Fallback {
+			t.Errorf("default of %s is %q and becomes %q (%v)", s.Name, s.Fallback, s.String(), err)
 		}
-		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`).MatchString(s.name) || s.usage == "" {
-			t.Errorf("%q: want words with '-' between them, and a usage", s.name)
+		if !regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`).MatchString(s.Name) || s.usage == "" {
+			t.Errorf("%q: want words with '-' between them, and a usage", s.Name)
 		}
-		want = append(want, fmt.Sprintf("| `--%s` | `%s` | `%s` | %s | %s |", s.name, s.env(), s.key(), ui.Dash(s.fallback), s.usage))
+		want = append(want, fmt.Sprintf("| `--%s` | `%s` | `%s` | %s | %s |", s.Name, s.Env(), s.key(), ui.Dash(s.Fallback), s.usage))
 	}
-	if err := config.check(); err != nil {
+	if err := config.Check(); err != nil {
 		t.Errorf("the defaults are refused: %v", err)
 	}
 	got := regexp.MustCompile("(?m)^\\| `--.*$").FindAllString(string(page), -1)
@@ -172,12 +171,12 @@ func TestServeSettings(t *testing.T) {
 	}
 }
 
-// defaultServe is a service as it is when nobody sets anything.
-func defaultServe(t testing.TB) serveConfig {
+// defaultConfig is a service as it is when nobody sets anything.
+func defaultConfig(t testing.TB) Config {
 	t.Helper()
-	var config serveConfig
-	for _, s := range new(app).settings(&config) {
-		if err := s.Set(s.fallback); err != nil {
+	var config Config
+	for _, s := range Settings(noFlags(), &config) {
+		if err := s.Set(s.Fallback); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -186,24 +185,29 @@ func defaultServe(t testing.TB) serveConfig {
 
 func TestServeConfigRefuses(t *testing.T) {
 	t.Parallel()
-	for says, change := range map[string]func(*serveConfig){
-		"header-timeout":            func(c *serveConfig) { c.headerTimeout = 0 },
-		"body-timeout":              func(c *serveConfig) { c.bodyTimeout = 0 },
-		"idle-timeout":              func(c *serveConfig) { c.idleTimeout = -1 },
-		"gc-interval":               func(c *serveConfig) { c.collect = time.Millisecond },
-		"shutdown-grace":            func(c *serveConfig) { c.shutdownGrace = -1 },
-		"max-header-bytes":          func(c *serveConfig) { c.maxHeaderBytes = 10 },
-		"log-level":                 func(c *serveConfig) { c.logLevel = "loud" },
-		"log-format":                func(c *serveConfig) { c.logFormat = "xml" },
-		"metrics-listen":            func(c *serveConfig) { c.metricsListen = "9090" },
-		"others reach this address": func(c *serveConfig) { c.listen = "0.0.0.0:5080" },
-		"want HOST:PORT":            func(c *serveConfig) { c.listen = "127.0.0.1" },
-		"grace of 1s is too ":       func(c *serveConfig) { c.keep.Grace = time.Second },
+	for says, change := range map[string]func(*Config){
+		"header-timeout":            func(c *Config) { c.headerTimeout = 0 },
+		"body-timeout":              func(c *Config) { c.bodyTimeout = 0 },
+		"idle-timeout":              func(c *Config) { c.idleTimeout = -1 },
+		"gc-interval":               func(c *Config) { c.collect = time.Millisecond },
+		"shutdown-grace":            func(c *Config) { c.ShutdownGrace = -1 },
+		"max-header-bytes":          func(c *Config) { c.maxHeaderBytes = 10 },
+		"log-level":                 func(c *Config) { c.LogLevel = "loud" },
+		"log-format":                func(c *Config) { c.LogFormat = "xml" },
+		"metrics-listen":            func(c *Config) { c.MetricsListen = "9090" },
+		"others reach this address": func(c *Config) { c.Listen = "0.0.0.0:5080" },
+		"want HOST:PORT":            func(c *Config) { c.Listen = "127.0.0.1" },
+		"grace of 1s is too ":       func(c *Config) { c.keep.Grace = time.Second },
 	} {
-		config := defaultServe(t)
+		config := defaultConfig(t)
 		change(&config)
-		if err := config.check(); registry.CodeOf(err) != registry.CodeInvalid || err == nil || !strings.Contains(err.Error(), says) {
+		if err := config.Check(); registry.CodeOf(err) != registry.CodeInvalid || err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("got %v, want %q", err, says)
 		}
 	}
+}
+
+// noFlags are flags that nobody gave.
+func noFlags() SharedFlags {
+	return SharedFlags{Data: new(string), Keys: new(string), Database: new(string), Storage: new(string), PolicyDir: new(string)}
 }
