@@ -79,7 +79,7 @@ func run(ctx context.Context, o options, patterns []string) error {
 		return err
 	}
 	for _, e := range known.unused(packages) {
-		fmt.Printf("%s: no mutant fits this line any more: %s\n", o.equivalent, e)
+		fmt.Fprintf(os.Stderr, "mutants: %s: no mutant fits this line any more: %s\n", o.equivalent, e)
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func (e *ListenConfig) strictTransport() bool {
 // authenticator decides who is let in. Where others can reach the service, and with --auth,
 // every caller needs a token; on a loopback address only once somebody has said who may come
 // in.
-func (sv *served) authenticator(ctx context.Context) (*gate.Gate, error) {
+func (sv *Served) authenticator(ctx context.Context) (*gate.Gate, error) {
 	db, c := sv.Here.DB, sv.config
 	settings := gate.Config{
 		Tokens: db, Secrets: db, Identify: sv.identify, Rules: sv.accessRules, URL: c.URL, Failures: c.Failures(), Now: clock.Now, Logger: sv.logger,
@@ -135,7 +135,7 @@ func (sv *served) authenticator(ctx context.Context) (*gate.Gate, error) {
 }
 
 // sayHowToGetIn tells the operator what lets callers in, and how to make a first token.
-func (sv *served) sayHowToGetIn(ctx context.Context, e ListenConfig, kept registry.Tokens, issuers int) error {
+func (sv *Served) sayHowToGetIn(ctx context.Context, e ListenConfig, kept registry.Tokens, issuers int) error {
 	tokens, err := kept.ListTokens(ctx)
 	if err != nil {
 		return err

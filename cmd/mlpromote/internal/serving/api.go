@@ -14,7 +14,7 @@ import (
 )
 
 // apiConfig is what the REST API is made of.
-func (sv *served) apiConfig(i *wiring.Instance) server.Config {
+func (sv *Served) apiConfig(i *wiring.Instance) server.Config {
 	db := sv.Here.DB
 	return server.Config{
 		Registry: sv.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History,

@@ -18,8 +18,8 @@ import (
 )
 
 // Server is the service, ready to listen.
-func (sv *served) Server(ctx context.Context) (*http.Server, error) {
-	s := sv.serving
+func (sv *Served) Server(ctx context.Context) (*http.Server, error) {
+	s := sv.Serving
 	inner, err := sv.handler(ctx)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (sv *served) Server(ctx context.Context) (*http.Server, error) {
 
 // probes answers whether the service lives and is ready, under whatever name it is asked:
 // probes use addresses, or send no Host at all.
-func (sv *served) probes(next http.Handler) http.Handler {
+func (sv *Served) probes(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /readyz", sv.ready)
@@ -55,7 +55,7 @@ func (sv *served) probes(next http.Handler) http.Handler {
 }
 
 // handler is everything else that the service answers until ctx ends.
-func (sv *served) handler(ctx context.Context) (http.Handler, error) {
+func (sv *Served) handler(ctx context.Context) (http.Handler, error) {
 	var err error
 	if sv.gate, err = sv.authenticator(ctx); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func routes() telemetry.Routes {
 // ready answers whether requests can be answered, now and in a moment: that takes the
 // database, the agreed configuration, and a service that was not asked to stop. A problem
 // that does not keep it from answering is reported with a 200.
-func (sv *served) ready(w http.ResponseWriter, r *http.Request) {
+func (sv *Served) ready(w http.ResponseWriter, r *http.Request) {
 	if sv.stopping.Load() {
 		http.Error(w, "the service is stopping", http.StatusServiceUnavailable)
 		return

@@ -21,10 +21,10 @@ import (
 	"mlpromote.dev/mlpromote/signer"
 )
 
-// served is a service: what it works with for its whole life, and what is built of its
+// Served is a service: what it works with for its whole life, and what is built of its
 // configuration, which another takes the place of when the files change.
-type served struct {
-	*serving
+type Served struct {
+	*Serving
 	at     wiring.Location
 	Here   *wiring.Local
 	keys   *signer.Keyring
@@ -47,13 +47,13 @@ type generation struct {
 }
 
 // Open opens the data directory for a service.
-func Open(ctx context.Context, at wiring.Location, s *serving) (*served, error) {
+func Open(ctx context.Context, at wiring.Location, s *Serving) (*Served, error) {
 	at.Telemetry = s.telemetry
 	here, err := at.OpenCatalog(ctx)
 	if err != nil {
 		return nil, err
 	}
-	sv := &served{serving: s, at: at, Here: here, keys: at.Keyring(), stop: ctx.Done()}
+	sv := &Served{Serving: s, at: at, Here: here, keys: at.Keyring(), stop: ctx.Done()}
 	if sv.scrubber, err = sv.newScrubber(); err != nil {
 		return sv, err
 	}
@@ -74,7 +74,7 @@ const keyGCPercent = 10
 // promotes first, that there is no key to do it with, or one that its password does not
 // open. To open one takes 64 MiB, which the collector would go on to take for what a
 // service needs.
-func (sv *served) files(ctx context.Context) config.Files {
+func (sv *Served) files(ctx context.Context) config.Files {
 	defer debug.FreeOSMemory()
 	defer debug.SetGCPercent(debug.SetGCPercent(keyGCPercent))
 	files, err := sv.at.SignedFiles(ctx, sv.keys)
@@ -85,7 +85,7 @@ func (sv *served) files(ctx context.Context) config.Files {
 }
 
 // build makes what works by a configuration.
-func (sv *served) build(_ context.Context, own config.Snapshot) (*generation, error) {
+func (sv *Served) build(_ context.Context, own config.Snapshot) (*generation, error) {
 	i, err := sv.at.InstanceBy(sv.Here, own, sv.keys)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (sv *served) build(_ context.Context, own config.Snapshot) (*generation, er
 
 // lastAgreement compares with what was agreed on at the last look, for what is asked all the
 // time.
-func (sv *served) lastAgreement(own config.Snapshot) config.Agreement {
+func (sv *Served) lastAgreement(own config.Snapshot) config.Agreement {
 	return config.Agreement{Own: own.Configuration, Service: true, Agreed: func(ctx context.Context) (registry.Configuration, error) {
 		return sv.keeper.LastAgreed(ctx)
 	}}
@@ -119,7 +119,7 @@ func (sv *served) lastAgreement(own config.Snapshot) config.Agreement {
 
 // issuersOf are those of a configuration. As long as they stay the same, so do the keys that
 // are known of them.
-func (sv *served) issuersOf(own config.Snapshot) *oidc.Identifier {
+func (sv *Served) issuersOf(own config.Snapshot) *oidc.Identifier {
 	if sv.keeper != nil {
 		if g := sv.keeper.InForce(); g.own.Configuration.Access == own.Configuration.Access {
 			return g.issuers
@@ -130,7 +130,7 @@ func (sv *served) issuersOf(own config.Snapshot) *oidc.Identifier {
 
 // authorize is the rule of the OCI endpoint. Where environments are not those that were
 // agreed on, nothing is written: which of them are protected is part of what differs.
-func (sv *served) authorize(own config.Snapshot) func(context.Context, distribution.Access) error {
+func (sv *Served) authorize(own config.Snapshot) func(context.Context, distribution.Access) error {
 	allowed, agreement := Authorize(own.Environments), sv.lastAgreement(own)
 	return func(ctx context.Context, a distribution.Access) error {
 		if err := allowed(ctx, a); err != nil || a.Action == distribution.Pull {
@@ -142,7 +142,7 @@ func (sv *served) authorize(own config.Snapshot) func(context.Context, distribut
 
 // identify gives who is let in by the token of an issuer. Nobody is where access.yaml is not
 // the one that was agreed on.
-func (sv *served) identify(ctx context.Context, token string) (registry.Principal, error) {
+func (sv *Served) identify(ctx context.Context, token string) (registry.Principal, error) {
 	g := sv.keeper.InForce()
 	if err := sv.lastAgreement(g.own).Check(ctx, "access"); err != nil {
 		return registry.Principal{}, err
@@ -151,29 +151,29 @@ func (sv *served) identify(ctx context.Context, token string) (registry.Principa
 }
 
 // accessRules names the rules by which issuers' tokens let somebody in.
-func (sv *served) accessRules() string { return string(sv.keeper.InForce().own.Configuration.Access) }
+func (sv *Served) accessRules() string { return string(sv.keeper.InForce().own.Configuration.Access) }
 
 // accessConfigured reports whether access.yaml is there, even with mistakes in it.
-func (sv *served) accessConfigured() bool {
+func (sv *Served) accessConfigured() bool {
 	_, err := os.Lstat(filepath.Join(sv.at.PolicyFolder(), config.AccessFile))
 	return !os.IsNotExist(err)
 }
 
 // Status says how the configuration of this replica stands to the one that was agreed on.
-func (sv *served) Status() registry.ConfigurationStatus { return sv.keeper.Status() }
+func (sv *Served) Status() registry.ConfigurationStatus { return sv.keeper.Status() }
 
 // Adopt makes what the files of this replica say the agreed configuration.
-func (sv *served) Adopt(ctx context.Context, want registry.Configuration) (registry.ConfigurationStatus, error) {
+func (sv *Served) Adopt(ctx context.Context, want registry.Configuration) (registry.ConfigurationStatus, error) {
 	return sv.keeper.Adopt(ctx, want)
 }
 
 // current answers every request by the generation that is in force when it comes.
-func (sv *served) current(of func(*generation) http.Handler) http.Handler {
+func (sv *Served) current(of func(*generation) http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { of(sv.keeper.InForce()).ServeHTTP(w, r) })
 }
 
 // tell says what a look at the configuration found.
-func (sv *served) tell(ctx context.Context, r config.Report) {
+func (sv *Served) tell(ctx context.Context, r config.Report) {
 	sv.telemetry.Configured(r.State, r.Taken)
 	if r.Taken {
 		for _, change := range r.Changes {
@@ -197,7 +197,7 @@ func (sv *served) tell(ctx context.Context, r config.Report) {
 }
 
 // tellFindings says what in the configuration in force cannot work.
-func (sv *served) tellFindings(ctx context.Context) {
+func (sv *Served) tellFindings(ctx context.Context) {
 	for _, f := range sv.keeper.InForce().findings {
 		if f.Problem {
 			sv.logger.WarnContext(ctx, f.Text, "hint", f.Fix)

@@ -20,8 +20,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/telemetry"
 )
 
-// serving is a service while it runs.
-type serving struct {
+// Serving is a service while it runs.
+type Serving struct {
 	config    Config
 	holder    string // what leases call this process
 	logger    *slog.Logger
@@ -34,8 +34,8 @@ type serving struct {
 const FlushTimeout = 5 * time.Second
 
 // New makes log, metrics and tracer.
-func New(ctx context.Context, at wiring.Location, config Config, logger *slog.Logger) (*serving, error) {
-	s := &serving{config: config, holder: holder(at), logger: logger, flush: func(context.Context) error { return nil }}
+func New(ctx context.Context, at wiring.Location, config Config, logger *slog.Logger) (*Serving, error) {
+	s := &Serving{config: config, holder: holder(at), logger: logger, flush: func(context.Context) error { return nil }}
 	if at.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && at.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
 		s.telemetry = telemetry.New(at.Version, nil)
 		return s, nil
@@ -66,9 +66,9 @@ func holder(at wiring.Location) string {
 }
 
 // background starts what a service does beside answering, and gives what ends it.
-func (sv *served) background(ctx context.Context) (stop func(), err error) {
+func (sv *Served) background(ctx context.Context) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it ends after the last request
-	s := sv.serving
+	s := sv.Serving
 	var running sync.WaitGroup
 	stop = func() { cancel(); running.Wait() }
 	running.Go(func() { sv.watch(ctx) })
@@ -108,7 +108,7 @@ func (sv *served) background(ctx context.Context) (stop func(), err error) {
 
 // collector collects by the environments that are in force when a collection begins, if they
 // are those that were agreed on.
-func (sv *served) collector() (*gc.Collector, error) {
+func (sv *Served) collector() (*gc.Collector, error) {
 	c := wiring.CollectorConfig(sv.Here, sv.keeper.InForce().Envs, sv.config.keep, false)
 	c.Current = func(ctx context.Context) (registry.Environments, error) {
 		g := sv.keeper.InForce()
@@ -119,7 +119,7 @@ func (sv *served) collector() (*gc.Collector, error) {
 }
 
 // watch looks at the files of the configuration every now and then, and at SIGHUP.
-func (sv *served) watch(ctx context.Context) {
+func (sv *Served) watch(ctx context.Context) {
 	hangups, looks := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(hangups, syscall.SIGHUP)
 	defer signal.Stop(hangups)
@@ -141,7 +141,7 @@ func (sv *served) watch(ctx context.Context) {
 }
 
 // collected tells of a collection.
-func (s *serving) collected(ctx context.Context, did gc.Collected, took time.Duration, err error) {
+func (s *Serving) collected(ctx context.Context, did gc.Collected, took time.Duration, err error) {
 	s.telemetry.Collected(telemetry.Collection{
 		Marked: did.Marked, Unmarked: did.Unmarked, Manifests: did.Manifests, Members: did.Members,
 		Blobs: did.Blobs, Bytes: did.Bytes, Leftovers: did.Leftovers, SkippedRepositories: len(did.SkippedRepositories),
