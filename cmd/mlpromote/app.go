@@ -11,7 +11,6 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -47,7 +46,7 @@ func (a *app) at() wiring.Location {
 }
 
 // defaultData is the data directory where neither --data nor MLPROMOTE_DATA says otherwise.
-const defaultData = confined.DataFolder
+const defaultData = wiring.DefaultData
 
 // main runs a command line and gives the exit code that docs/reference/exit-codes.md names.
 func (a *app) main(ctx context.Context, args []string) int {
