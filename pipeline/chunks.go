@@ -120,7 +120,7 @@ func (r *chunkRun) chunk(ctx context.Context, pieces []caseRange) (toolchain.Eng
 	return results[0], os.RemoveAll(filepath.Join(dir, "cases"))
 }
 
-// took takes the outputs of a caseRange, and puts a shard together when all its pieces are there.
+// took takes the outputs of a range of cases, and puts a shard together when all its pieces are there.
 func (r *chunkRun) took(p caseRange, outputs string) error {
 	name := p.shard.File
 	count := int64(p.end - p.first)

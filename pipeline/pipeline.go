@@ -1,7 +1,7 @@
 // Package pipeline builds and verifies releases: [Pipeline.Build] makes a release from a spec,
 // [Pipeline.Verify] proves on this machine that its engines compute what the reference model computes.
 //
-// Data runs one way. A spec and the bytes that it names become a [Plan]; the plan's
+// Data runs one way. A spec and the bytes that it names become a [plan.Plan]; the plan's
 // steps become files; files become parts, and from there only digests travel. Reports
 // are data, statements are signed and attached, and whether they suffice is decided
 // elsewhere, by the registry's policy.

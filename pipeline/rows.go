@@ -30,7 +30,7 @@ func piecesOf(shards []registry.Shard, first, n int) []caseRange {
 	return pieces
 }
 
-// input gives the caseRange as an input of a run, under the name of its shard: a part of a
+// input gives the range of cases as an input of a run, under the name of its shard: a part of a
 // shard as a file of its own in dir.
 func (p caseRange) input(cases material, dir string) (toolchain.Input, error) {
 	if p.first == 0 && p.end == p.shard.Count {

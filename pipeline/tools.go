@@ -170,9 +170,9 @@ type runGroup struct {
 	members []candidate
 }
 
-// companies puts engines of one toolchain together, as far as they bear each other. Each
+// runGroups groups the engines of a toolchain that can run in one process. Each
 // toolchain has one, even if no engine is in it.
-func (t tools) companies(candidates []candidate) []runGroup {
+func (t tools) runGroups(candidates []candidate) []runGroup {
 	var all []runGroup
 	for _, name := range t.names() {
 		together := runGroup{name: name, tool: t[name]}

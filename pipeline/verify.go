@@ -283,12 +283,12 @@ func (v *verification) runCases(ctx context.Context, memory unfinished) (_ runOu
 	var note string
 	defer func() { done(note, err, held...) }()
 	out := runOutputs{root: make(map[string]string), earlier: make(map[string]int), resumed: memory.began}
-	for _, runGroup := range v.tools.companies(v.candidates) {
-		run := runGroup.tool.run(toolchain.RunOptions{Shares: true})
+	for _, group := range v.tools.runGroups(v.candidates) {
+		run := group.tool.run(toolchain.RunOptions{Shares: true})
 		run.job.Machine = machine(v.node)
 		run.job.Inputs = v.cases.inputs(toolchain.RoleCases)
-		dir := filepath.Join(v.scratch, "outputs-of-cases-"+runGroup.name)
-		for _, c := range runGroup.members {
+		dir := filepath.Join(v.scratch, "outputs-of-cases-"+group.name)
+		for _, c := range group.members {
 			out.root[c.id] = dir
 			if !v.chunked(c) {
 				run.addCandidate(c)
@@ -300,7 +300,7 @@ func (v *verification) runCases(ctx context.Context, memory unfinished) (_ runOu
 		}
 		out.engines = append(out.engines, results...)
 		held = append(held, run.held...)
-		for _, c := range runGroup.members {
+		for _, c := range group.members {
 			if !v.chunked(c) {
 				continue
 			}

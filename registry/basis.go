@@ -43,23 +43,23 @@ func NewDecisionBasis(s ModelState, es Environments, r Release) DecisionBasis {
 func (g DecisionBasis) Moved(now ModelState, since []Event) error {
 	switch {
 	case g.Environment != now.Environment || g.Model != now.Model:
-		return groundMoved("the decision is for %s in %s, but the change is for %s in %s", g.Model, g.Environment,
+		return basisMoved("the decision is for %s in %s, but the change is for %s in %s", g.Model, g.Environment,
 			now.Model, now.Environment)
 	case g.Head.Release != now.Head.Release:
-		return groundMoved("head of %s in %s: is %q, expected %q: another request moved it", g.Model, g.Environment,
+		return basisMoved("head of %s in %s: is %q, expected %q: another request moved it", g.Model, g.Environment,
 			now.Head.Release, g.Head.Release)
 	case g.Head.Hold != now.Head.Hold:
-		return groundMoved("head of %s in %s: its hold is %q, expected %q: another request changed it", g.Model,
+		return basisMoved("head of %s in %s: its hold is %q, expected %q: another request changed it", g.Model,
 			g.Environment, now.Head.Hold, g.Head.Hold)
 	case g.Restrictions != now.Restrictions:
-		return groundMoved("a release was restricted, or a restriction lifted, after this was decided")
+		return basisMoved("a release was restricted, or a restriction lifted, after this was decided")
 	case slices.Contains(g.Agreed.Differs(now.Agreed), "environments"):
-		return groundMoved("the decision used environments %s, but the agreed ones are %s", g.Agreed.Environments,
+		return basisMoved("the decision used environments %s, but the agreed ones are %s", g.Agreed.Environments,
 			now.Agreed.Environments)
 	}
 	for _, e := range since {
 		if e.Seq > g.Seq && g.restsOn(e) {
-			return groundMoved("%s of %s in %s (event %d) came after this was decided", e.Kind, e.Model,
+			return basisMoved("%s of %s in %s (event %d) came after this was decided", e.Kind, e.Model,
 				e.Environment, e.Seq)
 		}
 	}
@@ -87,7 +87,7 @@ type movedError struct{ error }
 
 func (m movedError) Unwrap() error { return m.error }
 
-func groundMoved(format string, args ...any) error {
+func basisMoved(format string, args ...any) error {
 	return movedError{WithHint(Errorf(CodeConflict, format, args...), "review the change and try again")}
 }
 

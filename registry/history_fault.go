@@ -6,14 +6,14 @@ import (
 )
 
 // HistoryFault is a state of the catalog that the history does not explain. It reveals, for
-// example, that the newest rows were deleted, which leaves the hash chain intact.
+// example, that the newest events were deleted, which leaves the hash chain intact.
 type HistoryFault struct {
 	Environment string `json:"environment"`
 	Model       string `json:"model"`
 	Release     Digest `json:"release,omitempty"` // the head, or the release that has the fault
 	// Manifests are those that no event explains: the release itself, summaries or other evidence.
 	// Accepting the fault adds them to the history. Empty if the fault is in a head or in the list
-	// that [Records] reads.
+	// that [HistoryIndex] reads.
 	Manifests []Digest `json:"manifests,omitempty"`
 	Detail    string   `json:"detail"`
 }

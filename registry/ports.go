@@ -218,7 +218,7 @@ type Change struct {
 	// recorded keeps what PutManifest keeps.
 	Adds []RepositoryManifest
 	// Needs are manifests that must still be recorded when the change is applied, because they
-	// could be collected after they were read. Apply unmarks them ([Store]).
+	// could be collected after they were read. Apply unmarks them ([GCStore]).
 	Needs []ManifestPlace
 	// EndIntent deletes the intent of the event's environment and model, if it is for the event's
 	// release.

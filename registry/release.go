@@ -115,7 +115,7 @@ type Subject struct {
 	Index  bool // an image index rather than a manifest
 }
 
-// PartKind is the role of a part in its release or sources: the dev.mlpromote.role annotation.
+// PartKind is the kind of a part in its release or sources: the dev.mlpromote.role annotation.
 type PartKind string
 
 // The roles of parts. A release index has the first three; a sources index has the others.

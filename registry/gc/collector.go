@@ -36,7 +36,7 @@ type Config struct {
 	Sweep func(ctx context.Context) (int, error)
 }
 
-// Collector deletes unreferenced content: records of manifests, memberships of blobs, and bytes
+// Collector deletes unreferenced content: records of manifests, members, and bytes
 // that no repository holds. The service can keep running. The collector marks content first and
 // deletes it one grace period later, unless it was used meanwhile. Several collectors can work
 // on the same content, and killing one does no damage.

@@ -18,7 +18,7 @@ func TestCatalog(t *testing.T, open func(t *testing.T) registry.Catalog) {
 		"compare and swap":           testCompareAndSwap,
 		"hold":                       testHold,
 		"standing":                   testStanding,
-		"basis":                      testGround,
+		"basis":                      testBasis,
 		"move that rests on nothing": testMoveOnNothing,
 		"move without release":       testMoveWithoutRelease,
 		"immutable tag":              testImmutableTag,

@@ -95,11 +95,11 @@ func TestEveryRequestFails(t *testing.T) {
 func pushInWeather(t *testing.T, sizes []int, w *weather, from int64) int64 {
 	t.Helper()
 	prefix, db := newPrefix(t), mem.New()
-	sky, basis := through(t, w, prefix), open(t, shared, prefix)
+	sky, ground := through(t, w, prefix), open(t, shared, prefix)
 	sky.SetPartBytes(smallPart)
-	basis.SetPartBytes(smallPart)
+	ground.SetPartBytes(smallPart)
 	w.from.Store(from)
-	client, mended := s3.NewUploads(sky, db), s3.NewUploads(basis, db)
+	client, mended := s3.NewUploads(sky, db), s3.NewUploads(ground, db)
 	var content []byte
 	id := begin(t, client)
 	for i, size := range sizes {
@@ -118,19 +118,19 @@ func pushInWeather(t *testing.T, sizes []int, w *weather, from int64) int64 {
 		appendTo(t, mended, id, int(have), content[have:])
 	}
 	d := digest.FromBytes(content)
-	wantNoBlob(t, basis, d)
+	wantNoBlob(t, ground, d)
 	if _, err := client.Finish(t.Context(), owner, id, d); err != nil {
 		wantCode(t, err, registry.CodeUnavailable)
 		if _, err := mended.Finish(t.Context(), owner, id, d); err != nil {
 			t.Fatalf("request %d: %v", from, err)
 		}
 	}
-	wantBlob(t, basis, d, content)
+	wantBlob(t, ground, d, content)
 	db.Now = func() time.Time { return time.Now().Add(2 * s3.LeftoverAge) }
-	basis.SetLeftoverAge(-time.Hour)
+	ground.SetLeftoverAge(-time.Hour)
 	_, err := mended.Sweep(t.Context())
 	must(t, err)
-	wantEmptyStaging(t, basis)
+	wantEmptyStaging(t, ground)
 	return w.seen.Load()
 }
 
@@ -171,7 +171,7 @@ func putInWeather(t *testing.T, content []byte, w *weather, from int64) int64 {
 	t.Helper()
 	d := digest.FromBytes(content)
 	prefix := newPrefix(t)
-	sky, basis := through(t, w, prefix), open(t, shared, prefix)
+	sky, ground := through(t, w, prefix), open(t, shared, prefix)
 	sky.SetPartBytes(smallPart)
 	w.from.Store(from)
 	err := sky.Put(t.Context(), d, int64(len(content)), bytes.NewReader(content))
@@ -181,16 +181,16 @@ func putInWeather(t *testing.T, content []byte, w *weather, from int64) int64 {
 		return took
 	}
 	wantCode(t, err, registry.CodeUnavailable)
-	if blob, _, err := basis.Open(t.Context(), d); err == nil { // the last request arrived
+	if blob, _, err := ground.Open(t.Context(), d); err == nil { // the last request arrived
 		must(t, blob.Close())
-		wantBlob(t, basis, d, content)
+		wantBlob(t, ground, d, content)
 	}
-	must(t, basis.Put(t.Context(), d, int64(len(content)), bytes.NewReader(content)))
-	wantBlob(t, basis, d, content)
-	basis.SetLeftoverAge(-time.Hour)
-	_, err = s3.NewUploads(basis, mem.New()).Sweep(t.Context())
+	must(t, ground.Put(t.Context(), d, int64(len(content)), bytes.NewReader(content)))
+	wantBlob(t, ground, d, content)
+	ground.SetLeftoverAge(-time.Hour)
+	_, err = s3.NewUploads(ground, mem.New()).Sweep(t.Context())
 	must(t, err)
-	wantEmptyStaging(t, basis)
+	wantEmptyStaging(t, ground)
 	return took
 }
 

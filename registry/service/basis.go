@@ -6,20 +6,20 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// groundRounds is how often a decision is repeated because its basis changed.
-const groundRounds = 5
+// decisionRounds is how often a decision is repeated because its basis changed.
+const decisionRounds = 5
 
 // decided calls decide again while its basis has changed. Each time decide reads the basis
 // first, evaluates everything again, and lets the catalog compare the basis.
 func decided(decide func() error) error {
 	var err error
-	for range groundRounds {
+	for range decisionRounds {
 		if err = decide(); !registry.BasisOutdated(err) {
 			return err
 		}
 	}
 	return registry.Errorf(registry.CodeConflict,
-		"decided %d times, but the state changed each time before the change was applied: %w", groundRounds, err)
+		"decided %d times, but the state changed each time before the change was applied: %w", decisionRounds, err)
 }
 
 // basis reads the state that a decision about a release rests on.

@@ -76,7 +76,7 @@ func (db *DB) ModelState(ctx context.Context, environment, model string) (regist
 		standing, err = tx{q}.ModelState(ctx, environment, model)
 		return err
 	})
-	return standing, db.interpretError(fmt.Sprintf("standing of %s in %s", model, environment), err)
+	return standing, db.interpretError(fmt.Sprintf("state of %s in %s", model, environment), err)
 }
 
 // Recorded reports whether a manifest is recorded, and unmarks it.

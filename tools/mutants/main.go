@@ -42,8 +42,8 @@ type options struct {
 // deciding are the packages that decide something, which are measured if none is named.
 func deciding() []string {
 	return []string{
-		"./registry", "./registry/access/...", "./registry/config", "./registry/environments", "./registry/service",
-		"./signer", "./validators/...", "./pipeline", "./pipeline/cases", "./pipeline/confined", "./pipeline/pull", "./pipeline/spec",
+		"./registry", "./registry/access/...", "./registry/config", "./registry/environments", "./registry/gc", "./registry/service",
+		"./signer", "./validators/...", "./pipeline", "./pipeline/cases", "./pipeline/confined", "./pipeline/plan", "./pipeline/pull", "./pipeline/spec",
 		"./pipeline/tradeoff",
 	}
 }

@@ -187,5 +187,6 @@ func test(ctx context.Context, p pkg, overlay string, limit time.Duration) ([]by
 	}
 	cmd := exec.CommandContext(ctx, "go", append(args, p.ImportPath)...)
 	cmd.Dir, cmd.WaitDelay = p.Module.Dir, 10*time.Second
+	cmd.Env = append(os.Environ(), "RAPID_NOFAILFILE=1") // or a killed mutant leaves a file in testdata
 	return cmd.CombinedOutput()
 }

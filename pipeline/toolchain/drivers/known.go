@@ -91,7 +91,7 @@ func ireeOptions(t registry.Target, _ string) (map[string]any, error) {
 	if a := t.Accelerator; a != nil {
 		device, ok := map[string]string{"nvidia": "cuda", "amd": "hip"}[a.Vendor]
 		if !ok || a.Arch == "" {
-			return nil, registry.Errorf(registry.CodeInvalid, "target %s: iree compiles for gpu vendor nvidia or amd with an arch such as sm_80 or gfx942", t.Name)
+			return nil, registry.Errorf(registry.CodeInvalid, "target %s: iree compiles for accelerators of vendor nvidia or amd with an arch such as sm_80 or gfx942", t.Name)
 		}
 		return map[string]any{"device": device, "arch": a.Arch}, nil
 	}

@@ -29,7 +29,6 @@ func Table(rows [][]string) string {
 }
 
 // Short is a digest, cut to a length that people can compare.
-// short is enough of a digest to tell it from others by eye.
 func Short(d registry.Digest) string {
 	return Plain(string(d[:min(len(d), 19)]))
 }

@@ -43,7 +43,7 @@ func testStanding(t *testing.T, catalog registry.Catalog) {
 }
 
 // What happens between a decision and its change, and whether the change may still be made.
-func testGround(t *testing.T, catalog registry.Catalog) {
+func testBasis(t *testing.T, catalog registry.Catalog) {
 	release, engine := d("2.0.0"), d("engine")
 	to := func(model, version, hold string) { // whatever the basis is now
 		c := move(model, "", version)
