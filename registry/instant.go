@@ -5,8 +5,9 @@ import (
 	"sync"
 )
 
-// AtOneInstant returns a context for a short request that only reads. A catalog may answer all
-// reads with it as of one instant, which is not before this call.
+// AtOneInstant returns a context for a short request that only reads. A catalog may answer reads
+// with it as of one instant, which is not before this call. A later read never returns an older
+// state than an earlier one.
 func AtOneInstant(ctx context.Context) context.Context {
 	return context.WithValue(ctx, instantKey{}, new(Instant))
 }
@@ -23,6 +24,14 @@ type instantKey struct{}
 type Instant struct {
 	mu    sync.Mutex
 	state any
+}
+
+// Forget makes the next read choose again. A catalog calls it after a read whose result may be newer
+// than the chosen state.
+func (i *Instant) Forget() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.state = nil
 }
 
 // Choose returns the state of an earlier call, or that of now, which it keeps if ok. It reports

@@ -65,11 +65,12 @@ func (s *Service) attach(
 		Release: r.Digest, Subject: a.Subject, PredicateType: bundle.PredicateType, Evidence: staged.Digests,
 		Signer: claim.Signer, Reason: claim.Reason(),
 	}, staged.Records...)
-	if err != nil {
-		return "", err
+	if err != nil || len(staged.Records) == 0 {
+		return staged.Digests[0], err
 	}
-	// Nothing referred to the staged bytes until now. Store them again if they were collected.
-	_, err = s.Content.PutEvidence(ctx, repository, bundle, subjects)
+	// Nothing held the staged bytes until now. Store them again if they were collected, and wait for a
+	// removal of them that is in progress. From now on no removal can begin.
+	_, err = s.Content.StageEvidence(ctx, repository, bundle, subjects)
 	return staged.Digests[0], err
 }
 

@@ -322,6 +322,9 @@ func TestPromoteAgainSurvivesEveryFault(t *testing.T) {
 				_, err = w.Promote(t.Context(), registry.PromoteRequest{Model: r.Model})
 				must(t, err)
 				w.whole(t)
+				if pending, err := w.db.Pending(t.Context()); err != nil || len(pending) != 0 {
+					t.Errorf("call %d failed: after the re-run there are the intents %v, error %v", at, pending, err)
+				}
 				records, err := w.db.Recorded(t.Context(), r.Model, stored)
 				must(t, err)
 				if records[stored[0]].Seq == 0 {

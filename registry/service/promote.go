@@ -168,7 +168,11 @@ func (s *Service) bring(ctx context.Context, m *move, here []registry.Claim) (bo
 		return slices.Contains(there, c.Bundle) || !registry.Spreads(c.Statement.PredicateType)
 	})
 	if len(fresh) == 0 {
-		return false, nil
+		if m.to.External() {
+			return false, nil
+		}
+		// End the intent of an earlier call that stopped after its last event.
+		return false, s.Intents.End(ctx, m.to.Name, m.release.Model, m.release.Digest)
 	}
 	var bundles []registry.Digest
 	for _, c := range fresh {

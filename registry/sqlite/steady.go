@@ -37,6 +37,9 @@ func recall[K comparable, V any](ctx context.Context, s *steady, key K, read fun
 		return v.(V), nil
 	}
 	v, err := read()
+	if i := registry.InstantOf(ctx); i != nil {
+		i.Forget() // a remembered row could be older than what was read now
+	}
 	if err == nil && isNewest && !isLarge(v) {
 		s.put(at, key, v)
 	}
