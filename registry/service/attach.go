@@ -56,7 +56,12 @@ func (s *Service) attach(
 	}
 	repository, subjects := registry.Repository(a.Environment, a.Model), []registry.Subject{subject}
 	bundle := registry.Bundle{PredicateType: claim.Statement.PredicateType, Data: a.Bundle}
-	staged, err := s.Content.StageEvidence(ctx, repository, bundle, subjects)
+	var staged registry.StagedEvidence
+	if e.External() {
+		staged.Digests, err = s.Content.PutEvidence(ctx, repository, bundle, subjects)
+	} else {
+		staged, err = s.Content.StageEvidence(ctx, repository, bundle, subjects)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -70,7 +75,11 @@ func (s *Service) attach(
 	}
 	// Nothing held the staged bytes until now. Store them again if they were collected, and wait for a
 	// removal of them that is in progress. From now on no removal can begin.
-	_, err = s.Content.StageEvidence(ctx, repository, bundle, subjects)
+	if _, err = s.Content.StageEvidence(ctx, repository, bundle, subjects); err != nil {
+		return "", err
+	}
+	// Record the manifests again if the history named them already, and they were lost since.
+	_, err = s.Content.PutEvidence(ctx, repository, bundle, subjects)
 	return staged.Digests[0], err
 }
 
