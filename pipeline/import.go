@@ -118,7 +118,7 @@ func (m *importedModel) takeONNX() error {
 	return err
 }
 
-// outcomeModel is the model that an importer left, past the same gate as one of a user.
+// outcomeModel is the model that an importer left, after the same check as a model of a user.
 func outcomeModel(outcome toolchain.Outcome, external []toolchain.Input) ([]toolchain.Input, *format.Model, error) {
 	files, err := modelOf(outcome)
 	if err != nil {

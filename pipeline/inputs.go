@@ -25,7 +25,7 @@ type inputs struct {
 	hub importedModel
 }
 
-// readInputs reads what the spec names besides its source, past the gate for untrusted
+// readInputs reads what the spec names besides its source, through the check of untrusted
 // formats, and checks that all fits together.
 func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	in := inputs{hub: m, Inputs: plan.Inputs{Name: s.Model, Version: s.Version, Preset: s.Limits.Preset,
@@ -58,11 +58,11 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	return in, err
 }
 
-// Gate refuses a spec whose model or assets cannot be built, before anything is made
+// CheckFiles refuses a spec whose model or assets cannot be built, before anything is made
 // for it. Errors: CodeUnsafe for a format that runs code; CodeInvalid for a file that is not a model.
-func Gate(s *spec.Spec) error {
+func CheckFiles(s *spec.Spec) error {
 	files := specFiles{s.Files}
-	if err := gateSource(files, s.Source); err != nil {
+	if err := checkSource(files, s.Source); err != nil {
 		return err
 	}
 	for _, asset := range s.Assets {
@@ -266,7 +266,7 @@ func openDrafted(file string) (*format.Model, validators.Interface, error) {
 	return model, iface, nil
 }
 
-// openModel reads an ONNX file that a person named, past the gate.
+// openModel reads an ONNX file that a person named, after the format check.
 func openModel(file string) (*format.Model, error) {
 	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
-// source is the model that a spec names, past the gate for untrusted formats.
+// source is the model that a spec names, through the check of untrusted formats.
 type source struct {
 	files []toolchain.Input // the file that the spec names first, then what belongs to it
 	// operators are libraries that the model needs, as files of an engine are called.
@@ -19,7 +19,7 @@ type source struct {
 	model     *format.Model // nil where the format is not ONNX
 }
 
-// openSource reads the source of a spec past the gate. Errors: those of gateSource.
+// openSource reads the source of a spec after the format check. Errors: those of checkSource.
 func openSource(files specFiles, s spec.Source) (source, error) {
 	if s.Format == spec.FormatSavedModel {
 		inputs, err := savedInputs(files, s.Path.Written)
@@ -27,7 +27,7 @@ func openSource(files specFiles, s spec.Source) (source, error) {
 	}
 	if s.Format != spec.FormatONNX {
 		in, err := files.input(s.Path.Written, toolchain.RoleModel,
-			foreignName(s), func(f *os.File) error { return gateForeign(s, f) })
+			foreignName(s), func(f *os.File) error { return checkForeign(s, f) })
 		return source{files: []toolchain.Input{in}}, err
 	}
 	var model *format.Model
@@ -70,9 +70,9 @@ func operatorInputs(files specFiles, paths []spec.Path) ([]toolchain.Input, erro
 	return inputs, nil
 }
 
-// gateSource lets the source of a spec pass. Errors: CodeUnsafe for what runs code when it
+// checkSource lets the source of a spec pass. Errors: CodeUnsafe for what runs code when it
 // is loaded and is not trusted; CodeInvalid for what is not what the spec says it is.
-func gateSource(files specFiles, s spec.Source) error {
+func checkSource(files specFiles, s spec.Source) error {
 	switch s.Format {
 	case spec.FormatSavedModel:
 		_, err := checkSavedModel(files, s.Path.Written)
@@ -83,11 +83,11 @@ func gateSource(files specFiles, s spec.Source) error {
 			return err
 		})
 	}
-	return files.look(s.Path.Written, func(f *os.File) error { return gateForeign(s, f) })
+	return files.look(s.Path.Written, func(f *os.File) error { return checkForeign(s, f) })
 }
 
-// gateForeign is the gate for sources of one file in formats other than ONNX.
-func gateForeign(s spec.Source, f *os.File) error {
+// checkForeign is the check of sources of one file in formats other than ONNX.
+func checkForeign(s spec.Source, f *os.File) error {
 	switch s.Format {
 	case spec.FormatSkops:
 		return format.CheckFile(f, format.Skops, format.Limits{})
@@ -150,7 +150,7 @@ func checkPickle(s spec.Source, f *os.File) error {
 	return nil
 }
 
-// readModel reads the source of a spec, open as f, past the gate. External data lies in
+// readModel reads the source of a spec, open as f, after the format check. External data lies in
 // the folder of the path that the spec names, whatever links that leads through.
 func (n specFiles) readModel(s spec.Source, f *os.File) (*format.Model, error) {
 	folder, err := n.OpenRoot(path.Dir(s.Path.Written))
@@ -161,7 +161,7 @@ func (n specFiles) readModel(s spec.Source, f *os.File) (*format.Model, error) {
 	return readModel(f, folder, len(s.Operators) > 0)
 }
 
-// readModel reads an ONNX file past the gate. Operators that ONNX Runtime does not have
+// readModel reads an ONNX file after the format check. Operators that ONNX Runtime does not have
 // are allowed where libraries come with the model: the run of the reference finds out
 // whether they have them.
 func readModel(f *os.File, folder *os.Root, operators bool) (*format.Model, error) {

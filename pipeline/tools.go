@@ -91,7 +91,7 @@ func (l loadable) size() int64 {
 	return n
 }
 
-// loadable finds what the runtime of a toolchain loads in a part, past the gate for
+// loadable finds what the runtime of a toolchain loads in a part, after the format check for
 // untrusted formats. Its inputs lie in a folder of the name of id.
 func (m material) loadable(profile toolchain.Profile, id string) (loadable, error) {
 	found := loadable{}
@@ -112,7 +112,7 @@ func (m material) loadable(profile toolchain.Profile, id string) (loadable, erro
 			found.inputs, found.operators = append(found.inputs, in), append(found.operators, in.Name)
 			continue
 		}
-		if err := gate(file, f.Path, profile); err != nil {
+		if err := checkFormat(file, f.Path, profile); err != nil {
 			return loadable{}, err
 		}
 		in := toolchain.Input{Role: toolchain.RoleModel,
@@ -145,9 +145,9 @@ func loadableOutput(profile toolchain.Profile, id string, files []toolchain.Outp
 	return found, nil
 }
 
-// gate lets a file of an engine pass: the one that is loaded must be in the format of
+// checkFormat lets a file of an engine pass: the one that is loaded must be in the format of
 // the toolchain, the others must not be of a kind that runs code when it is loaded.
-func gate(file, name string, profile toolchain.Profile) error {
+func checkFormat(file, name string, profile toolchain.Profile) error {
 	kind := map[string]format.Kind{"onnx": format.ONNX, "tflite": format.TFLite}[profile.Format]
 	if name == profile.Entry && kind != format.Unknown {
 		return format.Check(file, kind, format.Limits{})

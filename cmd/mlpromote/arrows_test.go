@@ -52,24 +52,24 @@ func arrows() []rule {
 		{"pipeline/toolchain", []string{"registry", "registry/atomicfile", "validators", "validators/tensor"}},
 		// What every family of drivers stands on; families never know each other.
 		{"pipeline/toolchain/sandbox", []string{"pipeline/toolchain", "registry"}},
-		{"pipeline/toolchain/child", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry"}},
+		{"pipeline/toolchain/driverproc", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry"}},
 		{"pipeline/toolchain/elfdeps", nil}, // a leaf: which system software a program loads
 		{"pipeline/toolchain/manifest", []string{
-			"pipeline/confined", "pipeline/toolchain", "pipeline/toolchain/child", "pipeline/toolchain/elfdeps", "pipeline/toolchain/sandbox",
+			"pipeline/confined", "pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/elfdeps", "pipeline/toolchain/sandbox",
 			"registry", "registry/strictyaml",
 		}},
 		{"pipeline/toolchain/container", []string{"pipeline/toolchain", "pipeline/toolchain/sandbox", "registry"}},
 		{"pipeline/toolchain/drivers", []string{"pipeline/toolchain", "registry"}},
 		{"pipeline/toolchain/install", []string{
-			"pipeline/confined", "pipeline/toolchain", "pipeline/toolchain/child", "pipeline/toolchain/drivers", "pipeline/toolchain/sandbox", "registry",
+			"pipeline/confined", "pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/sandbox", "registry",
 			"registry/atomicfile",
 		}},
 		{"pipeline/toolchain/toolchaintest", []string{
-			"pipeline/toolchain", "pipeline/toolchain/child", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
+			"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
 			"pipeline/toolchain/sandbox", "registry",
 		}},
 		{"pipeline/toolchain/*", []string{
-			"pipeline/toolchain", "pipeline/toolchain/child", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
+			"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
 			"registry", "validators", "validators/tensor",
 		}},
 
@@ -85,7 +85,7 @@ func arrows() []rule {
 		{"registry", nil}, // the ground floor
 		{"registry/gc", []string{"registry"}},
 		{"registry/access", []string{"registry"}},
-		{"registry/access/gate", []string{"registry", "registry/access", "registry/internal/rates", "registry/internal/requestid", "registry/internal/wire"}},
+		{"registry/access/authn", []string{"registry", "registry/access", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/wire"}},
 		{"registry/access/oidc", []string{"registry", "registry/strictyaml"}},
 		{"registry/config", []string{"registry", "registry/access/oidc", "registry/environments", "registry/strictyaml"}},
 		{"registry/environments", []string{"registry", "registry/strictyaml"}},
@@ -101,8 +101,8 @@ func arrows() []rule {
 		{"registry/distribution", []string{"registry", "registry/internal/lru"}},
 		{"registry/host", []string{"registry"}},
 		{"registry/internal/catalog", []string{"registry"}},
-		{"registry/internal/lru", nil},   // a pure leaf
-		{"registry/internal/rates", nil}, // a pure leaf
+		{"registry/internal/lru", nil},       // a pure leaf
+		{"registry/internal/ratelimit", nil}, // a pure leaf
 		{"registry/internal/requestid", nil},
 		{"registry/internal/wire", []string{"registry"}},
 		{"registry/mem", []string{"registry", "registry/internal/catalog"}},
@@ -111,9 +111,9 @@ func arrows() []rule {
 		{"registry/oci/transfer", []string{"registry"}},
 		{"registry/oci/remote", []string{"registry", "registry/oci", "registry/oci/transfer"}},
 		{"registry/registrytest", []string{"registry"}},
-		{"registry/seed", []string{"registry"}},
+		{"registry/defaults", []string{"registry"}},
 		{"registry/s3", []string{"registry"}},
-		{"registry/server", []string{"registry", "registry/internal/rates", "registry/internal/requestid", "registry/internal/wire"}},
+		{"registry/server", []string{"registry", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/wire"}},
 		{"registry/service", []string{"registry", "registry/internal/lru"}},
 		{"registry/scrub", []string{"registry"}},
 		{"registry/webhook", []string{"registry"}},

@@ -36,11 +36,11 @@ stdout: the reference of the release.`,
 			if err != nil {
 				return err
 			}
-			if err := pipeline.Gate(s); err != nil {
+			if err := pipeline.CheckFiles(s); err != nil {
 				return err
 			}
 			cache.none = cache.none || options.CheckReproducible
-			m, address, err := a.openMemory(s, cache)
+			m, address, err := a.openBuildCache(s, cache)
 			if err != nil {
 				return err
 			}
@@ -62,7 +62,7 @@ stdout: the reference of the release.`,
 	return c
 }
 
-func (a *app) build(ctx context.Context, i *wiring.Instance, s *spec.Spec, m *memory, own replacements, options pipeline.BuildOptions) error {
+func (a *app) build(ctx context.Context, i *wiring.Instance, s *spec.Spec, m *buildCache, own replacements, options pipeline.BuildOptions) error {
 	p := a.pipeline(i, m.steps, own)
 	p.Planned = func(plan plan.Plan) { a.warnTaken(takenIn(ctx, i, plan)) }
 	result, err := p.Build(ctx, s, options)

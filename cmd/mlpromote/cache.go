@@ -16,7 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/shared"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/remotecache"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -42,19 +42,19 @@ func (f *cacheFlags) add(c *cobra.Command) {
 	c.Flags().BoolVar(&f.none, "no-cache", false, "do every step anew, and remember none: --cache-mode off")
 }
 
-// memory is the build cache of one run.
-type memory struct {
+// buildCache is the build cache of one run.
+type buildCache struct {
 	steps  toolchain.Steps // nil: nothing is remembered
 	local  *toolchain.Store
-	shared *shared.Steps // nil without one
+	shared *remotecache.Steps // nil without one
 	mode   string
 	most   int64 // bytes of local
 }
 
-// openMemory opens the build cache of this machine, as the flags and the environment ask for
+// openBuildCache opens the build cache of this machine, as the flags and the environment ask for
 // it, and says which one is shared with others: the zero address for none.
-func (a *app) openMemory(s *spec.Spec, f cacheFlags) (*memory, spec.Cache, error) {
-	m := &memory{mode: cmp.Or(f.mode, a.getenv("MLPROMOTE_CACHE_MODE"), cacheReadWrite)}
+func (a *app) openBuildCache(s *spec.Spec, f cacheFlags) (*buildCache, spec.Cache, error) {
+	m := &buildCache{mode: cmp.Or(f.mode, a.getenv("MLPROMOTE_CACHE_MODE"), cacheReadWrite)}
 	if f.none && f.mode == "" {
 		m.mode = cacheOff
 	}
@@ -78,7 +78,7 @@ func (a *app) openMemory(s *spec.Spec, f cacheFlags) (*memory, spec.Cache, error
 // share puts the cache that machines share behind that of this one. An entry that another
 // machine left counts with the signature of a builder who is trusted for the repository
 // that the engines go to.
-func share(i *wiring.Instance, m *memory, address spec.Cache, model string) (err error) {
+func share(i *wiring.Instance, m *buildCache, address spec.Cache, model string) (err error) {
 	if address == (spec.Cache{}) {
 		return nil
 	}
@@ -88,7 +88,7 @@ func share(i *wiring.Instance, m *memory, address spec.Cache, model string) (err
 	return err
 }
 
-func (a *app) openLocalSteps(m *memory) error {
+func (a *app) openLocalSteps(m *buildCache) error {
 	root, err := a.cacheRoot()
 	if err != nil {
 		return err
@@ -105,23 +105,23 @@ func (a *app) openLocalSteps(m *memory) error {
 }
 
 // sharedSteps are the finished steps in an OCI repository.
-func sharedSteps(i *wiring.Instance, at spec.Cache, model, mode string) (*shared.Steps, error) {
+func sharedSteps(i *wiring.Instance, at spec.Cache, model, mode string) (*remotecache.Steps, error) {
 	repository, err := i.Content.At(at.Host, at.Repository)
 	if err != nil {
 		return nil, err
 	}
-	o := shared.Options{
+	o := remotecache.Options{
 		Repository: repository, Name: at.String(), Verify: i.Verify,
 		Resource: i.Envs.ResourceURI(i.Envs.First().Name, model),
 	}
 	if mode == cacheReadWrite {
 		o.Sign = i.Keys.Sign
 	}
-	return shared.New(o), nil
+	return remotecache.New(o), nil
 }
 
 // close bounds what was remembered, and says what did not count.
-func (m *memory) close(ctx context.Context, a *app, saved bool) error {
+func (m *buildCache) close(ctx context.Context, a *app, saved bool) error {
 	if m.shared != nil {
 		ignored := m.shared.Ignored()
 		for _, reason := range slices.Sorted(maps.Keys(ignored)) {
@@ -162,7 +162,7 @@ again when it is needed. Nothing is removed that a build is reading or writing.`
 }
 
 func (a *app) listSteps(ctx context.Context) error {
-	m := &memory{}
+	m := &buildCache{}
 	if err := a.openLocalSteps(m); err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (a *app) listSteps(ctx context.Context) error {
 }
 
 func (a *app) pruneSteps(ctx context.Context, most string) error {
-	m := &memory{}
+	m := &buildCache{}
 	if err := a.openLocalSteps(m); err != nil {
 		return err
 	}

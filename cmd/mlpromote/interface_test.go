@@ -23,7 +23,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
-	"mlpromote.dev/mlpromote/registry/access/gate"
+	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/blob"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/distribution"
@@ -115,7 +115,7 @@ func TestInterface(t *testing.T) {
 // overNetwork serves the storage and gives a client of it.
 func overNetwork(t *testing.T, s storage) registrytest.Registry {
 	t.Helper()
-	g, err := gate.New(t.Context(), gate.Config{Tokens: s.names, Secrets: s.names})
+	g, err := authn.New(t.Context(), authn.Config{Tokens: s.names, Secrets: s.names})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,19 +123,19 @@ func overNetwork(t *testing.T, s storage) registrytest.Registry {
 	return r
 }
 
-// everybody is a gate that asks nobody for a token.
-func everybody(t *testing.T) *gate.Gate {
+// everybody is open access: it asks for no token.
+func everybody(t *testing.T) *authn.Authenticator {
 	t.Helper()
 	none := mem.New()
-	g, err := gate.New(t.Context(), gate.Config{Tokens: none, Secrets: none, Open: access.NewOpen(none, func() bool { return false })})
+	g, err := authn.New(t.Context(), authn.Config{Tokens: none, Secrets: none, Open: access.NewOpen(none, func() bool { return false })})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g
 }
 
-// network serves the storage behind a gate, and gives where as well.
-func network(t *testing.T, s storage, g *gate.Gate) (url string, r registrytest.Registry) {
+// network serves the storage behind an authenticator, and gives where as well.
+func network(t *testing.T, s storage, g *authn.Authenticator) (url string, r registrytest.Registry) {
 	t.Helper()
 	keys := registrytest.NewKeys(registrytest.RoleKeys())
 	near := oci.New(func(_ context.Context, repository string) (oci.Repository, error) {
@@ -166,7 +166,7 @@ func administrator(t *testing.T, tokens registry.Tokens) string {
 	return text
 }
 
-func bothEndpoints(t *testing.T, svc *service.Service, s storage, g *gate.Gate) http.Handler {
+func bothEndpoints(t *testing.T, svc *service.Service, s storage, g *authn.Authenticator) http.Handler {
 	t.Helper()
 	api, err := server.New(server.Config{
 		Registry: access.Guard(svc), Authorize: access.AllowRoute, History: s.names.History,

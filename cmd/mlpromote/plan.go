@@ -58,7 +58,7 @@ func (a *app) plan(ctx context.Context, file string, own replacements) error {
 	if err != nil {
 		return err
 	}
-	m := &memory{}
+	m := &buildCache{}
 	if err := a.openLocalSteps(m); err != nil {
 		return err
 	}

@@ -16,12 +16,12 @@ import (
 	"mlpromote.dev/mlpromote/registry/oci"
 )
 
-// question is the flags that resolve and pull share.
-type question struct {
+// nodeFlags is the flags that resolve and pull share.
+type nodeFlags struct {
 	environment, version, node, labels, runtime, variant string
 }
 
-func (q *question) flags(c *cobra.Command) {
+func (q *nodeFlags) flags(c *cobra.Command) {
 	c.Flags().StringVar(&q.environment, "env", "", "environment")
 	c.Flags().StringVar(&q.version, "version", "", "tag of a release (default: the head)")
 	c.Flags().StringVar(&q.node, "node", "", "node document (default: this machine)")
@@ -33,7 +33,7 @@ func (q *question) flags(c *cobra.Command) {
 
 // query asks about the node that is named, or about this machine with what our own
 // toolchains brought.
-func (a *app) query(ctx context.Context, q question, model string) (registry.ResolveQuery, error) {
+func (a *app) query(ctx context.Context, q nodeFlags, model string) (registry.ResolveQuery, error) {
 	query := registry.ResolveQuery{Environment: q.environment, Model: model, Version: q.version, Variant: q.variant}
 	var err error
 	switch {
@@ -81,7 +81,7 @@ func newest(have string, r install.Record) string {
 }
 
 func (a *app) resolveCommand() *cobra.Command {
-	var q question
+	var q nodeFlags
 	var explain bool
 	c := &cobra.Command{
 		Use:   "resolve MODEL",
@@ -129,7 +129,7 @@ func candidatesText(r registry.Resolution) string {
 }
 
 func (a *app) pullCommand() *cobra.Command {
-	var q question
+	var q nodeFlags
 	var dir, trust string
 	var unpromoted bool
 	c := &cobra.Command{

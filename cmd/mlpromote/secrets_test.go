@@ -25,7 +25,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
-	"mlpromote.dev/mlpromote/registry/access/gate"
+	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/registrytest"
 	"mlpromote.dev/mlpromote/registry/sqlite"
 )
@@ -105,7 +105,7 @@ func (s *secretive) send(t *testing.T, method, path, authorization string, statu
 	if err != nil || response.StatusCode != status {
 		t.Fatalf("%s %s: %s, want %d (error %v)\n%s", method, path, response.Status, status, err, body)
 	}
-	if path != gate.TokenPath+"?ok" {
+	if path != authn.TokenPath+"?ok" {
 		s.said.Write(body)
 		fmt.Fprintln(&s.said, response.Header)
 	}
@@ -130,7 +130,7 @@ func TestNoSecretIsSaid(t *testing.T) {
 	s.secrets["password"], s.secrets["user"] = basic("me", s.token)[6:], basic(s.token, "me")[6:]
 
 	var answer struct{ Token string }
-	if err := json.Unmarshal(s.send(t, "GET", gate.TokenPath+"?ok", basic("me", s.token), 200), &answer); err != nil || answer.Token == "" {
+	if err := json.Unmarshal(s.send(t, "GET", authn.TokenPath+"?ok", basic("me", s.token), 200), &answer); err != nil || answer.Token == "" {
 		t.Fatalf("no token: %v", err)
 	}
 	derived := answer.Token
@@ -149,11 +149,11 @@ func TestNoSecretIsSaid(t *testing.T) {
 		s.send(t, "GET", "/api/v1/heads", c.authorization, c.api)
 		s.send(t, "GET", "/v2/", c.authorization, c.oci)
 		if c.oci == 401 {
-			s.send(t, "GET", gate.TokenPath, c.authorization, 401)
+			s.send(t, "GET", authn.TokenPath, c.authorization, 401)
 			s.send(t, "PUT", "/v2/staging/x/manifests/1", c.authorization, 401)
 		}
 	}
-	s.send(t, "GET", gate.TokenPath+"?scope="+url.QueryEscape(s.token), "Bearer "+derived, 401)
+	s.send(t, "GET", authn.TokenPath+"?scope="+url.QueryEscape(s.token), "Bearer "+derived, 401)
 	s.send(t, "GET", "/api/v1/heads?token="+s.token, "", 401)
 	s.send(t, "PUT", "/v2/prod/x/manifests/1", "Bearer "+s.token, 403)
 

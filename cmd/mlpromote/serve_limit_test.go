@@ -8,7 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/programtest"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
-	"mlpromote.dev/mlpromote/registry/access/gate"
+	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/server"
 )
 
@@ -79,15 +79,15 @@ func TestLimitOfDefault(t *testing.T) {
 // loopback only if somebody says so.
 func TestLoginLimitOfDefault(t *testing.T) {
 	t.Parallel()
-	public := gate.Rate{PerSecond: 1, Burst: serving.PublicLogins}
+	public := authn.Rate{PerSecond: 1, Burst: serving.PublicLogins}
 	for _, c := range []struct {
 		listen string
 		proxy  bool
 		limit  int
-		want   gate.Rate
+		want   authn.Rate
 	}{
-		{"127.0.0.1:0", false, -1, gate.Rate{}}, {":5443", false, -1, public}, {":5443", true, -1, gate.Rate{}},
-		{":5443", false, 0, gate.Rate{}}, {":5443", true, 30, gate.Rate{PerSecond: 0.5, Burst: 30}}, {"127.0.0.1:0", false, 60, public},
+		{"127.0.0.1:0", false, -1, authn.Rate{}}, {":5443", false, -1, public}, {":5443", true, -1, authn.Rate{}},
+		{":5443", false, 0, authn.Rate{}}, {":5443", true, 30, authn.Rate{PerSecond: 0.5, Burst: 30}}, {"127.0.0.1:0", false, 60, public},
 	} {
 		config := serving.Config{ListenConfig: serving.ListenConfig{Listen: c.listen, InsecureHTTP: c.proxy}, Logins: c.limit}
 		if got := config.Failures(); got != c.want {

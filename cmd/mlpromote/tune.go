@@ -79,10 +79,10 @@ func (a *app) tune(ctx context.Context, f tuneFlags, price float64) error {
 	if err != nil {
 		return err
 	}
-	if err := pipeline.Gate(s); err != nil {
+	if err := pipeline.CheckFiles(s); err != nil {
 		return err
 	}
-	m := &memory{}
+	m := &buildCache{}
 	if err := a.openLocalSteps(m); err != nil {
 		return err
 	}

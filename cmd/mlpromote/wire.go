@@ -14,8 +14,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/container"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
@@ -66,7 +66,7 @@ func (a *app) installer() (*install.Installer, error) {
 func (a *app) toolchain(missing whenMissing, steps toolchain.Steps, own replacements) func(context.Context, string) (pipeline.Toolchain, error) {
 	var lock sync.Mutex
 	made := make(map[string]pipeline.Toolchain)
-	var room *toolchain.Room
+	var room *toolchain.ResourcePool
 	return func(ctx context.Context, name string) (pipeline.Toolchain, error) {
 		lock.Lock()
 		defer lock.Unlock()
@@ -154,7 +154,7 @@ func (r replacements) of(name string) (python install.Python, image string, err 
 
 // adopt puts what takes the place of a toolchain's install there, if anything. run is
 // what runs it; nil for a sandbox of this machine.
-func (r replacements) adopt(ctx context.Context, installer *install.Installer, name string) (run child.Runner, err error) {
+func (r replacements) adopt(ctx context.Context, installer *install.Installer, name string) (run driverproc.Runner, err error) {
 	python, reference, err := r.of(name)
 	switch {
 	case err != nil:
@@ -174,12 +174,12 @@ func (r replacements) adopt(ctx context.Context, installer *install.Installer, n
 
 // openDrivers are those of a toolchain. ONNX Runtime runs in a child of our own
 // program; what its Python does is quantize. The others do all their work in Python.
-func openDrivers(installer *install.Installer, run child.Runner, w driverDeps, name string) (pipeline.Toolchain, error) {
+func openDrivers(installer *install.Installer, run driverproc.Runner, w driverDeps, name string) (pipeline.Toolchain, error) {
 	source, err := drivers.Find(name)
 	if err != nil {
 		return pipeline.Toolchain{}, err
 	}
-	program := script.New(script.In(run, script.Installed(installer, name)), child.Budget{})
+	program := script.New(script.In(run, script.Installed(installer, name)), driverproc.Budget{})
 	tools := pipeline.Toolchain{Profile: source.Profile, Engines: w.driver(program, source.Profile.Cost), Timing: program}
 	if len(source.Imports) > 0 {
 		tools.Importer, tools.Framework = w.driver(program, source.Profile.Cost), source.Package
@@ -198,14 +198,14 @@ func openDrivers(installer *install.Installer, run child.Runner, w driverDeps, n
 // of the machine.
 type driverDeps struct {
 	steps toolchain.Steps // nil remembers nothing
-	room  *toolchain.Room
+	room  *toolchain.ResourcePool
 }
 
 // room is that of this machine. Cores are those that this process may use, which GOMAXPROCS
 // and the limits of a container set.
-func (a *app) room(ctx context.Context) (*toolchain.Room, error) {
+func (a *app) room(ctx context.Context) (*toolchain.ResourcePool, error) {
 	machine, err := a.describe(ctx, nil)
-	return toolchain.NewRoom(runtime.GOMAXPROCS(0), machine.MemoryMiB<<20, len(machine.Accelerators)), err
+	return toolchain.NewResourcePool(runtime.GOMAXPROCS(0), machine.MemoryMiB<<20, len(machine.Accelerators)), err
 }
 
 // driver is one with the memory, behind which a step that is to be done waits for room.

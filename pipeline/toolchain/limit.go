@@ -25,24 +25,24 @@ type Budget struct {
 	GPUs        int
 }
 
-// Room is what a machine has for steps. Every step that shares it takes its cost of it,
+// ResourcePool is what a machine has for steps. Every step that shares it takes its cost of it,
 // waits until that is free, and gives it back; one that costs more than there is runs alone.
-type Room struct {
+type ResourcePool struct {
 	has                 Cost
 	cores, memory, gpus *semaphore.Weighted
 }
 
-// NewRoom is the room of a machine with this many cores and devices, and this much
+// NewResourcePool is the room of a machine with this many cores and devices, and this much
 // memory; less than one core means one.
-func NewRoom(cores int, memoryBytes int64, gpus int) *Room {
+func NewResourcePool(cores int, memoryBytes int64, gpus int) *ResourcePool {
 	has := Cost{Cores: max(cores, 1), MemoryBytes: max(memoryBytes, 0), GPUs: max(gpus, 0)}
-	return &Room{has, semaphore.NewWeighted(int64(has.Cores)),
+	return &ResourcePool{has, semaphore.NewWeighted(int64(has.Cores)),
 		semaphore.NewWeighted(has.MemoryBytes), semaphore.NewWeighted(int64(has.GPUs))}
 }
 
 // take waits until there is room for a cost. Kinds are taken in one order, so that no two
 // wait for each other.
-func (r *Room) take(ctx context.Context, c Cost) (give func(), err error) {
+func (r *ResourcePool) take(ctx context.Context, c Cost) (give func(), err error) {
 	var taken []func()
 	give = func() {
 		for _, f := range taken {
@@ -64,7 +64,7 @@ func (r *Room) take(ctx context.Context, c Cost) (give func(), err error) {
 
 // cost is what a job takes: its budget, where it says something, and else what the tool
 // declares; at most what there is.
-func (r *Room) cost(declared Cost, job Job) Cost {
+func (r *ResourcePool) cost(declared Cost, job Job) Cost {
 	var model int64
 	for _, in := range job.Inputs {
 		if in.Role == RoleModel {
@@ -90,11 +90,11 @@ func (r *Room) cost(declared Cost, job Job) Cost {
 
 // Limit is driver with a place in a room: a job waits until there is room for what it
 // costs.
-func Limit(driver Driver, room *Room, cost Cost) Driver { return limited{driver, room, cost} }
+func Limit(driver Driver, room *ResourcePool, cost Cost) Driver { return limited{driver, room, cost} }
 
 type limited struct {
 	Driver
-	room *Room
+	room *ResourcePool
 	cost Cost
 }
 

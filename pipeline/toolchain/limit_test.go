@@ -39,7 +39,7 @@ func TestLimit(t *testing.T) {
 			t.Parallel()
 			const jobs = 10
 			gate := &gate{entered: make(chan struct{}, jobs), leave: make(chan struct{})}
-			limited := toolchain.Limit(gate, toolchain.NewRoom(4, 6*gib, 1), c.cost)
+			limited := toolchain.Limit(gate, toolchain.NewResourcePool(4, 6*gib, 1), c.cost)
 			job := toolchain.Job{Inputs: model, Budget: c.budget}
 			var group sync.WaitGroup
 			for range jobs {

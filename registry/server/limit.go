@@ -5,12 +5,12 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/rates"
+	"mlpromote.dev/mlpromote/registry/internal/ratelimit"
 )
 
 // Rate limits the requests of each principal, or of each address if callers are anonymous. The
 // zero Rate means no limit.
-type Rate = rates.Rate
+type Rate = ratelimit.Rate
 
 // allow counts a request, or returns an error that says when to retry.
 func (s server) allow(r *http.Request, now time.Time) error {
@@ -22,7 +22,7 @@ func (s server) allow(r *http.Request, now time.Time) error {
 		error: registry.Errorf(registry.CodeUnavailable, "more than %v requests a second: wait and try again",
 			s.Rate.PerSecond),
 		status: http.StatusTooManyRequests,
-		header: http.Header{"Retry-After": {rates.RetryAfter(wait)}},
+		header: http.Header{"Retry-After": {ratelimit.RetryAfter(wait)}},
 	}
 }
 
@@ -31,5 +31,5 @@ func callerOf(r *http.Request) string {
 	if p, ok := registry.PrincipalOf(r.Context()); ok && p.Name != "" {
 		return "principal " + p.Name
 	}
-	return "address " + rates.Address(r)
+	return "address " + ratelimit.Address(r)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/internal/rates"
+	"mlpromote.dev/mlpromote/registry/internal/ratelimit"
 )
 
 // Config configures the API. All fields up to Clock are required.
@@ -104,13 +104,13 @@ type server struct {
 	engineCache *engineCache
 	feed        *feed
 	streams     *streams
-	limiter     *rates.Limiter
+	limiter     *ratelimit.Limiter
 	document    []byte // OpenAPI
 }
 
 func newServer(c Config) server {
 	return server{
 		Config: c, engineCache: new(engineCache), feed: newFeed(c.History, c.Poll),
-		streams: newStreams(), limiter: rates.New(c.Rate),
+		streams: newStreams(), limiter: ratelimit.New(c.Rate),
 	}
 }

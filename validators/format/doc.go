@@ -1,4 +1,4 @@
-// Package format is the gate through which untrusted model files pass.
+// Package format checks untrusted model files.
 //
 // A model file comes from another machine, and some model formats are
 // programs: a Python pickle runs whatever it carries when it is loaded, and a
@@ -13,6 +13,6 @@
 //   - [CheckExternalData] keeps the files that a model refers to in its folder.
 //
 // Nothing here executes, imports or maps anything; reading is bounded in bytes,
-// depth and memory by [Limits]. The gate judges a file at one instant: whoever
+// depth and memory by [Limits]. The check looks at a file at one instant: whoever
 // uses the file later must use the same bytes, which content addresses ensure.
 package format

@@ -1,7 +1,7 @@
 package format
 
 // Kind says what a file is, by its bytes. The zero Kind is Unknown, which
-// passes no gate.
+// passes no check.
 type Kind int
 
 // The kinds that Sniff tells apart.
@@ -75,7 +75,7 @@ func (k Kind) String() string { return kinds[k.row()].name }
 func (k Kind) Describe() string { return kinds[k.row()].says }
 
 // CarriesCode reports whether loading a file of kind k may run something that
-// the file carries. Of such files, pickles pass no gate at all, and the others
+// the file carries. Of such files, pickles pass no check at all, and the others
 // only one that asks for this very kind.
 func (k Kind) CarriesCode() bool { return kinds[k.row()].risk != riskData }
 

@@ -13,7 +13,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 	"mlpromote.dev/mlpromote/registry"
@@ -88,8 +88,8 @@ func (i *Installer) Adopt(ctx context.Context, name string, python Python) (Reco
 		python.Within = nil // it is on the PATH of a person
 	}
 	reads, hidden := python.visible(beginnings(path))
-	program := child.Program{Name: name, Path: path, Args: []string{path, "-I", "-B", "-c", survey}, Reads: reads}
-	out, err := child.Query(ctx, program, surveyTime)
+	program := driverproc.Program{Name: name, Path: path, Args: []string{path, "-I", "-B", "-c", survey}, Reads: reads}
+	out, err := driverproc.Query(ctx, program, surveyTime)
 	if err != nil {
 		err = registry.Lastingf(registry.CodeUnavailable, "%s: Python %s: %w", name, path, err)
 		if hidden != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -24,8 +24,8 @@ const versionTime = 30 * time.Second
 
 // Options say how the child is started.
 type Options struct {
-	Executable string       // the program whose Args lead to Main; empty means this one
-	Budget     child.Budget // of one job; the zero one is generous
+	Executable string            // the program whose Args lead to Main; empty means this one
+	Budget     driverproc.Budget // of one job; the zero one is generous
 	// Private are folders that no tool may see: the data directory and the keys. They need not
 	// exist.
 	Private []string
@@ -70,7 +70,7 @@ func New(ctx context.Context, m Manifest, o Options) (toolchain.Driver, error) {
 		}
 	}
 	return driver{o, m, path, t, toolchain.Identity{
-		Name: m.Name, Version: version, Lock: lock, Adopted: true, Code: child.CodeDigest(m.text), LibraryDigest: binary,
+		Name: m.Name, Version: version, Lock: lock, Adopted: true, Code: driverproc.CodeDigest(m.text), LibraryDigest: binary,
 		Versions: map[string]string{m.Name: version},
 	}}, nil
 }
@@ -78,8 +78,8 @@ func New(ctx context.Context, m Manifest, o Options) (toolchain.Driver, error) {
 // version runs the tool for its version. Its exit status does not matter: many tools print the
 // version in their help, or with a complaint about a missing argument.
 func (m Manifest) version(ctx context.Context, path string, shown []string) (string, error) {
-	program := child.Program{Name: m.Name, Path: path, Args: append([]string{path}, m.Version.Arguments...), Reads: shown}
-	out, err := child.Query(ctx, program, versionTime)
+	program := driverproc.Program{Name: m.Name, Path: path, Args: append([]string{path}, m.Version.Arguments...), Reads: shown}
+	out, err := driverproc.Query(ctx, program, versionTime)
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -146,8 +146,8 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (toolc
 		return toolchain.Outcome{}, registry.Lastingf(registry.CodeUnavailable,
 			"%s is described by a manifest, which says how it compiles and not how to %s", d.manifest.Name, job.Verb)
 	}
-	program := child.Program{Name: d.manifest.Name, Path: d.Executable, Args: Args(), Library: d.path, Reads: d.made.shown}
-	outcome, err := child.Do(ctx, program, d.Budget, job, outDir)
+	program := driverproc.Program{Name: d.manifest.Name, Path: d.Executable, Args: Args(), Library: d.path, Reads: d.made.shown}
+	outcome, err := driverproc.Do(ctx, program, d.Budget, job, outDir)
 	if file := d.made.changed(); err == nil && file != "" {
 		return toolchain.Outcome{}, registry.Errorf(registry.CodeUnavailable,
 			"%s: %s changed while the tool ran, so its result has no known version: build again", d.manifest.Name, file)

@@ -12,13 +12,13 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 )
 
 // Main answers the request on stdin for the tool that it names, and gives the exit
 // status of the process.
 func Main(ctx context.Context, stdin io.Reader, stderr io.Writer) int {
-	return child.Serve(ctx, stdin, stderr, func(ctx context.Context, r child.Request) (any, error) {
+	return driverproc.Serve(ctx, stdin, stderr, func(ctx context.Context, r driverproc.Request) (any, error) {
 		return compile(ctx, r, stderr)
 	})
 }
@@ -31,16 +31,16 @@ type options struct {
 	Tuning    string   `json:"tuning"` // empty: the tool keeps nothing
 }
 
-func compile(ctx context.Context, r child.Request, stderr io.Writer) (any, error) {
+func compile(ctx context.Context, r driverproc.Request, stderr io.Writer) (any, error) {
 	o, err := optionsOf(r)
 	if err != nil {
 		return nil, err
 	}
-	model := slices.IndexFunc(r.Inputs, func(in child.RequestInput) bool {
+	model := slices.IndexFunc(r.Inputs, func(in driverproc.RequestInput) bool {
 		return in.Role == toolchain.RoleModel && strings.HasSuffix(in.Name, ".onnx")
 	})
 	if model < 0 {
-		return nil, child.Errorf(child.BadInput, "no input of role model ends in .onnx")
+		return nil, driverproc.Errorf(driverproc.BadInput, "no input of role model ends in .onnx")
 	}
 	tuning, err := o.warm(r)
 	if err != nil {
@@ -57,16 +57,16 @@ func compile(ctx context.Context, r child.Request, stderr io.Writer) (any, error
 	var ended *exec.ExitError
 	switch err := cmd.Run(); {
 	case errors.As(err, &ended):
-		return nil, child.Errorf(child.ToolFailed, "%s ended with %s", r.Library, ended.ProcessState)
+		return nil, driverproc.Errorf(driverproc.ToolFailed, "%s ended with %s", r.Library, ended.ProcessState)
 	case err != nil:
-		return nil, child.Errorf(child.Unavailable, "%v", err)
+		return nil, driverproc.Errorf(driverproc.Unavailable, "%v", err)
 	}
 	return map[string]any{"licence": o.Licence}, outputs(r.OutDir, o)
 }
 
 // warm puts what the tool learned the last time where it will look for it, and gives the
 // path. The first time there is no such file.
-func (o options) warm(r child.Request) (string, error) {
+func (o options) warm(r driverproc.Request) (string, error) {
 	if o.Tuning == "" {
 		return "", nil
 	}
@@ -87,17 +87,17 @@ func (o options) warm(r child.Request) (string, error) {
 	return path, nil
 }
 
-func optionsOf(r child.Request) (options, error) {
+func optionsOf(r driverproc.Request) (options, error) {
 	var o options
 	if r.Verb != toolchain.VerbCompile {
-		return o, child.Errorf(child.BadInput, "verb %s: a tool with a manifest has compile", r.Verb)
+		return o, driverproc.Errorf(driverproc.BadInput, "verb %s: a tool with a manifest has compile", r.Verb)
 	}
 	text, err := json.Marshal(r.Options)
 	if err == nil {
 		err = json.Unmarshal(text, &o)
 	}
 	if err != nil || len(o.Outputs) == 0 {
-		return o, child.Errorf(child.BadInput, "options: want arguments and outputs: %v", err)
+		return o, driverproc.Errorf(driverproc.BadInput, "options: want arguments and outputs: %v", err)
 	}
 	return o, nil
 }
@@ -106,7 +106,7 @@ func optionsOf(r child.Request) (options, error) {
 func outputs(dir string, o options) error {
 	files, err := toolchain.Collect(dir)
 	if err != nil {
-		return child.Errorf(child.ToolFailed, "%v", err)
+		return driverproc.Errorf(driverproc.ToolFailed, "%v", err)
 	}
 	var left []string
 	promised := o.Outputs
@@ -116,12 +116,12 @@ func outputs(dir string, o options) error {
 		}
 		left = append(left, f.Name)
 		if !slices.Contains(promised, f.Name) {
-			return child.Errorf(child.ToolFailed, "the tool left %s, which its manifest does not name", f.Name)
+			return driverproc.Errorf(driverproc.ToolFailed, "the tool left %s, which its manifest does not name", f.Name)
 		}
 	}
 	for _, name := range promised {
 		if !slices.Contains(left, name) {
-			return child.Errorf(child.ToolFailed, "the tool left no %s, which its manifest promises", name)
+			return driverproc.Errorf(driverproc.ToolFailed, "the tool left no %s, which its manifest promises", name)
 		}
 	}
 	return nil

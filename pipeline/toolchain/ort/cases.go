@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -26,15 +26,15 @@ type feed struct {
 
 // openCases opens the shards in the order of their names. An error ends the
 // process, so nothing is closed then.
-func openCases(files []child.RequestInput, e *engine) ([]shard, error) {
+func openCases(files []driverproc.RequestInput, e *engine) ([]shard, error) {
 	files = slices.SortedFunc(slices.Values(files),
-		func(a, b child.RequestInput) int { return strings.Compare(a.Name, b.Name) })
+		func(a, b driverproc.RequestInput) int { return strings.Compare(a.Name, b.Name) })
 	var shards []shard
 	first := 0
 	for _, in := range files {
 		file, err := tensor.Open(in.Path, tensor.Limits{})
 		if err != nil {
-			return nil, child.Errorf(child.BadInput, "cases %s: %v", in.Name, err)
+			return nil, driverproc.Errorf(driverproc.BadInput, "cases %s: %v", in.Name, err)
 		}
 		s := shard{name: in.Name, file: file, first: first}
 		if info, ok := file.Info(e.inputs[0].name); ok && len(info.Shape) > 0 {
@@ -44,13 +44,13 @@ func openCases(files []child.RequestInput, e *engine) ([]shard, error) {
 			return nil, err
 		}
 		if s.count == 0 {
-			return nil, child.Errorf(child.BadInput, "cases %s: there are none in it", in.Name)
+			return nil, driverproc.Errorf(driverproc.BadInput, "cases %s: there are none in it", in.Name)
 		}
 		shards = append(shards, s)
 		first += int(s.count)
 	}
 	if len(shards) == 0 {
-		return nil, child.Errorf(child.BadInput, "run: no cases: want safetensors files as inputs of role cases")
+		return nil, driverproc.Errorf(driverproc.BadInput, "run: no cases: want safetensors files as inputs of role cases")
 	}
 	return shards, nil
 }
@@ -66,20 +66,20 @@ func (s shard) check(e *engine) error {
 		}
 		one, fits := input.fit(info.Shape)
 		if !fits || info.DType != input.kind.dtype {
-			return child.Errorf(child.BadInput, "cases %s: tensor %q is %s %v: for each case the engine %s wants %s %v, with -1 for any, and a case dimension in front of it or as its first",
+			return driverproc.Errorf(driverproc.BadInput, "cases %s: tensor %q is %s %v: for each case the engine %s wants %s %v, with -1 for any, and a case dimension in front of it or as its first",
 				s.name, input.name, info.DType, info.Shape, e.id, input.kind.dtype, input.shape)
 		}
 		if info.Shape[0] != s.count {
-			return child.Errorf(child.BadInput,
+			return driverproc.Errorf(driverproc.BadInput,
 				"cases %s: tensor %q has %d cases, %q has %d", s.name, input.name, info.Shape[0], e.inputs[0].name, s.count)
 		}
 		if slices.Contains(one, 0) {
-			return child.Errorf(child.BadInput,
+			return driverproc.Errorf(driverproc.BadInput,
 				"cases %s: tensor %q of shape %v has no elements", s.name, input.name, info.Shape)
 		}
 	}
 	if len(missing) > 0 {
-		return child.Errorf(child.BadInput, "cases %s: no tensor for the input %s of the engine %s: there are %s",
+		return driverproc.Errorf(driverproc.BadInput, "cases %s: no tensor for the input %s of the engine %s: there are %s",
 			s.name, strings.Join(missing, ", "), e.id, strings.Join(s.file.Names(), ", "))
 	}
 	return nil
@@ -111,7 +111,7 @@ func (s shard) feed(e *engine, i int64) (feed, error) {
 	for _, input := range e.inputs {
 		t, err := s.file.Rows(input.name, i, i+1)
 		if err != nil {
-			return feed{}, child.Errorf(child.BadInput, "cases %s: %v", s.name, err)
+			return feed{}, driverproc.Errorf(driverproc.BadInput, "cases %s: %v", s.name, err)
 		}
 		if len(t.Shape) == len(input.shape) {
 			f.batched = true

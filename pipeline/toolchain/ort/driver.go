@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -32,7 +32,7 @@ func Args() []string { return []string{"mlpromote", "driver", Name} }
 type Options struct {
 	Installs   *install.Installer // where the shared library is found; required
 	Executable string             // the program whose Args lead to Main; empty means this one
-	Budget     child.Budget       // of one job; the zero one is generous
+	Budget     driverproc.Budget  // of one job; the zero one is generous
 }
 
 // New is the driver. It finds the install when a job comes.
@@ -70,9 +70,9 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (toolc
 				"find this program, to start it as a driver: %w", err)
 		}
 	}
-	program := child.Program{Name: Name, Path: executable, Args: Args(),
+	program := driverproc.Program{Name: Name, Path: executable, Args: Args(),
 		Library: record.LibraryPath(), Reads: []string{record.Dir}}
-	return child.Do(ctx, program, d.Budget, job, outDir)
+	return driverproc.Do(ctx, program, d.Budget, job, outDir)
 }
 
 func codeDigest() (registry.Digest, error) {
@@ -85,5 +85,5 @@ func codeDigest() (registry.Digest, error) {
 		parts = append(parts, []byte(path), text)
 		return err
 	})
-	return child.CodeDigest(parts...), err
+	return driverproc.CodeDigest(parts...), err
 }

@@ -11,7 +11,7 @@ import (
 	rt "github.com/yalue/onnxruntime_go"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -49,7 +49,7 @@ func open(e toolchain.RunEngine, o toolchain.RunOptions) (*engine, error) {
 		return nil, err
 	}
 	if len(opened.inputs) == 0 || len(opened.outputs) == 0 {
-		return nil, child.Errorf(child.UnsupportedFormat, "engine %s has no inputs or no outputs", e.ID)
+		return nil, driverproc.Errorf(driverproc.UnsupportedFormat, "engine %s has no inputs or no outputs", e.ID)
 	}
 	return opened, nil
 }
@@ -94,7 +94,7 @@ func selected(outputs []rt.InputOutputInfo, only []string) ([]rt.InputOutputInfo
 	}
 	for _, name := range only {
 		if !slices.Contains(have, name) {
-			return nil, child.Errorf(child.BadInput, "no output %q: there are %s", name, strings.Join(have, ", "))
+			return nil, driverproc.Errorf(driverproc.BadInput, "no output %q: there are %s", name, strings.Join(have, ", "))
 		}
 	}
 	return found, nil
@@ -130,7 +130,7 @@ func (e *engine) feed(f feed) ([]rt.Value, error) {
 		t := f.tensors[input.name]
 		v, err := newValue(input.kind, t.Shape, t.Data)
 		if err != nil {
-			return made, child.Errorf(child.BadInput, "engine %s: input %q: %v", e.id, input.name, err)
+			return made, driverproc.Errorf(driverproc.BadInput, "engine %s: input %q: %v", e.id, input.name, err)
 		}
 		made = append(made, v)
 	}
@@ -163,7 +163,7 @@ func (e *engine) allocate(batched bool) ([]rt.Value, error) {
 		}
 		if slices.ContainsFunc(shape, func(n int64) bool { return n <= 0 }) {
 			if o.kind.bytes == nil {
-				return out, child.Errorf(child.UnsupportedFormat,
+				return out, driverproc.Errorf(driverproc.UnsupportedFormat,
 					"engine %s: output %q is %s with an open dimension: %v", e.id, o.name, o.kind.dtype, o.shape)
 			}
 			continue
@@ -176,7 +176,7 @@ func (e *engine) allocate(batched bool) ([]rt.Value, error) {
 			out[i], err = newValue(o.kind, shape, make([]byte, size))
 		}
 		if err != nil {
-			return out, child.Errorf(child.UnsupportedFormat, "engine %s: output %q: %v", e.id, o.name, err)
+			return out, driverproc.Errorf(driverproc.UnsupportedFormat, "engine %s: output %q: %v", e.id, o.name, err)
 		}
 	}
 	return out, nil
@@ -197,7 +197,7 @@ func (e *engine) collect(out []rt.Value, batched bool) ([]tensor.Tensor, error) 
 			t.Shape = append([]int64{1}, t.Shape...)
 		}
 		if err := t.Validate(); err != nil {
-			return nil, child.Errorf(child.ToolFailed, "engine %s: output %q: %v", e.id, o.name, err)
+			return nil, driverproc.Errorf(driverproc.ToolFailed, "engine %s: output %q: %v", e.id, o.name, err)
 		}
 		results = append(results, t)
 	}

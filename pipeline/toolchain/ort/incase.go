@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -21,14 +21,14 @@ var outOfRange = regexp.MustCompile(`(?:idx=|index = ?|index )(-?\d+)`)
 // inCase adds to an error of a run the case that it happened on: case c of a shard. If an index is
 // out of range, it also names the input that holds it.
 func inCase(s shard, c int64, e *engine, f feed, err error) error {
-	var failure *child.Error
+	var failure *driverproc.Error
 	if !errors.As(err, &failure) {
 		return err
 	}
 	subject := "engine " + e.id
 	text := strings.TrimPrefix(strings.TrimPrefix(failure.Message, subject+": "), "Error running network: ")
 	at := fmt.Sprintf("case %d (row %d of %s)", s.first+int(c), c, s.name)
-	if failure.Code == child.BadInput {
+	if failure.Code == driverproc.BadInput {
 		at += indexIn(e, f, text)
 	}
 	said := *failure

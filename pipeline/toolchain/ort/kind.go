@@ -8,7 +8,7 @@ import (
 	rt "github.com/yalue/onnxruntime_go"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -74,11 +74,11 @@ func values(infos []rt.InputOutputInfo) ([]value, error) {
 	var found []value
 	for _, info := range infos {
 		if info.OrtValueType != rt.ONNXTypeTensor {
-			return nil, child.Errorf(child.UnsupportedFormat, "%q is not a tensor", info.Name)
+			return nil, driverproc.Errorf(driverproc.UnsupportedFormat, "%q is not a tensor", info.Name)
 		}
 		k, ok := kindOf(info.DataType)
 		if !ok {
-			return nil, child.Errorf(child.UnsupportedFormat, "%q has elements of type %s", info.Name, info.DataType)
+			return nil, driverproc.Errorf(driverproc.UnsupportedFormat, "%q has elements of type %s", info.Name, info.DataType)
 		}
 		found = append(found, value{info.Name, k, info.Dimensions})
 	}

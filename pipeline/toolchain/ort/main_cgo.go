@@ -11,31 +11,31 @@ import (
 	rt "github.com/yalue/onnxruntime_go"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 )
 
 // Main is the child: it does one request of mlpromote.driver/v1 and gives the exit
 // status. The shared library stays loaded until the process ends.
 func Main(ctx context.Context, stdin io.Reader, stderr io.Writer) int {
-	return child.Serve(ctx, stdin, stderr, handle)
+	return driverproc.Serve(ctx, stdin, stderr, handle)
 }
 
-func handle(ctx context.Context, r child.Request) (any, error) {
-	verbs := map[toolchain.Verb]func(context.Context, child.Request) (any, error){
+func handle(ctx context.Context, r driverproc.Request) (any, error) {
+	verbs := map[toolchain.Verb]func(context.Context, driverproc.Request) (any, error){
 		toolchain.VerbProbe: probe, toolchain.VerbCompile: compile, toolchain.VerbRun: run,
 	}
 	do, ok := verbs[r.Verb]
 	if !ok {
-		return nil, child.Errorf(child.BadInput, "%s does not %s: it has probe, compile and run", Name, r.Verb)
+		return nil, driverproc.Errorf(driverproc.BadInput, "%s does not %s: it has probe, compile and run", Name, r.Verb)
 	}
 	rt.SetSharedLibraryPath(r.Library)
 	if err := rt.InitializeEnvironment(rt.WithLogLevelError()); err != nil {
-		return nil, child.Errorf(child.Unavailable, "load %s: %v: run `mlpromote toolchain install %s`", r.Library, err, Name)
+		return nil, driverproc.Errorf(driverproc.Unavailable, "load %s: %v: run `mlpromote toolchain install %s`", r.Library, err, Name)
 	}
 	return do(ctx, r)
 }
 
-func probe(_ context.Context, r child.Request) (any, error) {
+func probe(_ context.Context, r driverproc.Request) (any, error) {
 	result := toolchain.ProbeResult{Tool: map[string]string{Name: rt.GetVersion()}}
 	for _, in := range graphs(r) {
 		options, err := settings{level: "disable_all", threads: 1, operators: operators(r)}.open()
@@ -55,14 +55,14 @@ func probe(_ context.Context, r child.Request) (any, error) {
 // compile writes model.onnx, the graph as it is after optimization, and next to it
 // model.onnx.data where the model came with external data. Level "all" is refused: it
 // ties the graph to the processor that it is optimized on.
-func compile(_ context.Context, r child.Request) (any, error) {
+func compile(_ context.Context, r driverproc.Request) (any, error) {
 	level, err := compileLevel(r.Options)
 	if err != nil {
 		return nil, err
 	}
 	models := graphs(r)
 	if len(models) != 1 {
-		return nil, child.Errorf(child.BadInput,
+		return nil, driverproc.Errorf(driverproc.BadInput,
 			"%d inputs of role model are graphs, expected one that ends in .onnx", len(models))
 	}
 	options, err := settings{level: level, threads: 1, operators: operators(r)}.open()
@@ -87,7 +87,7 @@ func compileLevel(options map[string]any) (string, error) {
 	for name, value := range options {
 		text, _ := value.(string)
 		if name != "level" {
-			return "", child.Errorf(child.BadInput, "option %q: compile has level", name)
+			return "", driverproc.Errorf(driverproc.BadInput, "option %q: compile has level", name)
 		}
 		level = text
 	}
@@ -95,15 +95,15 @@ func compileLevel(options map[string]any) (string, error) {
 	case "basic", "extended":
 		return level, nil
 	case "all":
-		return "", child.Errorf(child.BadInput,
+		return "", driverproc.Errorf(driverproc.BadInput,
 			"option level is all: it ties the graph to the processor of the build; want basic or extended")
 	}
-	return "", child.Errorf(child.BadInput, "option level is %q: want basic or extended", level)
+	return "", driverproc.Errorf(driverproc.BadInput, "option level is %q: want basic or extended", level)
 }
 
 // inputs are the inputs of a role, in the order of the request.
-func inputs(r child.Request, role string) []child.RequestInput {
-	var found []child.RequestInput
+func inputs(r driverproc.Request, role string) []driverproc.RequestInput {
+	var found []driverproc.RequestInput
 	for _, in := range r.Inputs {
 		if in.Role == role {
 			found = append(found, in)
@@ -113,7 +113,7 @@ func inputs(r child.Request, role string) []child.RequestInput {
 }
 
 // operators are the libraries of operators that the models of a job need.
-func operators(r child.Request) []string {
+func operators(r driverproc.Request) []string {
 	var paths []string
 	for _, in := range inputs(r, toolchain.RoleOperators) {
 		paths = append(paths, in.Path)
@@ -122,12 +122,12 @@ func operators(r child.Request) []string {
 }
 
 // graphs are the models among the inputs: a single file, or those that end in .onnx.
-func graphs(r child.Request) []child.RequestInput {
+func graphs(r driverproc.Request) []driverproc.RequestInput {
 	files := inputs(r, toolchain.RoleModel)
 	if len(files) == 1 {
 		return files
 	}
-	var found []child.RequestInput
+	var found []driverproc.RequestInput
 	for _, in := range files {
 		if strings.HasSuffix(in.Name, ".onnx") {
 			found = append(found, in)

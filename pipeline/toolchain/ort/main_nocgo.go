@@ -6,14 +6,14 @@ import (
 	"context"
 	"io"
 
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 )
 
 // Main is the child: it does one request of mlpromote.driver/v1 and gives the exit
 // status. This build has no cgo, so it answers unavailable.
 func Main(ctx context.Context, stdin io.Reader, stderr io.Writer) int {
-	return child.Serve(ctx, stdin, stderr, func(context.Context, child.Request) (any, error) {
-		return nil, child.Errorf(child.Unavailable,
+	return driverproc.Serve(ctx, stdin, stderr, func(context.Context, driverproc.Request) (any, error) {
+		return nil, driverproc.Errorf(driverproc.Unavailable,
 			"this program was built without cgo, which ONNX Runtime needs: use a build with CGO_ENABLED=1")
 	})
 }

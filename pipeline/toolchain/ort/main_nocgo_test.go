@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 )
 
@@ -18,7 +18,7 @@ import (
 func TestMainWithoutCgo(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "response")
-	request, err := json.Marshal(child.Request{Protocol: child.Protocol, ID: "1", ResponsePath: path})
+	request, err := json.Marshal(driverproc.Request{Protocol: driverproc.Protocol, ID: "1", ResponsePath: path})
 	if err != nil {
 		t.Fatal(err)
 	}

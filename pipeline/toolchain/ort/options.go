@@ -9,7 +9,7 @@ import (
 
 	rt "github.com/yalue/onnxruntime_go"
 
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -33,7 +33,7 @@ type settings struct {
 func (s settings) open() (*rt.SessionOptions, error) {
 	value, ok := levels[s.level]
 	if !ok {
-		return nil, child.Errorf(child.BadInput, "level %q: want disable_all, basic, extended or all", s.level)
+		return nil, driverproc.Errorf(driverproc.BadInput, "level %q: want disable_all, basic, extended or all", s.level)
 	}
 	options, err := rt.NewSessionOptions()
 	if err != nil {
@@ -47,7 +47,7 @@ func (s settings) open() (*rt.SessionOptions, error) {
 	)
 	for _, path := range s.operators {
 		if failed := options.RegisterCustomOpsLibrary(path); failed != nil {
-			err = errors.Join(err, child.Errorf(child.BadInput, "operator library %s does not load: %s",
+			err = errors.Join(err, driverproc.Errorf(driverproc.BadInput, "operator library %s does not load: %s",
 				filepath.Base(path), strings.ReplaceAll(failed.Error(), path, filepath.Base(path))))
 		}
 	}
@@ -58,7 +58,7 @@ func (s settings) open() (*rt.SessionOptions, error) {
 		// One that is not here is left out, as ONNX Runtime does: who runs the engine instead
 		// is reported, and judged. One that is here has to take what is asked of it.
 		if failed := prefer(options, p); failed != nil && len(p.Options) > 0 && !absent(failed) {
-			return nil, release(options, child.Errorf(child.BadInput, "%s does not take what is asked of it: %s", p, failed))
+			return nil, release(options, driverproc.Errorf(driverproc.BadInput, "%s does not take what is asked of it: %s", p, failed))
 		}
 	}
 	return options, nil
@@ -117,26 +117,26 @@ func loadError(name, path string, err error) error {
 func fault(subject, text string) error {
 	for _, known := range []struct {
 		part string
-		code child.ErrorCode
+		code driverproc.ErrorCode
 	}{
-		{"bad_alloc", child.Limit},
-		{"Failed to allocate memory", child.Limit},
-		{"is not a registered function/op", child.UnsupportedOp},
-		{"Could not find an implementation", child.UnsupportedOp},
-		{"Unsupported model IR version", child.UnsupportedFormat},
-		{"opset", child.UnsupportedFormat},
-		{"rotobuf parsing failed", child.BadInput},
-		{"Invalid model", child.BadInput},
-		{"This is an invalid model", child.BadInput},
-		{"Load model", child.BadInput},
-		{"Type Error", child.BadInput},
-		{"out of data bounds", child.BadInput},                 // Gather
-		{"invalid index found", child.BadInput},                // GatherND
-		{"Out of range value in index tensor", child.BadInput}, // GatherElements
+		{"bad_alloc", driverproc.Limit},
+		{"Failed to allocate memory", driverproc.Limit},
+		{"is not a registered function/op", driverproc.UnsupportedOp},
+		{"Could not find an implementation", driverproc.UnsupportedOp},
+		{"Unsupported model IR version", driverproc.UnsupportedFormat},
+		{"opset", driverproc.UnsupportedFormat},
+		{"rotobuf parsing failed", driverproc.BadInput},
+		{"Invalid model", driverproc.BadInput},
+		{"This is an invalid model", driverproc.BadInput},
+		{"Load model", driverproc.BadInput},
+		{"Type Error", driverproc.BadInput},
+		{"out of data bounds", driverproc.BadInput},                 // Gather
+		{"invalid index found", driverproc.BadInput},                // GatherND
+		{"Out of range value in index tensor", driverproc.BadInput}, // GatherElements
 	} {
 		if strings.Contains(text, known.part) {
-			return child.Errorf(known.code, "%s: %s", subject, text)
+			return driverproc.Errorf(known.code, "%s: %s", subject, text)
 		}
 	}
-	return child.Errorf(child.ToolFailed, "%s: %s", subject, text)
+	return driverproc.Errorf(driverproc.ToolFailed, "%s: %s", subject, text)
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
@@ -35,7 +35,7 @@ func TestResponsesFollowTheSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	toolchaintest.CheckResponses(t, child.Program{Path: "/proc/self/exe", Args: ort.Args(), Library: record.LibraryPath()})
+	toolchaintest.CheckResponses(t, driverproc.Program{Path: "/proc/self/exe", Args: ort.Args(), Library: record.LibraryPath()})
 }
 
 const (

@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -28,7 +28,7 @@ func (w *writer) append(s shard, e *engine, outputs []tensor.Tensor) error {
 	}
 	for i, o := range e.outputs {
 		if err := w.shards.Append(o.name, outputs[i]); err != nil {
-			return child.Errorf(child.BadInput,
+			return driverproc.Errorf(driverproc.BadInput,
 				"engine %s: the outputs of the cases of %s have different shapes: %v", e.id, s.name, err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 )
 
 // maxTimings bounds rounds times cases, so that the response stays readable.
@@ -27,7 +27,7 @@ type runner struct {
 }
 
 // run runs groups of engines: in sequential order each alone, else all as one.
-func run(ctx context.Context, r child.Request) (any, error) {
+func run(ctx context.Context, r driverproc.Request) (any, error) {
 	o := r.Run.RunOptions
 	groups := [][]toolchain.RunEngine{o.Engines}
 	if o.Order != toolchain.OrderInterleaved {
@@ -50,7 +50,7 @@ func run(ctx context.Context, r child.Request) (any, error) {
 	return result, nil
 }
 
-func newRunner(r child.Request, group []toolchain.RunEngine) (*runner, error) {
+func newRunner(r driverproc.Request, group []toolchain.RunEngine) (*runner, error) {
 	g := &runner{options: r.Run.RunOptions}
 	for _, e := range group {
 		opened, err := open(e, g.options)
@@ -76,7 +76,7 @@ func newRunner(r child.Request, group []toolchain.RunEngine) (*runner, error) {
 		return nil, err
 	}
 	if g.cases()*g.rounds() > maxTimings {
-		return nil, child.Errorf(child.BadInput,
+		return nil, driverproc.Errorf(driverproc.BadInput,
 			"%d rounds of %d cases: want at most %d runs of each engine", g.rounds(), g.cases(), maxTimings)
 	}
 	return g, g.start()

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
@@ -148,7 +148,7 @@ func TestRunOrders(t *testing.T) {
 func TestInt8(t *testing.T) {
 	t.Parallel()
 	installer := toolchaintest.Installer(t, ort.Name)
-	engines, quantizer := newDriver(t), script.New(script.Installed(installer, ort.Name), child.Budget{})
+	engines, quantizer := newDriver(t), script.New(script.Installed(installer, ort.Name), driverproc.Budget{})
 	source := toolchaintest.Input(t, toolchain.RoleModel, "source.onnx", digits+"digits.onnx")
 	calibration := toolchaintest.Input(t, toolchain.RoleCalibration, "c.safetensors", digits+"calibration/calibration-00000.safetensors")
 	cases := toolchaintest.Input(t, toolchain.RoleCases, "cases-00000.safetensors", digits+"cases/cases-00000.safetensors")

@@ -15,7 +15,7 @@ import (
 
 	rt "github.com/yalue/onnxruntime_go"
 
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -61,7 +61,7 @@ func (e *engine) shares(f feed) ([]registry.ProviderShare, error) {
 	}
 	found, err := filepath.Glob(prefix + "_*.json")
 	if err != nil || len(found) != 1 {
-		return nil, child.Errorf(child.ToolFailed, "engine %s: the runtime left %d profiles, expected one", e.id, len(found))
+		return nil, driverproc.Errorf(driverproc.ToolFailed, "engine %s: the runtime left %d profiles, expected one", e.id, len(found))
 	}
 	return readProfile(found[0])
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			installer := toolchaintest.Installed(t, name)
-			toolchaintest.TestDigits(t, name, func() toolchain.Driver { return script.New(script.Installed(installer, name), child.Budget{}) })
+			toolchaintest.TestDigits(t, name, func() toolchain.Driver { return script.New(script.Installed(installer, name), driverproc.Budget{}) })
 		})
 	}
 }
@@ -50,7 +50,7 @@ func TestResponsesFollowTheSchema(t *testing.T) {
 				}
 			}
 			args := slices.Concat([]string{program.Interpreter}, program.Flags, []string{filepath.Join(dir, program.Main)}, program.Args)
-			toolchaintest.CheckResponses(t, child.Program{Path: program.Interpreter, Args: args, Library: program.Identity.Library})
+			toolchaintest.CheckResponses(t, driverproc.Program{Path: program.Interpreter, Args: args, Library: program.Identity.Library})
 		})
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 )
@@ -33,7 +33,7 @@ type Program struct {
 	Hold     func(context.Context) (release func(), err error)
 	Code     map[string][]byte // Main, and the modules beside it
 	Identity toolchain.Identity
-	Run      child.Runner // nil for a sandbox of this machine
+	Run      driverproc.Runner // nil for a sandbox of this machine
 }
 
 // Installed gives what [New] asks for: the program of that name, in the install that
@@ -61,7 +61,7 @@ func Installed(installer *install.Installer, name string) func() (Program, error
 			Folders: record.Folders(), Hold: record.Hold, Code: source.Code,
 			Identity: toolchain.Identity{
 				Name: name, Version: record.Version, Lock: record.Lock, Adopted: record.Adopted,
-				Image: record.Image, Code: child.CodeDigest(source.Modules()...),
+				Image: record.Image, Code: driverproc.CodeDigest(source.Modules()...),
 				Library: record.LibraryPath(), LibraryDigest: record.LibraryDigest, Versions: versions,
 			},
 		}, nil
@@ -69,7 +69,7 @@ func Installed(installer *install.Installer, name string) func() (Program, error
 }
 
 // In is the programs of locate, run by run; nil leaves them as they are.
-func In(run child.Runner, locate func() (Program, error)) func() (Program, error) {
+func In(run driverproc.Runner, locate func() (Program, error)) func() (Program, error) {
 	return func() (Program, error) {
 		p, err := locate()
 		p.Run = run
@@ -78,13 +78,13 @@ func In(run child.Runner, locate func() (Program, error)) func() (Program, error
 }
 
 // New is the driver that runs the program that locate gives at the time.
-func New(locate func() (Program, error), budget child.Budget) toolchain.Driver {
+func New(locate func() (Program, error), budget driverproc.Budget) toolchain.Driver {
 	return driver{locate, budget}
 }
 
 type driver struct {
 	locate func() (Program, error)
-	budget child.Budget
+	budget driverproc.Budget
 }
 
 func (d driver) Identity(context.Context) (toolchain.Identity, error) {
@@ -114,7 +114,7 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (_ too
 			return toolchain.Outcome{}, err
 		}
 	}
-	return child.Do(ctx, child.Program{
+	return driverproc.Do(ctx, driverproc.Program{
 		Name: p.Identity.Name, Path: p.Interpreter, Library: p.Identity.Library,
 		Run: p.Run, Reads: append(slices.Clone(p.Folders), dir),
 		Args: slices.Concat([]string{p.Interpreter}, p.Flags, []string{filepath.Join(dir, p.Main)}, p.Args),

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
@@ -38,7 +38,7 @@ func quantize(t *testing.T, options map[string]any) toolchain.Job {
 
 func TestIdentity(t *testing.T) {
 	t.Parallel()
-	id, err := script.New(installed(t), child.Budget{}).Identity(t.Context())
+	id, err := script.New(installed(t), driverproc.Budget{}).Identity(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestIdentity(t *testing.T) {
 
 func TestProbe(t *testing.T) {
 	t.Parallel()
-	driver := script.New(installed(t), child.Budget{})
+	driver := script.New(installed(t), driverproc.Budget{})
 	outcome, err := driver.Do(t.Context(), toolchain.Job{Verb: toolchain.VerbProbe}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestProbe(t *testing.T) {
 // Every observer gives the same bytes in two processes, and others than its neighbours.
 func TestQuantizeIsReproducible(t *testing.T) {
 	t.Parallel()
-	driver := script.New(installed(t), child.Budget{})
+	driver := script.New(installed(t), driverproc.Budget{})
 	seen := make(map[registry.Digest]string)
 	for _, observer := range []string{"minmax", "entropy", "percentile"} {
 		var twins []toolchain.Outcome
@@ -127,7 +127,7 @@ func checkTable(t *testing.T, path, observer string) {
 
 func TestQuantizeRefuses(t *testing.T) {
 	t.Parallel()
-	driver := script.New(installed(t), child.Budget{})
+	driver := script.New(installed(t), driverproc.Budget{})
 	garbage := filepath.Join(t.TempDir(), "garbage")
 	if err := os.WriteFile(garbage, []byte(strings.Repeat("garbage ", 100)), 0o600); err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ result = {"path": sys.path, "user": site.ENABLE_USER_SITE, "bytecode": sys.dont_
 with open(r["response_path"], "w") as f:
     json.dump({"protocol": r["protocol"], "id": r["id"], "ok": True, "result": result}, f)
 `)}
-	driver := script.New(func() (script.Program, error) { return program, nil }, child.Budget{})
+	driver := script.New(func() (script.Program, error) { return program, nil }, driverproc.Budget{})
 	var hashes []int64
 	for range 2 {
 		outcome, err := driver.Do(t.Context(), toolchain.Job{Verb: toolchain.VerbProbe}, t.TempDir())
@@ -220,7 +220,7 @@ with open(r["response_path"], "w") as f:
 func TestNotInstalled(t *testing.T) {
 	t.Parallel()
 	empty := &install.Installer{Root: t.TempDir()}
-	driver := script.New(script.Installed(empty, "onnxruntime"), child.Budget{})
+	driver := script.New(script.Installed(empty, "onnxruntime"), driverproc.Budget{})
 	if _, err := driver.Identity(t.Context()); !registry.HasCode(err, registry.CodeUnavailable) {
 		t.Errorf("identity: error %v, want CodeUnavailable", err)
 	}

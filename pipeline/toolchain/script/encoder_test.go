@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 )
@@ -91,7 +91,7 @@ func TestEncoder(t *testing.T) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	driver := script.New(script.Installed(installer, "safetensors"), child.Budget{})
+	driver := script.New(script.Installed(installer, "safetensors"), driverproc.Budget{})
 	options := map[string]any{
 		"kind": "encoder", "input": []string{"5"}, "heads": 2, "norm": "after",
 		"layers": []string{"tokens", "positions", "block0", "block1", "mean", "head"},

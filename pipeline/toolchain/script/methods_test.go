@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
@@ -38,7 +38,7 @@ func open(t *testing.T, path string) *format.Model {
 // the weights smaller, and does what it is for.
 func TestMethodsWithoutCalibration(t *testing.T) {
 	t.Parallel()
-	driver := script.New(installed(t), child.Budget{})
+	driver := script.New(installed(t), driverproc.Budget{})
 	for name, c := range map[string]struct {
 		model   string
 		options map[string]any
@@ -95,7 +95,7 @@ func TestMethodsWithoutCalibration(t *testing.T) {
 // The result repeats the options that decided, and none that has no meaning there.
 func TestMethodTellsItsOptions(t *testing.T) {
 	t.Parallel()
-	driver := script.New(installed(t), child.Budget{})
+	driver := script.New(installed(t), driverproc.Budget{})
 	outcome, err := driver.Do(t.Context(), withoutCalibration(t, tickets, map[string]any{"method": "fp16"}), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestMethodTellsItsOptions(t *testing.T) {
 // Nodes that are left out stay in float32.
 func TestHalfPrecisionLeavesNodesOut(t *testing.T) {
 	t.Parallel()
-	driver := script.New(installed(t), child.Budget{})
+	driver := script.New(installed(t), driverproc.Budget{})
 	sizes := make([]int64, 0, 2)
 	for _, left := range [][]string{{}, {"words"}} {
 		outcome, err := driver.Do(t.Context(), withoutCalibration(t, tickets, map[string]any{"method": "fp16", "exclude_nodes": left}), t.TempDir())
@@ -134,7 +134,7 @@ func TestHalfPrecisionLeavesNodesOut(t *testing.T) {
 // in float32 and read the same number, which is converted once.
 func TestHalfPrecisionConvertsOnce(t *testing.T) {
 	t.Parallel()
-	driver := script.New(installed(t), child.Budget{})
+	driver := script.New(installed(t), driverproc.Budget{})
 	outcome, err := driver.Do(t.Context(), withoutCalibration(t, "testdata/blocked.onnx", map[string]any{"method": "fp16"}), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +148,7 @@ func TestHalfPrecisionConvertsOnce(t *testing.T) {
 
 func TestMethodsRefuse(t *testing.T) {
 	t.Parallel()
-	driver := script.New(installed(t), child.Budget{})
+	driver := script.New(installed(t), driverproc.Budget{})
 	for name, c := range map[string]struct {
 		options map[string]any
 		want    string

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
@@ -19,7 +19,7 @@ const scaled = "../../../cmd/mlpromote/testdata/models/scaled.onnx"
 
 func nncf(t *testing.T) toolchain.Driver {
 	t.Helper()
-	return script.New(script.Installed(toolchaintest.Installed(t, "nncf"), "nncf"), child.Budget{})
+	return script.New(script.Installed(toolchaintest.Installed(t, "nncf"), "nncf"), driverproc.Budget{})
 }
 
 // Every method of NNCF gives the same bytes in two processes, keeps inputs and outputs,

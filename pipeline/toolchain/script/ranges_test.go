@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
@@ -17,7 +17,7 @@ import (
 // table the same bytes are made, without a case.
 func TestRangesMakeTheSameBytes(t *testing.T) {
 	t.Parallel()
-	driver := script.New(installed(t), child.Budget{})
+	driver := script.New(installed(t), driverproc.Budget{})
 	for name, options := range map[string]map[string]any{
 		"minmax":     {"observer": "minmax"},
 		"entropy":    {"observer": "entropy", "per_channel": true},
@@ -62,7 +62,7 @@ func TestRangesMakeTheSameBytes(t *testing.T) {
 // Ranges without an end are refused: a scale for them would leave one number of all.
 func TestRangesEnd(t *testing.T) {
 	t.Parallel()
-	driver := script.New(installed(t), child.Budget{})
+	driver := script.New(installed(t), driverproc.Budget{})
 	made, err := driver.Do(t.Context(), quantize(t, nil), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestRangesEnd(t *testing.T) {
 // A tolerance is kept by leaving nodes in full precision: fewer for a wider one.
 func TestMixedPrecisionByTolerance(t *testing.T) {
 	t.Parallel()
-	driver := script.New(installed(t), child.Budget{})
+	driver := script.New(installed(t), driverproc.Budget{})
 	size := func(atol float64) int64 {
 		outcome, err := driver.Do(t.Context(), quantize(t, map[string]any{"method": "fp16", "atol": atol}), t.TempDir())
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
@@ -68,7 +68,7 @@ func withWeights(t *testing.T) (dir string, driver toolchain.Driver) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return dir, script.New(script.Installed(installer, "safetensors"), child.Budget{})
+	return dir, script.New(script.Installed(installer, "safetensors"), driverproc.Budget{})
 }
 
 // floats are the numbers of the tensor output, of the first five cases.

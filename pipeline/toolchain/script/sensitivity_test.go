@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 )
@@ -23,7 +23,7 @@ type sensitivity struct {
 
 func sensitivityIn(t *testing.T, seconds float64, method string) sensitivity {
 	t.Helper()
-	driver := script.New(installed(t), child.Budget{})
+	driver := script.New(installed(t), driverproc.Budget{})
 	job := quantize(t, map[string]any{"method": method, "sensitivity": seconds})
 	job.Inputs[0] = toolchaintest.Input(t, toolchain.RoleModel, "model.onnx", scaled)
 	job.Inputs = append(job.Inputs, toolchaintest.Input(t, toolchain.RoleCases, "cases-00000.safetensors", digits+"cases/cases-00000.safetensors"))

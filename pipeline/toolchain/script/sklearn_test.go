@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
@@ -78,7 +78,7 @@ func estimators(t *testing.T) (dir string, driver toolchain.Driver) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return dir, script.New(script.Installed(installer, "scikit-learn"), child.Budget{})
+	return dir, script.New(script.Installed(installer, "scikit-learn"), driverproc.Budget{})
 }
 
 // importJob is the import of a file, called as the pipeline calls it.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
@@ -67,7 +67,7 @@ func fromTensorFlow(t *testing.T) (dir string, driver toolchain.Driver) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return dir, script.New(script.Installed(installer, "tensorflow"), child.Budget{})
+	return dir, script.New(script.Installed(installer, "tensorflow"), driverproc.Budget{})
 }
 
 // savedJob is the import of a file or a folder, called as the pipeline calls it.

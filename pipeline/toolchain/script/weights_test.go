@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 )
 
@@ -25,7 +25,7 @@ func TestInt4Weights(t *testing.T) {
 	}
 	program.Code = maps.Clone(program.Code)
 	program.Code["driver.py"] = weightsCheck
-	driver := script.New(func() (script.Program, error) { return program, nil }, child.Budget{})
+	driver := script.New(func() (script.Program, error) { return program, nil }, driverproc.Budget{})
 	outcome, err := driver.Do(t.Context(), toolchain.Job{Verb: toolchain.VerbProbe}, t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 )
 
 // fakeName is args[0] of a driver that this test program plays.
@@ -27,17 +27,17 @@ const fakeName = "fake"
 // Fake is a driver that does what its behaviour says: one of [Faults] or [Escapes],
 // "well behaved", whose result are [Facts], or "record", which leaves the request as it
 // came in the file request.json, or "tool", which answers probe alone. The test program must have [Main].
-func Fake(behaviour string) child.Program {
-	return child.Program{Name: fakeName, Path: "/proc/self/exe", Args: []string{fakeName, behaviour}}
+func Fake(behaviour string) driverproc.Program {
+	return driverproc.Program{Name: fakeName, Path: "/proc/self/exe", Args: []string{fakeName, behaviour}}
 }
 
 func fake(behaviour string) int {
 	if handle, ok := handlers[behaviour]; ok {
-		return child.Serve(context.Background(), os.Stdin, os.Stderr, handle)
+		return driverproc.Serve(context.Background(), os.Stdin, os.Stderr, handle)
 	}
 	if code, ok := strings.CutPrefix(behaviour, "error "); ok {
-		return child.Serve(context.Background(), os.Stdin, os.Stderr, func(context.Context, child.Request) (any, error) {
-			return nil, child.Errorf(child.ErrorCode(code), "it is the model's fault")
+		return driverproc.Serve(context.Background(), os.Stdin, os.Stderr, func(context.Context, driverproc.Request) (any, error) {
+			return nil, driverproc.Errorf(driverproc.ErrorCode(code), "it is the model's fault")
 		})
 	}
 	text, err := io.ReadAll(os.Stdin)
@@ -45,12 +45,12 @@ func fake(behaviour string) int {
 		return 2
 	}
 	if behaviour == "record" {
-		return child.Serve(context.Background(), bytes.NewReader(text),
-			os.Stderr, func(_ context.Context, r child.Request) (any, error) {
+		return driverproc.Serve(context.Background(), bytes.NewReader(text),
+			os.Stderr, func(_ context.Context, r driverproc.Request) (any, error) {
 				return nil, os.WriteFile(filepath.Join(r.OutDir, "request.json"), text, 0o666)
 			})
 	}
-	var r child.Request
+	var r driverproc.Request
 	if err := json.Unmarshal(text, &r); err != nil {
 		return 2
 	}
@@ -70,47 +70,47 @@ type Facts struct {
 }
 
 // handlers follow the protocol; what some of them do beside that is another matter.
-var handlers = map[string]child.Handler{
+var handlers = map[string]driverproc.Handler{
 	"well behaved": wellBehaved,
-	"tool": func(_ context.Context, r child.Request) (any, error) {
+	"tool": func(_ context.Context, r driverproc.Request) (any, error) {
 		if r.Verb != toolchain.VerbProbe {
-			return nil, child.Errorf(child.BadInput, "verb %s: this is a fake", r.Verb)
+			return nil, driverproc.Errorf(driverproc.BadInput, "verb %s: this is a fake", r.Verb)
 		}
 		return toolchain.ProbeResult{Tool: map[string]string{"fake": "1"}}, nil
 	},
-	"link": func(_ context.Context, r child.Request) (any, error) {
+	"link": func(_ context.Context, r driverproc.Request) (any, error) {
 		return nil, os.Symlink("/etc/hostname", filepath.Join(r.OutDir, "link"))
 	},
-	"overwrite": func(_ context.Context, r child.Request) (any, error) {
+	"overwrite": func(_ context.Context, r driverproc.Request) (any, error) {
 		return nil, os.WriteFile(r.Inputs[0].Path, []byte("spoilt by the driver"), 0o666)
 	},
-	"remove input": func(_ context.Context, r child.Request) (any, error) { return nil, os.Remove(r.Inputs[0].Path) },
-	"write outside": func(_ context.Context, r child.Request) (any, error) {
+	"remove input": func(_ context.Context, r driverproc.Request) (any, error) { return nil, os.Remove(r.Inputs[0].Path) },
+	"write outside": func(_ context.Context, r driverproc.Request) (any, error) {
 		return nil, os.WriteFile(filepath.Join(option(r, "folder"), "new"), nil, 0o666)
 	},
-	"read outside": func(_ context.Context, r child.Request) (any, error) {
+	"read outside": func(_ context.Context, r driverproc.Request) (any, error) {
 		return os.ReadFile(filepath.Join(option(r, "folder"), "secret"))
 	},
-	"connect": func(ctx context.Context, r child.Request) (any, error) {
+	"connect": func(ctx context.Context, r driverproc.Request) (any, error) {
 		c, err := new(net.Dialer).DialContext(ctx, "tcp", option(r, "address"))
 		if err != nil {
 			return nil, err
 		}
 		return nil, c.Close()
 	},
-	"signal": func(_ context.Context, r child.Request) (any, error) {
+	"signal": func(_ context.Context, r driverproc.Request) (any, error) {
 		pid, err := strconv.Atoi(option(r, "process"))
 		if err != nil {
 			return nil, nil
 		}
 		return nil, syscall.Kill(pid, 0)
 	},
-	"orphan": func(_ context.Context, r child.Request) (any, error) {
+	"orphan": func(_ context.Context, r driverproc.Request) (any, error) {
 		cmd := exec.Command("/bin/sleep", option(r, "seconds"))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		return nil, cmd.Start()
 	},
-	"fork bomb": func(context.Context, child.Request) (any, error) {
+	"fork bomb": func(context.Context, driverproc.Request) (any, error) {
 		for range 10_000 {
 			if err := exec.Command("/bin/sleep", "1000").Start(); err != nil {
 				return nil, err
@@ -118,7 +118,7 @@ var handlers = map[string]child.Handler{
 		}
 		return nil, nil
 	},
-	"many files": func(context.Context, child.Request) (any, error) {
+	"many files": func(context.Context, driverproc.Request) (any, error) {
 		for range 100_000 {
 			f, err := os.Open(os.DevNull)
 			if err != nil {
@@ -128,21 +128,21 @@ var handlers = map[string]child.Handler{
 		}
 		return nil, nil
 	},
-	"big file": func(_ context.Context, r child.Request) (any, error) {
+	"big file": func(_ context.Context, r driverproc.Request) (any, error) {
 		return nil, os.WriteFile(filepath.Join(r.OutDir, "big"), make([]byte, 1<<20), 0o666)
 	},
-	"big memory": func(context.Context, child.Request) (any, error) {
+	"big memory": func(context.Context, driverproc.Request) (any, error) {
 		big := make([]byte, 4<<30)
 		return len(big), nil
 	},
 }
 
-func option(r child.Request, name string) string {
+func option(r driverproc.Request, name string) string {
 	text, _ := r.Options[name].(string)
 	return text
 }
 
-func wellBehaved(_ context.Context, r child.Request) (any, error) {
+func wellBehaved(_ context.Context, r driverproc.Request) (any, error) {
 	cwd, err := os.Getwd()
 	if err != nil {
 		return nil, err
@@ -172,57 +172,57 @@ func wellBehaved(_ context.Context, r child.Request) (any, error) {
 var sink atomic.Int64
 
 // raw do not follow the protocol.
-var raw = map[string]func(child.Request) int{
-	"hang": func(child.Request) int {
+var raw = map[string]func(driverproc.Request) int{
+	"hang": func(driverproc.Request) int {
 		time.Sleep(time.Hour)
 		return 0
 	},
-	"burn": func(child.Request) int {
+	"burn": func(driverproc.Request) int {
 		for i := 0; ; i++ {
 			sink.Store(int64(i))
 		}
 	},
-	"crash": func(child.Request) int {
+	"crash": func(driverproc.Request) int {
 		fmt.Fprint(os.Stderr,
 			strings.Repeat("chatter\n", 100_000)+"\x1b[1;31mthe disk\x1b]0;title\x07 is on\x00 fire\x1b[m\r\n")
 		return 3
 	},
-	"killed": func(child.Request) int {
+	"killed": func(driverproc.Request) int {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
 			return 4
 		}
 		select {}
 	},
-	"silent":  func(child.Request) int { return 0 },
-	"garbage": func(r child.Request) int { return respond(r, "<html>", 0) },
-	"empty":   func(r child.Request) int { return respond(r, "{}", 0) },
-	"wrong id": func(r child.Request) int {
+	"silent":  func(driverproc.Request) int { return 0 },
+	"garbage": func(r driverproc.Request) int { return respond(r, "<html>", 0) },
+	"empty":   func(r driverproc.Request) int { return respond(r, "{}", 0) },
+	"wrong id": func(r driverproc.Request) int {
 		return respond(r, `{"protocol":"mlpromote.driver/v1","id":"7","ok":true}`, 0)
 	},
-	"liar": func(r child.Request) int { return respond(r, answer(r, `"ok":true`), 1) },
-	"no reason": func(r child.Request) int {
+	"liar": func(r driverproc.Request) int { return respond(r, answer(r, `"ok":true`), 1) },
+	"no reason": func(r driverproc.Request) int {
 		return respond(r, answer(r, `"ok":false`), 1)
 	},
-	"endless": func(r child.Request) int {
+	"endless": func(r driverproc.Request) int {
 		return respond(r, answer(r, `"ok":true,"result":"`+strings.Repeat("x", 65<<20)+`"`), 0)
 	},
-	"unlisted": func(r child.Request) int { return leave(r, "surprise", `"ok":true`) },
-	"missing": func(r child.Request) int {
+	"unlisted": func(r driverproc.Request) int { return leave(r, "surprise", `"ok":true`) },
+	"missing": func(r driverproc.Request) int {
 		return respond(r, answer(r, `"ok":true,"files":[{"path":"model.onnx","size":3,"sha256":"00"}]`), 0)
 	},
-	"miscounted": func(r child.Request) int {
+	"miscounted": func(r driverproc.Request) int {
 		return leave(r, "model.onnx", `"ok":true,"files":[{"path":"model.onnx","size":3,"sha256":"00"}]`)
 	},
-	"climbing": func(r child.Request) int {
+	"climbing": func(r driverproc.Request) int {
 		return leave(r, "model.onnx", `"ok":true,"files":[{"path":"../out/model.onnx","size":3,"sha256":"00"}]`)
 	},
-	"pipe": func(r child.Request) int {
+	"pipe": func(r driverproc.Request) int {
 		if err := syscall.Mkfifo(r.ResponsePath, 0o600); err != nil {
 			return 4
 		}
 		return 0
 	},
-	"refusal with files": func(r child.Request) int {
+	"refusal with files": func(r driverproc.Request) int {
 		if leave(r, "half", "") != 0 {
 			return 4
 		}
@@ -230,11 +230,11 @@ var raw = map[string]func(child.Request) int{
 	},
 }
 
-func answer(r child.Request, rest string) string {
-	return `{"protocol":"` + child.Protocol + `","id":"` + r.ID + `",` + rest + `}`
+func answer(r driverproc.Request, rest string) string {
+	return `{"protocol":"` + driverproc.Protocol + `","id":"` + r.ID + `",` + rest + `}`
 }
 
-func respond(r child.Request, text string, status int) int {
+func respond(r driverproc.Request, text string, status int) int {
 	if err := os.WriteFile(r.ResponsePath, []byte(text), 0o600); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 4
@@ -243,7 +243,7 @@ func respond(r child.Request, text string, status int) int {
 }
 
 // leave leaves a file and answers.
-func leave(r child.Request, name, rest string) int {
+func leave(r driverproc.Request, name, rest string) int {
 	if err := os.WriteFile(filepath.Join(r.OutDir, name), []byte("abc"), 0o666); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 4

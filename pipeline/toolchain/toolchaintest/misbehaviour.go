@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/registry"
 )
 
 // Misbehaviour is what a driver may do wrong, and what is to come of it.
 type Misbehaviour struct {
 	Name   string // for [Fake]
-	Budget child.Budget
+	Budget driverproc.Budget
 	Code   registry.Code
 	Text   string            // that the error has
 	Needs  toolchain.Sandbox // the weakest sandbox that prevents it; empty for all
@@ -66,12 +66,12 @@ func Faults() []Misbehaviour {
 // Escapes are how [Fake] can go beyond what it was given.
 func Escapes() []Misbehaviour {
 	return []Misbehaviour{
-		{Name: "hang", Budget: child.Budget{Wall: 300 * time.Millisecond}, Code: unavailable, Text: "longer than"},
-		{Name: "burn", Budget: child.Budget{CPU: time.Second}, Code: unavailable, Text: "computed for"},
-		{Name: "big file", Budget: child.Budget{FileBytes: 1 << 16}, Code: broken, Text: ""},
-		{Name: "big memory", Budget: child.Budget{MemoryBytes: 1 << 30}, Code: broken, Text: ""},
-		{Name: "many files", Budget: child.Budget{OpenFiles: 64}, Code: broken, Text: "too many open files"},
-		{Name: "fork bomb", Budget: child.Budget{Processes: 64}, Code: broken, Text: "resource temporarily unavailable"},
+		{Name: "hang", Budget: driverproc.Budget{Wall: 300 * time.Millisecond}, Code: unavailable, Text: "longer than"},
+		{Name: "burn", Budget: driverproc.Budget{CPU: time.Second}, Code: unavailable, Text: "computed for"},
+		{Name: "big file", Budget: driverproc.Budget{FileBytes: 1 << 16}, Code: broken, Text: ""},
+		{Name: "big memory", Budget: driverproc.Budget{MemoryBytes: 1 << 30}, Code: broken, Text: ""},
+		{Name: "many files", Budget: driverproc.Budget{OpenFiles: 64}, Code: broken, Text: "too many open files"},
+		{Name: "fork bomb", Budget: driverproc.Budget{Processes: 64}, Code: broken, Text: "resource temporarily unavailable"},
 
 		{Name: "overwrite", Code: broken, Text: ""}, // where it can, it spoils a copy, and that is found
 		{Name: "remove input", Code: broken, Text: ""},
@@ -97,7 +97,7 @@ func TestFaults(t *testing.T) {
 // most: each gives an error of its kind, harms nothing and leaves nothing.
 func TestEscapes(t *testing.T, most toolchain.Sandbox) {
 	t.Helper()
-	outcome, err := child.Do(t.Context(), Fake("well behaved"), child.Budget{Sandbox: most}, Compile(t), t.TempDir())
+	outcome, err := driverproc.Do(t.Context(), Fake("well behaved"), driverproc.Budget{Sandbox: most}, Compile(t), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func (m Misbehaviour) test(t *testing.T) {
 	if m.Name == "fork bomb" && m.unbounded(t) {
 		t.Skip("this machine cannot bound the number of processes")
 	}
-	_, err := child.Do(t.Context(), Fake(m.Name), m.Budget, job, out)
+	_, err := driverproc.Do(t.Context(), Fake(m.Name), m.Budget, job, out)
 	if registry.CodeOf(err) != m.Code || err == nil || !strings.Contains(err.Error(), m.Text) {
 		t.Errorf("error %v (%s), want %s and %q", err, registry.CodeOf(err), m.Code, m.Text)
 	}
@@ -141,7 +141,7 @@ func (m Misbehaviour) test(t *testing.T) {
 // unbounded reports whether processes are not counted here.
 func (m Misbehaviour) unbounded(t *testing.T) bool {
 	t.Helper()
-	outcome, err := child.Do(t.Context(), Fake("well behaved"), m.Budget, Compile(t), t.TempDir())
+	outcome, err := driverproc.Do(t.Context(), Fake("well behaved"), m.Budget, Compile(t), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/child"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 )
 
 // schemaFile is the published schema of the protocol, seen from the folder of a test
@@ -48,7 +48,7 @@ func ValidateSchema(definition string, document []byte) error {
 
 // CheckResponses has a program answer requests as it would without anybody in between,
 // and checks what it writes against the schema: a probe, and a verb that nobody has.
-func CheckResponses(t *testing.T, p child.Program) {
+func CheckResponses(t *testing.T, p driverproc.Program) {
 	t.Helper()
 	for _, verb := range []toolchain.Verb{toolchain.VerbProbe, "dance"} {
 		dir := t.TempDir()
@@ -56,9 +56,9 @@ func CheckResponses(t *testing.T, p child.Program) {
 		if err := os.Mkdir(out, 0o777); err != nil {
 			t.Fatal(err)
 		}
-		r := child.Request{
-			Protocol: child.Protocol, Verb: verb, ID: "7", ResponsePath: filepath.Join(dir, "response.json"), OutDir: out,
-			Threads: 1, Library: p.Library, Inputs: []child.RequestInput{}, Options: map[string]any{},
+		r := driverproc.Request{
+			Protocol: driverproc.Protocol, Verb: verb, ID: "7", ResponsePath: filepath.Join(dir, "response.json"), OutDir: out,
+			Threads: 1, Library: p.Library, Inputs: []driverproc.RequestInput{}, Options: map[string]any{},
 		}
 		text, err := json.Marshal(r)
 		if err != nil {
@@ -75,20 +75,20 @@ func CheckResponses(t *testing.T, p child.Program) {
 			t.Errorf("%s: %v: %s", verb, err, log)
 		}
 		CheckSchema(t, "response", response)
-		var answered child.Response
+		var answered driverproc.Response
 		if err := json.Unmarshal(response, &answered); err != nil {
 			t.Fatal(err)
 		}
 		if verb == toolchain.VerbProbe {
 			CheckSchema(t, "probeResult", answered.Result)
-		} else if answered.Error == nil || answered.Error.Code != child.BadInput {
-			t.Errorf("%s: %+v, want %s", verb, answered.Error, child.BadInput)
+		} else if answered.Error == nil || answered.Error.Code != driverproc.BadInput {
+			t.Errorf("%s: %+v, want %s", verb, answered.Error, driverproc.BadInput)
 		}
 	}
 }
 
 // respondTo starts the program with a request and gives what it printed.
-func respondTo(ctx context.Context, p child.Program, dir string, request []byte) ([]byte, error) {
+func respondTo(ctx context.Context, p driverproc.Program, dir string, request []byte) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, p.Path)
 	cmd.Args, cmd.Dir, cmd.Stdin = p.Args, dir, bytes.NewReader(request)
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + dir, "TMPDIR=" + dir}

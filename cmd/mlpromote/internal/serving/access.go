@@ -12,7 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
-	"mlpromote.dev/mlpromote/registry/access/gate"
+	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/client"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/host"
@@ -83,7 +83,7 @@ func (e *ListenConfig) hostNames() []string {
 
 // site protects the service from what browsers send to it. The certificate, if there is one,
 // has more names: a browser does not send anything to a name that is not in it.
-func (e *ListenConfig) site(c *host.Certificate, logger *slog.Logger) gate.Site {
+func (e *ListenConfig) site(c *host.Certificate, logger *slog.Logger) authn.OriginCheck {
 	hosts := access.Hosts{Names: e.hostNames(), Addresses: !remote.IsLoopback(e.Listen)}
 	if u, err := url.Parse(e.URL); err == nil && e.URL != "" {
 		hosts.Names = append(hosts.Names, u.Hostname())
@@ -94,7 +94,7 @@ func (e *ListenConfig) site(c *host.Certificate, logger *slog.Logger) gate.Site 
 	if c != nil {
 		hosts.Also = c.Covers
 	}
-	return gate.Site{Hosts: hosts, URL: e.URL, Logger: logger}
+	return authn.OriginCheck{Hosts: hosts, URL: e.URL, Logger: logger}
 }
 
 // principalName is whose an upload is.
@@ -111,9 +111,9 @@ func (e *ListenConfig) strictTransport() bool {
 // authenticator decides who is let in. Where others can reach the service, and with --auth,
 // every caller needs a token; on a loopback address only once somebody has said who may come
 // in.
-func (sv *Served) authenticator(ctx context.Context) (*gate.Gate, error) {
+func (sv *Service) authenticator(ctx context.Context) (*authn.Authenticator, error) {
 	db, c := sv.Here.DB, sv.config
-	settings := gate.Config{
+	settings := authn.Config{
 		Tokens: db, Secrets: db, Identify: sv.identify, Rules: sv.accessRules, URL: c.URL, Failures: c.Failures(), Now: clock.Now, Logger: sv.logger,
 	}
 	if remote.IsLoopback(c.Listen) && !c.Auth {
@@ -131,11 +131,11 @@ func (sv *Served) authenticator(ctx context.Context) (*gate.Gate, error) {
 			return nil, err
 		}
 	}
-	return gate.New(ctx, settings)
+	return authn.New(ctx, settings)
 }
 
 // sayHowToGetIn tells the operator what lets callers in, and how to make a first token.
-func (sv *Served) sayHowToGetIn(ctx context.Context, e ListenConfig, kept registry.Tokens, issuers int) error {
+func (sv *Service) sayHowToGetIn(ctx context.Context, e ListenConfig, kept registry.Tokens, issuers int) error {
 	tokens, err := kept.ListTokens(ctx)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func readers(next http.Handler) http.Handler {
 }
 
 // Challenge asks OCI clients for the token that they lack.
-func Challenge(g *gate.Gate) func(*http.Request, distribution.Access) string {
+func Challenge(g *authn.Authenticator) func(*http.Request, distribution.Access) string {
 	return func(r *http.Request, a distribution.Access) string {
 		return g.Challenge(r, a.Repository, access.ActionPermission(string(a.Action)))
 	}

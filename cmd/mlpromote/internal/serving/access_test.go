@@ -62,7 +62,7 @@ func TestServiceTriesItsKey(t *testing.T) {
 	for dir, says := range map[string]string{good: "", t.TempDir(): "there is no key"} {
 		var log bytes.Buffer
 		at := wiring.Location{Keys: dir, Getenv: func(string) string { return "" }}
-		sv := &Served{Serving: &Serving{logger: slog.New(slog.NewTextHandler(&log, nil))}, at: at, keys: at.Keyring()}
+		sv := &Service{Process: &Process{logger: slog.New(slog.NewTextHandler(&log, nil))}, at: at, keys: at.Keyring()}
 		sv.files(t.Context())
 		if says == "" && log.Len() > 0 || !strings.Contains(log.String(), says) {
 			t.Errorf("the log has %q, want %q", log.String(), says)

@@ -7,22 +7,22 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry/access"
+	"mlpromote.dev/mlpromote/registry/defaults"
 	"mlpromote.dev/mlpromote/registry/node"
-	"mlpromote.dev/mlpromote/registry/seed"
 	"mlpromote.dev/mlpromote/registry/server"
 	"mlpromote.dev/mlpromote/registry/webhook"
 )
 
 // apiConfig is what the REST API is made of.
-func (sv *Served) apiConfig(i *wiring.Instance) server.Config {
+func (sv *Service) apiConfig(i *wiring.Instance) server.Config {
 	db := sv.Here.DB
 	return server.Config{
 		Registry: sv.telemetry.Registry(access.Guard(i)), Authorize: access.AllowRoute, History: db.History,
-		NodeTypes: i.NodeTypes, Runtimes: seed.Over(db.Runtimes(), seed.Runtimes()),
+		NodeTypes: i.NodeTypes, Runtimes: defaults.Over(db.Runtimes(), defaults.Runtimes()),
 		ReadNode: node.Parse, CheckNode: node.Check, ReadRuntime: node.ParseRuntimeDocument, ReadLabels: node.FromLabels,
 		Webhooks: db.Webhooks(), Deliveries: db.Deliveries(), Idempotency: db, Tokens: db, Clock: db, Configuration: sv,
 		CheckWebhookURL: func(url string) error { return webhook.CheckURL(url, sv.config.hooks.privateUnsafe) },
-		StillAdmitted:   func(r *http.Request) error { return sv.gate.StillAdmitted(r) }, // the gate is made later
+		StillAdmitted:   func(r *http.Request) error { return sv.authn.StillAdmitted(r) }, // the authenticator is made later
 		Rate:            sv.config.Limit(), Stop: sv.stop, Now: clock.Now, Logger: sv.logger,
 	}
 }

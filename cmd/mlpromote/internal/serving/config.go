@@ -7,7 +7,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/access/gate"
+	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/host"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
@@ -110,7 +110,7 @@ const PublicLogins = 60
 
 // Failures is how many wrong credentials an address may send. Behind a proxy all clients
 // have one address, which must not wait for the worst of them.
-func (c *Config) Failures() gate.Rate {
+func (c *Config) Failures() authn.Rate {
 	perMinute := c.Logins
 	if perMinute < 0 {
 		perMinute = PublicLogins
@@ -118,7 +118,7 @@ func (c *Config) Failures() gate.Rate {
 			perMinute = 0
 		}
 	}
-	return gate.Rate{PerSecond: float64(perMinute) / 60, Burst: perMinute}
+	return authn.Rate{PerSecond: float64(perMinute) / 60, Burst: perMinute}
 }
 
 // timeouts are those of connections.

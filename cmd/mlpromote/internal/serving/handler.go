@@ -9,7 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/access/gate"
+	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/distribution"
 	"mlpromote.dev/mlpromote/registry/host"
@@ -18,8 +18,8 @@ import (
 )
 
 // Server is the service, ready to listen.
-func (sv *Served) Server(ctx context.Context) (*http.Server, error) {
-	s := sv.Serving
+func (sv *Service) Server(ctx context.Context) (*http.Server, error) {
+	s := sv.Process
 	inner, err := sv.handler(ctx)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (sv *Served) Server(ctx context.Context) (*http.Server, error) {
 
 // probes answers whether the service lives and is ready, under whatever name it is asked:
 // probes use addresses, or send no Host at all.
-func (sv *Served) probes(next http.Handler) http.Handler {
+func (sv *Service) probes(next http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /readyz", sv.ready)
@@ -55,18 +55,18 @@ func (sv *Served) probes(next http.Handler) http.Handler {
 }
 
 // handler is everything else that the service answers until ctx ends.
-func (sv *Served) handler(ctx context.Context) (http.Handler, error) {
+func (sv *Service) handler(ctx context.Context) (http.Handler, error) {
 	var err error
-	if sv.gate, err = sv.authenticator(ctx); err != nil {
+	if sv.authn, err = sv.authenticator(ctx); err != nil {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	endpoint := sv.gate.Registry(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.endpoint })))
-	api := sv.gate.API(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.api })))
+	endpoint := sv.authn.Registry(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.endpoint })))
+	api := sv.authn.API(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.api })))
 	mux.Handle("/v2/", atOneInstant(endpoint, distribution.IsLookup))
 	mux.Handle("/api/", atOneInstant(api, server.IsLookup))
 	if sv.config.MetricsListen == "" {
-		mux.Handle("GET /metrics", sv.gate.API(readers(sv.telemetry.Handler())))
+		mux.Handle("GET /metrics", sv.authn.API(readers(sv.telemetry.Handler())))
 	}
 	return mux, nil
 }
@@ -90,13 +90,13 @@ func routes() telemetry.Routes {
 	for _, r := range server.Routes() {
 		patterns = append(patterns, r.Pattern)
 	}
-	return telemetry.NewRoutes(append(patterns, gate.TokenPath, "/healthz", "/readyz", "/metrics")...)
+	return telemetry.NewRoutes(append(patterns, authn.TokenPath, "/healthz", "/readyz", "/metrics")...)
 }
 
 // ready answers whether requests can be answered, now and in a moment: that takes the
 // database, the agreed configuration, and a service that was not asked to stop. A problem
 // that does not keep it from answering is reported with a 200.
-func (sv *Served) ready(w http.ResponseWriter, r *http.Request) {
+func (sv *Service) ready(w http.ResponseWriter, r *http.Request) {
 	if sv.stopping.Load() {
 		http.Error(w, "the service is stopping", http.StatusServiceUnavailable)
 		return

@@ -14,7 +14,7 @@ const historyInterval = time.Hour
 // watchHistory compares heads with the history, now and again, until ctx ends. What it
 // finds keeps promotions from a model, and never the service from answering: a restored
 // backup has to come up.
-func (sv *Served) watchHistory(ctx context.Context) {
+func (sv *Service) watchHistory(ctx context.Context) {
 	ticker := time.NewTicker(historyInterval)
 	defer ticker.Stop()
 	for {
@@ -27,7 +27,7 @@ func (sv *Served) watchHistory(ctx context.Context) {
 	}
 }
 
-func (sv *Served) compareHistory(ctx context.Context) {
+func (sv *Service) compareHistory(ctx context.Context) {
 	faults, err := sv.keeper.InForce().HeadFaults(ctx)
 	if err != nil {
 		if ctx.Err() == nil {

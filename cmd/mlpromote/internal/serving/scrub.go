@@ -11,7 +11,7 @@ import (
 )
 
 // scrubber looks for damage beside the service.
-func (sv *Served) newScrubber() (*scrub.Background, error) {
+func (sv *Service) newScrubber() (*scrub.Background, error) {
 	c := wiring.ScrubConfig(sv.Here)
 	c.Rate, c.Found, c.Repaired, c.Progress = int64(sv.config.scrubRate), sv.damageFound, sv.damageRepaired, sv.telemetry.ScrubbedBytes
 	s, err := scrub.New(c)
@@ -24,24 +24,24 @@ func (sv *Served) newScrubber() (*scrub.Background, error) {
 }
 
 // suspect has content looked at whose bytes were wrong when somebody asked for it.
-func (sv *Served) suspect(_ context.Context, d registry.Digest, _ error) { sv.scrubber.Suspect(d) }
+func (sv *Service) suspect(_ context.Context, d registry.Digest, _ error) { sv.scrubber.Suspect(d) }
 
-func (sv *Served) damageFound(ctx context.Context, d registry.Damage) {
+func (sv *Service) damageFound(ctx context.Context, d registry.Damage) {
 	sv.logger.ErrorContext(ctx, "content is damaged", "digest", d.Digest, "kind", d.Kind, "detail", d.Detail,
 		"repositories", d.Repositories, "releases", affectedNames(d), "hint", "restore its bytes from a backup: docs/how-to/operate.md, Damage")
 }
 
-func (sv *Served) damageRepaired(ctx context.Context, d registry.Damage) {
+func (sv *Service) damageRepaired(ctx context.Context, d registry.Damage) {
 	sv.logger.InfoContext(ctx, "content is not damaged any more", "digest", d.Digest, "repositories", d.Repositories)
 }
 
 // damageKnown tells how much damage there is, whoever found it.
-func (sv *Served) damageKnown(_ context.Context, n int, since time.Time) {
+func (sv *Service) damageKnown(_ context.Context, n int, since time.Time) {
 	sv.telemetry.Damaged(n, since)
 	sv.damaged.Store(int64(n))
 }
 
-func (sv *Served) scrubbed(ctx context.Context, did scrub.Result, took time.Duration, err error) {
+func (sv *Service) scrubbed(ctx context.Context, did scrub.Result, took time.Duration, err error) {
 	sv.telemetry.Scrubbed(err)
 	if err != nil {
 		sv.logger.ErrorContext(ctx, "the scrubber broke off, and goes on in a while", "error", err)

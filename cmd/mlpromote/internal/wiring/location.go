@@ -12,8 +12,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/datadir"
+	"mlpromote.dev/mlpromote/registry/defaults"
 	"mlpromote.dev/mlpromote/registry/node"
-	"mlpromote.dev/mlpromote/registry/seed"
 	"mlpromote.dev/mlpromote/registry/telemetry"
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/keyfile"
@@ -66,7 +66,7 @@ func (l Location) Tool() registry.ToolIdentity {
 // localNodeTypes are those that were put, and those that the operator wrote as files:
 // DATA/node-types/NAME.json.
 func (l Location) localNodeTypes(db Database) registry.NodeTypes {
-	return seed.Over(db.NodeTypes(), seed.Folder[registry.Node]{Dir: filepath.Join(l.Data, "node-types"), Read: node.ParseFile})
+	return defaults.Over(db.NodeTypes(), defaults.Folder[registry.Node]{Dir: filepath.Join(l.Data, "node-types"), Read: node.ParseFile})
 }
 
 // signServed is a keyring of a service: that it does not sign is no mistake of whoever

@@ -1,0 +1,208 @@
+package serving
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync/atomic"
+
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/access/authn"
+	"mlpromote.dev/mlpromote/registry/access/oidc"
+	"mlpromote.dev/mlpromote/registry/config"
+	"mlpromote.dev/mlpromote/registry/distribution"
+	"mlpromote.dev/mlpromote/registry/scrub"
+	"mlpromote.dev/mlpromote/registry/server"
+	"mlpromote.dev/mlpromote/signer"
+)
+
+// Service is a service: what it works with for its whole life, and what is built of its
+// configuration, which another takes the place of when the files change.
+type Service struct {
+	*Process
+	at     wiring.Location
+	Here   *wiring.Local
+	keys   *signer.Keyring
+	authn  *authn.Authenticator
+	keeper *config.Keeper[*generation]
+	stop   <-chan struct{} // closed when the service stops
+
+	scrubber *scrub.Background
+	damaged  atomic.Int64 // pieces of content that are known to be
+}
+
+// generation is what a service built of one configuration. A request is answered by one
+// generation from its beginning to its end.
+type generation struct {
+	*wiring.Instance
+	own           config.Snapshot
+	issuers       *oidc.Identifier
+	api, endpoint http.Handler
+	findings      []config.Finding
+}
+
+// Open opens the data directory for a service.
+func Open(ctx context.Context, at wiring.Location, s *Process) (*Service, error) {
+	at.Telemetry = s.telemetry
+	here, err := at.OpenCatalog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sv := &Service{Process: s, at: at, Here: here, keys: at.Keyring(), stop: ctx.Done()}
+	if sv.scrubber, err = sv.newScrubber(); err != nil {
+		return sv, err
+	}
+	sv.keeper, err = config.Keep(ctx, config.Options[*generation]{
+		Read: sv.files(ctx).Read, Build: sv.build, Catalog: here.DB, Alone: at.Database == "", Tell: sv.tell, Now: clock.Now,
+	})
+	if err == nil {
+		sv.tellFindings(ctx)
+	}
+	return sv, err
+}
+
+// keyGCPercent collects the heap while a key is opened, so that what requests leave behind does
+// not grow by as much as that takes.
+const keyGCPercent = 10
+
+// files is where the configuration is. It tells the operator now, rather than whoever
+// promotes first, that there is no key to do it with, or one that its password does not
+// open. To open one takes 64 MiB, which the collector would go on to take for what a
+// service needs.
+func (sv *Service) files(ctx context.Context) config.Files {
+	defer debug.FreeOSMemory()
+	defer debug.SetGCPercent(debug.SetGCPercent(keyGCPercent))
+	files, err := sv.at.SignedFiles(ctx, sv.keys)
+	if err != nil {
+		sv.logger.WarnContext(ctx, "nothing can be promoted here", "error", err, "hint", strings.Join(registry.Hints(err), "; "))
+	}
+	return files
+}
+
+// build makes what works by a configuration.
+func (sv *Service) build(_ context.Context, own config.Snapshot) (*generation, error) {
+	i, err := sv.at.InstanceBy(sv.Here, own, sv.keys)
+	if err != nil {
+		return nil, err
+	}
+	i.Content.Tell = func(host, credential string) { sv.at.Note("registry %s: using credential %s", host, credential) }
+	asks := config.Agreement{Own: own.Configuration, Service: true}
+	asks.Agreed = func(ctx context.Context) (registry.Configuration, error) { return sv.keeper.Agreed(ctx) }
+	i.Interface = config.Registry(i.Interface,
+		func(ctx context.Context) error { return asks.Check(ctx) },
+		func(ctx context.Context) error { return sv.lastAgreement(own).Check(ctx, "environments") })
+	g := &generation{Instance: i, own: own, issuers: sv.issuersOf(own), findings: own.Findings(clock.Now())}
+	if g.api, err = server.New(sv.apiConfig(i)); err != nil {
+		return nil, err
+	}
+	g.endpoint, err = distribution.New(distribution.Config{
+		Blobs: sv.Here.Spared, Refs: sv.Here.Refs, Deleter: i.Guard(),
+		Uploads: sv.Here.Uploads, MaxUploads: sv.config.maxUploads, UploadCounts: sv.Here.DB, MaxReferrers: sv.config.maxReferrers, ReferrerCounts: sv.Here.DB,
+		Redirect: sv.Here.Blobs.Redirect, Damaged: sv.suspect, Logger: sv.logger, Principal: principalName,
+		Authorize: sv.authorize(own), Challenge: func(r *http.Request, a distribution.Access) string { return Challenge(sv.authn)(r, a) },
+	})
+	return g, err
+}
+
+// lastAgreement compares with what was agreed on at the last look, for what is asked all the
+// time.
+func (sv *Service) lastAgreement(own config.Snapshot) config.Agreement {
+	return config.Agreement{Own: own.Configuration, Service: true, Agreed: func(ctx context.Context) (registry.Configuration, error) {
+		return sv.keeper.LastAgreed(ctx)
+	}}
+}
+
+// issuersOf are those of a configuration. As long as they stay the same, so do the keys that
+// are known of them.
+func (sv *Service) issuersOf(own config.Snapshot) *oidc.Identifier {
+	if sv.keeper != nil {
+		if g := sv.keeper.InForce(); g.own.Configuration.Access == own.Configuration.Access {
+			return g.issuers
+		}
+	}
+	return oidc.New(own.Access, clock.Now, sv.logger)
+}
+
+// authorize is the rule of the OCI endpoint. Where environments are not those that were
+// agreed on, nothing is written: which of them are protected is part of what differs.
+func (sv *Service) authorize(own config.Snapshot) func(context.Context, distribution.Access) error {
+	allowed, agreement := Authorize(own.Environments), sv.lastAgreement(own)
+	return func(ctx context.Context, a distribution.Access) error {
+		if err := allowed(ctx, a); err != nil || a.Action == distribution.Pull {
+			return err
+		}
+		return agreement.Check(ctx, "environments")
+	}
+}
+
+// identify gives who is let in by the token of an issuer. Nobody is where access.yaml is not
+// the one that was agreed on.
+func (sv *Service) identify(ctx context.Context, token string) (registry.Principal, error) {
+	g := sv.keeper.InForce()
+	if err := sv.lastAgreement(g.own).Check(ctx, "access"); err != nil {
+		return registry.Principal{}, err
+	}
+	return g.issuers.Identify(ctx, token)
+}
+
+// accessRules names the rules by which issuers' tokens let somebody in.
+func (sv *Service) accessRules() string { return string(sv.keeper.InForce().own.Configuration.Access) }
+
+// accessConfigured reports whether access.yaml is there, even with mistakes in it.
+func (sv *Service) accessConfigured() bool {
+	_, err := os.Lstat(filepath.Join(sv.at.PolicyFolder(), config.AccessFile))
+	return !os.IsNotExist(err)
+}
+
+// Status says how the configuration of this replica stands to the one that was agreed on.
+func (sv *Service) Status() registry.ConfigurationStatus { return sv.keeper.Status() }
+
+// Adopt makes what the files of this replica say the agreed configuration.
+func (sv *Service) Adopt(ctx context.Context, want registry.Configuration) (registry.ConfigurationStatus, error) {
+	return sv.keeper.Adopt(ctx, want)
+}
+
+// current answers every request by the generation that is in force when it comes.
+func (sv *Service) current(of func(*generation) http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { of(sv.keeper.InForce()).ServeHTTP(w, r) })
+}
+
+// tell says what a look at the configuration found.
+func (sv *Service) tell(ctx context.Context, r config.Report) {
+	sv.telemetry.Configured(r.State, r.Taken)
+	if r.Taken {
+		for _, change := range r.Changes {
+			sv.logger.InfoContext(ctx, "the configuration in force changed", "change", change)
+		}
+		sv.logger.InfoContext(ctx, "another configuration is in force", "configuration", r.InForce.String(), "changes", len(r.Changes))
+		sv.tellFindings(ctx)
+	}
+	switch r.State {
+	case registry.ConfigurationUnreadable:
+		sv.logger.ErrorContext(ctx, "the files of the configuration cannot be used: what was in force stays", "error", r.Problem)
+	case registry.ConfigurationPending:
+		for _, change := range r.Changes {
+			sv.logger.InfoContext(ctx, "this waits for being adopted", "change", change)
+		}
+		sv.logger.WarnContext(ctx, "the files of the configuration changed: what was agreed on stays in force", "hint", "mlpromote configuration adopt, when all replicas have the same files")
+	case registry.ConfigurationDiffers:
+		sv.logger.ErrorContext(ctx, "the configuration differs from the one agreed on: nothing is changed or resolved here", "parts", strings.Join(r.InForce.Differs(r.Agreed), ", "),
+			"agreed", r.Agreed.String(), "inForce", r.InForce.String(), "hint", "give this replica the files that the others have, or mlpromote configuration adopt")
+	}
+}
+
+// tellFindings says what in the configuration in force cannot work.
+func (sv *Service) tellFindings(ctx context.Context) {
+	for _, f := range sv.keeper.InForce().findings {
+		if f.Problem {
+			sv.logger.WarnContext(ctx, f.Text, "hint", f.Fix)
+		} else {
+			sv.logger.InfoContext(ctx, f.Text)
+		}
+	}
+}

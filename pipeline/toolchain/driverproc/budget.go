@@ -1,0 +1,56 @@
+package driverproc
+
+import (
+	"time"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
+)
+
+// Budget bounds one job. The zero Budget is the generous default.
+type Budget struct {
+	Wall        time.Duration // from start to end; 0 means 30 minutes
+	CPU         time.Duration // of all threads of a process together, whole seconds; 0 means 4 hours
+	MemoryBytes int64         // private writable memory of a process, where the system can bound it; 0 means 16 GiB
+	FileBytes   int64         // of one file; 0 means 16 GiB
+	Processes   int64         // and threads, where the system can bound them; 0 means 1024
+	OpenFiles   int64         // of a process; 0 means 4096
+	// Sandbox is the strongest that is tried; empty tries all. It is for tests, and for
+	// machines on which the stronger ones are in the way.
+	Sandbox toolchain.Sandbox
+}
+
+// with is the budget with what a job says of its own.
+func (b Budget) with(job toolchain.Budget) Budget {
+	if job.Time > 0 {
+		b.Wall = job.Time
+	}
+	if job.MemoryBytes > 0 {
+		b.MemoryBytes = job.MemoryBytes
+	}
+	return b
+}
+
+func (b Budget) withDefaults() Budget {
+	const gib = 1 << 30
+	if b.Wall <= 0 {
+		b.Wall = 30 * time.Minute
+	}
+	if b.CPU <= 0 {
+		b.CPU = 4 * time.Hour
+	}
+	for _, d := range []struct {
+		field *int64
+		value int64
+	}{{&b.MemoryBytes, 16 * gib}, {&b.FileBytes, 16 * gib}, {&b.Processes, 1024}, {&b.OpenFiles, 4096}} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	return b
+}
+
+func (b Budget) limits() sandbox.Limits {
+	return sandbox.Limits{CPU: b.CPU, MemoryBytes: b.MemoryBytes,
+		FileBytes: b.FileBytes, Processes: b.Processes, OpenFiles: b.OpenFiles}
+}

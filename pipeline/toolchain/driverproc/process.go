@@ -1,0 +1,87 @@
+package driverproc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+const logBytes = 64 << 10
+
+// process is one run of a program.
+type process struct {
+	program Program
+	budget  Budget
+	log     tail
+}
+
+// run hands the program the request and waits for its end: exit status 0 or 1. It
+// leaves no process behind.
+func (p *process) run(ctx context.Context, request Request, s *scratch) (status int, e toolchain.Enforced, err error) {
+	text, err := json.Marshal(request)
+	if err != nil {
+		return 0, e, registry.Errorf(registry.CodeInvalid, "%s: options: %w", request.Verb, err)
+	}
+	end, e, err := p.start(ctx, s, sandbox.Job{Stdin: text, Files: s.files(), Write: []string{request.OutDir}})
+	if err != nil {
+		return 0, e, err
+	}
+	status, err = p.judge(end)
+	return status, e, err
+}
+
+// start runs the program in its sandbox until it ends. job adds to its own files and its scratch
+// folder.
+func (p *process) start(ctx context.Context, s *scratch, job sandbox.Job) (sandbox.End, toolchain.Enforced, error) {
+	bounded, cancel := context.WithTimeoutCause(ctx, p.budget.Wall, errWall)
+	defer cancel()
+	run := p.program.Run
+	if run == nil {
+		run = sandbox.Run
+	}
+	job.Path, job.Args, job.Env, job.Dir, job.Output = p.program.Path, p.program.Args, environment(s.work()), s.work(), &p.log
+	job.Read, job.Inputs, job.Temp = p.program.Reads, s.in(), s.temp()
+	job.Write = append([]string{s.work(), s.answer()}, job.Write...)
+	job.Limits, job.Most = p.budget.limits(), p.budget.Sandbox
+	end, err := run(bounded, job)
+	e := end.Enforced
+	e.WallSeconds = int64(p.budget.Wall / time.Second)
+	if errors.Is(err, errWall) && ctx.Err() == nil {
+		err = p.failure(Limit, "%s ran longer than %s and was stopped", p.program.Name, p.budget.Wall)
+	}
+	return end, e, err
+}
+
+// errWall is why a program is stopped that takes longer than its budget.
+var errWall = errors.New("the wall-clock budget is spent")
+
+// judge says how the process ended.
+func (p *process) judge(end sandbox.End) (int, error) {
+	switch {
+	case end.Exit == 0 || end.Exit == 1:
+		return end.Exit, nil
+	// What the kernel counts towards the limit and what it reports in the end differ.
+	case end.Signal == syscall.SIGXCPU, end.Signal == syscall.SIGKILL &&
+		end.CPU >= p.budget.CPU/2, end.CPU >= p.budget.CPU*9/10:
+		return 0, p.failure(Limit, "%s computed for %s and was stopped", p.program.Name, p.budget.CPU)
+	case end.Signal == syscall.SIGXFSZ:
+		return 0, p.failure(Limit,
+			"%s wrote a file of more than %d bytes and was stopped", p.program.Name, p.budget.FileBytes)
+	}
+	return 0, p.failure(ToolFailed, "%s crashed: %s", p.program.Name, ending(end))
+}
+
+// ending says how a program ended.
+func ending(end sandbox.End) string {
+	if end.Signal != 0 {
+		return end.Signal.String()
+	}
+	return fmt.Sprintf("exit status %d", end.Exit)
+}

@@ -1,0 +1,120 @@
+package driverproc
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// scratch is the private directory of one job: in/<role>/<name> are the inputs, work
+// is the working directory, tmp stands in for /tmp, answer is for the response.
+type scratch struct {
+	dir    string
+	inputs []input
+}
+
+type input struct {
+	toolchain.Input
+	staged string
+	solid  bool // no symbolic link
+	before fs.FileInfo
+}
+
+func newScratch() (*scratch, error) {
+	dir, err := os.MkdirTemp("", "mlpromote-")
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+		return nil, err
+	}
+	s := &scratch{dir: dir}
+	for _, folder := range []string{s.in(), s.work(), s.temp(), s.answer()} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			return nil, errors.Join(err, s.remove())
+		}
+	}
+	return s, nil
+}
+
+func (s *scratch) in() string              { return filepath.Join(s.dir, "in") }
+func (s *scratch) work() string            { return filepath.Join(s.dir, "work") }
+func (s *scratch) temp() string            { return filepath.Join(s.dir, "tmp") }
+func (s *scratch) answer() string          { return filepath.Join(s.dir, "answer") }
+func (s *scratch) response() string        { return filepath.Join(s.answer(), "response.json") }
+func (s *scratch) role(r string) string    { return filepath.Join(s.in(), r) }
+func (s *scratch) remove() error           { return os.RemoveAll(s.dir) }
+func (s *scratch) path(r, n string) string { return filepath.Join(s.role(r), filepath.FromSlash(n)) }
+
+// stage returns where the driver will see the inputs. They have their own names there, whatever
+// their files are called. Errors: CodeDigest for an input of another size than announced, or
+// one that is not the file that was hashed.
+func (s *scratch) stage(inputs []toolchain.Input) error {
+	files := make(map[string]int)
+	for _, in := range inputs {
+		files[in.Role]++
+	}
+	for _, in := range inputs {
+		target, err := filepath.EvalSymlinks(in.Path)
+		if err != nil {
+			return err
+		}
+		if target, err = filepath.Abs(target); err != nil {
+			return err
+		}
+		info, err := statInput(in)
+		if err != nil {
+			return err
+		}
+		if info.Size() != in.Size {
+			return registry.Errorf(registry.CodeDigest,
+				"input %s/%s: %s is %d bytes, expected a file of %d", in.Role, in.Name, in.Path, info.Size(), in.Size)
+		}
+		staged := input{in, s.path(in.Role, in.Name), files[in.Role] > 1 && in.Role == toolchain.RoleModel, info}
+		staged.Path = target
+		s.inputs = append(s.inputs, staged)
+	}
+	return nil
+}
+
+// statInput opens the file of an input, which compares it with the one that was hashed.
+func statInput(in toolchain.Input) (fs.FileInfo, error) {
+	f, err := in.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Stat()
+}
+
+// files are the inputs for a sandbox.
+func (s *scratch) files() []sandbox.File {
+	files := make([]sandbox.File, len(s.inputs))
+	for i, in := range s.inputs {
+		files[i] = sandbox.FileOf(in.before, in.Path, in.staged, in.solid)
+	}
+	return files
+}
+
+// unchanged checks that no input was written to: where the driver had the user's file
+// before it, as far as it is cheap; where it had a copy, by the copy.
+func (s *scratch) unchanged(e toolchain.Enforced) error {
+	for _, in := range s.inputs {
+		now, err := os.Stat(in.Path)
+		same := err == nil && os.SameFile(now,
+			in.before) && now.Size() == in.before.Size() && now.ModTime().Equal(in.before.ModTime())
+		if same && e.Inputs == toolchain.InputsCopied {
+			d, _, err := toolchain.HashFile(in.staged)
+			same = err == nil && d == in.Digest
+		}
+		if !same {
+			return registry.Errorf(registry.CodeInternal, "the driver wrote to its input %s/%s (%s)", in.Role, in.Name, in.Path)
+		}
+	}
+	return nil
+}

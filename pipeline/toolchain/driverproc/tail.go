@@ -1,0 +1,63 @@
+package driverproc
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	max  int
+	text []byte
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, p[max(0, len(p)-t.max):]...)
+	if len(t.text) > 2*t.max {
+		t.text = bytes.Clone(t.text[len(t.text)-t.max:])
+	}
+	return len(p), nil
+}
+
+// String is the end of the text, at most max bytes, as [visible] text.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return visible(string(t.text[max(0, len(t.text)-t.max):]))
+}
+
+// escapeSequence is a command to a terminal, such as a change of color or of the window's title
+// (ECMA-48, 5.4 and 5.6).
+var escapeSequence = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])`)
+
+// visible makes valid UTF-8 of what a program printed, without commands to a terminal and other
+// control characters. Ends of lines and tabs stay; a return to the start of a line ends it.
+func visible(text string) string {
+	text = strings.ToValidUTF8(text, "?")
+	if !strings.ContainsFunc(text, unicode.IsControl) {
+		return text
+	}
+	text = escapeSequence.ReplaceAllString(text, "")
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// lastLines is what of a log belongs in a message: its last few lines.
+func lastLines(log string) string {
+	const lines, bytes = 8, 1200
+	log = strings.TrimSpace(log)
+	all := strings.Split(log, "\n")
+	short := strings.Join(all[max(0, len(all)-lines):], "\n")
+	return strings.ToValidUTF8(short[max(0, len(short)-bytes):], "?")
+}

@@ -1,0 +1,81 @@
+package remotecache
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"github.com/opencontainers/go-digest"
+	specs "github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	"oras.land/oras-go/v2/errdef"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// save stores what an entry needs before the entry, and names it last.
+func (s *Steps) save(ctx context.Context, about toolchain.About, o toolchain.Outcome) error {
+	record, err := toolchain.MarshalStep(about, o)
+	if err != nil {
+		return err
+	}
+	config := describe(typeStep, record)
+	text, err := registry.NewStatement(PredicateStep, newStatement(o),
+		registry.StatementSubject{Name: tag(o.Key), Digest: registry.NewDigestSet(config.Digest)})
+	if err != nil {
+		return err
+	}
+	bundle, err := s.Sign(ctx, registry.RoleBuilder, text)
+	if err != nil {
+		return err
+	}
+	signature := describe(typeBundle, bundle)
+	manifest, err := registry.CanonicalJSON(ocispec.Manifest{
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, ArtifactType: typeStep,
+		Config: config, Layers: append([]ocispec.Descriptor{signature}, layers(o)...),
+	})
+	if err != nil {
+		return err
+	}
+	for _, f := range o.Files {
+		if err := s.push(ctx, ocispec.Descriptor{MediaType: typeFile, Digest: f.Digest, Size: f.Size},
+			func() (io.ReadCloser, error) { return os.Open(f.Path) }); err != nil {
+			return err
+		}
+	}
+	entry := describe(ocispec.MediaTypeImageManifest, manifest)
+	for _, d := range []struct {
+		desc ocispec.Descriptor
+		text []byte
+	}{{config, record}, {signature, bundle}, {entry, manifest}} {
+		if err := s.push(ctx, d.desc,
+			func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(d.text)), nil }); err != nil {
+			return err
+		}
+	}
+	return s.Repository.Tag(ctx, entry, tag(o.Key))
+}
+
+func describe(mediaType string, text []byte) ocispec.Descriptor {
+	return ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(text), Size: int64(len(text))}
+}
+
+// push stores content that is not there yet.
+func (s *Steps) push(ctx context.Context, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
+	there, err := s.Repository.Exists(ctx, desc)
+	if err != nil || there {
+		return err
+	}
+	in, err := open()
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	if err := s.Repository.Push(ctx, desc, in); err != nil && !errors.Is(err, errdef.ErrAlreadyExists) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package authn
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+const (
+	// usesEvery is the minimum time between two records of the use of a token, so that not every
+	// request writes.
+	usesEvery = time.Hour
+	// usesPatience is how long a request waits for that write.
+	usesPatience = time.Second
+)
+
+// uses is when this replica last recorded the use of tokens, by ID.
+type uses struct {
+	mu sync.Mutex
+	of map[string]time.Time
+}
+
+// due reports whether the use of a token must be recorded now. Of concurrent callers only one
+// gets true.
+func (u *uses) due(t registry.Token, now time.Time) bool {
+	if now.Sub(t.LastUsed) < usesEvery {
+		return false
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if now.Sub(u.of[t.ID]) < usesEvery {
+		return false
+	}
+	u.of[t.ID] = now
+	return true
+}
+
+// used records the use of a token. A failure is only logged.
+func (g *Authenticator) used(ctx context.Context, t registry.Token, now time.Time) {
+	if !g.uses.due(t, now) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, usesPatience)
+	defer cancel()
+	if err := g.Tokens.UseToken(ctx, t.ID, now); err != nil {
+		g.Logger.WarnContext(ctx, "recording the use of a token failed", "token", t.Name, "error", err)
+	}
+}

@@ -1,0 +1,65 @@
+package defaults
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Folder is the documents in a folder, each in NAME.json. It is read anew each time; a
+// folder that is not there is empty. Read reads a file; a mistake in one is for the log
+// of its operator, not for who asks.
+type Folder[T any] struct {
+	Dir  string
+	Read func(path string) (T, error)
+}
+
+// Get reads a file.
+func (f Folder[T]) Get(_ context.Context, name string) (T, error) {
+	var none T
+	if err := registry.ValidateName(name); err != nil {
+		return none, err
+	}
+	if strings.ContainsRune(name, '/') {
+		return none, registry.Errorf(registry.CodeNotFound, "%s is not known here", name)
+	}
+	document, err := f.Read(filepath.Join(f.Dir, name+".json"))
+	switch {
+	case registry.HasCode(err, registry.CodeNotFound):
+		return none, registry.Errorf(registry.CodeNotFound, "%s is not known here", name)
+	case err != nil:
+		return none, registry.Errorf(registry.CodeInternal, "%s: %w", name, err)
+	}
+	return document, nil
+}
+
+// List reads the files of a page.
+func (f Folder[T]) List(ctx context.Context, after string, limit int) ([]registry.Named[T], error) {
+	entries, err := os.ReadDir(f.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, registry.Errorf(registry.CodeInternal, "documents: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		name, isDocument := strings.CutSuffix(e.Name(), ".json")
+		if isDocument && name > after && registry.ValidateName(name) == nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names) // file names are sorted with their suffix
+	var page []registry.Named[T]
+	for _, name := range names[:min(limit, len(names))] {
+		document, err := f.Get(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		page = append(page, registry.Named[T]{Name: name, Document: document})
+	}
+	return page, nil
+}
