@@ -2,7 +2,7 @@
 // keys that it names, and access.yaml.
 //
 // All files are read at one moment, as a [Snapshot]. A [Keeper] reads them again when they
-// change. It uses what it read only if that is valid and all processes on the catalog agreed
-// on it. So files that are half changed, broken, or different from those of other replicas
-// change no decision.
+// change. It applies the new content only if it is valid and all processes that use the catalog
+// have agreed on it. Files that are half written, broken, or different from those of other
+// replicas have no effect on decisions.
 package config

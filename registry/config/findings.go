@@ -18,7 +18,7 @@ type Finding struct {
 	Fix     string `json:"fix,omitempty"` // how to solve it
 }
 
-// Findings reports settings that are valid but cannot work, or only take effect after now.
+// Findings reports settings that are valid but cannot work, or take effect only in the future.
 func (s Snapshot) Findings(now time.Time) []Finding {
 	found := s.keyFindings()
 	for _, e := range s.Environments.Trust {

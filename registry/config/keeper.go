@@ -34,10 +34,10 @@ type Catalog interface {
 	Apply(ctx context.Context, c registry.Change) (registry.Event, error)
 }
 
-// Report is the result of a look at the files.
+// Report is the result of one check of the files.
 type Report struct {
 	registry.ConfigurationStatus
-	// Taken says that this look put another configuration into force. Then Changes lists the
+	// Taken says that this check put another configuration into force. Changes then lists the
 	// differences from the previous one.
 	Taken bool
 }
@@ -46,7 +46,7 @@ type Report struct {
 // It is safe for concurrent use.
 type Keeper[G any] struct {
 	Options[G]
-	mu    sync.Mutex // one look at a time
+	mu    sync.Mutex // one check at a time
 	state atomic.Pointer[state[G]]
 }
 
@@ -102,10 +102,10 @@ func Keep[G any](ctx context.Context, o Options[G]) (*Keeper[G], error) {
 // InForce returns what was built from the configuration in force.
 func (k *Keeper[G]) InForce() G { return k.state.Load().built }
 
-// Status returns the status as of the last look.
+// Status returns the status as of the last check.
 func (k *Keeper[G]) Status() registry.ConfigurationStatus { return k.state.Load().status() }
 
-// LastAgreed returns the configuration that was agreed on at the last look.
+// LastAgreed returns the configuration that was agreed on at the last check.
 func (k *Keeper[G]) LastAgreed(context.Context) (registry.Configuration, error) {
 	return k.state.Load().agreed, nil
 }
@@ -115,8 +115,8 @@ func (k *Keeper[G]) Agreed(ctx context.Context) (registry.Configuration, error) 
 	return k.Catalog.Agreed(ctx, registry.Configuration{})
 }
 
-// Run looks at every tick of an interval, and whenever it receives from now, until ctx ends.
-// An interval of 0 never ticks.
+// Run checks the files at every tick of an interval, and whenever it receives from now, until
+// ctx ends. An interval of 0 never ticks.
 func (k *Keeper[G]) Run(ctx context.Context, interval time.Duration, now <-chan struct{}) {
 	var ticks <-chan time.Time
 	if interval > 0 {
@@ -135,8 +135,8 @@ func (k *Keeper[G]) Run(ctx context.Context, interval time.Duration, now <-chan 
 	}
 }
 
-// Look reads the files and the agreed configuration, and puts the files into force if both
-// match. Unusable files change nothing.
+// Look reads the files and the agreed configuration. If they are equal, it puts the files into
+// force. Unusable files have no effect.
 func (k *Keeper[G]) Look(ctx context.Context) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -148,7 +148,7 @@ func (k *Keeper[G]) Look(ctx context.Context) {
 	k.swap(ctx, before, k.look(ctx, *before, agreed))
 }
 
-// swap puts a state into force and tells what changed.
+// swap puts a state into force and reports what changed.
 func (k *Keeper[G]) swap(ctx context.Context, before *state[G], after state[G]) {
 	k.state.Store(&after)
 	report := Report{ConfigurationStatus: after.status(), Taken: after.inForce.Configuration != before.inForce.Configuration}
@@ -204,9 +204,9 @@ func (k *Keeper[G]) take(ctx context.Context, st state[G], found Snapshot, recor
 	return st, nil
 }
 
-// lost refuses a configuration with a lost file. Without a key's file, trust would end by what
-// may be an accident. Without environments.yaml, the embedded default might trust a key that
-// the file had revoked.
+// lost refuses a configuration if one of its files has disappeared, because that may be an
+// accident. Without its key file, a trust entry would lose its effect. Without
+// environments.yaml, the embedded default might trust a key that the file had revoked.
 func lost(before, found Snapshot) error {
 	if found.isDefault && !before.isDefault {
 		return registry.WithHint(

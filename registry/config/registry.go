@@ -7,8 +7,8 @@ import (
 )
 
 // Registry wraps a registry. Changes fail if write returns an error, and Resolve fails if
-// resolve does. Other reads pass: they show facts of the catalog and content by digest, and
-// decide nothing.
+// resolve does. Other reads pass unchecked: they return facts of the catalog and content by
+// digest, and do not depend on the configuration.
 func Registry(inner registry.Interface, write, resolve func(ctx context.Context) error) registry.Interface {
 	return guarded{inner, write, resolve}
 }
@@ -33,8 +33,8 @@ func (g guarded) Attach(ctx context.Context, a registry.Attachment) (registry.Di
 	return g.inner.Attach(ctx, a)
 }
 
-// Promote checks a dry run like a resolve. It changes nothing, but must not show a decision
-// made by other rules than the agreed ones.
+// Promote checks a dry run as it checks a resolve. A dry run changes nothing, but it must not
+// return a decision made under rules other than the agreed ones.
 func (g guarded) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
 	may := g.write
 	if r.DryRun {

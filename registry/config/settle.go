@@ -9,8 +9,8 @@ import (
 )
 
 // Settle makes the environments of a command the agreed ones. It is for catalogs whose
-// processes all read the same files, so that the last to read them is right. read reads them
-// again: a command that began before a change must not bring the old ones back. Errors:
+// processes all read the same files, so the files read last are right. read reads them again,
+// so that a command that began before a change does not restore the old environments. Errors:
 // CodeConflict if the files changed since own was read; CodeInvalid if environments.yaml is
 // gone; those of the catalog.
 func Settle(ctx context.Context, catalog Catalog, own Snapshot, read func() (Snapshot, error), now time.Time) error {
@@ -50,9 +50,8 @@ func CheckPresent(ctx context.Context, own Snapshot, agreed func(context.Context
 	return own.standsIn(was)
 }
 
-// standsIn refuses the embedded default if other environments were agreed on. The first build
-// makes the key of the default, so the default without a key is accepted as the agreed one
-// too.
+// standsIn refuses the embedded default if other environments were agreed on. The default is
+// also accepted if it was agreed on before its key existed: the first build creates that key.
 func (s Snapshot) standsIn(agreed registry.Configuration) error {
 	if !s.isDefault || agreed.Environments == "" || agreed.Environments == s.Configuration.Environments {
 		return nil

@@ -70,13 +70,13 @@ func (s Snapshot) MissingKeys() []string {
 	return missing
 }
 
-// attempts bounds how often files are read that change meanwhile.
+// attempts bounds how often Read starts again because files changed while it read them.
 const attempts = 5
 
-// Read reads all files, until two reads in a row return the same. So a folder that is replaced
-// meanwhile does not combine the old half of one file with the new half of another. Errors:
-// CodeInvalid, with the line, for unusable files; CodeConflict for files that keep changing;
-// CodeInternal for unreadable files.
+// Read reads all files until two reads in a row return the same. If a folder is replaced
+// meanwhile, Read does not combine the old half of one file with the new half of another.
+// Errors: CodeInvalid, with the line, for unusable files; CodeConflict for files that keep
+// changing; CodeInternal for unreadable files.
 func (f Files) Read() (Snapshot, error) {
 	before, err := f.read()
 	for range attempts {

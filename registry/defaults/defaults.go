@@ -1,5 +1,5 @@
 // Package defaults adds default documents to a table: those in an operator's folder, and those
-// that ship with the program.
+// that are built into the program.
 package defaults
 
 import (
@@ -10,11 +10,12 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Source is the half of a [registry.Table] that reads.
+// Source is the read half of a [registry.Table].
 type Source[T any] interface {
-	// Get gives a document. Errors: CodeNotFound.
+	// Get returns a document. Errors: CodeNotFound.
 	Get(ctx context.Context, name string) (T, error)
-	// List gives up to limit documents behind a name, by name.
+	// List returns up to limit documents whose names follow a given name, in the order of
+	// names.
 	List(ctx context.Context, after string, limit int) ([]registry.Named[T], error)
 }
 
@@ -61,7 +62,8 @@ func (o over[T]) Delete(ctx context.Context, name string) error {
 		return err
 	}
 	if _, below := o.below.Get(ctx, name); below == nil {
-		return registry.Lastingf(registry.CodeConflict, "%s was not put here and cannot be deleted; put another document over it", name)
+		return registry.Lastingf(registry.CodeConflict,
+			"%s is a default and cannot be deleted; put another document with this name to replace it", name)
 	}
 	return err
 }
@@ -69,16 +71,16 @@ func (o over[T]) Delete(ctx context.Context, name string) error {
 // Documents is a source in memory.
 type Documents[T any] map[string]T
 
-// Get gives a document.
+// Get returns a document.
 func (d Documents[T]) Get(_ context.Context, name string) (T, error) {
 	document, ok := d[name]
 	if !ok {
-		return document, registry.Errorf(registry.CodeNotFound, "%s is not known here", name)
+		return document, registry.Errorf(registry.CodeNotFound, "unknown name %s", name)
 	}
 	return document, nil
 }
 
-// List gives a page of documents.
+// List returns a page of documents.
 func (d Documents[T]) List(_ context.Context, after string, limit int) ([]registry.Named[T], error) {
 	var page []registry.Named[T]
 	for name, document := range d {

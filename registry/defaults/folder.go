@@ -12,9 +12,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Folder is the documents in a folder, each in NAME.json. It is read anew each time; a
-// folder that is not there is empty. Read reads a file; a mistake in one is for the log
-// of its operator, not for who asks.
+// Folder is a source of the documents in a folder, each in NAME.json. It reads the files anew
+// each time. A missing folder counts as empty. Read parses a file. An invalid file is logged
+// for the operator; callers do not see why.
 type Folder[T any] struct {
 	Dir  string
 	Read func(path string) (T, error)
@@ -27,12 +27,12 @@ func (f Folder[T]) Get(_ context.Context, name string) (T, error) {
 		return none, err
 	}
 	if strings.ContainsRune(name, '/') {
-		return none, registry.Errorf(registry.CodeNotFound, "%s is not known here", name)
+		return none, registry.Errorf(registry.CodeNotFound, "unknown name %s", name)
 	}
 	document, err := f.Read(filepath.Join(f.Dir, name+".json"))
 	switch {
 	case registry.HasCode(err, registry.CodeNotFound):
-		return none, registry.Errorf(registry.CodeNotFound, "%s is not known here", name)
+		return none, registry.Errorf(registry.CodeNotFound, "unknown name %s", name)
 	case err != nil:
 		return none, registry.Errorf(registry.CodeInternal, "%s: %w", name, err)
 	}

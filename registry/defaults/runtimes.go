@@ -2,10 +2,10 @@ package defaults
 
 import "mlpromote.dev/mlpromote/registry"
 
-// Runtimes are the serving containers that are known without anybody having described
-// them. Only versions that their makers publish are here: what a container has besides,
-// "mlpromote node describe" inside it says.
-// Source: triton-inference-server/server, docs/introduction/compatibility.md.
+// Runtimes returns the runtime documents of known serving containers. They have only the
+// versions that the vendors publish. "mlpromote node describe", run inside a container, reports
+// all of its versions. Source: triton-inference-server/server,
+// docs/introduction/compatibility.md.
 func Runtimes() Source[registry.Runtime] {
 	known := make(Documents[registry.Runtime])
 	add := func(name string, runtimes map[string]string) {
@@ -21,8 +21,8 @@ func Runtimes() Source[registry.Runtime] {
 	return known
 }
 
-// tritonONNXRuntime is the ONNX Runtime of each release. Those that have one of between two
-// versions are left out.
+// tritonONNXRuntime has the ONNX Runtime version of each Triton release. Releases with an
+// unreleased ONNX Runtime, between two versions, are left out.
 func tritonONNXRuntime() map[string]string {
 	return map[string]string{
 		"26.07": "1.27.0", "26.06": "1.24.4", "26.05": "1.24.4", "26.04": "1.24.4", "26.03": "1.24.2", "26.02": "1.24.1",
@@ -35,8 +35,8 @@ func tritonONNXRuntime() map[string]string {
 
 type tensorrtAndCUDA struct{ tensorrt, cuda string }
 
-// tritonTensorRT is TensorRT and CUDA of the image of each release that has TensorRT-LLM.
-// Those of which less than the whole version is published are left out.
+// tritonTensorRT has the TensorRT and CUDA versions of each release's image with TensorRT-LLM.
+// Releases whose full versions are not published are left out.
 func tritonTensorRT() map[string]tensorrtAndCUDA {
 	return map[string]tensorrtAndCUDA{
 		"26.07": {"10.14.1.48", "13.1.0.036"}, "26.06": {"10.14.1.48", "13.1.0.036"}, "26.05": {"10.14.1.48", "13.1.0.036"},

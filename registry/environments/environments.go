@@ -1,10 +1,9 @@
-// Package environments reads environments.yaml, the file that says which
-// environments there are, what each asks of a release, and which keys are trusted
-// to say what. Where a directory has none, a default of two environments and one key
-// for all roles stands in for it.
+// Package environments parses environments.yaml. The file defines the environments, what each
+// requires of a release, and which keys are trusted for which roles. If a directory has no such
+// file, an embedded default applies: two environments, and one key with all roles.
 //
-// The file is policy, and a misspelt policy is a weaker one: everything in it that
-// is not understood is an error with its line.
+// A misspelled key would silently weaken a policy, so everything that Parse does not recognize
+// is an error with its line.
 package environments
 
 import (
@@ -32,15 +31,15 @@ var defaults []byte
 //go:embed environments.schema.json
 var schema []byte
 
-// Default gives the bytes of the file that stands in where there is none.
+// Default returns the content of the default environments.yaml.
 func Default() []byte { return append([]byte(nil), defaults...) }
 
-// Schema gives the JSON Schema (draft 2020-12) of the file, for editors.
+// Schema returns the JSON Schema (draft 2020-12) of the file, for editors.
 func Schema() []byte { return append([]byte(nil), schema...) }
 
-// Load reads dir/environments.yaml, or the default where dir has none. Key paths
-// stay as they are written: [KeyPath] resolves them. Errors: those of [Parse];
-// CodeInternal where the file cannot be read.
+// Load reads dir/environments.yaml, or returns the default if dir has no such file. Key paths
+// stay as written: [KeyPath] resolves them. Errors: those of [Parse]; CodeInternal if the file
+// cannot be read.
 func Load(dir string) (registry.Environments, error) {
 	es, err := LoadFile(filepath.Join(dir, File))
 	if registry.HasCode(err, registry.CodeNotFound) {
@@ -49,8 +48,8 @@ func Load(dir string) (registry.Environments, error) {
 	return es, err
 }
 
-// LoadFile reads the file at path, under any name. Errors: those of [Load];
-// CodeNotFound without the file.
+// LoadFile reads the file at path. Errors: those of [Load]; CodeNotFound if the file does not
+// exist.
 func LoadFile(path string) (registry.Environments, error) {
 	data, err := strictyaml.ReadFile(path)
 	switch {
@@ -64,8 +63,8 @@ func LoadFile(path string) (registry.Environments, error) {
 	return Parse(path, data)
 }
 
-// KeyPath gives the path of a trust entry's key: relative to dir, which holds the
-// file that names it, unless it is absolute.
+// KeyPath returns the path of a trust entry's key. A relative path starts at dir, the folder of
+// the file that names the key.
 func KeyPath(dir, key string) string {
 	if filepath.IsAbs(key) {
 		return filepath.Clean(key)
@@ -73,9 +72,9 @@ func KeyPath(dir, key string) string {
 	return filepath.Join(dir, filepath.FromSlash(key))
 }
 
-// Parse reads the bytes of the file that messages call name. The environments keep
-// their order, a protected one without require asks for [registry.DefaultRequire],
-// and Digest is that of data. Errors: CodeInvalid with line and column.
+// Parse parses a file. Messages call it name. The environments keep their order, a protected
+// environment without require gets [registry.DefaultRequire], and Digest is that of data.
+// Errors: CodeInvalid with line and column.
 func Parse(name string, data []byte) (registry.Environments, error) {
 	var f file
 	doc, err := strictyaml.Decode(name, data, &f)
@@ -90,7 +89,7 @@ func Parse(name string, data []byte) (registry.Environments, error) {
 	return es, doc.Err()
 }
 
-// The versions of the file. One without a version is of version 1. Version 2 adds
+// The versions of the file. A file that states no version has version 1. Version 2 adds
 // identities, key states and node types to trust entries.
 const (
 	version1 = 1
@@ -117,10 +116,10 @@ type file struct {
 	Trust        []entry `yaml:"trust,required"`
 }
 
-// chain is a mapping whose order counts.
+// chain is a mapping that keeps the order of its keys.
 type chain []registry.Environment
 
-// environment is what the mapping says of one name.
+// environment is the value of one name in the mapping.
 type environment struct {
 	From      string    `yaml:"from"`
 	Require   *[]string `yaml:"require"`
@@ -128,10 +127,10 @@ type environment struct {
 	Operators digests   `yaml:"operators"`
 }
 
-// host is the host of another registry.
+// host is the host of an external registry.
 type host string
 
-// DecodeYAML reads the host where it stands, so that a problem has that place.
+// DecodeYAML reads the host here, so that an error has its line and column.
 func (h *host) DecodeYAML(n *strictyaml.Node) {
 	if n.Kind() != strictyaml.Scalar {
 		n.Problemf("registry is %s: want HOST[:PORT]", n.Kind())
@@ -144,11 +143,11 @@ func (h *host) DecodeYAML(n *strictyaml.Node) {
 	*h = host(n.Text())
 }
 
-// digests are of libraries of operators.
+// digests are digests of operator libraries.
 type digests []registry.Digest
 
-// DecodeYAML reads the list. In brackets and without quotes YAML takes a digest for a
-// mapping.
+// DecodeYAML reads the list. YAML parses an unquoted digest in brackets as a mapping, so that
+// mistake gets its own message.
 func (ds *digests) DecodeYAML(n *strictyaml.Node) {
 	if n.Kind() != strictyaml.Sequence {
 		n.Problemf("operators is %s: want a list of digests of libraries", n.Kind())
@@ -162,7 +161,7 @@ func (ds *digests) DecodeYAML(n *strictyaml.Node) {
 	}
 }
 
-// DecodeYAML reads the mapping. "name:" alone is an environment without more to say.
+// DecodeYAML reads the mapping. "name:" alone is an environment with default settings.
 func (c *chain) DecodeYAML(n *strictyaml.Node) {
 	if n.Kind() != strictyaml.Mapping {
 		n.Problemf("environments is %s: want a mapping from name to from and require", n.Kind())
@@ -177,8 +176,8 @@ func (c *chain) DecodeYAML(n *strictyaml.Node) {
 	}
 }
 
-// require is what is asked for: nothing of who is not protected, the default where
-// the key is absent.
+// require returns the requirements of an environment: an empty list if it is not protected, the
+// default if the key is absent.
 func (e environment) require() []string {
 	switch {
 	case e.Require != nil:
@@ -189,8 +188,8 @@ func (e environment) require() []string {
 	return nil
 }
 
-// checkEnvironments finds the environment that the rules of [registry.Environments]
-// object to by growing the chain one by one.
+// checkEnvironments adds the environments one by one, to find the one that violates the rules
+// of [registry.Environments].
 func checkEnvironments(doc *strictyaml.Document, es registry.Environments) {
 	if err := (registry.Environments{Registry: es.Registry, List: []registry.Environment{{Name: "x"}}}).Validate(); err != nil {
 		doc.At("registry").Problemf("%s", err)

@@ -92,7 +92,7 @@ func TestParseProblems(t *testing.T) {
 		{head + "  prod: {from: staging, registry: https://a.example}\n" + trust, `4:35 registry "https://a.example": want ` + aHost},
 		{head + "  prod: {from: staging, registry: [a.example]}\n" + trust, `4:35 registry is a list: want HOST[:PORT]`},
 		{head + "  a/b: {}\n" + trust, `4:3 environment "a/b": want a lower-case name without '/'`},
-		{head + "trust: []\n", "4:8 trust is empty: want at least one key, since nothing verifies without"},
+		{head + "trust: []\n", "4:8 trust is empty: want at least one key, because no signature can be verified without a key"},
 		{entry(`{key: "", roles: [builder], resources: ["oci://local/"]}`), "5:11 key is empty: want the path of a public key in PEM"},
 		{entry(`{roles: [builder], resources: ["oci://local/"]}`), `5:5 key "key" is missing`},
 		{entry(`{key: k, roles: [bilder], resources: ["oci://local/"]}`), `5:22 unknown role "bilder" (did you mean "builder"?): want one of builder, verifier, approver, promoter`},

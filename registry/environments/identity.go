@@ -17,8 +17,8 @@ type identity struct {
 	Claims  claims `yaml:"claims"`
 }
 
-// claims are those that an entry may require. Some can later belong to somebody else, such as
-// the name of a repository. An entry can combine such a claim with a permanent one.
+// claims are those that an entry may require. The owner of some claims can change, such as the
+// name of a repository. An entry can combine such a claim with a permanent one.
 type claims struct {
 	RepositoryID      string `yaml:"repository_id"`       // GitHub
 	RepositoryOwnerID string `yaml:"repository_owner_id"` // GitHub
@@ -49,9 +49,9 @@ func (c claims) texts() map[string]string {
 	return all
 }
 
-// sharedIssuers are issuers from which everybody can get a token. An entry for one must
-// require one of the listed claims. Those name an owner for ever, while names can pass to
-// somebody else.
+// sharedIssuers are issuers from which anyone can get a token. An entry for such an issuer must
+// require one of the listed claims. These identify an owner permanently, while a name can be
+// reassigned.
 func sharedIssuers() map[string][]string {
 	return map[string][]string{
 		"https://token.actions.githubusercontent.com": {"repository_id", "repository_owner_id"},

@@ -28,7 +28,7 @@ type entry struct {
 	NodeTypes []string  `yaml:"nodeTypes"`
 }
 
-// Trust is who may say what about a registry: what a node needs of environments.yaml.
+// Trust is the part of environments.yaml that a node needs: who may sign what in a registry.
 type Trust struct {
 	Registry string
 	Entries  []registry.TrustEntry
@@ -36,9 +36,9 @@ type Trust struct {
 	Digest   registry.Digest // of the file's bytes
 }
 
-// LoadTrust reads a file that holds only registry and trust, written as in
-// environments.yaml. Errors: CodeInvalid with line and column; CodeNotFound without
-// the file; CodeInternal where it cannot be read.
+// LoadTrust reads a file that holds only registry and trust, written as in environments.yaml.
+// Errors: CodeInvalid with line and column; CodeNotFound if the file does not exist;
+// CodeInternal if it cannot be read.
 func LoadTrust(path string) (Trust, error) {
 	data, err := readTrust(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func LoadTrust(path string) (Trust, error) {
 	return t, doc.Err()
 }
 
-// readTrust reads a file that somebody named, and that has to be there.
+// readTrust reads a file that the user named, so a missing file is an error.
 func readTrust(path string) ([]byte, error) {
 	data, err := strictyaml.ReadFile(path)
 	switch {
@@ -74,7 +74,7 @@ func readTrust(path string) ([]byte, error) {
 // checkTrust reads the entries and reports their mistakes.
 func checkTrust(doc *strictyaml.Document, version int, written []entry) []registry.TrustEntry {
 	if len(written) == 0 {
-		doc.At("trust").Problemf("trust is empty: want at least one key, since nothing verifies without")
+		doc.At("trust").Problemf("trust is empty: want at least one key, because no signature can be verified without a key")
 	}
 	var out []registry.TrustEntry
 	for i, e := range written {
@@ -178,7 +178,7 @@ func (c checker) nodeTypes(e entry) []string {
 	return e.NodeTypes
 }
 
-// state reads the state of the key, and the time from which it holds.
+// state reads the state of the key, and the time from which it applies.
 func (c checker) state(e entry, into *registry.TrustEntry) {
 	state := registry.KeyState(e.State)
 	switch {
@@ -218,8 +218,8 @@ func (c checker) since(e entry) (time.Time, bool) {
 	return at.UTC(), err == nil
 }
 
-// sameState refuses an entry for a key that has another state in an earlier entry. It would be
-// unclear which of the two holds.
+// sameState refuses an entry whose key has another state in an earlier entry, because it would
+// be unclear which of them applies.
 func (c checker) sameState(earlier []registry.TrustEntry, e registry.TrustEntry) {
 	for _, o := range earlier {
 		if e.Key != "" && o.Key == e.Key && (effective(o.State) != effective(e.State) || !o.RetiredAt.Equal(e.RetiredAt) || !o.RevokedAt.Equal(e.RevokedAt)) {

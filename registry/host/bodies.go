@@ -9,16 +9,17 @@ import (
 )
 
 const (
-	// heldFree is how many bytes of a body are read without waiting. Nearly all manifests and requests are
-	// smaller.
+	// heldFree is how many bytes of a body are read without waiting. Nearly all manifests and
+	// requests are smaller.
 	heldFree = 64 << 10
-	// heldAtOnce is how many larger bodies are read at the same time. The largest has 8 MiB, and takes a
-	// multiple of that in memory while it is parsed.
+	// heldAtOnce is how many larger bodies are read at the same time. The largest has 8 MiB,
+	// and parsing takes a multiple of that in memory.
 	heldAtOnce = 8
 )
 
-// LimitBodies bounds the memory for request bodies that are read as a whole, which are all but blobs. Beyond
-// its first 64 KiB a body waits until one of 8 turns is free, and then must arrive within limit.
+// LimitBodies bounds the memory for request bodies that are read as a whole, which are all but
+// blobs. The first 64 KiB of a body are read at once. To read more, the request waits for one
+// of 8 slots, and the body must then arrive within limit.
 func LimitBodies(next http.Handler, limit time.Duration) http.Handler {
 	turns := make(chan struct{}, heldAtOnce)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -34,14 +35,14 @@ func LimitBodies(next http.Handler, limit time.Duration) http.Handler {
 	})
 }
 
-// heldBody takes a turn once it has read its free bytes.
+// heldBody takes a slot after its first bytes.
 type heldBody struct {
 	io.ReadCloser
 	turns chan struct{}
 	done  <-chan struct{}
 	limit time.Duration
-	free  int       // bytes left that need no turn
-	until time.Time // the end of the turn; zero before it
+	free  int       // bytes left that need no slot
+	until time.Time // when the slot expires; zero before it has one
 }
 
 func (b *heldBody) Read(p []byte) (int, error) {
@@ -63,7 +64,7 @@ func (b *heldBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// release ends the turn.
+// release returns the slot.
 func (b *heldBody) release() {
 	if !b.until.IsZero() {
 		<-b.turns

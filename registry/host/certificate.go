@@ -12,10 +12,10 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Certificate serves the certificate and key in two files, and follows their renewal: it checks the files for
-// every connection, which costs far less than the handshake. A certificate that has expired or is not yet
-// valid never replaces a valid one; it is used once it is valid, or once the one in use is not. It is safe
-// for concurrent use.
+// Certificate serves the certificate and key in two files, and follows their renewal: it checks
+// the files at every connection, which costs far less than the handshake. A certificate that
+// has expired or is not yet valid never replaces a valid one. It is used once it is valid, or
+// once the current one is not. Certificate is safe for concurrent use.
 type Certificate struct {
 	certFile, keyFile string
 	logger            *slog.Logger
@@ -27,7 +27,7 @@ type Certificate struct {
 	broken error            // why they could not be read
 	pair   *tls.Certificate // in use
 	next   *tls.Certificate // in the files and not in use; may be nil
-	told   string           // the problem that was logged last
+	told   string           // the problem that was last logged
 }
 
 // LoadCertificate reads the files, in PEM. report is called with the expiry of the certificate in use, and
@@ -57,8 +57,8 @@ func (c *Certificate) TLSConfig() *tls.Config {
 // Covers reports whether the certificate is valid for a host name or address.
 func (c *Certificate) Covers(name string) bool { return c.current().Leaf.VerifyHostname(name) == nil }
 
-// current returns the certificate to use now. It stays the previous one while the files cannot be used,
-// because one of them is not written yet or the certificate is not valid.
+// current returns the certificate to use now. While the files cannot be used, because one of
+// them is not written yet or the certificate is not valid, that is the previous one.
 func (c *Certificate) current() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +70,7 @@ func (c *Certificate) current() *tls.Certificate {
 		c.told = wrong
 		c.report(c.pair.Leaf.NotAfter, wrong != "")
 		if wrong != "" {
-			c.logger.Error("the certificate was not renewed: the one before stays in use", "certificate", c.certFile, "key", c.keyFile, "error", wrong)
+			c.logger.Error("the certificate was not renewed: the previous one stays in use", "certificate", c.certFile, "key", c.keyFile, "error", wrong)
 		}
 	}
 	return c.pair

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// paceChunk is how many bytes of a file are handed to the kernel at a time, and so how many a client must
-// read within a pause: enough that the calls cost nothing.
+// paceChunk is how many bytes of a file are passed to the kernel at a time. A client must read
+// that many within a pause. It is large enough that the system calls cost little.
 const paceChunk = 1 << 20
 
 // EndStalled closes connections that make no progress for longer than pause: the client sends no more of its
@@ -26,8 +26,8 @@ func EndStalled(next http.Handler, pause time.Duration) http.Handler {
 		}
 		p.move()
 		next.ServeHTTP(p, r)
-		// The server now reads what is left of a small body, for at most one pause, and then writes its
-		// buffers.
+		// The server now reads the rest of a small body, for at most one pause, and then writes
+		// its buffers.
 		_ = p.control.SetWriteDeadline(time.Now().Add(2 * pause))
 	})
 }

@@ -11,10 +11,10 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// TrustOwn returns the settings of a client that trusts exactly the certificate in a file, whatever names it
-// has: it belongs to the service on this machine, and rarely names 127.0.0.1. If that certificate is not
-// valid, the service goes on with the previous one, so that every certificate is trusted: send nothing
-// secret. Errors: CodeInvalid.
+// TrustOwn returns the settings of a client that trusts only the certificate in a file, for any
+// host name: the certificate of the service on this machine rarely names 127.0.0.1. If that
+// certificate is not valid, the service keeps using its previous one, and the client accepts
+// every certificate, so it must send no secrets. Errors: CodeInvalid.
 func TrustOwn(certFile string, now registry.Clock) (*tls.Config, error) {
 	text, err := os.ReadFile(certFile)
 	if err != nil {
@@ -34,7 +34,7 @@ func TrustOwn(certFile string, now registry.Clock) (*tls.Config, error) {
 		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection accepts one certificate alone, and callers send nothing secret
 		VerifyConnection: func(s tls.ConnectionState) error {
 			if !refused && (len(s.PeerCertificates) == 0 || !bytes.Equal(s.PeerCertificates[0].Raw, block.Bytes)) {
-				return errors.New("it shows another certificate than the one in " + certFile)
+				return errors.New("the server shows another certificate than the one in " + certFile)
 			}
 			return nil
 		},

@@ -11,17 +11,17 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// feature is a name that targets use and the bit that stands for it.
+// feature maps a feature name that targets use to its bit.
 type feature struct {
 	name string
 	id   cpuid.FeatureID
 }
 
-// features is the fixed list of processor features that a Node names: those that
-// change what arithmetic computes (fused and dot-product instructions round and
-// saturate in other places) and those that engines are compiled for. Names are the
-// Linux kernel's, as /proc/cpuinfo prints them. The list only grows: a target may
-// ask for any name that was ever on it.
+// features is the fixed list of processor features that a Node can name. It has those that
+// change the results of arithmetic (fused and dot-product instructions round and saturate at
+// other points) and those that engines are compiled for. Names are those of the Linux kernel in
+// /proc/cpuinfo. The list only grows, because a stored target may require any feature that was
+// ever on it.
 func features() []feature {
 	return []feature{
 		// amd64: vectors and fused multiply-add
@@ -39,7 +39,7 @@ func features() []feature {
 	}
 }
 
-// FeatureNames are the processor features that Describe can name, sorted.
+// FeatureNames returns the processor features that Describe can report, sorted.
 func FeatureNames() []string {
 	var names []string
 	for _, f := range features() {
@@ -58,7 +58,7 @@ func describeCPU(info cpuInfo) registry.NodeCPU {
 	if c.Model == "" {
 		c.Model = info.model
 	}
-	// X64Level follows the x86-64 psABI; it is 0 on every other architecture.
+	// X64Level follows the x86-64 psABI. It is 0 on other architectures.
 	if level := cpuid.CPU.X64Level(); level > 0 && runtime.GOARCH == "amd64" {
 		c.Level = "v" + strconv.Itoa(level)
 	}
@@ -71,13 +71,13 @@ func describeCPU(info cpuInfo) registry.NodeCPU {
 	return c
 }
 
-// hypervisor is what the processor says runs it, in CPUID leaf 0x40000000.
+// hypervisor returns the hypervisor name from CPUID leaf 0x40000000.
 func hypervisor() string { return cpuid.CPU.HypervisorVendorString }
 
-// emulated reports whether software translates the instructions. QEMU's translator
-// names itself in CPUID, its processor models in the model name; Apple's translator
-// in the model name; and a translated program may still see the /proc/cpuinfo of the
-// machine below, which is of the other architecture.
+// emulated reports whether the processor is emulated in software. QEMU puts its name into CPUID
+// and its processor models into the model name; Apple's Rosetta puts its name into the model
+// name. An emulated program may also see the /proc/cpuinfo of the host, which then shows
+// another architecture.
 func emulated(info cpuInfo, arch, hypervisor string) bool {
 	model := strings.ToLower(info.model)
 	switch {

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// maxTextBytes bounds every file of the system that is read. /proc/cpuinfo takes
-// about 2 KiB for a thread; the first one is enough.
+// maxTextBytes bounds each system file that is read. /proc/cpuinfo has about 2 KiB per thread;
+// the first thread is enough.
 const maxTextBytes = 64 << 10
 
-// cpuInfo is what /proc/cpuinfo says of the first processor.
+// cpuInfo is what /proc/cpuinfo reports about the first processor.
 type cpuInfo struct {
 	model string // "model name"
-	arch  string // as GOARCH, seen from which keys there are; empty if unknown
+	arch  string // as GOARCH, derived from the keys that are present; empty if unknown
 }
 
 func readCPUInfo(path string) cpuInfo { return parseCPUInfo(readText(path)) }
 
-// parseCPUInfo reads the first block. Linux writes "vendor_id" on x86 and
-// "CPU implementer" on ARM, and neither on the other.
+// parseCPUInfo parses the first block. Linux writes "vendor_id" on x86 and "CPU implementer" on
+// ARM.
 func parseCPUInfo(text string) cpuInfo {
 	var info cpuInfo
 	for line := range strings.Lines(text) {
@@ -42,7 +42,7 @@ func parseCPUInfo(text string) cpuInfo {
 	return info
 }
 
-// readText gives the beginning of a file, or nothing.
+// readText returns the beginning of a file, or "" if it cannot be read.
 func readText(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
@@ -56,8 +56,8 @@ func readText(path string) string {
 	return string(data)
 }
 
-// printable drops what is no printable ASCII, so that a fact can stand in a message,
-// and what a fact could never need: more than 200 bytes.
+// printable removes characters that are not printable ASCII, so that a value can be used in a
+// message, and cuts the value at 200 bytes.
 func printable(s string) string {
 	kept := strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {

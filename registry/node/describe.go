@@ -1,11 +1,10 @@
-// Package node reads what a machine offers: processor, memory, NVIDIA devices and
-// the runtimes that are installed. It also reads the files in which somebody else
-// wrote that down.
+// Package node describes a machine: processor, memory, NVIDIA GPUs and installed runtimes. It
+// also reads node documents that were written elsewhere.
 //
-// Facts come from the processor itself, from files of the kernel and the loader, and
-// from nvidia-smi where it is installed. What cannot be read is left out, never
-// guessed: an absent fact meets no requirement, so a gap can cost an engine and
-// never choose a wrong one.
+// Facts come from the processor, from files of the kernel and the dynamic loader, and from
+// nvidia-smi if it is installed. A fact that cannot be read is left out, never guessed. An
+// absent fact meets no requirement, so the worst effect is that a suitable engine is not
+// chosen.
 package node
 
 import (
@@ -21,27 +20,27 @@ import (
 // SourceMachine is the Source of a Node that Describe read.
 const SourceMachine = "machine"
 
-// NoteEmulated is the note on a machine whose processor is translated in software:
-// it computes what its processor would, and its times mean nothing.
+// NoteEmulated is the note on a machine whose processor is emulated. It computes the right
+// results, but timings on it are not meaningful.
 const NoteEmulated = "emulated"
 
 // Options say where Describe looks. The zero Options describe this machine.
 type Options struct {
-	// Runtimes are versions by name that the caller knows to be installed, such as those
-	// of its own toolchains. They win over what Describe finds.
+	// Runtimes are versions by name that the caller knows to be installed, such as those of its
+	// own toolchains. They replace what Describe finds.
 	Runtimes map[string]string
-	// Root is the folder that stands for "/"; empty means "/". The processor is always
-	// this machine's.
+	// Root is the folder to use as "/"; empty means "/". The processor is always that of this
+	// machine.
 	Root string
 	// Getenv reads PATH and LD_LIBRARY_PATH; nil means os.Getenv.
 	Getenv func(string) string
-	// Exec gives the standard output of a program of PATH. An error that is
-	// exec.ErrNotFound means that the program is not installed. Nil means Run.
+	// Exec returns the standard output of a program that it finds through PATH. An error that
+	// wraps exec.ErrNotFound means that the program is not installed. Nil means Run.
 	Exec func(ctx context.Context, name string, args ...string) ([]byte, error)
 }
 
-// Describe reads this machine. The only error is that of ctx; a part that cannot be
-// read is left out, with a note where its owner should know.
+// Describe reads this machine. It fails only if ctx ends. A part that cannot be read is left
+// out, with a note if the user should know.
 func Describe(ctx context.Context, o Options) (registry.Node, error) {
 	o = o.withDefaults()
 	cpuinfo := readCPUInfo(o.path("/proc/cpuinfo"))
@@ -65,7 +64,7 @@ func Describe(ctx context.Context, o Options) (registry.Node, error) {
 	return n, nil
 }
 
-// runtimes joins what the machine has with what the caller knows.
+// runtimes merges the runtimes found on the machine with those that the caller knows.
 func (o Options) runtimes() map[string]string {
 	found := make(map[string]string)
 	if version := findONNXRuntime(o); version != "" {
@@ -91,5 +90,5 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// path is an absolute path of the machine under Root.
+// path returns an absolute path of the machine below Root.
 func (o Options) path(absolute string) string { return filepath.Join(o.Root, absolute) }

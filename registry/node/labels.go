@@ -13,8 +13,8 @@ import (
 // SourceLabels is the Source of a Node that was read from the labels of a Kubernetes node.
 const SourceLabels = "kubernetes"
 
-// Labels that are read. Those of processors are made by node feature discovery, those of
-// devices by GPU feature discovery.
+// Labels that are read. Node feature discovery sets those of processors, GPU feature discovery
+// those of devices.
 const (
 	labelArch   = "kubernetes.io/arch"
 	labelOS     = "kubernetes.io/os"
@@ -26,12 +26,12 @@ const (
 	labelOld    = "nvidia.com/cuda.driver." // major, minor and rev, before there was labelDriver
 )
 
-// maxLabels is more labels than a node has.
+// maxLabels is more labels than any node has.
 const maxLabels = 4096
 
-// ParseLabels reads the labels of a Kubernetes node: a Node object as kubectl get node -o
-// json prints it, an object with "labels", or the labels alone; name stands for the file
-// in errors. Errors: CodeInvalid.
+// ParseLabels reads the labels of a Kubernetes node: a Node object as printed by kubectl get
+// node -o json, an object with "labels", or only the labels. Errors call the file name. Errors:
+// CodeInvalid.
 func ParseLabels(name string, data []byte) (map[string]string, error) {
 	var object struct {
 		Kind     string            `json:"kind"`
@@ -55,9 +55,9 @@ func ParseLabels(name string, data []byte) (map[string]string, error) {
 	return labels, nil
 }
 
-// FromLabels describes the node that has these labels. What no label says is left out, and
-// so meets no requirement; a label that cannot mean what it should is refused. Labels
-// know no runtimes. Errors: CodeInvalid, naming the label.
+// FromLabels describes the node that has these labels. A fact without a label is left out, and
+// so meets no requirement. A label with an invalid value is an error. Labels do not name
+// runtimes. Errors: CodeInvalid, naming the label.
 func FromLabels(labels map[string]string) (registry.Node, error) {
 	if len(labels) > maxLabels {
 		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "%d labels: want at most %d", len(labels), maxLabels)
@@ -80,9 +80,9 @@ func FromLabels(labels map[string]string) (registry.Node, error) {
 	return n, nil
 }
 
-// labelledCPU reads the processor. Node feature discovery names features as the library
-// does that our list is made with, on arm64 as the kernel does; its labels for the level
-// say more than its features, of which it leaves out some that a level needs.
+// labelledCPU reads the processor. Node feature discovery uses the feature names of the library
+// from which our list is made; on arm64 it uses those of the kernel. Its label for the level is
+// more reliable than its features, because it omits some features that a level requires.
 func labelledCPU(labels map[string]string) registry.NodeCPU {
 	c := registry.NodeCPU{Arch: labels[labelArch], Vendor: map[string]string{"Intel": "GenuineIntel", "AMD": "AuthenticAMD"}[labels[labelVendor]]}
 	has := func(flag string) bool { return labels[labelCPUID+flag] == "true" }
@@ -103,7 +103,7 @@ func labelledCPU(labels map[string]string) registry.NodeCPU {
 	return c
 }
 
-// labelledDevices lists whole devices, or the instances of partitioned ones.
+// labelledDevices lists whole devices, or the MIG instances of partitioned ones.
 func labelledDevices(labels map[string]string) ([]registry.NodeAccelerator, []string, error) {
 	product := labels[labelGPU+"product"]
 	if product == "" {
@@ -124,13 +124,13 @@ func labelledDevices(labels map[string]string) ([]registry.NodeAccelerator, []st
 	device.Product, device.MIG, _ = strings.Cut(product, "-MIG-")
 	devices, err := repeated(labels, labelGPU, device, shared)
 	if shared && err == nil {
-		return devices, []string{"nvidia: devices are shared, so how much memory one has is not known"}, nil
+		return devices, []string{"nvidia: devices are shared, so the memory of one share is not known"}, nil
 	}
 	return devices, nil, err
 }
 
-// mixedInstances lists the instances of each profile. Which devices are not partitioned
-// is not said, so none is taken to be whole.
+// mixedInstances lists the MIG instances of each profile. The labels do not tell which devices
+// are unpartitioned, so no whole device is listed.
 func mixedInstances(labels map[string]string, device registry.NodeAccelerator, product string) (all []registry.NodeAccelerator, notes []string, err error) {
 	var profiles []string
 	for label := range labels {
@@ -151,10 +151,10 @@ func mixedInstances(labels map[string]string, device registry.NodeAccelerator, p
 			return nil, nil, fmt.Errorf("%s*.count: more than %d instances", labelMIG, maxGPUs)
 		}
 	}
-	return all, []string{"nvidia: devices are partitioned as their users please, so no whole one is listed"}, nil
+	return all, []string{"nvidia: devices are in the mixed MIG strategy, so only MIG instances are listed"}, nil
 }
 
-// repeated is a device with the memory, and as often, as the labels behind prefix say.
+// repeated returns a list of equal devices, with memory and count from the labels with prefix.
 func repeated(labels map[string]string, prefix string, device registry.NodeAccelerator, shared bool) ([]registry.NodeAccelerator, error) {
 	if text := labels[prefix+"memory"]; text != "" && !shared {
 		var err error
@@ -172,7 +172,7 @@ func repeated(labels map[string]string, prefix string, device registry.NodeAccel
 	return slices.Repeat([]registry.NodeAccelerator{device}, count), nil
 }
 
-// labelledDriver is the driver's version, from whichever labels are there.
+// labelledDriver returns the version of the GPU driver from the labels that are present.
 func labelledDriver(labels map[string]string) string {
 	if full := labels[labelDriver+"full"]; full != "" {
 		return full

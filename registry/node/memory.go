@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// memoryMiB is the memory that this process may use: what the machine has, or a
-// lower limit of its control groups. 0 means unknown.
+// memoryMiB returns the memory that this process may use: that of the machine, or the limit of
+// its control groups if that is lower. 0 means unknown.
 func memoryMiB(o Options) int64 {
 	physical := meminfoBytes(readText(o.path("/proc/meminfo")))
 	if physical == 0 {
@@ -33,8 +33,8 @@ func meminfoBytes(text string) int64 {
 	return 0
 }
 
-// cgroupLimit is the lowest memory limit in bytes on the way from this process's
-// control group to the root, in either version of control groups. Source: cgroups(7).
+// cgroupLimit returns the lowest memory limit in bytes on the path from this process's control
+// group to the root, for both versions of control groups. Source: cgroups(7).
 func cgroupLimit(o Options, membership string) int64 {
 	limit := int64(math.MaxInt64)
 	for line := range strings.Lines(membership) {
@@ -51,7 +51,7 @@ func cgroupLimit(o Options, membership string) int64 {
 		default:
 			continue
 		}
-		// Cleaning an absolute path takes away the ".." that namespaces can show.
+		// Cleaning an absolute path removes the ".." that namespaces can show.
 		group := path.Clean("/" + fields[2])
 		for depth := 0; depth < maxGroupDepth; depth++ {
 			limit = min(limit, limitIn(o.path(path.Join(mount, group, file))))
@@ -67,7 +67,7 @@ func cgroupLimit(o Options, membership string) int64 {
 // maxGroupDepth is more nesting than any container runtime makes.
 const maxGroupDepth = 64
 
-// limitIn reads one limit in bytes. "max", no file and nonsense are no limit.
+// limitIn reads one limit in bytes. "max", a missing file and an invalid value mean no limit.
 func limitIn(path string) int64 {
 	n, err := strconv.ParseInt(strings.TrimSpace(readText(path)), 10, 64)
 	if err != nil || n < 0 {

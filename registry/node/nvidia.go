@@ -35,8 +35,8 @@ type gpu struct {
 	device registry.NodeAccelerator
 }
 
-// nvidia lists NVIDIA's devices. Where nvidia-smi is not installed there are none;
-// where it fails or says what cannot be understood there are none, and a note says why.
+// nvidia lists NVIDIA GPUs. Without nvidia-smi the list is empty. If nvidia-smi fails or its
+// output cannot be parsed, the list is empty and a note has the reason.
 func nvidia(ctx context.Context, run func(context.Context, string, ...string) ([]byte, error)) ([]registry.NodeAccelerator, []string) {
 	out, err := run(ctx, "nvidia-smi", "--query-gpu="+gpuFields, "--format=csv,noheader,nounits")
 	if errors.Is(err, exec.ErrNotFound) {
@@ -65,9 +65,9 @@ func nvidia(ctx context.Context, run func(context.Context, string, ...string) ([
 	return devices(gpus, profiles)
 }
 
-// devices lists whole devices, and the instances of partitioned ones. The memory of
-// an instance is not known: nvidia-smi's list does not tell, and the figure in the
-// profile's name is a rounded one.
+// devices lists whole devices, and the MIG instances of partitioned ones. The memory of an
+// instance is unknown: nvidia-smi does not list it, and the figure in the profile's name is
+// rounded.
 func devices(gpus []gpu, profiles map[int][]string) (list []registry.NodeAccelerator, notes []string) {
 	for _, g := range gpus {
 		if !g.mig {
@@ -91,8 +91,8 @@ func smiNote(what string, err error, out []byte) string {
 	return printable(strings.TrimSuffix(fmt.Sprintf("nvidia-smi %s: %v: %s", what, err, first), ": "))
 }
 
-// parseGPUs reads rows such as "0, NVIDIA H200, 9.0, 143771, 580.65.06, Disabled".
-// One row that it does not understand makes all of them worthless.
+// parseGPUs reads rows such as "0, NVIDIA H200, 9.0, 143771, 580.65.06, Disabled". A row that
+// it cannot parse makes it discard all rows.
 func parseGPUs(text string) ([]gpu, error) {
 	var gpus []gpu
 	for line := range strings.Lines(text) {
@@ -148,7 +148,8 @@ func parseGPU(line string) (gpu, error) {
 	}}, nil
 }
 
-// parseMemory reads MiB. A container that was given an instance may not ask.
+// parseMemory reads MiB. nvidia-smi may not report it in a container that was given a MIG
+// instance.
 func parseMemory(field string) (int64, error) {
 	if absent(field) {
 		return 0, nil
@@ -160,7 +161,7 @@ func parseMemory(field string) (int64, error) {
 	return mib, nil
 }
 
-// absent reports whether nvidia-smi has no value for a field.
+// absent reports whether a field of nvidia-smi has no value.
 func absent(field string) bool {
 	switch field {
 	case "[N/A]", "N/A", "[Not Supported]", "[Insufficient Permissions]":

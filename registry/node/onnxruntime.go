@@ -14,10 +14,10 @@ var (
 	distInfoPattern = regexp.MustCompile(`^onnxruntime(?:_gpu)?-([0-9]{1,4}(?:\.[0-9]{1,4}){2})\.dist-info$`)
 )
 
-// findONNXRuntime gives the version of ONNX Runtime that a program started here would
-// load: the newest in the first folder that has one, in the loader's order, and after
-// that what the python3 of PATH would import. Empty means none. The number is in the
-// name of a file, so nothing is loaded or started.
+// findONNXRuntime returns the version of ONNX Runtime that a program started here would load,
+// or "". It takes the newest library in the first folder that has one, in the order of the
+// dynamic loader; otherwise the package that python3 would import. The version is part of the
+// file name, so no library is loaded and no program started.
 func findONNXRuntime(o Options) string {
 	for _, dir := range loaderDirs(o) {
 		if v := newest(o.path(dir), libraryPattern); v != "" {
@@ -32,7 +32,7 @@ func findONNXRuntime(o Options) string {
 	return ""
 }
 
-// newest gives the highest version that the names in a folder hold.
+// newest returns the highest version among the file names of a folder.
 func newest(dir string, pattern *regexp.Regexp) string {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -47,7 +47,7 @@ func newest(dir string, pattern *regexp.Regexp) string {
 	return found
 }
 
-// loaderDirs are the folders that the dynamic loader searches, in its order: ld.so(8).
+// loaderDirs lists the folders that the dynamic loader searches, in its order: ld.so(8).
 func loaderDirs(o Options) []string {
 	var dirs []string
 	isSeparator := func(r rune) bool { return r == ':' || r == ';' }
@@ -63,8 +63,8 @@ func loaderDirs(o Options) []string {
 // maxInclude is how deep includes of ld.so.conf are followed, since they may be circular.
 const maxInclude = 3
 
-// confDirs reads the folders of an ld.so.conf: one a line, '#' for comments, and
-// "include PATTERN", as ldconfig(8) says.
+// confDirs reads the folders of an ld.so.conf. Each line has a folder, a comment that begins
+// with '#', or "include PATTERN": ldconfig(8).
 func confDirs(o Options, conf string, depth int) []string {
 	var dirs []string
 	for line := range strings.Lines(readText(o.path(conf))) {
@@ -90,7 +90,7 @@ func absoluteFrom(file, pattern string) string {
 	return filepath.Join(filepath.Dir(file), pattern)
 }
 
-// glob gives the absolute paths of the machine that match a pattern, at most 256.
+// glob returns the absolute paths of the machine that match a pattern, at most 256.
 func (o Options) glob(pattern string) []string {
 	matches, _ := filepath.Glob(o.path(pattern)) // a malformed pattern matches nothing
 	var paths []string
@@ -102,9 +102,9 @@ func (o Options) glob(pattern string) []string {
 	return paths
 }
 
-// packageDirs are the folders in which the first python3 of PATH looks for packages:
-// those of the folder tree that it stands in (a virtual environment, or /usr with
-// Debian's dist-packages), then those of what it is a link to.
+// packageDirs lists the folders in which the first python3 of PATH looks for packages: those of
+// its own folder tree (a virtual environment, or /usr with Debian's dist-packages), then those
+// of its link target.
 func packageDirs(o Options) []string {
 	for _, dir := range filepath.SplitList(o.Getenv("PATH")) {
 		python := o.path(filepath.Join(dir, "python3"))
@@ -118,7 +118,7 @@ func packageDirs(o Options) []string {
 		var dirs []string
 		for _, prefix := range prefixes {
 			for _, pattern := range []string{"lib/python3*/site-packages", "local/lib/python3*/dist-packages", "lib/python3/dist-packages"} {
-				found, _ := filepath.Glob(filepath.Join(prefix, pattern)) // a prefix with glob signs finds nothing
+				found, _ := filepath.Glob(filepath.Join(prefix, pattern)) // a prefix with glob metacharacters matches nothing
 				dirs = append(dirs, found...)
 			}
 		}

@@ -21,9 +21,9 @@ const (
 
 var runtimePattern = regexp.MustCompile(`^([a-z0-9][a-z0-9._-]*):([0-9]+(?:\.[0-9]+)*)$`)
 
-// ParseFile reads a node document of format version 1, at most 1 MiB. Errors:
-// CodeNotFound without the file; CodeInvalid, naming file and field, for what is not
-// exactly a node document.
+// ParseFile reads a node document of format version 1, at most 1 MiB. Errors: CodeNotFound if
+// the file does not exist; CodeInvalid, naming file and field, if it is not a valid node
+// document.
 func ParseFile(path string) (registry.Node, error) {
 	data, err := readDocument("node", path)
 	if err != nil {
@@ -32,7 +32,7 @@ func ParseFile(path string) (registry.Node, error) {
 	return Parse(path, data)
 }
 
-// Parse reads a node document as ParseFile does; name stands for the file in errors.
+// Parse reads a node document as ParseFile does. Errors call the file name.
 func Parse(name string, data []byte) (registry.Node, error) {
 	var n registry.Node
 	err := decodeStrict(data, &n)
@@ -45,8 +45,8 @@ func Parse(name string, data []byte) (registry.Node, error) {
 	return n, nil
 }
 
-// Check applies the rules of node documents to a node from elsewhere, and returns it with sorted
-// features. Errors: CodeInvalid, naming the field.
+// Check validates a node from another source, and returns it with sorted features. Errors:
+// CodeInvalid, naming the field.
 func Check(n registry.Node) (registry.Node, error) {
 	n, err := check(n)
 	if err != nil {
@@ -63,9 +63,9 @@ func check(n registry.Node) (registry.Node, error) {
 	return n, nil
 }
 
-// ParseRuntime reads what --runtime says: "NAME:VERSION" such as onnxruntime:1.30.0,
-// or the path of a runtime document. A file of the first form is named with "./" in
-// front. Errors: CodeNotFound without the file; CodeInvalid for what is neither.
+// ParseRuntime reads the value of --runtime: NAME:VERSION, such as onnxruntime:1.30.0, or the
+// path of a runtime document. A path that looks like NAME:VERSION needs "./" in front. Errors:
+// CodeNotFound if the file does not exist; CodeInvalid if the value is neither.
 func ParseRuntime(arg string) (registry.Runtime, error) {
 	if m := runtimePattern.FindStringSubmatch(arg); m != nil {
 		r := registry.Runtime{V: documentVersion, Name: arg, Runtimes: map[string]string{m[1]: m[2]}}
@@ -84,8 +84,8 @@ func ParseRuntime(arg string) (registry.Runtime, error) {
 	return ParseRuntimeDocument(arg, data)
 }
 
-// ParseRuntimeDocument reads a runtime document of format version 1; name stands for
-// the file in errors. Errors: CodeInvalid, naming file and field.
+// ParseRuntimeDocument reads a runtime document of format version 1. Errors call the file name.
+// Errors: CodeInvalid, naming file and field.
 func ParseRuntimeDocument(name string, data []byte) (registry.Runtime, error) {
 	var r registry.Runtime
 	err := decodeStrict(data, &r)
@@ -126,7 +126,7 @@ func readDocument(kind, path string) ([]byte, error) {
 	return data, nil
 }
 
-// decodeStrict reads one JSON value with no key that v lacks and nothing after it.
+// decodeStrict decodes one JSON value. Unknown keys and trailing data are errors.
 func decodeStrict(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
@@ -205,7 +205,8 @@ func checkAccelerator(a registry.NodeAccelerator) error {
 	return nil
 }
 
-// checkRuntimes goes by name so that of several mistakes the same one is told each time.
+// checkRuntimes goes in the order of names, so that the same of several mistakes is always the
+// one reported.
 func checkRuntimes(runtimes map[string]string) error {
 	names := make([]string, 0, len(runtimes))
 	for name := range runtimes {
@@ -224,7 +225,8 @@ func checkRuntimes(runtimes map[string]string) error {
 }
 
 // isWord reports whether s has 1 to 63 lower-case letters, digits, '.', '_' and '-', and begins
-// with a letter or digit. It is called for every fact of every node that asks for an engine.
+// with a letter or digit. It has no regular expression, because resolve calls it for every fact
+// of every node.
 func isWord(s string) bool {
 	for i := range len(s) {
 		switch c := s[i]; {
@@ -237,10 +239,10 @@ func isWord(s string) bool {
 	return 0 < len(s) && len(s) <= 63
 }
 
-// isVersion reports whether a constraint could be met by the version.
+// isVersion reports whether s is a version that a constraint can match.
 func isVersion(v string) bool {
 	return len(v) <= 64 && registry.Constraint{Exact: v}.Validate() == nil && v != ""
 }
 
-// isText reports whether s may stand in a message as it is.
+// isText reports whether s can be used in a message unchanged.
 func isText(s string) bool { return printable(s) == s }

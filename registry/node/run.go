@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	// runTimeout is far more than nvidia-smi takes with a driver to wake up.
+	// runTimeout is far more than nvidia-smi takes, even if it first has to load the driver.
 	runTimeout = 20 * time.Second
-	// maxOutputBytes is far more than it says about the devices of one machine.
+	// maxOutputBytes is far more than nvidia-smi prints about one machine.
 	maxOutputBytes = 256 << 10
 )
 
-var errOutput = errors.New("more output than any answer has")
+var errOutput = errors.New("more output than expected")
 
-// Run gives the standard output of a program found on PATH, of at most 256 KiB and
-// after at most 20 seconds. The program sees where programs and libraries are, and nothing
-// else of our environment. An error that is exec.ErrNotFound means that there is none.
+// Run returns the standard output of a program found through PATH. The output may have at most
+// 256 KiB, and the program at most 20 seconds. It gets only the environment variables that name
+// programs and libraries. An error that wraps exec.ErrNotFound means that the program does not
+// exist.
 func Run(ctx context.Context, name string, args ...string) ([]byte, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -37,8 +38,8 @@ func Run(ctx context.Context, name string, args ...string) ([]byte, error) {
 	return out.data, err
 }
 
-// environment is what a program that tells about the machine needs of an environment:
-// where it finds its libraries, which containers mount into places of their own.
+// environment returns the environment variables that the program needs to find its libraries.
+// Container runtimes mount these in unusual places.
 func environment(environ []string) []string {
 	kept := []string{"LC_ALL=C"}
 	for _, entry := range environ {
@@ -49,14 +50,14 @@ func environment(environ []string) []string {
 	return kept
 }
 
-// bounded is a buffer that refuses to grow past max. It has no ReadFrom, by which
-// io.Copy would go around Write.
+// bounded is a buffer that refuses to grow past max. It has no ReadFrom, because io.Copy would
+// use that and bypass Write.
 type bounded struct {
 	data []byte
 	max  int
 }
 
-// Write refuses the first write that would not fit, which ends the copy and the run.
+// Write fails if the data would exceed max, which ends the copy and the run.
 func (b *bounded) Write(p []byte) (int, error) {
 	if len(b.data)+len(p) > b.max {
 		return 0, errOutput

@@ -12,14 +12,15 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// typeIndex is the media type of releases, also of one whose bytes can no longer be read.
+// typeIndex is the media type of releases. It also identifies releases whose bytes can no
+// longer be read.
 const typeIndex = "application/vnd.oci.image.index.v1+json"
 
-// maxAffected bounds how many releases a piece of damage names.
+// maxAffected bounds how many affected releases one damage lists.
 const maxAffected = 100
 
-// affected finds the releases that need content: in each repository that holds it, those whose
-// index leads to it. Unreadable manifests lead nowhere.
+// affected returns the releases that need a digest: in each repository with it, those whose
+// index refers to it directly or through other manifests. Unreadable manifests are skipped.
 func (s *Scrubber) affected(ctx context.Context, d registry.Digest, repositories []string) ([]registry.AffectedRelease, error) {
 	heads, err := s.Catalog.Heads(ctx, "", "")
 	if err != nil {
@@ -56,7 +57,7 @@ func rank(r registry.AffectedRelease) int {
 	return 1
 }
 
-// releasesWith finds the releases of a repository that lead to a digest.
+// releasesWith returns the releases of a repository that refer to a digest.
 func (s *Scrubber) releasesWith(ctx context.Context, repository string, d registry.Digest) ([]registry.AffectedRelease, error) {
 	held, err := s.Store.Records(ctx, repository)
 	if err != nil {
@@ -96,7 +97,7 @@ func (s *Scrubber) releasesWith(ctx context.Context, repository string, d regist
 	return found, nil
 }
 
-// reach returns a digest and everything that leads to it.
+// reach returns a digest and everything that refers to it.
 func reach(d registry.Digest, parents map[registry.Digest][]registry.Digest) map[registry.Digest]bool {
 	reached := map[registry.Digest]bool{d: true}
 	for next := []registry.Digest{d}; len(next) > 0; {

@@ -11,13 +11,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// fault is what is wrong with content. The zero fault means that nothing is.
+// fault is what is wrong with content. The zero fault means intact content.
 type fault struct {
 	kind   registry.DamageKind
 	detail string
 }
 
-// checkOne reads the content of a digest, and records that it is damaged or whole again.
+// checkOne reads the content of a digest, and records whether it is damaged or intact again.
 // Errors: those of the ports, and of a storage that does not answer.
 func (s *Scrubber) checkOne(ctx context.Context, d registry.Digest, did *Result) error {
 	n, wrong, err := s.hash(ctx, d)
@@ -54,8 +54,8 @@ func (s *Scrubber) checkOne(ctx context.Context, d registry.Digest, did *Result)
 	return err
 }
 
-// note records damage, unless no repository holds the content any more: a collector may delete
-// it while it is read.
+// note records damage, unless no repository has the content any more: garbage collection may
+// delete it while it is read.
 func (s *Scrubber) note(ctx context.Context, d registry.Digest, wrong fault) (bool, error) {
 	holders, err := s.Inventory.Holders(ctx, d)
 	if err != nil || len(holders) == 0 {
@@ -129,8 +129,8 @@ func (s *Scrubber) wait(ctx context.Context, n int) error {
 	return s.pace.WaitN(ctx, n)
 }
 
-// failed tells a storage that does not answer from content that cannot be read. The first is
-// an error, the second is damage.
+// failed distinguishes a storage that does not answer from content that cannot be read. The
+// first is an error, the second is damage.
 func failed(ctx context.Context, n int64, err error) (int64, fault, error) {
 	if ctx.Err() != nil || registry.HasCode(err, registry.CodeUnavailable) {
 		return n, fault{}, err

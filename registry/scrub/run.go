@@ -8,10 +8,11 @@ import (
 )
 
 const (
-	// leaseName is the lease of the replica that scrubs. leaseTime is how long it may be silent.
+	// leaseName is the lease of the replica that scrubs. It expires after leaseTime without
+	// renewal.
 	leaseName = "scrub"
 	leaseTime = time.Minute
-	// maxSuspects bounds the content that waits to be checked out of turn.
+	// maxSuspects bounds the content that waits to be checked before its turn.
 	maxSuspects = 64
 )
 
@@ -19,7 +20,7 @@ const (
 type Background struct {
 	Scrubber *Scrubber
 	Leases   registry.Leases
-	Holder   string        // of the lease: a unique name of this process
+	Holder   string        // unique name of this process in the lease
 	Restart  bool          // Pass begins at the beginning
 	Interval time.Duration // from the end of one pass to the beginning of the next; 0: no passes
 	Tick     time.Duration // between checks for work; 0 means ten seconds, or Interval if that is less
@@ -45,7 +46,7 @@ func NewBackground(b Background) *Background {
 }
 
 // Suspect has content checked soon in this replica, because a client was sent wrong bytes. It
-// never blocks; if too much content waits, the next pass finds it.
+// never blocks. If too much content waits, the next pass finds the damage.
 func (b *Background) Suspect(d registry.Digest) {
 	select {
 	case b.suspects <- d:
@@ -53,8 +54,8 @@ func (b *Background) Suspect(d registry.Digest) {
 	}
 }
 
-// Run scrubs until ctx ends. A pass that is interrupted then goes on later where it was, in
-// any replica.
+// Run scrubs until ctx ends. An interrupted pass continues later from its position, in any
+// replica.
 func (b *Background) Run(ctx context.Context) {
 	ticker := time.NewTicker(b.Tick)
 	defer ticker.Stop()
@@ -79,7 +80,7 @@ func (b *Background) Run(ctx context.Context) {
 	}
 }
 
-// look checks one digest out of turn, unless it is already known to be damaged.
+// look checks one digest before its turn, unless it is already known to be damaged.
 func (b *Background) look(ctx context.Context, d registry.Digest) {
 	if _, err := b.Scrubber.Damages.Get(ctx, string(d)); err == nil {
 		return

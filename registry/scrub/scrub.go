@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Config is what a Scrubber works with. The first seven are required.
+// Config has the dependencies and options of a Scrubber. The first seven are required.
 type Config struct {
 	Blobs     registry.Blobs // as they are stored
 	Inventory registry.Inventory
@@ -23,14 +23,15 @@ type Config struct {
 
 	// Rate bounds the bytes read per second; 0 means no bound.
 	Rate int64
-	// Found is called once for each damage, and Repaired when it is repaired. Progress is called
-	// after each digest with its number of bytes. They may be nil.
+	// Found is called once for each damage, and Repaired when it is repaired. Progress is
+	// called after each digest with its number of bytes. They may be nil.
 	Found    func(ctx context.Context, d registry.Damage)
 	Repaired func(ctx context.Context, d registry.Damage)
 	Progress func(bytes int64)
 }
 
-// Scrubber reads content. It changes no content, and reading does not count as use.
+// Scrubber reads content. It changes no content, and garbage collection does not count its
+// reads as use.
 type Scrubber struct {
 	Config
 	pace *rate.Limiter // nil: no bound
@@ -51,10 +52,10 @@ func New(c Config) (*Scrubber, error) {
 	return s, nil
 }
 
-// stateName is the one document of the table of states.
+// stateName is the key of the only document in the table of states.
 const stateName = "content"
 
-// State returns the progress of the scrubber. The zero state means that it has never begun.
+// State returns the progress of the scrubber. The zero state means that no pass has begun.
 func (s *Scrubber) State(ctx context.Context) (registry.ScrubState, error) {
 	state, err := s.States.Get(ctx, stateName)
 	if registry.HasCode(err, registry.CodeNotFound) {
@@ -71,9 +72,9 @@ type Result struct {
 	Repaired int   `json:"repaired"` // of the checked digests: they were damaged before, and are intact now
 }
 
-// Pass continues the pass in progress or begins one, and reads to its end. It records its
-// position, also when it fails, so that the next call continues there. Errors: those of the
-// ports. Content that cannot be read while the storage answers is damage, not an error.
+// Pass continues the pass in progress, or begins one, and reads all remaining content. It
+// records its position, also if it fails, so that the next call continues there. Errors: those
+// of the ports. Content that cannot be read while the storage answers is damage, not an error.
 func (s *Scrubber) Pass(ctx context.Context) (Result, error) {
 	state, err := s.State(ctx)
 	if err != nil {
@@ -118,8 +119,8 @@ func (s *Scrubber) Restart(ctx context.Context) error {
 	return s.States.Put(ctx, stateName, registry.ScrubState{Finished: state.Finished})
 }
 
-// Read reads content that repositories hold since a time, or all content for the zero time. It
-// records only damage.
+// Read reads content that repositories received since a time, or all content for the zero time.
+// It records only damage.
 func (s *Scrubber) Read(ctx context.Context, since time.Time) (Result, error) {
 	return s.read(ctx, "", since, func(registry.Digest, Result) error { return nil })
 }
@@ -127,8 +128,8 @@ func (s *Scrubber) Read(ctx context.Context, since time.Time) (Result, error) {
 // pageSize is how many digests are listed at a time.
 const pageSize = 200
 
-// read reads content after a digest. It calls done after each digest; an error of done ends
-// it.
+// read reads content whose digest is greater than after. It calls done after each digest; an
+// error of done ends it.
 func (s *Scrubber) read(
 	ctx context.Context, after registry.Digest, since time.Time, done func(registry.Digest, Result) error,
 ) (Result, error) {

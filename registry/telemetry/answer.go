@@ -5,22 +5,22 @@ import (
 	"net/http"
 )
 
-// answer is a response that knows its status and size. Files still go to the socket by way
-// of ReadFrom.
+// answer records the status and size of a response. Files are still sent through ReadFrom
+// (sendfile).
 type answer struct {
 	http.ResponseWriter
-	status int // 0: nothing was answered
+	status int // 0: no response was sent
 	bytes  int64
 }
 
 // Unwrap is for [http.ResponseController].
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// Flush sends what is in buffers.
+// Flush sends buffered data.
 func (a *answer) Flush() { _ = http.NewResponseController(a.ResponseWriter).Flush() }
 
 func (a *answer) WriteHeader(status int) {
-	if a.status == 0 && status >= http.StatusOK { // others come before the answer
+	if a.status == 0 && status >= http.StatusOK { // informational responses come before the final one
 		a.status = status
 	}
 	a.ResponseWriter.WriteHeader(status)
@@ -33,7 +33,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadFrom hands on what it is given.
+// ReadFrom passes the call on.
 func (a *answer) ReadFrom(r io.Reader) (int64, error) {
 	a.began()
 	n, err := io.Copy(a.ResponseWriter, r)
@@ -47,7 +47,7 @@ func (a *answer) began() {
 	}
 }
 
-// countedBody is a body of which it is known how much was read.
+// countedBody counts the bytes read from a request body.
 type countedBody struct {
 	io.ReadCloser
 	bytes int64

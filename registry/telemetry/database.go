@@ -46,7 +46,7 @@ func (l timedLatest) LastEvent(ctx context.Context, environment, model string) (
 	return timed(l.t, "last_event", func() (registry.Digest, error) { return l.inner.LastEvent(ctx, environment, model) })
 }
 
-// timed runs an operation.
+// timed measures an operation.
 func timed[T any](t *Telemetry, operation string, do func() (T, error)) (T, error) {
 	began := time.Now()
 	v, err := do()
@@ -54,13 +54,13 @@ func timed[T any](t *Telemetry, operation string, do func() (T, error)) (T, erro
 	return v, err
 }
 
-// timedOnly runs an operation that gives nothing.
+// timedOnly measures an operation that returns only an error.
 func timedOnly(t *Telemetry, operation string, do func() error) error {
 	_, err := timed(t, operation, func() (struct{}, error) { return struct{}{}, do() })
 	return err
 }
 
-// timedRefs hands on AllManifests, which lasts as long as its reader likes.
+// timedRefs does not measure AllManifests, because its duration depends on the reader.
 type timedRefs struct {
 	registry.RepositoryRecords
 	t *Telemetry
@@ -117,7 +117,7 @@ func (c timedCatalog) Apply(ctx context.Context, change registry.Change) (regist
 	return timed(c.t, "apply", func() (registry.Event, error) { return c.Catalog.Apply(ctx, change) })
 }
 
-// History is timed to the first event: the rest is at its reader's pace.
+// History is measured until the first event, because the rest depends on the reader.
 func (c timedCatalog) History(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error] {
 	return func(yield func(registry.Event, error) bool) {
 		began, first := time.Now(), true

@@ -1,7 +1,7 @@
-// Package telemetry tells what a registry does: metrics for Prometheus, traces for
-// OpenTelemetry, and a line in the log for each request.
+// Package telemetry exports metrics to Prometheus and traces to OpenTelemetry, and logs each
+// request.
 //
-// It wraps ports and handlers and changes nothing of what they do. Labels have few values:
-// routes, methods, codes, requirements; never names of models or callers, which traces and
-// the log have. No header and no query of a request is written anywhere.
+// It wraps ports and handlers without changing their behavior. Metric labels have few values:
+// routes, methods, codes, requirements. Names of models and callers appear only in traces and
+// logs. Headers and query strings of requests are never recorded.
 package telemetry

@@ -11,9 +11,9 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/requestid"
 )
 
-// NewLogger writes a log in a format, "text" or "json", from a level on: "debug", "info",
-// "warn" or "error". Lines of a request have its identifier. Durations are seconds in JSON.
-// Errors: CodeInvalid.
+// NewLogger returns a logger with a format, "text" or "json", and a minimum level: "debug",
+// "info", "warn" or "error". It adds the request ID to lines about a request. In JSON,
+// durations are in seconds. Errors: CodeInvalid.
 func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	options := new(slog.HandlerOptions)
 	var least slog.Level
@@ -39,7 +39,7 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	return nil, registry.Errorf(registry.CodeInvalid, "log-format %q: want text or json", format)
 }
 
-// inSeconds writes durations in seconds, as metrics do. The handler itself writes nanoseconds.
+// inSeconds writes durations in seconds, as metrics do. The JSON handler writes nanoseconds.
 func inSeconds(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		a.Value = slog.Float64Value(a.Value.Duration().Seconds())
@@ -47,10 +47,10 @@ func inSeconds(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// named adds what a request is called to each line.
+// named adds the IDs of the request and of its trace to each line.
 type named struct{ slog.Handler }
 
-// Handle adds the names of the request and of its trace, unless the line has them.
+// Handle adds the IDs of the request and of its trace, unless the line already has them.
 func (n named) Handle(ctx context.Context, line slog.Record) error {
 	has := false
 	line.Attrs(func(a slog.Attr) bool {
@@ -67,10 +67,10 @@ func (n named) Handle(ctx context.Context, line slog.Record) error {
 	return n.Handler.Handle(ctx, line)
 }
 
-// WithAttrs keeps the names.
+// WithAttrs keeps adding the IDs.
 func (n named) WithAttrs(attributes []slog.Attr) slog.Handler {
 	return named{n.Handler.WithAttrs(attributes)}
 }
 
-// WithGroup keeps the names, inside of the group.
+// WithGroup keeps adding the IDs, inside the group.
 func (n named) WithGroup(name string) slog.Handler { return named{n.Handler.WithGroup(name)} }

@@ -11,18 +11,18 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Registry counts and traces what changes environments and what is asked of them.
+// Registry counts and traces operations that change environments, and resolves.
 func (t *Telemetry) Registry(inner registry.Interface) registry.Interface {
 	return observed{inner, t}
 }
 
-// observed hands on what it does not count.
+// observed passes on the operations that it does not count.
 type observed struct {
 	registry.Interface
 	t *Telemetry
 }
 
-// trace begins a span. What it gives ends it.
+// trace begins a span and returns the function that ends it.
 func (o observed) trace(ctx context.Context, name, environment, model string) (context.Context, func(error)) {
 	ctx, span := o.t.tracer.Start(ctx, name, trace.WithAttributes(attribute.String("mlpromote.environment", environment), attribute.String("mlpromote.model", model)))
 	return ctx, func(err error) {
@@ -34,10 +34,11 @@ func (o observed) trace(ctx context.Context, name, environment, model string) (c
 	}
 }
 
-// success is the result label of operations that succeeded. Others have the code of the error.
+// success is the result label of operations that succeeded. For the others, the label is the
+// error code.
 const success = "success"
 
-// unchanged is the result label of promotions to a release that is the head already.
+// unchanged is the result label of promotions of a release that is already the head.
 const unchanged = "unchanged"
 
 func result(err error) string {
@@ -113,13 +114,13 @@ func (o observed) Rollback(ctx context.Context, r registry.RollbackRequest) (reg
 	return p, err
 }
 
-// Collection is what a collection did, by name.
+// Collection has the counts of a run of garbage collection, by kind.
 type Collection struct {
 	Marked, Unmarked, Manifests, Members, Blobs, Leftovers, SkippedRepositories int
 	Bytes                                                                       int64
 }
 
-// Collected counts a collection that took so long.
+// Collected counts a run of garbage collection and its duration.
 func (t *Telemetry) Collected(did Collection, took time.Duration, err error) {
 	t.gc.runs.WithLabelValues(result(err)).Inc()
 	t.gc.seconds.Observe(took.Seconds())

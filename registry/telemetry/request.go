@@ -17,15 +17,15 @@ import (
 	"mlpromote.dev/mlpromote/registry/internal/requestid"
 )
 
-// note is what a request is known by. Inner handlers fill in what they find out.
+// note describes a request. Inner handlers fill in what they find out.
 type note struct {
 	principal string
 }
 
 type noteKey struct{}
 
-// Requests names, counts, times, traces and logs each request that next answers. It belongs
-// around everything else. Routes give the route of a path for labels.
+// Requests assigns IDs to requests, and counts, measures, traces and logs each. It must be the
+// outermost handler. Routes map paths to metric labels.
 func (t *Telemetry) Requests(next http.Handler, routes Routes, logger *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -59,7 +59,7 @@ func (t *Telemetry) Requests(next http.Handler, routes Routes, logger *slog.Logg
 	})
 }
 
-// begin counts a request as being answered, and gives what counts its bytes and ends that.
+// begin counts a request as in progress. The returned function ends that and counts the bytes.
 func (t *Telemetry) begin(r *http.Request, route string) (end func(*answer, *countedBody)) {
 	t.inFlight.Inc()
 	brings := isUpload(route) && r.ContentLength != 0
@@ -78,7 +78,7 @@ func (t *Telemetry) begin(r *http.Request, route string) (end func(*answer, *cou
 	}
 }
 
-// tell writes what came of a request.
+// tell records the outcome of a request.
 func (t *Telemetry) tell(r *http.Request, n *note, route string, answer *answer, body *countedBody, began time.Time, span trace.Span, logger *slog.Logger) {
 	took := time.Since(began)
 	t.requests.WithLabelValues(route, method(r), strconv.Itoa(answer.status)).Inc()
@@ -112,8 +112,8 @@ func (t *Telemetry) tell(r *http.Request, n *note, route string, answer *answer,
 	logger.LogAttrs(ctx, level, "request", attributes...)
 }
 
-// Identified notes on whose behalf a request is answered. It belongs inside of what finds
-// that out.
+// Identified records the principal of a request. It must be inside the handler that
+// authenticates.
 func Identified(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p, ok := registry.PrincipalOf(r.Context()); ok {
@@ -125,7 +125,8 @@ func Identified(next http.Handler) http.Handler {
 	})
 }
 
-// method is the method of a request, or OTHER for one that nobody serves: it is a label.
+// method returns the method of a request, or OTHER for an unknown method, because it is a
+// label.
 func method(r *http.Request) string {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions:
@@ -134,7 +135,8 @@ func method(r *http.Request) string {
 	return "OTHER"
 }
 
-// digestOf is the content that a request was about, as its answer names it, or its path.
+// digestOf returns the digest of the content that a request concerns, from the response header
+// or the path.
 func digestOf(r *http.Request, answer *answer) string {
 	if d := answer.Header().Get("Docker-Content-Digest"); d != "" {
 		return d

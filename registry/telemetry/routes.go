@@ -5,23 +5,23 @@ import "strings"
 // Routes finds the pattern of a path. Make them with [NewRoutes].
 type Routes struct{ patterns []pattern }
 
-// pattern is fixed components, then perhaps one or more of any kind, then components that
-// are fixed or of any kind.
+// pattern has a fixed prefix, then optionally one or more arbitrary components, then components
+// that are fixed or wildcards.
 type pattern struct {
 	text   string
-	prefix string // up to the many; the whole path where there are none
+	prefix string // before the arbitrary components; the whole path if there are none
 	many   bool
-	suffix []string // anything for any one component
+	suffix []string // may contain wildcards
 }
 
-// anything is a component of a pattern that stands for any one, but none that is empty.
+// anything is a wildcard for one component that is not empty.
 const anything = "{}"
 
-// other is the route of all paths that have none.
+// other is the route of all paths that match no pattern.
 const other = "other"
 
-// NewRoutes reads patterns: "/v2/{name}/tags/list". {name} and {model} stand for one or
-// more components, any other word in braces for one. The first that fits counts.
+// NewRoutes parses patterns such as "/v2/{name}/tags/list". {name} and {model} match one or
+// more components, any other word in braces matches one. The first pattern that matches wins.
 func NewRoutes(patterns ...string) Routes {
 	var all Routes
 	for _, text := range patterns {
@@ -40,7 +40,7 @@ func NewRoutes(patterns ...string) Routes {
 	return all
 }
 
-// components are what stands behind the slashes of a path.
+// components splits a path at its slashes.
 func components(path string) []string {
 	parts := strings.Split(path, "/")[1:]
 	for i, part := range parts {
@@ -51,7 +51,7 @@ func components(path string) []string {
 	return parts
 }
 
-// Of gives the pattern of a path, or "other".
+// Of returns the pattern that a path matches, or "other".
 func (r Routes) Of(path string) string {
 	for _, p := range r.patterns {
 		if p.fits(path) {

@@ -11,7 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Telemetry is the metrics of one service, and its tracer. Make one with [New]; it is safe
+// Telemetry has the metrics and the tracer of one service. Create one with [New]. It is safe
 // for concurrent use.
 type Telemetry struct {
 	registry *prometheus.Registry
@@ -38,7 +38,7 @@ type Telemetry struct {
 	reloads       *prometheus.CounterVec
 }
 
-// collections is the metrics of collections.
+// collections are the metrics of garbage collection.
 type collections struct {
 	runs, removed, marked *prometheus.CounterVec
 	bytes                 prometheus.Counter
@@ -47,7 +47,7 @@ type collections struct {
 	skipped               prometheus.Gauge
 }
 
-// New makes the metrics of a program of this version. A nil provider traces nothing.
+// New creates the metrics of a program with the given version. A nil provider disables traces.
 func New(version string, provider trace.TracerProvider) *Telemetry {
 	if provider == nil {
 		provider = noop.NewTracerProvider()
@@ -58,13 +58,13 @@ func New(version string, provider trace.TracerProvider) *Telemetry {
 	t.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "mlpromote_build_info", Help: "1, with the version as a label.",
+			Name: "mlpromote_build_info", Help: "Always 1; the version is a label.",
 			ConstLabels: prometheus.Labels{"version": version, "go": runtime.Version()},
 		}, func() float64 { return 1 }))
 	return t
 }
 
-// Handler answers Prometheus.
+// Handler serves the metrics to Prometheus.
 func (t *Telemetry) Handler() http.Handler {
 	return promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Registry: t.registry})
 }

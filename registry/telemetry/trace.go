@@ -11,9 +11,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// NewTracing sends traces to the collector that the variables of OpenTelemetry name
-// (OTEL_EXPORTER_OTLP_ENDPOINT and its kin), by OTLP over HTTP. Shutdown of what it gives
-// sends what is left. Errors: CodeInvalid.
+// NewTracing exports traces to the collector that the environment variables of OpenTelemetry
+// name, such as OTEL_EXPORTER_OTLP_ENDPOINT, with OTLP over HTTP. Shut the returned provider
+// down to send the remaining traces. Errors: CodeInvalid.
 func NewTracing(ctx context.Context, version string) (*sdktrace.TracerProvider, error) {
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// startAtZero makes every series of counters whose label values are known. A series that
-// begins at 1 has not increased, so rules with increase() or rate() would miss the first
-// event. Requests have too many series for that.
+// startAtZero exports the value 0 for all counters whose label values are known. Prometheus
+// does not count the first appearance of a series as an increase, so rules with increase() or
+// rate() would miss the first event. It leaves out requests, which have too many series.
 func (t *Telemetry) startAtZero() {
 	results := func(counter *prometheus.CounterVec) {
 		startAt(counter, success)

@@ -1,5 +1,5 @@
-// Package webhook tells the addresses that were registered of events, as Standard
-// Webhooks describes it: signed, in order, at least once, for as long as it takes.
+// Package webhook delivers events to webhooks as the Standard Webhooks specification describes:
+// signed, in order, at least once, with retries.
 package webhook
 
 import (
@@ -15,12 +15,12 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// maxURL bounds the address of a webhook.
+// maxURL bounds the length of a webhook's URL.
 const maxURL = 2048
 
-// CheckURL refuses what cannot be the address of a webhook. Unless private says so it
-// must be https, and not an address of this machine or network; what a name leads to is
-// looked at each time that it is dialed. Errors: CodeInvalid.
+// CheckURL returns an error if a URL cannot be that of a webhook. Unless private is set, the
+// URL must be https and must not have an address of this machine or of a private network.
+// Addresses behind a host name are checked at every connection. Errors: CodeInvalid.
 func CheckURL(text string, private bool) error {
 	u, err := url.Parse(text)
 	switch {
@@ -30,14 +30,14 @@ func CheckURL(text string, private bool) error {
 		return registry.Errorf(registry.CodeInvalid, "webhook URL %.80q: want https://HOST/PATH, without a user or fragment", text)
 	}
 	if address, err := netip.ParseAddr(u.Hostname()); err == nil && !private && !public(address) {
-		return registry.Errorf(registry.CodeInvalid, "webhook URL %.80q: %s is an address of this machine or network, which is not called", text, address)
+		return registry.Errorf(registry.CodeInvalid, "webhook URL %.80q: %s is an address of this machine or of a private network: want a public address", text, address)
 	}
 	return nil
 }
 
-// special are the blocks of the IANA special-purpose address registries that are not
-// somebody's on the internet, or that hide another address, as far as netip does not know
-// them.
+// special are blocks from the IANA special-purpose address registries that netip does not
+// recognize: addresses that are not assigned to hosts on the internet, or that embed another
+// address.
 func special() []netip.Prefix {
 	var all []netip.Prefix
 	for block := range strings.FieldsSeq(`0.0.0.0/8 100.64.0.0/10 192.0.0.0/24 192.0.2.0/24 192.88.99.0/24 198.18.0.0/15
@@ -48,7 +48,7 @@ func special() []netip.Prefix {
 	return all
 }
 
-// public reports whether an address is one that anybody on the internet may have.
+// public reports whether an address is a public internet address.
 func public(a netip.Addr) bool {
 	a = a.Unmap()
 	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Zone() != "" {
@@ -62,16 +62,16 @@ func public(a netip.Addr) bool {
 	return true
 }
 
-// dialTimeout bounds how long it may take to reach an address.
+// dialTimeout bounds the time to connect.
 const dialTimeout = 5 * time.Second
 
-// newClient makes a client that calls only public addresses, whatever a name leads to,
-// by no proxy, and follows nowhere.
+// newClient returns a client that connects only to public addresses, uses no proxy and follows
+// no redirects.
 func newClient(private bool) *http.Client {
 	dialer := net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil || !private && !public(to.Addr()) {
-			return registry.Errorf(registry.CodeInvalid, "%s is an address of this machine or network, which is not called", address)
+			return registry.Errorf(registry.CodeInvalid, "%s is an address of this machine or of a private network, which is not allowed", address)
 		}
 		return nil
 	}}

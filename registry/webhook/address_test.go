@@ -56,7 +56,7 @@ func TestNothingInsideIsCalled(t *testing.T) {
 		t.Errorf("%d requests arrive", len(got))
 	}
 	for _, id := range []string{"name", "address", "mapped"} {
-		if state := w.state(t, id); state.Attempts != 1 || !strings.Contains(state.LastError, "which is not called") || strings.Contains(state.LastError, "/hook") {
+		if state := w.state(t, id); state.Attempts != 1 || !strings.Contains(state.LastError, "which is not allowed") || strings.Contains(state.LastError, "/hook") {
 			t.Errorf("%s: %+v", id, state)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// maxDamage bounds the damage in one message.
+	// maxDamage bounds the damaged content in one message.
 	maxDamage = 50
-	// maxDamagePages bounds how much of the list of damage is read: when a disk fails, the
+	// maxDamagePages bounds how many pages of the list of damage are read. If a disk fails, the
 	// beginning is enough.
 	maxDamagePages = 10
 )
@@ -53,7 +53,7 @@ func (d *Deliverer) tellDamage(ctx context.Context, hook registry.Named[registry
 	if err == nil {
 		err = d.send(ctx, hook, m)
 	}
-	if ended(ctx) { // deliver it after the next start
+	if ended(ctx) { // it is delivered after the next start
 		return nil
 	}
 	switch {

@@ -15,21 +15,21 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// How often and how patiently an event is sent. The waits of all attempts together take
-// about half a day.
+// Limits of attempts to deliver an event. The waits between all attempts add up to about half a
+// day.
 const (
 	maxAttempts = 20
 	firstWait   = 5 * time.Second // doubled with each attempt
 	longestWait = time.Hour
 	sendTimeout = 10 * time.Second
-	maxTurn     = 20 * time.Second // of one webhook, before the others have theirs
-	maxTold     = 300              // bytes of an answer that are kept
+	maxTurn     = 20 * time.Second // of one webhook, before the others get theirs
+	maxTold     = 300              // bytes of a response that are kept
 )
 
-// errGone means that the receiver wants to be told nothing more.
+// errGone means that the receiver unsubscribed.
 var errGone = errors.New("it answered 410 Gone")
 
-// turn tells one webhook what it was not told yet.
+// turn delivers to one webhook what it has not received yet.
 func (d *Deliverer) turn(ctx context.Context, hook registry.Named[registry.Webhook]) error {
 	state, err := d.Deliveries.Get(ctx, hook.Name)
 	if registry.HasCode(err, registry.CodeNotFound) {
@@ -54,10 +54,10 @@ func (d *Deliverer) turn(ctx context.Context, hook registry.Named[registry.Webho
 	return d.tellDamage(ctx, hook, state)
 }
 
-// catchUp sends events in order until there are none left, one fails, or the turn is over. It
-// records deliveries even while the service stops. It goes through all events, not only the
-// wanted ones, so that none is read again. It returns the new state, and whether every delivery
-// arrived.
+// catchUp delivers events in order until all are delivered, a delivery fails, or the turn is
+// over. It records deliveries even while the service stops. It also records events that the
+// webhook does not want, so that they are not read again. It returns the new state, and whether
+// every delivery arrived.
 func (d *Deliverer) catchUp(ctx context.Context, hook registry.Named[registry.Webhook], state registry.Delivery) (after registry.Delivery, arrived bool, err error) {
 	before, until := state.Delivered, d.now().Add(maxTurn)
 	saving := context.WithoutCancel(ctx)
@@ -94,7 +94,7 @@ func (d *Deliverer) catchUp(ctx context.Context, hook registry.Named[registry.We
 	return state, true, d.save(saving, hook.Name, state)
 }
 
-// save keeps how far a webhook was told, unless it is gone by now.
+// save stores the delivery state of a webhook, unless the webhook was deleted meanwhile.
 func (d *Deliverer) save(ctx context.Context, id string, state registry.Delivery) error {
 	if _, err := d.Webhooks.Get(ctx, id); err != nil {
 		if registry.HasCode(err, registry.CodeNotFound) {
@@ -105,13 +105,13 @@ func (d *Deliverer) save(ctx context.Context, id string, state registry.Delivery
 	return d.Deliveries.Put(ctx, id, state)
 }
 
-// failed is the state after an attempt that failed.
+// failed returns the state after a failed attempt.
 func (d *Deliverer) failed(message string, state registry.Delivery, err error) registry.Delivery {
 	now := d.now()
 	state.Attempts++
 	state.LastError = registry.PlainText(err.Error()) // it may quote the receiver
 	wait := min(firstWait<<min(state.Attempts-1, 20), longestWait)
-	wait = wait/2 + rand.N(wait/2) //nolint:gosec // so that receivers are not called all at once; anybody may guess it
+	wait = wait/2 + rand.N(wait/2) //nolint:gosec // jitter needs no secret randomness
 	var asked retryAfter
 	if errors.As(err, &asked) {
 		wait = min(max(wait, asked.wait), longestWait)
@@ -124,7 +124,7 @@ func (d *Deliverer) failed(message string, state registry.Delivery, err error) r
 	return state
 }
 
-// retryAfter is a failure whose receiver says when to come again.
+// retryAfter is a failure with the time after which the receiver wants the next attempt.
 type retryAfter struct {
 	error
 	wait time.Duration
@@ -148,18 +148,18 @@ func (d *Deliverer) send(ctx context.Context, hook registry.Named[registry.Webho
 	request.Header.Set("webhook-signature", m.signature(hook.Document.Secret, timestamp))
 	response, err := d.client.Do(request)
 	if err != nil {
-		var withURL *url.Error // which may have a secret in it
+		var withURL *url.Error // its URL may contain a secret
 		if errors.As(err, &withURL) {
 			err = withURL.Err
 		}
 		return err
 	}
 	defer response.Body.Close()
-	return judge(response)
+	return evaluate(response)
 }
 
-// judge says whether an answer means that the event arrived.
-func judge(response *http.Response) error {
+// evaluate returns nil if the response means that the event arrived.
+func evaluate(response *http.Response) error {
 	told, err := io.ReadAll(io.LimitReader(response.Body, maxTold))
 	switch {
 	case response.StatusCode/100 == 2:

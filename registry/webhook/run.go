@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Config is what a Deliverer works with. The first five are required.
+// Config has the dependencies and options of a Deliverer. The first five are required.
 type Config struct {
 	Webhooks   registry.Webhooks
 	Deliveries registry.Deliveries
@@ -21,36 +21,40 @@ type Config struct {
 	Clock      registry.CatalogClock // the clock of Leases
 	History    func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
 
-	// Damages lists damaged content, which webhooks receive too. It may be nil.
+	// Damages lists damaged content, of which webhooks are notified too. It may be nil.
 	Damages registry.Damages
 
-	// PrivateUnsafe calls addresses of this machine and network too, by http as well.
-	// Whoever may register a webhook can then reach what only this machine should.
+	// PrivateUnsafe also allows addresses of this machine and of private networks, and http. A
+	// caller who may register a webhook can then reach services that only this machine should
+	// reach.
 	PrivateUnsafe bool
-	// Holder is what the lease calls this process: unlike any other replica, and better the
-	// same after a crash, so that it goes on at once. Empty means a random name.
+	// Holder names this process in the lease. It must differ from that of every other replica.
+	// If it is the same after a crash, the process continues without waiting for its old lease.
+	// Empty means a random name.
 	Holder   string
-	Interval time.Duration // between looks for what is new; 0 means a second
+	Interval time.Duration // between checks for new events; 0 means a second
 	Logger   *slog.Logger  // nil discards
 }
 
-// Deliverer tells webhooks of events. Of several with one database, one at a time does.
+// Deliverer delivers events to webhooks. Of several with one database, only the holder of the
+// lease delivers.
 type Deliverer struct {
 	Config
 	client *http.Client
 	until  time.Time         // of the lease; zero: another has it
 	read   time.Time         // the clock of the catalog
-	readAt time.Time         // the clock here at the same moment
+	readAt time.Time         // the local clock at the same moment
 	damage []registry.Damage // known when the round began
 }
 
-// leaseName and leaseTime are how one of several replicas is chosen. A turn is shorter.
+// leaseName and leaseTime belong to the lease that selects one of several replicas. A turn is
+// shorter than leaseTime.
 const (
 	leaseName = "webhooks"
 	leaseTime = time.Minute
 )
 
-// atOnce is how many webhooks are told at the same time.
+// atOnce is how many webhooks are served at the same time.
 const atOnce = 8
 
 // New checks a configuration. Errors: CodeInvalid.
@@ -70,7 +74,7 @@ func New(c Config) (*Deliverer, error) {
 	return &Deliverer{Config: c, client: newClient(c.PrivateUnsafe)}, nil
 }
 
-// Run delivers until ctx ends. Errors of the database are logged, and it goes on.
+// Run delivers until ctx ends. It logs errors of the database and continues.
 func (d *Deliverer) Run(ctx context.Context) {
 	ticker := time.NewTicker(d.Interval)
 	defer ticker.Stop()
@@ -87,7 +91,7 @@ func (d *Deliverer) Run(ctx context.Context) {
 	}
 }
 
-// stop lets another replica go on at once.
+// stop releases the lease, so that another replica can continue at once.
 func (d *Deliverer) stop(ctx context.Context) {
 	d.client.CloseIdleConnections()
 	if d.until.IsZero() {
@@ -100,7 +104,7 @@ func (d *Deliverer) stop(ctx context.Context) {
 	}
 }
 
-// Round gives every webhook a turn, if no other replica is at it. It is not safe for
+// Round gives every webhook a turn, if this process has or gets the lease. It is not safe for
 // concurrent use.
 func (d *Deliverer) Round(ctx context.Context) error {
 	if err := d.readClock(ctx); err != nil {
@@ -133,7 +137,7 @@ func (d *Deliverer) Round(ctx context.Context) error {
 	}
 }
 
-// waitFor lets turns end before an error is told.
+// waitFor waits for all turns to end before it returns an error.
 func waitFor(group *errgroup.Group, err error) error {
 	if failed := group.Wait(); err == nil {
 		return failed
@@ -141,8 +145,8 @@ func waitFor(group *errgroup.Group, err error) error {
 	return err
 }
 
-// readClock reads the clock of the catalog. The times of next attempts are recorded by it, so
-// that another replica can take over.
+// readClock reads the clock of the catalog. The times of the next attempts use it, so that
+// another replica can take over.
 func (d *Deliverer) readClock(ctx context.Context) error {
 	now, err := d.Clock.CatalogTime(ctx)
 	if err == nil {
@@ -151,10 +155,10 @@ func (d *Deliverer) readClock(ctx context.Context) error {
 	return err
 }
 
-// now is the time of the catalog.
+// now returns the time of the catalog.
 func (d *Deliverer) now() time.Time { return d.read.Add(time.Since(d.readAt)) }
 
-// lead takes the lease, or renews it when half of it has passed.
+// lead takes the lease, or renews it after half of leaseTime.
 func (d *Deliverer) lead(ctx context.Context) (bool, error) {
 	now := d.now()
 	if d.until.Sub(now) > leaseTime/2 {

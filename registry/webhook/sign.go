@@ -25,7 +25,7 @@ type DamagePayload struct {
 	Data      []registry.Damage  `json:"data"`
 }
 
-// message is one delivery before it is signed: the same each time that it is tried.
+// message is one delivery before it is signed. It is the same for every attempt.
 type message struct {
 	id   string
 	body []byte
@@ -42,8 +42,8 @@ func newDamageMessage(hook string, found []registry.Damage) (message, error) {
 	return message{id: hook + ".damage." + strconv.FormatInt(last.Found.UnixMicro(), 10) + "." + last.Digest.Encoded()[:16], body: body}, err
 }
 
-// signature is what the header webhook-signature says.
-// Source: Standard Webhooks, "Signature scheme", symmetric.
+// signature returns the value of the header webhook-signature. Source: Standard Webhooks,
+// "Signature scheme", symmetric.
 func (m message) signature(secret []byte, timestamp string) string {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(m.id + "." + timestamp + "."))

@@ -7,11 +7,11 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// ProblemType is the media type of an error (RFC 9457).
+// ProblemType is the media type of an error response (RFC 9457).
 const ProblemType = "application/problem+json"
 
-// Problem is an error on the wire. An operation can collect several Errors; Code and Status are
-// those that decide the exit code.
+// Problem is the body of an error response. An operation can return several errors, in Errors.
+// Code and Status are those of the error that decides the exit code.
 type Problem struct {
 	Type       string               `json:"type"` // documentation page of the code
 	Title      string               `json:"title"`
@@ -32,8 +32,8 @@ type Fault struct {
 	Detail string          `json:"detail"`
 	Hints  []string        `json:"hints,omitempty"`
 	Causes []registry.Code `json:"causes,omitempty"` // codes of wrapped errors, which can change the exit code
-	// Exit is the exit code of a verb that ends with the error, if it is not that of the codes:
-	// 1, if a retry does not help although the code says so.
+	// Exit is the exit code of the command, if it differs from that of the codes: 1 if a retry
+	// does not help although the code allows one.
 	Exit int `json:"exit,omitempty"`
 }
 
@@ -105,7 +105,7 @@ func fault(err error) Fault {
 	return f
 }
 
-// Lasting reports whether a retry of the request fails again, whatever the status says.
+// Lasting reports whether a retry of the request would fail again, whatever the status is.
 func (p Problem) Lasting() bool { return registry.ExitCode(p.Err()) != registry.ExitAgain }
 
 // Err converts the problem back to an error with the same codes and exit code.

@@ -1,5 +1,5 @@
-// Package wire has the REST paths, bodies and problems of the registry. Only registry/server,
-// registry/client and registry/access/authn import it, so that client and server always match.
+// Package wire defines the REST paths, bodies and problems that client and server share. Only
+// registry/server, registry/client and registry/access/authn import it.
 package wire
 
 import (
