@@ -5,7 +5,7 @@ SELECT id, version FROM catalog;
 SELECT id, origins, storage, epoch FROM catalog;
 
 -- name: CatalogRecordContent :execrows
--- Rows: 0 where the catalog has recorded other content meanwhile.
+-- Changes 0 rows if the catalog has recorded other content in the meantime.
 UPDATE catalog SET storage = @storage, epoch = @epoch
 WHERE id = @id AND storage = @storage_before AND epoch = @epoch_before;
 
@@ -13,20 +13,22 @@ WHERE id = @id AND storage = @storage_before AND epoch = @epoch_before;
 UPDATE catalog SET origins = @origins;
 
 -- name: CollectionSessionLock :one
--- Held by whoever collects, as long as the session lasts. False: another session has it.
+-- The session that collects garbage holds this lock until it ends. Returns false if another
+-- session holds it.
 SELECT pg_try_advisory_lock(7236834190823321603) AS locked;
 
 -- name: CollectionSessionSettings :exec
--- The server notices within two minutes that the machine of this session is gone.
+-- With these settings, the server notices within two minutes that the machine of this
+-- session is gone.
 SELECT set_config('tcp_keepalives_idle', '60', false), set_config('tcp_keepalives_interval', '10', false),
     set_config('tcp_keepalives_count', '6', false);
 -- name: TimeGet :one
 SELECT catalog_now()::timestamptz AS now;
 
 -- name: ServerGet :one
--- What a connection must know of its server, and what it asks of it. Commits that the
--- server has been told not to wait for are waited for; what waits for more stays as it is.
--- A replica whose machine is gone without a word lets go of its locks after a while.
+-- Reads and sets what a connection needs. If the server does not wait for commits to reach
+-- the disk, this connection does; stricter settings stay. If the machine of a replica
+-- disappears, the server ends its transactions after a while and frees their locks.
 SELECT
     current_setting('server_encoding')::text AS encoding,
     set_config('synchronous_commit', CASE current_setting('synchronous_commit')
@@ -35,10 +37,10 @@ SELECT
         WHEN '0' THEN '20s' ELSE current_setting('idle_in_transaction_session_timeout') END, false)::text AS idle_in_transaction;
 
 -- name: MigrationLock :exec
--- Held by whoever brings the schema up to date, until the end of his transaction.
+-- A transaction that migrates the schema holds this lock until it ends.
 SELECT pg_advisory_xact_lock(7236834190823321601);
 
 -- name: ChainLock :exec
--- Held by whoever appends to the history, until the end of his transaction. Readers do
--- not ask for it.
+-- A transaction that appends to the history holds this lock until it ends. Readers do not
+-- take it.
 SELECT pg_advisory_xact_lock(7236834190823321602);

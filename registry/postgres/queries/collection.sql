@@ -1,6 +1,6 @@
 -- name: CollectionLock :exec
--- Lets nobody write names until the end of the transaction; all read on. In the order in
--- which other transactions come to these tables, so that none waits for the other.
+-- Blocks writes to these tables until the end of the transaction; reads continue. The tables
+-- are in the order in which other transactions lock them, to avoid deadlocks.
 LOCK TABLE manifests, manifest_derived, blobs, tags IN SHARE ROW EXCLUSIVE MODE;
 
 -- name: RepositoryList :many
@@ -26,41 +26,42 @@ UPDATE manifests SET condemned = greatest(@at::timestamptz, catalog_now()) WHERE
 UPDATE blobs SET condemned = greatest(@at::timestamptz, catalog_now()) WHERE repository = @repository AND digest = @digest AND condemned IS NULL;
 
 -- name: ManifestRescind :execrows
--- Rows: whether it is there.
+-- Clears the deletion mark. Changes 0 rows if the manifest is not recorded.
 UPDATE manifests SET condemned = NULL WHERE repository = @repository AND digest = @digest;
 
 -- name: BlobRescind :execrows
--- Rows: whether it is there.
+-- Clears the deletion mark. Changes 0 rows if the blob is not recorded.
 UPDATE blobs SET condemned = NULL WHERE repository = @repository AND digest = @digest;
 
 -- name: Unheld :many
--- Those of the digests that no repository holds, in their order.
+-- Returns those of the digests that no repository has, in their order.
 SELECT u.digest::text AS digest FROM unnest(@digests::text[]) WITH ORDINALITY AS u (digest, place)
 WHERE NOT EXISTS (SELECT 1 FROM blobs b WHERE b.digest = u.digest COLLATE "C")
     AND NOT EXISTS (SELECT 1 FROM manifests m WHERE m.digest = u.digest COLLATE "C")
 ORDER BY u.place;
 
 -- name: CondemnedAdd :exec
--- In one order, so that of two that add the same none waits for the other.
+-- Inserts in a fixed order, so that two transactions that add the same digests cannot
+-- deadlock.
 INSERT INTO condemned (digest, at)
 SELECT DISTINCT d, greatest(@at::timestamptz, catalog_now()) FROM unnest(@digests::text[]) AS d ORDER BY d
 ON CONFLICT (digest) DO NOTHING;
 
 -- name: CondemnedGet :one
--- The removal of a digest, and how many microseconds are left of it.
+-- Returns the removal of a digest and the microseconds until it expires.
 SELECT coalesce(removal, '')::text AS removal,
     coalesce(extract(epoch FROM until - catalog_now()) * 1000000, 0)::bigint AS microseconds
 FROM condemned WHERE digest = @digest;
 
 -- name: CondemnedRemove :execrows
--- Unless a removal is under way.
+-- Removes the mark, unless a removal is in progress.
 DELETE FROM condemned WHERE digest = @digest AND removal IS NULL;
 
 -- name: CondemnedTakeOver :exec
 DELETE FROM condemned WHERE digest = @digest AND removal = @removal::text AND until <= catalog_now();
 
 -- name: RemovalSpare :exec
--- Forgets those that a repository holds and that nobody is removing.
+-- Removes the marks of digests that a repository has and that no process is removing.
 DELETE FROM condemned c
 WHERE c.digest = ANY (@digests::text[]) AND (c.removal IS NULL OR c.until <= @abandoned::timestamptz)
     AND (EXISTS (SELECT 1 FROM blobs b WHERE b.digest = c.digest) OR EXISTS (SELECT 1 FROM manifests m WHERE m.digest = c.digest));
@@ -84,11 +85,11 @@ DELETE FROM condemned WHERE removal = @removal::text AND digest = ANY (@digests:
 UPDATE condemned SET removal = NULL, until = NULL WHERE removal = @removal::text AND digest = ANY (@digests::text[]);
 
 -- name: CondemnedPage :many
--- A page of what was condemned up to a time, behind a digest.
+-- A page of the digests that were marked up to a time, after a digest.
 SELECT digest FROM condemned WHERE at <= @before AND digest > @after ORDER BY digest LIMIT @page_size;
 
 -- name: HeldDigests :many
--- Each index is read from a digest on, and no further than the page needs.
+-- The subqueries read each index from a digest on, only as far as the page needs.
 SELECT digest FROM (SELECT DISTINCT b.digest FROM blobs b WHERE b.digest > @after AND b.created >= @since ORDER BY b.digest LIMIT @page_size) AS held_blobs
 UNION
 SELECT digest FROM (SELECT DISTINCT m.digest FROM manifests m WHERE m.digest > @after AND m.created >= @since ORDER BY m.digest LIMIT @page_size) AS held_manifests

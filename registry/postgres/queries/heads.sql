@@ -2,7 +2,7 @@
 SELECT * FROM heads WHERE environment = @environment AND model = @model;
 
 -- name: HeadList :many
--- An empty filter selects all. To be planned with its arguments.
+-- An empty filter selects all. This must be planned with its arguments.
 SELECT * FROM heads
 WHERE (@environment::text = '' OR environment = @environment)
     AND (@model::text = '' OR model = @model)

@@ -2,18 +2,18 @@
 SELECT body FROM history ORDER BY seq DESC LIMIT 1;
 
 -- name: HistoryLastSeq :one
--- 0 before the first event.
+-- Returns 0 before the first event.
 SELECT coalesce(max(seq), 0)::bigint AS seq FROM history;
 
 -- name: HistorySince :many
--- The events of a model in all environments.
+-- Returns the events of a model in all environments.
 SELECT body FROM history WHERE model = @model AND seq > @after ORDER BY seq;
 
 -- name: HistoryGet :one
 SELECT body FROM history WHERE seq = @seq;
 
 -- name: HistoryNewestHash :one
--- The body is canonical JSON, in which no string has a quote that is not escaped.
+-- The body is canonical JSON, so a quote inside a string is always escaped.
 SELECT substring(body FROM '"hash":"([^"]*)"')::text AS hash FROM history
 WHERE environment = @environment AND model = @model ORDER BY seq DESC LIMIT 1;
 
@@ -21,12 +21,12 @@ WHERE environment = @environment AND model = @model ORDER BY seq DESC LIMIT 1;
 INSERT INTO history (seq, body) VALUES (@seq, @body);
 
 -- name: HistoryAscending :many
--- A page of rows with after < seq < before. An empty filter selects all.
--- To be planned with its arguments, which makes constants of what does not depend on a
--- row. Rows are ordered by what is filtered and then by seq, so that only the index on
--- just that serves; BETWEEN hides that the former is one value. Ordered by seq alone, the
--- server may walk along all rows in the hope of meeting those that are wanted, and does
--- where they are many, but long ago.
+-- A page of events with after < seq < before. An empty filter selects all.
+-- This must be planned with its arguments, so that the planner can replace expressions
+-- without columns by constants. The result is ordered by the filtered columns and then by
+-- seq, so that only the index on exactly these columns fits. BETWEEN hides from the planner
+-- that a filtered column has only one value. If the result were ordered by seq alone, the
+-- planner might scan all rows until it finds enough, which is slow if all matches are old.
 SELECT body FROM history
 WHERE (@environment::text = '' OR environment BETWEEN @environment AND @environment)
     AND (@model::text = '' OR model BETWEEN @model AND @model)
@@ -42,7 +42,7 @@ ORDER BY
 LIMIT @page_size;
 
 -- name: HistoryDescending :many
--- As HistoryAscending, from the newest on.
+-- Like HistoryAscending, newest first.
 SELECT body FROM history
 WHERE (@environment::text = '' OR environment BETWEEN @environment AND @environment)
     AND (@model::text = '' OR model BETWEEN @model AND @model)
@@ -58,7 +58,7 @@ ORDER BY
 LIMIT @page_size;
 
 -- name: HistoryOfHash :many
--- As HistoryAscending, for one hash, by its index.
+-- Like HistoryAscending, for one hash. Uses its index.
 SELECT body FROM history
 WHERE substring(body FROM '"hash":"([^"]*)"') = @hash::text
     AND (@environment::text = '' OR environment = @environment)

@@ -1,6 +1,7 @@
 -- name: ManifestAdd :exec
--- What was recorded first stays; once more only rescinds. The update also locks the row,
--- so that whoever deletes the manifest comes before or after what follows, never between.
+-- Keeps a recorded manifest and only clears its deletion mark. The update also locks the
+-- row, so that a concurrent deletion comes before or after the statements that follow, never
+-- between them.
 INSERT INTO manifests (repository, digest, media_type, size, created, pusher)
 VALUES (@repository, @digest, @media_type, @size, coalesce(sqlc.narg(created)::timestamptz, catalog_now()), @pusher)
 ON CONFLICT (repository, digest) DO UPDATE SET condemned = NULL;
@@ -26,7 +27,7 @@ LEFT JOIN manifest_derived d ON d.repository = m.repository AND d.digest = m.dig
 WHERE m.repository = @repository AND m.digest = @digest;
 
 -- name: ReferrerSizes :many
--- How large the annotations of referrers are, behind a digest.
+-- The sizes of the annotations of referrers, after a digest.
 SELECT d.digest, CAST(octet_length(d.annotations) AS bigint) AS bytes
 FROM manifest_derived d
 WHERE d.repository = @repository AND d.subject = @subject AND d.subject <> '' AND d.digest > @after
@@ -34,13 +35,13 @@ WHERE d.repository = @repository AND d.subject = @subject AND d.subject <> '' AN
 ORDER BY d.digest LIMIT @page_size;
 
 -- name: ReferrerCount :one
--- How many referrers of a subject a principal pushed.
+-- Counts the referrers of a subject that a principal pushed.
 SELECT count(*) FROM manifest_derived d
 JOIN manifests m ON m.repository = d.repository AND m.digest = d.digest
 WHERE d.repository = @repository AND d.subject = @subject AND d.subject <> '' AND m.pusher = @pusher;
 
 -- name: ManifestReferrers :many
--- Those behind a digest, up to another.
+-- The referrers after one digest, up to and including another.
 SELECT m.repository, m.digest, m.media_type, m.size, m.pusher, d.artifact_type, d.subject, d.annotations
 FROM manifest_derived d
 JOIN manifests m ON m.repository = d.repository AND m.digest = d.digest
@@ -50,8 +51,8 @@ WHERE d.repository = @repository AND d.subject = @subject AND d.subject <> ''
 ORDER BY d.digest;
 
 -- name: ManifestPage :many
--- The page after (repository, digest), in that order. The place is named for both tables:
--- a merge of the two would read one of them from its beginning.
+-- The page after (repository, digest), in that order. The condition is repeated for the
+-- second table, because a merge join would otherwise read that table from its beginning.
 SELECT m.repository, m.digest, m.media_type, m.size, m.pusher,
     coalesce(d.artifact_type, '') AS artifact_type,
     coalesce(d.subject, '') AS subject,

@@ -1,5 +1,5 @@
 -- name: BlobAdd :exec
--- Once more only rescinds.
+-- If the blob is already recorded, this only clears its deletion mark.
 INSERT INTO blobs (repository, digest, size, created) VALUES (@repository, @digest, @size, coalesce(sqlc.narg(created)::timestamptz, catalog_now()))
 ON CONFLICT (repository, digest) DO UPDATE SET condemned = NULL WHERE blobs.condemned IS NOT NULL;
 

@@ -1,5 +1,5 @@
 -- name: LeaseAcquire :execrows
--- Rows: whether the holder has it.
+-- Changes 1 row if the holder has the lease now, otherwise 0.
 INSERT INTO leases (name, holder, until) VALUES (@name, @holder, catalog_in(@lasting))
 ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
 WHERE leases.holder = excluded.holder OR leases.until <= catalog_now();
@@ -8,8 +8,8 @@ WHERE leases.holder = excluded.holder OR leases.until <= catalog_now();
 DELETE FROM leases WHERE name = @name AND holder = @holder;
 
 -- name: AnswerClaim :execrows
--- Rows: whether the key was free. The row of one that is not is locked, so that it is
--- still there for whoever reads it next in the transaction.
+-- Changes 1 row if the key was free, otherwise 0. A row that is not free is locked, so that
+-- a later read in the same transaction still finds it.
 INSERT INTO answers (principal, key, request, claimant, until, status, type, body)
 VALUES (@principal, @key, @request, @claimant, catalog_in(@lasting), 0, '', '')
 ON CONFLICT (principal, key) DO UPDATE SET
@@ -37,8 +37,8 @@ DELETE FROM answers
 WHERE principal = @principal AND key = @key AND claimant = @claimant AND status = 0;
 
 -- name: AnswerForget :exec
--- Some of those that have run out, so that no request pays for many, and none that
--- somebody works on: nobody waits for anybody.
+-- Deletes at most 100 expired answers, so that one request does not pay for many. Skips
+-- locked rows, so that requests do not wait for each other.
 DELETE FROM answers
 WHERE (principal, key) IN (
     SELECT a.principal, a.key FROM answers a WHERE a.until <= catalog_now()

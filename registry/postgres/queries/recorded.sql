@@ -1,6 +1,7 @@
 -- name: RecordedList :many
--- The first events of a model that name bundles, where they do. No other field of an event
--- holds the digest of a bundle, and in texts its quotes are escaped.
+-- Returns the first events of a model that name the given bundles, if these events do name
+-- them. Only the evidence field of an event can contain the quoted digest of a bundle: in
+-- other texts quotes are escaped.
 SELECT recorded.bundle, recorded.seq, substring(history.body FROM '"time":"([^"]*)"')::text AS time
 FROM recorded JOIN history ON history.seq = recorded.seq
 WHERE recorded.model = @model AND recorded.bundle = ANY(@bundles::text[]) AND history.model = recorded.model

@@ -2,8 +2,9 @@
 SELECT digest FROM tags WHERE repository = @repository AND tag = @tag;
 
 -- name: TagSetRecorded :execrows
--- Sets a tag if the manifest that it shall name is recorded. The lock lets nobody delete
--- the manifest, and with it the tags that he sees, before this one is there.
+-- Sets a tag if the manifest that it should point to is recorded. The row lock keeps a
+-- concurrent transaction from deleting the manifest and its visible tags before this tag
+-- exists.
 INSERT INTO tags (repository, tag, digest)
 SELECT m.repository, @tag::text, m.digest FROM manifests m
 WHERE m.repository = @repository AND m.digest = @digest
@@ -11,7 +12,7 @@ FOR KEY SHARE
 ON CONFLICT (repository, tag) DO UPDATE SET digest = excluded.digest;
 
 -- name: TagSet :execrows
--- Sets a tag, unless it is not to be moved and names another digest: then no row.
+-- Sets a tag. Changes 0 rows if the tag is immutable and points to another digest.
 INSERT INTO tags (repository, tag, digest) VALUES (@repository, @tag, @digest)
 ON CONFLICT (repository, tag) DO UPDATE SET digest = excluded.digest
 WHERE NOT @immutable::boolean OR tags.digest = excluded.digest;

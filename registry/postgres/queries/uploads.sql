@@ -1,6 +1,6 @@
 -- name: UploadUnsynced :exec
--- The transaction does not wait for the disk: several of them belong to every blob that is
--- pushed, and a power failure may undo them.
+-- The transaction does not wait for the disk. Every pushed blob needs several of these
+-- transactions, and a power failure may undo them.
 SELECT set_config('synchronous_commit', 'off', true);
 
 -- name: UploadCreate :exec
@@ -25,7 +25,7 @@ DELETE FROM uploads WHERE id = @id AND version = @version;
 SELECT count(*) FROM uploads WHERE touched >= catalog_in(0 - @within::bigint) AND principal = @principal;
 
 -- name: UploadStale :many
--- The page after (touched, id), in that order, of those before a time.
+-- A page of uploads last touched before a time: those after (touched, id), in that order.
 SELECT * FROM uploads
 WHERE touched < @before AND (touched, id) > (@touched::timestamptz, @id::text)
 ORDER BY touched, id

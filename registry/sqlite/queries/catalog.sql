@@ -2,7 +2,7 @@
 SELECT id, origins, storage, epoch FROM catalog;
 
 -- name: CatalogRecordContent :execrows
--- Rows: 0 where the catalog has recorded other content meanwhile.
+-- Changes 0 rows if the catalog has recorded other content in the meantime.
 UPDATE catalog SET storage = @storage, epoch = @epoch
 WHERE id = @id AND storage = @storage_before AND epoch = @epoch_before;
 

@@ -1,5 +1,5 @@
 -- name: RepositoryList :many
--- In byte order, from both indexes.
+-- In byte order. Reads both indexes.
 SELECT DISTINCT repository FROM blobs
 UNION
 SELECT DISTINCT repository FROM manifests
@@ -21,15 +21,15 @@ UPDATE manifests SET condemned = @at WHERE repository = @repository AND digest =
 UPDATE blobs SET condemned = @at WHERE repository = @repository AND digest = @digest AND condemned = 0;
 
 -- name: ManifestRescind :execrows
--- Rows: whether it is there.
+-- Clears the deletion mark. Changes 0 rows if the manifest is not recorded.
 UPDATE manifests SET condemned = 0 WHERE repository = @repository AND digest = @digest;
 
 -- name: BlobRescind :execrows
--- Rows: whether it is there.
+-- Clears the deletion mark. Changes 0 rows if the blob is not recorded.
 UPDATE blobs SET condemned = 0 WHERE repository = @repository AND digest = @digest;
 
 -- name: Held :one
--- Whether any repository holds a digest.
+-- Reports whether any repository has a digest.
 SELECT CAST(EXISTS (SELECT 1 FROM blobs b WHERE b.digest = @digest)
     OR EXISTS (SELECT 1 FROM manifests m WHERE m.digest = @digest) AS BOOLEAN) AS held;
 
@@ -40,7 +40,7 @@ INSERT INTO condemned (digest, at) VALUES (@digest, @at) ON CONFLICT (digest) DO
 SELECT * FROM condemned WHERE digest = @digest;
 
 -- name: CondemnedRemove :execrows
--- Unless a removal is under way.
+-- Removes the mark, unless a removal is in progress.
 DELETE FROM condemned WHERE digest = @digest AND removal = '';
 
 -- name: CondemnedTakeOver :exec
@@ -53,7 +53,7 @@ UPDATE condemned SET removal = @removal, until = @until WHERE digest = @digest;
 DELETE FROM condemned WHERE digest = @digest;
 
 -- name: RemovalUntil :one
--- When the first of its digests is not removed any more; 0: there are none.
+-- Returns when the first digest of a removal expires, or 0 if the removal has no digests.
 SELECT CAST(coalesce(min(until), 0) AS INTEGER) AS until FROM condemned WHERE removal = @removal AND removal <> '';
 
 -- name: RemovalEnd :exec
@@ -63,11 +63,11 @@ DELETE FROM condemned WHERE digest = @digest AND removal = @removal;
 UPDATE condemned SET removal = '', until = 0 WHERE digest = @digest AND removal = @removal;
 
 -- name: CondemnedPage :many
--- A page of what was condemned up to a time, behind a digest.
+-- A page of the digests that were marked up to a time, after a digest.
 SELECT digest FROM condemned WHERE at <= @before AND digest > @after ORDER BY digest LIMIT @page_size;
 
 -- name: HeldDigests :many
--- Each index is read from a digest on, and no further than the page needs.
+-- The subqueries read each index from a digest on, only as far as the page needs.
 SELECT digest FROM (SELECT DISTINCT b.digest FROM blobs b WHERE b.digest > @after AND b.created >= @since ORDER BY b.digest LIMIT @page_size) AS held_blobs
 UNION
 SELECT digest FROM (SELECT DISTINCT m.digest FROM manifests m WHERE m.digest > @after AND m.created >= @since ORDER BY m.digest LIMIT @page_size) AS held_manifests

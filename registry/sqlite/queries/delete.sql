@@ -5,7 +5,7 @@ DELETE FROM manifests WHERE repository = @repository AND digest = @digest;
 DELETE FROM manifest_derived WHERE repository = @repository AND digest = @digest;
 
 -- name: TagDeleteAll :exec
--- All tags of one manifest.
+-- Deletes all tags of one manifest.
 DELETE FROM tags WHERE repository = @repository AND digest = @digest;
 
 -- name: TagDelete :execrows

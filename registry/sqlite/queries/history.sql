@@ -2,11 +2,11 @@
 SELECT body FROM history ORDER BY seq DESC LIMIT 1;
 
 -- name: HistoryLastSeq :one
--- 0 before the first event.
+-- Returns 0 before the first event.
 SELECT CAST(coalesce(max(seq), 0) AS INTEGER) AS seq FROM history;
 
 -- name: HistorySince :many
--- The events of a model in all environments.
+-- Returns the events of a model in all environments.
 SELECT body FROM history WHERE model = @model AND seq > @after ORDER BY seq;
 
 -- name: HistoryNewestHash :one
@@ -16,7 +16,7 @@ SELECT hash FROM history WHERE environment = @environment AND model = @model ORD
 INSERT INTO history (seq, body) VALUES (@seq, @body);
 
 -- name: HistoryAscending :many
--- A page of rows with after < seq < before. An empty filter selects all.
+-- A page of events with after < seq < before. An empty filter selects all.
 SELECT body FROM history
 WHERE (CAST(@environment AS TEXT) = '' OR environment = @environment)
     AND (CAST(@model AS TEXT) = '' OR model = @model)
@@ -25,7 +25,7 @@ WHERE (CAST(@environment AS TEXT) = '' OR environment = @environment)
 ORDER BY seq LIMIT @page_size;
 
 -- name: HistoryDescending :many
--- As HistoryAscending, from the newest on.
+-- Like HistoryAscending, newest first.
 SELECT body FROM history
 WHERE (CAST(@environment AS TEXT) = '' OR environment = @environment)
     AND (CAST(@model AS TEXT) = '' OR model = @model)
@@ -34,7 +34,7 @@ WHERE (CAST(@environment AS TEXT) = '' OR environment = @environment)
 ORDER BY seq DESC LIMIT @page_size;
 
 -- name: HistoryOfModelAscending :many
--- As HistoryAscending, for one model in one environment, by its index.
+-- Like HistoryAscending, for one model in one environment. Uses its index.
 SELECT body FROM history
 WHERE environment = @environment AND model = @model
     AND (CAST(@kind AS TEXT) = '' OR kind = @kind)
@@ -42,7 +42,7 @@ WHERE environment = @environment AND model = @model
 ORDER BY seq LIMIT @page_size;
 
 -- name: HistoryOfModelDescending :many
--- As HistoryOfModelAscending, from the newest on.
+-- Like HistoryOfModelAscending, newest first.
 SELECT body FROM history
 WHERE environment = @environment AND model = @model
     AND (CAST(@kind AS TEXT) = '' OR kind = @kind)
@@ -50,7 +50,7 @@ WHERE environment = @environment AND model = @model
 ORDER BY seq DESC LIMIT @page_size;
 
 -- name: HistoryOfSubjectAscending :many
--- As HistoryAscending, about one subject, by its index.
+-- Like HistoryAscending, for one subject. Uses its index.
 SELECT body FROM history
 WHERE subject = @subject AND subject <> ''
     AND (CAST(@environment AS TEXT) = '' OR environment = @environment)
@@ -60,7 +60,7 @@ WHERE subject = @subject AND subject <> ''
 ORDER BY seq LIMIT @page_size;
 
 -- name: HistoryOfSubjectDescending :many
--- As HistoryOfSubjectAscending, from the newest on.
+-- Like HistoryOfSubjectAscending, newest first.
 SELECT body FROM history
 WHERE subject = @subject AND subject <> ''
     AND (CAST(@environment AS TEXT) = '' OR environment = @environment)
@@ -70,7 +70,7 @@ WHERE subject = @subject AND subject <> ''
 ORDER BY seq DESC LIMIT @page_size;
 
 -- name: HistoryOfHash :many
--- As HistoryAscending, for one hash, by its index.
+-- Like HistoryAscending, for one hash. Uses its index.
 SELECT body FROM history
 WHERE hash = @hash
     AND (CAST(@environment AS TEXT) = '' OR environment = @environment)

@@ -1,5 +1,5 @@
 -- name: ManifestAdd :exec
--- Once more only rescinds.
+-- If the manifest is already recorded, this only clears its deletion mark.
 INSERT INTO manifests (repository, digest, media_type, size, created, pusher)
 VALUES (@repository, @digest, @media_type, @size, @created, @pusher)
 ON CONFLICT (repository, digest) DO UPDATE SET condemned = 0 WHERE manifests.condemned <> 0;
@@ -25,7 +25,7 @@ LEFT JOIN manifest_derived d ON d.repository = m.repository AND d.digest = m.dig
 WHERE m.repository = @repository AND m.digest = @digest;
 
 -- name: ReferrerSizes :many
--- How large the annotations of referrers are, behind a digest.
+-- The sizes of the annotations of referrers, after a digest.
 SELECT d.digest, CAST(octet_length(d.annotations) AS INTEGER) AS bytes
 FROM manifest_derived d
 WHERE d.repository = @repository AND d.subject = @subject AND d.subject <> '' AND d.digest > @after
@@ -33,13 +33,13 @@ WHERE d.repository = @repository AND d.subject = @subject AND d.subject <> '' AN
 ORDER BY d.digest LIMIT @page_size;
 
 -- name: ReferrerCount :one
--- How many referrers of a subject a principal pushed.
+-- Counts the referrers of a subject that a principal pushed.
 SELECT count(*) FROM manifest_derived d
 JOIN manifests m ON m.repository = d.repository AND m.digest = d.digest
 WHERE d.repository = @repository AND d.subject = @subject AND d.subject <> '' AND m.pusher = @pusher;
 
 -- name: ManifestReferrers :many
--- Those behind a digest, up to another.
+-- The referrers after one digest, up to and including another.
 SELECT m.repository, m.digest, m.media_type, m.size, m.pusher, d.artifact_type, d.subject, d.annotations
 FROM manifest_derived d
 JOIN manifests m ON m.repository = d.repository AND m.digest = d.digest

@@ -35,6 +35,6 @@ DELETE FROM answers
 WHERE principal = @principal AND key = @key AND claimant = @claimant AND status = 0;
 
 -- name: AnswerForget :exec
--- Some of those that have run out, so that no request pays for many.
+-- Deletes at most 100 expired answers, so that one request does not pay for many.
 DELETE FROM answers
 WHERE (principal, key) IN (SELECT a.principal, a.key FROM answers a WHERE a.until <= @now ORDER BY a.until LIMIT 100);

@@ -1,5 +1,5 @@
 -- name: RecordedGet :one
--- The first event of a model that names a bundle, if it does.
+-- Returns the first event of a model that names a bundle, if that event does name it.
 SELECT recorded.seq, CAST(json_extract(history.body, '$.time') AS TEXT) AS time
 FROM recorded JOIN history ON history.seq = recorded.seq
 WHERE recorded.model = @model AND recorded.bundle = @bundle AND history.model = recorded.model

@@ -2,7 +2,7 @@
 SELECT digest FROM tags WHERE repository = @repository AND tag = @tag;
 
 -- name: TagSetRecorded :execrows
--- Sets a tag if the manifest that it shall name is recorded.
+-- Sets a tag if the manifest that it should point to is recorded.
 INSERT INTO tags (repository, tag, digest)
 SELECT m.repository, CAST(@tag AS TEXT), m.digest FROM manifests m
 WHERE m.repository = @repository AND m.digest = @digest

@@ -62,7 +62,7 @@ type CatalogRecordContentParams struct {
 	EpochBefore   int64
 }
 
-// Rows: 0 where the catalog has recorded other content meanwhile.
+// Changes 0 rows if the catalog has recorded other content in the meantime.
 func (q *Queries) CatalogRecordContent(ctx context.Context, arg CatalogRecordContentParams) (int64, error) {
 	result, err := q.db.Exec(ctx, catalogRecordContent,
 		arg.Storage,
@@ -90,8 +90,8 @@ const chainLock = `-- name: ChainLock :exec
 SELECT pg_advisory_xact_lock(7236834190823321602)
 `
 
-// Held by whoever appends to the history, until the end of his transaction. Readers do
-// not ask for it.
+// A transaction that appends to the history holds this lock until it ends. Readers do not
+// take it.
 func (q *Queries) ChainLock(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, chainLock)
 	return err
@@ -101,7 +101,8 @@ const collectionSessionLock = `-- name: CollectionSessionLock :one
 SELECT pg_try_advisory_lock(7236834190823321603) AS locked
 `
 
-// Held by whoever collects, as long as the session lasts. False: another session has it.
+// The session that collects garbage holds this lock until it ends. Returns false if another
+// session holds it.
 func (q *Queries) CollectionSessionLock(ctx context.Context) (bool, error) {
 	row := q.db.QueryRow(ctx, collectionSessionLock)
 	var locked bool
@@ -114,7 +115,8 @@ SELECT set_config('tcp_keepalives_idle', '60', false), set_config('tcp_keepalive
     set_config('tcp_keepalives_count', '6', false)
 `
 
-// The server notices within two minutes that the machine of this session is gone.
+// With these settings, the server notices within two minutes that the machine of this
+// session is gone.
 func (q *Queries) CollectionSessionSettings(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, collectionSessionSettings)
 	return err
@@ -124,7 +126,7 @@ const migrationLock = `-- name: MigrationLock :exec
 SELECT pg_advisory_xact_lock(7236834190823321601)
 `
 
-// Held by whoever brings the schema up to date, until the end of his transaction.
+// A transaction that migrates the schema holds this lock until it ends.
 func (q *Queries) MigrationLock(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, migrationLock)
 	return err
@@ -145,9 +147,9 @@ type ServerGetRow struct {
 	IdleInTransaction string
 }
 
-// What a connection must know of its server, and what it asks of it. Commits that the
-// server has been told not to wait for are waited for; what waits for more stays as it is.
-// A replica whose machine is gone without a word lets go of its locks after a while.
+// Reads and sets what a connection needs. If the server does not wait for commits to reach
+// the disk, this connection does; stricter settings stay. If the machine of a replica
+// disappears, the server ends its transactions after a while and frees their locks.
 func (q *Queries) ServerGet(ctx context.Context) (ServerGetRow, error) {
 	row := q.db.QueryRow(ctx, serverGet)
 	var i ServerGetRow

@@ -34,7 +34,7 @@ type BlobRescindParams struct {
 	Digest     string
 }
 
-// Rows: whether it is there.
+// Clears the deletion mark. Changes 0 rows if the blob is not recorded.
 func (q *Queries) BlobRescind(ctx context.Context, arg BlobRescindParams) (int64, error) {
 	result, err := q.db.Exec(ctx, blobRescind, arg.Repository, arg.Digest)
 	if err != nil {
@@ -47,8 +47,8 @@ const collectionLock = `-- name: CollectionLock :exec
 LOCK TABLE manifests, manifest_derived, blobs, tags IN SHARE ROW EXCLUSIVE MODE
 `
 
-// Lets nobody write names until the end of the transaction; all read on. In the order in
-// which other transactions come to these tables, so that none waits for the other.
+// Blocks writes to these tables until the end of the transaction; reads continue. The tables
+// are in the order in which other transactions lock them, to avoid deadlocks.
 func (q *Queries) CollectionLock(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, collectionLock)
 	return err
@@ -65,7 +65,8 @@ type CondemnedAddParams struct {
 	Digests []string
 }
 
-// In one order, so that of two that add the same none waits for the other.
+// Inserts in a fixed order, so that two transactions that add the same digests cannot
+// deadlock.
 func (q *Queries) CondemnedAdd(ctx context.Context, arg CondemnedAddParams) error {
 	_, err := q.db.Exec(ctx, condemnedAdd, arg.At, arg.Digests)
 	return err
@@ -82,7 +83,7 @@ type CondemnedGetRow struct {
 	Microseconds int64
 }
 
-// The removal of a digest, and how many microseconds are left of it.
+// Returns the removal of a digest and the microseconds until it expires.
 func (q *Queries) CondemnedGet(ctx context.Context, digest string) (CondemnedGetRow, error) {
 	row := q.db.QueryRow(ctx, condemnedGet, digest)
 	var i CondemnedGetRow
@@ -100,7 +101,7 @@ type CondemnedPageParams struct {
 	PageSize int32
 }
 
-// A page of what was condemned up to a time, behind a digest.
+// A page of the digests that were marked up to a time, after a digest.
 func (q *Queries) CondemnedPage(ctx context.Context, arg CondemnedPageParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, condemnedPage, arg.Before, arg.After, arg.PageSize)
 	if err != nil {
@@ -125,7 +126,7 @@ const condemnedRemove = `-- name: CondemnedRemove :execrows
 DELETE FROM condemned WHERE digest = $1 AND removal IS NULL
 `
 
-// Unless a removal is under way.
+// Removes the mark, unless a removal is in progress.
 func (q *Queries) CondemnedRemove(ctx context.Context, digest string) (int64, error) {
 	result, err := q.db.Exec(ctx, condemnedRemove, digest)
 	if err != nil {
@@ -161,7 +162,7 @@ type HeldDigestsParams struct {
 	Since    time.Time
 }
 
-// Each index is read from a digest on, and no further than the page needs.
+// The subqueries read each index from a digest on, only as far as the page needs.
 func (q *Queries) HeldDigests(ctx context.Context, arg HeldDigestsParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, heldDigests, arg.PageSize, arg.After, arg.Since)
 	if err != nil {
@@ -336,7 +337,7 @@ type ManifestRescindParams struct {
 	Digest     string
 }
 
-// Rows: whether it is there.
+// Clears the deletion mark. Changes 0 rows if the manifest is not recorded.
 func (q *Queries) ManifestRescind(ctx context.Context, arg ManifestRescindParams) (int64, error) {
 	result, err := q.db.Exec(ctx, manifestRescind, arg.Repository, arg.Digest)
 	if err != nil {
@@ -430,7 +431,7 @@ type RemovalSpareParams struct {
 	Abandoned time.Time
 }
 
-// Forgets those that a repository holds and that nobody is removing.
+// Removes the marks of digests that a repository has and that no process is removing.
 func (q *Queries) RemovalSpare(ctx context.Context, arg RemovalSpareParams) error {
 	_, err := q.db.Exec(ctx, removalSpare, arg.Digests, arg.Abandoned)
 	return err
@@ -485,7 +486,7 @@ WHERE NOT EXISTS (SELECT 1 FROM blobs b WHERE b.digest = u.digest COLLATE "C")
 ORDER BY u.place
 `
 
-// Those of the digests that no repository holds, in their order.
+// Returns those of the digests that no repository has, in their order.
 func (q *Queries) Unheld(ctx context.Context, digests []string) ([]string, error) {
 	rows, err := q.db.Query(ctx, unheld, digests)
 	if err != nil {

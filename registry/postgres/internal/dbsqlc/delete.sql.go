@@ -83,7 +83,7 @@ type TagDeleteAllParams struct {
 	Digest     string
 }
 
-// All tags of one manifest.
+// Deletes all tags of one manifest.
 func (q *Queries) TagDeleteAll(ctx context.Context, arg TagDeleteAllParams) error {
 	_, err := q.db.Exec(ctx, tagDeleteAll, arg.Repository, arg.Digest)
 	return err

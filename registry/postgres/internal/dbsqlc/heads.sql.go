@@ -45,7 +45,7 @@ type HeadListParams struct {
 	Model       string
 }
 
-// An empty filter selects all. To be planned with its arguments.
+// An empty filter selects all. This must be planned with its arguments.
 func (q *Queries) HeadList(ctx context.Context, arg HeadListParams) ([]Head, error) {
 	rows, err := q.db.Query(ctx, headList, arg.Environment, arg.Model)
 	if err != nil {

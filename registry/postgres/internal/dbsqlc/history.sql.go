@@ -49,12 +49,12 @@ type HistoryAscendingParams struct {
 	PageSize    int32
 }
 
-// A page of rows with after < seq < before. An empty filter selects all.
-// To be planned with its arguments, which makes constants of what does not depend on a
-// row. Rows are ordered by what is filtered and then by seq, so that only the index on
-// just that serves; BETWEEN hides that the former is one value. Ordered by seq alone, the
-// server may walk along all rows in the hope of meeting those that are wanted, and does
-// where they are many, but long ago.
+// A page of events with after < seq < before. An empty filter selects all.
+// This must be planned with its arguments, so that the planner can replace expressions
+// without columns by constants. The result is ordered by the filtered columns and then by
+// seq, so that only the index on exactly these columns fits. BETWEEN hides from the planner
+// that a filtered column has only one value. If the result were ordered by seq alone, the
+// planner might scan all rows until it finds enough, which is slow if all matches are old.
 func (q *Queries) HistoryAscending(ctx context.Context, arg HistoryAscendingParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, historyAscending,
 		arg.Environment,
@@ -109,7 +109,7 @@ type HistoryDescendingParams struct {
 	PageSize    int32
 }
 
-// As HistoryAscending, from the newest on.
+// Like HistoryAscending, newest first.
 func (q *Queries) HistoryDescending(ctx context.Context, arg HistoryDescendingParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, historyDescending,
 		arg.Environment,
@@ -164,7 +164,7 @@ const historyLastSeq = `-- name: HistoryLastSeq :one
 SELECT coalesce(max(seq), 0)::bigint AS seq FROM history
 `
 
-// 0 before the first event.
+// Returns 0 before the first event.
 func (q *Queries) HistoryLastSeq(ctx context.Context) (int64, error) {
 	row := q.db.QueryRow(ctx, historyLastSeq)
 	var seq int64
@@ -182,7 +182,7 @@ type HistoryNewestHashParams struct {
 	Model       string
 }
 
-// The body is canonical JSON, in which no string has a quote that is not escaped.
+// The body is canonical JSON, so a quote inside a string is always escaped.
 func (q *Queries) HistoryNewestHash(ctx context.Context, arg HistoryNewestHashParams) (string, error) {
 	row := q.db.QueryRow(ctx, historyNewestHash, arg.Environment, arg.Model)
 	var hash string
@@ -211,7 +211,7 @@ type HistoryOfHashParams struct {
 	Before      int64
 }
 
-// As HistoryAscending, for one hash, by its index.
+// Like HistoryAscending, for one hash. Uses its index.
 func (q *Queries) HistoryOfHash(ctx context.Context, arg HistoryOfHashParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, historyOfHash,
 		arg.Hash,
@@ -249,7 +249,7 @@ type HistorySinceParams struct {
 	After int64
 }
 
-// The events of a model in all environments.
+// Returns the events of a model in all environments.
 func (q *Queries) HistorySince(ctx context.Context, arg HistorySinceParams) ([]string, error) {
 	rows, err := q.db.Query(ctx, historySince, arg.Model, arg.After)
 	if err != nil {

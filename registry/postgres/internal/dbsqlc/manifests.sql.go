@@ -62,8 +62,9 @@ type ManifestAddParams struct {
 	Pusher     string
 }
 
-// What was recorded first stays; once more only rescinds. The update also locks the row,
-// so that whoever deletes the manifest comes before or after what follows, never between.
+// Keeps a recorded manifest and only clears its deletion mark. The update also locks the
+// row, so that a concurrent deletion comes before or after the statements that follow, never
+// between them.
 func (q *Queries) ManifestAdd(ctx context.Context, arg ManifestAddParams) error {
 	_, err := q.db.Exec(ctx, manifestAdd,
 		arg.Repository,
@@ -150,8 +151,8 @@ type ManifestPageRow struct {
 	Annotations  string
 }
 
-// The page after (repository, digest), in that order. The place is named for both tables:
-// a merge of the two would read one of them from its beginning.
+// The page after (repository, digest), in that order. The condition is repeated for the
+// second table, because a merge join would otherwise read that table from its beginning.
 func (q *Queries) ManifestPage(ctx context.Context, arg ManifestPageParams) ([]ManifestPageRow, error) {
 	rows, err := q.db.Query(ctx, manifestPage, arg.Repository, arg.Digest, arg.PageSize)
 	if err != nil {
@@ -210,7 +211,7 @@ type ManifestReferrersRow struct {
 	Annotations  string
 }
 
-// Those behind a digest, up to another.
+// The referrers after one digest, up to and including another.
 func (q *Queries) ManifestReferrers(ctx context.Context, arg ManifestReferrersParams) ([]ManifestReferrersRow, error) {
 	rows, err := q.db.Query(ctx, manifestReferrers,
 		arg.Repository,
@@ -258,7 +259,7 @@ type ReferrerCountParams struct {
 	Pusher     string
 }
 
-// How many referrers of a subject a principal pushed.
+// Counts the referrers of a subject that a principal pushed.
 func (q *Queries) ReferrerCount(ctx context.Context, arg ReferrerCountParams) (int64, error) {
 	row := q.db.QueryRow(ctx, referrerCount, arg.Repository, arg.Subject, arg.Pusher)
 	var count int64
@@ -287,7 +288,7 @@ type ReferrerSizesRow struct {
 	Bytes  int64
 }
 
-// How large the annotations of referrers are, behind a digest.
+// The sizes of the annotations of referrers, after a digest.
 func (q *Queries) ReferrerSizes(ctx context.Context, arg ReferrerSizesParams) ([]ReferrerSizesRow, error) {
 	rows, err := q.db.Query(ctx, referrerSizes,
 		arg.Repository,

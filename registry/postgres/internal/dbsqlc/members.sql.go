@@ -22,7 +22,7 @@ type BlobAddParams struct {
 	Created    *time.Time
 }
 
-// Once more only rescinds.
+// If the blob is already recorded, this only clears its deletion mark.
 func (q *Queries) BlobAdd(ctx context.Context, arg BlobAddParams) error {
 	_, err := q.db.Exec(ctx, blobAdd,
 		arg.Repository,

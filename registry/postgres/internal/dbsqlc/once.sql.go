@@ -30,8 +30,8 @@ type AnswerClaimParams struct {
 	Lasting   int64
 }
 
-// Rows: whether the key was free. The row of one that is not is locked, so that it is
-// still there for whoever reads it next in the transaction.
+// Changes 1 row if the key was free, otherwise 0. A row that is not free is locked, so that
+// a later read in the same transaction still finds it.
 func (q *Queries) AnswerClaim(ctx context.Context, arg AnswerClaimParams) (int64, error) {
 	result, err := q.db.Exec(ctx, answerClaim,
 		arg.Principal,
@@ -54,8 +54,8 @@ WHERE (principal, key) IN (
 )
 `
 
-// Some of those that have run out, so that no request pays for many, and none that
-// somebody works on: nobody waits for anybody.
+// Deletes at most 100 expired answers, so that one request does not pay for many. Skips
+// locked rows, so that requests do not wait for each other.
 func (q *Queries) AnswerForget(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, answerForget)
 	return err
@@ -170,7 +170,7 @@ type LeaseAcquireParams struct {
 	Lasting int64
 }
 
-// Rows: whether the holder has it.
+// Changes 1 row if the holder has the lease now, otherwise 0.
 func (q *Queries) LeaseAcquire(ctx context.Context, arg LeaseAcquireParams) (int64, error) {
 	result, err := q.db.Exec(ctx, leaseAcquire, arg.Name, arg.Holder, arg.Lasting)
 	if err != nil {

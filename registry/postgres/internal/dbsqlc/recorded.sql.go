@@ -36,8 +36,9 @@ type RecordedListRow struct {
 	Time   string
 }
 
-// The first events of a model that name bundles, where they do. No other field of an event
-// holds the digest of a bundle, and in texts its quotes are escaped.
+// Returns the first events of a model that name the given bundles, if these events do name
+// them. Only the evidence field of an event can contain the quoted digest of a bundle: in
+// other texts quotes are escaped.
 func (q *Queries) RecordedList(ctx context.Context, arg RecordedListParams) ([]RecordedListRow, error) {
 	rows, err := q.db.Query(ctx, recordedList, arg.Model, arg.Bundles)
 	if err != nil {

@@ -68,7 +68,7 @@ type TagSetParams struct {
 	Immutable  bool
 }
 
-// Sets a tag, unless it is not to be moved and names another digest: then no row.
+// Sets a tag. Changes 0 rows if the tag is immutable and points to another digest.
 func (q *Queries) TagSet(ctx context.Context, arg TagSetParams) (int64, error) {
 	result, err := q.db.Exec(ctx, tagSet,
 		arg.Repository,
@@ -96,8 +96,9 @@ type TagSetRecordedParams struct {
 	Digest     string
 }
 
-// Sets a tag if the manifest that it shall name is recorded. The lock lets nobody delete
-// the manifest, and with it the tags that he sees, before this one is there.
+// Sets a tag if the manifest that it should point to is recorded. The row lock keeps a
+// concurrent transaction from deleting the manifest and its visible tags before this tag
+// exists.
 func (q *Queries) TagSetRecorded(ctx context.Context, arg TagSetRecordedParams) (int64, error) {
 	result, err := q.db.Exec(ctx, tagSetRecorded, arg.Tag, arg.Repository, arg.Digest)
 	if err != nil {

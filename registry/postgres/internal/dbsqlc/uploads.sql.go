@@ -109,7 +109,7 @@ type UploadStaleParams struct {
 	PageSize int32
 }
 
-// The page after (touched, id), in that order, of those before a time.
+// A page of uploads last touched before a time: those after (touched, id), in that order.
 func (q *Queries) UploadStale(ctx context.Context, arg UploadStaleParams) ([]Upload, error) {
 	rows, err := q.db.Query(ctx, uploadStale,
 		arg.Before,
@@ -176,8 +176,8 @@ const uploadUnsynced = `-- name: UploadUnsynced :exec
 SELECT set_config('synchronous_commit', 'off', true)
 `
 
-// The transaction does not wait for the disk: several of them belong to every blob that is
-// pushed, and a power failure may undo them.
+// The transaction does not wait for the disk. Every pushed blob needs several of these
+// transactions, and a power failure may undo them.
 func (q *Queries) UploadUnsynced(ctx context.Context) error {
 	_, err := q.db.Exec(ctx, uploadUnsynced)
 	return err

@@ -45,7 +45,7 @@ type CatalogRecordContentParams struct {
 	EpochBefore   int64
 }
 
-// Rows: 0 where the catalog has recorded other content meanwhile.
+// Changes 0 rows if the catalog has recorded other content in the meantime.
 func (q *Queries) CatalogRecordContent(ctx context.Context, arg CatalogRecordContentParams) (int64, error) {
 	result, err := q.db.ExecContext(ctx, catalogRecordContent,
 		arg.Storage,

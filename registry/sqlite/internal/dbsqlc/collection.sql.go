@@ -33,7 +33,7 @@ type BlobRescindParams struct {
 	Digest     string
 }
 
-// Rows: whether it is there.
+// Clears the deletion mark. Changes 0 rows if the blob is not recorded.
 func (q *Queries) BlobRescind(ctx context.Context, arg BlobRescindParams) (int64, error) {
 	result, err := q.db.ExecContext(ctx, blobRescind, arg.Repository, arg.Digest)
 	if err != nil {
@@ -82,7 +82,7 @@ type CondemnedPageParams struct {
 	PageSize int64
 }
 
-// A page of what was condemned up to a time, behind a digest.
+// A page of the digests that were marked up to a time, after a digest.
 func (q *Queries) CondemnedPage(ctx context.Context, arg CondemnedPageParams) ([]string, error) {
 	rows, err := q.db.QueryContext(ctx, condemnedPage, arg.Before, arg.After, arg.PageSize)
 	if err != nil {
@@ -110,7 +110,7 @@ const condemnedRemove = `-- name: CondemnedRemove :execrows
 DELETE FROM condemned WHERE digest = ?1 AND removal = ''
 `
 
-// Unless a removal is under way.
+// Removes the mark, unless a removal is in progress.
 func (q *Queries) CondemnedRemove(ctx context.Context, digest string) (int64, error) {
 	result, err := q.db.ExecContext(ctx, condemnedRemove, digest)
 	if err != nil {
@@ -139,7 +139,7 @@ SELECT CAST(EXISTS (SELECT 1 FROM blobs b WHERE b.digest = ?1)
     OR EXISTS (SELECT 1 FROM manifests m WHERE m.digest = ?1) AS BOOLEAN) AS held
 `
 
-// Whether any repository holds a digest.
+// Reports whether any repository has a digest.
 func (q *Queries) Held(ctx context.Context, digest string) (bool, error) {
 	row := q.db.QueryRowContext(ctx, held, digest)
 	var held bool
@@ -160,7 +160,7 @@ type HeldDigestsParams struct {
 	Since    int64
 }
 
-// Each index is read from a digest on, and no further than the page needs.
+// The subqueries read each index from a digest on, only as far as the page needs.
 func (q *Queries) HeldDigests(ctx context.Context, arg HeldDigestsParams) ([]string, error) {
 	rows, err := q.db.QueryContext(ctx, heldDigests, arg.PageSize, arg.After, arg.Since)
 	if err != nil {
@@ -350,7 +350,7 @@ type ManifestRescindParams struct {
 	Digest     string
 }
 
-// Rows: whether it is there.
+// Clears the deletion mark. Changes 0 rows if the manifest is not recorded.
 func (q *Queries) ManifestRescind(ctx context.Context, arg ManifestRescindParams) (int64, error) {
 	result, err := q.db.ExecContext(ctx, manifestRescind, arg.Repository, arg.Digest)
 	if err != nil {
@@ -415,7 +415,7 @@ const removalUntil = `-- name: RemovalUntil :one
 SELECT CAST(coalesce(min(until), 0) AS INTEGER) AS until FROM condemned WHERE removal = ?1 AND removal <> ''
 `
 
-// When the first of its digests is not removed any more; 0: there are none.
+// Returns when the first digest of a removal expires, or 0 if the removal has no digests.
 func (q *Queries) RemovalUntil(ctx context.Context, removal string) (int64, error) {
 	row := q.db.QueryRowContext(ctx, removalUntil, removal)
 	var until int64
@@ -430,7 +430,7 @@ SELECT DISTINCT repository FROM manifests
 ORDER BY repository
 `
 
-// In byte order, from both indexes.
+// In byte order. Reads both indexes.
 func (q *Queries) RepositoryList(ctx context.Context) ([]string, error) {
 	rows, err := q.db.QueryContext(ctx, repositoryList)
 	if err != nil {

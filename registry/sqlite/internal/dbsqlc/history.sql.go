@@ -41,7 +41,7 @@ type HistoryAscendingParams struct {
 	PageSize    int64
 }
 
-// A page of rows with after < seq < before. An empty filter selects all.
+// A page of events with after < seq < before. An empty filter selects all.
 func (q *Queries) HistoryAscending(ctx context.Context, arg HistoryAscendingParams) ([]string, error) {
 	rows, err := q.db.QueryContext(ctx, historyAscending,
 		arg.Environment,
@@ -90,7 +90,7 @@ type HistoryDescendingParams struct {
 	PageSize    int64
 }
 
-// As HistoryAscending, from the newest on.
+// Like HistoryAscending, newest first.
 func (q *Queries) HistoryDescending(ctx context.Context, arg HistoryDescendingParams) ([]string, error) {
 	rows, err := q.db.QueryContext(ctx, historyDescending,
 		arg.Environment,
@@ -136,7 +136,7 @@ const historyLastSeq = `-- name: HistoryLastSeq :one
 SELECT CAST(coalesce(max(seq), 0) AS INTEGER) AS seq FROM history
 `
 
-// 0 before the first event.
+// Returns 0 before the first event.
 func (q *Queries) HistoryLastSeq(ctx context.Context) (int64, error) {
 	row := q.db.QueryRowContext(ctx, historyLastSeq)
 	var seq int64
@@ -181,7 +181,7 @@ type HistoryOfHashParams struct {
 	Before      int64
 }
 
-// As HistoryAscending, for one hash, by its index.
+// Like HistoryAscending, for one hash. Uses its index.
 func (q *Queries) HistoryOfHash(ctx context.Context, arg HistoryOfHashParams) ([]string, error) {
 	rows, err := q.db.QueryContext(ctx, historyOfHash,
 		arg.Hash,
@@ -230,7 +230,7 @@ type HistoryOfModelAscendingParams struct {
 	PageSize    int64
 }
 
-// As HistoryAscending, for one model in one environment, by its index.
+// Like HistoryAscending, for one model in one environment. Uses its index.
 func (q *Queries) HistoryOfModelAscending(ctx context.Context, arg HistoryOfModelAscendingParams) ([]string, error) {
 	rows, err := q.db.QueryContext(ctx, historyOfModelAscending,
 		arg.Environment,
@@ -278,7 +278,7 @@ type HistoryOfModelDescendingParams struct {
 	PageSize    int64
 }
 
-// As HistoryOfModelAscending, from the newest on.
+// Like HistoryOfModelAscending, newest first.
 func (q *Queries) HistoryOfModelDescending(ctx context.Context, arg HistoryOfModelDescendingParams) ([]string, error) {
 	rows, err := q.db.QueryContext(ctx, historyOfModelDescending,
 		arg.Environment,
@@ -329,7 +329,7 @@ type HistoryOfSubjectAscendingParams struct {
 	PageSize    int64
 }
 
-// As HistoryAscending, about one subject, by its index.
+// Like HistoryAscending, for one subject. Uses its index.
 func (q *Queries) HistoryOfSubjectAscending(ctx context.Context, arg HistoryOfSubjectAscendingParams) ([]string, error) {
 	rows, err := q.db.QueryContext(ctx, historyOfSubjectAscending,
 		arg.Subject,
@@ -381,7 +381,7 @@ type HistoryOfSubjectDescendingParams struct {
 	PageSize    int64
 }
 
-// As HistoryOfSubjectAscending, from the newest on.
+// Like HistoryOfSubjectAscending, newest first.
 func (q *Queries) HistoryOfSubjectDescending(ctx context.Context, arg HistoryOfSubjectDescendingParams) ([]string, error) {
 	rows, err := q.db.QueryContext(ctx, historyOfSubjectDescending,
 		arg.Subject,
@@ -422,7 +422,7 @@ type HistorySinceParams struct {
 	After int64
 }
 
-// The events of a model in all environments.
+// Returns the events of a model in all environments.
 func (q *Queries) HistorySince(ctx context.Context, arg HistorySinceParams) ([]string, error) {
 	rows, err := q.db.QueryContext(ctx, historySince, arg.Model, arg.After)
 	if err != nil {

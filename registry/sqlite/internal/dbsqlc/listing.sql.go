@@ -20,7 +20,7 @@ type ModelPageParams struct {
 	PageSize int64
 }
 
-// The heads of a page of models, by the index of models.
+// Returns the heads of a page of models. Uses the index of models.
 func (q *Queries) ModelPage(ctx context.Context, arg ModelPageParams) ([]Head, error) {
 	rows, err := q.db.QueryContext(ctx, modelPage, arg.After, arg.PageSize)
 	if err != nil {
@@ -61,7 +61,7 @@ type ModelPageOfParams struct {
 	PageSize    int64
 }
 
-// A page of the heads of one environment, by its key.
+// A page of the heads of one environment. Uses the primary key.
 func (q *Queries) ModelPageOf(ctx context.Context, arg ModelPageOfParams) ([]Head, error) {
 	rows, err := q.db.QueryContext(ctx, modelPageOf, arg.Environment, arg.After, arg.PageSize)
 	if err != nil {
@@ -111,7 +111,7 @@ type TagPageRow struct {
 	Digest string
 }
 
-// A page of the tags of a repository that name manifests of a type.
+// A page of the tags of a repository whose manifests have a given type.
 func (q *Queries) TagPage(ctx context.Context, arg TagPageParams) ([]TagPageRow, error) {
 	rows, err := q.db.QueryContext(ctx, tagPage,
 		arg.Repository,

@@ -61,7 +61,7 @@ type ManifestAddParams struct {
 	Pusher     string
 }
 
-// Once more only rescinds.
+// If the manifest is already recorded, this only clears its deletion mark.
 func (q *Queries) ManifestAdd(ctx context.Context, arg ManifestAddParams) error {
 	_, err := q.db.ExecContext(ctx, manifestAdd,
 		arg.Repository,
@@ -209,7 +209,7 @@ type ManifestReferrersRow struct {
 	Annotations  string
 }
 
-// Those behind a digest, up to another.
+// The referrers after one digest, up to and including another.
 func (q *Queries) ManifestReferrers(ctx context.Context, arg ManifestReferrersParams) ([]ManifestReferrersRow, error) {
 	rows, err := q.db.QueryContext(ctx, manifestReferrers,
 		arg.Repository,
@@ -260,7 +260,7 @@ type ReferrerCountParams struct {
 	Pusher     string
 }
 
-// How many referrers of a subject a principal pushed.
+// Counts the referrers of a subject that a principal pushed.
 func (q *Queries) ReferrerCount(ctx context.Context, arg ReferrerCountParams) (int64, error) {
 	row := q.db.QueryRowContext(ctx, referrerCount, arg.Repository, arg.Subject, arg.Pusher)
 	var count int64
@@ -289,7 +289,7 @@ type ReferrerSizesRow struct {
 	Bytes  int64
 }
 
-// How large the annotations of referrers are, behind a digest.
+// The sizes of the annotations of referrers, after a digest.
 func (q *Queries) ReferrerSizes(ctx context.Context, arg ReferrerSizesParams) ([]ReferrerSizesRow, error) {
 	rows, err := q.db.QueryContext(ctx, referrerSizes,
 		arg.Repository,

@@ -21,7 +21,7 @@ type BlobAddParams struct {
 	Created    int64
 }
 
-// Once more only rescinds.
+// If the blob is already recorded, this only clears its deletion mark.
 func (q *Queries) BlobAdd(ctx context.Context, arg BlobAddParams) error {
 	_, err := q.db.ExecContext(ctx, blobAdd,
 		arg.Repository,

@@ -45,7 +45,7 @@ DELETE FROM answers
 WHERE (principal, key) IN (SELECT a.principal, a.key FROM answers a WHERE a.until <= ?1 ORDER BY a.until LIMIT 100)
 `
 
-// Some of those that have run out, so that no request pays for many.
+// Deletes at most 100 expired answers, so that one request does not pay for many.
 func (q *Queries) AnswerForget(ctx context.Context, now int64) error {
 	_, err := q.db.ExecContext(ctx, answerForget, now)
 	return err

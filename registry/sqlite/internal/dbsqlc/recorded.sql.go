@@ -35,7 +35,7 @@ type RecordedGetRow struct {
 	Time string
 }
 
-// The first event of a model that names a bundle, if it does.
+// Returns the first event of a model that names a bundle, if that event does name it.
 func (q *Queries) RecordedGet(ctx context.Context, arg RecordedGetParams) (RecordedGetRow, error) {
 	row := q.db.QueryRowContext(ctx, recordedGet, arg.Model, arg.Bundle)
 	var i RecordedGetRow

@@ -88,7 +88,7 @@ type TagSetRecordedParams struct {
 	Digest     string
 }
 
-// Sets a tag if the manifest that it shall name is recorded.
+// Sets a tag if the manifest that it should point to is recorded.
 func (q *Queries) TagSetRecorded(ctx context.Context, arg TagSetRecordedParams) (int64, error) {
 	result, err := q.db.ExecContext(ctx, tagSetRecorded, arg.Tag, arg.Repository, arg.Digest)
 	if err != nil {
