@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
@@ -14,10 +13,11 @@ import (
 func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, error) {
 	var outcome catalog.Outcome
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) (err error) {
-		if outcome, err = catalog.Decide(ctx, tx{q}, c); err != nil {
+		rows := tx{q, db.now()}
+		if outcome, err = catalog.Decide(ctx, catalog.Reader{Rows: rows}, c); err != nil {
 			return err
 		}
-		return record(ctx, q, outcome, db.now())
+		return outcome.Write(ctx, rows)
 	})
 	if err != nil {
 		return registry.Event{}, db.interpretError(
@@ -26,46 +26,38 @@ func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, err
 	return outcome.Event, nil
 }
 
-// record writes the outcome of a change, now by the clock of the catalog.
-func record(ctx context.Context, q *dbsqlc.Queries, o catalog.Outcome, now time.Time) error {
-	if h := o.Head; h != nil {
-		if err := q.HeadSet(ctx, dbsqlc.HeadSetParams{
-			Environment: h.Environment, Model: h.Model, Release: string(h.Release), Version: h.Version,
-			Since: h.Since.UnixMicro(), Hold: h.Hold,
-		}); err != nil {
-			return err
-		}
-	}
-	for _, m := range o.Adds {
-		if err := putManifest(ctx, q, m.Repository, m.Manifest, now); err != nil {
-			return err
-		}
-	}
-	for _, t := range o.Tags {
-		if err := q.TagSet(ctx, dbsqlc.TagSetParams{Repository: t.Repository, Tag: t.Tag, Digest: string(t.Digest)}); err != nil {
-			return err
-		}
-	}
-	if o.Agreed != nil {
-		if err := setConfiguration(ctx, q, *o.Agreed); err != nil {
-			return err
-		}
-	}
-	if o.EndIntent {
-		if err := q.IntentEndFor(ctx, dbsqlc.IntentEndForParams{
-			Environment: o.Event.Environment, Model: o.Event.Model, Release: string(o.Event.Release),
-		}); err != nil {
-			return err
-		}
-	}
-	if o.Restricts {
-		if err := q.CounterAdd(ctx, dbsqlc.CounterAddParams{Name: restrictions, N: 1}); err != nil {
-			return err
-		}
-	}
-	body, err := catalog.EncodeEvent(o.Event)
-	if err != nil {
-		return err
-	}
-	return q.HistoryAppend(ctx, dbsqlc.HistoryAppendParams{Seq: o.Event.Seq, Body: body})
+var _ catalog.Writer = tx{}
+
+// SetHead writes the row of a head.
+func (q tx) SetHead(ctx context.Context, h registry.Head) error {
+	return q.HeadSet(ctx, dbsqlc.HeadSetParams{
+		Environment: h.Environment, Model: h.Model, Release: string(h.Release), Version: h.Version,
+		Since: h.Since.UnixMicro(), Hold: h.Hold,
+	})
+}
+
+// MoveTag sets a tag.
+func (q tx) MoveTag(ctx context.Context, t registry.TagMove) error {
+	return q.TagSet(ctx, dbsqlc.TagSetParams{Repository: t.Repository, Tag: t.Tag, Digest: string(t.Digest)})
+}
+
+// SetConfigurationPart writes the row of a part.
+func (q tx) SetConfigurationPart(ctx context.Context, p registry.ConfigurationPart) error {
+	return q.ConfigurationSet(ctx, dbsqlc.ConfigurationSetParams{Part: p.Name, Digest: string(p.Digest)})
+}
+
+// EndIntent deletes the intent for a release.
+func (q tx) EndIntent(ctx context.Context, environment, model string, release registry.Digest) error {
+	return q.IntentEndFor(ctx,
+		dbsqlc.IntentEndForParams{Environment: environment, Model: model, Release: string(release)})
+}
+
+// AddToCounter adds to a counter.
+func (q tx) AddToCounter(ctx context.Context, name string, n int64) error {
+	return q.CounterAdd(ctx, dbsqlc.CounterAddParams{Name: name, N: n})
+}
+
+// AppendEvent adds a row to the history.
+func (q tx) AppendEvent(ctx context.Context, seq int64, body string) error {
+	return q.HistoryAppend(ctx, dbsqlc.HistoryAppendParams{Seq: seq, Body: body})
 }

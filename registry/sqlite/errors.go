@@ -9,6 +9,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 )
 
 // interpretError converts a failure of the database to an error of the ports.
@@ -19,7 +20,7 @@ func (db *DB) interpretError(subject string, err error) error {
 	switch {
 	case err == nil, errors.As(err, &coded):
 		return err
-	case errors.Is(err, sql.ErrNoRows):
+	case errors.Is(err, sql.ErrNoRows), errors.Is(err, catalog.ErrNoRow):
 		return registry.Errorf(registry.CodeNotFound, "%s: not found", subject)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), !errors.As(err, &failure):
 		return registry.Errorf(registry.CodeOf(err), "%s: database %s: %w", subject, db.path, err)

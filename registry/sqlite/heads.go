@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
@@ -22,14 +23,7 @@ func (db *DB) Head(ctx context.Context, environment, model string) (registry.Hea
 // Heads lists heads by environment and model.
 func (db *DB) Heads(ctx context.Context, environment, model string) ([]registry.Head, error) {
 	rows, err := db.read().HeadList(ctx, dbsqlc.HeadListParams{Environment: environment, Model: model})
-	if err != nil {
-		return nil, db.interpretError("heads", err)
-	}
-	var heads []registry.Head
-	for _, row := range rows {
-		heads = append(heads, head(row))
-	}
-	return heads, nil
+	return catalog.Convert(rows, head), db.interpretError("heads", err)
 }
 
 func head(row dbsqlc.Head) registry.Head {
@@ -42,3 +36,11 @@ func head(row dbsqlc.Head) registry.Head {
 
 // fromMicros converts the value of a column to a time.
 func fromMicros(micros int64) time.Time { return time.UnixMicro(micros).UTC() }
+
+// orZero converts the value of a column to a time; 0 is the zero time.
+func orZero(micros int64) time.Time {
+	if micros == 0 {
+		return time.Time{}
+	}
+	return fromMicros(micros)
+}

@@ -2,10 +2,10 @@ package sqlite
 
 import (
 	"context"
-	"strings"
 	"sync"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
@@ -25,9 +25,7 @@ func (db *DB) CatalogIdentity(ctx context.Context) (registry.CatalogIdentity, er
 	if err != nil {
 		return registry.CatalogIdentity{}, registry.Errorf(registry.CodeUnavailable, "identity of the catalog: %w", err)
 	}
-	return registry.CatalogIdentity{
-		ID: row.ID, Origins: strings.Fields(row.Origins), Instance: instance, Storage: row.Storage, Epoch: row.Epoch,
-	}, nil
+	return catalog.IdentityRow(row).Identity(instance), nil
 }
 
 // RecordContent records the content that the catalog owns.
@@ -35,11 +33,7 @@ func (db *DB) RecordContent(ctx context.Context, before, after registry.CatalogI
 	rows, err := db.write().CatalogRecordContent(ctx, dbsqlc.CatalogRecordContentParams{
 		ID: before.ID, StorageBefore: before.Storage, EpochBefore: before.Epoch, Storage: after.Storage, Epoch: after.Epoch,
 	})
-	if err == nil && rows == 0 {
-		return registry.Errorf(registry.CodeConflict,
-			"another process recorded other content for the catalog in %s meanwhile; try again", db.path)
-	}
-	return db.interpretError("content of the catalog", err)
+	return db.interpretError("content of the catalog", catalog.ContentRecorded(db.path, rows, err))
 }
 
 // Renew gives a catalog that was restored from a backup the new identity id. The previous ID
@@ -51,7 +45,7 @@ func (db *DB) Renew(ctx context.Context, id string) error {
 		if err != nil || row.ID == id {
 			return err
 		}
-		return q.CatalogRenew(ctx, dbsqlc.CatalogRenewParams{ID: id, Origins: strings.TrimSpace(row.ID + " " + row.Origins)})
+		return q.CatalogRenew(ctx, dbsqlc.CatalogRenewParams{ID: id, Origins: catalog.JoinOrigins(row.ID, row.Origins)})
 	})
 	return db.interpretError("identity of the catalog", err)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
@@ -27,19 +28,11 @@ func (db *DB) End(ctx context.Context, environment, model string, release regist
 // Abandon holds the write lock of the database, so that the head does not move meanwhile.
 func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) error {
-		now, err := tx{q}.ModelState(ctx, i.Environment, i.Model)
-		if err != nil || now.Head.Release == i.Release {
-			return err
-		}
-		return q.IntentAbandon(
-			ctx,
-			dbsqlc.IntentAbandonParams{
-				Environment: i.Environment,
-				Model:       i.Model,
-				Release:     string(i.Release),
-				Begun:       i.Begun.UnixMicro(),
-			},
-		)
+		return catalog.Abandon(ctx, tx{Queries: q}, i, func() error {
+			return q.IntentAbandon(ctx, dbsqlc.IntentAbandonParams{
+				Environment: i.Environment, Model: i.Model, Release: string(i.Release), Begun: i.Begun.UnixMicro(),
+			})
+		})
 	})
 	return db.interpretError(fmt.Sprintf("abandon the intent for %s in %s", i.Model, i.Environment), err)
 }
@@ -47,15 +40,10 @@ func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
 // Pending lists intents by environment and model.
 func (db *DB) Pending(ctx context.Context) ([]registry.Intent, error) {
 	rows, err := db.read().IntentList(ctx)
-	if err != nil {
-		return nil, db.interpretError("intents", err)
-	}
-	var pending []registry.Intent
-	for _, row := range rows {
-		pending = append(pending, registry.Intent{
+	return catalog.Convert(rows, func(row dbsqlc.Intent) registry.Intent {
+		return registry.Intent{
 			Environment: row.Environment, Model: row.Model, From: row.Source,
 			Release: registry.Digest(row.Release), Begun: fromMicros(row.Begun),
-		})
-	}
-	return pending, nil
+		}
+	}), db.interpretError("intents", err)
 }

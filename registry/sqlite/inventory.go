@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
@@ -17,14 +18,7 @@ func (db *DB) HeldDigests(
 ) ([]registry.Digest, error) {
 	rows, err := db.read().
 		HeldDigests(ctx, dbsqlc.HeldDigestsParams{After: string(after), Since: since.UnixMicro(), PageSize: int64(limit)})
-	if err != nil {
-		return nil, db.interpretError("list of content", err)
-	}
-	digests := make([]registry.Digest, len(rows))
-	for i, row := range rows {
-		digests[i] = registry.Digest(row)
-	}
-	return digests, nil
+	return catalog.Digests(rows), db.interpretError("list of content", err)
 }
 
 // Holders lists the repositories that hold a digest.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
@@ -18,14 +19,7 @@ func (db *DB) ModelPage(ctx context.Context, environment, after string, limit in
 			Environment: environment, After: after, PageSize: int64(limit),
 		})
 	}
-	if err != nil {
-		return nil, db.interpretError("models", err)
-	}
-	var heads []registry.Head
-	for _, row := range rows {
-		heads = append(heads, head(row))
-	}
-	return heads, nil
+	return catalog.Convert(rows, head), db.interpretError("models", err)
 }
 
 // TagPage lists tags of manifests of a type.
@@ -37,12 +31,7 @@ func (db *DB) TagPage(
 	rows, err := db.read().TagPage(ctx, dbsqlc.TagPageParams{
 		Repository: repository, ArtifactType: artifactType, After: after, PageSize: int64(limit),
 	})
-	if err != nil {
-		return nil, db.interpretError("tags of "+repository, err)
-	}
-	var tags []registry.Tagged
-	for _, row := range rows {
-		tags = append(tags, registry.Tagged{Tag: row.Tag, Digest: registry.Digest(row.Digest)})
-	}
-	return tags, nil
+	return catalog.Convert(rows, func(row dbsqlc.TagPageRow) registry.Tagged {
+		return registry.Tagged{Tag: row.Tag, Digest: registry.Digest(row.Digest)}
+	}), db.interpretError("tags of "+repository, err)
 }

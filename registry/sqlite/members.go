@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
@@ -20,9 +21,10 @@ func (db *DB) AddBlob(ctx context.Context, repository string, d registry.Digest,
 // Blob returns the size that the membership was recorded with, and unmarks it.
 func (db *DB) Blob(ctx context.Context, repository string, d registry.Digest) (int64, error) {
 	row, err := db.read().BlobSize(ctx, dbsqlc.BlobSizeParams{Repository: repository, Digest: string(d)})
-	if err == nil && row.Condemned != 0 {
-		// A marked record can be deleted until it is unmarked, so only this update is reliable.
-		err = found(db.write().BlobRescind(ctx, dbsqlc.BlobRescindParams{Repository: repository, Digest: string(d)}))
+	if err == nil {
+		err = catalog.UnmarkRead(row.Condemned != 0, func() (int64, error) {
+			return db.write().BlobRescind(ctx, dbsqlc.BlobRescindParams{Repository: repository, Digest: string(d)})
+		})
 	}
 	if err != nil {
 		return 0, db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
@@ -48,7 +49,8 @@ func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.Kept
 		case err != nil && !errors.Is(err, sql.ErrNoRows):
 			return err
 		case err == nil && row.Until > now.UnixMicro():
-			kept, err = keptAnswer(row, c)
+			kept, err = catalog.KeptAnswer(c, row.Request,
+				registry.KeptAnswer{Status: int(row.Status), Type: row.Type, Body: row.Body})
 			return err
 		}
 		err = q.AnswerClaim(ctx, dbsqlc.AnswerClaimParams{
@@ -62,49 +64,25 @@ func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.Kept
 	return kept, db.interpretError("idempotency key", err)
 }
 
-// keptAnswer returns the result of a claim whose key has an unexpired row.
-func keptAnswer(row dbsqlc.Answer, c registry.KeyClaim) (*registry.KeptAnswer, error) {
-	switch {
-	case row.Request != string(c.Request):
-		return nil, registry.Errorf(registry.CodeInvalid,
-			"idempotency key %q was used for another request: use a new key for each request", c.Key)
-	case row.Status == 0:
-		return nil, registry.Errorf(registry.CodeConflict, "the same request is still running: wait and try again")
-	}
-	return &registry.KeptAnswer{Status: int(row.Status), Type: row.Type, Body: row.Body}, nil
-}
-
 // RenewKey extends a claim.
 func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
 	n, err := db.write().AnswerRenew(ctx, dbsqlc.AnswerRenewParams{
 		Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: db.now().Add(c.Lasting).UnixMicro(),
 	})
-	return db.interpretError("idempotency key", claimed(n, err))
+	return db.interpretError("idempotency key", catalog.Claimed(n, err))
 }
 
 // SaveAnswer stores an answer and ends the claim.
 func (db *DB) SaveAnswer(ctx context.Context, c registry.KeyClaim, answer registry.KeptAnswer) error {
-	body := answer.Body
-	if body == nil {
-		body = []byte{}
-	}
 	n, err := db.write().AnswerSave(ctx, dbsqlc.AnswerSaveParams{
 		Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Until: db.now().Add(c.Lasting).UnixMicro(),
-		Status: int64(answer.Status), Type: answer.Type, Body: body,
+		Status: int64(answer.Status), Type: answer.Type, Body: catalog.NotNull(answer.Body),
 	})
-	return db.interpretError("idempotency key", claimed(n, err))
+	return db.interpretError("idempotency key", catalog.Claimed(n, err))
 }
 
 // FreeKey ends a claim.
 func (db *DB) FreeKey(ctx context.Context, c registry.KeyClaim) error {
 	err := db.write().AnswerFree(ctx, dbsqlc.AnswerFreeParams{Principal: c.Principal, Key: c.Key, Claimant: c.Claimant})
 	return db.interpretError("idempotency key", err)
-}
-
-// claimed returns an error if a change found no claim.
-func claimed(rows int64, err error) error {
-	if err == nil && rows == 0 {
-		return registry.Errorf(registry.CodeConflict, "the idempotency key expired, or another request has it")
-	}
-	return err
 }

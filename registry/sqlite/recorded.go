@@ -5,9 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
@@ -27,12 +27,9 @@ func (db *DB) Recorded(
 		if err != nil {
 			return nil, db.interpretError(fmt.Sprintf("history of %s in %s", d, model), err)
 		}
-		at, err := time.Parse(time.RFC3339Nano, row.Time)
-		if err != nil {
-			return nil, registry.Errorf(registry.CodeTrust,
-				"event %d has the time %q, so it was changed: %w", row.Seq, row.Time, err)
+		if records[d], err = catalog.Recorded(row.Seq, row.Time); err != nil {
+			return nil, err
 		}
-		records[d] = registry.Record{Seq: row.Seq, Time: at}
 	}
 	return records, nil
 }

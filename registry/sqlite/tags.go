@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
@@ -19,11 +20,7 @@ func (db *DB) Tag(ctx context.Context, repository, tag string) (registry.Digest,
 func (db *DB) SetTag(ctx context.Context, repository, tag string, d registry.Digest) error {
 	err := db.together(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		set, err := q.TagSetRecorded(ctx, dbsqlc.TagSetRecordedParams{Repository: repository, Tag: tag, Digest: string(d)})
-		if err == nil && set == 0 {
-			return registry.Errorf(registry.CodeNotFound,
-				"tag %s in %s: manifest %s is not recorded there; put the manifest first", tag, repository, d)
-		}
-		return err
+		return catalog.TagSet(repository, tag, d, set, err)
 	})
 	return db.interpretError(fmt.Sprintf("tag %s in %s", tag, repository), err)
 }

@@ -2,10 +2,10 @@ package sqlite
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
@@ -16,19 +16,15 @@ var (
 
 // CreateToken stores a token.
 func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
-	grants, err := json.Marshal(t.Grants)
+	row, err := catalog.EncodeToken(t)
 	if err != nil {
 		return err
 	}
-	err = db.interpretError("token "+t.Name, db.write().TokenCreate(ctx, dbsqlc.TokenCreateParams{
-		ID: t.ID, Name: t.Name, Hash: t.Hash[:], Grants: string(grants),
-		Created: toMicros(t.Created), Expires: toMicros(t.Expires), Revoked: toMicros(t.Revoked),
-	}))
-	if registry.HasCode(err, registry.CodeConflict) {
-		return registry.Lastingf(registry.CodeConflict,
-			"token %s: a token with this name exists: revoke it, or choose another name", t.Name)
-	}
-	return err
+	err = db.write().TokenCreate(ctx, dbsqlc.TokenCreateParams{
+		ID: row.ID, Name: row.Name, Hash: row.Hash, Grants: row.Grants,
+		Created: toMicros(row.Created), Expires: toMicros(row.Expires), Revoked: toMicros(row.Revoked),
+	})
+	return catalog.TokenCreated(t.Name, db.interpretError("token "+t.Name, err))
 }
 
 // FindToken returns the token of an ID.
@@ -49,33 +45,25 @@ func (db *DB) ListTokens(ctx context.Context) ([]registry.Token, error) {
 	if err != nil {
 		return nil, db.interpretError("tokens", err)
 	}
-	var all []registry.Token
-	for _, row := range rows {
-		t, err := token(row)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, t)
-	}
-	return all, nil
+	return catalog.Decode(rows, token)
 }
 
 // RevokeToken revokes a token.
 func (db *DB) RevokeToken(ctx context.Context, id string, at time.Time) error {
 	n, err := db.write().TokenRevoke(ctx, dbsqlc.TokenRevokeParams{ID: id, At: toMicros(at)})
-	return db.interpretError("token "+id, found(n, err))
+	return db.interpretError("token "+id, catalog.Found(n, err))
 }
 
 // UseToken records the use of a token.
 func (db *DB) UseToken(ctx context.Context, id string, at time.Time) error {
 	n, err := db.write().TokenUse(ctx, dbsqlc.TokenUseParams{ID: id, At: toMicros(at)})
-	return db.interpretError("token "+id, found(n, err))
+	return db.interpretError("token "+id, catalog.Found(n, err))
 }
 
 // Secret returns the secret with the name. If there is none, fresh becomes the secret.
 func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
-	if len(fresh) == 0 {
-		return nil, registry.Errorf(registry.CodeInvalid, "secret %s: the new secret is empty: want a value", name)
+	if err := catalog.CheckSecret(name, fresh); err != nil {
+		return nil, err
 	}
 	var secret []byte
 	err := db.transaction(ctx, func(q *dbsqlc.Queries) (err error) {
@@ -89,24 +77,10 @@ func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, er
 }
 
 func token(row dbsqlc.Token) (registry.Token, error) {
-	t := registry.Token{ID: row.ID, Name: row.Name, Created: fromMicros(row.Created)}
-	if row.Expires != 0 {
-		t.Expires = fromMicros(row.Expires)
-	}
-	if row.Revoked != 0 {
-		t.Revoked = fromMicros(row.Revoked)
-	}
-	if row.Used != 0 {
-		t.LastUsed = fromMicros(row.Used)
-	}
-	if copy(t.Hash[:], row.Hash) != len(t.Hash) || len(row.Hash) != len(t.Hash) {
-		return registry.Token{}, registry.Errorf(registry.CodeInternal,
-			"token %s: its hash has %d bytes: want %d", row.ID, len(row.Hash), len(t.Hash))
-	}
-	if err := json.Unmarshal([]byte(row.Grants), &t.Grants); err != nil {
-		return registry.Token{}, registry.Errorf(registry.CodeInternal, "token %s: grants: %w", row.ID, err)
-	}
-	return t, nil
+	return catalog.TokenRow{
+		ID: row.ID, Name: row.Name, Hash: row.Hash, Grants: row.Grants, Created: fromMicros(row.Created),
+		Expires: orZero(row.Expires), Revoked: orZero(row.Revoked), LastUsed: orZero(row.Used),
+	}.Token()
 }
 
 // toMicros converts a time to the value of a column; the zero time is 0.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/sqlite/internal/dbsqlc"
 )
 
@@ -16,7 +17,7 @@ func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
 	err := db.unsynced(ctx, func(q *dbsqlc.Queries) error {
 		return q.UploadCreate(ctx, dbsqlc.UploadCreateParams{
 			ID: s.ID, Repository: s.Owner.Repository, Principal: s.Owner.Principal,
-			Arrived: s.Offset, Hash: notNull(s.Hash), Place: s.Place, Touched: db.now().UnixMicro(),
+			Arrived: s.Offset, Hash: catalog.NotNull(s.Hash), Place: s.Place, Touched: db.now().UnixMicro(),
 		})
 	})
 	return db.interpretError("upload "+s.ID, err)
@@ -37,7 +38,7 @@ func (db *DB) SwapUpload(ctx context.Context, s registry.UploadState) error {
 	return db.changeUpload(ctx, s.ID, func(q *dbsqlc.Queries) (int64, error) {
 		return q.UploadSwap(ctx, dbsqlc.UploadSwapParams{
 			ID: s.ID, Version: s.Version,
-			Arrived: s.Offset, Hash: notNull(s.Hash), Place: s.Place, Touched: db.now().UnixMicro(),
+			Arrived: s.Offset, Hash: catalog.NotNull(s.Hash), Place: s.Place, Touched: db.now().UnixMicro(),
 		})
 	})
 }
@@ -52,14 +53,9 @@ func (db *DB) EndUpload(ctx context.Context, id string, version int64) error {
 // changeUpload changes an upload, or returns why its row was not found.
 func (db *DB) changeUpload(ctx context.Context, id string, change func(*dbsqlc.Queries) (int64, error)) error {
 	err := db.unsynced(ctx, func(q *dbsqlc.Queries) error {
-		if n, err := change(q); n > 0 || err != nil {
-			return err
-		}
-		if _, err := q.UploadVersion(ctx, id); err != nil {
-			return err
-		}
-		return registry.Errorf(registry.CodeConflict,
-			"upload %s: another request continued it; query its offset and continue there", id)
+		return catalog.ChangeUpload(id,
+			func() (int64, error) { return change(q) },
+			func() (int64, error) { return q.UploadVersion(ctx, id) })
 	})
 	return db.interpretError("upload "+id, err)
 }
@@ -74,26 +70,16 @@ func (db *DB) CountUploads(ctx context.Context, principal string, within time.Du
 // StaleUploads reads page by page and holds nothing open in between, so that uploads can end
 // during the sequence. An upload that is written meanwhile moves to the end.
 func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[registry.UploadState, error] {
-	return func(yield func(registry.UploadState, error) bool) {
-		page := dbsqlc.UploadStaleParams{Before: db.idleSince(idle), PageSize: pageSize}
-		for {
-			rows, err := db.read().UploadStale(ctx, page)
-			if err != nil {
-				yield(registry.UploadState{}, db.interpretError("uploads", err))
-				return
-			}
-			for _, row := range rows {
-				if !yield(uploadState(row), nil) {
-					return
-				}
-			}
-			if len(rows) < pageSize {
-				return
-			}
-			last := rows[len(rows)-1]
+	var page dbsqlc.UploadStaleParams
+	return catalog.Pages(pageSize, func(last *dbsqlc.Upload) ([]dbsqlc.Upload, error) {
+		if last == nil {
+			page = dbsqlc.UploadStaleParams{Before: db.idleSince(idle), PageSize: pageSize}
+		} else {
 			page.Touched, page.ID = last.Touched, last.ID
 		}
-	}
+		rows, err := db.read().UploadStale(ctx, page)
+		return rows, db.interpretError("uploads", err)
+	}, func(row dbsqlc.Upload) (registry.UploadState, error) { return uploadState(row), nil })
 }
 
 // idleSince returns the latest time at which a stale upload was last written.
@@ -110,9 +96,6 @@ func uploadState(row dbsqlc.Upload) registry.UploadState {
 		Offset: row.Arrived, Hash: row.Hash, Place: row.Place, Version: row.Version, Touched: fromMicros(row.Touched),
 	}
 }
-
-// notNull returns b, or an empty slice for nil, which would be stored as NULL.
-func notNull(b []byte) []byte { return append([]byte{}, b...) }
 
 // unsynced runs a change that does not wait for the disk. Every pushed blob has several of
 // them, and a power failure may undo them. A later commit makes them durable. It holds the

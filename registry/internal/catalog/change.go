@@ -1,6 +1,7 @@
-// Package catalog has the rules of [registry.Catalog], shared by all databases: how an event is
-// chained, when a head may move, which tags must not move, and how the history is read in
-// pages. A database only reads and writes rows.
+// Package catalog has what all databases of a catalog have in common: the rules of
+// [registry.Catalog] and of the ports beside it, such as how an event is chained, when a head
+// may move and what an idempotency key gets, and what the rows mean. A database only reads and
+// writes rows.
 package catalog
 
 import (

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"iter"
 	"math"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -87,4 +88,15 @@ func DecodeEvents(bodies []string) ([]registry.Event, error) {
 func EncodeEvent(e registry.Event) (string, error) {
 	body, err := registry.CanonicalJSON(e)
 	return string(body), err
+}
+
+// Recorded returns the record of a row of the history index. Errors: CodeTrust, because the
+// time is that of the event.
+func Recorded(seq int64, at string) (registry.Record, error) {
+	t, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil {
+		return registry.Record{}, registry.Errorf(registry.CodeTrust,
+			"event %d has the time %q, so it was changed: %w", seq, at, err)
+	}
+	return registry.Record{Seq: seq, Time: t}, nil
 }

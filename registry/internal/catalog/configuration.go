@@ -1,0 +1,55 @@
+package catalog
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// PartWriter replaces one part of the agreed configuration.
+type PartWriter interface {
+	SetConfigurationPart(ctx context.Context, p registry.ConfigurationPart) error
+}
+
+// Configuration joins parts. It ignores parts with an unknown name.
+func Configuration(parts []registry.ConfigurationPart) registry.Configuration {
+	var c registry.Configuration
+	for _, p := range parts {
+		c.Set(p.Name, p.Digest)
+	}
+	return c
+}
+
+// SetConfiguration replaces the parts that are set in c.
+func SetConfiguration(ctx context.Context, w PartWriter, c registry.Configuration) error {
+	for _, p := range c.Parts() {
+		if p.Digest == "" {
+			continue
+		}
+		if err := w.SetConfigurationPart(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MissesParts reports whether first has a part that is not agreed yet.
+func MissesParts(agreed, first registry.Configuration) bool { return agreed.Over(first) != agreed }
+
+// Agree records the parts of first that are not agreed yet, and returns what is agreed then. It
+// runs in a transaction that excludes other changes of the configuration.
+func Agree(
+	ctx context.Context,
+	tx interface {
+		StateRows
+		PartWriter
+	},
+	first registry.Configuration,
+) (registry.Configuration, error) {
+	parts, err := tx.ConfigurationParts(ctx)
+	if err != nil {
+		return registry.Configuration{}, err
+	}
+	agreed := Configuration(parts).Over(first)
+	return agreed, SetConfiguration(ctx, tx, agreed)
+}

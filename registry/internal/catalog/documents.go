@@ -1,0 +1,104 @@
+package catalog
+
+import (
+	"context"
+	"encoding/json"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Documents reads and writes the rows of all tables of documents. Its errors are those of
+// [registry.Table].
+type Documents interface {
+	PutDocument(ctx context.Context, kind, name, body string) error
+	GetDocument(ctx context.Context, kind, name string) (body string, err error)
+	// ListDocuments returns up to limit rows after a name, in byte order of their names.
+	ListDocuments(ctx context.Context, kind, after string, limit int) ([]DocumentRow, error)
+	DeleteDocument(ctx context.Context, kind, name string) error
+}
+
+// DocumentRow is a row without its kind.
+type DocumentRow struct {
+	Name string
+	Body string // JSON
+}
+
+// The kinds of documents.
+const (
+	nodeTypeKind = "node type"
+	runtimeKind  = "runtime"
+	webhookKind  = "webhook"
+	deliveryKind = "delivery"
+	damageKind   = "damage"
+	scrubKind    = "scrub"
+)
+
+// LastingKinds are the kinds of documents that users made or that must not be lost. The others
+// can be found out again.
+func LastingKinds() []string { return []string{nodeTypeKind, runtimeKind, webhookKind, deliveryKind} }
+
+// NodeTypes is the table of named nodes.
+func NodeTypes(d Documents) registry.NodeTypes { return table[registry.Node]{d, nodeTypeKind} }
+
+// Runtimes is the table of named runtimes.
+func Runtimes(d Documents) registry.Runtimes { return table[registry.Runtime]{d, runtimeKind} }
+
+// Webhooks is the table of registered webhooks.
+func Webhooks(d Documents) registry.Webhooks { return table[registry.Webhook]{d, webhookKind} }
+
+// Deliveries is the table of the delivery states of webhooks.
+func Deliveries(d Documents) registry.Deliveries { return table[registry.Delivery]{d, deliveryKind} }
+
+// Damages is the table of known damage.
+func Damages(d Documents) registry.Damages { return table[registry.Damage]{d, damageKind} }
+
+// ScrubStates is the table of the scrubber's progress.
+func ScrubStates(d Documents) registry.ScrubStates { return table[registry.ScrubState]{d, scrubKind} }
+
+// table stores the documents of one kind as JSON.
+type table[T any] struct {
+	rows Documents
+	kind string
+}
+
+// Put stores a document.
+func (t table[T]) Put(ctx context.Context, name string, document T) error {
+	body, err := json.Marshal(document)
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "%s %s: %w", t.kind, name, err)
+	}
+	return t.rows.PutDocument(ctx, t.kind, name, string(body))
+}
+
+// Get returns a document.
+func (t table[T]) Get(ctx context.Context, name string) (document T, err error) {
+	body, err := t.rows.GetDocument(ctx, t.kind, name)
+	if err != nil {
+		return document, err
+	}
+	return t.decode(name, body)
+}
+
+// List returns a page of documents.
+func (t table[T]) List(ctx context.Context, after string, limit int) ([]registry.Named[T], error) {
+	rows, err := t.rows.ListDocuments(ctx, t.kind, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	return Decode(rows, func(row DocumentRow) (registry.Named[T], error) {
+		document, err := t.decode(row.Name, row.Body)
+		return registry.Named[T]{Name: row.Name, Document: document}, err
+	})
+}
+
+// Delete deletes a document.
+func (t table[T]) Delete(ctx context.Context, name string) error {
+	return t.rows.DeleteDocument(ctx, t.kind, name)
+}
+
+func (t table[T]) decode(name, body string) (document T, err error) {
+	if err := json.Unmarshal([]byte(body), &document); err != nil {
+		return document, registry.Errorf(registry.CodeInternal, "%s %s: its stored document is damaged: %w", t.kind, name, err)
+	}
+	return document, nil
+}
