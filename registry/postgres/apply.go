@@ -39,70 +39,11 @@ func apply(ctx context.Context, q *dbsqlc.Queries, c registry.Change) (catalog.O
 	if err := q.ChainLock(ctx); err != nil {
 		return catalog.Outcome{}, err
 	}
-	outcome, err := catalog.Decide(ctx, tx{q}, c)
+	outcome, err := catalog.Decide(ctx, catalog.Reader{Rows: tx{q}}, c)
 	if err != nil {
 		return catalog.Outcome{}, err
 	}
-	return outcome, record(ctx, q, outcome)
-}
-
-// record writes the outcome of a change.
-func record(ctx context.Context, q *dbsqlc.Queries, o catalog.Outcome) error {
-	if h := o.Head; h != nil {
-		if err := q.HeadSet(ctx, dbsqlc.HeadSetParams{
-			Environment: h.Environment, Model: h.Model, Release: string(h.Release), Version: h.Version,
-			Since: h.Since, Hold: h.Hold,
-		}); err != nil {
-			return err
-		}
-	}
-	for _, m := range o.Adds {
-		if err := putManifest(ctx, q, m.Repository, m.Manifest); err != nil {
-			return err
-		}
-	}
-	for _, t := range o.Tags {
-		if err := moveTag(ctx, q, t); err != nil {
-			return err
-		}
-	}
-	if o.Agreed != nil {
-		if err := setConfiguration(ctx, q, *o.Agreed); err != nil {
-			return err
-		}
-	}
-	if o.EndIntent {
-		if err := q.IntentEndFor(ctx, dbsqlc.IntentEndForParams{
-			Environment: o.Event.Environment, Model: o.Event.Model, Release: string(o.Event.Release),
-		}); err != nil {
-			return err
-		}
-	}
-	if o.Restricts {
-		if err := q.CounterAdd(ctx, dbsqlc.CounterAddParams{Name: restrictions, N: 1}); err != nil {
-			return err
-		}
-	}
-	body, err := catalog.EncodeEvent(o.Event)
-	if err != nil {
-		return err
-	}
-	return q.HistoryAppend(ctx, dbsqlc.HistoryAppendParams{Seq: o.Event.Seq, Body: body})
-}
-
-// moveTag sets a tag in one statement, because tags are also set outside of changes.
-func moveTag(ctx context.Context, q *dbsqlc.Queries, move registry.TagMove) error {
-	set, err := q.TagSet(ctx, dbsqlc.TagSetParams{
-		Repository: move.Repository, Tag: move.Tag, Digest: string(move.Digest), Immutable: move.Immutable,
-	})
-	if err != nil || set > 0 {
-		return err
-	}
-	have, err := tx{q}.Tag(ctx, move.Repository, move.Tag)
-	if err != nil {
-		return err
-	}
-	return catalog.TagTaken(move, have)
+	return outcome, outcome.Write(ctx, tx{q})
 }
 
 // settlePause is the interval between checks of a commit.

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -25,48 +26,10 @@ func (db *DB) Repositories(ctx context.Context) ([]string, error) {
 func (db *DB) Records(ctx context.Context, repository string) ([]registry.GCRecord, error) {
 	var all []registry.GCRecord
 	err := db.snapshot(ctx, func(ctx context.Context, q *dbsqlc.Queries) (err error) {
-		all, err = holdings(ctx, q, repository)
+		all, err = catalog.Records(ctx, records{q, repository})
 		return err
 	})
 	return all, db.interpretError("holdings of "+repository, err)
-}
-
-func holdings(ctx context.Context, q *dbsqlc.Queries, repository string) ([]registry.GCRecord, error) {
-	named, err := q.HoldingTags(ctx, repository)
-	if err != nil {
-		return nil, err
-	}
-	tags := make(map[string][]string)
-	for _, t := range named {
-		tags[t.Digest] = append(tags[t.Digest], t.Tag)
-	}
-	manifests, err := q.HoldingManifests(ctx, repository)
-	if err != nil {
-		return nil, err
-	}
-	var all []registry.GCRecord
-	for _, m := range manifests {
-		all = append(all, registry.GCRecord{
-			Digest: registry.Digest(m.Digest), Manifest: true, MediaType: m.MediaType, Size: m.Size,
-			Created: m.Created.UTC(), Marked: timeOf(m.Condemned), Tags: tags[m.Digest],
-		})
-	}
-	blobs, err := q.HoldingBlobs(ctx, repository)
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range blobs {
-		all = append(
-			all,
-			registry.GCRecord{
-				Digest:  registry.Digest(b.Digest),
-				Size:    b.Size,
-				Created: b.Created.UTC(),
-				Marked:  timeOf(b.Condemned),
-			},
-		)
-	}
-	return all, nil
 }
 
 // UpdateRecords locks all names while decide runs, also those of other repositories. Reads and writes
@@ -80,67 +43,9 @@ func (db *DB) UpdateRecords(
 		if err := q.CollectionLock(ctx); err != nil {
 			return err
 		}
-		held, err := holdings(ctx, q, repository)
-		if err != nil {
-			return err
-		}
-		s, err := decide(held)
-		if err != nil {
-			return err
-		}
-		for _, key := range s.Unmark {
-			if err := rescindRecord(ctx, q, repository, key); err != nil {
-				return err
-			}
-		}
-		for _, key := range s.Mark {
-			if err := condemnRecord(ctx, q, repository, key, s.At); err != nil {
-				return err
-			}
-		}
-		for _, key := range s.Delete {
-			if err := removeRecord(ctx, q, repository, key); err != nil {
-				return err
-			}
-		}
-		return nil
+		return catalog.UpdateRecords(ctx, records{q, repository}, decide)
 	})
 	return db.interpretError("settle "+repository, err)
-}
-
-func rescindRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.GCRecordKey) (err error) {
-	if key.Manifest {
-		_, err = q.ManifestRescind(ctx, dbsqlc.ManifestRescindParams{Repository: repository, Digest: string(key.Digest)})
-	} else {
-		_, err = q.BlobRescind(ctx, dbsqlc.BlobRescindParams{Repository: repository, Digest: string(key.Digest)})
-	}
-	return err
-}
-
-func condemnRecord(
-	ctx context.Context,
-	q *dbsqlc.Queries,
-	repository string,
-	key registry.GCRecordKey,
-	at time.Time,
-) error {
-	if key.Manifest {
-		return q.ManifestCondemn(ctx,
-			dbsqlc.ManifestCondemnParams{Repository: repository, Digest: string(key.Digest), At: at})
-	}
-	return q.BlobCondemn(ctx, dbsqlc.BlobCondemnParams{Repository: repository, Digest: string(key.Digest), At: at})
-}
-
-func removeRecord(ctx context.Context, q *dbsqlc.Queries, repository string, key registry.GCRecordKey) (err error) {
-	if key.Manifest {
-		err = deleteManifest(ctx, q, repository, key.Digest)
-	} else {
-		err = found(q.BlobRemove(ctx, dbsqlc.BlobRemoveParams{Repository: repository, Digest: string(key.Digest)}))
-	}
-	if errors.Is(err, pgx.ErrNoRows) {
-		return nil
-	}
-	return err
 }
 
 // WithoutRepository returns the digests that no repository holds.
@@ -148,14 +53,7 @@ func (db *DB) WithoutRepository(ctx context.Context, digests []registry.Digest) 
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	rows, err := db.queries().Unheld(ctx, texts(digests))
-	if err != nil {
-		return nil, db.interpretError("find unheld bytes", err)
-	}
-	var unheld []registry.Digest
-	for _, d := range rows {
-		unheld = append(unheld, registry.Digest(d))
-	}
-	return unheld, nil
+	return catalog.Digests(rows), db.interpretError("find unheld bytes", err)
 }
 
 // texts converts digests to the values of a column.
@@ -179,45 +77,26 @@ func (db *DB) Mark(ctx context.Context, at time.Time, digests []registry.Digest)
 func (db *DB) Unmark(ctx context.Context, d registry.Digest) (registry.Removal, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	subject := fmt.Sprintf("unmark blob %s", d)
-	for {
+	r, err := catalog.Unmark(func() (registry.Removal, bool, error) {
 		row, err := db.queries().CondemnedGet(ctx, string(d))
 		if errors.Is(err, pgx.ErrNoRows) {
-			return registry.Removal{}, nil
+			return registry.Removal{}, false, nil
 		}
-		if err != nil || row.Removal != "" {
-			return registry.Removal{
-				ID:   row.Removal,
-				Left: time.Duration(row.Microseconds) * time.Microsecond,
-			}, db.interpretError(subject, err)
-		}
-		if n, err := db.queries().CondemnedRemove(ctx, string(d)); n > 0 || err != nil {
-			return registry.Removal{}, db.interpretError(subject, err)
-		}
-	}
+		return registry.Removal{ID: row.Removal, Left: time.Duration(row.Microseconds) * time.Microsecond}, true, err
+	}, func() (int64, error) { return db.queries().CondemnedRemove(ctx, string(d)) })
+	return r, db.interpretError(fmt.Sprintf("unmark blob %s", d), err)
 }
 
 // MarkedBefore reads in pages and holds nothing open between them.
 func (db *DB) MarkedBefore(ctx context.Context, before time.Time) iter.Seq2[registry.Digest, error] {
-	return func(yield func(registry.Digest, error) bool) {
+	return catalog.Pages(pageSize, func(last *string) ([]string, error) {
 		page := dbsqlc.CondemnedPageParams{Before: before, PageSize: pageSize}
-		for {
-			digests, err := db.duePage(ctx, page)
-			if err != nil {
-				yield("", db.interpretError("marked bytes", err))
-				return
-			}
-			for _, d := range digests {
-				if !yield(registry.Digest(d), nil) {
-					return
-				}
-			}
-			if len(digests) < pageSize {
-				return
-			}
-			page.After = digests[len(digests)-1]
+		if last != nil {
+			page.After = *last
 		}
-	}
+		rows, err := db.duePage(ctx, page)
+		return rows, db.interpretError("marked bytes", err)
+	}, func(d string) (registry.Digest, error) { return registry.Digest(d), nil })
 }
 
 func (db *DB) duePage(ctx context.Context, page dbsqlc.CondemnedPageParams) ([]string, error) {

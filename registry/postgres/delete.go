@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -20,7 +19,7 @@ func (db *DB) DeleteManifest(ctx context.Context, repository string, d registry.
 
 func deleteManifest(ctx context.Context, q *dbsqlc.Queries, repository string, d registry.Digest) error {
 	n, err := q.ManifestDelete(ctx, dbsqlc.ManifestDeleteParams{Repository: repository, Digest: string(d)})
-	if err := found(n, err); err != nil {
+	if err := catalog.Found(n, err); err != nil {
 		return err
 	}
 	if err := q.DerivedDelete(ctx, dbsqlc.DerivedDeleteParams{Repository: repository, Digest: string(d)}); err != nil {
@@ -34,7 +33,7 @@ func (db *DB) DeleteTag(ctx context.Context, repository, tag string) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	n, err := db.queries().TagDelete(ctx, dbsqlc.TagDeleteParams{Repository: repository, Tag: tag})
-	return db.interpretError(fmt.Sprintf("tag %s in %s", tag, repository), found(n, err))
+	return db.interpretError(fmt.Sprintf("tag %s in %s", tag, repository), catalog.Found(n, err))
 }
 
 // RemoveBlob deletes a membership.
@@ -42,13 +41,5 @@ func (db *DB) RemoveBlob(ctx context.Context, repository string, d registry.Dige
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	n, err := db.queries().BlobRemove(ctx, dbsqlc.BlobRemoveParams{Repository: repository, Digest: string(d)})
-	return db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), found(n, err))
-}
-
-// found returns an error if a change found no row.
-func found(rows int64, err error) error {
-	if err == nil && rows == 0 {
-		return pgx.ErrNoRows
-	}
-	return err
+	return db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), catalog.Found(n, err))
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 )
 
 // The PostgreSQL error codes that are distinguished, and their classes, which are the first two
@@ -48,7 +49,7 @@ func (db *DB) interpretError(subject string, err error) error {
 	switch {
 	case err == nil, errors.As(err, &coded):
 		return err
-	case errors.Is(err, pgx.ErrNoRows):
+	case errors.Is(err, pgx.ErrNoRows), errors.Is(err, catalog.ErrNoRow):
 		return registry.Errorf(registry.CodeNotFound, "%s: not found", subject)
 	case errors.As(err, &commit):
 		return registry.ForClients(

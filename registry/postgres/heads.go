@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -24,14 +25,7 @@ func (db *DB) Heads(ctx context.Context, environment, model string) ([]registry.
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	rows, err := db.filtered().HeadList(ctx, dbsqlc.HeadListParams{Environment: environment, Model: model})
-	if err != nil {
-		return nil, db.interpretError("heads", err)
-	}
-	var heads []registry.Head
-	for _, row := range rows {
-		heads = append(heads, head(row))
-	}
-	return heads, nil
+	return catalog.Convert(rows, head), db.interpretError("heads", err)
 }
 
 func head(row dbsqlc.Head) registry.Head {

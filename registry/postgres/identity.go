@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -43,9 +43,7 @@ func (db *DB) CatalogIdentity(ctx context.Context) (registry.CatalogIdentity, er
 	if errors.As(err, &failure) && failure.Code == insufficientPrivilege {
 		err = db.pool.QueryRow(ctx, instanceOfDatabase).Scan(&instance)
 	}
-	return registry.CatalogIdentity{
-		ID: row.ID, Origins: strings.Fields(row.Origins), Instance: instance, Storage: row.Storage, Epoch: row.Epoch,
-	}, db.interpretError("identity of the catalog", err)
+	return catalog.IdentityRow(row).Identity(instance), db.interpretError("identity of the catalog", err)
 }
 
 // RecordContent records the content that the catalog owns.
@@ -55,11 +53,7 @@ func (db *DB) RecordContent(ctx context.Context, before, after registry.CatalogI
 	rows, err := db.queries().CatalogRecordContent(ctx, dbsqlc.CatalogRecordContentParams{
 		ID: before.ID, StorageBefore: before.Storage, EpochBefore: before.Epoch, Storage: after.Storage, Epoch: after.Epoch,
 	})
-	if err == nil && rows == 0 {
-		return registry.Errorf(registry.CodeConflict,
-			"another process recorded other content for the catalog in %s meanwhile; try again", db.name)
-	}
-	return db.interpretError("content of the catalog", err)
+	return db.interpretError("content of the catalog", catalog.ContentRecorded(db.name, rows, err))
 }
 
 // lockPause is the time between two attempts of a collector to get the lock.

@@ -2,14 +2,13 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
-	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -23,15 +22,7 @@ type Source interface {
 	ModelState(ctx context.Context, environment, model string) (registry.ModelState, error)
 	Pending(ctx context.Context) ([]registry.Intent, error)
 	ListTokens(ctx context.Context) ([]registry.Token, error)
-	Documents
-}
-
-// Documents are the tables of a catalog.
-type Documents interface {
-	NodeTypes() registry.NodeTypes
-	Runtimes() registry.Runtimes
-	Webhooks() registry.Webhooks
-	Deliveries() registry.Deliveries
+	catalog.Tables
 }
 
 // Import copies another catalog in one transaction: names with the times of their records,
@@ -91,7 +82,7 @@ func refuseUsed(ctx context.Context, q *dbsqlc.Queries, _ Source) error {
 		return err
 	}
 	used := err == nil || len(repositories)+len(heads)+len(tokens)+len(intents) > 0
-	for _, kind := range documentKinds() {
+	for _, kind := range catalog.LastingKinds() {
 		page, err := q.DocumentPage(ctx, dbsqlc.DocumentPageParams{Kind: kind, PageSize: 1})
 		if err != nil {
 			return err
@@ -110,7 +101,7 @@ func importOrigins(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 	if err != nil {
 		return err
 	}
-	return q.CatalogSetOrigins(ctx, strings.Join(append([]string{source.ID}, source.Origins...), " "))
+	return q.CatalogSetOrigins(ctx, catalog.JoinOrigins(source.ID, source.Origins...))
 }
 
 // importManifests makes the records and the data derived from them.
@@ -119,14 +110,7 @@ func importManifests(ctx context.Context, q *dbsqlc.Queries, from Source) error 
 		if err != nil {
 			return err
 		}
-		annotations, err := json.Marshal(m.Manifest.Derived.Annotations)
-		if err != nil {
-			return err
-		}
-		if err := q.DerivedSet(ctx, dbsqlc.DerivedSetParams{
-			Repository: m.Repository, Digest: string(m.Manifest.Digest), ArtifactType: m.Manifest.Derived.ArtifactType,
-			Subject: string(m.Manifest.Derived.Subject), Annotations: string(annotations),
-		}); err != nil {
+		if err := (tx{q}).setDerived(ctx, m.Repository, m.Manifest); err != nil {
 			return err
 		}
 	}
@@ -186,11 +170,11 @@ func importHistory(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 		if err != nil {
 			return err
 		}
-		body, err := registry.CanonicalJSON(e)
+		body, err := catalog.EncodeEvent(e)
 		if err != nil {
 			return err
 		}
-		if err := q.HistoryAppend(ctx, dbsqlc.HistoryAppendParams{Seq: e.Seq, Body: string(body)}); err != nil {
+		if err := (tx{q}).AppendEvent(ctx, e.Seq, body); err != nil {
 			return err
 		}
 		before = e
@@ -204,16 +188,14 @@ func importCounters(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 	if err != nil {
 		return err
 	}
-	return q.CounterAdd(ctx, dbsqlc.CounterAddParams{Name: restrictions, N: s.Restrictions})
+	return tx{q}.AddToCounter(ctx, catalog.Restrictions, s.Restrictions)
 }
 
 func importHeads(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 	heads, err := from.Heads(ctx, "", "")
 	for _, h := range heads {
 		if err == nil {
-			err = q.HeadSet(ctx, dbsqlc.HeadSetParams{
-				Environment: h.Environment, Model: h.Model, Release: string(h.Release), Version: h.Version, Since: h.Since, Hold: h.Hold,
-			})
+			err = tx{q}.SetHead(ctx, h)
 		}
 	}
 	return err
@@ -262,29 +244,7 @@ func importTokens(ctx context.Context, q *dbsqlc.Queries, from Source) error {
 }
 
 func importDocuments(ctx context.Context, q *dbsqlc.Queries, from Source) error {
-	return errors.Join(importTable(ctx, q, nodeTypeKind, from.NodeTypes()),
-		importTable(ctx, q, runtimeKind, from.Runtimes()), importTable(ctx, q, webhookKind, from.Webhooks()),
-		importTable(ctx, q, deliveryKind, from.Deliveries()))
-}
-
-func importTable[T any](ctx context.Context, q *dbsqlc.Queries, kind string, from registry.Table[T]) error {
-	for after := ""; ; {
-		page, err := from.List(ctx, after, pageSize)
-		if err != nil {
-			return err
-		}
-		for _, d := range page {
-			body, err := json.Marshal(d.Document)
-			if err != nil {
-				return err
-			}
-			if err := q.DocumentPut(ctx, dbsqlc.DocumentPutParams{Kind: kind, Name: d.Name, Body: string(body)}); err != nil {
-				return err
-			}
-			after = d.Name
-		}
-		if len(page) < pageSize {
-			return nil
-		}
-	}
+	return catalog.CopyTables(ctx, from, func(ctx context.Context, kind, name, body string) error {
+		return q.DocumentPut(ctx, dbsqlc.DocumentPutParams{Kind: kind, Name: name, Body: body})
+	})
 }

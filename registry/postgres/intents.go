@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -34,14 +35,11 @@ func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
 		if err := q.ChainLock(ctx); err != nil {
 			return err
 		}
-		now, err := tx{q}.ModelState(ctx, i.Environment, i.Model)
-		if err != nil || now.Head.Release == i.Release {
-			return err
-		}
-		return q.IntentAbandon(
-			ctx,
-			dbsqlc.IntentAbandonParams{Environment: i.Environment, Model: i.Model, Release: string(i.Release), Begun: i.Begun},
-		)
+		return catalog.Abandon(ctx, tx{q}, i, func() error {
+			return q.IntentAbandon(ctx, dbsqlc.IntentAbandonParams{
+				Environment: i.Environment, Model: i.Model, Release: string(i.Release), Begun: i.Begun,
+			})
+		})
 	})
 	return db.interpretError(fmt.Sprintf("abandon the intent for %s in %s", i.Model, i.Environment), err)
 }
@@ -51,15 +49,10 @@ func (db *DB) Pending(ctx context.Context) ([]registry.Intent, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	rows, err := db.queries().IntentList(ctx)
-	if err != nil {
-		return nil, db.interpretError("intents", err)
-	}
-	var pending []registry.Intent
-	for _, row := range rows {
-		pending = append(pending, registry.Intent{
+	return catalog.Convert(rows, func(row dbsqlc.Intent) registry.Intent {
+		return registry.Intent{
 			Environment: row.Environment, Model: row.Model, From: row.Source,
 			Release: registry.Digest(row.Release), Begun: row.Begun.UTC(),
-		})
-	}
-	return pending, nil
+		}
+	}), db.interpretError("intents", err)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -20,14 +21,7 @@ func (db *DB) HeldDigests(
 	defer cancel()
 	rows, err := db.queries().
 		HeldDigests(ctx, dbsqlc.HeldDigestsParams{After: string(after), Since: since, PageSize: int32(min(limit, math.MaxInt32))})
-	if err != nil {
-		return nil, db.interpretError("list of content", err)
-	}
-	digests := make([]registry.Digest, len(rows))
-	for i, row := range rows {
-		digests[i] = registry.Digest(row)
-	}
-	return digests, nil
+	return catalog.Digests(rows), db.interpretError("list of content", err)
 }
 
 // Holders lists the repositories that hold a digest.

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -21,14 +22,7 @@ func (db *DB) ModelPage(ctx context.Context, environment, after string, limit in
 			Environment: environment, After: after, PageSize: pageLimit(limit),
 		})
 	}
-	if err != nil {
-		return nil, db.interpretError("models", err)
-	}
-	var heads []registry.Head
-	for _, row := range rows {
-		heads = append(heads, head(row))
-	}
-	return heads, nil
+	return catalog.Convert(rows, head), db.interpretError("models", err)
 }
 
 // TagPage lists tags of manifests of a type.
@@ -42,14 +36,9 @@ func (db *DB) TagPage(
 	rows, err := db.queries().TagPage(ctx, dbsqlc.TagPageParams{
 		Repository: repository, ArtifactType: artifactType, After: after, PageSize: pageLimit(limit),
 	})
-	if err != nil {
-		return nil, db.interpretError("tags of "+repository, err)
-	}
-	var tags []registry.Tagged
-	for _, row := range rows {
-		tags = append(tags, registry.Tagged{Tag: row.Tag, Digest: registry.Digest(row.Digest)})
-	}
-	return tags, nil
+	return catalog.Convert(rows, func(row dbsqlc.TagPageRow) registry.Tagged {
+		return registry.Tagged{Tag: row.Tag, Digest: registry.Digest(row.Digest)}
+	}), db.interpretError("tags of "+repository, err)
 }
 
 // pageLimit returns the page size as the type of a query parameter.

@@ -2,18 +2,18 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"iter"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
 // PutManifest records m and sets tags. Media type, size and pusher stay as first recorded.
 func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Manifest, tags ...string) error {
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
-		if err := putManifest(ctx, q, repository, m); err != nil {
+		if err := (tx{q}).PutManifest(ctx, repository, m); err != nil {
 			return err
 		}
 		for _, tag := range tags {
@@ -27,12 +27,8 @@ func (db *DB) PutManifest(ctx context.Context, repository string, m registry.Man
 	return db.interpretError(fmt.Sprintf("manifest %s in %s", m.Digest, repository), err)
 }
 
-// putManifest records m without tags.
-func putManifest(ctx context.Context, q *dbsqlc.Queries, repository string, m registry.Manifest) error {
-	annotations, err := json.Marshal(m.Derived.Annotations)
-	if err != nil {
-		return registry.Errorf(registry.CodeInternal, "annotations of manifest %s: %w", m.Digest, err)
-	}
+// PutManifest records m without tags.
+func (q tx) PutManifest(ctx context.Context, repository string, m registry.Manifest) error {
 	if err := q.ManifestAdd(ctx, dbsqlc.ManifestAddParams{
 		Repository: repository,
 		Digest:     string(m.Digest),
@@ -42,11 +38,20 @@ func putManifest(ctx context.Context, q *dbsqlc.Queries, repository string, m re
 	}); err != nil {
 		return err
 	}
+	return q.setDerived(ctx, repository, m)
+}
+
+// setDerived records what is derived from the bytes of m.
+func (q tx) setDerived(ctx context.Context, repository string, m registry.Manifest) error {
+	annotations, err := catalog.EncodeAnnotations(m)
+	if err != nil {
+		return err
+	}
 	return q.DerivedSet(ctx, dbsqlc.DerivedSetParams{
 		Repository: repository, Digest: string(m.Digest),
 		ArtifactType: m.Derived.ArtifactType,
 		Subject:      string(m.Derived.Subject),
-		Annotations:  string(annotations),
+		Annotations:  annotations,
 	})
 }
 
@@ -55,19 +60,18 @@ func (db *DB) Manifest(ctx context.Context, repository string, d registry.Digest
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	row, err := db.queries().ManifestGet(ctx, dbsqlc.ManifestGetParams{Repository: repository, Digest: string(d)})
-	if err == nil && row.Condemned != nil {
-		// A marked record can be deleted until it is unmarked, so only this update is reliable.
-		err = found(
-			db.queries().ManifestRescind(ctx, dbsqlc.ManifestRescindParams{Repository: repository, Digest: string(d)}),
-		)
+	if err == nil {
+		err = catalog.UnmarkRead(row.Condemned != nil, func() (int64, error) {
+			return db.queries().ManifestRescind(ctx, dbsqlc.ManifestRescindParams{Repository: repository, Digest: string(d)})
+		})
 	}
 	if err != nil {
 		return registry.Manifest{}, db.interpretError(fmt.Sprintf("manifest %s in %s", d, repository), err)
 	}
-	return manifest(dbsqlc.ManifestPageRow{
+	return catalog.ManifestRow{
 		Repository: row.Repository, Digest: row.Digest, MediaType: row.MediaType, Size: row.Size, Pusher: row.Pusher,
 		ArtifactType: row.ArtifactType, Subject: row.Subject, Annotations: row.Annotations,
-	})
+	}.Manifest()
 }
 
 // Referrers lists a page of the manifests that refer to d.
@@ -78,54 +82,27 @@ func (db *DB) Referrers(
 	artifactType string,
 	after registry.Digest,
 ) ([]registry.Manifest, error) {
-	found, err := db.referrers(ctx, dbsqlc.ReferrerSizesParams{
-		Repository: repository, Subject: string(d), ArtifactType: artifactType, After: string(after), PageSize: pageSize,
-	})
-	if err != nil {
-		return nil, db.interpretError(fmt.Sprintf("referrers of %s in %s", d, repository), err)
-	}
-	return found, nil
-}
-
-// referrers reads the sizes of the next annotations before the annotations. Manifests that are
-// deleted in between do not end the list.
-func (db *DB) referrers(ctx context.Context, page dbsqlc.ReferrerSizesParams) ([]registry.Manifest, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	for {
-		sizes, err := db.queries().ReferrerSizes(ctx, page)
-		if err != nil || len(sizes) == 0 {
-			return nil, err
-		}
-		last, bytes := sizes[0].Digest, sizes[0].Bytes
-		for _, next := range sizes[1:] {
-			if bytes += next.Bytes; bytes > registry.ReferrerPage {
-				break
-			}
-			last = next.Digest
-		}
-		rows, err := db.queries().ManifestReferrers(ctx, dbsqlc.ManifestReferrersParams{
-			Repository: page.Repository, Subject: page.Subject, ArtifactType: page.ArtifactType, After: page.After, Last: last,
+	found, err := catalog.Referrers(string(after), func(after string) ([]catalog.ReferrerSize, error) {
+		sizes, err := db.queries().ReferrerSizes(ctx, dbsqlc.ReferrerSizesParams{
+			Repository: repository, Subject: string(d), ArtifactType: artifactType, After: after, PageSize: pageSize,
 		})
-		if err != nil || len(rows) > 0 {
-			return manifests(rows, err)
-		}
-		page.After = last
-	}
-}
-
-// manifests converts rows to records.
-func manifests(rows []dbsqlc.ManifestReferrersRow, err error) ([]registry.Manifest, error) {
-	if err != nil {
-		return nil, err
-	}
-	found := make([]registry.Manifest, len(rows))
-	for i, row := range rows {
-		if found[i], err = manifest(dbsqlc.ManifestPageRow(row)); err != nil {
+		return catalog.Convert(sizes, func(row dbsqlc.ReferrerSizesRow) catalog.ReferrerSize {
+			return catalog.ReferrerSize(row)
+		}), err
+	}, func(after, last string) ([]registry.Manifest, error) {
+		rows, err := db.queries().ManifestReferrers(ctx, dbsqlc.ManifestReferrersParams{
+			Repository: repository, Subject: string(d), ArtifactType: artifactType, After: after, Last: last,
+		})
+		if err != nil {
 			return nil, err
 		}
-	}
-	return found, nil
+		return catalog.Decode(rows, func(row dbsqlc.ManifestReferrersRow) (registry.Manifest, error) {
+			return catalog.ManifestRow(row).Manifest()
+		})
+	})
+	return found, db.interpretError(fmt.Sprintf("referrers of %s in %s", d, repository), err)
 }
 
 // CountReferrers counts the referrers of a subject that a principal pushed.
@@ -145,51 +122,20 @@ func (db *DB) CountReferrers(
 // AllManifests reads in pages and holds nothing open between them, so that records can
 // be written while the sequence runs.
 func (db *DB) AllManifests(ctx context.Context) iter.Seq2[registry.RepositoryManifest, error] {
-	return func(yield func(registry.RepositoryManifest, error) bool) {
+	return catalog.Pages(pageSize, func(last *dbsqlc.ManifestPageRow) ([]dbsqlc.ManifestPageRow, error) {
 		page := dbsqlc.ManifestPageParams{PageSize: pageSize}
-		for {
-			rows, err := db.manifestPage(ctx, page)
-			if err != nil {
-				yield(registry.RepositoryManifest{}, db.interpretError("manifests", err))
-				return
-			}
-			for _, row := range rows {
-				m, err := manifest(row)
-				if !yield(registry.RepositoryManifest{Repository: row.Repository, Manifest: m}, err) || err != nil {
-					return
-				}
-			}
-			if len(rows) < pageSize {
-				return
-			}
-			last := rows[len(rows)-1]
+		if last != nil {
 			page.Repository, page.Digest = last.Repository, last.Digest
 		}
-	}
+		rows, err := db.manifestPage(ctx, page)
+		return rows, db.interpretError("manifests", err)
+	}, func(row dbsqlc.ManifestPageRow) (registry.RepositoryManifest, error) {
+		return catalog.ManifestRow(row).RepositoryManifest()
+	})
 }
 
 func (db *DB) manifestPage(ctx context.Context, page dbsqlc.ManifestPageParams) ([]dbsqlc.ManifestPageRow, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	return db.queries().ManifestPage(ctx, page)
-}
-
-// manifest converts a row to a record. The derived columns may be absent.
-func manifest(row dbsqlc.ManifestPageRow) (registry.Manifest, error) {
-	m := registry.Manifest{
-		Digest: registry.Digest(row.Digest), MediaType: row.MediaType, Size: row.Size, Pusher: row.Pusher,
-		Derived: registry.Derived{ArtifactType: row.ArtifactType, Subject: registry.Digest(row.Subject)},
-	}
-	if row.Annotations == "" {
-		return m, nil
-	}
-	if err := json.Unmarshal([]byte(row.Annotations), &m.Derived.Annotations); err != nil {
-		return registry.Manifest{}, registry.Errorf(registry.CodeInternal,
-			"annotations of manifest %s in %s are damaged: run mlpromote reindex to rebuild them: %w",
-			row.Digest, row.Repository, err)
-	}
-	if len(m.Derived.Annotations) == 0 {
-		m.Derived.Annotations = nil
-	}
-	return m, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -21,9 +22,10 @@ func (db *DB) Blob(ctx context.Context, repository string, d registry.Digest) (i
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	row, err := db.queries().BlobSize(ctx, dbsqlc.BlobSizeParams{Repository: repository, Digest: string(d)})
-	if err == nil && row.Condemned != nil {
-		// A marked record can be deleted until it is unmarked, so only this update is reliable.
-		err = found(db.queries().BlobRescind(ctx, dbsqlc.BlobRescindParams{Repository: repository, Digest: string(d)}))
+	if err == nil {
+		err = catalog.UnmarkRead(row.Condemned != nil, func() (int64, error) {
+			return db.queries().BlobRescind(ctx, dbsqlc.BlobRescindParams{Repository: repository, Digest: string(d)})
+		})
 	}
 	return row.Size, db.interpretError(fmt.Sprintf("blob %s in %s", d, repository), err)
 }

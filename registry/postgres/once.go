@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -42,22 +43,11 @@ func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.Kept
 		if err != nil {
 			return err
 		}
-		kept, err = keptAnswer(row, c)
+		kept, err = catalog.KeptAnswer(c, row.Request,
+			registry.KeptAnswer{Status: int(row.Status), Type: row.Type, Body: row.Body})
 		return err
 	})
 	return kept, db.interpretError("idempotency key", err)
-}
-
-// keptAnswer returns the result of a claim whose key has an unexpired row.
-func keptAnswer(row dbsqlc.Answer, c registry.KeyClaim) (*registry.KeptAnswer, error) {
-	switch {
-	case row.Request != string(c.Request):
-		return nil, registry.Errorf(registry.CodeInvalid,
-			"idempotency key %q was used for another request: use a new key for each request", c.Key)
-	case row.Status == 0:
-		return nil, registry.Errorf(registry.CodeConflict, "the same request is still running: wait and try again")
-	}
-	return &registry.KeptAnswer{Status: int(row.Status), Type: row.Type, Body: row.Body}, nil
 }
 
 // RenewKey extends a claim.
@@ -68,7 +58,7 @@ func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
 		AnswerRenew(ctx, dbsqlc.AnswerRenewParams{
 			Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Lasting: c.Lasting.Microseconds(),
 		})
-	return db.interpretError("idempotency key", claimed(n, err))
+	return db.interpretError("idempotency key", catalog.Claimed(n, err))
 }
 
 // SaveAnswer stores an answer and ends the claim.
@@ -77,9 +67,9 @@ func (db *DB) SaveAnswer(ctx context.Context, c registry.KeyClaim, answer regist
 	defer cancel()
 	n, err := db.queries().AnswerSave(ctx, dbsqlc.AnswerSaveParams{
 		Principal: c.Principal, Key: c.Key, Claimant: c.Claimant, Lasting: c.Lasting.Microseconds(),
-		Status: int64(answer.Status), Type: answer.Type, Body: notNull(answer.Body),
+		Status: int64(answer.Status), Type: answer.Type, Body: catalog.NotNull(answer.Body),
 	})
-	return db.interpretError("idempotency key", claimed(n, err))
+	return db.interpretError("idempotency key", catalog.Claimed(n, err))
 }
 
 // FreeKey ends a claim.
@@ -88,12 +78,4 @@ func (db *DB) FreeKey(ctx context.Context, c registry.KeyClaim) error {
 	defer cancel()
 	err := db.queries().AnswerFree(ctx, dbsqlc.AnswerFreeParams{Principal: c.Principal, Key: c.Key, Claimant: c.Claimant})
 	return db.interpretError("idempotency key", err)
-}
-
-// claimed returns an error if a change found no claim.
-func claimed(rows int64, err error) error {
-	if err == nil && rows == 0 {
-		return registry.Errorf(registry.CodeConflict, "the idempotency key expired, or another request has it")
-	}
-	return err
 }

@@ -2,9 +2,9 @@ package postgres
 
 import (
 	"context"
-	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -16,22 +16,15 @@ func (db *DB) Recorded(
 ) (map[registry.Digest]registry.Record, error) {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
-	asked := make([]string, len(bundles))
-	for i, d := range bundles {
-		asked[i] = string(d)
-	}
-	rows, err := db.queries().RecordedList(ctx, dbsqlc.RecordedListParams{Model: model, Bundles: asked})
+	rows, err := db.queries().RecordedList(ctx, dbsqlc.RecordedListParams{Model: model, Bundles: texts(bundles)})
 	if err != nil {
 		return nil, db.interpretError("history of evidence about "+model, err)
 	}
 	records := make(map[registry.Digest]registry.Record, len(rows))
 	for _, row := range rows {
-		at, err := time.Parse(time.RFC3339Nano, row.Time)
-		if err != nil {
-			return nil, registry.Errorf(registry.CodeTrust,
-				"event %d has the time %q, so it was changed: %w", row.Seq, row.Time, err)
+		if records[registry.Digest(row.Bundle)], err = catalog.Recorded(row.Seq, row.Time); err != nil {
+			return nil, err
 		}
-		records[registry.Digest(row.Bundle)] = registry.Record{Seq: row.Seq, Time: at}
 	}
 	return records, nil
 }

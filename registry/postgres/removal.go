@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -22,10 +23,7 @@ func (db *DB) BeginRemoval(ctx context.Context, r registry.RemovalRequest) ([]re
 		rows, err := q.RemovalBegin(ctx, dbsqlc.RemovalBeginParams{
 			Removal: r.ID, Lasting: r.Lasting.Microseconds(), Digests: texts(r.Digests), Before: r.Before, Abandoned: r.Abandoned,
 		})
-		begun = begun[:0]
-		for _, d := range rows {
-			begun = append(begun, registry.Digest(d))
-		}
+		begun = catalog.Digests(rows)
 		return err
 	})
 	if err != nil {

@@ -12,76 +12,59 @@ import (
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
-// restrictions is the counter of events that restrict releases.
-const restrictions = "restrictions"
-
-// tx reads the catalog for a change.
+// tx reads and writes rows in a transaction.
 type tx struct{ *dbsqlc.Queries }
 
-var _ catalog.Tx = tx{}
+var _ catalog.Rows = tx{}
 
-// Last returns the newest event, or the zero Event.
-func (q tx) Last(ctx context.Context) (registry.Event, error) {
-	body, err := q.HistoryLast(ctx)
+// optional returns the zero value if a query found no row.
+func optional[V any](v V, err error) (V, error) {
 	if errors.Is(err, pgx.ErrNoRows) {
-		return registry.Event{}, nil
+		var none V
+		return none, nil
 	}
-	if err != nil {
-		return registry.Event{}, err
-	}
-	return catalog.DecodeEvent(body)
+	return v, err
 }
 
-// ModelState returns the state of a model in an environment.
-func (q tx) ModelState(ctx context.Context, environment, model string) (registry.ModelState, error) {
-	s := registry.ModelState{Environment: environment, Model: model}
+// LastBody returns the body of the newest event, or "".
+func (q tx) LastBody(ctx context.Context) (string, error) { return optional(q.HistoryLast(ctx)) }
+
+// HeadRow returns a head, or the zero Head.
+func (q tx) HeadRow(ctx context.Context, environment, model string) (registry.Head, error) {
 	row, err := q.HeadGet(ctx, dbsqlc.HeadGetParams{Environment: environment, Model: model})
-	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-		return s, err
-	}
-	if err == nil {
-		s.Head = head(row)
-	}
-	if s.Restrictions, err = q.CounterGet(ctx, restrictions); err != nil {
-		return s, err
-	}
-	if s.Agreed, err = configuration(ctx, q.Queries); err != nil {
-		return s, err
-	}
-	s.Seq, err = q.HistoryLastSeq(ctx)
-	return s, err
+	return optional(head(row), err)
 }
 
-// Since lists the events of a model after a sequence number.
-func (q tx) Since(ctx context.Context, model string, after int64) ([]registry.Event, error) {
-	bodies, err := q.HistorySince(ctx, dbsqlc.HistorySinceParams{Model: model, After: after})
-	if err != nil {
-		return nil, err
-	}
-	return catalog.DecodeEvents(bodies)
+// ConfigurationParts lists the parts of the agreed configuration.
+func (q tx) ConfigurationParts(ctx context.Context) ([]registry.ConfigurationPart, error) {
+	rows, err := q.ConfigurationList(ctx)
+	return catalog.Convert(rows, func(row dbsqlc.Configuration) registry.ConfigurationPart {
+		return registry.ConfigurationPart{Name: row.Part, Digest: registry.Digest(row.Digest)}
+	}), err
+}
+
+// BodiesSince returns the bodies of a model's events after a sequence number.
+func (q tx) BodiesSince(ctx context.Context, model string, after int64) ([]string, error) {
+	return q.HistorySince(ctx, dbsqlc.HistorySinceParams{Model: model, After: after})
 }
 
 // Tag returns the digest that a tag names, or "".
 func (q tx) Tag(ctx context.Context, repository, tag string) (registry.Digest, error) {
-	d, err := q.TagGet(ctx, dbsqlc.TagGetParams{Repository: repository, Tag: tag})
-	if errors.Is(err, pgx.ErrNoRows) {
-		return "", nil
-	}
+	d, err := optional(q.TagGet(ctx, dbsqlc.TagGetParams{Repository: repository, Tag: tag}))
 	return registry.Digest(d), err
+}
+
+// UnmarkManifest unmarks the record of a manifest.
+func (q tx) UnmarkManifest(ctx context.Context, m registry.ManifestPlace) (int64, error) {
+	return q.ManifestRescind(ctx, dbsqlc.ManifestRescindParams{Repository: m.Repository, Digest: string(m.Digest)})
 }
 
 // ModelState returns the state of a model in an environment.
 func (db *DB) ModelState(ctx context.Context, environment, model string) (registry.ModelState, error) {
-	var standing registry.ModelState
+	var state registry.ModelState
 	err := db.snapshot(ctx, func(ctx context.Context, q *dbsqlc.Queries) (err error) {
-		standing, err = tx{q}.ModelState(ctx, environment, model)
+		state, err = catalog.ModelState(ctx, tx{q}, environment, model)
 		return err
 	})
-	return standing, db.interpretError(fmt.Sprintf("state of %s in %s", model, environment), err)
-}
-
-// Recorded reports whether a manifest is recorded, and unmarks it.
-func (q tx) Recorded(ctx context.Context, m registry.ManifestPlace) (bool, error) {
-	n, err := q.ManifestRescind(ctx, dbsqlc.ManifestRescindParams{Repository: m.Repository, Digest: string(m.Digest)})
-	return n > 0, err
+	return state, db.interpretError(fmt.Sprintf("state of %s in %s", model, environment), err)
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -23,10 +24,7 @@ func (db *DB) SetTag(ctx context.Context, repository, tag string, d registry.Dig
 	defer cancel()
 	set, err := db.queries().
 		TagSetRecorded(ctx, dbsqlc.TagSetRecordedParams{Repository: repository, Tag: tag, Digest: string(d)})
-	if err == nil && set == 0 {
-		return registry.Errorf(registry.CodeNotFound,
-			"tag %s in %s: manifest %s is not recorded there; put the manifest first", tag, repository, d)
-	}
+	err = catalog.TagSet(repository, tag, d, set, err)
 	return db.interpretError(fmt.Sprintf("tag %s in %s", tag, repository), err)
 }
 

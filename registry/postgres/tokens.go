@@ -2,10 +2,10 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -17,20 +17,16 @@ func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
 	if err != nil {
 		return err
 	}
-	err = db.interpretError("token "+t.Name, db.queries().TokenCreate(ctx, row))
-	if registry.HasCode(err, registry.CodeConflict) {
-		return registry.Lastingf(registry.CodeConflict,
-			"token %s: a token with this name exists: revoke it, or choose another name", t.Name)
-	}
-	return err
+	err = db.queries().TokenCreate(ctx, row)
+	return catalog.TokenCreated(t.Name, db.interpretError("token "+t.Name, err))
 }
 
 // tokenRow returns the row of an unused token.
 func tokenRow(t registry.Token) (dbsqlc.TokenCreateParams, error) {
-	grants, err := json.Marshal(t.Grants)
+	row, err := catalog.EncodeToken(t)
 	return dbsqlc.TokenCreateParams{
-		ID: t.ID, Name: t.Name, Hash: t.Hash[:], Grants: string(grants),
-		Created: t.Created, Expires: orNull(t.Expires), Revoked: orNull(t.Revoked),
+		ID: row.ID, Name: row.Name, Hash: row.Hash, Grants: row.Grants,
+		Created: row.Created, Expires: orNull(row.Expires), Revoked: orNull(row.Revoked),
 	}, err
 }
 
@@ -53,15 +49,7 @@ func (db *DB) ListTokens(ctx context.Context) ([]registry.Token, error) {
 	if err != nil {
 		return nil, db.interpretError("tokens", err)
 	}
-	var all []registry.Token
-	for _, row := range rows {
-		t, err := token(row)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, t)
-	}
-	return all, nil
+	return catalog.Decode(rows, token)
 }
 
 // RevokeToken revokes a token.
@@ -69,7 +57,7 @@ func (db *DB) RevokeToken(ctx context.Context, id string, at time.Time) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	n, err := db.queries().TokenRevoke(ctx, dbsqlc.TokenRevokeParams{ID: id, At: at})
-	return db.interpretError("token "+id, found(n, err))
+	return db.interpretError("token "+id, catalog.Found(n, err))
 }
 
 // UseToken records the use of a token.
@@ -77,13 +65,13 @@ func (db *DB) UseToken(ctx context.Context, id string, at time.Time) error {
 	ctx, cancel := db.limit(ctx)
 	defer cancel()
 	n, err := db.queries().TokenUse(ctx, dbsqlc.TokenUseParams{ID: id, At: at})
-	return db.interpretError("token "+id, found(n, err))
+	return db.interpretError("token "+id, catalog.Found(n, err))
 }
 
 // Secret returns the secret with the name. If there is none, fresh becomes the secret.
 func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, error) {
-	if len(fresh) == 0 {
-		return nil, registry.Errorf(registry.CodeInvalid, "secret %s: the new secret is empty: want a value", name)
+	if err := catalog.CheckSecret(name, fresh); err != nil {
+		return nil, err
 	}
 	var secret []byte
 	err := db.transaction(ctx, func(ctx context.Context, q *dbsqlc.Queries) (err error) {
@@ -97,18 +85,10 @@ func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, er
 }
 
 func token(row dbsqlc.Token) (registry.Token, error) {
-	t := registry.Token{
-		ID: row.ID, Name: row.Name, Created: row.Created.UTC(),
+	return catalog.TokenRow{
+		ID: row.ID, Name: row.Name, Hash: row.Hash, Grants: row.Grants, Created: row.Created.UTC(),
 		Expires: timeOf(row.Expires), Revoked: timeOf(row.Revoked), LastUsed: timeOf(row.Used),
-	}
-	if copy(t.Hash[:], row.Hash) != len(t.Hash) || len(row.Hash) != len(t.Hash) {
-		return registry.Token{}, registry.Errorf(registry.CodeInternal,
-			"token %s: its hash has %d bytes: want %d", row.ID, len(row.Hash), len(t.Hash))
-	}
-	if err := json.Unmarshal([]byte(row.Grants), &t.Grants); err != nil {
-		return registry.Token{}, registry.Errorf(registry.CodeInternal, "token %s: grants: %w", row.ID, err)
-	}
-	return t, nil
+	}.Token()
 }
 
 // orNull converts a time to the value of a column; the zero time is NULL.

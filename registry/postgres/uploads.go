@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
 )
 
@@ -16,7 +17,7 @@ func (db *DB) CreateUpload(ctx context.Context, s registry.UploadState) error {
 	err := db.unsynced(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
 		return q.UploadCreate(ctx, dbsqlc.UploadCreateParams{
 			ID: s.ID, Repository: s.Owner.Repository, Principal: s.Owner.Principal,
-			Arrived: s.Offset, Hash: notNull(s.Hash), Place: s.Place,
+			Arrived: s.Offset, Hash: catalog.NotNull(s.Hash), Place: s.Place,
 		})
 	})
 	return db.interpretError("upload "+s.ID, err)
@@ -42,7 +43,7 @@ func (db *DB) SwapUpload(ctx context.Context, s registry.UploadState) error {
 	return db.changeUpload(ctx, s.ID, func(ctx context.Context, q *dbsqlc.Queries) (int64, error) {
 		return q.UploadSwap(ctx, dbsqlc.UploadSwapParams{
 			ID: s.ID, Version: s.Version,
-			Arrived: s.Offset, Hash: notNull(s.Hash), Place: s.Place,
+			Arrived: s.Offset, Hash: catalog.NotNull(s.Hash), Place: s.Place,
 		})
 	})
 }
@@ -61,14 +62,9 @@ func (db *DB) changeUpload(
 	change func(context.Context, *dbsqlc.Queries) (int64, error),
 ) error {
 	err := db.unsynced(ctx, func(ctx context.Context, q *dbsqlc.Queries) error {
-		if n, err := change(ctx, q); n > 0 || err != nil {
-			return err
-		}
-		if _, err := q.UploadVersion(ctx, id); err != nil {
-			return err
-		}
-		return registry.Errorf(registry.CodeConflict,
-			"upload %s: another request continued it; query its offset and continue there", id)
+		return catalog.ChangeUpload(id,
+			func() (int64, error) { return change(ctx, q) },
+			func() (int64, error) { return q.UploadVersion(ctx, id) })
 	})
 	return db.interpretError("upload "+id, err)
 }
@@ -94,31 +90,20 @@ func (db *DB) CountUploads(ctx context.Context, principal string, within time.Du
 // StaleUploads reads page by page and holds nothing open in between, so that uploads can end
 // during the sequence. An upload that is written meanwhile moves to the end.
 func (db *DB) StaleUploads(ctx context.Context, idle time.Duration) iter.Seq2[registry.UploadState, error] {
-	return func(yield func(registry.UploadState, error) bool) {
-		before, err := db.idleSince(ctx, idle)
-		if err != nil {
-			yield(registry.UploadState{}, err)
-			return
-		}
-		page := dbsqlc.UploadStaleParams{Before: before, PageSize: pageSize}
-		for {
-			rows, err := db.stalePage(ctx, page)
+	var page dbsqlc.UploadStaleParams
+	return catalog.Pages(pageSize, func(last *dbsqlc.Upload) ([]dbsqlc.Upload, error) {
+		if last == nil {
+			before, err := db.idleSince(ctx, idle)
 			if err != nil {
-				yield(registry.UploadState{}, db.interpretError("uploads", err))
-				return
+				return nil, err
 			}
-			for _, row := range rows {
-				if !yield(uploadState(row), nil) {
-					return
-				}
-			}
-			if len(rows) < pageSize {
-				return
-			}
-			last := rows[len(rows)-1]
+			page = dbsqlc.UploadStaleParams{Before: before, PageSize: pageSize}
+		} else {
 			page.Touched, page.ID = last.Touched, last.ID
 		}
-	}
+		rows, err := db.stalePage(ctx, page)
+		return rows, db.interpretError("uploads", err)
+	}, func(row dbsqlc.Upload) (registry.UploadState, error) { return uploadState(row), nil })
 }
 
 // idleSince returns the latest time at which a stale upload was last written.
@@ -145,6 +130,3 @@ func uploadState(row dbsqlc.Upload) registry.UploadState {
 		Offset: row.Arrived, Hash: row.Hash, Place: row.Place, Version: row.Version, Touched: row.Touched.UTC(),
 	}
 }
-
-// notNull returns b, or an empty slice for nil, which would be stored as NULL.
-func notNull(b []byte) []byte { return append([]byte{}, b...) }

@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
+	"mlpromote.dev/mlpromote/registry/postgres/internal/dbsqlc"
+)
+
+// records reads and writes the records of a repository in a transaction.
+type records struct {
+	q          *dbsqlc.Queries
+	repository string
+}
+
+var (
+	_ catalog.RecordRows   = records{}
+	_ catalog.RecordWriter = records{}
+)
+
+// TagsOf lists the tags of each manifest.
+func (r records) TagsOf(ctx context.Context) (map[registry.Digest][]string, error) {
+	rows, err := r.q.HoldingTags(ctx, r.repository)
+	tags := make(map[registry.Digest][]string)
+	for _, t := range rows {
+		tags[registry.Digest(t.Digest)] = append(tags[registry.Digest(t.Digest)], t.Tag)
+	}
+	return tags, err
+}
+
+// ManifestRecords lists the records of manifests.
+func (r records) ManifestRecords(ctx context.Context) ([]registry.GCRecord, error) {
+	rows, err := r.q.HoldingManifests(ctx, r.repository)
+	return catalog.Convert(rows, func(m dbsqlc.HoldingManifestsRow) registry.GCRecord {
+		return registry.GCRecord{
+			Digest: registry.Digest(m.Digest), Manifest: true, MediaType: m.MediaType, Size: m.Size,
+			Created: m.Created.UTC(), Marked: timeOf(m.Condemned),
+		}
+	}), err
+}
+
+// BlobRecords lists the records of blobs.
+func (r records) BlobRecords(ctx context.Context) ([]registry.GCRecord, error) {
+	rows, err := r.q.HoldingBlobs(ctx, r.repository)
+	return catalog.Convert(rows, func(b dbsqlc.HoldingBlobsRow) registry.GCRecord {
+		return registry.GCRecord{
+			Digest: registry.Digest(b.Digest), Size: b.Size, Created: b.Created.UTC(), Marked: timeOf(b.Condemned),
+		}
+	}), err
+}
+
+// UnmarkRecord unmarks a record.
+func (r records) UnmarkRecord(ctx context.Context, key registry.GCRecordKey) error {
+	if key.Manifest {
+		return catalog.Found(r.q.ManifestRescind(ctx,
+			dbsqlc.ManifestRescindParams{Repository: r.repository, Digest: string(key.Digest)}))
+	}
+	return catalog.Found(r.q.BlobRescind(ctx,
+		dbsqlc.BlobRescindParams{Repository: r.repository, Digest: string(key.Digest)}))
+}
+
+// MarkRecord marks a record.
+func (r records) MarkRecord(ctx context.Context, key registry.GCRecordKey, at time.Time) error {
+	if key.Manifest {
+		return r.q.ManifestCondemn(ctx,
+			dbsqlc.ManifestCondemnParams{Repository: r.repository, Digest: string(key.Digest), At: at})
+	}
+	return r.q.BlobCondemn(ctx,
+		dbsqlc.BlobCondemnParams{Repository: r.repository, Digest: string(key.Digest), At: at})
+}
+
+// DeleteRecord deletes a record.
+func (r records) DeleteRecord(ctx context.Context, key registry.GCRecordKey) error {
+	if key.Manifest {
+		return deleteManifest(ctx, r.q, r.repository, key.Digest)
+	}
+	return catalog.Found(r.q.BlobRemove(ctx,
+		dbsqlc.BlobRemoveParams{Repository: r.repository, Digest: string(key.Digest)}))
+}
