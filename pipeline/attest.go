@@ -10,7 +10,7 @@ import (
 // attest signs the release and every engine, and says how each engine was made. What
 // a trusted builder has said already is not said again, so that a rebuild from the
 // cache opens no key. It gives the number of bundles that it attached.
-func (b *build) attest(ctx context.Context, environment string, r registry.Release) (int, error) {
+func (b build) attest(ctx context.Context, environment string, r registry.Release) (int, error) {
 	claims, _, err := b.p.Registry.Claims(ctx, environment, r)
 	if err != nil {
 		return 0, err
@@ -25,12 +25,12 @@ func (b *build) attest(ctx context.Context, environment string, r registry.Relea
 	return attached, err
 }
 
-func (b *build) sign(ctx context.Context, environment string,
+func (b build) sign(ctx context.Context, environment string,
 	r registry.Release, claims []registry.Claim) (int, error) {
 	attached := 0
 	counted, _ := registry.Accept(r, claims)
 	for _, subject := range r.Subjects() {
-		statements, err := b.unsaid(subject, counted)
+		statements, err := b.missingStatements(r, subject, counted)
 		if err != nil {
 			return attached, err
 		}
@@ -46,8 +46,9 @@ func (b *build) sign(ctx context.Context, environment string,
 	return attached, nil
 }
 
-// unsaid makes the statements about a subject that are not among the claims that count.
-func (b *build) unsaid(subject registry.Subject, claims []registry.Claim) ([][]byte, error) {
+// missingStatements makes the statements about a subject of a release that are not among the claims
+// that count.
+func (b build) missingStatements(r registry.Release, subject registry.Subject, claims []registry.Claim) ([][]byte, error) {
 	var statements [][]byte
 	add := func(predicateType string, predicate any,
 		about registry.StatementSubject, class registry.Reproducibility) error {
@@ -67,12 +68,16 @@ func (b *build) unsaid(subject registry.Subject, claims []registry.Claim) ([][]b
 		registry.StatementSubject{Digest: registry.NewDigestSet(subject.Digest)}, ""); err != nil {
 		return nil, err
 	}
+	engine, ok := r.Engine(subject.Digest)
+	if !ok {
+		return statements, nil
+	}
 	for _, e := range b.engines {
-		if e.part.Digest != subject.Digest {
+		if e.engine.Label() != engine.Label() {
 			continue
 		}
 		about := registry.StatementSubject{Name: b.plan.Model, Digest: registry.NewDigestSet(subject.Digest)}
-		if err := add(registry.PredicateProvenance, b.provenance(e), about, b.reproducible(e)); err != nil {
+		if err := add(registry.PredicateProvenance, b.provenance(r, e), about, b.reproducible(e)); err != nil {
 			return nil, err
 		}
 	}

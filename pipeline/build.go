@@ -34,28 +34,20 @@ type BuildOptions struct {
 	CheckReproducible bool
 }
 
-// build is a build in the making.
+// prepared is what a spec comes to: what it names, the toolchains that it needs, and the plan.
+type prepared struct {
+	inputs inputs
+	tools  tools
+	plan   plan.Plan
+}
+
+// build is a build whose steps are done: what was made waits to be stored.
 type build struct {
 	p       *Pipeline
 	options BuildOptions
 	began   time.Time
-	scratch string
-	budgets map[string]toolchain.Budget // by toolchain
-	tools   tools
-	node    registry.Node
-	inputs  inputs
-	plan    plan.Plan
-
-	ranges           knownRanges // and records, of the last build
-	records          []tuningRecord
-	golden           goldenSet
-	referenceLatency registry.Latency
-	engines          []builtEngine
-	warnings         []string
-
-	sources       registry.Digest
-	reference     registry.PartRef
-	limits, iface registry.PartRef
+	maker
+	made
 }
 
 // Build makes the release that the spec describes, in the first environment. What
@@ -67,26 +59,35 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 		return BuildResult{}, err
 	}
 	defer os.RemoveAll(scratch)
-	b := &build{p: p, options: o, began: p.now(), scratch: scratch, budgets: budgets(s)}
-	if err := b.prepare(ctx, s); err != nil {
+	began, w := p.now(), worker{scratch, budgets(s)}
+	prepared, err := p.prepare(ctx, s, w)
+	if err != nil {
 		return BuildResult{}, err
 	}
 	if !o.CheckReproducible {
-		if result, err := b.already(ctx); err != nil || result.Unchanged {
+		if result, err := p.already(ctx, prepared.plan); err != nil || result.Unchanged {
+			result.Elapsed = p.now().Sub(began)
 			return result, err
 		}
 	}
 	if p.Planned != nil {
-		p.Planned(b.plan)
+		p.Planned(prepared.plan)
 	}
 	if err := p.openKey(ctx, registry.RoleBuilder); err != nil {
 		return BuildResult{}, err
 	}
-	if err := b.checkSpace(ctx); err != nil {
+	if err := p.checkSpace(ctx, prepared); err != nil {
 		return BuildResult{}, err
 	}
-	err = b.make(ctx)
-	p.warn(b.warnings...)
+	b := build{p: p, options: o, began: began}
+	if b.maker, err = p.maker(ctx, prepared, w); err != nil {
+		return BuildResult{}, err
+	}
+	b.made, err = b.makeAll(ctx, p.report())
+	p.warn(b.golden.warnings...)
+	if err == nil && o.CheckReproducible {
+		err = b.reproduce(ctx, p.report(), &b.made)
+	}
 	if err != nil {
 		return BuildResult{}, err
 	}
@@ -100,9 +101,8 @@ func (p *Pipeline) Plan(ctx context.Context, s *spec.Spec) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	defer os.RemoveAll(scratch)
-	b := &build{p: p, began: p.now(), scratch: scratch, budgets: budgets(s)}
-	err = b.prepare(ctx, s)
-	return b.plan, err
+	prepared, err := p.prepare(ctx, s, worker{scratch, budgets(s)})
+	return prepared.plan, err
 }
 
 // budgets are what the spec gives the steps of toolchains.
@@ -115,60 +115,71 @@ func budgets(s *spec.Spec) map[string]toolchain.Budget {
 	return all
 }
 
-func (b *build) prepare(ctx context.Context, s *spec.Spec) error {
-	model, err := b.imported(ctx, s)
+// prepare reads what the spec names and plans the build.
+func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker) (prepared, error) {
+	model, err := p.imported(ctx, s, w)
 	if err != nil {
-		return err
+		return prepared{}, err
 	}
-	if b.inputs, err = readInputs(s, model, b.scratch); err != nil {
-		return err
+	in, err := readInputs(s, model, w.scratch)
+	if err != nil {
+		return prepared{}, err
 	}
-	b.p.warn(b.inputs.Cases.Warnings...)
-	if said := b.inputs.Quantized; said != "" {
-		b.p.step("read "+s.Source.Path.Written)("already quantized ("+said+"), passes through", nil)
+	p.warn(in.Cases.Warnings...)
+	if said := in.Quantized; said != "" {
+		p.step("read "+s.Source.Path.Written)("already quantized ("+said+"), passes through", nil)
 	}
-	b.tools = make(tools)
-	if err := b.tools.open(ctx, b.p, hub); err != nil {
-		return err
+	found, err := p.toolsFor(ctx, in)
+	if err != nil {
+		return prepared{}, err
 	}
-	for _, e := range b.inputs.Engines {
+	seen, err := found.planning(ctx)
+	if err != nil {
+		return prepared{}, err
+	}
+	planned, err := plan.New(in.Inputs, seen)
+	return prepared{in, found, planned}, err
+}
+
+// toolsFor opens the toolchains that the engines of a spec need.
+func (p *Pipeline) toolsFor(ctx context.Context, in inputs) (tools, error) {
+	found := make(tools)
+	if err := found.open(ctx, p, hub); err != nil {
+		return nil, err
+	}
+	for _, e := range in.Engines {
 		for _, name := range e.Tools() {
-			if err := b.tools.open(ctx, b.p, name); err != nil {
-				return err
+			if err := found.open(ctx, p, name); err != nil {
+				return nil, err
 			}
 		}
 	}
-	seen, err := b.tools.planning(ctx)
-	if err != nil {
-		return err
-	}
-	b.plan, err = plan.New(b.inputs.Inputs, seen)
-	return err
+	return found, nil
 }
 
 // already finds the release of this very plan at the head of the first environment,
 // complete with what a builder has to say about it. An engine is built once: not again
 // for an empty cache, and not on another machine.
-func (b *build) already(ctx context.Context) (BuildResult, error) {
-	environments, err := b.p.Registry.Environments(ctx)
+func (p *Pipeline) already(ctx context.Context, planned plan.Plan) (BuildResult, error) {
+	environments, err := p.Registry.Environments(ctx)
 	if err != nil {
 		return BuildResult{}, err
 	}
 	first := environments.First().Name
-	r, err := b.p.Registry.Release(ctx, first, b.plan.Model, "")
+	r, err := p.Registry.Release(ctx, first, planned.Model, "")
 	if registry.HasCode(err, registry.CodeNotFound) {
 		return BuildResult{}, nil
 	}
-	if err != nil || r.Plan != b.plan.Digest {
+	if err != nil || r.Plan != planned.Digest {
 		return BuildResult{}, err
 	}
-	claims, _, err := b.p.Registry.Claims(ctx, first, r)
+	claims, _, err := p.Registry.Claims(ctx, first, r)
 	if err != nil {
 		return BuildResult{}, err
 	}
 	said := registry.Policy{Require: []string{registry.RequireSignature, registry.RequireProvenance}}.Check(r, claims)
 	return BuildResult{
 		Ref:     registry.Ref{Environment: first, Model: r.Model, Tag: r.Tag(), Digest: r.Digest},
-		Release: r, Plan: r.Plan, Unchanged: said.Allowed(), Elapsed: b.p.now().Sub(b.began),
+		Release: r, Plan: r.Plan, Unchanged: said.Allowed(),
 	}, nil
 }

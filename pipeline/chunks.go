@@ -27,13 +27,13 @@ const (
 )
 
 // chunked reports whether a candidate is run chunk by chunk.
-func (v *verification) chunked(c candidate) bool {
+func (v verification) chunked(c candidate) bool {
 	return c.model.size()*int64(v.cases.set.Count) >= chunkedFrom
 }
 
 // chunkRun is one engine on its way through the cases.
 type chunkRun struct {
-	v       *verification
+	v       verification
 	c       candidate
 	driver  toolchain.Driver
 	dir     string // below it the outputs come to lie
@@ -48,7 +48,7 @@ type chunkRun struct {
 // inChunks runs a candidate on all cases, chunk by chunk, without those that memory has.
 // What a chunk takes follows from the results of those before it, which are remembered
 // with them: so all verifications cut alike.
-func (v *verification) inChunks(ctx context.Context, c candidate, memory unfinished, dir string) (*chunkRun, error) {
+func (v verification) inChunks(ctx context.Context, c candidate, memory unfinished, dir string) (*chunkRun, error) {
 	r := &chunkRun{
 		v: v, c: c, driver: memory.driver(c.tool.Timing), dir: filepath.Join(dir, "outputs", c.id),
 		scratch: filepath.Join(v.scratch, "chunks-"+c.id),

@@ -16,17 +16,17 @@ func SpecQuantize(options map[string]any, target registry.Target, exclude []stri
 // driver; runner, of this profile, runs what it leaves on a file of cases.
 func Again(ctx context.Context, driver, runner toolchain.Driver, profile toolchain.Profile,
 	job toolchain.Job, cases string, count int, scratch string) (registry.Reproducibility, error) {
-	b := &build{p: &Pipeline{}, scratch: scratch}
+	m := maker{worker: worker{scratch: scratch}}
 	shard, err := toolchain.FileInput(toolchain.RoleCases, "cases-00000.safetensors", cases)
 	if err != nil {
 		return "", err
 	}
-	b.inputs.Cases.Add(shard, count)
+	m.inputs.Cases.Add(shard, count)
 	first, err := driver.Do(ctx, job, scratch+"/first")
 	if err != nil {
 		return "", err
 	}
 	s := takenStep{name: "step", outcome: first, driver: driver, job: job}
-	err = b.again(ctx, &s, runner, profile)
+	err = m.again(ctx, (&Pipeline{}).report(), &s, runner, profile)
 	return s.reproducible, err
 }

@@ -9,46 +9,71 @@ import (
 	"mlpromote.dev/mlpromote/validators"
 )
 
-// fetch brings everything that the verification reads, each byte checked against its
-// digest on the way: limits, interface, sources, engines.
-func (v *verification) fetch(ctx context.Context) (err error) {
-	done := v.p.step("fetch engines and cases")
-	defer func() { done("", err) }()
-	repository := registry.Repository(v.environment, v.release.Model)
-	if err := v.fetchDocuments(ctx, repository); err != nil {
-		return err
-	}
-	if err := v.fetchSources(ctx); err != nil {
-		return err
-	}
-	for i := range v.candidates {
-		c := &v.candidates[i]
-		if c.model, err = v.fetchEngine(ctx, repository, *c); err != nil {
-			return err
-		}
-	}
-	return v.fetchCurrent(ctx)
+// fetched is what a verification reads, each byte checked against its digest on the way.
+type fetched struct {
+	expected
+	reference      material
+	referenceModel loadable
+	candidates     []candidate
+	current        map[string]candidate // by label: the engine that the next environment has
 }
 
-func (v *verification) fetchDocuments(ctx context.Context, repository string) error {
-	limits, err := v.document(ctx, repository, v.release.Limits)
+// expected is what the outputs of engines are held against.
+type expected struct {
+	limits        validators.Limits
+	iface         validators.Interface
+	cases, golden material
+}
+
+// fetcher fetches the parts of a release into folders of their own.
+type fetcher struct {
+	p           *Pipeline
+	environment string
+	release     registry.Release
+	host        host
+	scratch     string
+}
+
+// all fetches limits, interface, sources, the candidates, and the engines that they are to replace.
+func (f fetcher) all(ctx context.Context, candidates []candidate) (got fetched, err error) {
+	done := f.p.step("fetch engines and cases")
+	defer func() { done("", err) }()
+	repository := registry.Repository(f.environment, f.release.Model)
+	if got.limits, got.iface, err = f.documents(ctx, repository); err != nil {
+		return got, err
+	}
+	if err := f.sources(ctx, &got); err != nil {
+		return got, err
+	}
+	for _, c := range candidates {
+		if c.model, err = f.engine(ctx, repository, c); err != nil {
+			return got, err
+		}
+		got.candidates = append(got.candidates, c)
+	}
+	got.current, err = f.current(ctx)
+	return got, err
+}
+
+func (f fetcher) documents(ctx context.Context, repository string) (l validators.Limits, i validators.Interface, err error) {
+	limits, err := f.document(ctx, repository, f.release.Limits)
 	if err != nil {
-		return err
+		return l, i, err
 	}
-	if v.limits, err = validators.ParseLimits(limits); err != nil {
-		return err
+	if l, err = validators.ParseLimits(limits); err != nil {
+		return l, i, err
 	}
-	iface, err := v.document(ctx, repository, v.release.Interface)
+	iface, err := f.document(ctx, repository, f.release.Interface)
 	if err != nil {
-		return err
+		return l, i, err
 	}
-	v.iface, err = validators.ParseInterface(iface)
-	return err
+	i, err = validators.ParseInterface(iface)
+	return l, i, err
 }
 
 // document reads the one file of a limits or interface part.
-func (v *verification) document(ctx context.Context, repository string, part registry.Digest) ([]byte, error) {
-	m, err := v.material(ctx, repository, registry.PartRef{Digest: part}, "document-"+part.Encoded())
+func (f fetcher) document(ctx context.Context, repository string, part registry.Digest) ([]byte, error) {
+	m, err := f.material(ctx, repository, registry.PartRef{Digest: part}, "document-"+part.Encoded())
 	if err != nil {
 		return nil, err
 	}
@@ -59,87 +84,100 @@ func (v *verification) document(ctx context.Context, repository string, part reg
 	return os.ReadFile(filepath.Join(m.dir, filepath.FromSlash(m.files[0].Path)))
 }
 
-func (v *verification) fetchSources(ctx context.Context) error {
-	environments, err := v.p.Registry.Environments(ctx)
-	if err != nil {
-		return err
-	}
-	repository := registry.SourcesRepository(environments.First().Name, v.release.Model)
-	sources, err := v.p.Parts.Sources(ctx, repository, v.release.Sources)
+// sources fetches the reference, the cases and the golden outputs.
+func (f fetcher) sources(ctx context.Context, got *fetched) error {
+	repository, parts, err := f.sourceParts(ctx)
 	if err != nil {
 		return err
 	}
 	for role, into := range map[registry.PartKind]*material{
-		registry.PartReference: &v.reference, registry.PartCases: &v.cases, registry.PartGolden: &v.golden,
+		registry.PartReference: &got.reference, registry.PartCases: &got.cases, registry.PartGolden: &got.golden,
 	} {
-		ref, ok := sources.Parts[role]
+		ref, ok := parts[role]
 		if !ok {
-			return registry.Errorf(registry.CodeTrust, "sources %s of %s have no %s", v.release.Sources, repository, role)
+			return registry.Errorf(registry.CodeTrust, "sources %s of %s have no %s", f.release.Sources, repository, role)
 		}
-		if *into, err = v.material(ctx, repository, ref, string(role)); err != nil {
+		if *into, err = f.material(ctx, repository, ref, string(role)); err != nil {
 			return err
 		}
 	}
-	if v.cases.set == nil || v.golden.set == nil {
+	if got.cases.set == nil || got.golden.set == nil {
 		return registry.Errorf(registry.CodeTrust,
-			"sources %s of %s do not describe their cases", v.release.Sources, repository)
+			"sources %s of %s do not describe their cases", f.release.Sources, repository)
 	}
-	v.referenceModel, err = v.reference.loadable(v.tools[hub].Profile, referenceID)
+	got.referenceModel, err = got.reference.loadable(f.host.tools[hub].Profile, referenceID)
 	return err
 }
 
-func (v *verification) fetchEngine(ctx context.Context, repository string, c candidate) (loadable, error) {
-	m, err := v.material(ctx, repository, registry.PartRef{Digest: c.engine.Digest}, c.id)
+// sourceParts finds the parts of the sources index, and the repository that they are in.
+func (f fetcher) sourceParts(ctx context.Context) (repository string, parts map[registry.PartKind]registry.PartRef, err error) {
+	environments, err := f.p.Registry.Environments(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	repository = registry.SourcesRepository(environments.First().Name, f.release.Model)
+	sources, err := f.p.Parts.Sources(ctx, repository, f.release.Sources)
+	return repository, sources.Parts, err
+}
+
+func (f fetcher) engine(ctx context.Context, repository string, c candidate) (loadable, error) {
+	m, err := f.material(ctx, repository, registry.PartRef{Digest: c.engine.Digest}, c.id)
 	if err != nil {
 		return loadable{}, err
 	}
 	return m.loadable(c.tool.Profile, c.id)
 }
 
-// fetchCurrent brings the engines that the next environment has now, which latency is
+// current brings the engines that the next environment has now, which latency is
 // compared with. Where there is none yet, there is nothing to compare with.
-func (v *verification) fetchCurrent(ctx context.Context) error {
-	environments, err := v.p.Registry.Environments(ctx)
+func (f fetcher) current(ctx context.Context) (map[string]candidate, error) {
+	environments, err := f.p.Registry.Environments(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v.current = make(map[string]candidate)
 	for _, next := range environments.List {
-		if next.From != v.environment {
+		if next.From != f.environment {
 			continue
 		}
-		r, err := v.p.Registry.Release(ctx, next.Name, v.release.Model, "")
+		r, err := f.p.Registry.Release(ctx, next.Name, f.release.Model, "")
 		if registry.HasCode(err, registry.CodeNotFound) {
 			continue
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for _, e := range r.Engines {
-			tool, have := v.tools[e.Toolchain.Name]
-			if _, own := v.release.Engine(e.Digest); own || !have || len(e.Target.Match(v.node, v.node.Runtime())) > 0 {
-				continue
-			}
-			c := candidate{id: currentID(len(v.current)), engine: e, tool: tool}
-			if c.model, err = v.fetchEngine(ctx, registry.Repository(next.Name, r.Model), c); err != nil {
-				return err
-			}
-			v.current[e.Label()] = c
-		}
-		return nil
+		return f.replaced(ctx, next.Name, r)
 	}
-	return nil
+	return nil, nil
+}
+
+// replaced fetches the engines of another release that run here and that this release does not have.
+func (f fetcher) replaced(ctx context.Context, environment string, r registry.Release) (map[string]candidate, error) {
+	found := make(map[string]candidate)
+	for _, e := range r.Engines {
+		tool, have := f.host.tools[e.Toolchain.Name]
+		if _, own := f.release.Engine(e.Digest); own || !have || len(e.Target.Match(f.host.node, f.host.node.Runtime())) > 0 {
+			continue
+		}
+		c := candidate{id: currentID(len(found)), engine: e, tool: tool}
+		var err error
+		if c.model, err = f.engine(ctx, registry.Repository(environment, r.Model), c); err != nil {
+			return nil, err
+		}
+		found[e.Label()] = c
+	}
+	return found, nil
 }
 
 // material fetches a part into a folder of its own.
-func (v *verification) material(ctx context.Context, repository string,
+func (f fetcher) material(ctx context.Context, repository string,
 	ref registry.PartRef, name string) (material, error) {
-	dir := filepath.Join(v.scratch, name)
+	dir := filepath.Join(f.scratch, name)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return material{}, err
 	}
-	fetch := v.p.Parts.Fetch
-	if lender, ok := v.p.Parts.(registry.Lender); ok {
+	fetch := f.p.Parts.Fetch
+	if lender, ok := f.p.Parts.(registry.Lender); ok {
 		fetch = lender.Lend
 	}
 	part, err := fetch(ctx, repository, ref.Digest, dir)

@@ -5,30 +5,31 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 )
 
-// checkGolden looks for NaN and infinity in the reference's outputs, where an engine passes only
-// with the same. Errors: CodeInvalid for an output that is NaN everywhere, since nothing of it
-// can be compared.
-func (b *build) checkGolden() error {
-	for _, output := range b.inputs.Interface.Outputs {
+// check looks for NaN and infinity in the reference's outputs, where an engine passes only
+// with the same, and returns what to warn of. Errors: CodeInvalid for an output that is NaN
+// everywhere, since nothing of it can be compared.
+func (g goldenSet) check(outputs []validators.TensorInfo) (warnings []string, err error) {
+	for _, output := range outputs {
 		var found cases.Unusual
-		for i, file := range b.golden.files {
-			if err := found.AddFile(file.Path, output.Name, b.golden.set.Shards[i].First); err != nil {
-				return err
+		for i, file := range g.files {
+			if err := found.AddFile(file.Path, output.Name, g.set.Shards[i].First); err != nil {
+				return warnings, err
 			}
 		}
 		text := found.String()
 		switch {
 		case found.OnlyNaN():
-			return registry.WithHint(registry.Errorf(registry.CodeInvalid,
+			return warnings, registry.WithHint(registry.Errorf(registry.CodeInvalid,
 				"run the reference: output %q is NaN in every element of all %d cases, so that no engine can be compared with it", output.Name, found.Cases()),
 				"correct the cases, or export the model without this output")
 		case text != "":
-			b.warnings = append(b.warnings, fmt.Sprintf("the reference's output %q has %s: an engine passes there only with the same values", output.Name, text))
+			warnings = append(warnings, fmt.Sprintf("the reference's output %q has %s: an engine passes there only with the same values", output.Name, text))
 		}
 	}
-	return nil
+	return warnings, nil
 }
 
 // warn says something to a person.

@@ -35,7 +35,7 @@ type framework struct {
 }
 
 // imported reads the source of the spec and turns it into ONNX with known shapes.
-func (b *build) imported(ctx context.Context, s *spec.Spec) (importedModel, error) {
+func (p *Pipeline) imported(ctx context.Context, s *spec.Spec, w worker) (importedModel, error) {
 	opened, err := openSource(specFiles{s.Files}, s.Source)
 	if err != nil {
 		return importedModel{}, err
@@ -44,7 +44,7 @@ func (b *build) imported(ctx context.Context, s *spec.Spec) (importedModel, erro
 	if opened.model != nil && !s.Source.Simplify && shaped(opened.model) {
 		return m, nil
 	}
-	return m, b.runImport(ctx, s.Source, &m)
+	return m, p.runImport(ctx, s.Source, w, &m)
 }
 
 // shaped reports whether the shapes of all outputs are known.
@@ -52,25 +52,26 @@ func shaped(m *format.Model) bool {
 	return !slices.ContainsFunc(m.Outputs, func(v format.Value) bool { return v.Shape == nil })
 }
 
-func (b *build) runImport(ctx context.Context, s spec.Source, m *importedModel) error {
-	name, err := b.p.ImporterOf(s.Format)
+func (p *Pipeline) runImport(ctx context.Context, s spec.Source, w worker, m *importedModel) error {
+	name, err := p.ImporterOf(s.Format)
 	if err != nil {
 		return err
 	}
-	tool, err := b.p.Toolchain(ctx, name)
+	tool, err := p.Toolchain(ctx, name)
 	if err != nil {
 		return err
 	}
 	if m.identity, err = tool.Importer.Identity(ctx); err != nil {
 		return err
 	}
-	node, err := b.p.Node(ctx, nil)
+	node, err := p.Node(ctx, nil)
 	if err != nil {
 		return err
 	}
 	options := importOptions(s)
 	job := toolchain.Job{Verb: toolchain.VerbImport, Inputs: m.source.files, Options: options, Machine: machine(node)}
-	if m.step, err = b.do(ctx, b.p, tool.Importer, "import "+s.Path.Written, job, options); err != nil {
+	m.step, err = w.do(ctx, p.report(), tool.Importer, wanted{name: "import " + s.Path.Written, job: job, options: options})
+	if err != nil {
 		return err
 	}
 	if m.model != nil {
@@ -146,20 +147,20 @@ func outcomeModel(outcome toolchain.Outcome, external []toolchain.Input) ([]tool
 
 // referenceRun is how the outputs are made that engines are compared with: by the
 // framework of the source, on the source, so that a conversion is judged with the rest.
-func (b *build) referenceRun() (driver toolchain.Driver, job toolchain.Job, kind, version string) {
-	m := b.inputs.hub
-	job = toolchain.Job{Verb: toolchain.VerbRun, Machine: machine(b.node), Run: &toolchain.RunOptions{
-		Engines: []toolchain.RunEngine{{ID: referenceID, Path: m.source.files[0].Name}}, Threads: runThreads,
+func (m maker) referenceRun() (driver toolchain.Driver, job toolchain.Job, kind, version string) {
+	from := m.inputs.hub
+	job = toolchain.Job{Verb: toolchain.VerbRun, Machine: machine(m.node), Run: &toolchain.RunOptions{
+		Engines: []toolchain.RunEngine{{ID: referenceID, Path: from.source.files[0].Name}}, Threads: runThreads,
 	}}
-	job.Inputs = slices.Concat(m.source.files, m.source.operators, b.inputs.Cases.Files)
-	for _, library := range m.source.operators {
+	job.Inputs = slices.Concat(from.source.files, from.source.operators, m.inputs.Cases.Files)
+	for _, library := range from.source.operators {
 		job.Run.Engines[0].Operators = append(job.Run.Engines[0].Operators, library.Name)
 	}
-	if f := m.framework; f.driver != nil {
-		job.Options = m.plan.Options
-		return f.driver, job, f.name + "/" + m.identity.Version, m.identity.Version
+	if f := from.framework; f.driver != nil {
+		job.Options = from.plan.Options
+		return f.driver, job, f.name + "/" + from.identity.Version, from.identity.Version
 	}
-	reference := b.tools[hub]
+	reference := m.tools[hub]
 	job.Run.Level = reference.Profile.Level
 	return reference.Engines, job, hub + "/" + reference.Profile.Level, reference.identity.Version
 }

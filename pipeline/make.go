@@ -26,7 +26,6 @@ type builtEngine struct {
 	made    howMade
 	tie     format.Tie // what the engine says of itself
 	steps   []takenStep
-	part    registry.PartRef
 }
 
 // takenStep is a step that a driver did, or that the cache remembered.
@@ -41,130 +40,150 @@ type takenStep struct {
 	reproducible registry.Reproducibility // empty if it was not checked
 }
 
-// make runs the reference and makes every engine, as far as the cache does not hold
-// them. Steps that do not need each other run beside each other.
-func (b *build) make(ctx context.Context) error {
-	var err error
-	if b.node, err = b.p.Node(ctx, b.tools.runtimes()); err != nil {
-		return err
-	}
-	if err := b.recall(ctx); err != nil {
-		return err
-	}
-	if err := b.makeAll(ctx); err != nil || !b.options.CheckReproducible {
-		return err
-	}
-	return b.reproduce(ctx)
+// maker makes what a plan asks for, on this machine.
+type maker struct {
+	worker
+	prepared
+	node    registry.Node
+	learned learned
 }
 
-// makeAll runs the reference and makes every engine, each in a lane of its own, as far as
-// there is room. What they say comes in the order of the plan, and of several errors that
-// of the first.
-func (b *build) makeAll(ctx context.Context) error {
-	b.engines = make([]builtEngine, len(b.plan.Engines))
-	orderedProgress := newOrderedProgress(1+len(b.engines), b.p.Progress)
-	errs := make([]error, 1+len(b.engines))
+// made is what a maker made.
+type made struct {
+	imported takenStep // of a source that had to be imported
+	golden   goldenSet
+	engines  []builtEngine
+}
+
+// maker describes this machine and fetches what earlier builds learned.
+func (p *Pipeline) maker(ctx context.Context, prepared prepared, w worker) (maker, error) {
+	node, err := p.Node(ctx, prepared.tools.runtimes())
+	if err != nil {
+		return maker{}, err
+	}
+	known, err := p.recall(ctx, prepared, w.scratch)
+	return maker{worker: w, prepared: prepared, node: node, learned: known}, err
+}
+
+// makeAll runs the reference and makes every engine, as far as the cache does not hold them,
+// each in a lane of its own, as far as there is room. What they say comes in the order of the
+// plan, and of several errors that of the first.
+func (m maker) makeAll(ctx context.Context, to reporter) (made, error) {
+	all := made{imported: m.inputs.hub.step, engines: make([]builtEngine, len(m.plan.Engines))}
+	lanes := newOrderedProgress(1+len(all.engines), to.to)
+	errs := make([]error, 1+len(all.engines))
 	group, ctx := errgroup.WithContext(ctx)
-	start := func(lane int, work func(p *Pipeline) error) {
+	start := func(lane int, work func(to reporter) error) {
 		group.Go(func() error {
-			defer orderedProgress.end(lane)
-			errs[lane] = work(b.p.lane(orderedProgress, lane))
+			defer lanes.end(lane)
+			errs[lane] = work(reporter{lanes.progress(lane), to.now})
 			return errs[lane]
 		})
 	}
-	start(0, func(p *Pipeline) error { return b.runReference(ctx, p) })
-	for i, planned := range b.plan.Engines {
-		start(1+i, func(p *Pipeline) (err error) {
-			b.engines[i], err = b.makeEngine(ctx, p, planned)
+	start(0, func(to reporter) (err error) {
+		all.golden, err = m.runReference(ctx, to)
+		return err
+	})
+	for i, planned := range m.plan.Engines {
+		start(1+i, func(to reporter) (err error) {
+			all.engines[i], err = m.makeEngine(ctx, to, planned)
 			return err
 		})
 	}
 	first := group.Wait()
 	for _, err := range errs {
 		if err != nil && !errors.Is(err, context.Canceled) {
-			return err
+			return all, err
 		}
 	}
-	return first
+	return all, first
 }
 
 // goldenSet is the reference's outputs on the cases.
 type goldenSet struct {
-	set   registry.CaseSet
-	files []toolchain.OutputFile
-	step  takenStep
+	set      registry.CaseSet
+	files    []toolchain.OutputFile
+	step     takenStep
+	latency  registry.Latency // of the reference's own run
+	warnings []string         // about its outputs
 }
 
 // referenceID names the reference among the engines of a run.
 const referenceID = "reference"
 
-func (b *build) runReference(ctx context.Context, p *Pipeline) error {
-	driver, job, kind, version := b.referenceRun()
-	step, err := b.do(ctx, p, driver, "run the reference", job, job.Options)
+// runReference runs the reference on the cases. With an error it returns the warnings so far.
+func (m maker) runReference(ctx context.Context, to reporter) (goldenSet, error) {
+	driver, job, kind, version := m.referenceRun()
+	step, err := m.do(ctx, to, driver, wanted{name: "run the reference", job: job, options: job.Options})
 	if err != nil {
-		return b.inputs.Cases.NamedIn(err)
+		return goldenSet{}, m.inputs.Cases.NamedIn(err)
 	}
 	result, err := step.outcome.RunResult()
 	if err != nil {
-		return err
+		return goldenSet{}, err
 	}
-	b.golden = goldenSet{step: step, set: b.inputs.Cases.Record}
-	b.golden.set.Labels, b.golden.set.Origin = "", ""
-	b.golden.set.Kind, b.golden.set.Runtime = kind, version
-	b.golden.set.Node = &registry.Node{V: b.node.V, OS: b.node.OS, CPU: b.node.CPU}
-	for _, shard := range b.golden.set.Shards {
+	golden := goldenSet{step: step, set: m.inputs.Cases.Record, latency: performance.Summarize(result.Engines[0].TimingsNS, 1)}
+	golden.set.Labels, golden.set.Origin = "", ""
+	golden.set.Kind, golden.set.Runtime = kind, version
+	golden.set.Node = &registry.Node{V: m.node.V, OS: m.node.OS, CPU: m.node.CPU}
+	for _, shard := range golden.set.Shards {
 		file, ok := step.outcome.File("outputs/" + referenceID + "/" + shard.File)
 		if !ok {
-			return registry.Errorf(registry.CodeInternal, "run the reference: no outputs for shard %s", shard.File)
+			return goldenSet{}, registry.Errorf(registry.CodeInternal, "run the reference: no outputs for shard %s", shard.File)
 		}
-		b.golden.files = append(b.golden.files, file)
+		golden.files = append(golden.files, file)
 	}
-	b.referenceLatency = performance.Summarize(result.Engines[0].TimingsNS, 1)
-	return b.checkGolden()
+	golden.warnings, err = golden.check(m.inputs.Interface.Outputs)
+	return golden, err
 }
 
-func (b *build) makeEngine(ctx context.Context, p *Pipeline, planned plan.Engine) (builtEngine, error) {
+func (m maker) makeEngine(ctx context.Context, to reporter, planned plan.Engine) (builtEngine, error) {
 	label := planned.Variant + " for " + planned.Target.Name
-	tool := b.tools[planned.Toolchain.Name]
+	tool := m.tools[planned.Toolchain.Name]
 	var err error
 	if tool.Profile, err = tool.Profile.In(planned.Form); err != nil {
 		return builtEngine{}, err
 	}
-	made := builtEngine{tool: tool,
+	built := builtEngine{tool: tool,
 		made: howMade{planned.Quantizer, planned.Quantize, planned.Compile}, engine: registry.Engine{
 			Target: planned.Target, Toolchain: planned.Toolchain, Variant: planned.Variant,
 			Precision: planned.Precision, NativeCode: tool.Profile.NativeCode, Providers: planned.Providers}}
-	model := b.inputs.Model
+	model := m.inputs.Model
 	if planned.Quantize != nil {
-		inputs, err := b.quantizerInputs(planned)
+		step, err := m.quantize(ctx, to, planned, label)
 		if err != nil {
 			return builtEngine{}, err
 		}
-		job := toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: inputs,
-			Options: planned.Quantize, Machine: machine(b.node)}
-		step, err := b.do(ctx, p, b.tools[planned.Quantizer.Name].Quantizer, "quantize "+label, job, planned.Quantize)
-		if err != nil {
-			return builtEngine{}, err
-		}
-		made.steps = append(made.steps, step)
+		built.steps = append(built.steps, step)
 		if model, err = modelOf(step.outcome); err != nil {
 			return builtEngine{}, err
 		}
 	}
-	operators := b.inputs.hub.source.operators
-	made.engine.NativeCode = made.engine.NativeCode || len(operators) > 0
-	inputs := slices.Concat(model, operators, b.tuning(planned))
-	job := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: inputs, Options: planned.Compile, Machine: machine(b.node)}
-	step, err := b.do(ctx, p, tool.Engines, "compile "+label, job, planned.Compile)
+	operators := m.inputs.hub.source.operators
+	built.engine.NativeCode = built.engine.NativeCode || len(operators) > 0
+	inputs := slices.Concat(model, operators, m.tuning(planned))
+	job := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: inputs, Options: planned.Compile, Machine: machine(m.node)}
+	step, err := m.do(ctx, to, tool.Engines, wanted{name: "compile " + label, job: job, options: planned.Compile})
 	if err != nil {
 		return builtEngine{}, err
 	}
-	made.steps = append(made.steps, step)
-	made.takeRecords(planned.Tuning, step.outcome.Files)
-	if made.tie, err = checkTied(planned, tool.Profile, made.files); err != nil {
+	built.steps = append(built.steps, step)
+	built.takeRecords(planned.Tuning, step.outcome.Files)
+	if built.tie, err = checkTied(planned, tool.Profile, built.files); err != nil {
 		return builtEngine{}, registry.Errorf(registry.CodeOf(err), "compile %s: %w", label, err)
 	}
-	return made, nil
+	return built, nil
+}
+
+// quantize quantizes the model for a planned engine.
+func (m maker) quantize(ctx context.Context, to reporter, planned plan.Engine, label string) (takenStep, error) {
+	inputs, err := m.quantizerInputs(planned)
+	if err != nil {
+		return takenStep{}, err
+	}
+	job := toolchain.Job{Verb: toolchain.VerbQuantize, Inputs: inputs, Options: planned.Quantize, Machine: machine(m.node)}
+	return m.do(ctx, to, m.tools[planned.Quantizer.Name].Quantizer,
+		wanted{"quantize " + label, job, planned.Quantize, m.learned.ranges.from})
 }
 
 // modelOf takes the model that a step made as the input of the next one.
@@ -185,20 +204,34 @@ func remembered(o toolchain.Origin) string {
 	return "cached in " + o.Cache
 }
 
-// do runs a job in a folder of its own, within the budget of its toolchain.
-func (b *build) do(ctx context.Context, p *Pipeline, driver toolchain.Driver,
-	name string, job toolchain.Job, options map[string]any) (takenStep, error) {
+// worker does the steps of a build, each in a folder of its own.
+type worker struct {
+	scratch string
+	budgets map[string]toolchain.Budget // by toolchain
+}
+
+// wanted is a step that a driver is asked for.
+type wanted struct {
+	name    string
+	job     toolchain.Job
+	options map[string]any
+	// rangesFrom is the version of the release whose table of ranges the job may read.
+	rangesFrom string
+}
+
+// do has a driver do a step within the budget of its toolchain.
+func (w worker) do(ctx context.Context, to reporter, driver toolchain.Driver, s wanted) (takenStep, error) {
 	tool, err := driver.Identity(ctx)
 	if err != nil {
 		return takenStep{}, err
 	}
-	job.Budget = b.budgets[tool.Name]
-	done := p.step(name)
-	out, err := os.MkdirTemp(b.scratch, "step-*")
+	s.job.Budget = w.budgets[tool.Name]
+	done := to.step(s.name)
+	out, err := os.MkdirTemp(w.scratch, "step-*")
 	if err != nil {
 		return takenStep{}, err
 	}
-	outcome, err := driver.Do(ctx, job, filepath.Join(out, "out"))
+	outcome, err := driver.Do(ctx, s.job, filepath.Join(out, "out"))
 	cause := context.Cause(ctx)
 	stopped := cause != nil && errors.Is(err, cause) // by a signal, or because another step failed
 	switch {
@@ -207,23 +240,23 @@ func (b *build) do(ctx context.Context, p *Pipeline, driver toolchain.Driver,
 	case err != nil:
 		done("", err)
 	case outcome.Cached:
-		done(b.note(job, remembered(outcome.Origin)), nil)
+		done(s.note(remembered(outcome.Origin)), nil)
 	default:
-		done(b.note(job, ""), nil, outcome.Enforced.String())
+		done(s.note(""), nil, outcome.Enforced.String())
 	}
 	if stopped {
 		return takenStep{}, err
 	}
 	if err != nil {
-		return takenStep{}, registry.Errorf(registry.CodeOf(err), "%s: %w", name, err)
+		return takenStep{}, registry.Errorf(registry.CodeOf(err), "%s: %w", s.name, err)
 	}
-	return takenStep{name: name, options: options, ranges: rangesOf(job), outcome: outcome, driver: driver, job: job}, nil
+	return takenStep{name: s.name, options: s.options, ranges: rangesOf(s.job), outcome: outcome, driver: driver, job: s.job}, nil
 }
 
-// note says of a step what else a person should know.
-func (b *build) note(job toolchain.Job, said string) string {
-	if rangesOf(job) == "" {
+// note adds to what is said of a step what else a person should know.
+func (s wanted) note(said string) string {
+	if rangesOf(s.job) == "" {
 		return said
 	}
-	return strings.TrimPrefix(said+", from the ranges of "+b.ranges.from, ", ")
+	return strings.TrimPrefix(said+", from the ranges of "+s.rangesFrom, ", ")
 }

@@ -61,7 +61,7 @@ func (o runOutputs) median() time.Duration {
 // one toolchain take turns in one process, so that what disturbs the machine disturbs
 // all alike; the toolchains follow each other. What does not fit in memory together takes
 // turns in processes.
-func (v *verification) measure(ctx context.Context, median time.Duration) (_ measured, err error) {
+func (v verification) measure(ctx context.Context, median time.Duration) (_ measured, err error) {
 	inputs, cases, err := v.timingCases()
 	if err != nil {
 		return measured{}, err
@@ -99,7 +99,7 @@ func (v *verification) measure(ctx context.Context, median time.Duration) (_ mea
 }
 
 // currents lists the engines that the next environment has, in a fixed order.
-func (v *verification) currents() []candidate {
+func (v verification) currents() []candidate {
 	var all []candidate
 	for _, label := range slices.Sorted(maps.Keys(v.current)) {
 		all = append(all, v.current[label])
@@ -117,7 +117,7 @@ func rounds(cases int, median time.Duration) int {
 }
 
 // timingCases cuts the first cases off the first shard.
-func (v *verification) timingCases() ([]toolchain.Input, int, error) {
+func (v verification) timingCases() ([]toolchain.Input, int, error) {
 	first := v.cases.set.Shards[0]
 	f, err := tensor.Open(filepath.Join(v.cases.dir, first.File), tensor.Limits{})
 	if err != nil {

@@ -18,8 +18,11 @@ func newOrderedProgress(n int, to Progress) *orderedProgress {
 	return &orderedProgress{to: to, held: make([][]Step, n), ended: make([]bool, n)}
 }
 
-// progress is that of one lane.
+// progress is that of one lane. It is nil if nothing is shown.
 func (l *orderedProgress) progress(lane int) Progress {
+	if l.to == nil {
+		return nil
+	}
 	return func(s Step) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -45,14 +48,4 @@ func (l *orderedProgress) end(lane int) {
 		}
 		l.held[l.first] = nil
 	}
-}
-
-// lane is the pipeline with the progress of a lane.
-func (p *Pipeline) lane(l *orderedProgress, i int) *Pipeline {
-	if p.Progress == nil {
-		return p
-	}
-	lane := *p
-	lane.Progress = l.progress(i)
-	return &lane
 }

@@ -96,16 +96,29 @@ func EndState(err error) StepState {
 // ended reports whether a step in this state does no more work.
 func (s StepState) ended() bool { return s == StepDone || s == StepFailed || s == StepInterrupted }
 
-// step reports the start of work and gives what reports its end.
-func (p *Pipeline) step(name string) func(note string, err error, details ...string) {
-	if p.Progress == nil {
+// reporter tells a Progress about steps.
+type reporter struct {
+	to  Progress // nil shows nothing
+	now registry.Clock
+}
+
+// step reports the start of work and returns what reports its end.
+func (r reporter) step(name string) func(note string, err error, details ...string) {
+	if r.to == nil {
 		return func(string, error, ...string) {}
 	}
-	began := p.now()
-	p.Progress(Step{Name: name, State: StepStarted})
+	began := r.now()
+	r.to(Step{Name: name, State: StepStarted})
 	return func(note string, err error, details ...string) {
-		p.Progress(Step{Name: name, State: EndState(err), Note: note, Details: details, Elapsed: p.now().Sub(began)})
+		r.to(Step{Name: name, State: EndState(err), Note: note, Details: details, Elapsed: r.now().Sub(began)})
 	}
+}
+
+func (p *Pipeline) report() reporter { return reporter{p.Progress, p.now} }
+
+// step reports the start of work and returns what reports its end.
+func (p *Pipeline) step(name string) func(note string, err error, details ...string) {
+	return p.report().step(name)
 }
 
 func (p *Pipeline) openKey(ctx context.Context, role registry.Role) error {

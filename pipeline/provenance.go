@@ -52,13 +52,13 @@ type resourceDigest struct {
 	Annotations map[string]any     `json:"annotations,omitempty"`
 }
 
-// provenance says how an engine of the release was made.
-func (b *build) provenance(e builtEngine) provenance {
+// provenance says how an engine of a release was made.
+func (b build) provenance(r registry.Release, e builtEngine) provenance {
 	dependencies := []resourceDigest{
 		{Name: "source", Digest: registry.NewDigestSet(b.plan.Source)},
-		{Name: "sources", Digest: registry.NewDigestSet(b.sources)},
-		{Name: "limits", Digest: registry.NewDigestSet(b.limits.Digest)},
-		{Name: "interface", Digest: registry.NewDigestSet(b.iface.Digest)},
+		{Name: "sources", Digest: registry.NewDigestSet(r.Sources)},
+		{Name: "limits", Digest: registry.NewDigestSet(r.Limits)},
+		{Name: "interface", Digest: registry.NewDigestSet(r.Interface)},
 	}
 	if e.engine.Toolchain.Lock != "" {
 		name := "toolchain lock"
@@ -77,7 +77,7 @@ func (b *build) provenance(e builtEngine) provenance {
 			}
 		}
 	}
-	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.referenceLatency, "made": e.made, "tied": e.tie}
+	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.golden.latency, "made": e.made, "tied": e.tie}
 	taken := b.stepsOf(e)
 	if p := b.plan.Import; p != nil {
 		internal["importer"] = b.inputs.hub.importer()

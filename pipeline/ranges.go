@@ -36,16 +36,16 @@ func (k *knownRanges) take(f registry.File, dir string) bool {
 
 // quantizerInputs are those of the quantizer for an engine: the table of ranges in place
 // of calibration, where there is one.
-func (b *build) quantizerInputs(e plan.Engine) ([]toolchain.Input, error) {
-	name, err := b.plan.RangesName(e, b.inputs.Model)
-	if table, ok := b.ranges.tables[name]; ok && err == nil {
-		return append(slices.Clone(b.inputs.Model), table), nil
+func (m maker) quantizerInputs(e plan.Engine) ([]toolchain.Input, error) {
+	name, err := m.plan.RangesName(e, m.inputs.Model)
+	if table, ok := m.learned.ranges.tables[name]; ok && err == nil {
+		return append(slices.Clone(m.inputs.Model), table), nil
 	}
-	return b.inputs.ForQuantizer(e.Quantize), err
+	return m.inputs.ForQuantizer(e.Quantize), err
 }
 
 // rangesFiles are the tables of ranges that the engines were quantized by, each once.
-func (b *build) rangesFiles() ([]registry.PartFile, error) {
+func (b build) rangesFiles() ([]registry.PartFile, error) {
 	var files []registry.PartFile
 	for i, e := range b.engines {
 		name, err := b.plan.RangesName(b.plan.Engines[i], b.inputs.Model)

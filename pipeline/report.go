@@ -13,7 +13,7 @@ import (
 )
 
 // head is what every report says about what was found since a beginning.
-func (v *verification) head(by tool, began beginning) registry.ReportHead {
+func (v verification) head(by tool, began beginning) registry.ReportHead {
 	return registry.ReportHead{
 		Verdict:   registry.VerdictUndecided,
 		StartedOn: began.StartedOn, FinishedOn: v.p.now().UTC(), History: registry.NewDigestSet(began.History),
@@ -29,7 +29,7 @@ func (v *verification) head(by tool, began beginning) registry.ReportHead {
 
 // parity compares the outputs of a candidate with the reference's. Outputs that cannot
 // be compared at all, because their shape or dtype differs, are a failure and no error.
-func (v *verification) parity(ctx context.Context, c candidate, outputs runOutputs) (registry.ParityReport, error) {
+func (v verification) parity(ctx context.Context, c candidate, outputs runOutputs) (registry.ParityReport, error) {
 	limits := v.limits.Precisions[c.engine.Precision].Outputs
 	report := registry.ParityReport{ReportHead: v.head(c.tool, outputs.began(c.id, v.began)),
 		Outputs: make(map[string]registry.OutputFigures)}
@@ -77,7 +77,7 @@ func withOptions(shares []registry.ProviderShare, declared []registry.Provider) 
 	return shares
 }
 
-func (v *verification) comparison(limits map[string]validators.OutputLimits, outputs string) parity.Run {
+func (v verification) comparison(limits map[string]validators.OutputLimits, outputs string) parity.Run {
 	run := parity.Run{
 		Golden: v.golden.dir, Engine: outputs, Shards: v.golden.set.Shards, Outputs: make(map[string]tensor.Options),
 		Masks: parity.Masks{Dir: v.cases.dir, Shards: v.cases.set.Shards, Inputs: make(map[string]string)},
@@ -97,7 +97,7 @@ func (v *verification) comparison(limits map[string]validators.OutputLimits, out
 // scored is the output that labels are about: the first that ranks. Where the limits
 // ask for accuracy and none ranks, the first output is tried, so that the failure to
 // measure it is seen.
-func (v *verification) scored() (string, bool) {
+func (v verification) scored() (string, bool) {
 	if v.cases.set.Labels == "" {
 		return "", false
 	}
@@ -105,7 +105,7 @@ func (v *verification) scored() (string, bool) {
 }
 
 // performance reports the latencies of a candidate, and judges them where limits ask.
-func (v *verification) performance(c candidate, latencies measured) registry.PerformanceReport {
+func (v verification) performance(c candidate, latencies measured) registry.PerformanceReport {
 	reference := latencies.latency(referenceID)
 	report := registry.PerformanceReport{
 		ReportHead: v.head(c.tool, v.began), Latency: latencies.latency(c.id),
@@ -121,7 +121,7 @@ func (v *verification) performance(c candidate, latencies measured) registry.Per
 
 // report signs and attaches what was found: the numbers for policy, and a summary
 // for other tools.
-func (v *verification) report(ctx context.Context, e registry.Engine, found VerifiedEngine) (err error) {
+func (v verification) report(ctx context.Context, e registry.Engine, found VerifiedEngine) (err error) {
 	done := v.p.step("attach reports of " + e.Label())
 	defer func() { done(string(found.Parity.Verdict), err) }()
 	about := registry.StatementSubject{Name: v.release.Model, Digest: registry.NewDigestSet(e.Digest)}
@@ -167,7 +167,7 @@ type testResult struct {
 	FailedTests   []string         `json:"failedTests"`
 }
 
-func (v *verification) summary(e VerifiedEngine) testResult {
+func (v verification) summary(e VerifiedEngine) testResult {
 	result := testResult{Result: "PASSED", PassedTests: []string{},
 		FailedTests: []string{}, Configuration: []resourceDigest{
 			{Name: "limits", Digest: e.Parity.Limits},

@@ -11,30 +11,30 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// reproduce does every step again, each in a process of its own, and notes how it came
-// out.
-func (b *build) reproduce(ctx context.Context) error {
-	if b.plan.Import != nil {
-		hub := b.tools[hub]
-		if err := b.again(ctx, &b.inputs.hub.step, hub.Engines, hub.Profile); err != nil {
+// reproduce does every step again, each in a process of its own, and notes in the steps how
+// it came out.
+func (m maker) reproduce(ctx context.Context, to reporter, all *made) error {
+	if m.plan.Import != nil {
+		hub := m.tools[hub]
+		if err := m.again(ctx, to, &all.imported, hub.Engines, hub.Profile); err != nil {
 			return err
 		}
 	}
-	if err := b.again(ctx, &b.golden.step, nil, toolchain.Profile{}); err != nil {
+	if err := m.again(ctx, to, &all.golden.step, nil, toolchain.Profile{}); err != nil {
 		return err
 	}
-	for i := range b.engines {
-		e := &b.engines[i]
+	for i := range all.engines {
+		e := &all.engines[i]
 		for j := range e.steps {
 			runner := e.tool
 			if e.steps[j].job.Verb == toolchain.VerbQuantize {
-				runner = b.tools[hub]
+				runner = m.tools[hub]
 			}
 			driver := runner.Timing
 			if runner.Profile.CompileOnly {
 				driver = nil
 			}
-			if err := b.again(ctx, &e.steps[j], driver, runner.Profile); err != nil {
+			if err := m.again(ctx, to, &e.steps[j], driver, runner.Profile); err != nil {
 				return err
 			}
 		}
@@ -43,16 +43,16 @@ func (b *build) reproduce(ctx context.Context) error {
 }
 
 // again does a step once more. runner runs what it leaves; nil where nothing does.
-func (b *build) again(ctx context.Context, s *takenStep, runner toolchain.Driver, profile toolchain.Profile) error {
-	done := b.p.step("again: " + s.name)
-	dir, err := os.MkdirTemp(b.scratch, "again-*")
+func (m maker) again(ctx context.Context, to reporter, s *takenStep, runner toolchain.Driver, profile toolchain.Profile) error {
+	done := to.step("again: " + s.name)
+	dir, err := os.MkdirTemp(m.scratch, "again-*")
 	if err != nil {
 		return err
 	}
 	var same func(context.Context, toolchain.Outcome) (bool, error)
 	if runner != nil {
 		same = func(ctx context.Context, second toolchain.Outcome) (bool, error) {
-			return b.computeSame(ctx, runner, profile, s.outcome, second, filepath.Join(dir, "outputs"))
+			return m.computeSame(ctx, runner, profile, s.outcome, second, filepath.Join(dir, "outputs"))
 		}
 	}
 	s.reproducible, err = toolchain.Reproduce(ctx, s.driver, s.job, s.outcome, filepath.Join(dir, "out"), same)
@@ -68,10 +68,10 @@ const firstID, secondID = "first", "second"
 
 // computeSame runs what a step left each time on all cases and compares every output bit
 // for bit.
-func (b *build) computeSame(ctx context.Context, runner toolchain.Driver,
+func (m maker) computeSame(ctx context.Context, runner toolchain.Driver,
 	profile toolchain.Profile, first, second toolchain.Outcome, dir string) (bool, error) {
 	job := toolchain.Job{
-		Verb: toolchain.VerbRun, Machine: machine(b.node), Inputs: slices.Clone(b.inputs.Cases.Files),
+		Verb: toolchain.VerbRun, Machine: machine(m.node), Inputs: slices.Clone(m.inputs.Cases.Files),
 		Run: &toolchain.RunOptions{Threads: runThreads, Level: profile.Level},
 	}
 	for _, made := range []struct {
@@ -88,7 +88,7 @@ func (b *build) computeSame(ctx context.Context, runner toolchain.Driver,
 	if err != nil {
 		return false, err
 	}
-	for _, shard := range b.inputs.Cases.Record.Shards {
+	for _, shard := range m.inputs.Cases.Record.Shards {
 		one, ok := outcome.File("outputs/" + firstID + "/" + shard.File)
 		other, too := outcome.File("outputs/" + secondID + "/" + shard.File)
 		if !ok || !too || one.Digest != other.Digest {
@@ -100,7 +100,7 @@ func (b *build) computeSame(ctx context.Context, runner toolchain.Driver,
 
 // reproducible is the class of an engine: the worst of what it came from. Empty where
 // it was not checked.
-func (b *build) reproducible(e builtEngine) registry.Reproducibility {
+func (b build) reproducible(e builtEngine) registry.Reproducibility {
 	if !b.options.CheckReproducible {
 		return ""
 	}
@@ -114,9 +114,9 @@ func (b *build) reproducible(e builtEngine) registry.Reproducibility {
 }
 
 // stepsOf are the steps that led to an engine.
-func (b *build) stepsOf(e builtEngine) []takenStep {
+func (b build) stepsOf(e builtEngine) []takenStep {
 	if b.plan.Import == nil {
 		return e.steps
 	}
-	return append([]takenStep{b.inputs.hub.step}, e.steps...)
+	return append([]takenStep{b.imported}, e.steps...)
 }

@@ -71,7 +71,7 @@ type howMade struct {
 
 // explain says of every failing int8 engine what its layers cost. Engines that were made
 // alike share the answer. What cannot be found out is left out: the failure stands anyway.
-func (v *verification) explain(ctx context.Context, found []VerifiedEngine) error {
+func (v verification) explain(ctx context.Context, found []VerifiedEngine) error {
 	if v.p.Sensitivity <= 0 {
 		return nil
 	}
@@ -113,7 +113,7 @@ func failsInNumbers(r registry.ParityReport) bool {
 }
 
 // howMade reads a trusted builder's provenance of an engine.
-func (v *verification) howMade(engine registry.Digest) (howMade, bool) {
+func (v verification) howMade(engine registry.Digest) (howMade, bool) {
 	accepted, _ := registry.Accept(v.release, v.claims)
 	for _, c := range accepted {
 		if c.Subject != engine || c.Statement.PredicateType != registry.PredicateProvenance {
@@ -133,7 +133,7 @@ func (v *verification) howMade(engine registry.Digest) (howMade, bool) {
 }
 
 // sensitivity finds out as much as it can in the time that there is.
-func (v *verification) sensitivity(ctx context.Context, c candidate, made howMade) (*Sensitivity, error) {
+func (v verification) sensitivity(ctx context.Context, c candidate, made howMade) (*Sensitivity, error) {
 	limited, cancel := context.WithTimeout(ctx, v.p.Sensitivity)
 	defer cancel()
 	s := &Sensitivity{Variant: c.engine.Variant}
@@ -147,7 +147,7 @@ func (v *verification) sensitivity(ctx context.Context, c candidate, made howMad
 	return s, nil
 }
 
-func (v *verification) findSensitivity(ctx context.Context, c candidate, made howMade, s *Sensitivity) error {
+func (v verification) findSensitivity(ctx context.Context, c candidate, made howMade, s *Sensitivity) error {
 	a, err := v.analysis(ctx, c, made)
 	if err != nil {
 		return err

@@ -15,38 +15,39 @@ import (
 
 // analysis makes variants of a failing engine and compares them with the reference.
 type analysis struct {
-	v     *verification
+	v     verification
 	c     candidate
 	made  howMade
 	input []toolchain.Input // of the quantizer
 }
 
 // analysis gathers what the quantizer was given when the engine was built.
-func (v *verification) analysis(ctx context.Context, c candidate, made howMade) (*analysis, error) {
+func (v verification) analysis(ctx context.Context, c candidate, made howMade) (*analysis, error) {
 	a := &analysis{v: v, c: c, made: made, input: v.reference.inputs(toolchain.RoleModel)}
 	if made.Quantize["method"] != plan.MethodStatic {
 		return a, nil
 	}
-	if v.calibration.dir == "" {
-		environments, err := v.p.Registry.Environments(ctx)
-		if err != nil {
-			return nil, err
-		}
-		repository := registry.SourcesRepository(environments.First().Name, v.release.Model)
-		sources, err := v.p.Parts.Sources(ctx, repository, v.release.Sources)
-		if err != nil {
-			return nil, err
-		}
-		ref, ok := sources.Parts[registry.PartCalibration]
-		if !ok {
-			return nil, registry.Errorf(registry.CodeNotFound, "sources %s have no calibration", v.release.Sources)
-		}
-		if v.calibration, err = v.material(ctx, repository, ref, "calibration"); err != nil {
-			return nil, err
-		}
+	calibration, err := v.calibration(ctx)
+	a.input = append(a.input, calibration.inputs(toolchain.RoleCalibration)...)
+	return a, err
+}
+
+// calibration fetches the cases that static quantization was calibrated with.
+func (v verification) calibration(ctx context.Context) (material, error) {
+	dir, err := os.MkdirTemp(v.scratch, "calibration-*")
+	if err != nil {
+		return material{}, err
 	}
-	a.input = append(a.input, v.calibration.inputs(toolchain.RoleCalibration)...)
-	return a, nil
+	fetch := fetcher{v.p, v.environment, v.release, v.host, dir}
+	repository, parts, err := fetch.sourceParts(ctx)
+	if err != nil {
+		return material{}, err
+	}
+	ref, ok := parts[registry.PartCalibration]
+	if !ok {
+		return material{}, registry.Errorf(registry.CodeNotFound, "sources %s have no calibration", v.release.Sources)
+	}
+	return fetch.material(ctx, repository, ref, "files")
 }
 
 func (a *analysis) dir() (string, error) {

@@ -19,22 +19,22 @@ const worthSaying = 1 << 30
 
 // checkSpace says what the build may take before its first step, and refuses to begin
 // what cannot end.
-func (b *build) checkSpace(ctx context.Context) error {
-	if b.p.Space == nil {
+func (p *Pipeline) checkSpace(ctx context.Context, build prepared) error {
+	if p.Space == nil {
 		return nil
 	}
-	space, err := b.p.Space(ctx)
+	space, err := p.Space(ctx)
 	if err != nil {
 		return err
 	}
-	need := b.space()
+	need := build.space()
 	text := fmt.Sprintf("may take %s, %s free in %s", gibibytes(need), gibibytes(space.Free), space.Where)
 	if need > space.Free {
 		return registry.WithHint(registry.Errorf(registry.CodeFull, "the build %s: nothing was begun", text),
 			"free space there, or name other places with TMPDIR, MLPROMOTE_CACHE and --data; mlpromote cache prune removes finished steps")
 	}
 	if need >= worthSaying {
-		b.p.step("space for the build")(text, nil)
+		p.step("space for the build")(text, nil)
 	}
 	return nil
 }
@@ -42,7 +42,7 @@ func (b *build) checkSpace(ctx context.Context) error {
 // space is what the build may take: the reference, and for each way to quantize and to
 // compile a model of that precision. What engines share is stored once, and what steps,
 // cache and registry share is linked where they are on one file system.
-func (b *build) space() int64 {
+func (b prepared) space() int64 {
 	var model int64
 	for _, in := range b.inputs.Model {
 		model += in.Size

@@ -15,7 +15,7 @@ import (
 
 // store pushes what was made, signs it and moves the first environment's head. A
 // crash before the last step leaves the old head; a re-run finishes the job.
-func (b *build) store(ctx context.Context) (BuildResult, error) {
+func (b build) store(ctx context.Context) (BuildResult, error) {
 	environments, err := b.p.Registry.Environments(ctx)
 	if err != nil {
 		return BuildResult{}, err
@@ -46,14 +46,14 @@ func (b *build) store(ctx context.Context) (BuildResult, error) {
 		Reproducible: classes,
 		Ref:          registry.Ref{Environment: first, Model: b.plan.Model, Tag: head.Version, Digest: r.Digest},
 		Release:      r, Plan: b.plan.Digest, Steps: steps, Cached: cached, Attached: attached,
-		ReferenceLatency: b.referenceLatency, Elapsed: b.p.now().Sub(b.began),
+		ReferenceLatency: b.golden.latency, Elapsed: b.p.now().Sub(b.began),
 	}, nil
 }
 
-func (b *build) count() (steps, cached int) {
+func (b build) count() (steps, cached int) {
 	all := []takenStep{b.golden.step}
 	if b.plan.Import != nil {
-		all = append(all, b.inputs.hub.step)
+		all = append(all, b.imported)
 	}
 	for _, e := range b.engines {
 		all = append(all, e.steps...)
@@ -67,41 +67,43 @@ func (b *build) count() (steps, cached int) {
 }
 
 // push stores sources and limits first, since every engine names their digests.
-func (b *build) push(ctx context.Context, environment string) (registry.Release, error) {
+func (b build) push(ctx context.Context, environment string) (registry.Release, error) {
 	repository := registry.Repository(environment, b.plan.Model)
-	if err := b.pushSources(ctx, registry.SourcesRepository(environment, b.plan.Model)); err != nil {
+	sources, reference, err := b.pushSources(ctx, registry.SourcesRepository(environment, b.plan.Model))
+	if err != nil {
 		return registry.Release{}, err
 	}
-	var err error
-	if b.limits, err = b.pushDocument(ctx, repository, registry.PartLimits, "limits.json", b.plan.Limits); err != nil {
+	limits, err := b.pushDocument(ctx, repository, registry.PartLimits, "limits.json", b.plan.Limits)
+	if err != nil {
 		return registry.Release{}, err
 	}
-	if b.iface, err = b.pushDocument(ctx, repository, registry.PartInterface,
-		"interface.json", b.plan.Interface); err != nil {
+	iface, err := b.pushDocument(ctx, repository, registry.PartInterface, "interface.json", b.plan.Interface)
+	if err != nil {
 		return registry.Release{}, err
 	}
-	parts := []registry.PartRef{b.limits, b.iface}
-	for i := range b.engines {
-		e := &b.engines[i]
-		e.engine.Reference, e.engine.Sources = b.reference.Digest, b.sources
-		e.engine.Limits, e.engine.Interface = b.limits.Digest, b.iface.Digest
+	parts := []registry.PartRef{limits, iface}
+	for _, e := range b.engines {
+		engine := e.engine
+		engine.Reference, engine.Sources, engine.Limits, engine.Interface = reference, sources, limits.Digest, iface.Digest
 		files := slices.Concat(outputFiles(e.files), b.inputs.assets(), b.inputs.operators())
-		e.part, err = b.p.Parts.PutPart(ctx, repository, registry.Part{
-			Role: registry.PartEngine, Files: files, Engine: e.engine, Model: b.plan.Model, Format: e.tool.Profile.Format})
+		part, err := b.p.Parts.PutPart(ctx, repository, registry.Part{
+			Role: registry.PartEngine, Files: files, Engine: engine, Model: b.plan.Model, Format: e.tool.Profile.Format})
 		if err != nil {
 			return registry.Release{}, err
 		}
-		parts = append(parts, e.part)
+		parts = append(parts, part)
 	}
 	d, err := b.p.Parts.Assemble(ctx, repository, registry.Assembly{
-		Model: b.plan.Model, Version: b.plan.Version, Revision: 1, Sources: b.sources, Plan: b.plan.Digest, Parts: parts})
+		Model: b.plan.Model, Version: b.plan.Version, Revision: 1, Sources: sources, Plan: b.plan.Digest, Parts: parts})
 	if err != nil {
 		return registry.Release{}, err
 	}
 	return b.p.Registry.Release(ctx, environment, b.plan.Model, string(d))
 }
 
-func (b *build) pushSources(ctx context.Context, repository string) error {
+// pushSources stores what engines are made of and compared with. It returns the digests of the
+// sources index and of the reference in it.
+func (b build) pushSources(ctx context.Context, repository string) (sources, reference registry.Digest, err error) {
 	golden, cases := b.golden.set, b.inputs.Cases.Record
 	parts := []registry.Part{
 		{Role: registry.PartReference, Files: append(b.referenceFiles(), b.inputs.operators()...), Model: b.plan.Model, Format: hubFormat,
@@ -116,7 +118,7 @@ func (b *build) pushSources(ctx context.Context, repository string) error {
 	}
 	tuning, err := b.tuningPart()
 	if err != nil {
-		return err
+		return "", "", err
 	}
 	if len(tuning.Files) > 0 {
 		parts = append(parts, tuning)
@@ -125,19 +127,19 @@ func (b *build) pushSources(ctx context.Context, repository string) error {
 	for _, part := range parts {
 		ref, err := b.p.Parts.PutPart(ctx, repository, part)
 		if err != nil {
-			return err
+			return "", "", err
 		}
 		if part.Role == registry.PartReference {
-			b.reference = ref
+			reference = ref.Digest
 		}
 		refs = append(refs, ref)
 	}
-	b.sources, err = b.p.Parts.Assemble(ctx, repository,
+	sources, err = b.p.Parts.Assemble(ctx, repository,
 		registry.Assembly{Model: b.plan.Model, Parts: refs, Tags: []string{b.plan.Version}})
-	return err
+	return sources, reference, err
 }
 
-func (b *build) pushDocument(ctx context.Context, repository string,
+func (b build) pushDocument(ctx context.Context, repository string,
 	role registry.PartKind, name string, document any) (registry.PartRef, error) {
 	data, err := registry.CanonicalJSON(document)
 	if err != nil {
@@ -173,7 +175,7 @@ func settledFile(name, path string, d registry.Digest, size int64) registry.Part
 
 // referenceFiles are those of the reference. Where an engine has the same bytes, such as
 // weights that nothing changed, they are the engine's, which need no copy.
-func (b *build) referenceFiles() []registry.PartFile {
+func (b build) referenceFiles() []registry.PartFile {
 	files := inputFiles(b.inputs.Model)
 	for i, f := range files {
 		for _, e := range b.engines {

@@ -21,14 +21,16 @@ type TuneOptions struct {
 	Budget time.Duration // of wall time; what is under way when it is spent is finished. 0 means none
 }
 
-// tuning is a tuning in the making.
+// tuning tries the candidates of a spec, one after the other.
 type tuning struct {
-	*build
-	spec     *spec.Spec // with all candidates as its variants
+	p        *Pipeline
+	began    time.Time
 	deadline time.Time  // zero for none
-	verify   *verification
-	tried    []candidate // by trial
-	result   TuneResult
+	spec     *spec.Spec // with all candidates as its variants
+	maker
+	verify verification
+	tried  []candidate // by trial
+	result TuneResult
 }
 
 // Tune makes every candidate of the spec for the targets that this machine meets, measures
@@ -41,11 +43,11 @@ func (p *Pipeline) Tune(ctx context.Context, s *spec.Spec, o TuneOptions) (TuneR
 		return TuneResult{}, err
 	}
 	defer os.RemoveAll(scratch)
-	t := &tuning{build: &build{p: p, began: p.now(), scratch: scratch}}
+	t := &tuning{p: p, began: p.now()}
 	if o.Budget > 0 {
 		t.deadline = t.began.Add(o.Budget)
 	}
-	if err := t.begin(ctx, s); err != nil {
+	if err := t.begin(ctx, s, scratch); err != nil {
 		return TuneResult{}, err
 	}
 	err = t.try(ctx)
@@ -57,15 +59,15 @@ func (p *Pipeline) Tune(ctx context.Context, s *spec.Spec, o TuneOptions) (TuneR
 }
 
 // begin plans all candidates for the targets at hand, and runs the reference.
-func (t *tuning) begin(ctx context.Context, s *spec.Spec) error {
-	var err error
-	if t.node, err = t.p.Node(ctx, nil); err != nil {
+func (t *tuning) begin(ctx context.Context, s *spec.Spec, scratch string) error {
+	node, err := t.p.Node(ctx, nil)
+	if err != nil {
 		return err
 	}
 	var here []string
 	for _, target := range s.Targets {
 		bare := target.Registry()
-		if lacks := bare.Match(t.node, t.node.Runtime()); len(lacks) > 0 {
+		if lacks := bare.Match(node, node.Runtime()); len(lacks) > 0 {
 			t.result.Skipped = append(t.result.Skipped, Skipped{target.Name, "not this machine: " + lacks[0].String()})
 			continue
 		}
@@ -77,13 +79,15 @@ func (t *tuning) begin(ctx context.Context, s *spec.Spec) error {
 			s.File, t.result.Skipped[0].Label, t.result.Skipped[0].Reason)
 	}
 	t.spec = s.Trying(s.Candidates(), here)
-	if err := t.prepare(ctx, t.spec); err != nil {
+	t.worker = worker{scratch: scratch}
+	if t.prepared, err = t.p.prepare(ctx, t.spec, t.worker); err != nil {
 		return err
 	}
 	if t.node, err = t.p.Node(ctx, t.tools.runtimes()); err != nil {
 		return err
 	}
-	if err := t.runReference(ctx, t.p); err != nil {
+	golden, err := t.runReference(ctx, t.p.report())
+	if err != nil {
 		return err
 	}
 	t.result.Model, t.result.Node, t.result.Goal, t.result.Loss = t.plan.Model, t.node, s.Objective.Goal(), LossNoise
@@ -91,7 +95,7 @@ func (t *tuning) begin(ctx context.Context, s *spec.Spec) error {
 		t.result.Loss = LossAccuracy
 	}
 	t.result.Objective = objective(s)
-	t.verify, err = t.verification()
+	t.verify, err = t.verification(golden)
 	return err
 }
 
@@ -115,18 +119,18 @@ func objective(s *spec.Spec) tradeoff.Objective {
 
 // verification is what judges candidates by the plan, as Verify judges the engines of a
 // release: cases and golden outputs lie where shards are looked for.
-func (t *tuning) verification() (*verification, error) {
-	v := &verification{p: t.p, began: beginning{StartedOn: t.began.UTC()}, scratch: t.scratch,
-		tools: t.tools, node: t.node, limits: t.plan.Limits, iface: t.plan.Interface}
+func (t *tuning) verification(golden goldenSet) (verification, error) {
+	v := verification{p: t.p, subject: subject{began: beginning{StartedOn: t.began.UTC()}}, scratch: t.scratch,
+		host: host{t.tools, t.node}, fetched: fetched{expected: expected{limits: t.plan.Limits, iface: t.plan.Interface}}}
 	v.cases = material{dir: filepath.Join(t.scratch, "cases"), set: &t.inputs.Cases.Record}
-	v.golden = material{dir: filepath.Dir(t.golden.files[0].Path), set: &t.golden.set}
+	v.golden = material{dir: filepath.Dir(golden.files[0].Path), set: &golden.set}
 	if err := os.Mkdir(v.cases.dir, 0o755); err != nil {
-		return nil, err
+		return v, err
 	}
 	for _, in := range t.inputs.Cases.Files {
 		v.cases.files = append(v.cases.files, registry.File{Path: in.Name, Digest: in.Digest, Size: in.Size})
 		if err := os.Symlink(in.Path, filepath.Join(v.cases.dir, in.Name)); err != nil {
-			return nil, err
+			return v, err
 		}
 	}
 	return v, nil
@@ -166,7 +170,7 @@ func (t *tuning) spent(share float64) bool {
 }
 
 func (t *tuning) tryOne(ctx context.Context, i int, planned plan.Engine) error {
-	made, err := t.makeEngine(ctx, t.p, planned)
+	made, err := t.makeEngine(ctx, t.p.report(), planned)
 	if err != nil {
 		return err
 	}

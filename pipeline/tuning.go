@@ -30,56 +30,63 @@ func (r tuningRecord) name() string {
 	return path.Join(r.toolchain.Name, r.toolchain.Version, r.target, r.file.Name)
 }
 
+// learned is what earlier builds left for later ones.
+type learned struct {
+	ranges  knownRanges
+	records []tuningRecord
+}
+
 // recall fetches the tuning records and tables of ranges of the release at the head of the
 // first environment, if a trusted builder signed it. They are not part of the plan: a release is not
 // made again for what was learned while it was made.
-func (b *build) recall(ctx context.Context) error {
-	environments, err := b.p.Registry.Environments(ctx)
+func (p *Pipeline) recall(ctx context.Context, prepared prepared, scratch string) (learned, error) {
+	model := prepared.plan.Model
+	environments, err := p.Registry.Environments(ctx)
 	if err != nil {
-		return err
+		return learned{}, err
 	}
 	first := environments.First().Name
-	r, err := b.p.Registry.Release(ctx, first, b.plan.Model, "")
+	r, err := p.Registry.Release(ctx, first, model, "")
 	if registry.HasCode(err, registry.CodeNotFound) {
-		return nil
+		return learned{}, nil
 	}
 	if err != nil {
-		return err
+		return learned{}, err
 	}
-	claims, _, err := b.p.Registry.Claims(ctx, first, r)
+	claims, _, err := p.Registry.Claims(ctx, first, r)
 	if err != nil || !(registry.Policy{Require: []string{registry.RequireSignature}}).Check(r, claims).Allowed() {
-		return err
+		return learned{}, err
 	}
-	repository := registry.SourcesRepository(first, b.plan.Model)
-	sources, err := b.p.Parts.Sources(ctx, repository, r.Sources)
+	repository := registry.SourcesRepository(first, model)
+	sources, err := p.Parts.Sources(ctx, repository, r.Sources)
 	if registry.HasCode(err, registry.CodeNotFound) {
-		return nil // who may build need not be able to read them all
+		return learned{}, nil // who may build need not be able to read them all
 	}
 	if err != nil {
-		return err
+		return learned{}, err
 	}
 	ref, ok := sources.Parts[registry.PartTuning]
 	if !ok {
-		return nil
+		return learned{}, nil
 	}
-	dir, err := os.MkdirTemp(b.scratch, "tuning-*")
+	dir, err := os.MkdirTemp(scratch, "tuning-*")
 	if err != nil {
-		return err
+		return learned{}, err
 	}
-	part, err := b.p.Parts.Fetch(ctx, repository, ref.Digest, dir)
+	part, err := p.Parts.Fetch(ctx, repository, ref.Digest, dir)
 	if err != nil {
-		return err
+		return learned{}, err
 	}
-	b.ranges = knownRanges{from: r.Version, tables: make(map[string]toolchain.Input)}
+	known := learned{ranges: knownRanges{from: r.Version, tables: make(map[string]toolchain.Input)}}
 	for _, f := range part.Files {
-		if b.ranges.take(f, dir) {
+		if known.ranges.take(f, dir) {
 			continue
 		}
-		if r, ok := readTuning(f, dir); ok && b.tools[r.toolchain.Name].Profile.Tuning == "" {
-			b.records = append(b.records, r)
+		if r, ok := readTuning(f, dir); ok && prepared.tools[r.toolchain.Name].Profile.Tuning == "" {
+			known.records = append(known.records, r)
 		}
 	}
-	return nil
+	return known, nil
 }
 
 // readTuning reads what a record is for off its name.
@@ -97,12 +104,12 @@ func readTuning(f registry.File, dir string) (tuningRecord, bool) {
 
 // tuning are the records that the compiler of an engine goes by: what the spec names, or
 // what warm-starts it.
-func (b *build) tuning(planned plan.Engine) []toolchain.Input {
+func (m maker) tuning(planned plan.Engine) []toolchain.Input {
 	if planned.Tuning != nil {
 		return []toolchain.Input{planned.Tuning.Input}
 	}
 	var inputs []toolchain.Input
-	for _, r := range b.records {
+	for _, r := range m.learned.records {
 		if r.toolchain.Name == planned.Toolchain.Name &&
 			r.toolchain.Version == planned.Toolchain.Version && r.target == planned.Target.Name {
 			inputs = append(inputs, toolchain.Input{Role: toolchain.RoleTuning,
@@ -152,7 +159,7 @@ func (e *builtEngine) takeRecords(given *plan.Tuning, files []toolchain.OutputFi
 }
 
 // tuningPart is what this build learned, as a part of the sources.
-func (b *build) tuningPart() (registry.Part, error) {
+func (b build) tuningPart() (registry.Part, error) {
 	files, err := b.rangesFiles()
 	files = append(files, b.recordFiles()...)
 	slices.SortFunc(files, func(a, b registry.PartFile) int { return strings.Compare(a.Path, b.Path) })
@@ -161,9 +168,9 @@ func (b *build) tuningPart() (registry.Part, error) {
 
 // recordFiles are the records of this build, and those of the last one for what this one
 // did not compile. Of several engines for one target, the record of the last counts.
-func (b *build) recordFiles() []registry.PartFile {
+func (b build) recordFiles() []registry.PartFile {
 	last := make(map[string]tuningRecord)
-	for _, r := range b.records {
+	for _, r := range b.learned.records {
 		last[r.name()] = r
 	}
 	for _, e := range b.engines {

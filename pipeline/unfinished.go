@@ -46,7 +46,7 @@ func (p *Pipeline) begin(ctx context.Context, model string) (beginning, error) {
 // openUnfinished finds what an earlier verification of the same release by the same
 // program on the same kind of machine has left. A folder that cannot be written to, or in
 // which another one works now, remembers nothing: that costs time and no proof.
-func (v *verification) openUnfinished() (unfinished, error) {
+func (v verification) openUnfinished() (unfinished, error) {
 	if v.p.Unfinished == "" {
 		return unfinished{}, nil
 	}
@@ -93,7 +93,7 @@ func claimUnfinished(dir string) unfinished {
 
 // forgetOld removes outputs of verifications that were not continued. Its age is that of the lock file, which is
 // made when the verification begins and never written to.
-func (v *verification) forgetOld() {
+func (v verification) forgetOld() {
 	locks, _ := filepath.Glob(filepath.Join(v.p.Unfinished, "*", "running")) // the pattern is whole
 	for _, lock := range locks {
 		if info, err := os.Stat(lock); err != nil || v.p.now().Sub(info.ModTime()) < unfinishedFor {

@@ -10,7 +10,6 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators"
 )
 
 // VerifyResult is what this machine found out about a release.
@@ -38,25 +37,29 @@ type SkippedEngine struct {
 	Mismatches []registry.Mismatch `json:"mismatches"`
 }
 
-// verification is a verification in the making.
+// verification is one release on one machine: what is to be verified, where, and with what.
+// Nothing in it changes once it is made.
 type verification struct {
-	p           *Pipeline
+	p       *Pipeline
+	scratch string
+	subject
+	host
+	fetched
+	skipped []SkippedEngine
+}
+
+// subject is the release that is verified, as it was when the verification began.
+type subject struct {
 	began       beginning
-	scratch     string
 	environment string
 	release     registry.Release
 	claims      []registry.Claim // about the release and its engines
-	tools       tools
-	node        registry.Node
-	limits      validators.Limits
-	iface       validators.Interface
+}
 
-	reference, cases, golden material
-	calibration              material // fetched where a failure is to be explained
-	referenceModel           loadable
-	candidates               []candidate
-	current                  map[string]candidate // by label: the engine that the next environment has
-	skipped                  []SkippedEngine
+// host is this machine, and the toolchains that it has for the engines of a release.
+type host struct {
+	tools tools
+	node  registry.Node
 }
 
 // candidate is an engine that runs here.
@@ -89,104 +92,121 @@ func (p *Pipeline) Verify(ctx context.Context, ref registry.Ref) (VerifyResult, 
 	if err := p.openKey(ctx, registry.RoleVerifier); err != nil {
 		return VerifyResult{}, err
 	}
-	v := &verification{p: p, scratch: scratch, environment: ref.Environment}
-	if v.began, err = p.begin(ctx, ref.Model); err != nil {
-		return VerifyResult{}, err
-	}
-	if err := v.prepare(ctx, ref); err != nil {
-		return VerifyResult{}, err
-	}
-	if err := v.fetch(ctx); err != nil {
+	v, err := p.verification(ctx, ref, scratch)
+	if err != nil {
 		return VerifyResult{}, err
 	}
 	return v.judge(ctx)
 }
 
-func (v *verification) prepare(ctx context.Context, ref registry.Ref) error {
+// verification brings what the verification of a release on this machine needs.
+func (p *Pipeline) verification(ctx context.Context, ref registry.Ref, scratch string) (verification, error) {
+	v := verification{p: p, scratch: scratch}
 	var err error
-	if v.release, err = v.p.Registry.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest()); err != nil {
-		return err
+	if v.subject, err = p.subject(ctx, ref); err != nil {
+		return v, err
 	}
-	if err := v.openTools(ctx); err != nil {
-		return err
+	if v.host, err = p.host(ctx, v.release); err != nil {
+		return v, err
 	}
-	if err := v.choose(); err != nil {
-		return err
+	candidates, skipped, err := v.host.choose(v.release)
+	if err != nil {
+		return v, err
 	}
-	return v.checkSignatures(ctx)
+	v.skipped = skipped
+	if v.claims, err = p.checkSignatures(ctx, ref.Environment, v.release, candidates); err != nil {
+		return v, err
+	}
+	fetch := fetcher{p, v.environment, v.release, v.host, scratch}
+	v.fetched, err = fetch.all(ctx, candidates)
+	return v, err
 }
 
-// openTools opens the hub, and the toolchains of the engines that this machine would
-// run if it had them. One that cannot be had here is a runtime that the machine lacks.
-func (v *verification) openTools(ctx context.Context) error {
-	v.tools = make(tools)
-	if err := v.tools.open(ctx, v.p, hub); err != nil {
-		return err
-	}
-	bare, err := v.p.Node(ctx, nil)
+// subject finds the release, and reads before that how far the history of its model is.
+func (p *Pipeline) subject(ctx context.Context, ref registry.Ref) (subject, error) {
+	began, err := p.begin(ctx, ref.Model)
 	if err != nil {
-		return err
+		return subject{}, err
 	}
-	for _, e := range v.release.Engines {
+	release, err := p.Registry.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
+	return subject{began: began, environment: ref.Environment, release: release}, err
+}
+
+// host opens the hub, and the toolchains of the engines that this machine would run if it had
+// them. One that cannot be had here is a runtime that the machine lacks.
+func (p *Pipeline) host(ctx context.Context, release registry.Release) (host, error) {
+	found := make(tools)
+	if err := found.open(ctx, p, hub); err != nil {
+		return host{}, err
+	}
+	bare, err := p.Node(ctx, nil)
+	if err != nil {
+		return host{}, err
+	}
+	for _, e := range release.Engines {
 		machine := e.Target
 		machine.Runtimes = nil
 		if len(machine.Match(bare, bare.Runtime())) > 0 {
 			continue
 		}
-		err := v.tools.open(ctx, v.p, e.Toolchain.Name)
+		err := found.open(ctx, p, e.Toolchain.Name)
 		if err != nil && !registry.HasCode(err, registry.CodeUnavailable) && !registry.HasCode(err, registry.CodeNotFound) {
-			return err
+			return host{}, err
 		}
 	}
-	v.node, err = v.p.Node(ctx, v.tools.runtimes())
-	return err
+	node, err := p.Node(ctx, found.runtimes())
+	return host{found, node}, err
 }
 
-// choose keeps the engines whose target this machine meets.
-func (v *verification) choose() error {
-	for _, e := range v.release.Engines {
-		if lacks := e.Target.Match(v.node, v.node.Runtime()); len(lacks) > 0 {
-			v.skipped = append(v.skipped, SkippedEngine{e.Label(), lacks})
+// choose keeps the engines whose target the machine meets. Errors: CodeWrongNode if it meets none.
+func (h host) choose(release registry.Release) ([]candidate, []SkippedEngine, error) {
+	var candidates []candidate
+	var skipped []SkippedEngine
+	for _, e := range release.Engines {
+		if lacks := e.Target.Match(h.node, h.node.Runtime()); len(lacks) > 0 {
+			skipped = append(skipped, SkippedEngine{e.Label(), lacks})
 			continue
 		}
-		tool, ok := v.tools[e.Toolchain.Name]
+		tool, ok := h.tools[e.Toolchain.Name]
 		if !ok || tool.Profile.CompileOnly {
-			v.skipped = append(v.skipped,
+			skipped = append(skipped,
 				SkippedEngine{e.Label(), []registry.Mismatch{{Requirement: "toolchain", Need: e.Toolchain.Name}}})
 			continue
 		}
-		v.candidates = append(v.candidates, candidate{id: engineID(len(v.candidates)), engine: e, tool: tool})
+		candidates = append(candidates, candidate{id: engineID(len(candidates)), engine: e, tool: tool})
 	}
-	if len(v.candidates) > 0 {
-		return nil
+	if len(candidates) > 0 {
+		return candidates, skipped, nil
 	}
 	var lines []string
-	for _, s := range v.skipped {
+	for _, s := range skipped {
 		lines = append(lines, s.Label+": "+s.Mismatches[0].String())
 	}
-	return registry.Errorf(registry.CodeWrongNode,
+	return nil, nil, registry.Errorf(registry.CodeWrongNode,
 		"this machine meets no target of %s %s, so nothing can be verified on it:\n  %s",
-		v.release.Model, v.release.Tag(), strings.Join(lines, "\n  "))
+		release.Model, release.Tag(), strings.Join(lines, "\n  "))
 }
 
-// checkSignatures wants a trusted builder behind everything that will run here.
-func (v *verification) checkSignatures(ctx context.Context) error {
-	var err error
-	if v.claims, _, err = v.p.Registry.Claims(ctx, v.environment, v.release); err != nil {
-		return err
+// checkSignatures wants a trusted builder behind everything that will run here. It returns what
+// is claimed about the release.
+func (p *Pipeline) checkSignatures(ctx context.Context, environment string,
+	release registry.Release, candidates []candidate) ([]registry.Claim, error) {
+	claims, _, err := p.Registry.Claims(ctx, environment, release)
+	if err != nil {
+		return nil, err
 	}
 	var lacking []error
-	for _, c := range v.candidates {
-		signed := registry.Policy{Require: []string{registry.RequireSignature}}.CheckEngine(v.release, c.engine, v.claims)
+	for _, c := range candidates {
+		signed := registry.Policy{Require: []string{registry.RequireSignature}}.CheckEngine(release, c.engine, claims)
 		for _, r := range signed.Unmet() {
 			lacking = append(lacking, registry.Errorf(registry.CodePolicy, "%s: %s: %s", r.Subject, r.Name, r.Detail))
 		}
 	}
-	return errors.Join(lacking...)
+	return claims, errors.Join(lacking...)
 }
 
 // judge runs, compares, signs and attaches, engine by engine.
-func (v *verification) judge(ctx context.Context) (_ VerifyResult, err error) {
+func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 	memory, err := v.openUnfinished()
 	if err != nil {
 		return VerifyResult{}, err
@@ -277,7 +297,7 @@ func (o runOutputs) dir(id string) string { return filepath.Join(o.root[id], "ou
 
 // runCases runs all candidates on all cases, once, each with its own toolchain: large ones
 // chunk by chunk, the others of a toolchain in one process.
-func (v *verification) runCases(ctx context.Context, memory unfinished) (_ runOutputs, err error) {
+func (v verification) runCases(ctx context.Context, memory unfinished) (_ runOutputs, err error) {
 	done := v.p.step(fmt.Sprintf("run %s on %s", registry.Count(len(v.candidates), "engine"), registry.Count(v.cases.set.Count, "case")))
 	var held []string
 	var note string
