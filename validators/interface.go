@@ -69,7 +69,7 @@ func (d Dim) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what MarshalJSON writes.
 func (d *Dim) UnmarshalJSON(data []byte) error {
 	*d = Dim{}
-	if len(data) > 0 && data[0] == '"' {
+	if bytes.HasPrefix(data, []byte(`"`)) {
 		return json.Unmarshal(data, &d.Symbol)
 	}
 	return json.Unmarshal(data, &d.Size)

@@ -65,6 +65,7 @@ func TestInterfaceRefuses(t *testing.T) {
 		{`"best"`, `""`, "output name"},
 		{`"shape":[]`, `"shape":null`, "not canonical"},
 		{`"shape":[]`, `"shape":[0]`, "dimension 0: want a size of at least 1"},
+		{`"shape":[]`, `"shape":[1.5]`, "cannot unmarshal number 1.5"},
 		{`"shape":[]`, `"shape":[""]`, "dimension 0: want a size"},
 		{`"shape":[]`, `"shape":[-1]`, "dimension 0: want a size"},
 		{`"shape":[]`, `"shape":[` + strings.Repeat("1,", 16) + `1]`, "17 dimensions"},
