@@ -2,9 +2,11 @@ package parity_test
 
 import (
 	"errors"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -179,5 +181,59 @@ func TestMaskOfAnotherEngine(t *testing.T) {
 	run.Engine = shards(t, tokens(t, make([]float32, 12)...), tokens(t, make([]float32, 12)...))
 	if _, err := parity.Compare(t.Context(), run); !errors.Is(err, tensor.ErrMismatch) {
 		t.Errorf("error %v, want a mismatch", err)
+	}
+}
+
+// The mask is read again to place the worst element. Where the shards of the cases do not fit those of the
+// outputs, that fails, and no figures come with the error.
+func TestMaskOfOtherShards(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		shards []registry.Shard
+		is     error
+	}{
+		"a shard of more cases than its file": {[]registry.Shard{{File: "a.safetensors", First: 0, Count: 4}, list[1]}, tensor.ErrMismatch},
+		"a shard without a file":              {append(slices.Clone(list), registry.Shard{File: "c.safetensors", First: 3, Count: 1}), fs.ErrNotExist},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := compared(t, masks(t, []int64{1, 0, 1, 1}, []int64{1, 1, 0, 0, 1, 1})...)
+			run.Masks.Shards = c.shards
+			found, err := parity.Compare(t.Context(), run)
+			if !errors.Is(err, c.is) {
+				t.Errorf("error %v, want %v", err, c.is)
+			}
+			if found.Outputs != nil {
+				t.Errorf("figures %+v come with an error", found.Outputs)
+			}
+		})
+	}
+}
+
+// An output without a mask of its own counts everywhere, beside one that has a mask.
+func TestMaskOfAnotherOutput(t *testing.T) {
+	t.Parallel()
+	run := compared(t, masks(t, make([]int64, 4), make([]int64, 6))...)
+	run.Masks.Inputs = map[string]string{"other": "mask"}
+	found, err := parity.Compare(t.Context(), run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := found.Outputs["tokens"]
+	if got.Elements != 20 || got.Worst == nil {
+		t.Fatalf("%d elements with the worst at %+v, want 20", got.Elements, got.Worst)
+	}
+	if diff := cmp.Diff([]int64{0, 1, 0}, got.Worst.Index); diff != "" {
+		t.Errorf("place of the worst element, wanted with -:\n%s", diff)
+	}
+}
+
+// A mask that cannot be read is an error: elements must not count by default.
+func TestMaskOfAShardThatIsMissing(t *testing.T) {
+	t.Parallel()
+	run := compared(t, masks(t, make([]int64, 4), make([]int64, 6))...)
+	run.Masks.Dir = t.TempDir()
+	if _, err := parity.Compare(t.Context(), run); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v, want fs.ErrNotExist", err)
 	}
 }
