@@ -6,33 +6,35 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Steps remembers what steps made, by [Key]. [Store] is one on disk; package shared has
-// one in an OCI repository. It is safe for concurrent use, by several processes too.
+// Steps stores the results of finished steps by [Key]. [Store] is one on disk; package
+// remotecache has one in an OCI repository. It is safe for concurrent use, also by several
+// processes.
 type Steps interface {
-	// Load puts the files of a step into outDir and gives its outcome, whose Cached is
-	// true. Every byte is hashed on the way. Errors: CodeNotFound for a key that is not
-	// there, is damaged or is not signed by a trusted builder, and then outDir is as empty as before.
+	// Load puts the files of a step into outDir and returns its outcome with Cached set. It
+	// hashes every byte on the way. Errors: CodeNotFound for a key that is missing, damaged or
+	// not signed by a trusted builder; outDir is then as empty as before.
 	Load(ctx context.Context, key registry.Digest, outDir string) (Outcome, error)
-	// Save keeps an outcome under its Key. Errors: CodeDigest for a file that changed
-	// since it was made.
+	// Save stores an outcome under its Key. Errors: CodeDigest for a file that changed since it
+	// was made.
 	Save(ctx context.Context, about About, outcome Outcome) error
 }
 
-// About is what a memory says of a step to people.
+// About describes a step for listings.
 type About struct {
 	Verb Verb
 	Tool string // name and version
 }
 
-// exclusive is a memory that can make others wait who want to do the same step.
+// exclusive is a Steps with a lock for each step, so that two processes do not do the same step
+// at once.
 type exclusive interface {
 	lock(ctx context.Context, key registry.Digest) (unlock func(), err error)
 }
 
-// Cache is driver with a memory: a job whose [Key] is remembered is not done again. What
-// runs for its timings alone must not go through a cache. A step that cannot be kept is
-// an error, since the next build would do it again without telling why. Of
-// several that want the same step of one [Store], one does it and the others wait.
+// Cache wraps a driver with a cache: a job whose [Key] is stored is not done again. Jobs that
+// measure time must not go through a cache. A step that cannot be stored is an error, because
+// otherwise the next build would silently do it again. If several callers want the same step of
+// one [Store], one does it and the others wait.
 func Cache(driver Driver, steps Steps) Driver { return cached{driver, steps} }
 
 type cached struct {
@@ -68,15 +70,15 @@ func (c cached) Do(ctx context.Context, job Job, outDir string) (Outcome, error)
 	return outcome, c.steps.Save(ctx, About{job.Verb, tool.Name + " " + tool.Version}, outcome)
 }
 
-// ReadOnly is steps to which nothing is added.
+// ReadOnly wraps a Steps so that Save does nothing.
 func ReadOnly(steps Steps) Steps { return readOnly{steps} }
 
 type readOnly struct{ Steps }
 
 func (readOnly) Save(context.Context, About, Outcome) error { return nil }
 
-// Behind is near with far behind it: what near lacks is asked of far and kept in near,
-// and what is saved is saved in both.
+// Behind puts the cache near in front of far: Load asks far for what near does not have, and
+// stores it in near. Save writes to both.
 func Behind(near, far Steps) Steps { return behind{near, far} }
 
 type behind struct{ near, far Steps }

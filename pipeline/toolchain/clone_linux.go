@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clone makes to a file that shares the blocks of from until one of them is written to.
+// clone creates the file to, which shares the disk blocks of from until one of them is written.
 func clone(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {

@@ -4,5 +4,5 @@ package toolchain
 
 import "errors"
 
-// clone is left to hard links and copies.
+// clone always fails on this system, so callers use hard links and copies.
 func clone(string, string) error { return errors.ErrUnsupported }

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Enforced is what held a driver while it did a job, as it was in fact set up. The zero
-// Enforced is a driver that nothing held.
+// Enforced has the restrictions that were in effect while a driver did a job. The zero Enforced
+// means no restrictions.
 type Enforced struct {
 	Sandbox          Sandbox  `json:"sandbox"`
 	Inputs           string   `json:"inputs"`           // InputsReadOnly or InputsCopied
-	NoOtherFiles     bool     `json:"noOtherFiles"`     // it saw the files of the job, its install and the system's software
-	NoNetwork        bool     `json:"noNetwork"`        // of no protocol, loopback included
-	NoOtherProcesses bool     `json:"noOtherProcesses"` // it saw none but its own
+	NoOtherFiles     bool     `json:"noOtherFiles"`     // it could see only the files of the job, its install and system software
+	NoNetwork        bool     `json:"noNetwork"`        // no protocol, not even loopback
+	NoOtherProcesses bool     `json:"noOtherProcesses"` // it could see only its own processes
 	NoNewPrivileges  bool     `json:"noNewPrivileges"`
 	UnprivilegedUser bool     `json:"unprivilegedUser"` // it was not root
 	WallSeconds      int64    `json:"wallSeconds,omitempty"`
@@ -22,27 +22,27 @@ type Enforced struct {
 	FileBytes        int64    `json:"fileBytes,omitempty"`   // of one file
 	Processes        int64    `json:"processes,omitempty"`   // and threads
 	OpenFiles        int64    `json:"openFiles,omitempty"`   // of one process
-	Lacks            []string `json:"lacks,omitempty"`       // what could not be had here, and why
+	Lacks            []string `json:"lacks,omitempty"`       // restrictions that are missing on this machine, and why
 }
 
-// Sandbox is the means that held a driver.
+// Sandbox is the mechanism that restricts a driver.
 type Sandbox string
 
 // The sandboxes, the strongest first.
 const (
-	SandboxContainer  Sandbox = "container"  // of an image that the user names, by podman or docker; never chosen by itself
+	SandboxContainer  Sandbox = "container"  // of an image that the user names, with podman or docker; never selected automatically
 	SandboxNamespaces Sandbox = "namespaces" // a file system, network and process table of its own
 	SandboxLandlock   Sandbox = "landlock"   // rules on the file system and TCP that the kernel checks
-	SandboxNone       Sandbox = "none"       // limits alone
+	SandboxNone       Sandbox = "none"       // only limits
 )
 
-// The ways to keep the inputs of a job as they are.
+// How the inputs of a job are protected from changes.
 const (
 	InputsReadOnly = "read-only" // the kernel refuses to write
-	InputsCopied   = "copied"    // what the driver could write to was a copy
+	InputsCopied   = "copied"    // the driver could write only to a copy
 )
 
-// String says it for people, in a line.
+// String describes it in one line.
 func (e Enforced) String() string {
 	if e.Sandbox == "" {
 		return "no sandbox"

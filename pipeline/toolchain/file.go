@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// FileInput hashes the file at path and names it.
+// FileInput hashes the file at path and returns it as an input.
 func FileInput(role, name, path string) (Input, error) {
 	f, err := OpenFile(path)
 	if err != nil {
@@ -31,8 +31,8 @@ func HashOf(f *os.File) (registry.Digest, int64, error) {
 	return hashCopy(io.Discard, f)
 }
 
-// InputOf hashes an open file and makes it an input. Its Path is the name of f. Opening that again
-// with [Input.Open] returns the same file or an error.
+// InputOf hashes an open file and returns it as an input, whose Path is the name of f.
+// [Input.Open] then returns the same file or an error.
 func InputOf(role, name string, f *os.File) (Input, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -42,8 +42,9 @@ func InputOf(role, name string, f *os.File) (Input, error) {
 	return Input{Role: role, Name: name, Path: f.Name(), Digest: d, Size: size, file: info}, err
 }
 
-// Open opens the file of the input. Errors: CodeDigest if its path leads to another file than the
-// one that was hashed, as far as its identity was recorded; those of the operating system.
+// Open opens the file of the input. Errors: CodeDigest if its path now leads to another file
+// than the one that was hashed, if the file's identity was recorded; those of the operating
+// system.
 func (in Input) Open() (*os.File, error) {
 	f, err := OpenFile(in.Path)
 	if err != nil || in.file == nil {
@@ -60,7 +61,7 @@ func (in Input) Open() (*os.File, error) {
 	return f, nil
 }
 
-// HashFile is the digest and size of a regular file. Errors: as those of OpenFile.
+// HashFile returns the digest and size of a regular file. Errors: those of OpenFile.
 func HashFile(path string) (registry.Digest, int64, error) {
 	f, err := OpenFile(path)
 	if err != nil {
@@ -87,16 +88,16 @@ func OpenFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// hashCopy copies r to w and gives the digest and number of the bytes.
+// hashCopy copies r to w and returns the digest and number of the bytes.
 func hashCopy(w io.Writer, r io.Reader) (registry.Digest, int64, error) {
 	digester := digest.SHA256.Digester()
 	n, err := io.Copy(io.MultiWriter(w, digester.Hash()), r)
 	return digester.Digest(), n, err
 }
 
-// Collect hashes every file under dir, sorted by name. What is neither a
-// directory nor a regular file is refused, links included: a driver has no reason
-// to leave one. Errors: CodeInternal for that.
+// Collect hashes every file under dir, sorted by name. Anything else than directories and
+// regular files is an error, also a link: drivers have no reason to create links. Errors:
+// CodeInternal for that.
 func Collect(dir string) ([]OutputFile, error) {
 	var files []OutputFile
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {

@@ -12,28 +12,28 @@ import (
 type Job struct {
 	Verb    Verb
 	Inputs  []Input
-	Options map[string]any // per verb and driver; JSON values
-	// Machine names the class of CPU for steps that compute floats, and so is part of
-	// their key: registry.Node.Kind and the features that change arithmetic. Empty for
-	// steps whose result is the same everywhere.
+	Options map[string]any // depend on verb and driver; JSON values
+	// Machine names the class of CPU for steps that compute floats, and so is part of their
+	// key: registry.Node.Kind and the features that change arithmetic. Empty for steps whose
+	// result is the same on every machine.
 	Machine string
 	Run     *RunOptions // for VerbRun, else nil
 	Budget  Budget      // no part of any key
 }
 
-// The roles of inputs. Files of one role are one group: a model and its external
-// data, the shards of a set of cases.
+// The roles of inputs. Files of one role are one group: a model and its external data, the
+// shards of a set of cases.
 const (
 	RoleModel       = "model"
 	RoleCalibration = "calibration"
 	RoleCases       = "cases"
-	RoleOperators   = "operators" // shared libraries with operators that the models need
-	RoleRanges      = "ranges"    // a table of ranges that calibration left
-	RoleTuning      = "tuning"    // what the toolchain learned for the target in an earlier build
+	RoleOperators   = "operators" // operator libraries that the models need
+	RoleRanges      = "ranges"    // a table of ranges from an earlier calibration
+	RoleTuning      = "tuning"    // the tuning record of an earlier build for the target
 )
 
-// TuningFolder is the folder of the outputs of VerbCompile whose files are no part of the
-// engine: what the toolchain learned, which comes back with RoleTuning.
+// TuningFolder is a folder in the outputs of VerbCompile. Its files are not part of the engine:
+// they are the tuning record, which a later job gets with RoleTuning.
 const TuningFolder = "tuning"
 
 // Input is a file that a job reads.
@@ -49,8 +49,8 @@ type Input struct {
 
 var rolePattern = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 
-// Validate checks that the job is complete and names nothing outside its groups.
-// Errors: CodeInvalid.
+// Validate checks that the job is complete and that its names stay inside their groups. Errors:
+// CodeInvalid.
 func (j Job) Validate() error {
 	switch j.Verb {
 	case VerbProbe, VerbImport, VerbQuantize, VerbCompile, VerbRun:

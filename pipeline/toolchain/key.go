@@ -9,10 +9,10 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// keyVersion changes when the meaning of the fields of a key does.
+// keyVersion changes when the meaning of a key's fields changes.
 const keyVersion = "mlpromote.step/v1"
 
-// stepKey is all that can change what a step makes. Paths are not part of it.
+// stepKey is everything that can change the result of a step. Paths are not part of it.
 type stepKey struct {
 	Version  string      `json:"version"`
 	Verb     Verb        `json:"verb"`
@@ -30,11 +30,11 @@ type keyInput struct {
 	Digest registry.Digest `json:"digest"`
 }
 
-// Key is the digest of everything that can change what a job makes: the verb, the
-// inputs by role, name and digest, the options, the machine where the job names one,
-// and the exact tool with its lock, code and fixed environment (which is part of
-// Identity.Code). The order of Inputs does not count. Errors: CodeInvalid for a job
-// that is not complete or an option that is not a JSON value.
+// Key returns the digest of everything that can change the result of a job: the verb, the
+// inputs by role, name and digest, the options, the machine if the job names one, and the exact
+// tool with its lock, code and fixed environment (which is part of Identity.Code). The order of
+// Inputs does not matter. Errors: CodeInvalid for an incomplete job or an option that is not a
+// JSON value.
 func Key(job Job, tool Identity) (registry.Digest, error) {
 	if err := job.Validate(); err != nil {
 		return "", err

@@ -7,17 +7,18 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Cost is what a step takes of a machine while it runs. The zero Cost is all cores, since
-// a tool that says nothing may use what there is, and no memory to speak of.
+// Cost is how much of a machine a step uses while it runs. The zero Cost is all cores, because
+// an unknown tool may use all of them, and no extra memory.
 type Cost struct {
 	Cores       int   // 0 means all
 	MemoryBytes int64 // beside what the model takes
-	ModelFactor int64 // how many times the size of the model's files it holds in memory
+	ModelFactor int64 // memory as a multiple of the size of the model's files
 	GPUs        int
 }
 
-// Budget is what a step may take at most, and so what is kept free for it. Zero fields say
-// nothing. It is not part of a key: a step that ends within its budget makes the same.
+// Budget is the most that a step may use, and so what is reserved for it. Zero fields set no
+// limit. It is not part of a key, because a step that ends within its budget gives the same
+// result.
 type Budget struct {
 	Time        time.Duration // from start to end
 	Cores       int
@@ -25,23 +26,24 @@ type Budget struct {
 	GPUs        int
 }
 
-// ResourcePool is what a machine has for steps. Every step that shares it takes its cost of it,
-// waits until that is free, and gives it back; one that costs more than there is runs alone.
+// ResourcePool has the resources of a machine for steps. A step waits until its cost is
+// available, takes it, and returns it at its end. A step that costs more than the pool has runs
+// alone.
 type ResourcePool struct {
 	has                 Cost
 	cores, memory, gpus *semaphore.Weighted
 }
 
-// NewResourcePool is the room of a machine with this many cores and devices, and this much
-// memory; less than one core means one.
+// NewResourcePool returns the pool of a machine with this many cores and devices, and this much
+// memory. Fewer than one core mean one.
 func NewResourcePool(cores int, memoryBytes int64, gpus int) *ResourcePool {
 	has := Cost{Cores: max(cores, 1), MemoryBytes: max(memoryBytes, 0), GPUs: max(gpus, 0)}
 	return &ResourcePool{has, semaphore.NewWeighted(int64(has.Cores)),
 		semaphore.NewWeighted(has.MemoryBytes), semaphore.NewWeighted(int64(has.GPUs))}
 }
 
-// take waits until there is room for a cost. Kinds are taken in one order, so that no two
-// wait for each other.
+// take waits until a cost is available. It takes the kinds of resources in a fixed order, so
+// that two callers cannot deadlock.
 func (r *ResourcePool) take(ctx context.Context, c Cost) (give func(), err error) {
 	var taken []func()
 	give = func() {
@@ -62,8 +64,8 @@ func (r *ResourcePool) take(ctx context.Context, c Cost) (give func(), err error
 	return give, nil
 }
 
-// cost is what a job takes: its budget, where it says something, and else what the tool
-// declares; at most what there is.
+// cost returns the cost of a job: its budget where that is set, otherwise the tool's declared
+// cost; at most what the pool has.
 func (r *ResourcePool) cost(declared Cost, job Job) Cost {
 	var model int64
 	for _, in := range job.Inputs {
@@ -88,8 +90,7 @@ func (r *ResourcePool) cost(declared Cost, job Job) Cost {
 		MemoryBytes: min(c.MemoryBytes, r.has.MemoryBytes), GPUs: min(c.GPUs, r.has.GPUs)}
 }
 
-// Limit is driver with a place in a room: a job waits until there is room for what it
-// costs.
+// Limit wraps a driver so that jobs wait until a pool has the resources for them.
 func Limit(driver Driver, room *ResourcePool, cost Cost) Driver { return limited{driver, room, cost} }
 
 type limited struct {

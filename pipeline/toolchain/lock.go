@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockPoll is how often who waits for a lock looks whether the other has ended.
+// lockPoll is the interval between attempts to take a lock.
 const lockPoll = 50 * time.Millisecond
 
 // ErrLocked means that another process has the lock.
 var ErrLocked = errors.New("another process has the lock")
 
-// LockFile takes the file lock of path for the caller, alone or together with others who
-// do the same. It tells waiting, which may be nil, once if another process holds it. The
-// lock ends with the process, whatever ends that.
+// LockFile takes the file lock of path, exclusively or shared with others. It calls waiting,
+// which may be nil, once if another process holds the lock. The operating system releases the
+// lock when the process ends.
 func LockFile(ctx context.Context, path string, alone bool, waiting func()) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return nil, err

@@ -8,9 +8,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Place makes to, which must not be there, a file with the content of from, at no cost in
-// space where the file system allows it: as a clone that shares its blocks, else, if it is
-// large, as a hard link, else as a copy. Neither file may be written to afterwards.
+// Place creates the file to, which must not exist, with the content of from. If possible it
+// uses no space: as a clone that shares blocks, else, if the file is large, as a hard link,
+// else as a copy. Neither file may be written to afterwards.
 func Place(from, to string) error {
 	if err := clone(from, to); err == nil || errors.Is(err, os.ErrExist) {
 		return err
@@ -28,8 +28,8 @@ func Place(from, to string) error {
 	return CopyFile(from, to)
 }
 
-// CopyFile makes to, which must not be there, a copy of from: by copy_file_range(2) where
-// there is one, which shares the blocks on a file system that can. A copy that fails is removed.
+// CopyFile creates the file to, which must not exist, as a copy of from. It uses
+// copy_file_range(2) if available, which can share blocks. If the copy fails, it is removed.
 func CopyFile(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {

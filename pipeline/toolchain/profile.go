@@ -7,63 +7,63 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Profile is what is fixed about the engines that a toolchain makes.
+// Profile has the fixed properties of the engines of a toolchain.
 type Profile struct {
 	Name   string // of the toolchain, and of the runtime that a node must have: "openvino"
-	Format string // of engines, as the model format is called: "onnx", "openvino-ir"
+	Format string // format of engines: "onnx", "openvino-ir"
 	Entry  string // the file of an engine that the runtime loads: "model.xml"
-	// Level is how far the runtime optimizes an engine when it loads it, for [RunOptions];
-	// empty for a runtime that has no such levels.
+	// Level is the optimization that the runtime applies when it loads an engine, for
+	// [RunOptions]; empty for runtimes without levels.
 	Level string
-	// Providers are the execution providers of ONNX Runtime that engines are for, where a
-	// spec names none, the preferred one first; none for other runtimes.
+	// Providers are the default execution providers of ONNX Runtime, for specs that name none,
+	// the preferred one first. Empty for other runtimes.
 	Providers []registry.Provider
-	// CompilesWithProviders is true where compiling loads the model as a run will, and so is
-	// told what is asked of the providers.
+	// CompilesWithProviders is true if the compiler loads the model like a run does, and so
+	// also gets the options of the providers.
 	CompilesWithProviders bool
-	// ONNXRuntime is true where the version of the toolchain is one of ONNX Runtime.
+	// ONNXRuntime is true if the version of the toolchain is a version of ONNX Runtime.
 	ONNXRuntime bool
-	// Operators is true where a model may come with libraries of operators of its own.
+	// Operators is true if models may have operator libraries.
 	Operators bool
-	// Forms are what else the toolchain makes of a model, where a spec asks for it.
+	// Forms are other kinds of engines of the toolchain, which a spec can select.
 	Forms []Form
-	// NativeCode is true where an engine is or holds machine code.
+	// NativeCode is true if an engine is or contains machine code.
 	NativeCode bool
-	// Alone is that of [Form].
+	// Alone is as in [Form].
 	Alone bool
-	// Tuning is what a tuning record is called that a spec may name for a target; empty where
-	// the compiler takes none from people. Then no record of an earlier build is used: the
-	// engine is as the spec says.
+	// Tuning is the name of the tuning record that a spec may set for a target; empty if the
+	// compiler accepts none. With such a record, records of earlier builds are not used.
 	Tuning string
-	// CompileOnly is true where no driver runs the engines: others have to prove them.
+	// CompileOnly is true if no driver can run the engines. They must then be verified with
+	// other means.
 	CompileOnly bool
-	// ExactRuntime is true where an engine needs the version of the runtime that its
-	// compiler belongs to, and no later one.
+	// ExactRuntime is true if an engine needs exactly the version of the runtime that belongs
+	// to its compiler, not a later one.
 	ExactRuntime bool
-	// Reproducible is what becomes of an engine that is compiled twice.
+	// Reproducible says whether two compilations give equal bytes, equal outputs, or neither.
 	Reproducible registry.Reproducibility
-	// Cost is what a step takes of the machine, where nothing else is said.
+	// Cost is the default cost of a step.
 	Cost Cost
-	// CompileOptions are the options of VerbCompile for a target and precision. Errors:
-	// CodeInvalid for a target that the toolchain cannot compile for.
+	// CompileOptions returns the options of VerbCompile for a target and precision. Errors:
+	// CodeInvalid for a target that the toolchain does not support.
 	CompileOptions func(t registry.Target, precision string) (map[string]any, error)
 }
 
-// Form is another kind of engine of a toolchain. What it does not say is as its profile says.
+// Form is another kind of engine of a toolchain. Its empty fields are as in the profile.
 type Form struct {
 	Name         string // "blob"
 	Format       string // empty: that of the profile
 	Entry        string // empty: that of the profile
 	ExactRuntime bool
-	// Alone is true where an engine sets up the process that loads it, so that no other
-	// engine may run there.
+	// Alone is true if an engine configures the process that loads it, so that no other engine
+	// may run in that process.
 	Alone bool
-	// CompileOptions is nil for those of the profile.
+	// CompileOptions is nil to use those of the profile.
 	CompileOptions func(t registry.Target, precision string) (map[string]any, error)
 }
 
-// In gives the profile of engines of a form; "" is the first kind. Errors: CodeInvalid for
-// a form that there is none of, naming those there are.
+// In returns the profile of a form; "" is the default form. Errors: CodeInvalid for an unknown
+// form, with the known ones.
 func (p Profile) In(form string) (Profile, error) {
 	if form == "" {
 		return p, nil
@@ -84,13 +84,13 @@ func (p Profile) In(form string) (Profile, error) {
 	}
 	if len(names) == 0 {
 		return Profile{}, registry.Errorf(registry.CodeInvalid,
-			"form %q: %s makes one kind of engine: remove the key", form, p.Name)
+			"form %q: %s has only one kind of engine: remove the key", form, p.Name)
 	}
 	return Profile{}, registry.Errorf(registry.CodeInvalid,
-		"form %q: of %s there are %s", form, p.Name, strings.Join(names, ", "))
+		"form %q: want one of the forms of %s: %s", form, p.Name, strings.Join(names, ", "))
 }
 
-// Entries are the files that runtimes load, of all forms, each with its profile.
+// Entries returns the files that runtimes load, for all forms, with their profiles.
 func (p Profile) Entries() map[string]Profile {
 	entries := map[string]Profile{p.Entry: p}
 	for _, f := range p.Forms {

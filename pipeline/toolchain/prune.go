@@ -13,7 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Kept is a step that a store holds.
+// Kept is a step in a store.
 type Kept struct {
 	Key    registry.Digest `json:"key"`
 	Verb   Verb            `json:"verb"`
@@ -25,7 +25,7 @@ type Kept struct {
 	objects []registry.Digest
 }
 
-// List gives all steps of the store, the one that was used last first.
+// List returns all steps of the store, the most recently used first.
 func (s *Store) List(ctx context.Context) ([]Kept, error) {
 	paths, err := filepath.Glob(filepath.Join(s.dir, "steps", "*", "*.json"))
 	if err != nil {
@@ -66,11 +66,10 @@ func (s *Store) List(ctx context.Context) ([]Kept, error) {
 	return all, nil
 }
 
-// Prune removes steps, the one that was not used for longest first, until the files of
-// the others take at most maxBytes, and with them what no step needs. It waits for those
-// who are taking something from the store or putting something into it, and they for it,
-// so that no file in use disappears. It gives the steps that it removed
-// and the bytes that the others take.
+// Prune removes the least recently used steps until the files of the others have at most
+// maxBytes, and files that no step needs. It excludes concurrent reads and writes of the store,
+// so that no file in use disappears. It returns the removed steps and the bytes of the
+// remaining ones.
 func (s *Store) Prune(ctx context.Context, maxBytes int64) (removed []Kept, left int64, err error) {
 	if _, err := os.Stat(s.dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, 0, nil
@@ -106,7 +105,7 @@ func (s *Store) Prune(ctx context.Context, maxBytes int64) (removed []Kept, left
 	return removed, left, s.sweep(needed)
 }
 
-// more is what the files of a step take beside those that are needed anyway.
+// more returns the size of the files of a step that no other remaining step needs.
 func (s *Store) more(k Kept, needed map[registry.Digest]bool) (size int64, err error) {
 	seen := make(map[registry.Digest]bool)
 	for _, d := range k.objects {
@@ -125,7 +124,7 @@ func (s *Store) more(k Kept, needed map[registry.Digest]bool) (size int64, err e
 	return size, nil
 }
 
-// sweep removes the objects that are not needed, and what crashes left.
+// sweep removes unneeded objects, and files that crashes left.
 func (s *Store) sweep(needed map[registry.Digest]bool) error {
 	for _, pattern := range []string{"objects/*/*", "steps/*/.*tmp-*"} {
 		paths, err := filepath.Glob(filepath.Join(s.dir, filepath.FromSlash(pattern)))
@@ -144,8 +143,9 @@ func (s *Store) sweep(needed map[registry.Digest]bool) error {
 	return s.sweepLocks()
 }
 
-// sweepLocks removes the locks of steps that nobody is doing. Who was just about to take
-// one may do a step that another does too, which is work and no harm.
+// sweepLocks removes the lock files of steps that are not in progress. A process that is just
+// about to take such a lock may do a step at the same time as another process, which wastes
+// work but does no harm.
 func (s *Store) sweepLocks() error {
 	paths, err := filepath.Glob(filepath.Join(s.dir, "locks", "*"))
 	if err != nil {

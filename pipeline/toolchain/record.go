@@ -37,7 +37,7 @@ func newRecord(about About, o Outcome) step {
 	return record
 }
 
-// outcome is what the record remembers, without the files.
+// outcome returns the stored outcome, without the files.
 func (s step) outcome() Outcome {
 	return Outcome{
 		Result: s.Result, Cached: true, Elapsed: time.Duration(s.ElapsedNS), Key: s.Key, Enforced: s.Enforced,
@@ -45,8 +45,8 @@ func (s step) outcome() Outcome {
 	}
 }
 
-// sealed is a step as it is written, with the digest of its text, so that a
-// flipped bit in a result is seen as one in a file is.
+// sealed is a step as it is written, with the digest of its text. So a flipped bit in a record
+// is noticed, as it is in a file.
 type sealed struct {
 	Step json.RawMessage `json:"step"`
 	Sum  registry.Digest `json:"sum"`
@@ -60,8 +60,8 @@ func seal(record step) ([]byte, error) {
 	return json.Marshal(sealed{text, digest.FromBytes(text)})
 }
 
-// unseal reads a record and reports whether it is whole and names no file outside
-// the output directory.
+// unseal reads a record, and reports whether it is intact and names no file outside the output
+// directory.
 func unseal(text []byte) (step, bool) {
 	var outer sealed
 	if json.Unmarshal(text, &outer) != nil || outer.Sum != digest.FromBytes(outer.Step) {
@@ -74,20 +74,20 @@ func unseal(text []byte) (step, bool) {
 	return record, record.whole()
 }
 
-// MarshalStep is the document that describes a finished step, for memories beyond this
-// machine, and the files that it names, in their order.
+// MarshalStep returns the document that describes a finished step, for caches on other
+// machines, and the files that it names, in the same order.
 func MarshalStep(about About, o Outcome) ([]byte, error) {
 	o.Origin = Origin{}
 	return registry.CanonicalJSON(newRecord(about, o))
 }
 
-// UnmarshalStep reads the document of a finished step. The files of the outcome have no
-// Path yet. Errors: CodeInvalid for what is not such a document, or names a file outside the
-// output directory.
+// UnmarshalStep reads the document of a finished step. The files of the outcome have no Path
+// yet. Errors: CodeInvalid for an invalid document, or one that names a file outside the output
+// directory.
 func UnmarshalStep(text []byte) (Outcome, error) {
 	var record step
 	if err := json.Unmarshal(text, &record); err != nil || !record.whole() || record.Key.Validate() != nil {
-		return Outcome{}, registry.Errorf(registry.CodeInvalid, "no record of a step: %v", err)
+		return Outcome{}, registry.Errorf(registry.CodeInvalid, "invalid record of a step: %v", err)
 	}
 	record.Origin = Origin{}
 	outcome := record.outcome()
@@ -97,7 +97,7 @@ func UnmarshalStep(text []byte) (Outcome, error) {
 	return outcome, nil
 }
 
-// whole reports whether the record names files, each once, in the output directory.
+// whole reports whether the record names each file once, all in the output directory.
 func (s step) whole() bool {
 	seen := make(map[string]bool, len(s.Files))
 	for _, f := range s.Files {

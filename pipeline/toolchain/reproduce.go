@@ -7,10 +7,10 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Reproduce does a job once more, in a process of its own, and says how what it leaves in
-// outDir stands to what the first time left. driver must remember nothing. same runs what
-// both times left and reports whether their outputs are bit for bit the same; nil where
-// nothing can run it. Errors: those of driver and same.
+// Reproduce does a job again, in a process of its own, and compares its files in outDir with
+// those of the first time. driver must not use a cache. same runs both results and reports
+// whether their outputs are bit for bit equal; it is nil if no driver can run them. Errors:
+// those of driver and same.
 func Reproduce(ctx context.Context, driver Driver, job Job, first Outcome, outDir string,
 	same func(ctx context.Context, second Outcome) (bool, error)) (registry.Reproducibility, error) {
 	second, err := driver.Do(ctx, job, outDir)
@@ -19,7 +19,7 @@ func Reproduce(ctx context.Context, driver Driver, job Job, first Outcome, outDi
 	}
 	if second.Cached {
 		return "", registry.Errorf(registry.CodeInternal,
-			"%s: a remembered step says nothing of how it is reproduced", job.Verb)
+			"%s: the second run came from a cache, so it does not show whether the step is reproducible", job.Verb)
 	}
 	switch {
 	case slices.EqualFunc(first.Files, second.Files, sameBytes):

@@ -7,25 +7,25 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// RunOptions are what VerbRun is asked for. The inputs of role "cases" are
-// safetensors shards whose tensors have a leading case dimension, named as the
-// model's inputs. For a model input of rank r, a tensor of rank r gives each case a
-// leading dimension of 1 (the case dimension is the batch), one of rank r+1 gives it
-// none. Tensors that are not inputs, such as labels, are ignored.
+// RunOptions are the options of VerbRun. The inputs of role "cases" are safetensors shards
+// whose tensors have a leading case dimension and the names of the model's inputs. For a model
+// input of rank r, a tensor of rank r gives each case a leading dimension of 1 (the case
+// dimension is the batch), one of rank r+1 gives it none. Tensors that are not inputs, such as
+// labels, are ignored.
 //
-// Every engine leaves its outputs under outputs/<id>/, in shards of the same names
-// and counts as the cases. Where the leading dimension was kept, outputs with a
-// leading dimension of 1 are stacked along it; all others get a case dimension in front.
+// Every engine leaves its outputs under outputs/<id>/, in shards with the names and counts of
+// the cases. Where the leading dimension was kept, outputs with a leading dimension of 1 are
+// stacked along it; all others get a case dimension in front.
 type RunOptions struct {
 	Engines       []RunEngine `json:"engines"`
-	SelectOutputs []string    `json:"select_outputs,omitempty"` // none: all
+	SelectOutputs []string    `json:"select_outputs,omitempty"` // empty: all
 	Rounds        int         `json:"rounds,omitempty"`         // timed passes over all cases; 0 means 1
 	Warmup        int         `json:"warmup,omitempty"`         // runs of each engine before the first timed one
 	Order         Order       `json:"order,omitempty"`
 	Threads       int         `json:"threads,omitempty"` // within one operator; 0 means 1
 	Level         string      `json:"level,omitempty"`   // graph optimization at load: "" means "disable_all"
-	// Shares asks what part each execution provider has of an engine that declares some. It
-	// is found out by one more run, in a session of its own, so that no timing contains it.
+	// Shares requests the share of each execution provider in engines that declare some. One
+	// more run finds it out, in a separate session, so that no timing contains it.
 	Shares bool `json:"shares,omitempty"`
 }
 
@@ -34,19 +34,19 @@ type RunEngine struct {
 	ID   string `json:"id"`   // names its results and its folder of outputs
 	Path string `json:"path"` // the Name of the input of role "model" that is loaded
 	// Providers are the execution providers of ONNX Runtime that the engine declares, the
-	// preferred one first; none for other runtimes. One that is not there is left out, as
-	// ONNX Runtime does: what really ran is in EngineResult.Providers.
+	// preferred one first; empty for other runtimes. Missing providers are skipped, as ONNX
+	// Runtime does. EngineResult.Providers has those that really ran.
 	Providers []registry.Provider `json:"providers,omitempty"`
-	// Operators are the Names of the inputs of role "operators" that hold the engine's own
-	// operators: libraries, which are loaded before it.
+	// Operators are the Names of the inputs of role "operators" with the engine's custom
+	// operators. These libraries are loaded before the engine.
 	Operators []string `json:"operators,omitempty"`
 }
 
 // Order is how the runs of several engines follow each other.
 type Order string
 
-// The orders. Interleaved runs all engines on one case before the next, every
-// other round in reverse, so that what disturbs the machine disturbs all alike.
+// The orders. Interleaved runs all engines on one case before the next, every other round in
+// reverse, so that disturbances of the machine affect all engines alike.
 const (
 	OrderSequential  Order = "sequential" // also the zero value
 	OrderInterleaved Order = "interleaved"
@@ -58,23 +58,23 @@ type RunResult struct {
 	Engines []EngineResult `json:"engines"` // in the order of the request
 }
 
-// EngineResult is what one engine took.
+// EngineResult has the measurements of one engine.
 type EngineResult struct {
 	ID        string  `json:"id"`
 	LoadNS    int64   `json:"load_ns"`            // to load it, nanoseconds
-	PeakRSS   int64   `json:"peak_rss,omitempty"` // bytes of the process, where it ran this engine alone
+	PeakRSS   int64   `json:"peak_rss,omitempty"` // peak bytes of the process, if it ran only this engine
 	TimingsNS []int64 `json:"timings_ns"`         // of each run, nanoseconds, round by round and in it case by case
-	// Providers is who ran the nodes of the engine, where Shares asked for it.
+	// Providers is the share of each execution provider in the engine, if Shares requested it.
 	Providers []registry.ProviderShare `json:"providers,omitempty"`
 }
 
 // ProbeResult is the Result of VerbProbe.
 type ProbeResult struct {
-	Tool   map[string]string `json:"tool"`             // versions as the running tool says them
+	Tool   map[string]string `json:"tool"`             // versions as the running tool reports them
 	Models []ModelInterface  `json:"models,omitempty"` // of the inputs of role "model" that are graphs
 }
 
-// ModelInterface is what a model takes and gives.
+// ModelInterface is the inputs and outputs of a model.
 type ModelInterface struct {
 	Name    string       `json:"name"` // of the input
 	Inputs  []ModelValue `json:"inputs"`
@@ -85,10 +85,10 @@ type ModelInterface struct {
 type ModelValue struct {
 	Name  string  `json:"name"`
 	DType string  `json:"dtype"` // as package tensor names it: "float32"
-	Shape []int64 `json:"shape"` // -1 where the model leaves it open
+	Shape []int64 `json:"shape"` // -1 if the dimension is open
 }
 
-// RunResult reads the result of a run. Errors: CodeInternal for a result that is none.
+// RunResult reads the result of a run. Errors: CodeInternal for an invalid result.
 func (o Outcome) RunResult() (RunResult, error) {
 	var r RunResult
 	if err := json.Unmarshal(o.Result, &r); err != nil {

@@ -11,19 +11,19 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Store is a directory of finished steps: objects/ holds files by digest, steps/
-// one record per key, locks/ what keeps two from doing one step. Files are written under
-// another name, flushed and renamed, so that processes may share it and a crash leaves
-// nothing half there. What does not hash to its name counts as absent and is thrown away.
-// A step's last use is the modification time of its record.
+// Store is a directory of finished steps: objects/ has files by digest, steps/ has one record
+// for each key, locks/ has the lock files of steps. Files are written under another name,
+// flushed and renamed, so that several processes may share a store and a crash leaves no
+// partial file. A file that does not match its digest counts as missing and is deleted. The
+// time of a step's last use is the modification time of its record.
 type Store struct{ dir string }
 
 var _ Steps = (*Store)(nil)
 
-// NewStore is the store in dir, which is made when something is saved.
+// NewStore returns the store in dir. Save creates dir if necessary.
 func NewStore(dir string) *Store { return &Store{dir} }
 
-// Load puts the files of a step into outDir, as [Steps] says.
+// Load puts the files of a step into outDir, as [Steps] describes.
 func (s *Store) Load(ctx context.Context, key registry.Digest, outDir string) (Outcome, error) {
 	defer s.hold(ctx)()
 	record, err := s.record(key)
@@ -46,11 +46,11 @@ func (s *Store) Load(ctx context.Context, key registry.Digest, outDir string) (O
 		outcome.Files = append(outcome.Files, OutputFile{f.Name, path, f.Digest, f.Size})
 	}
 	now := time.Now()
-	_ = os.Chtimes(s.stepPath(key), now, now) // a store that cannot be written to is not pruned by last use
+	_ = os.Chtimes(s.stepPath(key), now, now) // a read-only store is not pruned by last use
 	return outcome, nil
 }
 
-// Save keeps an outcome under its Key. The files are hashed once more.
+// Save stores an outcome under its Key. It hashes the files again.
 func (s *Store) Save(ctx context.Context, about About, outcome Outcome) error {
 	defer s.hold(ctx)()
 	for _, f := range outcome.Files {
@@ -68,8 +68,8 @@ func (s *Store) Save(ctx context.Context, about About, outcome Outcome) error {
 	return writeFile(s.stepPath(outcome.Key), text)
 }
 
-// hold keeps others from clearing the store until it is released. A store that cannot be
-// written to is not pruned.
+// hold keeps other processes from pruning the store until it is released. A read-only store is
+// not pruned.
 func (s *Store) hold(ctx context.Context) (release func()) {
 	unlock, err := LockFile(ctx, s.lockPath(), false, nil)
 	if err != nil {
@@ -78,12 +78,12 @@ func (s *Store) hold(ctx context.Context) (release func()) {
 	return unlock
 }
 
-// lock keeps others from doing a step.
+// lock keeps other processes from doing the same step.
 func (s *Store) lock(ctx context.Context, key registry.Digest) (unlock func(), err error) {
 	return LockFile(ctx, filepath.Join(s.dir, "locks", key.Encoded()), true, nil)
 }
 
-// record reads and checks the record of a key; a damaged one is removed.
+// record reads and checks the record of a key. It removes a damaged record.
 func (s *Store) record(key registry.Digest) (step, error) {
 	if err := key.Validate(); err != nil {
 		return step{}, registry.Errorf(registry.CodeInvalid, "step %q: %w", key, err)
@@ -103,8 +103,8 @@ func (s *Store) record(key registry.Digest) (step, error) {
 	return record, nil
 }
 
-// discard removes what Load had copied so far. Where the reason was damage, the
-// record goes too, so that the step is done again.
+// discard removes what Load has copied so far. If the store was damaged, it also removes the
+// record, so that the step is done again.
 func (s *Store) discard(partial Outcome, reason error) error {
 	var errs []error
 	for _, f := range partial.Files {

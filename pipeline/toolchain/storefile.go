@@ -14,13 +14,13 @@ import (
 	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
-// fetch puts an object at path. An object that is gone or damaged is removed and
-// reported as CodeNotFound.
+// fetch puts an object at path. It removes a damaged object. A missing or damaged object gives
+// CodeNotFound.
 func (s *Store) fetch(f stepFile, path string) error {
 	object := s.objectPath(f.Digest)
 	d, size, err := HashFile(object)
 	if errors.Is(err, fs.ErrNotExist) {
-		return registry.Errorf(registry.CodeNotFound, "build cache: %s (%s) is gone", f.Name, f.Digest)
+		return registry.Errorf(registry.CodeNotFound, "build cache: %s (%s) is missing", f.Name, f.Digest)
 	}
 	if err != nil {
 		return err
@@ -36,8 +36,8 @@ func (s *Store) fetch(f stepFile, path string) error {
 	return Place(object, path)
 }
 
-// keep takes a file into the store. An object that is there is replaced all the same: it
-// may be the damaged one because of which the step was done again.
+// keep copies a file into the store. It replaces an existing object, which may be the damaged
+// one because of which the step was done again.
 func (s *Store) keep(f OutputFile) error {
 	d, size, err := HashFile(f.Path)
 	if err != nil {
@@ -76,7 +76,8 @@ func writeFile(path string, text []byte) error {
 	})
 }
 
-// atomically writes a file that readers see whole or not at all, in a folder that it makes if necessary.
+// atomically writes a file that readers see complete or not at all. It creates the folder if
+// necessary.
 func atomically(path string, write func(io.Writer) error) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
@@ -84,7 +85,7 @@ func atomically(path string, write func(io.Writer) error) error {
 	return atomicfile.WriteFrom(path, 0o600, write)
 }
 
-// remove removes a file that may be gone already.
+// remove removes a file that may not exist.
 func remove(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -14,18 +14,18 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// programs are what runs containers, the preferred one first. They take the same arguments.
+// programs run containers, in the order of preference. They take the same arguments.
 var programs = []string{"podman", "docker"}
 
 // Image is a container image on this machine.
 type Image struct {
-	program string          // path of what runs it
+	program string          // path of podman or docker
 	Digest  registry.Digest // of its configuration, which names its layers
 }
 
-// Find finds an image by reference or digest, with the first of podman and docker that has
-// it. Nothing is pulled. Errors: CodeUnavailable where neither works here or has the image,
-// saying what to do.
+// Find finds an image by ref or digest, with the first of podman and docker that has it. It
+// pulls nothing. Errors: CodeUnavailable if neither program works here or has the image, with a
+// hint.
 func Find(ctx context.Context, reference string) (Image, error) {
 	var errs []error
 	var have string
@@ -49,7 +49,7 @@ func Find(ctx context.Context, reference string) (Image, error) {
 	}
 	if have == "" {
 		return Image{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
-			"image %s: neither podman nor docker is on this machine", reference),
+			"image %s: this machine has neither podman nor docker", reference),
 			"install podman, or use the toolchain without an image")
 	}
 	return Image{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
@@ -57,7 +57,7 @@ func Find(ctx context.Context, reference string) (Image, error) {
 		"%s pull %s", have, reference)
 }
 
-// output runs a program for what it prints. Errors hold the end of what it complained of.
+// output runs a program and returns its output. Errors include the end of its standard error.
 func output(ctx context.Context, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = environment(os.Environ())
@@ -71,7 +71,7 @@ func output(ctx context.Context, program string, args ...string) (string, error)
 	return string(out), nil
 }
 
-// Query runs a command of the image, with the image's own environment, for what it prints.
+// Query runs a command of the image in the image's own environment and returns its output.
 // Errors: CodeUnavailable.
 func (i Image) Query(ctx context.Context, command string, args ...string) (string, error) {
 	all := append(i.arguments(nil, nil), "--entrypoint", command, i.Digest.Encoded())

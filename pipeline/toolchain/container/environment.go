@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// needed are the variables that podman and docker find themselves, their service and their
-// images by. What may hold a secret is not among them: nothing is pulled.
+// needed are the environment variables with which podman and docker find their programs,
+// service and images. Variables that may hold a secret are left out: nothing is pulled.
 var needed = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "LD_LIBRARY_PATH", "DBUS_SESSION_BUS_ADDRESS", "SSH_AUTH_SOCK",
 	"DOCKER_HOST", "DOCKER_CONTEXT", "DOCKER_CONFIG", "DOCKER_CERT_PATH", "DOCKER_TLS_VERIFY", "DOCKER_API_VERSION",
@@ -14,7 +14,8 @@ var needed = []string{
 	"STORAGE_DRIVER", "STORAGE_OPTS",
 }
 
-// environment is what podman and docker see of ours. Containers see none of it.
+// environment returns the part of our environment that podman and docker get. Containers get
+// none of it.
 func environment(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -10,8 +10,9 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 )
 
-// ulimits are the arguments for limits: those that say nothing are left as they are. Without
-// them podman asks for more files and processes than a process without privileges may have.
+// ulimits returns the arguments for limits; a limit that is not set stays as it is. Without
+// these arguments podman requests more files and processes than an unprivileged process may
+// have.
 func ulimits(l sandbox.Limits) []string {
 	args := []string{"--ulimit", "core=0:0"}
 	for _, u := range []struct {

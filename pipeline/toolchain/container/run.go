@@ -18,16 +18,16 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// What podman and docker themselves end with, where the program did not even start.
+// Exit statuses of podman and docker if the program did not start.
 const (
-	exitEngine = 125 // the container could not be made
+	exitEngine = 125 // the container could not be created
 	exitSignal = 128 // plus the number of the signal that ended the program
 )
 
-// grace is how long a container may take to be removed.
+// grace is how long the removal of a container may take.
 const grace = time.Minute
 
-// arguments begin every run: what no container of ours may have.
+// arguments begin every run. They restrict the container.
 func (i Image) arguments(more, limits []string) []string {
 	args := []string{"run", "--rm", "--interactive", "--pull", "never", "--network", "none", "--read-only",
 		"--cap-drop", "all", "--security-opt", "no-new-privileges", "--security-opt", "label=disable"}
@@ -37,7 +37,7 @@ func (i Image) arguments(more, limits []string) []string {
 	return append(append(args, limits...), more...)
 }
 
-// Run is sandbox.Run, in a container of the image: the path of the job is one in the image.
+// Run is sandbox.Run in a container of the image: the path of the job is a path in the image.
 func (i Image) Run(ctx context.Context, job sandbox.Job) (sandbox.End, error) {
 	name := "mlpromote-" + uuid.NewString()
 	more := []string{"--name", name, "--workdir", job.Dir, "--user", fmt.Sprintf("%d:%d", os.Getuid(), os.Getgid())}
@@ -47,7 +47,7 @@ func (i Image) Run(ctx context.Context, job sandbox.Job) (sandbox.End, error) {
 	var unfit error
 	mount := func(from, at, how string) {
 		if strings.Contains(from+at, ":") {
-			unfit = registry.Errorf(registry.CodeInvalid, "%s cannot be seen in a container: its path has a colon", from)
+			unfit = registry.Errorf(registry.CodeInvalid, "%s cannot be mounted into a container: its path has a colon", from)
 		}
 		more = append(more, "--volume", from+":"+at+how)
 	}
@@ -89,7 +89,7 @@ func (i Image) Run(ctx context.Context, job sandbox.Job) (sandbox.End, error) {
 	return end, nil
 }
 
-// remove ends a container, which ending its client does not.
+// remove removes a container. Ending the client process does not end the container.
 func (i Image) remove(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -97,7 +97,7 @@ func (i Image) remove(ctx context.Context, name string) error {
 	return err
 }
 
-// enforced is what holds a container that was made with our arguments.
+// enforced returns the restrictions of a container that was started with our arguments.
 func enforced(l sandbox.Limits) toolchain.Enforced {
 	return toolchain.Enforced{
 		Sandbox: toolchain.SandboxContainer, Inputs: toolchain.InputsReadOnly,

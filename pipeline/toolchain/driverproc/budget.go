@@ -7,7 +7,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 )
 
-// Budget bounds one job. The zero Budget is the generous default.
+// Budget bounds one job. The zero Budget has large defaults.
 type Budget struct {
 	Wall        time.Duration // from start to end; 0 means 30 minutes
 	CPU         time.Duration // of all threads of a process together, whole seconds; 0 means 4 hours
@@ -15,12 +15,12 @@ type Budget struct {
 	FileBytes   int64         // of one file; 0 means 16 GiB
 	Processes   int64         // and threads, where the system can bound them; 0 means 1024
 	OpenFiles   int64         // of a process; 0 means 4096
-	// Sandbox is the strongest that is tried; empty tries all. It is for tests, and for
-	// machines on which the stronger ones are in the way.
+	// Sandbox is the strongest sandbox that is tried; empty tries all. It is for tests, and for
+	// machines on which the stronger ones cause problems.
 	Sandbox toolchain.Sandbox
 }
 
-// with is the budget with what a job says of its own.
+// with returns the budget with the limits that a job sets itself.
 func (b Budget) with(job toolchain.Budget) Budget {
 	if job.Time > 0 {
 		b.Wall = job.Time

@@ -17,23 +17,24 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// maxResponseBytes bounds the answer; a timing takes about ten bytes of it.
+// maxResponseBytes bounds the response; a timing takes about ten bytes of it.
 const maxResponseBytes = 64 << 20
 
-// Runner runs a program in a place of its own, and keeps the contract of sandbox.Run.
+// Runner runs a program somewhere else, such as in a container. It follows the contract of
+// sandbox.Run.
 type Runner func(context.Context, sandbox.Job) (sandbox.End, error)
 
 // Program is what to start.
 type Program struct {
-	Name    string   // for people: "onnxruntime"
+	Name    string   // name in messages: "onnxruntime"
 	Path    string   // of the executable
-	Args    []string // its arguments, the first being its own name
+	Args    []string // its arguments; the first is its own name
 	Library string   // for Request.Library
 	Run     Runner   // nil for sandbox.Run
-	Reads   []string // files and folders that it is made of, beside the system's own software
+	Reads   []string // files and folders that it consists of, without system software
 }
 
-// Do does a job as the Do of [toolchain.Driver] says, in a process of its own.
+// Do does a job in a process of its own, as Do of [toolchain.Driver] describes.
 func Do(ctx context.Context, program Program, budget Budget,
 	job toolchain.Job, outDir string) (_ toolchain.Outcome, err error) {
 	if err := job.Validate(); err != nil {
@@ -78,7 +79,7 @@ func do(ctx context.Context, p *process, s *scratch, job toolchain.Job, outDir s
 	return toolchain.Outcome{Files: files, Result: response.Result, Elapsed: elapsed, Enforced: enforced}, err
 }
 
-// empty removes what a job that failed has left.
+// empty removes what a failed job has left.
 func empty(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -91,7 +92,7 @@ func empty(dir string) error {
 	return errors.Join(errs...)
 }
 
-// emptyDir makes dir if it is not there and gives its absolute path.
+// emptyDir creates dir if it does not exist, and returns its absolute path.
 func emptyDir(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -134,20 +135,20 @@ func newRequest(program Program, job toolchain.Job, s *scratch, outDir string) R
 	return r
 }
 
-// response reads the answer of a process that ended with status 0 or 1.
+// response reads the response of a process that ended with status 0 or 1.
 func (p *process) response(path, id string, status int) (Response, error) {
 	text, err := readBounded(path)
 	if err != nil {
 		return Response{}, p.failure(ToolFailed,
-			"%s ended with status %d and left no answer: %v", p.program.Name, status, err)
+			"%s ended with status %d and left no response: %v", p.program.Name, status, err)
 	}
 	var r Response
 	if err := json.Unmarshal(text, &r); err != nil {
-		return Response{}, p.failure(ToolFailed, "the answer of %s is not JSON: %v", p.program.Name, err)
+		return Response{}, p.failure(ToolFailed, "the response of %s is not JSON: %v", p.program.Name, err)
 	}
 	if r.Protocol != Protocol || r.ID != id || r.OK != (status == 0) || r.OK != (r.Error == nil) {
 		return Response{}, p.failure(ToolFailed,
-			"%s answered outside its protocol: protocol %q, ok %t, status %d", p.program.Name, r.Protocol, r.OK, status)
+			"%s broke the driver protocol: protocol %q, ok %t, status %d", p.program.Name, r.Protocol, r.OK, status)
 	}
 	if r.OK {
 		return r, nil
@@ -176,7 +177,7 @@ func readBounded(path string) ([]byte, error) {
 	return text, err
 }
 
-// outputs hashes what lies in outDir and holds it against what the driver lists.
+// outputs hashes the files in outDir and compares them with those that the driver lists.
 func (p *process) outputs(outDir string, listed []ResponseFile) ([]toolchain.OutputFile, error) {
 	files, err := toolchain.Collect(outDir)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// fixedEnvironment is what every driver sees, and nothing of our own environment:
-// no keys, no proxies, no paths to other libraries. What can make a tool compute or
-// order things differently, look for devices or for the network, is pinned.
+// fixedEnvironment is what every driver gets in place of our own environment: no keys, no
+// proxies, no paths to other libraries. Variables are fixed if they could change the results or
+// their order, or make a tool look for devices or use the network.
 var fixedEnvironment = [...]string{
 	"PATH=/usr/bin:/bin",
 	"LC_ALL=C.UTF-8",
 	"TZ=UTC",
-	"SOURCE_DATE_EPOCH=315532800", // 1980, the first moment that a zip file can hold
+	"SOURCE_DATE_EPOCH=315532800", // 1980, the earliest time that a zip file can store
 	"PYTHONHASHSEED=0",
 	"PYTHONDONTWRITEBYTECODE=1",
 	"OMP_NUM_THREADS=1",
@@ -28,13 +28,13 @@ var fixedEnvironment = [...]string{
 	"ORT_DISABLE_TELEMETRY=1",
 }
 
-// environment is the whole environment of a driver that may use scratch.
+// environment returns the whole environment of a driver that may use scratch.
 func environment(scratch string) []string {
 	return append(fixedEnvironment[:len(fixedEnvironment):len(fixedEnvironment)], "HOME="+scratch, "TMPDIR="+scratch)
 }
 
-// CodeDigest is the digest of a driver's own code together with the environment
-// that it runs in and the protocol, as an Identity of package toolchain names it.
+// CodeDigest returns the digest of a driver's code, its environment and the protocol, as
+// Identity.Code of package toolchain defines it.
 func CodeDigest(sources ...[]byte) registry.Digest {
 	var parts []string
 	for _, source := range sources {

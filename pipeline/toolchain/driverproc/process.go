@@ -22,8 +22,8 @@ type process struct {
 	log     tail
 }
 
-// run hands the program the request and waits for its end: exit status 0 or 1. It
-// leaves no process behind.
+// run sends the program the request and waits until it ends with exit status 0 or 1. No process
+// of it remains.
 func (p *process) run(ctx context.Context, request Request, s *scratch) (status int, e toolchain.Enforced, err error) {
 	text, err := json.Marshal(request)
 	if err != nil {
@@ -33,12 +33,12 @@ func (p *process) run(ctx context.Context, request Request, s *scratch) (status 
 	if err != nil {
 		return 0, e, err
 	}
-	status, err = p.judge(end)
+	status, err = p.evaluate(end)
 	return status, e, err
 }
 
-// start runs the program in its sandbox until it ends. job adds to its own files and its scratch
-// folder.
+// start runs the program in its sandbox until it ends. The files of job are added to the
+// program's own files and its scratch folder.
 func (p *process) start(ctx context.Context, s *scratch, job sandbox.Job) (sandbox.End, toolchain.Enforced, error) {
 	bounded, cancel := context.WithTimeoutCause(ctx, p.budget.Wall, errWall)
 	defer cancel()
@@ -59,15 +59,15 @@ func (p *process) start(ctx context.Context, s *scratch, job sandbox.Job) (sandb
 	return end, e, err
 }
 
-// errWall is why a program is stopped that takes longer than its budget.
-var errWall = errors.New("the wall-clock budget is spent")
+// errWall is the reason to stop a program that exceeds the time of its budget.
+var errWall = errors.New("the time of the budget is used up")
 
-// judge says how the process ended.
-func (p *process) judge(end sandbox.End) (int, error) {
+// evaluate returns an error that says how the process ended, or nil.
+func (p *process) evaluate(end sandbox.End) (int, error) {
 	switch {
 	case end.Exit == 0 || end.Exit == 1:
 		return end.Exit, nil
-	// What the kernel counts towards the limit and what it reports in the end differ.
+	// The kernel enforces the limit on another figure than it reports in the end.
 	case end.Signal == syscall.SIGXCPU, end.Signal == syscall.SIGKILL &&
 		end.CPU >= p.budget.CPU/2, end.CPU >= p.budget.CPU*9/10:
 		return 0, p.failure(Limit, "%s computed for %s and was stopped", p.program.Name, p.budget.CPU)
@@ -78,7 +78,7 @@ func (p *process) judge(end sandbox.End) (int, error) {
 	return 0, p.failure(ToolFailed, "%s crashed: %s", p.program.Name, ending(end))
 }
 
-// ending says how a program ended.
+// ending describes how a program ended.
 func ending(end sandbox.End) string {
 	if end.Signal != 0 {
 		return end.Signal.String()

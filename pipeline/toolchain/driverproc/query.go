@@ -12,10 +12,10 @@ import (
 // queryBytes bounds the output of a queried program; the end of it is kept.
 const queryBytes = 4 << 20
 
-// Query runs a program for its output, such as its version, in the same sandbox and
-// environment as a job: with its own files, without the network and without our environment.
-// Errors: CodeUnavailable if it does not start, takes longer than wall or ends with another
-// status than 0. The output is returned in every case.
+// Query runs a program and returns its output, such as its version. Sandbox and environment are
+// those of a job: the program's own files, no network, a clean environment. Errors:
+// CodeUnavailable if it does not start, takes longer than wall or ends with a status other than
+// 0. The output is returned in every case.
 func Query(ctx context.Context, program Program, wall time.Duration) (output string, err error) {
 	s, err := newScratch()
 	if err != nil {

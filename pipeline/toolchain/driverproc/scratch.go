@@ -11,8 +11,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// scratch is the private directory of one job: in/<role>/<name> are the inputs, work
-// is the working directory, tmp stands in for /tmp, answer is for the response.
+// scratch is the private directory of one job: in/<role>/<name> has the inputs, work is the
+// working directory, tmp replaces /tmp, answer is for the response.
 type scratch struct {
 	dir    string
 	inputs []input
@@ -51,9 +51,9 @@ func (s *scratch) role(r string) string    { return filepath.Join(s.in(), r) }
 func (s *scratch) remove() error           { return os.RemoveAll(s.dir) }
 func (s *scratch) path(r, n string) string { return filepath.Join(s.role(r), filepath.FromSlash(n)) }
 
-// stage returns where the driver will see the inputs. They have their own names there, whatever
-// their files are called. Errors: CodeDigest for an input of another size than announced, or
-// one that is not the file that was hashed.
+// stage returns the paths at which the driver will see the inputs. Names there are those of the
+// inputs, not those of the user's files. Errors: CodeDigest for an input of another size than
+// announced, or a file other than the one that was hashed.
 func (s *scratch) stage(inputs []toolchain.Input) error {
 	files := make(map[string]int)
 	for _, in := range inputs {
@@ -82,7 +82,7 @@ func (s *scratch) stage(inputs []toolchain.Input) error {
 	return nil
 }
 
-// statInput opens the file of an input, which compares it with the one that was hashed.
+// statInput opens the file of an input, which checks that it is the file that was hashed.
 func statInput(in toolchain.Input) (fs.FileInfo, error) {
 	f, err := in.Open()
 	if err != nil {
@@ -92,7 +92,7 @@ func statInput(in toolchain.Input) (fs.FileInfo, error) {
 	return f.Stat()
 }
 
-// files are the inputs for a sandbox.
+// files returns the inputs for a sandbox.
 func (s *scratch) files() []sandbox.File {
 	files := make([]sandbox.File, len(s.inputs))
 	for i, in := range s.inputs {
@@ -101,8 +101,8 @@ func (s *scratch) files() []sandbox.File {
 	return files
 }
 
-// unchanged checks that no input was written to: where the driver had the user's file
-// before it, as far as it is cheap; where it had a copy, by the copy.
+// unchanged checks that no input was modified. If the driver worked on the user's file, it
+// checks size and time; if on a copy, it checks the copy.
 func (s *scratch) unchanged(e toolchain.Enforced) error {
 	for _, in := range s.inputs {
 		now, err := os.Stat(in.Path)

@@ -14,13 +14,13 @@ import (
 // maxRequestBytes bounds a request; it holds paths and options.
 const maxRequestBytes = 16 << 20
 
-// Handler does the job of a request in the child, leaves its files below
-// r.OutDir and gives what becomes Response.Result.
+// Handler does the job of a request in the child, leaves its files below r.OutDir and returns
+// Response.Result.
 type Handler func(ctx context.Context, r Request) (result any, err error)
 
-// Serve reads one request from stdin, has it handled, writes the response and gives
-// the exit status: 0 done, 1 not done, 2 where no response could be written. Errors
-// that are not an *Error are answered as tool_failed.
+// Serve reads one request from stdin, calls the handler, writes the response and returns the
+// exit status: 0 done, 1 failed, 2 if no response could be written. It reports errors that are
+// not an *Error as tool_failed.
 func Serve(ctx context.Context, stdin io.Reader, stderr io.Writer, handle Handler) int {
 	var request Request
 	if err := json.NewDecoder(io.LimitReader(stdin, maxRequestBytes)).Decode(&request); err != nil {

@@ -25,7 +25,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the end of the text, at most max bytes, as [visible] text.
+// String returns the end of the text, at most max bytes, as [visible] text.
 func (t *tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -36,8 +36,9 @@ func (t *tail) String() string {
 // (ECMA-48, 5.4 and 5.6).
 var escapeSequence = regexp.MustCompile(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-~])`)
 
-// visible makes valid UTF-8 of what a program printed, without commands to a terminal and other
-// control characters. Ends of lines and tabs stay; a return to the start of a line ends it.
+// visible converts a program's output to valid UTF-8 without terminal escape sequences and
+// other control characters. It keeps newlines and tabs; a carriage return becomes the end of a
+// line.
 func visible(text string) string {
 	text = strings.ToValidUTF8(text, "?")
 	if !strings.ContainsFunc(text, unicode.IsControl) {
@@ -53,7 +54,7 @@ func visible(text string) string {
 	}, text)
 }
 
-// lastLines is what of a log belongs in a message: its last few lines.
+// lastLines returns the last few lines of a log, for a message.
 func lastLines(log string) string {
 	const lines, bytes = 8, 1200
 	log = strings.TrimSpace(log)

@@ -15,7 +15,7 @@ const Protocol = "mlpromote.driver/v1"
 type Request struct {
 	Protocol      string         `json:"protocol"`
 	Verb          toolchain.Verb `json:"verb"`
-	ID            string         `json:"id"`            // to be repeated in the response
+	ID            string         `json:"id"`            // repeated in the response
 	ResponsePath  string         `json:"response_path"` // the file to write the response to
 	OutDir        string         `json:"out_dir"`       // the empty directory for the outputs
 	Seed          int64          `json:"seed"`
@@ -27,15 +27,15 @@ type Request struct {
 	Run           *RunRequest    `json:"run,omitempty"`
 }
 
-// RequestInput is one input file. Files of one role lie in one folder under their names.
+// RequestInput is one input file. Files of one role are in one folder under their names.
 type RequestInput struct {
 	Role string `json:"role"`
 	Name string `json:"name"`
 	Path string `json:"path"`
 }
 
-// RunRequest is [toolchain.RunOptions] with paths: those of the engines, the folder
-// of the case shards, and the folder below OutDir that gets one folder per engine.
+// RunRequest is [toolchain.RunOptions] with paths: those of the engines, the folder of the case
+// shards, and the folder below OutDir that gets one folder for each engine.
 type RunRequest struct {
 	toolchain.RunOptions
 	CasesDir   string `json:"cases_dir"`
@@ -49,10 +49,10 @@ type Response struct {
 	OK       bool            `json:"ok"`
 	Files    []ResponseFile  `json:"files,omitempty"` // every file below OutDir
 	Result   json.RawMessage `json:"result,omitempty"`
-	Error    *Error          `json:"error,omitempty"` // where OK is false
+	Error    *Error          `json:"error,omitempty"` // if OK is false
 }
 
-// ResponseFile is a file that the driver says it left.
+// ResponseFile is a file that the driver reports as left.
 type ResponseFile struct {
 	Path      string `json:"path"` // relative to OutDir, with '/'
 	Size      int64  `json:"size"`
@@ -60,16 +60,16 @@ type ResponseFile struct {
 	MediaType string `json:"media_type,omitempty"`
 }
 
-// Error is a driver's own account of why it did not do the job.
+// Error is a driver's report of why it did not do the job.
 type Error struct {
 	Code    ErrorCode       `json:"code"`
 	Message string          `json:"message"`
-	Op      string          `json:"op,omitempty"` // the operator in question: "onnx.NonMaxSuppression"
+	Op      string          `json:"op,omitempty"` // the operator that caused the error: "onnx.NonMaxSuppression"
 	Detail  json.RawMessage `json:"detail,omitempty"`
 	Log     string          `json:"-"` // the end of what the driver printed, set by Do
 }
 
-// Error gives the message, and the operator where it is about one.
+// Error returns the message, with the operator if there is one.
 func (e *Error) Error() string {
 	if e.Op != "" {
 		return e.Op + ": " + e.Message
@@ -77,22 +77,22 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// ErrorCode is a driver's kind of error.
+// ErrorCode classifies a driver's error.
 type ErrorCode string
 
 // The codes of drivers.
 const (
 	Unavailable       ErrorCode = "unavailable"        // the tool does not work here
-	UnsupportedOp     ErrorCode = "unsupported_op"     // an operator that the tool cannot take
-	UnsupportedFormat ErrorCode = "unsupported_format" // a format that the tool does not read
-	BadInput          ErrorCode = "bad_input"          // inputs or options that are wrong or do not fit together
+	UnsupportedOp     ErrorCode = "unsupported_op"     // an operator that the tool does not support
+	UnsupportedFormat ErrorCode = "unsupported_format" // a format that the tool does not support
+	BadInput          ErrorCode = "bad_input"          // inputs or options that are wrong or contradict each other
 	Untrusted         ErrorCode = "untrusted"          // input that would run code
-	TargetMismatch    ErrorCode = "target_mismatch"    // an engine that is not for this machine
-	ToolFailed        ErrorCode = "tool_failed"        // the tool gave up
+	TargetMismatch    ErrorCode = "target_mismatch"    // an engine that does not fit this machine
+	ToolFailed        ErrorCode = "tool_failed"        // the tool failed
 	Limit             ErrorCode = "limit"              // out of memory or file size
 )
 
-// codes is the one table from a driver's code to ours.
+// codes maps the codes of drivers to those of package registry.
 var codes = map[ErrorCode]registry.Code{
 	Unavailable:       registry.CodeUnavailable,
 	UnsupportedOp:     registry.CodeInvalid,
@@ -104,7 +104,7 @@ var codes = map[ErrorCode]registry.Code{
 	Limit:             registry.CodeUnavailable,
 }
 
-// Errorf makes an error for a driver to answer with.
+// Errorf creates an error that a driver can respond with.
 func Errorf(code ErrorCode, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }

@@ -1,9 +1,9 @@
-// Package drivers holds the driver programs that ship with us: for each its code, the
-// lock file of the environment that it runs in, and what its engines are like.
+// Package drivers holds the driver programs that are part of mlpromote: for each, its code, the
+// lock file of its environment, and the properties of its engines.
 //
-// A lock names every package of the closure with the hashes of its files and no
-// address. It is made from requirements.in, next to it, by `uv pip compile
-// --universal --generate-hashes`. Modules in common are shared by all programs.
+// A lock file names every package, direct or indirect, with the hashes of its files and no URL.
+// For Python it is made from requirements.in in the same folder with `uv pip compile
+// --universal --generate-hashes`. All programs share the modules in common.
 package drivers
 
 import (
@@ -24,7 +24,7 @@ import (
 //go:embed */*.py */requirements.lock */*.mjs */package.json */package-lock.json
 var files embed.FS
 
-// Language is what a program is written in, and so what installs it.
+// Language is the language of a program. It decides which tool installs it.
 type Language string
 
 // The languages of drivers.
@@ -37,34 +37,34 @@ const (
 type Source struct {
 	Name     string // "onnxruntime"
 	Language Language
-	Package  string // of the lock whose version is the toolchain's
-	Library  string // glob, below site-packages, of the shared library that is shared with Go; may be empty
-	Oldest   string // interpreter that the lock is for: "3.11" of Python, "20" of Node.js
-	// Quantizes is true where the program has the verb quantize.
+	Package  string // package in the lock whose version is that of the toolchain
+	Library  string // glob below site-packages of the shared library that the Go driver loads too; may be empty
+	Oldest   string // minimum version of the interpreter: "3.11" of Python, "20" of Node.js
+	// Quantizes is true if the program has the verb quantize.
 	Quantizes bool
-	// Imports are the formats that the verb import turns into ONNX, as package spec names
-	// them. Of all but ONNX itself, the verb run gives the predictions of the framework
-	// that the format belongs to.
+	// Imports are the formats that the verb import converts to ONNX, as package spec names
+	// them. For all formats except ONNX, the verb run returns the predictions of the format's
+	// own framework.
 	Imports []string
 	Needs   []Need
-	// Installed is about how many MiB an install takes, as measured on linux/amd64.
+	// Installed is the approximate size of an install in MiB, measured on linux/amd64.
 	Installed int64
-	// Profile of the engines that the program makes; without a name if it makes none.
+	// Profile describes the engines that the program makes. It has no name if it makes none.
 	Profile  toolchain.Profile
 	Code     map[string][]byte // the program and the modules that it imports
 	Lock     []byte            // requirements.lock or package-lock.json
-	Manifest []byte            // package.json, which npm wants beside its lock
+	Manifest []byte            // package.json, which npm requires beside its lock
 }
 
-// Need is what a program needs of a machine, beside its interpreter and its packages.
+// Need is a requirement of a program on a machine, beside its interpreter and its packages.
 type Need struct {
 	Library string   // file of a shared library of the system: "libGL.so.1"
-	Package string   // of Debian that has the library: "libgl1"
-	GPUs    []string // vendors, one of which will do: "nvidia"
-	For     string   // what it is needed for: "running engines for GPUs"; empty for everything
+	Package string   // Debian package of the library: "libgl1"
+	GPUs    []string // GPU vendors, one of which is enough: "nvidia"
+	For     string   // purpose: "running engines for GPUs"; empty for everything
 }
 
-// Version is that of the package which gives the toolchain its version, as the lock has it.
+// Version returns the version of the toolchain: that of its package in the lock.
 func (s Source) Version() string {
 	if s.Language == JavaScript {
 		var manifest struct{ Dependencies map[string]string }
@@ -82,10 +82,10 @@ func (s Source) Version() string {
 	return ""
 }
 
-// LockDigest is the digest of the lock file.
+// LockDigest returns the digest of the lock file.
 func (s Source) LockDigest() registry.Digest { return digest.FromBytes(s.Lock) }
 
-// Modules gives the code in the order of names, each name before its content.
+// Modules returns names and contents of all modules, in the order of names.
 func (s Source) Modules() [][]byte {
 	var all [][]byte
 	for _, name := range slices.Sorted(maps.Keys(s.Code)) {
@@ -94,7 +94,7 @@ func (s Source) Modules() [][]byte {
 	return all
 }
 
-// Names are the programs that there are.
+// Names returns the names of all programs.
 func Names() []string {
 	var names []string
 	for _, s := range known() {
@@ -103,7 +103,7 @@ func Names() []string {
 	return names
 }
 
-// Importer gives the name of the program that imports a format. Errors: CodeNotFound.
+// Importer returns the name of the program that imports a format. Errors: CodeNotFound.
 func Importer(format string) (string, error) {
 	for _, s := range known() {
 		if slices.Contains(s.Imports, format) {
@@ -113,7 +113,7 @@ func Importer(format string) (string, error) {
 	return "", registry.Errorf(registry.CodeNotFound, "no toolchain imports format %q", format)
 }
 
-// Find gives the program of a name. Errors: CodeNotFound, naming those there are.
+// Find returns a program by name. Errors: CodeNotFound, with the known names.
 func Find(name string) (Source, error) {
 	for _, s := range known() {
 		if s.Name == name {
@@ -125,7 +125,7 @@ func Find(name string) (Source, error) {
 		"no toolchain %q: there are %s", name, strings.Join(Names(), ", "))
 }
 
-// Program is the module that is started.
+// Program returns the name of the module that is started.
 func (s Source) Program() string { return "driver" + s.Language.suffix() }
 
 func (l Language) suffix() string {
@@ -135,7 +135,7 @@ func (l Language) suffix() string {
 	return ".py"
 }
 
-// lockName is the file of the closure of packages.
+// lockName returns the name of the lock file.
 func (l Language) lockName() string {
 	if l == JavaScript {
 		return "package-lock.json"
@@ -143,7 +143,7 @@ func (l Language) lockName() string {
 	return "requirements.lock"
 }
 
-// read takes the program's files from the binary.
+// read reads the program's files, which are embedded in the binary.
 func (s *Source) read() error {
 	s.Code = make(map[string][]byte)
 	for _, folder := range []string{"common", s.Name} {

@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// known says of each program what its files do not.
+// known returns the properties of each program that its files do not have.
 func known() []Source {
 	return []Source{
 		{
@@ -77,16 +77,15 @@ func known() []Source {
 	}
 }
 
-// What steps take of a machine. All of them hold the model two or three times: as it was
-// read, as a graph, and as what they write. allCores is for tools that start a thread for
-// every core, whatever they are asked.
+// Costs of steps. All of them hold the model two or three times in memory: as it was read, as a
+// graph, and as output. allCores is for tools that always start a thread for every core.
 func allCores() toolchain.Cost { return toolchain.Cost{MemoryBytes: 512 << 20, ModelFactor: 3} }
 
 func oneThread() toolchain.Cost {
 	return toolchain.Cost{Cores: 1, MemoryBytes: 512 << 20, ModelFactor: 3}
 }
 
-// ireeOptions name the target and nothing of the machine that compiles.
+// ireeOptions depend only on the target, not on the machine that compiles.
 func ireeOptions(t registry.Target, _ string) (map[string]any, error) {
 	if a := t.Accelerator; a != nil {
 		device, ok := map[string]string{"nvidia": "cuda", "amd": "hip"}[a.Vendor]
@@ -112,8 +111,8 @@ func ireeOptions(t registry.Target, _ string) (map[string]any, error) {
 	return nil, registry.Errorf(registry.CodeInvalid, "target %s: iree compiles for cpu.arch amd64 or arm64, not %q", t.Name, t.CPU.Arch)
 }
 
-// blobOptions name the one set of instructions that a blob of OpenVINO's CPU plugin is for,
-// as oneDNN calls it.
+// blobOptions name the instruction set that a blob of OpenVINO's CPU plugin is for, in oneDNN's
+// terms.
 func blobOptions(t registry.Target, _ string) (map[string]any, error) {
 	has := func(feature string) bool { return slices.Contains(t.CPU.Features, feature) }
 	isa := map[string]string{"v2": "SSE41", "v3": "AVX2", "v4": "AVX512_CORE"}[t.CPU.Level]
@@ -128,7 +127,7 @@ func blobOptions(t registry.Target, _ string) (map[string]any, error) {
 	return map[string]any{"isa": isa}, nil
 }
 
-// llvmFeatures writes features as LLVM does: "avx512_vnni" is "+avx512vnni".
+// llvmFeatures writes features in LLVM's form: "avx512_vnni" becomes "+avx512vnni".
 func llvmFeatures(features []string) []string {
 	var all []string
 	for _, f := range features {
@@ -139,8 +138,8 @@ func llvmFeatures(features []string) []string {
 
 func noOptions(registry.Target, string) (map[string]any, error) { return map[string]any{}, nil }
 
-// onnxruntimeOptions go as far as ONNX Runtime's optimizer goes without choosing kernels
-// of the CPU that it runs on, so that engines of one CPU family share their file.
+// onnxruntimeOptions select the highest optimization level that does not choose kernels for the
+// CPU of the build. So all engines for one CPU family have the same file.
 func onnxruntimeOptions(registry.Target, string) (map[string]any, error) {
 	return map[string]any{"level": "extended"}, nil
 }

@@ -11,10 +11,10 @@ import (
 // maxCacheBytes is far above the size of any ld.so.cache.
 const maxCacheBytes = 64 << 20
 
-// The cache of glibc's loader, in its second format (sysdeps/generic/dl-cache.h): a magic,
-// the number of entries, the length of the strings, 20 bytes, and the entries, each with
-// offsets from the magic on of the name and the path of a library. An old format may stand
-// before it.
+// Format of the cache of glibc's loader, version 2 (sysdeps/generic/dl-cache.h): a magic
+// string, the number of entries, the length of the strings, 20 bytes, and the entries. Each
+// entry has the offsets, from the magic string, of the name and the path of a library. A cache
+// in the old format may come before it.
 const (
 	cacheMagic  = "glibc-ld.so.cache1.1"
 	headerBytes = 48
@@ -60,7 +60,7 @@ func parseCache(path string, data []byte) (map[string][]string, error) {
 	return cache, nil
 }
 
-// textAt reads a string that ends with a zero.
+// textAt reads a string that ends with a zero byte.
 func textAt(data []byte, offset uint32) (string, bool) {
 	if int64(offset) >= int64(len(data)) {
 		return "", false

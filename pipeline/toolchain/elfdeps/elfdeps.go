@@ -24,7 +24,7 @@ import (
 type Finder struct {
 	visible func(path string) bool
 	cache   map[string][]string
-	seen    map[string]bool            // files that were looked at
+	seen    map[string]bool            // files that were examined
 	found   map[string]map[string]bool // by name, the paths
 }
 
@@ -39,8 +39,8 @@ func New(visible func(path string) bool) (*Finder, error) {
 		seen: make(map[string]bool), found: make(map[string]map[string]bool)}, nil
 }
 
-// Add finds what the file at an absolute path loads. A file that is neither ELF nor a
-// script loads nothing. Errors: those of the operating system, and of a damaged ELF file.
+// Add finds what the file at an absolute path loads. Files that are neither ELF nor a script
+// load nothing. Errors: those of the operating system, and of a damaged ELF file.
 func (f *Finder) Add(file string) error { return f.add(file, nil, 0) }
 
 // Found returns, for each name that a file asks for, the paths found for it, in order. A name

@@ -19,9 +19,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// survey makes a Python say what it is: its version, where it lies, and of every
-// distribution that it finds the name, the version and the hash of RECORD, which has the
-// hash of every file (https://packaging.python.org/en/latest/specifications/recording-installed-packages/).
+// survey makes a Python report its version, its folders, and for every installed distribution
+// the name, the version and the hash of RECORD, which has the hash of every file
+// (https://packaging.python.org/en/latest/specifications/recording-installed-packages/).
 const survey = `
 import hashlib, importlib.metadata, json, platform, sys, sysconfig
 found = []
@@ -33,7 +33,7 @@ print(json.dumps({"python": platform.python_version(), "executable": sys.executa
                   "site": sysconfig.get_path("platlib"), "packages": found}))
 `
 
-// surveyed is what a Python says of itself.
+// surveyed is what a Python reports about itself.
 type surveyed struct {
 	Python   string         `json:"python"`
 	Program  string         `json:"executable"`
@@ -46,29 +46,28 @@ type surveyed struct {
 type distribution struct {
 	Name    string          `json:"name"`
 	Version string          `json:"version"`
-	Record  registry.Digest `json:"record"` // of RECORD; of nothing where there is none
+	Record  registry.Digest `json:"record"` // of RECORD; of the empty string without that file
 }
 
 // Python is an existing interpreter.
 type Python struct {
-	Path string // or a name to look up on PATH
-	// Within is the folder of the spec that named Path. Then the program is untrusted: it sees
-	// only system software and files below Within, whatever it claims to need. With nil, or
-	// with a name for Path, the program is trusted.
+	Path string // or a name to look up in PATH
+	// Within is the folder of the spec that named Path. The program is then untrusted: it sees
+	// only system software and files below Within, whatever it says that it needs. If Within is
+	// nil or Path is a bare name, the program is trusted.
 	Within *confined.Folder
 }
 
 // surveyTime is how long a Python may take to report its version and files.
 const surveyTime = 2 * time.Minute
 
-// Adopt makes an existing Python the install of a toolchain for as long as the Installer
-// lives. It is asked what it is in the sandbox that drivers run in. Nothing is installed and nothing is
-// checked against the lock that this program carries. In place of the lock's digest the
-// record has one of what is installed: the version of the interpreter, and every
-// distribution with the digest of its list of files. Errors: CodeUnavailable where the
-// interpreter is not there, is too old or lacks the toolchain's package; CodeNotFound for
-// an unknown toolchain; CodeInvalid for one that is not written in Python, and for a
-// Python that reaches out of Within.
+// Adopt makes an existing Python the install of a toolchain, for this Installer. It
+// queries the Python in the sandbox in which drivers run. It installs nothing,
+// and checks nothing against the embedded lock file. The record's lock digest covers the
+// version of the interpreter and, for every distribution, the digest of its list of files.
+// Errors: CodeUnavailable if the interpreter does not exist, is too old or lacks the
+// toolchain's package; CodeNotFound for an unknown toolchain; CodeInvalid for one that is not
+// written in Python, and for a Python that needs files outside Within.
 func (i *Installer) Adopt(ctx context.Context, name string, python Python) (Record, error) {
 	source, err := drivers.Find(name)
 	if err != nil {
@@ -85,7 +84,7 @@ func (i *Installer) Adopt(ctx context.Context, name string, python Python) (Reco
 		return Record{}, registry.Lastingf(registry.CodeUnavailable, "%s: Python %s: %w", name, python.Path, err)
 	}
 	if !strings.ContainsRune(python.Path, filepath.Separator) {
-		python.Within = nil // it is on the PATH of a person
+		python.Within = nil // the user's PATH selects it
 	}
 	reads, hidden := python.visible(beginnings(path))
 	program := driverproc.Program{Name: name, Path: path, Args: []string{path, "-I", "-B", "-c", survey}, Reads: reads}
@@ -93,14 +92,14 @@ func (i *Installer) Adopt(ctx context.Context, name string, python Python) (Reco
 	if err != nil {
 		err = registry.Lastingf(registry.CodeUnavailable, "%s: Python %s: %w", name, path, err)
 		if hidden != "" {
-			err = registry.WithHint(err, "it was not shown %s: %s", hidden, howToName)
+			err = registry.WithHint(err, "%s is not visible to it: %s", hidden, howToName)
 		}
 		return Record{}, err
 	}
 	var found surveyed
 	if err := json.Unmarshal([]byte(out), &found); err != nil {
 		return Record{}, registry.Lastingf(registry.CodeUnavailable,
-			"%s: %s does not answer as Python does: %w", name, path, err)
+			"%s: %s did not answer like a Python interpreter: %w", name, path, err)
 	}
 	if err := python.allowed(found.Prefix, found.Base, found.Site); err != nil {
 		return Record{}, err
@@ -116,8 +115,8 @@ func (i *Installer) Adopt(ctx context.Context, name string, python Python) (Reco
 	return r, nil
 }
 
-// beginnings are the folders that a Python needs to start: that of its environment, and that of
-// the Python from which the environment was made, according to links and pyvenv.cfg
+// beginnings returns the folders that a Python needs to start: that of its environment, and
+// that of the Python from which the environment was made, according to links and pyvenv.cfg
 // (https://docs.python.org/3/library/site.html).
 func beginnings(path string) []string {
 	var folders []string
@@ -158,8 +157,8 @@ func parent(program string) string {
 // howToName is the hint for a Python that a spec cannot name.
 const howToName = "a spec can name a Python on PATH, or one that is complete in the spec's folder (python -m venv --copies); any other is named with --python TOOLCHAIN=PATH"
 
-// visible returns the folders that can be shown to the Python, each once, and one that cannot,
-// or "".
+// visible returns the folders that the Python may see, each once, and one that cannot be made
+// visible, or "".
 func (p Python) visible(folders []string) (visible []string, hidden string) {
 	for _, folder := range folders {
 		switch {
@@ -173,7 +172,7 @@ func (p Python) visible(folders []string) (visible []string, hidden string) {
 	return visible, hidden
 }
 
-// allowed returns CodeInvalid for files and folders that may not be shown to the Python.
+// allowed returns CodeInvalid if the Python may not see one of its files or folders.
 func (p Python) allowed(paths ...string) error {
 	if p.Within == nil {
 		return nil
@@ -195,7 +194,8 @@ func (p Python) allowed(paths ...string) error {
 	return nil
 }
 
-// relative is a path relative to a folder, after links. It is "" if the path is not below it.
+// relative returns a path relative to a folder, after links are followed. It is "" if the path
+// is not below the folder.
 func relative(folder, path string) string {
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		path = resolved
@@ -217,7 +217,7 @@ func (i *Installer) keep(r Record) {
 	i.adopted[r.Name] = r
 }
 
-// record is what a Python is as an install.
+// record returns the record of a Python as an install.
 func (s surveyed) record(source drivers.Source, path string) (Record, error) {
 	if !atLeast(s.Python, source.Oldest) {
 		return Record{}, registry.Lastingf(registry.CodeUnavailable,
@@ -235,7 +235,7 @@ func (s surveyed) record(source drivers.Source, path string) (Record, error) {
 	if r.Version = r.Versions[source.Package]; r.Version == "" {
 		return Record{}, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
 			"%s: Python %s has no package %s", source.Name, path, source.Package),
-			"install it there, or take the key python away for the install that mlpromote makes")
+			"install it there, or remove the key python to use mlpromote's own install")
 	}
 	var err error
 	if r.Lock, err = registry.CanonicalDigest(map[string]any{"python": s.Python, "packages": s.Packages}); err != nil ||

@@ -12,7 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
-// inspect fills in what was installed, as it lies on disk.
+// inspect records what was installed on disk.
 func (r *Record) inspect(source drivers.Source) error {
 	site, err := one(filepath.Join(r.Dir, venvDir, "lib", "python3*", "site-packages"))
 	if err != nil {
@@ -39,7 +39,7 @@ func (r *Record) inspect(source drivers.Source) error {
 	return err
 }
 
-// one gives the only path that a pattern matches.
+// one returns the only path that matches a pattern.
 func one(pattern string) (string, error) {
 	paths, err := filepath.Glob(pattern)
 	if err == nil && len(paths) != 1 {
@@ -53,8 +53,8 @@ func one(pattern string) (string, error) {
 
 var separators = regexp.MustCompile(`[-_.]+`)
 
-// versions reads the packages of an environment off the names of their metadata
-// directories, <name>-<version>.dist-info, with normalized names
+// versions reads the packages of an environment from the names of their metadata directories,
+// <name>-<version>.dist-info, with normalized names
 // (https://packaging.python.org/en/latest/specifications/name-normalization/).
 func versions(site string) (map[string]string, error) {
 	dirs, err := filepath.Glob(filepath.Join(site, "*.dist-info"))
@@ -71,7 +71,8 @@ func versions(site string) (map[string]string, error) {
 	return found, nil
 }
 
-// write makes the install count: everything else is on disk before the record is.
+// write writes the record, which makes the install complete. All other files are flushed to
+// disk before.
 func (r *Record) write() (err error) {
 	if r.Size, err = treeSize(r.Dir); err != nil {
 		return err

@@ -17,19 +17,19 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Installer makes and finds installs. It is safe for concurrent use, by several
-// processes too.
+// Installer creates and finds installs. It is safe for concurrent use, also by several
+// processes.
 type Installer struct {
-	Root   string // directory of all caches; installs lie in Root/toolchains
-	Python string // interpreter that environments are made with; empty means "python3"
+	Root   string // directory of all caches; installs are in Root/toolchains
+	Python string // interpreter from which environments are made; empty means "python3"
 
 	mu      sync.Mutex
-	adopted map[string]Record // by toolchain; with those that are only known
+	adopted map[string]Record // adopted and merely known installs, by toolchain
 }
 
-// Root is where installs and other caches lie when nothing else is said: cache,
-// the value of MLPROMOTE_CACHE, or mlpromote in the user's cache directory.
-// Errors: CodeInvalid where there is no such directory.
+// Root returns the default folder of installs and other caches: cache, the value of
+// MLPROMOTE_CACHE, or mlpromote in the user's cache directory. Errors: CodeInvalid if there is
+// no such directory.
 func Root(cache string) (string, error) {
 	if cache != "" {
 		return filepath.Abs(cache)
@@ -41,15 +41,15 @@ func Root(cache string) (string, error) {
 	return filepath.Join(dir, "mlpromote"), nil
 }
 
-// lockSuffix is what the file lock of an install is called behind the install's name.
+// lockSuffix is appended to an install's name for its file lock.
 const lockSuffix = ".lock"
 
 func (i *Installer) base() string { return filepath.Join(i.Root, "toolchains") }
 
-// Install makes an install of a toolchain, or finds the one that is there. It
-// needs the network where there is none. progress, which may be nil, is told each
-// stage, and in it how many bytes have arrived, from another goroutine. Errors: CodeNotFound for an unknown name; CodeUnavailable where Python, its
-// venv module or the packages cannot be had, saying what to do.
+// Install returns the install of a toolchain and creates it if necessary, for which it needs
+// the network. It calls progress, which may be nil, for each stage with the number of bytes
+// received, from another goroutine. Errors: CodeNotFound for an unknown name; CodeUnavailable
+// if Python, its venv module or the packages are not available, with a hint.
 func (i *Installer) Install(ctx context.Context, name string, progress func(Progress)) (Record, error) {
 	if progress == nil {
 		progress = func(Progress) {}
@@ -102,7 +102,7 @@ func (i *Installer) interpreter(ctx context.Context, source drivers.Source) (int
 	return i.python(ctx, source)
 }
 
-// fillPython makes the environment and writes the record.
+// fillPython creates the environment and writes the record.
 func fillPython(ctx context.Context, source drivers.Source,
 	python interpreter, r Record, progress func(Progress)) (Record, error) {
 	r.Python = python.version
@@ -132,10 +132,10 @@ func fillPython(ctx context.Context, source drivers.Source,
 	return r, err
 }
 
-// keyLength is how many digits of a digest tell installs apart.
+// keyLength is how many digits of the digest are used.
 const keyLength = 16
 
-// key names an install by what it is made of.
+// key derives the name of an install from its lock, interpreter and platform.
 func key(source drivers.Source, interpreterVersion string) string {
 	what := source.LockDigest().String() + "\n" + interpreterVersion + "\n" + runtime.GOOS + "/" + runtime.GOARCH
 	return digest.FromString(what).Encoded()[:keyLength]

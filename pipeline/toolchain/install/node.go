@@ -36,7 +36,7 @@ func node(ctx context.Context, source drivers.Source) (interpreter, error) {
 	return interpreter{path, version}, nil
 }
 
-// fillNode installs exactly what the lock lists, runs none of its scripts, and writes
+// fillNode installs exactly the packages in the lock, without running their scripts, and writes
 // the record.
 func fillNode(ctx context.Context, source drivers.Source,
 	node interpreter, r Record, progress func(Progress)) (Record, error) {
@@ -69,7 +69,7 @@ func fillNode(ctx context.Context, source drivers.Source,
 	return r, r.write()
 }
 
-// nodeVersions reads the versions of the packages that lie in a folder of modules.
+// nodeVersions reads the versions of the packages in a folder of modules.
 func nodeVersions(modules string) (map[string]string, error) {
 	found := make(map[string]string)
 	for _, pattern := range []string{"*/package.json", "@*/*/package.json"} {

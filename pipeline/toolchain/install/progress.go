@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// Progress is how far an install is.
+// Progress describes how far an install is.
 type Progress struct {
 	Stage string // "fetching numpy 2.2.6, package 7"
-	Bytes int64  // of packages that have arrived; 0 where none have to
+	Bytes int64  // of packages that have arrived; 0 if no package has to
 }
 
-// pollBytes is how often the bytes that have arrived are counted.
+// pollBytes is how often the received bytes are counted.
 const pollBytes = 500 * time.Millisecond
 
-// fetching follows pip: by what it prints, and by what arrives in the folder that it
-// fetches to.
+// fetching follows the progress of pip: by its output, and by the files in its download folder.
 type fetching struct {
 	folder string
 	tell   func(Progress)
@@ -52,7 +51,7 @@ func (f *fetching) report() {
 	}
 	bytes, err := treeSize(f.folder)
 	if err != nil {
-		bytes = 0 // a file was moved away meanwhile
+		bytes = 0 // a file was moved meanwhile
 	}
 	f.tell(Progress{Stage: f.stage, Bytes: bytes})
 }

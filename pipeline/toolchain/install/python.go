@@ -15,8 +15,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// python finds an interpreter that the lock is for: the one that was named, or else the
-// first of those that are usual.
+// python finds an interpreter that the lock file supports: the one that the user named, or the
+// first of the usual ones.
 func (i *Installer) python(ctx context.Context, source drivers.Source) (interpreter, error) {
 	names := usual()
 	if i.Python != "" {
@@ -49,8 +49,8 @@ func (i *Installer) python(ctx context.Context, source drivers.Source) (interpre
 		"install it (on Debian: apt-get install python3 python3-venv), or name one in MLPROMOTE_PYTHON")
 }
 
-// usual are the interpreters to try: that of the path first, then versions by name, then
-// those that pyenv keeps.
+// usual returns the interpreters to try: those of PATH, by name and by version, then those of
+// pyenv.
 func usual() []string {
 	names := []string{"python3", "python3.13", "python3.12", "python3.11"}
 	root := os.Getenv("PYENV_ROOT")
@@ -64,7 +64,8 @@ func usual() []string {
 	return names
 }
 
-// atLeast compares the first two numbers of Python versions: 3.12 is not before 3.9.
+// atLeast compares the first two numbers of Python versions, as numbers: 3.12 is later than
+// 3.9.
 func atLeast(version, oldest string) bool {
 	v, o := strings.Split(version, "."), strings.Split(oldest, ".")
 	if len(v) < 2 || v[0] != o[0] {
@@ -75,7 +76,7 @@ func atLeast(version, oldest string) bool {
 	return err == nil && errWant == nil && minor >= want
 }
 
-// venv makes a virtual environment with pip in it.
+// venv creates a virtual environment with pip in it.
 func (p interpreter) venv(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o777); err != nil {
 		return err
@@ -88,8 +89,8 @@ func (p interpreter) venv(ctx context.Context, dir string) error {
 	return err
 }
 
-// pipInstall installs exactly what the lock lists, and no file whose hash it does
-// not name. temp is an empty folder that pip may fetch to.
+// pipInstall installs exactly the packages in the lock file, and only files with the listed
+// hashes. temp is an empty folder for pip's downloads.
 func pipInstall(ctx context.Context, name, interpreter, lock, temp string, tell func(Progress)) error {
 	f := &fetching{folder: temp, tell: tell}
 	done := make(chan struct{})
@@ -107,14 +108,14 @@ func pipInstall(ctx context.Context, name, interpreter, lock, temp string, tell 
 	return nil
 }
 
-// command runs a program without network access, and returns its output. It gets only PATH and
-// HOME of our environment.
+// command runs a program without network access, and returns its output. The program gets only
+// PATH and HOME of our environment.
 func command(ctx context.Context, path string, args ...string) (string, error) {
 	return follow(ctx, plain(os.Environ()), func(string) {}, path, args...)
 }
 
-// follow runs a program with that environment, and returns its output. It reads each line as it is
-// printed.
+// follow runs a program with that environment, and returns its output. It processes each line
+// as soon as it is printed.
 func follow(ctx context.Context, env []string, line func(string), path string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Env = env
@@ -136,10 +137,10 @@ func follow(ctx context.Context, env []string, line func(string), path string, a
 	return out.text.String(), nil
 }
 
-// lines keeps what is printed, and hands each line on when it is whole.
+// lines stores the output, and passes each complete line on.
 type lines struct {
 	text strings.Builder
-	from int // of the line that is not whole yet
+	from int // of the incomplete line
 	each func(string)
 }
 
@@ -156,7 +157,7 @@ func (l *lines) Write(p []byte) (int, error) {
 	}
 }
 
-// plain filters an environment down to what every program needs.
+// plain returns the environment variables that every program needs.
 func plain(environ []string) []string {
 	return append(slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
@@ -164,7 +165,7 @@ func plain(environ []string) []string {
 	}), "LC_ALL=C.UTF-8")
 }
 
-// settings filters an environment down to what finding and fetching packages needs.
+// settings returns the environment variables that finding and fetching packages needs.
 func settings(environ []string) []string {
 	kept := []string{"LC_ALL=C.UTF-8"}
 	for _, entry := range environ {

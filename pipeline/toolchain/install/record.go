@@ -16,32 +16,33 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Record says what an install is. It is read without starting any process.
+// Record describes an install. Reading it starts no process.
 type Record struct {
 	Name          string            `json:"name"`
 	Version       string            `json:"version"`           // of the toolchain: "1.30.0"
 	Python        string            `json:"python,omitempty"`  // exact version: "3.12.1"
 	Node          string            `json:"node,omitempty"`    // exact version of Node.js: "20.20.2"
-	Program       string            `json:"program,omitempty"` // path of node, which belongs to the machine
+	Program       string            `json:"program,omitempty"` // path of node, which is not part of the install
 	Lock          registry.Digest   `json:"lock"`
-	Versions      map[string]string `json:"versions"`                // every package, by its normalized name
+	Versions      map[string]string `json:"versions"`                // version of every package, by its normalized name
 	Library       string            `json:"library,omitempty"`       // relative to the install
 	LibraryDigest registry.Digest   `json:"libraryDigest,omitempty"` // of its bytes
 	LibrarySize   int64             `json:"librarySize,omitempty"`
 	Created       time.Time         `json:"created"`
 	Size          int64             `json:"size,omitempty"` // bytes of all files; 0 if they were not counted
 
-	Dir string `json:"-"` // where it is
-	// Adopted is true for a Python that the user already had. Lock is that of what is installed then.
+	Dir string `json:"-"` // path of the install
+	// Adopted is true for a Python that the user already had. Lock then covers what is
+	// installed.
 	Adopted bool            `json:"-"`
-	Image   registry.Digest `json:"-"` // that which an adopted Python is in; empty where it lies on this machine
-	// Known is true for a toolchain that is not installed. Name, Version and Lock are those of a
-	// later install, and nothing can run.
+	Image   registry.Digest `json:"-"` // image of an adopted Python; empty for a Python of this machine
+	// Known is true for a toolchain that is not installed. Name, Version and Lock are those of
+	// a later install. It cannot run.
 	Known bool   `json:"-"`
-	base  string // of it: where the Python lies that its environment was made from
+	base  string // folder of the Python from which its environment was made
 }
 
-// Interpreter is the path of the install's Python, or of the Node.js that it was made for.
+// Interpreter returns the path of the install's Python, or of its Node.js.
 func (r Record) Interpreter() string {
 	if r.Program != "" {
 		return r.Program
@@ -49,8 +50,8 @@ func (r Record) Interpreter() string {
 	return filepath.Join(r.Dir, venvDir, "bin", "python")
 }
 
-// Folders are what the install's interpreter reads: the install, and the Python that it
-// was made with, which may lie anywhere.
+// Folders returns the folders that the install's interpreter reads: the install, and the Python
+// from which it was made, which may be anywhere.
 func (r Record) Folders() []string {
 	if r.Image != "" || r.Known {
 		return nil
@@ -79,7 +80,7 @@ func (r Record) Folders() []string {
 // maxConfigBytes is far above the size of any pyvenv.cfg.
 const maxConfigBytes = 64 << 10
 
-// homeOf is the folder of the program from which an environment was made, according to its
+// homeOf returns the folder of the program from which an environment was made, according to its
 // pyvenv.cfg. It is "" without that file.
 func homeOf(config string) string {
 	f, err := os.OpenFile(config, os.O_RDONLY|syscall.O_NONBLOCK, 0)
@@ -99,7 +100,7 @@ func homeOf(config string) string {
 	return ""
 }
 
-// LibraryPath is the path of the shared library, empty where the toolchain has none.
+// LibraryPath returns the path of the shared library, or "" if the toolchain has none.
 func (r Record) LibraryPath() string {
 	if r.Library == "" {
 		return ""
@@ -113,8 +114,8 @@ const (
 	recordFile = "record.json"
 )
 
-// readRecord reads the record of the install in dir and checks that what it names is
-// still there. Errors: fs.ErrNotExist where there is no complete install.
+// readRecord reads the record of the install in dir, and checks that the files that it names
+// still exist. Errors: fs.ErrNotExist if there is no complete install.
 func readRecord(dir string) (Record, error) {
 	text, err := os.ReadFile(filepath.Join(dir, recordFile))
 	if err != nil {
@@ -141,9 +142,9 @@ func readRecord(dir string) (Record, error) {
 	return r, nil
 }
 
-// Find gives the adopted install of a toolchain, or the newest of a toolchain that was made from the lock that
-// this program carries. Errors: CodeUnavailable, saying how to make one;
-// CodeNotFound for a toolchain that there is none of.
+// Find returns the adopted install of a toolchain, or the newest one that was made from the
+// embedded lock file. Errors: CodeUnavailable with how to install it; CodeNotFound for an
+// unknown toolchain.
 func (i *Installer) Find(name string) (Record, error) {
 	source, err := drivers.Find(name)
 	if err != nil {
@@ -171,7 +172,8 @@ func notInstalled(name string) error {
 	return registry.Lastingf(registry.CodeUnavailable, "%s is not installed: run `mlpromote toolchain install %s`", name, name)
 }
 
-// List gives all complete installs, by name, newest first, those of older locks too.
+// List returns all complete installs, also those from older lock files, by name and newest
+// first.
 func (i *Installer) List() ([]Record, error) {
 	var all []Record
 	for _, name := range drivers.Names() {
@@ -184,7 +186,7 @@ func (i *Installer) List() ([]Record, error) {
 	return all, nil
 }
 
-// records reads the installs of one toolchain, newest first.
+// records returns the installs of one toolchain, newest first.
 func (i *Installer) records(name string) ([]Record, error) {
 	dirs, err := filepath.Glob(filepath.Join(i.base(), name+"-*", recordFile))
 	if err != nil {
@@ -193,7 +195,7 @@ func (i *Installer) records(name string) ([]Record, error) {
 	var all []Record
 	for _, path := range dirs {
 		if len(filepath.Base(filepath.Dir(path))) != len(name)+1+keyLength {
-			continue // of a toolchain whose name begins with this one
+			continue // of another toolchain, whose name begins with this one
 		}
 		r, err := readRecord(filepath.Dir(path))
 		if errors.Is(err, fs.ErrNotExist) {

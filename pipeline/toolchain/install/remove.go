@@ -11,10 +11,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Remove removes the installs of a toolchain that were made from the lock which this
-// program carries, or from every lock, and gives what it removed. Errors: CodeNotFound
-// for an unknown name, and where there is nothing to remove; CodeConflict for an install
-// that a job uses.
+// Remove deletes the installs of a toolchain that were made from the embedded lock file, or
+// from any lock file. It returns what it deleted. Errors: CodeNotFound for an unknown name, or
+// if there is nothing to delete; CodeConflict for an install that a job uses.
 func (i *Installer) Remove(ctx context.Context, name string, allVersions bool) ([]Found, error) {
 	source, err := drivers.Find(name)
 	if err != nil {
@@ -43,12 +42,13 @@ func (i *Installer) Remove(ctx context.Context, name string, allVersions bool) (
 		return removed, nil
 	case len(records) > 0:
 		return nil, registry.WithHint(registry.Errorf(registry.CodeNotFound,
-			"%s: there are installs of other versions alone", name), "remove them with --all-versions")
+			"%s: only other versions are installed", name), "remove them with --all-versions")
 	}
 	return nil, registry.Errorf(registry.CodeNotFound, "%s is not installed", name)
 }
 
-// remove takes the record first, so that what is cut short does not count.
+// remove deletes the record first, so that an interrupted deletion leaves an incomplete
+// install.
 func (i *Installer) remove(ctx context.Context, r Record) error {
 	busy := registry.Errorf(registry.CodeConflict, "a job uses the install %s: try again when it has ended", r.Dir)
 	unlock, err := toolchain.TryLockFile(r.Dir+lockSuffix, true)
@@ -65,8 +65,8 @@ func (i *Installer) remove(ctx context.Context, r Record) error {
 	return errors.Join(os.RemoveAll(r.Dir), ctx.Err())
 }
 
-// Hold keeps an install from being removed until release is called. Errors:
-// CodeUnavailable where it was removed.
+// Hold protects an install from being removed until release is called. Errors: CodeUnavailable
+// if it was removed.
 func (r Record) Hold(ctx context.Context) (release func(), err error) {
 	if r.Known {
 		return nil, notInstalled(r.Name)
@@ -76,7 +76,7 @@ func (r Record) Hold(ctx context.Context) (release func(), err error) {
 	}
 	unlock, err := toolchain.LockFile(ctx, r.Dir+lockSuffix, false, nil)
 	if errors.Is(err, os.ErrPermission) {
-		return func() {}, nil // it belongs to another user; a lock of ours would not keep it from being removed
+		return func() {}, nil // it belongs to another user, so our lock would not protect it
 	}
 	if err != nil {
 		return nil, err

@@ -13,44 +13,44 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// State is what can be done with a toolchain on a machine.
+// State is the state of a toolchain on a machine.
 type State string
 
 // The states.
 const (
 	StateInstalled State = "installed"
 	StateAvailable State = "available" // it can be installed
-	StateLacking   State = "lacking"   // something must be there first
+	StateLacking   State = "lacking"   // a requirement is missing
 )
 
-// Status is what a machine has of a toolchain, and what it lacks.
+// Status describes a toolchain on a machine: its installs, and missing requirements.
 type Status struct {
 	Name     string    `json:"name"`
-	Version  string    `json:"version"` // that this program would install
+	Version  string    `json:"version"` // version that this program would install
 	State    State     `json:"state"`
-	Command  string    `json:"command,omitempty"` // that installs it
+	Command  string    `json:"command,omitempty"` // command that installs it
 	Installs []Found   `json:"installs"`          // newest first
 	Missing  []Missing `json:"missing,omitempty"`
 }
 
-// Found is an install that is there.
+// Found is an existing install.
 type Found struct {
 	Record
 	Dir         string `json:"dir"`
 	Interpreter string `json:"interpreter"`
 	LibraryPath string `json:"libraryPath,omitempty"`
-	Current     bool   `json:"current"` // made from the lock that this program carries
+	Current     bool   `json:"current"` // made from the embedded lock file
 }
 
-// Missing is something that a machine does not have.
+// Missing is a requirement that a machine does not meet.
 type Missing struct {
 	What string `json:"what"` // "Python 3.12 or later"
 	Hint string `json:"hint,omitempty"`
-	For  string `json:"for,omitempty"` // what it is needed for; empty for everything
+	For  string `json:"for,omitempty"` // purpose; empty for everything
 }
 
-// Survey says of every toolchain what this machine has of it. gpus are the vendors of
-// its accelerators.
+// Survey returns the status of every toolchain on this machine. gpus are the vendors of its
+// accelerators.
 func (i *Installer) Survey(ctx context.Context, gpus []string) ([]Status, error) {
 	var all []Status
 	for _, name := range drivers.Names() {
@@ -94,7 +94,7 @@ func (i *Installer) status(ctx context.Context, name string, gpus []string) (Sta
 	return s, ctx.Err()
 }
 
-// found adds where things are, and counts the bytes where the install did not.
+// found adds the paths, and counts the bytes if the install did not.
 func (r Record) found(source drivers.Source) (Found, error) {
 	f := Found{r, r.Dir, r.Interpreter(), r.LibraryPath(), r.Lock == source.LockDigest()}
 	if f.Size > 0 {
@@ -105,7 +105,7 @@ func (r Record) found(source drivers.Source) (Found, error) {
 	return f, err
 }
 
-// treeSize is the bytes of the files below dir.
+// treeSize returns the size of the files below dir in bytes.
 func treeSize(dir string) (int64, error) {
 	var total int64
 	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
@@ -121,7 +121,7 @@ func treeSize(dir string) (int64, error) {
 	return total, err
 }
 
-// missing lists what the machine does not have of what the toolchain needs.
+// missing lists the requirements of the toolchain that the machine does not meet.
 func missing(source drivers.Source, gpus []string) []Missing {
 	var all []Missing
 	for _, need := range source.Needs {
@@ -137,8 +137,8 @@ func missing(source drivers.Source, gpus []string) []Missing {
 	return all
 }
 
-// Lacks lists what the machine does not have of what an installed toolchain needs for all
-// of its work; nothing for a toolchain that there is none of.
+// Lacks lists the requirements of an installed toolchain that the machine does not meet. The
+// list is empty for an unknown toolchain.
 func (i *Installer) Lacks(name string) []Missing {
 	source, err := drivers.Find(name)
 	if err != nil {
@@ -147,7 +147,7 @@ func (i *Installer) Lacks(name string) []Missing {
 	return slices.DeleteFunc(missing(source, nil), func(m Missing) bool { return m.For != "" })
 }
 
-// hasLibrary asks the dynamic linker's cache, or else the usual folders.
+// hasLibrary looks in the dynamic linker's cache, or else in the usual folders.
 func hasLibrary(name string) bool {
 	cache, err := os.ReadFile("/etc/ld.so.cache")
 	if err == nil && bytes.Contains(cache, []byte("\x00"+name+"\x00")) {
@@ -161,7 +161,7 @@ func hasLibrary(name string) bool {
 	return false
 }
 
-// missingInterpreter says what is missing to make an environment.
+// missingInterpreter returns what is missing to create an environment.
 func (i *Installer) missingInterpreter(ctx context.Context, source drivers.Source) []Missing {
 	language := "Python "
 	if source.Language == drivers.JavaScript {

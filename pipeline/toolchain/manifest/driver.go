@@ -16,25 +16,26 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Args are the arguments, its own name first, with which the program must call [Main].
+// Args returns the arguments with which the program must call [Main]. The first is its own
+// name.
 func Args() []string { return []string{"mlpromote", "driver", "command"} }
 
-// versionTime is how long a tool may take to say its version.
+// versionTime is how long a tool may take to print its version.
 const versionTime = 30 * time.Second
 
 // Options say how the child is started.
 type Options struct {
 	Executable string            // the program whose Args lead to Main; empty means this one
-	Budget     driverproc.Budget // of one job; the zero one is generous
+	Budget     driverproc.Budget // of one job; zero fields have large defaults
 	// Private are folders that no tool may see: the data directory and the keys. They need not
 	// exist.
 	Private []string
 }
 
-// New makes the driver of a manifest. It reads the files of the tool and runs it once for its
-// version, in the sandbox of jobs. Errors: CodeUnavailable if there is no such tool, or it prints
-// no version; CodeInvalid if inputs of the manifest are missing or too many, or the tool is beside
-// private folders.
+// New returns the driver of a manifest. It reads the files of the tool, and runs it once to get
+// its version, in the sandbox of jobs. Errors: CodeUnavailable if the tool does not exist or
+// prints no version; CodeInvalid if inputs of the manifest are missing or too many, or if the
+// tool could see private folders.
 func New(ctx context.Context, m Manifest, o Options) (toolchain.Driver, error) {
 	path, err := exec.LookPath(m.Executable)
 	if err == nil {
@@ -75,8 +76,8 @@ func New(ctx context.Context, m Manifest, o Options) (toolchain.Driver, error) {
 	}}, nil
 }
 
-// version runs the tool for its version. Its exit status does not matter: many tools print the
-// version in their help, or with a complaint about a missing argument.
+// version runs the tool and returns its version. It ignores the exit status, because many tools
+// print the version in their help text or in an error about a missing argument.
 func (m Manifest) version(ctx context.Context, path string, shown []string) (string, error) {
 	program := driverproc.Program{Name: m.Name, Path: path, Args: append([]string{path}, m.Version.Arguments...), Reads: shown}
 	out, err := driverproc.Query(ctx, program, versionTime)
@@ -85,7 +86,7 @@ func (m Manifest) version(ctx context.Context, path string, shown []string) (str
 	}
 	found := regexp.MustCompile(m.Version.Pattern).FindStringSubmatch(out)
 	if found == nil {
-		return "", registry.Lastingf(registry.CodeUnavailable, "%s: %s %s says no version that matches %q (%v): %.200s",
+		return "", registry.Lastingf(registry.CodeUnavailable, "%s: %s %s printed no version that matches %q (%v): %.200s",
 			m.Name, path, strings.Join(m.Version.Arguments, " "), m.Version.Pattern, err, out)
 	}
 	version := found[1]
@@ -96,7 +97,7 @@ func (m Manifest) version(ctx context.Context, path string, shown []string) (str
 	return version, nil
 }
 
-// Profile is what is fixed about the engines of the tool.
+// Profile returns the properties of the tool's engines.
 func (m Manifest) Profile() toolchain.Profile {
 	return toolchain.Profile{
 		Name: m.Name, Format: m.Engine.Format, Entry: m.Engine.Entry,
@@ -104,14 +105,14 @@ func (m Manifest) Profile() toolchain.Profile {
 	}
 }
 
-// options are the arguments with what the target says filled in.
+// options returns the arguments with the placeholders replaced by fields of the target.
 func (m Manifest) options(t registry.Target, _ string) (map[string]any, error) {
 	var known []string
 	for _, name := range m.TiedTo {
 		value := fields[name](t)
 		if value == "" {
 			return nil, registry.Errorf(registry.CodeInvalid,
-				"target %s: an engine of %s is tied to %s, which the target does not say", t.Name, m.Name, name)
+				"target %s: an engine of %s needs %s, which the target does not set", t.Name, m.Name, name)
 		}
 		known = append(known, "{"+name+"}", value)
 	}
@@ -127,7 +128,7 @@ func (m Manifest) options(t registry.Target, _ string) (map[string]any, error) {
 	return options, nil
 }
 
-// Digest names the manifest.
+// Digest returns the digest of the manifest.
 func (m Manifest) Digest() registry.Digest { return digest.FromBytes(m.text) }
 
 type driver struct {
@@ -140,11 +141,11 @@ type driver struct {
 
 func (d driver) Identity(context.Context) (toolchain.Identity, error) { return d.identity, nil }
 
-// Do compiles; there is no other verb.
+// Do compiles. A manifest has no other verb.
 func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (toolchain.Outcome, error) {
 	if job.Verb != toolchain.VerbCompile {
 		return toolchain.Outcome{}, registry.Lastingf(registry.CodeUnavailable,
-			"%s is described by a manifest, which says how it compiles and not how to %s", d.manifest.Name, job.Verb)
+			"%s is described by a manifest, which only says how to compile, not how to %s", d.manifest.Name, job.Verb)
 	}
 	program := driverproc.Program{Name: d.manifest.Name, Path: d.Executable, Args: Args(), Library: d.path, Reads: d.made.shown}
 	outcome, err := driverproc.Do(ctx, program, d.Budget, job, outDir)

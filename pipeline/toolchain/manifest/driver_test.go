@@ -206,7 +206,7 @@ func TestNewRefuses(t *testing.T) {
 		"keys beside it":  {files: map[string]string{"acc": script, "signing/builder.key": "k"}, private: "signing", code: registry.CodeInvalid, want: "has signing in it, which holds keys"},
 		"data beside it":  {files: map[string]string{"acc": script, "sub/.mlpromote/x": "k"}, inputs: "inputs: []", code: registry.CodeInvalid, want: "has sub/.mlpromote in it, which holds keys"},
 		"among keys":      {files: map[string]string{"acc": script}, private: ".", code: registry.CodeInvalid, want: "which holds keys"},
-		"no version":      {files: map[string]string{"acc": "#!/bin/sh\necho hello\n"}, code: registry.CodeUnavailable, want: "says no version that matches"},
+		"no version":      {files: map[string]string{"acc": "#!/bin/sh\necho hello\n"}, code: registry.CodeUnavailable, want: "printed no version that matches"},
 		"none":            {files: map[string]string{}, code: registry.CodeUnavailable, want: "no such file"},
 		"folder of pipes": {files: map[string]string{"acc": script, "pipe": ""}, inputs: "inputs: [pipe/x]", code: registry.CodeInvalid, want: "matches no file"},
 	} {
@@ -252,7 +252,7 @@ func TestChangedAtWork(t *testing.T) {
 func TestInputsAreChecked(t *testing.T) {
 	t.Parallel()
 	for input, want := range map[string]string{
-		"''": "want a pattern", "'['": "want a pattern", "../x": "stays in the folder", "/root/x": "the system's software", "/usr/../root/x": "the system's software",
+		"''": "want a pattern", "'['": "want a pattern", "../x": "stays in the folder", "/root/x": "system software", "/usr/../root/x": "system software",
 	} {
 		_, err := manifest.Parse("acc.yaml", []byte("name: acc\nlicence: x\nexecutable: acc\nversion: {arguments: [v], pattern: '(1)'}\ncompile: {arguments: ['{model}']}\nengine: {format: a, entry: e, outputs: [e]}\ninputs: ["+input+"]\n"))
 		if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), "acc.yaml:7:") || !strings.Contains(err.Error(), want) {

@@ -17,7 +17,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Bounds of the files of a tool. Every plan with the tool reads all of them.
+// Limits on the files of a tool. Every plan that uses the tool reads all of them.
 const (
 	maxInputs     = 10_000
 	maxInputBytes = 8 << 30
@@ -27,16 +27,16 @@ const (
 // same.
 type made struct {
 	folder  confined.Folder   // of the executable, after links
-	shown   []string          // folders that it is shown beside the system's software
-	entries map[string]string // by name, the digest of a file, or what else stands there
+	shown   []string          // folders that it sees beside system software
+	entries map[string]string // by name, the digest of a file, or a note about something that is not a file
 	stamps  map[string]fs.FileInfo
 	bytes   int64
 }
 
-// examine reads the files of the tool at an absolute path: those that the manifest names, or all
-// in its folder, and the system software that they load. private are folders that no tool may
-// see. Errors: CodeInvalid for files that are too many, private or missing; those of the operating
-// system.
+// examine reads the files of the tool at an absolute path: those that the manifest names, or
+// all in its folder, and the system software that they load. No tool may see the private
+// folders. Errors: CodeInvalid for files that are too many, private or missing; those of the
+// operating system.
 func (m Manifest) examine(executable string, private []string) (*made, error) {
 	target, err := filepath.EvalSymlinks(executable)
 	if err != nil {
@@ -75,7 +75,8 @@ func (m Manifest) examine(executable string, private []string) (*made, error) {
 	return t, t.read(names, elsewhere)
 }
 
-// show lets the tool see a folder, if nothing in it is private. It sees system software anyway.
+// show makes a folder visible to the tool if it contains nothing private. System software is
+// always visible.
 func (t *made) show(folder string, private []string) error {
 	if system(folder) || slices.Contains(t.shown, folder) {
 		return nil
@@ -98,20 +99,20 @@ func (t *made) show(folder string, private []string) error {
 // maxShown bounds the files and folders beside an executable.
 const maxShown = 200_000
 
-// system reports whether a path belongs to system software, which every driver sees.
+// system reports whether a path belongs to system software, which every driver can see.
 func system(path string) bool {
 	return slices.ContainsFunc(sandbox.SystemFolders(), func(folder string) bool {
 		return path == folder || strings.HasPrefix(path, folder+"/")
 	})
 }
 
-// visible reports whether the tool sees a file.
+// visible reports whether the tool can see a file.
 func (t *made) visible(path string) bool {
 	return system(path) || slices.ContainsFunc(t.shown,
 		func(folder string) bool { return strings.HasPrefix(path, folder+"/") })
 }
 
-// expand returns the files that match a pattern of the manifest. A folder stands for all files in
+// expand returns the files that match a pattern of the manifest. A folder means all files in
 // it. Patterns of system software are absolute, all others relative.
 func (t *made) expand(pattern string) ([]string, error) {
 	matches, files, err := t.glob(pattern)
@@ -133,7 +134,7 @@ func (t *made) expand(pattern string) ([]string, error) {
 	return names, nil
 }
 
-// glob returns the matches of a pattern, and a function from a match to its files.
+// glob returns the matches of a pattern, and a function that returns the files of a match.
 func (t *made) glob(pattern string) (matches []string, files func(string) ([]string, error), err error) {
 	if filepath.IsAbs(pattern) {
 		matches, err = filepath.Glob(pattern)
@@ -148,7 +149,7 @@ func (t *made) glob(pattern string) (matches []string, files func(string) ([]str
 	return matches, t.filesOf, err
 }
 
-// filesOf are the files of a name in the tool's folder.
+// filesOf returns the files of a name in the tool's folder.
 func (t *made) filesOf(name string) ([]string, error) {
 	if root, err := t.folder.OpenRoot(name); err == nil {
 		root.Close()
@@ -157,7 +158,7 @@ func (t *made) filesOf(name string) ([]string, error) {
 	return []string{name}, nil
 }
 
-// systemFiles are the files of a path in the system software.
+// systemFiles returns the files of a path in the system software.
 func systemFiles(path string) ([]string, error) {
 	var files []string
 	err := filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
@@ -209,8 +210,8 @@ func (t *made) read(names, elsewhere []string) error {
 	return nil
 }
 
-// add hashes a file of the tool's folder, by its name there, and returns its path. For a link it
-// hashes the target's path, and the file itself if the tool sees it.
+// add hashes a file of the tool's folder, by its name there, and returns its path. For a link
+// it hashes the target's path, and the target itself if the tool can see it.
 func (t *made) add(name string) (file string, err error) {
 	name = path.Clean(name)
 	if t.entries[name] != "" {
@@ -233,7 +234,7 @@ func (t *made) add(name string) (file string, err error) {
 	return f.Name(), t.hash(name, f)
 }
 
-// addSystem hashes a file by its path.
+// addSystem hashes a file of the system by its path.
 func (t *made) addSystem(name, file string) error {
 	f, err := toolchain.OpenFile(file)
 	if err != nil {

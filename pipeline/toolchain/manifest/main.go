@@ -15,7 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 )
 
-// Main answers the request on stdin for the tool that it names, and gives the exit
+// Main does the request on stdin with the tool that the request names, and returns the exit
 // status of the process.
 func Main(ctx context.Context, stdin io.Reader, stderr io.Writer) int {
 	return driverproc.Serve(ctx, stdin, stderr, func(ctx context.Context, r driverproc.Request) (any, error) {
@@ -28,7 +28,7 @@ type options struct {
 	Arguments []string `json:"arguments"`
 	Outputs   []string `json:"outputs"`
 	Licence   string   `json:"licence"`
-	Tuning    string   `json:"tuning"` // empty: the tool keeps nothing
+	Tuning    string   `json:"tuning"` // empty: the tool has no tuning file
 }
 
 func compile(ctx context.Context, r driverproc.Request, stderr io.Writer) (any, error) {
@@ -53,7 +53,7 @@ func compile(ctx context.Context, r driverproc.Request, stderr io.Writer) (any, 
 	}
 	cmd := exec.CommandContext(ctx, r.Library, arguments...)
 	cmd.Stdout, cmd.Stderr = stderr, stderr
-	cmd.Env = os.Environ() // package child has made it
+	cmd.Env = os.Environ() // package driverproc has created it
 	var ended *exec.ExitError
 	switch err := cmd.Run(); {
 	case errors.As(err, &ended):
@@ -64,8 +64,8 @@ func compile(ctx context.Context, r driverproc.Request, stderr io.Writer) (any, 
 	return map[string]any{"licence": o.Licence}, outputs(r.OutDir, o)
 }
 
-// warm puts what the tool learned the last time where it will look for it, and gives the
-// path. The first time there is no such file.
+// warm copies the tool's earlier tuning file to where the tool will look for it, and returns
+// the path. In the first build there is no such file.
 func (o options) warm(r driverproc.Request) (string, error) {
 	if o.Tuning == "" {
 		return "", nil
@@ -102,7 +102,7 @@ func optionsOf(r driverproc.Request) (options, error) {
 	return o, nil
 }
 
-// outputs holds what the tool left against what its manifest promises.
+// outputs checks that the tool left exactly the files that its manifest lists.
 func outputs(dir string, o options) error {
 	files, err := toolchain.Collect(dir)
 	if err != nil {
@@ -116,12 +116,12 @@ func outputs(dir string, o options) error {
 		}
 		left = append(left, f.Name)
 		if !slices.Contains(promised, f.Name) {
-			return driverproc.Errorf(driverproc.ToolFailed, "the tool left %s, which its manifest does not name", f.Name)
+			return driverproc.Errorf(driverproc.ToolFailed, "the tool left %s, which its manifest does not list", f.Name)
 		}
 	}
 	for _, name := range promised {
 		if !slices.Contains(left, name) {
-			return driverproc.Errorf(driverproc.ToolFailed, "the tool left no %s, which its manifest promises", name)
+			return driverproc.Errorf(driverproc.ToolFailed, "the tool did not leave %s, which its manifest lists", name)
 		}
 	}
 	return nil

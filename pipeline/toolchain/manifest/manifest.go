@@ -15,43 +15,43 @@ import (
 // Manifest describes a compiler with a command line.
 type Manifest struct {
 	Name       string  `yaml:"name,required" doc:"Name of the toolchain, and of the runtime that a node must have"`
-	Licence    string  `yaml:"licence,required" doc:"Under which the tool is used"`
+	Licence    string  `yaml:"licence,required" doc:"Licence under which the tool is used"`
 	Executable string  `yaml:"executable,required" doc:"Program, by name or absolute path"`
-	Version    Version `yaml:"version,required" doc:"How its version is found out"`
+	Version    Version `yaml:"version,required" doc:"How to get its version"`
 	Compile    Compile `yaml:"compile,required" doc:"How it compiles"`
-	Engine     Engine  `yaml:"engine,required" doc:"What its engines are like"`
-	Tuning     string  `yaml:"tuning" doc:"Name of the file in which the tool keeps what it learned for a target, such as timing.cache; {tuning} is its path"`
-	// Inputs is nil for every file in the folder of the executable.
-	Inputs []string `yaml:"inputs" doc:"Files that the tool is made of: patterns from the folder of the executable on, absolute ones for the system's software; a folder stands for all files in it. All files in the folder of the executable where nothing is said"`
-	TiedTo []string `yaml:"tied_to" doc:"Fields that a target must say, since an engine works for nothing else"`
+	Engine     Engine  `yaml:"engine,required" doc:"Properties of its engines"`
+	Tuning     string  `yaml:"tuning" doc:"Name of the file in which the tool keeps tuning results for a target, such as timing.cache; {tuning} is its path"`
+	// If Inputs is nil, it means every file in the folder of the executable.
+	Inputs []string `yaml:"inputs" doc:"Files that the tool consists of: patterns relative to the folder of the executable, absolute ones for system software; a folder means all files in it. Default: all files in the folder of the executable"`
+	TiedTo []string `yaml:"tied_to" doc:"Fields that a target must set, because an engine works only on that hardware and software"`
 
 	text []byte // the file, for the driver's identity
 }
 
-// Version is how a tool says its version.
+// Version is how to get the version of a tool.
 type Version struct {
-	Arguments []string `yaml:"arguments,required" doc:"Of the program, so that it prints its version"`
+	Arguments []string `yaml:"arguments,required" doc:"Arguments with which the program prints its version"`
 	Pattern   string   `yaml:"pattern,required" doc:"Regular expression (RE2) whose first group is the version: numbers separated by dots"`
 }
 
-// Compile is how a tool is called. In arguments {model} stands for the ONNX file, {out}
-// for the folder that takes the engine, and the names of TiedTo in braces for what the
-// target says: {accelerator.arch}. {tuning} is the file of Tuning, which the tool reads if
-// it is there and leaves for the next time.
+// Compile is how to call a tool. In arguments, {model} is replaced by the path of the ONNX
+// file, {out} by that of the folder for the engine, and a name of TiedTo in braces by that
+// field of the target, such as {accelerator.arch}. {tuning} is the path of the file Tuning. The
+// tool reads it if it exists, and leaves it for the next build.
 type Compile struct {
-	Arguments []string `yaml:"arguments,required" doc:"Of the program; {model}, {out} and fields of the target in braces"`
+	Arguments []string `yaml:"arguments,required" doc:"Arguments of the program; {model}, {out} and fields of the target in braces"`
 }
 
-// Engine is what a tool makes.
+// Engine describes the engines of a tool.
 type Engine struct {
 	Format       string   `yaml:"format,required" doc:"Name of the format, such as tensorrt-plan"`
 	Entry        string   `yaml:"entry,required" doc:"File that the runtime loads"`
-	Outputs      []string `yaml:"outputs,required" doc:"Every file that an engine has, and no other"`
+	Outputs      []string `yaml:"outputs,required" doc:"All files of an engine"`
 	NativeCode   bool     `yaml:"native_code" doc:"Engines hold machine code"`
-	ExactRuntime bool     `yaml:"exact_runtime" doc:"Engines need the very version of the runtime"`
+	ExactRuntime bool     `yaml:"exact_runtime" doc:"Engines need exactly this version of the runtime"`
 }
 
-// namePattern is what a toolchain may be called: it names a runtime and a file.
+// namePattern matches names of toolchains: a name is that of a runtime and part of file names.
 var namePattern = regexp.MustCompile(`^[a-z0-9]+([_-][a-z0-9]+)*$`)
 
 var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
@@ -65,7 +65,7 @@ func Load(path string) (Manifest, error) {
 	return Parse(path, data)
 }
 
-// Parse reads the bytes of the manifest that messages call name. Errors: CodeInvalid.
+// Parse parses a manifest. Messages call it name. Errors: CodeInvalid.
 func Parse(name string, data []byte) (Manifest, error) {
 	m := Manifest{text: data}
 	doc, err := strictyaml.Decode(name, data, &m)
@@ -119,7 +119,7 @@ func (m Manifest) checkInput(at *strictyaml.Node, pattern string) {
 		at.Problemf("input %q: want a pattern of files, such as lib or share/*.json", pattern)
 	case filepath.IsAbs(pattern) &&
 		(!system(filepath.Clean(pattern)) || filepath.Clean(pattern) != strings.TrimSuffix(pattern, "/")):
-		at.Problemf("input %q: want one from the folder of the executable on, or one of the system's software, below %s; the tool sees no others", pattern, strings.Join(sandbox.SystemFolders(), ", "))
+		at.Problemf("input %q: want a path relative to the folder of the executable, or one of system software, below %s; the tool cannot see others", pattern, strings.Join(sandbox.SystemFolders(), ", "))
 	case !filepath.IsAbs(pattern) && !filepath.IsLocal(pattern):
 		at.Problemf("input %q: want a pattern that stays in the folder of the executable", pattern)
 	}
@@ -134,14 +134,14 @@ func (m Manifest) checkArguments(doc *strictyaml.Document) {
 	for i, argument := range m.Compile.Arguments {
 		for _, found := range placeholder.FindAllString(argument, -1) {
 			if name := strings.Trim(found, "{}"); !slices.Contains(known, name) {
-				doc.At("compile", "arguments", i).Problemf("%s stands for nothing%s: want {%s}",
+				doc.At("compile", "arguments", i).Problemf("unknown placeholder %s%s: want {%s}",
 					found, registry.Suggest(name, known), strings.Join(known, "}, {"))
 			}
 		}
 	}
 }
 
-// fields are what a target can be asked for, by the names that mismatches use.
+// fields are the fields of a target that a manifest can name, as mismatches name them.
 var fields = map[string]func(registry.Target) string{
 	"cpu.arch":            func(t registry.Target) string { return t.CPU.Arch },
 	"cpu.level":           func(t registry.Target) string { return t.CPU.Level },

@@ -21,11 +21,11 @@ type shard struct {
 // feed is one case for one engine.
 type feed struct {
 	tensors map[string]tensor.Tensor
-	batched bool // some tensor kept its case dimension, as a batch of one
+	batched bool // whether some tensor kept its case dimension, as a batch of one
 }
 
-// openCases opens the shards in the order of their names. An error ends the
-// process, so nothing is closed then.
+// openCases opens the shards in the order of their names. After an error the process ends, so
+// the shards are not closed.
 func openCases(files []driverproc.RequestInput, e *engine) ([]shard, error) {
 	files = slices.SortedFunc(slices.Values(files),
 		func(a, b driverproc.RequestInput) int { return strings.Compare(a.Name, b.Name) })
@@ -44,7 +44,7 @@ func openCases(files []driverproc.RequestInput, e *engine) ([]shard, error) {
 			return nil, err
 		}
 		if s.count == 0 {
-			return nil, driverproc.Errorf(driverproc.BadInput, "cases %s: there are none in it", in.Name)
+			return nil, driverproc.Errorf(driverproc.BadInput, "cases %s: it has no cases", in.Name)
 		}
 		shards = append(shards, s)
 		first += int(s.count)
@@ -55,7 +55,7 @@ func openCases(files []driverproc.RequestInput, e *engine) ([]shard, error) {
 	return shards, nil
 }
 
-// check holds the tensors of a shard against the inputs of an engine.
+// check compares the tensors of a shard with the inputs of an engine.
 func (s shard) check(e *engine) error {
 	var missing []string
 	for _, input := range e.inputs {
@@ -66,7 +66,7 @@ func (s shard) check(e *engine) error {
 		}
 		one, fits := input.fit(info.Shape)
 		if !fits || info.DType != input.kind.dtype {
-			return driverproc.Errorf(driverproc.BadInput, "cases %s: tensor %q is %s %v: for each case the engine %s wants %s %v, with -1 for any, and a case dimension in front of it or as its first",
+			return driverproc.Errorf(driverproc.BadInput, "cases %s: tensor %q is %s %v: for each case the engine %s wants %s %v, where -1 is any size, with a case dimension in front or as the first dimension",
 				s.name, input.name, info.DType, info.Shape, e.id, input.kind.dtype, input.shape)
 		}
 		if info.Shape[0] != s.count {
@@ -85,7 +85,7 @@ func (s shard) check(e *engine) error {
 	return nil
 }
 
-// fit gives the shape of one case of a stacked tensor, if it suits the input.
+// fit returns the shape of one case of a stacked tensor, if the input accepts it.
 func (v value) fit(stacked []int64) (one []int64, fits bool) {
 	switch len(stacked) {
 	case 0:

@@ -16,8 +16,8 @@ import (
 // Name is the toolchain's name, in installs, identities and errors.
 const Name = "onnxruntime"
 
-// sources are the code that decides what the child computes and writes. Their digest
-// is part of every key, so that a changed driver does not find an older one's results.
+// sources are the code that decides what the child computes and writes. Their digest is part of
+// every key, so that a changed driver does not use cached results of an older one.
 //
 //go:embed *.go
 var sources embed.FS
@@ -25,17 +25,18 @@ var sources embed.FS
 // binding is the version of github.com/yalue/onnxruntime_go, for the same reason.
 const binding = "onnxruntime_go v1.35.0"
 
-// Args are the arguments, its own name first, with which the program must call [Main].
+// Args returns the arguments with which the program must call [Main]. The first is its own
+// name.
 func Args() []string { return []string{"mlpromote", "driver", Name} }
 
 // Options say how the child is started.
 type Options struct {
-	Installs   *install.Installer // where the shared library is found; required
+	Installs   *install.Installer // finds the shared library; required
 	Executable string             // the program whose Args lead to Main; empty means this one
-	Budget     driverproc.Budget  // of one job; the zero one is generous
+	Budget     driverproc.Budget  // of one job; zero fields have large defaults
 }
 
-// New is the driver. It finds the install when a job comes.
+// New returns the driver. It looks for the install at each job.
 func New(o Options) toolchain.Driver { return driver{o} }
 
 type driver struct{ Options }

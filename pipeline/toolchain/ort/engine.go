@@ -21,12 +21,11 @@ type engine struct {
 	settings settings
 	session  *rt.DynamicAdvancedSession
 	inputs   []value
-	outputs  []value // those that were selected
+	outputs  []value // the selected ones
 	load     time.Duration
 }
 
-// open learns the inputs and outputs of an engine, for which it is loaded once. It runs
-// after start.
+// open loads the engine once to learn its inputs and outputs. Call start to run it.
 func open(e toolchain.RunEngine, o toolchain.RunOptions) (*engine, error) {
 	set := settings{level: o.Level, threads: max(o.Threads, 1), providers: e.Providers, operators: e.Operators}
 	options, err := set.open()
@@ -54,7 +53,7 @@ func open(e toolchain.RunEngine, o toolchain.RunOptions) (*engine, error) {
 	return opened, nil
 }
 
-// start loads the engine to run it, which takes load.
+// start loads the engine to run it, and measures how long that takes.
 func (e *engine) start() error {
 	options, err := e.settings.open()
 	if err != nil {
@@ -79,7 +78,8 @@ func names(values []value) []string {
 	return all
 }
 
-// selected are the outputs of these names, in the model's order; no names are all.
+// selected returns the outputs with these names, in the model's order, or all outputs if names
+// is empty.
 func selected(outputs []rt.InputOutputInfo, only []string) ([]rt.InputOutputInfo, error) {
 	if len(only) == 0 {
 		return outputs, nil
@@ -94,14 +94,14 @@ func selected(outputs []rt.InputOutputInfo, only []string) ([]rt.InputOutputInfo
 	}
 	for _, name := range only {
 		if !slices.Contains(have, name) {
-			return nil, driverproc.Errorf(driverproc.BadInput, "no output %q: there are %s", name, strings.Join(have, ", "))
+			return nil, driverproc.Errorf(driverproc.BadInput, "no output %q: want some of %s", name, strings.Join(have, ", "))
 		}
 	}
 	return found, nil
 }
 
-// run runs one case. It gives the outputs with a leading case dimension of 1, and the
-// time that the run alone took.
+// run runs one case. It returns the outputs with a leading case dimension of 1, and the
+// duration of the run alone.
 func (e *engine) run(feed feed) ([]tensor.Tensor, time.Duration, error) {
 	in, err := e.feed(feed)
 	defer destroy(in)
@@ -123,7 +123,7 @@ func (e *engine) run(feed feed) ([]tensor.Tensor, time.Duration, error) {
 	return results, elapsed, err
 }
 
-// feed makes the library's values of a case. They share its memory.
+// feed creates the library's values for a case. They share its memory.
 func (e *engine) feed(f feed) ([]rt.Value, error) {
 	var made []rt.Value
 	for _, input := range e.inputs {
@@ -137,7 +137,7 @@ func (e *engine) feed(f feed) ([]rt.Value, error) {
 	return made, nil
 }
 
-// newValue wraps data, which it does not copy but for a scalar.
+// newValue wraps data. It copies only scalars.
 func newValue(k kind, shape []int64, data []byte) (rt.Value, error) {
 	switch {
 	case len(data) == 0:
@@ -150,10 +150,10 @@ func newValue(k kind, shape []int64, data []byte) (rt.Value, error) {
 	return k.scalar(data)
 }
 
-// allocate makes the outputs whose shape is known before the run, and leaves the
-// others to the library. The binding cannot read back what the library allocates of a
-// type that Go does not have, or a scalar: of those, an open leading dimension is
-// taken for the batch of one case.
+// allocate allocates the outputs whose shape is known before the run; the library allocates the
+// others. The binding cannot read outputs that the library allocated if they are scalars or of
+// a type that Go does not have. For those, an open leading dimension is taken as the batch of
+// one case.
 func (e *engine) allocate(batched bool) ([]rt.Value, error) {
 	out := make([]rt.Value, len(e.outputs))
 	for i, o := range e.outputs {
@@ -182,8 +182,8 @@ func (e *engine) allocate(batched bool) ([]rt.Value, error) {
 	return out, nil
 }
 
-// collect copies the outputs out. Where the case was a batch of one, an output with a
-// leading dimension of 1 keeps it as its case dimension.
+// collect copies the outputs. If the case was a batch of one, an output with a leading
+// dimension of 1 keeps that as its case dimension.
 func (e *engine) collect(out []rt.Value, batched bool) ([]tensor.Tensor, error) {
 	var results []tensor.Tensor
 	for i, o := range e.outputs {

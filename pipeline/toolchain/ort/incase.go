@@ -15,11 +15,11 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// outOfRange finds the index in what the library says of one that is out of range.
+// outOfRange finds the index in the library's error about an index that is out of range.
 var outOfRange = regexp.MustCompile(`(?:idx=|index = ?|index )(-?\d+)`)
 
-// inCase adds to an error of a run the case that it happened on: case c of a shard. If an index is
-// out of range, it also names the input that holds it.
+// inCase adds to an error of a run the case in which it happened: case c of a shard. If an
+// index is out of range, it also adds the input with that index.
 func inCase(s shard, c int64, e *engine, f feed, err error) error {
 	var failure *driverproc.Error
 	if !errors.As(err, &failure) {
@@ -36,8 +36,8 @@ func inCase(s shard, c int64, e *engine, f feed, err error) error {
 	return &said
 }
 
-// indexIn names the input of integers that holds the index of an error, or gives "" if not exactly
-// one does.
+// indexIn returns the integer input that has the index of an error, or "" if not exactly one
+// has it.
 func indexIn(e *engine, f feed, text string) string {
 	found := outOfRange.FindStringSubmatch(text)
 	if found == nil {

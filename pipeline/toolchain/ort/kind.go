@@ -12,17 +12,17 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// kind is one element type: ours, the library's, and how its values are reached.
+// kind is an element type: our name, the library's, and how to access values.
 type kind struct {
 	dtype tensor.DType
 	code  rt.TensorElementDataType
-	// scalar makes a value of rank 0 and bytes reads one that the library allocated;
-	// both are nil for types that Go does not have.
+	// scalar creates a value of rank 0, and bytes reads one that the library allocated. Both
+	// are nil for types that Go does not have.
 	scalar func(data []byte) (rt.Value, error)
 	bytes  func(v rt.Value) []byte
 }
 
-// kinds are the types that engines may take and give.
+// kinds are the element types that inputs and outputs of engines may have.
 var kinds = [...]kind{
 	native[float32](tensor.Float32, rt.TensorElementDataTypeFloat),
 	native[float64](tensor.Float64, rt.TensorElementDataTypeDouble),
@@ -69,7 +69,7 @@ type value struct {
 	shape []int64 // -1 where it is open
 }
 
-// values checks that all inputs or outputs are tensors of types that we know.
+// values checks that all inputs or outputs are tensors of known types.
 func values(infos []rt.InputOutputInfo) ([]value, error) {
 	var found []value
 	for _, info := range infos {
@@ -94,7 +94,7 @@ func kindOf(code rt.TensorElementDataType) (kind, bool) {
 	return kind{}, false
 }
 
-// describe is values for people: what we cannot handle keeps the library's name.
+// describe formats values for messages. Unknown types keep the library's name.
 func describe(infos []rt.InputOutputInfo) []toolchain.ModelValue {
 	described := []toolchain.ModelValue{}
 	for _, info := range infos {

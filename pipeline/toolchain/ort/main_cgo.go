@@ -14,7 +14,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 )
 
-// Main is the child: it does one request of mlpromote.driver/v1 and gives the exit
+// Main is the child process: it does one request of mlpromote.driver/v1 and returns the exit
 // status. The shared library stays loaded until the process ends.
 func Main(ctx context.Context, stdin io.Reader, stderr io.Writer) int {
 	return driverproc.Serve(ctx, stdin, stderr, handle)
@@ -52,9 +52,9 @@ func probe(_ context.Context, r driverproc.Request) (any, error) {
 	return result, nil
 }
 
-// compile writes model.onnx, the graph as it is after optimization, and next to it
-// model.onnx.data where the model came with external data. Level "all" is refused: it
-// ties the graph to the processor that it is optimized on.
+// compile writes model.onnx, the graph after optimization, and next to it model.onnx.data if
+// the model came with external data. It refuses level "all", which adapts the graph to the
+// processor of the build.
 func compile(_ context.Context, r driverproc.Request) (any, error) {
 	level, err := compileLevel(r.Options)
 	if err != nil {
@@ -96,12 +96,12 @@ func compileLevel(options map[string]any) (string, error) {
 		return level, nil
 	case "all":
 		return "", driverproc.Errorf(driverproc.BadInput,
-			"option level is all: it ties the graph to the processor of the build; want basic or extended")
+			"option level is all, which adapts the graph to the processor of the build: want basic or extended")
 	}
 	return "", driverproc.Errorf(driverproc.BadInput, "option level is %q: want basic or extended", level)
 }
 
-// inputs are the inputs of a role, in the order of the request.
+// inputs returns the inputs of a role, in the order of the request.
 func inputs(r driverproc.Request, role string) []driverproc.RequestInput {
 	var found []driverproc.RequestInput
 	for _, in := range r.Inputs {
@@ -112,7 +112,7 @@ func inputs(r driverproc.Request, role string) []driverproc.RequestInput {
 	return found
 }
 
-// operators are the libraries of operators that the models of a job need.
+// operators returns the operator libraries that the models of a job need.
 func operators(r driverproc.Request) []string {
 	var paths []string
 	for _, in := range inputs(r, toolchain.RoleOperators) {
@@ -121,7 +121,7 @@ func operators(r driverproc.Request) []string {
 	return paths
 }
 
-// graphs are the models among the inputs: a single file, or those that end in .onnx.
+// graphs returns the models among the inputs: the only file, or those that end in .onnx.
 func graphs(r driverproc.Request) []driverproc.RequestInput {
 	files := inputs(r, toolchain.RoleModel)
 	if len(files) == 1 {

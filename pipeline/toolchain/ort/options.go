@@ -21,15 +21,15 @@ var levels = map[string]rt.GraphOptimizationLevel{
 	"all":         rt.GraphOptimizationLevelEnableAll,
 }
 
-// settings are those of a session that differ between jobs.
+// settings are the options of a session that differ between jobs.
 type settings struct {
 	level     string              // of graph optimization
 	threads   int                 // within one operator; operators run one after the other
-	providers []registry.Provider // execution providers, the preferred one first; the CPU's is always the last
-	operators []string            // paths of libraries with operators that the model needs
+	providers []registry.Provider // execution providers, the preferred one first; that of the CPU is always last
+	operators []string            // paths of operator libraries that the model needs
 }
 
-// open gives the options of a session. The caller destroys them.
+// open returns the options of a session. The caller destroys them.
 func (s settings) open() (*rt.SessionOptions, error) {
 	value, ok := levels[s.level]
 	if !ok {
@@ -55,20 +55,20 @@ func (s settings) open() (*rt.SessionOptions, error) {
 		return nil, release(options, err)
 	}
 	for _, p := range s.providers {
-		// One that is not here is left out, as ONNX Runtime does: who runs the engine instead
-		// is reported, and judged. One that is here has to take what is asked of it.
+		// A provider that is missing here is skipped, as ONNX Runtime does: the result reports
+		// which provider runs the engine. An existing provider must accept the options.
 		if failed := prefer(options, p); failed != nil && len(p.Options) > 0 && !absent(failed) {
-			return nil, release(options, driverproc.Errorf(driverproc.BadInput, "%s does not take what is asked of it: %s", p, failed))
+			return nil, release(options, driverproc.Errorf(driverproc.BadInput, "execution provider %s does not accept its options: %s", p, failed))
 		}
 	}
 	return options, nil
 }
 
-// prefer adds an execution provider behind those that are there.
+// prefer appends an execution provider to the list.
 func prefer(options *rt.SessionOptions, p registry.Provider) error {
 	switch p.Name {
 	case "CPUExecutionProvider":
-		return nil // it is always there, as the last
+		return nil // it always exists, as the last
 	case "CUDAExecutionProvider":
 		cuda, err := rt.NewCUDAProviderOptions()
 		if err != nil {
@@ -91,8 +91,8 @@ func prefer(options *rt.SessionOptions, p registry.Provider) error {
 	return options.AppendExecutionProvider(strings.TrimSuffix(p.Name, "ExecutionProvider"), p.Options)
 }
 
-// absent reports whether an error says that the library is without a provider, or that
-// the machine is without what the provider is made of. ONNX Runtime gives it no code.
+// absent reports whether an error says that the library does not have a provider, or that the
+// machine does not have its hardware or libraries. ONNX Runtime has no error code for this.
 func absent(err error) bool {
 	for _, part := range []string{"in this build", "Failed to load shared library", "Unknown provider name"} {
 		if strings.Contains(err.Error(), part) {
@@ -107,13 +107,13 @@ func release(options *rt.SessionOptions, err error) error {
 	return errors.Join(err, options.Destroy())
 }
 
-// loadError says why a model does not load, without the path where it lay.
+// loadError returns why a model does not load, without the model's temporary path.
 func loadError(name, path string, err error) error {
 	return fault("model "+name,
 		strings.TrimPrefix(strings.ReplaceAll(err.Error(), path, name), "Error loading temporary session: "))
 }
 
-// fault says whose fault an error of the library is. It gives texts, no codes.
+// fault classifies an error of the library by its text, because the library gives no codes.
 func fault(subject, text string) error {
 	for _, known := range []struct {
 		part string

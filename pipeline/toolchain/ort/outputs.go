@@ -14,7 +14,7 @@ import (
 // writer writes the outputs of one engine, shard by shard, case by case.
 type writer struct {
 	dir    string // of the engine
-	left   int64  // cases that the shard still lacks
+	left   int64  // cases that are still missing in the shard
 	file   *os.File
 	shards *tensor.ShardWriter
 }
@@ -40,7 +40,7 @@ func (w *writer) append(s shard, e *engine, outputs []tensor.Tensor) error {
 	return err
 }
 
-// begin makes the file of a shard, for outputs of the shapes of its first case.
+// begin creates the file of a shard, for outputs with the shapes of its first case.
 func (w *writer) begin(s shard, e *engine, first []tensor.Tensor) (err error) {
 	infos := make(map[string]tensor.Info, len(first))
 	for i, o := range e.outputs {

@@ -17,7 +17,7 @@ import (
 // maxTimings bounds rounds times cases, so that the response stays readable.
 const maxTimings = 4_000_000
 
-// runner is one run: engines that follow each other case by case.
+// runner is one run: several engines that take turns case by case.
 type runner struct {
 	options toolchain.RunOptions
 	engines []*engine
@@ -26,7 +26,8 @@ type runner struct {
 	shards  []shard
 }
 
-// run runs groups of engines: in sequential order each alone, else all as one.
+// run runs groups of engines: one engine for each group if the order is sequential, else all in
+// one.
 func run(ctx context.Context, r driverproc.Request) (any, error) {
 	o := r.Run.RunOptions
 	groups := [][]toolchain.RunEngine{o.Engines}
@@ -82,7 +83,7 @@ func newRunner(r driverproc.Request, group []toolchain.RunEngine) (*runner, erro
 	return g, g.start()
 }
 
-// start loads the engines, last of all, so that none is in memory twice.
+// start loads the engines after all checks, so that no engine is in memory twice.
 func (g *runner) start() error {
 	for n, e := range g.engines {
 		if err := e.start(); err != nil {
@@ -133,7 +134,7 @@ func (g *runner) run(ctx context.Context) error {
 	return nil
 }
 
-// round runs every case on every engine, in this order of engines.
+// round runs every case on every engine, with the engines in this order.
 func (g *runner) round(ctx context.Context, order []int, keep bool) error {
 	for _, s := range g.shards {
 		for c := range s.count {
@@ -149,7 +150,7 @@ func (g *runner) round(ctx context.Context, order []int, keep bool) error {
 	return nil
 }
 
-// one runs one case on one engine and gives the nanoseconds that it took.
+// one runs one case on one engine and returns the duration in nanoseconds.
 func (g *runner) one(ctx context.Context, n int, s shard, c int64, keep bool) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
@@ -168,7 +169,7 @@ func (g *runner) one(ctx context.Context, n int, s shard, c int64, keep bool) (i
 	return elapsed.Nanoseconds(), err
 }
 
-// locate finds a case by its number in the set.
+// locate returns the shard of a case, by the case's number in the set.
 func (g *runner) locate(i int) (shard, int64) {
 	for _, s := range g.shards {
 		if i < s.first+int(s.count) {
@@ -178,8 +179,8 @@ func (g *runner) locate(i int) (shard, int64) {
 	return g.shards[0], 0
 }
 
-// peakRSS is the most resident memory that this process ever had, in bytes; 0 where
-// the system does not say.
+// peakRSS returns the highest resident memory of this process in bytes, or 0 if the system does
+// not report it.
 func peakRSS() int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// askShares finds out who runs the engines that declare execution providers, with the
+// askShares finds out which execution providers run the engines that declare some, with the
 // first case.
 func (g *runner) askShares() error {
 	if !g.options.Shares {
@@ -40,7 +40,7 @@ func (g *runner) askShares() error {
 	return nil
 }
 
-// shares runs one case in a session of its own that keeps a profile, and reads that.
+// shares runs one case in a separate session with profiling, and reads the profile.
 func (e *engine) shares(f feed) ([]registry.ProviderShare, error) {
 	options, err := e.settings.open()
 	if err != nil {
@@ -56,7 +56,7 @@ func (e *engine) shares(f feed) ([]registry.ProviderShare, error) {
 		return nil, loadError(e.id, e.path, err)
 	}
 	_, _, err = profiled.run(f)
-	if err = errors.Join(err, profiled.close()); err != nil { // closing writes the profile
+	if err = errors.Join(err, profiled.close()); err != nil { // Destroy writes the profile
 		return nil, err
 	}
 	found, err := filepath.Glob(prefix + "_*.json")
@@ -76,7 +76,7 @@ type profileEvent struct {
 	} `json:"args"`
 }
 
-// readProfile sums up the kernels of a profile by their provider, in the order of names.
+// readProfile counts the kernels of a profile by provider, in the order of provider names.
 func readProfile(path string) ([]registry.ProviderShare, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -85,7 +85,7 @@ func readProfile(path string) ([]registry.ProviderShare, error) {
 	defer f.Close()
 	shares := make(map[string]*registry.ProviderShare)
 	decoder := json.NewDecoder(f)
-	_, err = decoder.Token() // the list begins
+	_, err = decoder.Token() // start of the list
 	for err == nil && decoder.More() {
 		var event profileEvent
 		if err = decoder.Decode(&event); err == nil && event.Category == "Node" && event.Args.Provider != "" {

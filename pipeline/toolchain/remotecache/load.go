@@ -22,7 +22,7 @@ func (s *Steps) load(ctx context.Context, key registry.Digest, outDir string) (t
 	if err != nil {
 		return toolchain.Outcome{}, err
 	}
-	outcome, err := s.judge(ctx, key, manifest)
+	outcome, err := s.evaluate(ctx, key, manifest)
 	if err != nil {
 		return toolchain.Outcome{}, err
 	}
@@ -53,15 +53,15 @@ func (s *Steps) manifest(ctx context.Context, key registry.Digest) (ocispec.Mani
 	return m, nil
 }
 
-// judge reads what an entry says and whether it counts. Errors: CodeTrust.
-func (s *Steps) judge(ctx context.Context, key registry.Digest, m ocispec.Manifest) (toolchain.Outcome, error) {
+// evaluate reads an entry and decides whether it counts. Errors: CodeTrust.
+func (s *Steps) evaluate(ctx context.Context, key registry.Digest, m ocispec.Manifest) (toolchain.Outcome, error) {
 	bundle, err := s.read(ctx, m.Layers[0], maxBundle)
 	if err != nil {
 		return toolchain.Outcome{}, err
 	}
 	claim, err := s.Verify(ctx, bundle, s.Resource)
-	// The time when a step was signed is not recorded, so a retired key counts no more than a
-	// revoked one.
+	// The time when a step was signed is not recorded, so entries of a retired key are ignored
+	// like those of a revoked one.
 	if registry.HasCode(err, registry.CodeTrust) || err == nil &&
 		(!slices.Contains(claim.Roles, registry.RoleBuilder) || claim.Key != registry.KeyTrusted) {
 		return toolchain.Outcome{}, distrust("no trusted builder for " + s.Resource + " signed them")
@@ -70,7 +70,7 @@ func (s *Steps) judge(ctx context.Context, key registry.Digest, m ocispec.Manife
 		return toolchain.Outcome{}, err
 	}
 	if claim.Statement.PredicateType != PredicateStep || !claim.Statement.About(m.Config.Digest) {
-		return toolchain.Outcome{}, distrust("what was signed is something else")
+		return toolchain.Outcome{}, distrust("the signed statement is about something else")
 	}
 	record, err := s.read(ctx, m.Config, maxRecord)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Steps) judge(ctx context.Context, key registry.Digest, m ocispec.Manife
 	}
 	outcome, err := toolchain.UnmarshalStep(record)
 	if err != nil || outcome.Key != key {
-		return toolchain.Outcome{}, distrust("they are of other steps than they are tagged for")
+		return toolchain.Outcome{}, distrust("they are for other steps than their tags say")
 	}
 	outcome.Origin = toolchain.Origin{Cache: s.Name, Signer: claim.Signer}
 	return outcome, nil
@@ -86,8 +86,8 @@ func (s *Steps) judge(ctx context.Context, key registry.Digest, m ocispec.Manife
 
 func distrust(why string) error { return registry.Errorf(registry.CodeTrust, "%s", why) }
 
-// read fetches a document. Errors: CodeTrust for one that is too large; CodeDigest for
-// one that is not what its digest says.
+// read fetches a document. Errors: CodeTrust for one that is too large; CodeDigest if its bytes
+// do not match its digest.
 func (s *Steps) read(ctx context.Context, desc ocispec.Descriptor, most int64) ([]byte, error) {
 	if desc.Size < 0 || desc.Size > most {
 		return nil, distrust("they are too large")
@@ -100,7 +100,7 @@ func (s *Steps) read(ctx context.Context, desc ocispec.Descriptor, most int64) (
 	return text, err
 }
 
-// fetch brings a file. Errors: CodeDigest for bytes that are not its own.
+// fetch fetches a file. Errors: CodeDigest if its bytes do not match its digest.
 func (s *Steps) fetch(ctx context.Context, f toolchain.OutputFile) (err error) {
 	if err := os.MkdirAll(filepath.Dir(f.Path), 0o777); err != nil {
 		return err

@@ -13,17 +13,17 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// PredicateStep is what a builder says of a step: its key, and what it made.
+// PredicateStep is the type of a builder's predicate about a step: its key and its results.
 const PredicateStep = "https://mlpromote.dev/step/v1"
 
-// The types of entries.
+// Media types of entries.
 const (
 	typeStep   = "application/vnd.mlpromote.step.v1+json"
 	typeBundle = "application/vnd.dev.sigstore.bundle.v0.3+json"
 	typeFile   = "application/octet-stream"
 )
 
-// Limits on what is read of an entry besides its files.
+// Limits on the parts of an entry other than its files.
 const (
 	maxManifest = 4 << 20
 	maxRecord   = 64 << 20
@@ -31,23 +31,23 @@ const (
 	maxFiles    = 10_000
 )
 
-// Repository is the part of oras-go's interfaces that entries need.
+// Repository is the part of oras-go's interfaces that this package needs.
 type Repository interface {
 	content.Storage
 	content.TagResolver
 }
 
-// Options say where entries are, and whose count. All but Sign are required.
+// Options say where entries are and which ones count. All but Sign are required.
 type Options struct {
 	Repository Repository
 	Name       string // of the repository: "oci://registry.example.com/team/cache"
 	Verify     registry.VerifyEvidence
-	Resource   string                // that a builder must be trusted for: where the engines go
-	Sign       registry.SignEvidence // nil keeps nothing: the memory is only read
+	Resource   string                // resource that a builder must be trusted for: the repository of the engines
+	Sign       registry.SignEvidence // nil: the cache is read-only
 }
 
-// Steps is a memory of steps in an OCI repository. A repository that cannot be reached is
-// one that has nothing: it is asked no more, and [Steps.Trouble] says why.
+// Steps is a cache of steps in an OCI repository. If the repository cannot be reached, it
+// counts as empty and is not asked again; [Steps.Trouble] returns the reason.
 type Steps struct {
 	Options
 
@@ -58,10 +58,10 @@ type Steps struct {
 
 var _ toolchain.Steps = (*Steps)(nil)
 
-// New is the memory in a repository.
+// New returns the cache in a repository.
 func New(o Options) *Steps { return &Steps{Options: o, ignored: make(map[string]int)} }
 
-// Ignored counts the entries that did not count, by the reason.
+// Ignored returns the number of ignored entries by reason.
 func (s *Steps) Ignored() map[string]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *Steps) Ignored() map[string]int {
 	return all
 }
 
-// Trouble is why the repository could not be used, or nil.
+// Trouble returns why the repository could not be used, or nil.
 func (s *Steps) Trouble() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +81,8 @@ func (s *Steps) Trouble() error {
 
 func (s *Steps) troubled() bool { return s.Trouble() != nil }
 
-// Load brings the files of a step, as [toolchain.Steps] says. An entry that does not count
-// is CodeNotFound, like one that is not there.
+// Load fetches the files of a step, as [toolchain.Steps] describes. An ignored entry gives
+// CodeNotFound, like a missing one.
 func (s *Steps) Load(ctx context.Context, key registry.Digest, outDir string) (toolchain.Outcome, error) {
 	missing := registry.Errorf(registry.CodeNotFound, "step %s is not in %s", key, s.Name)
 	if s.troubled() {
@@ -103,8 +103,8 @@ func (s *Steps) Load(ctx context.Context, key registry.Digest, outDir string) (t
 	return toolchain.Outcome{}, missing
 }
 
-// Save keeps a step where Sign is set. A failure to keep it is not an error: the step is
-// done, and another machine will do it again.
+// Save stores a step if Sign is set. A failure is not returned as an error: the step is done,
+// and another machine will only have to do it again.
 func (s *Steps) Save(ctx context.Context, about toolchain.About, outcome toolchain.Outcome) error {
 	if s.Sign == nil || s.troubled() {
 		return nil
@@ -130,10 +130,10 @@ func (s *Steps) note(err error) {
 	}
 }
 
-// tag names the entry of a key.
+// tag returns the tag of a key's entry.
 func tag(key registry.Digest) string { return "step-" + key.Encoded() }
 
-// statement is what a builder signs of a step.
+// statement is a builder's predicate about a step.
 type statement struct {
 	Key   registry.Digest `json:"key"`
 	Files []file          `json:"files"`
@@ -152,7 +152,7 @@ func newStatement(o toolchain.Outcome) statement {
 	return s
 }
 
-// layers are the files of a step as an entry has them.
+// layers returns the files of a step as the layers of an entry.
 func layers(o toolchain.Outcome) []ocispec.Descriptor {
 	all := make([]ocispec.Descriptor, len(o.Files))
 	for i, f := range o.Files {

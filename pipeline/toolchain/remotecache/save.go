@@ -16,7 +16,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// save stores what an entry needs before the entry, and names it last.
+// save pushes the blobs of an entry, then its manifest, and sets its tag last.
 func (s *Steps) save(ctx context.Context, about toolchain.About, o toolchain.Outcome) error {
 	record, err := toolchain.MarshalStep(about, o)
 	if err != nil {
@@ -63,7 +63,7 @@ func describe(mediaType string, text []byte) ocispec.Descriptor {
 	return ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(text), Size: int64(len(text))}
 }
 
-// push stores content that is not there yet.
+// push pushes content unless it exists already.
 func (s *Steps) push(ctx context.Context, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
 	there, err := s.Repository.Exists(ctx, desc)
 	if err != nil || there {

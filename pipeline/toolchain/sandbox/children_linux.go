@@ -17,9 +17,9 @@ func children() []int {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
-		// The name of the program, in parentheses, may hold anything.
+		// The program name, in parentheses, may contain any character.
 		_, rest, _ := bytes.Cut(text[bytes.LastIndexByte(text, ')')+1:], []byte(" "))
 		fields := bytes.Fields(rest)
 		pid, errPID := strconv.Atoi(filepath.Base(filepath.Dir(file)))

@@ -1,20 +1,20 @@
-// Package sandbox runs a program that sees the files that it is given and little else
-// of the machine, as far as the kernel allows it, and says what it enforced.
+// Package sandbox runs a program that can access only given files and little else of the
+// machine, as far as the kernel allows it. It reports the restrictions that were in effect.
 //
-// On Linux a keeper stands between this process and the program: this program again,
-// started under a name that [Enter] knows. The keeper sets the sandbox up, starts the
-// program, and when that ends, or when this process does, ends everything that the
-// program started. There are three levels, of which the strongest that works is used:
+// On Linux, a keeper process runs between this process and the program. It executes this binary
+// again, under a name that [Enter] recognizes. The keeper sets up the sandbox and starts the
+// program. When the program or this process ends, the keeper ends everything that the program
+// started. There are three levels, of which the strongest that works is used:
 //
-//   - namespaces: an own user, mount, network, process, IPC and host name space. The
-//     file system is made anew of the system's software, what the job names, read-only,
-//     and the folders that it may write. There is no network, not even loopback.
-//   - Landlock: the same files in the same places, under rules that the kernel checks.
-//   - none: limits alone. Inputs are copied, so that a program which writes to its
-//     input harms a copy.
+//   - namespaces: new user, mount, network, process, IPC and host name namespaces. A new root file
+//     system has the system software and the files of the job, both read-only, and the folders
+//     that the program may write to. There is no network, not even loopback.
+//   - Landlock: the same files at their usual paths, under rules that the kernel enforces.
+//   - none: only limits. Inputs are copied, so that a program that changes its input changes a
+//     copy.
 //
-// Where this process is root, the program runs as nobody, with the one capability that
-// lets it read and write whatever it was given.
+// If this process is root, the program runs as user "nobody", with only the capability to read and
+// write all files that it can see.
 //
-// Elsewhere the program is started as it is, on copies.
+// On other systems the program is started without a sandbox, on copies of its inputs.
 package sandbox

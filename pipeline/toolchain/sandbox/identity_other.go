@@ -4,5 +4,5 @@ package sandbox
 
 import "io/fs"
 
-// identity is not known here.
+// identity is not implemented for this system.
 func identity(fs.FileInfo) (device, inode uint64) { return 0, 0 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Versions of Landlock's interface, by what each brought
+// Versions of Landlock's interface, by the feature that each added
 // (https://docs.kernel.org/userspace-api/landlock.html).
 const (
 	landlockRefer    = 2
@@ -20,16 +20,16 @@ const (
 	landlockScope    = 6
 )
 
-// Rights on files and folders.
+// Access rights for files and folders.
 const (
 	rightsRead  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	rightsFirst = 1<<13 - 1 // all of version 1
 	rightsFile  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE |
-		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV // those that a file can have
+		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV // those that apply to files
 )
 
-// landlockVersion is that of the kernel's interface, from 1. Errors: as the kernel says
-// that it has none.
+// landlockVersion returns the version of the kernel's interface, from 1. Errors: those of a
+// kernel without Landlock.
 func landlockVersion() (int, error) {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -52,19 +52,19 @@ func landlockRights(version int) uint64 {
 	return rights
 }
 
-// landlock binds this thread, and what it will start, to rules. It says what the rules
-// leave open.
+// landlock restricts this thread and the processes that it starts. It returns what the rules
+// cannot restrict.
 func (s *server) landlock() (lacks []string, err error) {
 	version, err := landlockVersion()
 	if err != nil {
 		return nil, err
 	}
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: landlockRights(version)}
-	lacks = []string{"network: Landlock knows TCP alone"}
+	lacks = []string{"network: Landlock restricts only TCP"}
 	if version >= landlockTCP {
 		attr.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	} else {
-		lacks = []string{fmt.Sprintf("network: version %d of Landlock knows none", version)}
+		lacks = []string{fmt.Sprintf("network: version %d of Landlock cannot restrict it", version)}
 	}
 	if version >= landlockScope {
 		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
@@ -86,7 +86,7 @@ func (s *server) landlock() (lacks []string, err error) {
 	return lacks, nil
 }
 
-// allow adds a rule for everything that the program may see or write.
+// allow adds a rule for everything that the program may read or write.
 func (s *server) allow(set int, all uint64) error {
 	readable := make([]File, 0, len(s.Job.Read)+len(s.Job.Files)+2)
 	for _, path := range append(slices.Clone(s.Job.Read), s.Job.Inputs, self) {

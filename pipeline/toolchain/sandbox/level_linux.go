@@ -13,11 +13,11 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 )
 
-// level is one way to hold a program.
+// level is one way to restrict a program.
 type level struct {
 	Sandbox toolchain.Sandbox `json:"sandbox"`
-	// UserNamespace is true where the namespaces belong to a user namespace of their own.
-	// Without one, only root can make them.
+	// UserNamespace is true if the namespaces belong to a new user namespace. Without one, only
+	// root can create them.
 	UserNamespace bool `json:"userNamespace"`
 }
 
@@ -28,8 +28,8 @@ func (l level) String() string {
 	return string(l.Sandbox)
 }
 
-// tries are all levels, the strongest first, each with what says whether it works here
-// and asks the kernel once.
+// tries returns all levels, the strongest first, each with a function that reports whether it
+// works here. The function asks the kernel only once.
 var tries = []struct {
 	level
 	works func() error
@@ -50,8 +50,8 @@ func try(l level) struct {
 	}{l, sync.OnceValue(func() error { return probe(l) })}
 }
 
-// strongest gives the strongest level that works here, none stronger than most, and why
-// those before it do not.
+// strongest returns the strongest level that works here, at most most, and why stronger ones do
+// not work.
 func strongest(most toolchain.Sandbox) (level, []string) {
 	var lacks []string
 	allowed := most == ""
@@ -68,7 +68,7 @@ func strongest(most toolchain.Sandbox) (level, []string) {
 	return level{Sandbox: toolchain.SandboxNone}, lacks
 }
 
-// probeTime bounds the try of one level.
+// probeTime bounds the probe of one level.
 const probeTime = 10 * time.Second
 
 // probe sets up an empty sandbox of the level.

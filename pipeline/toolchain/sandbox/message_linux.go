@@ -6,25 +6,25 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 )
 
-// keeperName is the argv[0] of the keeper. No file is called so.
+// keeperName is the argv[0] of the keeper. No file has this name.
 const keeperName = "mlpromote: sandbox"
 
-// The keeper's descriptors beyond the standard ones. It reads its orders from one and
-// takes the end of that as the end of the parent process; it reports on the other.
+// The keeper's file descriptors beyond the standard ones. It reads its orders from one; when
+// that closes, the parent process has ended. It writes reports to the other.
 const (
 	ordersFD = 3
 	reportFD = 4
 )
 
-// orders is what the keeper is to do.
+// orders are the parent's instructions to the keeper.
 type orders struct {
-	Probe bool  `json:"probe"` // set the sandbox up, start nothing
+	Probe bool  `json:"probe"` // only set up the sandbox
 	Job   wire  `json:"job"`
 	Level level `json:"level"`
-	User  *user `json:"user,omitempty"` // that the program runs as, if that is not the keeper's user
+	User  *user `json:"user,omitempty"` // user of the program, if it differs from the keeper's
 }
 
-// wire is a Job without what passes through pipes.
+// wire is a Job without the parts that are sent through pipes.
 type wire struct {
 	Path   string   `json:"path"`
 	Args   []string `json:"args"`
@@ -44,18 +44,18 @@ type user struct {
 	GID uint32 `json:"gid"`
 }
 
-// report is one line of the keeper's: that the program started under these bounds, that
+// report is one message of the keeper: that the program started with these restrictions, that
 // it ended, or why it did not start.
 type report struct {
 	Started *toolchain.Enforced `json:"started,omitempty"`
 	Ended   *ended              `json:"ended,omitempty"`
 	Failed  string              `json:"failed,omitempty"`
-	// Program is true where what failed is to start the program, not the sandbox.
+	// Program is true if starting the program failed, and false if the sandbox failed.
 	Program bool `json:"program,omitempty"`
 }
 
 type ended struct {
-	Status uint32        `json:"status"` // as wait(2) gives it
+	Status uint32        `json:"status"` // as wait(2) returns it
 	CPU    time.Duration `json:"cpu"`
 	Left   int           `json:"left,omitempty"` // processes that could not be ended
 }

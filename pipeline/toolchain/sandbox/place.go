@@ -8,8 +8,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 )
 
-// place puts the files where the program will look for them. As links they are the
-// user's own files: that is for those whom something keeps from writing to them.
+// place puts the files at their paths in the sandbox. Links lead to the user's own files, so
+// they are only for programs that something keeps from writing to them.
 func place(files []File, links bool) error {
 	for _, f := range files {
 		if err := os.MkdirAll(filepath.Dir(f.At), 0o777); err != nil {
@@ -25,7 +25,7 @@ func place(files []File, links bool) error {
 func (f File) place(links bool) error {
 	switch {
 	case links && !f.Solid:
-		return os.Symlink(f.From, f.At) // the rules that hold the program allow the file itself alone
+		return os.Symlink(f.From, f.At) // Landlock's rules allow only the file itself
 	case links && os.Link(f.From, f.At) == nil:
 		info, err := os.Lstat(f.At)
 		if err != nil {

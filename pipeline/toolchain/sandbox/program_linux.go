@@ -14,21 +14,21 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 )
 
-// programName is the argv[0] of the process that bounds itself and becomes the program.
-// Only a process can bound itself without privileges over others.
+// programName is the argv[0] of the process that restricts itself and then executes the
+// program. Without privileges, a process can only restrict itself.
 const programName = "mlpromote: program"
 
-// failFD is where that process says why it did not become the program. Nothing there and
-// its end mean that it did.
+// failFD is where that process reports why it could not execute the program. If it closes
+// without data, the program was started.
 const failFD = 3
 
-// self is this program, wherever it lies and whatever became of its file.
+// self is the path of this program, even if its file was moved or deleted.
 const self = "/proc/self/exe"
 
-// fork starts the program, in a process group of its own, and waits until it is it.
+// fork starts the program in its own process group, and waits until it is executed.
 func (s *server) fork(e *toolchain.Enforced) (pid int, err error) {
 	if !s.Level.UserNamespace && s.User == nil {
-		s.Job.Limits.Processes = 0 // the user's other processes would count
+		s.Job.Limits.Processes = 0 // the limit would also count the user's other processes
 	}
 	limits, err := json.Marshal(s.Job.Limits)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *server) fork(e *toolchain.Enforced) (pid int, err error) {
 	pid, err = syscall.ForkExec(self, args,
 		&syscall.ProcAttr{Dir: s.Job.Dir, Env: s.Job.Env, Files: []uintptr{0, 1, 2, w.Fd()}, Sys: attr})
 	w.Close()
-	_ = unix.Close(0) // the program alone reads it
+	_ = unix.Close(0) // only the program reads it
 	if err != nil {
 		return 0, err
 	}
@@ -60,7 +60,8 @@ func (s *server) fork(e *toolchain.Enforced) (pid int, err error) {
 	return pid, err
 }
 
-// become makes this process the program, bounded, or gives an exit status.
+// become restricts this process and executes the program. It returns an exit status only if
+// that fails.
 func become() int {
 	unix.CloseOnExec(failFD)
 	fail := func(err error) int {
@@ -79,16 +80,16 @@ func become() int {
 	return fail(syscall.Exec(os.Args[2], os.Args[3:], os.Environ()))
 }
 
-// resource is one bound of setrlimit(2).
+// resource is one limit of setrlimit(2).
 type resource struct {
 	name   string
 	number int
 	bound  int64
 }
 
-// resources are the bounds. RLIMIT_DATA counts private writable memory (Linux 4.7 and
-// later); RLIMIT_AS would also count the address space that allocators reserve and never
-// touch. It comes last: this process holds memory itself.
+// resources returns the limits. RLIMIT_DATA counts private writable memory (Linux 4.7 and
+// later); RLIMIT_AS would also count address space that allocators reserve and never use. It
+// comes last, because this process uses memory itself.
 func (l Limits) resources() []resource {
 	all := []resource{
 		{"core", unix.RLIMIT_CORE, 0},
@@ -102,7 +103,7 @@ func (l Limits) resources() []resource {
 	return append(all, resource{"data", unix.RLIMIT_DATA, l.MemoryBytes})
 }
 
-// within gives the bound that is to be: no process can have a higher one than it has.
+// within returns the limit to set: a process cannot raise its own hard limit.
 func (r resource) within() (uint64, error) {
 	var have unix.Rlimit
 	if err := unix.Getrlimit(r.number, &have); err != nil {
@@ -122,7 +123,7 @@ func (r resource) set() error {
 	return nil
 }
 
-// enforced notes the bounds that a process started here has.
+// enforced records the limits of a process that starts here.
 func (l Limits) enforced(e *toolchain.Enforced) {
 	fields := map[string]*int64{"cpu": &e.CPUSeconds, "data": &e.MemoryBytes,
 		"fsize": &e.FileBytes, "nproc": &e.Processes, "nofile": &e.OpenFiles}

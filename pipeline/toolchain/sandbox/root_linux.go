@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Files that every program sees beside [SystemFolders]: for finding system libraries, names of
-// users, time zones, and information about processors.
+// Files that every program can see beside [SystemFolders]: for finding system libraries, names
+// of users, time zones, and information about processors.
 var (
 	systemFiles = []string{
 		"/etc/alternatives", "/etc/group", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
@@ -24,22 +24,22 @@ var (
 
 func systemPaths() []string { return append(SystemFolders(), systemFiles...) }
 
-// hostName is what every program thinks that the machine is called.
+// hostName is the name of the machine in every sandbox.
 const hostName = "mlpromote"
 
-// root is a file system in the making.
+// root is a root file system under construction.
 type root struct {
 	trees  []tree
 	inputs []tree
-	links  map[string]string // what is a symbolic link, to where it leads
+	links  map[string]string // targets of symbolic links, by path of the link
 }
 
-// enterRoot leaves this process's mount name space with nothing but what the job may see.
-// Everything is opened first, in the old root, and hung up afterwards, in the new one,
-// where no name leads back.
+// enterRoot replaces this process's mount namespace by one with only what the job may see. It
+// first opens everything in the old root, and then mounts it in the new root, from which the
+// old one cannot be reached.
 func (s *server) enterRoot() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("part the mounts from the system's: %w", err)
+		return fmt.Errorf("separate the mounts from those of the system: %w", err)
 	}
 	mask := unix.Umask(0o022)
 	defer unix.Umask(mask)
@@ -56,10 +56,10 @@ func (s *server) enterRoot() error {
 	return s.finish()
 }
 
-// finish makes read-only what had to be written until now.
+// finish makes read-only what had to be writable until now.
 func (s *server) finish() error {
 	if s.Level.UserNamespace {
-		// A program that makes a user namespace would be root in it.
+		// A program that creates a user namespace would be root in it.
 		if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (s *server) finish() error {
 	return os.Chdir(s.Job.Dir)
 }
 
-// system opens what every program sees.
+// system opens what every program can see.
 func (r *root) system() error {
 	for _, path := range systemPaths() {
 		info, err := os.Lstat(path)
@@ -109,8 +109,8 @@ func (r *root) system() error {
 	return r.proc()
 }
 
-// proc makes a /proc of this process name space alone. The kernel gives one only to who
-// sees one already, so it must be made in the old root.
+// proc creates a /proc of this process namespace. The kernel requires that a /proc is visible
+// already, so it must be created in the old root.
 func (r *root) proc() error {
 	context, err := unix.Fsopen("proc", unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -128,8 +128,8 @@ func (r *root) proc() error {
 	return nil
 }
 
-// job opens what this program sees. Where a path leads through links, what it leads to
-// is seen there too.
+// job opens what this program can see. If a path leads through links, their targets become
+// visible too.
 func (r *root) job(j wire) error {
 	if err := r.add(j.Temp, "/tmp", plainMount); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (r *root) job(j wire) error {
 	return nil
 }
 
-// covered reports whether a path is seen already, with a folder above it.
+// covered reports whether a folder above a path is visible already.
 func (r *root) covered(path string) bool {
 	for _, t := range r.trees {
 		if t.at != "/tmp" && (path == t.at || strings.HasPrefix(path, t.at+"/")) {
@@ -182,8 +182,8 @@ func (r *root) add(path, at string, attributes uint64) error {
 	return err
 }
 
-// hang puts every mount at its place in the new root, the inputs last: their folder
-// becomes read-only, and may lie below others.
+// hang mounts everything in the new root. The inputs come last, because their folder becomes
+// read-only and may be below others.
 func (r *root) hang(j wire) error {
 	for at, to := range r.links {
 		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.Symlink(to, at)); err != nil {

@@ -18,16 +18,16 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// grace is how long the keeper may take to end a program, and how long after that its
-// pipes may stay open.
+// grace is how long the keeper may take to end a program, and how long after that its pipes may
+// stay open.
 const grace = time.Minute
 
-// entered is true once this program has shown that it can be a keeper.
+// entered is true once Enter was called, so this program can be started as a keeper.
 var entered atomic.Bool
 
-// Enter must be the first thing that a program does which calls [Run], a test program
-// too. Where keeper is true, this process was a keeper's, has done its work, and must
-// end with the status.
+// Enter must be the first call in the main function of every program that uses [Run], also of
+// test programs. If keeper is true, this process was started as a keeper and has done its work;
+// it must exit with status.
 func Enter() (exit int, keeper bool) {
 	switch os.Args[0] {
 	case keeperName:
@@ -39,14 +39,14 @@ func Enter() (exit int, keeper bool) {
 	return 0, false
 }
 
-// Run runs the program of the job in the strongest sandbox that works here and waits for
-// it. When ctx ends first, the program is ended and the error is that of ctx. No process
-// that it started is left. Errors: CodeUnavailable for a program that does not start;
+// Run runs the program of the job in the strongest sandbox that works here and waits for it. If
+// ctx ends first, Run ends the program and returns the error of ctx. No process that the
+// program started remains. Errors: CodeUnavailable for a program that does not start;
 // CodeInternal for a sandbox that cannot be set up.
 func Run(ctx context.Context, job Job) (End, error) {
 	if !entered.Load() {
 		return End{}, registry.Errorf(registry.CodeInternal,
-			"this program does not call sandbox.Enter first, so nothing can hold %s", job.Path)
+			"this program does not call sandbox.Enter first, so it cannot run %s in a sandbox", job.Path)
 	}
 	if _, err := os.Stat(job.Path); err != nil {
 		return End{}, registry.Lastingf(registry.CodeUnavailable, "start %s: %w", job.Path, err)
@@ -84,7 +84,7 @@ func newOrders(job Job, l level) orders {
 		Inputs: job.Inputs, Write: job.Write, Temp: job.Temp, Limits: job.Limits}}
 }
 
-// readable is what the program reads in its place: itself, if it is there, with the rest.
+// readable adds the program's executable to the files that it can see, if that file exists.
 func readable(job Job) []string {
 	if job.Path == "" {
 		return job.Read
@@ -92,15 +92,15 @@ func readable(job Job) []string {
 	return append(slices.Clone(job.Read), job.Path)
 }
 
-// keeper is this process's side of a keeper.
+// keeper is the parent's handle of a keeper process.
 type keeper struct {
 	orders orders
 	cmd    *exec.Cmd
-	alive  *os.File // closed to have everything ended
+	alive  *os.File // closing it ends everything
 	told   *os.File
 }
 
-// run starts a keeper and waits for what it reports.
+// run starts a keeper and waits for its reports.
 func (k *keeper) run(ctx context.Context, job Job) (End, error) {
 	stdin, err := k.start(job.Output)
 	if err != nil {
@@ -108,14 +108,14 @@ func (k *keeper) run(ctx context.Context, job Job) (End, error) {
 	}
 	stop := context.AfterFunc(ctx, func() {
 		_ = k.alive.Close()
-		_ = k.told.SetReadDeadline(time.Now().Add(grace)) // a pipe of ours takes deadlines
+		_ = k.told.SetReadDeadline(time.Now().Add(grace)) // pipes that we create support deadlines
 	})
 	defer stop()
 	end, err := k.listen(stdin, job)
 	_ = k.alive.Close()
 	_ = stdin.Close()
-	_ = k.cmd.Process.Kill() // it has nothing left to do
-	_ = k.cmd.Wait()         // how it ends says nothing
+	_ = k.cmd.Process.Kill() // the keeper has nothing left to do
+	_ = k.cmd.Wait()         // its exit status does not matter
 	_ = k.told.Close()
 	if ctx.Err() != nil && (err != nil || end.Exit != 0) {
 		return end, context.Cause(ctx)
@@ -127,7 +127,7 @@ func (k *keeper) start(output io.Writer) (stdin *os.File, err error) {
 	pipes := make([]*os.File, 0, 6)
 	defer func() {
 		for i, f := range pipes {
-			if err != nil || i%2 == 0 { // what the keeper has now
+			if err != nil || i%2 == 0 { // the keeper has these now
 				f.Close()
 			}
 		}
@@ -145,7 +145,7 @@ func (k *keeper) start(output io.Writer) (stdin *os.File, err error) {
 		return nil, err
 	}
 	k.alive, stdin, k.told = pipes[1], pipes[3], pipes[5]
-	k.cmd = exec.Command(self) //nolint:noctx // run ends it, which must first end what it started
+	k.cmd = exec.Command(self) //nolint:noctx // run ends it, after the processes that it started
 	k.cmd.Args, k.cmd.Env = []string{keeperName}, []string{}
 	k.cmd.Stdin, k.cmd.Stdout, k.cmd.Stderr = pipes[2], output, output
 	k.cmd.ExtraFiles = []*os.File{ordersFD - 3: pipes[0], reportFD - 3: pipes[4]}
@@ -157,7 +157,7 @@ func (k *keeper) start(output io.Writer) (stdin *os.File, err error) {
 	return stdin, nil
 }
 
-// attributes are what a process must be born with to be the keeper of the level.
+// attributes are the process attributes of a keeper for the level.
 func (l level) attributes() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setpgid: true}
 	if l.Sandbox != toolchain.SandboxNamespaces {
@@ -172,7 +172,7 @@ func (l level) attributes() *syscall.SysProcAttr {
 	if uid != 0 {
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-		// Exec takes the capabilities of a new user namespace from all but its root.
+		// Exec removes the capabilities of a new user namespace from all users but its root.
 		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SYS_RESOURCE}
 		return attr
 	}
@@ -181,15 +181,15 @@ func (l level) attributes() *syscall.SysProcAttr {
 	return attr
 }
 
-// listen gives the keeper its orders and the program its input, and reads the reports.
+// listen sends the keeper its orders and the program its input, and reads the reports.
 func (k *keeper) listen(stdin *os.File, job Job) (End, error) {
 	if err := json.NewEncoder(k.alive).Encode(k.orders); err != nil {
-		return End{}, registry.Errorf(registry.CodeInternal, "tell the sandbox %s what to do: %w", k.orders.Level, err)
+		return End{}, registry.Errorf(registry.CodeInternal, "send orders to the sandbox %s: %w", k.orders.Level, err)
 	}
 	reports := json.NewDecoder(k.told)
 	var r report
 	if err := reports.Decode(&r); err != nil {
-		return End{}, registry.Errorf(registry.CodeInternal, "the sandbox %s broke off: %w", k.orders.Level, err)
+		return End{}, registry.Errorf(registry.CodeInternal, "the sandbox %s ended unexpectedly: %w", k.orders.Level, err)
 	}
 	if r.Started == nil {
 		code := registry.CodeInternal
@@ -203,13 +203,13 @@ func (k *keeper) listen(stdin *os.File, job Job) (End, error) {
 		return end, nil
 	}
 	go func() {
-		_, _ = stdin.Write(job.Stdin) // a program need not read what it is told
+		_, _ = stdin.Write(job.Stdin) // a program need not read its input
 		_ = stdin.Close()
 	}()
 	r = report{}
 	if err := reports.Decode(&r); err != nil || r.Ended == nil {
 		return end, registry.Errorf(registry.CodeInternal,
-			"the sandbox %s of %s broke off: %w", k.orders.Level, job.Path, err)
+			"the sandbox %s of %s ended unexpectedly: %w", k.orders.Level, job.Path, err)
 	}
 	return end.with(*r.Ended)
 }

@@ -14,15 +14,15 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Enter does nothing here: there is no keeper.
+// Enter does nothing on this system, which has no keeper.
 func Enter() (exit int, keeper bool) { return 0, false }
 
 // grace is how long after the end of a process its pipes may stay open.
 const grace = time.Minute
 
-// Run runs the program of the job on copies of its files, and ends its process group
-// when it or ctx ends. Nothing else holds it: the error is that of ctx where ctx ended.
-// Errors: CodeUnavailable for a program that does not start.
+// Run runs the program of the job on copies of its files, and ends its process group when the
+// program or ctx ends. There are no other restrictions. If ctx ends first, the error is that of
+// ctx. Errors: CodeUnavailable for a program that does not start.
 func Run(ctx context.Context, job Job) (End, error) {
 	if err := place(job.Files, false); err != nil {
 		return End{}, err
@@ -37,7 +37,7 @@ func Run(ctx context.Context, job Job) (End, error) {
 		return End{}, registry.Errorf(registry.CodeUnavailable, "start %s: %w", job.Path, err)
 	}
 	err := cmd.Wait()
-	_ = kill() // it is gone where all ended well
+	_ = kill() // normally the process is gone already
 	state := cmd.ProcessState
 	var exited *exec.ExitError
 	if state == nil || err != nil && !errors.As(err, &exited) &&
@@ -46,7 +46,7 @@ func Run(ctx context.Context, job Job) (End, error) {
 	}
 	end := End{Exit: state.ExitCode(), CPU: state.UserTime() + state.SystemTime(), Enforced: toolchain.Enforced{
 		Sandbox: toolchain.SandboxNone, Inputs: toolchain.InputsCopied,
-		Lacks: []string{"limits: this system lets no process bound another"}}}
+		Lacks: []string{"limits: on this system a process cannot limit another"}}}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		end.Signal = status.Signal()
 	}

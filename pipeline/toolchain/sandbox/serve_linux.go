@@ -14,16 +14,16 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 )
 
-// server is the keeper itself.
+// server is the keeper's state.
 type server struct {
 	orders
 	reports *json.Encoder
 	gone    chan struct{} // closed when the parent process has ended
-	kin     chan ended    // gets how the program ended
-	alone   chan struct{} // closed when no process is left that the program started
+	kin     chan ended    // receives how the program ended
+	alone   chan struct{} // closed when all processes of the program have ended
 }
 
-// serve does what the keeper's process is for, and gives its exit status.
+// serve does the work of the keeper process, and returns its exit status.
 func serve() int {
 	unix.CloseOnExec(ordersFD)
 	unix.CloseOnExec(reportFD)
@@ -67,13 +67,13 @@ func (s *server) tell(r report) int {
 	return 0
 }
 
-// programError is that the program did not start, the sandbox being in order.
+// programError says that the program did not start although the sandbox works.
 type programError struct{ error }
 
 func (e programError) Unwrap() error { return e.error }
 
-// start sets the sandbox up and starts the program in it. It stays on one thread, since
-// what it takes from itself it takes from the thread that the program comes from.
+// start sets up the sandbox and starts the program in it. It stays on one OS thread, because
+// restrictions apply to that thread and the program is started from it.
 func (s *server) start() (pid int, e toolchain.Enforced, err error) {
 	runtime.LockOSThread()
 	e = toolchain.Enforced{Sandbox: s.Level.Sandbox}
@@ -109,7 +109,7 @@ func (s *server) start() (pid int, e toolchain.Enforced, err error) {
 	return pid, e, nil
 }
 
-// weaken takes from this thread what the program must not have.
+// weaken removes from this thread the privileges that the program must not have.
 func (s *server) weaken() error {
 	err := errors.Join(
 		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
@@ -118,15 +118,15 @@ func (s *server) weaken() error {
 	if s.User == nil {
 		return err
 	}
-	// Who becomes nobody keeps the one capability from here to the program, and access(2)
-	// tells the program what it can do rather than what nobody could.
+	// A process that becomes "nobody" keeps only this capability until it executes the program.
+	// access(2) then reports what the program can really do, not what nobody could do.
 	return errors.Join(err, unix.Prctl(unix.PR_SET_SECUREBITS, securebitNoSetuidFixup, 0, 0, 0))
 }
 
 // securebitNoSetuidFixup is SECBIT_NO_SETUID_FIXUP of linux/securebits.h.
 const securebitNoSetuidFixup = 1 << 2
 
-// reap waits for every process that comes to be this one's child.
+// reap waits for every process that becomes a child of this one.
 func (s *server) reap(pid int) {
 	for {
 		var status unix.WaitStatus
@@ -143,8 +143,8 @@ func (s *server) reap(pid int) {
 	}
 }
 
-// endAll ends every process that the program started, and gives the number of those
-// that it could not end in time.
+// endAll ends every process that the program started, and returns the number of those that it
+// could not end in time.
 func (s *server) endAll(pid int) int {
 	deadline := time.After(grace / 2)
 	tick := time.NewTicker(time.Millisecond)
@@ -161,8 +161,8 @@ func (s *server) endAll(pid int) int {
 	}
 }
 
-// kill signals all at once where this is the first process of its name space. Elsewhere
-// it signals the program's group, and the orphans that have come to be this process's.
+// kill signals all processes if this is the first process of its process namespace. Otherwise
+// it signals the program's group, and orphans that became children of this process.
 func (s *server) kill(pid int) {
 	if s.Level.Sandbox == toolchain.SandboxNamespaces {
 		_ = unix.Kill(-1, unix.SIGKILL)

@@ -16,7 +16,7 @@ const (
 	deviceMount   = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
 )
 
-// tree is a mount that hangs nowhere yet.
+// tree is a mount that is not attached yet.
 type tree struct {
 	fd            int
 	at            string
@@ -24,7 +24,7 @@ type tree struct {
 	device, inode uint64
 }
 
-// open clones the mounts at a path, with what is mounted below it.
+// open clones the mounts at a path, including mounts below it.
 func open(path, at string, attributes uint64) (tree, error) {
 	fd, err := unix.OpenTree(unix.AT_FDCWD, path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
 	if err != nil {
@@ -41,7 +41,7 @@ func open(path, at string, attributes uint64) (tree, error) {
 	return tree{fd, at, info.Mode&unix.S_IFMT == unix.S_IFDIR, uint64(info.Dev), info.Ino}, nil //nolint:unconvert // 32 bits on some systems
 }
 
-// hang makes the mount point and moves the mount there.
+// hang creates the mount point and attaches the mount there.
 func (t tree) hang() error {
 	defer closeFD(t.fd)
 	folder := t.at
@@ -64,8 +64,8 @@ func (t tree) hang() error {
 	return nil
 }
 
-// pivot makes an empty file system in memory the root, and lets go of the old one. The
-// folder is where it hangs meanwhile.
+// pivot makes an empty in-memory file system the root, and detaches the old root. The folder is
+// its temporary mount point.
 func pivot(folder string) error {
 	if err := memory(folder, "mode=755,size=16m"); err != nil {
 		return err
@@ -89,5 +89,5 @@ func memory(at, options string) error {
 	return nil
 }
 
-// closeFD closes what was only read or pointed at.
+// closeFD closes a descriptor that was only read or used as a path.
 func closeFD(fd int) { _ = unix.Close(fd) }

@@ -41,7 +41,7 @@ func hasCapability(c int) bool {
 	return data[c/32].Effective&(1<<(c%32)) != 0
 }
 
-// sameIDs maps each user or group that this process knows to itself.
+// sameIDs maps each user or group ID of this process to itself.
 func sameIDs(file string) []syscall.SysProcIDMap {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -66,7 +66,7 @@ func holds(ids []syscall.SysProcIDMap, id int) bool {
 	return false
 }
 
-// give makes the folders that the program may write its own.
+// give changes the owner of the folders that the program may write to the program's user.
 func (u *user) give(folders []string) error {
 	for _, folder := range folders {
 		if err := os.Lchown(folder, int(u.UID), int(u.GID)); err != nil {
@@ -76,8 +76,8 @@ func (u *user) give(folders []string) error {
 	return nil
 }
 
-// giveBack makes what the program left this user's own. Nobody else is there any more
-// who could exchange a file meanwhile.
+// giveBack changes the owner of what the program left to this user. All processes of the
+// program have ended, so no process can exchange a file meanwhile.
 func giveBack(job Job) error {
 	var errs []error
 	for _, folder := range append([]string{job.Temp}, job.Write...) {

@@ -1,11 +1,10 @@
-// Package script runs drivers that are scripts: a few files of code, in an environment
-// made by package install.
+// Package script runs drivers that are scripts: a few files of code, in an environment made by
+// package install.
 //
-// Python is started with -s -P -B: no packages of the user, no modules from the folder
-// of the program, no bytecode left behind. That is -I without its deafness to
-// PYTHONHASHSEED, which fixes the order of sets. Every other variable that Python or
-// Node.js listens to is absent, since package child gives drivers an environment of its
-// own.
+// Python is started with -s -P -B: no packages of the user, no modules from the program's
+// folder, no bytecode files. Unlike -I, this keeps PYTHONHASHSEED, which fixes the order of
+// sets. No other environment variable of Python or Node.js is set, because package driverproc
+// gives drivers a clean environment.
 package script
 
 import (
@@ -22,22 +21,22 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 )
 
-// Program is a driver program with the interpreter that runs it.
+// Program is a driver program with its interpreter.
 type Program struct {
 	Interpreter string   // path
 	Flags       []string // of the interpreter
 	Main        string   // the module that is started: "driver.py"
 	Args        []string // of the program
-	Folders     []string // that it and its packages lie in
-	// Hold keeps them as they are until release is called; nil if no other process changes them.
+	Folders     []string // with the program and its packages
+	// Hold protects these files until release is called; nil if no other process changes them.
 	Hold     func(context.Context) (release func(), err error)
-	Code     map[string][]byte // Main, and the modules beside it
+	Code     map[string][]byte // Main, and the modules that it imports
 	Identity toolchain.Identity
-	Run      driverproc.Runner // nil for a sandbox of this machine
+	Run      driverproc.Runner // nil for a sandbox on this machine
 }
 
-// Installed gives what [New] asks for: the program of that name, in the install that
-// is there when a job comes. Errors of the function: as those of Installer.Find.
+// Installed returns the function that [New] needs: it finds the program of that name in the
+// current install. Errors of the function: those of Installer.Find.
 func Installed(installer *install.Installer, name string) func() (Program, error) {
 	return func() (Program, error) {
 		source, err := drivers.Find(name)
@@ -68,7 +67,7 @@ func Installed(installer *install.Installer, name string) func() (Program, error
 	}
 }
 
-// In is the programs of locate, run by run; nil leaves them as they are.
+// In makes locate's programs run through run; if run is nil, they stay as they are.
 func In(run driverproc.Runner, locate func() (Program, error)) func() (Program, error) {
 	return func() (Program, error) {
 		p, err := locate()
@@ -77,7 +76,7 @@ func In(run driverproc.Runner, locate func() (Program, error)) func() (Program, 
 	}
 }
 
-// New is the driver that runs the program that locate gives at the time.
+// New returns a driver. At each job, locate returns the program to run.
 func New(locate func() (Program, error), budget driverproc.Budget) toolchain.Driver {
 	return driver{locate, budget}
 }

@@ -15,9 +15,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Conformance is a driver that compiles and runs, with something to do.
+// Conformance describes a driver that compiles and runs, with inputs for it.
 type Conformance struct {
-	// New makes the driver anew, as another process would.
+	// New creates the driver anew, as another process would.
 	New     func() toolchain.Driver
 	Profile toolchain.Profile
 	Model   string // path of a small ONNX model
@@ -26,10 +26,9 @@ type Conformance struct {
 	Options map[string]any
 }
 
-// TestDriver checks what every driver owes: a stable identity that the running tool
-// confirms; engines and outputs as reproducible as its profile says; errors of the right
-// kind for what it cannot do; inputs that stay as they are, and nothing left of a job
-// that failed.
+// TestDriver checks the contract of every driver: a stable identity that the running tool
+// confirms; engines and outputs as reproducible as its profile says; errors with the right code
+// for unsupported jobs; inputs that stay unchanged, and no files left after a failed job.
 func TestDriver(t *testing.T, c Conformance) {
 	t.Helper()
 	t.Run("identity", func(t *testing.T) {
@@ -82,8 +81,7 @@ func (c Conformance) identity(t *testing.T) {
 	}
 }
 
-// do does a job in a process of its own, and checks that the files of its inputs stay
-// as they are.
+// do does a job in a process of its own, and checks that its input files stay unchanged.
 func (c Conformance) do(t *testing.T, job toolchain.Job) toolchain.Outcome {
 	t.Helper()
 	outcome, err := c.New().Do(t.Context(), job, t.TempDir())
@@ -101,7 +99,7 @@ func (c Conformance) do(t *testing.T, job toolchain.Job) toolchain.Outcome {
 	return outcome
 }
 
-// compile compiles twice and gives one of the engines.
+// compile compiles twice and returns one of the engines.
 func (c Conformance) compile(t *testing.T) toolchain.Outcome {
 	t.Helper()
 	job := toolchain.Job{Verb: toolchain.VerbCompile, Options: c.Options,
@@ -189,7 +187,7 @@ func (c Conformance) refuse(t *testing.T) {
 	}
 }
 
-// cancel ends a job that has begun. What that leaves behind, [Main] sees.
+// cancel ends a job in progress. [Main] checks that nothing remains of it.
 func (c Conformance) cancel(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)

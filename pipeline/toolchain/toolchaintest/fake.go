@@ -21,12 +21,12 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 )
 
-// fakeName is args[0] of a driver that this test program plays.
+// fakeName is args[0] of a driver that this test program implements.
 const fakeName = "fake"
 
-// Fake is a driver that does what its behaviour says: one of [Faults] or [Escapes],
-// "well behaved", whose result are [Facts], or "record", which leaves the request as it
-// came in the file request.json, or "tool", which answers probe alone. The test program must have [Main].
+// Fake is a driver with a given behavior: one of [Faults] or [Escapes]; "well behaved", whose
+// result is [Facts]; "record", which saves the request in the file request.json; or "tool",
+// which only supports probe. The test program must have [Main].
 func Fake(behaviour string) driverproc.Program {
 	return driverproc.Program{Name: fakeName, Path: "/proc/self/exe", Args: []string{fakeName, behaviour}}
 }
@@ -57,7 +57,7 @@ func fake(behaviour string) int {
 	return raw[behaviour](r)
 }
 
-// environ is the environment before any test has changed it.
+// environ is the environment before any test changes it.
 var environ = os.Environ()
 
 // Facts are what the well-behaved driver saw.
@@ -69,7 +69,7 @@ type Facts struct {
 	Options     map[string]any
 }
 
-// handlers follow the protocol; what some of them do beside that is another matter.
+// handlers follow the protocol, but may misbehave in other ways.
 var handlers = map[string]driverproc.Handler{
 	"well behaved": wellBehaved,
 	"tool": func(_ context.Context, r driverproc.Request) (any, error) {
@@ -168,7 +168,7 @@ func wellBehaved(_ context.Context, r driverproc.Request) (any, error) {
 	return Facts{inputs, environ, len(entries), os.Getpid() == syscall.Getpgrp(), r.Options}, err
 }
 
-// sink keeps a loop from being empty.
+// sink keeps the compiler from removing a loop.
 var sink atomic.Int64
 
 // raw do not follow the protocol.

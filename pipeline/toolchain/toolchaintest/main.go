@@ -10,16 +10,15 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 )
 
-// Main is the TestMain of a package whose tests run drivers; it gives the exit status.
-// programs are what this test program is under another name, by the last element of
-// args[0]. Tests get a temporary folder of their own; what drivers leave in it, and
-// processes that they leave, fail the run.
+// Main is the TestMain of packages whose tests run drivers; it returns the exit status.
+// programs are what this test program does under other names, by the last element of args[0].
+// Tests get their own temporary folder. Files or processes that drivers leave fail the run.
 func Main(m *testing.M, programs map[string]func() int) int {
 	if exit, keeper := sandbox.Enter(); keeper {
 		return exit
 	}
 	if os.Args[0] == fakeName {
-		syscall.Exit(fake(os.Args[1])) // without the second that the race detector takes to leave
+		syscall.Exit(fake(os.Args[1])) // disables the second that the race detector waits at exit
 	}
 	if program, ok := programs[filepath.Base(os.Args[0])]; ok {
 		return program()
@@ -41,7 +40,7 @@ func Main(m *testing.M, programs map[string]func() int) int {
 	return status
 }
 
-// left says what drivers have left, or nothing.
+// left describes what drivers have left, or returns "".
 func left(temp string) string {
 	folders, err := filepath.Glob(filepath.Join(temp, "mlpromote-*"))
 	if err != nil || len(folders) > 0 {

@@ -15,33 +15,33 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Misbehaviour is what a driver may do wrong, and what is to come of it.
+// Misbehaviour is something that a driver may do wrong, and the expected error.
 type Misbehaviour struct {
 	Name   string // for [Fake]
 	Budget driverproc.Budget
 	Code   registry.Code
-	Text   string            // that the error has
-	Needs  toolchain.Sandbox // the weakest sandbox that prevents it; empty for all
+	Text   string            // text of the error
+	Needs  toolchain.Sandbox // the weakest sandbox that prevents it; empty: all prevent it
 }
 
-// The codes that misbehaviour has most often.
+// The most frequent codes.
 const (
 	broken      = registry.CodeInternal
 	unavailable = registry.CodeUnavailable
 	invalid     = registry.CodeInvalid
 )
 
-// Faults are what [Fake] can get wrong about the protocol.
+// Faults returns the violations of the protocol that [Fake] can commit.
 func Faults() []Misbehaviour {
 	return []Misbehaviour{
 		{Name: "crash", Code: broken, Text: "exit status 3"},
 		{Name: "killed", Code: broken, Text: "crashed: killed"},
-		{Name: "silent", Code: broken, Text: "left no answer"},
+		{Name: "silent", Code: broken, Text: "left no response"},
 		{Name: "garbage", Code: broken, Text: "not JSON"},
-		{Name: "empty", Code: broken, Text: "outside its protocol"},
-		{Name: "wrong id", Code: broken, Text: "outside its protocol"},
-		{Name: "liar", Code: broken, Text: "outside its protocol"},
-		{Name: "no reason", Code: broken, Text: "outside its protocol"},
+		{Name: "empty", Code: broken, Text: "broke the driver protocol"},
+		{Name: "wrong id", Code: broken, Text: "broke the driver protocol"},
+		{Name: "liar", Code: broken, Text: "broke the driver protocol"},
+		{Name: "no reason", Code: broken, Text: "broke the driver protocol"},
 		{Name: "endless", Code: broken, Text: "more than"},
 		{Name: "pipe", Code: broken, Text: "not a file"},
 		{Name: "unlisted", Code: broken, Text: "surprise"},
@@ -63,7 +63,7 @@ func Faults() []Misbehaviour {
 	}
 }
 
-// Escapes are how [Fake] can go beyond what it was given.
+// Escapes returns the attempts of [Fake] to leave its sandbox.
 func Escapes() []Misbehaviour {
 	return []Misbehaviour{
 		{Name: "hang", Budget: driverproc.Budget{Wall: 300 * time.Millisecond}, Code: unavailable, Text: "longer than"},
@@ -73,7 +73,7 @@ func Escapes() []Misbehaviour {
 		{Name: "many files", Budget: driverproc.Budget{OpenFiles: 64}, Code: broken, Text: "too many open files"},
 		{Name: "fork bomb", Budget: driverproc.Budget{Processes: 64}, Code: broken, Text: "resource temporarily unavailable"},
 
-		{Name: "overwrite", Code: broken, Text: ""}, // where it can, it spoils a copy, and that is found
+		{Name: "overwrite", Code: broken, Text: ""}, // if the sandbox allows it, it changes a copy, which is detected
 		{Name: "remove input", Code: broken, Text: ""},
 		{Name: "write outside", Code: broken, Needs: toolchain.SandboxLandlock},
 		{Name: "read outside", Code: broken, Needs: toolchain.SandboxLandlock},
@@ -82,7 +82,7 @@ func Escapes() []Misbehaviour {
 	}
 }
 
-// TestFaults runs every fault: each gives an error of its kind and leaves nothing.
+// TestFaults runs every fault: each gives an error with its code and leaves nothing.
 func TestFaults(t *testing.T) {
 	t.Helper()
 	for _, m := range Faults() {
@@ -93,8 +93,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestEscapes runs every escape in the strongest sandbox that is none stronger than
-// most: each gives an error of its kind, harms nothing and leaves nothing.
+// TestEscapes runs every escape in the strongest sandbox that is at most most: each gives an
+// error with its code, does no harm and leaves nothing.
 func TestEscapes(t *testing.T, most toolchain.Sandbox) {
 	t.Helper()
 	outcome, err := driverproc.Do(t.Context(), Fake("well behaved"), driverproc.Budget{Sandbox: most}, Compile(t), t.TempDir())
@@ -138,7 +138,7 @@ func (m Misbehaviour) test(t *testing.T) {
 	bystander.check(t)
 }
 
-// unbounded reports whether processes are not counted here.
+// unbounded reports whether this machine does not limit processes.
 func (m Misbehaviour) unbounded(t *testing.T) bool {
 	t.Helper()
 	outcome, err := driverproc.Do(t.Context(), Fake("well behaved"), m.Budget, Compile(t), t.TempDir())
@@ -148,11 +148,11 @@ func (m Misbehaviour) unbounded(t *testing.T) bool {
 	return outcome.Enforced.Processes == 0
 }
 
-// bystander is what no driver has any business with.
+// bystander has things that no driver may access.
 type bystander struct {
 	folder   string // with the file secret
 	listener net.Listener
-	met      chan struct{} // gets a value for each who connects
+	met      chan struct{} // receives a value for each connection
 }
 
 func newBystander(t *testing.T) bystander {

@@ -16,8 +16,8 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 )
 
-// schemaFile is the published schema of the protocol, seen from the folder of a test
-// three folders below the root.
+// schemaFile is the published schema of the protocol, relative to the folder of a test three
+// folders below the root.
 const schemaFile = "../../../docs/reference/driver.schema.json"
 
 // CheckSchema checks a document against a definition of the published schema: request,
@@ -29,7 +29,7 @@ func CheckSchema(t *testing.T, definition string, document []byte) {
 	}
 }
 
-// ValidateSchema is the check of [CheckSchema].
+// ValidateSchema does the check of [CheckSchema].
 func ValidateSchema(definition string, document []byte) error {
 	path, err := filepath.Abs(schemaFile)
 	if err != nil {
@@ -46,8 +46,8 @@ func ValidateSchema(definition string, document []byte) error {
 	return schema.Validate(value)
 }
 
-// CheckResponses has a program answer requests as it would without anybody in between,
-// and checks what it writes against the schema: a probe, and a verb that nobody has.
+// CheckResponses sends requests to a program directly, and checks its responses against the
+// schema: a probe, and an unknown verb.
 func CheckResponses(t *testing.T, p driverproc.Program) {
 	t.Helper()
 	for _, verb := range []toolchain.Verb{toolchain.VerbProbe, "dance"} {
@@ -87,7 +87,7 @@ func CheckResponses(t *testing.T, p driverproc.Program) {
 	}
 }
 
-// respondTo starts the program with a request and gives what it printed.
+// respondTo starts the program with a request and returns its output.
 func respondTo(ctx context.Context, p driverproc.Program, dir string, request []byte) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, p.Path)
 	cmd.Args, cmd.Dir, cmd.Stdin = p.Args, dir, bytes.NewReader(request)

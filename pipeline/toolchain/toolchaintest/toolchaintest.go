@@ -1,4 +1,4 @@
-// Package toolchaintest gives tests the real toolchains.
+// Package toolchaintest provides real toolchains for tests.
 package toolchaintest
 
 import (
@@ -11,9 +11,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Installer is an installer that has the toolchain of that name: it is installed
-// now if this machine's cache lacks it, which needs the network and a minute. The
-// cache is MLPROMOTE_TEST_CACHE, or else the one that the program uses.
+// Installer returns an installer that has the toolchain of that name. It installs the toolchain
+// now if the cache lacks it, which needs the network and a minute. The cache is
+// MLPROMOTE_TEST_CACHE, or else the one that the program uses.
 func Installer(tb testing.TB, name string) *install.Installer {
 	tb.Helper()
 	installer := newInstaller(tb)
@@ -30,8 +30,8 @@ func Installer(tb testing.TB, name string) *install.Installer {
 	return installer
 }
 
-// Installed is an installer that has the toolchain already; where it has not, the test
-// is skipped. MLPROMOTE_TEST_TOOLCHAINS=all installs it as [Installer] does.
+// Installed returns an installer that has the toolchain already. If the toolchain is missing,
+// it skips the test; with MLPROMOTE_TEST_TOOLCHAINS=all it installs it as [Installer] does.
 func Installed(tb testing.TB, name string) *install.Installer {
 	tb.Helper()
 	if os.Getenv("MLPROMOTE_TEST_TOOLCHAINS") == "all" {
@@ -53,7 +53,7 @@ func newInstaller(tb testing.TB) *install.Installer {
 	return &install.Installer{Root: root, Python: os.Getenv("MLPROMOTE_PYTHON")}
 }
 
-// Input hashes a file and makes it an input.
+// Input hashes a file and returns it as an input.
 func Input(tb testing.TB, role, name, path string) toolchain.Input {
 	tb.Helper()
 	in, err := toolchain.FileInput(role, name, path)
@@ -63,8 +63,8 @@ func Input(tb testing.TB, role, name, path string) toolchain.Input {
 	return in
 }
 
-// TestDigits is [TestDriver] of a toolchain on examples/digits, for the processor of any
-// machine. The tests must lie three folders below the repository's root.
+// TestDigits runs [TestDriver] for a toolchain on examples/digits, with a target for any
+// processor. The tests must be three folders below the repository's root.
 func TestDigits(t *testing.T, name string, driver func() toolchain.Driver) {
 	t.Helper()
 	source, err := drivers.Find(name)
