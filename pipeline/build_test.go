@@ -4,6 +4,7 @@ package pipeline_test
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -27,7 +28,7 @@ import (
 )
 
 // world is a pipeline over a registry in memory, with the real ONNX Runtime. Its model is y = 1.5 * x, and its
-// quantizer makes y = weight * x of it.
+// quantizer makes y = weight * x of it, or what quantize says.
 type world struct {
 	registrytest.Registry
 	p        *pipeline.Pipeline
@@ -36,7 +37,8 @@ type world struct {
 	warnings []string
 	opened   []registry.Role // keys
 
-	run func(job toolchain.Job, outDir string) error // what the driver does beside its work; may be nil
+	run      func(job toolchain.Job, outDir string) error // what the driver does beside its work; may be nil
+	quantize func(job toolchain.Job) (quantized, error)
 }
 
 const digits = `model: vision/digits
@@ -49,7 +51,7 @@ targets: [linux/amd64/v1]
 
 func setup(t *testing.T, weight float32) *world {
 	t.Helper()
-	w := &world{dir: t.TempDir()}
+	w := &world{dir: t.TempDir(), quantize: func(toolchain.Job) (quantized, error) { return quantized{weight: weight}, nil }}
 	db, blobs := mem.New(), mem.NewBlobs()
 	content := oci.New(func(_ context.Context, name string) (oci.Repository, error) { return oci.Local(blobs, db, name), nil }, oci.Options{})
 	w.Parts, w.Keys = content, registrytest.NewKeys(registrytest.RoleKeys())
@@ -69,7 +71,7 @@ func setup(t *testing.T, weight float32) *world {
 	w.p = &pipeline.Pipeline{
 		Registry: svc, Parts: content, Sign: w.Keys.Sign,
 		Toolchain: func(context.Context, string) (pipeline.Toolchain, error) {
-			return pipeline.Toolchain{Profile: source.Profile, Engines: engines, Timing: engines, Quantizer: rounding{weight}}, nil
+			return pipeline.Toolchain{Profile: source.Profile, Engines: engines, Timing: engines, Quantizer: quantizer{w}}, nil
 		},
 		Node: func(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
 			return node.Describe(ctx, node.Options{Runtimes: runtimes})
@@ -148,22 +150,32 @@ func (d watched) Do(ctx context.Context, job toolchain.Job, outDir string) (tool
 	return outcome, err
 }
 
-// rounding is a quantizer that changes the weight.
-type rounding struct{ weight float32 }
+// quantizer makes the model y = weight * x, as the world says.
+type quantizer struct{ w *world }
 
-func (rounding) Identity(context.Context) (toolchain.Identity, error) {
+func (quantizer) Identity(context.Context) (toolchain.Identity, error) {
 	return toolchain.Identity{Name: ort.Name, Version: "1"}, nil
 }
 
-func (r rounding) Do(_ context.Context, _ toolchain.Job, outDir string) (toolchain.Outcome, error) {
+func (q quantizer) Do(_ context.Context, job toolchain.Job, outDir string) (toolchain.Outcome, error) {
+	made, err := q.w.quantize(job)
+	if err != nil {
+		return toolchain.Outcome{}, err
+	}
 	if err := os.MkdirAll(outDir, 0o700); err != nil {
 		return toolchain.Outcome{}, err
 	}
-	if err := os.WriteFile(filepath.Join(outDir, "model.onnx"), scaling(r.weight, 1, "quantized"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(outDir, "model.onnx"), scaling(made.weight, 1, "quantized"), 0o600); err != nil {
 		return toolchain.Outcome{}, err
 	}
 	files, err := toolchain.Collect(outDir)
-	return toolchain.Outcome{Files: files}, err
+	return toolchain.Outcome{Files: files, Result: json.RawMessage(made.result)}, err
+}
+
+// quantized is what the quantizer makes of a job.
+type quantized struct {
+	weight float32
+	result string // JSON
 }
 
 // A release holds one engine for each target and variant, and prod accepts it once it is verified.

@@ -2,9 +2,12 @@ package pipeline
 
 import (
 	"context"
+	"path/filepath"
+	"strconv"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // SpecQuantize says the driver's options for a target in the words of a spec.
@@ -29,4 +32,55 @@ func Again(ctx context.Context, driver, runner toolchain.Driver, profile toolcha
 	s := takenStep{name: "step", outcome: first, driver: driver, job: job}
 	err = m.again(ctx, (&Pipeline{}).report(), &s, runner, profile)
 	return s.reproducible, err
+}
+
+// NextChunk is the number of cases after a chunk that came out like this.
+func NextChunk(last toolchain.EngineResult) int { return nextChunk(last) }
+
+// CutAndJoin cuts the shards in dir into chunks of size cases, joins the pieces of each shard
+// again, and returns the bytes of the tensor x of all.
+func CutAndJoin(shards []registry.Shard, dir, scratch string, size int) ([]byte, error) {
+	cases := material{dir: dir, set: &registry.CaseSet{Shards: shards}}
+	for _, s := range shards {
+		in, err := toolchain.FileInput(toolchain.RoleCases, s.File, filepath.Join(dir, s.File))
+		if err != nil {
+			return nil, err
+		}
+		cases.files = append(cases.files, registry.File{Path: s.File, Digest: in.Digest, Size: in.Size})
+	}
+	parts := make(map[string][]rowsOf)
+	for first := 0; ; first += size {
+		pieces := piecesOf(shards, first, size)
+		if len(pieces) == 0 {
+			break
+		}
+		for _, p := range pieces {
+			in, err := p.input(cases, filepath.Join(scratch, strconv.Itoa(first)))
+			if err != nil {
+				return nil, err
+			}
+			count := int64(p.end - p.first)
+			parts[p.shard.File] = append(parts[p.shard.File], rowsOf{in.Path, 0, count, count})
+		}
+	}
+	var all []byte
+	for _, s := range shards {
+		joined := filepath.Join(scratch, s.File)
+		if err := writeRows(joined, parts[s.File]); err != nil {
+			return nil, err
+		}
+		f, err := tensor.Open(joined, tensor.Limits{})
+		if err != nil {
+			return nil, err
+		}
+		x, err := f.Rows("x", 0, int64(s.Count))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, x.Data...)
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }

@@ -1,0 +1,90 @@
+package pipeline_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// A chunk takes half a minute, or twenty times what loading the model takes, and at least one case.
+func TestNextChunk(t *testing.T) {
+	t.Parallel()
+	second := time.Second.Nanoseconds()
+	for name, c := range map[string]struct {
+		load    time.Duration
+		timings []int64
+		want    int
+	}{
+		"quick to load":            {0, []int64{second, second}, 30},
+		"mean, not one case":       {0, []int64{second, 3 * second}, 15},
+		"loading as long":          {1500 * time.Millisecond, []int64{second}, 30},
+		"slow to load":             {3 * time.Second, []int64{second}, 60},
+		"a case of minutes":        {0, []int64{120 * second}, 1},
+		"a case just over a chunk": {0, []int64{30*second + 1}, 1},
+		"too quick to measure":     {0, []int64{0}, int(30 * second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := pipeline.NextChunk(toolchain.EngineResult{LoadNS: c.load.Nanoseconds(), TimingsNS: c.timings})
+			if got != c.want {
+				t.Errorf("%d cases after %v and a load of %v, want %d", got, c.timings, c.load, c.want)
+			}
+		})
+	}
+}
+
+// However a set is cut into chunks, the pieces are all its rows once, in order, and put together again they are
+// the shards that they were cut from.
+func TestChunksPutTogether(t *testing.T) {
+	t.Parallel()
+	shards := []registry.Shard{{File: "cases-00000.safetensors", First: 0, Count: 5}, {File: "cases-00001.safetensors", First: 5, Count: 1}, {File: "cases-00002.safetensors", First: 6, Count: 4}}
+	for size := 1; size <= 11; size++ {
+		t.Run(fmt.Sprint(size), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for _, s := range shards {
+				var data []byte
+				for row := range s.Count {
+					data = append(data, byte(s.First+row), byte(s.Count))
+				}
+				writeTensors(t, filepath.Join(dir, s.File), map[string]tensor.Tensor{
+					"x":       {DType: "uint8", Shape: []int64{int64(s.Count), 2}, Data: data},
+					"another": {DType: "uint8", Shape: []int64{17}, Data: make([]byte, 17)}, // about no cases
+				})
+			}
+			got, err := pipeline.CutAndJoin(shards, dir, t.TempDir(), size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want []byte
+			for _, s := range shards {
+				for row := range s.Count {
+					want = append(want, byte(s.First+row), byte(s.Count))
+				}
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("rows %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+func writeTensors(t *testing.T, path string, tensors map[string]tensor.Tensor) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := tensor.Write(f, tensors, nil); err != nil {
+		t.Fatal(err)
+	}
+}

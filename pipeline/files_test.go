@@ -1,0 +1,107 @@
+package pipeline_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// folder writes files and a spec beside them, and reads the spec.
+func folder(t *testing.T, text string, files map[string]string) *spec.Spec {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, spec.File)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := spec.Load(path, spec.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// pickle is one that holds an empty list and calls nothing.
+const pickle = "\x80\x04]\x94."
+
+// Files that run code when they are loaded, or are not what the spec says, are refused before any work.
+func TestCheckFiles(t *testing.T) {
+	t.Parallel()
+	text := func(source string) string {
+		return "model: vision/digits\nversion: 1.0.0\nsource: " + source + "\ncases: {generate: 4, seed: 1}\nvariants: [fp32]\ntargets: [linux/amd64/v1]\n"
+	}
+	onnx := string(scaling(1.5, 1, "made by hand"))
+	for name, c := range map[string]struct {
+		text  string
+		files map[string]string
+		code  registry.Code // empty for none
+		want  string
+	}{
+		"an ONNX model":             {text("model.onnx"), map[string]string{"model.onnx": onnx}, "", ""},
+		"a pickle called ONNX":      {text("model.onnx"), map[string]string{"model.onnx": pickle}, registry.CodeUnsafe, "model.onnx"},
+		"text called ONNX":          {text("model.onnx"), map[string]string{"model.onnx": "hello, this is text"}, registry.CodeInvalid, "model.onnx"},
+		"a pickle without trust":    {text("{path: m.pkl, format: pickle}"), map[string]string{"m.pkl": pickle}, registry.CodeUnsafe, "the spec does not trust this one"},
+		"a pickle that is trusted":  {text("{path: m.pkl, format: pickle, trust: {pickle: true}}"), map[string]string{"m.pkl": pickle}, "", ""},
+		"ONNX called a pickle":      {text("{path: m.pkl, format: pickle, trust: {pickle: true}}"), map[string]string{"m.pkl": onnx}, registry.CodeInvalid, "m.pkl"},
+		"a pickle called skops":     {text("{path: m.skops, format: skops}"), map[string]string{"m.skops": pickle}, registry.CodeUnsafe, "m.skops"},
+		"a pickle called TFLite":    {text("{path: m.tflite, format: tflite}"), map[string]string{"m.tflite": pickle}, registry.CodeUnsafe, "m.tflite"},
+		"an asset":                  {text("model.onnx") + "assets: [labels.txt]\n", map[string]string{"model.onnx": onnx, "labels.txt": "cat\ndog\n"}, "", ""},
+		"an asset that is a pickle": {text("model.onnx") + "assets: [labels.txt]\n", map[string]string{"model.onnx": onnx, "labels.txt": pickle}, registry.CodeUnsafe, "labels.txt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := pipeline.CheckFiles(folder(t, c.text, c.files))
+			switch {
+			case c.code == "" && err != nil:
+				t.Errorf("error %v, want none", err)
+			case c.code != "" && (registry.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.want)):
+				t.Errorf("error %v, want %s with %q", err, c.code, c.want)
+			}
+		})
+	}
+}
+
+// A draft names the model as a spec at its place can, and is a spec that loads.
+func TestDraft(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	model := filepath.Join(dir, "models", "scaling.onnx")
+	if err := os.MkdirAll(filepath.Dir(model), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(model, scaling(1.5, 1, "made by hand"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, spec.File)
+	text, err := pipeline.Draft(model, path, "linux/amd64/v1", nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := spec.Load(path, spec.Options{})
+	if err != nil {
+		t.Fatalf("the draft is no spec: %v\n%s", err, text)
+	}
+	if s.Source.Path.Written != "models/scaling.onnx" || s.Cases.Generate == 0 || len(s.Targets) != 1 {
+		t.Errorf("source %q, %d generated cases, %d targets; want models/scaling.onnx, some, 1", s.Source.Path.Written, s.Cases.Generate, len(s.Targets))
+	}
+	outside := filepath.Join(t.TempDir(), spec.File)
+	if _, err := pipeline.Draft(model, outside, "linux/amd64/v1", nil, ""); registry.CodeOf(err) != registry.CodeInvalid {
+		t.Errorf("a spec elsewhere: error %v, want CodeInvalid", err)
+	}
+	if _, err := pipeline.Draft(filepath.Join(dir, "none.onnx"), path, "linux/amd64/v1", nil, ""); registry.CodeOf(err) != registry.CodeInvalid {
+		t.Errorf("no model: error %v, want CodeInvalid", err)
+	}
+}
