@@ -21,7 +21,7 @@ func ExampleParseRef() {
 	// Output:
 	// host "", environment "prod", model "vision/digits", tag "1.4.0"
 	// host "models.example.com", environment "prod", model "vision/digits", tag ""
-	// invalid reference "Prod/vision/digits": environment "Prod" is not a lower-case name
+	// invalid ref "Prod/vision/digits": environment "Prod" is not a lower-case name
 }
 
 // A policy allows a release when there is verified evidence for each requirement, and says what is

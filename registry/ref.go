@@ -39,8 +39,8 @@ const SourcesComponent = "sources"
 // MaxNameLength is the maximum length of host and repository that clients support.
 const MaxNameLength = 255
 
-// ParseRef parses a reference. The first component is a host only if it contains '.' or
-// ':' or is "localhost", as in container references. There is no default host. Errors:
+// ParseRef parses a ref. The first component is a host only if it contains '.' or
+// ':' or is "localhost", as in refs of container images. There is no default host. Errors:
 // CodeInvalid, naming the part that is wrong.
 func ParseRef(s string) (Ref, error) {
 	var ref Ref
@@ -48,7 +48,7 @@ func ParseRef(s string) (Ref, error) {
 	if at := strings.IndexByte(rest, '@'); at >= 0 {
 		ref.Digest = Digest(rest[at+1:])
 		if err := ref.Digest.Validate(); err != nil {
-			return Ref{}, Errorf(CodeInvalid, "reference %q: digest %q: %w", s, rest[at+1:], err)
+			return Ref{}, Errorf(CodeInvalid, "ref %q: digest %q: %w", s, rest[at+1:], err)
 		}
 		rest = rest[:at]
 	}
@@ -56,27 +56,27 @@ func ParseRef(s string) (Ref, error) {
 		ref.Host, rest = rest[:slash], rest[slash+1:]
 		if !hostPattern.MatchString(ref.Host) {
 			return Ref{}, Errorf(CodeInvalid,
-				"reference %q: host %q: want a host name or address, optionally with ':' and a port", s, ref.Host)
+				"ref %q: host %q: want a host name or address, optionally with ':' and a port", s, ref.Host)
 		}
 	}
 	if colon := strings.LastIndexByte(rest, ':'); colon >= 0 {
 		ref.Tag, rest = rest[colon+1:], rest[:colon]
 		if !ValidTag(ref.Tag) {
 			return Ref{}, Errorf(CodeInvalid,
-				"reference %q: tag %q: want up to 128 letters, digits, '.', '_' or '-'", s, ref.Tag)
+				"ref %q: tag %q: want up to 128 letters, digits, '.', '_' or '-'", s, ref.Tag)
 		}
 	}
 	environment, model, ok := strings.Cut(rest, "/")
 	if !ok {
 		return Ref{}, Errorf(CodeInvalid,
-			"reference %q: want [HOST/]ENVIRONMENT/MODEL[:TAG][@DIGEST], for example staging/vision/digits:1.0.0", s)
+			"ref %q: want [HOST/]ENVIRONMENT/MODEL[:TAG][@DIGEST], for example staging/vision/digits:1.0.0", s)
 	}
 	ref.Environment, ref.Model = environment, model
 	if !namePattern.MatchString(environment) {
-		return Ref{}, Errorf(CodeInvalid, "reference %q: environment %q is not a lower-case name", s, environment)
+		return Ref{}, Errorf(CodeInvalid, "ref %q: environment %q is not a lower-case name", s, environment)
 	}
 	if err := ValidateModel(model); err != nil {
-		return Ref{}, Errorf(CodeInvalid, "reference %q: %w", s, err)
+		return Ref{}, Errorf(CodeInvalid, "ref %q: %w", s, err)
 	}
 	return ref, nil
 }
@@ -106,13 +106,13 @@ func isHost(component string) bool {
 	return component == "localhost" || strings.ContainsAny(component, ".:")
 }
 
-// ValidateHost checks that references can begin with the host: HOST[:PORT]. Errors:
+// ValidateHost checks that refs can begin with the host: HOST[:PORT]. Errors:
 // CodeInvalid.
 func ValidateHost(host string) error {
 	if !isHost(host) || !hostPattern.MatchString(host) || len(host) > MaxNameLength {
 		return Errorf(
 			CodeInvalid,
-			"registry %q: want HOST[:PORT] as references begin with it, with a '.' or a port, no scheme and no path: "+
+			"registry %q: want HOST[:PORT] as at the start of refs, with a '.' or a port, no scheme and no path: "+
 				"registry.example.com",
 			host,
 		)
@@ -120,10 +120,10 @@ func ValidateHost(host string) error {
 	return nil
 }
 
-// Repository returns the repository of the reference without its host: ENV/MODEL.
+// Repository returns the repository of the ref without its host: ENV/MODEL.
 func (r Ref) Repository() string { return Repository(r.Environment, r.Model) }
 
-// String writes the reference as [ParseRef] reads it.
+// String formats the ref as [ParseRef] reads it.
 func (r Ref) String() string {
 	var b strings.Builder
 	if r.Host != "" {

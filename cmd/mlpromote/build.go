@@ -25,7 +25,7 @@ func (a *app) buildCommand() *cobra.Command {
 		Long: `Plans the spec, makes what the cache lacks, stores and signs the release, and moves
 the first environment's head to it. Building twice gives the same digest and adds nothing.
 
-stdout: the reference of the release.`,
+stdout: the ref of the release.`,
 		Example: "  REF=$(mlpromote build)",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -92,7 +92,7 @@ func (a *app) built(result pipeline.BuildResult) error {
 	return a.ui.Result(ui.Plain(result.Ref.String()), builtRelease{result.Ref.String(), result})
 }
 
-// builtRelease is what build made, with the reference as it is printed.
+// builtRelease is what build made, with its ref as printed.
 type builtRelease struct {
 	Ref string `json:"ref"`
 	pipeline.BuildResult

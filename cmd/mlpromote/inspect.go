@@ -25,7 +25,7 @@ type inspection struct {
 	claims []registry.Claim
 }
 
-// inspectedSource is the reference, the model that engines were made from.
+// inspectedSource is the reference model, from which engines were built.
 type inspectedSource struct {
 	Digest registry.Digest `json:"digest"`
 	Bytes  int64           `json:"bytes"`
@@ -78,7 +78,7 @@ quarantines stand. REF defaults to the last build here.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&environment, "env", "", "environment, where a model is named in place of a reference")
+	c.Flags().StringVar(&environment, "env", "", "environment, if a model is given in place of a ref")
 	return c
 }
 

@@ -18,7 +18,7 @@ func (a *app) promoteCommand() *cobra.Command {
 		Long: `Re-hashes the release, asks the destination's policy, copies release and evidence,
 signs a verification summary, and moves the head last. REF defaults to the last build here.
 
-stdout: the reference in the destination. Exit code 4: the policy refuses.`,
+stdout: the ref in the destination. Exit code 4: the policy refuses.`,
 		Example: "  mlpromote promote --dry-run",
 		Args:    atMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -88,7 +88,7 @@ func (a *app) quarantine(ctx context.Context, i *wiring.Instance, text string, f
 	return a.ui.Result(strings.Join(lines, "\n"), attached)
 }
 
-// quarantined lists the places of what a reference or a bare digest names.
+// quarantined lists where the release or engine is that a ref or a bare digest names.
 func (a *app) quarantined(ctx context.Context, i *wiring.Instance, q quarantine.Quarantiner, text, environment string) ([]quarantine.Place, error) {
 	if d := registry.Digest(text); d.Validate() == nil {
 		return q.Find(ctx, environment, "", d)

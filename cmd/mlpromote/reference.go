@@ -26,8 +26,8 @@ func rememberBuild(ref registry.Ref) error {
 	return os.WriteFile(filepath.Join(defaultData, lastBuildFile), []byte(ref.String()+"\n"), 0o600)
 }
 
-// reference is the one that was named, or that of the last build in this folder. A
-// host in it must be that of the registry at work, or of the environment.
+// reference returns the ref that the user gave, or that of the last build in this folder. Its
+// host must be that of the registry in use, or of the environment.
 func (a *app) reference(i *wiring.Instance, args []string) (registry.Ref, error) {
 	text, err := named(args)
 	if err != nil {
@@ -43,10 +43,10 @@ func (a *app) reference(i *wiring.Instance, args []string) (registry.Ref, error)
 		ref.Host = ""
 		return ref, nil
 	case host != i.Host:
-		return registry.Ref{}, registry.Errorf(registry.CodeInvalid, "reference %s is on %s, and environment %s is on %s", text, ref.Host, ref.Environment, host)
+		return registry.Ref{}, registry.Errorf(registry.CodeInvalid, "ref %s is on %s, and environment %s is on %s", text, ref.Host, ref.Environment, host)
 	default:
 		return registry.Ref{}, registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "reference %s is on %s, and this is %s", text, ref.Host, a.nameOf(i)),
+			registry.Errorf(registry.CodeInvalid, "ref %s is on %s, and this is %s", text, ref.Host, a.nameOf(i)),
 			"--registry http://%s", ref.Host)
 	}
 }
@@ -58,7 +58,7 @@ func named(args []string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(defaultData, lastBuildFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "no reference, and nothing was built in this folder yet"),
+			registry.Errorf(registry.CodeInvalid, "no ref given, and nothing was built in this folder yet"),
 			"name one, for example staging/vision/digits:1.0.0, or mlpromote build")
 	}
 	return strings.TrimSpace(string(data)), err

@@ -85,9 +85,9 @@ func (a *app) resolveCommand() *cobra.Command {
 	var explain bool
 	c := &cobra.Command{
 		Use:   "resolve MODEL",
-		Short: "Say which engine is right for a node",
-		Long: `Answers with the reference of one engine, by digest. --explain adds why every other
-candidate was rejected. Exit code 6: no engine is left.`,
+		Short: "Find the engine that fits a node",
+		Long: `Prints the ref of one engine, with its digest. --explain adds why every other candidate
+was rejected. Exit code 6: no engine fits.`,
 		Example: "  oras pull $(mlpromote resolve vision/digits --env prod) -o DIR",
 		Args:    exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {

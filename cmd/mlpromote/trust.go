@@ -34,7 +34,7 @@ lies in the folder, the trust in --trust FILE or the data directory.
 holds, and not that it is what this machine wants. An engine that was pulled from where
 builds write has no promoter: --unpromoted accepts it.
 
-For a reference: every bundle, who signed it, and which role that key may play there.`,
+For a REF: every bundle, who signed it, and which roles that key has there.`,
 		Example: "  mlpromote trust /srv/digits --trust trust.yaml --env prod --model vision/digits --max-age 720h",
 		Args:    exactly("REF|DIR"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -38,8 +38,8 @@ func (a *app) tuneCommand() *cobra.Command {
 		Use:   "tune",
 		Short: "Try variants on this machine and say which serves the objective best",
 		Long: `Makes the variants that the spec declares under tune, or one of each method, for every
-target that this machine meets; compares them with the reference on all cases; measures
-latency in turns; and chooses by what the spec says that it wants:
+target that this machine meets; compares them with the reference model on all cases;
+measures latency in turns; and selects the best by the objective in the spec:
 
   objective: {max: throughput, subject_to: {p99: 20ms, accuracy_drop: 0.5%}}
 

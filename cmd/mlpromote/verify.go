@@ -21,10 +21,10 @@ func (a *app) verifyCommand() *cobra.Command {
 	var environment string
 	c := &cobra.Command{
 		Use:   "verify [REF|MODEL --env ENV]",
-		Short: "Prove on this machine that engines compute what the reference computes",
+		Short: "Prove on this machine that engines compute what the reference model computes",
 		Long: `Runs every engine whose target this machine meets on all cases of the release,
-compares with the reference's outputs under the limits of the release, measures latency,
-and attaches signed reports, passing or failing. REF defaults to the last build here;
+compares with the reference model's outputs under the limits of the release, measures
+latency, and attaches signed reports, passing or failing. REF defaults to the last build here;
 MODEL --env ENV is what that environment has now, MODEL:VERSION another release there.
 
 What it has run on a large model is kept in the cache folder until its reports are there:
@@ -54,7 +54,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 		},
 	}
 	own.add(c)
-	c.Flags().StringVar(&environment, "env", "", "environment, where a model is named in place of a reference")
+	c.Flags().StringVar(&environment, "env", "", "environment, if a model is given in place of a ref")
 	c.Flags().DurationVar(&sensitivity, "sensitivity", 5*time.Minute, "how long to look, for each int8 variant that fails, for the nodes that cost it its limits; 0: not at all")
 	return c
 }
@@ -86,7 +86,7 @@ func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, 
 	return err
 }
 
-// verifiedRelease is what verify found out, with the reference as it is printed.
+// verifiedRelease is what verify found out, with its ref as printed.
 type verifiedRelease struct {
 	Ref string `json:"ref"`
 	pipeline.VerifyResult

@@ -19,7 +19,7 @@ import (
 const trust = "trust:\n  - {key: keys/local.pub, roles: [builder], resources: [\"oci://local/\"]}\n"
 
 // aHost is what messages want of a host.
-const aHost = "HOST[:PORT] as references begin with it, with a '.' or a port, no scheme and no path: registry.example.com"
+const aHost = "HOST[:PORT] as at the start of refs, with a '.' or a port, no scheme and no path: registry.example.com"
 
 func TestLoadDefault(t *testing.T) {
 	t.Parallel()

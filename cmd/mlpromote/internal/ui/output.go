@@ -20,7 +20,7 @@ type Failure struct {
 	Code    registry.Code `json:"code"`
 	Message string        `json:"message"` // a line for each error
 	Hint    string        `json:"hint,omitempty"`
-	Subject string        `json:"subject,omitempty"` // what the verb was about: a reference, a model, a file
+	Subject string        `json:"subject,omitempty"` // what the verb was about: a ref, a model, a file
 	Exit    int           `json:"exit"`              // the exit code
 }
 

@@ -1,7 +1,7 @@
 // Package ui prints what the program says: results on stdout, and notes, progress and errors on
 // stderr. The rules:
 //
-//   - stdout is the result and nothing else: $(mlpromote build) is a reference. With
+//   - stdout is the result and nothing else: $(mlpromote build) is a ref. With
 //     --output json it is one JSON document, also on failure: see output.go.
 //   - stderr is for people: progress, notes, "mlpromote: error:" and "mlpromote: hint:".
 //   - Progress moves only on a terminal. Elsewhere it is one plain line for each step

@@ -64,7 +64,7 @@ func (i *Instance) HostOf(environment string) string {
 	return i.Host
 }
 
-// Reference puts the registry's host in front of a reference that has none.
+// Reference puts the registry's host in front of a ref that has none.
 func (i *Instance) Reference(ref string) string {
 	if parsed, err := registry.ParseRef(ref); err != nil || parsed.Host != "" || i.Host == "" {
 		return ref
