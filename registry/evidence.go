@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -163,6 +164,15 @@ type Claim struct {
 	// has no such event.
 	Observed int64
 }
+
+// SignedAs reports whether the signer has the role for the resource. It says nothing about the
+// state of the key: a retired or revoked key keeps its roles. [Accept] says whether a claim about
+// a release counts.
+func (c Claim) SignedAs(role Role) bool { return role != "" && slices.Contains(c.Roles, role) }
+
+// SignedNowAs reports whether the signer has the role, with a key that is trusted now. It is for
+// claims about which nothing says when they were made.
+func (c Claim) SignedNowAs(role Role) bool { return c.Key == KeyTrusted && c.SignedAs(role) }
 
 // KeyState says which signatures of a key still count. The zero KeyState counts for as little
 // as [KeyRevoked].

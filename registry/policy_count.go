@@ -2,7 +2,6 @@ package registry
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -38,7 +37,7 @@ func doesNotCount(r Release, c Claim) string {
 		return "its statement does not name the subject that it is attached to"
 	case !known:
 		return fmt.Sprintf("predicate type %q has no meaning here", c.Statement.PredicateType)
-	case !slices.Contains(c.Roles, role):
+	case !c.SignedAs(role):
 		return fmt.Sprintf("signer %s is not trusted as %s here", c.Signer, role)
 	}
 	return c.keyRefuses()

@@ -201,7 +201,7 @@ func (s *Service) admit(ctx context.Context, a registry.Attachment, now time.Tim
 	case !known:
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust,
 			"attach: predicate type %q is unknown", claim.Statement.PredicateType)
-	case !slices.Contains(claim.Roles, role):
+	case !claim.SignedAs(role):
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust,
 			"attach: key %s is not trusted as %s for %s (environments.yaml, trust:)", claim.Signer, role, resource)
 	case !claim.Statement.About(a.Subject):

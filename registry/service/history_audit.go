@@ -248,7 +248,7 @@ func (a *audit) fault(ctx context.Context, r audited) (*registry.HistoryFault, e
 // crash or a refusal is explained by an intent or by a later promotion.
 func (a *audit) summaryFault(ctx context.Context, r audited, c registry.Claim) (string, error) {
 	v, ok := c.Summary()
-	if !ok || c.Subject != r.digest || !slices.Contains(c.Roles, registry.RolePromoter) ||
+	if !ok || c.Subject != r.digest || !c.SignedAs(registry.RolePromoter) ||
 		v.ResourceURI != a.resource(a.environment.Name, a.model) ||
 		a.accepted[c.Bundle] {
 		return "", nil

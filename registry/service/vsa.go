@@ -78,7 +78,7 @@ func (s *Service) acceptable(ctx context.Context, bundle []byte, m move) (string
 			registry.Errorf(registry.CodeTrust, "the promoter's own summary for %s: %w", resource, err))
 	case err != nil:
 		return "", registry.Errorf(registry.CodeOf(err), "the promoter's own summary for %s: %w", resource, err)
-	case !slices.Contains(claim.Roles, registry.RolePromoter):
+	case !claim.SignedAs(registry.RolePromoter):
 		return "", s.trustPromoter(
 			m,
 			registry.Errorf(

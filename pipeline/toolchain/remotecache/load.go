@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -62,8 +61,7 @@ func (s *Steps) evaluate(ctx context.Context, key registry.Digest, m ocispec.Man
 	claim, err := s.Verify(ctx, bundle, s.Resource)
 	// The time when a step was signed is not recorded, so entries of a retired key are ignored
 	// like those of a revoked one.
-	if registry.HasCode(err, registry.CodeTrust) || err == nil &&
-		(!slices.Contains(claim.Roles, registry.RoleBuilder) || claim.Key != registry.KeyTrusted) {
+	if registry.HasCode(err, registry.CodeTrust) || err == nil && !claim.SignedNowAs(registry.RoleBuilder) {
 		return toolchain.Outcome{}, distrust("no trusted builder for " + s.Resource + " signed them")
 	}
 	if err != nil {
