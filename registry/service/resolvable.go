@@ -34,7 +34,7 @@ func (s *Service) resolvable(
 		return resolvable{}, err
 	}
 	d := resolvable{release: r}
-	for _, e := range ranked(r.Engines) {
+	for _, e := range registry.RankEngines(r.Engines) {
 		d.engines = append(d.engines, ratedEngine{Engine: e})
 	}
 	if !environment.Protected() {

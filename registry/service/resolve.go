@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -59,46 +58,9 @@ func consider(answer *registry.Resolution, e ratedEngine, q registry.ResolveQuer
 	if len(c.Reasons) == 0 && answer.Engine == nil {
 		c.Chosen, answer.Engine = true, &e.Engine
 	} else if len(c.Reasons) == 0 {
-		c.Reasons = append(c.Reasons, preference(*answer.Engine, e.Engine))
+		c.Reasons = append(c.Reasons, registry.WhyPreferred(*answer.Engine, e.Engine))
 	}
 	return c
-}
-
-// ranked orders engines by preference: the closest match to the machine, then the lowest
-// precision (which keeps the same limits), then the newest toolchain.
-func ranked(engines []registry.Engine) []registry.Engine {
-	sorted := slices.Clone(engines)
-	slices.SortStableFunc(sorted, func(a, b registry.Engine) int {
-		return cmp.Or(
-			cmp.Compare(b.Target.Specificity(), a.Target.Specificity()),
-			cmp.Compare(bits(a.Precision), bits(b.Precision)),
-			registry.CompareVersions(b.Toolchain.Version, a.Toolchain.Version),
-			cmp.Compare(a.Digest, b.Digest))
-	})
-	return sorted
-}
-
-func preference(winner, loser registry.Engine) string {
-	switch {
-	case winner.Target.Specificity() != loser.Target.Specificity():
-		return fmt.Sprintf("%s matches this node more closely", winner.Label())
-	case bits(winner.Precision) != bits(loser.Precision):
-		return fmt.Sprintf("%s has a lower precision and keeps the same release's limits", winner.Label())
-	case registry.CompareVersions(winner.Toolchain.Version, loser.Toolchain.Version) != 0:
-		return fmt.Sprintf("%s has the newer toolchain", winner.Label())
-	default:
-		return fmt.Sprintf("%s is equally good and has the lower digest", winner.Label())
-	}
-}
-
-// bits returns the bit width of a precision. Unknown precisions sort last.
-func bits(precision string) int {
-	if n, ok := map[string]int{
-		"int4": 4, "fp8": 8, "int8": 8, "fp16": 16, "bf16": 16, "fp32": 32, "fp64": 64,
-	}[precision]; ok {
-		return n
-	}
-	return 1000
 }
 
 func chosenFirst(cs []registry.Candidate) {
