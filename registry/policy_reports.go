@@ -10,10 +10,6 @@ import (
 	"github.com/opencontainers/go-digest"
 )
 
-// maxClockLead is how far the claimed end of a pass may be after it was recorded. The clocks of
-// verifiers and services differ.
-const maxClockLead = 5 * time.Minute
-
 // report has the fields of a parity or performance report that policy reads.
 type report struct {
 	ReportHead
@@ -130,7 +126,7 @@ func (r report) stale() string {
 		return "it says that it passed, but lists reasons for a failure"
 	case r.claim.Statement.PredicateType == PredicateParity && (r.Cases.Count < 1 || r.Cases.Ran != r.Cases.Count):
 		return fmt.Sprintf("it ran %d of %d cases", r.Cases.Ran, r.Cases.Count)
-	case !at.IsZero() && r.FinishedOn.After(at.Add(maxClockLead)):
+	case !at.IsZero() && ClaimsFuture(r.FinishedOn, at):
 		return fmt.Sprintf("it says that it ended on %s, which is after it was recorded on %s", utc(r.FinishedOn), utc(at))
 	}
 	return ""
@@ -222,7 +218,7 @@ func (c Claim) CheckNew() error {
 	switch {
 	case isReport && read.fault != nil:
 		return Errorf(CodeTrust, "report: %w", read.fault)
-	case isReport && read.passes() && !c.RecordedAt.IsZero() && read.FinishedOn.After(c.RecordedAt.Add(maxClockLead)):
+	case isReport && read.passes() && !c.RecordedAt.IsZero() && ClaimsFuture(read.FinishedOn, c.RecordedAt):
 		return WithHint(
 			Errorf(CodeTrust, "report: it says that it passed on %s, but now it is %s", utc(read.FinishedOn), utc(c.RecordedAt)),
 			"set the clock of the verifier, or of this machine, and verify again")

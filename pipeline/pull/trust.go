@@ -203,15 +203,12 @@ func (want Expectation) checkSummary(dir string, record Record, summary registry
 	case want.MaxAge > 0 && age > want.MaxAge:
 		return registry.Errorf(registry.CodeTrust, "%s: a promoter verified it on %s, %s ago, want at most %s: promote and pull again",
 			dir, summary.TimeVerified.UTC().Format(time.RFC3339), age.Round(time.Second), want.MaxAge)
-	case want.MaxAge > 0 && age < -maxClockLead:
+	case want.MaxAge > 0 && registry.ClaimsFuture(summary.TimeVerified, now):
 		return registry.Errorf(registry.CodeTrust, "%s: a promoter says that it verified it on %s, and now it is %s: look at the clocks",
 			dir, summary.TimeVerified.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
-
-// maxClockLead is how far the clock of a promoter may be ahead where the age counts.
-const maxClockLead = 5 * time.Minute
 
 // checkUnpromoted refuses what only a summary could prove. The model is proven by whoever
 // signed a statement that names it.

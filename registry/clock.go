@@ -1,0 +1,12 @@
+package registry
+
+import "time"
+
+// maxClockLead is how far the clock of a signer may be ahead of another one. The clocks of
+// machines differ.
+const maxClockLead = 5 * time.Minute
+
+// ClaimsFuture reports whether a time that a signer claims is too far after now, by a clock that
+// is trusted more: that of the catalog when it recorded the claim, or that of the reader. Then
+// the claimed time is wrong.
+func ClaimsFuture(claimed, now time.Time) bool { return claimed.After(now.Add(maxClockLead)) }
