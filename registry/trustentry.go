@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +34,9 @@ type Identity struct {
 	Subject string            `json:"subject,omitempty"`
 	Claims  map[string]string `json:"claims,omitempty"`
 }
+
+// EffectiveState returns the state of the key. The default is [KeyTrusted].
+func (e TrustEntry) EffectiveState() KeyState { return cmp.Or(e.State, KeyTrusted) }
 
 // Grants returns the roles that take effect. It leaves out roles that this program cannot
 // check: those of an identity, and that of a verifier bound to node types.

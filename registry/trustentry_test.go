@@ -53,3 +53,16 @@ func TestTrustEntryGrants(t *testing.T) {
 		}
 	}
 }
+
+func TestEffectiveState(t *testing.T) {
+	t.Parallel()
+	cases := map[registry.KeyState]registry.KeyState{
+		"": registry.KeyTrusted, registry.KeyTrusted: registry.KeyTrusted, registry.KeyRetired: registry.KeyRetired,
+		registry.KeyRevoked: registry.KeyRevoked, "suspended": "suspended",
+	}
+	for state, want := range cases {
+		if got := (registry.TrustEntry{State: state}).EffectiveState(); got != want {
+			t.Errorf("state %q: got %q, want %q", state, got, want)
+		}
+	}
+}

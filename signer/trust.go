@@ -1,7 +1,6 @@
 package signer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,7 +136,7 @@ func (t *Trust) trusted(ctx context.Context, resource string) ([]trustedKey, err
 		if err != nil && !missing {
 			return nil, err
 		}
-		if missing && e.State != "" && e.State != registry.KeyTrusted {
+		if missing && e.EffectiveState() != registry.KeyTrusted {
 			// Without the key, what it said against releases would be forgotten.
 			return nil, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
 				"trust: the key %s is %s, and its file is missing: %w", e.Key, e.State, err),
@@ -180,7 +179,7 @@ func (k *trustedKey) add(e registry.TrustEntry, resource string) {
 
 // worsen takes over the state that an entry gives the key, unless it has a worse one.
 func (k *trustedKey) worsen(e registry.TrustEntry) {
-	state := cmp.Or(e.State, registry.KeyTrusted)
+	state := e.EffectiveState()
 	worse := slices.Index(registry.KeyStates(), state) - slices.Index(registry.KeyStates(), k.state)
 	if worse > 0 {
 		k.state, k.retiredAt = state, e.RetiredAt

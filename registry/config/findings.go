@@ -1,7 +1,6 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -91,7 +90,7 @@ func (s Snapshot) resource(environment string) string {
 func (s Snapshot) otherState(i int) (string, bool) {
 	e := s.Environments.Trust[i]
 	for _, o := range s.Environments.Trust[:i] {
-		if id := s.keys[e.Key].id; id != "" && s.keys[o.Key].id == id && cmp.Or(o.State, registry.KeyTrusted) != cmp.Or(e.State, registry.KeyTrusted) {
+		if id := s.keys[e.Key].id; id != "" && s.keys[o.Key].id == id && o.EffectiveState() != e.EffectiveState() {
 			return o.Key, true
 		}
 	}
@@ -99,7 +98,7 @@ func (s Snapshot) otherState(i int) (string, bool) {
 }
 
 // trusted reports whether new signatures of a key count.
-func trusted(e registry.TrustEntry) bool { return e.State == "" || e.State == registry.KeyTrusted }
+func trusted(e registry.TrustEntry) bool { return e.EffectiveState() == registry.KeyTrusted }
 
 // environmentFindings reports requirements of an environment that no release can ever meet.
 func (s Snapshot) environmentFindings(e registry.Environment) []Finding {

@@ -222,19 +222,11 @@ func (c checker) since(e entry) (time.Time, bool) {
 // be unclear which of them applies.
 func (c checker) sameState(earlier []registry.TrustEntry, e registry.TrustEntry) {
 	for _, o := range earlier {
-		if e.Key != "" && o.Key == e.Key && (effective(o.State) != effective(e.State) || !o.RetiredAt.Equal(e.RetiredAt) || !o.RevokedAt.Equal(e.RevokedAt)) {
+		if e.Key != "" && o.Key == e.Key && (o.EffectiveState() != e.EffectiveState() || !o.RetiredAt.Equal(e.RetiredAt) || !o.RevokedAt.Equal(e.RevokedAt)) {
 			c.at("key").Problemf("key %s has another state in an earlier entry: want the same state and time in all entries of a key", e.Key)
 			return
 		}
 	}
-}
-
-// effective is the state of an entry; the default is trusted.
-func effective(s registry.KeyState) registry.KeyState {
-	if s == "" {
-		return registry.KeyTrusted
-	}
-	return s
 }
 
 // has reports whether the entry has a key.

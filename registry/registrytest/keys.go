@@ -1,7 +1,6 @@
 package registrytest
 
 import (
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -122,7 +121,7 @@ func (k *Keys) Verify(ctx context.Context, bundle []byte, resource string) (regi
 		}
 		c.Signer = keyID(key)
 		c.Roles = append(c.Roles, e.Roles...)
-		c.Key, c.RetiredAt = cmp.Or(e.State, registry.KeyTrusted), e.RetiredAt
+		c.Key, c.RetiredAt = e.EffectiveState(), e.RetiredAt
 	}
 	if c.Signer == "" {
 		return registry.Claim{}, registry.Errorf(registry.CodeTrust, "no key that is trusted for %s signed the bundle", resource)
