@@ -2,8 +2,6 @@ package environments
 
 import (
 	"maps"
-	"net/netip"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -49,20 +47,10 @@ func (c claims) texts() map[string]string {
 	return all
 }
 
-// sharedIssuers are issuers from which anyone can get a token. An entry for such an issuer must
-// require one of the listed claims. These identify an owner permanently, while a name can be
-// reassigned.
-func sharedIssuers() map[string][]string {
-	return map[string][]string{
-		"https://token.actions.githubusercontent.com": {"repository_id", "repository_owner_id"},
-		"https://gitlab.com":                          {"project_id", "namespace_id"},
-	}
-}
-
 // identity reads and checks an identity.
 func (c checker) identity(written identity) *registry.Identity {
 	read := &registry.Identity{Issuer: written.Issuer, Subject: written.Subject, Claims: written.Claims.texts()}
-	if !isIssuer(written.Issuer) {
+	if !registry.IsIssuerURL(written.Issuer) {
 		c.at("identity", "issuer").Problemf("issuer %q: want https://HOST[/PATH], as its tokens have it in iss", written.Issuer)
 	}
 	if read.Subject == "" && len(read.Claims) == 0 {
@@ -77,8 +65,9 @@ func (c checker) identity(written identity) *registry.Identity {
 		c.exact(text, "identity", "claims", name)
 	}
 	c.exact(read.Subject, "identity", "subject")
-	owners, shared := sharedIssuers()[written.Issuer]
-	if shared && !slices.ContainsFunc(owners, func(claim string) bool { return read.Claims[claim] != "" }) {
+	shared, _ := registry.FindSharedIssuer(written.Issuer)
+	owners := shared.PermanentClaims // a name can be given to another owner, who could then sign
+	if len(owners) > 0 && !slices.ContainsFunc(owners, func(claim string) bool { return read.Claims[claim] != "" }) {
 		c.at("identity").Problemf("%s issues tokens to everybody, and names there can change owner: want one of %s among the claims",
 			written.Issuer, strings.Join(owners, ", "))
 	}
@@ -90,14 +79,4 @@ func (c checker) exact(text string, path ...any) {
 	if strings.ContainsAny(text, "*?") {
 		c.at(path...).Problemf("%q: want the exact text: patterns have no meaning in an identity", text)
 	}
-}
-
-// isIssuer reports whether a text is the URL of an issuer. Plain HTTP is allowed on loopback.
-func isIssuer(text string) bool {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return false
-	}
-	ip, err := netip.ParseAddr(u.Hostname())
-	return u.Scheme == "https" || u.Scheme == "http" && err == nil && ip.IsLoopback()
 }

@@ -4,8 +4,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"io/fs"
-	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -135,17 +133,9 @@ func (p parser) at(path ...any) *strictyaml.Node {
 }
 
 func (p parser) checkURL(issuer string) {
-	u, err := url.Parse(issuer)
-	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
-		(u.Scheme != "https" && !plainLoopback(u)) {
+	if !registry.IsIssuerURL(issuer) {
 		p.at("issuer").Problemf("issuer %q: want https://HOST[/PATH], as its tokens have it in iss", issuer)
 	}
-}
-
-// plainLoopback reports whether a URL is http on this machine, where TLS is not needed.
-func plainLoopback(u *url.URL) bool {
-	ip := net.ParseIP(u.Hostname())
-	return u.Scheme == "http" && ip != nil && ip.IsLoopback()
 }
 
 // principalPattern is a prefix and claims in braces.
@@ -225,8 +215,8 @@ func (p parser) checkMatch(i int, issuer string, match map[string]string) {
 				Problemf("%s %q: want a text, with * for a part between slashes and a final /** for all below", claim, pattern)
 		}
 	}
-	if s, ok := sharedIssuers()[issuer]; ok && len(match) > 0 && !s.namesOwner(match) {
+	if s, ok := registry.FindSharedIssuer(issuer); ok && len(match) > 0 && !namesOwner(s, match) {
 		p.at("rules", i, "match").
-			Problemf("anyone can get a token from %s, so the rule must name an owner: add %s", issuer, s.example)
+			Problemf("anyone can get a token from %s, so the rule must name an owner: add %s", issuer, s.Example)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"mlpromote.dev/mlpromote/registry"
 )
 
 const (
@@ -43,7 +45,7 @@ func fetchKeys(ctx context.Context, client *http.Client, issuer string) ([]jose.
 	if document.Issuer != issuer {
 		return nil, fmt.Errorf("%w: its document names the issuer %.200q", errNoAnswer, document.Issuer)
 	}
-	if u, err := url.Parse(document.Keys); err != nil || (u.Scheme != "https" && !plainLoopback(u)) {
+	if u, err := url.Parse(document.Keys); err != nil || !registry.IsSecureURL(u) {
 		return nil, fmt.Errorf("%w: its jwks_uri %.200q is not an https URL", errNoAnswer, document.Keys)
 	}
 	var set struct {

@@ -1,0 +1,62 @@
+package registry
+
+import (
+	"net"
+	"net/url"
+)
+
+// IsIssuerURL reports whether a text can be the URL of an OIDC issuer, as its tokens have it in
+// iss. It has a host, no user and nothing after the path, and [IsSecureURL] is true for it.
+func IsIssuerURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && u.User == nil && u.RawQuery == "" && u.Fragment == "" && IsSecureURL(u)
+}
+
+// IsSecureURL reports whether what a URL names can be trusted to come from its host: by https,
+// or by plain http from a loopback address.
+func IsSecureURL(u *url.URL) bool {
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme == "https" || u.Scheme == "http" && ip != nil && ip.IsLoopback()
+}
+
+// SharedIssuer is an issuer from which anybody can get a token. Whoever trusts its tokens must
+// name an owner, or trusts everybody.
+type SharedIssuer struct {
+	// OwnerClaims name the owner of a repository, project or account, who may change.
+	OwnerClaims []string
+	// PermanentClaims are those of OwnerClaims that are never given to another owner. Empty: the
+	// issuer has no such claim.
+	PermanentClaims []string
+	// SubjectPrefixes are the first words of a sub that names an owner. GitHub and GitLab let the
+	// owner of a repository choose the parts of its sub, so only the first part is reliable. Empty:
+	// the whole sub is the name of an account.
+	SubjectPrefixes []string
+	// Example says how a rule for callers names an owner.
+	Example string
+}
+
+// FindSharedIssuer returns the shared issuer with a URL. ok is false for other issuers.
+//
+// Sources: https://docs.github.com/en/actions/reference/security/oidc,
+// https://docs.gitlab.com/ci/secrets/id_token_authentication/.
+func FindSharedIssuer(url string) (s SharedIssuer, ok bool) {
+	switch url {
+	case "https://token.actions.githubusercontent.com":
+		return SharedIssuer{
+			OwnerClaims:     []string{"repository", "repository_id", "repository_owner", "repository_owner_id"},
+			PermanentClaims: []string{"repository_id", "repository_owner_id"},
+			SubjectPrefixes: []string{"repo", "repository", "repository_id", "repository_owner", "repository_owner_id"},
+			Example:         `repository: OWNER/NAME, or a sub that begins with "repo:OWNER/NAME:" or "repo:OWNER@ID/NAME@ID:"`,
+		}, true
+	case "https://gitlab.com":
+		return SharedIssuer{
+			OwnerClaims:     []string{"project_path", "project_id", "namespace_path", "namespace_id"},
+			PermanentClaims: []string{"project_id", "namespace_id"},
+			SubjectPrefixes: []string{"project_path", "project_id", "namespace_path", "namespace_id"},
+			Example:         `project_path: GROUP/PROJECT, or a sub that begins with "project_path:GROUP/PROJECT:"`,
+		}, true
+	case "https://accounts.google.com":
+		return SharedIssuer{OwnerClaims: []string{"email", "hd"}, Example: "email, hd or sub, without *"}, true
+	}
+	return SharedIssuer{}, false
+}
