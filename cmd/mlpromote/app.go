@@ -72,7 +72,7 @@ func (a *app) main(ctx context.Context, args []string) int {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "mlpromote",
-		Short: "Get trained models onto real hardware without surprises",
+		Short: "Build, verify, sign and promote machine-learning engines",
 		Long: `mlpromote builds each engine of a model once, proves that it computes what the
 reference computes, signs what was built and what was proven, and promotes the
 identical bytes from staging to prod.

@@ -28,7 +28,7 @@ func (a *app) backupCommand() *cobra.Command {
 	var verify bool
 	c := &cobra.Command{
 		Use:   "backup DEST",
-		Short: "Save the data directory, also while it is served",
+		Short: "Back up the data directory, also while a service uses it",
 		Long: `Adds a snapshot of the data directory to DEST: the catalog at one instant (names, heads,
 holds, history, tokens), the content that it names, environments.yaml and what else the
 operator wrote. Content is copied once for all snapshots; each run reads a tenth of the copies

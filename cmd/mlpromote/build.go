@@ -21,7 +21,7 @@ func (a *app) buildCommand() *cobra.Command {
 	var own replacements
 	c := &cobra.Command{
 		Use:   "build",
-		Short: "Make the engines of a spec and put them into the first environment",
+		Short: "Build the engines of a spec and publish them in the first environment",
 		Long: `Plans the spec, makes what the cache lacks, stores and signs the release, and moves
 the first environment's head to it. Building twice gives the same digest and adds nothing.
 

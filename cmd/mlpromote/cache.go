@@ -141,7 +141,7 @@ func (m *buildCache) close(ctx context.Context, a *app, saved bool) error {
 func (a *app) cacheCommand() *cobra.Command {
 	list := &cobra.Command{
 		Use:     "list",
-		Short:   "List the finished steps on this machine, the one that was used last first",
+		Short:   "List the cached build steps on this machine, most recently used first",
 		Example: "  mlpromote cache list",
 		Args:    exactly(),
 		RunE:    func(c *cobra.Command, _ []string) error { return a.listSteps(c.Context()) },
@@ -149,7 +149,7 @@ func (a *app) cacheCommand() *cobra.Command {
 	var most string
 	prune := &cobra.Command{
 		Use:   "prune",
-		Short: "Remove finished steps that were not used for long, and what crashes left",
+		Short: "Remove the least recently used build steps, and leftovers of crashes",
 		Long: `Removes finished steps from this machine, the one that was not used for longest first,
 until the others fit. build does this with MLPROMOTE_CACHE_SIZE. A step that is gone is done
 again when it is needed. Nothing is removed that a build is reading or writing.`,

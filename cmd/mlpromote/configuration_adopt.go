@@ -26,7 +26,7 @@ func (a *app) configurationCommand() *cobra.Command {
 func (a *app) configurationStatusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "Say whether a service works by what was agreed on, and what waits for being adopted",
+		Short: "Show whether a replica uses the agreed configuration, and pending changes",
 		Long: `Asks the replica that answers at --registry how its environments.yaml, public keys,
 access.yaml and promoter's key stand to those that all replicas agreed on. agreed: they
 are the same. pending: its files changed, and wait for configuration adopt. unreadable: its
@@ -65,7 +65,7 @@ func configurationText(s registry.ConfigurationStatus) string {
 func (a *app) configurationAdoptCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "adopt",
-		Short: "Make the files that are here those that all replicas must have",
+		Short: "Make the files here the configuration of all replicas",
 		Long: `Replicas on one PostgreSQL database must have the same environments.yaml, public keys,
 access.yaml and promoter's key. A change of them waits until it is adopted: with --database,
 that of the files here; with --registry, that of the files of the service, which takes an

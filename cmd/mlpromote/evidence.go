@@ -14,7 +14,7 @@ import (
 func (a *app) evidenceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "evidence",
-		Short: "Delete evidence that nobody relies on",
+		Short: "Delete evidence",
 		Args:  cobra.NoArgs,
 		RunE:  unknown,
 	}

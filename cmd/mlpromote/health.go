@@ -11,7 +11,7 @@ func (a *app) healthCommand() *cobra.Command {
 	settings := a.settings(&config)
 	c := &cobra.Command{
 		Use:   "health",
-		Short: "Ask the service on this machine whether it is ready",
+		Short: "Check whether the service on this machine is ready",
 		Long: `Asks /readyz of the service that runs with the same settings (flags, MLPROMOTE_* variables,
 DATA/serve.yaml), on this machine: for the health check of a container. Exit code 0: it can
 answer requests.`,

@@ -85,7 +85,7 @@ func (a *app) historyAcceptCommand() *cobra.Command {
 	var model, environment, reason string
 	c := &cobra.Command{
 		Use:   "accept",
-		Short: "Let promotions go on where the history does not explain a head",
+		Short: "Accept a head that the history does not explain, to allow promotions again",
 		Long: `For what history verify found and somebody has looked into, such as events that a restored
 backup does not have. Records the reason in the history. Takes an administrator.`,
 		Example: `  mlpromote history accept --model vision/digits --env prod --reason "restored from Tuesday's backup"`,
@@ -112,7 +112,7 @@ func (a *app) historyListCommand() *cobra.Command {
 	var follow bool
 	c := &cobra.Command{
 		Use:   "list",
-		Short: "List what happened, oldest first",
+		Short: "List the events of the history, oldest first",
 		Long: `Prints the history. With --follow it goes on with every event as it comes, one line each (with
 --output json one JSON document each), until it is interrupted, and then exits with 0. A data
 directory is asked every second; a service sends events at once.`,

@@ -247,7 +247,7 @@ func (a *app) listCommand() *cobra.Command {
 	var environment, model string
 	c := &cobra.Command{
 		Use:     "list",
-		Short:   "List what every environment has",
+		Short:   "List the heads of all environments",
 		Example: "  mlpromote list --env prod",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -16,7 +16,7 @@ func (a *app) keyCommand() *cobra.Command {
 	var role string
 	generate := &cobra.Command{
 		Use:   "generate",
-		Short: "Make a signing key that cosign reads too",
+		Short: "Create a signing key in cosign's format",
 		Long: `Writes NAME.key, encrypted with COSIGN_PASSWORD (empty allowed), and NAME.pub into the
 folder of keys. NAME is the role, or local for a key that plays every role. Trust in it is
 given in environments.yaml.`,
@@ -60,7 +60,7 @@ type reindexed struct {
 func (a *app) reindexCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "reindex",
-		Short: "Rebuild what is derived from the manifests",
+		Short: "Rebuild the tables that are derived from manifests and history",
 		Long: `Empties the tables that repeat what manifests say (who refers to whom, artifact types)
 and fills them again from the stored bytes. Tags, heads, holds and history are facts and stay.`,
 		Example: "  mlpromote reindex",

@@ -15,7 +15,7 @@ import (
 func (a *app) nodeTypeCommand() *cobra.Command {
 	put := &cobra.Command{
 		Use:     "put NAME FILE",
-		Short:   "Name a node document, in place of an earlier one of the name",
+		Short:   "Create or replace a node type from a node document",
 		Example: "  mlpromote node describe > node.json\n  mlpromote node-type put g6.xlarge node.json",
 		Args:    exactly("NAME", "FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -36,7 +36,7 @@ func (a *app) nodeTypeCommand() *cobra.Command {
 	}
 	get := &cobra.Command{
 		Use:     "get NAME",
-		Short:   "Print a node document by its name",
+		Short:   "Print the node document of a node type",
 		Example: "  mlpromote node-type get g6.xlarge",
 		Args:    exactly("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -55,7 +55,7 @@ func (a *app) nodeTypeCommand() *cobra.Command {
 	}
 	remove := &cobra.Command{
 		Use:     "delete NAME",
-		Short:   "Forget a name",
+		Short:   "Delete a node type",
 		Example: "  mlpromote node-type delete g6.xlarge",
 		Args:    exactly("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -78,7 +78,7 @@ type deletedName struct {
 func (a *app) nodeTypeListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
-		Short:   "List the named nodes",
+		Short:   "List the node types",
 		Example: "  mlpromote node-type list",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {

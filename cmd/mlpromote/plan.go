@@ -21,7 +21,7 @@ func (a *app) planCommand() *cobra.Command {
 	var own replacements
 	c := &cobra.Command{
 		Use:   "plan",
-		Short: "Say what build would do, and what presets stand for",
+		Short: "Show what build would do, with all defaults and presets",
 		Long: `Reads the spec and what it names, and prints every engine with all options written out.
 Nothing is installed or stored: of a toolchain that is not installed, the version is that
 which build will install. Only a source that has to be imported takes its toolchain now.`,

@@ -25,7 +25,7 @@ func (a *app) policyReplayCommand() *cobra.Command {
 	var file string
 	c := &cobra.Command{
 		Use:   "replay",
-		Short: "Say which heads of today another environments.yaml would refuse",
+		Short: "List the current heads that another environments.yaml would refuse",
 		Long: `Judges the head of every model in every protected environment by another
 environments.yaml, or by the present one with this version of the program, and changes
 nothing. STANDING is whether nodes would still get it; ADMISSION is whether it would be

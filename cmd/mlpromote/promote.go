@@ -14,7 +14,7 @@ func (a *app) promoteCommand() *cobra.Command {
 	var req registry.PromoteRequest
 	c := &cobra.Command{
 		Use:   "promote [REF]",
-		Short: "Move a proven release to the next environment, byte for byte",
+		Short: "Promote a verified release to the next environment, byte for byte",
 		Long: `Re-hashes the release, asks the destination's policy, copies release and evidence,
 signs a verification summary, and moves the head last. REF defaults to the last build here.
 
@@ -120,7 +120,7 @@ func (a *app) rollbackCommand() *cobra.Command {
 	var req registry.RollbackRequest
 	c := &cobra.Command{
 		Use:   "rollback MODEL",
-		Short: "Move an environment's head back, and hold it there",
+		Short: "Move a head back to an earlier release, and set a hold",
 		Long: `Goes only to an earlier head of the same environment, judged by the verification
 summary that it had then. The environment is then held: promotions wait until
 mlpromote hold release. It warns of engines that resolve would refuse after it, and of
@@ -170,7 +170,7 @@ func (a *app) holdCommand() *cobra.Command {
 	var environment, reason string
 	set := &cobra.Command{
 		Use:   "set MODEL",
-		Short: "Keep promotions from moving a head until hold release",
+		Short: "Stop promotions of a model in an environment until hold release",
 		Long: `Whoever promotes is refused with exit code 4 and sees the reason. The head stays what it is:
 resolve and pull go on. A head that is held already gets the new reason.`,
 		Example: `  mlpromote hold set vision/digits --env prod --reason "no changes during the fair"`,
@@ -186,7 +186,7 @@ resolve and pull go on. A head that is held already gets the new reason.`,
 	}
 	release := &cobra.Command{
 		Use:   "release MODEL",
-		Short: "Let promotions move a held head again",
+		Short: "Release a hold, so that promotions can move the head again",
 		Long: `Ends the hold that a rollback or hold set has put on a head. Exit code 8: the model has no head
 there, or it is not held.`,
 		Example: `  mlpromote hold release vision/digits --env prod --reason "the fair is over"`,

@@ -18,7 +18,7 @@ func (a *app) quarantineCommand() *cobra.Command {
 	var f quarantineFlags
 	c := &cobra.Command{
 		Use:   "quarantine REF|DIGEST",
-		Short: "Stop a release or an engine from being promoted and used",
+		Short: "Quarantine a release or an engine: it must not be promoted or used",
 		Long: `Signs, as approver, that a release or an engine must not be used, and attaches that in every
 environment that has it. Promotions of it are refused, nodes are no longer given it, and
 mlpromote trust refuses a folder that holds the quarantine. Heads do not move: put an
@@ -39,7 +39,7 @@ A bare digest is looked for in every model. stdout: where it was attached.`,
 	var lifted quarantineFlags
 	lift := &cobra.Command{
 		Use:     "lift REF|DIGEST",
-		Short:   "End the quarantine of a release or an engine",
+		Short:   "Lift the quarantine of a release or an engine",
 		Long:    "Signs, as approver, that every quarantine of a release or an engine that stands now is over.",
 		Example: `  mlpromote quarantine lift prod/vision/digits:1.4.0 --reason "labels were right"`,
 		Args:    exactly("REF|DIGEST"),

@@ -134,7 +134,7 @@ func (a *app) pullCommand() *cobra.Command {
 	var unpromoted bool
 	c := &cobra.Command{
 		Use:   "pull MODEL -o DIR",
-		Short: "Bring the right engine to this machine, verified before it is in place",
+		Short: "Download the engine that fits this machine, and verify it before use",
 		Long: `Resolves, writes the engine beside DIR, checks every digest and signature there, and
 puts it in place of DIR in one step. A folder that pull made is replaced, unless somebody added
 files to it; any other folder is refused, and so is a mount point (name a folder inside it).`,

@@ -22,7 +22,7 @@ func (a *app) restoreCommand() *cobra.Command {
 	var verify bool
 	c := &cobra.Command{
 		Use:   "restore [SRC]",
-		Short: "Make a data directory from a backup",
+		Short: "Restore a data directory from a backup",
 		Long: `Makes the data directory, which must be empty or not exist, what it was when the snapshot
 was made. Every digest and the chain of the history are checked before it is done. Broken
 off, it is run again. Private keys are not in a backup: put them into DATA/keys after.

@@ -29,7 +29,7 @@ func (a *app) scrubCommand() *cobra.Command {
 	var f scrubFlags
 	c := &cobra.Command{
 		Use:   "scrub",
-		Short: "Read stored content again and find what is damaged",
+		Short: "Read all stored content and report damage",
 		Long: `Reads the content of the data directory, or of its bucket, and compares it with its digests.
 It goes on with the pass that a service or an earlier scrub did not end, or begins one; what
 is broken off goes on with the next. A service does the same in the background (mlpromote

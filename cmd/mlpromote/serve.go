@@ -16,7 +16,7 @@ func (a *app) serveCommand() *cobra.Command {
 	settings := a.settings(&config)
 	c := &cobra.Command{
 		Use:   "serve",
-		Short: "Put the data directory on the network",
+		Short: "Run the registry service",
 		Long: `Serves the OCI endpoint (/v2/), the REST API (/api/v1) and /healthz and /readyz. Protected
 environments are written by promotions alone. Where others can reach it, and wherever there
 is a token or DATA/access.yaml, whoever comes is asked for a token. With

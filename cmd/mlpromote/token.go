@@ -48,7 +48,7 @@ func (a *app) tokenCreateCommand() *cobra.Command {
 	var expires string
 	c := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a token",
+		Short: "Create a token",
 		Long: `Makes a token for the service that serves the data directory, also while it does, or for that
 of --registry, where the secret is not sent. stdout: the token, which is shown this once and
 kept nowhere. It allows each permission in each environment
@@ -145,7 +145,7 @@ func (a *app) keepToken(ctx context.Context, t registry.Token) (first bool, err 
 func (a *app) tokenListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
-		Short:   "List the tokens, and what each allows",
+		Short:   "List tokens with their permissions",
 		Example: "  mlpromote token list",
 		Args:    exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -168,7 +168,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 func (a *app) tokenRevokeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "revoke NAME|ID",
-		Short:   "End a token at once",
+		Short:   "Revoke a token",
 		Example: "  mlpromote token revoke ci",
 		Args:    exactly("NAME|ID"),
 		RunE: func(c *cobra.Command, args []string) error {

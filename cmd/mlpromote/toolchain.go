@@ -20,7 +20,7 @@ import (
 func (a *app) toolchainCommand() *cobra.Command {
 	installCommand := &cobra.Command{
 		Use:   "install NAME",
-		Short: "Install a toolchain from its hash-locked list of packages",
+		Short: "Install a toolchain from its hash-locked package list",
 		Long: `Makes an environment of its own from the lock file that this program carries, shared by
 all projects (MLPROMOTE_CACHE, else the user's cache). build does this on demand.`,
 		Example: "  mlpromote toolchain install onnxruntime",
@@ -37,7 +37,7 @@ all projects (MLPROMOTE_CACHE, else the user's cache). build does this on demand
 	var all bool
 	removeCommand := &cobra.Command{
 		Use:     "remove NAME",
-		Short:   "Remove the install of a toolchain; it can be made again",
+		Short:   "Remove an installed toolchain",
 		Example: "  mlpromote toolchain remove onnxruntime",
 		Args:    exactly("NAME"),
 		RunE:    func(c *cobra.Command, args []string) error { return a.removeToolchain(c.Context(), args[0], all) },

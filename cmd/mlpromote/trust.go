@@ -24,7 +24,7 @@ func (a *app) trustCommand() *cobra.Command {
 	var want pull.Expectation
 	c := &cobra.Command{
 		Use:   "trust REF|DIR",
-		Short: "Check signatures, and nothing else",
+		Short: "Check the signatures of a release or a pulled folder",
 		Long: `For a folder that pull made: every file is what was pulled, a trusted builder signed
 the engine, a trusted promoter let it into its environment, and nothing in the folder
 speaks against it, such as a quarantine or a failing report. Needs no registry: the proof

@@ -36,7 +36,7 @@ func (a *app) tuneCommand() *cobra.Command {
 	var f tuneFlags
 	c := &cobra.Command{
 		Use:   "tune",
-		Short: "Try variants on this machine and say which serves the objective best",
+		Short: "Measure variants on this machine and select the best for an objective",
 		Long: `Makes the variants that the spec declares under tune, or one of each method, for every
 target that this machine meets; compares them with the reference model on all cases;
 measures latency in turns; and selects the best by the objective in the spec:

@@ -21,7 +21,7 @@ func (a *app) verifyCommand() *cobra.Command {
 	var environment string
 	c := &cobra.Command{
 		Use:   "verify [REF|MODEL --env ENV]",
-		Short: "Prove on this machine that engines compute what the reference model computes",
+		Short: "Verify on this machine that engines compute what the reference model computes",
 		Long: `Runs every engine whose target this machine meets on all cases of the release,
 compares with the reference model's outputs under the limits of the release, measures
 latency, and attaches signed reports, passing or failing. REF defaults to the last build here;
