@@ -28,7 +28,7 @@ func (m *Model) Quantized() Quantized {
 	q := Quantized{}
 	pairs, packed := 0, 0
 	for op, n := range m.Ops {
-		_, name, _ := strings.Cut(strings.TrimPrefix(op, "ai."), ".")
+		name := op[strings.LastIndexByte(op, '.')+1:] // without its domain, such as com.microsoft
 		switch {
 		case name == "QuantizeLinear" || name == "DequantizeLinear":
 			pairs += n
