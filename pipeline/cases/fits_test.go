@@ -82,6 +82,7 @@ func TestReadFits(t *testing.T) {
 		"one case":                       {dims{sym("n")}, nil, map[string]tensor.Tensor{"x": floats(1)}, 1, ""},
 		"two inputs":                     {dims{sym("n")}, dims{sym("n")}, map[string]tensor.Tensor{"x": floats(2), "z": floats(2)}, 2, ""},
 		"two inputs, one of fewer cases": {dims{sym("n")}, dims{sym("n")}, map[string]tensor.Tensor{"x": floats(2), "z": floats(1)}, 0, `tensor "z" has 1 cases, another has 2`},
+		"two inputs, one of no cases":    {dims{sym("n")}, dims{sym("n")}, map[string]tensor.Tensor{"x": floats(0), "z": floats(2)}, 0, `tensor "z" has 2 cases, another has 0`},
 		"two inputs, one is missing":     {dims{sym("n")}, dims{sym("n")}, map[string]tensor.Tensor{"x": floats(2), "y": floats(2)}, 0, `no tensor for the model's input "z": it holds x, y`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -379,4 +380,84 @@ func pickled(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return b.String()
+}
+
+// imported reads a file of cases for a model, and gives the tensors that were written.
+func imported(t *testing.T, iface validators.Interface, name, text, label string) (map[string]tensor.Tensor, cases.Imported, error) {
+	t.Helper()
+	dir := t.TempDir()
+	file, to := filepath.Join(dir, name), filepath.Join(dir, "cases")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := cases.Import(iface, file, label, to)
+	if err != nil {
+		if _, there := os.Stat(to); there == nil {
+			t.Errorf("the folder %s stays after an error", to)
+		}
+		return nil, got, err
+	}
+	all, err := tensor.ReadFile(filepath.Join(to, "cases-00000.safetensors"), tensor.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, got, nil
+}
+
+// Columns of a table are one input or several, and the labels stand anywhere.
+func TestImportTables(t *testing.T) {
+	t.Parallel()
+	two, three := []validators.Dim{sym("n"), size(2)}, []validators.Dim{sym("n"), size(3)}
+	for name, c := range map[string]struct {
+		x, z   []validators.Dim
+		text   string
+		label  string
+		want   map[string][]float64
+		labels string
+	}{
+		"labels first":              {two, nil, "label,a,b\n1,2,3\n0,5,6\n", "", map[string][]float64{"x": {2, 3, 5, 6}, "label": {1, 0}}, "label"},
+		"labels between":            {two, nil, "a,class,b\n2,1,3\n5,0,6\n", "class", map[string][]float64{"x": {2, 3, 5, 6}, "class": {1, 0}}, "class"},
+		"no labels":                 {three, nil, "a,b,c\n1,2,3\n", "", map[string][]float64{"x": {1, 2, 3}}, ""},
+		"a number for each case":    {[]validators.Dim{}, nil, "x,label\n2,1\n5,0\n", "", map[string][]float64{"x": {2, 5}, "label": {1, 0}}, "label"},
+		"a column for each input":   {[]validators.Dim{sym("n"), size(1)}, []validators.Dim{sym("n")}, "z,labels,x\n7,1,2\n8,0,5\n", "", map[string][]float64{"x": {2, 5}, "z": {7, 8}, "labels": {1, 0}}, "labels"},
+		"spaces around":             {two, nil, " label , a , b\n 1 , 2 , 3 \n", "", map[string][]float64{"x": {2, 3}, "label": {1}}, "label"},
+		"a column that is no label": {three, nil, "target,a,b\n1,2,3\n", "", map[string][]float64{"x": {1, 2, 3}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			iface := interfaceOf(tensor.Float32, c.x, c.z)
+			iface.V, iface.Outputs = validators.InterfaceVersion, []validators.TensorInfo{{Name: "y", DType: tensor.Float32}}
+			all, got, err := imported(t, iface, "x.csv", c.text, c.label)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Labels != c.labels || len(all) != len(c.want) {
+				t.Errorf("labels %q and %d tensors, want %q and %d", got.Labels, len(all), c.labels, len(c.want))
+			}
+			for name, want := range c.want {
+				if values := all[name].Float64s(); !slices.Equal(values, want) {
+					t.Errorf("%s is %v, want %v", name, values, want)
+				}
+			}
+		})
+	}
+}
+
+// Archives that cannot be read are refused, and leave no folder.
+func TestImportRefusesArchives(t *testing.T) {
+	t.Parallel()
+	iface := interfaceOf(tensor.Float32, []validators.Dim{sym("n")}, nil)
+	iface.V, iface.Outputs = validators.InterfaceVersion, []validators.TensorInfo{{Name: "y", DType: tensor.Float32}}
+	for name, c := range map[string]struct {
+		text string
+		code registry.Code
+		says string
+	}{
+		"no archive":      {"x", registry.CodeInvalid, "x.npz: npz: not a readable zip archive"},
+		"a pickle inside": {pickled(t), registry.CodeUnsafe, "the archive holds a pickle"},
+	} {
+		if _, _, err := imported(t, iface, "x.npz", c.text, ""); !registry.HasCode(err, c.code) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: error %v, want %s with %q", name, err, c.code, c.says)
+		}
+	}
 }
