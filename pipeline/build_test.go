@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
@@ -33,7 +34,7 @@ type world struct {
 	registrytest.Registry
 	p        *pipeline.Pipeline
 	dir      string
-	steps    []pipeline.Step
+	steps    []progress.Step
 	warnings []string
 	opened   []registry.Role // keys
 
@@ -80,7 +81,7 @@ func setup(t *testing.T, weight float32) *world {
 			w.opened = append(w.opened, role)
 			return nil
 		},
-		Progress: func(s pipeline.Step) {
+		Progress: func(s progress.Step) {
 			lock.Lock()
 			defer lock.Unlock()
 			w.steps = append(w.steps, s)
@@ -122,7 +123,7 @@ func (w *world) built(t *testing.T, text string, o pipeline.BuildOptions) pipeli
 }
 
 // done lists the names of the steps that ended in a state.
-func (w *world) done(state pipeline.StepState) []string {
+func (w *world) done(state progress.State) []string {
 	var names []string
 	for _, s := range w.steps {
 		if s.State == state {
@@ -216,7 +217,7 @@ func TestBuildVerifyPromote(t *testing.T) {
 	if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: "vision/digits"}); err != nil {
 		t.Errorf("promote what was built and verified: %v", err)
 	}
-	if failed := w.done(pipeline.StepFailed); len(failed) > 0 {
+	if failed := w.done(progress.Failed); len(failed) > 0 {
 		t.Errorf("steps %q failed, want none", failed)
 	}
 }

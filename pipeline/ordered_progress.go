@@ -1,6 +1,10 @@
 package pipeline
 
-import "sync"
+import (
+	"sync"
+
+	"mlpromote.dev/mlpromote/pipeline/progress"
+)
 
 // orderedProgress puts the ends of concurrent steps into one order: those of the
 // first lane, then those of the second, whichever ended first. Starts and moves, which a
@@ -9,13 +13,13 @@ type orderedProgress struct {
 	to Progress
 
 	mu    sync.Mutex
-	first int      // lane whose ends pass
-	held  [][]Step // ends of the lanes after the first
+	first int               // lane whose ends pass
+	held  [][]progress.Step // ends of the lanes after the first
 	ended []bool
 }
 
 func newOrderedProgress(n int, to Progress) *orderedProgress {
-	return &orderedProgress{to: to, held: make([][]Step, n), ended: make([]bool, n)}
+	return &orderedProgress{to: to, held: make([][]progress.Step, n), ended: make([]bool, n)}
 }
 
 // progress is that of one lane. It is nil if nothing is shown.
@@ -23,10 +27,10 @@ func (l *orderedProgress) progress(lane int) Progress {
 	if l.to == nil {
 		return nil
 	}
-	return func(s Step) {
+	return func(s progress.Step) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		if lane > l.first && s.State.ended() {
+		if lane > l.first && s.State.Ended() {
 			l.held[lane] = append(l.held[lane], s)
 			return
 		}

@@ -9,10 +9,10 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/plan"
+	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -59,42 +59,7 @@ type Toolchain struct {
 
 // Progress is told when a step starts and how it ended. It is called from several
 // goroutines.
-type Progress func(Step)
-
-// Step is a piece of work that a person may wait for.
-type Step struct {
-	Name    string // "quantize int8 for linux-amd64-v3"
-	State   StepState
-	Note    string        // moving and done: "cached", "9 of 9 cases"
-	Details []string      // done: more, for those who want it
-	Elapsed time.Duration // of a step that ended
-}
-
-// StepState is where a step is.
-type StepState int
-
-// The states of a step.
-const (
-	StepStarted StepState = iota
-	StepMoving            // Note says how far it is
-	StepDone
-	StepFailed
-	StepInterrupted // by a signal, or because another step failed
-)
-
-// EndState gives the state of a step that ended with err, which may be nil.
-func EndState(err error) StepState {
-	switch {
-	case err == nil:
-		return StepDone
-	case errors.Is(err, context.Canceled):
-		return StepInterrupted
-	}
-	return StepFailed
-}
-
-// ended reports whether a step in this state does no more work.
-func (s StepState) ended() bool { return s == StepDone || s == StepFailed || s == StepInterrupted }
+type Progress func(progress.Step)
 
 // reporter tells a Progress about steps.
 type reporter struct {
@@ -108,9 +73,9 @@ func (r reporter) step(name string) func(note string, err error, details ...stri
 		return func(string, error, ...string) {}
 	}
 	began := r.now()
-	r.to(Step{Name: name, State: StepStarted})
+	r.to(progress.Step{Name: name, State: progress.Started})
 	return func(note string, err error, details ...string) {
-		r.to(Step{Name: name, State: EndState(err), Note: note, Details: details, Elapsed: r.now().Sub(began)})
+		r.to(progress.Step{Name: name, State: progress.EndState(err), Note: note, Details: details, Elapsed: r.now().Sub(began)})
 	}
 }
 

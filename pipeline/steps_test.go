@@ -12,6 +12,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/plan"
+	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -25,10 +26,10 @@ func TestStepsAreToldInOrder(t *testing.T) {
 		"run the reference", "compile fp32 for linux-amd64-v1", "quantize int8 for linux-amd64-v1", "compile int8 for linux-amd64-v1",
 		"store in staging", "sign",
 	}
-	if got := w.done(pipeline.StepDone); !slices.Equal(got, want) {
+	if got := w.done(progress.Done); !slices.Equal(got, want) {
 		t.Errorf("a build ended the steps %q, want %q", got, want)
 	}
-	started := w.done(pipeline.StepStarted)
+	started := w.done(progress.Started)
 	slices.Sort(started)
 	slices.Sort(want)
 	if !slices.Equal(started, want) {
@@ -38,7 +39,7 @@ func TestStepsAreToldInOrder(t *testing.T) {
 	if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
 		t.Fatal(err)
 	}
-	got := w.done(pipeline.StepDone)
+	got := w.done(progress.Done)
 	want = []string{
 		"fetch engines and cases", "run 2 engines on 3 cases", "attach reports of linux-amd64-v1/fp32", "attach reports of linux-amd64-v1/int8",
 	}
@@ -62,10 +63,10 @@ func TestStepThatFails(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "compile fp32 for linux-amd64-v1: out of registers") {
 		t.Errorf("error %v, want that of the step, with its name", err)
 	}
-	if failed := w.done(pipeline.StepFailed); !slices.Equal(failed, []string{"compile fp32 for linux-amd64-v1"}) {
+	if failed := w.done(progress.Failed); !slices.Equal(failed, []string{"compile fp32 for linux-amd64-v1"}) {
 		t.Errorf("failed steps %q, want the one that failed", failed)
 	}
-	if stored := w.done(pipeline.StepDone); slices.Contains(stored, "store in staging") {
+	if stored := w.done(progress.Done); slices.Contains(stored, "store in staging") {
 		t.Errorf("steps %q ended, want nothing stored", stored)
 	}
 }

@@ -9,7 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -52,8 +53,8 @@ const defaultData = wiring.DefaultData
 func (a *app) main(ctx context.Context, args []string) int {
 	root := a.root()
 	root.SetArgs(args)
-	if ui.AsksForJSONLog(args, a.getenv) {
-		a.ui.LogAs("json")
+	if serving.AsksForJSONLog(args, a.getenv) {
+		serving.LogAs(a.ui, "json")
 	}
 	a.ui.JSON = ui.AsksForJSON(args) // before the verb is known, which may be a mistake
 	ran, err := root.ExecuteContextC(ctx)

@@ -20,8 +20,8 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/opencontainers/go-digest"
 
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
@@ -47,7 +47,7 @@ type shop struct {
 func newShop(b *testing.B, bytes int64) *shop {
 	b.Helper()
 	dir := b.TempDir()
-	a := &app{ui: ui.New(os.Stdout, os.Stderr, func(string) string { return "" }), getenv: func(string) string { return "" }, version: "bench", data: filepath.Join(dir, "data")}
+	a := &app{ui: ui.New("mlpromote", os.Stdout, os.Stderr, func(string) string { return "" }), getenv: func(string) string { return "" }, version: "bench", data: filepath.Join(dir, "data")}
 	a.ui.Stderr = io.Discard
 	check(b, a.at().Create())
 	i, err := a.at().OpenDirectory(b.Context())
@@ -203,7 +203,7 @@ func hashFile(b *testing.B, path string) {
 func (s *shop) serve(b *testing.B) (service, empty string) {
 	b.Helper()
 	config := defaultServe(b, s.app)
-	logger, err := s.app.ui.NewLogger(config.LogFormat, config.LogLevel)
+	logger, err := serving.NewLogger(s.app.ui, config.LogFormat, config.LogLevel)
 	check(b, err)
 	svc, err := serving.New(b.Context(), s.app.at(), config, logger)
 	check(b, err)

@@ -15,8 +15,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
 )
 
@@ -30,7 +30,7 @@ type deployed struct {
 // config gives the settings that hold, and fails the test where one does not exist.
 func (d deployed) config(t *testing.T) (serving.Config, *app) {
 	t.Helper()
-	a := &app{ui: ui.New(os.Stdout, os.Stderr, func(string) string { return "" }), getenv: func(name string) string { return d.env[name] }}
+	a := &app{ui: ui.New("mlpromote", os.Stdout, os.Stderr, func(string) string { return "" }), getenv: func(name string) string { return d.env[name] }}
 	var config serving.Config
 	known := append(secretVariables(), "PGPASSWORD", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 	for _, name := range secretVariables() {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -35,7 +35,7 @@ func checkTame(t *testing.T, printed string) {
 func TestNothingForgedInAnInspection(t *testing.T) {
 	t.Parallel()
 	var stdout bytes.Buffer
-	u := ui.NewPlain(&stdout, &stdout)
+	u := ui.NewPlain("mlpromote", &stdout, &stdout)
 	found := inspection{
 		Ref: hostile, Evidence: []inspectedClaim{{PredicateType: hostile}},
 		IgnoredEvidence: registry.IgnoredEvidence{Ignored: []registry.Ignored{{Reason: hostile, Bundle: hostile}}, IgnoredCount: 1},
@@ -50,7 +50,7 @@ func TestNothingForgedAmongCandidates(t *testing.T) {
 	t.Parallel()
 	var stderr bytes.Buffer
 	candidates := registry.Resolution{Candidates: []registry.Candidate{{Label: hostile, Reasons: []string{hostile, hostile}}}}
-	ui.NewPlain(&stderr, &stderr).Note("candidates:\n%s", ui.Layout(candidatesText(candidates)))
+	ui.NewPlain("mlpromote", &stderr, &stderr).Note("candidates:\n%s", ui.Layout(candidatesText(candidates)))
 	checkTame(t, stderr.String())
 }
 
@@ -68,7 +68,7 @@ func TestErrorsOfAService(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	var stdout, stderr bytes.Buffer
-	u := ui.NewPlain(&stdout, &stderr)
+	u := ui.NewPlain("mlpromote", &stdout, &stderr)
 	a := &app{ui: u, getenv: func(string) string { return "" }, stdin: strings.NewReader("")}
 	if exit := a.main(t.Context(), []string{"list", "--registry", server.URL, "--data", t.TempDir()}); exit == 0 {
 		t.Errorf("exit 0, stdout %q", &stdout)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/validators"
 )
 

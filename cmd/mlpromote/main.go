@@ -10,7 +10,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 )
 
@@ -34,7 +34,7 @@ func run() int {
 	defer stop()
 	debug.SetGCPercent(gcPercent)
 	app := &app{
-		ui:      ui.New(os.Stdout, os.Stderr, os.Getenv),
+		ui:      ui.New("mlpromote", os.Stdout, os.Stderr, os.Getenv),
 		getenv:  os.Getenv,
 		stdin:   os.Stdin,
 		version: version,

@@ -17,7 +17,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/spf13/cobra"
 
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
 )
 
 var outputSchemaFile = filepath.Join("..", "..", "docs", "reference", "output.schema.json")
@@ -42,7 +42,7 @@ func verbs() map[string]*cobra.Command {
 }
 
 func silentApp() *app {
-	return &app{ui: ui.NewPlain(io.Discard, io.Discard), getenv: func(string) string { return "" }}
+	return &app{ui: ui.NewPlain("mlpromote", io.Discard, io.Discard), getenv: func(string) string { return "" }}
 }
 
 func verbName(c *cobra.Command) string {

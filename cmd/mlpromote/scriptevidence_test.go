@@ -23,7 +23,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"oras.land/oras-go/v2"
 
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/blob"
@@ -38,7 +38,7 @@ const typeBundle = "application/vnd.dev.sigstore.bundle.v0.3+json"
 // at runs f on the registry that the script's program works with.
 func at(ts *testscript.TestScript, f func(ctx context.Context, i *wiring.Instance) error) {
 	a := &app{
-		ui: ui.NewPlain(io.Discard, io.Discard), getenv: ts.Getenv, version: version,
+		ui: ui.NewPlain("mlpromote", io.Discard, io.Discard), getenv: ts.Getenv, version: version,
 		data: ts.MkAbs(ts.Getenv("DATA")), registry: ts.Getenv("MLPROMOTE_REGISTRY"),
 	}
 	ctx := context.Background()

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/scrub"
 )
@@ -90,9 +90,9 @@ func (a *app) scrub(ctx context.Context, i *wiring.Instance, f scrubFlags) error
 		return err
 	}
 	began := clock.Now()
-	a.ui.Progress(pipeline.Step{Name: scrubStep, State: pipeline.StepStarted})
+	a.ui.Progress(progress.Step{Name: scrubStep, State: progress.Started})
 	did, err := a.scrubBy(ctx, i, s, f)
-	step := pipeline.Step{Name: scrubStep, State: pipeline.EndState(err), Elapsed: clock.Now().Sub(began), Note: pieces(did.Checked) + ", " + ui.Size(did.Bytes)}
+	step := progress.Step{Name: scrubStep, State: progress.EndState(err), Elapsed: clock.Now().Sub(began), Note: pieces(did.Checked) + ", " + ui.Size(did.Bytes)}
 	a.ui.Progress(step)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func (a *app) scrubProgress() func(int64) {
 		checked, bytes = checked+1, bytes+n
 		if clock.Now().Sub(told) > time.Second {
 			told = clock.Now()
-			a.ui.Progress(pipeline.Step{Name: scrubStep, State: pipeline.StepMoving, Note: pieces(checked) + ", " + ui.Size(bytes)})
+			a.ui.Progress(progress.Step{Name: scrubStep, State: progress.Moving, Note: pieces(checked) + ", " + ui.Size(bytes)})
 		}
 	}
 }

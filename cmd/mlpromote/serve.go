@@ -40,7 +40,7 @@ then in the file of --config, or serve.yaml in the data directory (gc_interval).
 			if err != nil {
 				return err
 			}
-			a.ui.LogAs(config.LogFormat)
+			serving.LogAs(a.ui, config.LogFormat)
 			if err := config.Check(); err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ func (a *app) serve(ctx context.Context, config serving.Config) error {
 	if a.verbose {
 		config.LogLevel = "debug"
 	}
-	logger, err := a.ui.NewLogger(config.LogFormat, config.LogLevel)
+	logger, err := serving.NewLogger(a.ui, config.LogFormat, config.LogLevel)
 	if err != nil {
 		return err
 	}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/ui"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/manifest"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
@@ -155,7 +155,7 @@ func howTo(s install.Status) string {
 
 // install makes an install and shows its stages.
 func (a *app) install(ctx context.Context, installer *install.Installer, name string) (install.Record, error) {
-	step := pipeline.Step{Name: "install " + name, State: pipeline.StepStarted}
+	step := progress.Step{Name: "install " + name, State: progress.Started}
 	a.ui.Progress(step)
 	began := clock.Now()
 	stage := ""
@@ -164,13 +164,13 @@ func (a *app) install(ctx context.Context, installer *install.Installer, name st
 			return // there, a line for each stage is enough
 		}
 		stage = p.Stage
-		step.State, step.Note = pipeline.StepMoving, p.Stage
+		step.State, step.Note = progress.Moving, p.Stage
 		if p.Bytes > 0 {
 			step.Note += ", " + ui.Size(p.Bytes)
 		}
 		a.ui.Progress(step)
 	})
-	step.State, step.Note, step.Elapsed = pipeline.EndState(err), "", clock.Now().Sub(began)
+	step.State, step.Note, step.Elapsed = progress.EndState(err), "", clock.Now().Sub(began)
 	a.ui.Progress(step)
 	return record, err
 }

