@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline/pull"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/node"
 	"mlpromote.dev/mlpromote/registry/oci"
@@ -56,28 +56,7 @@ func (a *app) query(ctx context.Context, q nodeFlags, model string) (registry.Re
 
 // installedRuntimes are the runtimes that our toolchains brought to this machine.
 func (a *app) installedRuntimes() map[string]string {
-	runtimes := make(map[string]string)
-	installer, err := a.installer()
-	if err != nil {
-		return runtimes
-	}
-	records, err := installer.List()
-	if err != nil {
-		return runtimes
-	}
-	for _, r := range records {
-		if r.Library != "" {
-			runtimes[r.Name] = newest(runtimes[r.Name], r)
-		}
-	}
-	return runtimes
-}
-
-func newest(have string, r install.Record) string {
-	if registry.CompareVersions(have, r.Version) > 0 {
-		return have
-	}
-	return r.Version
+	return installed.Runtimes(a.getenv("MLPROMOTE_CACHE"))
 }
 
 func (a *app) resolveCommand() *cobra.Command {

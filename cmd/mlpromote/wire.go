@@ -18,6 +18,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
 	"mlpromote.dev/mlpromote/registry"
@@ -53,7 +54,7 @@ func (a *app) pipeline(i *wiring.Instance, steps toolchain.Steps, own replacemen
 
 // cacheRoot is where installs and finished steps are shared between projects.
 func (a *app) cacheRoot() (string, error) {
-	return install.Root(a.getenv("MLPROMOTE_CACHE"))
+	return installed.Root(a.getenv("MLPROMOTE_CACHE"))
 }
 
 func (a *app) installer() (*install.Installer, error) {

@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -123,7 +124,7 @@ func beginnings(path string) []string {
 	for range maxLinks {
 		folders = append(folders, parent(path))
 		for _, dir := range []string{filepath.Dir(path), parent(path)} {
-			if home := homeOf(filepath.Join(dir, "pyvenv.cfg")); home != "" {
+			if home := installed.PythonHome(filepath.Join(dir, "pyvenv.cfg")); home != "" {
 				folders = append(folders, parent(filepath.Join(home, "python")))
 			}
 		}
@@ -228,7 +229,7 @@ func (s surveyed) record(source drivers.Source, path string) (Record, error) {
 			b.Name+"\x00"+b.Version+"\x00"+string(b.Record))
 	})
 	r := Record{Name: source.Name, Python: s.Python, Program: path, Dir: s.Prefix,
-		Adopted: true, base: s.Base, Versions: make(map[string]string)}
+		Adopted: true, Base: s.Base, Versions: make(map[string]string)}
 	for _, p := range s.Packages {
 		r.Versions[strings.ToLower(separators.ReplaceAllString(p.Name, "-"))] = p.Version
 	}

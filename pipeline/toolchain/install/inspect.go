@@ -8,13 +8,14 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
 // inspect records what was installed on disk.
-func (r *Record) inspect(source drivers.Source) error {
-	site, err := one(filepath.Join(r.Dir, venvDir, "lib", "python3*", "site-packages"))
+func inspect(r *Record, source drivers.Source) error {
+	site, err := one(filepath.Join(r.Dir, installed.VenvDir, "lib", "python3*", "site-packages"))
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func versions(site string) (map[string]string, error) {
 
 // write writes the record, which makes the install complete. All other files are flushed to
 // disk before.
-func (r *Record) write() (err error) {
+func write(r *Record) (err error) {
 	if r.Size, err = treeSize(r.Dir); err != nil {
 		return err
 	}
@@ -81,5 +82,5 @@ func (r *Record) write() (err error) {
 	if err != nil {
 		return registry.Errorf(registry.CodeInternal, "record of %s: %w", r.Name, err)
 	}
-	return atomicfile.Write(filepath.Join(r.Dir, recordFile), append(text, '\n'), 0o600)
+	return atomicfile.Write(filepath.Join(r.Dir, installed.RecordFile), append(text, '\n'), 0o600)
 }

@@ -12,6 +12,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -221,7 +222,7 @@ func TestInstallCancelled(t *testing.T) {
 func TestRoot(t *testing.T) {
 	t.Parallel()
 	given := t.TempDir()
-	if root, err := install.Root(given); err != nil || root != given {
+	if root, err := installed.Root(given); err != nil || root != given {
 		t.Errorf("root %s (%v), want %s", root, err, given)
 	}
 }

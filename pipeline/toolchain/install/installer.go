@@ -14,6 +14,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -27,24 +28,10 @@ type Installer struct {
 	adopted map[string]Record // adopted and merely known installs, by toolchain
 }
 
-// Root returns the default folder of installs and other caches: cache, the value of
-// MLPROMOTE_CACHE, or mlpromote in the user's cache directory. Errors: CodeInvalid if there is
-// no such directory.
-func Root(cache string) (string, error) {
-	if cache != "" {
-		return filepath.Abs(cache)
-	}
-	dir, err := os.UserCacheDir()
-	if err != nil {
-		return "", registry.Errorf(registry.CodeInvalid, "no cache directory: set MLPROMOTE_CACHE: %w", err)
-	}
-	return filepath.Join(dir, "mlpromote"), nil
-}
-
 // lockSuffix is appended to an install's name for its file lock.
 const lockSuffix = ".lock"
 
-func (i *Installer) base() string { return filepath.Join(i.Root, "toolchains") }
+func (i *Installer) base() string { return installed.Folder(i.Root) }
 
 // Install returns the install of a toolchain and creates it if necessary, for which it needs
 // the network. It calls progress, which may be nil, for each stage with the number of bytes
@@ -63,7 +50,7 @@ func (i *Installer) Install(ctx context.Context, name string, progress func(Prog
 		return Record{}, err
 	}
 	dir := filepath.Join(i.base(), name+"-"+key(source, interpreter.version))
-	if r, err := readRecord(dir); err == nil {
+	if r, err := installed.Read(dir); err == nil {
 		return r, nil // jobs may hold its lock
 	}
 	unlock, err := toolchain.LockFile(ctx, dir+lockSuffix, true,
@@ -72,7 +59,7 @@ func (i *Installer) Install(ctx context.Context, name string, progress func(Prog
 		return Record{}, err
 	}
 	defer unlock()
-	r, err := readRecord(dir)
+	r, err := installed.Read(dir)
 	if err == nil {
 		return r, nil
 	}
@@ -107,7 +94,7 @@ func fillPython(ctx context.Context, source drivers.Source,
 	python interpreter, r Record, progress func(Progress)) (Record, error) {
 	r.Python = python.version
 	progress(Progress{Stage: "making an environment with Python " + python.version})
-	if err := python.venv(ctx, filepath.Join(r.Dir, venvDir)); err != nil {
+	if err := python.venv(ctx, filepath.Join(r.Dir, installed.VenvDir)); err != nil {
 		return Record{}, err
 	}
 	lockPath := filepath.Join(r.Dir, "requirements.lock")
@@ -125,18 +112,15 @@ func fillPython(ctx context.Context, source drivers.Source,
 	if err := os.RemoveAll(temp); err != nil {
 		return Record{}, err
 	}
-	if err := r.inspect(source); err != nil {
+	if err := inspect(&r, source); err != nil {
 		return Record{}, err
 	}
-	err := r.write()
+	err := write(&r)
 	return r, err
 }
-
-// keyLength is how many digits of the digest are used.
-const keyLength = 16
 
 // key derives the name of an install from its lock, interpreter and platform.
 func key(source drivers.Source, interpreterVersion string) string {
 	what := source.LockDigest().String() + "\n" + interpreterVersion + "\n" + runtime.GOOS + "/" + runtime.GOARCH
-	return digest.FromString(what).Encoded()[:keyLength]
+	return digest.FromString(what).Encoded()[:installed.KeyLength]
 }

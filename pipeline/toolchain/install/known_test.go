@@ -5,6 +5,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -20,7 +21,7 @@ func TestKnown(t *testing.T) {
 	if err != nil || found.Version != known.Version || found.Lock != known.Lock {
 		t.Errorf("found %+v (%v), want %+v", found, err, known)
 	}
-	if _, err := found.Hold(t.Context()); !registry.HasCode(err, registry.CodeUnavailable) {
+	if _, err := install.Hold(t.Context(), found); !registry.HasCode(err, registry.CodeUnavailable) {
 		t.Errorf("hold a toolchain that is not installed: error %v, want %s", err, registry.CodeUnavailable)
 	}
 	made, err := (&install.Installer{Root: installer.Root, Python: installer.Python}).Install(t.Context(), name, nil)
@@ -36,7 +37,7 @@ func TestKnown(t *testing.T) {
 // any.
 func TestInstalledSizes(t *testing.T) {
 	t.Parallel()
-	root, err := install.Root("")
+	root, err := installed.Root("")
 	if err != nil {
 		t.Skipf("this machine has no folder for installs: %v", err)
 	}

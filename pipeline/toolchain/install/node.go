@@ -66,7 +66,8 @@ func fillNode(ctx context.Context, source drivers.Source,
 		return Record{}, registry.Errorf(registry.CodeInternal,
 			"%s: the install has no package %s", source.Name, source.Package)
 	}
-	return r, r.write()
+	err = write(&r)
+	return r, err
 }
 
 // nodeVersions reads the versions of the packages in a folder of modules.

@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -19,7 +20,7 @@ func (i *Installer) Remove(ctx context.Context, name string, allVersions bool) (
 	if err != nil {
 		return nil, err
 	}
-	records, err := i.records(name)
+	records, err := installed.Records(i.Root, name)
 	if err != nil {
 		return nil, err
 	}
@@ -28,14 +29,14 @@ func (i *Installer) Remove(ctx context.Context, name string, allVersions bool) (
 		if !allVersions && r.Lock != source.LockDigest() {
 			continue
 		}
-		found, err := r.found(source)
+		f, err := found(r, source)
 		if err != nil {
 			return removed, err
 		}
 		if err := i.remove(ctx, r); err != nil {
 			return removed, err
 		}
-		removed = append(removed, found)
+		removed = append(removed, f)
 	}
 	switch {
 	case len(removed) > 0:
@@ -59,7 +60,7 @@ func (i *Installer) remove(ctx context.Context, r Record) error {
 		return err
 	}
 	defer unlock()
-	if err := os.Remove(filepath.Join(r.Dir, recordFile)); err != nil {
+	if err := os.Remove(filepath.Join(r.Dir, installed.RecordFile)); err != nil {
 		return err
 	}
 	return errors.Join(os.RemoveAll(r.Dir), ctx.Err())
@@ -67,7 +68,7 @@ func (i *Installer) remove(ctx context.Context, r Record) error {
 
 // Hold protects an install from being removed until release is called. Errors: CodeUnavailable
 // if it was removed.
-func (r Record) Hold(ctx context.Context) (release func(), err error) {
+func Hold(ctx context.Context, r Record) (release func(), err error) {
 	if r.Known {
 		return nil, notInstalled(r.Name)
 	}
@@ -81,7 +82,7 @@ func (r Record) Hold(ctx context.Context) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(filepath.Join(r.Dir, recordFile)); err != nil {
+	if _, err := os.Stat(filepath.Join(r.Dir, installed.RecordFile)); err != nil {
 		unlock()
 		return nil, registry.Errorf(registry.CodeUnavailable, "the install %s was removed: %w", r.Dir, err)
 	}

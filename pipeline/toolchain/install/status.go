@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -68,19 +69,19 @@ func (i *Installer) status(ctx context.Context, name string, gpus []string) (Sta
 	if err != nil {
 		return Status{}, err
 	}
-	records, err := i.records(name)
+	records, err := installed.Records(i.Root, name)
 	if err != nil {
 		return Status{}, err
 	}
 	s := Status{Name: name, Version: source.Version(), State: StateAvailable,
 		Command: "mlpromote toolchain install " + name, Installs: []Found{}}
 	for _, r := range records {
-		found, err := r.found(source)
+		f, err := found(r, source)
 		if err != nil {
 			return Status{}, err
 		}
-		s.Installs = append(s.Installs, found)
-		if found.Current {
+		s.Installs = append(s.Installs, f)
+		if f.Current {
 			s.State, s.Command = StateInstalled, ""
 		}
 	}
@@ -95,7 +96,7 @@ func (i *Installer) status(ctx context.Context, name string, gpus []string) (Sta
 }
 
 // found adds the paths, and counts the bytes if the install did not.
-func (r Record) found(source drivers.Source) (Found, error) {
+func found(r Record, source drivers.Source) (Found, error) {
 	f := Found{r, r.Dir, r.Interpreter(), r.LibraryPath(), r.Lock == source.LockDigest()}
 	if f.Size > 0 {
 		return f, nil

@@ -98,7 +98,7 @@ func TestRemove(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	release, err := r.Hold(t.Context())
+	release, err := install.Hold(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestRemove(t *testing.T) {
 	if _, err := os.Stat(r.Dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder is still there: %v", err)
 	}
-	if _, err := r.Hold(t.Context()); !registry.HasCode(err, registry.CodeUnavailable) {
+	if _, err := install.Hold(t.Context(), r); !registry.HasCode(err, registry.CodeUnavailable) {
 		t.Errorf("hold of what was removed: error %v, want CodeUnavailable", err)
 	}
 	if s := status(t, installer, name); s.State != install.StateAvailable || len(s.Installs) != 1 || s.Installs[0].Current {
@@ -145,7 +145,7 @@ func TestHoldIsShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		release, err := r.Hold(t.Context())
+		release, err := install.Hold(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
 		}

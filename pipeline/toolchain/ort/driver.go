@@ -59,7 +59,7 @@ func (d driver) Do(ctx context.Context, job toolchain.Job, outDir string) (toolc
 	if err != nil {
 		return toolchain.Outcome{}, err
 	}
-	release, err := record.Hold(ctx)
+	release, err := install.Hold(ctx, record)
 	if err != nil {
 		return toolchain.Outcome{}, err
 	}

@@ -57,7 +57,7 @@ func Installed(installer *install.Installer, name string) func() (Program, error
 		}
 		return Program{
 			Interpreter: record.Interpreter(), Flags: flags, Main: source.Program(), Args: args,
-			Folders: record.Folders(), Hold: record.Hold, Code: source.Code,
+			Folders: record.Folders(), Hold: func(ctx context.Context) (func(), error) { return install.Hold(ctx, record) }, Code: source.Code,
 			Identity: toolchain.Identity{
 				Name: name, Version: record.Version, Lock: record.Lock, Adopted: record.Adopted,
 				Image: record.Image, Code: driverproc.CodeDigest(source.Modules()...),

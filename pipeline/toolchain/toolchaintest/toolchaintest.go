@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -46,7 +47,7 @@ func Installed(tb testing.TB, name string) *install.Installer {
 
 func newInstaller(tb testing.TB) *install.Installer {
 	tb.Helper()
-	root, err := install.Root(os.Getenv("MLPROMOTE_TEST_CACHE"))
+	root, err := installed.Root(os.Getenv("MLPROMOTE_TEST_CACHE"))
 	if err != nil {
 		tb.Fatal(err)
 	}
