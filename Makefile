@@ -1,4 +1,4 @@
-# `make` builds bin/mlpromote; `make help` lists the rest. Nothing depends on the flags
+# `make` builds bin/mlpromote and bin/mlpromote-node; `make help` lists the rest. Nothing depends on the flags
 # of the environment that it runs in; that they are the same everywhere lets programs,
 # checks and tests share what is compiled.
 export GOFLAGS := -buildvcs=false -trimpath
@@ -13,8 +13,9 @@ TESTED     := openvino iree litert onnxruntime-web nncf safetensors
 
 .PHONY: build help dist image demo setup test lint bench bench-registry soak mutants test-fresh test-large toolchains-all toolchains-table generate clean
 
-build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs)
+build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs) and bin/mlpromote-node (without)
 	CGO_ENABLED=1 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
+	CGO_ENABLED=0 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote-node ./cmd/mlpromote-node
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,8 +29,8 @@ dist: setup ## Build release archives with checksums and manual pages, in dist
 	rm -rf dist/man
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) CGO_ENABLED=0 go run -tags manpages -ldflags '-X main.version=$(VERSION)' ./cmd/mlpromote reference man dist/man/man1
 	for arch in amd64 arm64; do \
-		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -ldflags '-s -w -X main.version=$(VERSION)' -o dist/linux-$$arch/mlpromote ./cmd/mlpromote && \
-		tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) -C dist/linux-$$arch -cf - mlpromote -C "$(CURDIR)/dist" man -C "$(CURDIR)" LICENSE | \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -ldflags '-s -w -X main.version=$(VERSION)' -o dist/linux-$$arch/ ./cmd/mlpromote ./cmd/mlpromote-node && \
+		tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) -C dist/linux-$$arch -cf - mlpromote mlpromote-node -C "$(CURDIR)/dist" man -C "$(CURDIR)" LICENSE | \
 		gzip -n >dist/mlpromote-$(VERSION)-linux-$$arch.tar.gz || exit 1; done
 	cd dist && sha256sum mlpromote-$(VERSION)-linux-*.tar.gz >mlpromote-$(VERSION)-SHA256SUMS && cat mlpromote-$(VERSION)-SHA256SUMS
 
@@ -73,7 +74,7 @@ test: build $(PROGRAMS) $(S3SERVER) ## Run all tests; the last line is the count
 	go vet ./...
 	CGO_ENABLED=0 go build ./...
 	@sh tools/sizes.sh
-	@$(COUNT) -race -timeout=30m $$(go list ./... | grep -v /cmd/mlpromote) -- -timeout=30m ./cmd/mlpromote/...
+	@$(COUNT) -race -timeout=30m $$(go list ./... | grep -v '/cmd/mlpromote\(/\|$$\)') -- -timeout=30m ./cmd/mlpromote/...
 
 lint: setup ## Check formatting, house rules and architecture
 	@sh tools/lint.sh

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
@@ -36,7 +37,7 @@ again, and --verify all of them, and copies again what was damaged. Private keys
 those where you keep secrets. DEST itself is one, for it has the secrets of webhooks.
 stdout: the name of the snapshot, which counts from then on.`,
 		Example: "  mlpromote backup /backup/mlpromote --data /srv/mlpromote --keep 14\n  mlpromote restore /backup/mlpromote --verify",
-		Args:    exactly("DEST"),
+		Args:    command.Exactly("DEST"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if keep < 0 {
 				return registry.Errorf(registry.CodeInvalid, "--keep %d: want the number of snapshots to keep, or 0 for all", keep)
@@ -53,17 +54,17 @@ func (a *app) backup(ctx context.Context, dest string, keep int, verify bool) (e
 	if err := a.hasOwnCatalog("backup"); err != nil {
 		return err
 	}
-	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
-		return wiring.NoData(a.data)
+	if _, err := os.Stat(a.Data); errors.Is(err, fs.ErrNotExist) {
+		return wiring.NoData(a.Data)
 	}
-	if inside(a.data, dest) {
-		return registry.Errorf(registry.CodeInvalid, "%s is in the data directory %s, with which it would be lost: want another place, on another disk", dest, a.data)
+	if inside(a.Data, dest) {
+		return registry.Errorf(registry.CodeInvalid, "%s is in the data directory %s, with which it would be lost: want another place, on another disk", dest, a.Data)
 	}
 	content, err := a.at().OpenContent(ctx)
 	if err != nil {
 		return err
 	}
-	files, err := operatorFiles(a.data)
+	files, err := operatorFiles(a.Data)
 	if err != nil {
 		return err
 	}
@@ -78,9 +79,9 @@ func (a *app) backup(ctx context.Context, dest string, keep int, verify bool) (e
 	store := a.backupStore(dest, "copy")
 	snapshot, checked, err := store.Make(ctx, backup.Source{
 		CopyCatalog: func(ctx context.Context, path string) error {
-			return sqlite.Snapshot(ctx, filepath.Join(a.data, datadir.DatabaseFile), path)
+			return sqlite.Snapshot(ctx, filepath.Join(a.Data, datadir.DatabaseFile), path)
 		},
-		Blobs: content.Blobs, Dir: a.data, Files: files, Tool: a.at().Tool(), Now: clock.Now, Verify: verify,
+		Blobs: content.Blobs, Dir: a.Data, Files: files, Tool: a.at().Tool(), Now: clock.Now, Verify: verify,
 	})
 	if err != nil {
 		return err
@@ -131,15 +132,15 @@ func inSnapshot(s backup.Snapshot) string {
 
 // hasOwnCatalog refuses what works on a catalog in a file where it is elsewhere.
 func (a *app) hasOwnCatalog(verb string) error {
-	if a.registry != "" {
-		return registry.Errorf(registry.CodeInvalid, "%s works on a data directory, not on --registry %s: run it on the machine that has the directory, also while it is served", verb, a.registry)
+	if a.Registry != "" {
+		return registry.Errorf(registry.CodeInvalid, "%s works on a data directory, not on --registry %s: run it on the machine that has the directory, also while it is served", verb, a.Registry)
 	}
 	id, err := a.at().Dir().CatalogID()
 	if err != nil || a.database == "" && id == "" {
 		return err
 	}
 	return registry.WithHint(
-		registry.Errorf(registry.CodeInvalid, "%s: the catalog of %s is in PostgreSQL, which has tools of its own for that", verb, a.data),
+		registry.Errorf(registry.CodeInvalid, "%s: the catalog of %s is in PostgreSQL, which has tools of its own for that", verb, a.Data),
 		"pg_dump and pg_restore, then the content: docs/how-to/operate.md")
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/opencontainers/go-digest"
 
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
@@ -47,7 +48,7 @@ type shop struct {
 func newShop(b *testing.B, bytes int64) *shop {
 	b.Helper()
 	dir := b.TempDir()
-	a := &app{ui: ui.New("mlpromote", os.Stdout, os.Stderr, func(string) string { return "" }), getenv: func(string) string { return "" }, version: "bench", data: filepath.Join(dir, "data")}
+	a := &app{ui: ui.New("mlpromote", os.Stdout, os.Stderr, func(string) string { return "" }), getenv: func(string) string { return "" }, version: "bench", Flags: connect.Flags{Data: filepath.Join(dir, "data")}}
 	a.ui.Stderr = io.Discard
 	check(b, a.at().Create())
 	i, err := a.at().OpenDirectory(b.Context())
@@ -346,10 +347,10 @@ func get(b *testing.B, client *http.Client, url string) time.Duration {
 func defaultServe(b *testing.B, a *app) serving.Config {
 	b.Helper()
 	var config serving.Config
-	data := a.data
+	data := a.Data
 	for _, s := range a.settings(&config) {
 		check(b, s.Set(s.Fallback))
 	}
-	a.data = data
+	a.Data = data
 	return config
 }

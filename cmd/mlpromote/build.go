@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline"
@@ -27,7 +28,7 @@ the first environment's head to it. Building twice gives the same digest and add
 
 stdout: the ref of the release.`,
 		Example: "  REF=$(mlpromote build)",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := own.check(); err != nil {
 				return err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline/spec"
@@ -143,7 +144,7 @@ func (a *app) cacheCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List the cached build steps on this machine, most recently used first",
 		Example: "  mlpromote cache list",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE:    func(c *cobra.Command, _ []string) error { return a.listSteps(c.Context()) },
 	}
 	var most string
@@ -154,11 +155,11 @@ func (a *app) cacheCommand() *cobra.Command {
 until the others fit. build does this with MLPROMOTE_CACHE_SIZE. A step that is gone is done
 again when it is needed. Nothing is removed that a build is reading or writing.`,
 		Example: "  mlpromote cache prune --max-size 0",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE:    func(c *cobra.Command, _ []string) error { return a.pruneSteps(c.Context(), most) },
 	}
 	prune.Flags().StringVar(&most, "max-size", "", "what the others may take, such as 5GiB; 0 removes all (default MLPROMOTE_CACHE_SIZE, else "+defaultCacheSize+")")
-	return group("cache", "List and remove finished steps of builds", list, prune)
+	return command.Group("cache", "List and remove finished steps of builds", list, prune)
 }
 
 func (a *app) listSteps(ctx context.Context) error {

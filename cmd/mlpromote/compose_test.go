@@ -44,8 +44,8 @@ func TestCompose(t *testing.T) {
 	if want := "http://localhost:" + port.Published; config.URL != want || port.HostIP != "127.0.0.1" || !strings.HasSuffix(config.Listen, ":"+fmt.Sprint(port.Target)) {
 		t.Errorf("the service calls itself %s and listens on %s; compose publishes port %d at %s:%s", config.URL, config.Listen, port.Target, port.HostIP, port.Published)
 	}
-	if volume := registry.Volumes[0]; a.data != volume.Target {
-		t.Errorf("data is in %s, the volume at %s", a.data, volume.Target)
+	if volume := registry.Volumes[0]; a.Data != volume.Target {
+		t.Errorf("data is in %s, the volume at %s", a.Data, volume.Target)
 	}
 	if image := fromDockerfile(t); image.user != registry.User || registry.NetworkMode == "host" {
 		t.Errorf("compose runs user %s with network %q, the image %s with its own", registry.User, registry.NetworkMode, image.user)

@@ -11,6 +11,7 @@ import (
 	"github.com/opencontainers/go-digest"
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
@@ -19,7 +20,7 @@ import (
 )
 
 func (a *app) configurationCommand() *cobra.Command {
-	return group("configuration", "Compare the configuration of replicas, and adopt a change of it",
+	return command.Group("configuration", "Compare the configuration of replicas, and adopt a change of it",
 		a.configurationStatusCommand(), a.configurationAdoptCommand())
 }
 
@@ -33,9 +34,9 @@ are the same. pending: its files changed, and wait for configuration adopt. unre
 files have a mistake, and what was agreed on is still in force. differs: it has other files,
 and changes and resolves nothing.`,
 		Example: "  mlpromote configuration status --registry http://127.0.0.1:5080",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if a.registry == "" {
+			if a.Registry == "" {
 				return registry.Errorf(registry.CodeInvalid, "configuration status asks a service: want --registry URL")
 			}
 			return a.with(c.Context(), func(i *wiring.Instance) error {
@@ -75,9 +76,9 @@ directory, take a change by themselves.
 
 stdout: what is agreed on now.`,
 		Example: "  mlpromote configuration adopt",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if a.registry != "" {
+			if a.Registry != "" {
 				return a.with(c.Context(), func(i *wiring.Instance) error { return a.adoptThere(c.Context(), i) })
 			}
 			return a.adoptHere(c.Context())
@@ -87,8 +88,8 @@ stdout: what is agreed on now.`,
 
 // adoptHere records the files of the data directory as those that are agreed on.
 func (a *app) adoptHere(ctx context.Context) (err error) {
-	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
-		return wiring.NoData(a.data)
+	if _, err := os.Stat(a.Data); errors.Is(err, fs.ErrNotExist) {
+		return wiring.NoData(a.Data)
 	}
 	own, err := a.ownConfiguration(ctx)
 	if err != nil {

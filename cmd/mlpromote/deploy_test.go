@@ -52,7 +52,7 @@ func (d deployed) config(t *testing.T) (serving.Config, *app) {
 	if err := found.ParseFlags(args); err != nil {
 		t.Fatalf("%s starts %v: %v", d.file, d.args, err)
 	}
-	a.data = t.TempDir() // without a file of settings
+	a.Data = t.TempDir() // without a file of settings
 	flags := found.Flags()
 	for _, s := range settings {
 		if flag := flags.Lookup(s.Name); flag != nil && flag.Changed {

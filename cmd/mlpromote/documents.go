@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"reflect"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/pipeline/quarantine"
@@ -36,7 +38,7 @@ func documents() map[string][]reflect.Type {
 		"hold release":         of[heldHead](),
 		"hold set":             of[heldHead](),
 		"init":                 of[initAnswer](),
-		"inspect":              of[inspection](),
+		"inspect":              of[inspection.Result](),
 		"key generate":         of[generatedKey](),
 		"list":                 of[[]registry.Head](),
 		"node describe":        of[registry.Node](),
@@ -63,10 +65,10 @@ func documents() map[string][]reflect.Type {
 		"toolchain install":    of[install.Found](),
 		"toolchain list":       of[[]install.Status](),
 		"toolchain remove":     of[[]install.Found](),
-		"trust":                {reflect.TypeFor[pull.Proof](), reflect.TypeFor[inspection]()}, // the latter about a reference
+		"trust":                {reflect.TypeFor[pull.Proof](), reflect.TypeFor[inspection.Result]()}, // the latter about a reference
 		"tune":                 of[tuned](),
 		"verify":               of[verifiedRelease](),
-		"version":              of[about](),
+		"version":              of[command.About](),
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/registry"
@@ -15,7 +16,7 @@ import (
 )
 
 func (a *app) environmentsCommand() *cobra.Command {
-	return group("environments", "Check environments.yaml, and print its schema", a.environmentsCheckCommand(), a.environmentsSchemaCommand())
+	return command.Group("environments", "Check environments.yaml, and print its schema", a.environmentsCheckCommand(), a.environmentsSchemaCommand())
 }
 
 func (a *app) environmentsCheckCommand() *cobra.Command {
@@ -31,7 +32,7 @@ environments.yaml was deleted after the registry had begun to work with it.
 
 stdout: two tables. Exit code 2: the file cannot be read, or has a mistake.`,
 		Example: "  mlpromote environments check --file environments.new.yaml",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE:    func(c *cobra.Command, _ []string) error { return a.checkEnvironments(c.Context(), file) },
 	}
 	c.Flags().StringVar(&file, "file", "", "file to check as if it were environments.yaml: paths of keys start where that is")
@@ -83,7 +84,7 @@ the first line of the file points editors to it:
 
   # yaml-language-server: $schema=` + environments.SchemaFile,
 		Example: "  mlpromote environments schema > .mlpromote/" + environments.SchemaFile,
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			_, err := a.ui.Stdout.Write(environments.Schema())
 			return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -16,7 +17,7 @@ func (a *app) evidenceCommand() *cobra.Command {
 		Use:   "evidence",
 		Short: "Delete evidence",
 		Args:  cobra.NoArgs,
-		RunE:  unknown,
+		RunE:  command.Unknown,
 	}
 	c.AddCommand(a.evidenceDeleteCommand())
 	return c

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -36,22 +37,14 @@ func TestNothingForgedInAnInspection(t *testing.T) {
 	t.Parallel()
 	var stdout bytes.Buffer
 	u := ui.NewPlain("mlpromote", &stdout, &stdout)
-	found := inspection{
-		Ref: hostile, Evidence: []inspectedClaim{{PredicateType: hostile}},
+	found := inspection.Result{
+		Ref: hostile, Evidence: []inspection.Claim{{PredicateType: hostile}},
 		IgnoredEvidence: registry.IgnoredEvidence{Ignored: []registry.Ignored{{Reason: hostile, Bundle: hostile}}, IgnoredCount: 1},
 	}
 	if err := u.Result(inspectText(found), nil); err != nil {
 		t.Fatal(err)
 	}
 	checkTame(t, stdout.String())
-}
-
-func TestNothingForgedAmongCandidates(t *testing.T) {
-	t.Parallel()
-	var stderr bytes.Buffer
-	candidates := registry.Resolution{Candidates: []registry.Candidate{{Label: hostile, Reasons: []string{hostile, hostile}}}}
-	ui.NewPlain("mlpromote", &stderr, &stderr).Note("candidates:\n%s", ui.Layout(candidatesText(candidates)))
-	checkTame(t, stderr.String())
 }
 
 // A service, or what stands in its place, gets no line of its own on the terminal.

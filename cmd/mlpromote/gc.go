@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
@@ -29,10 +30,10 @@ and they wait for it; a service collects by itself (mlpromote serve --gc-interva
 --grace has passed and nobody asked for it. Content that belongs to another catalog was skipped.
 stdout: what was deleted, or with --dry-run what would be, and why the rest stays.`,
 		Example: "  mlpromote gc --dry-run\n  mlpromote gc --grace 1h --keep-heads 3 --keep-for 720h",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if a.registry != "" {
-				return registry.Errorf(registry.CodeInvalid, "gc works on a data directory, not on --registry %s, which collects by itself", a.registry)
+			if a.Registry != "" {
+				return registry.Errorf(registry.CodeInvalid, "gc works on a data directory, not on --registry %s, which collects by itself", a.Registry)
 			}
 			return a.toCollect(c.Context(), func(i *wiring.Instance, alone bool) error { return a.collect(c.Context(), i, keep, alone, dryRun) })
 		},
@@ -51,8 +52,8 @@ func (a *app) toCollect(ctx context.Context, f func(i *wiring.Instance, alone bo
 	if a.database != "" {
 		return a.withLocal(ctx, func(i *wiring.Instance) error { return f(i, false) })
 	}
-	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
-		return wiring.NoData(a.data)
+	if _, err := os.Stat(a.Data); errors.Is(err, fs.ErrNotExist) {
+		return wiring.NoData(a.Data)
 	}
 	_, unlock, err := a.at().Dir().LockExclusive(ctx, a.at().Waiting)
 	if err != nil {
@@ -85,7 +86,7 @@ func (a *app) collect(ctx context.Context, i *wiring.Instance, keep gc.Retention
 		if err != nil {
 			return err
 		}
-		return a.ui.Result(collectionText(plan, a.verbose), collectionOf(plan))
+		return a.ui.Result(collectionText(plan, a.output.Verbose), collectionOf(plan))
 	}
 	did, err := c.Collect(ctx)
 	if err != nil {

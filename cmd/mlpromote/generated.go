@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 )
 
 //go:generate go run . reference schema ../../docs/reference/output.schema.json
@@ -16,7 +18,7 @@ func (a *app) referenceCommand() *cobra.Command {
 		Use:     "schema FILE",
 		Short:   "Write the JSON Schema of what verbs print with --output json",
 		Example: "  mlpromote reference schema output.schema.json",
-		Args:    exactly("FILE"),
+		Args:    command.Exactly("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, err := outputSchemaText()
 			if err != nil {
@@ -25,7 +27,7 @@ func (a *app) referenceCommand() *cobra.Command {
 			return os.WriteFile(args[0], text, 0o644)
 		},
 	}
-	c := group("reference", "Write reference pages that are generated from the verbs", append(a.manualPages(), schema)...)
+	c := command.Group("reference", "Write reference pages that are generated from the verbs", append(a.manualPages(), schema)...)
 	c.Hidden = true
 	return c
 }

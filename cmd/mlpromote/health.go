@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 )
 
@@ -16,7 +17,7 @@ func (a *app) healthCommand() *cobra.Command {
 DATA/serve.yaml), on this machine: for the health check of a container. Exit code 0: it can
 answer requests.`,
 		Example: "  mlpromote health\n  mlpromote health --listen 127.0.0.1:5080",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if _, err := serving.Resolve(c, settings, a.getenv, a.getenv("MLPROMOTE_CONFIG")); err != nil {
 				return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
@@ -16,7 +17,7 @@ import (
 )
 
 func (a *app) historyCommand() *cobra.Command {
-	return group("history", "Check the history", a.historyVerifyCommand(), a.historyListCommand(), a.historyAcceptCommand())
+	return command.Group("history", "Check the history", a.historyVerifyCommand(), a.historyListCommand(), a.historyAcceptCommand())
 }
 
 func (a *app) historyVerifyCommand() *cobra.Command {
@@ -29,7 +30,7 @@ there, and the reports and quarantines that were attached elsewhere; and that th
 lists evidence in the order of the events. Otherwise the newest events were deleted, or something
 was changed beside them. Exit code 5 names what is wrong.`,
 		Example: "  mlpromote history verify",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
 				events, last, err := verifyChain(c.Context(), i)
@@ -89,7 +90,7 @@ func (a *app) historyAcceptCommand() *cobra.Command {
 		Long: `For what history verify found and somebody has looked into, such as events that a restored
 backup does not have. Records the reason in the history. Takes an administrator.`,
 		Example: `  mlpromote history accept --model vision/digits --env prod --reason "restored from Tuesday's backup"`,
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
 				if err := i.AcceptHistory(c.Context(), environment, model, reason); err != nil {
@@ -102,7 +103,7 @@ backup does not have. Records the reason in the history. Takes an administrator.
 	c.Flags().StringVar(&model, "model", "", "model")
 	c.Flags().StringVar(&environment, "env", "", "environment")
 	c.Flags().StringVar(&reason, "reason", "", "why; stays in the history")
-	required(c, "model", "env", "reason")
+	command.Required(c, "model", "env", "reason")
 	return c
 }
 
@@ -118,7 +119,7 @@ func (a *app) historyListCommand() *cobra.Command {
 directory is asked every second; a service sends events at once.`,
 		Example: `  mlpromote history list --model vision/digits --env prod --since 24h
   mlpromote history list --follow --limit 10 --output json`,
-		Args: exactly(),
+		Args: command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if follow {
 				return a.followHistory(c.Context(), q, since)

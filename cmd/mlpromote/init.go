@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/registry"
@@ -34,7 +35,7 @@ hand: see docs/reference/spec.md.`,
 		Example: `  mlpromote init resnet50.onnx
   mlpromote init churn.onnx --cases test.csv --label churned
   mlpromote init digits.onnx --cases test.npz --label y`,
-		Args: atMost("MODEL.onnx"),
+		Args: command.AtMost("MODEL.onnx"),
 		RunE: func(c *cobra.Command, args []string) error {
 			model, err := onlyModel(args)
 			if err != nil {

@@ -1,58 +1,17 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
-
-// inspection is what is known about a release in an environment.
-type inspection struct {
-	Ref     string            `json:"ref"`
-	Release registry.Release  `json:"release"`
-	Source  *inspectedSource  `json:"source,omitempty"` // absent where the sources cannot be read
-	Engines []inspectedEngine `json:"engines"`
-	// Quarantines are those that stand, of the release and of its engines.
-	Quarantines []inspectedQuarantine `json:"quarantines,omitempty"`
-	Evidence    []inspectedClaim      `json:"evidence"`
-	registry.IgnoredEvidence
-	claims []registry.Claim
-}
-
-// inspectedSource is the reference model, from which engines were built.
-type inspectedSource struct {
-	Digest registry.Digest `json:"digest"`
-	Bytes  int64           `json:"bytes"`
-}
-
-type inspectedEngine struct {
-	Label       string                      `json:"label"`
-	Digest      registry.Digest             `json:"digest"`
-	Parity      *registry.ParityReport      `json:"parity,omitempty"`
-	Performance *registry.PerformanceReport `json:"performance,omitempty"`
-}
-
-type inspectedQuarantine struct {
-	Subject registry.Digest `json:"subject"`
-	Label   string          `json:"label"` // "release", or the label of an engine
-	Reason  string          `json:"reason"`
-	Signer  string          `json:"signer"`
-	Bundle  registry.Digest `json:"bundle"`
-}
-
-type inspectedClaim struct {
-	Bundle        registry.Digest `json:"bundle"`
-	Subject       registry.Digest `json:"subject"`
-	PredicateType string          `json:"predicateType"`
-	Signer        string          `json:"signer"`
-	Roles         []registry.Role `json:"roles"`
-}
 
 func (a *app) inspectCommand() *cobra.Command {
 	var environment string
@@ -63,14 +22,14 @@ func (a *app) inspectCommand() *cobra.Command {
 quarantines stand. REF defaults to the last build here.`,
 		Example: `  mlpromote inspect prod/vision/digits:1.0.0
   mlpromote inspect vision/digits --env prod`,
-		Args: atMost("REF"),
+		Args: command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
 				ref, err := a.modelOrReference(i, "inspect", environment, args)
 				if err != nil {
 					return err
 				}
-				found, err := inspect(c.Context(), i, ref)
+				found, err := inspection.Of(c.Context(), &i.Registry, ref)
 				if err != nil {
 					return err
 				}
@@ -97,84 +56,7 @@ func (a *app) modelOrReference(i *wiring.Instance, verb, environment string, arg
 	return a.reference(i, []string{environment + "/" + args[0]})
 }
 
-func inspect(ctx context.Context, i *wiring.Instance, ref registry.Ref) (inspection, error) {
-	r, err := i.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
-	if err != nil {
-		return inspection{}, err
-	}
-	claims, ignored, err := i.Claims(ctx, ref.Environment, r)
-	if err != nil {
-		return inspection{}, err
-	}
-	counted, misplaced := registry.Accept(r, claims)
-	full := registry.Ref{Host: i.HostOf(ref.Environment), Environment: ref.Environment, Model: ref.Model, Tag: r.Tag(), Digest: r.Digest}
-	found := inspection{Ref: full.String(), Release: r, IgnoredEvidence: ignored, claims: claims}
-	found.Ignore(misplaced...)
-	found.Source = source(ctx, i, r)
-	for _, e := range r.Engines {
-		found.Engines = append(found.Engines, inspectedEngine{
-			Label: e.Label(), Digest: e.Digest,
-			Parity:      latest[registry.ParityReport](counted, e.Digest, registry.PredicateParity),
-			Performance: latest[registry.PerformanceReport](counted, e.Digest, registry.PredicatePerformance),
-		})
-	}
-	for _, subject := range r.Subjects() {
-		for _, c := range registry.Quarantines(r, claims, subject.Digest) {
-			found.Quarantines = append(found.Quarantines, inspectedQuarantine{c.Subject, nameOf(r, c.Subject), c.Reason(), c.Signer, c.Bundle})
-		}
-	}
-	for _, c := range counted {
-		found.Evidence = append(found.Evidence, inspectedClaim{c.Bundle, c.Subject, c.Statement.PredicateType, c.Signer, c.Roles})
-	}
-	return found, nil
-}
-
-// nameOf is what people call the release or one of its engines.
-func nameOf(r registry.Release, subject registry.Digest) string {
-	if e, ok := r.Engine(subject); ok {
-		return e.Label()
-	}
-	return "release"
-}
-
-// latest reads the newest report of a kind about an engine, for showing; what counts
-// is for the policy to say.
-func latest[R any](claims []registry.Claim, engine registry.Digest, predicateType string) *R {
-	var newest *R
-	var when time.Time
-	for _, c := range claims {
-		var head registry.ReportHead
-		report := new(R)
-		if c.Subject != engine || c.Statement.PredicateType != predicateType ||
-			registry.DecodeSigned(c.Statement.Predicate, &head) != nil || registry.DecodeSigned(c.Statement.Predicate, report) != nil {
-			continue
-		}
-		if newest == nil || head.FinishedOn.After(when) {
-			newest, when = report, head.FinishedOn
-		}
-	}
-	return newest
-}
-
-// source reads how large the reference is. Who may not read the sources, or has none,
-// sees the rest of the release all the same.
-func source(ctx context.Context, i *wiring.Instance, r registry.Release) *inspectedSource {
-	if len(r.Engines) == 0 {
-		return nil
-	}
-	found := &inspectedSource{Digest: r.Engines[0].Reference}
-	repository := registry.SourcesRepository(i.Envs.First().Name, r.Model)
-	part, err := i.Store.Fetch(ctx, repository, found.Digest, "")
-	if err != nil {
-		return nil
-	}
-	for _, f := range part.Files {
-		found.Bytes += f.Size
-	}
-	return found
-}
-
-func inspectText(i inspection) string {
+func inspectText(i inspection.Result) string {
 	r := i.Release
 	rows := [][]string{append(engineHeader(), "SIZE", "TOOLCHAIN", "DIGEST")}
 	if i.Source != nil {
@@ -190,7 +72,7 @@ func inspectText(i inspection) string {
 		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), r.Sources, r.Limits, quarantinesText(i.Quarantines), ui.Table(rows), evidenceText(i))
 }
 
-func quarantinesText(all []inspectedQuarantine) string {
+func quarantinesText(all []inspection.Quarantine) string {
 	text := ""
 	for _, q := range all {
 		text += fmt.Sprintf("\nin quarantine: %s (%q)", ui.Plain(q.Label), q.Reason)
@@ -210,7 +92,7 @@ func verdict(p *registry.ParityReport) string {
 
 // referenceFigures are the reference's own accuracy and latency, as the first engine's
 // reports have them: all engines of a verification share one run.
-func referenceFigures(engines []inspectedEngine) []string {
+func referenceFigures(engines []inspection.Engine) []string {
 	for _, e := range engines {
 		if e.Parity != nil && e.Performance != nil {
 			return ownFigures(e.Parity, e.Performance)
@@ -219,7 +101,7 @@ func referenceFigures(engines []inspectedEngine) []string {
 	return figures(nil, nil)
 }
 
-func evidenceText(i inspection) string {
+func evidenceText(i inspection.Result) string {
 	counts := make(map[string]int)
 	for _, e := range i.Evidence {
 		counts[e.PredicateType]++
@@ -249,7 +131,7 @@ func (a *app) listCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List the heads of all environments",
 		Example: "  mlpromote list --env prod",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
 				heads, err := i.Heads(c.Context(), environment, model)

@@ -18,9 +18,9 @@ import (
 	"oras.land/oras-go/v2/registry/remote"
 	"oras.land/oras-go/v2/registry/remote/auth"
 
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access"
 	"mlpromote.dev/mlpromote/registry/access/authn"
@@ -222,7 +222,7 @@ func clientOf(t *testing.T, listening *httptest.Server, keys *registrytest.Keys,
 		t.Fatal(err)
 	}
 	c, err := client.New(client.Config{URL: listening.URL, Content: far, HTTP: &http.Client{
-		Transport: &wiring.Authorized{Base: listening.Client().Transport, Service: service, Authorization: "Bearer " + token}}})
+		Transport: &connect.Authorized{Base: listening.Client().Transport, Service: service, Authorization: "Bearer " + token}}})
 	if err != nil {
 		t.Fatal(err)
 	}

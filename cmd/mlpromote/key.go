@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/oci"
@@ -21,7 +22,7 @@ func (a *app) keyCommand() *cobra.Command {
 folder of keys. NAME is the role, or local for a key that plays every role. Trust in it is
 given in environments.yaml.`,
 		Example: "  mlpromote key generate --role builder",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			name := signer.LocalKey
 			if role != "" {
@@ -43,7 +44,7 @@ given in environments.yaml.`,
 		},
 	}
 	generate.Flags().StringVar(&role, "role", "", "builder, verifier, approver or promoter (default: one key for all)")
-	return group("key", "Make signing keys", generate)
+	return command.Group("key", "Make signing keys", generate)
 }
 
 // generatedKey is a new key: the file of its public half, and what signatures call it.
@@ -64,7 +65,7 @@ func (a *app) reindexCommand() *cobra.Command {
 		Long: `Empties the tables that repeat what manifests say (who refers to whom, artifact types)
 and fills them again from the stored bytes. Tags, heads, holds and history are facts and stay.`,
 		Example: "  mlpromote reindex",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
 				if i.Local == nil {

@@ -10,12 +10,13 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
 )
 
 // version is set by the linker.
-var version = "0.1.0-dev"
+var version = command.Unreleased
 
 func main() {
 	if exit, keeper := sandbox.Enter(); keeper {

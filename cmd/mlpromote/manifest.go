@@ -24,7 +24,7 @@ func (a *app) loadSpec(file string) (*spec.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	return spec.Load(file, spec.Options{Toolchains: names, Private: []string{a.data, a.at().KeyDir()}})
+	return spec.Load(file, spec.Options{Toolchains: names, Private: []string{a.Data, a.at().KeyDir()}})
 }
 
 // manifests are the toolchains that the folder of manifests describes. A manifest says
@@ -63,7 +63,7 @@ func (a *app) manifestDrivers(ctx context.Context, w driverDeps, name string) (p
 	if m.Name != name {
 		return pipeline.Toolchain{}, false, registry.Errorf(registry.CodeInvalid, "%s: name is %q: want the name of the file, %q", path, m.Name, name)
 	}
-	driver, err := manifest.New(ctx, m, manifest.Options{Private: []string{a.data, a.at().KeyDir()}})
+	driver, err := manifest.New(ctx, m, manifest.Options{Private: []string{a.Data, a.at().KeyDir()}})
 	if err != nil {
 		return pipeline.Toolchain{}, false, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/manpages"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -21,7 +22,7 @@ func (a *app) manualPages() []*cobra.Command {
 		Long: `Write a manual page for each verb into DIR. The date in them is that of SOURCE_DATE_EPOCH,
 in seconds since 1970, or the first day of 1970.`,
 		Example: "  mlpromote reference man man/man1",
-		Args:    exactly("DIR"),
+		Args:    command.Exactly("DIR"),
 		RunE: func(c *cobra.Command, args []string) error {
 			var seconds int64
 			if epoch := a.getenv("SOURCE_DATE_EPOCH"); epoch != "" {

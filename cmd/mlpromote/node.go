@@ -1,29 +1,29 @@
 package main
 
 import (
-	"encoding/json"
+	"context"
 
 	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
+	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 )
 
-func (a *app) nodeCommand() *cobra.Command {
-	return group("node", "Work with node documents", &cobra.Command{
-		Use:   "describe",
-		Short: "Describe this machine: processor, memory, accelerators, runtimes",
-		Long: `Prints the node document of this machine, which resolve --node reads. Run inside a
-serving container it names the runtimes of that container.`,
-		Example: "  mlpromote node describe > node.json",
-		Args:    exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			described, err := a.describe(c.Context(), a.installedRuntimes())
-			if err != nil {
-				return err
-			}
-			text, err := json.MarshalIndent(described, "", "  ")
-			if err != nil {
-				return err
-			}
-			return a.ui.Result(string(text), described)
+// nodeVerbs are the verbs that mlpromote-node has too.
+func (a *app) nodeVerbs() nodeverbs.Verbs {
+	return nodeverbs.Verbs{
+		UI: a.ui,
+		With: func(ctx context.Context, verb func(*connect.Registry) error) error {
+			return a.with(ctx, func(i *wiring.Instance) error { return verb(&i.Registry) })
 		},
-	})
+		PolicyFolder: a.PolicyFolder,
+		Getenv:       func(name string) string { return a.getenv(name) },
+		Subject:      func(subject string) { a.subject = subject },
+	}
+}
+
+func (a *app) nodeCommand() *cobra.Command {
+	return command.Group("node", "Work with node documents", a.nodeVerbs().Describe("mlpromote node"))
 }

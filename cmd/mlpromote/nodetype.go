@@ -2,10 +2,10 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
@@ -17,7 +17,7 @@ func (a *app) nodeTypeCommand() *cobra.Command {
 		Use:     "put NAME FILE",
 		Short:   "Create or replace a node type from a node document",
 		Example: "  mlpromote node describe > node.json\n  mlpromote node-type put g6.xlarge node.json",
-		Args:    exactly("NAME", "FILE"),
+		Args:    command.Exactly("NAME", "FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			described, err := node.ParseFile(args[1])
 			if err != nil {
@@ -38,7 +38,7 @@ func (a *app) nodeTypeCommand() *cobra.Command {
 		Use:     "get NAME",
 		Short:   "Print the node document of a node type",
 		Example: "  mlpromote node-type get g6.xlarge",
-		Args:    exactly("NAME"),
+		Args:    command.Exactly("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
 				described, err := i.NodeTypes.Get(c.Context(), args[0])
@@ -57,7 +57,7 @@ func (a *app) nodeTypeCommand() *cobra.Command {
 		Use:     "delete NAME",
 		Short:   "Delete a node type",
 		Example: "  mlpromote node-type delete g6.xlarge",
-		Args:    exactly("NAME"),
+		Args:    command.Exactly("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
 				if err := i.NodeTypes.Delete(c.Context(), args[0]); err != nil {
@@ -67,7 +67,7 @@ func (a *app) nodeTypeCommand() *cobra.Command {
 			})
 		},
 	}
-	return group("node-type", "Name nodes, so that a scheduler can ask for one", put, get, a.nodeTypeListCommand(), remove)
+	return command.Group("node-type", "Name nodes, so that a scheduler can ask for one", put, get, a.nodeTypeListCommand(), remove)
 }
 
 // deletedName is a node type that is gone.
@@ -80,7 +80,7 @@ func (a *app) nodeTypeListCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List the node types",
 		Example: "  mlpromote node-type list",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
 				var all []registry.Named[registry.Node]
@@ -110,17 +110,4 @@ func nodeTypesText(all []registry.Named[registry.Node]) string {
 		rows = append(rows, []string{t.Name, t.Document.OS, t.Document.CPU.Arch, ui.Dash(t.Document.CPU.Level), ui.Dash(accelerators)})
 	}
 	return ui.Table(rows)
-}
-
-// readLabels reads the node that the labels in a file describe.
-func readLabels(path string) (registry.Node, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "labels: %w", err)
-	}
-	labels, err := node.ParseLabels(path, data)
-	if err != nil {
-		return registry.Node{}, err
-	}
-	return node.FromLabels(labels)
 }

@@ -114,7 +114,7 @@ func (s schemas) of(t reflect.Type) object {
 // structure is a struct: a reference to its definition where it has a name.
 func (s schemas) structure(t reflect.Type) object {
 	name := path.Base(t.PkgPath()) + "." + t.Name()
-	if t.PkgPath() == reflect.TypeFor[about]().PkgPath() {
+	if t.PkgPath() == reflect.TypeFor[schemas]().PkgPath() {
 		name = "." + t.Name() // a test knows this package by another name
 	}
 	if t.Name() == "" || strings.ContainsAny(name, "[]") {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/plan"
@@ -26,7 +27,7 @@ func (a *app) planCommand() *cobra.Command {
 Nothing is installed or stored: of a toolchain that is not installed, the version is that
 which build will install. Only a source that has to be imported takes its toolchain now.`,
 		Example: "  mlpromote plan -f mlpromote.yaml",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if err := own.check(); err != nil {
 				return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
@@ -18,7 +19,7 @@ import (
 )
 
 func (a *app) policyCommand() *cobra.Command {
-	return group("policy", "Try a policy before it is in force", a.policyReplayCommand())
+	return command.Group("policy", "Try a policy before it is in force", a.policyReplayCommand())
 }
 
 func (a *app) policyReplayCommand() *cobra.Command {
@@ -34,10 +35,10 @@ upgrade, run the new program on a restored backup: it brings a catalog up to dat
 
 stdout: a table, and the reasons. Exit code 4: a head would not be given to nodes any more.`,
 		Example: "  mlpromote policy replay --file environments.new.yaml",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if a.registry != "" {
-				return registry.Errorf(registry.CodeInvalid, "policy replay works on a data directory, also while it is served, and not on --registry %s", a.registry)
+			if a.Registry != "" {
+				return registry.Errorf(registry.CodeInvalid, "policy replay works on a data directory, also while it is served, and not on --registry %s", a.Registry)
 			}
 			return a.replay(c.Context(), file)
 		},
@@ -47,8 +48,8 @@ stdout: a table, and the reasons. Exit code 4: a head would not be given to node
 }
 
 func (a *app) replay(ctx context.Context, file string) (err error) {
-	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
-		return wiring.NoData(a.data)
+	if _, err := os.Stat(a.Data); errors.Is(err, fs.ErrNotExist) {
+		return wiring.NoData(a.Data)
 	}
 	present := a.at().Files()
 	candidate := present

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
@@ -20,7 +21,7 @@ signs a verification summary, and moves the head last. REF defaults to the last 
 
 stdout: the ref in the destination. Exit code 4: the policy refuses.`,
 		Example: "  mlpromote promote --dry-run",
-		Args:    atMost("REF"),
+		Args:    command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error { return a.promote(c.Context(), i, req, args) })
 		},
@@ -126,11 +127,11 @@ summary that it had then. The environment is then held: promotions wait until
 mlpromote hold release. It warns of engines that resolve would refuse after it, and of
 node types, and this machine, that have an engine now and would have none.`,
 		Example: `  mlpromote rollback vision/digits --env prod --reason "p99 doubled"`,
-		Args:    exactly("MODEL"),
+		Args:    command.Exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			req.Model = args[0]
 			return a.with(c.Context(), func(i *wiring.Instance) error {
-				if here, err := a.describe(c.Context(), a.installedRuntimes()); err == nil { // only warned about
+				if here, err := a.nodeVerbs().Machine(c.Context()); err == nil { // only warned about
 					req.Node = &here
 				}
 				promotion, err := i.Rollback(c.Context(), req)
@@ -155,7 +156,7 @@ node types, and this machine, that have an engine now and would have none.`,
 	c.Flags().StringVar(&req.Version, "to-version", "", "version to return to (default: the head before)")
 	c.Flags().StringVar(&req.Reason, "reason", "", "why; stays in the history")
 	c.Flags().BoolVar(&req.DryRun, "dry-run", false, "say where it goes back to, with warnings, and change nothing")
-	required(c, "env", "reason")
+	command.Required(c, "env", "reason")
 	return c
 }
 
@@ -174,7 +175,7 @@ func (a *app) holdCommand() *cobra.Command {
 		Long: `Whoever promotes is refused with exit code 4 and sees the reason. The head stays what it is:
 resolve and pull go on. A head that is held already gets the new reason.`,
 		Example: `  mlpromote hold set vision/digits --env prod --reason "no changes during the fair"`,
-		Args:    exactly("MODEL"),
+		Args:    command.Exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
 				if err := i.SetHold(c.Context(), environment, args[0], reason); err != nil {
@@ -190,7 +191,7 @@ resolve and pull go on. A head that is held already gets the new reason.`,
 		Long: `Ends the hold that a rollback or hold set has put on a head. Exit code 8: the model has no head
 there, or it is not held.`,
 		Example: `  mlpromote hold release vision/digits --env prod --reason "the fair is over"`,
-		Args:    exactly("MODEL"),
+		Args:    command.Exactly("MODEL"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
 				if err := i.ReleaseHold(c.Context(), environment, args[0], reason); err != nil {
@@ -203,7 +204,7 @@ there, or it is not held.`,
 	for _, c := range []*cobra.Command{set, release} {
 		c.Flags().StringVar(&environment, "env", "", "environment")
 		c.Flags().StringVar(&reason, "reason", "", "why; stays in the history")
-		required(c, "env", "reason")
+		command.Required(c, "env", "reason")
 	}
-	return group("hold", "Keep promotions from moving a head, or let them again", set, release)
+	return command.Group("hold", "Keep promotions from moving a head, or let them again", set, release)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
@@ -28,7 +29,7 @@ A bare digest is looked for in every model. stdout: where it was attached.`,
 		Example: `  mlpromote quarantine prod/vision/digits:1.4.0 --reason "wrong labels in the training data"
   mlpromote quarantine sha256:… --reason "crashes on driver 580"
   mlpromote quarantine lift prod/vision/digits:1.4.0 --reason "labels were right"`,
-		Args: exactly("REF|DIGEST"),
+		Args: command.Exactly("REF|DIGEST"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
 				return a.quarantine(c.Context(), i, args[0], f, quarantine.Quarantiner.Set, "in quarantine")
@@ -42,7 +43,7 @@ A bare digest is looked for in every model. stdout: where it was attached.`,
 		Short:   "Lift the quarantine of a release or an engine",
 		Long:    "Signs, as approver, that every quarantine of a release or an engine that stands now is over.",
 		Example: `  mlpromote quarantine lift prod/vision/digits:1.4.0 --reason "labels were right"`,
-		Args:    exactly("REF|DIGEST"),
+		Args:    command.Exactly("REF|DIGEST"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.with(c.Context(), func(i *wiring.Instance) error {
 				return a.quarantine(c.Context(), i, args[0], lifted, quarantine.Quarantiner.Lift, "no longer in quarantine")
@@ -60,7 +61,7 @@ type quarantineFlags struct{ environment, reason string }
 func (f *quarantineFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.environment, "env", "", "environment to look for it in (default: all); it counts wherever else it is")
 	c.Flags().StringVar(&f.reason, "reason", "", "why; stays with the evidence")
-	required(c, "reason")
+	command.Required(c, "reason")
 }
 
 type quarantineStep func(quarantine.Quarantiner, context.Context, []quarantine.Place, string) ([]quarantine.Attached, error)

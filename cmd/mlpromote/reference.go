@@ -38,17 +38,7 @@ func (a *app) reference(i *wiring.Instance, args []string) (registry.Ref, error)
 		return registry.Ref{}, err
 	}
 	a.subject = ref.String()
-	switch host := i.HostOf(ref.Environment); {
-	case ref.Host == "" || ref.Host == host:
-		ref.Host = ""
-		return ref, nil
-	case host != i.Host:
-		return registry.Ref{}, registry.Errorf(registry.CodeInvalid, "ref %s is on %s, and environment %s is on %s", text, ref.Host, ref.Environment, host)
-	default:
-		return registry.Ref{}, registry.WithHint(
-			registry.Errorf(registry.CodeInvalid, "ref %s is on %s, and this is %s", text, ref.Host, a.nameOf(i)),
-			"--registry http://%s", ref.Host)
-	}
+	return i.WithoutHost(ref)
 }
 
 func named(args []string) (string, error) {
@@ -71,12 +61,4 @@ func sortedNames[V any](m map[string]V) []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// nameOf is what messages call the registry.
-func (a *app) nameOf(i *wiring.Instance) string {
-	if i.Host != "" {
-		return i.Host
-	}
-	return "the data directory " + a.data
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/backup"
@@ -39,9 +40,9 @@ stdout: the name of the snapshot; without SRC, where the content is.`,
   mlpromote restore --take-over --data /srv/mlpromote --storage s3://models`,
 		Args: func(c *cobra.Command, args []string) error {
 			if a.takeOver {
-				return atMost("SRC")(c, args)
+				return command.AtMost("SRC")(c, args)
 			}
-			return exactly("SRC")(c, args)
+			return command.Exactly("SRC")(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if verify && a.takeOver {
@@ -103,10 +104,10 @@ func (a *app) verifyBackup(ctx context.Context, store *backup.Store, snapshot ba
 }
 
 func (a *app) restoreInto(ctx context.Context, store *backup.Store, snapshot backup.Snapshot) (err error) {
-	if a.registry != "" {
-		return registry.Errorf(registry.CodeInvalid, "restore works on a data directory, not on --registry %s: run it on the machine that is to have the directory", a.registry)
+	if a.Registry != "" {
+		return registry.Errorf(registry.CodeInvalid, "restore works on a data directory, not on --registry %s: run it on the machine that is to have the directory", a.Registry)
 	}
-	if err := os.MkdirAll(a.data, 0o700); err != nil {
+	if err := os.MkdirAll(a.Data, 0o700); err != nil {
 		return err
 	}
 	_, unlock, err := a.at().Dir().LockExclusive(ctx, nil)
@@ -129,7 +130,7 @@ func (a *app) restoreInto(ctx context.Context, store *backup.Store, snapshot bac
 	if err != nil {
 		return err
 	}
-	to := backup.Target{Dir: a.data, OpenBlobs: func(ctx context.Context, path string) (registry.Blobs, error) {
+	to := backup.Target{Dir: a.Data, OpenBlobs: func(ctx context.Context, path string) (registry.Blobs, error) {
 		return a.openRestored(ctx, place, path, id, db)
 	}}
 	if db != nil {
@@ -138,7 +139,7 @@ func (a *app) restoreInto(ctx context.Context, store *backup.Store, snapshot bac
 	if err := store.Restore(ctx, snapshot, to); err != nil {
 		return err
 	}
-	return errors.Join(wiring.IgnoreAll(a.data), a.at().Dir().FinishRestore())
+	return errors.Join(wiring.IgnoreAll(a.Data), a.at().Dir().FinishRestore())
 }
 
 // openRestored opens the content of a catalog that is being restored from the file at path.
@@ -191,11 +192,11 @@ func (n notOwned) OwnsContent(context.Context) (int64, error) { return 0, n.verd
 
 // takeOverContent makes the catalog of a data directory the owner of its content.
 func (a *app) takeOverContent(ctx context.Context) (err error) {
-	if a.registry != "" {
-		return registry.Errorf(registry.CodeInvalid, "restore --take-over works on a data directory, not on --registry %s", a.registry)
+	if a.Registry != "" {
+		return registry.Errorf(registry.CodeInvalid, "restore --take-over works on a data directory, not on --registry %s", a.Registry)
 	}
-	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
-		return wiring.NoData(a.data)
+	if _, err := os.Stat(a.Data); errors.Is(err, fs.ErrNotExist) {
+		return wiring.NoData(a.Data)
 	}
 	_, unlock, err := a.at().LockServed(ctx)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -20,7 +21,7 @@ func (a *app) schemaCommand() *cobra.Command {
 		Long: `Prints the JSON Schema of mlpromote.yaml, as this program reads it. init writes it beside the
 spec as ` + spec.SchemaFile + `, where the first line of the spec points editors to it.`,
 		Example: "  mlpromote schema > " + spec.SchemaFile,
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			schema, err := spec.Schema()
 			if err != nil {

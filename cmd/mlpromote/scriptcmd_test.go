@@ -24,8 +24,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/sqlite"
 )
 
-// command is a verb of scripts.
-type command = func(ts *testscript.TestScript, neg bool, args []string)
+// scriptCommand is a verb of scripts.
+type scriptCommand = func(ts *testscript.TestScript, neg bool, args []string)
 
 // commands are the verbs that scripts have besides those of testscript:
 //
@@ -60,6 +60,7 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	reset-derived          empty the tables that repeat what manifests say
 //	serve VAR DIR FLAG...  serve a data directory and set VAR to the URL
 //	certificate DIR        make ca.pem, and tls.crt and tls.key of that CA for this machine, in DIR
+//	node-program           put mlpromote-node into PATH
 //	stop-service DIR       stop the service of a data directory, which must end well
 //	old-hold REASON        hold vision/digits in prod as the catalog of an older version could, whatever the reason
 //	long VAR N             set VAR to a text of N letters
@@ -75,15 +76,15 @@ type command = func(ts *testscript.TestScript, neg bool, args []string)
 //	set-tag REPO TAG TO    make a tag of HOST/REPO name what another tag or digest names
 //	rotate-tags REPO       make every tag of HOST/REPO name what the next one names
 //	docker-config DIR HOST USER SECRET   write a docker config with this credential into DIR
-func commands(j *jobs) map[string]command {
-	return map[string]command{
+func commands(j *jobs) map[string]scriptCommand {
+	return map[string]scriptCommand{
 		"example": cmdExample, "job": j.cmdJob, "exits": cmdExits, "json": cmdJSON, "equal": cmdEqual, "edit": cmdEdit,
 		"flip": cmdFlip, "flip-all": cmdFlipAll,
 		"blob": cmdBlob, "layer": cmdLayer, "part": cmdPart, "bundle": cmdBundle, "statement": cmdStatement, "remember": j.cmdRemember, "unchanged": j.cmdUnchanged,
 		"edit-all": cmdEditAll, "equal-stdout": cmdEqualStdout, "help": cmdHelp,
 		"registry": cmdRegistry, "job-on": cmdJobOn, "service": cmdService, "tag": cmdTag, "set-tag": cmdSetTag, "rotate-tags": cmdRotateTags, "docker-config": cmdDockerConfig,
-		"certificate": cmdCertificate,
-		"serve":       j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
+		"certificate": cmdCertificate, "node-program": cmdNodeProgram,
+		"serve": j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
 		"follow": cmdFollow, "followed": cmdFollowed, "unfollow": cmdUnfollow,
 		"report": cmdReport, "sign": j.cmdSign, "attach": cmdAttach, "refer": cmdRefer,
 		"forget": cmdForget, "recall": cmdRecall, "bend": cmdBend, "npz": cmdNpz, "set-case": cmdSetCase,

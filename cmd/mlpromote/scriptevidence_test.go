@@ -23,6 +23,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"oras.land/oras-go/v2"
 
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
@@ -39,7 +40,7 @@ const typeBundle = "application/vnd.dev.sigstore.bundle.v0.3+json"
 func at(ts *testscript.TestScript, f func(ctx context.Context, i *wiring.Instance) error) {
 	a := &app{
 		ui: ui.NewPlain("mlpromote", io.Discard, io.Discard), getenv: ts.Getenv, version: version,
-		data: ts.MkAbs(ts.Getenv("DATA")), registry: ts.Getenv("MLPROMOTE_REGISTRY"),
+		Flags: connect.Flags{Data: ts.MkAbs(ts.Getenv("DATA")), Registry: ts.Getenv("MLPROMOTE_REGISTRY")},
 	}
 	ctx := context.Background()
 	ts.Check(a.with(ctx, func(i *wiring.Instance) error { return f(ctx, i) }))

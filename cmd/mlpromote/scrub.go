@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
@@ -36,10 +37,10 @@ is broken off goes on with the next. A service does the same in the background (
 serve --scrub-interval). Content on other registries is not read.
 stdout: what is damaged, and the releases that need it; exit code 5 where there is any.`,
 		Example: "  mlpromote scrub --all\n  mlpromote scrub --since 24h\n  mlpromote scrub --damaged",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if a.registry != "" {
-				return registry.Errorf(registry.CodeInvalid, "scrub works on a data directory, not on --registry %s, which scrubs by itself", a.registry)
+			if a.Registry != "" {
+				return registry.Errorf(registry.CodeInvalid, "scrub works on a data directory, not on --registry %s, which scrubs by itself", a.Registry)
 			}
 			if err := f.check(); err != nil {
 				return err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -28,10 +29,10 @@ then in the file of --config, or serve.yaml in the data directory (gc_interval).
 		Example: `  mlpromote serve --data /srv/mlpromote
   mlpromote serve --data /srv/mlpromote --listen :5443 --tls-cert tls.crt --tls-key tls.key --url https://registry.example.com:5443
   mlpromote serve --print-config`,
-		Args: exactly(),
+		Args: command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if a.registry != "" {
-				return registry.Errorf(registry.CodeInvalid, "serve works on a data directory, not on --registry %s", a.registry)
+			if a.Registry != "" {
+				return registry.Errorf(registry.CodeInvalid, "serve works on a data directory, not on --registry %s", a.Registry)
 			}
 			if file == "" {
 				file = a.getenv("MLPROMOTE_CONFIG")
@@ -62,7 +63,7 @@ type servedAt struct {
 }
 
 func (a *app) serve(ctx context.Context, config serving.Config) error {
-	if a.verbose {
+	if a.output.Verbose {
 		config.LogLevel = "debug"
 	}
 	logger, err := serving.NewLogger(a.ui, config.LogFormat, config.LogLevel)
@@ -74,5 +75,5 @@ func (a *app) serve(ctx context.Context, config serving.Config) error {
 
 // settings is what can be set of a service, with the flags of all verbs among it.
 func (a *app) settings(c *serving.Config) []serving.Setting {
-	return serving.Settings(serving.SharedFlags{Data: &a.data, Keys: &a.keys, Database: &a.database, Storage: &a.storage, PolicyDir: &a.policyDir}, c)
+	return serving.Settings(serving.SharedFlags{Data: &a.Data, Keys: &a.keys, Database: &a.database, Storage: &a.storage, PolicyDir: &a.PolicyDir}, c)
 }

@@ -20,8 +20,8 @@ func (a *app) space(context.Context) (pipeline.Space, error) {
 		return pipeline.Space{}, err
 	}
 	places := []string{os.TempDir(), cache}
-	if a.registry == "" && a.storage == "" {
-		places = append(places, a.data)
+	if a.Registry == "" && a.storage == "" {
+		places = append(places, a.Data)
 	}
 	var least pipeline.Space
 	for i, place := range places {

@@ -39,7 +39,7 @@ func takenIn(ctx context.Context, i *wiring.Instance, plan plan.Plan) []takenVer
 // takenHere is takenIn for a verb that needs no registry: none, or one that cannot be opened
 // now, says nothing.
 func (a *app) takenHere(ctx context.Context, plan plan.Plan) []takenVersion {
-	if _, err := os.Stat(a.data); a.registry == "" && errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(a.Data); a.Registry == "" && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	var taken []takenVersion

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
@@ -20,18 +21,18 @@ import (
 )
 
 func (a *app) tokenCommand() *cobra.Command {
-	return group("token", "Make and revoke the tokens that a service lets in", a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
+	return command.Group("token", "Make and revoke the tokens that a service lets in", a.tokenCreateCommand(), a.tokenListCommand(), a.tokenRevokeCommand())
 }
 
 // withTokens runs f on the tokens of the service of --registry, which takes the right to
 // administer it, or on those of the data directory, also while that is served: the
 // database takes several processes, and a service sees at once what another one wrote.
 func (a *app) withTokens(ctx context.Context, f func(wiring.Tokens) error) error {
-	if a.registry != "" {
+	if a.Registry != "" {
 		return a.with(ctx, func(i *wiring.Instance) error { return f(i.Tokens) })
 	}
-	if _, err := os.Stat(a.data); errors.Is(err, fs.ErrNotExist) {
-		return wiring.NoData(a.data)
+	if _, err := os.Stat(a.Data); errors.Is(err, fs.ErrNotExist) {
+		return wiring.NoData(a.Data)
 	}
 	db, err := a.at().OpenDatabase(ctx)
 	if err != nil {
@@ -66,7 +67,7 @@ allows elsewhere is a --grant.`,
 		Example: `  mlpromote token create ci --allow read,push,verify --env staging --model 'vision/**' \
     --grant 'read:prod:vision/**' --expires 720h
   mlpromote token create admin --allow administer`,
-		Args: exactly("NAME"),
+		Args: command.Exactly("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			lifetime, err := parseLifetime(expires)
 			if err != nil {
@@ -81,7 +82,7 @@ allows elsewhere is a --grant.`,
 			if err != nil {
 				return err
 			}
-			if a.registry == "" { // the first token may come before the first start
+			if a.Registry == "" { // the first token may come before the first start
 				if err := a.at().Create(); err != nil {
 					return err
 				}
@@ -147,7 +148,7 @@ func (a *app) tokenListCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List tokens with their permissions",
 		Example: "  mlpromote token list",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.withTokens(c.Context(), func(tokens wiring.Tokens) error {
 				all, err := tokens.ListTokens(c.Context())
@@ -170,7 +171,7 @@ func (a *app) tokenRevokeCommand() *cobra.Command {
 		Use:     "revoke NAME|ID",
 		Short:   "Revoke a token",
 		Example: "  mlpromote token revoke ci",
-		Args:    exactly("NAME|ID"),
+		Args:    command.Exactly("NAME|ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.withTokens(c.Context(), func(tokens wiring.Tokens) error {
 				all, err := tokens.ListTokens(c.Context())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/pipeline/progress"
@@ -24,14 +25,14 @@ func (a *app) toolchainCommand() *cobra.Command {
 		Long: `Makes an environment of its own from the lock file that this program carries, shared by
 all projects (MLPROMOTE_CACHE, else the user's cache). build does this on demand.`,
 		Example: "  mlpromote toolchain install onnxruntime",
-		Args:    exactly("NAME"),
+		Args:    command.Exactly("NAME"),
 		RunE:    func(c *cobra.Command, args []string) error { return a.installToolchain(c.Context(), args[0]) },
 	}
 	listCommand := &cobra.Command{
 		Use:     "list",
 		Short:   "List toolchains: what is installed, what can be, and what is missing",
 		Example: "  mlpromote toolchain list",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE:    func(c *cobra.Command, _ []string) error { return a.listToolchains(c.Context()) },
 	}
 	var all bool
@@ -39,11 +40,11 @@ all projects (MLPROMOTE_CACHE, else the user's cache). build does this on demand
 		Use:     "remove NAME",
 		Short:   "Remove an installed toolchain",
 		Example: "  mlpromote toolchain remove onnxruntime",
-		Args:    exactly("NAME"),
+		Args:    command.Exactly("NAME"),
 		RunE:    func(c *cobra.Command, args []string) error { return a.removeToolchain(c.Context(), args[0], all) },
 	}
 	removeCommand.Flags().BoolVar(&all, "all-versions", false, "also those that other versions of this program made")
-	return group("toolchain", "Install, list and remove toolchains", installCommand, listCommand, removeCommand)
+	return command.Group("toolchain", "Install, list and remove toolchains", installCommand, listCommand, removeCommand)
 }
 
 func (a *app) installToolchain(ctx context.Context, name string) error {
@@ -197,7 +198,7 @@ func (a *app) driverCommand() *cobra.Command {
 			return nil
 		},
 	}
-	c := group("driver", "Speak mlpromote.driver/v1 on stdin", onnxruntime, commandLine)
+	c := command.Group("driver", "Speak mlpromote.driver/v1 on stdin", onnxruntime, commandLine)
 	c.Hidden = true
 	return c
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
@@ -47,7 +48,7 @@ Nothing is stored but what the build cache keeps. Interrupted, it shows what was
 
 Exit code 3: no variant keeps all constraints. 6: this machine meets no target.`,
 		Example: "  mlpromote tune --budget 10m --plot tune.svg --write",
-		Args:    exactly(),
+		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			price, err := parseNodeCost(f.nodeCost)
 			if err == nil && f.budget <= 0 {
@@ -57,7 +58,7 @@ Exit code 3: no variant keeps all constraints. 6: this machine meets no target.`
 				err = checkPlot(f.plot)
 			}
 			if err != nil {
-				return usage(c, err)
+				return command.Usage(c, err)
 			}
 			if err := f.own.check(); err != nil {
 				return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline"
@@ -36,7 +37,7 @@ which of them have to stay in full precision; --sensitivity says how long that m
 Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 		Example: `  mlpromote verify staging/vision/digits:1.0.0
   mlpromote verify vision/digits --env prod`,
-		Args: atMost("REF"),
+		Args: command.AtMost("REF"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if sensitivity < 0 {
 				return registry.Errorf(registry.CodeInvalid, "--sensitivity %s: want a time such as 5m, or 0 for none", sensitivity)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/suggest"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
@@ -33,8 +34,7 @@ func (a *app) with(ctx context.Context, f func(*wiring.Instance) error) error {
 	if err != nil {
 		return err
 	}
-	i.Interface = suggesting{i.Interface}
-	return errors.Join(suggest(ctx, i, f(i)), i.Close())
+	return errors.Join(suggest.Around(ctx, &i.Registry, func() error { return f(i) }), i.Close())
 }
 
 // pipeline is the pipeline over the opened data directory. steps remembers what drivers

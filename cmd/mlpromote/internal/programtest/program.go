@@ -21,7 +21,7 @@ type Main struct{ M *testing.M }
 // Run gives the exit status.
 func (m Main) Run() int {
 	defer func() {
-		for _, b := range []*build{&built, &shifted} {
+		for _, b := range []*build{&built, &shifted, &node} {
 			if b.dir != "" {
 				_ = os.RemoveAll(b.dir) // a temporary folder
 			}
@@ -37,7 +37,7 @@ type build struct {
 	err  error
 }
 
-var built, shifted build
+var built, shifted, node build
 
 // Program gives the path of the program, which is built once for all tests of a process, and
 // never with the race detector, under which it opens a key in two seconds and not in a fifth
@@ -45,6 +45,11 @@ var built, shifted build
 func Program(tb testing.TB) string {
 	tb.Helper()
 	return built.program(tb)
+}
+
+// Node gives the path of mlpromote-node, built as it is released: without cgo, and once for all tests of a process.
+func Node() (string, error) {
+	return node.path("mlpromote-node", []string{"CGO_ENABLED=0"})
 }
 
 // Shifted is [Program] with a clock that is wrong by MLPROMOTE_CLOCK_SHIFT, such as "24h".
@@ -55,19 +60,27 @@ func Shifted(tb testing.TB) string {
 
 func (b *build) program(tb testing.TB, flags ...string) string {
 	tb.Helper()
+	path, err := b.path("mlpromote", nil, flags...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return path
+}
+
+// path builds a program of ours, with variables beside those of this process.
+func (b *build) path(name string, env []string, flags ...string) (string, error) {
 	b.once.Do(func() {
 		if b.dir, b.err = os.MkdirTemp("", "mlpromote-program-"); b.err != nil {
 			return
 		}
-		args := slices.Concat([]string{"build", "-buildvcs=false", "-ldflags", "-s -w"}, flags, []string{"-o", b.dir, "mlpromote.dev/mlpromote/cmd/mlpromote"})
-		if out, err := exec.Command("go", args...).CombinedOutput(); err != nil { //nolint:noctx // no test owns it
+		args := slices.Concat([]string{"build", "-buildvcs=false", "-ldflags", "-s -w"}, flags, []string{"-o", b.dir, "mlpromote.dev/mlpromote/cmd/" + name})
+		cmd := exec.Command("go", args...) //nolint:noctx // no test owns it
+		cmd.Env = append(os.Environ(), env...)
+		if out, err := cmd.CombinedOutput(); err != nil {
 			b.err = fmt.Errorf("go build: %w\n%s", err, out)
 		}
 	})
-	if b.err != nil {
-		tb.Fatal(b.err)
-	}
-	return filepath.Join(b.dir, "mlpromote")
+	return filepath.Join(b.dir, name), b.err
 }
 
 // Cache is the MLPROMOTE_CACHE of tests: it has ONNX Runtime, installed now if need be, and

@@ -5,7 +5,7 @@ import (
 	"net"
 	"time"
 
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/access/authn"
 	"mlpromote.dev/mlpromote/registry/gc"
@@ -52,7 +52,7 @@ type Config struct {
 func Settings(shared SharedFlags, c *Config) []Setting {
 	keep := gc.DefaultRetention()
 	return []Setting{
-		{Name: "data", at: shared.Data, Shared: true, Fallback: wiring.DefaultData, usage: "data directory"},
+		{Name: "data", at: shared.Data, Shared: true, Fallback: connect.DefaultData, usage: "data directory"},
 		{Name: "keys", at: shared.Keys, Shared: true, usage: "folder of signing keys; empty: DATA/keys"},
 		{Name: "listen", at: &c.Listen, Fallback: "127.0.0.1:5080", usage: "address and port; port 0 takes a free one"},
 		{Name: "database", at: shared.Database, Shared: true, secret: true, usage: "postgres:// URL of the data directory's catalog; empty: a file in the directory"},

@@ -8,6 +8,7 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/oci"
 	"mlpromote.dev/mlpromote/registry/oci/remote"
@@ -18,17 +19,12 @@ import (
 // Instance is the registry that the verbs work with, near or far. The verbs see no
 // difference; only what works on the data directory itself asks for local.
 type Instance struct {
-	registry.Interface
-	Envs          registry.Environments
-	Store         *oci.Store
-	Content       *remote.Repositories // what store opens repositories with
-	Verify        registry.VerifyEvidence
+	connect.Registry
 	Keys          *signer.Keyring
 	NodeTypes     registry.NodeTypes
 	Tokens        Tokens           // of a service
 	Configuration farConfiguration // of a service
 	Events        events           // of a service; nil for the local directory
-	Host          string           // of a service; empty for the local directory
 	Local         *Local           // nil for a service
 	Service       *service.Service // nil for a service elsewhere
 	// Agreed refuses to work by files that are not those which the catalog agreed on; a
@@ -54,23 +50,6 @@ type Tokens interface {
 
 // events follows the history of a service from behind an event on.
 type events = func(ctx context.Context, q registry.HistoryQuery) iter.Seq2[registry.Event, error]
-
-// HostOf is the registry that has the content of an environment, or "" for the data
-// directory.
-func (i *Instance) HostOf(environment string) string {
-	if e, err := i.Envs.Find(environment); err == nil && e.External() {
-		return e.Registry
-	}
-	return i.Host
-}
-
-// Reference puts the registry's host in front of a ref that has none.
-func (i *Instance) Reference(ref string) string {
-	if parsed, err := registry.ParseRef(ref); err != nil || parsed.Host != "" || i.Host == "" {
-		return ref
-	}
-	return i.Host + "/" + ref
-}
 
 // ManifestDeleter gives what takes manifests out of a repository, as far as they may go.
 func (i *Instance) ManifestDeleter(ctx context.Context, repository string) (func(context.Context, registry.Digest) error, error) {

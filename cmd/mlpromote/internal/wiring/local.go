@@ -7,11 +7,13 @@ import (
 	"os"
 	"path/filepath"
 
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/config"
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/oci"
+	"mlpromote.dev/mlpromote/registry/oci/remote"
 	"mlpromote.dev/mlpromote/registry/service"
 	"mlpromote.dev/mlpromote/signer"
 )
@@ -100,10 +102,9 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 	if err != nil {
 		return nil, err
 	}
-	content := l.repositories(func(repository string) (oci.Repository, error) {
+	content := &remote.Repositories{Agent: l.agent(), Environments: own.Environments, Local: func(repository string) (oci.Repository, error) {
 		return oci.Local(here.Spared, here.Refs, repository), nil
-	})
-	content.Environments = own.Environments
+	}}
 	store := oci.New(content.Open, oci.Options{Progress: l.Hashing()})
 	sign := keys.Sign
 	if l.Telemetry != nil { // which a service alone has
@@ -117,8 +118,11 @@ func (l Location) InstanceBy(here *Local, own config.Snapshot, keys *signer.Keyr
 		return nil, err
 	}
 	return &Instance{
-		Interface: service.Remember(svc, here.latest, resolveMemory), Envs: own.Environments, Store: store, Content: content, Verify: trust.Verify, Keys: keys,
-		NodeTypes: l.localNodeTypes(here.DB), Local: here, Service: svc, HeadFaults: svc.HeadFaults, Close: here.DB.Close,
+		Registry: connect.Registry{
+			Interface: service.Remember(svc, here.latest, resolveMemory), Envs: own.Environments, Store: store, Content: content, Verify: trust.Verify,
+			Name: "the data directory " + l.Data,
+		},
+		Keys: keys, NodeTypes: l.localNodeTypes(here.DB), Local: here, Service: svc, HeadFaults: svc.HeadFaults, Close: here.DB.Close,
 	}, nil
 }
 

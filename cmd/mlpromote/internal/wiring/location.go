@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"mlpromote.dev/mlpromote/pipeline/confined"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/defaults"
@@ -18,9 +17,6 @@ import (
 	"mlpromote.dev/mlpromote/signer"
 	"mlpromote.dev/mlpromote/signer/keyfile"
 )
-
-// DefaultData is the data directory where nothing says otherwise.
-const DefaultData = confined.DataFolder
 
 // Location says where a registry is, and with what it is opened.
 type Location struct {

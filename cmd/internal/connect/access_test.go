@@ -1,4 +1,4 @@
-package wiring
+package connect
 
 import (
 	"net/http"

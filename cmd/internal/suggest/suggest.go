@@ -1,12 +1,13 @@
-package main
+// Package suggest says which model or version was probably meant where the one that was named is missing.
+package suggest
 
 import (
 	"context"
 	"errors"
 	"slices"
 
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -59,13 +60,19 @@ func (s suggesting) ReleaseHold(ctx context.Context, environment, model, reason 
 	return notFound(s.Interface.ReleaseHold(ctx, environment, model, reason), environment, model, "")
 }
 
-// suggest adds to the error of a verb what was probably meant.
-func suggest(ctx context.Context, i *wiring.Instance, err error) error {
+// Around runs a verb on a registry, and adds to its error what was probably meant.
+func Around(ctx context.Context, r *connect.Registry, verb func() error) error {
+	r.Interface = suggesting{r.Interface}
+	return add(ctx, r, verb())
+}
+
+// add adds to the error of a verb what was probably meant.
+func add(ctx context.Context, r *connect.Registry, err error) error {
 	var m missing
 	if _, several := err.(interface{ Unwrap() []error }); several || !errors.As(err, &m) {
 		return err
 	}
-	if near := m.meant(ctx, i); near != "" {
+	if near := m.meant(ctx, r); near != "" {
 		return registry.WithHint(err, "did you mean %s?", ui.Plain(near))
 	}
 	return err
@@ -73,12 +80,12 @@ func suggest(ctx context.Context, i *wiring.Instance, err error) error {
 
 // meant is the model or version that is nearest to the one that is missing; empty where the
 // names are there, or none is near.
-func (m missing) meant(ctx context.Context, i *wiring.Instance) string {
-	if _, err := i.Envs.Find(m.environment); err != nil {
+func (m missing) meant(ctx context.Context, r *connect.Registry) string {
+	if _, err := r.Envs.Find(m.environment); err != nil {
 		return "" // which the error says
 	}
 	models := allNames(func(after string) (registry.Page[registry.ModelHeads], error) {
-		return i.Models(ctx, m.environment, after, registry.MaxPage)
+		return r.Models(ctx, m.environment, after, registry.MaxPage)
 	}, func(h registry.ModelHeads) string { return h.Name })
 	if !slices.Contains(models, m.model) {
 		return registry.Nearest(m.model, models)
@@ -87,8 +94,8 @@ func (m missing) meant(ctx context.Context, i *wiring.Instance) string {
 		return ""
 	}
 	versions := allNames(func(after string) (registry.Page[registry.TaggedRelease], error) {
-		return i.Releases(ctx, m.environment, m.model, after, registry.MaxPage)
-	}, func(r registry.TaggedRelease) string { return r.Tag })
+		return r.Releases(ctx, m.environment, m.model, after, registry.MaxPage)
+	}, func(t registry.TaggedRelease) string { return t.Tag })
 	if near := registry.Nearest(m.version, versions); near != m.version && near != "" {
 		return m.model + ":" + near
 	}

@@ -1,4 +1,4 @@
-package wiring
+package connect
 
 import (
 	"context"
@@ -14,11 +14,11 @@ import (
 	"mlpromote.dev/mlpromote/registry/oci/remote"
 )
 
-// serviceTransport is how the verbs speak to a service: with the token of MLPROMOTE_TOKEN,
+// transport is how the verbs speak to a service: with the token of MLPROMOTE_TOKEN,
 // else with the credential that the docker config has for the host, trusting the CA of
 // --tls-ca besides those of the system.
-func (l Location) serviceTransport(ctx context.Context, service *url.URL, c *remote.Repositories) (http.RoundTripper, error) {
-	authorization, err := l.authorization(ctx, service, c)
+func (s Service) transport(ctx context.Context, service *url.URL, c *remote.Repositories) (http.RoundTripper, error) {
+	authorization, err := s.authorization(ctx, service, c)
 	if err != nil {
 		return nil, err
 	}
@@ -27,35 +27,35 @@ func (l Location) serviceTransport(ctx context.Context, service *url.URL, c *rem
 		return nil, registry.Errorf(registry.CodeInternal, "the default transport is a %T", http.DefaultTransport)
 	}
 	base = base.Clone()
-	if base.TLSClientConfig, err = l.tlsConfig(); err != nil {
+	if base.TLSClientConfig, err = s.tlsConfig(); err != nil {
 		return nil, err
 	}
 	return &Authorized{Base: base, Service: service, Authorization: authorization, agent: c.Agent}, nil
 }
 
 // authorization is the header that goes with every request to the service; empty: none.
-func (l Location) authorization(ctx context.Context, service *url.URL, c *remote.Repositories) (string, error) {
+func (s Service) authorization(ctx context.Context, service *url.URL, c *remote.Repositories) (string, error) {
 	var header string
-	if token := strings.TrimSpace(l.Getenv("MLPROMOTE_TOKEN")); token == "" {
-		header = l.dockerAuthorization(ctx, service, c)
+	if token := strings.TrimSpace(s.Getenv("MLPROMOTE_TOKEN")); token == "" {
+		header = s.dockerAuthorization(ctx, service, c)
 	} else if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return "", registry.Errorf(registry.CodeInvalid, "MLPROMOTE_TOKEN: want the text of one token, and nothing else")
 	} else {
 		header = "Bearer " + token
 	}
 	if header != "" && service.Scheme == "http" && !remote.IsLoopback(service.Host) {
-		l.Note("WARNING: the token goes to %s as it is: everybody on the way can take it; use https", service)
+		s.Note("WARNING: the token goes to %s as it is: everybody on the way can take it; use https", service)
 	}
 	return header, nil
 }
 
 // dockerAuthorization is made of the credential that docker login left. A config that
 // cannot be read stops only who needs one, and the service says who does.
-func (l Location) dockerAuthorization(ctx context.Context, service *url.URL, c *remote.Repositories) string {
+func (s Service) dockerAuthorization(ctx context.Context, service *url.URL, c *remote.Repositories) string {
 	found, err := c.Credential(ctx, service.Host)
 	switch {
 	case err != nil:
-		l.Note("%v", err)
+		s.Note("%v", err)
 	case found.RegistryToken != "":
 		return "Bearer " + found.RegistryToken
 	case found.Password != "":
@@ -65,12 +65,12 @@ func (l Location) dockerAuthorization(ctx context.Context, service *url.URL, c *
 }
 
 // tlsConfig trusts the CAs of the system, and the one of --tls-ca. Errors: CodeInvalid.
-func (l Location) tlsConfig() (*tls.Config, error) {
+func (s Service) tlsConfig() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if l.TLSCA == "" {
+	if s.TLSCA == "" {
 		return config, nil
 	}
-	data, err := os.ReadFile(l.TLSCA)
+	data, err := os.ReadFile(s.TLSCA)
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "--tls-ca: %w", err)
 	}
@@ -78,7 +78,7 @@ func (l Location) tlsConfig() (*tls.Config, error) {
 		config.RootCAs = x509.NewCertPool()
 	}
 	if !config.RootCAs.AppendCertsFromPEM(data) {
-		return nil, registry.Errorf(registry.CodeInvalid, "--tls-ca %s: want certificates in PEM", l.TLSCA)
+		return nil, registry.Errorf(registry.CodeInvalid, "--tls-ca %s: want certificates in PEM", s.TLSCA)
 	}
 	return config, nil
 }

@@ -1,4 +1,4 @@
-package main
+package nodeverbs
 
 import (
 	"context"
@@ -10,16 +10,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
+	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/environments"
 	"mlpromote.dev/mlpromote/registry/oci"
-	"mlpromote.dev/mlpromote/signer"
 )
 
-func (a *app) trustCommand() *cobra.Command {
+// Trust checks signatures.
+func (v Verbs) Trust() *cobra.Command {
 	var file string
 	var want pull.Expectation
 	c := &cobra.Command{
@@ -35,12 +36,12 @@ holds, and not that it is what this machine wants. An engine that was pulled fro
 builds write has no promoter: --unpromoted accepts it.
 
 For a REF: every bundle, who signed it, and which roles that key has there.`,
-		Example: "  mlpromote trust /srv/digits --trust trust.yaml --env prod --model vision/digits --max-age 720h",
-		Args:    exactly("REF|DIR"),
+		Example: "  " + v.UI.Program + " trust /srv/digits --trust trust.yaml --env prod --model vision/digits --max-age 720h",
+		Args:    command.Exactly("REF|DIR"),
 		RunE: func(c *cobra.Command, args []string) error {
 			info, err := os.Stat(args[0])
 			if err == nil && info.IsDir() {
-				return a.trustDir(c.Context(), args[0], file, want)
+				return v.trustDir(c.Context(), args[0], file, want)
 			}
 			if _, unread := registry.ParseRef(args[0]); unread != nil && errors.Is(err, fs.ErrNotExist) {
 				return registry.Errorf(registry.CodeInvalid, "no folder %s, and no %w", args[0], unread)
@@ -50,7 +51,7 @@ For a REF: every bundle, who signed it, and which roles that key has there.`,
 					return registry.Errorf(registry.CodeInvalid, "--%s is for a folder that pull made, and %s is none", name, args[0])
 				}
 			}
-			return a.with(c.Context(), func(i *wiring.Instance) error { return a.trustRef(c.Context(), i, args[0]) })
+			return v.With(c.Context(), func(r *connect.Registry) error { return v.trustRef(c.Context(), r, args[0]) })
 		},
 	}
 	c.Flags().StringVar(&file, "trust", "", "file with the registry: and trust: to judge by (default: the data directory's)")
@@ -62,15 +63,15 @@ For a REF: every bundle, who signed it, and which roles that key has there.`,
 	return c
 }
 
-func (a *app) trustDir(ctx context.Context, dir, file string, want pull.Expectation) error {
+func (v Verbs) trustDir(ctx context.Context, dir, file string, want pull.Expectation) error {
 	if want.MaxAge < 0 {
 		return registry.Errorf(registry.CodeInvalid, "--max-age %s: want more than nothing", want.MaxAge)
 	}
-	verify, err := a.verifyWith(file)
+	verify, err := v.trust(file).Verify()
 	if err != nil {
 		return err
 	}
-	if want.Registry, err = a.registryName(file); err != nil {
+	if want.Registry, err = v.trust(file).RegistryName(); err != nil {
 		return err
 	}
 	result, err := pull.Checker{Verify: verify, ReadPart: oci.ReadPart}.Check(ctx, dir, want)
@@ -81,65 +82,33 @@ func (a *app) trustDir(ctx context.Context, dir, file string, want pull.Expectat
 	if result.Promoter != "" {
 		text += fmt.Sprintf("\npromoter  %s\nversion   %s\npromoted  %s", ui.Plain(result.Promoter), ui.Plain(result.Record.Version), result.Promoted.UTC().Format(time.DateTime))
 	}
-	return a.ui.Result(text, result)
-}
-
-// registryName is what a trust file, or the data directory, calls the registry.
-func (a *app) registryName(file string) (string, error) {
-	if file != "" {
-		trust, err := environments.LoadTrust(file)
-		return trust.Registry, err
-	}
-	envs, err := environments.Load(a.at().PolicyFolder())
-	return envs.Registry, err
+	return v.UI.Result(text, result)
 }
 
 // expectation is what this machine knows of an environment that it pulls from, whatever
 // the registry says. A trust file knows no environments, so that everything needs the
 // summary of a promoter.
-func (a *app) expectation(file, environment string, unpromoted bool) (pull.Expectation, error) {
+func (v Verbs) expectation(file, environment string, unpromoted bool) (pull.Expectation, error) {
 	want := pull.Expectation{Unpromoted: unpromoted}
 	var err error
-	if want.Registry, err = a.registryName(file); err != nil || file != "" {
+	if want.Registry, err = v.trust(file).RegistryName(); err != nil {
 		return want, err
 	}
-	envs, err := environments.Load(a.at().PolicyFolder())
-	want.Unpromoted = unpromoted || envs.Unprotected(environment)
+	unprotected, err := v.trust(file).Unprotected(environment)
+	want.Unpromoted = unpromoted || unprotected
 	return want, err
 }
 
-// verifyWith verifies signatures by a trust file; an empty name means the data directory's environments.yaml.
-func (a *app) verifyWith(file string) (registry.VerifyEvidence, error) {
-	entries, dir, err := a.trustEntries(file)
-	if err != nil {
-		return nil, err
-	}
-	trust, err := signer.NewTrust(entries, func(path string) ([]byte, error) {
-		return os.ReadFile(environments.KeyPath(dir, path))
-	})
-	if err != nil {
-		return nil, err
-	}
-	return trust.Verify, nil
-}
-
-// trustEntries are those of a trust file, else of the data directory, with the folder
-// that paths of keys start from.
-func (a *app) trustEntries(file string) ([]registry.TrustEntry, string, error) {
-	if file != "" {
-		trust, err := environments.LoadTrust(file)
-		return trust.Entries, trust.Dir, err
-	}
-	envs, err := environments.Load(a.at().PolicyFolder())
-	return envs.Trust, a.at().PolicyFolder(), err
-}
-
-func (a *app) trustRef(ctx context.Context, i *wiring.Instance, arg string) error {
-	ref, err := a.reference(i, []string{arg})
+func (v Verbs) trustRef(ctx context.Context, r *connect.Registry, arg string) error {
+	ref, err := registry.ParseRef(arg)
 	if err != nil {
 		return err
 	}
-	found, err := inspect(ctx, i, ref)
+	v.Subject(ref.String())
+	if ref, err = r.WithoutHost(ref); err != nil {
+		return err
+	}
+	found, err := inspection.Of(ctx, r, ref)
 	if err != nil {
 		return err
 	}
@@ -147,10 +116,10 @@ func (a *app) trustRef(ctx context.Context, i *wiring.Instance, arg string) erro
 	for _, e := range found.Evidence {
 		rows = append(rows, []string{ui.Short(e.Subject), e.PredicateType, e.Signer, fmt.Sprint(e.Roles)})
 	}
-	if out := a.ui.Result(ui.Table(rows), found); out != nil {
+	if out := v.UI.Result(ui.Table(rows), found); out != nil {
 		return out
 	}
-	if unsigned := (registry.Policy{Require: []string{registry.RequireSignature}}).Check(found.Release, found.claims).Unmet(); len(unsigned) > 0 {
+	if unsigned := (registry.Policy{Require: []string{registry.RequireSignature}}).Check(found.Release, found.Claims).Unmet(); len(unsigned) > 0 {
 		return registry.Errorf(registry.CodeTrust, "%s: %s of %s: %s", arg, unsigned[0].Name, unsigned[0].Subject, unsigned[0].Detail)
 	}
 	return nil

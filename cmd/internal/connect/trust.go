@@ -1,0 +1,60 @@
+package connect
+
+import (
+	"os"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/environments"
+	"mlpromote.dev/mlpromote/signer"
+)
+
+// Trust is where this machine says whom it trusts: a trust file, or else environments.yaml in a folder.
+type Trust struct {
+	File         string // empty: environments.yaml
+	PolicyFolder string // has environments.yaml
+}
+
+// Verify verifies signatures by the keys that are trusted.
+func (t Trust) Verify() (registry.VerifyEvidence, error) {
+	entries, dir, err := t.entries()
+	if err != nil {
+		return nil, err
+	}
+	trust, err := signer.NewTrust(entries, func(path string) ([]byte, error) {
+		return os.ReadFile(environments.KeyPath(dir, path))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return trust.Verify, nil
+}
+
+// entries are those of the file, with the folder that paths of keys start from.
+func (t Trust) entries() ([]registry.TrustEntry, string, error) {
+	if t.File != "" {
+		trust, err := environments.LoadTrust(t.File)
+		return trust.Entries, trust.Dir, err
+	}
+	envs, err := environments.Load(t.PolicyFolder)
+	return envs.Trust, t.PolicyFolder, err
+}
+
+// RegistryName is what the file calls the registry.
+func (t Trust) RegistryName() (string, error) {
+	if t.File != "" {
+		trust, err := environments.LoadTrust(t.File)
+		return trust.Registry, err
+	}
+	envs, err := environments.Load(t.PolicyFolder)
+	return envs.Registry, err
+}
+
+// Unprotected reports whether builds write to an environment, as far as this machine knows: whatever the
+// registry says. A trust file knows no environments.
+func (t Trust) Unprotected(environment string) (bool, error) {
+	if t.File != "" {
+		return false, nil
+	}
+	envs, err := environments.Load(t.PolicyFolder)
+	return envs.Unprotected(environment), err
+}

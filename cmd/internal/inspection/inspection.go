@@ -1,0 +1,135 @@
+// Package inspection reads what is known about a release: its engines, their newest reports, the quarantines
+// that stand, and who signed what.
+package inspection
+
+import (
+	"context"
+	"time"
+
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Result is what is known about a release in an environment.
+type Result struct {
+	Ref     string           `json:"ref"`
+	Release registry.Release `json:"release"`
+	Source  *Source          `json:"source,omitempty"` // absent where the sources cannot be read
+	Engines []Engine         `json:"engines"`
+	// Quarantines are those that stand, of the release and of its engines.
+	Quarantines []Quarantine `json:"quarantines,omitempty"`
+	Evidence    []Claim      `json:"evidence"`
+	registry.IgnoredEvidence
+	// Claims are what the evidence says.
+	Claims []registry.Claim `json:"-"`
+}
+
+// Source is the reference model, from which engines were built.
+type Source struct {
+	Digest registry.Digest `json:"digest"`
+	Bytes  int64           `json:"bytes"`
+}
+
+// Engine is an engine of a release with its newest reports.
+type Engine struct {
+	Label       string                      `json:"label"`
+	Digest      registry.Digest             `json:"digest"`
+	Parity      *registry.ParityReport      `json:"parity,omitempty"`
+	Performance *registry.PerformanceReport `json:"performance,omitempty"`
+}
+
+// Quarantine is a quarantine that stands.
+type Quarantine struct {
+	Subject registry.Digest `json:"subject"`
+	Label   string          `json:"label"` // "release", or the label of an engine
+	Reason  string          `json:"reason"`
+	Signer  string          `json:"signer"`
+	Bundle  registry.Digest `json:"bundle"`
+}
+
+// Claim is a statement that counts: who signed it, and in which roles.
+type Claim struct {
+	Bundle        registry.Digest `json:"bundle"`
+	Subject       registry.Digest `json:"subject"`
+	PredicateType string          `json:"predicateType"`
+	Signer        string          `json:"signer"`
+	Roles         []registry.Role `json:"roles"`
+}
+
+// Of reads what is known about a release.
+func Of(ctx context.Context, in *connect.Registry, ref registry.Ref) (Result, error) {
+	r, err := in.Release(ctx, ref.Environment, ref.Model, ref.TagOrDigest())
+	if err != nil {
+		return Result{}, err
+	}
+	claims, ignored, err := in.Claims(ctx, ref.Environment, r)
+	if err != nil {
+		return Result{}, err
+	}
+	counted, misplaced := registry.Accept(r, claims)
+	full := registry.Ref{Host: in.HostOf(ref.Environment), Environment: ref.Environment, Model: ref.Model, Tag: r.Tag(), Digest: r.Digest}
+	found := Result{Ref: full.String(), Release: r, IgnoredEvidence: ignored, Claims: claims}
+	found.Ignore(misplaced...)
+	found.Source = source(ctx, in, r)
+	for _, e := range r.Engines {
+		found.Engines = append(found.Engines, Engine{
+			Label: e.Label(), Digest: e.Digest,
+			Parity:      latest[registry.ParityReport](counted, e.Digest, registry.PredicateParity),
+			Performance: latest[registry.PerformanceReport](counted, e.Digest, registry.PredicatePerformance),
+		})
+	}
+	for _, subject := range r.Subjects() {
+		for _, c := range registry.Quarantines(r, claims, subject.Digest) {
+			found.Quarantines = append(found.Quarantines, Quarantine{c.Subject, nameOf(r, c.Subject), c.Reason(), c.Signer, c.Bundle})
+		}
+	}
+	for _, c := range counted {
+		found.Evidence = append(found.Evidence, Claim{c.Bundle, c.Subject, c.Statement.PredicateType, c.Signer, c.Roles})
+	}
+	return found, nil
+}
+
+// nameOf is what people call the release or one of its engines.
+func nameOf(r registry.Release, subject registry.Digest) string {
+	if e, ok := r.Engine(subject); ok {
+		return e.Label()
+	}
+	return "release"
+}
+
+// latest reads the newest report of a kind about an engine, for showing; what counts
+// is for the policy to say.
+func latest[R any](claims []registry.Claim, engine registry.Digest, predicateType string) *R {
+	var newest *R
+	var when time.Time
+	for _, c := range claims {
+		var head registry.ReportHead
+		report := new(R)
+		if c.Subject != engine || c.Statement.PredicateType != predicateType ||
+			registry.DecodeSigned(c.Statement.Predicate, &head) != nil || registry.DecodeSigned(c.Statement.Predicate, report) != nil {
+			continue
+		}
+		if newest == nil || head.FinishedOn.After(when) {
+			newest, when = report, head.FinishedOn
+		}
+	}
+	return newest
+}
+
+// source reads how large the reference is. Who may not read the sources, or has none,
+// sees the rest of the release all the same.
+func source(ctx context.Context, in *connect.Registry, r registry.Release) *Source {
+	if len(r.Engines) == 0 {
+		return nil
+	}
+	found := &Source{Digest: r.Engines[0].Reference}
+	repository := registry.SourcesRepository(in.Envs.First().Name, r.Model)
+	part, err := in.Store.Fetch(ctx, repository, found.Digest, "")
+	if err != nil {
+		return nil
+	}
+	for _, f := range part.Files {
+		found.Bytes += f.Size
+	}
+	return found
+}

@@ -1,0 +1,63 @@
+package nodeverbs
+
+import (
+	"context"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/node"
+)
+
+// nodeFlags is the flags that resolve and pull share.
+type nodeFlags struct {
+	environment, version, node, labels, runtime, variant string
+}
+
+func (q *nodeFlags) flags(c *cobra.Command) {
+	c.Flags().StringVar(&q.environment, "env", "", "environment")
+	c.Flags().StringVar(&q.version, "version", "", "tag of a release (default: the head)")
+	c.Flags().StringVar(&q.node, "node", "", "node document (default: this machine)")
+	c.Flags().StringVar(&q.labels, "labels", "", "file with a Kubernetes node as kubectl get node -o json prints it, in place of --node; --runtime says what runs there")
+	c.Flags().StringVar(&q.runtime, "runtime", "", "NAME:VERSION such as onnxruntime:1.30.0, or a runtime document (default: what the node has)")
+	c.Flags().StringVar(&q.variant, "variant", "", "only this variant")
+	command.Required(c, "env")
+}
+
+// query asks about the node that is named, or about this machine with what our own
+// toolchains brought.
+func (v Verbs) query(ctx context.Context, q nodeFlags, model string) (registry.ResolveQuery, error) {
+	query := registry.ResolveQuery{Environment: q.environment, Model: model, Version: q.version, Variant: q.variant}
+	var err error
+	switch {
+	case q.node != "" && q.labels != "":
+		err = registry.Errorf(registry.CodeInvalid, "--node and --labels: want one of them")
+	case q.labels != "":
+		query.Node, err = readLabels(q.labels)
+	case q.node != "":
+		query.Node, err = node.ParseFile(q.node)
+	default:
+		query.Node, err = v.Machine(ctx)
+	}
+	if err != nil || q.runtime == "" {
+		return query, err
+	}
+	runtime, err := node.ParseRuntime(q.runtime)
+	query.Runtime = &runtime
+	return query, err
+}
+
+// readLabels reads the node that the labels in a file describe.
+func readLabels(path string) (registry.Node, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "labels: %w", err)
+	}
+	labels, err := node.ParseLabels(path, data)
+	if err != nil {
+		return registry.Node{}, err
+	}
+	return node.FromLabels(labels)
+}

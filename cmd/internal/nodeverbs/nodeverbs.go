@@ -1,0 +1,35 @@
+// Package nodeverbs has the verbs for machines that run engines: resolve, pull, trust and describe. Both programs
+// have them.
+package nodeverbs
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/node"
+)
+
+// Verbs makes the verbs of a program. Functions are called when a verb runs, since flags and environment are not
+// read before that.
+type Verbs struct {
+	UI *ui.UI
+	// With opens the registry that the flags name, runs verb on it and closes it.
+	With func(ctx context.Context, verb func(*connect.Registry) error) error
+	// PolicyFolder has environments.yaml, which says whom this machine trusts.
+	PolicyFolder func() string
+	Getenv       func(name string) string
+	Subject      func(string) // told what a verb is about, for its error
+}
+
+// trust is a trust file; an empty name means the environments.yaml of this machine.
+func (v Verbs) trust(file string) connect.Trust {
+	return connect.Trust{File: file, PolicyFolder: v.PolicyFolder()}
+}
+
+// Machine reads this machine, with the runtimes that our own toolchains brought.
+func (v Verbs) Machine(ctx context.Context) (registry.Node, error) {
+	return node.Describe(ctx, node.Options{Runtimes: installed.Runtimes(v.Getenv("MLPROMOTE_CACHE"))})
+}

@@ -1,0 +1,75 @@
+package nodeverbs
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
+	"mlpromote.dev/mlpromote/pipeline/pull"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/oci"
+)
+
+// Pull downloads the engine that fits a machine.
+func (v Verbs) Pull() *cobra.Command {
+	var q nodeFlags
+	var dir, trust string
+	var unpromoted bool
+	c := &cobra.Command{
+		Use:   "pull MODEL -o DIR",
+		Short: "Download the engine that fits this machine, and verify it before use",
+		Long: `Resolves, writes the engine beside DIR, checks every digest and signature there, and
+puts it in place of DIR in one step. A folder that pull made is replaced, unless somebody added
+files to it; any other folder is refused, and so is a mount point (name a folder inside it).`,
+		Example: "  " + v.UI.Program + " pull vision/digits --env prod -o /srv/digits",
+		Args:    command.Exactly("MODEL"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return v.With(c.Context(), func(r *connect.Registry) error {
+				query, err := v.query(c.Context(), q, args[0])
+				if err != nil {
+					return err
+				}
+				verify := r.Verify
+				if trust != "" {
+					if verify, err = v.trust(trust).Verify(); err != nil {
+						return err
+					}
+				}
+				want, err := v.expectation(trust, q.environment, unpromoted)
+				if err != nil {
+					return err
+				}
+				return v.pull(c.Context(), r, verify, query, dir, want)
+			})
+		},
+	}
+	q.flags(c)
+	c.Flags().StringVarP(&dir, "out", "o", "", "folder to put the engine in")
+	c.Flags().StringVar(&trust, "trust", "", "file with the registry: and trust: to judge signatures by (default: the data directory's)")
+	c.Flags().BoolVar(&unpromoted, "unpromoted", false, "accept an engine that no promoter let into its environment (default: where environments.yaml here says that builds write)")
+	command.Required(c, "out")
+	return c
+}
+
+func (v Verbs) pull(ctx context.Context, r *connect.Registry, verify registry.VerifyEvidence, query registry.ResolveQuery, dir string, want pull.Expectation) error {
+	puller := pull.Puller{
+		Checker:  pull.Checker{Verify: verify, ReadPart: oci.ReadPart},
+		Registry: r, Parts: r.Store, Evidence: r.Store, Step: v.UI.Step,
+	}
+	result, err := puller.Pull(ctx, query, dir, want)
+	if err != nil {
+		return err
+	}
+	if len(result.Operators) > 0 {
+		v.UI.Note("%s carries native code: %s", result.Record.Label, strings.Join(result.Operators, ", "))
+	}
+	for _, p := range result.Resolution.Engine.Providers {
+		if len(p.Options) > 0 {
+			v.UI.Note("%s was proven with %s: load it with these options", result.Record.Label, p)
+		}
+	}
+	return v.UI.Result(result.Dir, result)
+}

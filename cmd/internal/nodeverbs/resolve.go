@@ -1,0 +1,62 @@
+package nodeverbs
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/connect"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Resolve finds the engine that fits a node.
+func (v Verbs) Resolve() *cobra.Command {
+	var q nodeFlags
+	var explain bool
+	c := &cobra.Command{
+		Use:   "resolve MODEL",
+		Short: "Find the engine that fits a node",
+		Long: `Prints the ref of one engine, with its digest. --explain adds why every other candidate
+was rejected. Exit code 6: no engine fits.`,
+		Example: "  oras pull $(" + v.UI.Program + " resolve vision/digits --env prod) -o DIR",
+		Args:    command.Exactly("MODEL"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return v.With(c.Context(), func(r *connect.Registry) error {
+				query, err := v.query(c.Context(), q, args[0])
+				if err != nil {
+					return err
+				}
+				resolution, err := r.Resolve(c.Context(), query)
+				if explain && len(resolution.Candidates) > 0 {
+					v.UI.Note("candidates:\n%s", ui.Layout(candidatesText(resolution)))
+				}
+				if err != nil {
+					if len(resolution.Candidates) > 0 {
+						v.UI.Partial(resolution)
+					}
+					return err
+				}
+				resolution.Ref = r.Reference(resolution.Ref)
+				return v.UI.Result(ui.Plain(resolution.Ref), resolution)
+			})
+		},
+	}
+	q.flags(c)
+	c.Flags().BoolVar(&explain, "explain", false, "say why every other candidate was rejected (on stderr)")
+	return c
+}
+
+// candidatesText is a line for each candidate: that it was chosen, or why not.
+func candidatesText(r registry.Resolution) string {
+	rows := [][]string{}
+	for _, c := range r.Candidates {
+		why := "chosen"
+		if !c.Chosen {
+			why = strings.Join(c.Reasons, "; ")
+		}
+		rows = append(rows, []string{"  " + c.Label, why})
+	}
+	return strings.TrimRight(ui.Table(rows), "\n")
+}

