@@ -24,11 +24,14 @@ func (a *app) historyVerifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify",
 		Short: "Check that no event of the history was changed, removed or added",
-		Long: `Checks the chain of all events; that every head is where the newest events put it; that events name
-every release with a tag in a protected environment, every summary and all other evidence
-there, and the reports and quarantines that were attached elsewhere; and that the catalog
-lists evidence in the order of the events. Otherwise the newest events were deleted, or something
-was changed beside them. Exit code 5 names what is wrong.`,
+		Long: `Checks that
+  - each event has the hash of the one before it,
+  - every head is where the newest events put it,
+  - events name every release with a tag in a protected environment and all evidence there,
+    and the reports and quarantines that were attached elsewhere,
+  - the catalog lists evidence in the order of the events.
+If a check fails, the newest events were deleted or the catalog was changed without an event:
+exit code 5, and the error says what is wrong.`,
 		Example: "  mlpromote history verify",
 		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {

@@ -32,8 +32,8 @@ func (a *app) scrubCommand() *cobra.Command {
 		Use:   "scrub",
 		Short: "Read all stored content and report damage",
 		Long: `Reads the content of the data directory, or of its bucket, and compares it with its digests.
-It goes on with the pass that a service or an earlier scrub did not end, or begins one; what
-is broken off goes on with the next. A service does the same in the background (mlpromote
+It continues a pass that a service or an earlier scrub did not finish, or begins one. If it is
+interrupted, the next scrub continues. A service does the same in the background (mlpromote
 serve --scrub-interval). Content on other registries is not read.
 stdout: what is damaged, and the releases that need it; exit code 5 where there is any.`,
 		Example: "  mlpromote scrub --all\n  mlpromote scrub --since 24h\n  mlpromote scrub --damaged",

@@ -28,11 +28,11 @@ compares with the reference model's outputs under the limits of the release, mea
 latency, and attaches signed reports, passing or failing. REF defaults to the last build here;
 MODEL --env ENV is what that environment has now, MODEL:VERSION another release there.
 
-What it has run on a large model is kept in the cache folder until its reports are there:
-broken off, it goes on from there when it is started again on the same kind of machine.
+The cases of a large model that have run are kept in the cache folder until the reports are
+attached. If verify is interrupted, the next run on the same kind of machine continues there.
 
-An int8 engine that fails is taken apart to find out which of its nodes cost most, and
-which of them have to stay in full precision; --sensitivity says how long that may take.
+For an int8 engine that fails, verify looks for the graph nodes whose quantization costs most
+accuracy, and for those that must stay in full precision. --sensitivity limits the time for that.
 
 Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 		Example: `  mlpromote verify staging/vision/digits:1.0.0
@@ -56,7 +56,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 	}
 	own.add(c)
 	c.Flags().StringVar(&environment, "env", "", "environment, if a model is given in place of a ref")
-	c.Flags().DurationVar(&sensitivity, "sensitivity", 5*time.Minute, "how long to look, for each int8 variant that fails, for the nodes that cost it its limits; 0: not at all")
+	c.Flags().DurationVar(&sensitivity, "sensitivity", 5*time.Minute, "how long to look, for each int8 variant that fails, for the graph nodes whose quantization makes it fail; 0: not at all")
 	return c
 }
 

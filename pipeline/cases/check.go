@@ -50,7 +50,7 @@ func fits(info tensor.Info, input validators.TensorInfo, iface validators.Interf
 		}
 		if !iface.Allows(want[0], 1) {
 			return registry.Errorf(registry.CodeInvalid,
-				"the model wants %s cases at once, so give the tensor a case dimension in front", want[0])
+				"the first dimension of the model's input is %s, so each case is a whole batch: the tensor needs one more dimension in front, the number of cases", want[0])
 		}
 		want = want[1:]
 	case 1:

@@ -70,7 +70,7 @@ func TestReadFits(t *testing.T) {
 		"the batch is the cases":         {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(5, 3)}, 5, ""},
 		"a dimension in front":           {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(2, 4, 3)}, 2, ""},
 		"a batch that is too large":      {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(2, 5, 3)}, 0, "shape is [2 5 3], the model wants [n 3]"},
-		"a batch of at least two":        {dims{sym("m"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(5, 3)}, 0, "the model wants m cases at once, so give the tensor a case dimension in front"},
+		"a batch of at least two":        {dims{sym("m"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(5, 3)}, 0, "the first dimension of the model's input is m, so each case is a whole batch: the tensor needs one more dimension in front"},
 		"such a batch in front":          {dims{sym("m"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(2, 2, 3)}, 2, ""},
 		"another width":                  {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(5, 4)}, 0, "shape is [5 4], the model wants [n 3]"},
 		"two dimensions too many":        {dims{sym("n"), size(3)}, nil, map[string]tensor.Tensor{"x": floats(1, 1, 1, 3)}, 0, "with a leading case dimension"},

@@ -31,8 +31,8 @@ type Imported struct {
 const importable = ".npz, .csv or .safetensors"
 
 // Import reads cases for a model from a file, converts them to the types and shapes of the
-// model's inputs, and writes them as one shard into the folder to, which must be empty or not
-// exist. label names the labels. Without it, Import takes "label" or "labels" if there is one.
+// model's inputs, and writes them as one shard into a folder (parameter to) that is empty or does
+// not exist. label is the name of the tensor or column with the labels. Without it, Import takes "label" or "labels" if there is one.
 // Errors: CodeInvalid for what does not fit the model; CodeUnsafe for pickles.
 func Import(inputs validators.Interface, file, label, to string) (Imported, error) {
 	if err := mustBeEmpty(to); err != nil {

@@ -119,7 +119,7 @@ func (p Plan) takesOperators(r Requested, tool toolchain.Profile) error {
 	return registry.Errorf(registry.CodeInvalid, "target %s, variant %s: a model with operators of its own is built by %s alone, and not quantized", r.Target.Name, r.Variant, Hub)
 }
 
-// New expands what was asked for. tools has the Hub and every toolchain that a
+// New decides what a build makes. tools has ONNX Runtime ([Hub]) and every toolchain that a
 // requested engine names. It is pure: equal arguments give equal plans.
 func New(in Inputs, tools map[string]Tool) (Plan, error) {
 	p := Plan{

@@ -14,13 +14,14 @@ import (
 type Limits struct {
 	Preset     string                     `yaml:"preset" doc:"Limits to start from" enum:"default"`
 	Outputs    map[string]OutputLimits    `yaml:"outputs" doc:"Per output: limits in place of the preset's"`
-	Precisions map[string]PrecisionLimits `yaml:"precisions" doc:"Per precision: limits in place of those of all"`
+	Precisions map[string]PrecisionLimits `yaml:"precisions" doc:"Per precision: figures that replace those of all precisions; the other figures stay"`
 	Accuracy   *Accuracy                  `yaml:"accuracy" doc:"What may be lost on labelled cases"`
 	Latency    Latency                    `yaml:"latency" doc:"How long a run may take"`
 	MinCases   int                        `yaml:"min_cases" doc:"With fewer cases nothing is decided"`
 }
 
-// PrecisionLimits are limits of the engines of one precision alone.
+// PrecisionLimits are limits for engines of one precision. A figure here replaces that figure of
+// Outputs and of the preset; the other figures stay.
 type PrecisionLimits struct {
 	Outputs map[string]OutputLimits `yaml:"outputs,required" doc:"Per output: limits of this precision"`
 }

@@ -33,7 +33,6 @@ type Driver interface {
 	// tool that is missing or exceeded its budget; CodeInvalid for a job or input that the tool
 	// cannot take; CodeUnsafe for input that would run code; CodeWrongNode for an engine that
 	// does not fit this machine; CodeInternal for a tool that failed.
-	// not for this machine; CodeInternal for a tool that failed.
 	Do(ctx context.Context, job Job, outDir string) (Outcome, error)
 }
 

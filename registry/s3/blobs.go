@@ -10,7 +10,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Open looks up the object. Reading starts one stream from the first position that is read.
+// Open only looks up the object. The first Read requests it from the current position to its end.
+// A Seek elsewhere drops that stream. ReadAt requests its range alone.
 func (b *Bucket) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
 	key, err := b.key(d)
 	if err != nil {

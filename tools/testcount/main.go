@@ -7,8 +7,8 @@
 // It prints a line per package as it ends, the output of what fails in full, the
 // tests that were skipped with their reasons, the packages and tests that took longest, and
 // on the last line the count, "N passed, N failed, N skipped", in which subtests count like
-// tests and a fuzz target only if it fails. What cannot be begun or gone on with, as fuzzing
-// packages that cannot be listed, fails by its name. The exit status is 0 only if something
+// tests and a fuzz target only if it fails. A step that cannot run, such as
+// fuzzing when the packages cannot be listed, counts as one failure with its name. The exit status is 0 only if something
 // passed and nothing failed.
 package main
 

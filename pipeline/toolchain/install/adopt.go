@@ -189,7 +189,7 @@ func (p Python) allowed(paths ...string) error {
 		}
 		if err != nil {
 			return registry.WithHint(registry.Errorf(registry.CodeInvalid,
-				"Python %s needs %s, which it cannot see: %w", p.Path, path, err), howToName)
+				"Python %s needs %s, which builds with it must not read: %w", p.Path, path, err), howToName)
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ type Config struct {
 
 	hooks hooks
 
-	Logins     int // wrong credentials, per address and minute; 0: any; -1: publicLogins where addresses are of clients
+	Logins     int // wrong credentials, per address and minute; 0: any; -1: PublicLogins where addresses are of clients
 	Rate       int // requests to the REST API per caller and second; 0: any; -1: publicRate where others come
 	maxUploads int // under way, per caller; 0: any
 
