@@ -19,13 +19,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// MaxBundle is how many bytes a bundle document may have.
+// MaxBundle is the maximum size of a bundle in bytes.
 const MaxBundle = 4 << 20
 
-// envelope is a bundle that was parsed: somebody's statement, not verified.
+// envelope is a parsed bundle. Its signature is not verified yet.
 type envelope struct {
 	bundle *bundle.Bundle
-	signed [sha256.Size]byte // hash of what the signature is over
+	signed [sha256.Size]byte // hash of the signed bytes
 }
 
 // parseBundle reads a sigstore bundle v0.3 that holds an in-toto statement in a DSSE
@@ -64,8 +64,9 @@ func checkBundle(b *bundle.Bundle) error {
 	case len(dsse.GetSignatures()) != 1:
 		return fmt.Errorf("%d signatures, want exactly one, as sigstore bundles have", len(dsse.GetSignatures()))
 	case dsse.GetSignatures()[0].GetKeyid() != "":
-		// sigstore-go, and so cosign, refuses every keyid but an SSH fingerprint, as if the
-		// signature were wrong. Nobody writes one; whoever does should read why.
+		// sigstore-go, and so cosign, accepts only an SSH fingerprint as keyid, and otherwise
+		// reports a wrong signature. Known signers write no keyid, so this error explains the
+		// reason.
 		return errors.New("its signature has a keyid, want none: stock cosign would refuse the bundle")
 	}
 	return nil
@@ -81,11 +82,11 @@ func authenticated(payload []byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// statement is the signed bytes.
+// statement returns the signed bytes.
 func (e envelope) statement() []byte { return e.bundle.GetDsseEnvelope().GetPayload() }
 
-// claimedKey is the key that the bundle says signed it, for messages only: anybody
-// can write any hint.
+// claimedKey returns the key that the bundle names as its signer. It is only for messages,
+// because the hint is not signed.
 func (e envelope) claimedKey() string {
 	hint := e.bundle.GetVerificationMaterial().GetPublicKey().GetHint()
 	if sum, err := base64.StdEncoding.DecodeString(hint); err == nil && len(sum) == 32 {
@@ -94,9 +95,9 @@ func (e envelope) claimedKey() string {
 	return fmt.Sprintf("%.80q", hint)
 }
 
-// signedBy reports whether key made the signature. The hint plays no part: whatever
-// key it names, only this one is tried. The signature is checked by itself first, which is
-// cheap: anybody can attach large bundles, and the rest of a verification parses them again.
+// signedBy reports whether key made the signature. It ignores the key hint of the bundle. It
+// checks the signature first, which is cheap, because untrusted callers can attach large
+// bundles and the full verification parses them again.
 func (e envelope) signedBy(key publicKey) error {
 	if !ecdsa.VerifyASN1(key.key, e.signed[:], e.bundle.GetDsseEnvelope().GetSignatures()[0].GetSig()) {
 		return errors.New("the signature is not by this key")
@@ -112,14 +113,14 @@ func (e envelope) signedBy(key publicKey) error {
 	if err != nil {
 		return err
 	}
-	// The artifact is compared by who asked for the claim: a statement has many
-	// subjects, and the policy looks for the one it judges.
+	// The caller compares the subjects: a statement can have several, and the policy looks for
+	// the one that it checks.
 	_, err = v.Verify(e.bundle, verify.NewPolicy(verify.WithoutArtifactUnsafe(), verify.WithKey()))
 	return err
 }
 
-// plain makes an error about untrusted bytes fit for one line: the parser varies its
-// spaces on purpose and quotes keys at any length.
+// plain formats an error about untrusted bytes for one line: the parser varies its spaces
+// deliberately and quotes keys of any length.
 func plain(err error) string {
 	text := strings.ReplaceAll(err.Error(), "\u00a0", " ")
 	text = strings.TrimPrefix(text, "proto: ")

@@ -1,16 +1,14 @@
 // Package signer turns statements into signed evidence and evidence back into claims.
 //
-// A statement is the bytes of an in-toto Statement; what it says is not this
-// package's business. A [Signer] wraps it in a DSSE envelope inside a sigstore
-// bundle v0.3, the form in which cosign v3 stores signatures and attestations, so
-// that stock cosign verifies what is signed here and the other way round. A
-// [Keyring] picks the key for a role. A [Trust] is the other end: it knows which
-// key may say what about which resource, and gives a claim only for a bundle that
-// such a key signed.
+// A statement is the bytes of an in-toto Statement; this package does not interpret its
+// predicate. A [Signer] wraps it in a DSSE envelope inside a sigstore bundle v0.3, the format
+// of cosign v3 for signatures and attestations. So cosign verifies what this package signs, and
+// the other way round. A [Keyring] selects the key for a role. A [Trust] knows which key may
+// sign what about which resource, and returns a claim only for a bundle that such a key signed.
 //
-// There is one algorithm: ECDSA on P-256 with SHA-256. It is what cosign's own keys
-// use, and with one algorithm nobody can choose a weaker one.
+// The only algorithm is ECDSA on P-256 with SHA-256. It is what cosign's own keys use, and with
+// one algorithm an attacker cannot choose a weaker one.
 //
-// Nothing here needs a network, a transparency log or a clock. A bundle that also
-// carries log entries or timestamps is judged by its signature alone.
+// This package needs no network, transparency log or clock. It ignores log entries and
+// timestamps in a bundle, and checks only the signature.
 package signer

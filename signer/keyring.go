@@ -11,33 +11,33 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// LocalKey is the name of the key that plays every role without a key of its own.
+// LocalKey is the name of the key for all roles without a key of their own.
 const LocalKey = "local"
 
-// Keyring signs in roles with the keys of a folder: Dir/<role>.key, else
-// Dir/local.key. A key is opened when something is first to be signed with it, and
-// once, since opening takes a fifth of a second and 64 MiB. It is safe for
-// concurrent use and must not be copied. The zero Keyring has no keys.
+// Keyring signs in roles with the keys of a folder: Dir/<role>.key, or else Dir/local.key. It
+// opens a key at the first signature and keeps it, because opening takes a fifth of a second
+// and 64 MiB. It is safe for concurrent use and must not be copied. The zero Keyring has no
+// keys.
 type Keyring struct {
 	// Dir is the folder of the keys.
 	Dir string
-	// Open opens a key file. Its error has [fs.ErrNotExist] in its chain when there is
-	// none; any other is kept, so that a wrong password is derived once. Nil: no keys.
+	// Open opens a key file. If the file does not exist, its error has [fs.ErrNotExist] in its
+	// chain. Other errors are kept, so that a wrong password is tried only once. Nil: no keys.
 	Open func(path string) (Signer, error)
 
 	mu     sync.Mutex
 	opened map[string]openedKey // by path
 }
 
-// openedKey is what came of opening a key file.
+// openedKey is the result of opening a key file.
 type openedKey struct {
 	signer Signer
 	err    error
 }
 
-// Sign signs a statement in a role. It is a [registry.SignEvidence]. Errors:
-// CodeUnavailable when there is no key for the role; CodeInvalid for an unknown role
-// or what is no statement; else those of Open.
+// Sign signs a statement in a role. It is a [registry.SignEvidence]. Errors: CodeUnavailable if
+// there is no key for the role; CodeInvalid for an unknown role or an invalid statement; those
+// of Open.
 func (k *Keyring) Sign(ctx context.Context, role registry.Role, statement []byte) ([]byte, error) {
 	s, err := k.Signer(ctx, role)
 	if err != nil {
@@ -46,7 +46,7 @@ func (k *Keyring) Sign(ctx context.Context, role registry.Role, statement []byte
 	return s.Sign(ctx, statement)
 }
 
-// Signer gives the signer for a role, opening its key if need be. Errors: as Sign.
+// Signer returns the signer for a role, and opens its key if necessary. Errors: those of Sign.
 func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error) {
 	if !slices.Contains(registry.Roles(), role) {
 		return nil, registry.Errorf(registry.CodeInvalid, "sign as %q: want builder, verifier, approver or promoter", role)
@@ -67,7 +67,8 @@ func (k *Keyring) Signer(ctx context.Context, role registry.Role) (Signer, error
 		"make one with 'mlpromote key generate', or name the folder that has it with --keys")
 }
 
-// open opens a key file, unless it was opened before. A missing file may come to be.
+// open opens a key file, unless it was opened before. A missing file is looked for again at the
+// next call.
 func (k *Keyring) open(path string) (Signer, error) {
 	if k.Open == nil {
 		return nil, fs.ErrNotExist

@@ -15,8 +15,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// KeyID gives the identifier of a public key in PEM: what [Signer.KeyID] gives for
-// its private key. Errors: CodeInvalid when it is no ECDSA P-256 public key.
+// KeyID returns the identifier of a public key in PEM, which is also the [Signer.KeyID] of its
+// private key. Errors: CodeInvalid if it is not an ECDSA P-256 public key.
 func KeyID(publicKeyPEM []byte) (string, error) {
 	key, err := parsePublicKey(publicKeyPEM)
 	if err != nil {
@@ -64,9 +64,9 @@ func parsePublicKey(data []byte) (publicKey, error) {
 	if block.Type != publicKeyType {
 		return publicKey{}, fmt.Errorf("PEM block %.40q, want %q", block.Type, publicKeyType)
 	}
-	// A second key in the file would look trusted to a reader and not be.
+	// A second key in the file would look trusted to a reader, but would not be used.
 	if len(bytes.TrimSpace(rest)) > 0 {
-		return publicKey{}, fmt.Errorf("something follows the first PEM block, want one key in a file")
+		return publicKey{}, fmt.Errorf("there is more after the first PEM block, want one key in a file")
 	}
 	public, err := x509.ParsePKIXPublicKey(block.Bytes)
 	if err != nil {
@@ -79,7 +79,7 @@ func (k publicKey) encodePEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: publicKeyType, Bytes: k.der})
 }
 
-// hint is what cosign writes into a bundle to name the key.
+// hint returns the key hint that cosign writes into a bundle.
 func (k publicKey) hint() string {
 	sum := sha256.Sum256(k.der)
 	return base64.StdEncoding.EncodeToString(sum[:])

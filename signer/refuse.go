@@ -8,8 +8,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// refuse says why a bundle that no trusted key signed for the resource does not
-// count: who seems to have signed it, and who could have.
+// refuse returns the reason why a bundle that no trusted key signed for the resource does not
+// count: who seems to have signed it, and which keys are trusted.
 func refuse(e envelope, resource string, keys []trustedKey) error {
 	for _, k := range keys {
 		if k.signed(e) {
@@ -31,7 +31,7 @@ func refuse(e envelope, resource string, keys []trustedKey) error {
 		resource, e.claimedKey(), strings.Join(names, ", "))
 }
 
-// String names the key for people: where it is and which it is.
+// String describes the key for messages: its path and its identifier.
 func (k trustedKey) String() string {
 	where := strings.Join(k.paths, " = ")
 	if k.missing {

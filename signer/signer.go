@@ -16,22 +16,22 @@ import (
 
 // Signer signs statements with one key. Implementations are safe for concurrent use.
 type Signer interface {
-	// Sign wraps the JSON of an in-toto Statement, byte for byte, in a sigstore bundle
-	// v0.3 with one DSSE signature. ctx bounds the call where the key is remote. Errors:
-	// CodeInvalid for what [Trust.Verify] would not read as a statement.
+	// Sign wraps the JSON of an in-toto Statement, byte for byte, in a sigstore bundle v0.3
+	// with one DSSE signature. ctx limits the call if the key is remote. Errors: CodeInvalid
+	// for bytes that [Trust.Verify] would not accept as a statement.
 	Sign(ctx context.Context, statement []byte) (bundle []byte, err error)
 	// KeyID identifies the key: the SHA-256 of its DER SubjectPublicKeyInfo, in hex.
 	KeyID() string
-	// PublicKeyPEM is the public key as a PEM block "PUBLIC KEY" (SubjectPublicKeyInfo,
-	// RFC 5280 section 4.1): what cosign verify --key reads.
+	// PublicKeyPEM is the public key as a PEM block "PUBLIC KEY" (SubjectPublicKeyInfo, RFC
+	// 5280 section 4.1), which cosign verify --key reads.
 	PublicKeyPEM() []byte
 }
 
-// New makes a Signer of a private key that may be in memory or behind any
-// [crypto.Signer]. Errors: CodeInvalid when it is no ECDSA P-256 key.
+// New returns a Signer for a private key that may be in memory or behind any [crypto.Signer].
+// Errors: CodeInvalid if it is not an ECDSA P-256 key.
 func New(key crypto.Signer) (Signer, error) {
 	if key == nil {
-		return nil, registry.Errorf(registry.CodeInvalid, "signing key: there is none")
+		return nil, registry.Errorf(registry.CodeInvalid, "signing key: it is missing")
 	}
 	public, err := newPublicKey(key.Public())
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *keySigner) Sign(ctx context.Context, statement []byte) ([]byte, error) 
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInternal, "encode bundle: %w", err)
 	}
-	// protojson varies its white space on purpose; stored documents should not.
+	// protojson varies its white space deliberately; stored documents must be deterministic.
 	data, err := registry.CanonicalJSON(json.RawMessage(loose))
 	if err == nil && len(data) > MaxBundle {
 		err = registry.Errorf(registry.CodeInvalid,
@@ -71,7 +71,7 @@ func (s *keySigner) Sign(ctx context.Context, statement []byte) ([]byte, error) 
 	return data, err
 }
 
-// keypair shows a keySigner to sigstore-go.
+// keypair adapts a keySigner to sigstore-go.
 type keypair struct{ signer *keySigner }
 
 var _ sign.Keypair = keypair{}
@@ -89,7 +89,7 @@ func (k keypair) GetKeyAlgorithm() string          { return "ECDSA" }
 func (k keypair) GetPublicKey() crypto.PublicKey   { return k.signer.public.key }
 func (k keypair) GetPublicKeyPem() (string, error) { return string(k.signer.public.encodePEM()), nil }
 
-// SignData gives the signature over data and the digest that was signed.
+// SignData returns the signature over data and the digest that was signed.
 func (k keypair) SignData(ctx context.Context, data []byte) ([]byte, []byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err

@@ -11,18 +11,18 @@ import (
 // Source: https://github.com/in-toto/attestation/blob/main/spec/v1/envelope.md.
 const payloadType = "application/vnd.in-toto+json"
 
-// statementType01 is the older _type, which cosign attest still writes. What it
-// has in common with v1 is all that is read here.
+// statementType01 is the older _type, which cosign attest still writes. This package reads only
+// the fields that it has in common with v1.
 const statementType01 = "https://in-toto.io/Statement/v0.1"
 
-// The bounds that sigstore-go sets to a statement too.
+// Limits of sigstore-go on statements.
 const (
 	maxSubjects       = 1024
 	maxSubjectDigests = 32
 )
 
-// decodeStatement reads an in-toto Statement. Keys count only as they are spelled,
-// and only once, so that no two readers can see two statements in the same bytes.
+// decodeStatement parses an in-toto Statement. Keys must have their exact spelling and must not
+// be repeated, so that all readers see the same statement in the same bytes.
 func decodeStatement(data []byte) (registry.Statement, error) {
 	var s registry.Statement
 	if err := registry.DecodeSigned(data, &s); err != nil {
@@ -65,7 +65,7 @@ func checkSubject(s registry.StatementSubject) error {
 	return nil
 }
 
-// validDigest checks the algorithms that OCI knows; others have forms of their own.
+// validDigest checks the algorithms that OCI defines; other algorithms may have other formats.
 func validDigest(algorithm, value string) bool {
 	size, known := map[string]int{"sha256": 32, "sha384": 48, "sha512": 64}[algorithm]
 	if !known {

@@ -13,8 +13,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Trust knows which key may play which roles for which resources. The zero Trust
-// trusts nobody. It is safe for concurrent use.
+// Trust knows which keys have which roles for which resources. The zero Trust trusts no key. It
+// is safe for concurrent use.
 type Trust struct {
 	entries []registry.TrustEntry
 	load    func(path string) ([]byte, error)
@@ -23,12 +23,12 @@ type Trust struct {
 	keys map[string]publicKey // by path
 }
 
-// NewTrust makes a Trust of the entries of a trust list. It reads no key yet: load
-// gives the PEM of an entry's key when a bundle is first verified, and after that
-// only while the key is missing (its error has [fs.ErrNotExist] in its chain), so
-// that a key which is made later counts from then on. A missing key trusts nobody, and an
-// entry for an identity gives nothing yet: see [registry.TrustEntry.Grants].
-// Errors: CodeInvalid for an entry that cannot mean anything.
+// NewTrust returns a Trust for the entries of a trust list. It reads no key yet. load returns
+// the PEM of an entry's key; it is called when a bundle is first verified, and again only while
+// the key is missing (its error has [fs.ErrNotExist] in its chain), so that a key created later
+// takes effect. An entry with a missing key gives no trust, and neither does an entry for an
+// identity yet: see [registry.TrustEntry.Grants]. Errors: CodeInvalid for an entry that cannot
+// be valid.
 func NewTrust(entries []registry.TrustEntry, load func(path string) ([]byte, error)) (*Trust, error) {
 	for i, e := range entries {
 		if err := checkEntry(e); err != nil {
@@ -36,7 +36,7 @@ func NewTrust(entries []registry.TrustEntry, load func(path string) ([]byte, err
 		}
 	}
 	if load == nil && len(entries) > 0 {
-		return nil, registry.Errorf(registry.CodeInternal, "trust: there is nothing to load keys with")
+		return nil, registry.Errorf(registry.CodeInternal, "trust: the function that loads keys is missing")
 	}
 	keys := slices.DeleteFunc(slices.Clone(entries), func(e registry.TrustEntry) bool { return e.Identity != nil })
 	return &Trust{entries: keys, load: load}, nil
@@ -68,7 +68,7 @@ func checkEntry(e registry.TrustEntry) error {
 	return nil
 }
 
-// checkState checks the state of an entry's key and the time that goes with it.
+// checkState checks the state of an entry's key and its time.
 func checkState(e registry.TrustEntry) error {
 	switch {
 	case e.State != "" && !slices.Contains(registry.KeyStates(), e.State):
@@ -79,14 +79,13 @@ func checkState(e registry.TrustEntry) error {
 	return nil
 }
 
-// Verify checks a bundle and says what its signer may say about the resource, such as
-// oci://local/prod/vision/digits. It is a [registry.VerifyEvidence]. The claim holds
-// the signed statement, the identifier of the key, the union of the roles that the
-// entries with this key give for the resource, and the worst state that any entry gives the
-// key. Errors: CodeTrust for what is no bundle of a statement, and for one that no key
-// signed that has a role for the resource; CodeInvalid when a key's file holds no key;
-// CodeUnavailable when it cannot be read, or when that of a retired or revoked key is
-// missing.
+// Verify verifies a bundle and returns a claim about the resource, such as
+// oci://local/prod/vision/digits. It is a [registry.VerifyEvidence]. The claim has the signed
+// statement, the identifier of the key, all roles that entries with this key give for the
+// resource, and the worst state that any entry gives the key. Errors: CodeTrust for an invalid
+// bundle or statement, and if no key with a role for the resource signed it; CodeInvalid if a
+// key's file does not contain a key; CodeUnavailable if it cannot be read, or if the file of a
+// retired or revoked key is missing.
 func (t *Trust) Verify(ctx context.Context, bundle []byte, resource string) (registry.Claim, error) {
 	parsed, err := parseBundle(bundle)
 	if err != nil {
@@ -115,19 +114,19 @@ func claim(e envelope, k trustedKey) (registry.Claim, error) {
 	return registry.Claim{Statement: statement, Signer: k.id, Roles: k.roles, Key: k.state, RetiredAt: k.retiredAt}, nil
 }
 
-// trustedKey is a key of the trust list as it stands to one resource.
+// trustedKey is a key of the trust list in relation to one resource.
 type trustedKey struct {
 	publicKey
 	paths     []string
 	roles     []registry.Role // for the resource; empty: the key is not trusted for it
 	resources []string        // all prefixes that the key is trusted for
-	missing   bool            // there is no file; only paths, roles and resources are set
+	missing   bool            // the file is missing; only paths, roles and resources are set
 	state     registry.KeyState
 	retiredAt time.Time // if state is KeyRetired
 }
 
-// trusted gathers the keys of the list, each once, with their roles for the resource
-// in the order of [registry.Roles].
+// trusted collects the keys of the list, each once, with their roles for the resource in the
+// order of [registry.Roles].
 func (t *Trust) trusted(ctx context.Context, resource string) ([]trustedKey, error) {
 	var keys []trustedKey
 	for _, e := range t.entries {
@@ -137,10 +136,10 @@ func (t *Trust) trusted(ctx context.Context, resource string) ([]trustedKey, err
 			return nil, err
 		}
 		if missing && e.EffectiveState() != registry.KeyTrusted {
-			// Without the key, what it said against releases would be forgotten.
+			// Without the key, its statements against releases would no longer count.
 			return nil, registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
 				"trust: the key %s is %s, and its file is missing: %w", e.Key, e.State, err),
-				"put the public key back: what it said against releases still counts")
+				"put the public key back: its statements against releases still count")
 		}
 		same := func(k trustedKey) bool { return !missing && k.id == public.id || slices.Contains(k.paths, e.Key) }
 		i := slices.IndexFunc(keys, same)
@@ -158,13 +157,13 @@ func (k trustedKey) signed(e envelope) bool {
 	return !k.missing && e.signedBy(k.publicKey) == nil
 }
 
-// add adds what an entry with the key says.
+// add adds the roles, resources and state of an entry with the key.
 func (k *trustedKey) add(e registry.TrustEntry, resource string) {
 	if !slices.Contains(k.paths, e.Key) {
 		k.paths = append(k.paths, e.Key)
 	}
 	k.resources = append(k.resources, e.Resources...)
-	k.worsen(e) // for whatever resource: a key in wrong hands is in them everywhere
+	k.worsen(e) // for all resources: a stolen key is stolen everywhere
 	if !e.Covers(resource) {
 		return
 	}
@@ -177,7 +176,7 @@ func (k *trustedKey) add(e registry.TrustEntry, resource string) {
 	k.roles = roles
 }
 
-// worsen takes over the state that an entry gives the key, unless it has a worse one.
+// worsen sets the state of the key to that of an entry, unless its state is worse already.
 func (k *trustedKey) worsen(e registry.TrustEntry) {
 	state := e.EffectiveState()
 	worse := slices.Index(registry.KeyStates(), state) - slices.Index(registry.KeyStates(), k.state)
@@ -189,7 +188,7 @@ func (k *trustedKey) worsen(e registry.TrustEntry) {
 	}
 }
 
-// key gives the key of a path, reading it unless it was read before.
+// key returns the key of a path, and reads it if it was not read before.
 func (t *Trust) key(ctx context.Context, path string) (publicKey, error) {
 	if err := ctx.Err(); err != nil {
 		return publicKey{}, registry.Lastingf(registry.CodeUnavailable, "trust: key %s: %w", path, err)

@@ -3,9 +3,9 @@
 // it writes, cosign sign --key reads, and it reads what cosign generate-key-pair
 // and cosign import-key-pair write.
 //
-// The private key is PKCS #8 in a NaCl secretbox, whose key scrypt derives from the
-// password, written as JSON in a PEM block (package encrypted of go-securesystemslib).
-// An empty password is allowed. It protects nothing: the file's permissions do.
+// The private key is PKCS #8 in a NaCl secretbox, whose key scrypt derives from the password,
+// written as JSON in a PEM block (package encrypted of go-securesystemslib). An empty password
+// is allowed; then only the file's permissions protect the key.
 package keyfile
 
 import (
@@ -26,20 +26,19 @@ import (
 	"mlpromote.dev/mlpromote/signer"
 )
 
-// The types of PEM blocks that hold an encrypted key: what cosign writes since
-// version 2, and what it wrote before.
+// The types of PEM blocks with an encrypted key: that of cosign since version 2, and that of
+// earlier versions.
 const (
 	typeSigstore = "ENCRYPTED SIGSTORE PRIVATE KEY"
 	typeCosign   = "ENCRYPTED COSIGN PRIVATE KEY"
 )
 
-// maxFile is how many bytes a key file may have; real ones have about 650.
+// maxFile is the maximum size of a key file in bytes; real ones have about 650.
 const maxFile = 16 << 10
 
-// Open reads the private key in the file at path. It takes about 0.2 s and 64 MiB,
-// the cost of guessing a password once. Errors: CodeUnavailable when the file cannot
-// be read, with [os.ErrNotExist] in the chain when there is none; CodeInvalid for a
-// wrong password and for what is no such key.
+// Open reads the private key in the file at path. It takes about 0.2 s and 64 MiB, the cost of
+// one password guess. Errors: CodeUnavailable if the file cannot be read, with [os.ErrNotExist]
+// in the chain if it does not exist; CodeInvalid for a wrong password or another kind of file.
 func Open(path string, password []byte) (signer.Signer, error) {
 	data, err := read(path)
 	if err != nil {
@@ -57,7 +56,7 @@ func Open(path string, password []byte) (signer.Signer, error) {
 	return s, nil
 }
 
-// read reads a regular file of bounded size.
+// read reads a regular file of limited size.
 func read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -65,14 +64,14 @@ func read(path string) ([]byte, error) {
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is no regular file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	return io.ReadAll(io.LimitReader(f, maxFile+1))
 }
 
-// decode decrypts a PEM document. The library refuses every cost but the three that
-// it writes (scrypt with N 2^15, 2^16 or 2^17, r 8, p 1) before it derives, so that a
-// file can ask neither for terabytes nor for a cost that makes passwords guessable.
+// decode decrypts a PEM document. Before it derives a key, the library refuses all cost
+// parameters except the three that it writes (scrypt with N 2^15, 2^16 or 2^17, r 8, p 1). So a
+// file can neither require terabytes of memory nor set a cost that makes passwords guessable.
 func decode(data, password []byte) (crypto.Signer, error) {
 	if len(data) > maxFile {
 		return nil, fmt.Errorf("it is larger than %d bytes, want an encrypted private key", maxFile)
@@ -85,7 +84,7 @@ func decode(data, password []byte) (crypto.Signer, error) {
 		return nil, fmt.Errorf("PEM block %.40q, want %q", block.Type, typeSigstore)
 	}
 	if len(bytes.TrimSpace(rest)) > 0 {
-		return nil, fmt.Errorf("something follows the PEM block, want one key in a file")
+		return nil, fmt.Errorf("there is more after the PEM block, want one key in a file")
 	}
 	der, err := encrypted.Decrypt(block.Bytes, password)
 	if err != nil {
@@ -102,11 +101,11 @@ func decode(data, password []byte) (crypto.Signer, error) {
 	return s, nil
 }
 
-// Generate makes a key and writes dir/name.key, readable by its owner only, and
-// dir/name.pub. It makes dir if need be, never replaces a file, and never leaves half
-// of one. It gives the public key in PEM. Errors: CodeConflict, with [os.ErrExist] in
-// the chain, when one of the files is there; CodeInvalid for a name that is a path;
-// CodeUnavailable when dir cannot be written.
+// Generate creates a key and writes dir/name.key, readable only by its owner, and dir/name.pub.
+// It creates dir if necessary, never replaces a file, and never leaves an incomplete one. It
+// returns the public key in PEM. Errors: CodeConflict, with [os.ErrExist] in the chain, if one
+// of the files exists; CodeInvalid for a name that is a path; CodeUnavailable if dir cannot be
+// written.
 func Generate(dir, name string, password []byte) (public []byte, err error) {
 	if err := checkFree(dir, name); err != nil {
 		return nil, err

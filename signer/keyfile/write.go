@@ -11,8 +11,8 @@ import (
 	"mlpromote.dev/mlpromote/registry/atomicfile"
 )
 
-// checkFree checks a key's name, and that neither of its files is there, before
-// anything costly is done.
+// checkFree checks a key's name, and that neither of its files exists, before the expensive
+// work.
 func checkFree(dir, name string) error {
 	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, `/\:`) {
 		return registry.Errorf(registry.CodeInvalid,
@@ -26,13 +26,13 @@ func checkFree(dir, name string) error {
 	return nil
 }
 
-// paths are the files of a key, the private one first.
+// paths returns the files of a key, the private one first.
 func paths(dir, name string) [2]string {
 	return [2]string{filepath.Join(dir, name+".key"), filepath.Join(dir, name+".pub")}
 }
 
-// writePair writes the two files of a key. Of two that generate the same name at
-// once, the private file lets one win, and the other leaves nothing behind.
+// writePair writes the two files of a key. If two processes generate the same name at once,
+// creating the private file decides which one succeeds; the other leaves no files.
 func writePair(dir, name string, private, public []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return registry.Lastingf(registry.CodeUnavailable, "make folder for keys: %w", err)
@@ -47,7 +47,7 @@ func writePair(dir, name string, private, public []byte) error {
 	return nil
 }
 
-// failed says why a file was not written.
+// failed returns the error for a file that was not written.
 func failed(path string, err error) error {
 	if errors.Is(err, fs.ErrExist) {
 		return registry.Lastingf(registry.CodeConflict,
