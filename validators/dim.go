@@ -2,7 +2,7 @@ package validators
 
 import "strconv"
 
-// String is the size, or the symbol.
+// String returns the size or the symbol.
 func (d Dim) String() string {
 	if d.Symbol != "" {
 		return d.Symbol
@@ -10,8 +10,8 @@ func (d Dim) String() string {
 	return strconv.FormatInt(d.Size, 10)
 }
 
-// Allows reports whether a dimension can have a size: its own, or one in the range
-// of its symbol.
+// Allows reports whether a dimension can have a size: its fixed size, or one in the range of
+// its symbol.
 func (i Interface) Allows(d Dim, size int64) bool {
 	if d.Symbol == "" {
 		return size == d.Size
@@ -20,7 +20,7 @@ func (i Interface) Allows(d Dim, size int64) bool {
 	return size >= r.Min && size <= r.Max
 }
 
-// OptSize is the size of a dimension to measure at: its own, or the optimum of its symbol.
+// OptSize returns the size at which to measure: the fixed size, or the optimum of the symbol.
 func (i Interface) OptSize(d Dim) int64 {
 	if d.Symbol == "" {
 		return d.Size

@@ -24,13 +24,13 @@ const (
 	maxMeaningBytes  = 4096
 )
 
-// Interface is what a model offers, whatever engine computes it: the content of
+// Interface is the inputs and outputs of a model, the same for all its engines: the content of
 // interface.json. The zero Interface is invalid.
 type Interface struct {
 	V       int                 `json:"v"`
 	Inputs  []TensorInfo        `json:"inputs"`  // in the order of the graph
 	Outputs []TensorInfo        `json:"outputs"` // in the order of the graph
-	Dims    map[string]DimRange `json:"dims"`    // what each symbol in a shape stands for
+	Dims    map[string]DimRange `json:"dims"`    // the sizes of each symbol in a shape
 }
 
 // TensorInfo is one input or output.
@@ -38,24 +38,24 @@ type TensorInfo struct {
 	Name    string       `json:"name"`
 	DType   tensor.DType `json:"dtype"`
 	Shape   []Dim        `json:"shape"`   // the slowest dimension first; empty for a scalar
-	Meaning string       `json:"meaning"` // for people; may be empty
+	Meaning string       `json:"meaning"` // description; may be empty
 }
 
-// Dim is one dimension of a shape: a number, or a symbol that stands for a range.
-// In JSON it is a number or a string. Exactly one field is set.
+// Dim is one dimension of a shape: a number, or a symbol for a range of sizes. In JSON it is a
+// number or a string. Exactly one field is set.
 type Dim struct {
 	Symbol string
 	Size   int64
 }
 
-// DimRange is what a symbol can be: Opt is the size to optimize for and to measure.
+// DimRange is the sizes of a symbol: Opt is the size to optimize for and to measure at.
 type DimRange struct {
 	Min int64 `json:"min"`
 	Opt int64 `json:"opt"`
 	Max int64 `json:"max"`
 }
 
-// DefaultDimRange is what a symbol stands for where the spec's shapes do not say.
+// DefaultDimRange is the range of a symbol that the spec's shapes do not mention.
 func DefaultDimRange() DimRange { return DimRange{Min: 1, Opt: 1, Max: 64} }
 
 // MarshalJSON writes a number or a string.
@@ -75,8 +75,8 @@ func (d *Dim) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &d.Size)
 }
 
-// ParseInterface reads interface.json, which is canonical JSON (RFC 8785) and
-// nothing else. Errors: CodeInvalid.
+// ParseInterface parses interface.json, which must be canonical JSON (RFC 8785). Errors:
+// CodeInvalid.
 func ParseInterface(data []byte) (Interface, error) {
 	var i Interface
 	if err := parseCanonical("interface.json", data, &i, func() ([]byte, error) { return i.Encode() }); err != nil {
@@ -85,7 +85,7 @@ func ParseInterface(data []byte) (Interface, error) {
 	return i, nil
 }
 
-// Encode writes the interface as canonical JSON. Errors: those of Validate.
+// Encode returns the interface as canonical JSON. Errors: those of Validate.
 func (i Interface) Encode() ([]byte, error) {
 	if err := i.Validate(); err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (i Interface) Encode() ([]byte, error) {
 	return registry.CanonicalJSON(i)
 }
 
-// filled makes nil lists empty ones, which JSON writes differently.
+// filled replaces nil lists by empty ones, which JSON writes differently.
 func filled(tensors []TensorInfo) []TensorInfo {
 	out := append(make([]TensorInfo, 0, len(tensors)), tensors...)
 	for i := range out {
@@ -106,7 +106,7 @@ func filled(tensors []TensorInfo) []TensorInfo {
 	return out
 }
 
-// Output finds an output by name.
+// Output returns an output by name.
 func (i Interface) Output(name string) (TensorInfo, bool) { return find(i.Outputs, name) }
 
 // ScoredOutput returns the output that accuracy is measured on: the first one that ranks classes.
@@ -120,7 +120,7 @@ func (i Interface) ScoredOutput(must bool) (name string, ok bool) {
 	return i.Outputs[0].Name, must
 }
 
-// Input finds an input by name.
+// Input returns an input by name.
 func (i Interface) Input(name string) (TensorInfo, bool) { return find(i.Inputs, name) }
 
 func find(tensors []TensorInfo, name string) (TensorInfo, bool) {
@@ -131,7 +131,7 @@ func find(tensors []TensorInfo, name string) (TensorInfo, bool) {
 	return tensors[at], true
 }
 
-// Symbols lists the symbols in the shapes, each once, in the order of the graph.
+// Symbols returns the symbols in the shapes, each once, in the order of the graph.
 func (i Interface) Symbols() []string {
 	var symbols []string
 	for _, t := range slices.Concat(i.Inputs, i.Outputs) {
@@ -144,9 +144,8 @@ func (i Interface) Symbols() []string {
 	return symbols
 }
 
-// WithDims gives the interface with the ranges of dims, and [DefaultDimRange] for
-// symbols that have none there. Errors: CodeInvalid for a range of a symbol that no
-// shape has.
+// WithDims returns the interface with the ranges of dims, and [DefaultDimRange] for symbols
+// without a range. Errors: CodeInvalid for a range of a symbol that is in no shape.
 func (i Interface) WithDims(dims map[string]DimRange) (Interface, error) {
 	symbols := i.Symbols()
 	i.Dims = make(map[string]DimRange, len(symbols))
@@ -163,7 +162,7 @@ func (i Interface) WithDims(dims map[string]DimRange) (Interface, error) {
 	return i, nil
 }
 
-// list writes names for people.
+// list joins names for a message.
 func list(names []string) string {
 	if len(names) == 0 {
 		return "none"
@@ -171,8 +170,8 @@ func list(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Validate checks that the interface is complete: known dtypes, unique names, and
-// a range for every symbol in a shape and for nothing else. Errors: CodeInvalid.
+// Validate checks that the interface is complete: known dtypes, unique names, and a range for
+// exactly the symbols in the shapes. Errors: CodeInvalid.
 func (i Interface) Validate() error {
 	if i.V != InterfaceVersion {
 		return registry.Errorf(registry.CodeInvalid,
@@ -258,9 +257,8 @@ func isName(s string) bool {
 		func(r rune) bool { return !unicode.IsPrint(r) }) < 0
 }
 
-// parseCanonical reads data into the value that encode writes, and checks that
-// writing it gives data again. That refuses keys that are unknown, missing or there
-// twice, and bytes after the end, all at once.
+// parseCanonical decodes data into the value that encode writes, and checks that encoding it
+// gives the same bytes. That refuses unknown, missing and repeated keys, and trailing data.
 func parseCanonical(name string, data []byte, into any, encode func() ([]byte, error)) error {
 	if len(data) > maxDocumentBytes {
 		return registry.Errorf(registry.CodeInvalid, "%s has %d bytes: want at most %d", name, len(data), maxDocumentBytes)
@@ -276,7 +274,7 @@ func parseCanonical(name string, data []byte, into any, encode func() ([]byte, e
 	}
 	if !bytes.Equal(canonical, data) {
 		return registry.Errorf(registry.CodeInvalid,
-			"%s is not canonical JSON (RFC 8785) of what it says: it was not written by this program", name)
+			"%s is not canonical JSON (RFC 8785): it was not written by this program", name)
 	}
 	return nil
 }

@@ -11,11 +11,11 @@ import (
 // ReasonProvider is the code of reasons about execution providers.
 const ReasonProvider = "provider"
 
-// JudgeProviders holds who ran an engine against the execution providers that it
-// declares, the preferred one first. It fails where the preferred one ran nothing, or
-// where one ran something that is not declared: the engine would be another one than was
-// proven, as soon as it meets a machine where the preferred provider works. An engine
-// that declares none passes.
+// JudgeProviders compares the execution providers that ran an engine with those that it
+// declares, the preferred one first. It fails if the preferred provider ran no graph node, or
+// if an undeclared provider ran one. Otherwise the engine would behave differently from its
+// verification on a machine where the preferred provider works. An engine that declares no
+// providers passes.
 func JudgeProviders(declared []registry.Provider, shares []registry.ProviderShare) []registry.Reason {
 	if len(declared) == 0 {
 		return nil
@@ -48,7 +48,7 @@ func JudgeProviders(declared []registry.Provider, shares []registry.ProviderShar
 
 func describeShares(shares []registry.ProviderShare) string {
 	if len(shares) == 0 {
-		return "the runtime does not say who ran them"
+		return "the runtime does not report which provider ran them"
 	}
 	var all []string
 	for _, s := range shares {

@@ -26,7 +26,7 @@ func TestJudgeProviders(t *testing.T) {
 		"an undeclared share":   {[]string{cuda}, []registry.ProviderShare{ran(cpu, 3), ran(cuda, 4)}, "CPUExecutionProvider ran 3 of 7 nodes"},
 		"an undeclared, idle":   {[]string{cuda}, []registry.ProviderShare{ran(cpu, 0), ran(cuda, 4)}, ""},
 		"the preferred is idle": {[]string{cuda, cpu}, []registry.ProviderShare{ran(cpu, 3)}, "did not run any of its 3 nodes: CPUExecutionProvider ran 3"},
-		"the runtime is silent": {[]string{cpu}, nil, "does not say"},
+		"the runtime is silent": {[]string{cpu}, nil, "does not report"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

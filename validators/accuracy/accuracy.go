@@ -6,10 +6,10 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// Top1 is the metric that counts the cases whose largest output is at their label.
+// Top1 is the metric that counts the cases whose largest output is at the index of their label.
 const Top1 = "top1"
 
-// Counter adds up top-1 accuracy over cases. The zero Counter has none.
+// Counter counts top-1 accuracy over cases. The zero Counter has no cases.
 type Counter struct{ correct, total int }
 
 // Add counts the rows of an output [..., classes] against labels [...].
@@ -19,7 +19,7 @@ func (c *Counter) Add(output, labels tensor.Tensor) error {
 	return err
 }
 
-// Fraction is the share of correct cases, 0 to 1, and 0 for no cases.
+// Fraction returns the share of correct cases, 0 to 1; it is 0 without cases.
 func (c *Counter) Fraction() float64 {
 	if c.total == 0 {
 		return 0
@@ -27,7 +27,7 @@ func (c *Counter) Fraction() float64 {
 	return float64(c.correct) / float64(c.total)
 }
 
-// Compare gives the metric of both sides and the drop from the reference's to the
+// Compare returns the metric of both sides and the drop from the reference model's to the
 // engine's, in the same unit; a negative drop is a gain.
 func Compare(reference, engine Counter) registry.Accuracy {
 	return registry.Accuracy{

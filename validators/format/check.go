@@ -11,16 +11,14 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Check lets the file at path pass if its bytes are of kind want, and explains
-// in its error why not. An ONNX model has to be whole, within lim, and with its
-// external data in its own folder; of other kinds the beginning is judged, and
-// the size.
+// Check returns nil if the bytes of the file at path are of kind want, and otherwise an error
+// with the reason. An ONNX model must be complete, within lim, and have its external data in
+// its own folder. For other kinds it checks the beginning and the size.
 //
-// Pickles never pass, and neither do Unknown and Empty, even if wanted. What is
-// or may be code passes only where want is its very kind. These and an ONNX
-// model that reaches outside its folder give [registry.CodeUnsafe]. Everything
-// else that is wrong with the file gives [registry.CodeInvalid]; a failing disk
-// gives [registry.CodeInternal].
+// Pickles, Unknown and Empty are always refused, even if wanted. Kinds that are or may be code
+// are accepted only if want is exactly that kind. For these, and for an ONNX model with files
+// outside its folder, the error is [registry.CodeUnsafe]. Any other problem of the file is
+// [registry.CodeInvalid]; a read error of the disk is [registry.CodeInternal].
 func Check(path string, want Kind, lim Limits) error {
 	if want == ONNX {
 		m, err := OpenONNX(path, lim)
@@ -37,8 +35,8 @@ func Check(path string, want Kind, lim Limits) error {
 	return CheckFile(f, want, lim)
 }
 
-// CheckFile is [Check] of a file that is open already, for every kind but ONNX, which
-// [ReadONNXFile] reads. Errors name the file as f does.
+// CheckFile does [Check] for an open file, for all kinds except ONNX, which [ReadONNXFile]
+// reads. Errors use the name of f.
 func CheckFile(f *os.File, want Kind, lim Limits) error {
 	_, found, err := look(f, lim)
 	if err != nil {
@@ -50,9 +48,9 @@ func CheckFile(f *os.File, want Kind, lim Limits) error {
 	return refuse(f.Name(), found, want)
 }
 
-// OpenONNX reads the model at path like [ReadONNX], after it has made sure that
-// the file is regular and its bytes are not of another kind. Errors are those
-// of [Check], and name the file. The external data is not looked at.
+// OpenONNX reads the model at path like [ReadONNX], after checking that the file is regular and
+// that its bytes are not of another kind. Errors are those of [Check], with the name of the
+// file. It does not check the external data.
 func OpenONNX(path string, lim Limits) (*Model, error) {
 	f, err := open(path)
 	if err != nil {
@@ -62,7 +60,7 @@ func OpenONNX(path string, lim Limits) (*Model, error) {
 	return ReadONNXFile(f, lim)
 }
 
-// ReadONNXFile is [OpenONNX] of a file that is open already.
+// ReadONNXFile does [OpenONNX] for an open file.
 func ReadONNXFile(f *os.File, lim Limits) (*Model, error) {
 	size, found, err := look(f, lim)
 	if err != nil {
@@ -79,7 +77,7 @@ func ReadONNXFile(f *os.File, lim Limits) (*Model, error) {
 	return m, within(path, err)
 }
 
-// open opens a file. It does not wait for the other end of a pipe.
+// open opens a file. It does not block on a pipe.
 func open(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +89,7 @@ func open(path string) (*os.File, error) {
 	return f, nil
 }
 
-// look finds out what an open file is, which must be regular and not too large.
+// look returns the kind of an open file, which must be regular and not too large.
 func look(f *os.File, lim Limits) (size int64, found finding, err error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -106,7 +104,7 @@ func look(f *os.File, lim Limits) (size int64, found finding, err error) {
 	return info.Size(), found, nil
 }
 
-// acceptable judges what the file system knows of a file.
+// acceptable checks what the file system reports about a file.
 func acceptable(path string, info fs.FileInfo, maxBytes int64) error {
 	switch {
 	case info.IsDir():
@@ -120,7 +118,7 @@ func acceptable(path string, info fs.FileInfo, maxBytes int64) error {
 	return nil
 }
 
-// refuse explains why a file of a kind does not pass where want was expected.
+// refuse returns the error for a file of another kind than want.
 func refuse(path string, found finding, want Kind) error {
 	says := found.kind.Describe()
 	if found.detail != "" {
@@ -150,7 +148,7 @@ func refuse(path string, found finding, want Kind) error {
 		path, says, want.Describe())
 }
 
-// within puts the file's name in front of an error and keeps its code.
+// within adds the file's name to an error and keeps the error's code.
 func within(path string, err error) error {
 	if err == nil {
 		return nil

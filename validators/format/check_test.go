@@ -46,7 +46,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"plan", "ptrt\x00\x00", format.ONNX, registry.CodeUnsafe, "compiled code"},
 		{"empty", "", format.ONNX, registry.CodeInvalid, "is empty"},
 		{"empty even if wanted", "", format.Empty, registry.CodeInvalid, "is empty"},
-		{"unknown even if wanted", "hello world", format.Unknown, registry.CodeInvalid, "no format that is known"},
+		{"unknown even if wanted", "hello world", format.Unknown, registry.CodeInvalid, "an unknown format"},
 		{"safetensors", "\x02\x00\x00\x00\x00\x00\x00\x00{}", format.ONNX, registry.CodeInvalid, "a safetensors file, expected an ONNX model"},
 		{"text", "hello world", format.ONNX, registry.CodeInvalid, "not an ONNX model"},
 		{"cut", string(small()[:20]), format.ONNX, registry.CodeInvalid, "truncated at byte 20 of at least"},

@@ -10,23 +10,22 @@ import (
 )
 
 const (
-	// peekBytes is how much of a compressed stream or an archive's entry is
-	// looked at.
+	// peekBytes is how much of a compressed stream or of an archive entry is read.
 	peekBytes = 64 << 10
-	// streamInput is how much of a compressed stream is read for those.
+	// streamInput is how much of a compressed stream is read to get these bytes.
 	streamInput = 64 << 20
-	// streamBytes stands for the unknown length of a compressed stream. Text
-	// whose first letters would be read as a pickle's 32-bit length announces
-	// more than this, and is told apart by that.
+	// streamBytes replaces the unknown length of a compressed stream. If the first letters of a
+	// text are read as a pickle's 32-bit length, the result is larger, which distinguishes text
+	// from a pickle.
 	streamBytes = 1 << 29
 )
 
-// opaque are the signatures of compressed streams that are recognised and not
-// looked into, so that they are not taken for harmless: xz, zstd, lz4, lzma.
+// opaque are the signatures of compressed streams that this package cannot decompress, so that
+// they are not accepted as harmless: xz, zstd, lz4, lzma.
 var opaque = [...]string{"\xfd7zXZ\x00", "\x28\xb5\x2f\xfd", "\x04\x22\x4d\x18", "\x5d\x00\x00"}
 
-// sniffCompressed recognises compressed streams, and pickles in them, which is
-// what joblib.dump(..., compress=...) writes.
+// sniffCompressed recognizes compressed streams, and pickles in them, which joblib.dump(...,
+// compress=...) writes.
 func sniffCompressed(head []byte, src io.ReaderAt) (finding, bool) {
 	if bytes.HasPrefix(head, []byte("ZF0x")) { // joblib before 0.10: always a pickle
 		return finding{Pickle, "compressed by joblib"}, true
@@ -43,8 +42,8 @@ func sniffCompressed(head []byte, src io.ReaderAt) (finding, bool) {
 	return finding{}, false
 }
 
-// sniffStream judges the first bytes of a decompressed stream. Where they are
-// corrupt and no pickle, the stream's short signature was a coincidence.
+// sniffStream classifies the first bytes of a decompressed stream. If they are corrupt and not
+// a pickle, the stream's short signature was a coincidence.
 func sniffStream(inner io.Reader, name string) (finding, bool) {
 	peek, err := io.ReadAll(io.LimitReader(inner, peekBytes))
 	size := int64(streamBytes)
@@ -60,7 +59,7 @@ func sniffStream(inner io.Reader, name string) (finding, bool) {
 	return finding{Compressed, name}, true
 }
 
-// holdsPickle judges the beginning of something that is size bytes long.
+// holdsPickle reports whether something of size bytes begins with a pickle.
 func holdsPickle(peek []byte, size int64) bool {
 	if bytes.HasPrefix(peek, []byte(npyMagic)) {
 		return sniffNumpy(peek) == NumpyObject
@@ -68,8 +67,8 @@ func holdsPickle(peek []byte, size int64) bool {
 	return looksPickled(peek, bytes.NewReader(peek), size)
 }
 
-// decompressor is a reader of what r holds, and the method's name, or nil
-// where head has no signature of a method that the standard library reads.
+// decompressor returns a reader of the content of r and the method's name, or nil if head has
+// no signature of a method that the standard library reads.
 func decompressor(head []byte, r io.Reader) (io.Reader, string) {
 	switch {
 	case len(head) < 3:

@@ -1,9 +1,8 @@
 // Package format checks untrusted model files.
 //
-// A model file comes from another machine, and some model formats are
-// programs: a Python pickle runs whatever it carries when it is loaded, and a
-// compiled plan is native code. So a file is judged by its bytes, never by its
-// name, and from a list of what is allowed, never of what is forbidden:
+// A model file comes from another machine, and some model formats are programs: a Python pickle
+// runs code when it is loaded, and a compiled plan is native code. So a file is checked by its
+// bytes, never by its name, and against a list of allowed kinds, not of forbidden ones:
 //
 //   - [Sniff] says what the bytes are, and finds pickles also inside archives
 //     and compressed streams;
@@ -12,7 +11,7 @@
 //     and says what it takes, gives, uses and refers to;
 //   - [CheckExternalData] keeps the files that a model refers to in its folder.
 //
-// Nothing here executes, imports or maps anything; reading is bounded in bytes,
-// depth and memory by [Limits]. The check looks at a file at one instant: whoever
-// uses the file later must use the same bytes, which content addresses ensure.
+// This package never executes, imports or maps a file. [Limits] bound the bytes, depth and
+// memory of reading. A check is valid for the bytes at that moment: code that uses the file
+// later must use the same bytes, for example by their digest.
 package format

@@ -11,14 +11,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// CheckExternalData makes sure that each file that m refers to is a regular
-// file inside dir, the model's folder, with as many bytes as m reads from it.
+// CheckExternalData checks that each file that m refers to is a regular file inside dir, the
+// model's folder, with at least as many bytes as m reads from it.
 //
-// A location that is absolute, goes up with "..", uses a backslash, leads
-// through a symbolic link or to something that is no regular file gives
-// [registry.CodeUnsafe]: a runtime would read, as weights, what the model's
-// author may not see. A file that is missing or too short gives
-// [registry.CodeInvalid]. Links above dir, and dir itself, are the user's own.
+// A location that is absolute, contains ".." or a backslash, leads through a symbolic link, or
+// is not a regular file gives [registry.CodeUnsafe]: a runtime would read files as weights that
+// the model's author may not read. A file that is missing or too short gives
+// [registry.CodeInvalid]. dir itself and the folders above it may be links.
 func CheckExternalData(dir string, m *Model) error {
 	if len(m.ExternalData) == 0 {
 		return nil
@@ -31,7 +30,7 @@ func CheckExternalData(dir string, m *Model) error {
 	return CheckExternalDataIn(root, m)
 }
 
-// CheckExternalDataIn is [CheckExternalData] for a model whose folder is open already.
+// CheckExternalDataIn does [CheckExternalData] for an open model folder.
 func CheckExternalDataIn(root *os.Root, m *Model) error {
 	for _, location := range m.ExternalData {
 		if err := checkLocation(root, location, m.ExternalBytes[location]); err != nil {
@@ -63,8 +62,8 @@ func checkLocation(root *os.Root, location string, need int64) error {
 // maxFileName is the longest file name, in bytes, of the usual file systems.
 const maxFileName = 255
 
-// isPlainPath reports whether a location is a relative path that means the same
-// on every system and stays where it is.
+// isPlainPath reports whether a location is a relative path with the same meaning on every
+// system that stays in its folder.
 func isPlainPath(location string) bool {
 	if strings.ContainsAny(location, "\\\x00") || strings.Contains(location, ":") || !filepath.IsLocal(location) {
 		return false
@@ -77,7 +76,7 @@ func isPlainPath(location string) bool {
 	return true
 }
 
-// walkPath looks at every part of a path without following any link.
+// walkPath checks every component of a path without following links.
 func walkPath(root *os.Root, location string) (fs.FileInfo, error) {
 	parts := strings.Split(filepath.ToSlash(filepath.Clean(location)), "/")
 	for i := range parts {

@@ -4,8 +4,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// graph reads GraphProto. Only the main graph has inputs, outputs and
-// initializers that concern the caller; all have nodes and tensors.
+// graph reads GraphProto. Only the inputs, outputs and initializers of the main graph are
+// recorded; nodes and tensors are counted in all graphs.
 func (rd *reader) graph(sp span, depth int, main bool) error {
 	if depth > rd.lim.MaxDepth {
 		return invalidAt(sp.start, "subgraphs are nested more than %d deep", rd.lim.MaxDepth)
@@ -30,8 +30,8 @@ func (rd *reader) graph(sp span, depth int, main bool) error {
 	})
 }
 
-// unexpected refuses a field with a number that the message uses, all of them
-// length-delimited, and ignores one from a later version of the format.
+// unexpected refuses a known field of the message with an unexpected wire type, and ignores
+// fields of later versions of the format.
 func (rd *reader) unexpected(f field, message string, last protowire.Number) error {
 	if f.num > last {
 		return nil
@@ -68,7 +68,7 @@ func (rd *reader) node(f field, depth int) error {
 	return rd.count(f.at, canonicalDomain(domain), op)
 }
 
-// count adds a node to the census.
+// count counts a node by its operator.
 func (rd *reader) count(at int64, domain, op string) error {
 	key := domain + "." + op
 	if rd.m.Ops[key]++; rd.m.Ops[key] == 1 {
@@ -120,7 +120,7 @@ func (rd *reader) initializer(f field, main, sparse bool) error {
 	return rd.keep(f.at, int64(len(t.name)))
 }
 
-// sparse reads SparseTensorProto: the name is that of its values.
+// sparse reads SparseTensorProto. Its name is that of its values.
 func (rd *reader) sparse(f field) (tensor, error) {
 	var t tensor
 	err := rd.each(f.span, "SparseTensorProto", func(g field) error {

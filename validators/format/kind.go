@@ -1,20 +1,19 @@
 package format
 
-// Kind says what a file is, by its bytes. The zero Kind is Unknown, which
-// passes no check.
+// Kind classifies a file by its bytes. The zero Kind is Unknown, which is always refused.
 type Kind int
 
-// The kinds that Sniff tells apart.
+// The kinds that Sniff distinguishes.
 const (
-	Unknown      Kind = iota // none of the kinds below, or not to be looked into
-	Empty                    // no bytes at all
+	Unknown      Kind = iota // another format, or a file that cannot be inspected
+	Empty                    // 0 bytes
 	ONNX                     // a protobuf ModelProto
 	Pickle                   // a Python pickle, of any protocol, bare or compressed (joblib, gzip, zlib, bzip2)
 	PickleZip                // a zip archive with a pickle in it: torch .pt and .pth, npz with object arrays
 	NumpyObject              // an .npy array of Python objects, which are a pickle
-	Zip                      // another zip archive, every entry of which was looked at
+	Zip                      // another zip archive, whose entries were all inspected
 	Skops                    // a scikit-learn model saved by skops, whose schema may name types to import
-	Compressed               // a compressed stream that does not begin a pickle
+	Compressed               // a compressed stream that does not begin with a pickle
 	Safetensors              // tensors with a JSON header
 	Numpy                    // an .npy array of plain numbers or strings
 	HDF5                     // a Keras .h5 model or weights; layers may carry Python bytecode
@@ -26,22 +25,22 @@ const (
 	NativeObject             // an executable or shared object: ELF, PE or Mach-O
 )
 
-// risk is what loading a kind can do.
+// risk says what loading a kind can do.
 type risk int
 
 const (
-	riskData   risk = iota // reading it runs nothing that it carries
-	riskCode               // it is or may be code, and a caller may ask for it by name
-	riskPickle             // loading runs what it carries; it is always refused
+	riskData   risk = iota // loading runs no code from the file
+	riskCode               // it is or may be code; accepted only if a caller wants exactly this kind
+	riskPickle             // loading runs code from the file; always refused
 )
 
-// kinds is the one table of what is known about each kind.
+// kinds has all properties of the kinds.
 var kinds = [...]struct {
 	name, says string
 	risk       risk
 }{
-	Unknown:      {"unknown", "in no format that is known here", riskData},
-	Empty:        {"empty", "no bytes at all", riskData},
+	Unknown:      {"unknown", "in an unknown format", riskData},
+	Empty:        {"empty", "empty", riskData},
 	ONNX:         {"onnx", "an ONNX model", riskData},
 	Pickle:       {"pickle", "a Python pickle", riskPickle},
 	PickleZip:    {"pickle-zip", "a zip archive with a Python pickle in it", riskPickle},
@@ -60,7 +59,7 @@ var kinds = [...]struct {
 	NativeObject: {"native-object", "an executable or shared object", riskCode},
 }
 
-// row is k's entry in the table, that of Unknown for a value outside it.
+// row returns k's entry in the table, or that of Unknown for an invalid value.
 func (k Kind) row() int {
 	if k < 0 || int(k) >= len(kinds) {
 		return int(Unknown)
@@ -68,15 +67,14 @@ func (k Kind) row() int {
 	return int(k)
 }
 
-// String is a short stable word for k, such as "onnx" or "pickle-zip".
+// String returns a short stable word for k, such as "onnx" or "pickle-zip".
 func (k Kind) String() string { return kinds[k.row()].name }
 
-// Describe says for people what k is, to follow "its bytes are".
+// Describe describes k for messages, as the end of "its bytes are ...".
 func (k Kind) Describe() string { return kinds[k.row()].says }
 
-// CarriesCode reports whether loading a file of kind k may run something that
-// the file carries. Of such files, pickles pass no check at all, and the others
-// only one that asks for this very kind.
+// CarriesCode reports whether loading a file of kind k may run code from the file. Pickles are
+// always refused, the other such kinds unless the caller wants exactly that kind.
 func (k Kind) CarriesCode() bool { return kinds[k.row()].risk != riskData }
 
 // pickled reports whether k is or contains a pickle.

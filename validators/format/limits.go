@@ -1,7 +1,7 @@
 package format
 
-// Limits bound what a model file may cost to read. A field that is zero or
-// negative means its default.
+// Limits bound the cost of reading a model file. A field that is zero or negative means its
+// default.
 type Limits struct {
 	MaxBytes   int64 // size of the file; 2 GiB, beyond which protobuf libraries refuse too
 	MaxDepth   int   // subgraphs inside subgraphs; 32
@@ -14,7 +14,7 @@ type Limits struct {
 // maxName is the longest name, operator type, domain or location in bytes.
 const maxName = 64 << 10
 
-// withDefaults fills in what the caller left open.
+// withDefaults sets fields that the caller left empty.
 func (l Limits) withDefaults() Limits {
 	return Limits{
 		MaxBytes:   orElse(l.MaxBytes, 2<<30),

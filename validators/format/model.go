@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// Model is what an ONNX file says about itself, without its weights
-// (onnx/onnx.proto; field names there in parentheses).
+// Model is the metadata of an ONNX file, without its weights (onnx/onnx.proto; field names
+// there in parentheses).
 type Model struct {
 	IRVersion       int64             // version of the file format (ir_version), at least 1
-	Producer        string            // what exported it (producer_name)
-	ProducerVersion string            // and which version of that (producer_version)
+	Producer        string            // program that exported it (producer_name)
+	ProducerVersion string            // version of that program (producer_version)
 	Opsets          map[string]int64  // operator set version by domain; the default domain is "ai.onnx"
-	Inputs          []Value           // what a caller must feed: graph inputs that are not initializers, in order
-	Outputs         []Value           // what the graph gives, in order; at least one
+	Inputs          []Value           // inputs that a caller must provide: graph inputs that are not initializers, in order
+	Outputs         []Value           // outputs of the graph, in order; at least one
 	Ops             map[string]int    // nodes by "domain.Op", such as "ai.onnx.Conv", with those in subgraphs and functions
 	Functions       []string          // functions that the model defines, as "domain.Name", sorted, each once
 	Nodes           int               // all nodes: the sum of Ops
 	ExternalData    []string          // files that hold tensors, relative to the model's folder, as written there, sorted, each once
 	ExternalBytes   map[string]int64  // size in bytes that each of those files must have at least
 	Metadata        map[string]string // metadata_props
-	// InitializerBytes is the size of the graph's initializers as dense tensors, in or
-	// outside the file; 4-bit elements take half a byte, strings what they hold.
+	// InitializerBytes is the size of the graph's initializers as dense tensors, inside or
+	// outside the file. A 4-bit element takes half a byte, a string its length.
 	InitializerBytes int64
 	// Tensors counts tensors by element type, those of subgraphs, functions and attributes included.
 	Tensors map[string]int
@@ -33,23 +33,22 @@ type Model struct {
 // Value is an input or output of a graph.
 type Value struct {
 	Name string
-	// DType is the element type as numpy and ml_dtypes spell it: "float32",
-	// "bfloat16", "int64", "bool", "string". A value that is no dense tensor has
-	// a type in parentheses, such as "sequence(float32)" or "map(int64,float32)",
-	// and no shape.
+	// DType is the element type in the spelling of numpy and ml_dtypes: "float32", "bfloat16",
+	// "int64", "bool", "string". A value that is not a dense tensor has a type in parentheses,
+	// such as "sequence(float32)" or "map(int64,float32)", and no shape.
 	DType string
-	// Shape has a Dim per axis. It is empty for a scalar, nil for unknown rank.
+	// Shape has one Dim per axis. It is empty for a scalar, nil for unknown rank.
 	Shape []Dim
 }
 
-// Dim is the size of one axis. The zero Dim is of unknown size.
+// Dim is the size of one axis. The zero Dim has unknown size.
 type Dim struct {
 	Known bool   // Value is the size
 	Value int64  // size in elements, if Known
 	Param string // name of the size if it is symbolic, such as "batch"; may be empty
 }
 
-// DefaultDomain is how the domain is written here that ONNX also writes as "".
+// DefaultDomain is our name of the default domain, which ONNX also writes as "".
 const DefaultDomain = "ai.onnx"
 
 // mlDomain has the operators of classical machine learning.
@@ -65,7 +64,7 @@ func isStandardDomain(domain string) bool {
 	return false
 }
 
-// canonicalDomain spells the default domain in one way.
+// canonicalDomain returns one spelling of the default domain.
 func canonicalDomain(domain string) string {
 	if domain == "" {
 		return DefaultDomain
@@ -73,14 +72,14 @@ func canonicalDomain(domain string) string {
 	return domain
 }
 
-// CustomDomains lists, sorted, the domains of operators that need a custom
-// operator library: those that neither ONNX, nor ONNX Runtime, nor a function
-// in the model defines. A domain that is imported and not used is not listed.
+// CustomDomains lists, sorted, the domains of operators that need a custom operator library:
+// those that ONNX, ONNX Runtime and the functions of the model do not define. It does not list
+// domains that are imported but not used.
 func (m *Model) CustomDomains() []string {
 	return slices.Sorted(maps.Keys(m.custom))
 }
 
-// dtypes are the names of TensorProto.DataType, and bits per element.
+// dtypes has the names of TensorProto.DataType, and bits per element.
 var dtypes = [...]struct {
 	name string
 	bits int64
@@ -94,8 +93,8 @@ var dtypes = [...]struct {
 	25: {"uint2", 2}, 26: {"int2", 2}, 27: {"float6_e2m3fn", 6}, 28: {"float6_e3m2fn", 6},
 }
 
-// dtypeName is the name of an element type. A type newer than this table is
-// "dtype" and its number.
+// dtypeName returns the name of an element type. For a type newer than this table it is "dtype"
+// and its number.
 func dtypeName(code uint64) string {
 	if code < uint64(len(dtypes)) {
 		return dtypes[code].name
@@ -103,8 +102,8 @@ func dtypeName(code uint64) string {
 	return "dtype" + decimal(code)
 }
 
-// String is the shape as people write it: "float32[batch,3,224,224]", with "?"
-// for an unknown size and "..." for an unknown rank.
+// String formats the type and shape: "float32[batch,3,224,224]", with "?" for an unknown size
+// and "..." for an unknown rank.
 func (v Value) String() string {
 	if strings.Contains(v.DType, "(") {
 		return v.DType
@@ -119,7 +118,7 @@ func (v Value) String() string {
 	return v.DType + "[" + strings.Join(axes, ",") + "]"
 }
 
-// String is the size, its name, or "?".
+// String returns the size, its name, or "?".
 func (d Dim) String() string {
 	switch {
 	case d.Known:

@@ -5,15 +5,14 @@ import (
 	"encoding/binary"
 )
 
-// npyMagic starts every .npy file (numpy.lib.format); then come the version,
-// the header's length, and the header: a Python dict literal.
+// npyMagic is the beginning of every .npy file (numpy.lib.format). The version, the header's
+// length, and the header follow; the header is a Python dict literal.
 const npyMagic = "\x93NUMPY"
 
-// sniffNumpy tells plain arrays from arrays of Python objects. The header is
-// Python source, where one type can be spelled in many ways, so a header is
-// plain only when it cannot name the object type: it is short, and has neither
-// the letter O nor "obj" nor an escape. A structured
-// array with a field called "Offset" is therefore refused too.
+// sniffNumpy distinguishes plain arrays from arrays of Python objects. The header is Python
+// source, in which one type can be spelled in many ways. So it is accepted as plain only if it
+// cannot name the object type: if it is short, and has neither the letter O nor "obj" nor an
+// escape. A structured array with a field called "Offset" is therefore refused too.
 func sniffNumpy(head []byte) Kind {
 	header, ok := npyHeader(head)
 	if !ok || bytes.ContainsAny(header, "O\\") || bytes.Contains(header, []byte("obj")) {
@@ -22,7 +21,7 @@ func sniffNumpy(head []byte) Kind {
 	return Numpy
 }
 
-// npyHeader is the dict literal, if head has all of it.
+// npyHeader returns the dict literal, if head has all of it.
 func npyHeader(head []byte) ([]byte, bool) {
 	rest := head[len(npyMagic):]
 	switch {
@@ -34,7 +33,7 @@ func npyHeader(head []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// take is the first n bytes of b, if b has as many.
+// take returns the first n bytes of b, or all of b if it is shorter.
 func take(b []byte, n uint64) ([]byte, bool) {
 	if n > uint64(len(b)) {
 		return nil, false

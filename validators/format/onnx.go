@@ -11,14 +11,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// ReadONNX reads what the ONNX model in the size bytes of r says about itself.
-// Weights are skipped, not read, and memory does not depend on the size.
+// ReadONNX reads the metadata of the ONNX model in the size bytes of r. It skips weights, and
+// its memory does not depend on the size.
 //
-// Bytes that are not a whole, well-formed model give [registry.CodeInvalid] and
-// the place: a file that was cut off, a message that does not fit, a model
-// without graph, operator sets, IR version or outputs, one beyond lim. A model
-// that tells a runtime to read from a memory address gives [registry.CodeUnsafe].
-// An error of r itself is passed on without a code.
+// A file that is not a complete, well-formed model gives [registry.CodeInvalid] and the
+// position: a truncated file, an invalid message, a model without graph, operator sets, IR
+// version or outputs, or one beyond lim. A model that makes a runtime read from a memory
+// address gives [registry.CodeUnsafe]. An error of r itself is passed on without a code.
 func ReadONNX(r io.ReaderAt, size int64, lim Limits) (*Model, error) {
 	lim = lim.withDefaults()
 	if size > lim.MaxBytes {
@@ -40,7 +39,7 @@ func ReadONNX(r io.ReaderAt, size int64, lim Limits) (*Model, error) {
 	return m, nil
 }
 
-// reader collects a Model from the messages of a file.
+// reader builds a Model from the messages of a file.
 type reader struct {
 	scanner
 	lim          Limits
@@ -48,12 +47,11 @@ type reader struct {
 	graphs       int
 	tensors      int
 	initializers map[string]bool    // names in the main graph
-	functions    map[[2]string]bool // domain and name of what the model defines
+	functions    map[[2]string]bool // domain and name of functions that the model defines
 	calls        map[[2]string]bool // domain and operator of nodes outside the standard domains
 }
 
-// wireTypes are the wire types of ModelProto's fields; others are unknown to
-// this reader and skipped.
+// wireTypes are the wire types of ModelProto's fields; unknown fields are skipped.
 var wireTypes = map[protowire.Number]protowire.Type{
 	1: protowire.VarintType, 2: protowire.BytesType, 3: protowire.BytesType, 4: protowire.BytesType,
 	5: protowire.VarintType, 6: protowire.BytesType, 7: protowire.BytesType, 8: protowire.BytesType,
@@ -129,7 +127,7 @@ func (rd *reader) metadata(f field) error {
 	return err
 }
 
-// entry reads StringStringEntryProto, whose span the caller has accounted for.
+// entry reads StringStringEntryProto, whose size the caller has already counted.
 func (rd *reader) entry(f field) (key, value string, err error) {
 	err = rd.each(f.span, "StringStringEntryProto", func(g field) (err error) {
 		switch {
@@ -143,8 +141,8 @@ func (rd *reader) entry(f field) (key, value string, err error) {
 	return key, value, err
 }
 
-// training reads TrainingInfoProto: two graphs, of which no initializer is one
-// of the model's.
+// training reads TrainingInfoProto, which has two graphs. Their initializers do not belong to
+// the model.
 func (rd *reader) training(sp span) error {
 	return rd.each(sp, "TrainingInfoProto", func(f field) error {
 		if (f.num == 1 || f.num == 2) && f.typ == protowire.BytesType {
@@ -180,7 +178,8 @@ func (rd *reader) function(f field) error {
 	return rd.keep(f.at, int64(len(domain)+len(name)))
 }
 
-// finish refuses what is not a model, and settles what depends on the whole.
+// finish returns an error if the file is not a model, and sets the fields that depend on the
+// whole file.
 func (rd *reader) finish() error {
 	switch m := rd.m; {
 	case rd.graphs == 0:
@@ -209,9 +208,8 @@ func (rd *reader) finish() error {
 	return nil
 }
 
-// isONNX reports whether the bytes look like a ModelProto: an IR version and a
-// graph among fields of the right wire types, up to the end or to where the
-// file was cut.
+// isONNX reports whether the bytes look like a ModelProto: an IR version and a graph among
+// fields with the right wire types, up to the end or to where the file was truncated.
 func isONNX(r io.ReaderAt, size int64) bool {
 	s := scanner{r: r, size: size, fields: 1 << 16}
 	var version, graph bool

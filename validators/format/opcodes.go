@@ -1,7 +1,6 @@
 package format
 
-// argument says what follows an opcode. A value below argLine is a number of
-// bytes.
+// argument is the kind of an opcode's argument. A value below argLine is its length in bytes.
 type argument int
 
 const (
@@ -15,7 +14,7 @@ const (
 	argLen8                         // the same with 8 bytes
 )
 
-// action says what an opcode does beyond moving values.
+// action is the effect of an opcode other than moving values.
 type action int
 
 const (
@@ -29,18 +28,17 @@ const (
 	actInst   // imports and calls
 )
 
-// opcode is what an unpickler's stack sees of one opcode.
+// opcode is the effect of one opcode on an unpickler's stack.
 type opcode struct {
 	act          action
 	arg          argument
-	marked       bool // takes everything down to the innermost mark
+	marked       bool // removes everything down to the innermost mark
 	minItems     int  // how many values must be above that mark
 	pops, pushes int
 }
 
-// opcodes are those of pickle protocols 0 to 5 (Python's Lib/pickle.py; stack
-// effects as in Lib/pickletools.py). Opcodes that read the top of the stack
-// pop and push it.
+// opcodes are those of pickle protocols 0 to 5 (Python's Lib/pickle.py; stack effects as in
+// Lib/pickletools.py). Opcodes that read the top of the stack count as a pop and a push.
 var opcodes = [256]opcode{
 	'(':  {act: actMark},
 	'.':  {act: actStop},

@@ -3,21 +3,19 @@ package format
 import "io"
 
 const (
-	pickleOps   = 1 << 16  // opcodes walked before the rest is believed
-	pickleBytes = 16 << 20 // bytes read before the rest is believed
+	pickleOps   = 1 << 16  // after so many opcodes, the file is assumed to be a pickle
+	pickleBytes = 16 << 20 // after so many bytes, the file is assumed to be a pickle
 )
 
-// looksPickled reports whether the size bytes of r, which begin with head, are
-// a Python pickle. Protocols 2 to 5 begin with the opcode PROTO and a version.
-// Protocols 0 and 1 begin with any opcode, mostly a letter, so their opcodes
-// are walked as an unpickler would walk them, without doing what they say: a
-// text runs into a letter that is no opcode, or whose operands are missing.
+// looksPickled reports whether the size bytes of r, which begin with head, are a Python pickle.
+// Protocols 2 to 5 begin with the opcode PROTO and a version. Protocols 0 and 1 can begin with
+// any opcode, usually a letter. So it walks the opcodes like an unpickler, without executing
+// them: a text soon has a letter that is not an opcode, or that lacks operands.
 //
-// The walk may only fail where Python would fail as well; beyond its bounds,
-// and beyond the bytes that r has of the size, it believes the file a pickle.
-// One thing is ambiguous: a list of words such as "cat", "dog" is also an
-// import and then a failure. Only what goes on to call something is a pickle,
-// or calls at once, with INST, what has the name of an ordinary module.
+// The walk must not fail where Python would succeed. Beyond its limits, and beyond the bytes
+// that r has, it assumes that the file is a pickle. One case is ambiguous: a list of words such
+// as "cat", "dog" is also an import and then a failure. The file is taken as a pickle only if
+// it then calls something, or calls the name of an ordinary module at once, with INST.
 func looksPickled(head []byte, r io.ReaderAt, size int64) bool {
 	if len(head) >= 2 && head[0] == 0x80 && head[1] <= 5 {
 		return true
@@ -29,8 +27,8 @@ func looksPickled(head []byte, r io.ReaderAt, size int64) bool {
 	return w.run()
 }
 
-// pickleWalk is the state of an unpickler without its values: how many there
-// are above each mark.
+// pickleWalk is the state of an unpickler without its values: the number of values above each
+// mark.
 type pickleWalk struct {
 	r      io.ReaderAt
 	size   int64
@@ -38,22 +36,22 @@ type pickleWalk struct {
 	read   int64
 	stack  []int // values above the innermost mark come last
 	global bool  // something was imported
-	named  bool  // the last names to be imported were those of ordinary modules
+	named  bool  // the last imported names are those of ordinary modules
 	window []byte
 	base   int64
 }
 
-// outcome is what one opcode led to.
+// outcome is the result of one opcode.
 type outcome int
 
 const (
 	goOn    outcome = iota
-	refuted         // no unpickler would get past here
-	proven          // a pickle: it ends, calls something, or outgrew the bounds
+	refuted         // an unpickler would fail here
+	proven          // a pickle: it ends, calls something, or exceeded the limits
 )
 
-// run walks pickle after pickle to the end of the file, as a reader of a stream
-// of them would.
+// run walks one pickle after the other to the end of the file, like a reader of a stream of
+// pickles.
 func (w *pickleWalk) run() bool {
 	for range pickleOps {
 		if w.off >= w.size {
@@ -69,7 +67,7 @@ func (w *pickleWalk) run() bool {
 	return true
 }
 
-// step walks one opcode with its argument.
+// step walks one opcode and its argument.
 func (w *pickleWalk) step() outcome {
 	code, res := w.bytes(1)
 	if res != goOn {
@@ -92,7 +90,7 @@ func (w *pickleWalk) step() outcome {
 	return did
 }
 
-// argument walks over what follows an opcode.
+// argument skips the argument of an opcode.
 func (w *pickleWalk) argument(arg argument) outcome {
 	switch arg {
 	case argNone:
@@ -119,7 +117,7 @@ func (w *pickleWalk) argument(arg argument) outcome {
 	return w.skip(uint64(arg))
 }
 
-// apply moves the stack as the opcode does.
+// apply changes the stack as the opcode does.
 func (w *pickleWalk) apply(op opcode) outcome {
 	switch op.act {
 	case actMark:
@@ -161,7 +159,7 @@ func (w *pickleWalk) popMark(atLeast int) bool {
 	return true
 }
 
-// pop removes a value, or the mark where it is on top.
+// pop removes a value, or the mark if it is on top.
 func (w *pickleWalk) pop() outcome {
 	if w.take(1) || w.popMark(0) {
 		return goOn
@@ -169,8 +167,8 @@ func (w *pickleWalk) pop() outcome {
 	return refuted
 }
 
-// stop ends one pickle. It is proven to be one if the file ends as well; more
-// bytes may be the next pickle of a stream, or the file was a text.
+// stop ends one pickle. If the file ends too, it is a pickle. Otherwise the next pickle of a
+// stream may follow, or the file is a text.
 func (w *pickleWalk) stop() outcome {
 	if !w.take(1) {
 		return refuted

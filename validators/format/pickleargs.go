@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// counted walks over a little-endian length of n bytes, and as many bytes.
+// counted skips a little-endian length of n bytes, and as many bytes.
 func (w *pickleWalk) counted(n int64) outcome {
 	raw, res := w.bytes(n)
 	if res != goOn {
@@ -24,7 +24,7 @@ func (w *pickleWalk) skip(n uint64) outcome {
 	return goOn
 }
 
-// line walks over an argument that ends with a newline and pleases ok.
+// line skips an argument that ends with a newline and satisfies ok.
 func (w *pickleWalk) line(ok func([]byte) bool) outcome {
 	var text []byte
 	for {
@@ -35,7 +35,7 @@ func (w *pickleWalk) line(ok func([]byte) bool) outcome {
 		if c[0] == '\n' {
 			break
 		}
-		if len(text) < maxName { // what is longer is judged by its beginning
+		if len(text) < maxName { // only the beginning of a longer line is checked
 			text = append(text, c[0])
 		}
 	}
@@ -45,8 +45,8 @@ func (w *pickleWalk) line(ok func([]byte) bool) outcome {
 	return goOn
 }
 
-// bytes reads the next n bytes, at most 8, through a window. Where the file is
-// longer than what r has of it, or than the bounds, the walk ends as proven.
+// bytes reads the next n bytes, at most 8, through a window. If the file is longer than the
+// bytes that r has, or than the limits, the walk ends and the file counts as a pickle.
 func (w *pickleWalk) bytes(n int64) ([]byte, outcome) {
 	if n > w.size-w.off {
 		return nil, refuted
@@ -72,19 +72,19 @@ func (w *pickleWalk) fill(n int64) bool {
 	return int64(got) >= n
 }
 
-// isNumber accepts at least every spelling that Python's int and float accept.
+// isNumber accepts all spellings that Python's int and float accept, and possibly more.
 func isNumber(text []byte) bool {
 	return len(bytes.Trim(text, "0123456789abcdefABCDEFxXoOlLinftyINFTY+-_. \t\r\v\f\x00")) == 0 || !isASCII(text)
 }
 
-// isQuoted accepts what the opcode STRING accepts: a text in quotes.
+// isQuoted accepts the argument of the opcode STRING: a text in quotes.
 func isQuoted(text []byte) bool {
 	text = bytes.TrimSpace(text)
 	return len(text) >= 2 && (text[0] == '\'' || text[0] == '"') && text[len(text)-1] == text[0]
 }
 
-// isName accepts what can be imported or looked up: any file name is a module.
-// It takes note of names that no ordinary module has.
+// isName accepts names that can be imported or looked up: any file name can be a module. It
+// records names that ordinary modules do not have.
 func (w *pickleWalk) isName(text []byte) bool {
 	w.named = w.named && !bytes.ContainsAny(text, " \t\r\"'(){}[]<>,;:=$#!?*&|\\")
 	return len(text) > 0

@@ -7,23 +7,23 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// The forms in which ONNX models come quantized.
+// How ONNX models represent quantization.
 const (
 	FormQDQ       = "QDQ"       // operators between QuantizeLinear and DequantizeLinear
-	FormQOperator = "QOperator" // operators on integers, with scales of their own
+	FormQOperator = "QOperator" // operators on integers, with their own scales
 )
 
-// Quantized is how far a model is quantized already. The zero Quantized is not at all.
+// Quantized describes the quantization of a model. The zero Quantized means not quantized.
 type Quantized struct {
 	Form  string // FormQDQ or FormQOperator
-	Nodes int    // that quantize, dequantize or compute with integers
-	// Bits of the smallest weights: 8 or 4. It is 0 where the graph alone does not tell,
-	// since weights are packed in a tensor of bytes.
+	Nodes int    // number of graph nodes that quantize, dequantize or compute with integers
+	// Bits of the smallest weights: 8 or 4. It is 0 if the graph alone does not show it,
+	// because weights are packed in a tensor of bytes.
 	Bits int
 }
 
-// Quantized reads from the operators and tensors of the model whether it was
-// quantized, by training or afterwards.
+// Quantized finds out from the operators and tensors of the model whether it was quantized,
+// during or after training.
 func (m *Model) Quantized() Quantized {
 	q := Quantized{}
 	pairs, packed := 0, 0
@@ -65,7 +65,7 @@ func integerOperator(name string) bool {
 	return strings.HasPrefix(name, "QLinear") || strings.HasPrefix(name, "QEmbed") || strings.HasPrefix(name, "QOrdered")
 }
 
-// String is for people: "QDQ, 12 nodes".
+// String describes it in messages: "QDQ, 12 nodes".
 func (q Quantized) String() string {
 	if q.Nodes == 0 {
 		return "not quantized"

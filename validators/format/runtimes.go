@@ -6,12 +6,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// oldestOpset is the oldest operator set that all operators of ONNX Runtime go back to.
+// oldestOpset is the oldest operator set that all operators of ONNX Runtime support.
 const oldestOpset = 7
 
-// onnxRuntimes is what releases of ONNX Runtime read: each up to these operator sets of
-// the domains ai.onnx and ai.onnx.ml, and this version of the file format. A release that
-// is not here reads what the one before it does, and every later one reads all of it.
+// onnxRuntimes lists which models releases of ONNX Runtime read: operator sets of the domains
+// ai.onnx and ai.onnx.ml, and versions of the file format, up to these. A release that is not
+// listed reads what the previous one reads. Every later release reads everything that an
+// earlier one reads.
 //
 // Source: https://onnxruntime.ai/docs/reference/compatibility.html, up to 1.20. For 1.18
 // (whose ai.onnx.ml is 5, and 4 on that page) and from 1.21 on, what the released
@@ -38,18 +39,18 @@ var onnxRuntimes = []struct {
 	{"1.25", 26, 5, 13},
 }
 
-// Need is the oldest release of ONNX Runtime that reads a graph. The zero Need is of what
-// is no graph, and is met by every runtime.
+// Need is the oldest release of ONNX Runtime that reads a graph. The zero Need belongs to files
+// that are not graphs; every runtime meets it.
 type Need struct {
 	Version string `json:"version,omitempty"` // "1.18"
 	Because string `json:"because,omitempty"` // "operator set 21"
 }
 
-// Runtime finds the oldest release of ONNX Runtime that reads the model, by what the model
-// imports and not by what it uses of that: ONNX Runtime refuses by it too. Operators of
-// ONNX Runtime's own (com.microsoft) and of libraries have no versions that say anything,
-// so a graph with such may need a later release: the one that it was made with is safe.
-// Errors: CodeInvalid for a model that no release known here reads, saying what to do.
+// Runtime returns the oldest release of ONNX Runtime that reads the model. It depends on what
+// the model imports, not on what it uses, as ONNX Runtime does. Operators of ONNX Runtime
+// itself (com.microsoft) and of libraries have no useful versions, so a graph with such
+// operators may need a later release. The release with which it was made is safe. Errors:
+// CodeInvalid, with a hint, for a model that no known release reads.
 func (m *Model) Runtime() (Need, error) {
 	newest := onnxRuntimes[len(onnxRuntimes)-1]
 	if opset, ok := m.Opsets[DefaultDomain]; ok && opset < oldestOpset {
@@ -85,7 +86,7 @@ func (m *Model) Runtime() (Need, error) {
 	return need, nil
 }
 
-// Met reports whether every version that a constraint lets in reads the graph.
+// Met reports whether every version that satisfies a constraint reads the graph.
 func (n Need) Met(by registry.Constraint) bool {
 	lowest := by.Exact + by.Min // one of them is empty
 	return n.Version == "" || lowest != "" && registry.CompareVersions(lowest, n.Version) >= 0

@@ -18,21 +18,21 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// savedModelFile is the file of a SavedModel that has its graphs. Beside it, a model is
-// what lies in the folders of its variables and assets
-// (tensorflow/core/protobuf/saved_model.proto, tensorflow.org/guide/saved_model).
+// savedModelFile is the file of a SavedModel that contains its graphs. The rest of the model is
+// in the folders of its variables and assets (tensorflow/core/protobuf/saved_model.proto,
+// tensorflow.org/guide/saved_model).
 const savedModelFile = "saved_model.pb"
 
-// maxSavedFiles is how many files a SavedModel may have.
+// maxSavedFiles is the maximum number of files of a SavedModel.
 const maxSavedFiles = 1024
 
-// CheckSavedModel lets the folder of a TensorFlow SavedModel pass, and gives the files
-// that belong to it, saved_model.pb first, as paths below dir with slashes. What else
-// lies in the folder belongs to no model.
+// CheckSavedModel checks the folder of a TensorFlow SavedModel. It returns the files that
+// belong to the model, saved_model.pb first, as paths below dir with slashes. It ignores other
+// files in the folder.
 //
-// A graph with operators that reach for files, the network or Python, in any of its
-// functions, gives [registry.CodeUnsafe], and so does a link or a special file.
-// What is no SavedModel, or beyond lim, gives [registry.CodeInvalid].
+// If a graph or one of its functions has operators that access files, the network or Python,
+// the error is [registry.CodeUnsafe]. The same applies to a link or a special file. A folder
+// that is not a SavedModel, or is beyond lim, gives [registry.CodeInvalid].
 func CheckSavedModel(dir string, lim Limits) ([]string, error) {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return nil, registry.Errorf(registry.CodeInvalid, "%s is not a folder; name the one that has %s", dir, savedModelFile)
@@ -45,7 +45,7 @@ func CheckSavedModel(dir string, lim Limits) ([]string, error) {
 	return CheckSavedModelIn(root, lim)
 }
 
-// CheckSavedModelIn is [CheckSavedModel] for a folder that is open already.
+// CheckSavedModelIn does [CheckSavedModel] for an open folder.
 func CheckSavedModelIn(root *os.Root, lim Limits) ([]string, error) {
 	file := filepath.Join(root.Name(), savedModelFile)
 	if info, err := root.Lstat(savedModelFile); err == nil && !info.Mode().IsRegular() {
@@ -78,7 +78,8 @@ func CheckSavedModelIn(root *os.Root, lim Limits) ([]string, error) {
 	return savedFiles(root, lim.withDefaults().MaxBytes-size)
 }
 
-// savedFiles lists what belongs to a SavedModel: beside its graphs at most so many bytes.
+// savedFiles lists the files of a SavedModel. Beside its graphs they may have at most the given
+// number of bytes.
 func savedFiles(root *os.Root, room int64) ([]string, error) {
 	dir := root.Name()
 	names := []string{savedModelFile}
@@ -113,8 +114,8 @@ func savedFiles(root *os.Root, room int64) ([]string, error) {
 	return names, nil
 }
 
-// reaching are operators that open what their arguments name, or call Python. The ones
-// that every SavedModel saves and restores its own variables with are not among them.
+// reaching are operators that open what their arguments name, or call Python. The operators
+// with which every SavedModel saves and restores its own variables are not included.
 var reaching = map[string]bool{
 	"ReadFile": true, "WriteFile": true, "MatchingFiles": true, "PrintV2": true, "FileSystemSetConfiguration": true,
 	"GeneratorDataset": true, "CSVDataset": true, "SqlDataset": true, "LMDBDataset": true, "TextLineDataset": true,
@@ -125,25 +126,25 @@ var reaching = map[string]bool{
 	"PyFunc": true, "PyFuncStateless": true, "EagerPyFunc": true, "RemoteCall": true, "RpcCall": true, "RpcClient": true, "RpcServer": true,
 }
 
-// reachesOut reports whether an operator, of whatever version, is one of reaching.
+// reachesOut reports whether an operator, in any version, is one of reaching.
 func reachesOut(op string) bool {
 	name := strings.TrimRight(op, "0123456789")
 	return reaching[op] || reaching[strings.TrimSuffix(name, "V")] || strings.HasPrefix(op,
 		"Experimental") && reaching[strings.TrimPrefix(name, "Experimental")]
 }
 
-// The ways, by field numbers, to the names of operators in a MetaGraphDef: to the nodes
-// of the graph and of its functions, and from a node to its operator and to the functions
-// that its attributes name, which may be operators too (graph.proto, function.proto,
-// node_def.proto, attr_value.proto in tensorflow/core/framework).
+// Paths of field numbers to the names of operators in a MetaGraphDef: to the nodes of the graph
+// and of its functions, and from a node to its operator and to the functions that its
+// attributes name, which may be operators too (graph.proto, function.proto, node_def.proto,
+// attr_value.proto in tensorflow/core/framework).
 var (
 	toNodes     = [][]protowire.Number{{2, 1}, {2, 2, 1, 3}}
 	toOperators = [][]protowire.Number{{2}, {5, 2, 10, 1}, {5, 2, 1, 9, 1}}
 )
 
 // ReadSavedModel counts the operators in the graphs and functions of a SavedModel's
-// saved_model.pb, and the names that stand where operators may. Errors: CodeInvalid for
-// bytes that are no SavedModel with a graph, or are beyond lim; those of r without a code.
+// saved_model.pb, and all names at places where operators may be. Errors: CodeInvalid for bytes
+// that are not a SavedModel with a graph, or are beyond lim; those of r without a code.
 func ReadSavedModel(r io.ReaderAt, size int64, lim Limits) (map[string]int, error) {
 	lim = lim.withDefaults()
 	s := scanner{r: r, size: max(size, 0), fields: lim.MaxFields, memory: lim.MaxMemory}
@@ -181,7 +182,7 @@ func ReadSavedModel(r io.ReaderAt, size int64, lim Limits) (map[string]int, erro
 	return ops, nil
 }
 
-// descend calls leaf for every field at the end of a way through messages.
+// descend calls leaf for every field at the end of a path of field numbers.
 func (s *scanner) descend(sp span, way []protowire.Number, leaf func(field) error) error {
 	return s.each(sp, "SavedModel", func(f field) error {
 		switch {
@@ -194,8 +195,8 @@ func (s *scanner) descend(sp span, way []protowire.Number, leaf func(field) erro
 	})
 }
 
-// isSavedModel recognises version 1 of SavedModel, with nothing but graphs in it: the
-// first of them has to have a GraphDef.
+// isSavedModel recognizes version 1 of SavedModel with only graphs in it: the first graph must
+// have a GraphDef.
 func isSavedModel(r io.ReaderAt, size int64) bool {
 	s := scanner{r: r, size: size, fields: 1 << 16}
 	var version, graph bool

@@ -7,12 +7,11 @@ import (
 	"io"
 )
 
-// Sniff says what the size bytes of r are, by looking at them: at a bounded
-// part of them, wherever it has to look, at their end too. It never executes
-// anything. What cannot be read is Unknown.
+// Sniff returns the kind of the size bytes of r. It reads a limited part of them, if necessary
+// also at the end, and never executes anything. Unreadable files are Unknown.
 //
-// Where bytes can be read in two ways, the more dangerous one wins: an ONNX
-// model with a zip archive at its end is an archive.
+// If bytes have two interpretations, the more dangerous one wins: an ONNX model with a zip
+// archive at its end is an archive.
 func Sniff(r io.ReaderAt, size int64) Kind {
 	found, err := inspect(r, size)
 	if err != nil {
@@ -21,13 +20,13 @@ func Sniff(r io.ReaderAt, size int64) Kind {
 	return found.kind
 }
 
-// finding is a kind and where in the file it was recognised, for people.
+// finding is a kind, and where in the file it was recognized, for messages.
 type finding struct {
 	kind   Kind
 	detail string // such as `entry "archive/data.pkl"`; may be empty
 }
 
-// inspect is Sniff with the reason, and with the first error that r met.
+// inspect does Sniff, and also returns the reason and the first error of r.
 func inspect(r io.ReaderAt, size int64) (finding, error) {
 	if size <= 0 {
 		return finding{kind: Empty}, nil
@@ -40,7 +39,7 @@ func inspect(r io.ReaderAt, size int64) (finding, error) {
 	return found, nil
 }
 
-// classify tries the recognisers from the dangerous to the harmless.
+// classify tries the recognizers, those of dangerous kinds first.
 func classify(src *source) finding {
 	head := src.head(headBytes)
 	if !startsZip(head) && looksPickled(head, src, src.size) {
@@ -71,11 +70,11 @@ func classify(src *source) finding {
 	return finding{kind: sniffFlatbuffer(head)}
 }
 
-// headBytes is how much of the beginning the recognisers of magic numbers see.
+// headBytes is how much of the beginning the recognizers of magic numbers get.
 const headBytes = 4096
 
-// source reads a file and remembers the first failure that is not its end, so
-// that a broken disk is not mistaken for an unknown format.
+// source reads a file and remembers the first error other than its end, so that a broken disk
+// is not mistaken for an unknown format.
 type source struct {
 	r    io.ReaderAt
 	size int64
@@ -90,14 +89,14 @@ func (s *source) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
-// head is the first n bytes, or all of them where there are fewer.
+// head returns the first n bytes, or all if there are fewer.
 func (s *source) head(n int64) []byte {
 	buf := make([]byte, min(n, s.size))
 	got, _ := s.ReadAt(buf, 0)
 	return buf[:got]
 }
 
-// sniffMagic recognises the formats that begin with a magic number.
+// sniffMagic recognizes the formats that begin with a magic number.
 func sniffMagic(head []byte) Kind {
 	switch {
 	case bytes.HasPrefix(head, []byte(npyMagic)):
@@ -112,8 +111,8 @@ func sniffMagic(head []byte) Kind {
 	return Unknown
 }
 
-// sniffFlatbuffer recognises a flatbuffer by its file identifier, four bytes
-// after the offset of the root table.
+// sniffFlatbuffer recognizes a flatbuffer by its file identifier, four bytes after the offset
+// of the root table.
 func sniffFlatbuffer(head []byte) Kind {
 	if len(head) < 8 {
 		return Unknown
@@ -127,8 +126,8 @@ func sniffFlatbuffer(head []byte) Kind {
 	return Unknown
 }
 
-// isNative recognises ELF, Mach-O (both byte orders, 32 and 64 bit, universal)
-// and PE, whose two letters alone would also match text.
+// isNative recognizes ELF, Mach-O (both byte orders, 32 and 64 bit, universal) and PE, for
+// which it checks more than the two magic letters, which text could also have.
 func isNative(head []byte) bool {
 	if len(head) < 4 {
 		return false
@@ -144,9 +143,8 @@ func isNative(head []byte) bool {
 	return at+4 <= int64(len(head)) && string(head[at:at+4]) == "PE\x00\x00"
 }
 
-// hasHDF5 looks for the signature at byte 0, 512, 1024, 2048 and so on, the
-// places where HDF5 allows its superblock to start (HDF5 File Format
-// Specification 3.0, II.A).
+// hasHDF5 looks for the signature at byte 0, 512, 1024, 2048 and so on, where the HDF5
+// superblock may start (HDF5 File Format Specification 3.0, II.A).
 func hasHDF5(src *source) bool {
 	var sig [8]byte
 	for at := int64(0); at+int64(len(sig)) <= src.size; at = max(512, 2*at) {

@@ -14,7 +14,7 @@ import (
 // maxRank is the highest number of axes; runtimes stop far below.
 const maxRank = 1024
 
-// tensor is what is kept of a TensorProto while it is read.
+// tensor is the part of a TensorProto that is kept while it is read.
 type tensor struct {
 	name     string
 	bytes    int64  // size of the elements
@@ -28,7 +28,7 @@ type tensor struct {
 	length   int64 // -1 if not given
 }
 
-// tensor reads TensorProto, all but its elements.
+// tensor reads TensorProto, except its elements.
 func (rd *reader) tensor(f field) (tensor, error) {
 	if rd.tensors++; rd.tensors > rd.lim.MaxTensors {
 		return tensor{}, invalidAt(f.at, "more than %d tensors", rd.lim.MaxTensors)
@@ -60,7 +60,7 @@ func (rd *reader) tensor(f field) (tensor, error) {
 	return t, err
 }
 
-// dims reads dimensions, packed as proto3 writes them or not as proto2 does.
+// dims reads dimensions, packed as in proto3 or unpacked as in proto2.
 func (rd *reader) dims(f field, t *tensor) error {
 	if f.typ == protowire.VarintType {
 		return t.dim(f.at, f.val)
@@ -81,7 +81,7 @@ func (rd *reader) dims(f field, t *tensor) error {
 	return nil
 }
 
-// dim multiplies one more dimension into the number of elements.
+// dim multiplies the number of elements by one more dimension.
 func (t *tensor) dim(at int64, val uint64) error {
 	if t.rank++; t.rank > maxRank {
 		return invalidAt(at, "a tensor of more than %d dimensions", maxRank)
@@ -125,12 +125,12 @@ func (rd *reader) external(f field, t *tensor) error {
 	return nil
 }
 
-// memoryAddress is how ONNX Runtime and OpenVINO mark, inside one process, a
-// tensor whose offset is an address in memory. In a file it is an attack.
+// memoryAddress is the location with which ONNX Runtime and OpenVINO mark, inside a process, a
+// tensor whose offset is a memory address. In a file it is an attack.
 const memoryAddress = "_ORT_MEM_ADDR_"
 
-// measure settles a tensor's size, and notes the file that it needs. A
-// location counts also on a tensor that does not claim to be external.
+// measure computes a tensor's size, and records the file that it needs. A location also counts
+// on a tensor that is not declared external.
 func (rd *reader) measure(f field, t *tensor) error {
 	t.bytes = t.strings
 	if t.dtype < uint64(len(dtypes)) {

@@ -13,17 +13,17 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Tie is what an engine says that it needs, read from its own bytes and not from the one who
-// made it. A field that the format does not have is empty.
+// Tie is what an engine requires according to its own bytes, not according to its producer. A
+// field that the format does not have is empty.
 type Tie struct {
 	Runtime      string `json:"runtime,omitempty"`      // exact version of the runtime: "2026.4.1"
-	Instructions string `json:"instructions,omitempty"` // of the CPU, as oneDNN calls them: "AVX2"
-	Backend      string `json:"backend,omitempty"`      // what generated its code: "llvm-cpu", "cuda", "rocm"
-	Arch         string `json:"arch,omitempty"`         // of the CPU as LLVM calls it, or of the device: "x86-64-v3", "sm_80"
+	Instructions string `json:"instructions,omitempty"` // instruction set of the CPU in oneDNN's terms: "AVX2"
+	Backend      string `json:"backend,omitempty"`      // backend that generated its code: "llvm-cpu", "cuda", "rocm"
+	Arch         string `json:"arch,omitempty"`         // architecture of the CPU in LLVM's terms, or of the device: "x86-64-v3", "sm_80"
 	ONNXRuntime  Need   `json:"onnxRuntime,omitzero"`   // of a graph: the oldest release that reads it
 }
 
-// OpenTie reads the tie of a file as ReadTie does.
+// OpenTie does ReadTie for a file.
 func OpenTie(path, format string) (Tie, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -37,9 +37,9 @@ func OpenTie(path, format string) (Tie, error) {
 	return ReadTie(f, info.Size(), format)
 }
 
-// ReadTie reads what the engine in the size bytes of r is tied to. format is that of a
-// toolchain's profile; one whose files do not say anything gives the zero Tie. Errors:
-// CodeInvalid for bytes that are not in the format.
+// ReadTie reads the requirements of the engine in the size bytes of r. format is that of a
+// toolchain's profile; formats without such information give the zero Tie. Errors: CodeInvalid
+// for bytes that are not in the format.
 func ReadTie(r io.ReaderAt, size int64, format string) (Tie, error) {
 	switch format {
 	case "openvino-blob":
@@ -57,19 +57,20 @@ func ReadTie(r io.ReaderAt, size int64, format string) (Tie, error) {
 	return Tie{}, nil
 }
 
-// Bounds of what is read: the requirements of a blob, and the bytecode of a module, which
-// is in a file of its own, apart from weights and code.
+// Limits on what is read: the requirements of a blob, and the bytecode of a module, which is in
+// a separate file, apart from weights and code.
 const (
 	maxRequirements = 4096
 	maxBytecode     = 64 << 20
-	maxAttributes   = 4096 // of the device that a module looks for
+	maxAttributes   = 4096 // architecture of the device that a module requires
 )
 
-// blobMagic begins what OpenVINO's CPU plugin exports (2026.4, src/plugins/intel_cpu).
+// blobMagic is the beginning of exports of OpenVINO's CPU plugin (2026.4,
+// src/plugins/intel_cpu).
 var blobMagic = []byte("RR_UPCVO")
 
-// blobISA is oneDNN's name for a set of instructions (dnnl_cpu_isa_t, without its prefix)
-// by the sentence that stands for it in a blob.
+// blobISA maps the description in a blob to oneDNN's name of the instruction set
+// (dnnl_cpu_isa_t, without its prefix).
 var blobISA = map[string]string{
 	"Intel SSE4.1": "SSE41",
 	"Intel AVX2":   "AVX2",
@@ -78,8 +79,8 @@ var blobISA = map[string]string{
 	"Intel AVX-512 with Intel DL Boost and bfloat16 support":         "AVX512_CORE_BF16",
 }
 
-// blobTie reads the header of a blob: the magic, a version in four bytes, a length in
-// eight, and so much text: "meta=1.0;ov=2026.4.1;isa=Intel AVX2".
+// blobTie reads the header of a blob: the magic, a version of four bytes, a length of eight
+// bytes, and a text of that length: "meta=1.0;ov=2026.4.1;isa=Intel AVX2".
 func blobTie(r io.ReaderAt, size int64) (Tie, error) {
 	head := make([]byte, 20)
 	if _, err := io.ReadFull(io.NewSectionReader(r, 0, size), head); err != nil || !bytes.HasPrefix(head, blobMagic) {
@@ -115,8 +116,8 @@ func blobTie(r io.ReaderAt, size int64) (Tie, error) {
 	return tie, nil
 }
 
-// A module says which device it looks for, in the attributes that its code was generated
-// with: #hal.executable.target<"cuda", "cuda-nvptx-fb", {... arch = "sm_80" ...}>.
+// A module states the device that it requires in the attributes with which its code was
+// generated: #hal.executable.target<"cuda", "cuda-nvptx-fb", {... arch = "sm_80" ...}>.
 var (
 	moduleTarget = regexp.MustCompile(`#hal\.executable\.target<"([a-z0-9-]{1,32})", "[A-Za-z0-9_-]{1,64}", \{`)
 	moduleCPU    = regexp.MustCompile(`\bcpu = "([A-Za-z0-9_.-]{1,64})"`)

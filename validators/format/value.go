@@ -4,7 +4,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// maxTypeDepth bounds sequences of maps of sequences.
+// maxTypeDepth bounds the nesting of types, such as sequences of maps of sequences.
 const maxTypeDepth = 16
 
 // value reads ValueInfoProto of the main graph into list.
@@ -114,8 +114,7 @@ func (rd *reader) shape(sp span) ([]Dim, error) {
 	return dims, err
 }
 
-// dimension reads TensorShapeProto.Dimension. Some exporters write -1 for a
-// size that they do not know.
+// dimension reads TensorShapeProto.Dimension. Some exporters write -1 for an unknown size.
 func (rd *reader) dimension(f field) (Dim, error) {
 	var d Dim
 	err := rd.each(f.span, "TensorShapeProto.Dimension", func(g field) (err error) {

@@ -11,7 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// windowBytes is how much is read at once; payloads are skipped, not read.
+// windowBytes is how much is read at once; payloads are skipped.
 const windowBytes = 32 << 10
 
 // span is a range of bytes of the file, end excluded.
@@ -19,8 +19,8 @@ type span struct{ start, end int64 }
 
 func (s span) len() int64 { return s.end - s.start }
 
-// field is one field of a message: its number, its wire type, where its tag
-// is, and either its value or, if length-delimited, the span of its payload.
+// field is one field of a message: its number, its wire type, the position of its tag, and its
+// value or, if it is length-delimited, the span of its payload.
 type field struct {
 	num  protowire.Number
 	typ  protowire.Type
@@ -40,8 +40,8 @@ type scanner struct {
 	base   int64
 }
 
-// each calls visit for every field of the message in sp, whose name is for
-// errors only. It stops at the first error.
+// each calls visit for every field of the message in sp; the message's name is only for errors.
+// It stops at the first error.
 func (s *scanner) each(sp span, message string, visit func(field) error) error {
 	for at := sp.start; at < sp.end; {
 		f, next, err := s.next(at, sp, message)
@@ -56,7 +56,8 @@ func (s *scanner) each(sp span, message string, visit func(field) error) error {
 	return nil
 }
 
-// next reads the field whose tag is at the given place, and says where the one after it is.
+// next reads the field whose tag is at the given position, and returns the position of the next
+// field.
 func (s *scanner) next(at int64, sp span, message string) (field, int64, error) {
 	if s.fields--; s.fields < 0 {
 		return field{}, 0, invalidAt(at, "more protobuf fields than the limit allows")
@@ -90,8 +91,8 @@ func (s *scanner) next(at int64, sp span, message string) (field, int64, error) 
 	return f, f.span.end, err
 }
 
-// overrun says whether a field that does not fit was cut off or is malformed.
-// A cut shows at the outermost message, the only one that starts at byte 0.
+// overrun decides whether a field that exceeds its message was truncated or is malformed. A
+// truncation shows at the outermost message, the only one that starts at byte 0.
 func (s *scanner) overrun(f field, sp span, message string) error {
 	if sp.start == 0 && f.span.end > s.size {
 		return registry.Errorf(registry.CodeInvalid,
@@ -102,7 +103,7 @@ func (s *scanner) overrun(f field, sp span, message string) error {
 		"field %d of %s ends at byte %d, but the message around it ends at byte %d", f.num, message, f.span.end, sp.end)
 }
 
-// varint reads a varint that starts at the given place inside sp, and says where it ends.
+// varint reads a varint at the given position inside sp, and returns the position after it.
 func (s *scanner) varint(at int64, sp span, message string) (uint64, int64, error) {
 	raw, err := s.view(at, min(10, sp.end-at))
 	if err != nil {
@@ -121,7 +122,7 @@ func (s *scanner) varint(at int64, sp span, message string) (uint64, int64, erro
 	return 0, 0, invalidAt(at, "%s ends in the middle of a number", message)
 }
 
-// view gives n bytes, at most windowBytes, until the next call.
+// view returns n bytes, at most windowBytes, which are valid until the next call.
 func (s *scanner) view(at, n int64) ([]byte, error) {
 	if at < s.base || at+n > s.base+int64(len(s.window)) {
 		if s.window == nil {
@@ -145,7 +146,7 @@ func (s *scanner) text(f field) (string, error) {
 	return s.read(f)
 }
 
-// read reads the whole payload of f; what the caller keeps it pays for first.
+// read reads the whole payload of f. The caller must count bytes that it keeps with keep first.
 func (s *scanner) read(f field) (string, error) {
 	if n := f.span.len(); n <= windowBytes {
 		raw, err := s.view(f.span.start, n)
@@ -158,7 +159,7 @@ func (s *scanner) read(f field) (string, error) {
 	return string(buf), nil
 }
 
-// keep charges n bytes and what a map or slice adds to them.
+// keep counts n bytes against the limit, with the overhead of a map or slice.
 func (s *scanner) keep(at, n int64) error {
 	const overhead = 64
 	if s.memory -= n + overhead; s.memory < 0 {
@@ -167,12 +168,12 @@ func (s *scanner) keep(at, n int64) error {
 	return nil
 }
 
-// invalidAt is an error about the bytes at one place.
+// invalidAt returns an error about the bytes at a position.
 func invalidAt(at int64, format string, args ...any) error {
 	return registry.Errorf(registry.CodeInvalid, "at byte %d: %s", at, fmt.Sprintf(format, args...))
 }
 
-// readError is an error for bytes that should have been there.
+// readError returns an error for bytes that could not be read.
 func readError(at, size int64, err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return registry.Errorf(registry.CodeInvalid,

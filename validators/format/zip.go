@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// zipDirBytes bounds what is read to list an archive, which is what listing
-	// costs in memory too.
+	// zipDirBytes limits the size of an archive's directory, which is also the memory that
+	// listing needs.
 	zipDirBytes = 32 << 20
-	// zipEntries bounds how many entries are looked into.
+	// zipEntries limits the number of entries that are inspected.
 	zipEntries = 4096
-	// skopsSchemaBytes bounds what is read of a skops archive's schema.
+	// skopsSchemaBytes limits how much of a skops archive's schema is read.
 	skopsSchemaBytes = 32 << 20
 	// zipBzip2 is the compression method that Python reads and Go does not.
 	zipBzip2 = 12
 )
 
-// sniffZip recognises zip archives, by their directory at the end as zipfile
-// and torch.load do, so also behind other bytes. An archive that cannot be
-// looked at whole is Unknown: nobody may take it for one without pickles.
+// sniffZip recognizes zip archives by the directory at their end, like zipfile and torch.load,
+// so also after other bytes. An archive that cannot be inspected completely is Unknown, because
+// it could contain pickles.
 func sniffZip(head []byte, src *source) (finding, bool) {
 	starts := startsZip(head)
 	if !starts && !hasZipEnd(src) {
@@ -48,22 +48,22 @@ func sniffZip(head []byte, src *source) (finding, bool) {
 	return finding{}, false
 }
 
-// startsZip reports whether an archive starts at the first byte. A pickle could
-// start so too, with the persistent identifier "K\x03\x04...", at which every
-// unpickler stops that was not told what to do with those.
+// startsZip reports whether an archive starts at the first byte. A pickle can start in the same
+// way, with the persistent identifier "K\x03\x04...", but an unpickler stops there unless it
+// knows how to handle persistent identifiers.
 func startsZip(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("PK\x03\x04")) || bytes.HasPrefix(head, []byte("PK\x05\x06"))
 }
 
-// hasZipEnd reports whether the end-of-directory signature is where a reader
-// looks for it: in the last 22 bytes plus at most 64 KiB of comment.
+// hasZipEnd reports whether the end-of-directory signature is where readers look for it: in the
+// last 22 bytes plus at most 64 KiB of comment.
 func hasZipEnd(src *source) bool {
 	tail := make([]byte, min(src.size, 22+1<<16))
 	n, _ := src.ReadAt(tail, src.size-int64(len(tail)))
 	return bytes.Contains(tail[:n], []byte("PK\x05\x06"))
 }
 
-// firstEntry is the name in the first local header, or what head has of it.
+// firstEntry returns the name in the first local header, or the part of it that head has.
 func firstEntry(head []byte) string {
 	if len(head) < 30 {
 		return ""
@@ -72,8 +72,8 @@ func firstEntry(head []byte) string {
 	return string(head[30:min(30+n, len(head))])
 }
 
-// sniffEntries looks at every name first, which settles most archives, and
-// then at the beginning of every entry.
+// sniffEntries checks all names first, which is enough for most archives, and then the
+// beginning of every entry.
 func sniffEntries(archive *zip.Reader) finding {
 	for _, f := range archive.File {
 		if isPickleName(f.Name) {
@@ -99,8 +99,8 @@ func sniffEntries(archive *zip.Reader) finding {
 	return result
 }
 
-// hasSkopsSchema recognises what skops writes beside its arrays: one JSON object, whose
-// root says of which class it is and by which version of skops it was written.
+// hasSkopsSchema recognizes what skops writes beside its arrays: one JSON object, whose root
+// has the class and the version of skops.
 func hasSkopsSchema(archive *zip.Reader) bool {
 	body, err := archive.Open("schema.json")
 	if err != nil {
@@ -117,7 +117,7 @@ func hasSkopsSchema(archive *zip.Reader) bool {
 
 var errEncrypted = errors.New("entry is encrypted")
 
-// entryPickled looks at the first bytes of one entry, and one compression deep.
+// entryPickled checks the first bytes of one entry, also inside one layer of compression.
 func entryPickled(f *zip.File) (bool, error) {
 	if strings.HasSuffix(f.Name, "/") {
 		return false, nil
@@ -141,7 +141,7 @@ func entryPickled(f *zip.File) (bool, error) {
 	return ok && found.kind == Pickle, nil
 }
 
-// isPickleName reports whether an entry's name alone says pickle.
+// isPickleName reports whether an entry's name alone identifies a pickle.
 func isPickleName(name string) bool {
 	name = strings.ToLower(name)
 	for _, ext := range []string{".pkl", ".pickle", ".joblib", ".dill"} {
@@ -154,7 +154,7 @@ func isPickleName(name string) bool {
 
 var errBudget = errors.New("too many bytes")
 
-// budget fails once more than left bytes were read through it.
+// budget fails after left bytes were read through it.
 type budget struct {
 	r    io.ReaderAt
 	left int64

@@ -8,18 +8,17 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// Masks say which elements of outputs count: those at whose place an input of the
-// cases is not 0. The dimensions of the input are the first of the output's, so that a
-// mask [batch, seq] decides on whole rows of [batch, seq, width]. What does not count
-// is left out before anything is compared: it is in no figure, not even as an element
-// that agrees, and may be NaN. The zero Masks lets all elements count.
+// Masks select the elements of outputs that count: those where an input of the cases is not 0.
+// The dimensions of the input must be the first of the output's, so a mask [batch, seq] selects
+// whole rows of [batch, seq, width]. The other elements are removed before the comparison: they
+// affect no figure and may be NaN. The zero Masks selects all elements.
 type Masks struct {
 	Dir    string            // folder of the cases
 	Shards []registry.Shard  // of the cases
 	Inputs map[string]string // by output: the name of its mask in each shard of the cases
 }
 
-// open opens the i-th shard of the cases; nil where no output has a mask.
+// open opens the i-th shard of the cases; it returns nil if no output has a mask.
 func (m Masks) open(i int, limits tensor.Limits) (*tensor.File, error) {
 	if len(m.Inputs) == 0 {
 		return nil, nil
@@ -27,10 +26,10 @@ func (m Masks) open(i int, limits tensor.Limits) (*tensor.File, error) {
 	return tensor.Open(filepath.Join(m.Dir, m.Shards[i].File), limits)
 }
 
-// mask is one case's mask.
+// mask is the mask of one case.
 type mask struct {
 	shape []int64
-	kept  []int64 // places of its elements that are not 0
+	kept  []int64 // indices of its elements that are not 0
 }
 
 func newMask(t tensor.Tensor) mask {
@@ -52,8 +51,8 @@ func (m mask) check(shape []int64) error {
 		"its mask has shape %v and the output %v: want a mask whose dimensions are the output's first", m.shape, shape)
 }
 
-// pick gives the elements of an output that count: [kept, ...], the dimensions of the
-// mask made one. The output's shape is one that check lets pass.
+// pick returns the elements of an output that count: [kept, ...], where the dimensions of the
+// mask are merged into one. check must have accepted the output's shape.
 func (m mask) pick(t tensor.Tensor) tensor.Tensor {
 	rest := t.Shape[len(m.shape):]
 	size := int64(t.DType.Size())
@@ -68,7 +67,7 @@ func (m mask) pick(t tensor.Tensor) tensor.Tensor {
 	return picked
 }
 
-// place turns an index of what pick gave into one of the output.
+// place converts an index in the result of pick into one in the output.
 func (m mask) place(index []int64) []int64 {
 	whole := make([]int64, len(m.shape), len(m.shape)+len(index)-1)
 	at := m.kept[index[0]]
@@ -79,7 +78,7 @@ func (m mask) place(index []int64) []int64 {
 	return append(whole, index[1:]...)
 }
 
-// result gives the figures of an output, the worst element where it is in the output.
+// result returns the figures of an output, with the worst element at its index in the output.
 func (m Masks) result(c *tensor.Comparison, output string, limits tensor.Limits) (tensor.Result, error) {
 	result := c.Result()
 	name, masked := m.Inputs[output]

@@ -1,5 +1,5 @@
-// Package parity compares what an engine computed with what the reference computed
-// on the same cases.
+// Package parity compares the outputs of an engine with those of the reference model for the
+// same cases.
 package parity
 
 import (
@@ -12,36 +12,36 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// Run is the outputs to compare: two folders of safetensors shards with the same
-// names, whose tensors have a leading case dimension, and which agree in the cases.
+// Run is the outputs to compare: two folders of safetensors shards with equal names and equal
+// numbers of cases. The tensors have a leading case dimension.
 type Run struct {
-	Golden  string // folder of the reference's outputs
+	Golden  string // folder of the reference model's outputs
 	Engine  string // folder of the engine's outputs
 	Shards  []registry.Shard
-	Outputs map[string]tensor.Options // by output: the tolerances that count failures
+	Outputs map[string]tensor.Options // by output: the tolerances that decide whether an element fails
 	Masks   Masks
 	Labels  Labels
 	Limits  tensor.Limits // of memory
 }
 
-// Labels is where the right answers are. The zero Labels has none.
+// Labels says where the labels are. The zero Labels means no labels.
 type Labels struct {
 	Dir    string // folder of the cases
 	Tensor string // name of the labels in each shard of the cases
-	Output string // output whose largest value is the answer
+	Output string // output whose largest value is the predicted label
 	Shards []registry.Shard
 }
 
-// Result is what a comparison found.
+// Result is the result of a comparison.
 type Result struct {
 	Cases    int
 	Outputs  map[string]tensor.Result
 	Accuracy *registry.Accuracy // nil without labels
 }
 
-// Compare reads both sides case by case. An engine whose outputs have another shape or
-// class of dtype than the reference's gives an error of kind tensor.ErrMismatch; a mask
-// that does not fit its output is CodeInvalid and no mismatch of the engine's.
+// Compare reads both sides case by case. If an engine's outputs have another shape or class of
+// dtype than the reference model's, the error is of kind tensor.ErrMismatch. A mask that does
+// not fit its output gives CodeInvalid, which is not a mismatch of the engine.
 func Compare(ctx context.Context, run Run) (Result, error) {
 	comparisons := make(map[string]*tensor.Comparison, len(run.Outputs))
 	for name, options := range run.Outputs {
@@ -106,13 +106,13 @@ func (run Run) shard(i int, shard registry.Shard,
 	return run.Labels.score(i, golden, candidate, reference, engine)
 }
 
-// rowsAtOnce bounds how many cases of a tensor are in memory.
+// rowsAtOnce is how many cases of a tensor are in memory at a time.
 const rowsAtOnce = 64
 
 // sides is an output in the files of one shard.
 type sides struct {
 	golden, engine, masks *tensor.File
-	output, mask          string // names of tensors; no mask is ""
+	output, mask          string // names of tensors; mask is "" for no mask
 	first                 int    // number of the first case
 }
 
@@ -140,14 +140,14 @@ func (s sides) compare(c *tensor.Comparison, from, to int) error {
 	return nil
 }
 
-// row adds one case, the row of these tensors that is the case of that number.
+// row adds one case: a row of these tensors, with its case number.
 func (s sides) row(c *tensor.Comparison, row int64, number int, want, got, masks tensor.Tensor) error {
 	w, errWant := want.Rows(row, row+1)
 	g, errGot := got.Rows(row, row+1)
 	if errWant != nil || errGot != nil {
 		return registry.Errorf(registry.CodeInternal, "output %s: case %d: %w", s.output, number, tensor.ErrMismatch)
 	}
-	// Another shape than the reference's is for the comparison to refuse.
+	// The comparison refuses a shape that differs from the reference model's.
 	if s.mask != "" && slices.Equal(w.Shape, g.Shape) {
 		t, err := masks.Rows(row, row+1)
 		if err != nil {
@@ -191,7 +191,7 @@ func (l Labels) score(i int, golden, candidate *tensor.File, reference, engine *
 	return nil
 }
 
-// Figures writes a comparison as a report does.
+// Figures converts a comparison to the figures of a report.
 func Figures(dtype string, r tensor.Result) registry.OutputFigures {
 	figures := registry.OutputFigures{
 		DType:  dtype,

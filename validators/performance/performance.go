@@ -1,4 +1,4 @@
-// Package performance turns timings into latencies. It reads numbers and measures nothing.
+// Package performance computes latencies from timings. It does not measure anything itself.
 package performance
 
 import (
@@ -8,9 +8,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Summarize gives the latency quantiles of samples in nanoseconds, each the time of
-// one run of batch cases. Quantiles are nearest-rank: the smallest sample that at
-// least that share of all samples does not exceed. No samples give the zero Latency.
+// Summarize returns the latency quantiles of samples in nanoseconds, each the duration of one
+// run with batch cases. A quantile is by nearest rank: the smallest sample such that at least
+// that share of all samples is not larger. No samples give the zero Latency.
 func Summarize(samples []int64, batch int64) registry.Latency {
 	if len(samples) == 0 {
 		return registry.Latency{}

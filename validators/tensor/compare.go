@@ -7,29 +7,28 @@ import (
 	"slices"
 )
 
-// RelFloor is the smallest reference magnitude that a relative error is taken
-// against: the spacing of float64 at 1. Below it, and at zero, the error is
-// divided by RelFloor.
+// RelFloor is the smallest divisor of a relative error: the spacing of float64 at 1. If the
+// magnitude of the reference value is smaller, the error is divided by RelFloor.
 const RelFloor = 0x1p-52
 
-// Options of a comparison. The zero value asks for equal numbers.
+// Options of a comparison. The zero value requires equal numbers.
 type Options struct {
 	// RTol and ATol are the tolerances of numpy.allclose: an element passes if
 	// |engine-reference| <= ATol + RTol*|reference|. Finite, not negative.
 	RTol, ATol float64
 }
 
-// Comparison accumulates how far an engine's output is from the reference's,
-// over the cases of one output. All arithmetic is in float64. It is for one
-// goroutine.
+// Comparison accumulates the differences between an engine's output and the reference model's,
+// over the cases of one output. All arithmetic is in float64. It is not safe for concurrent
+// use.
 type Comparison struct {
 	options Options
 	result  Result
 	sums    sums
 	broken  bool  // an element has no finite error
-	agreed  int64 // rows of equal argmax
-	// One chunk of each side, decoded: small enough to stay in the first cache
-	// while the passes over it run.
+	agreed  int64 // rows with equal argmax
+	// One decoded chunk of each side, small enough to stay in the first-level cache while the
+	// passes over it run.
 	reference, engine [chunk]float64
 }
 
@@ -42,9 +41,9 @@ func NewComparison(options Options) *Comparison {
 	}}
 }
 
-// Add compares one case, whatever its number, and adds it to the figures. The
-// tensors have one shape and dtypes of one class (a float16 engine is compared
-// with a float32 reference, an int64 one is not), else nothing is added and the
+// Add compares one case, whose number is only for error messages, and adds it to the figures.
+// The tensors must have the same shape and dtypes of one class: a float16 engine is compared
+// with a float32 reference model, an int64 one is not. Otherwise nothing is added, and the
 // error, of kind ErrMismatch, names both.
 func (c *Comparison) Add(caseIndex int, reference, engine Tensor) error {
 	if err := c.check(reference, engine); err != nil {
@@ -97,8 +96,8 @@ func sameShape(want, got []int64) error {
 	return faultf(ErrMismatch, "the engine has shape %v, the reference %v", got, want)
 }
 
-// separate moves 64-bit integers that differ but round to the same float64 one
-// step apart, so that a difference is never rounded away.
+// separate moves 64-bit integers that differ but round to the same float64 one step apart, so
+// that rounding never hides a difference.
 func separate(ref, eng []float64, refData, engData []byte) {
 	for i := range ref {
 		if ref[i] == eng[i] && binary.LittleEndian.Uint64(refData[8*i:]) != binary.LittleEndian.Uint64(engData[8*i:]) {

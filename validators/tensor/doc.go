@@ -1,17 +1,16 @@
-// Package tensor is the arithmetic floor under every validator: a value with
-// a dtype, a shape and bytes; the files such values travel in; and the
-// figures that say how far an engine's numbers are from the reference's.
+// Package tensor provides tensors for all validators: a value with dtype, shape and bytes; the
+// file formats of tensors; and the figures that describe the difference between an engine's
+// outputs and the reference model's.
 //
-// A [Tensor] is little-endian, C order, and may be a view on another one, so
-// that one case of a stacked shard costs no copy. Files come from strangers:
-// safetensors ([Open]) are checked to the last byte before the first tensor is
-// handed out and then read lazily, row range by row range; npy and npz
-// ([ReadNpy], [ReadNpz]) are read without ever running the pickle that they
-// may carry. Everything that is allocated is bounded by [Limits].
+// A [Tensor] is little-endian, in C order, and may be a view of another one, so that one case
+// of a stacked shard needs no copy. Files are untrusted: safetensors ([Open]) are checked
+// completely before the first tensor is returned, and then read lazily by ranges of rows; npy
+// and npz ([ReadNpy], [ReadNpz]) are read without ever executing pickles in them. [Limits]
+// bound all allocations.
 //
-// A [Comparison] takes reference and engine case by case and computes all its
-// figures in float64 in one pass. It judges nothing: the limits, and with them
-// the verdict, belong to the caller.
+// A [Comparison] takes the outputs of the reference model and of the engine case by case, and
+// computes all figures in float64 in one pass. It decides nothing: the caller has the limits
+// and computes the verdict.
 //
-// The package imports the standard library alone and keeps no state.
+// The package imports only the standard library and keeps no state.
 package tensor

@@ -1,12 +1,12 @@
 package tensor
 
-// DType is the type of one element, under the name that numpy, ml_dtypes and
-// ONNX give it. The zero value is invalid and is refused everywhere.
+// DType is the type of one element, by its name in numpy, ml_dtypes and ONNX. The zero value is
+// invalid and is refused everywhere.
 type DType string
 
-// The dtypes of this package. The two 8-bit floats are those of the OCP
-// specification "8-bit Floating Point (OFP8)": E4M3 has no infinity, and NaN
-// only where all exponent and mantissa bits are set (hence "fn", finite).
+// The dtypes of this package. The two 8-bit floats are those of the OCP specification "8-bit
+// Floating Point (OFP8)": E4M3 has no infinity, and NaN only if all exponent and mantissa bits
+// are set (hence "fn", finite).
 const (
 	Bool       DType = "bool"
 	Int8       DType = "int8"
@@ -27,7 +27,7 @@ const (
 
 const dtypeNames = "bool, int8 to int64, uint8 to uint64, float8_e4m3fn, float8_e5m2, float16, bfloat16, float32, float64"
 
-// Class groups the dtypes whose values may be compared with each other.
+// Class groups dtypes whose values can be compared with each other.
 type Class string
 
 // The classes. The zero value belongs to unknown dtypes.
@@ -88,8 +88,8 @@ func (d DType) Safetensors() string {
 	return ""
 }
 
-// FromSafetensors returns the dtype that a safetensors header calls name, or an
-// error of kind ErrUnsupported (complex, sub-byte and exotic 8-bit types).
+// FromSafetensors returns the dtype with that name in safetensors, or an error of kind
+// ErrUnsupported (complex, sub-byte and unusual 8-bit types).
 func FromSafetensors(name string) (DType, error) {
 	for _, n := range safetensorsNames {
 		if n.name == name {
@@ -100,8 +100,8 @@ func FromSafetensors(name string) (DType, error) {
 		"unsupported safetensors dtype %.64q: convert the tensor to one of %s", name, dtypeNames)
 }
 
-// safetensorsNames is the part of the format's dtype list that we read, from
-// the Dtype enumeration of the reference implementation.
+// safetensorsNames is the part of the format's dtype list that this package reads, from the
+// Dtype enumeration of the reference implementation.
 var safetensorsNames = [...]struct {
 	dtype DType
 	name  string

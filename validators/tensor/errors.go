@@ -5,17 +5,17 @@ import (
 	"fmt"
 )
 
-// The kinds of error that this package returns, for errors.Is. The message of
-// an error says what was wrong and what to do; its kind says whose fault it is.
-// Errors of the operating system or of a reader are wrapped as they are.
+// The kinds of error of this package, for errors.Is. The message of an error says what was
+// wrong and what to do; its kind classifies the cause. Errors of the operating system or of a
+// reader are wrapped unchanged.
 var (
-	// ErrMalformed: the bytes break the rules of the format that they claim,
-	// or a tensor's shape, dtype and data contradict each other.
+	// ErrMalformed: the bytes violate the rules of their format, or a tensor's shape, dtype and
+	// data contradict each other.
 	ErrMalformed = errors.New("malformed tensor data")
-	// ErrLimit: the bytes may be well formed, but ask for more than Limits allow.
+	// ErrLimit: the bytes may be well formed, but require more than Limits allow.
 	ErrLimit = errors.New("tensor limit exceeded")
-	// ErrUnsafe: the bytes are a pickle, which runs code when it is loaded, or an archive
-	// whose members would be written elsewhere than it is unpacked to.
+	// ErrUnsafe: the bytes are a pickle, which runs code when it is loaded, or an archive with
+	// members that would be written outside the target folder.
 	ErrUnsafe = errors.New("unsafe tensor format")
 	// ErrUnsupported: a dtype or file feature that this package does not read.
 	ErrUnsupported = errors.New("unsupported tensor feature")
@@ -23,7 +23,7 @@ var (
 	ErrMismatch = errors.New("tensors do not fit together")
 )
 
-// fault is an error with a kind that errors.Is finds and the message leaves out.
+// fault is an error with a kind, which errors.Is finds and the message omits.
 type fault struct {
 	kind error
 	msg  string

@@ -5,9 +5,8 @@ import (
 	"math"
 )
 
-// Float64 returns element i, in C order. Every dtype but the two 64-bit
-// integers converts exactly; those are rounded beyond 2^53. It panics if i is
-// out of range, as a slice does.
+// Float64 returns element i, in C order. All dtypes except the two 64-bit integers convert
+// exactly; those are rounded beyond 2^53. It panics if i is out of range, as a slice does.
 func (t Tensor) Float64(i int) float64 {
 	var one [1]float64
 	size := t.DType.Size()
@@ -66,8 +65,8 @@ func decodeIntegers(dst []float64, d DType, src []byte) {
 	}
 }
 
-// The loops are small enough to be inlined with the conversion that they are
-// given, and shrink src instead of indexing it, which costs no bounds checks.
+// The loops are small enough for inlining with their conversion function, and shrink src
+// instead of indexing it, which avoids bounds checks.
 
 func decode1(dst []float64, src []byte, value func(uint8) float64) {
 	for i := range dst {

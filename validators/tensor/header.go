@@ -24,8 +24,8 @@ type entry struct {
 	begin, end int64
 }
 
-// checkLayout proves that the entries cover size bytes without hole or overlap
-// and that every entry is as long as its dtype and shape ask for.
+// checkLayout checks that the entries cover size bytes without gap or overlap, and that the
+// length of every entry matches its dtype and shape.
 func (h header) checkLayout(size int64) error {
 	names := slices.SortedFunc(maps.Keys(h.entries), func(a, b string) int {
 		x, y := h.entries[a], h.entries[b]
@@ -55,8 +55,8 @@ func (h header) checkLayout(size int64) error {
 	return nil
 }
 
-// parseHeader reads the header's JSON token by token, because a decoder into
-// maps or structs hides repeated keys and folds their case.
+// parseHeader reads the header's JSON token by token, because decoding into maps or structs
+// hides repeated keys and ignores their case.
 func parseHeader(text []byte, limits Limits) (header, error) {
 	if len(text) == 0 || text[0] != '{' {
 		return header{}, faultf(ErrMalformed, "safetensors: the header does not begin with '{'; is this a safetensors file?")

@@ -8,13 +8,13 @@ import (
 // Info is a tensor without its data.
 type Info struct {
 	DType DType
-	// Shape lists the dimensions, the slowest first; none for a scalar.
+	// Shape lists the dimensions, the slowest first; empty for a scalar.
 	Shape []int64
 }
 
-// Len returns the number of elements: 1 for a scalar, 0 if a dimension is 0.
-// The dtype must be known, no dimension negative, and the bytes of all
-// dimensions but the zero ones must fit an int64, so that no view overflows.
+// Len returns the number of elements: 1 for a scalar, 0 if a dimension is 0. The dtype must be
+// known, no dimension may be negative, and the product of all dimensions except zeros must fit
+// an int64 in bytes, so that no view overflows.
 func (i Info) Len() (int64, error) {
 	if !i.DType.Valid() {
 		return 0, faultf(ErrUnsupported, "unknown dtype %.64q: expected one of %s", string(i.DType), dtypeNames)
@@ -38,7 +38,7 @@ func (i Info) Len() (int64, error) {
 	return n, nil
 }
 
-// Bytes returns the size of the data, under the conditions of Len.
+// Bytes returns the size of the data, under the same conditions as Len.
 func (i Info) Bytes() (int64, error) {
 	n, err := i.Len()
 	return n * int64(i.DType.Size()), err

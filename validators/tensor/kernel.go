@@ -9,12 +9,12 @@ type kernel struct {
 	failed         int64
 	newNaN, newInf int64
 	maxAbs, maxRel float64
-	worst          float64 // excess over the tolerance
+	worst          float64 // largest excess over the tolerance
 	worstAt        int64   // -1 for none
 	broken         bool    // an element has no finite error
 }
 
-// sums are taken chunk by chunk and case by case, which keeps rounding small.
+// sums are added chunk by chunk and case by case, which keeps rounding errors small.
 type sums struct{ abs, err2, ref2, eng2, dot float64 }
 
 func (s *sums) add(o sums) {
@@ -29,9 +29,9 @@ func newKernel(options Options) kernel {
 	return kernel{options: options, worst: math.Inf(-1), worstAt: -1}
 }
 
-// run takes the next elements of both sides; base is the index of the first.
-// The sums are locals, not a struct, and the maxima plain ifs, not max, which
-// would look for NaN and -0: both keep the loop in registers.
+// run processes the next elements of both sides; base is the index of the first. The sums are
+// local variables, not a struct, and the maxima use if, not max, which would check for NaN and
+// -0: both keep the loop in registers.
 func (k *kernel) run(ref, eng []float64, base int64) {
 	var sumAbs, err2, ref2, eng2, dot float64
 	rtol, atol := k.options.RTol, k.options.ATol
@@ -74,7 +74,7 @@ func (k *kernel) run(ref, eng []float64, base int64) {
 	k.maxAbs, k.maxRel = max(maxAbs, k.maxAbs), max(maxRel, k.maxRel)
 }
 
-// irregular takes a pair whose difference is NaN or infinite.
+// irregular processes a pair whose difference is NaN or infinite.
 func (k *kernel) irregular(r, e float64, at int64) {
 	if r == e || math.IsNaN(r) && math.IsNaN(e) {
 		return
@@ -93,7 +93,7 @@ func (k *kernel) irregular(r, e float64, at int64) {
 	}
 }
 
-// cosine returns the cosine similarity of the case, as Result.CosineMin has it.
+// cosine returns the cosine similarity of the case, as in Result.CosineMin.
 func (k *kernel) cosine() float64 {
 	switch {
 	case k.maxAbs == 0:

@@ -11,8 +11,8 @@ const (
 	DefaultMaxTotalBytes  = 4 << 30
 )
 
-// Limits bound what a file from a stranger may make this process allocate.
-// The zero value of a field is its default; a negative field allows nothing.
+// Limits bound what an untrusted file may make this process allocate. The zero value of a field
+// is its default; a negative field allows nothing.
 type Limits struct {
 	// MaxHeaderBytes bounds the JSON header of safetensors (never more than the
 	// format's own 100,000,000) and the directory of an npz archive.
@@ -22,8 +22,8 @@ type Limits struct {
 	MaxTensors int
 	// MaxRank bounds the dimensions of one tensor. Default 32.
 	MaxRank int
-	// MaxTensorBytes bounds the data that one call loads for one tensor, or for
-	// the rows of it that were asked for. Default 2 GiB.
+	// MaxTensorBytes bounds the data that one call loads for one tensor, or for the requested
+	// rows of it. Default 2 GiB.
 	MaxTensorBytes int64
 	// MaxTotalBytes bounds the data of all tensors that one call loads
 	// ([ReadFile], [ReadNpz]). Default 4 GiB.

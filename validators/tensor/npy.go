@@ -9,21 +9,20 @@ import (
 
 const (
 	npyMagic = "\x93NUMPY"
-	// maxNpyHeader is what numpy itself reads of a file that is not trusted.
+	// maxNpyHeader is the limit of numpy itself for untrusted files.
 	maxNpyHeader = 10_000
 )
 
-// ReadNpy reads one array of numpy's npy format, versions 1.0, 2.0 and 3.0
-// (numpy/lib/format), up to the end of r: bytes behind the array are an error.
-// Big-endian data is swapped and Fortran order transposed, so that the result
-// is as any other tensor. Object arrays are pickles and are refused, kind
-// ErrUnsafe, without being looked into. Memory follows the bytes that arrive,
-// not those that the header declares.
+// ReadNpy reads one array in numpy's npy format, versions 1.0, 2.0 and 3.0 (numpy/lib/format),
+// up to the end of r: trailing bytes are an error. It swaps big-endian data and transposes
+// Fortran order, so that the result is little-endian in C order. It refuses object arrays,
+// which are pickles, with kind ErrUnsafe, without reading them. Memory depends on the bytes
+// that arrive, not on the size in the header.
 func ReadNpy(r io.Reader, limits Limits) (Tensor, error) {
 	return readNpy(r, limits.withDefaults())
 }
 
-// readNpy is ReadNpy with limits of which a zero allows nothing.
+// readNpy is ReadNpy with limits in which zero allows nothing.
 func readNpy(r io.Reader, limits Limits) (Tensor, error) {
 	head, err := readNpyHeader(r)
 	if err != nil {
@@ -83,7 +82,7 @@ func readNpyHeader(r io.Reader) ([]byte, error) {
 	return head, nil
 }
 
-// npyShort names the end of the data; other errors of a reader pass as they are.
+// npyShort returns an error for the end of the data; other errors of a reader pass unchanged.
 func npyShort(err error, lead []byte) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return err
@@ -104,7 +103,7 @@ func npyForeign(lead []byte) error {
 	return faultf(ErrMalformed, "npy: the file begins with %x: expected %x", lead, npyMagic)
 }
 
-// readExactly reads n bytes and the end of r.
+// readExactly reads n bytes and checks that r ends there.
 func readExactly(r io.Reader, n int64) ([]byte, error) {
 	const first = 1 << 20
 	data := make([]byte, 0, min(n, first))

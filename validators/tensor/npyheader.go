@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// npyHeader is what an npy header says.
+// npyHeader is the content of an npy header.
 type npyHeader struct {
 	info      Info
 	bigEndian bool
 	fortran   bool
 }
 
-// parseNpyHeader reads the Python dict that an npy header is, such as
-// {'descr': '<f4', 'fortran_order': False, 'shape': (1, 3), }: exactly those
-// keys in any order, no nesting, nothing evaluated.
+// parseNpyHeader parses the Python dict in an npy header, such as {'descr': '<f4',
+// 'fortran_order': False, 'shape': (1, 3), }: exactly those keys in any order, without nesting.
+// It evaluates nothing.
 func parseNpyHeader(text []byte) (npyHeader, error) {
 	var h npyHeader
 	seen := map[string]bool{}
@@ -112,7 +112,7 @@ func npyDType(kind string) DType {
 	return ""
 }
 
-// normalize makes t, whose data is as the file has it, little-endian in C order.
+// normalize converts t, whose data is as in the file, to little-endian in C order.
 func (h npyHeader) normalize(t Tensor) Tensor {
 	size := t.DType.Size()
 	if h.bigEndian {

@@ -12,12 +12,11 @@ import (
 	"sync/atomic"
 )
 
-// ReadNpz reads an npz file of size bytes, a zip archive of npy arrays as
-// numpy.savez and numpy.savez_compressed write it, and returns its arrays by
-// name, without ".npy". Names that occur twice, members that are no npy array
-// and encrypted members are refused. Declared sizes are checked before anything
-// is unpacked; what is unpacked then counts as it arrives, so that an archive
-// that lies about its sizes is cut off as well.
+// ReadNpz reads an npz file of size bytes, a zip archive of npy arrays as written by
+// numpy.savez and numpy.savez_compressed. It returns the arrays by name, without ".npy". It
+// refuses repeated names, members that are not npy arrays, and encrypted members. It checks
+// declared sizes before it unpacks anything, and counts the bytes while unpacking, so that an
+// archive with wrong sizes is also stopped.
 func ReadNpz(r io.ReaderAt, size int64, limits Limits) (map[string]Tensor, error) {
 	limits = limits.withDefaults()
 	files, err := npzMembers(r, size, limits)
@@ -42,7 +41,7 @@ func ReadNpz(r io.ReaderAt, size int64, limits Limits) (map[string]Tensor, error
 
 func npzMembers(r io.ReaderAt, size int64, limits Limits) ([]*zip.File, error) {
 	source := &budgetReader{r: r}
-	// The zip reader looks for the end record in the last 65 KiB, whatever the
+	// The zip reader looks for the end record in the last 65 KiB, independent of the
 	// directory's size.
 	source.left.Store(limits.MaxHeaderBytes + 1<<17)
 	archive, err := zip.NewReader(source, size)
@@ -66,7 +65,7 @@ func npzMembers(r io.ReaderAt, size int64, limits Limits) ([]*zip.File, error) {
 		if err := checkNpzMember(f, limits); err != nil {
 			return nil, err
 		}
-		// At most MaxTensorBytes and a header each: no overflow before the check.
+		// At most MaxTensorBytes and a header each, so this does not overflow before the check.
 		if total += f.UncompressedSize64; total > uint64(max(limits.MaxTotalBytes, 0))+uint64(len(archive.File))*npyOverhead {
 			return nil, faultf(ErrLimit, "npz: the arrays have more than %d bytes, the limit", limits.MaxTotalBytes)
 		}
@@ -112,8 +111,8 @@ func readNpzMember(f *zip.File, limits Limits) (Tensor, error) {
 	return t, err
 }
 
-// budgetReader bounds the bytes that may be read while a zip directory is
-// parsed: archive/zip keeps the whole directory in memory.
+// budgetReader limits the bytes that are read while a zip directory is parsed: archive/zip
+// keeps the whole directory in memory.
 type budgetReader struct {
 	r         io.ReaderAt
 	left      atomic.Int64

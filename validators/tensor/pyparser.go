@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// pyParser reads the few Python literals of an npy header. After the first
-// error every method returns a zero value.
+// pyParser parses the few Python literals of an npy header. After the first error every method
+// returns a zero value.
 type pyParser struct {
 	rest string
 	err  error

@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// Result is what a comparison found. A figure may be infinite; only Top1 may be
-// NaN, where it is not defined.
+// Result is the result of a comparison. A figure may be infinite; only Top1 may be NaN, if it
+// is undefined.
 //
-// NaN against NaN and an infinity against the same infinity are equal: error
-// zero, left out of cosine and SNR. Any other pair with a NaN or an infinity, or
-// whose difference overflows, has no finite error: its absolute and relative error are +Inf and its
-// element fails, so that no limit is met by a comparison with NaN.
+// NaN compared with NaN, and an infinity with the same infinity, count as equal: the error is
+// zero, and they are left out of cosine and SNR. Any other pair with a NaN or an infinity, or
+// with a difference that overflows, has no finite error: its absolute and relative error are
+// +Inf and its element fails. So a comparison with NaN never passes a limit.
 type Result struct {
-	// Cases and Elements count what was compared. An empty tensor is a case
-	// without elements; it passes.
+	// Cases and Elements count what was compared. An empty tensor is a case without elements;
+	// it passes.
 	Cases    int
 	Elements int64
-	// Failed counts the elements outside of the tolerances of Options.
+	// Failed is the number of elements outside the tolerances of Options.
 	Failed int64
 	// MaxAbs and MeanAbs are taken over |engine-reference| of all elements;
 	// MaxAbsCase is the first case that has the maximum, -1 if it is 0.
@@ -44,18 +44,18 @@ type Result struct {
 	// compare it as !(Top1 >= limit).
 	Top1     float64
 	Top1Rows int64
-	// NewNaN and NewInf count the elements that are NaN, or an infinity, in the
-	// engine and not so (or of the other sign) in the reference.
+	// NewNaN and NewInf count the elements that are NaN, or an infinity, in the engine's
+	// output, but not (or with the other sign) in the reference model's.
 	NewNaN, NewInf int64
-	// Worst is the element that is furthest outside of the tolerances, or the
-	// nearest to them where all pass; the first of equals. Nil if no element differs.
+	// Worst is the element furthest outside the tolerances or, if all pass, the one closest to
+	// them; the first of several. Nil if no element differs.
 	Worst *Element
 }
 
 // Element is one element of one case.
 type Element struct {
 	Case int
-	// Index has one entry per dimension, none for a scalar.
+	// Index has one entry per dimension; empty for a scalar.
 	Index             []int64
 	Reference, Engine float64
 	// Excess is |engine-reference| - (ATol + RTol*|reference|): above 0 if the
@@ -95,6 +95,6 @@ func (c *Comparison) snr() float64 {
 	return 10 * math.Log10(c.sums.ref2/c.sums.err2)
 }
 
-// inRange reports whether a sum of squares is neither zero nor touched by
-// overflow or by the loss of precision next to underflow.
+// inRange reports whether a sum of squares is not zero and not affected by overflow or by the
+// loss of precision near underflow.
 func inRange(sum float64) bool { return sum >= 1e-290 && sum <= math.MaxFloat64 }

@@ -10,12 +10,11 @@ import (
 	"slices"
 )
 
-// maxSafetensorsHeader is the format's own bound on the header.
+// maxSafetensorsHeader is the format's own limit on the header.
 const maxSafetensorsHeader = 100_000_000
 
-// File is an open safetensors file, checked as a whole when it was opened; the
-// data of a tensor is read when it is asked for. Its methods, but for Close,
-// may be called at the same time.
+// File is an open safetensors file. Opening it checks the whole structure; the data of a tensor
+// is read on request. Its methods except Close are safe for concurrent use.
 //
 // The format (README of huggingface/safetensors): a little-endian uint64, the
 // JSON header of that many bytes, the data. Our reading of it is strict: names
@@ -29,8 +28,8 @@ type File struct {
 	data   int64 // offset of the data section in the file
 }
 
-// Open opens the safetensors file of that path. Errors of a bad file are of
-// kind ErrMalformed, ErrUnsupported or ErrLimit. The caller closes the file.
+// Open opens the safetensors file at that path. Errors of an invalid file are of kind
+// ErrMalformed, ErrUnsupported or ErrLimit. The caller closes the file.
 func Open(path string, limits Limits) (*File, error) {
 	// Stat first: opening a FIFO would block until a process writes to it.
 	if info, err := os.Stat(path); err != nil {
@@ -54,8 +53,8 @@ func Open(path string, limits Limits) (*File, error) {
 	return file, nil
 }
 
-// NewFile reads the header of a safetensors file of size bytes from r, which
-// must stay readable as long as the File is used. Close leaves r open.
+// NewFile reads the header of a safetensors file of size bytes from r, which must stay readable
+// while the File is used. Close does not close r.
 func NewFile(r io.ReaderAt, size int64, limits Limits) (*File, error) {
 	limits = limits.withDefaults()
 	text, err := readHeader(r, size, limits)
@@ -129,14 +128,14 @@ func (f *File) Metadata() map[string]string {
 	return out
 }
 
-// Info returns the dtype and shape of a tensor, and whether there is one of that name.
+// Info returns the dtype and shape of a tensor, and whether it exists.
 func (f *File) Info(name string) (Info, bool) {
 	e, ok := f.header.entries[name]
 	return Info{e.info.DType, slices.Clone(e.info.Shape)}, ok
 }
 
-// Tensor reads one tensor, at most Limits.MaxTensorBytes of it. A name that the
-// file does not have is of kind ErrMismatch.
+// Tensor reads one tensor, at most Limits.MaxTensorBytes of it. If the file has no tensor of
+// that name, the error is of kind ErrMismatch.
 func (f *File) Tensor(name string) (Tensor, error) {
 	e, ok := f.header.entries[name]
 	if !ok {
@@ -145,8 +144,8 @@ func (f *File) Tensor(name string) (Tensor, error) {
 	return f.read(name, Info{e.info.DType, slices.Clone(e.info.Shape)}, e.begin, e.end)
 }
 
-// Rows reads the rows [from, to) of a tensor along its leading dimension, and
-// no other bytes. The limit of Tensor counts for these rows alone.
+// Rows reads only the rows [from, to) of a tensor along its leading dimension. The limit of
+// Tensor applies to these rows.
 func (f *File) Rows(name string, from, to int64) (Tensor, error) {
 	e, ok := f.header.entries[name]
 	if !ok {
@@ -184,7 +183,7 @@ func (f *File) read(name string, info Info, begin, end int64) (Tensor, error) {
 	return Tensor{info.DType, info.Shape, data}, nil
 }
 
-// readAt fills p. A reader that ends early is shorter than it was said to be.
+// readAt fills p. If a reader ends early, the file is shorter than declared.
 func readAt(r io.ReaderAt, p []byte, offset int64) error {
 	n, err := r.ReadAt(p, offset)
 	if n == len(p) {

@@ -2,13 +2,13 @@ package tensor
 
 import "encoding/binary"
 
-// Scalar lists the Go types that are elements of a tensor.
+// Scalar lists the Go types of tensor elements.
 type Scalar interface {
 	bool | int8 | int16 | int32 | int64 | uint8 | uint16 | uint32 | uint64 | float32 | float64
 }
 
-// New returns a tensor with a copy of values, given in C order: no dimensions
-// for a scalar. It is an error if shape does not hold as many.
+// New returns a tensor with a copy of values, in C order. Without dimensions it is a scalar. If
+// the number of values does not match shape, it returns an error.
 func New[T Scalar](values []T, shape ...int64) (Tensor, error) {
 	t := Tensor{DType: dtypeOf[T](), Shape: append([]int64{}, shape...)}
 	data, err := binary.Append(nil, binary.LittleEndian, values)
@@ -19,8 +19,8 @@ func New[T Scalar](values []T, shape ...int64) (Tensor, error) {
 	return t, t.Validate()
 }
 
-// Values returns a copy of the elements, in C order. T must be the type of
-// exactly t's dtype: nothing is converted (kind ErrMismatch). Float64s converts.
+// Values returns a copy of the elements, in C order. T must be exactly the type of t's dtype:
+// it converts nothing (kind ErrMismatch). Float64s converts.
 func Values[T Scalar](t Tensor) ([]T, error) {
 	if err := t.Validate(); err != nil {
 		return nil, err

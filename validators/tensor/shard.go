@@ -7,10 +7,10 @@ import (
 	"slices"
 )
 
-// ShardWriter writes a safetensors file of stacked tensors whose rows arrive
-// one after the other, for all tensors at once, as an engine yields its outputs
-// case by case. Nothing but the rows at hand is in memory. The bytes are those
-// that [Write] gives for the whole tensors. It is for one goroutine.
+// ShardWriter writes a safetensors file of stacked tensors, whose rows arrive one after the
+// other for all tensors at once, as an engine yields its outputs case by case. Only the current
+// rows are in memory. The result is the same as that of [Write] for the whole tensors. It is
+// not safe for concurrent use.
 type ShardWriter struct {
 	w      io.WriterAt
 	layout layout
@@ -18,8 +18,8 @@ type ShardWriter struct {
 	next   map[string]int64 // rows written
 }
 
-// NewShardWriter writes the header to w, which is empty and stays the caller's
-// to close. Every tensor has a leading dimension, its number of rows to come.
+// NewShardWriter writes the header to w, which must be empty and which the caller closes. Every
+// tensor has a leading dimension: the number of its rows that will follow.
 func NewShardWriter(w io.WriterAt, infos map[string]Info, metadata map[string]string) (*ShardWriter, error) {
 	for name, info := range infos {
 		if len(info.Shape) == 0 {
@@ -36,9 +36,9 @@ func NewShardWriter(w io.WriterAt, infos map[string]Info, metadata map[string]st
 	return &ShardWriter{w: w, layout: l, infos: maps.Clone(infos), next: map[string]int64{}}, nil
 }
 
-// Append writes rows, which has a leading dimension, behind the rows that the
-// tensor of that name has so far. Other dtypes, row shapes or more rows than
-// announced are of kind ErrMismatch.
+// Append writes rows, which has a leading dimension, after the existing rows of the tensor of
+// that name. Other dtypes, other row shapes, and more rows than announced give an error of kind
+// ErrMismatch.
 func (s *ShardWriter) Append(name string, rows Tensor) error {
 	if err := rows.Validate(); err != nil {
 		return fmt.Errorf("tensor %q: %w", name, err)
@@ -67,8 +67,8 @@ func (s *ShardWriter) Append(name string, rows Tensor) error {
 	return nil
 }
 
-// Close reports a tensor that has fewer rows than announced: the file is then
-// to be thrown away. It leaves the underlying writer open.
+// Close returns an error if a tensor has fewer rows than announced; the file is then unusable.
+// It does not close the underlying writer.
 func (s *ShardWriter) Close() error {
 	for _, name := range s.layout.names {
 		if want := s.infos[name].Shape[0]; s.next[name] != want {

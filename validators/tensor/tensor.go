@@ -2,23 +2,23 @@ package tensor
 
 import "slices"
 
-// Tensor is an n-dimensional array. Its zero value is invalid. Tensors may
-// share Data with each other: treat Data as read-only unless you made it.
+// Tensor is an n-dimensional array. Its zero value is invalid. Tensors may share Data with each
+// other: treat Data as read-only unless you created it.
 type Tensor struct {
 	DType DType
-	// Shape lists the dimensions, the slowest first; none for a scalar.
+	// Shape lists the dimensions, the slowest first; empty for a scalar.
 	Shape []int64
-	// Data holds the elements in C order, little-endian; a bool is one byte,
-	// any other value than 0 being true.
+	// Data holds the elements in C order, little-endian. A bool is one byte; any value other
+	// than 0 is true.
 	Data []byte
 }
 
 // Info returns the tensor's dtype and shape.
 func (t Tensor) Info() Info { return Info{t.DType, t.Shape} }
 
-// Validate reports whether dtype, shape and data agree (kinds ErrUnsupported
-// and ErrMalformed). The other methods of Tensor expect a valid tensor; on any
-// other they return errors or zeros, and never panic but for an index out of range.
+// Validate checks that dtype, shape and data are consistent (kinds ErrUnsupported and
+// ErrMalformed). The other methods of Tensor expect a valid tensor; on an invalid one they
+// return errors or zeros, and panic only for an index out of range.
 func (t Tensor) Validate() error {
 	want, err := t.Info().Bytes()
 	if err != nil {
@@ -31,7 +31,7 @@ func (t Tensor) Validate() error {
 	return nil
 }
 
-// Len returns the number of elements that Data holds, 0 for an unknown dtype.
+// Len returns the number of elements in Data, or 0 for an unknown dtype.
 func (t Tensor) Len() int {
 	if size := t.DType.Size(); size != 0 {
 		return len(t.Data) / size
@@ -39,8 +39,8 @@ func (t Tensor) Len() int {
 	return 0
 }
 
-// Rows returns the rows [from, to) along the leading dimension, which stays.
-// The result is a view: it shares Data.
+// Rows returns the rows [from, to) along the leading dimension, which stays. The result is a
+// view that shares Data.
 func (t Tensor) Rows(from, to int64) (Tensor, error) {
 	if err := t.Validate(); err != nil {
 		return Tensor{}, err
@@ -53,8 +53,8 @@ func (t Tensor) Rows(from, to int64) (Tensor, error) {
 	return Tensor{info.DType, info.Shape, t.Data[lo:hi:hi]}, nil
 }
 
-// Slice returns row i without the leading dimension, as a view: of cases
-// stacked to shape [cases, ...], the tensor of one case.
+// Slice returns row i without the leading dimension, as a view. For cases stacked to shape
+// [cases, ...], that is the tensor of one case.
 func (t Tensor) Slice(i int64) (Tensor, error) {
 	if len(t.Shape) > 0 && (i < 0 || i >= t.Shape[0]) {
 		return Tensor{}, faultf(ErrMismatch, "row %d of shape %v: the leading dimension has %d", i, t.Shape, t.Shape[0])
@@ -67,8 +67,8 @@ func (t Tensor) Slice(i int64) (Tensor, error) {
 	return row, nil
 }
 
-// Stack returns a new tensor [len(ts), ...] of tensors that have one dtype and
-// one shape, in their order. It needs at least one.
+// Stack returns a new tensor [len(ts), ...] of tensors with the same dtype and shape, in their
+// order. It needs at least one.
 func Stack(ts ...Tensor) (Tensor, error) {
 	rows := make([]Tensor, len(ts))
 	for i, t := range ts {
@@ -77,9 +77,8 @@ func Stack(ts ...Tensor) (Tensor, error) {
 	return Concat(rows...)
 }
 
-// Concat returns a new tensor of the rows of all ts, in their order. All have
-// one dtype and agree in every dimension but the leading one. It needs at
-// least one.
+// Concat returns a new tensor of the rows of all ts, in their order. All must have the same
+// dtype and the same dimensions except the leading one. It needs at least one.
 func Concat(ts ...Tensor) (Tensor, error) {
 	if len(ts) == 0 || len(ts[0].Shape) == 0 {
 		return Tensor{}, faultf(ErrMismatch, "concat: expected one tensor or more, with a leading dimension")

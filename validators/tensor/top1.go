@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Argmax returns the index of the largest value, the lowest of equals. It is -1
-// for an empty row and for one with a NaN, which has no largest value; numpy
-// would return the index of the first NaN, and a broken row might look right.
+// Argmax returns the index of the largest value, or the lowest of several. It is -1 for an
+// empty row and for a row with a NaN, which has no largest value. numpy would return the index
+// of the first NaN, and a broken row might look right.
 func Argmax(row []float64) int {
 	p := newPeak()
 	p.scan(row)
@@ -43,9 +43,9 @@ func ArgmaxRows(t Tensor) ([]int64, error) {
 	return out, nil
 }
 
-// Top1 counts the rows of logits, shape [..., classes], whose Argmax is the
-// label at that place. Labels are integers from 0 to classes-1 of shape [...]
-// or [..., 1]. A row with a NaN is never correct.
+// Top1 counts the rows of logits, shape [..., classes], whose Argmax equals the label. Labels
+// are integers from 0 to classes-1 of shape [...] or [..., 1]. A row with a NaN is never
+// correct.
 func Top1(logits, labels Tensor) (correct, total int, err error) {
 	predicted, err := ArgmaxRows(logits)
 	if err != nil {
@@ -85,8 +85,7 @@ func checkLabels(logits, labels Tensor) error {
 	return nil
 }
 
-// integer returns element i of an integer tensor, exactly, and false if it is
-// negative.
+// integer returns element i of an integer tensor, exactly, and false if it is negative.
 func integer(t Tensor, i int) (uint64, bool) {
 	if t.DType == Uint64 {
 		return binary.LittleEndian.Uint64(t.Data[8*i:]), true
@@ -95,15 +94,15 @@ func integer(t Tensor, i int) (uint64, bool) {
 	return uint64(max(v, 0)), v >= 0
 }
 
-// top1 counts, over both sides at once, the rows whose argmax agrees.
+// top1 counts the rows in which the argmax of both sides agrees.
 type top1 struct {
 	width, at    int64
 	ref, eng     peak
 	rows, agreed int64
 }
 
-// newTop1 returns a counter for rows along the last axis; for fewer than two
-// elements in a row there is nothing to choose from, and it counts nothing.
+// newTop1 returns a counter for rows along the last axis. It counts nothing if a row has fewer
+// than two elements.
 func newTop1(shape []int64) top1 {
 	t := top1{ref: newPeak(), eng: newPeak()}
 	if len(shape) > 0 && shape[len(shape)-1] > 1 {
@@ -112,7 +111,7 @@ func newTop1(shape []int64) top1 {
 	return t
 }
 
-// feed takes the next elements of both sides.
+// feed processes the next elements of both sides.
 func (t *top1) feed(ref, eng []float64) {
 	if t.width == 0 {
 		return
@@ -133,7 +132,7 @@ func (t *top1) feed(ref, eng []float64) {
 	}
 }
 
-// peak finds the argmax of a row that comes in pieces.
+// peak finds the argmax of a row that arrives in pieces.
 type peak struct {
 	best     float64 // NaN before the first value
 	at, next int64

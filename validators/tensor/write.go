@@ -13,10 +13,10 @@ import (
 	"unicode/utf8"
 )
 
-// Write writes a safetensors file. Equal arguments give equal bytes: metadata
-// stands first, then the tensors by element size, largest first, and by name,
-// so that every tensor is aligned to its elements, as in the reference
-// implementation. The header is padded with spaces to a multiple of 8.
+// Write writes a safetensors file. Equal arguments give equal bytes: metadata comes first, then
+// the tensors by element size, largest first, and by name, so that every tensor is aligned to
+// its elements, as in the reference implementation. The header is padded with spaces to a
+// multiple of 8.
 func Write(w io.Writer, tensors map[string]Tensor, metadata map[string]string) error {
 	infos := make(map[string]Info, len(tensors))
 	for name, t := range tensors {
@@ -40,7 +40,7 @@ func Write(w io.Writer, tensors map[string]Tensor, metadata map[string]string) e
 	return nil
 }
 
-// layout is where everything goes in a safetensors file.
+// layout is the position of everything in a safetensors file.
 type layout struct {
 	head    []byte // length and header
 	names   []string
@@ -87,8 +87,8 @@ func newLayout(infos map[string]Info, metadata map[string]string) (layout, error
 	return l, nil
 }
 
-// headerEntry is one tensor in the header, its keys in the order in which the
-// reference implementation writes them.
+// headerEntry is one tensor in the header. Its keys have the order of the reference
+// implementation.
 type headerEntry struct {
 	DType   string   `json:"dtype"`
 	Shape   []int64  `json:"shape"`
@@ -103,9 +103,8 @@ func newHeaderEntry(info Info, begin, end int64) headerEntry {
 	return headerEntry{info.DType.Safetensors(), shape, [2]int64{begin, end}}
 }
 
-// appendMember appends a key and its value to an object under construction.
-// encoding/json sorts the keys of maps and would quietly replace what is not
-// UTF-8, making two names one.
+// appendMember appends a key and its value to an object under construction. encoding/json would
+// sort the keys of maps and silently replace invalid UTF-8, which could make two names equal.
 func appendMember(text *bytes.Buffer, key string, value any) error {
 	if !utf8.ValidString(key) {
 		return faultf(ErrMalformed, "name %q is not UTF-8", key)
