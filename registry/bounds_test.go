@@ -1,0 +1,502 @@
+package registry_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// Parts that both configurations have, and only those, can differ.
+func TestConfigurationDiffers(t *testing.T) {
+	t.Parallel()
+	a, b := digest.FromString("a"), digest.FromString("b")
+	for name, c := range map[string]struct {
+		one, other registry.Configuration
+		want       string
+	}{
+		"equal":                {registry.Configuration{Environments: a, Access: a, Promoter: a}, registry.Configuration{Environments: a, Access: a, Promoter: a}, ""},
+		"all differ":           {registry.Configuration{Environments: a, Access: a, Promoter: a}, registry.Configuration{Environments: b, Access: b, Promoter: b}, "environments access promoter"},
+		"one differs":          {registry.Configuration{Environments: a, Access: a}, registry.Configuration{Environments: a, Access: b}, "access"},
+		"not recorded there":   {registry.Configuration{Promoter: a}, registry.Configuration{}, ""},
+		"not recorded here":    {registry.Configuration{}, registry.Configuration{Promoter: a}, ""},
+		"nothing is recorded":  {registry.Configuration{}, registry.Configuration{}, ""},
+		"another one recorded": {registry.Configuration{Environments: a}, registry.Configuration{Access: a}, ""},
+	} {
+		if got := strings.Join(c.one.Differs(c.other), " "); got != c.want {
+			t.Errorf("%s: %q differ, want %q", name, got, c.want)
+		}
+	}
+}
+
+// An adopted configuration keeps the parts that it does not have, and its change names both.
+func TestAdoptConfiguration(t *testing.T) {
+	t.Parallel()
+	a, b := digest.FromString("a"), digest.FromString("b")
+	before, to := registry.Configuration{Environments: a, Access: a, Promoter: a}, registry.Configuration{Access: b}
+	want := registry.Configuration{Environments: a, Access: b, Promoter: a}
+	if got := to.Over(before); got != want {
+		t.Errorf("over the one before: %s, want %s", got, want)
+	}
+	if got := before.Over(registry.Configuration{Environments: b, Access: b, Promoter: b}); got != before {
+		t.Errorf("a whole one over another: %s, want %s", got, before)
+	}
+	if got := (registry.Configuration{}).Over(before); got != before {
+		t.Errorf("nothing over the one before: %s, want %s", got, before)
+	}
+	var set registry.Configuration
+	for _, p := range want.Parts() {
+		set.Set(p.Name, p.Digest)
+	}
+	set.Set("another", b)
+	if set != want {
+		t.Errorf("set part by part: %s, want %s", set, want)
+	}
+	if got, want := to.String(), "access "+string(b); got != want {
+		t.Errorf("written as %q, want %q", got, want)
+	}
+	change, err := registry.Adopt(before, to, "a\nreason", time.Unix(1, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, _ := want.Digest()
+	previous, _ := before.Digest()
+	if e := change.Event; e.Subject != after || e.Previous != previous || e.Kind != registry.EventConfigure || e.Reason != `a\nreason` {
+		t.Errorf("event %+v, want one from %s to %s", e, previous, after)
+	}
+	if err := change.Configure.Check(before); err != nil {
+		t.Errorf("over the one that it expects: %v", err)
+	}
+	if err := change.Configure.Check(want); !registry.HasCode(err, registry.CodeConflict) {
+		t.Errorf("over another one: error %v, want CodeConflict", err)
+	}
+}
+
+// A decision holds until something that it rests on has changed.
+func TestDecisionBasisMoved(t *testing.T) {
+	t.Parallel()
+	engine := digest.FromString("engine")
+	r := registry.Release{Digest: digest.FromString("release"), Engines: []registry.Engine{{Digest: engine}}}
+	state := registry.ModelState{Environment: "prod", Model: "m", Seq: 7, Restrictions: 2, Head: registry.Head{Release: r.Digest, Hold: "wait"}}
+	es := registry.Environments{Configuration: digest.FromString("environments")}
+	for name, c := range map[string]struct {
+		now   func(s *registry.ModelState)
+		since []registry.Event
+		says  string // empty: it holds
+	}{
+		"nothing":                     {func(*registry.ModelState) {}, nil, ""},
+		"another environment":         {func(s *registry.ModelState) { s.Environment = "staging" }, nil, "the decision is for m in prod, but the change is for m in staging"},
+		"another model":               {func(s *registry.ModelState) { s.Model = "n" }, nil, "the change is for n in prod"},
+		"the head":                    {func(s *registry.ModelState) { s.Head.Release = engine }, nil, "another request moved it"},
+		"the hold":                    {func(s *registry.ModelState) { s.Head.Hold = "" }, nil, `its hold is "", expected "wait"`},
+		"a restriction":               {func(s *registry.ModelState) { s.Restrictions = 3 }, nil, "restricted"},
+		"the environments":            {func(s *registry.ModelState) { s.Agreed.Environments = engine }, nil, "the decision used environments"},
+		"the same environments":       {func(s *registry.ModelState) { s.Agreed.Environments = es.Configuration }, nil, ""},
+		"access alone":                {func(s *registry.ModelState) { s.Agreed.Access = engine }, nil, ""},
+		"an event before":             {func(*registry.ModelState) {}, []registry.Event{{Seq: 7, Kind: registry.EventPromote, Environment: "prod"}}, ""},
+		"an event after":              {func(*registry.ModelState) {}, []registry.Event{{Seq: 8, Kind: registry.EventPromote, Environment: "prod"}}, "(event 8) came after"},
+		"an event elsewhere":          {func(*registry.ModelState) {}, []registry.Event{{Seq: 8, Kind: registry.EventPromote, Environment: "staging"}}, ""},
+		"evidence about an engine":    {func(*registry.ModelState) {}, []registry.Event{{Seq: 8, Kind: registry.EventAttach, Environment: "staging", Subject: engine}}, "(event 8) came after"},
+		"evidence about the release":  {func(*registry.ModelState) {}, []registry.Event{{Seq: 8, Kind: registry.EventAttach, Subject: r.Digest}}, "(event 8) came after"},
+		"evidence about another one":  {func(*registry.ModelState) {}, []registry.Event{{Seq: 8, Kind: registry.EventAttach, Environment: "prod", Subject: digest.FromString("x")}}, ""},
+		"the second of several after": {func(*registry.ModelState) {}, []registry.Event{{Seq: 8, Environment: "staging"}, {Seq: 9, Environment: "prod"}}, "(event 9) came after"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			now := state
+			c.now(&now)
+			err := registry.NewDecisionBasis(state, es, r).Moved(now, c.since)
+			if c.says == "" {
+				if err != nil {
+					t.Errorf("error %v, want none", err)
+				}
+				return
+			}
+			if !registry.HasCode(err, registry.CodeConflict) || !registry.BasisOutdated(err) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("error %v (outdated: %v), want CodeConflict with %q", err, registry.BasisOutdated(err), c.says)
+			}
+		})
+	}
+}
+
+// A webhook receives what comes after it was registered, and fits all that it asks for.
+func TestWebhookWants(t *testing.T) {
+	t.Parallel()
+	noon := time.Unix(1_000, 0)
+	event := registry.Event{Seq: 5, Environment: "prod", Model: "m", Kind: registry.EventPromote}
+	damage := registry.Damage{Found: noon, Repositories: []string{"staging/n", "prod/m/sources"}}
+	for name, c := range map[string]struct {
+		hook           registry.Webhook
+		event, damaged bool
+	}{
+		"all":                 {registry.Webhook{}, true, true},
+		"from the event on":   {registry.Webhook{After: 4}, true, true},
+		"after the event":     {registry.Webhook{After: 5}, false, true},
+		"after the damage":    {registry.Webhook{Created: noon}, true, false},
+		"before the damage":   {registry.Webhook{Created: noon.Add(-1)}, true, true},
+		"its environment":     {registry.Webhook{Environment: "prod"}, true, true},
+		"another environment": {registry.Webhook{Environment: "lab"}, false, false},
+		"its model":           {registry.Webhook{Model: "m"}, true, true},
+		"another model":       {registry.Webhook{Model: "o"}, false, false},
+		"both":                {registry.Webhook{Environment: "prod", Model: "m"}, true, true},
+		"of two repositories": {registry.Webhook{Environment: "prod", Model: "n"}, false, false},
+		"its kind":            {registry.Webhook{Kinds: []registry.EventKind{registry.EventRollback, registry.EventPromote}}, true, false},
+		"damage":              {registry.Webhook{Kinds: []registry.EventKind{registry.EventDamage}}, false, true},
+	} {
+		if got := c.hook.Wants(event); got != c.event {
+			t.Errorf("%s: wants the event: %v, want %v", name, got, c.event)
+		}
+		if got := c.hook.WantsDamage(damage); got != c.damaged {
+			t.Errorf("%s: wants the damage: %v, want %v", name, got, c.damaged)
+		}
+	}
+	for name, c := range map[string]struct {
+		suspended, resumed time.Time
+		want               bool
+	}{
+		"never suspended":          {time.Time{}, time.Time{}, true},
+		"suspended":                {noon, time.Time{}, false},
+		"resumed before":           {noon, noon.Add(-1), false},
+		"resumed at the same time": {noon, noon, false},
+		"resumed after":            {noon, noon.Add(1), true},
+	} {
+		if got := (registry.Delivery{Suspended: c.suspended}).Active(registry.Webhook{Resumed: c.resumed}); got != c.want {
+			t.Errorf("%s: active %v, want %v", name, got, c.want)
+		}
+	}
+	last := registry.DamageRef{Found: noon, Digest: "sha256:b"}
+	for name, c := range map[string]struct {
+		found  time.Time
+		digest registry.Digest
+		want   bool
+	}{
+		"itself": {noon, "sha256:b", false}, "the next digest": {noon, "sha256:c", true}, "the digest before": {noon, "sha256:a", false},
+		"later": {noon.Add(1), "sha256:a", true}, "earlier": {noon.Add(-1), "sha256:c", false},
+	} {
+		if got := last.Before(registry.Damage{Found: c.found, Digest: c.digest}); got != c.want {
+			t.Errorf("damage %s: comes after %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// referrers gives pages of manifests, and fails on the last if it is to.
+type referrers struct {
+	registry.Manifests
+	pages map[registry.Digest][]registry.Manifest // by the digest that they come after
+	err   error
+}
+
+func (r referrers) Referrers(_ context.Context, _ string, _ registry.Digest, _ string, after registry.Digest) ([]registry.Manifest, error) {
+	page, ok := r.pages[after]
+	if !ok {
+		return nil, r.err
+	}
+	return page, nil
+}
+
+// All pages are read, one after the other, until there is none or one cannot be read.
+func TestAllReferrers(t *testing.T) {
+	t.Parallel()
+	pages := map[registry.Digest][]registry.Manifest{"": {{Digest: "a"}, {Digest: "b"}}, "b": {{Digest: "c"}}}
+	for name, want := range map[string]error{"all of them": nil, "a page that cannot be read": errors.New("gone")} {
+		var got []registry.Digest
+		var failed error
+		for m, err := range registry.AllReferrers(t.Context(), referrers{pages: pages, err: want}, "prod/m", "d", "") {
+			if err != nil {
+				failed = err
+				continue
+			}
+			got = append(got, m.Digest)
+		}
+		if !slices.Equal(got, []registry.Digest{"a", "b", "c"}) || !errors.Is(failed, want) {
+			t.Errorf("%s: %v, error %v; want a, b and c, and %v", name, got, failed, want)
+		}
+	}
+	for m := range registry.AllReferrers(t.Context(), referrers{pages: pages}, "prod/m", "d", "") {
+		if m.Digest != "a" {
+			t.Errorf("%s came first or after the caller had stopped, want a alone", m.Digest)
+		}
+		break
+	}
+}
+
+// Texts and names at their limits.
+func TestNamesAtTheirLimits(t *testing.T) {
+	t.Parallel()
+	as := func(n int) string { return strings.Repeat("a", n) }
+	for name, c := range map[string]struct{ got, want bool }{
+		"longest tag":             {registry.ValidTag(as(128)), true},
+		"tag too long":            {registry.ValidTag(as(129)), false},
+		"tag that ends in a dot":  {registry.ValidTag("a."), true},
+		"tag that begins so":      {registry.ValidTag(".a"), false},
+		"tag that begins with _":  {registry.ValidTag("_a"), true},
+		"tag of each last letter": {registry.ValidTag("zZ9aA0"), true},
+		"tag with a bracket":      {registry.ValidTag("a["), false},
+		"tag with a brace":        {registry.ValidTag("a{"), false},
+		"tag with an at sign":     {registry.ValidTag("a@"), false},
+		"tag with a backquote":    {registry.ValidTag("a`"), false},
+		"tag with a slash":        {registry.ValidTag("a/"), false},
+		"tag with a colon":        {registry.ValidTag("a:"), false},
+		"no tag":                  {registry.ValidTag(""), false},
+		"longest repository":      {registry.ValidRepository(as(255)), true},
+		"repository too long":     {registry.ValidRepository(as(256)), false},
+		"longest name":            {registry.ValidateName(as(255)) == nil, true},
+		"name too long":           {registry.ValidateName(as(256)) == nil, false},
+		"name with an empty part": {registry.ValidateName("a//b") == nil, false},
+		"longest model":           {registry.ValidateModel(as(255)) == nil, true},
+		"model too long":          {registry.ValidateModel(as(256)) == nil, false},
+		"longest host":            {registry.ValidateHost(as(251)+".com") == nil, true},
+		"host too long":           {registry.ValidateHost(as(252)+".com") == nil, false},
+		"host without a dot":      {registry.ValidateHost("registry") == nil, false},
+		"localhost":               {registry.ValidateHost("localhost") == nil, true},
+		"longest text":            {registry.ValidateText("x", as(registry.MaxText)) == nil, true},
+		"text too long":           {registry.ValidateText("x", as(registry.MaxText+1)) == nil, false},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s: valid %v, want %v", name, c.got, c.want)
+		}
+	}
+	for limit, want := range map[int]int{-1: 100, 0: 100, 1: 1, 999: 999, 1000: 1000, 1001: 1000} {
+		if got := registry.PageLimit(limit); got != want {
+			t.Errorf("limit %d: a page of %d, want %d", limit, got, want)
+		}
+	}
+	for want, got := range map[string]string{
+		"0 engines": registry.Count(0, "engine"), "1 engine": registry.Count(1, "engine"), "2 engines": registry.Count(2, "engine"),
+		"1 entry": registry.Count(1, "entry", "entries"), "2 entries": registry.Count(int64(2), "entry", "entries"),
+	} {
+		if got != want {
+			t.Errorf("counted %q, want %q", got, want)
+		}
+	}
+}
+
+// Constraints let in their minimum, and not what they are to be below.
+func TestConstraintAtItsLimits(t *testing.T) {
+	t.Parallel()
+	between := registry.Constraint{Min: "1.2", Below: "2"}
+	for version, want := range map[string]bool{"1.1.9": false, "1.2": true, "1.2.0": true, "1.10": true, "1.99": true, "2": false, "2.0.0": false, "2.1": false, "v1.3": false, "": false} {
+		if got := between.Allows(version); got != want {
+			t.Errorf("%s allows %q: %v, want %v", between, version, got, want)
+		}
+	}
+	for _, c := range []struct {
+		constraint registry.Constraint
+		valid      bool
+	}{
+		{registry.Constraint{}, false}, {registry.Constraint{Exact: "1"}, true}, {registry.Constraint{Exact: "1", Min: "1"}, false},
+		{registry.Constraint{Exact: "1", Below: "2"}, false}, {registry.Constraint{Min: "1"}, true}, {registry.Constraint{Below: "1"}, true},
+		{registry.Constraint{Min: "2", Below: "2"}, false}, {registry.Constraint{Min: "2.0", Below: "2"}, false}, {registry.Constraint{Min: "1.9", Below: "2"}, true},
+		{registry.Constraint{Min: "1.x"}, false}, {registry.Constraint{Below: "1.-1"}, false}, {registry.Constraint{Exact: "1."}, false},
+	} {
+		if err := c.constraint.Validate(); (err == nil) != c.valid {
+			t.Errorf("%+v: error %v, valid should be %v", c.constraint, err, c.valid)
+		}
+	}
+}
+
+// A target asks for no fewer than nothing.
+func TestTargetBounds(t *testing.T) {
+	t.Parallel()
+	plain := func() registry.Target {
+		return registry.Target{V: registry.TargetVersion, Name: "t", OS: "linux", CPU: registry.TargetCPU{Arch: "amd64"}}
+	}
+	for name, c := range map[string]struct {
+		edit func(r *registry.Target)
+		ok   bool
+	}{
+		"longest name":          {func(r *registry.Target) { r.Name = strings.Repeat("a", 48) }, true},
+		"name too long":         {func(r *registry.Target) { r.Name = strings.Repeat("a", 49) }, false},
+		"level 1":               {func(r *registry.Target) { r.CPU.Level = "v1" }, true},
+		"level 4":               {func(r *registry.Target) { r.CPU.Level = "v4" }, true},
+		"level 0":               {func(r *registry.Target) { r.CPU.Level = "v0" }, false},
+		"level 5":               {func(r *registry.Target) { r.CPU.Level = "v5" }, false},
+		"level 10":              {func(r *registry.Target) { r.CPU.Level = "v10" }, false},
+		"level of arm":          {func(r *registry.Target) { r.CPU.Arch, r.CPU.Level = "arm64", "v1" }, false},
+		"no devices, no size":   {func(r *registry.Target) { r.Accelerator = &registry.TargetAccelerator{} }, true},
+		"fewer than 0 devices":  {func(r *registry.Target) { r.Accelerator = &registry.TargetAccelerator{Count: -1} }, false},
+		"less than 0 memory":    {func(r *registry.Target) { r.Accelerator = &registry.TargetAccelerator{MemoryMiB: -1} }, false},
+		"compatibility of none": {func(r *registry.Target) { r.Compatibility = registry.CompatibilityExact }, false},
+		"compatibility": {func(r *registry.Target) {
+			r.Accelerator, r.Compatibility = &registry.TargetAccelerator{}, registry.CompatibilityExact
+		}, true},
+		"an unknown one":   {func(r *registry.Target) { r.Accelerator, r.Compatibility = &registry.TargetAccelerator{}, "about" }, false},
+		"a broken runtime": {func(r *registry.Target) { r.Runtimes = map[string]registry.Constraint{"x": {}} }, false},
+	} {
+		target := plain()
+		c.edit(&target)
+		if err := target.Validate(); (err == nil) != c.ok || err != nil && !registry.HasCode(err, registry.CodeInvalid) {
+			t.Errorf("%s: error %v, valid should be %v", name, err, c.ok)
+		}
+	}
+}
+
+// A device has at least what the target asks for.
+func TestMatchDevicesAtTheLimits(t *testing.T) {
+	t.Parallel()
+	target := registry.Target{V: registry.TargetVersion, Accelerator: &registry.TargetAccelerator{
+		Vendor: "nvidia", Product: "L4", Arch: "sm_89", MemoryMiB: 1000, Count: 2, Driver: &registry.Constraint{Min: "550"}}}
+	device := registry.NodeAccelerator{Vendor: "nvidia", Product: "L4", Arch: "sm_89", MemoryMiB: 1000, Driver: "550.1"}
+	for name, c := range map[string]struct {
+		compatibility registry.Compatibility
+		devices       func() []registry.NodeAccelerator
+		want          string // requirement that is not met
+	}{
+		"two such devices":   {"", func() []registry.NodeAccelerator { return []registry.NodeAccelerator{device, device} }, ""},
+		"three":              {"", func() []registry.NodeAccelerator { return []registry.NodeAccelerator{device, device, device} }, ""},
+		"one":                {"", func() []registry.NodeAccelerator { return []registry.NodeAccelerator{device} }, "accelerator.count"},
+		"none":               {"", func() []registry.NodeAccelerator { return nil }, "accelerator"},
+		"one of less memory": {"", func() []registry.NodeAccelerator { d := device; d.MemoryMiB--; return []registry.NodeAccelerator{d, d} }, "accelerator.memoryMiB"},
+		"another product": {"", func() []registry.NodeAccelerator {
+			d := device
+			d.Product = "L40"
+			return []registry.NodeAccelerator{d, d}
+		}, "accelerator.product"},
+		"another one, exact": {registry.CompatibilityExact, func() []registry.NodeAccelerator {
+			d := device
+			d.Product = "L40"
+			return []registry.NodeAccelerator{d, d}
+		}, "accelerator.product"},
+		"another one of the same": {registry.CompatibilityComputeCapability, func() []registry.NodeAccelerator {
+			d := device
+			d.Product = "L40"
+			return []registry.NodeAccelerator{d, d}
+		}, ""},
+		"a later one of them": {registry.CompatibilityComputeCapability, func() []registry.NodeAccelerator {
+			d := device
+			d.Arch = "sm_90"
+			return []registry.NodeAccelerator{d, d}
+		}, "accelerator.arch"},
+		"a later one": {registry.CompatibilityVersionCompatible, func() []registry.NodeAccelerator {
+			d := device
+			d.Arch = "sm_90"
+			return []registry.NodeAccelerator{d, d}
+		}, ""},
+		"the same one": {registry.CompatibilityVersionCompatible, func() []registry.NodeAccelerator { return []registry.NodeAccelerator{device, device} }, ""},
+		"an earlier one": {registry.CompatibilityVersionCompatible, func() []registry.NodeAccelerator {
+			d := device
+			d.Arch = "sm_88"
+			return []registry.NodeAccelerator{d, d}
+		}, "accelerator.arch"},
+		"an earlier driver": {"", func() []registry.NodeAccelerator {
+			d := device
+			d.Driver = "549.9"
+			return []registry.NodeAccelerator{d, d}
+		}, "accelerator.driver"},
+		"another vendor": {"", func() []registry.NodeAccelerator {
+			d := device
+			d.Vendor = "amd"
+			return []registry.NodeAccelerator{d, d}
+		}, "accelerator.vendor"},
+		"the best of two is told of": {"", func() []registry.NodeAccelerator {
+			d, e := device, device
+			d.Vendor, d.Product, e.MemoryMiB = "amd", "MI300", 999
+			return []registry.NodeAccelerator{d, e}
+		}, "accelerator.memoryMiB"},
+	} {
+		asked := target
+		asked.Compatibility = c.compatibility
+		var got []string
+		for _, m := range asked.Match(registry.Node{Accelerators: c.devices()}, registry.Runtime{}) {
+			got = append(got, m.Requirement)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: does not meet %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// Ignored evidence is counted, and the first of it is described.
+func TestIgnoredEvidenceAtItsLimit(t *testing.T) {
+	t.Parallel()
+	var e registry.IgnoredEvidence
+	for range registry.MaxIgnored - 1 {
+		e.Ignore(registry.Ignored{Reason: "x"})
+	}
+	e.Ignore(registry.Ignored{Reason: strings.Repeat("r", 401)}, registry.Ignored{Reason: "beyond"})
+	if len(e.Ignored) != registry.MaxIgnored || e.IgnoredCount != registry.MaxIgnored+1 {
+		t.Fatalf("%d described of %d, want %d of %d", len(e.Ignored), e.IgnoredCount, registry.MaxIgnored, registry.MaxIgnored+1)
+	}
+	if got, want := e.Ignored[registry.MaxIgnored-1].Reason, strings.Repeat("r", 400)+"..."; got != want {
+		t.Errorf("reason %q, want %q", got, want)
+	}
+	var sum registry.IgnoredEvidence
+	sum.Ignore(registry.Ignored{Reason: strings.Repeat("r", 400)})
+	if got := sum.Ignored[0].Reason; len(got) != 400 {
+		t.Errorf("a reason of 400 bytes became one of %d", len(got))
+	}
+	sum.IgnoreAll(e)
+	if len(sum.Ignored) != registry.MaxIgnored || sum.IgnoredCount != registry.MaxIgnored+2 {
+		t.Errorf("%d described of %d, want %d of %d", len(sum.Ignored), sum.IgnoredCount, registry.MaxIgnored, registry.MaxIgnored+2)
+	}
+}
+
+// Names and options of execution providers at their limits.
+func TestProviderBounds(t *testing.T) {
+	t.Parallel()
+	options := func(n int) map[string]string {
+		all := make(map[string]string)
+		for i := range n {
+			all["o"+strings.Repeat("x", i)] = "1"
+		}
+		return all
+	}
+	one := func(key, value string) registry.Provider {
+		return registry.Provider{Name: "CUDAExecutionProvider", Options: map[string]string{key: value}}
+	}
+	for name, c := range map[string]struct {
+		provider registry.Provider
+		ok       bool
+	}{
+		"no options":          {registry.Provider{Name: "CPUExecutionProvider"}, true},
+		"options of the CPU":  {registry.Provider{Name: "CPUExecutionProvider", Options: options(1)}, false},
+		"most options":        {registry.Provider{Name: "CUDAExecutionProvider", Options: options(32)}, true},
+		"one too many":        {registry.Provider{Name: "CUDAExecutionProvider", Options: options(33)}, false},
+		"longest key":         {one(strings.Repeat("k", 64), "1"), true},
+		"key too long":        {one(strings.Repeat("k", 65), "1"), false},
+		"longest value":       {one("k", strings.Repeat("v", 256)), true},
+		"value too long":      {one("k", strings.Repeat("v", 257)), false},
+		"no value":            {one("k", ""), false},
+		"a blank and a tilde": {one("k", " ~"), true},
+		"a control character": {one("k", "\x1f"), false},
+		"beyond ASCII":        {one("k", "\x7f"), false},
+		"a path":              {one("k", "a/b"), false},
+		"a Windows path":      {one("k", `a\b`), false},
+		"an address":          {one("user_compute_stream", "1"), false},
+		"another name":        {registry.Provider{Name: "CUDA"}, false},
+	} {
+		if err := c.provider.Validate(); (err == nil) != c.ok {
+			t.Errorf("%s: error %v, valid should be %v", name, err, c.ok)
+		}
+	}
+}
+
+// A retired key counts for what was recorded before it was retired, and not at that moment.
+func TestRetiredKeyAtItsTime(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1_000, 0)
+	r := registry.Release{Digest: digest.FromString("release")}
+	for name, c := range map[string]struct {
+		recorded int64
+		when     time.Time
+		counts   bool
+	}{
+		"before": {1, at.Add(-1), true}, "at that moment": {1, at, false}, "after": {1, at.Add(1), false}, "not recorded": {0, at.Add(-1), false},
+	} {
+		claim := registry.Claim{
+			Statement: registry.Statement{PredicateType: registry.PredicateSign, Subject: []registry.StatementSubject{{Digest: registry.NewDigestSet(r.Digest)}}},
+			Subject:   r.Digest, Signer: "key", Roles: []registry.Role{registry.RoleBuilder}, Key: registry.KeyRetired, RetiredAt: at,
+			Recorded: c.recorded, RecordedAt: c.when,
+		}
+		counted, ignored := registry.Accept(r, []registry.Claim{claim})
+		if (len(counted) == 1) != c.counts {
+			t.Errorf("%s: %d count, ignored %+v; want it to count: %v", name, len(counted), ignored, c.counts)
+		}
+	}
+}
