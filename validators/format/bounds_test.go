@@ -87,6 +87,7 @@ func TestReadONNXAtTheLimits(t *testing.T) {
 		"length that is no number":           {modelOf(graphOf(initializer(external("a", "0", "many")))), format.Limits{}, `length "many"`},
 		"the same location twice":            {modelOf(graphOf(initializer(append(external("a", "", ""), external("a", "", "")...)))), format.Limits{}, ""},
 		"too long an entry of external data": {modelOf(graphOf(initializer(external(strings.Repeat("a", 64<<10), "", "")))), format.Limits{}, "at most 65536 are allowed"},
+		"longest entry of external data":     {modelOf(graphOf(initializer(external(strings.Repeat("a", 64<<10-14), "", "")))), format.Limits{}, ""},
 		"a later field of a graph":           {modelOf(graphOf(msg{}.num(17, 1))), format.Limits{}, ""},
 		"the last field of a graph":          {modelOf(graphOf(msg{}.num(16, 1))), format.Limits{}, "field 16 of GraphProto has wire type 0"},
 	} {
@@ -284,6 +285,8 @@ func TestSniffBoundaries(t *testing.T) {
 		"numpy without a header":           {"\x93NUMPY\x01\x00", format.NumpyObject},
 		"numpy that says object":           {"\x93NUMPY\x01\x00\x08\x00{'obj':1}", format.NumpyObject},
 		"numpy with an escape":             {"\x93NUMPY\x01\x00\x06\x00{'\\x':", format.NumpyObject},
+		"a folder in an archive":           {string(zipped(t, "a/", "", "a/b", "text")), format.Zip},
+		"a flatbuffer that begins as zlib": {"\x78\x9c\xff\xffTFL3", format.TFLite},
 		"an empty archive behind bytes":    {"some text " + string(zipped(t)), format.Unknown},
 		"an archive behind bytes":          {"some text " + string(zipped(t, "a", "text")), format.Zip},
 		"an archive that is encrypted":     {encrypted(t), format.Unknown},
@@ -374,4 +377,14 @@ func TestNeedMet(t *testing.T) {
 			t.Errorf("%s: met %v, want %v", name, got, c.want)
 		}
 	}
+}
+
+// Later fields of an entry of metadata are neither its key nor its value.
+func TestMetadataOfLaterVersions(t *testing.T) {
+	t.Parallel()
+	m, err := read(t, small().sub(14, msg{}.str(1, "k").str(2, "v").str(3, "later")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "metadata", m.Metadata, map[string]string{"k": "v"})
 }
