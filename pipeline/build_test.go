@@ -332,6 +332,11 @@ func TestBuildRefuses(t *testing.T) {
 				return registry.Errorf(registry.CodeUnauthenticated, "wrong password")
 			}
 		}, registry.CodeUnauthenticated, "wrong password"},
+		"a signature that fails": {func(w *world) {
+			w.p.Sign = func(context.Context, registry.Role, []byte) ([]byte, error) {
+				return nil, registry.Errorf(registry.CodeUnavailable, "the key is gone")
+			}
+		}, registry.CodeUnavailable, "the key is gone"},
 		"a driver that fails": {func(w *world) {
 			w.run = func(job toolchain.Job, _ string) error {
 				if job.Verb != toolchain.VerbCompile {

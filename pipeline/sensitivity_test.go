@@ -36,6 +36,7 @@ func TestSensitivity(t *testing.T) {
 		"two nodes":              {[]string{"a", "b"}, 3, []string{"a", "b"}, false, "write quantize: {method: dynamic, exclude: [a, b]}"},
 		"a node that costs none": {[]string{"c"}, 3, nil, false, "leaving out single nodes does not suffice"},
 		"not all were tried":     {[]string{"c"}, 4, nil, true, "the time did not suffice"},
+		"nothing to quantize":    {nil, 3, nil, false, "leaving out single nodes does not suffice"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -44,6 +45,12 @@ func TestSensitivity(t *testing.T) {
 			w.quantize = func(job toolchain.Job) (quantized, error) {
 				made := quantized{weight: -1.5, result: nodes(c.of)}
 				excluded, _ := job.Options["exclude_nodes"].([]string)
+				if c.needed == nil && len(excluded) > 0 {
+					return quantized{}, registry.Errorf(registry.CodeInvalid, "no node is left to quantize")
+				}
+				if c.needed == nil {
+					return made, nil
+				}
 				if !slices.ContainsFunc(c.needed, func(n string) bool { return !slices.Contains(excluded, n) }) {
 					made.weight = 1.5
 				}

@@ -161,6 +161,27 @@ func TestTuneOnAnotherMachine(t *testing.T) {
 	}
 }
 
+// A machine that cannot be described ends a tuning, whichever time it is asked.
+func TestTuneOnAnUnknownMachine(t *testing.T) {
+	t.Parallel()
+	for name, installed := range map[string]bool{"before the plan": false, "with its runtimes": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			describe := w.p.Node
+			w.p.Node = func(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
+				if (runtimes != nil) == installed {
+					return registry.Node{}, registry.Errorf(registry.CodeUnavailable, "no /proc")
+				}
+				return describe(ctx, runtimes)
+			}
+			if _, err := w.tune(t, tuned, 0); registry.CodeOf(err) != registry.CodeUnavailable {
+				t.Errorf("error %v, want CodeUnavailable", err)
+			}
+		})
+	}
+}
+
 // Targets whose engines are the same bytes are measured once.
 func TestTuneMeasuresTheSameBytesOnce(t *testing.T) {
 	t.Parallel()
