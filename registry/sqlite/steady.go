@@ -89,9 +89,14 @@ func (s *steady) put(at version, key, v any) {
 	s.known[key] = v
 }
 
-// isLarge reports whether a row is too large to keep. Only annotations have no bound of
-// their own.
+// isLarge reports whether a row is too large to keep. Only annotations and documents have no
+// bound of their own.
 func isLarge(v any) bool {
-	m, ok := v.(recorded)
-	return ok && m.bytes > steadyBytes
+	switch v := v.(type) {
+	case recorded:
+		return v.bytes > steadyBytes
+	case document:
+		return len(v.body) > steadyBytes
+	}
+	return false
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/opencontainers/go-digest"
@@ -56,6 +57,51 @@ func TestSteady(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Both processes see which node types and runtimes either of them stored or deleted last.
+func TestSteadyDocuments(t *testing.T) {
+	t.Parallel()
+	dbs := twoOf(t, filepath.Join(t.TempDir(), "registry.db"))
+	random := rand.New(rand.NewPCG(1, 2))
+	const name = "onnxruntime:1.30.0"
+	want := "" // no document
+	for step := range 60 {
+		writer := dbs[random.IntN(2)].Runtimes()
+		var err error
+		if next := []string{"", "1.30.0", "1.31.0"}[random.IntN(3)]; next != "" {
+			want, err = next, writer.Put(t.Context(), name, registry.Runtime{V: 1, Name: next})
+		} else if want != "" {
+			want, err = "", writer.Delete(t.Context(), name)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // what is read, and then what is remembered
+			for i, db := range dbs {
+				got, err := db.Runtimes().Get(registry.AtOneInstant(t.Context()), name)
+				if got.Name != want || registry.HasCode(err, registry.CodeNotFound) != (want == "") {
+					t.Fatalf("step %d, reader %d: the runtime is %q (%v), want %q", step, i, got.Name, err, want)
+				}
+			}
+		}
+	}
+}
+
+// Requests cannot fill the memory with names or documents of any length.
+func TestSteadyDocumentsAreBounded(t *testing.T) {
+	t.Parallel()
+	db := openTest(t)
+	long := strings.Repeat("n", maxSteadyName+1)
+	if err := db.Runtimes().Put(t.Context(), "large", registry.Runtime{V: 1, Name: strings.Repeat("n", steadyBytes)}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{long, "large", "unknown"} {
+		_, _ = db.Runtimes().Get(t.Context(), name) // only what is remembered counts
+	}
+	if got := len(db.steady.known); got != 1 {
+		t.Errorf("%d rows are remembered, want 1, that there is no document of a short name", got)
 	}
 }
 

@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/internal/catalog"
@@ -9,10 +11,12 @@ import (
 )
 
 // NodeTypes is the table of named nodes.
-func (db *DB) NodeTypes() registry.NodeTypes { return catalog.NodeTypes(documents{db}) }
+func (db *DB) NodeTypes() registry.NodeTypes {
+	return catalog.NodeTypes(steadyDocuments{documents{db}})
+}
 
 // Runtimes is the table of named runtimes.
-func (db *DB) Runtimes() registry.Runtimes { return catalog.Runtimes(documents{db}) }
+func (db *DB) Runtimes() registry.Runtimes { return catalog.Runtimes(steadyDocuments{documents{db}}) }
 
 // Webhooks is the table of registered webhooks.
 func (db *DB) Webhooks() registry.Webhooks { return catalog.Webhooks(documents{db}) }
@@ -54,4 +58,37 @@ func documentRow(row dbsqlc.DocumentPageRow) catalog.DocumentRow { return catalo
 func (d documents) DeleteDocument(ctx context.Context, kind, name string) error {
 	n, err := d.db.write().DocumentDelete(ctx, dbsqlc.DocumentDeleteParams{Kind: kind, Name: name})
 	return d.db.interpretError(kind+" "+name, catalog.Found(n, err))
+}
+
+// steadyDocuments remembers documents, and that there is none of a name. Nodes ask for node types
+// and runtimes with every resolve.
+type steadyDocuments struct{ documents }
+
+// maxSteadyName is the length of the longest name that is remembered. A request may ask for a name
+// of any length.
+const maxSteadyName = 255
+
+// document is the body of a row, or that there is no row.
+type document struct {
+	body  string
+	found bool
+}
+
+// GetDocument reads the body of a document, or recalls it.
+func (d steadyDocuments) GetDocument(ctx context.Context, kind, name string) (string, error) {
+	if len(name) > maxSteadyName {
+		return d.documents.GetDocument(ctx, kind, name)
+	}
+	key := dbsqlc.DocumentGetParams{Kind: kind, Name: name}
+	known, err := recall(ctx, d.db.steady, key, func() (document, error) {
+		body, err := d.db.read().DocumentGet(ctx, key)
+		if errors.Is(err, sql.ErrNoRows) {
+			return document{}, nil
+		}
+		return document{body, true}, err
+	})
+	if err == nil && !known.found {
+		err = sql.ErrNoRows
+	}
+	return known.body, d.db.interpretError(kind+" "+name, err)
 }
