@@ -119,7 +119,7 @@ type ResolveQuery struct {
 type Resolution struct {
 	Release    Digest      `json:"release"`
 	Version    string      `json:"version"`
-	Engine     *Engine     `json:"engine,omitempty"` // nil if no candidate is left
+	Engine     *Engine     `json:"engine,omitempty"` // nil if no candidate is left; others may have it too: do not change it
 	Ref        string      `json:"ref,omitempty"`
 	Candidates []Candidate `json:"candidates"` // every engine of the release, the winner first
 }

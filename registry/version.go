@@ -20,7 +20,7 @@ func (c Constraint) Validate() error {
 		return Errorf(CodeInvalid, "version constraint: want exact, or min and below")
 	}
 	for _, v := range []string{c.Exact, c.Min, c.Below} {
-		if _, ok := numbers(v); v != "" && !ok {
+		if v != "" && !isVersion(v) {
 			return Errorf(CodeInvalid, "version %q: want numbers separated by dots", v)
 		}
 	}
@@ -33,7 +33,7 @@ func (c Constraint) Validate() error {
 // Allows reports whether version meets the constraint. A version that is not a dotted number
 // never does. The zero Constraint allows no version.
 func (c Constraint) Allows(version string) bool {
-	if _, ok := numbers(version); !ok || c.Validate() != nil {
+	if !isVersion(version) || c.Validate() != nil {
 		return false
 	}
 	if c.Exact != "" {
@@ -60,8 +60,9 @@ func (c Constraint) String() string {
 
 // CompareVersions compares dotted numbers; missing components count as 0.
 func CompareVersions(a, b string) int {
-	x, _ := numbers(a)
-	y, _ := numbers(b)
+	var ofA, ofB components
+	x, _ := numbers(ofA[:0], a)
+	y, _ := numbers(ofB[:0], b)
 	for i := range max(len(x), len(y)) {
 		var m, n uint64
 		if i < len(x) {
@@ -77,15 +78,26 @@ func CompareVersions(a, b string) int {
 	return 0
 }
 
-func numbers(version string) ([]uint64, bool) {
-	fields := strings.Split(version, ".")
-	out := make([]uint64, len(fields))
-	for i, f := range fields {
-		n, err := strconv.ParseUint(f, 10, 63)
+func isVersion(text string) bool {
+	var of components
+	_, ok := numbers(of[:0], text)
+	return ok
+}
+
+// numbers appends the components of a version to to, which saves memory where it has room. It
+// returns false for a text that is not a version.
+func numbers(to []uint64, version string) ([]uint64, bool) {
+	for more := version != ""; more; {
+		var field string
+		field, version, more = strings.Cut(version, ".")
+		n, err := strconv.ParseUint(field, 10, 63)
 		if err != nil {
 			return nil, false
 		}
-		out[i] = n
+		to = append(to, n)
 	}
-	return out, true
+	return to, len(to) > 0
 }
+
+// components has room for the components of most versions.
+type components [6]uint64

@@ -131,7 +131,7 @@ func arrows() []rule {
 		{"registry/registrytest", []string{"registry"}},
 		{"registry/defaults", []string{"registry"}},
 		{"registry/s3", []string{"registry"}},
-		{"registry/server", []string{"registry", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/wire"}},
+		{"registry/server", []string{"registry", "registry/internal/lru", "registry/internal/ratelimit", "registry/internal/requestid", "registry/internal/wire"}},
 		{"registry/service", []string{"registry", "registry/internal/lru"}},
 		{"registry/scrub", []string{"registry"}},
 		{"registry/webhook", []string{"registry"}},

@@ -74,12 +74,10 @@ func (s server) resolve(r *request, request wire.ResolveRequest) (*response, err
 	if ref, err := registry.ParseRef(resolution.Ref); err == nil && ref.Host == "" {
 		resolution.Ref = r.Host + "/" + resolution.Ref
 	}
-	var a *response
-	if wantsText(r) {
-		a = &response{status: http.StatusOK, kind: "text/plain; charset=utf-8", body: []byte(resolution.Ref + "\n")}
-	} else if a, err = ok(resolution); err != nil {
-		return nil, err
+	if !wantsText(r) {
+		return s.encodings.answer(resolution)
 	}
+	a := &response{status: http.StatusOK, kind: "text/plain; charset=utf-8", body: []byte(resolution.Ref + "\n")}
 	return a.with("Vary", "Accept"), nil
 }
 

@@ -20,6 +20,17 @@ type response struct {
 	body   []byte      // exact
 	header http.Header // more headers, may be nil
 	stream func(w http.ResponseWriter, r *request) error
+
+	tag  string        // of body, as etag returns it; empty: not known yet
+	gzip func() []byte // the body compressed; nil: not remembered
+}
+
+// sentAgain returns a response that remembers its tag and its compressed body. Its body must not
+// change.
+func (a *response) sentAgain() *response {
+	body := a.body
+	a.tag, a.gzip = etag(body), sync.OnceValue(func() []byte { return compressed(body) })
+	return a
 }
 
 // How long a response to GET may be cached. All of them depend on the caller.
@@ -74,7 +85,7 @@ func (s server) send(w http.ResponseWriter, r *http.Request, a *response) {
 		if header.Get("Cache-Control") == "" {
 			header.Set("Cache-Control", revalidate)
 		}
-		tag := etag(a.body, coding)
+		tag := a.tagOf(coding)
 		header.Set("ETag", tag)
 		if matches(r.Header.Values("If-None-Match"), tag) {
 			w.WriteHeader(http.StatusNotModified)
@@ -94,14 +105,23 @@ func (s server) send(w http.ResponseWriter, r *http.Request, a *response) {
 	}
 }
 
-// etag returns a strong tag: equal tags mean equal bytes on the wire.
-func etag(body []byte, coding string) string {
-	sum := sha256.Sum256(body)
-	tag := base64.RawURLEncoding.EncodeToString(sum[:16])
+// tagOf returns the value of ETag for a coding of the body. It is a strong tag: equal tags mean
+// equal bytes on the wire.
+func (a *response) tagOf(coding string) string {
+	tag := a.tag
+	if tag == "" {
+		tag = etag(a.body)
+	}
 	if coding != "" {
 		tag += "-" + coding
 	}
 	return `"` + tag + `"`
+}
+
+// etag returns the part of a tag that depends on the body.
+func etag(body []byte) string {
+	sum := sha256.Sum256(body)
+	return base64.RawURLEncoding.EncodeToString(sum[:16])
 }
 
 // matches reports whether If-None-Match has a tag, by weak comparison as in RFC 9110.
@@ -124,13 +144,20 @@ func encoded(r *http.Request, a *response) (body []byte, coding string) {
 	if !compressible || !prefers(r.Header.Values("Accept-Encoding"), "gzip", "identity") {
 		return a.body, ""
 	}
+	if a.gzip != nil {
+		return a.gzip(), "gzip"
+	}
+	return compressed(a.body), "gzip"
+}
+
+func compressed(body []byte) []byte {
 	var buffer bytes.Buffer
 	zip := zips.Get().(*gzip.Writer)
 	defer zips.Put(zip)
 	zip.Reset(&buffer)
-	_, _ = zip.Write(a.body) // to a buffer
-	_ = zip.Close()          // as above
-	return buffer.Bytes(), "gzip"
+	_, _ = zip.Write(body) // to a buffer
+	_ = zip.Close()        // as above
+	return buffer.Bytes()
 }
 
 // zips pools compressors, because each has a megabyte of tables.

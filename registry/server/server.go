@@ -102,6 +102,7 @@ func New(c Config) (http.Handler, error) {
 type server struct {
 	Config
 	engineCache *engineCache
+	encodings   *encodings
 	feed        *feed
 	streams     *streams
 	limiter     *ratelimit.Limiter
@@ -110,7 +111,7 @@ type server struct {
 
 func newServer(c Config) server {
 	return server{
-		Config: c, engineCache: new(engineCache), feed: newFeed(c.History, c.Poll),
+		Config: c, engineCache: new(engineCache), encodings: newEncodings(), feed: newFeed(c.History, c.Poll),
 		streams: newStreams(), limiter: ratelimit.New(c.Rate),
 	}
 }

@@ -24,8 +24,9 @@ func (s *Service) Resolve(ctx context.Context, q registry.ResolveQuery) (registr
 // choose evaluates every engine of the release.
 func (d resolvable) choose(environment registry.Environment, q registry.ResolveQuery) (registry.Resolution, error) {
 	answer := registry.Resolution{Release: d.release.Digest, Version: d.release.Tag()}
-	for _, e := range d.engines {
-		answer.Candidates = append(answer.Candidates, consider(&answer, e, q))
+	answer.Candidates = make([]registry.Candidate, 0, len(d.engines))
+	for i := range d.engines {
+		answer.Candidates = append(answer.Candidates, consider(&answer, &d.engines[i], q))
 	}
 	chosenFirst(answer.Candidates)
 	if answer.Engine == nil {
@@ -42,7 +43,7 @@ func (d resolvable) choose(environment registry.Environment, q registry.ResolveQ
 }
 
 // consider evaluates one engine. The first engine without objections wins.
-func consider(answer *registry.Resolution, e ratedEngine, q registry.ResolveQuery) registry.Candidate {
+func consider(answer *registry.Resolution, e *ratedEngine, q registry.ResolveQuery) registry.Candidate {
 	c := registry.Candidate{Engine: e.Digest, Label: e.Label()}
 	runtime := q.Node.Runtime()
 	if q.Runtime != nil {
