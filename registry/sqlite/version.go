@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 )
 
@@ -78,7 +79,9 @@ func (v *versions) open(ctx context.Context) (err error) {
 		if !ok {
 			return fmt.Errorf("%T cannot prepare statements", c)
 		}
-		statement, err := preparer.PrepareContext(ctx, dataVersion)
+		// The driver compiles a text that goes on after its first statement for every call, even
+		// if only the end of a line follows.
+		statement, err := preparer.PrepareContext(ctx, strings.TrimSpace(dataVersion))
 		if err != nil {
 			return err
 		}
