@@ -71,7 +71,7 @@ func PlainText(text string) string {
 // Visible reports whether a character is visible or a space.
 func Visible(r rune) bool {
 	switch {
-	case r == emojiStyle:
+	case ' ' <= r && r <= '~' || r == emojiStyle: // ASCII first, since nearly all text is
 		return true
 	case !unicode.IsGraphic(r):
 		return false

@@ -84,12 +84,14 @@ func (t *Telemetry) tell(r *http.Request, n *note, route string, answer *answer,
 	t.requests.WithLabelValues(route, method(r), strconv.Itoa(answer.status)).Inc()
 	t.seconds.WithLabelValues(route, method(r)).Observe(took.Seconds())
 	digest := digestOf(r, answer)
-	span.SetAttributes(
-		attribute.String("http.request.method", r.Method), attribute.String("http.route", route), attribute.String("url.path", r.URL.Path),
-		attribute.Int("http.response.status_code", answer.status), attribute.String("mlpromote.request_id", requestid.Of(r.Context())),
-		attribute.String("mlpromote.principal", n.principal), attribute.String("mlpromote.digest", digest))
-	if answer.status >= 500 || answer.status == 0 {
-		span.SetStatus(codes.Error, http.StatusText(answer.status))
+	if span.IsRecording() {
+		span.SetAttributes(
+			attribute.String("http.request.method", r.Method), attribute.String("http.route", route), attribute.String("url.path", r.URL.Path),
+			attribute.Int("http.response.status_code", answer.status), attribute.String("mlpromote.request_id", requestid.Of(r.Context())),
+			attribute.String("mlpromote.principal", n.principal), attribute.String("mlpromote.digest", digest))
+		if answer.status >= 500 || answer.status == 0 {
+			span.SetStatus(codes.Error, http.StatusText(answer.status))
+		}
 	}
 	level := slog.LevelInfo
 	if isProbe(route) && answer.status/100 == 2 {
@@ -99,17 +101,19 @@ func (t *Telemetry) tell(r *http.Request, n *note, route string, answer *answer,
 	if !logger.Enabled(ctx, level) {
 		return
 	}
-	attributes := []slog.Attr{
+	attributes := [9]slog.Attr{
 		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", answer.status),
 		slog.Int64("bytes", answer.bytes), slog.Int64("received", body.bytes), slog.Duration("duration", took),
 		slog.String("from", r.RemoteAddr),
 	}
-	for key, value := range map[string]string{"principal": n.principal, "digest": digest} {
-		if value != "" {
-			attributes = append(attributes, slog.String(key, value))
-		}
+	all := attributes[:7]
+	if n.principal != "" {
+		all = append(all, slog.String("principal", n.principal))
 	}
-	logger.LogAttrs(ctx, level, "request", attributes...)
+	if digest != "" {
+		all = append(all, slog.String("digest", digest))
+	}
+	logger.LogAttrs(ctx, level, "request", all...)
 }
 
 // Identified records the principal of a request. It must be inside the handler that

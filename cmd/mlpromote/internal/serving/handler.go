@@ -1,6 +1,7 @@
 package serving
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -51,7 +52,22 @@ func (sv *Service) probes(next http.Handler) http.Handler {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("GET /readyz", sv.ready)
 	mux.Handle("/", next)
-	return mux
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isBelow(r, "/api/") || isBelow(r, "/v2/") {
+			next.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// isBelow reports whether a mux would hand a request on to the handler of all that is below prefix.
+// To ask a mux takes longer than to read a row that is remembered. It redirects paths that are not
+// clean.
+func isBelow(r *http.Request, prefix string) bool {
+	path := cmp.Or(r.URL.RawPath, r.URL.Path)
+	return strings.HasPrefix(path, prefix) && r.Method != http.MethodConnect &&
+		!strings.Contains(path, "//") && !strings.Contains(path, "/.")
 }
 
 // handler is everything else that the service answers until ctx ends.
@@ -60,15 +76,25 @@ func (sv *Service) handler(ctx context.Context) (http.Handler, error) {
 	if sv.authn, err = sv.authenticator(ctx); err != nil {
 		return nil, err
 	}
-	mux := http.NewServeMux()
 	endpoint := sv.authn.Registry(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.endpoint })))
 	api := sv.authn.API(telemetry.Identified(sv.current(func(g *generation) http.Handler { return g.api })))
-	mux.Handle("/v2/", atOneInstant(endpoint, distribution.IsLookup))
-	mux.Handle("/api/", atOneInstant(api, server.IsLookup))
+	endpoint, api = atOneInstant(endpoint, distribution.IsLookup), atOneInstant(api, server.IsLookup)
+	mux := http.NewServeMux()
+	mux.Handle("/v2/", endpoint)
+	mux.Handle("/api/", api)
 	if sv.config.MetricsListen == "" {
 		mux.Handle("GET /metrics", sv.authn.API(readers(sv.telemetry.Handler())))
 	}
-	return mux, nil
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case isBelow(r, "/api/"):
+			api.ServeHTTP(w, r)
+		case isBelow(r, "/v2/"):
+			endpoint.ServeHTTP(w, r)
+		default:
+			mux.ServeHTTP(w, r)
+		}
+	}), nil
 }
 
 // atOneInstant answers lookups as of one instant, access included.
