@@ -43,40 +43,20 @@ func (db *DB) Heads(ctx context.Context, environment, model string) ([]registry.
 	return heads, nil
 }
 
-// Apply reads everything first and then changes everything.
+// Apply reads and writes under one lock. Nothing that it writes can fail halfway.
 func (db *DB) Apply(ctx context.Context, c registry.Change) (registry.Event, error) {
 	if err := ctx.Err(); err != nil {
 		return registry.Event{}, err
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	c.Event.Evidence = slices.Clone(c.Event.Evidence)
 	o, err := catalog.Decide(ctx, tx{db}, c)
 	if err != nil {
 		return registry.Event{}, err
 	}
-	key := headKey{o.Event.Environment, o.Event.Model}
-	if o.Head != nil {
-		db.heads[key] = *o.Head
+	if err := o.Write(ctx, tx{db}); err != nil {
+		return registry.Event{}, err
 	}
-	for _, m := range o.Adds {
-		db.putManifest(m.Repository, m.Manifest)
-	}
-	for _, t := range o.Tags {
-		db.tags[tagKey{t.Repository, t.Tag}] = t.Digest
-	}
-	if o.Agreed != nil {
-		db.agreed = o.Agreed.Over(db.agreed)
-	}
-	if o.EndIntent && db.intents[key].Release == o.Event.Release {
-		delete(db.intents, key)
-	}
-	if o.Restricts {
-		db.restrictions++
-	}
-	db.history = append(db.history, o.Event)
-	db.record(o.Event)
-	o.Event.Evidence = slices.Clone(o.Event.Evidence)
 	return o.Event, nil
 }
 
@@ -88,37 +68,6 @@ func (db *DB) ModelState(ctx context.Context, environment, model string) (regist
 	db.mu.RLock()
 	defer db.mu.RUnlock()
 	return tx{db}.ModelState(ctx, environment, model)
-}
-
-// tx is what changes read of the catalog. The caller holds the lock.
-type tx struct{ *DB }
-
-var _ catalog.Tx = tx{}
-
-// Last gives the newest event, or the zero Event.
-func (t tx) Last(context.Context) (registry.Event, error) {
-	if n := len(t.history); n > 0 {
-		return t.history[n-1], nil
-	}
-	return registry.Event{}, nil
-}
-
-// ModelState gives where the catalog stands on a model in an environment.
-func (t tx) ModelState(_ context.Context, environment, model string) (registry.ModelState, error) {
-	return registry.ModelState{
-		Environment: environment, Model: model, Head: t.heads[headKey{environment, model}],
-		Seq: int64(len(t.history)), Restrictions: t.restrictions, Agreed: t.agreed,
-	}, nil
-}
-
-// Since lists the events of a model after a sequence number.
-func (t tx) Since(_ context.Context, model string, after int64) ([]registry.Event, error) {
-	return t.selected(registry.HistoryQuery{Model: model, After: after}), nil
-}
-
-// Tag gives what a tag names, or "".
-func (t tx) Tag(_ context.Context, repository, tag string) (registry.Digest, error) {
-	return t.tags[tagKey{repository, tag}], nil
 }
 
 // History lists the events that were there when the sequence was started.
@@ -167,14 +116,4 @@ func selects(q registry.HistoryQuery, e registry.Event) bool {
 		(q.Kind == "" || e.Kind == q.Kind) &&
 		(q.Subject == "" || e.Subject == q.Subject) &&
 		(q.Hash == "" || e.Hash == q.Hash)
-}
-
-// Recorded reports whether a manifest is recorded, and unmarks it.
-func (t tx) Recorded(_ context.Context, m registry.ManifestPlace) (bool, error) {
-	key := recordKey{member{m.Repository, m.Digest}, true}
-	_, ok := t.ages[key]
-	if ok {
-		t.unmark(key)
-	}
-	return ok, nil
 }

@@ -20,7 +20,7 @@ func (db *DB) Clone() *DB {
 	c.tokens, c.secrets = maps.Clone(db.tokens), maps.Clone(db.secrets)
 	c.history = append(c.history, db.history...)
 	c.recorded = maps.Clone(db.recorded)
-	c.agreed, c.restrictions = db.agreed, db.restrictions
+	c.agreed, c.counters = db.agreed, maps.Clone(db.counters)
 	return c
 }
 

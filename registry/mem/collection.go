@@ -1,7 +1,6 @@
 package mem
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"maps"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 )
 
 var (
@@ -65,35 +65,7 @@ func (db *DB) Records(ctx context.Context, repository string) ([]registry.GCReco
 	}
 	db.mu.RLock()
 	defer db.mu.RUnlock()
-	return db.holdings(repository), nil
-}
-
-func (db *DB) holdings(repository string) []registry.GCRecord {
-	tags := make(map[registry.Digest][]string)
-	for key, d := range db.tags {
-		if key.repository == repository {
-			tags[d] = append(tags[d], key.tag)
-		}
-	}
-	var all []registry.GCRecord
-	for key, a := range db.ages {
-		if key.repository != repository {
-			continue
-		}
-		h := registry.GCRecord{Digest: key.digest, Manifest: key.manifest, Size: db.blobs[key.member], Created: a.created, Marked: a.marked}
-		if key.manifest {
-			m := db.manifests[key.member]
-			h.MediaType, h.Size, h.Tags = m.MediaType, m.Size, slices.Sorted(slices.Values(tags[key.digest]))
-		}
-		all = append(all, h)
-	}
-	slices.SortFunc(all, func(a, b registry.GCRecord) int {
-		if a.Manifest != b.Manifest {
-			return map[bool]int{true: -1, false: 1}[a.Manifest]
-		}
-		return cmp.Compare(a.Digest, b.Digest)
-	})
-	return all
+	return catalog.Records(ctx, records{db, repository})
 }
 
 // UpdateRecords holds the lock of everything while decide thinks.
@@ -103,31 +75,7 @@ func (db *DB) UpdateRecords(ctx context.Context, repository string, decide func(
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	s, err := decide(db.holdings(repository))
-	if err != nil {
-		return err
-	}
-	record := func(key registry.GCRecordKey) recordKey {
-		return recordKey{member{repository, key.Digest}, key.Manifest}
-	}
-	for _, key := range s.Unmark {
-		if a, ok := db.ages[record(key)]; ok {
-			db.ages[record(key)] = age{created: a.created}
-		}
-	}
-	for _, key := range s.Mark {
-		if a, ok := db.ages[record(key)]; ok && a.marked.IsZero() {
-			db.ages[record(key)] = age{a.created, db.notBefore(s.At)}
-		}
-	}
-	for _, key := range s.Delete {
-		if key.Manifest {
-			db.deleteManifest(record(key).member)
-		} else {
-			db.deleteBlob(record(key).member)
-		}
-	}
-	return nil
+	return catalog.UpdateRecords(ctx, records{db, repository}, decide)
 }
 
 // WithoutRepository gives the digests that no repository holds.

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 )
 
 // Agreed gives the agreed configuration, in which first fills what was never recorded.
@@ -13,6 +14,5 @@ func (db *DB) Agreed(ctx context.Context, first registry.Configuration) (registr
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	db.agreed = db.agreed.Over(first)
-	return db.agreed, nil
+	return catalog.Agree(ctx, tx{db}, first)
 }

@@ -29,7 +29,7 @@ type DB struct {
 	secrets   map[string][]byte
 	agreed    registry.Configuration
 
-	restrictions int64 // how many events there were that restrict
+	counters map[string]int64
 }
 
 var (
@@ -77,5 +77,6 @@ func New() *DB {
 		answers:   make(map[answerKey]claimedAnswer),
 		tokens:    make(map[string]registry.Token),
 		secrets:   make(map[string][]byte),
+		counters:  make(map[string]int64),
 	}
 }

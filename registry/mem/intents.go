@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 )
 
 // Begin records an intent.
@@ -28,10 +29,7 @@ func (db *DB) End(ctx context.Context, environment, model string, release regist
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if key := (headKey{environment, model}); db.intents[key].Release == release {
-		delete(db.intents, key)
-	}
-	return nil
+	return tx{db}.EndIntent(ctx, environment, model, release)
 }
 
 // Abandon forgets an intent that is as it was.
@@ -41,10 +39,12 @@ func (db *DB) Abandon(ctx context.Context, i registry.Intent) error {
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if key := (headKey{i.Environment, i.Model}); db.intents[key] == i && db.heads[key].Release != i.Release {
-		delete(db.intents, key)
-	}
-	return nil
+	return catalog.Abandon(ctx, tx{db}, i, func() error {
+		if key := (headKey{i.Environment, i.Model}); db.intents[key] == i {
+			delete(db.intents, key)
+		}
+		return nil
+	})
 }
 
 // Pending lists intents by environment and model.

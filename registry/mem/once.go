@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 )
 
 var (
@@ -23,7 +24,7 @@ type answerKey struct{ principal, key string }
 type claimedAnswer struct {
 	registry.KeyClaim
 	until  time.Time
-	answer *registry.KeptAnswer // nil: the claimant is at work
+	answer registry.KeptAnswer // without a status: the claimant is at work
 }
 
 // AcquireLease compares and swaps.
@@ -61,40 +62,36 @@ func (db *DB) ClaimKey(ctx context.Context, c registry.KeyClaim) (*registry.Kept
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	have, ok := db.answers[answerKey{c.Principal, c.Key}]
-	switch {
-	case !ok || !have.until.After(db.now()):
+	if !ok || !have.until.After(db.now()) {
 		db.answers[answerKey{c.Principal, c.Key}] = claimedAnswer{KeyClaim: c, until: db.now().Add(c.Lasting)}
 		return nil, nil
-	case have.Request != c.Request:
-		return nil, registry.Errorf(registry.CodeInvalid, "idempotency key %q was used for another request: make a new one for each", c.Key)
-	case have.answer == nil:
-		return nil, registry.Errorf(registry.CodeConflict, "the same request is being worked on: wait for it")
 	}
-	kept := *have.answer
-	kept.Body = bytes.Clone(kept.Body)
-	return &kept, nil
+	answer := have.answer
+	answer.Body = bytes.Clone(answer.Body)
+	return catalog.KeptAnswer(c, string(have.Request), answer)
 }
 
 // RenewKey keeps a claim.
 func (db *DB) RenewKey(ctx context.Context, c registry.KeyClaim) error {
-	return db.endClaim(ctx, c, nil)
+	return db.changeClaim(ctx, c, registry.KeptAnswer{})
 }
 
 // SaveAnswer ends a claim with an answer.
 func (db *DB) SaveAnswer(ctx context.Context, c registry.KeyClaim, answer registry.KeptAnswer) error {
-	answer.Body = append([]byte{}, answer.Body...)
-	return db.endClaim(ctx, c, &answer)
+	answer.Body = catalog.NotNull(answer.Body)
+	return db.changeClaim(ctx, c, answer)
 }
 
-func (db *DB) endClaim(ctx context.Context, c registry.KeyClaim, answer *registry.KeptAnswer) error {
+// changeClaim extends a claim and gives it an answer.
+func (db *DB) changeClaim(ctx context.Context, c registry.KeyClaim, answer registry.KeptAnswer) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	have, ok := db.answers[answerKey{c.Principal, c.Key}]
-	if !ok || have.Claimant != c.Claimant || have.answer != nil {
-		return registry.Errorf(registry.CodeConflict, "the idempotency key has run out, or somebody else has it")
+	if !ok || have.Claimant != c.Claimant || have.answer.Status != 0 {
+		return catalog.Claimed(0, nil)
 	}
 	have.until, have.answer = db.now().Add(c.Lasting), answer
 	db.answers[answerKey{c.Principal, c.Key}] = have
@@ -108,7 +105,7 @@ func (db *DB) FreeKey(ctx context.Context, c registry.KeyClaim) error {
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if have := db.answers[answerKey{c.Principal, c.Key}]; have.Claimant == c.Claimant && have.answer == nil {
+	if have := db.answers[answerKey{c.Principal, c.Key}]; have.Claimant == c.Claimant && have.answer.Status == 0 {
 		delete(db.answers, answerKey{c.Principal, c.Key})
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 )
 
 // AddBlob records a membership. A second one only unmarks.
@@ -159,7 +160,7 @@ func (db *DB) SetTag(ctx context.Context, repository, tag string, d registry.Dig
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if _, ok := db.manifests[member{repository, d}]; !ok {
-		return registry.Errorf(registry.CodeNotFound, "tag %s in %s: manifest %s is not recorded there; put the manifest first", tag, repository, d)
+		return catalog.TagSet(repository, tag, d, 0, nil)
 	}
 	db.tags[tagKey{repository, tag}] = d
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 )
 
 // CreateUpload records the state of an upload.
@@ -53,14 +54,11 @@ func (db *DB) SwapUpload(ctx context.Context, s registry.UploadState) error {
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	have, err := db.upload(s.ID, s.Version)
-	if err != nil {
-		return err
-	}
-	s.Owner, s.Touched = have.Owner, micros(db.now())
-	s.Version++
-	db.uploads[s.ID] = kept(s)
-	return nil
+	return db.changeUpload(s.ID, s.Version, func(have registry.UploadState) {
+		s.Owner, s.Touched = have.Owner, micros(db.now())
+		s.Version++
+		db.uploads[s.ID] = kept(s)
+	})
 }
 
 // EndUpload forgets an upload.
@@ -70,23 +68,24 @@ func (db *DB) EndUpload(ctx context.Context, id string, version int64) error {
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
-	if _, err := db.upload(id, version); err != nil {
-		return err
-	}
-	delete(db.uploads, id)
-	return nil
+	return db.changeUpload(id, version, func(registry.UploadState) { delete(db.uploads, id) })
 }
 
-// upload finds a version of an upload.
-func (db *DB) upload(id string, version int64) (registry.UploadState, error) {
+// changeUpload changes a version of an upload. The caller holds the lock.
+func (db *DB) changeUpload(id string, version int64, change func(registry.UploadState)) error {
 	s, ok := db.uploads[id]
-	if !ok {
-		return s, noUpload(id)
-	}
-	if s.Version != version {
-		return s, registry.Errorf(registry.CodeConflict, "upload %s: somebody else went on with it; ask how far it has come", id)
-	}
-	return s, nil
+	return catalog.ChangeUpload(id, func() (int64, error) {
+		if !ok || s.Version != version {
+			return 0, nil
+		}
+		change(s)
+		return 1, nil
+	}, func() (int64, error) {
+		if !ok {
+			return 0, noUpload(id)
+		}
+		return s.Version, nil
+	})
 }
 
 func noUpload(id string) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/catalog"
 )
 
 var (
@@ -25,7 +26,7 @@ func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
 	defer db.mu.Unlock()
 	for _, have := range db.tokens {
 		if have.ID == t.ID || have.Name == t.Name && have.Revoked.IsZero() {
-			return registry.Lastingf(registry.CodeConflict, "token %s: there is one of that name: revoke it, or choose another name", t.Name)
+			return catalog.TokenCreated(t.Name, registry.Errorf(registry.CodeConflict, "token %s: exists", t.Name))
 		}
 	}
 	t.Grants = cloneGrants(t.Grants)
@@ -108,8 +109,8 @@ func (db *DB) Secret(ctx context.Context, name string, fresh []byte) ([]byte, er
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if len(fresh) == 0 {
-		return nil, registry.Errorf(registry.CodeInvalid, "secret %s: want something for where there is none", name)
+	if err := catalog.CheckSecret(name, fresh); err != nil {
+		return nil, err
 	}
 	db.mu.Lock()
 	defer db.mu.Unlock()
