@@ -1,6 +1,9 @@
+//go:build cgo
+
 package pipeline_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -100,6 +103,13 @@ func TestDraft(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), spec.File)
 	if _, err := pipeline.Draft(model, outside, "linux/amd64/v1", nil, ""); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("a spec elsewhere: error %v, want CodeInvalid", err)
+	}
+	strings := filepath.Join(dir, "strings.onnx")
+	if err := os.WriteFile(strings, bytes.Replace(scaling(1.5, 1, ""), floats("x"), texts("x"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pipeline.Draft(strings, path, "linux/amd64/v1", nil, ""); registry.CodeOf(err) != registry.CodeInvalid {
+		t.Errorf("an input of strings: error %v, want CodeInvalid", err)
 	}
 	if _, err := pipeline.Draft(filepath.Join(dir, "none.onnx"), path, "linux/amd64/v1", nil, ""); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("no model: error %v, want CodeInvalid", err)

@@ -117,10 +117,16 @@ func scaling(w, v float32, text string) []byte {
 }
 
 // floats describes a value of shape [1, 1].
-func floats(name string) []byte {
+func floats(name string) []byte { return value(name, 1) }
+
+// texts is floats for strings.
+func texts(name string) []byte { return value(name, 8) }
+
+// value describes a value of shape [1, 1] and an element type of ONNX.
+func value(name string, element uint64) []byte {
 	one := num(nil, 1, 1)
 	shape := sub(sub(nil, 1, one), 1, one)
-	return sub(str(nil, 1, name), 2, sub(nil, 1, sub(num(nil, 1, 1), 2, shape)))
+	return sub(str(nil, 1, name), 2, sub(nil, 1, sub(num(nil, 1, element), 2, shape)))
 }
 
 func num(b []byte, field protowire.Number, v uint64) []byte {
