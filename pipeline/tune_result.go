@@ -122,3 +122,15 @@ func (r TuneResult) Write(s *spec.Spec, text []byte) ([]byte, error) {
 	}
 	return nil, registry.Errorf(registry.CodeInternal, "%s is not a candidate", r.Trials[r.Chosen].Variant)
 }
+
+// WriteFile puts the chosen variant into the file of the spec, which keeps its mode. Errors: those of
+// [TuneResult.Write].
+func (r TuneResult) WriteFile(s *spec.Spec, file string) error {
+	return spec.Rewrite(file, func(text []byte) ([]byte, error) { return r.Write(s, text) })
+}
+
+// CostPerMillion is the cost of a million predictions on a machine with a price per hour. The trial must have
+// a latency.
+func (t Trial) CostPerMillion(price float64) float64 {
+	return tradeoff.CostPerMillion(price, t.Latency.PerSecond)
+}

@@ -8,6 +8,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/plan"
@@ -17,9 +18,9 @@ import (
 
 func (a *app) buildCommand() *cobra.Command {
 	var file string
-	var cache cacheFlags
+	var cache toolchains.CacheFlags
 	var options pipeline.BuildOptions
-	var own replacements
+	var own toolchains.Replacements
 	c := &cobra.Command{
 		Use:   "build",
 		Short: "Build the engines of a spec and publish them in the first environment",
@@ -30,18 +31,18 @@ stdout: the ref of the release.`,
 		Example: "  REF=$(mlpromote build)",
 		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := own.check(); err != nil {
+			if err := own.Check(); err != nil {
 				return err
 			}
-			s, err := a.loadSpec(file)
+			s, err := a.tools().LoadSpec(file)
 			if err != nil {
 				return err
 			}
 			if err := pipeline.CheckFiles(s); err != nil {
 				return err
 			}
-			cache.none = cache.none || options.CheckReproducible
-			m, address, err := a.openBuildCache(s, cache)
+			cache.Off = cache.Off || options.CheckReproducible
+			m, address, err := a.tools().OpenBuildCache(s, cache)
 			if err != nil {
 				return err
 			}
@@ -49,25 +50,25 @@ stdout: the ref of the release.`,
 				return err
 			}
 			return a.with(c.Context(), func(i *wiring.Instance) error {
-				if err := share(i, m, address, s.Model); err != nil {
+				if err := m.Share(i, address, s.Model); err != nil {
 					return err
 				}
-				return a.build(c.Context(), i, s, m, own.or(s), options)
+				return a.build(c.Context(), i, s, m, own.Or(s), options)
 			})
 		},
 	}
 	specFlag(c, &file)
-	cache.add(c)
-	own.add(c)
+	cache.Add(c)
+	own.Add(c)
 	c.Flags().BoolVar(&options.CheckReproducible, "check-reproducible", false, "do every step twice, without the cache, and record in the provenance whether bytes or outputs are the same")
 	return c
 }
 
-func (a *app) build(ctx context.Context, i *wiring.Instance, s *spec.Spec, m *buildCache, own replacements, options pipeline.BuildOptions) error {
-	p := a.pipeline(i, m.steps, own)
+func (a *app) build(ctx context.Context, i *wiring.Instance, s *spec.Spec, m *toolchains.BuildCache, own toolchains.Replacements, options pipeline.BuildOptions) error {
+	p := a.pipeline(i, m, own)
 	p.Planned = func(plan plan.Plan) { a.warnTaken(takenIn(ctx, i, plan)) }
 	result, err := p.Build(ctx, s, options)
-	if err := errors.Join(err, m.close(ctx, a, result.Steps > result.Cached)); err != nil {
+	if err := errors.Join(err, m.Close(ctx, a.ui, result.Steps > result.Cached)); err != nil {
 		return err
 	}
 	if result.Unchanged && i.Envs.First().External() {

@@ -2,17 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/inspection"
+	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
-	"mlpromote.dev/mlpromote/pipeline/pull"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/snapshots"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/pipeline/quarantine"
-	"mlpromote.dev/mlpromote/pipeline/toolchain"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/backup"
 	"mlpromote.dev/mlpromote/registry/gc"
 	"mlpromote.dev/mlpromote/registry/service"
 )
@@ -20,10 +20,10 @@ import (
 // documents are what each verb prints with --output json. From them docs/reference has its
 // schema; tests hold what verbs print against that.
 func documents() map[string][]reflect.Type {
-	return map[string][]reflect.Type{
-		"backup":               of[savedSnapshot](),
+	all := map[string][]reflect.Type{
+		"backup":               of[snapshots.Saved](),
 		"build":                of[builtRelease](),
-		"cache list":           of[[]toolchain.Kept](),
+		"cache list":           of[[]toolchains.Kept](),
 		"cache prune":          of[prunedSteps](),
 		"configuration adopt":  of[registry.Configuration](),
 		"configuration status": of[registry.ConfigurationStatus](),
@@ -49,12 +49,10 @@ func documents() map[string][]reflect.Type {
 		"plan":                 of[planned](),
 		"policy replay":        of[[]service.Replayed](),
 		"promote":              of[movement](),
-		"pull":                 of[pull.Result](),
 		"quarantine":           of[[]quarantine.Attached](),
 		"quarantine lift":      of[[]quarantine.Attached](),
 		"reindex":              of[reindexed](),
-		"resolve":              of[registry.Resolution](),
-		"restore":              {reflect.TypeFor[backup.Snapshot](), reflect.TypeFor[takenOver]()}, // the latter with --take-over
+		"restore":              {reflect.TypeFor[snapshots.Snapshot](), reflect.TypeFor[snapshots.TakenOver]()}, // the latter with --take-over
 		"rollback":             of[movement](),
 		"schema":               of[json.RawMessage](), // of the spec: the same with text
 		"scrub":                of[scrubResult](),
@@ -62,14 +60,15 @@ func documents() map[string][]reflect.Type {
 		"token create":         of[newToken](),
 		"token list":           of[[]registry.Token](),
 		"token revoke":         of[revokedToken](),
-		"toolchain install":    of[install.Found](),
-		"toolchain list":       of[[]install.Status](),
-		"toolchain remove":     of[[]install.Found](),
-		"trust":                {reflect.TypeFor[pull.Proof](), reflect.TypeFor[inspection.Result]()}, // the latter about a reference
+		"toolchain install":    of[toolchains.Found](),
+		"toolchain list":       of[[]toolchains.Status](),
+		"toolchain remove":     of[[]toolchains.Found](),
 		"tune":                 of[tuned](),
 		"verify":               of[verifiedRelease](),
 		"version":              of[command.About](),
 	}
+	maps.Copy(all, nodeverbs.Documents())
+	return all
 }
 
 func of[T any]() []reflect.Type { return []reflect.Type{reflect.TypeFor[T]()} }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -9,8 +8,6 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/oci"
-	"mlpromote.dev/mlpromote/signer"
 )
 
 func (a *app) keyCommand() *cobra.Command {
@@ -24,22 +21,13 @@ given in environments.yaml.`,
 		Example: "  mlpromote key generate --role builder",
 		Args:    command.Exactly(),
 		RunE: func(*cobra.Command, []string) error {
-			name := signer.LocalKey
-			if role != "" {
-				if !slices.Contains(registry.Roles(), registry.Role(role)) {
-					return registry.Errorf(registry.CodeInvalid, "--role %q: want one of %v", role, registry.Roles())
-				}
-				name = role
+			if role != "" && !slices.Contains(registry.Roles(), registry.Role(role)) {
+				return registry.Errorf(registry.CodeInvalid, "--role %q: want one of %v", role, registry.Roles())
 			}
-			public, err := a.at().NewKey(name)
+			path, id, err := a.at().NewKey(registry.Role(role))
 			if err != nil {
 				return err
 			}
-			id, err := signer.KeyID(public)
-			if err != nil {
-				return err
-			}
-			path := filepath.Join(a.at().KeyDir(), name+".pub")
 			return a.ui.Result(path, generatedKey{path, id})
 		},
 	}
@@ -71,10 +59,7 @@ and fills them again from the stored bytes. Tags, heads, holds and history are f
 				if i.Local == nil {
 					return registry.Errorf(registry.CodeInvalid, "reindex works on a data directory: stop the service, then --data DIR")
 				}
-				if err := i.Local.DB.ResetDerived(c.Context()); err != nil {
-					return err
-				}
-				n, err := oci.Reindex(c.Context(), i.Local.Blobs, i.Local.DB)
+				n, err := i.Local.Reindex(c.Context())
 				if err != nil {
 					return err
 				}

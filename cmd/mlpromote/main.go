@@ -12,14 +12,14 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/sandbox"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 )
 
 // version is set by the linker.
 var version = command.Unreleased
 
 func main() {
-	if exit, keeper := sandbox.Enter(); keeper {
+	if exit, keeper := toolchains.EnterSandbox(); keeper {
 		os.Exit(exit)
 	}
 	os.Exit(run())

@@ -10,16 +10,14 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
-	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
 )
 
 func (a *app) planCommand() *cobra.Command {
 	var file string
-	var own replacements
+	var own toolchains.Replacements
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Show what build would do, with all defaults and presets",
@@ -29,14 +27,14 @@ which build will install. Only a source that has to be imported takes its toolch
 		Example: "  mlpromote plan -f mlpromote.yaml",
 		Args:    command.Exactly(),
 		RunE: func(c *cobra.Command, _ []string) error {
-			if err := own.check(); err != nil {
+			if err := own.Check(); err != nil {
 				return err
 			}
 			return a.plan(c.Context(), file, own)
 		},
 	}
 	specFlag(c, &file)
-	own.add(c)
+	own.Add(c)
 	return c
 }
 
@@ -54,24 +52,22 @@ type neededInstall struct {
 	Bytes   int64  `json:"bytes"` // that it takes, about
 }
 
-func (a *app) plan(ctx context.Context, file string, own replacements) error {
-	s, err := a.loadSpec(file)
+func (a *app) plan(ctx context.Context, file string, own toolchains.Replacements) error {
+	s, err := a.tools().LoadSpec(file)
 	if err != nil {
 		return err
 	}
-	m := &buildCache{}
-	if err := a.openLocalSteps(m); err != nil {
+	m, err := a.tools().OpenLocal()
+	if err != nil {
 		return err
 	}
 	var needed []neededInstall
-	missing := func(_ context.Context, installer *install.Installer, name string) error {
+	missing := func(_ context.Context, installer *toolchains.Installer, name string) error {
 		known, bytes, err := installer.Known(name)
 		needed = append(needed, neededInstall{known.Name, known.Version, bytes})
 		return err
 	}
-	p := &pipeline.Pipeline{
-		Toolchain: a.toolchain(missing, m.steps, own.or(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.at().Tool(), Progress: a.ui.Progress, Warn: a.ui.Warn,
-	}
+	p := a.localPipeline(m, own.Or(s), missing)
 	plan, err := p.Plan(ctx, s)
 	if err != nil {
 		return err

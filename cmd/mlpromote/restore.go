@@ -2,20 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/snapshots"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/backup"
-	"mlpromote.dev/mlpromote/registry/datadir"
-	"mlpromote.dev/mlpromote/registry/sqlite"
 )
 
 func (a *app) restoreCommand() *cobra.Command {
@@ -60,27 +53,8 @@ stdout: the name of the snapshot; without SRC, where the content is.`,
 	return c
 }
 
-func (a *app) restore(ctx context.Context, source, name string, verify bool) (err error) {
-	if _, err := os.Stat(source); errors.Is(err, fs.ErrNotExist) {
-		return registry.Errorf(registry.CodeNotFound, "no backup %s here", source)
-	}
-	if unix.Access(source, unix.W_OK) == nil { // nobody prunes what cannot be written
-		_, unlock, err := datadir.Dir{Path: source}.LockExclusive(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, unlock()) }()
-	}
-	store := a.backupStore(source, "check")
-	snapshot, err := store.Find(name)
-	if err != nil {
-		return err
-	}
-	if verify {
-		err = a.verifyBackup(ctx, store, snapshot)
-	} else {
-		err = a.restoreInto(ctx, store, snapshot)
-	}
+func (a *app) restore(ctx context.Context, source, name string, verify bool) error {
+	snapshot, err := snapshots.Job{At: a.at(), UI: a.ui}.Restore(ctx, source, name, verify)
 	if err != nil {
 		return err
 	}
@@ -94,145 +68,11 @@ func (a *app) restore(ctx context.Context, source, name string, verify bool) (er
 	return a.ui.Result(snapshot.Name, snapshot)
 }
 
-func (a *app) verifyBackup(ctx context.Context, store *backup.Store, snapshot backup.Snapshot) (err error) {
-	scratch, err := os.MkdirTemp("", "mlpromote-verify-")
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	return store.Verify(ctx, snapshot, scratch)
-}
-
-func (a *app) restoreInto(ctx context.Context, store *backup.Store, snapshot backup.Snapshot) (err error) {
-	if a.Registry != "" {
-		return registry.Errorf(registry.CodeInvalid, "restore works on a data directory, not on --registry %s: run it on the machine that is to have the directory", a.Registry)
-	}
-	if err := os.MkdirAll(a.Data, 0o700); err != nil {
-		return err
-	}
-	_, unlock, err := a.at().Dir().LockExclusive(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	db, err := a.openEmptyDatabase(ctx)
-	if err != nil {
-		return err
-	}
-	if db != nil {
-		defer func() { err = errors.Join(err, db.Close()) }()
-	}
-	id, err := a.at().Dir().ClaimRestore(snapshot.Name)
-	if err != nil {
-		return err
-	}
-	place, err := a.at().OpenContent(ctx)
-	if err != nil {
-		return err
-	}
-	to := backup.Target{Dir: a.Data, OpenBlobs: func(ctx context.Context, path string) (registry.Blobs, error) {
-		return a.openRestored(ctx, place, path, id, db)
-	}}
-	if db != nil {
-		to.TakeCatalog = a.catalogTaker(db, snapshot)
-	}
-	if err := store.Restore(ctx, snapshot, to); err != nil {
-		return err
-	}
-	return errors.Join(wiring.IgnoreAll(a.Data), a.at().Dir().FinishRestore())
-}
-
-// openRestored opens the content of a catalog that is being restored from the file at path.
-// It makes that another catalog than the original, and with it, where nobody else owns it
-// or it is taken over, the owner of the content.
-func (a *app) openRestored(ctx context.Context, place wiring.ContentPlace, path, id string, db *postgresTarget) (blobs registry.Blobs, err error) {
-	restored, err := sqlite.Open(ctx, path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, restored.Close()) }()
-	var catalog registry.CatalogIdentities = restored
-	if db != nil {
-		catalog, err = db.from(ctx, restored)
-	} else {
-		err = restored.Renew(ctx, id)
-	}
-	if err != nil {
-		return nil, err
-	}
-	owner := a.at().Ownership(place, catalog, restored)
-	owner.Survey = func(ctx context.Context, p *registry.ContentPlace) error { // its content comes now
-		err := datadir.Survey(restored, place.Blobs, false)(ctx, p)
-		p.CatalogEmpty, p.Known = true, false
-		return err
-	}
-	if a.takeOver {
-		if _, err := owner.TakeOver(ctx); err != nil {
-			return nil, err
-		}
-	}
-	verdict, err := owner.Open(ctx)
-	if err == nil && verdict.Access == registry.ContentRefused {
-		err = verdict.Err()
-	}
-	if err == nil && !place.Recorded {
-		err = a.at().Dir().SetStorage(place.Storage)
-	}
-	if err != nil || verdict.Access == registry.ContentOwned {
-		return place.Blobs, err
-	}
-	a.ui.Note("content is read and not changed here: %s; %s", verdict.Reason, verdict.Remedy)
-	return datadir.NewGuard(notOwned{verdict}, 0).Blobs(place.Blobs), nil
-}
-
-// notOwned is content that is not the catalog's.
-type notOwned struct{ verdict registry.ContentVerdict }
-
-func (n notOwned) OwnsContent(context.Context) (int64, error) { return 0, n.verdict.Err() }
-
 // takeOverContent makes the catalog of a data directory the owner of its content.
-func (a *app) takeOverContent(ctx context.Context) (err error) {
-	if a.Registry != "" {
-		return registry.Errorf(registry.CodeInvalid, "restore --take-over works on a data directory, not on --registry %s", a.Registry)
-	}
-	if _, err := os.Stat(a.Data); errors.Is(err, fs.ErrNotExist) {
-		return wiring.NoData(a.Data)
-	}
-	_, unlock, err := a.at().LockServed(ctx)
+func (a *app) takeOverContent(ctx context.Context) error {
+	taken, err := snapshots.Job{At: a.at(), UI: a.ui}.TakeOver(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, unlock()) }()
-	db, err := a.at().OpenDatabase(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	place, err := a.at().OpenContent(ctx)
-	if err != nil {
-		return err
-	}
-	before, err := a.at().Ownership(place, db, db).TakeOver(ctx)
-	if err == nil && !place.Recorded {
-		err = a.at().Dir().SetStorage(place.Storage)
-	}
-	if err != nil {
-		return err
-	}
-	identity, err := db.CatalogIdentity(ctx)
-	if err != nil {
-		return err
-	}
-	if before != nil {
-		a.ui.Note("%s belonged to catalog %s, which cannot change it any more; stop what still uses that", place.Name, before.Catalog)
-	}
-	return a.ui.Result(place.Name, takenOver{place.Name, identity.ID, identity.Epoch, before})
-}
-
-// takenOver is content that belongs to the catalog here now.
-type takenOver struct {
-	Storage string                `json:"storage"`
-	Catalog string                `json:"catalog"`
-	Epoch   int64                 `json:"epoch"`
-	Before  *registry.ContentMark `json:"before,omitempty"` // whose it was
+	return a.ui.Result(taken.Storage, taken)
 }

@@ -15,7 +15,7 @@ import (
 // space is what is free where builds write: steps in the folder for temporary files, what
 // they leave in the cache, and the content of the registry in the data directory.
 func (a *app) space(context.Context) (pipeline.Space, error) {
-	cache, err := a.cacheRoot()
+	cache, err := a.tools().Root()
 	if err != nil {
 		return pipeline.Space{}, err
 	}

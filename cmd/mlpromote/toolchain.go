@@ -10,11 +10,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/clock"
-	"mlpromote.dev/mlpromote/pipeline/progress"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/manifest"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -48,13 +44,13 @@ all projects (MLPROMOTE_CACHE, else the user's cache). build does this on demand
 }
 
 func (a *app) installToolchain(ctx context.Context, name string) error {
-	installer, err := a.installer()
+	installer, err := a.tools().Installer()
 	if err != nil {
 		return err
 	}
 	record, err := installer.Find(name)
 	if registry.HasCode(err, registry.CodeUnavailable) {
-		record, err = a.install(ctx, installer, name)
+		record, err = a.tools().Install(ctx, installer, name)
 	}
 	if err != nil {
 		return err
@@ -62,16 +58,16 @@ func (a *app) installToolchain(ctx context.Context, name string) error {
 	for _, m := range installer.Lacks(name) {
 		a.ui.Note("%s will not work on this machine before it has %s (%s)", name, m.What, m.Hint)
 	}
-	found := install.Found{Record: record, Dir: record.Dir, Interpreter: record.Interpreter(), LibraryPath: record.LibraryPath(), Current: true}
-	return a.ui.Result(foundText([]install.Found{found}), found)
+	found := toolchains.Found{Record: record, Dir: record.Dir, Interpreter: record.Interpreter(), LibraryPath: record.LibraryPath(), Current: true}
+	return a.ui.Result(foundText([]toolchains.Found{found}), found)
 }
 
 func (a *app) listToolchains(ctx context.Context) error {
-	installer, err := a.installer()
+	installer, err := a.tools().Installer()
 	if err != nil {
 		return err
 	}
-	machine, err := a.describe(ctx, nil)
+	machine, err := toolchains.Describe(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -87,7 +83,7 @@ func (a *app) listToolchains(ctx context.Context) error {
 }
 
 func (a *app) removeToolchain(ctx context.Context, name string, all bool) error {
-	installer, err := a.installer()
+	installer, err := a.tools().Installer()
 	if err != nil {
 		return err
 	}
@@ -99,7 +95,7 @@ func (a *app) removeToolchain(ctx context.Context, name string, all bool) error 
 }
 
 // foundText is a table of installs.
-func foundText(installs []install.Found) string {
+func foundText(installs []toolchains.Found) string {
 	rows := [][]string{{"NAME", "VERSION", "PYTHON", "LOCK", "SIZE", "FOLDER"}}
 	for _, f := range installs {
 		rows = append(rows, []string{f.Name, f.Version, f.Python, ui.Short(f.Lock), ui.Size(f.Size), f.Dir})
@@ -109,11 +105,11 @@ func foundText(installs []install.Found) string {
 
 // statusText is a table of toolchains with what to do about each, and below it what some
 // of them lack for part of their work.
-func statusText(all []install.Status) string {
+func statusText(all []toolchains.Status) string {
 	rows := [][]string{{"NAME", "VERSION", "STATE", "SIZE", "FOLDER, OR WHAT TO DO"}}
 	notes := ""
 	for _, s := range all {
-		if s.State != install.StateInstalled {
+		if s.State != toolchains.StateInstalled {
 			rows = append(rows, []string{s.Name, s.Version, string(s.State), "-", howTo(s)})
 		}
 		for _, f := range s.Installs {
@@ -127,7 +123,7 @@ func statusText(all []install.Status) string {
 			switch {
 			case m.For != "":
 				notes += fmt.Sprintf("\n%s lacks %s for %s", s.Name, m.What, m.For)
-			case s.State == install.StateInstalled:
+			case s.State == toolchains.StateInstalled:
 				notes += fmt.Sprintf("\n%s is installed and will not work: it lacks %s (%s)", s.Name, m.What, m.Hint)
 			}
 		}
@@ -136,7 +132,7 @@ func statusText(all []install.Status) string {
 }
 
 // howTo says what installs a toolchain, and what must be there first.
-func howTo(s install.Status) string {
+func howTo(s toolchains.Status) string {
 	var lacks []string
 	for _, m := range s.Missing {
 		if m.For != "" {
@@ -154,28 +150,6 @@ func howTo(s install.Status) string {
 	return "needs " + strings.Join(lacks, ", ") + "; then " + s.Command
 }
 
-// install makes an install and shows its stages.
-func (a *app) install(ctx context.Context, installer *install.Installer, name string) (install.Record, error) {
-	step := progress.Step{Name: "install " + name, State: progress.Started}
-	a.ui.Progress(step)
-	began := clock.Now()
-	stage := ""
-	record, err := installer.Install(ctx, name, func(p install.Progress) {
-		if !a.ui.Terminal && p.Stage == stage {
-			return // there, a line for each stage is enough
-		}
-		stage = p.Stage
-		step.State, step.Note = progress.Moving, p.Stage
-		if p.Bytes > 0 {
-			step.Note += ", " + ui.Size(p.Bytes)
-		}
-		a.ui.Progress(step)
-	})
-	step.State, step.Note, step.Elapsed = progress.EndState(err), "", clock.Now().Sub(began)
-	a.ui.Progress(step)
-	return record, err
-}
-
 // driverCommand is the child that runs ONNX Runtime: this program again, started by
 // itself with limits and without keys.
 func (a *app) driverCommand() *cobra.Command {
@@ -183,7 +157,7 @@ func (a *app) driverCommand() *cobra.Command {
 	onnxruntime := &cobra.Command{
 		Use: "onnxruntime",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if exit = ort.Main(c.Context(), a.stdin, a.ui.Stderr); exit != 0 {
+			if exit = toolchains.RunORT(c.Context(), a.stdin, a.ui.Stderr); exit != 0 {
 				os.Exit(exit)
 			}
 			return nil
@@ -192,7 +166,7 @@ func (a *app) driverCommand() *cobra.Command {
 	commandLine := &cobra.Command{
 		Use: "command",
 		RunE: func(c *cobra.Command, _ []string) error {
-			if exit = manifest.Main(c.Context(), a.stdin, a.ui.Stderr); exit != 0 {
+			if exit = toolchains.RunManifest(c.Context(), a.stdin, a.ui.Stderr); exit != 0 {
 				os.Exit(exit)
 			}
 			return nil

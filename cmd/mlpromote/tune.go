@@ -14,13 +14,10 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/spec"
-	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
-	"mlpromote.dev/mlpromote/pipeline/tradeoff"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/registry/atomicfile"
-	"mlpromote.dev/mlpromote/registry/strictyaml"
 )
 
 // tuneFlags are those of the verb.
@@ -30,7 +27,7 @@ type tuneFlags struct {
 	plot     string
 	nodeCost string
 	write    bool
-	own      replacements
+	own      toolchains.Replacements
 }
 
 func (a *app) tuneCommand() *cobra.Command {
@@ -60,14 +57,14 @@ Exit code 3: no variant keeps all constraints. 6: this machine meets no target.`
 			if err != nil {
 				return command.Usage(c, err)
 			}
-			if err := f.own.check(); err != nil {
+			if err := f.own.Check(); err != nil {
 				return err
 			}
 			return a.tune(c.Context(), f, price)
 		},
 	}
 	specFlag(c, &f.file)
-	f.own.add(c)
+	f.own.Add(c)
 	c.Flags().DurationVar(&f.budget, "budget", 10*time.Minute, "wall time to spend; what is under way then is finished")
 	c.Flags().StringVar(&f.plot, "plot", "", "file for a drawing of latency against loss, as SVG")
 	c.Flags().StringVar(&f.nodeCost, "node-cost", "", "price of this machine per hour, such as 1.006/h, for the cost of a million predictions")
@@ -76,18 +73,18 @@ Exit code 3: no variant keeps all constraints. 6: this machine meets no target.`
 }
 
 func (a *app) tune(ctx context.Context, f tuneFlags, price float64) error {
-	s, err := a.loadSpec(f.file)
+	s, err := a.tools().LoadSpec(f.file)
 	if err != nil {
 		return err
 	}
 	if err := pipeline.CheckFiles(s); err != nil {
 		return err
 	}
-	m := &buildCache{}
-	if err := a.openLocalSteps(m); err != nil {
+	m, err := a.tools().OpenLocal()
+	if err != nil {
 		return err
 	}
-	p := &pipeline.Pipeline{Toolchain: a.toolchain(a.installMissing, m.steps, f.own.or(s)), ImporterOf: drivers.Importer, Node: a.describe, Tool: a.at().Tool(), Progress: a.ui.Progress, Warn: a.ui.Warn}
+	p := a.localPipeline(m, f.own.Or(s), a.tools().InstallMissing)
 	result, err := p.Tune(ctx, s, pipeline.TuneOptions{Budget: f.budget})
 	if len(result.Trials) == 0 {
 		return err
@@ -125,28 +122,11 @@ func (a *app) finishTune(f tuneFlags, s *spec.Spec, r pipeline.TuneResult) error
 	if !f.write {
 		return nil
 	}
-	text, err := strictyaml.ReadFile(f.file)
-	if err != nil {
-		return err
-	}
-	changed, err := r.Write(s, text)
-	if err != nil {
-		return err
-	}
-	if err := replaceFile(f.file, changed); err != nil {
+	if err := r.WriteFile(s, f.file); err != nil {
 		return err
 	}
 	a.ui.Note("written to %s: variants: [%s]", f.file, r.Trials[r.Chosen].Spec)
 	return nil
-}
-
-// replaceFile replaces a file, and keeps its mode.
-func replaceFile(path string, data []byte) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	return atomicfile.Write(path, data, info.Mode())
 }
 
 // checkPlot tells of a drawing that has no place before time is spent on what it shows.
@@ -186,7 +166,7 @@ func tuneDocument(r pipeline.TuneResult, price float64) tuned {
 	for i, t := range r.Trials {
 		trials[i] = tunedTrial{Trial: t}
 		if t.Latency != nil && price > 0 {
-			trials[i].CostPerMillion = tradeoff.CostPerMillion(price, t.Latency.PerSecond)
+			trials[i].CostPerMillion = t.CostPerMillion(price)
 		}
 	}
 	return tuned{r, trials}
@@ -234,7 +214,7 @@ func trialCells(t pipeline.Trial, loss string, price float64) []string {
 	cost := "-"
 	if l := t.Latency; l != nil {
 		cells[4], cells[5], cells[6] = duration(l.P50Ns), duration(l.P99Ns), fmt.Sprintf("%.0f", l.PerSecond)
-		cost = fmt.Sprintf("%.4f", tradeoff.CostPerMillion(price, l.PerSecond))
+		cost = fmt.Sprintf("%.4f", t.CostPerMillion(price))
 	}
 	if price > 0 {
 		cells = append(cells, cost)

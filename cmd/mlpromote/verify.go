@@ -11,13 +11,14 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/registry"
 )
 
 func (a *app) verifyCommand() *cobra.Command {
-	var own replacements
+	var own toolchains.Replacements
 	var sensitivity time.Duration
 	var environment string
 	c := &cobra.Command{
@@ -42,7 +43,7 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 			if sensitivity < 0 {
 				return registry.Errorf(registry.CodeInvalid, "--sensitivity %s: want a time such as 5m, or 0 for none", sensitivity)
 			}
-			if err := own.check(); err != nil {
+			if err := own.Check(); err != nil {
 				return err
 			}
 			return a.with(c.Context(), func(i *wiring.Instance) error {
@@ -54,14 +55,14 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 			})
 		},
 	}
-	own.add(c)
+	own.Add(c)
 	c.Flags().StringVar(&environment, "env", "", "environment, if a model is given in place of a ref")
 	c.Flags().DurationVar(&sensitivity, "sensitivity", 5*time.Minute, "how long to look, for each int8 variant that fails, for the graph nodes whose quantization makes it fail; 0: not at all")
 	return c
 }
 
-func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, own replacements, sensitivity time.Duration) error {
-	root, err := a.cacheRoot()
+func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, own toolchains.Replacements, sensitivity time.Duration) error {
+	root, err := a.tools().Root()
 	if err != nil {
 		return err
 	}

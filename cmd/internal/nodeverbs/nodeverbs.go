@@ -4,9 +4,12 @@ package nodeverbs
 
 import (
 	"context"
+	"reflect"
 
 	"mlpromote.dev/mlpromote/cmd/internal/connect"
+	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/node"
@@ -32,4 +35,13 @@ func (v Verbs) trust(file string) connect.Trust {
 // Machine reads this machine, with the runtimes that our own toolchains brought.
 func (v Verbs) Machine(ctx context.Context) (registry.Node, error) {
 	return node.Describe(ctx, node.Options{Runtimes: installed.Runtimes(v.Getenv("MLPROMOTE_CACHE"))})
+}
+
+// Documents are what resolve, pull and trust print with --output json.
+func Documents() map[string][]reflect.Type {
+	return map[string][]reflect.Type{
+		"resolve": {reflect.TypeFor[registry.Resolution]()},
+		"pull":    {reflect.TypeFor[pull.Result]()},
+		"trust":   {reflect.TypeFor[pull.Proof](), reflect.TypeFor[inspection.Result]()}, // the latter about a reference
+	}
 }

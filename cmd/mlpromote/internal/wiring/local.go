@@ -143,7 +143,7 @@ func (l Location) Create() error {
 	if err != nil || len(existing) > 0 {
 		return err
 	}
-	_, err = l.NewKey(signer.LocalKey)
+	_, _, err = l.NewKey("")
 	if registry.HasCode(err, registry.CodeConflict) {
 		return nil // another process was first
 	}
@@ -151,4 +151,12 @@ func (l Location) Create() error {
 		l.Note("made a signing key: %s", filepath.Join(l.KeyDir(), signer.LocalKey+".key"))
 	}
 	return err
+}
+
+// Reindex fills the tables that are derived from manifests again. It returns how many manifests it read.
+func (here *Local) Reindex(ctx context.Context) (int, error) {
+	if err := here.DB.ResetDerived(ctx); err != nil {
+		return 0, err
+	}
+	return oci.Reindex(ctx, here.Blobs, here.DB)
 }

@@ -3,12 +3,14 @@
 package wiring
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"mlpromote.dev/mlpromote/cmd/internal/suggest"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/datadir"
 	"mlpromote.dev/mlpromote/registry/defaults"
@@ -88,10 +90,16 @@ func IgnoreAll(dir string) error {
 	return os.WriteFile(path, []byte("*\n"), 0o600)
 }
 
-// NewKey makes a key pair in the folder of keys and returns its public half. Errors: CodeConflict if there
-// is one of that name.
-func (l Location) NewKey(name string) ([]byte, error) {
-	return keyfile.Generate(l.KeyDir(), name, l.password())
+// NewKey makes a key pair in the folder of keys, by default one that plays every role. It returns the file of the
+// public half and its key ID. Errors: CodeConflict if there is one of that name.
+func (l Location) NewKey(role registry.Role) (path, id string, err error) {
+	name := cmp.Or(string(role), signer.LocalKey)
+	public, err := keyfile.Generate(l.KeyDir(), name, l.password())
+	if err != nil {
+		return "", "", err
+	}
+	id, err = signer.KeyID(public)
+	return filepath.Join(l.KeyDir(), name+".pub"), id, err
 }
 
 // Open opens the registry: that of a service, or the data directory.
@@ -100,6 +108,15 @@ func (l Location) Open(ctx context.Context) (*Instance, error) {
 		return l.openRemote(ctx)
 	}
 	return l.OpenLocal(ctx)
+}
+
+// With opens the registry, runs verb on it and closes it. An error of verb says what was probably meant.
+func (l Location) With(ctx context.Context, verb func(*Instance) error) error {
+	i, err := l.Open(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(suggest.Around(ctx, &i.Registry, func() error { return verb(i) }), i.Close())
 }
 
 // HasDatabaseFile reports whether the data directory has a catalog in a file.

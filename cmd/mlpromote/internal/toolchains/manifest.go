@@ -1,4 +1,4 @@
-package main
+package toolchains
 
 import (
 	"context"
@@ -17,23 +17,23 @@ import (
 // manifestSuffix ends the files of manifests, whose names are those of toolchains.
 const manifestSuffix = ".yaml"
 
-// loadSpec reads a spec, whose targets may name toolchains that manifests describe, and
+// LoadSpec reads a spec, whose targets may name toolchains that manifests describe, and
 // whose paths may not lead to keys or to what the data directory holds.
-func (a *app) loadSpec(file string) (*spec.Spec, error) {
-	names, err := a.manifests()
+func (c Config) LoadSpec(file string) (*spec.Spec, error) {
+	names, err := c.manifests()
 	if err != nil {
 		return nil, err
 	}
-	return spec.Load(file, spec.Options{Toolchains: names, Private: []string{a.Data, a.at().KeyDir()}})
+	return spec.Load(file, spec.Options{Toolchains: names, Private: c.Private})
 }
 
 // manifests are the toolchains that the folder of manifests describes. A manifest says
 // which program is started, so the folder is only what somebody named, never a default.
-func (a *app) manifests() ([]string, error) {
-	if a.toolchains == "" {
+func (c Config) manifests() ([]string, error) {
+	if c.Manifests == "" {
 		return nil, nil
 	}
-	entries, err := os.ReadDir(a.toolchains)
+	entries, err := os.ReadDir(c.Manifests)
 	if err != nil {
 		return nil, registry.Errorf(registry.CodeInvalid, "--toolchains: %w", err)
 	}
@@ -47,15 +47,15 @@ func (a *app) manifests() ([]string, error) {
 }
 
 // manifestDrivers are those of a toolchain that a manifest describes, if one does.
-func (a *app) manifestDrivers(ctx context.Context, w driverDeps, name string) (pipeline.Toolchain, bool, error) {
-	names, err := a.manifests()
+func (c Config) manifestDrivers(ctx context.Context, w driverDeps, name string) (pipeline.Toolchain, bool, error) {
+	names, err := c.manifests()
 	if err != nil {
 		return pipeline.Toolchain{}, false, err
 	}
 	if slices.Contains(drivers.Names(), name) || !slices.Contains(names, name) { // name may be that of a release, so anything
 		return pipeline.Toolchain{}, false, nil
 	}
-	path := filepath.Join(a.toolchains, name+manifestSuffix)
+	path := filepath.Join(c.Manifests, name+manifestSuffix)
 	m, err := manifest.Load(path)
 	if err != nil {
 		return pipeline.Toolchain{}, false, err
@@ -63,7 +63,7 @@ func (a *app) manifestDrivers(ctx context.Context, w driverDeps, name string) (p
 	if m.Name != name {
 		return pipeline.Toolchain{}, false, registry.Errorf(registry.CodeInvalid, "%s: name is %q: want the name of the file, %q", path, m.Name, name)
 	}
-	driver, err := manifest.New(ctx, m, manifest.Options{Private: []string{a.Data, a.at().KeyDir()}})
+	driver, err := manifest.New(ctx, m, manifest.Options{Private: c.Private})
 	if err != nil {
 		return pipeline.Toolchain{}, false, err
 	}

@@ -1,4 +1,4 @@
-package main
+package snapshots
 
 import (
 	"context"
@@ -16,15 +16,15 @@ type postgresTarget struct{ *postgres.DB }
 
 // openEmptyDatabase opens the database that is named, or gives nil where none is. One that
 // has anything is refused before any work, unless an earlier try may have put it there.
-func (a *app) openEmptyDatabase(ctx context.Context) (*postgresTarget, error) {
-	if a.database == "" {
+func (j Job) openEmptyDatabase(ctx context.Context) (*postgresTarget, error) {
+	if j.At.Database == "" {
 		return nil, nil //nolint:nilnil // the catalog stays in the directory
 	}
-	db, err := postgres.Open(ctx, a.database)
+	db, err := postgres.Open(ctx, j.At.Database)
 	if err != nil {
 		return nil, err
 	}
-	if !a.at().Dir().Has(datadir.RestoringFile) {
+	if !j.At.Dir().Has(datadir.RestoringFile) {
 		err = db.RefuseUsed(ctx)
 	}
 	if err != nil {
@@ -52,12 +52,12 @@ func (r restoredFrom) CatalogIdentity(ctx context.Context) (registry.CatalogIden
 }
 
 // catalogTaker gives what puts the catalog of a snapshot into the database.
-func (a *app) catalogTaker(db *postgresTarget, snapshot backup.Snapshot) func(context.Context, string) error {
+func (j Job) catalogTaker(db *postgresTarget, snapshot backup.Snapshot) func(context.Context, string) error {
 	return func(ctx context.Context, path string) error {
 		if err := importCatalog(ctx, db.DB, path, snapshot); err != nil {
 			return err
 		}
-		return a.at().Dir().SetCatalogID(db.ID())
+		return j.At.Dir().SetCatalogID(db.ID())
 	}
 }
 

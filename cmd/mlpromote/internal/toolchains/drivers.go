@@ -1,0 +1,113 @@
+package toolchains
+
+import (
+	"context"
+	"runtime"
+	"sync"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// drivers gives the drivers of a toolchain, each once per run of the program. missing is
+// called for one that is not installed.
+func (c Config) drivers(missing WhenMissing, steps toolchain.Steps, own Replacements) func(context.Context, string) (pipeline.Toolchain, error) {
+	var lock sync.Mutex
+	made := make(map[string]pipeline.Toolchain)
+	var pool *toolchain.ResourcePool
+	return func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+		lock.Lock()
+		defer lock.Unlock()
+		if tools, ok := made[name]; ok {
+			return tools, nil
+		}
+		if pool == nil {
+			var err error
+			if pool, err = room(ctx); err != nil {
+				return pipeline.Toolchain{}, err
+			}
+		}
+		w := driverDeps{steps, pool}
+		installer, err := c.Installer()
+		if err != nil {
+			return pipeline.Toolchain{}, err
+		}
+		if tools, ok, err := c.manifestDrivers(ctx, w, name); ok || err != nil {
+			made[name] = tools
+			return tools, err
+		}
+		run, err := own.adopt(ctx, installer, name)
+		if err != nil {
+			return pipeline.Toolchain{}, err
+		}
+		_, err = installer.Find(name)
+		if registry.HasCode(err, registry.CodeUnavailable) {
+			err = missing(ctx, installer, name)
+		}
+		if err != nil {
+			return pipeline.Toolchain{}, err
+		}
+		made[name], err = openDrivers(installer, run, w, name)
+		return made[name], err
+	}
+}
+
+// WhenMissing makes the installer find a toolchain that is not installed, or says why not.
+type WhenMissing = func(ctx context.Context, installer *install.Installer, name string) error
+
+// InstallMissing installs it, and shows its stages.
+func (c Config) InstallMissing(ctx context.Context, installer *install.Installer, name string) error {
+	_, err := c.Install(ctx, installer, name)
+	return err
+}
+
+// openDrivers are those of a toolchain. ONNX Runtime runs in a child of our own
+// program; what its Python does is quantize. The others do all their work in Python.
+func openDrivers(installer *install.Installer, run driverproc.Runner, w driverDeps, name string) (pipeline.Toolchain, error) {
+	source, err := drivers.Find(name)
+	if err != nil {
+		return pipeline.Toolchain{}, err
+	}
+	program := script.New(script.In(run, script.Installed(installer, name)), driverproc.Budget{})
+	tools := pipeline.Toolchain{Profile: source.Profile, Engines: w.driver(program, source.Profile.Cost), Timing: program}
+	if len(source.Imports) > 0 {
+		tools.Importer, tools.Framework = w.driver(program, source.Profile.Cost), source.Package
+	}
+	if source.Quantizes {
+		tools.Quantizer = w.driver(program, source.Profile.Cost)
+	}
+	if name == ort.Name {
+		engines := ort.New(ort.Options{Installs: installer})
+		tools.Engines, tools.Timing = w.driver(engines, source.Profile.Cost), engines
+	}
+	return tools, nil
+}
+
+// driverDeps is what the drivers of one run share: a memory, and the room that steps take
+// of the machine.
+type driverDeps struct {
+	steps toolchain.Steps // nil remembers nothing
+	room  *toolchain.ResourcePool
+}
+
+// room is that of this machine. Cores are those that this process may use, which GOMAXPROCS
+// and the limits of a container set.
+func room(ctx context.Context) (*toolchain.ResourcePool, error) {
+	machine, err := Describe(ctx, nil)
+	return toolchain.NewResourcePool(runtime.GOMAXPROCS(0), machine.MemoryMiB<<20, len(machine.Accelerators)), err
+}
+
+// driver is one with the memory, behind which a step that is to be done waits for room.
+func (w driverDeps) driver(d toolchain.Driver, cost toolchain.Cost) toolchain.Driver {
+	d = toolchain.Limit(d, w.room, cost)
+	if w.steps == nil {
+		return d
+	}
+	return toolchain.Cache(d, w.steps)
+}

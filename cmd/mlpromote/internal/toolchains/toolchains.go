@@ -1,0 +1,64 @@
+// Package toolchains connects toolchains with the pipeline: what is installed, what takes the place of an install,
+// what manifests describe, and the build cache.
+package toolchains
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/drivers"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/node"
+)
+
+// Config says where toolchains are, and what they must not read.
+type Config struct {
+	Manifests string   // folder of manifests of compilers; empty: none
+	Private   []string // folders that specs and manifests must not name
+	Getenv    func(name string) string
+	UI        *ui.UI // shows what is installed
+}
+
+// The types of installs and of cached steps, as verbs print them.
+type (
+	Installer = install.Installer
+	Found     = install.Found
+	Status    = install.Status
+	Kept      = toolchain.Kept
+)
+
+// StateInstalled is the state of a toolchain that is installed.
+const StateInstalled = install.StateInstalled
+
+// Pipeline is a pipeline with the drivers and the description of this machine, and without a registry. m
+// remembers what drivers do; nil remembers nothing. own are what takes the place of installs. missing is called
+// for a toolchain that is not installed.
+func (c Config) Pipeline(m *BuildCache, own Replacements, missing WhenMissing) *pipeline.Pipeline {
+	var steps toolchain.Steps
+	if m != nil {
+		steps = m.steps
+	}
+	return &pipeline.Pipeline{
+		Toolchain: c.drivers(missing, steps, own), ImporterOf: drivers.Importer, Node: Describe, Progress: c.UI.Progress, Warn: c.UI.Warn,
+	}
+}
+
+// Root is where installs and finished steps are shared between projects.
+func (c Config) Root() (string, error) {
+	return installed.Root(c.Getenv("MLPROMOTE_CACHE"))
+}
+
+// Installer returns what installs toolchains in the folder of caches.
+func (c Config) Installer() (*install.Installer, error) {
+	root, err := c.Root()
+	return &install.Installer{Root: root, Python: c.Getenv("MLPROMOTE_PYTHON")}, err
+}
+
+// Describe reads this machine; what is given is what our own toolchains bring.
+func Describe(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
+	return node.Describe(ctx, node.Options{Runtimes: runtimes})
+}
