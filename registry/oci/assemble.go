@@ -11,9 +11,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Assemble stores an index over parts that are there, and then its tags. The order of
-// the parts makes no difference. Errors: CodeNotFound without a part; CodeInvalid and
-// CodeTrust for what no reader would take, such as an engine that names other limits.
+// Assemble stores an index of existing parts, and then its tags. The order of the parts does
+// not matter. Errors: CodeNotFound for a missing part; CodeInvalid and CodeTrust for an index
+// that readers would refuse, such as one with an engine that names other limits.
 func (s *Store) Assemble(ctx context.Context, name string, a registry.Assembly) (registry.Digest, error) {
 	repo, err := s.repository(ctx, name)
 	if err != nil {
@@ -54,7 +54,7 @@ func (r repository) parts(ctx context.Context, refs []registry.PartRef) ([]part,
 	return parts, nil
 }
 
-// makeTree builds an index and reads it as any reader will.
+// makeTree builds an index and checks it by the rules of readers.
 func (s *Store) makeTree(a registry.Assembly, parts []part) (tree, error) {
 	index := ocispec.Index{
 		Versioned:    specs.Versioned{SchemaVersion: schema},

@@ -11,9 +11,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Relist makes evidence that is in a repository one of its subject's referrers again, where
-// another client has pushed it out of the list. Errors: CodeNotFound when it is not there;
-// CodeInvalid when it is no evidence; those of PutEvidence.
+// Relist lists existing evidence among its subject's referrers again, after another client
+// removed it from the list. Errors: CodeNotFound if the evidence does not exist; CodeInvalid if
+// it is not evidence; those of PutEvidence.
 func (s *Store) Relist(ctx context.Context, name string, d registry.Digest) error {
 	repo, err := s.repository(ctx, name)
 	if err != nil {
@@ -33,8 +33,8 @@ func (s *Store) Relist(ctx context.Context, name string, d registry.Digest) erro
 	return repo.attach(ctx, attached{e.document, e.subject})
 }
 
-// attachTries is how often a referrer is stored until its repository lists it, and
-// attachPause the longest pause before the second; it doubles from there on.
+// attachTries is how often a referrer is stored until its repository lists it. attachPause is
+// the longest pause before the second attempt; it doubles from then on.
 const (
 	attachTries = 6
 	attachPause = 25 * time.Millisecond
@@ -46,10 +46,10 @@ type attached struct {
 	subject registry.Digest
 }
 
-// attach stores a referrer and looks whether the repository lists it. A registry without
-// the referrers API has the list in a tag, which every client reads, changes and writes
-// back, so that one can undo what another did: then it is stored again. Errors:
-// CodeConflict when it is still not listed in the end; CodeInternal when it is not even there.
+// attach stores a referrer and checks that the repository lists it. In a registry without the
+// referrers API, the list is in a tag, which clients read, change and write back. So one client
+// can undo the change of another; then attach stores the referrer again. Errors: CodeConflict
+// if it is still not listed at the end; CodeInternal if it does not exist.
 func (r repository) attach(ctx context.Context, a attached) error {
 	done, err := r.isAttached(ctx, a)
 	for try := 0; err == nil && !done && try < attachTries; try++ {
@@ -76,7 +76,7 @@ func (r repository) attach(ctx context.Context, a attached) error {
 		"another client may be writing the same list of referrers: run it again later")
 }
 
-// isAttached reports whether a referrer is there and listed.
+// isAttached reports whether a referrer exists and is listed.
 func (r repository) isAttached(ctx context.Context, a attached) (bool, error) {
 	there, err := r.has(ctx, a.what, a.desc)
 	if err != nil || !there {
@@ -85,8 +85,8 @@ func (r repository) isAttached(ctx context.Context, a attached) (bool, error) {
 	return r.lists(ctx, a)
 }
 
-// lists reports whether a referrer is among those of its subject, under a description by
-// which it can be read.
+// lists reports whether a referrer is listed for its subject, with a descriptor by which it can
+// be read.
 func (r repository) lists(ctx context.Context, a attached) (bool, error) {
 	for desc, err := range r.referrers(ctx, a.subject) {
 		if err != nil || content.Equal(desc, a.desc) {
@@ -96,13 +96,13 @@ func (r repository) lists(ctx context.Context, a attached) (bool, error) {
 	return false, nil
 }
 
-// pause waits before any try but the first, each time for twice as long and never as
-// long as another client that lost at the same time.
+// pause waits before every attempt except the first. Pauses double, with jitter so that two
+// conflicting clients do not stay in step.
 func pause(ctx context.Context, try int) error {
 	if try == 0 {
 		return ctx.Err()
 	}
-	timer := time.NewTimer(rand.N(attachPause << (try - 1))) //nolint:gosec // it decides nothing but who is first
+	timer := time.NewTimer(rand.N(attachPause << (try - 1))) //nolint:gosec // jitter needs no secret randomness
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

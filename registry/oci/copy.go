@@ -7,14 +7,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Copy makes a release and evidence about it present in the repository to: blobs
-// first, then manifests, then the index, then evidence, so that nothing is ever there
-// without what it names. A destination that is a Mounter is asked to mount; the bytes
-// of blobs are then not read, which is what [Store.Rehash] is for. At the end
-// everything is looked up in the destination again. A copy that broke off can be
-// repeated. Errors: CodeNotFound, CodeInvalid, CodeTrust, CodeDigest as the reader
-// gives them; CodeInvalid for evidence about something else; CodeInternal when the
-// destination took something and does not show it, and CodeConflict when that is a referrer.
+// Copy copies a release and evidence about it to the repository to: first blobs, then
+// manifests, then the index, then evidence, so that nothing is stored before what it refers to.
+// If the destination is a Mounter, Copy mounts blobs without reading their bytes; use
+// [Store.Rehash] to check them. At the end it looks up everything in the destination. An
+// interrupted copy can be repeated. Errors: CodeNotFound, CodeInvalid, CodeTrust, CodeDigest
+// from reading; CodeInvalid for evidence about something else; CodeInternal if the destination
+// accepted content but does not return it, and CodeConflict if that is a referrer.
 func (s *Store) Copy(ctx context.Context, from, to string, r registry.Release, evidence []registry.Digest) error {
 	src, err := s.repository(ctx, from)
 	if err != nil {
@@ -46,14 +45,14 @@ func (s *Store) Copy(ctx context.Context, from, to string, r registry.Release, e
 	return dst.holds(ctx, c)
 }
 
-// copyPlan is all that a copy moves, in the order in which it is stored.
+// copyPlan lists everything that a copy moves, in the order in which it is stored.
 type copyPlan struct {
 	blobs     *blobSet
 	manifests []document
 	evidence  []attached
 }
 
-// copyPlan reads what is to be copied.
+// copyPlan reads what will be copied.
 func (r repository) copyPlan(ctx context.Context, release registry.Release, evidence []registry.Digest) (copyPlan, error) {
 	t, read, err := r.release(ctx, string(release.Digest))
 	if err != nil {
@@ -83,7 +82,7 @@ func (r repository) copyPlan(ctx context.Context, release registry.Release, evid
 	return c, nil
 }
 
-// copyBlob makes a blob present in dst.
+// copyBlob copies a blob to dst, unless it exists there.
 func copyBlob(ctx context.Context, src, dst repository, b object) error {
 	there, err := dst.has(ctx, b.what, b.desc)
 	if err != nil || there {

@@ -12,7 +12,7 @@ import (
 // schema is the schemaVersion of every OCI manifest and index.
 const schema = 2
 
-// newManifest makes a manifest with what all of ours have.
+// newManifest creates a manifest with the fields that all our manifests have.
 func newManifest(artifactType string, config ocispec.Descriptor, layers []ocispec.Descriptor, annotations map[string]string) ocispec.Manifest {
 	return ocispec.Manifest{
 		Versioned:    specs.Versioned{SchemaVersion: schema},
@@ -24,7 +24,7 @@ func newManifest(artifactType string, config ocispec.Descriptor, layers []ocispe
 	}
 }
 
-// readManifest reads a manifest within limits. It says nothing of what it is for.
+// readManifest reads a manifest within limits. It does not check the manifest's purpose.
 // Errors: CodeInvalid.
 func readManifest(raw []byte) (ocispec.Manifest, error) {
 	var m ocispec.Manifest
@@ -51,7 +51,7 @@ func readManifest(raw []byte) (ocispec.Manifest, error) {
 	return m, nil
 }
 
-// readIndex reads an index of ours within limits. Errors: CodeInvalid.
+// readIndex reads an index of this format within limits. Errors: CodeInvalid.
 func readIndex(raw []byte, artifactType string) (ocispec.Index, error) {
 	var index ocispec.Index
 	if err := decode(raw, &index); err != nil {
@@ -72,7 +72,7 @@ func readIndex(raw []byte, artifactType string) (ocispec.Index, error) {
 	return index, checkEntries(index.Manifests, artifactType)
 }
 
-// checkEntries checks the descriptors in an index of ours.
+// checkEntries checks the descriptors in an index of this format.
 func checkEntries(entries []ocispec.Descriptor, indexType string) error {
 	seen := make(map[registry.Digest]bool, len(entries))
 	for _, entry := range entries {
@@ -97,7 +97,7 @@ func checkEntries(entries []ocispec.Descriptor, indexType string) error {
 	return nil
 }
 
-// checkKind checks what a document says it is: its artifact type, and the format.
+// checkKind checks artifact type and format of a document.
 func checkKind(got, want string, annotations map[string]string) error {
 	family, _, _ := strings.Cut(want, ".v1+")
 	switch version, ok := annotations[keyFormat]; {
@@ -119,7 +119,7 @@ func checkAnnotations(annotations map[string]string) error {
 	return nil
 }
 
-// ours is the annotations that the index of a release repeats.
+// ours returns the annotations that the index of a release repeats.
 func ours(annotations map[string]string) map[string]string {
 	out := make(map[string]string)
 	for key, value := range annotations {

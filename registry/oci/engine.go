@@ -7,8 +7,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// engineAnnotations writes what an engine or a reference says of itself. Fields that
-// are not set are left out: a reference has few.
+// engineAnnotations returns the annotations of an engine or a reference model. It omits empty
+// fields; a reference model has few.
 func engineAnnotations(e registry.Engine) (map[string]string, error) {
 	out := make(map[string]string)
 	if e.Target.V != 0 {
@@ -59,8 +59,8 @@ func digestsOf(e *registry.Engine) []keyedDigest {
 	return []keyedDigest{{keyReference, &e.Reference}, {keySources, &e.Sources}, {keyLimits, &e.Limits}, {keyInterface, &e.Interface}}
 }
 
-// readEngine reads what engineAnnotations writes. Of an engine it wants everything, of
-// a reference only that what is there makes sense. Errors: CodeInvalid.
+// readEngine reads the annotations that engineAnnotations writes. An engine must have all
+// required ones; in a reference model, those that exist must be valid. Errors: CodeInvalid.
 func readEngine(role registry.PartKind, annotations map[string]string) (registry.Engine, error) {
 	e := registry.Engine{Variant: annotations[keyVariant], Precision: annotations[keyPrecision]}
 	if role == registry.PartEngine {
@@ -139,8 +139,8 @@ func readProviders(annotations map[string]string, e *registry.Engine) error {
 	return nil
 }
 
-// canonicalOrder is the order of entries in an index: two assemblers of the same parts
-// write the same bytes.
+// canonicalOrder compares entries for their order in an index, so that two assemblers of the
+// same parts write the same bytes.
 func canonicalOrder(a, b part) int {
 	return cmp.Or(
 		cmp.Compare(a.role, b.role),

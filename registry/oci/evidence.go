@@ -10,12 +10,12 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// PutEvidence stores a bundle for every subject, as cosign v3 does: the bundle is a
-// blob, and each subject gets a manifest that refers to it. The predicate type of the
-// manifest is that of the signed statement. Subjects are served one after the other, and
-// each manifest is looked up among the referrers. Errors: CodeInvalid for what is no bundle,
-// or is too large, or says it has another predicate type; CodeNotFound without a subject;
-// CodeConflict when the repository keeps losing a referrer.
+// PutEvidence stores a bundle for every subject, as cosign v3 does: the bundle is a blob, and
+// each subject gets a manifest that refers to it. The predicate type of the manifest is that of
+// the signed statement. Subjects are processed one after the other, and each manifest is looked
+// up among the referrers. Errors: CodeInvalid for an invalid or too large bundle, or one with
+// another predicate type than stated; CodeNotFound without a subject; CodeConflict if the
+// repository repeatedly loses a referrer.
 func (s *Store) PutEvidence(ctx context.Context, name string, b registry.Bundle, subjects []registry.Subject) ([]registry.Digest, error) {
 	repo, manifests, err := s.putBundle(ctx, name, b, subjects)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Store) putBundle(ctx context.Context, name string, b registry.Bundle, s
 	return repo, manifests, nil
 }
 
-// subjects finds what evidence is to be attached to.
+// subjects looks up the manifests to which evidence will be attached.
 func (r repository) subjects(ctx context.Context, subjects []registry.Subject) ([]ocispec.Descriptor, error) {
 	var out []ocispec.Descriptor
 	for _, subject := range subjects {
@@ -105,8 +105,8 @@ func (r repository) subjects(ctx context.Context, subjects []registry.Subject) (
 	return out, nil
 }
 
-// evidenceManifest is the referrer that cosign v3 writes, less the time.
-// Source: sigstore/cosign, pkg/oci/remote/write.go, and specs/BUNDLE_SPEC.md.
+// evidenceManifest returns the referrer that cosign v3 writes, without the time. Source:
+// sigstore/cosign, pkg/oci/remote/write.go, and specs/BUNDLE_SPEC.md.
 func evidenceManifest(bundle, subject ocispec.Descriptor, predicateType string) ocispec.Manifest {
 	empty := ocispec.DescriptorEmptyJSON
 	config := ocispec.Descriptor{MediaType: empty.MediaType, Digest: empty.Digest, Size: empty.Size, ArtifactType: typeBundle}
@@ -118,7 +118,8 @@ func evidenceManifest(bundle, subject ocispec.Descriptor, predicateType string) 
 	return m
 }
 
-// bundleDocument is what we read of a sigstore bundle. The signature is checked elsewhere.
+// bundleDocument has the fields of a sigstore bundle that this package reads. Package signer
+// checks the signature.
 type bundleDocument struct {
 	MediaType string `json:"mediaType"`
 	Envelope  *struct {
@@ -126,7 +127,7 @@ type bundleDocument struct {
 	} `json:"dsseEnvelope"`
 }
 
-// readBundle gives the predicate type of the statement in a bundle. Errors: CodeInvalid.
+// readBundle returns the predicate type of the statement in a bundle. Errors: CodeInvalid.
 func readBundle(b registry.Bundle) (string, error) {
 	if len(b.Data) > maxDocument {
 		return "", registry.Errorf(registry.CodeInvalid, "the bundle has %d bytes: at most %d are stored", len(b.Data), maxDocument)
@@ -214,15 +215,15 @@ func (r repository) evidence(ctx context.Context, desc ocispec.Descriptor, subje
 	}, true, nil
 }
 
-// isEvidence is cosign's rule for what is evidence, within our limits.
+// isEvidence implements cosign's rule for evidence, within our limits.
 func isEvidence(m ocispec.Manifest) bool {
 	return len(m.Layers) == 1 && strings.HasPrefix(m.Layers[0].MediaType, bundleFamily) &&
 		max(m.Layers[0].Size, m.Config.Size) <= maxDocument &&
 		checkDescriptor(m.Layers[0]) == nil && checkDescriptor(m.Config) == nil
 }
 
-// unlessMissing drops the errors of what somebody left out or garbled in a manifest of
-// theirs. Bytes that were changed afterwards stay an error.
+// unlessMissing drops errors about content that a pusher left out or wrote incorrectly. Bytes
+// that were changed later are still an error.
 func unlessMissing(err error) error {
 	if code := registry.CodeOf(err); code == registry.CodeNotFound || code == registry.CodeInvalid {
 		return nil
@@ -230,5 +231,5 @@ func unlessMissing(err error) error {
 	return err
 }
 
-// readable decodes what a stranger may have written.
+// readable decodes a document from an untrusted pusher.
 func readable(raw []byte, into any) bool { return json.Unmarshal(raw, into) == nil }

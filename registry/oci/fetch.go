@@ -14,15 +14,15 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// bufferSize is how much is read at once: large enough that hashing, not system calls,
-// is what takes the time.
+// bufferSize is how much is read at once: large enough that hashing takes more time than system
+// calls.
 const bufferSize = 1 << 20
 
-// Fetch reads a part by digest and, unless dir is empty, writes its files into dir. A
-// file is hashed while it is written and removed again when it is not what its digest
-// says; files written before it stay. It leaves dir by no path and no link, and writes
-// over nothing. Errors: CodeNotFound; CodeInvalid when it is no part or a file is there
-// already; CodeTrust for file names; CodeDigest.
+// Fetch reads a part by digest and, unless dir is empty, writes its files into dir. It hashes
+// each file while writing, and removes it if it does not match its digest; files written before
+// remain. It never writes outside dir, neither by path nor by link, and never overwrites a
+// file. Errors: CodeNotFound; CodeInvalid if it is not a part, or a file exists already;
+// CodeTrust for file names; CodeDigest.
 func (s *Store) Fetch(ctx context.Context, name string, d registry.Digest, dir string) (registry.FetchedPart, error) {
 	return s.fetch(ctx, name, d, dir, false)
 }
@@ -60,7 +60,7 @@ func (s *Store) fetch(ctx context.Context, name string, d registry.Digest, dir s
 	return registry.FetchedPart{Role: p.role, Manifest: p.raw, Files: p.files, Engine: p.engine, Set: set}, nil
 }
 
-// set reads the config of a part, whatever it is, and gives the set that it may be.
+// set reads the config of a part, and returns its case set if it has one.
 func (r repository) set(ctx context.Context, p part) (*registry.CaseSet, error) {
 	what := "config of " + p.label()
 	config, err := r.read(ctx, what, p.manifest.Config)
@@ -99,8 +99,8 @@ func writeFiles(ctx context.Context, repo repository, p part, dir string, lend b
 	return nil
 }
 
-// linkFile gives a blob that is a file a second name, and checks its bytes. It reports
-// whether it could.
+// linkFile creates a hard link to a blob that is a file, and checks its bytes. It reports
+// whether that was possible.
 func linkFile(ctx context.Context, repo repository, c object, to string) (bool, error) {
 	rc, err := repo.Repository.Fetch(ctx, c.desc)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// decode reads one JSON document that all readers understand alike: no key twice in an
-// object (also not in another case, which encoding/json would take for the same), valid
-// UTF-8, limited depth, nothing behind it. Errors: CodeInvalid.
+// decode reads one JSON document that all readers must understand in the same way: no repeated
+// keys in an object (not even in another case, which encoding/json would treat as equal), valid
+// UTF-8, limited depth, no trailing data. Errors: CodeInvalid.
 func decode(data []byte, into any) error {
 	if err := checkJSON(data); err != nil {
 		return registry.Errorf(registry.CodeInvalid, "not JSON that can be trusted: %w", err)
@@ -39,7 +39,7 @@ func checkJSON(data []byte) error {
 	return nil
 }
 
-// checkValue reads one value with all that is in it.
+// checkValue reads one value with everything in it.
 func checkValue(tokens *json.Decoder, depth int) error {
 	token, err := tokens.Token()
 	if err != nil {
@@ -73,7 +73,7 @@ func checkKey(tokens *json.Decoder, seen map[string]bool) error {
 		return err
 	}
 	key, _ := token.(string)
-	// Upper case first: that is how encoding/json folds the long s and the Kelvin sign.
+	// Upper case first, because encoding/json folds the long s and the Kelvin sign in that way.
 	folded := strings.ToLower(strings.ToUpper(key))
 	if seen[folded] {
 		return fmt.Errorf("the key %q appears twice", key)

@@ -13,15 +13,15 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// evidenceBytes bounds the documents of evidence that all callers of a Store hold at a time.
-// Verifying a document takes five times its size.
+// evidenceBytes bounds the documents of evidence that all callers of a Store together hold in
+// memory. Verifying a document takes five times its size.
 const evidenceBytes = maxDocument
 
 // Evidence returns the bundles attached to a subject, by cosign's rule for reading: a manifest
 // that refers to it and whose only layer is a bundle. It skips all other referrers, also those
-// that are too large or were not pushed whole: a stranger must not be able to stop a promotion
-// by attaching rubbish. It reads one manifest or document at a time, and each document once,
-// so that any amount of rubbish is harmless. Errors: see [registry.EvidenceStore].
+// that are too large or incomplete, because untrusted clients must not be able to stop a
+// promotion by attaching junk. It reads one manifest or document at a time, and each document
+// once, so the amount of junk does not matter. Errors: see [registry.EvidenceStore].
 func (s *Store) Evidence(ctx context.Context, name string, subject registry.Digest) iter.Seq2[registry.Bundle, error] {
 	return func(yield func(registry.Bundle, error) bool) {
 		repo, err := s.repository(ctx, name)
@@ -44,8 +44,8 @@ func (s *Store) Evidence(ctx context.Context, name string, subject registry.Dige
 	}
 }
 
-// attachment is what a listing keeps of a piece of evidence. It leaves out parts of the
-// manifest whose length the pusher chooses.
+// attachment is the part of a piece of evidence that a listing keeps. It leaves out parts of
+// the manifest whose length the pusher chooses.
 type attachment struct {
 	manifest      registry.Digest
 	size          int64 // of the manifest
@@ -85,7 +85,7 @@ func (s *Store) attachments(ctx context.Context, repo repository, subject regist
 	return slices.CompactFunc(found, func(a, b attachment) bool { return a.manifest == b.manifest }), nil
 }
 
-// evidenceOf is [repository.evidence] within the store's bound.
+// evidenceOf does [repository.evidence] within the store's memory bound.
 func (s *Store) evidenceOf(ctx context.Context, repo repository, desc ocispec.Descriptor, subject registry.Digest) (evidence, bool, error) {
 	release, err := s.reserve(ctx, desc.Size)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *Store) evidenceOf(ctx context.Context, repo repository, desc ocispec.De
 	return repo.evidence(ctx, desc, subject)
 }
 
-// sameDocument is how many attachments at the beginning have the same document.
+// sameDocument returns how many attachments at the beginning have the same document.
 func sameDocument(found []attachment) int {
 	first := found[0].document
 	n := slices.IndexFunc(found, func(a attachment) bool { return a.document.Digest != first.Digest || a.document.Size != first.Size })
@@ -128,8 +128,8 @@ func (s *Store) yieldBundles(ctx context.Context, repo repository, same []attach
 	return true
 }
 
-// reserve waits for a part of the bound on evidence in memory, and takes it. Sizes above the
-// limit of a document take nothing, since they are not read.
+// reserve waits until the memory bound for evidence has room for a size, and takes it. Sizes
+// above the limit of a document take nothing, because such documents are not read.
 func (s *Store) reserve(ctx context.Context, size int64) (release func(), err error) {
 	if size < 0 || size > maxDocument {
 		return func() {}, nil
@@ -174,8 +174,8 @@ func (s *Store) Referrers(ctx context.Context, name string, subject registry.Dig
 // errEnough ends a listing of referrers.
 var errEnough = errors.New("enough")
 
-// referrers lists manifests that may refer to a subject. Anybody can write the list, so it may
-// have a digest more than once, with right and wrong descriptions.
+// referrers lists manifests that may refer to a subject. The list is untrusted: it may have a
+// digest more than once, with right and wrong descriptors.
 func (r repository) referrers(ctx context.Context, subject registry.Digest) iter.Seq2[ocispec.Descriptor, error] {
 	return func(yield func(ocispec.Descriptor, error) bool) {
 		desc, err := r.Resolve(ctx, string(subject))

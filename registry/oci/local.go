@@ -12,11 +12,11 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Local is a repository over the storage ports: bytes in blobs, names in refs. Only
-// what belongs to the repository can be read from it. The bytes of manifests are in
-// blobs too, but belong to the repository by their record. It is a [Mounter] and lists
-// referrers. Its errors have codes of package registry and are errdef.ErrNotFound where
-// oras-go expects that.
+// Local returns a repository over the storage ports: bytes are in blobs, names in refs. Only
+// content that belongs to the repository can be read from it. The bytes of manifests are in
+// blobs too, but their record decides to which repository they belong. The repository is a
+// [Mounter] and lists referrers. Its errors have codes of package registry, and are
+// errdef.ErrNotFound where oras-go expects that.
 func Local(blobs registry.Blobs, refs registry.RepositoryRecords, repository string) Repository {
 	return &local{blobs: blobs, refs: refs, name: repository}
 }
@@ -27,14 +27,14 @@ type local struct {
 	name  string
 }
 
-// Fetch opens content of the repository. It does not hash: the reader does.
+// Fetch opens content of the repository. It does not hash; the caller must.
 func (l *local) Fetch(ctx context.Context, target ocispec.Descriptor) (io.ReadCloser, error) {
 	blob, _, err := l.find(ctx, target)
 	return blob, err
 }
 
-// find opens content that belongs to the repository and has the size that it was
-// stored with; another size is a mistake of whoever names it. Errors: CodeNotFound.
+// find opens content that belongs to the repository and has its recorded size. Another size is
+// an error of the caller. Errors: CodeNotFound.
 func (l *local) find(ctx context.Context, target ocispec.Descriptor) (io.ReadCloser, int64, error) {
 	stored, err := l.size(ctx, target)
 	if err != nil {
@@ -50,7 +50,7 @@ func (l *local) find(ctx context.Context, target ocispec.Descriptor) (io.ReadClo
 	return blob, size, nil
 }
 
-// size is the size that content of the repository was stored with.
+// size returns the recorded size of content of the repository.
 func (l *local) size(ctx context.Context, target ocispec.Descriptor) (int64, error) {
 	if isManifest(target.MediaType) {
 		m, err := l.refs.Manifest(ctx, l.name, target.Digest)
@@ -59,7 +59,7 @@ func (l *local) size(ctx context.Context, target ocispec.Descriptor) (int64, err
 	return l.refs.Blob(ctx, l.name, target.Digest)
 }
 
-// Exists reports whether content belongs to the repository and is there in full.
+// Exists reports whether content belongs to the repository and is stored completely.
 func (l *local) Exists(ctx context.Context, target ocispec.Descriptor) (bool, error) {
 	rc, size, err := l.find(ctx, target)
 	if registry.HasCode(err, registry.CodeNotFound) {
@@ -71,8 +71,8 @@ func (l *local) Exists(ctx context.Context, target ocispec.Descriptor) (bool, er
 	return size == target.Size, rc.Close()
 }
 
-// Push stores content: a blob, or a manifest with its record. Errors: CodeDigest;
-// CodeInvalid for a manifest that is none or is too large.
+// Push stores content: a blob, or a manifest with its record. Errors: CodeDigest; CodeInvalid
+// for an invalid or too large manifest.
 func (l *local) Push(ctx context.Context, expected ocispec.Descriptor, from io.Reader) error {
 	if err := checkDescriptor(expected); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (l *local) pushManifest(ctx context.Context, expected ocispec.Descriptor, f
 }
 
 // Stage stores the bytes of a manifest without its record. Errors: CodeDigest; CodeInvalid for
-// a manifest that is none.
+// an invalid manifest.
 func (l *local) Stage(ctx context.Context, desc ocispec.Descriptor, raw []byte) (registry.Manifest, error) {
 	if got := desc.Digest.Algorithm().FromBytes(raw); got != desc.Digest {
 		return registry.Manifest{}, registry.Errorf(registry.CodeDigest, "manifest %s: the bytes that came are %s", desc.Digest, got)
@@ -117,7 +117,7 @@ func (l *local) Stage(ctx context.Context, desc ocispec.Descriptor, raw []byte) 
 	return registry.Manifest{Digest: desc.Digest, MediaType: desc.MediaType, Size: desc.Size, Derived: derived}, nil
 }
 
-// Resolve gives the manifest that a tag or digest names. Errors: CodeNotFound.
+// Resolve returns the manifest to which a tag or digest refers. Errors: CodeNotFound.
 func (l *local) Resolve(ctx context.Context, reference string) (ocispec.Descriptor, error) {
 	d := digest.Digest(reference)
 	if d.Validate() != nil {
@@ -133,8 +133,8 @@ func (l *local) Resolve(ctx context.Context, reference string) (ocispec.Descript
 	return ocispec.Descriptor{MediaType: m.MediaType, Digest: m.Digest, Size: m.Size}, nil
 }
 
-// Tag makes a tag name a manifest of the repository. Errors: CodeInvalid for what is
-// no tag; CodeNotFound without the manifest.
+// Tag sets a tag to a manifest of the repository. Errors: CodeInvalid for an invalid tag;
+// CodeNotFound without the manifest.
 func (l *local) Tag(ctx context.Context, desc ocispec.Descriptor, reference string) error {
 	if !registry.ValidTag(reference) {
 		return registry.Errorf(registry.CodeInvalid, "tag %q: want up to 128 letters, digits, '.', '_' or '-'", reference)
@@ -177,9 +177,9 @@ func (l *local) Referrers(ctx context.Context, desc ocispec.Descriptor, artifact
 	}
 }
 
-// Mount makes a blob that belongs to another repository belong to this one, without
-// moving bytes. Where it does not belong there, getContent gives the bytes; without
-// getContent that is CodeNotFound.
+// Mount makes a blob of another repository also belong to this one, without copying bytes. If
+// the other repository does not have the blob, Mount stores the bytes from getContent; without
+// getContent the error is CodeNotFound.
 func (l *local) Mount(ctx context.Context, desc ocispec.Descriptor, fromRepo string, getContent func() (io.ReadCloser, error)) error {
 	there, err := (&local{l.blobs, l.refs, fromRepo}).Exists(ctx, desc)
 	if err != nil {
@@ -199,7 +199,8 @@ func (l *local) Mount(ctx context.Context, desc ocispec.Descriptor, fromRepo str
 	return l.Push(ctx, desc, rc)
 }
 
-// notFound makes a CodeNotFound also an errdef.ErrNotFound. Other errors stay.
+// notFound makes an error with CodeNotFound also an errdef.ErrNotFound. Other errors stay as
+// they are.
 func notFound(err error) error {
 	if !registry.HasCode(err, registry.CodeNotFound) {
 		return err

@@ -4,9 +4,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// packConfig is the config of a CNCF ModelPack manifest, as far as we fill it. Its
-// schema is closed at every level, so nothing of ours may go in.
-// Source: modelpack/model-spec, docs/config.md and schema/config-schema.json.
+// packConfig is the part of the config of a CNCF ModelPack manifest that this package fills in.
+// Its schema allows no additional fields. Source: modelpack/model-spec, docs/config.md and
+// schema/config-schema.json.
 type packConfig struct {
 	Descriptor packDescriptor `json:"descriptor"`
 	Config     packModel      `json:"config"`
@@ -40,7 +40,7 @@ func newPackConfig(p registry.Part, files []registry.PartFile) packConfig {
 	return config
 }
 
-// packPrecision is ModelPack's word for a precision, or none: it has none for int4.
+// packPrecision returns ModelPack's name of a precision, or "" if it has none, as for int4.
 func packPrecision(precision string) string {
 	return map[string]string{
 		"fp64": "float64",
@@ -61,7 +61,7 @@ func layerType(kind registry.FileKind) (string, bool) {
 	return t, ok
 }
 
-// layerKind is what a file of a model is, by media type.
+// layerKind returns the kind of a model's file by its media type.
 func layerKind(mediaType string) (registry.FileKind, bool) {
 	kind, ok := map[string]registry.FileKind{
 		typeWeight: registry.FileEngine,

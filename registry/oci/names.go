@@ -27,7 +27,7 @@ const (
 
 	// cosign, specs/BUNDLE_SPEC.md.
 	typeBundle = "application/vnd.dev.sigstore.bundle.v0.3+json"
-	// bundleFamily begins the media type of every version of a bundle.
+	// bundleFamily is the common prefix of the media types of all bundle versions.
 	bundleFamily = "application/vnd.dev.sigstore.bundle"
 )
 
@@ -70,7 +70,7 @@ const (
 	maxPath        = 512     // bytes of a file's path
 )
 
-// shape is what a part of a role looks like.
+// shape describes the manifest of a kind of part.
 type shape struct {
 	artifactType string
 	config       string // media type; empty for the OCI empty descriptor
@@ -79,7 +79,7 @@ type shape struct {
 	single       bool   // exactly one file
 }
 
-// shapeOf gives the shape of a role of format 1.
+// shapeOf returns the shape of a kind of part in format 1.
 func shapeOf(role registry.PartKind) (shape, bool) {
 	s, ok := map[registry.PartKind]shape{
 		registry.PartEngine:      {artifactType: typeModel, config: typeModelConfig, index: typeRelease},

@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// part is a manifest of ours, read and checked.
+// part is a manifest of this format, read and checked.
 type part struct {
 	desc     ocispec.Descriptor // media type, digest, size and artifact type
 	raw      []byte
@@ -18,10 +18,10 @@ type part struct {
 	role     registry.PartKind
 	shape    shape
 	files    []registry.File
-	engine   registry.Engine // of an engine or a reference
+	engine   registry.Engine // of an engine or a reference model
 }
 
-// label names a part for messages: "engine linux-amd64-v3/int8", "limits".
+// label describes a part in messages: "engine linux-amd64-v3/int8", "limits".
 func (p part) label() string {
 	if p.role == registry.PartEngine {
 		return "engine " + p.engine.Label()
@@ -29,17 +29,17 @@ func (p part) label() string {
 	return string(p.role)
 }
 
-// layer names the content of a file for messages.
+// layer describes the content of a file in messages.
 func (p part) layer(i int) string { return "file " + p.files[i].Path + " of " + p.label() }
 
-// ref is the part as an index names it.
+// ref returns the part as an entry of an index.
 func (p part) ref() registry.PartRef {
 	return registry.PartRef{Role: p.role, Digest: p.desc.Digest, Size: p.desc.Size}
 }
 
-// readPart reads a manifest of ours from its bytes, which were checked. Errors:
-// CodeInvalid when it is none; CodeTrust when its files would leave their folder,
-// collide or hide.
+// readPart reads a manifest of this format from its verified bytes. Errors: CodeInvalid for
+// another kind of manifest; CodeTrust if its files would be outside their folder, collide or be
+// hidden.
 func readPart(raw []byte) (part, error) {
 	manifest, err := readManifest(raw)
 	if err != nil {
@@ -67,7 +67,7 @@ func readPart(raw []byte) (part, error) {
 	return p, p.finishEngine()
 }
 
-// checkShape checks that the manifest is what its role says.
+// checkShape checks that the manifest has the shape of its kind.
 func (p part) checkShape() error {
 	config := p.shape.config
 	if config == "" {
@@ -89,7 +89,7 @@ func (p part) checkShape() error {
 	return nil
 }
 
-// finishEngine fills in what the manifest itself is.
+// finishEngine sets the fields that come from the manifest itself.
 func (p *part) finishEngine() error {
 	p.engine.Digest, p.engine.Size = p.desc.Digest, p.desc.Size
 	for _, f := range p.files {
@@ -105,7 +105,7 @@ func (p *part) finishEngine() error {
 	return nil
 }
 
-// readFiles reads the files that layers stand for.
+// readFiles returns the files that the layers describe.
 func readFiles(layers []ocispec.Descriptor, s shape) ([]registry.File, error) {
 	files := make([]registry.File, 0, len(layers))
 	for _, layer := range layers {
@@ -125,8 +125,8 @@ func readFiles(layers []ocispec.Descriptor, s shape) ([]registry.File, error) {
 	return files, checkPaths(files)
 }
 
-// checkPaths refuses files that could not be written beside one another inside one
-// folder. Errors: CodeTrust.
+// checkPaths refuses files that could not be written into one folder together. Errors:
+// CodeTrust.
 func checkPaths(files []registry.File) error {
 	taken := make(map[string]bool, len(files))
 	for _, f := range files {
@@ -148,7 +148,7 @@ func checkPaths(files []registry.File) error {
 	return nil
 }
 
-// localPath reports whether a name is a path inside a folder, on every system.
+// localPath reports whether a name is a path inside a folder on every operating system.
 func localPath(name string) bool {
 	return fs.ValidPath(name) && name != "." && len(name) <= maxPath &&
 		!strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\\' || r == ':' })

@@ -12,10 +12,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// PutPart stores a part: files, config, and last the manifest. Files are sorted by
-// path, so that their order makes no difference. Errors: CodeInvalid and CodeTrust for
-// a part that no reader would take; CodeDigest when a file's bytes are not those of
-// its digest.
+// PutPart stores a part: files, config, and last the manifest. It sorts files by path, so their
+// order does not matter. Errors: CodeInvalid and CodeTrust for a part that readers would
+// refuse; CodeDigest if a file's bytes do not match its digest.
 func (s *Store) PutPart(ctx context.Context, name string, p registry.Part) (registry.PartRef, error) {
 	repo, err := s.repository(ctx, name)
 	if err != nil {
@@ -39,7 +38,7 @@ func (s *Store) PutPart(ctx context.Context, name string, p registry.Part) (regi
 	return made.ref(), nil
 }
 
-// putFile stores a file unless it is there.
+// putFile stores a file unless it exists.
 func putFile(ctx context.Context, repo repository, what string, desc ocispec.Descriptor, f registry.PartFile) error {
 	there, err := repo.has(ctx, what, desc)
 	if err != nil || there {
@@ -57,8 +56,8 @@ func putFile(ctx context.Context, repo repository, what string, desc ocispec.Des
 	})
 }
 
-// makePart builds a manifest and the bytes of its config, and reads them as any reader
-// will.
+// makePart builds a manifest and the bytes of its config, and checks them by the rules of
+// readers.
 func (s *Store) makePart(p registry.Part) (made part, config []byte, err error) {
 	shape, ok := shapeOf(p.Role)
 	if !ok {
@@ -100,7 +99,7 @@ func (s *Store) makePart(p registry.Part) (made part, config []byte, err error) 
 	return made, config, err
 }
 
-// checkTarget refuses a target that this version does not write.
+// checkTarget refuses target versions that this program does not write.
 func checkTarget(t registry.Target) error {
 	if t.V != registry.TargetVersion {
 		return registry.Errorf(registry.CodeInvalid, "target %s has version %d: want %d", t.Name, t.V, registry.TargetVersion)
@@ -108,14 +107,14 @@ func checkTarget(t registry.Target) error {
 	return t.Validate()
 }
 
-// stamp records the time, where one is given.
+// stamp records the time, if one is set.
 func (s *Store) stamp(annotations map[string]string) {
 	if !s.options.Created.IsZero() {
 		annotations[ocispec.AnnotationCreated] = s.options.Created.UTC().Format(time.RFC3339)
 	}
 }
 
-// configOf makes the config of a part: ModelPack's, a set, or OCI's empty one.
+// configOf returns the config of a part: ModelPack's, a case set, or OCI's empty one.
 func configOf(s shape, p registry.Part, files []registry.PartFile) (ocispec.Descriptor, []byte, error) {
 	var document any
 	switch {
@@ -139,8 +138,8 @@ func configOf(s shape, p registry.Part, files []registry.PartFile) (ocispec.Desc
 	return describe(s.config, config), config, nil
 }
 
-// layersOf makes one layer of each file. Without the title "oras pull" would skip a
-// file and still succeed; without the filepath ModelPack's tools would.
+// layersOf creates one layer for each file. Without the title, "oras pull" would skip a file
+// and still succeed; without the filepath, ModelPack's tools would.
 func layersOf(s shape, files []registry.PartFile) ([]ocispec.Descriptor, error) {
 	var layers []ocispec.Descriptor
 	for _, f := range files {
@@ -157,7 +156,7 @@ func layersOf(s shape, files []registry.PartFile) ([]ocispec.Descriptor, error) 
 	return layers, nil
 }
 
-// sorted gives the files by path.
+// sorted returns the files by path.
 func sorted(files []registry.PartFile) []registry.PartFile {
 	return slices.SortedStableFunc(slices.Values(files), func(a, b registry.PartFile) int {
 		return cmp.Compare(a.Path, b.Path)

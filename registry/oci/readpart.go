@@ -2,9 +2,9 @@ package oci
 
 import "mlpromote.dev/mlpromote/registry"
 
-// ReadPart describes a part from the exact bytes of its manifest, without a
-// repository: files, and the facts of an engine or reference. Its Set is nil. Errors:
-// CodeInvalid when it is no part of ours; CodeTrust for file names that cannot be.
+// ReadPart describes a part from the exact bytes of its manifest, without a repository: its
+// files, and the fields of an engine or reference model. Its Set is nil. Errors: CodeInvalid
+// for a manifest that is not a part of this format; CodeTrust for impossible file names.
 func ReadPart(manifest []byte) (registry.FetchedPart, error) {
 	p, err := readPart(manifest)
 	if err != nil {

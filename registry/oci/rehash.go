@@ -7,9 +7,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Rehash reads everything that the release consists of in the repository, each blob
-// once, and checks every digest. Errors: CodeDigest naming what was changed;
-// CodeNotFound naming what is missing.
+// Rehash reads all content of the release in the repository, each blob once, and checks every
+// digest. Errors: CodeDigest with what was changed; CodeNotFound with what is missing.
 func (s *Store) Rehash(ctx context.Context, name string, r registry.Release) error {
 	repo, err := s.repository(ctx, name)
 	if err != nil {

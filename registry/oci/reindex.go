@@ -24,12 +24,12 @@ func isManifest(mediaType string) bool {
 	return false
 }
 
-// Reindex derives anew what the record of every manifest repeats from its bytes, and
-// gives the number of records that are right afterwards. It goes on after a manifest
-// that it cannot read. Errors: all that it met, joined; CodeDigest and CodeNotFound
-// name the manifest whose bytes were changed or are gone, and its record stays as it is.
+// Reindex recomputes the fields of every manifest record from the manifest's bytes, and returns
+// the number of records that are correct afterwards. It continues after a manifest that it
+// cannot read. Errors: all that occurred, joined. CodeDigest and CodeNotFound name the manifest
+// whose bytes were changed or are missing; its record stays as it is.
 func Reindex(ctx context.Context, blobs registry.Blobs, refs registry.RepositoryRecords) (n int, err error) {
-	var all []registry.RepositoryManifest // read to the end first: a store may not take writes during a listing
+	var all []registry.RepositoryManifest // read to the end first: a store may refuse writes during a listing
 	for m, err := range refs.AllManifests(ctx) {
 		if err != nil {
 			return 0, registry.Errorf(registry.CodeOf(err), "list manifests: %w", err)
@@ -50,7 +50,7 @@ func Reindex(ctx context.Context, blobs registry.Blobs, refs registry.Repository
 	return n, errors.Join(failures...)
 }
 
-// reindex derives one record.
+// reindex recomputes one record.
 func reindex(ctx context.Context, blobs registry.Blobs, refs registry.RepositoryRecords, m registry.RepositoryManifest) error {
 	repo := repository{Repository: Local(blobs, refs, m.Repository), name: m.Repository}
 	record := m.Manifest

@@ -20,7 +20,7 @@ func (s *Store) Release(ctx context.Context, name, tagOrDigest string) (registry
 	return r, err
 }
 
-// release reads a release and what it was read from.
+// release reads a release, and also returns its tree.
 func (r repository) release(ctx context.Context, tagOrDigest string) (tree, registry.Release, error) {
 	t, err := r.tree(ctx, "release", typeRelease, tagOrDigest)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Store) Engine(ctx context.Context, name string, d registry.Digest) (reg
 	return p.engine, err
 }
 
-// release says what the tree of a release is.
+// release converts the tree of a release.
 func (t tree) release() (registry.Release, error) {
 	annotations := t.index.Annotations
 	r := registry.Release{
@@ -82,7 +82,7 @@ func (t tree) release() (registry.Release, error) {
 	return r, checkRelease(r)
 }
 
-// readIdentity reads and checks what a release says of itself.
+// readIdentity reads and checks the annotations of a release.
 func readIdentity(r *registry.Release, revision string) error {
 	if err := registry.ValidateModel(r.Model); err != nil {
 		return err
@@ -104,7 +104,7 @@ func readIdentity(r *registry.Release, revision string) error {
 	return nil
 }
 
-// checkRelease checks that the parts of a release belong together and can be told apart.
+// checkRelease checks that the parts of a release belong together and can be distinguished.
 func checkRelease(r registry.Release) error {
 	switch {
 	case r.Limits == "" || r.Interface == "":

@@ -17,27 +17,27 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Repository is one repository of an OCI registry, near or far: the part of oras-go's
-// interfaces that a [Store] needs. Manifests and blobs are told apart by media type.
-// Resolve takes a tag or the digest of a manifest. Predecessors gives at least the
-// manifests whose subject is the node. What is not there is errdef.ErrNotFound, and so is
-// what is there with another size: whoever named it was wrong. A repository that also is
-// a [Mounter] is asked to mount rather than sent bytes.
+// Repository is one repository of an OCI registry, local or remote: the part of oras-go's
+// interfaces that a [Store] needs. The media type distinguishes manifests from blobs. Resolve
+// takes a tag or the digest of a manifest. Predecessors returns at least the manifests whose
+// subject is the node. Missing content is errdef.ErrNotFound, and so is content with another
+// size than in the descriptor, because the descriptor is then wrong. If a repository is also a
+// [Mounter], blobs are mounted instead of copied.
 type Repository interface {
 	content.Storage
 	content.TagResolver
 	content.PredecessorFinder
 }
 
-// Mounter makes a blob of another repository of the same registry a blob of this one.
-// Where it cannot, it stores what getContent gives, and closes it. It is oras-go's
+// Mounter makes a blob of another repository of the same registry available in this one. If it
+// cannot, it stores the content from getContent, and closes it. It is oras-go's
 // registry.Mounter.
 type Mounter interface {
 	Mount(ctx context.Context, desc ocispec.Descriptor, fromRepo string, getContent func() (io.ReadCloser, error)) error
 }
 
-// Sender is a repository that may have to read what it stores more than once, as one
-// beyond a network does that loses an upload. open gives the content from its beginning.
+// Sender is a repository that may have to read content more than once to store it, for example
+// after a broken network connection. open returns the content from its beginning.
 type Sender interface {
 	Send(ctx context.Context, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error
 }
@@ -54,7 +54,7 @@ type repository struct {
 	name string
 }
 
-// resolve gives the descriptor of a manifest by tag or digest. Errors: CodeNotFound.
+// resolve returns the descriptor of a manifest by tag or digest. Errors: CodeNotFound.
 func (r repository) resolve(ctx context.Context, what, tagOrDigest string) (ocispec.Descriptor, error) {
 	desc, err := r.Resolve(ctx, tagOrDigest)
 	if err != nil {
@@ -66,7 +66,7 @@ func (r repository) resolve(ctx context.Context, what, tagOrDigest string) (ocis
 	return desc, nil
 }
 
-// read gives the bytes of a document, checked. Errors: CodeInvalid above the limit,
+// read returns the verified bytes of a document. Errors: CodeInvalid above the limit,
 // CodeNotFound, CodeDigest.
 func (r repository) read(ctx context.Context, what string, desc ocispec.Descriptor) ([]byte, error) {
 	if desc.Size > maxDocument {
@@ -82,8 +82,8 @@ func (r repository) read(ctx context.Context, what string, desc ocispec.Descript
 	return data.Bytes(), err
 }
 
-// stream opens content that is checked while it is read: the last Read gives an error
-// with CodeDigest in place of io.EOF when the bytes are not those of desc.
+// stream opens content that is verified while it is read: if the bytes do not match desc, the
+// last Read returns an error with CodeDigest in place of io.EOF.
 func (r repository) stream(ctx context.Context, what string, desc ocispec.Descriptor) (io.ReadCloser, error) {
 	if err := checkDescriptor(desc); err != nil {
 		return nil, registry.Errorf(registry.CodeOf(err), "%s: %s: %w", r.name, what, err)
@@ -95,8 +95,8 @@ func (r repository) stream(ctx context.Context, what string, desc ocispec.Descri
 	return newVerified(rc, desc, subject{r.name, what}, ctx.Err), nil
 }
 
-// push stores bytes unless they are there: what is there is durable, and storing it
-// again would cost a flush for nothing.
+// push stores bytes unless they exist: existing content is durable, and storing it again would
+// only cost a flush.
 func (r repository) push(ctx context.Context, what string, desc ocispec.Descriptor, data []byte) error {
 	there, err := r.has(ctx, what, desc)
 	if err != nil || there {
@@ -113,7 +113,7 @@ func (r repository) pushFrom(ctx context.Context, what string, desc ocispec.Desc
 	return nil
 }
 
-// send stores what open gives.
+// send stores the content that open returns.
 func (r repository) send(ctx context.Context, what string, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
 	sender, ok := r.Repository.(Sender)
 	if !ok {
@@ -131,7 +131,7 @@ func (r repository) send(ctx context.Context, what string, desc ocispec.Descript
 	return nil
 }
 
-// has reports whether content is there.
+// has reports whether content exists.
 func (r repository) has(ctx context.Context, what string, desc ocispec.Descriptor) (bool, error) {
 	there, err := r.Exists(ctx, desc)
 	if err != nil {
@@ -140,7 +140,7 @@ func (r repository) has(ctx context.Context, what string, desc ocispec.Descripto
 	return there, nil
 }
 
-// failed says what was being done when the repository gave err.
+// failed adds the operation to an error of the repository.
 func (r repository) failed(operation, what, name string, err error) error {
 	code := registry.CodeOf(err)
 	var network net.Error

@@ -7,9 +7,9 @@ import (
 // maxCases bounds the number of cases in a set, far above any real one.
 const maxCases = 1 << 40
 
-// readSet reads the config of a cases, golden or calibration part and checks it
-// against the part's files: shards follow one another, cover all cases and are the
-// files. Errors: CodeInvalid.
+// readSet reads the config of a part with cases, golden outputs or calibration, and checks it
+// against the part's files: the shards must follow one another, cover all cases and be exactly
+// the files. Errors: CodeInvalid.
 func readSet(raw []byte, files []registry.File) (*registry.CaseSet, error) {
 	var set registry.CaseSet
 	if err := decode(raw, &set); err != nil {
@@ -36,7 +36,7 @@ func readSet(raw []byte, files []registry.File) (*registry.CaseSet, error) {
 		next += shard.Count
 	}
 	if len(named) > 0 {
-		return nil, registry.Errorf(registry.CodeInvalid, "%d files of the part are no shard of its set", len(named))
+		return nil, registry.Errorf(registry.CodeInvalid, "%d files of the part are not shards of its set", len(named))
 	}
 	if next != set.Count {
 		return nil, registry.Errorf(registry.CodeInvalid, "the set names %d cases and its shards hold %d", set.Count, next)

@@ -24,7 +24,7 @@ func (s *Store) Sources(ctx context.Context, name string, d registry.Digest) (re
 	return sources, nil
 }
 
-// sources says what the tree of sources is.
+// sources converts the tree of sources.
 func (t tree) sources() (registry.Sources, error) {
 	sources := registry.Sources{
 		Digest: t.desc.Digest,
@@ -41,7 +41,7 @@ func (t tree) sources() (registry.Sources, error) {
 		sources.Parts[p.role] = p.ref()
 	}
 	if _, ok := sources.Parts[registry.PartReference]; !ok {
-		return sources, registry.Errorf(registry.CodeInvalid, "it has no reference")
+		return sources, registry.Errorf(registry.CodeInvalid, "it has no reference model")
 	}
 	return sources, nil
 }

@@ -9,8 +9,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Store keeps releases, parts and evidence in repositories. It is safe for concurrent
-// use as far as its repositories are.
+// Store stores releases, parts and evidence in repositories. It is safe for concurrent use if
+// its repositories are.
 type Store struct {
 	open    func(ctx context.Context, repository string) (Repository, error)
 	options Options
@@ -22,20 +22,20 @@ var (
 	_ registry.PartStore = (*Store)(nil)
 )
 
-// Options change what a Store writes and whom it tells. The zero Options are good.
+// Options configure a Store. The zero Options are valid.
 type Options struct {
-	// Created is recorded in the parts and indexes that the store makes, as
-	// org.opencontainers.image.created: the SOURCE_DATE_EPOCH of a build. Zero: nothing
-	// is recorded, and equal input has equal digests at any time.
+	// Created is recorded in the parts and indexes that the store creates, as
+	// org.opencontainers.image.created: the SOURCE_DATE_EPOCH of a build. Zero: nothing is
+	// recorded, and equal input always has equal digests.
 	Created time.Time
-	// Progress is told by Rehash, at least once a MiB, how many bytes of how many were
-	// hashed. It is called by one goroutine at a time for each call of Rehash. Nil: nobody is told.
+	// Progress is called by Rehash, at least once per MiB, with the number of hashed bytes and
+	// of all bytes. Each call of Rehash calls it from one goroutine at a time. It may be nil.
 	Progress func(done, total int64)
 }
 
-// New makes a Store over the repositories that open gives. The names given to open are
-// ENVIRONMENT/MODEL and, for sources, ENVIRONMENT/MODEL/sources; a Mounter is offered
-// the same names. What open gives is not closed and may be the same value each time.
+// New returns a Store over the repositories that open returns. open gets the names
+// ENVIRONMENT/MODEL and, for sources, ENVIRONMENT/MODEL/sources; a Mounter gets the same names.
+// The Store does not close repositories, and open may return the same value each time.
 func New(open func(ctx context.Context, repository string) (Repository, error), options Options) *Store {
 	return &Store{open: open, options: options, reading: semaphore.NewWeighted(evidenceBytes)}
 }

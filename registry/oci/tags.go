@@ -6,7 +6,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Tag gives the digest that a tag of a repository names. Errors: CodeNotFound.
+// Tag returns the digest to which a tag of a repository points. Errors: CodeNotFound.
 func (s *Store) Tag(ctx context.Context, name, tag string) (registry.Digest, error) {
 	repo, err := s.repository(ctx, name)
 	if err != nil {
@@ -16,7 +16,7 @@ func (s *Store) Tag(ctx context.Context, name, tag string) (registry.Digest, err
 	return desc.Digest, err
 }
 
-// SetTag makes a tag name a manifest of the repository. Errors: CodeNotFound without it.
+// SetTag sets a tag to a manifest of the repository. Errors: CodeNotFound without the manifest.
 func (s *Store) SetTag(ctx context.Context, name, tag string, d registry.Digest) error {
 	repo, err := s.repository(ctx, name)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// tree is an index of ours with all its parts, read and checked.
+// tree is an index of this format with all its parts, read and checked.
 type tree struct {
 	desc  ocispec.Descriptor
 	raw   []byte
@@ -18,7 +18,7 @@ type tree struct {
 	parts []part // in canonical order
 }
 
-// object is something that a tree is made of beside its manifests, with a name for messages.
+// object is content of a tree other than its manifests, with a name for messages.
 type object struct {
 	what string
 	desc ocispec.Descriptor
@@ -55,7 +55,7 @@ func (r repository) tree(ctx context.Context, what, artifactType, tagOrDigest st
 	return t, nil
 }
 
-// part reads a manifest of ours by descriptor.
+// part reads a manifest of this format by descriptor.
 func (r repository) part(ctx context.Context, desc ocispec.Descriptor) (part, error) {
 	what := "manifest"
 	if role := desc.Annotations[keyRole]; role != "" {
@@ -72,13 +72,13 @@ func (r repository) part(ctx context.Context, desc ocispec.Descriptor) (part, er
 	return p, nil
 }
 
-// about says which document an error is about.
+// about adds to an error which document it is about.
 func (r repository) about(what string, d registry.Digest, err error) error {
 	return registry.Errorf(registry.CodeOf(err), "%s: %s %s: %w", r.name, what, d, err)
 }
 
-// sameAsEntry compares a manifest with what the index says about it. A node chooses an
-// engine by the index, and the signature on the engine covers the manifest.
+// sameAsEntry compares a manifest with its entry in the index. A node chooses an engine by the
+// index, while the signature of the engine covers the manifest.
 func sameAsEntry(p part, entry ocispec.Descriptor) error {
 	if p.desc.ArtifactType != entry.ArtifactType {
 		return registry.Errorf(registry.CodeTrust, "%s %s: its artifact type is %q in the index and %q in its manifest", p.label(), p.desc.Digest, entry.ArtifactType, p.desc.ArtifactType)
@@ -110,13 +110,13 @@ func (t tree) blobs() *blobSet {
 	return &out
 }
 
-// blobSet is objects, each once. The zero blobSet is empty.
+// blobSet is a list of objects, each once. The zero blobSet is empty.
 type blobSet struct {
 	objects []object
 	seen    map[sized]bool
 }
 
-// sized is what makes two descriptors name the same bytes.
+// sized identifies the bytes that a descriptor names.
 type sized struct {
 	digest registry.Digest
 	size   int64

@@ -1,7 +1,7 @@
 package oci
 
 import (
-	_ "crypto/sha256" // the algorithms that a digest may name
+	_ "crypto/sha256" // supports the digest algorithms
 	_ "crypto/sha512"
 	"fmt"
 	"hash"
@@ -13,15 +13,14 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// subject says what bytes are, for messages.
+// subject describes bytes in messages.
 type subject struct {
 	repository string
 	what       string // "layer model.onnx of engine linux-amd64-v3/int8"
 }
 
-// verified hashes content while it is read. oras-go's VerifyReader does so too, but
-// cannot tell a connection that broke, which is worth another try, from bytes that
-// were changed, which is not.
+// verified hashes content while it is read. oras-go's VerifyReader does so too, but does not
+// distinguish a broken connection, which can be retried, from changed bytes, which cannot.
 type verified struct {
 	base    io.ReadCloser
 	hash    hash.Hash
@@ -37,7 +36,7 @@ func newVerified(rc io.ReadCloser, desc ocispec.Descriptor, s subject, alive fun
 	return &verified{base: rc, hash: desc.Digest.Algorithm().Hash(), desc: desc, left: desc.Size, subject: s, alive: alive}
 }
 
-// Read reads, and gives io.EOF only after exactly the right bytes.
+// Read reads, and returns io.EOF only after exactly the expected bytes.
 func (v *verified) Read(p []byte) (int, error) {
 	if v.err == nil {
 		v.err = v.alive()
@@ -60,7 +59,7 @@ func (v *verified) Read(p []byte) (int, error) {
 	return n, v.err
 }
 
-// end judges what was read once there is no more.
+// end checks the content after its last byte.
 func (v *verified) end() error {
 	if v.left > 0 {
 		return mismatch(v.subject, v.desc.Digest, fmt.Sprintf("there are %d bytes, want %d", v.desc.Size-v.left, v.desc.Size))
@@ -74,14 +73,14 @@ func (v *verified) end() error {
 // Close closes the content.
 func (v *verified) Close() error { return v.base.Close() }
 
-// mismatch is the error for bytes that are not what their digest says.
+// mismatch is the error for bytes that do not match their digest.
 func mismatch(s subject, want digest.Digest, found string) error {
 	err := registry.Errorf(registry.CodeDigest, "%s: the stored bytes of %s are not those of %s: %s", s.repository, s.what, want, found)
-	return registry.WithHint(err, "the store is damaged or was changed: restore these bytes from a backup; do not run what is there")
+	return registry.WithHint(err, "the store is damaged or was changed: restore these bytes from a backup, and do not run them as they are")
 }
 
-// checkDescriptor refuses a descriptor that nothing can be read by, or that embeds
-// other bytes than it names. Errors: CodeInvalid, CodeDigest.
+// checkDescriptor refuses an invalid descriptor, or one whose embedded data does not match its
+// digest. Errors: CodeInvalid, CodeDigest.
 func checkDescriptor(desc ocispec.Descriptor) error {
 	if err := desc.Digest.Validate(); err != nil {
 		return registry.Errorf(registry.CodeInvalid, "digest %q: %w", desc.Digest, err)
@@ -95,7 +94,7 @@ func checkDescriptor(desc ocispec.Descriptor) error {
 	return nil
 }
 
-// describe gives the descriptor of bytes.
+// describe returns the descriptor of bytes.
 func describe(mediaType string, data []byte) ocispec.Descriptor {
 	return ocispec.Descriptor{MediaType: mediaType, Digest: digest.FromBytes(data), Size: int64(len(data))}
 }

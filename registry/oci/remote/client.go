@@ -10,7 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/oci/transfer"
 )
 
-// keychain is that of the docker config unless another is set.
+// keychain returns the configured keychain, by default that of the docker config.
 func (c *Repositories) keychain() authn.Keychain {
 	if c.Keychain == nil {
 		return authn.DefaultKeychain
@@ -18,8 +18,8 @@ func (c *Repositories) keychain() authn.Keychain {
 	return c.Keychain
 }
 
-// client returns the one client for a registry, which caches its tokens. It sends credentials to the address
-// of the registry alone, also where that redirects to another host.
+// client returns the only client for a registry, which caches its tokens. It sends credentials
+// only to the address of the registry, not to hosts to which that redirects.
 func (c *Repositories) client(host, address string) *auth.Client {
 	if made, ok := c.clients[host]; ok {
 		return made
@@ -42,7 +42,8 @@ func (c *Repositories) client(host, address string) *auth.Client {
 	return made
 }
 
-// remember records the credential that was last used for a registry, and calls Tell if it is a new one.
+// remember records the credential that was last used for a registry, and calls Tell if it is
+// new.
 func (c *Repositories) remember(host string, l Login) {
 	c.using.Lock()
 	defer c.using.Unlock()
@@ -59,7 +60,7 @@ func (c *Repositories) remember(host string, l Login) {
 	}
 }
 
-// UsedFor names the credential that was sent to a registry, or "none".
+// UsedFor returns the name of the credential that was sent to a registry, or "none".
 func (c *Repositories) UsedFor(host string) string {
 	c.using.Lock()
 	defer c.using.Unlock()
@@ -69,7 +70,7 @@ func (c *Repositories) UsedFor(host string) string {
 	return Login{}.String()
 }
 
-// credentialName names the credential for a registry without its secret.
+// credentialName returns the name of the credential for a registry, without its secret.
 func (c *Repositories) credentialName(ctx context.Context, host string) string {
 	found, err := c.Credential(ctx, host)
 	if err != nil {

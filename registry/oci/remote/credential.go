@@ -26,8 +26,8 @@ type Login struct {
 	helper string // the credential helper that returned it; empty for the docker config itself
 }
 
-// String names the credential without its secret, for example "alice by docker-credential-ecr-login", or
-// "none".
+// String describes the credential without its secret, for example "alice by
+// docker-credential-ecr-login", or "none".
 func (l Login) String() string {
 	who := l.Username
 	switch {
@@ -45,9 +45,9 @@ func (l Login) String() string {
 // helperPrefix begins the names of credential helpers, as docker has it.
 const helperPrefix = "docker-credential-"
 
-// Credential asks the docker config and the credential helpers that it names, and then the helper of the
-// cloud that the registry belongs to. It returns the zero Login where there is no credential. Errors:
-// CodeUnavailable.
+// Credential asks the docker config and the credential helpers that it names, and then the
+// helper of the cloud to which the registry belongs. It returns the zero Login if there is no
+// credential. Errors: CodeUnavailable.
 func (c *Repositories) Credential(ctx context.Context, host string) (Login, error) {
 	target, err := name.NewRegistry(host)
 	if err != nil {
@@ -158,7 +158,7 @@ func ask(ctx context.Context, helper, host string) (Login, error) {
 	var found struct{ Username, Secret string }
 	if err := json.Unmarshal(out, &found); err != nil || found.Secret == "" {
 		return Login{}, noCredential("credential for registry %s from %s%s: %w", host, helperPrefix, helper,
-			errors.New("it gave no JSON with Username and Secret"))
+			errors.New("it returned no JSON with Username and Secret"))
 	}
 	if found.Username == "<token>" {
 		return Login{authn.AuthConfig{Username: found.Username, IdentityToken: found.Secret}, helper}, nil
@@ -166,7 +166,8 @@ func ask(ctx context.Context, helper, host string) (Login, error) {
 	return Login{authn.AuthConfig{Username: found.Username, Password: found.Secret}, helper}, nil
 }
 
-// withoutOurs removes this program's own variables, which hold passwords, tokens and paths to them.
+// withoutOurs removes this program's own environment variables, which hold passwords, tokens
+// and paths to them.
 func withoutOurs(environ []string) []string {
 	return slices.DeleteFunc(slices.Clone(environ), func(entry string) bool {
 		return strings.HasPrefix(entry, "COSIGN_") || strings.HasPrefix(entry, "MLPROMOTE_")

@@ -18,10 +18,9 @@ import (
 	"mlpromote.dev/mlpromote/registry/oci/transfer"
 )
 
-// external is a repository of another registry. Lists of referrers are read with a client
-// that only ever asked for them: the one that writes takes a registry that does not
-// acknowledge a subject for one without the referrers API, and would look in the fallback
-// tag alone.
+// external is a repository of an external registry. It reads lists of referrers with a separate
+// client. The client that writes would assume that a registry which does not acknowledge a
+// subject has no referrers API, and would look only at the fallback tag.
 type external struct {
 	from   *Repositories
 	host   string
@@ -41,7 +40,7 @@ func (e *external) Fetch(ctx context.Context, target ocispec.Descriptor) (io.Rea
 	return rc, e.explain(ctx, err)
 }
 
-// Exists reports whether content is there.
+// Exists reports whether content exists.
 func (e *external) Exists(ctx context.Context, target ocispec.Descriptor) (bool, error) {
 	there, err := e.writer.Exists(ctx, target)
 	return there, e.explain(ctx, err)
@@ -52,13 +51,13 @@ func (e *external) Push(ctx context.Context, expected ocispec.Descriptor, from i
 	return e.explain(ctx, e.writer.Push(ctx, expected, from))
 }
 
-// Resolve gives the manifest that a tag or digest names.
+// Resolve returns the manifest to which a tag or digest refers.
 func (e *external) Resolve(ctx context.Context, reference string) (ocispec.Descriptor, error) {
 	desc, err := e.writer.Resolve(ctx, reference)
 	return desc, e.explain(ctx, err)
 }
 
-// Tag makes a tag name a manifest.
+// Tag sets a tag to a manifest.
 func (e *external) Tag(ctx context.Context, desc ocispec.Descriptor, reference string) error {
 	return e.explain(ctx, e.writer.Tag(ctx, desc, reference))
 }
@@ -69,7 +68,7 @@ func (e *external) Predecessors(ctx context.Context, node ocispec.Descriptor) ([
 	return found, e.explain(ctx, err)
 }
 
-// Referrers lists the referrers of a manifest page by page, as Predecessors.
+// Referrers lists the referrers of a manifest page by page, like Predecessors.
 func (e *external) Referrers(ctx context.Context, desc ocispec.Descriptor, artifactType string, fn func([]ocispec.Descriptor) error) error {
 	return e.explain(ctx, e.reader.Referrers(ctx, desc, artifactType, fn))
 }
@@ -79,7 +78,7 @@ func (e *external) Send(ctx context.Context, desc ocispec.Descriptor, open func(
 	return e.explain(ctx, e.writer.Send(ctx, desc, open))
 }
 
-// Mount asks the registry for a blob of another repository of its own. What is on another
+// Mount asks the registry to mount a blob of another of its repositories. A blob of another
 // registry is sent.
 func (e *external) Mount(ctx context.Context, desc ocispec.Descriptor, from string, open func() (io.ReadCloser, error)) error {
 	if e.from.host(from) != e.host {
@@ -88,8 +87,8 @@ func (e *external) Mount(ctx context.Context, desc ocispec.Descriptor, from stri
 	return e.explain(ctx, e.writer.Mount(ctx, desc, from, open))
 }
 
-// explain says what a registry's refusal means: who was refused, and where the credential
-// is to come from. What the registry does not have stays as it is.
+// explain adds to a registry's refusal which credential was refused, and where to configure
+// another. Errors about missing content stay as they are.
 func (e *external) explain(ctx context.Context, err error) error {
 	var response *errcode.ErrorResponse
 	var own *registry.Error

@@ -1,12 +1,13 @@
-// Package transfer moves blobs to and from registries over networks that break.
+// Package transfer moves blobs to and from registries over unreliable networks.
 //
-// A [Repository] is oras-go's, with two methods of its own. Reading goes on where a
-// connection broke, by a Range. Writing is in chunks: after a failure the registry is
-// asked how much of the upload it has, and the rest of the chunk is sent. Only a chunk is
-// held in memory, whatever the size of the blob.
+// A [Repository] is oras-go's, with two additional methods. Reads continue after a broken
+// connection with a Range request. Writes are in chunks: after a failure the client asks the
+// registry how much of the upload it has, and sends the rest of the chunk. Only one chunk is in
+// memory, whatever the size of the blob.
 //
-// Registries differ in what they do beside the least. One without ranges sends what came
-// once more, and it is passed over. One that takes no chunks gets the blob in one request.
-// One that forgets an upload with the connection gets it from the beginning, as long as
-// the content can be opened again. In each case the digest is what decides.
+// Registries support different features. If one does not support ranges, it sends the blob
+// again, and the client skips what it already has. If one does not support chunks, it gets the
+// blob in one request. If one loses an upload when the connection breaks, it gets the blob from
+// the beginning, if the content can be opened again. In each case the digest decides whether
+// the transfer succeeded.
 package transfer

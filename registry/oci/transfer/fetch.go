@@ -13,8 +13,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Fetch opens content, which goes on where a connection broke. It is not hashed here.
-// Errors: errdef.ErrNotFound; CodeUnavailable, from Read, when the network fails too often.
+// Fetch opens content, and continues after a broken connection. It does not hash the content.
+// Errors: errdef.ErrNotFound; CodeUnavailable, from Read, if the network fails too often.
 func (r *Repository) Fetch(ctx context.Context, desc ocispec.Descriptor) (io.ReadCloser, error) {
 	body, err := r.Repository.Fetch(ctx, desc)
 	if err != nil {
@@ -57,7 +57,7 @@ func (r *Repository) fetchFrom(ctx context.Context, desc ocispec.Descriptor, off
 	case http.StatusPartialContent:
 		var from int64
 		if _, err := fmt.Sscanf(resp.Header.Get("Content-Range"), "bytes %d-", &from); err != nil || from != offset {
-			_ = resp.Body.Close() // nothing of it is wanted
+			_ = resp.Body.Close() // no bytes were requested
 			return nil, registry.Errorf(registry.CodeUnavailable, "registry %s: asked for blob %s from byte %d on, it sent Content-Range %q",
 				r.host(), desc.Digest, offset, resp.Header.Get("Content-Range"))
 		}
@@ -71,7 +71,7 @@ func (r *Repository) fetchFrom(ctx context.Context, desc ocispec.Descriptor, off
 	return nil, problem(resp)
 }
 
-// skipping passes over what came before.
+// skipping skips bytes that were already read.
 func skipping(offset int64) func(io.ReadCloser, error) (io.ReadCloser, error) {
 	return func(body io.ReadCloser, err error) (io.ReadCloser, error) {
 		if err != nil {
@@ -84,21 +84,21 @@ func skipping(offset int64) func(io.ReadCloser, error) (io.ReadCloser, error) {
 	}
 }
 
-// resumed is content that is opened again where it breaks off.
+// resumed is content that is opened again after a broken connection.
 type resumed struct {
 	open  func(offset int64, failures int) (io.ReadCloser, error) // waits before it does
 	give  func(failures int, offset int64, err error) error       // the error to end with
 	tries int
 	size  int64
 
-	body     io.ReadCloser // nil while it is broken
+	body     io.ReadCloser // nil while there is no connection
 	offset   int64
 	failures int  // since the last byte
 	ended    bool // the content ended early since then, in good order
 }
 
-// Read reads, across broken connections. Content that twice ends at the same place is as
-// short as that, which whoever hashes it will say.
+// Read reads, and reconnects if necessary. If content ends twice at the same offset, Read
+// returns io.EOF there; the caller that hashes will notice a short blob.
 func (r *resumed) Read(p []byte) (int, error) {
 	for {
 		n, err := r.read(p)
@@ -112,7 +112,7 @@ func (r *resumed) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		r.ended = r.ended || ended
-		if r.failures++; r.failures >= r.tries || judge(err) != again {
+		if r.failures++; r.failures >= r.tries || classify(err) != again {
 			return 0, r.give(r.failures, r.offset, err)
 		}
 		if r.body != nil {

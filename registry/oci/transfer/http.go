@@ -18,9 +18,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Transport repeats requests that a broken connection, or a registry that is busy, left
-// without an answer. Those of an upload that is under way it leaves alone: what became of
-// them is asked first. A nil base is http.DefaultTransport.
+// Transport repeats requests that got no response because the connection broke or the registry
+// was busy. It does not repeat requests of an upload in progress: their result must be queried
+// first. A nil base is http.DefaultTransport.
 func Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -31,7 +31,7 @@ func Transport(base http.RoundTripper) http.RoundTripper {
 
 type transport struct{ base, patient http.RoundTripper }
 
-// RoundTrip sends a request, once or more often.
+// RoundTrip sends a request, possibly several times.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Context().Value(onceKey{}) != nil {
 		return t.base.RoundTrip(req)
@@ -39,13 +39,13 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.patient.RoundTrip(req)
 }
 
-// onceKey marks the context of a request that must not be repeated blindly.
+// onceKey marks the context of a request that must not be repeated without a check.
 type onceKey struct{}
 
 func once(ctx context.Context) context.Context { return context.WithValue(ctx, onceKey{}, true) }
 
-// worthAnother adds to oras-go's rule a connection that ended without any answer, and
-// takes from it what the registry will never do.
+// worthAnother extends oras-go's rule to connections that ended without any response, and
+// excludes requests that the registry will never accept.
 func worthAnother(resp *http.Response, err error) (bool, error) {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.EPIPE):
@@ -56,32 +56,32 @@ func worthAnother(resp *http.Response, err error) (bool, error) {
 	return retry.DefaultPredicate(resp, err)
 }
 
-// verdict is what an error means for an upload. The zero verdict ends it.
+// verdict is the effect of an error on an upload. The zero verdict ends the upload.
 type verdict int
 
 const (
 	fatal  verdict = iota
-	again          // another try may do
-	gone           // the registry has forgotten the upload, or garbled it
-	unable         // the registry does not take it in this way
+	again          // a retry may succeed
+	gone           // the registry has lost or corrupted the upload
+	unable         // the registry does not support this kind of upload
 )
 
-// judge says what an error means.
-func judge(err error) verdict {
+// classify returns the verdict on an error.
+func classify(err error) verdict {
 	var response *errcode.ErrorResponse
 	var own *registry.Error
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &response):
-		return judgeStatus(response.StatusCode)
+		return classifyStatus(response.StatusCode)
 	case errors.As(err, &own), errors.As(err, &certificate), errors.Is(err, auth.ErrBasicCredentialNotFound),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fatal
 	}
-	return again // of the network, in one of its many ways
+	return again // the network fails with many kinds of errors
 }
 
-func judgeStatus(status int) verdict {
+func classifyStatus(status int) verdict {
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		return fatal
@@ -98,7 +98,7 @@ func judgeStatus(status int) verdict {
 	return unable
 }
 
-// problem is the error that a response stands for. It closes the response.
+// problem returns the error for a response, and closes the response.
 func problem(resp *http.Response) error {
 	defer resp.Body.Close()
 	const maxBody = 64 << 10
@@ -112,10 +112,10 @@ func problem(resp *http.Response) error {
 	return &said
 }
 
-// pause waits after a failure, the longer the more there were.
+// pause waits after a failure, longer after each further failure.
 func (r *Repository) pause(ctx context.Context, failures int) error {
 	longest := min(r.options.Pause<<min(max(failures-1, 0), 20), maxPause)
-	timer := time.NewTimer(longest/2 + rand.N(longest/2+1)) //nolint:gosec // it decides nothing but when
+	timer := time.NewTimer(longest/2 + rand.N(longest/2+1)) //nolint:gosec // jitter needs no secret randomness
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

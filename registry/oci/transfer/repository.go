@@ -15,21 +15,21 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Options are how patient a Repository is. The zero Options are good.
+// Options are the retry settings of a Repository. The zero Options have good defaults.
 type Options struct {
-	// Chunk is the number of bytes that are sent at a time, and held in memory. A blob
-	// that is no larger goes in one request. 0: 16 MiB.
+	// Chunk is the number of bytes that are sent at a time, and held in memory. A smaller blob
+	// is sent in one request. 0: 16 MiB.
 	Chunk int64
-	// Tries is how often in a row something may fail, without a byte in between, before
-	// it is given up. 0: 8.
+	// Tries is the number of consecutive failures without any transferred byte after which a
+	// transfer ends. 0: 8.
 	Tries int
-	// Pause is the longest pause after the first failure. It doubles with every one that
-	// follows, up to five seconds. 0: 100 ms.
+	// Pause is the longest pause after the first failure. It doubles with each further failure,
+	// up to five seconds. 0: 100 ms.
 	Pause time.Duration
 }
 
 const (
-	defaultChunk = 16 << 20 // well above the 5 MiB that some registries want, and below the limits of others
+	defaultChunk = 16 << 20 // well above the 5 MiB that some registries require, and below the limits of others
 	defaultTries = 8
 	defaultPause = 100 * time.Millisecond
 	maxPause     = 5 * time.Second
@@ -43,7 +43,7 @@ type Repository struct {
 	whole   atomic.Bool // the registry takes no chunks
 }
 
-// New makes a Repository of one by oras-go, whose client should be over [Transport].
+// New returns a Repository over one of oras-go, whose client should use [Transport].
 func New(repo *remote.Repository, o Options) *Repository {
 	o.Chunk = cmp.Or(o.Chunk, defaultChunk)
 	o.Tries = cmp.Or(o.Tries, defaultTries)
@@ -51,9 +51,9 @@ func New(repo *remote.Repository, o Options) *Repository {
 	return &Repository{Repository: repo, options: o}
 }
 
-// Push stores content. A blob that cannot be read again, since it is no io.Seeker, is lost
-// where the registry forgets the upload. Errors: CodeUnavailable when the network or the
-// registry fails too often; those of the content; *errcode.ErrorResponse otherwise.
+// Push stores content. If the content is not an io.Seeker and the registry loses the upload,
+// Push fails, because it cannot read the content again. Errors: CodeUnavailable if the network
+// or the registry fails too often; those of the content; *errcode.ErrorResponse otherwise.
 func (r *Repository) Push(ctx context.Context, desc ocispec.Descriptor, content io.Reader) error {
 	if isManifest(desc.MediaType) {
 		return r.Repository.Push(ctx, desc, content)
@@ -61,7 +61,7 @@ func (r *Repository) Push(ctx context.Context, desc ocispec.Descriptor, content 
 	return r.Send(ctx, desc, rewinding(content))
 }
 
-// rewinding opens content that is open.
+// rewinding returns a function that rewinds open content.
 func rewinding(content io.Reader) func() (io.ReadCloser, error) {
 	used := false
 	return func() (io.ReadCloser, error) {
@@ -79,19 +79,19 @@ func rewinding(content io.Reader) func() (io.ReadCloser, error) {
 	}
 }
 
-// Send stores a blob. open gives its bytes from the beginning; it is called once, and once
-// more for every time that the registry loses the upload. Errors as for Push.
+// Send stores a blob. open returns its bytes from the beginning. It is called once, and again
+// each time the registry loses the upload. Errors: those of Push.
 func (r *Repository) Send(ctx context.Context, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
 	return r.send(ctx, desc, nil, open)
 }
 
-// Mount makes a blob of another repository of this registry one of this, or sends it
-// where the registry cannot.
+// Mount makes a blob of another repository of this registry available in this one, or sends it
+// if the registry cannot mount.
 func (r *Repository) Mount(ctx context.Context, desc ocispec.Descriptor, from string, open func() (io.ReadCloser, error)) error {
 	s, err := r.begin(ctx, desc.Digest, from)
 	switch {
-	case err != nil && (judge(err) == unable || judge(err) == gone):
-		return r.Send(ctx, desc, open) // some refuse what they should answer with an upload
+	case err != nil && (classify(err) == unable || classify(err) == gone):
+		return r.Send(ctx, desc, open) // some registries return an error where they should start an upload
 	case err != nil || s == nil:
 		return err
 	}
@@ -106,10 +106,10 @@ func (r *Repository) do(req *http.Request) (*http.Response, error) {
 	return auth.DefaultClient.Do(req)
 }
 
-// host is the registry, for messages.
+// host returns the registry's host, for messages.
 func (r *Repository) host() string { return r.Reference.Registry }
 
-// url is that of something in the repository.
+// url returns the URL of something in the repository.
 func (r *Repository) url(rest string) string {
 	scheme := "https"
 	if r.PlainHTTP {
@@ -118,7 +118,7 @@ func (r *Repository) url(rest string) string {
 	return scheme + "://" + r.Reference.Host() + "/v2/" + r.Reference.Repository + "/" + rest
 }
 
-// isManifest reports whether content is kept as a manifest.
+// isManifest reports whether content is stored as a manifest.
 func isManifest(mediaType string) bool {
 	switch mediaType {
 	case ocispec.MediaTypeImageManifest, ocispec.MediaTypeImageIndex,

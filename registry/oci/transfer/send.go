@@ -10,13 +10,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// lost is the error of an upload that has to begin anew.
+// lost is the error of an upload that must start again.
 type lost struct{ error }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (l lost) Unwrap() error { return l.error }
 
-// send stores a blob by the upload s or, where there is none, by one that it begins.
+// send stores a blob with the upload s or, if s is nil, with a new one.
 func (r *Repository) send(ctx context.Context, desc ocispec.Descriptor, s *session, open func() (io.ReadCloser, error)) error {
 	for begun := 1; ; begun++ {
 		if s == nil {
@@ -40,7 +40,7 @@ func (r *Repository) send(ctx context.Context, desc ocispec.Descriptor, s *sessi
 	}
 }
 
-// fill sends the content of a blob and ends the upload.
+// fill sends the content of a blob and completes the upload.
 func (s *session) fill(ctx context.Context, desc ocispec.Descriptor, open func() (io.ReadCloser, error)) error {
 	content, err := open()
 	if err != nil {
@@ -76,14 +76,14 @@ func (s *session) fillChunks(ctx context.Context, desc ocispec.Descriptor, conte
 			return err
 		}
 		if !clean {
-			buffer = nil // a request that failed may still be reading it
+			buffer = nil // a failed request may still be reading it
 		}
 	}
 	return s.finish(ctx, desc)
 }
 
-// readAll fills p. The last piece must end where the content does: a reader that hashes
-// judges there.
+// readAll fills p. The last piece must end exactly where the content ends, so that a reader
+// that hashes checks the digest.
 func readAll(content io.Reader, p []byte, last bool) error {
 	n, err := io.ReadFull(content, p)
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
@@ -102,8 +102,8 @@ func readAll(content io.Reader, p []byte, last bool) error {
 	return nil
 }
 
-// deliver sends a chunk. After a failure it asks what the registry has of it, and sends
-// the rest. clean says that there was no failure.
+// deliver sends a chunk. After a failure it asks the registry how much it has, and sends the
+// rest. clean reports that there was no failure.
 func (s *session) deliver(ctx context.Context, desc ocispec.Descriptor, piece []byte) (clean bool, err error) {
 	start, end := s.have, s.have+int64(len(piece))
 	clean = true
@@ -138,9 +138,9 @@ func (s *session) deliver(ctx context.Context, desc ocispec.Descriptor, piece []
 	return clean, nil
 }
 
-// stop gives the error that ends the sending of a chunk, or nil where another try may do.
+// stop returns the error that ends the sending of a chunk, or nil if a retry may succeed.
 func (s *session) stop(err error, first bool) error {
-	switch judge(err) {
+	switch classify(err) {
 	case again:
 		return nil
 	case fatal:

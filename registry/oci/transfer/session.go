@@ -19,16 +19,16 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// session is an upload that a registry has begun.
+// session is an upload in progress.
 type session struct {
 	repo  *Repository
-	at    *url.URL // where it goes on: the newest Location
-	have  int64    // bytes that the registry has
-	least int64    // the smallest chunk that it wants, but for the last one
+	at    *url.URL // URL of the next request: the newest Location
+	have  int64    // bytes that the registry has received
+	least int64    // the registry's minimum chunk size, except for the last chunk
 }
 
-// begin starts an upload. With a digest and another repository it asks for a mount, and
-// gives no session where that was all.
+// begin starts an upload. With a digest and another repository it asks for a mount, and returns
+// no session if the mount succeeded.
 func (r *Repository) begin(ctx context.Context, mount digest.Digest, from string) (*session, error) {
 	target := r.url("blobs/uploads/")
 	if mount != "" {
@@ -51,7 +51,7 @@ func (r *Repository) begin(ctx context.Context, mount digest.Digest, from string
 	return r.began(a, err)
 }
 
-// began makes the session of an upload that was begun.
+// began returns the session of a new upload.
 func (r *Repository) began(a answer, err error) (*session, error) {
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (r *Repository) began(a answer, err error) (*session, error) {
 	return s, s.follow(a, true)
 }
 
-// request makes a request of an upload.
+// request creates a request of an upload.
 func (r *Repository) request(ctx context.Context, method, target string, body io.Reader) (*http.Request, error) {
 	ctx = auth.AppendRepositoryScope(ctx, r.Reference, auth.ActionPull, auth.ActionPush)
 	return http.NewRequestWithContext(ctx, method, target, body)
@@ -76,7 +76,7 @@ type answer struct {
 	to     *http.Request
 }
 
-// exchange sends a request and wants one of the statuses.
+// exchange sends a request and expects one of the statuses.
 func (r *Repository) exchange(req *http.Request, accepted ...int) (answer, error) {
 	resp, err := r.do(req)
 	if err != nil {
@@ -90,8 +90,8 @@ func (r *Repository) exchange(req *http.Request, accepted ...int) (answer, error
 	return answer{resp.StatusCode, resp.Header, resp.Request}, nil
 }
 
-// follow takes the newest place of the upload. It must be on the registry that the
-// credentials are for, since they are sent there.
+// follow records the next URL of the upload. It must be on the registry for which the
+// credentials are, because they are sent there.
 func (s *session) follow(a answer, needed bool) error {
 	location := a.header.Get("Location")
 	if location == "" && !needed {
@@ -99,7 +99,7 @@ func (s *session) follow(a answer, needed bool) error {
 	}
 	to, err := a.to.URL.Parse(location)
 	if err != nil || location == "" {
-		return registry.Errorf(registry.CodeUnavailable, "registry %s: %s %s: want a Location in the answer, got %q", s.repo.host(), a.to.Method, a.to.URL.Path, location)
+		return registry.Errorf(registry.CodeUnavailable, "registry %s: %s %s: want a Location header in the response, got %q", s.repo.host(), a.to.Method, a.to.URL.Path, location)
 	}
 	want, err := url.Parse(s.repo.url(""))
 	if err != nil {
@@ -123,7 +123,7 @@ func port(u *url.URL) string {
 	return "80"
 }
 
-// patch sends a chunk that begins where the registry is.
+// patch sends a chunk at the registry's current offset.
 func (s *session) patch(ctx context.Context, piece []byte) error {
 	req, err := s.repo.request(once(ctx), http.MethodPatch, s.at.String(), bytes.NewReader(piece))
 	if err != nil {
@@ -147,8 +147,8 @@ func (s *session) patch(ctx context.Context, piece []byte) error {
 	return s.follow(a, false)
 }
 
-// received reads how much of an upload there is. An empty one has no way to say so, and
-// looks like one of a byte.
+// received reads how much of an upload the registry has. An empty upload cannot be represented,
+// and looks like one of one byte.
 func received(a answer) (int64, bool) {
 	var first, last int64
 	if _, err := fmt.Sscanf(a.header.Get("Range"), "%d-%d", &first, &last); err != nil || first != 0 {
@@ -157,8 +157,8 @@ func received(a answer) (int64, bool) {
 	return last + 1, true
 }
 
-// ask finds out how much the registry has of an upload, after so many failures to send
-// the chunk that begins at start.
+// ask finds out how much of an upload the registry has, after several failures to send the
+// chunk that begins at start.
 func (s *session) ask(ctx context.Context, start int64, failures int) error {
 	req, err := s.repo.request(ctx, http.MethodGet, s.at.String(), nil)
 	if err != nil {
@@ -173,14 +173,14 @@ func (s *session) ask(ctx context.Context, start int64, failures int) error {
 	case !ok:
 		return lost{registry.Errorf(registry.CodeUnavailable, "the registry does not say how much of the upload it has")}
 	case got == 1 && start == 0 && failures%2 == 1:
-		got = 0 // or else it is 1: then the chunk is refused, and this asked again
+		got = 0 // otherwise it is 1: then the chunk is refused, and this is asked again
 	}
 	s.have = got
 	return s.follow(a, false)
 }
 
-// put sends a blob in one request, and ends the upload with it: data that is in memory,
-// or else a stream.
+// put sends a blob in one request, from memory or from a stream, and completes the upload with
+// it.
 func (s *session) put(ctx context.Context, desc ocispec.Descriptor, data []byte, content io.Reader) error {
 	if content == nil {
 		content = bytes.NewReader(data)
@@ -195,7 +195,7 @@ func (s *session) put(ctx context.Context, desc ocispec.Descriptor, data []byte,
 	return s.settle(ctx, desc, err)
 }
 
-// finish ends an upload whose content is there.
+// finish completes an upload whose content was sent.
 func (s *session) finish(ctx context.Context, desc ocispec.Descriptor) error {
 	for failures := 1; ; failures++ {
 		req, err := s.closing(ctx, desc, nil)
@@ -203,7 +203,7 @@ func (s *session) finish(ctx context.Context, desc ocispec.Descriptor) error {
 			return err
 		}
 		_, err = s.repo.exchange(req, http.StatusCreated, http.StatusNoContent)
-		if err != nil && judge(err) == again && failures < s.repo.options.Tries {
+		if err != nil && classify(err) == again && failures < s.repo.options.Tries {
 			if there, found := s.repo.Exists(ctx, desc); found == nil && there {
 				return nil
 			}
@@ -216,7 +216,7 @@ func (s *session) finish(ctx context.Context, desc ocispec.Descriptor) error {
 	}
 }
 
-// closing is the request that ends an upload.
+// closing returns the request that completes an upload.
 func (s *session) closing(ctx context.Context, desc ocispec.Descriptor, content io.Reader) (*http.Request, error) {
 	target := *s.at
 	query := target.Query()
@@ -225,22 +225,22 @@ func (s *session) closing(ctx context.Context, desc ocispec.Descriptor, content 
 	return s.repo.request(once(ctx), http.MethodPut, target.String(), content)
 }
 
-// settle says what came of the request that was to end an upload: it may have done so
-// and only the answer be lost.
+// settle finds out whether the request to complete an upload succeeded, because only its
+// response may have been lost.
 func (s *session) settle(ctx context.Context, desc ocispec.Descriptor, err error) error {
-	if err == nil || judge(err) == fatal {
+	if err == nil || classify(err) == fatal {
 		return err
 	}
 	if there, found := s.repo.Exists(ctx, desc); found == nil && there {
 		return nil
 	}
-	if judge(err) == unable && !garbled(err) {
+	if classify(err) == unable && !garbled(err) {
 		return err
 	}
 	return lost{err}
 }
 
-// garbled reports whether a registry found other bytes than were sent.
+// garbled reports whether a registry received other bytes than were sent.
 func garbled(err error) bool {
 	var said errcode.Error
 	return errors.As(err, &said) && said.Code == errcode.ErrorCodeDigestInvalid
