@@ -500,3 +500,89 @@ func TestRetiredKeyAtItsTime(t *testing.T) {
 		}
 	}
 }
+
+// Clients get the outermost text that was written for them, or the text of the error.
+func TestTextForClients(t *testing.T) {
+	t.Parallel()
+	plain := registry.Errorf(registry.CodeUnavailable, "db.internal: refused")
+	inner := registry.ForClients(plain, "the catalog does not answer")
+	for name, c := range map[string]struct {
+		err  error
+		want string
+		all  bool
+	}{
+		"its own text":          {plain, "db.internal: refused", true},
+		"a text for clients":    {inner, "the catalog does not answer", false},
+		"the outermost of two":  {registry.ForClients(inner, "try again"), "try again", false},
+		"below another message": {registry.Errorf(registry.CodeUnavailable, "read /var/lib: %w", inner), "the catalog does not answer", false},
+	} {
+		if got, all := registry.TextForClients(c.err); got != c.want || all != c.all {
+			t.Errorf("%s: %q (all: %v), want %q (%v)", name, got, all, c.want, c.all)
+		}
+	}
+	if registry.ForClients(nil, "x") != nil || registry.WithHint(nil, "x") != nil {
+		t.Error("no error became one")
+	}
+}
+
+// Signed JSON nests up to 64 deep, and is whole.
+func TestSignedJSONAtItsLimits(t *testing.T) {
+	t.Parallel()
+	nested := func(depth int) string {
+		return `{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + `}`
+	}
+	for name, c := range map[string]struct {
+		text string
+		says string // empty: it is accepted
+	}{
+		"deepest":                 {nested(64), ""},
+		"a level more":            {nested(65), "deeper than 64"},
+		"objects, a level more":   {strings.Repeat(`{"a":`, 65) + "1" + strings.Repeat("}", 65), "deeper than 64"},
+		"deepest objects":         {strings.Repeat(`{"a":`, 64) + "1" + strings.Repeat("}", 64), ""},
+		"no value":                {`{"a":}`, "invalid character"},
+		"a value cut short":       {`{"a":[1`, "EOF"},
+		"a list with a bad value": {`{"a":[1,x]}`, "invalid character"},
+		"two equal keys":          {`{"a":[{"b":1,"b":2}]}`, "twice"},
+		"equal keys apart":        {`{"a":[{"b":1},{"b":2}]}`, ""},
+	} {
+		err := registry.CheckJSON([]byte(c.text))
+		if c.says == "" && err != nil {
+			t.Errorf("%s: error %v, want none", name, err)
+		}
+		if c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: error %v, want one with %q", name, err, c.says)
+		}
+	}
+}
+
+// A set of digests names one digest in its own form alone: lower-case hex of its full length.
+func TestDigestSetNames(t *testing.T) {
+	t.Parallel()
+	hex := strings.Repeat("0a9f", 16)
+	for name, c := range map[string]struct {
+		in   registry.DigestSet
+		of   registry.Digest
+		want bool
+	}{
+		"the digest":         {registry.DigestSet{"sha256": hex}, registry.Digest("sha256:" + hex), true},
+		"another algorithm":  {registry.DigestSet{"sha512": hex}, registry.Digest("sha256:" + hex), false},
+		"upper case":         {registry.DigestSet{"sha256": strings.ToUpper(hex)}, registry.Digest("sha256:" + strings.ToUpper(hex)), false},
+		"before the digits":  {registry.DigestSet{"sha256": "/" + hex[1:]}, registry.Digest("sha256:/" + hex[1:]), false},
+		"after the digits":   {registry.DigestSet{"sha256": ":" + hex[1:]}, registry.Digest("sha256::" + hex[1:]), false},
+		"before the letters": {registry.DigestSet{"sha256": "`" + hex[1:]}, registry.Digest("sha256:`" + hex[1:]), false},
+		"after the letters":  {registry.DigestSet{"sha256": "g" + hex[1:]}, registry.Digest("sha256:g" + hex[1:]), false},
+		"too short":          {registry.DigestSet{"sha256": hex[1:]}, registry.Digest("sha256:" + hex[1:]), false},
+		"nothing":            {registry.DigestSet{"sha256": ""}, "sha256:", false},
+		"an unknown one":     {registry.DigestSet{"own": "x"}, "own:x", false},
+	} {
+		if got := c.in.Names(c.of); got != c.want {
+			t.Errorf("%s: named %v, want %v", name, got, c.want)
+		}
+	}
+	if got := registry.NewDigestSet(""); got != nil {
+		t.Errorf("the set of no digest is %v, want none", got)
+	}
+	if got := (registry.DigestSet{"sha512": "x"}).SHA256(); got != "" {
+		t.Errorf("the SHA-256 of another digest is %q, want none", got)
+	}
+}

@@ -1,6 +1,7 @@
 package authn_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -94,5 +95,34 @@ func TestLogOfRefusals(t *testing.T) {
 		if got := strings.Count(w.log.String(), c.want); got != 2 {
 			t.Errorf("%s: %d lines with %q in the log, want 2:\n%s", name, got, c.want, w.log.String())
 		}
+	}
+}
+
+// What an issuer's bearer got from this service ends with the rules under which it was let in. What a token
+// of this service got does not depend on them.
+func TestTokensEndWithTheRules(t *testing.T) {
+	t.Parallel()
+	const foreign = "eyJhbGciOiJSUzI1NiJ9.e30.c2ln"
+	rules := "first"
+	w := setup(t, func(c *authn.Config) {
+		c.Rules = func() string { return rules }
+		c.Identify = func(context.Context, string) (registry.Principal, error) {
+			return registry.Principal{Name: "ci:x", Grants: []registry.Grant{{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"}}}, nil
+		}
+	})
+	const repository = "staging/vision/digits"
+	ofIssuer, _ := w.ask(t, basic("ci", foreign), "repository:"+repository+":pull")
+	own, _ := w.ask(t, basic("me", w.text), "repository:"+repository+":pull")
+	for _, token := range []string{ofIssuer, own} {
+		if err := w.may(t, token, repository, registry.PermissionRead); err != nil {
+			t.Errorf("under the same rules: %v", err)
+		}
+	}
+	rules = "second"
+	if err := w.may(t, ofIssuer, repository, registry.PermissionRead); registry.CodeOf(err) != registry.CodeUnauthenticated || !strings.Contains(err.Error(), "the access rules changed") {
+		t.Errorf("an issuer's bearer under other rules: error %v, want CodeUnauthenticated", err)
+	}
+	if err := w.may(t, own, repository, registry.PermissionRead); err != nil {
+		t.Errorf("a token of this service under other rules: %v", err)
 	}
 }
