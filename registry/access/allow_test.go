@@ -162,7 +162,7 @@ type vanishing struct {
 }
 
 func (v vanishing) ListTokens(context.Context) ([]registry.Token, error) {
-	if *v.asked++; *v.asked == 2 {
+	if *v.asked++; *v.asked == 3 {
 		return make([]registry.Token, 1), nil
 	}
 	return nil, nil
@@ -173,6 +173,7 @@ func TestOpenStaysClosed(t *testing.T) {
 	t.Parallel()
 	o := access.NewOpen(vanishing{asked: new(int)}, func() bool { return false })
 	wantOpen(t, o, "before there is any token", true)
+	wantOpen(t, o, "still before there is any token", true)
 	wantOpen(t, o, "with a token", false)
 	wantOpen(t, o, "without the token again", false)
 }
