@@ -16,19 +16,19 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// maxPulledDocument bounds what is read of a pulled folder's record, manifest and bundles.
+// maxPulledDocument bounds the size of a pulled folder's record, manifest and bundles.
 const maxPulledDocument = 4 << 20
 
-// pulledFolder is a folder that Pull made, as one look finds it: regular files and folders
-// alone. It follows no link, and reads a file only if it is still the one that was seen.
+// pulledFolder lists a folder that Pull made, at one moment: only regular files and folders. It
+// follows no link, and reads a file only if it is still the one that was listed.
 type pulledFolder struct {
 	dir   string
 	root  *os.Root
 	found map[string]fs.FileInfo // by path with '/', folders too
 }
 
-// openPulled looks through a folder. The caller closes its root. Errors: CodeInvalid where
-// it is no folder; CodeTrust where something in it is neither a file nor a folder.
+// openPulled lists a folder. The caller closes its root. Errors: CodeInvalid if it is not a
+// folder; CodeTrust if something in it is neither a file nor a folder.
 func openPulled(dir string) (*pulledFolder, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -41,7 +41,7 @@ func openPulled(dir string) (*pulledFolder, error) {
 	return f, nil
 }
 
-// scan notes what is in a folder, which is at a path of the pulled one.
+// scan lists a folder, at a path of the pulled one.
 func (f *pulledFolder) scan(folder *os.Root, at string) error {
 	entries, err := fs.ReadDir(folder.FS(), ".")
 	if err != nil {
@@ -67,7 +67,7 @@ func (f *pulledFolder) scan(folder *os.Root, at string) error {
 	return nil
 }
 
-// scanFolder scans a folder inside another, if it is still the one that was seen.
+// scanFolder scans a folder inside another, if it is still the one that was listed.
 func (f *pulledFolder) scanFolder(parent *os.Root, base, name string, seen fs.FileInfo) error {
 	folder, err := parent.OpenRoot(base)
 	if err != nil {
@@ -84,8 +84,8 @@ func (f *pulledFolder) exchanged(name string) error {
 	return registry.Errorf(registry.CodeTrust, "%s: %s was exchanged while it was looked at", f.dir, name)
 }
 
-// open opens a file that was seen. Errors: CodeDigest where there is none; CodeTrust where
-// it is another one now.
+// open opens a listed file. Errors: CodeDigest if it does not exist; CodeTrust if it is another
+// file now.
 func (f *pulledFolder) open(name string) (*os.File, error) {
 	seen, ok := f.found[name]
 	if !ok || seen.IsDir() {
@@ -118,7 +118,7 @@ func (f *pulledFolder) read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// record reads what was pulled. Errors: CodeInvalid where the folder says nothing.
+// record reads the record of the pull. Errors: CodeInvalid if there is none.
 func (f *pulledFolder) record() (Record, error) {
 	name := path.Join(Dir, pulledRecord)
 	if _, ok := f.found[name]; !ok {
@@ -131,8 +131,8 @@ func (f *pulledFolder) record() (Record, error) {
 	return parseRecord(f.dir, data)
 }
 
-// check compares the folder with the manifest of the engine: every file is there with its
-// digest, and nothing besides. It gives what the manifest says.
+// check compares the folder with the manifest of the engine: every file exists with its digest,
+// and there are no others. It returns the description in the manifest.
 func (f *pulledFolder) check(engine registry.Digest, read func([]byte) (registry.FetchedPart, error)) (registry.FetchedPart, error) {
 	manifest, err := f.read(path.Join(Dir, pulledManifest))
 	if err != nil {
@@ -159,7 +159,7 @@ func (f *pulledFolder) check(engine registry.Digest, read func([]byte) (registry
 	return part, nil
 }
 
-// strangers refuses what the manifest does not know.
+// strangers refuses files that are not in the manifest.
 func (f *pulledFolder) strangers(part registry.FetchedPart) error {
 	expected := expectedPaths(part)
 	for _, name := range slices.Sorted(maps.Keys(f.found)) {
@@ -221,7 +221,7 @@ func isBundle(name string) bool {
 	return matches
 }
 
-// expectedPaths are the paths that Pull makes for an engine, but for the evidence, and
+// expectedPaths returns the paths that Pull creates for an engine, except the evidence, and
 // whether each is a folder.
 func expectedPaths(part registry.FetchedPart) map[string]bool {
 	files := []string{path.Join(Dir, pulledRecord), path.Join(Dir, pulledManifest)}

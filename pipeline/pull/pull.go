@@ -62,7 +62,7 @@ type Puller struct {
 
 // Pull resolves q, writes the engine beside dir, checks digests and signatures there, and then replaces dir in
 // one step. If it fails, dir is unchanged. It replaces an empty folder and one that Pull made; it refuses any
-// other folder, a mount point, and a pulled folder to which somebody added files, before it fetches anything
+// other folder, a mount point, and a pulled folder with added files, before it fetches anything
 // (CodeInvalid). Environment and model of want are those of q. Errors: those of Resolve and
 // [Checker.Check].
 func (p Puller) Pull(ctx context.Context, q registry.ResolveQuery, dir string, want Expectation) (Result, error) {
@@ -162,7 +162,8 @@ func writePulled(dir string, record Record, part registry.FetchedPart) error {
 // because the folder may go to a machine that trusts them.
 const maxUntrustedBundles = 16 << 20
 
-// bundleWriter writes the evidence about an engine and its release beside the engine, each document once.
+// bundleWriter writes the evidence about an engine and its release beside the engine, each
+// document once.
 type bundleWriter struct {
 	verify   registry.VerifyEvidence
 	dir      string
@@ -202,7 +203,7 @@ func syncTree(dir string) error {
 		if err != nil {
 			return err
 		}
-		f, err := os.Open(path) //nolint:gosec // the folder was made a moment ago under a name that nobody knows
+		f, err := os.Open(path) //nolint:gosec // the folder was made a moment ago under a random name
 		if err != nil {
 			return err
 		}

@@ -10,12 +10,12 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// maxNamed is how many added files a refusal names.
+// maxNamed is how many added files an error names.
 const maxNamed = 5
 
-// replaceable refuses a folder that Pull may not replace: one that Pull did not make, one that
-// is a mount point and so cannot be exchanged, and one with files that somebody added, which
-// would be lost. A pulled file that was changed is no reason: to pull again mends it. Errors:
+// replaceable refuses a folder that Pull may not replace: one that Pull did not make, a mount
+// point, which cannot be exchanged, and one with added files, which would be lost. A changed
+// file of the pull is not a reason to refuse, because pulling again repairs it. Errors:
 // CodeInvalid.
 func (c Checker) replaceable(dir string) error {
 	info, err := os.Lstat(dir)
@@ -58,8 +58,8 @@ func (c Checker) replaceable(dir string) error {
 		"pull replaces the whole folder: move these away, or name another folder")
 }
 
-// added lists what is in a pulled folder and was not pulled, by its path in it: files, links
-// and folders without a pulled file in them.
+// added lists what is in a pulled folder but was not pulled, by its path in the folder: files,
+// links, and folders without a pulled file in them.
 func (c Checker) added(dir string) ([]string, error) {
 	pulled, err := c.pulledFiles(dir)
 	if err != nil {
@@ -80,16 +80,17 @@ func (c Checker) added(dir string) ([]string, error) {
 		}
 		added = append(added, name)
 		if entry.IsDir() {
-			return fs.SkipDir // named as a whole
+			return fs.SkipDir // listed as one folder
 		}
 		return nil
 	})
 	return added, err
 }
 
-// pulledFiles are the paths that Pull made in a folder, but for the bundles, and whether each
-// is a folder. The manifest there says which they are, even if it was changed: that can make
-// Pull refuse the folder, or replace files that whoever changed it has named in it.
+// pulledFiles returns the paths that Pull created in a folder, except the bundles, and whether
+// each is a folder. It takes them from the manifest in the folder, even if that was changed. A
+// changed manifest can only make Pull refuse the folder, or replace files that the manifest
+// names.
 func (c Checker) pulledFiles(dir string) (map[string]bool, error) {
 	manifest, err := readBounded(filepath.Join(dir, Dir, pulledManifest))
 	if err != nil {
@@ -102,7 +103,7 @@ func (c Checker) pulledFiles(dir string) (map[string]bool, error) {
 	return expectedPaths(part), nil
 }
 
-// unknownFiles says that a folder may have files that somebody added.
+// unknownFiles returns the error for a folder that may have added files.
 func unknownFiles(dir string, cause error) error {
 	return registry.WithHint(
 		registry.Errorf(registry.CodeInvalid, "%s: its manifest does not say any more which files were pulled: %w", dir, cause),

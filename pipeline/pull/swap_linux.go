@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// swap puts the staged folder in place of dir in one step, so that a reader sees
-// the old folder or the new one. rename(2) cannot replace a folder that is not
-// empty, so both change places and the old one is removed under the staged name.
+// swap replaces dir by the staged folder in one step, so that a reader sees the old folder or
+// the new one. rename(2) cannot replace a folder that is not empty, so the two folders are
+// exchanged and the old one is removed under the staged name.
 func swap(staged, dir string) error {
 	if err := os.Chmod(staged, 0o755); err != nil {
 		return err
@@ -28,7 +28,7 @@ func swap(staged, dir string) error {
 	return parent.Sync()
 }
 
-// isMountPoint reports whether something is mounted on a folder, be it another folder of the
+// isMountPoint reports whether something is mounted on a folder, even another folder of the
 // same file system.
 func isMountPoint(dir string) (bool, error) {
 	var info unix.Statx_t
@@ -38,8 +38,8 @@ func isMountPoint(dir string) (bool, error) {
 	if info.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
 		return info.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
 	}
-	// Kernels before 5.8 do not say. Then a bind mount of the same file system is not seen here,
-	// and fails when the folders change places.
+	// Kernels before 5.8 do not report this. A bind mount of the same file system is then not
+	// detected here, and the exchange fails.
 	var above unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, filepath.Dir(dir), unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS, &above); err != nil {
 		return false, &os.PathError{Op: "statx", Path: filepath.Dir(dir), Err: err}

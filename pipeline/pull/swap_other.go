@@ -4,8 +4,8 @@ package pull
 
 import "os"
 
-// swap puts the staged folder in place of dir. Only Linux can let two folders
-// change places in one step; here a reader may for an instant see none.
+// swap replaces dir by the staged folder. Only Linux can exchange two folders in one step; on
+// other systems a reader may see no folder for an instant.
 func swap(staged, dir string) error {
 	if err := os.Chmod(staged, 0o755); err != nil {
 		return err
@@ -23,5 +23,5 @@ func swap(staged, dir string) error {
 	return os.RemoveAll(old)
 }
 
-// isMountPoint is not known here: that fails when the folder is replaced.
+// isMountPoint cannot be determined on this system. Replacing a mount point fails later.
 func isMountPoint(string) (bool, error) { return false, nil }

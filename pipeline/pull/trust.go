@@ -21,7 +21,7 @@ type Proof struct {
 	Claims   []registry.Claim `json:"-"`
 }
 
-// trustHint says where a machine keeps whom it trusts.
+// trustHint says where a machine stores its trusted keys.
 const trustHint = "whom this machine trusts stands in environments.yaml of the data directory, or in the file that --trust names"
 
 // Expectation is what the caller knows about a pulled folder from elsewhere; the record in the folder is not
@@ -71,7 +71,7 @@ func (c Checker) Check(ctx context.Context, dir string, want Expectation) (Proof
 	if err != nil {
 		return Proof{}, registry.Errorf(registry.CodeTrust, "%s: its record: %w", dir, err)
 	}
-	ref.Host = "" // where it was pulled from proves nothing
+	ref.Host = "" // the place from which it was pulled proves nothing
 	record.Ref = ref.String()
 	if err := want.checkPlace(dir, record, ref); err != nil {
 		return Proof{}, err
@@ -103,8 +103,8 @@ func (want Expectation) checkPlace(dir string, record Record, ref registry.Ref) 
 	return nil
 }
 
-// pulledRelease is what a folder can show of a release: one engine, which its manifest
-// describes. That the release has it is proven by a summary about both.
+// pulledRelease returns the part of a release that a folder can show: one engine, which its
+// manifest describes. A summary about both proves that the release has the engine.
 func pulledRelease(record Record, ref registry.Ref, part registry.FetchedPart) registry.Release {
 	e := part.Engine
 	e.Digest = ref.Digest
@@ -113,9 +113,9 @@ func pulledRelease(record Record, ref registry.Ref, part registry.FetchedPart) r
 	}
 }
 
-// claims verifies the bundles of the folder that are about the engine or its release. It skips bundles of
-// signers who are not trusted. A bundle that cannot be checked is an error: it might be the one that condemns
-// the engine.
+// claims verifies the bundles of the folder that are about the engine or its release. It skips
+// bundles of signers who are not trusted. A bundle that cannot be checked is an error, because
+// it could be a quarantine or a failing report.
 func (c Checker) claims(ctx context.Context, folder *pulledFolder, resource string, r registry.Release) ([]registry.Claim, error) {
 	bundles, err := folder.bundles()
 	if err != nil {
@@ -130,7 +130,7 @@ func (c Checker) claims(ctx context.Context, folder *pulledFolder, resource stri
 		if err != nil {
 			return nil, registry.Errorf(registry.CodeOf(err), "%s: verify evidence %s: %w", folder.dir, d, err)
 		}
-		// A folder has no history: that the evidence exists by now is all that is known.
+		// A folder has no history. It is only known that the evidence exists by now.
 		claim.Bundle, claim.RecordedAt, claim.WithoutHistory = d, c.now(), true
 		for _, subject := range r.Subjects() {
 			if claim.Statement.About(subject.Digest) {
@@ -142,7 +142,8 @@ func (c Checker) claims(ctx context.Context, folder *pulledFolder, resource stri
 	return claims, nil
 }
 
-// decide asks the registry's rules, and compares the record with what they rest on.
+// decide applies the registry's rules, and compares the record with the statements on which
+// they rely.
 func (want Expectation) decide(dir string, record Record, r registry.Release, claims []registry.Claim, now time.Time) (Proof, error) {
 	engine := r.Engines[0]
 	result := Proof{Record: record, Claims: claims}
@@ -166,7 +167,7 @@ func (want Expectation) decide(dir string, record Record, r registry.Release, cl
 	return result, want.checkUnpromoted(dir, r, claims)
 }
 
-// untrusted says what is missing, and what speaks against the engine.
+// untrusted returns what is missing for trust, and what speaks against the engine.
 func untrusted(record Record, d registry.Decision) error {
 	var reasons []error
 	for _, req := range d.Unmet() {
@@ -179,7 +180,7 @@ func untrusted(record Record, d registry.Decision) error {
 	return errors.Join(reasons...)
 }
 
-// signerOf gives the key behind the signature that a decision rests on.
+// signerOf returns the key of the signature on which a decision relies.
 func signerOf(d registry.Decision, claims []registry.Claim) string {
 	for _, req := range d.Requirements {
 		for _, c := range claims {
@@ -191,7 +192,7 @@ func signerOf(d registry.Decision, claims []registry.Claim) string {
 	return ""
 }
 
-// checkSummary compares the record and what was expected with the summary, which is signed.
+// checkSummary compares the record and the expectation with the summary, which is signed.
 func (want Expectation) checkSummary(dir string, record Record, summary registry.VSA, now time.Time) error {
 	tag := summary.Promotion.Tag
 	age := now.Sub(summary.TimeVerified)
@@ -210,8 +211,8 @@ func (want Expectation) checkSummary(dir string, record Record, summary registry
 	return nil
 }
 
-// checkUnpromoted refuses what only a summary could prove. The model is proven by whoever
-// signed a statement that names it.
+// checkUnpromoted refuses expectations that only a summary could prove. The model is proven by
+// a signed statement that names it.
 func (want Expectation) checkUnpromoted(dir string, r registry.Release, claims []registry.Claim) error {
 	if want.Version != "" || want.MaxAge > 0 {
 		return registry.Errorf(registry.CodeTrust, "%s: no promoter let it into its environment, so nothing proves its version or its age", dir)

@@ -10,7 +10,7 @@ import (
 // Find lists the places of a release or an engine, by environment in the order of the chain,
 // then by model and version. An empty model means every model, an empty environment every
 // environment. A place per environment and model is enough for an engine: evidence about it
-// counts for every release that has it. Errors: CodeNotFound where there is none.
+// counts for every release that has it. Errors: CodeNotFound if there is none.
 func (q Quarantiner) Find(ctx context.Context, environment, model string, subject registry.Digest) ([]Place, error) {
 	var places []Place
 	for _, e := range q.Environments.List {

@@ -1,5 +1,5 @@
-// Package quarantine puts a release or an engine into quarantine, and ends that, by signed
-// evidence beside every copy of it. What evidence means is the registry's to decide.
+// Package quarantine sets and lifts quarantines of a release or an engine, by signed evidence
+// attached to every copy of it. Package registry decides what the evidence means.
 package quarantine
 
 import (
@@ -52,8 +52,8 @@ func (q Quarantiner) Set(ctx context.Context, places []Place, reason string) ([]
 	})
 }
 
-// Lift ends every quarantine of the subject at places that nothing has ended yet. Errors: as
-// Set; CodeNotFound where there is no quarantine.
+// Lift lifts every quarantine of the subject at places that is not lifted yet. Errors: those of
+// Set; CodeNotFound if there is no quarantine.
 func (q Quarantiner) Lift(ctx context.Context, places []Place, reason string) ([]Attached, error) {
 	var lifts []registry.Digest
 	var there []Place
@@ -74,7 +74,7 @@ func (q Quarantiner) Lift(ctx context.Context, places []Place, reason string) ([
 	})
 }
 
-// standing lists the bundles of quarantines at a place that nothing lifts.
+// standing lists the bundles of quarantines at a place that are not lifted.
 func (q Quarantiner) standing(ctx context.Context, p Place) ([]registry.Digest, error) {
 	r, err := q.Registry.Release(ctx, p.Environment, p.Model, string(p.Release))
 	if err != nil {
@@ -91,7 +91,7 @@ func (q Quarantiner) standing(ctx context.Context, p Place) ([]registry.Digest, 
 	return bundles, nil
 }
 
-// attach signs what statement gives, once, and attaches it at every place.
+// attach signs the result of statement, once, and attaches it at every place.
 func (q Quarantiner) attach(ctx context.Context, places []Place,
 	statement func(registry.StatementSubject, time.Time) ([]byte, error)) ([]Attached, error) {
 	if len(places) == 0 {

@@ -8,17 +8,19 @@ import (
 )
 
 const (
-	// copyBytes is how much is read, hashed and written at a time: enough that handing it
-	// to another processor costs nothing beside.
+	// copyBytes is how much is read, hashed and written at a time: enough that passing it to
+	// another goroutine costs little in comparison.
 	copyBytes = 512 << 10
-	// copyBuffers lets the hash fall behind and catch up. With two, either side waits.
+	// copyBuffers lets the hash fall behind and catch up. With only two, one side would always
+	// wait.
 	copyBuffers = 4
-	// firstBytes is up to what content is not worth another processor. Most is less.
+	// firstBytes is the size up to which content is hashed without another goroutine. Most
+	// content is smaller.
 	firstBytes = 32 << 10
 )
 
-// Buffers are used again: a push takes some for each part that it records, and what is
-// left for the garbage collector counts as memory until it comes.
+// Buffers are reused: a push takes some for each part that it records, and unused ones would
+// count as memory until the garbage collector runs.
 var (
 	firstBuffers = pool(firstBytes)
 	largeBuffers = pool(copyBytes)
@@ -28,9 +30,9 @@ func pool(size int) *sync.Pool {
 	return &sync.Pool{New: func() any { b := make([]byte, size); return &b }}
 }
 
-// copyHashed copies r to w, and has hash work at the same time on another processor, since
-// it takes as long as all the rest. It gives how many bytes w took; whatever the error,
-// hash has had exactly those.
+// copyHashed copies r to w, and hashes in another goroutine at the same time, because hashing
+// takes as long as everything else. It returns how many bytes w accepted. Also after an error,
+// hash has had exactly those bytes.
 func copyHashed(w, hash io.Writer, r io.Reader) (int64, error) {
 	first := firstBuffers.Get().(*[]byte)
 	n, err := copyBuffer(w, hash.Write, r, *first)
@@ -48,8 +50,8 @@ func copyHashed(w, hash io.Writer, r io.Reader) (int64, error) {
 	return n, withoutEOF(err)
 }
 
-// copyBuffer copies what fits into the buffer. It gives the error that ended it, io.EOF
-// among them.
+// copyBuffer copies what fits into the buffer. It returns the error that ended the copy, which
+// can be io.EOF.
 func copyBuffer(w io.Writer, hash func([]byte) (int, error), r io.Reader, buffer []byte) (int64, error) {
 	n, err := fill(buffer, r)
 	written, failure := w.Write(buffer[:n])
@@ -57,8 +59,8 @@ func copyBuffer(w io.Writer, hash func([]byte) (int, error), r io.Reader, buffer
 	return int64(written), cmp.Or(failure, err)
 }
 
-// fill reads until the buffer is full. Unlike io.ReadFull it gives the reader's error as
-// it is, so that content that was cut off is not taken for content that ended.
+// fill reads until the buffer is full. Unlike io.ReadFull it returns the reader's error
+// unchanged, so that truncated content is not taken for complete content.
 func fill(buffer []byte, r io.Reader) (n int, err error) {
 	for n < len(buffer) && err == nil {
 		var more int
@@ -75,7 +77,8 @@ func withoutEOF(err error) error {
 	return err
 }
 
-// hashing is a hash at work. It has some of the buffers while the caller fills another.
+// hashing is a hash that runs in a goroutine. It uses some of the buffers while the caller
+// fills another.
 type hashing struct {
 	full  chan filled
 	empty chan *[]byte
@@ -104,7 +107,7 @@ func startHashing(hash io.Writer) *hashing {
 	return h
 }
 
-// copyBuffer copies what fits into an empty buffer, and hands over what was written.
+// copyBuffer copies what fits into an empty buffer, and passes on what was written.
 func (h *hashing) copyBuffer(w io.Writer, r io.Reader) (int64, error) {
 	b := <-h.empty
 	hand := func(written []byte) (int, error) {
@@ -114,7 +117,7 @@ func (h *hashing) copyBuffer(w io.Writer, r io.Reader) (int64, error) {
 	return copyBuffer(w, hand, r, *b)
 }
 
-// wait waits until all is hashed, and gives the buffers back.
+// wait waits until everything is hashed, and returns the buffers.
 func (h *hashing) wait() {
 	close(h.full)
 	<-h.done

@@ -26,8 +26,9 @@ const (
 // CodeInvalid. Create one with [NewDir]; the zero Dir uses the working directory.
 type Dir struct {
 	path string
-	// synced has the folders whose own entry this process has made durable. Another
-	// process may have made a folder and not got to that yet, so finding it is not enough.
+	// synced has the folders whose directory entry this process has made durable. Another
+	// process may have created a folder without making it durable yet, so its existence is not
+	// enough.
 	synced sync.Map
 }
 
@@ -46,7 +47,7 @@ func (dir *Dir) Open(ctx context.Context, d registry.Digest) (registry.Blob, int
 	if err != nil {
 		return nil, 0, err
 	}
-	f, err := os.OpenFile(place, os.O_RDONLY|unix.O_NONBLOCK, 0) // a pipe in its place is not waited for
+	f, err := os.OpenFile(place, os.O_RDONLY|unix.O_NONBLOCK, 0) // O_NONBLOCK: do not wait if there is a pipe in its place
 	if err != nil {
 		return nil, 0, dir.interpretError("open", d, err)
 	}

@@ -2,16 +2,16 @@ package blob
 
 import "os"
 
-// flushBytes is after how many bytes the disk is set to work.
+// flushBytes is the number of bytes after which writing to disk starts.
 const flushBytes = 16 << 20
 
-// early is a file, from its end on, that goes to disk while it is being written. Left to
-// itself the kernel waits with most of it for the sync at the end, and the disk idles
-// until then.
+// early is the end of a file whose bytes are written to disk while it grows. By default the
+// kernel keeps most of them in memory until the sync at the end, and the disk is idle until
+// then.
 type early struct {
 	f       *os.File
-	at      int64 // where the next byte goes
-	flushed int64 // up to where the disk has been told
+	at      int64 // offset of the next byte
+	flushed int64 // offset up to which writing to disk was started
 }
 
 func (e *early) Write(p []byte) (int, error) {

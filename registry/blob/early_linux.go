@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startFlush starts writing n bytes to disk and does not wait. Nothing relies on it: if
-// it cannot, the sync at the end has all to do and says what is wrong.
+// startFlush starts writing n bytes to disk and does not wait. It is only an optimization: if
+// it fails, the sync at the end writes everything and reports errors.
 func startFlush(f *os.File, offset, n int64) {
 	_ = unix.SyncFileRange(int(f.Fd()), offset, n, unix.SYNC_FILE_RANGE_WRITE)
 }

@@ -70,7 +70,8 @@ func (u *Uploads) Cancel(ctx context.Context, owner registry.UploadOwner, id str
 	return u.interpretError("cancel", id, os.Remove(s.path()))
 }
 
-// digest gives the digest of what came. For sha256 that was computed while it came.
+// digest returns the digest of the received bytes. For sha256 it was computed while they
+// arrived.
 func (s *session) digest(ctx context.Context, algorithm digest.Algorithm) (registry.Digest, error) {
 	if algorithm == digest.SHA256 {
 		return digest.NewDigest(algorithm, s.sum), nil
@@ -81,8 +82,8 @@ func (s *session) digest(ctx context.Context, algorithm digest.Algorithm) (regis
 	return digest.NewDigest(algorithm, hash), err
 }
 
-// publish makes the file of the upload that of a blob. The upload ends before that, so that
-// no client that still knows it can write into a blob.
+// publish renames the file of the upload to that of a blob. The upload ends first, so that
+// clients that still know it cannot write into a blob.
 func (s *session) publish(ctx context.Context, place string) error {
 	if err := s.u.dir.makeFolder(filepath.Dir(place)); err != nil {
 		return err
@@ -128,12 +129,12 @@ func (u *Uploads) expire(ctx context.Context, state registry.UploadState, now ti
 	}
 	err := u.states.EndUpload(ctx, state.ID, state.Version)
 	if registry.HasCode(err, registry.CodeConflict) || registry.HasCode(err, registry.CodeNotFound) {
-		return false, nil // somebody went on with it or ended it
+		return false, nil // another process continued or ended it
 	}
 	return err == nil, err
 }
 
-// interpretError is that of the directory, for uploads.
+// interpretError is interpretError of the directory, for uploads.
 func (u *Uploads) interpretError(operation, id string, err error) error {
 	var coded *registry.Error
 	switch {

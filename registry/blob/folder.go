@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// makeFolder makes path and the parents that it lacks and makes their entries
-// durable, once per folder and process.
+// makeFolder creates path and its missing parents and makes their entries durable, once per
+// folder and process.
 func (dir *Dir) makeFolder(path string) error {
 	if _, done := dir.synced.Load(path); done {
 		return nil
@@ -33,8 +33,8 @@ func (dir *Dir) makeFolder(path string) error {
 	return nil
 }
 
-// makeRoot makes the store's own folder. Folders above it that exist already are left
-// alone: they may belong to others.
+// makeRoot creates the store's own folder. It does not change existing folders above it, which
+// may belong to other programs.
 func makeRoot(path string) error {
 	if _, err := os.Stat(path); err == nil {
 		return nil

@@ -13,8 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// Digests lists the files that are at the place of their digest. Others are no blobs
-// and are skipped.
+// Digests lists the files whose path matches their digest. It skips other files.
 func (dir *Dir) Digests(ctx context.Context) iter.Seq2[registry.Digest, error] {
 	return func(yield func(registry.Digest, error) bool) {
 		for _, algorithm := range []digest.Algorithm{digest.SHA256, digest.SHA512} {
@@ -53,7 +52,7 @@ func (dir *Dir) list(ctx context.Context, algorithm digest.Algorithm, folder str
 	return true
 }
 
-// readFolder lists a folder. What is missing or no folder has no entries.
+// readFolder lists a folder. A missing folder, or a file in its place, has no entries.
 func readFolder(ctx context.Context, path string) ([]os.DirEntry, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

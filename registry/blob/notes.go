@@ -10,19 +10,18 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// notes is what the state of an upload says about its file.
+// notes is the part of an upload's state that describes its file.
 type notes struct {
 	// File is its name under incoming/.
 	File string `json:"file"`
-	// Boot is the start of the system that wrote last. Bytes may still be in that
-	// system's memory alone, so that any other one reads them again before it trusts them.
+	// Boot identifies the boot of the system that wrote last. Bytes may still be only in that
+	// system's memory, so any other system reads them again before it relies on them.
 	Boot string `json:"boot,omitempty"`
-	// Busy says that somebody claimed the upload in order to write, and did not say yet
-	// that he is done.
+	// Busy says that a writer claimed the upload and has not reported the end of its write yet.
 	Busy bool `json:"busy,omitempty"`
 }
 
-// encode is the notes as a state keeps them.
+// encode returns the notes in their stored form.
 func (n notes) encode() string {
 	text, err := json.Marshal(n)
 	if err != nil {
@@ -41,8 +40,8 @@ func readNotes(state registry.UploadState) (notes, error) {
 	return n, nil
 }
 
-// bootID identifies this boot of the system; containers share it. Where the system does not
-// tell, a process trusts only bytes that it wrote itself.
+// bootID identifies this boot of the system; containers share it. If the system has no such ID,
+// a process relies only on bytes that it wrote itself.
 func bootID() string {
 	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if id := strings.TrimSpace(string(text)); err == nil && id != "" {

@@ -14,13 +14,13 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// checkedBytes is up to what size content that is there is compared with its digest before
-// it is taken for stored: manifests, reports and signatures, without which large content is
-// worth nothing, are mended by whoever stores them again.
+// checkedBytes is the size up to which existing content is compared with its digest before it
+// counts as stored. That covers manifests, reports and signatures, without which large content
+// is useless: storing them again repairs damaged ones.
 const checkedBytes = 1 << 20
 
-// Put stores r under d. Where a file of that size is there already, r is not read, unless
-// the file is small and damaged: then it is replaced.
+// Put stores r under d. If a file of that size exists, it does not read r, unless the file is
+// small and damaged: then it replaces the file.
 func (dir *Dir) Put(ctx context.Context, d registry.Digest, size int64, r io.Reader) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (dir *Dir) Put(ctx context.Context, d registry.Digest, size int64, r io.Rea
 		return err
 	}
 	if isThere(place, d, size) {
-		// Whoever stored it may not have come to the end of its own Put yet.
+		// The Put that stored it may not be complete yet.
 		return dir.interpretError("store", d, syncFolder(filepath.Dir(place)))
 	}
 	incoming := filepath.Join(dir.path, incomingFolder)
@@ -66,8 +66,8 @@ func isThere(place string, d registry.Digest, size int64) bool {
 	return err == nil && d.Algorithm().FromBytes(raw) == d
 }
 
-// link makes a settled file one of ours where that can be done; what it holds is checked
-// and made durable all the same. It reports whether it did.
+// link hard-links a settled file into the store if possible. Its content is still checked and
+// made durable. It reports whether it did.
 func (dir *Dir) link(path string, d registry.Digest, size int64, r io.Reader) (linked bool, err error) {
 	settled, ok := r.(registry.Settled)
 	if !ok || size < registry.LinkFrom || os.Link(settled.Name(), path) != nil {
@@ -85,7 +85,7 @@ func (dir *Dir) link(path string, d registry.Digest, size int64, r io.Reader) (l
 	return err == nil, dir.interpretError("store", d, err)
 }
 
-// write makes a durable file of the bytes of d, or none.
+// write creates a durable file with the bytes of d, or no file.
 func (dir *Dir) write(ctx context.Context, path string, d registry.Digest, size int64, r io.Reader) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, blobMode)
 	if err != nil {
@@ -102,15 +102,15 @@ func (dir *Dir) write(ctx context.Context, path string, d registry.Digest, size 
 	source := &source{ctx: ctx, r: r}
 	if err := hashInto(&early{f: f}, d, size, source); err != nil {
 		if source.err != nil {
-			return fmt.Errorf("read what to store as blob %s: %w", d, source.err) // keeps its own code
+			return fmt.Errorf("read what to store as blob %s: %w", d, source.err) // has its own code
 		}
 		return dir.interpretError("store", d, err)
 	}
 	return dir.interpretError("store", d, f.Sync())
 }
 
-// hashInto copies r to w and checks that it is the size bytes of d. It reads at most
-// one byte more than that.
+// hashInto copies r to w and checks that the bytes have the size and digest of d. It reads at
+// most one byte more than that.
 func hashInto(w io.Writer, d registry.Digest, size int64, r io.Reader) error {
 	hash, err := registry.NewHash(d)
 	if err != nil {

@@ -19,23 +19,23 @@ import (
 // session is an upload with its file open, for the only writer on this machine.
 type session struct {
 	u     *Uploads
-	state registry.UploadState // as it is recorded
+	state registry.UploadState // as recorded
 	notes notes
 	file  *os.File
-	// left is a file that another machine may still write into: this session goes on in
-	// a copy of it. Empty for most.
+	// left is a file that another machine may still write to, so this session continues in a
+	// copy of it. It is empty for most sessions.
 	left string
 
-	offset int64     // bytes that are in the file by now
+	offset int64     // bytes that are in the file now
 	sum    hash.Hash // of those bytes
 }
 
-// errLost is that of a file that does not have the bytes that came.
+// errLost means that a file does not have the received bytes.
 var errLost = errors.New("received bytes are lost")
 
-// open opens the file of an upload and makes sure that it has the bytes of the state.
-// Who got a session closes it. Errors: fs.ErrNotExist; unix.EWOULDBLOCK when somebody on
-// this machine is writing.
+// open opens the file of an upload and checks that it has the bytes of the state. The caller
+// closes the session. Errors: fs.ErrNotExist; unix.EWOULDBLOCK if another process on this
+// machine is writing.
 func (u *Uploads) open(ctx context.Context, state registry.UploadState) (*session, error) {
 	n, err := readNotes(state)
 	if err != nil {
@@ -68,8 +68,8 @@ func (u *Uploads) open(ctx context.Context, state registry.UploadState) (*sessio
 	return s, nil
 }
 
-// check makes sure that the file has the bytes of the state, which it brings there first
-// from a file that is left. Those of this machine are not read again.
+// check ensures that the file has the bytes of the state. If they are in a file that is left,
+// it copies them first. It does not read bytes again that this machine wrote.
 func (s *session) check(ctx context.Context, elsewhere bool) error {
 	switch {
 	case s.state.Offset == 0:
@@ -91,7 +91,7 @@ func (s *session) check(ctx context.Context, elsewhere bool) error {
 	return err
 }
 
-// rehash copies the bytes of the state and wants them to be the ones that were hashed.
+// rehash copies the bytes of the state and checks that their hash is the recorded one.
 func (s *session) rehash(ctx context.Context, from io.ReaderAt, to io.Writer) error {
 	sum, err := registry.UploadState{}.Sum()
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *session) rehash(ctx context.Context, from io.ReaderAt, to io.Writer) er
 	return err
 }
 
-// giveUp ends an upload whose bytes are lost, and tidies up behind other errors.
+// giveUp ends an upload whose bytes are lost, and cleans up after other errors.
 func (s *session) giveUp(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, errLost):
@@ -122,8 +122,8 @@ func (s *session) giveUp(ctx context.Context, err error) error {
 	return err
 }
 
-// claim makes this session the only one that writes, on any machine: whoever read the
-// state before cannot swap it any more.
+// claim makes this session the only writer on any machine: a process that read the state before
+// can no longer swap it.
 func (s *session) claim(ctx context.Context) error {
 	if err := s.save(ctx, true); err != nil {
 		return s.giveUp(ctx, err)
@@ -132,16 +132,16 @@ func (s *session) claim(ctx context.Context) error {
 	return s.file.Truncate(s.state.Offset)
 }
 
-// abandon removes the file that this session does not go on with. Whoever writes into it
-// will not be able to say so.
+// abandon removes the file that this session does not continue. A process that still writes to
+// it cannot record its bytes any more.
 func (s *session) abandon() {
 	if s.left != "" {
-		_ = os.Remove(s.left) // else Sweep finds it
+		_ = os.Remove(s.left) // otherwise Sweep removes it
 		s.left = ""
 	}
 }
 
-// write writes r behind the bytes that are there, and says now and then how far it is.
+// write appends r to the file, and records its progress from time to time.
 func (s *session) write(ctx context.Context, r io.Reader) error {
 	if _, err := s.file.Seek(s.offset, io.SeekStart); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (s *session) write(ctx context.Context, r io.Reader) error {
 	for {
 		n, err := copyHashed(w, s.sum, io.LimitReader(r, savedBytes))
 		s.offset += n
-		if err != nil || n < savedBytes { // fewer: that was all
+		if err != nil || n < savedBytes { // fewer bytes: end of r
 			return err
 		}
 		if err := s.save(ctx, true); err != nil {
@@ -159,7 +159,7 @@ func (s *session) write(ctx context.Context, r io.Reader) error {
 	}
 }
 
-// save records how far the upload has come.
+// save records how many bytes the upload has.
 func (s *session) save(ctx context.Context, busy bool) error {
 	next, err := s.state.Advanced(s.offset, s.sum)
 	if err != nil {
@@ -177,11 +177,11 @@ func (s *session) save(ctx context.Context, busy bool) error {
 
 func (s *session) path() string { return s.u.path(s.notes.File) }
 
-// path is that of a name under incoming/.
+// path returns the path of a name under incoming/.
 func (u *Uploads) path(name string) string { return filepath.Join(u.dir.path, incomingFolder, name) }
 
-// openLocked opens a file for the caller alone, until he closes it. (On another machine
-// the lock may mean nothing.)
+// openLocked opens a file for the caller alone, until the caller closes it. (The lock may have
+// no effect for other machines.)
 func openLocked(path string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(path, flag, uploadMode)
 	if err != nil {
@@ -190,7 +190,8 @@ func openLocked(path string, flag int) (*os.File, error) {
 	if err := lockFile(f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	// Before the lock was ours, the file may have become a blob, which nobody may write.
+	// Before the lock was acquired, the file may have become a blob, which must not be written
+	// to.
 	opened, err := f.Stat()
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -205,8 +206,8 @@ func openLocked(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// lockFile locks f. A child process that is just being started holds a copy of every open
-// file for a moment, so a lock that is taken is asked for a few times more.
+// lockFile locks f. While a child process is being started, it briefly holds a copy of every
+// open file, so lockFile tries a few times.
 func lockFile(f *os.File) error {
 	for tries := 0; ; tries++ {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

@@ -6,10 +6,10 @@ import (
 	"io"
 )
 
-// source is the reader of a Put, tied to its context. It remembers why reading
-// stopped, so that the caller's failure is not taken for one of the disk.
+// source is the reader of a Put, tied to its context. It remembers why reading stopped, so that
+// an error of the caller is not taken for one of the disk.
 type source struct {
-	ctx context.Context //nolint:containedctx // of the one Put that the source lives in; a reader has no other way to end
+	ctx context.Context //nolint:containedctx // belongs to a single Put; a reader cannot be cancelled in another way
 	r   io.Reader
 	err error
 }

@@ -11,8 +11,8 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// LeftoverAge is how long a file under incoming/ must have been left alone before
-// [Dir.Sweep] takes its writer for dead.
+// LeftoverAge is how long a file under incoming/ must be unchanged before [Dir.Sweep] assumes
+// that its writer is dead.
 const LeftoverAge = 24 * time.Hour
 
 // Sweep removes files under incoming/ that killed writers left: those last written more than
@@ -48,8 +48,8 @@ func (dir *Dir) Sweep(ctx context.Context) (int, error) {
 	return removed, nil
 }
 
-// now is the time of the file system, which another machine may keep. It comes from a file
-// that now creates in incoming/. Without that folder, now returns the zero time.
+// now returns the time of the file system, which another machine may provide. It reads the time
+// from a file that it creates in incoming/. Without that folder, it returns the zero time.
 func (dir *Dir) now(ctx context.Context) (time.Time, error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, err

@@ -33,13 +33,14 @@ func NewUploads(dir *Dir, states registry.UploadStates) *Uploads {
 }
 
 const (
-	// uploadMode lets its owner write. What the umask takes away stays away.
+	// uploadMode lets its owner write. The umask can remove permissions.
 	uploadMode fs.FileMode = 0o644
 
-	// savedBytes is how much of one Append a killed process loses at most.
+	// savedBytes is how much of one Append is lost at most if the process is killed.
 	savedBytes = 64 << 20
 
-	// saveTimeout is how long writing down what came may take after its sender has gone.
+	// saveTimeout is how long recording the received bytes may take after the sender has
+	// disconnected.
 	saveTimeout = 10 * time.Second
 )
 
@@ -83,7 +84,7 @@ func (u *Uploads) Append(ctx context.Context, owner registry.UploadOwner, id str
 	defer cancel()
 	err = errors.Join(s.save(saveCtx, false), err)
 	if source.err != nil {
-		return s.state.Offset, fmt.Errorf("read what to append to upload %s: %w", id, err) // keeps its own code
+		return s.state.Offset, fmt.Errorf("read what to append to upload %s: %w", id, err) // has its own code
 	}
 	return s.state.Offset, u.interpretError("append to", id, err)
 }
