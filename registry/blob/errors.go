@@ -21,14 +21,16 @@ func (dir *Dir) interpret(operation, subject string, err error) error {
 	case err == nil, errors.As(err, &coded), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, fs.ErrNotExist) && operation == "open":
-		return registry.ForClients(registry.Errorf(registry.CodeNotFound, "%s: not found in %s", subject, dir.path), "%s: not found", subject)
+		return registry.ForClients(registry.Errorf(registry.CodeNotFound,
+			"%s: not found in %s", subject, dir.path), "%s: not found", subject)
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		full := registry.WithHint(
 			registry.Errorf(registry.CodeFull, "%s %s: no space is left for %s; nothing was stored: %w", operation, subject, dir.path, err),
 			"free space there or use another data folder, then run the command again")
 		return registry.ForClients(full, "%s %s: no space is left; nothing was stored; free space there and try again", operation, subject)
 	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		denied := registry.Lastingf(registry.CodeUnavailable, "%s %s: %s must be writable and readable by this user: %w", operation, subject, dir.path, err)
+		denied := registry.Lastingf(registry.CodeUnavailable,
+			"%s %s: %s must be writable and readable by this user: %w", operation, subject, dir.path, err)
 		return registry.ForClients(denied, "%s %s: the storage refuses it; try again", operation, subject)
 	}
 	return registry.Errorf(registry.CodeInternal, "%s %s: %w", operation, subject, err)

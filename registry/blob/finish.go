@@ -43,7 +43,8 @@ func (u *Uploads) Finish(ctx context.Context, owner registry.UploadOwner, id str
 			return 0, u.interpretError("finish", id, err)
 		}
 		return 0, errors.Join(
-			registry.Errorf(registry.CodeDigest, "upload %s: the %d bytes received have the digest %s, not %s: nothing was stored; send the right content or the right digest", id, s.offset, got, d),
+			registry.Errorf(registry.CodeDigest,
+				"upload %s: the %d bytes received have the digest %s, not %s: nothing was stored; send the right content or the right digest", id, s.offset, got, d),
 			u.interpretError("remove", id, os.Remove(s.path())))
 	}
 	return s.offset, u.interpretError("finish", id, s.publish(ctx, place))
@@ -141,7 +142,8 @@ func (u *Uploads) interpretError(operation, id string, err error) error {
 	case errors.As(err, &coded):
 		return err
 	case errors.Is(err, fs.ErrNotExist):
-		return registry.Errorf(registry.CodeNotFound, "upload %s: not found; it has ended, or was idle for more than %v: begin a new one", id, LeftoverAge)
+		return registry.Errorf(registry.CodeNotFound,
+			"upload %s: not found; it has ended, or was idle for more than %v: begin a new one", id, LeftoverAge)
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return registry.Errorf(registry.CodeConflict, "upload %s: another request is writing it; send one chunk at a time", id)
 	}

@@ -35,7 +35,8 @@ func readNotes(state registry.UploadState) (notes, error) {
 	var n notes
 	err := json.Unmarshal([]byte(state.Place), &n)
 	if err != nil || n.File == "" || n.File != filepath.Base(n.File) {
-		return notes{}, registry.Errorf(registry.CodeInternal, "upload %s: its record does not name a file: %q; it may have begun in another kind of storage", state.ID, state.Place)
+		return notes{}, registry.Errorf(registry.CodeInternal,
+			"upload %s: its record does not name a file: %q; it may have begun in another kind of storage", state.ID, state.Place)
 	}
 	return n, nil
 }

@@ -126,12 +126,15 @@ func hashInto(w io.Writer, d registry.Digest, size int64, r io.Reader) error {
 	}
 	switch {
 	case n < size:
-		return registry.Errorf(registry.CodeDigest, "blob %s: received %d of %d bytes: nothing was stored; send the whole content again", d, n, size)
+		return registry.Errorf(registry.CodeDigest,
+			"blob %s: received %d of %d bytes: nothing was stored; send the whole content again", d, n, size)
 	case extra > 0:
-		return registry.Errorf(registry.CodeDigest, "blob %s: received more than its %d bytes: nothing was stored; send the right content or the right size", d, size)
+		return registry.Errorf(registry.CodeDigest,
+			"blob %s: received more than its %d bytes: nothing was stored; send the right content or the right size", d, size)
 	}
 	if got := digest.NewDigest(d.Algorithm(), hash); got != d {
-		return registry.Errorf(registry.CodeDigest, "blob %s: the %d bytes sent have the digest %s: nothing was stored; send the right content or the right digest", d, n, got)
+		return registry.Errorf(registry.CodeDigest,
+			"blob %s: the %d bytes sent have the digest %s: nothing was stored; send the right content or the right digest", d, n, got)
 	}
 	return nil
 }

@@ -71,7 +71,8 @@ func (dir *Dir) lockBlobs(ctx context.Context, folder string, how int) (*os.File
 		select {
 		case <-ctx.Done():
 			return nil, errors.Join(registry.WithHint(
-				registry.Errorf(registry.CodeUnavailable, "another process has been deleting blobs in %s for more than %v: %w", dir.path, awaitTimeout, context.Cause(ctx)),
+				registry.Errorf(registry.CodeUnavailable,
+					"another process has been deleting blobs in %s for more than %v: %w", dir.path, awaitTimeout, context.Cause(ctx)),
 				"if that process is suspended, resume it or end it"), f.Close())
 		case <-time.After(awaitPause):
 		}

@@ -112,7 +112,8 @@ func (s *session) giveUp(ctx context.Context, err error) error {
 		if failed := s.u.states.EndUpload(ctx, s.state.ID, s.state.Version); failed != nil {
 			return failed
 		}
-		err = registry.Errorf(registry.CodeNotFound, "upload %s: %w, because the machine that received them failed; begin a new upload", s.state.ID, err)
+		err = registry.Errorf(registry.CodeNotFound,
+			"upload %s: %w, because the machine that received them failed; begin a new upload", s.state.ID, err)
 	case s.left == "":
 		return err // the file is not this session's own
 	}

@@ -64,7 +64,8 @@ func (u *Uploads) Append(ctx context.Context, owner registry.UploadOwner, id str
 		return 0, err
 	}
 	if state.Offset != offset {
-		return state.Offset, registry.Errorf(registry.CodeConflict, "upload %s: it has %d bytes, so a chunk cannot begin at %d; continue at the end", id, state.Offset, offset)
+		return state.Offset, registry.Errorf(registry.CodeConflict,
+			"upload %s: it has %d bytes, so a chunk cannot begin at %d; continue at the end", id, state.Offset, offset)
 	}
 	s, err := u.open(ctx, state)
 	if err != nil {

@@ -36,11 +36,13 @@ func (a Agreement) Check(ctx context.Context, parts ...string) error {
 	what := strings.Join(differs, ", ")
 	if a.Service {
 		return registry.ForClients(
-			registry.Errorf(registry.CodeUnavailable, "the configuration of this process differs from the agreed one (%s): it has %s, the agreed one is %s",
+			registry.Errorf(registry.CodeUnavailable,
+				"the configuration of this process differs from the agreed one (%s): it has %s, the agreed one is %s",
 				what, a.Own, agreed),
 			"the configuration of this replica differs from the agreed one (%s), so it refuses changes and resolve: try another replica, or later", what)
 	}
 	return registry.WithHint(
-		registry.Lastingf(registry.CodeUnavailable, "environments.yaml, or a public key that it names, differs from what the services of this catalog agreed on"),
+		registry.Lastingf(registry.CodeUnavailable,
+			"environments.yaml, or a public key that it names, differs from what the services of this catalog agreed on"),
 		"use the files that they use, or adopt these: mlpromote configuration adopt")
 }

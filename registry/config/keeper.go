@@ -255,7 +255,8 @@ func (k *Keeper[G]) Adopt(ctx context.Context, want registry.Configuration) (reg
 	after := k.look(ctx, *before, agreed)
 	err = after.problem
 	if err == nil && after.onDisk.Configuration != want {
-		err = registry.Errorf(registry.CodeConflict, "the configuration to adopt is %s, but the files of this process have %s: review them and try again",
+		err = registry.Errorf(registry.CodeConflict,
+			"the configuration to adopt is %s, but the files of this process have %s: review them and try again",
 			want, after.onDisk.Configuration)
 	}
 	if err != nil {

@@ -27,7 +27,8 @@ func Settle(ctx context.Context, catalog Catalog, own Snapshot, read func() (Sna
 		return err
 	}
 	if len(want.Differs(found.Configuration)) > 0 {
-		return registry.Errorf(registry.CodeConflict, "environments.yaml, or a public key that it names, changed while this ran: run it again")
+		return registry.Errorf(registry.CodeConflict,
+			"environments.yaml, or a public key that it names, changed while this ran: run it again")
 	}
 	change, err := registry.Adopt(agreed, want, "environments.yaml, or a public key that it names, changed", now)
 	if err != nil {
@@ -62,6 +63,7 @@ func (s Snapshot) standsIn(agreed registry.Configuration) error {
 		return err
 	}
 	return registry.WithHint(
-		registry.Errorf(registry.CodeInvalid, "%s is gone, or the key of the default was replaced: the agreed configuration of this catalog is not the default", environments.File),
+		registry.Errorf(registry.CodeInvalid,
+			"%s is gone, or the key of the default was replaced: the agreed configuration of this catalog is not the default", environments.File),
 		"put the file back; if the files here are right: mlpromote configuration adopt")
 }

@@ -64,7 +64,8 @@ func readTrust(path string) ([]byte, error) {
 	data, err := strictyaml.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, registry.Errorf(registry.CodeNotFound, "trust file %s: no such file: want a file with the keys registry and trust", path)
+		return nil, registry.Errorf(registry.CodeNotFound,
+			"trust file %s: no such file: want a file with the keys registry and trust", path)
 	case err != nil && !registry.HasCode(err, registry.CodeInvalid):
 		return nil, registry.Errorf(registry.CodeInternal, "read %s: %w", path, err)
 	}

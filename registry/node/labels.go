@@ -50,7 +50,8 @@ func ParseLabels(name string, data []byte) (map[string]string, error) {
 	}
 	var labels map[string]string
 	if err := json.Unmarshal(data, &labels); err != nil || labels[labelArch] == "" {
-		return nil, registry.Errorf(registry.CodeInvalid, "labels file %s: want a Node as `kubectl get node NAME -o json` prints it, or its labels as a JSON object", name)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"labels file %s: want a Node as `kubectl get node NAME -o json` prints it, or its labels as a JSON object", name)
 	}
 	return labels, nil
 }
@@ -63,7 +64,8 @@ func FromLabels(labels map[string]string) (registry.Node, error) {
 		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "%d labels: want at most %d", len(labels), maxLabels)
 	}
 	if labels[labelArch] == "" {
-		return registry.Node{}, registry.Errorf(registry.CodeInvalid, "labels: %s is missing: want all labels of a Kubernetes node", labelArch)
+		return registry.Node{}, registry.Errorf(registry.CodeInvalid,
+			"labels: %s is missing: want all labels of a Kubernetes node", labelArch)
 	}
 	n := registry.Node{V: documentVersion, OS: labels[labelOS], CPU: labelledCPU(labels), Source: SourceLabels}
 	if n.OS == "" {
@@ -113,7 +115,8 @@ func labelledDevices(labels map[string]string) ([]registry.NodeAccelerator, []st
 	if major := labels[labelGPU+"compute.major"]; major != "" {
 		capability := capabilityPattern.FindStringSubmatch(major + "." + labels[labelGPU+"compute.minor"])
 		if capability == nil {
-			return nil, nil, fmt.Errorf("%scompute.major %q and .minor %q: want a compute capability", labelGPU, major, labels[labelGPU+"compute.minor"])
+			return nil, nil, fmt.Errorf(
+				"%scompute.major %q and .minor %q: want a compute capability", labelGPU, major, labels[labelGPU+"compute.minor"])
 		}
 		device.Arch = "sm_" + capability[1] + capability[2]
 	}

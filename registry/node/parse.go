@@ -121,7 +121,8 @@ func readDocument(kind, path string) ([]byte, error) {
 	case err != nil:
 		return nil, registry.Errorf(registry.CodeInvalid, "%s file: %w", kind, err)
 	case len(data) > maxDocumentBytes:
-		return nil, registry.Errorf(registry.CodeInvalid, "%s file %s: more than %d bytes: want a JSON document as `mlpromote node describe` prints it", kind, path, maxDocumentBytes)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"%s file %s: more than %d bytes: want a JSON document as `mlpromote node describe` prints it", kind, path, maxDocumentBytes)
 	}
 	return data, nil
 }

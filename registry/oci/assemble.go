@@ -47,7 +47,8 @@ func (r repository) parts(ctx context.Context, refs []registry.PartRef) ([]part,
 			return nil, err
 		}
 		if p.role != ref.Role {
-			return nil, registry.Errorf(registry.CodeInvalid, "%s: manifest %s has the role %s: want %s", r.name, ref.Digest, p.role, ref.Role)
+			return nil, registry.Errorf(registry.CodeInvalid,
+				"%s: manifest %s has the role %s: want %s", r.name, ref.Digest, p.role, ref.Role)
 		}
 		parts = append(parts, p)
 	}

@@ -72,7 +72,8 @@ func (r repository) attach(ctx context.Context, a attached) error {
 		return r.missing(a.object)
 	}
 	return registry.WithHint(
-		registry.Errorf(registry.CodeConflict, "%s: %s %s was stored %d times and is not listed among the referrers of %s", r.name, a.what, a.desc.Digest, attachTries, a.subject),
+		registry.Errorf(registry.CodeConflict,
+			"%s: %s %s was stored %d times and is not listed among the referrers of %s", r.name, a.what, a.desc.Digest, attachTries, a.subject),
 		"another client may be writing the same list of referrers: run it again later")
 }
 

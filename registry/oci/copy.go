@@ -73,7 +73,8 @@ func (r repository) copyPlan(ctx context.Context, release registry.Release, evid
 			return copyPlan{}, err
 		}
 		if !ok || !about[e.subject] {
-			return copyPlan{}, registry.Errorf(registry.CodeInvalid, "%s: %s is not a complete piece of evidence about release %s or an engine of it", r.name, d, read.Digest)
+			return copyPlan{}, registry.Errorf(registry.CodeInvalid,
+				"%s: %s is not a complete piece of evidence about release %s or an engine of it", r.name, d, read.Digest)
 		}
 		c.blobs.add("bundle of evidence "+string(d), e.blob)
 		c.blobs.add("config of evidence "+string(d), e.config)
@@ -123,7 +124,8 @@ func (r repository) holds(ctx context.Context, c copyPlan) error {
 			return err
 		}
 		if !listed {
-			return registry.Errorf(registry.CodeConflict, "%s: evidence %s was stored, but is no longer listed among the referrers of %s: another client changed the list; run it again", r.name, e.desc.Digest, e.subject)
+			return registry.Errorf(registry.CodeConflict,
+				"%s: evidence %s was stored, but is no longer listed among the referrers of %s: another client changed the list; run it again", r.name, e.desc.Digest, e.subject)
 		}
 	}
 	return nil
@@ -136,7 +138,8 @@ func (r repository) holdsManifest(ctx context.Context, m document) error {
 		return err
 	}
 	if desc.MediaType != m.desc.MediaType || desc.Size != m.desc.Size {
-		return registry.Errorf(registry.CodeDigest, "%s: %s %s was copied as a %q of %d bytes and is there as a %q of %d bytes", r.name, m.what, m.desc.Digest, m.desc.MediaType, m.desc.Size, desc.MediaType, desc.Size)
+		return registry.Errorf(registry.CodeDigest,
+			"%s: %s %s was copied as a %q of %d bytes and is there as a %q of %d bytes", r.name, m.what, m.desc.Digest, m.desc.MediaType, m.desc.Size, desc.MediaType, desc.Size)
 	}
 	_, err = r.read(ctx, m.what, desc)
 	return err

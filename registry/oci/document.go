@@ -32,7 +32,8 @@ func readManifest(raw []byte) (ocispec.Manifest, error) {
 		return m, err
 	}
 	if m.SchemaVersion != schema || m.MediaType != ocispec.MediaTypeImageManifest {
-		return m, registry.Errorf(registry.CodeInvalid, "not an OCI image manifest: schemaVersion %d, mediaType %q", m.SchemaVersion, m.MediaType)
+		return m, registry.Errorf(registry.CodeInvalid,
+			"not an OCI image manifest: schemaVersion %d, mediaType %q", m.SchemaVersion, m.MediaType)
 	}
 	if len(m.Layers) > maxLayers {
 		return m, registry.Errorf(registry.CodeInvalid, "it has %d layers: at most %d are read", len(m.Layers), maxLayers)
@@ -58,7 +59,8 @@ func readIndex(raw []byte, artifactType string) (ocispec.Index, error) {
 		return index, err
 	}
 	if index.SchemaVersion != schema || index.MediaType != ocispec.MediaTypeImageIndex {
-		return index, registry.Errorf(registry.CodeInvalid, "not an OCI image index: schemaVersion %d, mediaType %q", index.SchemaVersion, index.MediaType)
+		return index, registry.Errorf(registry.CodeInvalid,
+			"not an OCI image index: schemaVersion %d, mediaType %q", index.SchemaVersion, index.MediaType)
 	}
 	if err := checkKind(index.ArtifactType, artifactType, index.Annotations); err != nil {
 		return index, err
@@ -106,7 +108,8 @@ func checkKind(got, want string, annotations map[string]string) error {
 	case !ok:
 		return registry.Errorf(registry.CodeInvalid, "it has no annotation %s: it was not made by mlpromote", keyFormat)
 	case got != want || version != format:
-		err := registry.Errorf(registry.CodeInvalid, "it was made by a newer version of mlpromote: %s, format %q, and this one reads %s, format %q", got, version, want, format)
+		err := registry.Errorf(registry.CodeInvalid,
+			"it was made by a newer version of mlpromote: %s, format %q, and this one reads %s, format %q", got, version, want, format)
 		return registry.WithHint(err, "update mlpromote on this machine")
 	}
 	return nil
@@ -114,7 +117,8 @@ func checkKind(got, want string, annotations map[string]string) error {
 
 func checkAnnotations(annotations map[string]string) error {
 	if len(annotations) > maxAnnotations {
-		return registry.Errorf(registry.CodeInvalid, "it has %d annotations in one place: at most %d are read", len(annotations), maxAnnotations)
+		return registry.Errorf(registry.CodeInvalid,
+			"it has %d annotations in one place: at most %d are read", len(annotations), maxAnnotations)
 	}
 	return nil
 }

@@ -98,7 +98,8 @@ func (r repository) subjects(ctx context.Context, subjects []registry.Subject) (
 			return nil, err
 		}
 		if desc.Size != subject.Size || subject.Index != (desc.MediaType == ocispec.MediaTypeImageIndex) {
-			return nil, registry.Errorf(registry.CodeInvalid, "%s: %s %s is a %q of %d bytes, which is not the subject of %d bytes that was named", r.name, subject.Name, subject.Digest, desc.MediaType, desc.Size, subject.Size)
+			return nil, registry.Errorf(registry.CodeInvalid,
+				"%s: %s %s is a %q of %d bytes, which is not the subject of %d bytes that was named", r.name, subject.Name, subject.Digest, desc.MediaType, desc.Size, subject.Size)
 		}
 		out = append(out, ocispec.Descriptor{MediaType: desc.MediaType, Digest: desc.Digest, Size: desc.Size})
 	}

@@ -42,7 +42,8 @@ func (s *Store) fetch(ctx context.Context, name string, d registry.Digest, dir s
 		return registry.FetchedPart{}, err
 	}
 	if desc.MediaType != ocispec.MediaTypeImageManifest {
-		return registry.FetchedPart{}, registry.Errorf(registry.CodeInvalid, "%s: %s is not a part: it is a %q, not an image manifest", name, d, desc.MediaType)
+		return registry.FetchedPart{}, registry.Errorf(registry.CodeInvalid,
+			"%s: %s is not a part: it is a %q, not an image manifest", name, d, desc.MediaType)
 	}
 	p, err := repo.part(ctx, desc)
 	if err != nil {

@@ -41,7 +41,8 @@ func (l *local) find(ctx context.Context, target ocispec.Descriptor) (io.ReadClo
 		return nil, 0, notFound(err)
 	}
 	if stored != target.Size {
-		return nil, 0, notFound(registry.Errorf(registry.CodeNotFound, "%s has %d bytes in %s and not %d", target.Digest, stored, l.name, target.Size))
+		return nil, 0, notFound(registry.Errorf(registry.CodeNotFound,
+			"%s has %d bytes in %s and not %d", target.Digest, stored, l.name, target.Size))
 	}
 	blob, size, err := l.blobs.Open(ctx, target.Digest)
 	if err != nil {
@@ -88,7 +89,8 @@ func (l *local) Push(ctx context.Context, expected ocispec.Descriptor, from io.R
 
 func (l *local) pushManifest(ctx context.Context, expected ocispec.Descriptor, from io.Reader) error {
 	if expected.Size > maxDocument {
-		return registry.Errorf(registry.CodeInvalid, "manifest %s has %d bytes: at most %d are stored", expected.Digest, expected.Size, maxDocument)
+		return registry.Errorf(registry.CodeInvalid,
+			"manifest %s has %d bytes: at most %d are stored", expected.Digest, expected.Size, maxDocument)
 	}
 	raw, err := io.ReadAll(io.LimitReader(from, expected.Size+1))
 	if err != nil {

@@ -99,7 +99,8 @@ func (p *part) finishEngine() error {
 		}
 		p.engine.Operators = append(p.engine.Operators, registry.Operators{Path: f.Path, Digest: f.Digest})
 		if p.role == registry.PartEngine && !p.engine.NativeCode {
-			return registry.Errorf(registry.CodeTrust, "%s carries the operator library %s and does not say so: want the annotation %s", p.label(), f.Path, keyNativeCode)
+			return registry.Errorf(registry.CodeTrust,
+				"%s carries the operator library %s and does not say so: want the annotation %s", p.label(), f.Path, keyNativeCode)
 		}
 	}
 	return nil
@@ -118,7 +119,8 @@ func readFiles(layers []ocispec.Descriptor, s shape) ([]registry.File, error) {
 			return nil, registry.Errorf(registry.CodeInvalid, "file %q is a %q, which has no place in it", f.Path, layer.MediaType)
 		}
 		if other, ok := layer.Annotations[keyFilepath]; (ok || s.model()) && other != f.Path {
-			return nil, registry.Errorf(registry.CodeTrust, "a file has two names: %s is %q and %s is %q", ocispec.AnnotationTitle, f.Path, keyFilepath, other)
+			return nil, registry.Errorf(registry.CodeTrust,
+				"a file has two names: %s is %q and %s is %q", ocispec.AnnotationTitle, f.Path, keyFilepath, other)
 		}
 		files = append(files, f)
 	}
@@ -131,7 +133,8 @@ func checkPaths(files []registry.File) error {
 	taken := make(map[string]bool, len(files))
 	for _, f := range files {
 		if !localPath(f.Path) {
-			return registry.Errorf(registry.CodeTrust, "file name %q: want a relative path with '/' that stays in its folder, at most %d bytes", f.Path, maxPath)
+			return registry.Errorf(registry.CodeTrust,
+				"file name %q: want a relative path with '/' that stays in its folder, at most %d bytes", f.Path, maxPath)
 		}
 		if taken[f.Path] {
 			return registry.Errorf(registry.CodeTrust, "two files are named %q", f.Path)

@@ -45,7 +45,8 @@ func putFile(ctx context.Context, repo repository, what string, desc ocispec.Des
 		return err
 	}
 	if f.Open == nil {
-		return registry.Errorf(registry.CodeNotFound, "%s: %s %s does not exist, and its content was not given", repo.name, what, desc.Digest)
+		return registry.Errorf(registry.CodeNotFound,
+			"%s: %s %s does not exist, and its content was not given", repo.name, what, desc.Digest)
 	}
 	return repo.send(ctx, what, desc, func() (io.ReadCloser, error) {
 		rc, err := f.Open()

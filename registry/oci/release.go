@@ -122,12 +122,14 @@ func checkRelease(r registry.Release) error {
 			got, want registry.Digest
 		}{{keySources, e.Sources, r.Sources}, {keyLimits, e.Limits, r.Limits}, {keyInterface, e.Interface, r.Interface}} {
 			if named.got != named.want {
-				return registry.Errorf(registry.CodeTrust, "engine %s %s was made for another release: its %s is %s and the release's is %s", e.Label(), e.Digest, named.key, named.got, named.want)
+				return registry.Errorf(registry.CodeTrust,
+					"engine %s %s was made for another release: its %s is %s and the release's is %s", e.Label(), e.Digest, named.key, named.got, named.want)
 			}
 		}
 		id := identity{e.Label(), e.Toolchain.Name, e.Toolchain.Version}
 		if other, ok := seen[id]; ok {
-			return registry.Errorf(registry.CodeInvalid, "engines %s and %s are both %s by %s %s: they cannot be distinguished", other, e.Digest, id.label, id.toolchain, id.version)
+			return registry.Errorf(registry.CodeInvalid,
+				"engines %s and %s are both %s by %s %s: they cannot be distinguished", other, e.Digest, id.label, id.toolchain, id.version)
 		}
 		seen[id] = e.Digest
 	}

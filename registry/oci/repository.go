@@ -61,7 +61,8 @@ func (r repository) resolve(ctx context.Context, what, tagOrDigest string) (ocis
 		return ocispec.Descriptor{}, r.failed("resolve", what, tagOrDigest, err)
 	}
 	if want := digest.Digest(tagOrDigest); want.Validate() == nil && want != desc.Digest {
-		return ocispec.Descriptor{}, registry.Errorf(registry.CodeDigest, "%s: %s %s: the registry returned %s", r.name, what, want, desc.Digest)
+		return ocispec.Descriptor{}, registry.Errorf(registry.CodeDigest,
+			"%s: %s %s: the registry returned %s", r.name, what, want, desc.Digest)
 	}
 	return desc, nil
 }
@@ -70,7 +71,8 @@ func (r repository) resolve(ctx context.Context, what, tagOrDigest string) (ocis
 // CodeNotFound, CodeDigest.
 func (r repository) read(ctx context.Context, what string, desc ocispec.Descriptor) ([]byte, error) {
 	if desc.Size > maxDocument {
-		return nil, registry.Errorf(registry.CodeInvalid, "%s: %s %s has %d bytes: at most %d are read", r.name, what, desc.Digest, desc.Size, maxDocument)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"%s: %s %s has %d bytes: at most %d are read", r.name, what, desc.Digest, desc.Size, maxDocument)
 	}
 	rc, err := r.stream(ctx, what, desc)
 	if err != nil {

@@ -18,7 +18,8 @@ func readSet(raw []byte, files []registry.File) (*registry.CaseSet, error) {
 	switch set.Origin {
 	case "", registry.OriginRecorded, registry.OriginGenerated:
 	default:
-		return nil, registry.Errorf(registry.CodeInvalid, "the origin of the cases is %q: want %s or %s", set.Origin, registry.OriginRecorded, registry.OriginGenerated)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"the origin of the cases is %q: want %s or %s", set.Origin, registry.OriginRecorded, registry.OriginGenerated)
 	}
 	named := make(map[string]bool, len(files))
 	for _, f := range files {
@@ -30,7 +31,8 @@ func readSet(raw []byte, files []registry.File) (*registry.CaseSet, error) {
 		case !named[shard.File]:
 			return nil, registry.Errorf(registry.CodeInvalid, "shard %q is not a file of the part, or is listed twice", shard.File)
 		case shard.First != next || shard.Count < 1 || shard.Count > maxCases-next:
-			return nil, registry.Errorf(registry.CodeInvalid, "shard %q holds %d cases from %d on: want at least one, from %d on", shard.File, shard.Count, shard.First, next)
+			return nil, registry.Errorf(registry.CodeInvalid,
+				"shard %q holds %d cases from %d on: want at least one, from %d on", shard.File, shard.Count, shard.First, next)
 		}
 		delete(named, shard.File)
 		next += shard.Count

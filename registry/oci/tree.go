@@ -32,7 +32,8 @@ func (r repository) tree(ctx context.Context, what, artifactType, tagOrDigest st
 		return tree{}, err
 	}
 	if desc.MediaType != ocispec.MediaTypeImageIndex {
-		return tree{}, registry.Errorf(registry.CodeInvalid, "%s: %s is not a %s: it is a %q, not an image index", r.name, tagOrDigest, what, desc.MediaType)
+		return tree{}, registry.Errorf(registry.CodeInvalid,
+			"%s: %s is not a %s: it is a %q, not an image index", r.name, tagOrDigest, what, desc.MediaType)
 	}
 	t := tree{desc: ocispec.Descriptor{MediaType: desc.MediaType, Digest: desc.Digest, Size: desc.Size}}
 	if t.raw, err = r.read(ctx, what+" index", t.desc); err != nil {
@@ -81,18 +82,21 @@ func (r repository) about(what string, d registry.Digest, err error) error {
 // index, while the signature of the engine covers the manifest.
 func sameAsEntry(p part, entry ocispec.Descriptor) error {
 	if p.desc.ArtifactType != entry.ArtifactType {
-		return registry.Errorf(registry.CodeTrust, "%s %s: its artifact type is %q in the index and %q in its manifest", p.label(), p.desc.Digest, entry.ArtifactType, p.desc.ArtifactType)
+		return registry.Errorf(registry.CodeTrust,
+			"%s %s: its artifact type is %q in the index and %q in its manifest", p.label(), p.desc.Digest, entry.ArtifactType, p.desc.ArtifactType)
 	}
 	said, is := ours(entry.Annotations), ours(p.manifest.Annotations)
 	keys := maps.Clone(said)
 	maps.Copy(keys, is)
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
 		if said[key] != is[key] {
-			return registry.Errorf(registry.CodeTrust, "%s %s: annotation %s is %q in the index and %q in its manifest", p.label(), p.desc.Digest, key, said[key], is[key])
+			return registry.Errorf(registry.CodeTrust,
+				"%s %s: annotation %s is %q in the index and %q in its manifest", p.label(), p.desc.Digest, key, said[key], is[key])
 		}
 		_, inIndex := said[key]
 		if _, inManifest := is[key]; inIndex != inManifest {
-			return registry.Errorf(registry.CodeTrust, "%s %s: annotation %s is empty in one of index and manifest and absent in the other", p.label(), p.desc.Digest, key)
+			return registry.Errorf(registry.CodeTrust,
+				"%s %s: annotation %s is empty in one of index and manifest and absent in the other", p.label(), p.desc.Digest, key)
 		}
 	}
 	return nil

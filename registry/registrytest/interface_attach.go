@@ -100,7 +100,8 @@ func testRecordedClaims(t *testing.T, r Registry) {
 		for _, c := range claims {
 			want := first[c.Bundle]
 			if c.Recorded == 0 || c.Recorded != want.Seq || !c.RecordedAt.Equal(want.Time) || c.Key != registry.KeyTrusted {
-				t.Errorf("%s: %s is in row %d of %v by a key %q, want row %d of %v by a trusted one", environment, c.Statement.PredicateType, c.Recorded, c.RecordedAt, c.Key, want.Seq, want.Time)
+				t.Errorf(
+					"%s: %s is in row %d of %v by a key %q, want row %d of %v by a trusted one", environment, c.Statement.PredicateType, c.Recorded, c.RecordedAt, c.Key, want.Seq, want.Time)
 			}
 			wantSeen := int64(0)
 			if c.Bundle == last {

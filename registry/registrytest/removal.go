@@ -172,7 +172,8 @@ func testRemovalRace(t *testing.T, c Collectable, _ func(time.Duration)) {
 		})
 		both.Wait()
 		if len(begun) > 0 && seen.ID != word {
-			t.Errorf("blob %s belongs to a repository, is being removed, and who added it was told of the removal %q, want %q", word, seen.ID, word)
+			t.Errorf(
+				"blob %s belongs to a repository, is being removed, and who added it was told of the removal %q, want %q", word, seen.ID, word)
 		}
 	}
 }

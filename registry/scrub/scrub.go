@@ -43,7 +43,8 @@ const readBytes = 256 << 10
 // New checks a configuration. Errors: CodeInvalid.
 func New(c Config) (*Scrubber, error) {
 	if slices.Contains([]any{c.Blobs, c.Inventory, c.Store, c.Catalog, c.Damages, c.States, c.Clock}, nil) {
-		return nil, registry.Errorf(registry.CodeInvalid, "scrub: blobs, inventory, store, catalog, damages, states and clock are all required")
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"scrub: blobs, inventory, store, catalog, damages, states and clock are all required")
 	}
 	s := &Scrubber{Config: c}
 	if c.Rate > 0 {

@@ -11,8 +11,10 @@ import (
 // define creates all metrics of this program. docs/how-to/operate.md lists them; a test
 // compares.
 func (t *Telemetry) define() {
-	t.requests = t.counters("mlpromote_http_requests_total", "Requests by route, method and status; code 0: the connection ended before the response.", "route", "method", "code")
-	t.seconds = t.histograms("mlpromote_http_request_duration_seconds", "Duration of requests, including the transfer of bodies.", requestBuckets(), "route", "method")
+	t.requests = t.counters("mlpromote_http_requests_total",
+		"Requests by route, method and status; code 0: the connection ended before the response.", "route", "method", "code")
+	t.seconds = t.histograms("mlpromote_http_request_duration_seconds",
+		"Duration of requests, including the transfer of bodies.", requestBuckets(), "route", "method")
 	t.inFlight = t.gauge("mlpromote_http_requests_in_flight", "Requests in progress.")
 	t.blobBytes = t.counters("mlpromote_blob_bytes_total", "Bytes of blobs, by direction: pushed or pulled.", "direction")
 	t.uploads = t.gauge("mlpromote_uploads_in_flight", "Uploads of blob content in progress.")
@@ -20,26 +22,37 @@ func (t *Telemetry) define() {
 	t.promotions = t.counters("mlpromote_promotions_total", "Promotions by result: success, unchanged, or the code of the error.", "result")
 	t.rollbacks = t.counters("mlpromote_rollbacks_total", "Rollbacks by result: success, or the code of the error.", "result")
 	t.refusals = t.counters("mlpromote_policy_refusals_total", "Requirements of a policy that stopped a promotion.", "requirement")
-	t.attachments = t.counters("mlpromote_evidence_attached_total", "Attached evidence by result: success, or the code of the error.", "result")
-	t.resolves = t.counters("mlpromote_resolves_total", "Resolve requests by result: success, or the code of the error; no_engine means that no engine fits.", "result")
-	t.database = t.histograms("mlpromote_database_duration_seconds", "Duration of database operations, including waits for the database.", databaseBuckets(), "operation")
+	t.attachments = t.counters("mlpromote_evidence_attached_total",
+		"Attached evidence by result: success, or the code of the error.", "result")
+	t.resolves = t.counters("mlpromote_resolves_total",
+		"Resolve requests by result: success, or the code of the error; no_engine means that no engine fits.", "result")
+	t.database = t.histograms("mlpromote_database_duration_seconds",
+		"Duration of database operations, including waits for the database.", databaseBuckets(), "operation")
 	t.certificate = t.gauges("mlpromote_tls_certificate_expiry_timestamp_seconds", "When the TLS certificate in use expires.")
-	t.refused = t.gauges("mlpromote_tls_certificate_refused", "1 while the certificate in the files cannot be used or is not valid, and the previous one stays in use.")
-	t.configuration = t.gauges("mlpromote_configuration_state", "1 for the state of the configuration: agreed, pending, unreadable or differs.", "state")
+	t.refused = t.gauges("mlpromote_tls_certificate_refused",
+		"1 while the certificate in the files cannot be used or is not valid, and the previous one stays in use.")
+	t.configuration = t.gauges("mlpromote_configuration_state",
+		"1 for the state of the configuration: agreed, pending, unreadable or differs.", "state")
 	t.reloads = t.counters("mlpromote_configuration_changes_total", "How often another configuration was put into force.")
 
 	t.scrub = scrubs{
-		passes:  t.counters("mlpromote_scrub_passes_total", "Passes of the scrubber that ended in this replica, by result: success, or the code of the error.", "result"),
+		passes: t.counters("mlpromote_scrub_passes_total",
+			"Passes of the scrubber that ended in this replica, by result: success, or the code of the error.", "result"),
 		checked: t.counters("mlpromote_scrub_checked_total", "Pieces of content that the scrubber read in this replica."),
 		bytes:   t.counters("mlpromote_scrub_bytes_total", "Bytes that the scrubber read in this replica."),
 		damaged: t.gauges("mlpromote_scrub_damaged_blobs", "Blobs known to be changed, missing or unreadable."),
-		last:    t.gauges("mlpromote_scrub_last_pass_timestamp_seconds", "When the last complete pass ended, in any replica; before that, when the first began."),
+		last: t.gauges("mlpromote_scrub_last_pass_timestamp_seconds",
+			"When the last complete pass ended, in any replica; before that, when the first began."),
 	}
-	t.historyFaults = t.gauges("mlpromote_history_faults", "Heads, tags, summaries and orders of evidence that the history does not explain.")
+	t.historyFaults = t.gauges("mlpromote_history_faults",
+		"Heads, tags, summaries and orders of evidence that the history does not explain.")
 	t.gc = collections{
-		runs:    t.counters("mlpromote_gc_runs_total", "Runs of garbage collection by result: success, or the code of the error.", "result"),
-		marked:  t.counters("mlpromote_gc_marks_total", "Records that garbage collection marked as unreferenced, or unmarked because they are used again.", "change"),
-		removed: t.counters("mlpromote_gc_removed_total", "What garbage collection removed, by kind: manifest, member, blob or leftover.", "kind"),
+		runs: t.counters("mlpromote_gc_runs_total",
+			"Runs of garbage collection by result: success, or the code of the error.", "result"),
+		marked: t.counters("mlpromote_gc_marks_total",
+			"Records that garbage collection marked as unreferenced, or unmarked because they are used again.", "change"),
+		removed: t.counters("mlpromote_gc_removed_total",
+			"What garbage collection removed, by kind: manifest, member, blob or leftover.", "kind"),
 		skipped: t.gauge("mlpromote_gc_skipped_repositories", "Repositories that the last garbage collection skipped because of damage."),
 		last:    t.gauge("mlpromote_gc_last_success_timestamp_seconds", "When garbage collection last succeeded in this replica."),
 	}

@@ -30,7 +30,8 @@ func CheckURL(text string, private bool) error {
 		return registry.Errorf(registry.CodeInvalid, "webhook URL %.80q: want https://HOST/PATH, without a user or fragment", text)
 	}
 	if address, err := netip.ParseAddr(u.Hostname()); err == nil && !private && !public(address) {
-		return registry.Errorf(registry.CodeInvalid, "webhook URL %.80q: %s is an address of this machine or of a private network: want a public address", text, address)
+		return registry.Errorf(registry.CodeInvalid,
+			"webhook URL %.80q: %s is an address of this machine or of a private network: want a public address", text, address)
 	}
 	return nil
 }
@@ -71,7 +72,8 @@ func newClient(private bool) *http.Client {
 	dialer := net.Dialer{Timeout: dialTimeout, Control: func(_, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil || !private && !public(to.Addr()) {
-			return registry.Errorf(registry.CodeInvalid, "%s is an address of this machine or of a private network, which is not allowed", address)
+			return registry.Errorf(registry.CodeInvalid,
+				"%s is an address of this machine or of a private network, which is not allowed", address)
 		}
 		return nil
 	}}

@@ -133,11 +133,14 @@ func refuse(path string, found finding, want Kind) error {
 			"%s: its bytes are %s, expected %s; pickles run code when they are loaded: export the model to ONNX where it was trained, and name that file",
 			path, says, want.Describe())
 	case found.kind == Skops:
-		return registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s, expected %s; where it is the source of a model, say so: format: skops", path, says, want.Describe())
+		return registry.Errorf(registry.CodeUnsafe,
+			"%s: its bytes are %s, expected %s; where it is the source of a model, say so: format: skops", path, says, want.Describe())
 	case found.kind == SavedModel:
-		return registry.Errorf(registry.CodeUnsafe, "%s: its bytes are %s, expected %s; where it is the source of a model, name its folder and say so: format: savedmodel", path, says, want.Describe())
+		return registry.Errorf(registry.CodeUnsafe,
+			"%s: its bytes are %s, expected %s; where it is the source of a model, name its folder and say so: format: savedmodel", path, says, want.Describe())
 	case found.kind == TFLite:
-		return registry.Errorf(registry.CodeInvalid, "%s: its bytes are %s, expected %s; where it is the source of a model, say so: format: tflite", path, says, want.Describe())
+		return registry.Errorf(registry.CodeInvalid,
+			"%s: its bytes are %s, expected %s; where it is the source of a model, say so: format: tflite", path, says, want.Describe())
 	case found.kind.CarriesCode():
 		return registry.Errorf(registry.CodeUnsafe,
 			"%s: its bytes are %s, expected %s; it can run code when it is loaded: export the model to ONNX where it was trained, and name that file",

@@ -54,7 +54,8 @@ type Need struct {
 func (m *Model) Runtime() (Need, error) {
 	newest := onnxRuntimes[len(onnxRuntimes)-1]
 	if opset, ok := m.Opsets[DefaultDomain]; ok && opset < oldestOpset {
-		return Need{}, registry.Errorf(registry.CodeInvalid, "its operator set is %d, and onnxruntime has %d to %d: convert it with onnx.version_converter, or export it anew", opset, oldestOpset, newest.opset)
+		return Need{}, registry.Errorf(registry.CodeInvalid,
+			"its operator set is %d, and onnxruntime has %d to %d: convert it with onnx.version_converter, or export it anew", opset, oldestOpset, newest.opset)
 	}
 	var need Need
 	for _, has := range []struct {

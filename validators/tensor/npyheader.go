@@ -71,7 +71,8 @@ func (h *npyHeader) descr(p *pyParser) {
 	d := npyDType(kind)
 	switch {
 	case strings.HasPrefix(kind, "O"):
-		p.abort(faultf(ErrUnsafe, "npy: dtype %q is an object array: its data is a pickle, which runs code when it is loaded; save an array of numbers", s))
+		p.abort(faultf(ErrUnsafe,
+			"npy: dtype %q is an object array: its data is a pickle, which runs code when it is loaded; save an array of numbers", s))
 	case strings.HasPrefix(kind, "V"):
 		p.abort(faultf(ErrUnsupported,
 			"npy: dtype %.64q is opaque bytes (bfloat16 and float8 look so in npy): store the tensor as safetensors", s))

@@ -82,7 +82,8 @@ func checkNpzMember(f *zip.File, limits Limits) error {
 	case !fs.ValidPath(strings.TrimSuffix(f.Name, "/")) || strings.ContainsRune(f.Name, '\\'):
 		return faultf(ErrUnsafe, "npz: %.256q leads out of the archive; save the tensors as safetensors", f.Name)
 	case strings.HasSuffix(f.Name, ".pkl"):
-		return faultf(ErrUnsafe, "npz: %.256q: the archive holds a pickle, which runs code when it is loaded; save the tensors as safetensors", path.Base(f.Name))
+		return faultf(ErrUnsafe,
+			"npz: %.256q: the archive holds a pickle, which runs code when it is loaded; save the tensors as safetensors", path.Base(f.Name))
 	case !strings.HasSuffix(f.Name, ".npy"):
 		return faultf(ErrMalformed, "npz: %.256q is not an npy array: expected a name that ends with .npy", f.Name)
 	case f.Flags&encrypted != 0:

@@ -90,7 +90,8 @@ func ireeOptions(t registry.Target, _ string) (map[string]any, error) {
 	if a := t.Accelerator; a != nil {
 		device, ok := map[string]string{"nvidia": "cuda", "amd": "hip"}[a.Vendor]
 		if !ok || a.Arch == "" {
-			return nil, registry.Errorf(registry.CodeInvalid, "target %s: iree compiles for accelerators of vendor nvidia or amd with an arch such as sm_80 or gfx942", t.Name)
+			return nil, registry.Errorf(registry.CodeInvalid,
+				"target %s: iree compiles for accelerators of vendor nvidia or amd with an arch such as sm_80 or gfx942", t.Name)
 		}
 		return map[string]any{"device": device, "arch": a.Arch}, nil
 	}
@@ -122,7 +123,8 @@ func blobOptions(t registry.Target, _ string) (map[string]any, error) {
 		}
 	}
 	if t.CPU.Arch != "amd64" || isa == "" {
-		return nil, registry.Errorf(registry.CodeInvalid, "target %s: a blob is for one set of instructions: want cpu.arch amd64 with level v2, v3 or v4, and for v4 the features avx512_vnni and avx512_bf16 where all machines have them", t.Name)
+		return nil, registry.Errorf(registry.CodeInvalid,
+			"target %s: a blob is for one set of instructions: want cpu.arch amd64 with level v2, v3 or v4, and for v4 the features avx512_vnni and avx512_bf16 where all machines have them", t.Name)
 	}
 	return map[string]any{"isa": isa}, nil
 }

@@ -83,7 +83,8 @@ func (p interpreter) venv(ctx context.Context, dir string) error {
 	}
 	out, err := command(ctx, p.path, "-I", "-m", "venv", dir)
 	if err != nil && (strings.Contains(out, "ensurepip") || strings.Contains(out, "No module named venv")) {
-		return registry.WithHint(registry.Lastingf(registry.CodeUnavailable, "%s has no venv module: run `apt-get install python3-venv`", p.path),
+		return registry.WithHint(registry.Lastingf(registry.CodeUnavailable,
+			"%s has no venv module: run `apt-get install python3-venv`", p.path),
 			"or name another Python in MLPROMOTE_PYTHON")
 	}
 	return err

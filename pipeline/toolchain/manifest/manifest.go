@@ -119,7 +119,8 @@ func (m Manifest) checkInput(at *strictyaml.Node, pattern string) {
 		at.Problemf("input %q: want a pattern of files, such as lib or share/*.json", pattern)
 	case filepath.IsAbs(pattern) &&
 		(!system(filepath.Clean(pattern)) || filepath.Clean(pattern) != strings.TrimSuffix(pattern, "/")):
-		at.Problemf("input %q: want a path relative to the folder of the executable, or one of system software, below %s; the tool cannot see others", pattern, strings.Join(sandbox.SystemFolders(), ", "))
+		at.Problemf(
+			"input %q: want a path relative to the folder of the executable, or one of system software, below %s; the tool cannot see others", pattern, strings.Join(sandbox.SystemFolders(), ", "))
 	case !filepath.IsAbs(pattern) && !filepath.IsLocal(pattern):
 		at.Problemf("input %q: want a pattern that stays in the folder of the executable", pattern)
 	}

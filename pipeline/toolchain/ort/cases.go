@@ -66,7 +66,8 @@ func (s shard) check(e *engine) error {
 		}
 		one, fits := input.fit(info.Shape)
 		if !fits || info.DType != input.kind.dtype {
-			return driverproc.Errorf(driverproc.BadInput, "cases %s: tensor %q is %s %v: for each case the engine %s wants %s %v, where -1 is any size, with a case dimension in front or as the first dimension",
+			return driverproc.Errorf(driverproc.BadInput,
+				"cases %s: tensor %q is %s %v: for each case the engine %s wants %s %v, where -1 is any size, with a case dimension in front or as the first dimension",
 				s.name, input.name, info.DType, info.Shape, e.id, input.kind.dtype, input.shape)
 		}
 		if info.Shape[0] != s.count {

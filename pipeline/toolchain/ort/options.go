@@ -58,7 +58,8 @@ func (s settings) open() (*rt.SessionOptions, error) {
 		// A provider that is missing here is skipped, as ONNX Runtime does: the result reports
 		// which provider runs the engine. An existing provider must accept the options.
 		if failed := prefer(options, p); failed != nil && len(p.Options) > 0 && !absent(failed) {
-			return nil, release(options, driverproc.Errorf(driverproc.BadInput, "execution provider %s does not accept its options: %s", p, failed))
+			return nil, release(options, driverproc.Errorf(driverproc.BadInput,
+				"execution provider %s does not accept its options: %s", p, failed))
 		}
 	}
 	return options, nil

@@ -35,7 +35,8 @@ func (r *Repository) Fetch(ctx context.Context, desc ocispec.Descriptor) (io.Rea
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return registry.Errorf(registry.CodeUnavailable, "registry %s: %d of %d bytes of %s came, and then the connection broke %d times in a row: %w",
+			return registry.Errorf(registry.CodeUnavailable,
+				"registry %s: %d of %d bytes of %s came, and then the connection broke %d times in a row: %w",
 				r.host(), offset, desc.Size, desc.Digest, failures, err)
 		},
 	}, nil
@@ -58,7 +59,8 @@ func (r *Repository) fetchFrom(ctx context.Context, desc ocispec.Descriptor, off
 		var from int64
 		if _, err := fmt.Sscanf(resp.Header.Get("Content-Range"), "bytes %d-", &from); err != nil || from != offset {
 			_ = resp.Body.Close() // no bytes were requested
-			return nil, registry.Errorf(registry.CodeUnavailable, "registry %s: asked for blob %s from byte %d on, it sent Content-Range %q",
+			return nil, registry.Errorf(registry.CodeUnavailable,
+				"registry %s: asked for blob %s from byte %d on, it sent Content-Range %q",
 				r.host(), desc.Digest, offset, resp.Header.Get("Content-Range"))
 		}
 		return resp.Body, nil

@@ -31,7 +31,8 @@ func (r *Repository) send(ctx context.Context, desc ocispec.Descriptor, s *sessi
 			return err
 		}
 		if begun >= r.options.Tries {
-			return registry.Errorf(registry.CodeUnavailable, "registry %s: the upload of %s (%d bytes) was begun %d times and lost each time: %w", r.host(), desc.Digest, desc.Size, begun, restart.error)
+			return registry.Errorf(registry.CodeUnavailable,
+				"registry %s: the upload of %s (%d bytes) was begun %d times and lost each time: %w", r.host(), desc.Digest, desc.Size, begun, restart.error)
 		}
 		if err := r.pause(ctx, begun); err != nil {
 			return err
@@ -115,7 +116,8 @@ func (s *session) deliver(ctx context.Context, desc ocispec.Descriptor, piece []
 		}
 		switch {
 		case s.have < start || s.have > end:
-			return false, lost{registry.Errorf(registry.CodeUnavailable, "the registry has %d bytes of the upload, where it was sent between %d and %d", s.have, start, end)}
+			return false, lost{registry.Errorf(registry.CodeUnavailable,
+				"the registry has %d bytes of the upload, where it was sent between %d and %d", s.have, start, end)}
 		case s.have > most:
 			failures, most = 0, s.have
 		}
@@ -128,7 +130,8 @@ func (s *session) deliver(ctx context.Context, desc ocispec.Descriptor, piece []
 		}
 		clean, sure = false, false
 		if failures++; failures >= s.repo.options.Tries {
-			return false, registry.Errorf(registry.CodeUnavailable, "registry %s: %d of %d bytes of %s were sent, and then it failed %d times in a row: %w",
+			return false, registry.Errorf(registry.CodeUnavailable,
+				"registry %s: %d of %d bytes of %s were sent, and then it failed %d times in a row: %w",
 				s.repo.host(), s.have, desc.Size, desc.Digest, failures, err)
 		}
 		if err := s.repo.pause(ctx, failures); err != nil {

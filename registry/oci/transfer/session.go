@@ -99,14 +99,16 @@ func (s *session) follow(a answer, needed bool) error {
 	}
 	to, err := a.to.URL.Parse(location)
 	if err != nil || location == "" {
-		return registry.Errorf(registry.CodeUnavailable, "registry %s: %s %s: want a Location header in the response, got %q", s.repo.host(), a.to.Method, a.to.URL.Path, location)
+		return registry.Errorf(registry.CodeUnavailable,
+			"registry %s: %s %s: want a Location header in the response, got %q", s.repo.host(), a.to.Method, a.to.URL.Path, location)
 	}
 	want, err := url.Parse(s.repo.url(""))
 	if err != nil {
 		return err
 	}
 	if to.Scheme != want.Scheme || to.Hostname() != want.Hostname() || port(to) != port(want) {
-		return registry.Errorf(registry.CodeUnavailable, "registry %s wants the upload at %s://%s: credentials do not go there", s.repo.host(), to.Scheme, to.Host)
+		return registry.Errorf(registry.CodeUnavailable,
+			"registry %s wants the upload at %s://%s: credentials do not go there", s.repo.host(), to.Scheme, to.Host)
 	}
 	to.Host = want.Host // with its port or without: tokens are kept by it
 	s.at = to
