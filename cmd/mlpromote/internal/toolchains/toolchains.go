@@ -23,12 +23,16 @@ type Config struct {
 	UI        *ui.UI // shows what is installed
 }
 
-// The types of installs and of cached steps, as verbs print them.
+// Types of installs and of cached steps, for verbs that print them.
 type (
+	// Installer installs and finds toolchains.
 	Installer = install.Installer
-	Found     = install.Found
-	Status    = install.Status
-	Kept      = toolchain.Kept
+	// Found is an existing install.
+	Found = install.Found
+	// Status is the status of a toolchain on a machine.
+	Status = install.Status
+	// Kept is a cached build step.
+	Kept = toolchain.Kept
 )
 
 // StateInstalled is the state of a toolchain that is installed.
