@@ -22,11 +22,11 @@ import (
 // error for the calls that are to fail.
 type world struct {
 	*mem.DB
-	blobs *mem.Blobs
-	later time.Duration // that the clock is ahead
-	fail  string        // the method that fails; empty: none
-	epoch func() int64
-	swept int
+	blobs          *mem.Blobs
+	later          time.Duration // that the clock is ahead
+	fail           string        // the method that fails; empty: none
+	epoch          func() int64
+	swept, permits int
 	// What storage gives in place of the content, by digest.
 	changed map[registry.Digest][]byte
 }
@@ -222,6 +222,10 @@ func (p ports) EndRemoval(ctx context.Context, id string, removed, kept []regist
 	return errors.Join(p.fails("EndRemoval"), p.DB.EndRemoval(ctx, id, removed, kept))
 }
 
+func (p ports) TakeOver(ctx context.Context, d registry.Digest, id string) error {
+	return errors.Join(p.fails("TakeOver"), p.DB.TakeOver(ctx, d, id))
+}
+
 // failing ends a sequence with an error, unless it is nil.
 func failing[T any](all iter.Seq2[T, error], failure error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -244,7 +248,7 @@ type blobPort struct {
 }
 
 func (b blobPort) Open(ctx context.Context, d registry.Digest) (registry.Blob, int64, error) {
-	if err := b.w.fails("Open"); err != nil {
+	if err := errors.Join(b.w.fails("Open"), b.w.fails("Open "+string(d))); err != nil {
 		return nil, 0, err
 	}
 	if raw, ok := b.w.changed[d]; ok {
@@ -262,9 +266,17 @@ func (b blobPort) Digests(ctx context.Context) iter.Seq2[registry.Digest, error]
 	return failing(b.Blobs.Digests(ctx), b.w.fails("Digests"))
 }
 
-func (b blobPort) Await(context.Context) error { return b.w.fails("Await") }
+func (b blobPort) Await(context.Context) error {
+	if b.w.fail == "another collector hangs" {
+		return registry.Errorf(registry.CodeUnavailable, "a permit is still in use")
+	}
+	return b.w.fails("Await")
+}
 
-func (b blobPort) Permit(context.Context) (registry.Permit, error) { return b, b.w.fails("Permit") }
+func (b blobPort) Permit(context.Context) (registry.Permit, error) {
+	b.w.permits++
+	return b, b.w.fails("Permit")
+}
 
 func (b blobPort) Delete(ctx context.Context, d registry.Digest) error {
 	if err := b.w.fails("Delete"); err != nil {
@@ -384,7 +396,11 @@ func TestCollectAlone(t *testing.T) {
 	if err != nil || plan.Blobs != strays || plan.Bytes != 4*strays {
 		t.Errorf("planned %d blobs of %d bytes, error %v; want %d of %d", plan.Blobs, plan.Bytes, err, strays, 4*strays)
 	}
+	w.fail = "another collector hangs" // which does not keep this one from its own removals
 	did := w.collect(t, 2*time.Hour, alone)
+	if w.permits > strays/100+1 {
+		t.Errorf("%d permits, want one for each removal of a hundred", w.permits)
+	}
 	if did.Blobs != strays || did.Bytes != 4*strays || !w.has(t, kept) {
 		t.Errorf("deleted %d blobs of %d bytes, what is needed is there: %v; want %d of %d, and true", did.Blobs, did.Bytes, w.has(t, kept), strays, 4*strays)
 	}
@@ -440,6 +456,20 @@ func TestCollectSkipsDamage(t *testing.T) {
 	}
 }
 
+// A manifest that is no JSON object says nothing about what it needs.
+func TestCollectSkipsUnreadableManifests(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	d := w.put(t, "", "[]")
+	if err := w.PutManifest(t.Context(), "staging/a", registry.Manifest{Digest: d, MediaType: "x", Size: 2}, "1.0.0"); err != nil {
+		t.Fatal(err)
+	}
+	member := w.put(t, "staging/a", "member")
+	if did := w.collect(t, 2*time.Hour, alone); len(did.SkippedRepositories) != 1 || !w.has(t, member) {
+		t.Errorf("skipped %+v, the member is there: %v; want staging/a, and true", did.SkippedRepositories, w.has(t, member))
+	}
+}
+
 // Promotions that were given up are forgotten, and those under way are not.
 func TestCollectIntents(t *testing.T) {
 	t.Parallel()
@@ -449,6 +479,11 @@ func TestCollectIntents(t *testing.T) {
 		if err := w.Begin(t.Context(), i); err != nil {
 			t.Fatal(err)
 		}
+	}
+	moved := registry.Intent{Environment: "prod", Model: "n", From: "staging", Release: release}
+	w.RestoreHead(registry.Head{Environment: "prod", Model: "n", Release: release})
+	if err := w.Begin(t.Context(), moved); err != nil { // its head has moved, so it stands
+		t.Fatal(err)
 	}
 	for step, c := range []struct {
 		after time.Duration
@@ -467,7 +502,7 @@ func TestCollectFails(t *testing.T) {
 		"CatalogTime": true, "Current": true, "Heads": true, "Pending": true, "History": true, "Repositories": true, "Records of staging/m": true,
 		"Records of staging/m/sources": true, "Open": true, "Digests": true, "MarkedBefore": true,
 		"LockCollection": false, "OwnsContent": false, "Held": false, "Abandon": false, "UpdateRecords": false, "WithoutRepository": false, "Mark": false,
-		"Await": false, "BeginRemoval": false, "ConfirmRemoval": false, "EndRemoval": false, "Permit": false, "Delete": false, "Close": false, "Sweep": false,
+		"Open " + string(digest.FromString("stray")): true, "Await": false, "BeginRemoval": false, "ConfirmRemoval": false, "EndRemoval": false, "Permit": false, "Delete": false, "Close": false, "Sweep": false,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

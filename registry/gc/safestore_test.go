@@ -66,6 +66,11 @@ func TestWritesWaitForRemovals(t *testing.T) {
 			if err := write(w, t.Context()); err != nil {
 				t.Fatalf("without a removal: %v", err)
 			}
+			ended, end := context.WithCancel(t.Context())
+			end()
+			if err := write(w, ended); err == nil {
+				t.Error("for a caller who is gone: no error")
+			}
 			w = newWorld()
 			w.put(t, "", text)
 			w.removing(t, d, time.Hour)
@@ -75,9 +80,10 @@ func TestWritesWaitForRemovals(t *testing.T) {
 				t.Errorf("during a removal: error %v, want CodeUnavailable", err)
 			}
 			w.later += time.Hour // the removal has expired, as after a crash
-			w.fail = "Await"
-			if err := write(w, t.Context()); !errors.Is(err, errPort) {
-				t.Errorf("a removal that still deletes: error %v, want %v", err, errPort)
+			for _, w.fail = range []string{"Await", "TakeOver"} {
+				if err := write(w, t.Context()); !errors.Is(err, errPort) {
+					t.Errorf("%s of a removal that has expired: error %v, want %v", w.fail, err, errPort)
+				}
 			}
 			w.fail = ""
 			if err := write(w, t.Context()); err != nil {
