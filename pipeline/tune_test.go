@@ -106,9 +106,9 @@ func TestTuneOfCandidatesThatFail(t *testing.T) {
 		if err != nil || len(result.Trials) != 2 {
 			t.Fatalf("trials %v, error %v; want 2", labels(result.Trials), err)
 		}
-		int8 := result.Trials[1]
-		if int8.Verdict != registry.VerdictFail || len(int8.Reasons) == 0 || !strings.Contains(int8.Reasons[0], "cosine is -1") {
-			t.Errorf("int8: %s for %q, want a failure by its cosine", int8.Verdict, int8.Reasons)
+		worse := result.Trials[1]
+		if worse.Verdict != registry.VerdictFail || len(worse.Reasons) == 0 || !strings.Contains(worse.Reasons[0], "cosine is -1") {
+			t.Errorf("int8: %s for %q, want a failure by its cosine", worse.Verdict, worse.Reasons)
 		}
 		if result.Chosen != 0 {
 			t.Errorf("chose %d, want 0: the other breaks its limits", result.Chosen)
