@@ -19,7 +19,7 @@ func IsSecureURL(u *url.URL) bool {
 	return u.Scheme == "https" || u.Scheme == "http" && ip != nil && ip.IsLoopback()
 }
 
-// SharedIssuer is an issuer from which anybody can get a token. Whoever trusts its tokens must
+// SharedIssuer is an issuer from which anyone can get a token. Rules that trust its tokens must
 // name an owner, or trusts everybody.
 type SharedIssuer struct {
 	// OwnerClaims name the owner of a repository, project or account, who may change.

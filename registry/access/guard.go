@@ -104,7 +104,7 @@ func (g guard) Attach(ctx context.Context, a registry.Attachment) (registry.Dige
 	return g.inner.Attach(ctx, a)
 }
 
-// Promote checks the permission for the destination only. Whoever may decide about the
+// Promote checks the permission for the destination only. A caller who may decide about the
 // destination may use the source.
 func (g guard) Promote(ctx context.Context, r registry.PromoteRequest) (registry.Promotion, error) {
 	if _, err := principal(ctx); err != nil {

@@ -30,7 +30,7 @@ func newEncodings() *encodings {
 	return &encodings{seed: maphash.MakeSeed(), known: lru.New[uint64, encoding](encodingBytes)}
 }
 
-// answer returns a resolution as JSON with status 200. Nobody may change the response's body or
+// answer returns a resolution as JSON with status 200. Callers must not change the response's body or
 // headers.
 func (e *encodings) answer(r registry.Resolution) (*response, error) {
 	key := e.key(r)

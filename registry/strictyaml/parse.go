@@ -45,7 +45,7 @@ func clean(data []byte) string {
 	return strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(data))
 }
 
-// unreadable finds the first byte that is no text.
+// unreadable finds the first byte that is not text.
 func unreadable(text string) (Problem, bool) {
 	line, column := 1, 1
 	for i, r := range text {
@@ -95,7 +95,7 @@ func parseText(text string) (file *ast.File, err error) {
 	return nil, &located{p}
 }
 
-// body is the one document with content; the gate has seen that there is no other.
+// body returns the only document with content; gate has checked that there is no other.
 func body(file *ast.File) ast.Node {
 	for _, doc := range file.Docs {
 		if doc.Body != nil && doc.Body.Type() != ast.CommentType {
