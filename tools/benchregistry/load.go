@@ -18,15 +18,16 @@ import (
 )
 
 // load asks for a URL on many connections, each request after the answer to the one
-// before, and gives answers per second. Every answer must be a 200 of size bytes; a negative
+// before, and gives answers per second, and how many came in all, those to
+// warm up included. Every answer must be a 200 of size bytes; a negative
 // size means any.
 //
 // It speaks HTTP/1.1 by hand. The server has the same processors, and net/http's client
 // would take more of them than most servers here.
-func (s *server) load(ctx context.Context, path, accept string, size int64, connections int, d time.Duration) (float64, error) {
+func (s *server) load(ctx context.Context, path, accept string, size int64, connections int, d time.Duration) (rate float64, all int64, err error) {
 	target, err := url.Parse(s.url)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	request := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nAccept: %s\r\n", path, target.Host, accept)
 	if s.token != "" {
@@ -38,7 +39,7 @@ func (s *server) load(ctx context.Context, path, accept string, size int64, conn
 	const warm = 100 * time.Millisecond
 	from := time.Now().Add(warm)
 	until := from.Add(d)
-	var answers atomic.Int64
+	var answers, others atomic.Int64
 	err = atOnce(connections, func(int) error {
 		conn, err := s.dial(ctx, target)
 		if err != nil {
@@ -57,13 +58,16 @@ func (s *server) load(ctx context.Context, path, accept string, size int64, conn
 			}
 			switch now := time.Now(); {
 			case now.After(until):
+				others.Add(1) // too late to count, as are those that were too early
 				return nil
 			case now.After(from):
 				answers.Add(1)
+			default:
+				others.Add(1)
 			}
 		}
 	})
-	return float64(answers.Load()) / d.Seconds(), err
+	return float64(answers.Load()) / d.Seconds(), answers.Load() + others.Load(), err
 }
 
 func (s *server) dial(ctx context.Context, target *url.URL) (net.Conn, error) {

@@ -33,10 +33,10 @@ func TestLoad(t *testing.T) {
 		{"", 4, "401"},
 	} {
 		s := &server{name: "test", url: upstream.URL, token: tc.token, client: newClient(roots)}
-		rate, err := s.load(t.Context(), "/", "*/*", tc.size, 4, 50*time.Millisecond)
+		rate, all, err := s.load(t.Context(), "/", "*/*", tc.size, 4, 50*time.Millisecond)
 		switch {
-		case tc.wrong == "" && (err != nil || rate < 20):
-			t.Errorf("got %v answers/s, %v", rate, err)
+		case tc.wrong == "" && (err != nil || rate < 20 || all < int64(rate/20)):
+			t.Errorf("got %v answers/s, %d in all, %v", rate, all, err)
 		case tc.wrong != "" && (err == nil || !strings.Contains(err.Error(), tc.wrong)):
 			t.Errorf("got %v, want an error about %s", err, tc.wrong)
 		}

@@ -40,9 +40,7 @@ func (b *bench) measureResolves(ctx context.Context) error {
 		var all []contestant
 		for _, s := range running {
 			all = append(all, contestant{s.name, func(ctx context.Context, _ int) error {
-				rate, err := s.load(ctx, resolvePath, "application/json", -1, m.connections, b.get)
-				b.results.add(m.what, "k requests/s", s.name, rate/1000)
-				return err
+				return b.loadCPU(ctx, m.what, s, resolvePath, m.connections)
 			}})
 		}
 		if err := compare(ctx, m.what, often*b.rounds, all); err != nil {
@@ -50,4 +48,20 @@ func (b *bench) measureResolves(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// loadCPU adds the rate of the answers of a server, and the processor time that it takes for one.
+func (b *bench) loadCPU(ctx context.Context, what string, s *server, path string, connections int) error {
+	before, err := s.cpu()
+	if err != nil {
+		return err
+	}
+	rate, all, err := s.load(ctx, path, "application/json", -1, connections, b.get)
+	if err != nil {
+		return err
+	}
+	after, err := s.cpu()
+	b.results.add(what, "k requests/s", s.name, rate/1000)
+	b.results.add(what+", processor time of the server", "µs/request", s.name, float64((after-before).Microseconds())/float64(all))
+	return err
 }

@@ -132,7 +132,7 @@ func (b *bench) measureManifests(ctx context.Context, servers []*server, size in
 			if s.name == nothing {
 				size = int64(len("{}"))
 			}
-			rate, err := s.load(ctx, "/v2/staging/"+source+"/manifests/"+tag, ocispec.MediaTypeImageManifest, size, b.conns, b.get)
+			rate, _, err := s.load(ctx, "/v2/staging/"+source+"/manifests/"+tag, ocispec.MediaTypeImageManifest, size, b.conns, b.get)
 			b.results.add(rowManifest, "k requests/s", s.name, rate/1000)
 			return err
 		}})
