@@ -20,7 +20,7 @@ func IsSecureURL(u *url.URL) bool {
 }
 
 // SharedIssuer is an issuer from which anyone can get a token. Rules that trust its tokens must
-// name an owner, or trusts everybody.
+// name an owner, or trust everyone.
 type SharedIssuer struct {
 	// OwnerClaims name the owner of a repository, project or account, who may change.
 	OwnerClaims []string
