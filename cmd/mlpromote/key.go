@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
-	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -16,8 +15,8 @@ func (a *app) keyCommand() *cobra.Command {
 		Use:   "generate",
 		Short: "Create a signing key in cosign's format",
 		Long: `Writes NAME.key, encrypted with COSIGN_PASSWORD (empty allowed), and NAME.pub into the
-folder of keys. NAME is the role, or local for a key that plays every role. Trust in it is
-given in environments.yaml.`,
+folder of keys. NAME is the role, or local for a key that has every role. Signatures count only
+once environments.yaml trusts the public key.`,
 		Example: "  mlpromote key generate --role builder",
 		Args:    command.Exactly(),
 		RunE: func(*cobra.Command, []string) error {
@@ -39,32 +38,4 @@ given in environments.yaml.`,
 type generatedKey struct {
 	Public string `json:"public"`
 	KeyID  string `json:"keyId"`
-}
-
-// reindexed is how many manifests were read.
-type reindexed struct {
-	Manifests int `json:"manifests"`
-}
-
-func (a *app) reindexCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "reindex",
-		Short: "Rebuild the tables that are derived from manifests and history",
-		Long: `Empties the tables that repeat what manifests say (who refers to whom, artifact types)
-and fills them again from the stored bytes. Tags, heads, holds and history are facts and stay.`,
-		Example: "  mlpromote reindex",
-		Args:    command.Exactly(),
-		RunE: func(c *cobra.Command, _ []string) error {
-			return a.with(c.Context(), func(i *wiring.Instance) error {
-				if i.Local == nil {
-					return registry.Errorf(registry.CodeInvalid, "reindex works on a data directory: stop the service, then --data DIR")
-				}
-				n, err := i.Local.Reindex(c.Context())
-				if err != nil {
-					return err
-				}
-				return a.ui.Result(registry.Count(n, "manifest"), reindexed{n})
-			})
-		},
-	}
 }

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// reindexed is how many manifests were read.
+type reindexed struct {
+	Manifests int `json:"manifests"`
+}
+
+func (a *app) reindexCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "reindex",
+		Short: "Rebuild the tables that are derived from manifests and history",
+		Long: `Empties the tables that repeat what manifests say (who refers to whom, artifact types)
+and fills them again from the stored bytes. Tags, heads, holds and history are facts and stay.`,
+		Example: "  mlpromote reindex",
+		Args:    command.Exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
+				if i.Local == nil {
+					return registry.Errorf(registry.CodeInvalid, "reindex works on a data directory: stop the service, then --data DIR")
+				}
+				n, err := i.Local.Reindex(c.Context())
+				if err != nil {
+					return err
+				}
+				return a.ui.Result(registry.Count(n, "manifest"), reindexed{n})
+			})
+		},
+	}
+}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+func (a *app) rollbackCommand() *cobra.Command {
+	var req registry.RollbackRequest
+	c := &cobra.Command{
+		Use:   "rollback MODEL",
+		Short: "Move a head back to an earlier release, and set a hold",
+		Long: `Moves only to an earlier head of the same environment, whose verification summary of that
+time must still count. The environment is then held: promotions wait until mlpromote hold
+release. Warns about engines that resolve would refuse afterwards, and about node types,
+and this machine, that would lose their engine.`,
+		Example: `  mlpromote rollback vision/digits --env prod --reason "p99 doubled"`,
+		Args:    command.Exactly("MODEL"),
+		RunE: func(c *cobra.Command, args []string) error {
+			req.Model = args[0]
+			return a.with(c.Context(), func(i *wiring.Instance) error {
+				if here, err := a.nodeVerbs().Machine(c.Context()); err == nil { // only warned about
+					req.Node = &here
+				}
+				promotion, err := i.Rollback(c.Context(), req)
+				for _, warning := range promotion.Warnings {
+					a.ui.Note("warning: %s", warning)
+				}
+				if err != nil {
+					a.refused(promotion)
+					return err
+				}
+				if req.DryRun {
+					a.ui.Note("dry run: nothing has changed")
+					return a.promoted(i, promotion)
+				}
+				a.ui.Note("%s is held at %s: mlpromote hold release %s --env %s --reason TEXT lets promotions move it again",
+					req.Environment, promotion.Version, req.Model, req.Environment)
+				return a.promoted(i, promotion)
+			})
+		},
+	}
+	c.Flags().StringVar(&req.Environment, "env", "", "environment")
+	c.Flags().StringVar(&req.Version, "to-version", "", "version to return to (default: the head before)")
+	c.Flags().StringVar(&req.Reason, "reason", "", "why; stays in the history")
+	c.Flags().BoolVar(&req.DryRun, "dry-run", false, "say where it goes back to, with warnings, and change nothing")
+	command.Required(c, "env", "reason")
+	return c
+}
