@@ -144,7 +144,7 @@ func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker) (prepare
 // toolsFor opens the toolchains that the engines of a spec need.
 func (p *Pipeline) toolsFor(ctx context.Context, in inputs) (tools, error) {
 	found := make(tools)
-	if err := found.open(ctx, p, hub); err != nil {
+	if err := found.open(ctx, p, onnxRuntime); err != nil {
 		return nil, err
 	}
 	for _, e := range in.Engines {

@@ -105,7 +105,7 @@ func (f fetcher) sources(ctx context.Context, got *fetched) error {
 		return registry.Errorf(registry.CodeTrust,
 			"sources %s of %s do not describe their cases", f.release.Sources, repository)
 	}
-	got.referenceModel, err = got.reference.loadable(f.host.tools[hub].Profile, referenceID)
+	got.referenceModel, err = got.reference.loadable(f.host.tools[onnxRuntime].Profile, referenceID)
 	return err
 }
 

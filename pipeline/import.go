@@ -148,7 +148,7 @@ func outcomeModel(outcome toolchain.Outcome, external []toolchain.Input) ([]tool
 // referenceRun is how the outputs are made that engines are compared with: by the
 // framework of the source, on the source, so that a conversion is judged with the rest.
 func (m maker) referenceRun() (driver toolchain.Driver, job toolchain.Job, kind, version string) {
-	from := m.inputs.hub
+	from := m.inputs.imported
 	job = toolchain.Job{Verb: toolchain.VerbRun, Machine: machine(m.node), Run: &toolchain.RunOptions{
 		Engines: []toolchain.RunEngine{{ID: referenceID, Path: from.source.files[0].Name}}, Threads: runThreads,
 	}}
@@ -160,9 +160,9 @@ func (m maker) referenceRun() (driver toolchain.Driver, job toolchain.Job, kind,
 		job.Options = from.plan.Options
 		return f.driver, job, f.name + "/" + from.identity.Version, from.identity.Version
 	}
-	reference := m.tools[hub]
+	reference := m.tools[onnxRuntime]
 	job.Run.Level = reference.Profile.Level
-	return reference.Engines, job, hub + "/" + reference.Profile.Level, reference.identity.Version
+	return reference.Engines, job, onnxRuntime + "/" + reference.Profile.Level, reference.identity.Version
 }
 
 // importer is what provenance says of the import, nil where there was none.

@@ -22,13 +22,13 @@ import (
 // inputs is the content that a spec names, read and checked, with the model as it was imported.
 type inputs struct {
 	plan.Inputs
-	hub importedModel
+	imported importedModel
 }
 
 // readInputs reads what the spec names besides its source, through the check of untrusted
 // formats, and checks that all fits together.
 func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
-	in := inputs{hub: m, Inputs: plan.Inputs{Name: s.Model, Version: s.Version, Preset: s.Limits.Preset,
+	in := inputs{imported: m, Inputs: plan.Inputs{Name: s.Model, Version: s.Version, Preset: s.Limits.Preset,
 		Limits: s.LimitOverrides(), Model: m.files, Import: m.plan, Operators: m.source.operators}}
 	if err := checkQuantized(s, m.model); err != nil {
 		return inputs{}, err

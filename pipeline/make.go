@@ -69,7 +69,7 @@ func (p *Pipeline) maker(ctx context.Context, prepared prepared, w worker) (make
 // each in a lane of its own, as far as there is room. What they say comes in the order of the
 // plan, and of several errors that of the first.
 func (m maker) makeAll(ctx context.Context, to reporter) (made, error) {
-	all := made{imported: m.inputs.hub.step, engines: make([]builtEngine, len(m.plan.Engines))}
+	all := made{imported: m.inputs.imported.step, engines: make([]builtEngine, len(m.plan.Engines))}
 	lanes := newOrderedProgress(1+len(all.engines), to.to)
 	errs := make([]error, 1+len(all.engines))
 	group, ctx := errgroup.WithContext(ctx)
@@ -159,7 +159,7 @@ func (m maker) makeEngine(ctx context.Context, to reporter, planned plan.Engine)
 			return builtEngine{}, err
 		}
 	}
-	operators := m.inputs.hub.source.operators
+	operators := m.inputs.imported.source.operators
 	built.engine.NativeCode = built.engine.NativeCode || len(operators) > 0
 	inputs := slices.Concat(model, operators, m.tuning(planned))
 	job := toolchain.Job{Verb: toolchain.VerbCompile, Inputs: inputs, Options: planned.Compile, Machine: machine(m.node)}
@@ -188,9 +188,9 @@ func (m maker) quantize(ctx context.Context, to reporter, planned plan.Engine, l
 
 // modelOf takes the model that a step made as the input of the next one.
 func modelOf(outcome toolchain.Outcome) ([]toolchain.Input, error) {
-	file, ok := outcome.File(hubFile)
+	file, ok := outcome.File(modelFile)
 	if !ok {
-		return nil, registry.Errorf(registry.CodeInternal, "the step left no %s", hubFile)
+		return nil, registry.Errorf(registry.CodeInternal, "the step left no %s", modelFile)
 	}
 	return []toolchain.Input{{Role: toolchain.RoleModel, Name: file.Name,
 		Path: file.Path, Digest: file.Digest, Size: file.Size}}, nil

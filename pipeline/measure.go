@@ -73,7 +73,7 @@ func (v verification) measure(ctx context.Context, median time.Duration) (_ meas
 	defer func() { done(note, err, held...) }()
 	m := measured{timings: make(map[string][]int64), apart: make(map[string]bool)}
 	for _, group := range v.tools.runGroups(slices.Concat(v.candidates, v.currents())) {
-		if group.name == hub {
+		if group.name == onnxRuntime {
 			group.members = append([]candidate{{id: referenceID, tool: group.tool, model: v.referenceModel}}, group.members...)
 		}
 		turns, share := []runGroup{group}, rounds

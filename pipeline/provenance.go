@@ -80,7 +80,7 @@ func (b build) provenance(r registry.Release, e builtEngine) provenance {
 	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.golden.latency, "made": e.made, "tied": e.tie}
 	taken := b.stepsOf(e)
 	if p := b.plan.Import; p != nil {
-		internal["importer"] = b.inputs.hub.importer()
+		internal["importer"] = b.inputs.imported.importer()
 		dependencies = append(dependencies, resourceDigest{Name: "imported model", Digest: registry.NewDigestSet(b.inputs.Model[0].Digest)})
 		if p.Toolchain.Lock != "" {
 			dependencies = append(dependencies, resourceDigest{Name: "importer lock", Digest: registry.NewDigestSet(p.Toolchain.Lock)})

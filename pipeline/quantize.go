@@ -17,7 +17,7 @@ func quantizer(q *spec.Quantize) string {
 	case q.Tool == spec.ToolNNCF:
 		return spec.ToolNNCF
 	}
-	return hub
+	return onnxRuntime
 }
 
 // quantizeOptions are the driver's words for what the spec says, and nothing for what it

@@ -26,7 +26,7 @@ type knownRanges struct {
 
 // take keeps the table, if f of the sources is one.
 func (k *knownRanges) take(f registry.File, dir string) bool {
-	if !strings.HasPrefix(f.Path, hub+"/ranges-") {
+	if !strings.HasPrefix(f.Path, onnxRuntime+"/ranges-") {
 		return false
 	}
 	k.tables[f.Path] = toolchain.Input{Role: toolchain.RoleRanges, Name: rangesFile,

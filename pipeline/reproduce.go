@@ -15,8 +15,8 @@ import (
 // it came out.
 func (m maker) reproduce(ctx context.Context, to reporter, all *made) error {
 	if m.plan.Import != nil {
-		hub := m.tools[hub]
-		if err := m.again(ctx, to, &all.imported, hub.Engines, hub.Profile); err != nil {
+		runner := m.tools[onnxRuntime]
+		if err := m.again(ctx, to, &all.imported, runner.Engines, runner.Profile); err != nil {
 			return err
 		}
 	}
@@ -28,7 +28,7 @@ func (m maker) reproduce(ctx context.Context, to reporter, all *made) error {
 		for j := range e.steps {
 			runner := e.tool
 			if e.steps[j].job.Verb == toolchain.VerbQuantize {
-				runner = m.tools[hub]
+				runner = m.tools[onnxRuntime]
 			}
 			driver := runner.Timing
 			if runner.Profile.CompileOnly {

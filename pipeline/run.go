@@ -7,10 +7,10 @@ import (
 
 // How the reference and engines are run: every number that a report rests on.
 const (
-	hub        = plan.Hub
-	runThreads = 1
-	hubFile    = "model.onnx"
-	hubFormat  = "onnx"
+	onnxRuntime = plan.ONNXRuntime
+	runThreads  = 1
+	modelFile   = "model.onnx"
+	onnxFormat  = "onnx"
 )
 
 // machine names the class of machine that floats are computed on.

@@ -82,7 +82,7 @@ func (v verification) explain(ctx context.Context, found []VerifiedEngine) error
 			continue
 		}
 		made, ok := v.howMade(c.engine.Digest)
-		if !ok || made.Quantizer == nil || made.Quantizer.Name != hub || v.tools[hub].Quantizer == nil {
+		if !ok || made.Quantizer == nil || made.Quantizer.Name != onnxRuntime || v.tools[onnxRuntime].Quantizer == nil {
 			continue
 		}
 		key, err := registry.CanonicalDigest(map[string]any{"made": made, "tool": c.tool.identity})

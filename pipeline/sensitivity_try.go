@@ -69,7 +69,7 @@ func (a *analysis) quantize(ctx context.Context, other map[string]any,
 	}
 	job := toolchain.Job{Verb: toolchain.VerbQuantize,
 		Inputs: slices.Concat(a.input, more), Options: options, Machine: machine(a.v.node)}
-	outcome, err := a.v.tools[hub].Quantizer.Do(ctx, job, filepath.Join(dir, "out"))
+	outcome, err := a.v.tools[onnxRuntime].Quantizer.Do(ctx, job, filepath.Join(dir, "out"))
 	if err != nil {
 		return toolchain.Outcome{}, nil, err
 	}

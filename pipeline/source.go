@@ -31,7 +31,7 @@ func openSource(files specFiles, s spec.Source) (source, error) {
 		return source{files: []toolchain.Input{in}}, err
 	}
 	var model *format.Model
-	first, err := files.input(s.Path.Written, toolchain.RoleModel, hubFile, func(f *os.File) (err error) {
+	first, err := files.input(s.Path.Written, toolchain.RoleModel, modelFile, func(f *os.File) (err error) {
 		model, err = files.readModel(s, f)
 		return err
 	})

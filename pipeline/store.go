@@ -106,7 +106,7 @@ func (b build) push(ctx context.Context, environment string) (registry.Release, 
 func (b build) pushSources(ctx context.Context, repository string) (sources, reference registry.Digest, err error) {
 	golden, cases := b.golden.set, b.inputs.Cases.Record
 	parts := []registry.Part{
-		{Role: registry.PartReference, Files: append(b.referenceFiles(), b.inputs.operators()...), Model: b.plan.Model, Format: hubFormat,
+		{Role: registry.PartReference, Files: append(b.referenceFiles(), b.inputs.operators()...), Model: b.plan.Model, Format: onnxFormat,
 			Engine: registry.Engine{Variant: referenceID, Precision: b.plan.ReferencePrecision}},
 		{Role: registry.PartCases, Files: inputFiles(b.inputs.Cases.Files), Set: &cases},
 		{Role: registry.PartGolden, Files: shardFiles(b.golden.set, b.golden.files), Set: &golden},

@@ -70,7 +70,7 @@ func judgeTied(c candidate) ([]registry.Reason, error) {
 		if in.Name != c.model.entry || !c.tool.Profile.ONNXRuntime {
 			continue
 		}
-		tie, err := format.OpenTie(in.Path, hubFormat)
+		tie, err := format.OpenTie(in.Path, onnxFormat)
 		if err != nil {
 			return nil, err
 		}

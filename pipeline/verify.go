@@ -132,11 +132,11 @@ func (p *Pipeline) subject(ctx context.Context, ref registry.Ref) (subject, erro
 	return subject{began: began, environment: ref.Environment, release: release}, err
 }
 
-// host opens the hub, and the toolchains of the engines that this machine would run if it had
+// host opens ONNX Runtime, and the toolchains of the engines that this machine would run if it had
 // them. One that cannot be had here is a runtime that the machine lacks.
 func (p *Pipeline) host(ctx context.Context, release registry.Release) (host, error) {
 	found := make(tools)
-	if err := found.open(ctx, p, hub); err != nil {
+	if err := found.open(ctx, p, onnxRuntime); err != nil {
 		return host{}, err
 	}
 	bare, err := p.Node(ctx, nil)

@@ -12,8 +12,8 @@ import (
 	"mlpromote.dev/mlpromote/validators/format"
 )
 
-// Hub is the toolchain that runs the reference model and quantizes it.
-const Hub = "onnxruntime"
+// ONNXRuntime is the toolchain that runs the reference model and quantizes it.
+const ONNXRuntime = "onnxruntime"
 
 // Plan is what a build makes: the spec with every default and preset written out, and
 // digests in place of paths. Equal plans make equal releases on one class of machine.
@@ -116,10 +116,10 @@ func (p Plan) takesOperators(r Requested, tool toolchain.Profile) error {
 	if len(p.Operators) == 0 || tool.Operators && r.Quantize == nil {
 		return nil
 	}
-	return registry.Errorf(registry.CodeInvalid, "target %s, variant %s: a model with operators of its own is built by %s alone, and not quantized", r.Target.Name, r.Variant, Hub)
+	return registry.Errorf(registry.CodeInvalid, "target %s, variant %s: a model with operators of its own is built by %s alone, and not quantized", r.Target.Name, r.Variant, ONNXRuntime)
 }
 
-// New decides what a build makes. tools has ONNX Runtime ([Hub]) and every toolchain that a
+// New decides what a build makes. tools has ONNX Runtime ([ONNXRuntime]) and every toolchain that a
 // requested engine names. It is pure: equal arguments give equal plans.
 func New(in Inputs, tools map[string]Tool) (Plan, error) {
 	p := Plan{

@@ -23,12 +23,12 @@ func file(name string) toolchain.Input {
 // asked is what a build asks for, and what it has.
 type asked struct {
 	in      plan.Inputs
-	hub     plan.Tool // onnxruntime 1.22.3, with the CPU and CUDA
+	ort     plan.Tool // onnxruntime 1.22.3, with the CPU and CUDA
 	other   plan.Tool // other 2.0
 	request plan.Requested
 }
 
-// base asks for one engine of the hub, whose options are none.
+// base asks for one engine of ONNX Runtime, whose options are none.
 func base() asked {
 	compile := func(registry.Target, string) (map[string]any, error) { return map[string]any{}, nil }
 	return asked{
@@ -37,7 +37,7 @@ func base() asked {
 			Interface: validators.Interface{Outputs: []validators.TensorInfo{{Name: "y", DType: "float32", Shape: []validators.Dim{}}}},
 			Cases:     cases.Set{Record: registry.CaseSet{Count: 2, Origin: registry.OriginRecorded, Labels: "label"}, Files: []toolchain.Input{file("cases")}},
 		},
-		hub: plan.Tool{
+		ort: plan.Tool{
 			Identity: toolchain.Identity{Name: "onnxruntime", Version: "1.22.3"}, Code: []registry.Digest{digest.FromString("hub")},
 			Profile: toolchain.Profile{Name: "onnxruntime", ONNXRuntime: true, Operators: true, CompilesWithProviders: true,
 				Providers: registry.ProvidersOf("CPUExecutionProvider"), CompileOptions: compile},
@@ -54,7 +54,7 @@ func base() asked {
 func (a asked) plan() (plan.Plan, error) {
 	in := a.in
 	in.Engines = append(slices.Clone(in.Engines), a.request)
-	return plan.New(in, map[string]plan.Tool{"onnxruntime": a.hub, "other": a.other})
+	return plan.New(in, map[string]plan.Tool{"onnxruntime": a.ort, "other": a.other})
 }
 
 func cuda(options map[string]string) []registry.Provider {
@@ -79,7 +79,7 @@ func TestNewRefuses(t *testing.T) {
 		"such a model elsewhere":           {func(a *asked) { a.in.Needs = format.Need{Version: "1.23"}; a.request.Toolchain = "other" }, ""},
 		"a form that there is":             {func(a *asked) { a.request.Toolchain, a.request.Form = "other", "blob" }, ""},
 		"a form that there is not":         {func(a *asked) { a.request.Form = "blob" }, `target linux: form "blob": onnxruntime has only one kind`},
-		"a target that is not supported":   {func(a *asked) { a.hub.Profile.CompileOptions = refuse }, "not on this target"},
+		"a target that is not supported":   {func(a *asked) { a.ort.Profile.CompileOptions = refuse }, "not on this target"},
 		"providers":                        {func(a *asked) { a.request.Providers = cuda(nil) }, ""},
 		"providers of another toolchain":   {func(a *asked) { a.request.Toolchain, a.request.Providers = "other", cuda(nil) }, "other has no execution providers"},
 		"a tuning record":                  {func(a *asked) { in := file("mine.json"); a.request.Toolchain, a.request.Tuning = "other", &in }, ""},
@@ -126,7 +126,7 @@ func TestEngineDefaults(t *testing.T) {
 		want func(e *plan.Engine)
 	}{
 		"nothing asked":     {func(*asked) {}, func(*plan.Engine) {}},
-		"the exact runtime": {func(a *asked) { a.hub.Profile.ExactRuntime = true }, func(e *plan.Engine) { e.Target.Runtimes["onnxruntime"] = registry.Constraint{Exact: "1.22.3"} }},
+		"the exact runtime": {func(a *asked) { a.ort.Profile.ExactRuntime = true }, func(e *plan.Engine) { e.Target.Runtimes["onnxruntime"] = registry.Constraint{Exact: "1.22.3"} }},
 		"runtimes of the target": {func(a *asked) { a.request.Target.Runtimes = map[string]registry.Constraint{"triton": {Min: "2"}} },
 			func(e *plan.Engine) { e.Target.Runtimes = map[string]registry.Constraint{"triton": {Min: "2"}} }},
 		"providers without options": {func(a *asked) { a.request.Providers = cuda(nil) }, func(e *plan.Engine) { e.Providers = cuda(nil) }},
@@ -134,12 +134,12 @@ func TestEngineDefaults(t *testing.T) {
 			e.Providers, e.Compile["provider_options"] = cuda(options["CUDAExecutionProvider"]), options
 		}},
 		"options that compile nothing": {func(a *asked) {
-			a.request.Providers, a.hub.Profile.CompilesWithProviders = cuda(options["CUDAExecutionProvider"]), false
+			a.request.Providers, a.ort.Profile.CompilesWithProviders = cuda(options["CUDAExecutionProvider"]), false
 		}, func(e *plan.Engine) { e.Providers = cuda(options["CUDAExecutionProvider"]) }},
-		"a form": {func(a *asked) { a.hub.Profile.Forms, a.request.Form = []toolchain.Form{{Name: "blob"}}, "blob" }, func(e *plan.Engine) {
+		"a form": {func(a *asked) { a.ort.Profile.Forms, a.request.Form = []toolchain.Form{{Name: "blob"}}, "blob" }, func(e *plan.Engine) {
 			e.Form, e.Compile["form"] = "blob", "blob"
 		}},
-		"a tuning record": {func(a *asked) { in := file("mine.json"); a.hub.Profile.Tuning, a.request.Tuning = "tuning.json", &in }, func(e *plan.Engine) {
+		"a tuning record": {func(a *asked) { in := file("mine.json"); a.ort.Profile.Tuning, a.request.Tuning = "tuning.json", &in }, func(e *plan.Engine) {
 			named := file("mine.json")
 			named.Name = "tuning.json"
 			e.Tuning = &plan.Tuning{File: plan.File{Name: "tuning.json", Digest: digest.FromString("mine.json")}, Input: named}
@@ -284,7 +284,7 @@ func TestRangesName(t *testing.T) {
 	t.Parallel()
 	static := func(options map[string]any) plan.Engine {
 		options["method"] = plan.MethodStatic
-		return plan.Engine{Quantizer: &registry.Toolchain{Name: plan.Hub, Version: "1.22.3"}, Quantize: options}
+		return plan.Engine{Quantizer: &registry.Toolchain{Name: plan.ONNXRuntime, Version: "1.22.3"}, Quantize: options}
 	}
 	p := plan.Plan{Calibration: &plan.Set{Files: []plan.File{{Name: "calibration", Digest: digest.FromString("calibration")}}}}
 	model := []toolchain.Input{file("model.onnx")}

@@ -66,7 +66,7 @@ func (in Inputs) ForQuantizer(options map[string]any) []toolchain.Input {
 // RangesName returns the name of an engine's table of ranges among the tuning records. It depends on
 // all that decides the table, except the processor. It is empty if the engine has no such table.
 func (p Plan) RangesName(e Engine, model []toolchain.Input) (string, error) {
-	if e.Quantizer == nil || e.Quantizer.Name != Hub || e.Quantize["method"] != MethodStatic || p.Calibration == nil {
+	if e.Quantizer == nil || e.Quantizer.Name != ONNXRuntime || e.Quantize["method"] != MethodStatic || p.Calibration == nil {
 		return "", nil
 	}
 	options := maps.Clone(e.Quantize)
@@ -83,5 +83,5 @@ func (p Plan) RangesName(e Engine, model []toolchain.Input) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return Hub + "/ranges-" + key.Encoded()[:12] + ".json", nil
+	return ONNXRuntime + "/ranges-" + key.Encoded()[:12] + ".json", nil
 }
