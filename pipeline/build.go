@@ -3,6 +3,7 @@ package pipeline
 import (
 	"context"
 	"os"
+	"slices"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/plan"
@@ -125,7 +126,7 @@ func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker) (prepare
 	if err != nil {
 		return prepared{}, err
 	}
-	p.warn(in.Cases.Warnings...)
+	p.warn(slices.Concat(in.Cases.Warnings, in.Calibration.Warnings)...)
 	if said := in.Quantized; said != "" {
 		p.step("read "+s.Source.Path.Written)("already quantized ("+said+"), passes through", nil)
 	}

@@ -98,6 +98,16 @@ func setup(t *testing.T, weight float32) *world {
 	return w
 }
 
+// calibration writes a case of calibration for each of x.
+func (w *world) calibration(t *testing.T, x []float32) {
+	t.Helper()
+	folder := filepath.Join(w.dir, "calibration")
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	writeCases(t, filepath.Join(folder, "x.safetensors"), x)
+}
+
 // spec reads a spec in the folder of the world.
 func (w *world) spec(t *testing.T, text string) *spec.Spec {
 	t.Helper()
@@ -315,6 +325,37 @@ func TestBuildOfModelsWithoutFiniteOutputs(t *testing.T) {
 			t.Errorf("warnings %q, want none", w.warnings)
 		}
 	})
+}
+
+// Calibration has no case of the cases, and a warning if it has one alone.
+func TestCalibrationApartFromCases(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		calibration []float32
+		want        string // of the error; empty for none
+		warning     string
+	}{
+		"apart":         {[]float32{4, 5}, "", ""},
+		"the last":      {[]float32{4, 5, 3}, "cases-00000.safetensors: case 2 is also used for calibration, as", ""},
+		"all":           {[]float32{3, -2, 1}, "that holds for 3 of 3 cases", ""},
+		"one alone":     {[]float32{4}, "", "one case is all of calibration"},
+		"another zero":  {[]float32{float32(math.Copysign(0, -1)), 5}, "", ""},
+		"one twice":     {[]float32{1, 1}, "that holds for 1 of 3 cases", ""},
+		"one in common": {[]float32{1}, "x.safetensors: case 0; that holds for 1 of 3 cases", "one case is all of calibration"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			w.calibration(t, c.calibration)
+			_, err := w.p.Plan(t.Context(), w.spec(t, strings.Replace(digits, "dynamic", "static", 1)+"calibration: calibration/\n"))
+			if c.want == "" && err != nil || c.want != "" && (registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("error %v, want CodeInvalid with %q", err, c.want)
+			}
+			if c.want == "" && strings.Contains(strings.Join(w.warnings, "\n"), "calibration") != (c.warning != "") {
+				t.Errorf("warnings %q, want %q", w.warnings, c.warning)
+			}
+		})
+	}
 }
 
 // What goes wrong in a build is an error of the step's own code, and nothing is published.

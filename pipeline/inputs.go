@@ -132,7 +132,10 @@ func (in *inputs) readSets(s *spec.Spec, scratch string) error {
 	}
 	in.Calibration, err = cases.Read(s.Files,
 		s.Calibration.Path.Written, toolchain.RoleCalibration, in.Interface, scratch)
-	return err
+	if err != nil {
+		return err
+	}
+	return cases.CheckApart(in.Cases, in.Calibration, in.Interface)
 }
 
 // assetInputs names assets by their last component. It refuses an asset that has the name of a

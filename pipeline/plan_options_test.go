@@ -27,7 +27,8 @@ func TestQuantizeOptionsOfAPlan(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
-			text := strings.Replace(digits, "{name: int8, quantize: {method: dynamic}}", "{name: q, quantize: {"+c.quantize+"}}", 1) + "calibration: cases/\n"
+			w.calibration(t, []float32{4, 5})
+			text := strings.Replace(digits, "{name: int8, quantize: {method: dynamic}}", "{name: q, quantize: {"+c.quantize+"}}", 1) + "calibration: calibration/\n"
 			plan, err := w.p.Plan(t.Context(), w.spec(t, text))
 			if err != nil {
 				t.Fatal(err)
