@@ -32,7 +32,7 @@ func TestToolchainImage(t *testing.T) {
 	}
 	l := newLarge(t, 1, target(imageReference))
 	l.env = []string{"PATH=" + l.path("empty")}
-	if out, err := l.verb(t, "build"); err == nil || !strings.Contains(out, "neither podman nor docker is on this machine") {
+	if out, err := l.verb(t, "build"); err == nil || !strings.Contains(out, "this machine has neither podman nor docker") {
 		t.Errorf("without podman and docker: %v\n%s", err, out)
 	}
 	bin := podman(t)
