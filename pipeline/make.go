@@ -26,6 +26,7 @@ type builtEngine struct {
 	made    howMade
 	tie     format.Tie // what the engine says of itself
 	steps   []takenStep
+	loaded  bool // it ran on a case here
 }
 
 // takenStep is a step that a driver did, or that the cache remembered.

@@ -24,7 +24,7 @@ func TestStepsAreToldInOrder(t *testing.T) {
 	built := w.built(t, digits, pipeline.BuildOptions{})
 	want := []string{
 		"run the reference", "compile fp32 for linux-amd64-v1", "quantize int8 for linux-amd64-v1", "compile int8 for linux-amd64-v1",
-		"store in staging", "sign",
+		"load 2 engines", "store in staging", "sign",
 	}
 	if got := w.done(progress.Done); !slices.Equal(got, want) {
 		t.Errorf("a build ended the steps %q, want %q", got, want)

@@ -1,0 +1,123 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// checkLoads loads each engine whose target this machine meets in a process of its own, runs it
+// on the first case, and compares names, types and shapes of its outputs with those of the
+// reference. It notes which engines ran. Errors: CodeInvalid for an engine with other outputs;
+// those of the run, each with the name of the engine.
+func (m maker) checkLoads(ctx context.Context, to reporter, all *made) error {
+	here := m.loadedHere(all.engines)
+	if len(here) == 0 {
+		return nil
+	}
+	done := to.step("load " + registry.Count(len(here), "engine"))
+	err := m.checkEach(ctx, all, here)
+	done("", err)
+	return err
+}
+
+// loadedHere lists the engines that this machine can load.
+func (m maker) loadedHere(engines []builtEngine) []int {
+	var here []int
+	for i, e := range engines {
+		if !e.tool.Profile.CompileOnly && len(e.engine.Target.Match(m.node, m.node.Runtime())) == 0 {
+			here = append(here, i)
+		}
+	}
+	return here
+}
+
+func (m maker) checkEach(ctx context.Context, all *made, here []int) error {
+	first, err := m.firstCase()
+	if err != nil {
+		return err
+	}
+	for n, i := range here {
+		e := &all.engines[i]
+		same := func(other int) bool { return e.sameFiles(all.engines[other]) }
+		if !slices.ContainsFunc(here[:n], same) {
+			if err := m.checkLoad(ctx, *e, first, all.golden, fmt.Sprintf("loaded-%d", i)); err != nil {
+				return registry.Errorf(registry.CodeOf(err), "load %s: %w", e.engine.Label(), err)
+			}
+		}
+		e.loaded = true
+	}
+	return nil
+}
+
+// sameFiles reports whether another engine has the same bytes for the same runtime.
+func (e builtEngine) sameFiles(other builtEngine) bool {
+	return e.tool.identity.Name == other.tool.identity.Name && slices.EqualFunc(e.files, other.files,
+		func(a, b toolchain.OutputFile) bool { return a.Name == b.Name && a.Digest == b.Digest })
+}
+
+// firstCase is the first case as the input of a run.
+func (m maker) firstCase() (toolchain.Input, error) {
+	shard := m.inputs.Cases.Record.Shards[0]
+	to := filepath.Join(m.scratch, "first-case", shard.File)
+	rows := rowsOf{m.inputs.Cases.Files[0].Path, 0, 1, int64(shard.Count)}
+	if err := writeRows(to, []rowsOf{rows}); err != nil {
+		return toolchain.Input{}, err
+	}
+	return toolchain.FileInput(toolchain.RoleCases, shard.File, to)
+}
+
+// checkLoad runs an engine on a case and compares what it left with the golden outputs.
+func (m maker) checkLoad(ctx context.Context, e builtEngine, first toolchain.Input, golden goldenSet, name string) error {
+	model, err := loadableOutput(e.tool.Profile, name, e.files)
+	if err != nil {
+		return err
+	}
+	for _, in := range m.inputs.Operators {
+		in.Name = path.Join(name, in.Name)
+		model.inputs, model.operators = append(model.inputs, in), append(model.operators, in.Name)
+	}
+	run := e.tool.run(toolchain.RunOptions{})
+	run.tool.Timing = e.tool.Engines // whose cache may have the outputs
+	run.job.Machine, run.job.Inputs, run.job.Budget = machine(m.node), []toolchain.Input{first}, m.budgets[e.tool.identity.Name]
+	run.addCandidate(candidate{id: name, engine: e.engine, model: model})
+	dir := filepath.Join(m.scratch, name)
+	if _, err := run.do(ctx, dir); err != nil {
+		return err
+	}
+	return sameOutputs(golden.files[0].Path, filepath.Join(dir, "outputs", name, first.Name))
+}
+
+// sameOutputs compares names, types and shapes of one case of an engine with those of the
+// reference. Errors: CodeInvalid.
+func sameOutputs(golden, engine string) error {
+	want, err := tensor.Open(golden, tensor.Limits{})
+	if err != nil {
+		return err
+	}
+	defer want.Close()
+	got, err := tensor.Open(engine, tensor.Limits{})
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "its outputs cannot be read: %w", err)
+	}
+	defer got.Close()
+	for _, name := range want.Names() {
+		info, _ := want.Info(name)
+		found, ok := got.Info(name)
+		switch {
+		case !ok:
+			return registry.Errorf(registry.CodeInvalid, "the engine has no output %q: it has %s", name, strings.Join(got.Names(), ", "))
+		case found.DType != info.DType || !slices.Equal(found.Shape[1:], info.Shape[1:]):
+			return registry.Errorf(registry.CodeInvalid, "output %q is %s %v for one case, the reference's is %s %v",
+				name, found.DType, found.Shape[1:], info.DType, info.Shape[1:])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,116 @@
+//go:build cgo
+
+package pipeline_test
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/progress"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// loads reports whether a job is that by which a build loads an engine.
+func loads(job toolchain.Job) bool {
+	return job.Verb == toolchain.VerbRun && strings.HasPrefix(job.Run.Engines[0].ID, "loaded-")
+}
+
+// A build that makes an engine that does not load, or that has other outputs than the reference model, ends
+// before anything is signed or published.
+func TestBuildLoadsEngines(t *testing.T) {
+	t.Parallel()
+	outputs := func(name string, dtype tensor.DType, shape ...int64) map[string]tensor.Tensor {
+		size := int64(dtype.Size())
+		for _, n := range shape {
+			size *= n
+		}
+		return map[string]tensor.Tensor{name: {DType: dtype, Shape: shape, Data: make([]byte, size)}}
+	}
+	for name, c := range map[string]struct {
+		left map[string]tensor.Tensor // in place of the engine's outputs; nil: the run fails
+		code registry.Code            // empty: the build succeeds
+		want string
+	}{
+		"the same":     {outputs("y", tensor.Float32, 1, 1), "", ""},
+		"more outputs": {map[string]tensor.Tensor{"y": outputs("y", tensor.Float32, 1, 1)["y"], "z": outputs("z", tensor.Float32, 1, 1)["z"]}, "", ""},
+		"another name": {outputs("output_0", tensor.Float32, 1, 1), registry.CodeInvalid, `the engine has no output "y": it has output_0`},
+		"another type": {outputs("y", tensor.Float16, 1, 1), registry.CodeInvalid, `output "y" is float16 [1] for one case, the reference's is float32 [1]`},
+		"more columns": {outputs("y", tensor.Float32, 1, 2), registry.CodeInvalid, `output "y" is float32 [2] for one case, the reference's is float32 [1]`},
+		"another rank": {outputs("y", tensor.Float32, 1, 1, 1), registry.CodeInvalid, `output "y" is float32 [1 1] for one case, the reference's is float32 [1]`},
+		"a crash":      {nil, registry.CodeInternal, "signal: segmentation fault"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			w.run = func(job toolchain.Job, outDir string) error {
+				if !loads(job) {
+					return nil
+				}
+				if c.left == nil {
+					return registry.Errorf(registry.CodeInternal, "signal: segmentation fault")
+				}
+				writeTensors(t, filepath.Join(outDir, "outputs", job.Run.Engines[0].ID, "cases-00000.safetensors"), c.left)
+				return nil
+			}
+			_, err := w.p.Build(t.Context(), w.spec(t, onlyFP32), pipeline.BuildOptions{})
+			if c.code == "" && err != nil {
+				t.Fatal(err)
+			}
+			if c.code != "" && (registry.CodeOf(err) != c.code || !strings.HasPrefix(err.Error(), "load linux-amd64-v1/fp32: ") || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("error %v, want %s for the engine with %q", err, c.code, c.want)
+			}
+			if heads, err := w.Heads(t.Context(), "staging", ""); err != nil || (len(heads) == 0) != (c.code != "") {
+				t.Errorf("heads %v, error %v; want one if and only if the build succeeds", heads, err)
+			}
+		})
+	}
+}
+
+// Engines for other machines are not loaded, and provenance says which were. Engines of the same bytes are
+// loaded once.
+func TestBuildLoadsWhatThisMachineCan(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	loaded := 0
+	w.run = func(job toolchain.Job, _ string) error {
+		if loads(job) {
+			loaded++
+		}
+		return nil
+	}
+	built := w.built(t, strings.Replace(onlyFP32, "linux/amd64/v1", "linux/amd64/v1, linux/amd64/v2, linux/arm64", 1), pipeline.BuildOptions{})
+	if loaded != 1 {
+		t.Errorf("%d loads, want 1 for two targets of the same bytes", loaded)
+	}
+	claims, _, err := w.Claims(t.Context(), "staging", built.Release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range built.Release.Engines {
+		i := slices.IndexFunc(claims, func(c registry.Claim) bool {
+			return c.Subject == e.Digest && c.Statement.PredicateType == registry.PredicateProvenance
+		})
+		want := `"loaded":true`
+		if e.Target.CPU.Arch == "arm64" {
+			want = `"loaded":false`
+		}
+		if i < 0 || !strings.Contains(string(claims[i].Statement.Predicate), want) {
+			t.Errorf("provenance of %s lacks %s", e.Label(), want)
+		}
+	}
+}
+
+// A build for other machines alone has no step that loads engines.
+func TestBuildForOtherMachines(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.built(t, strings.Replace(onlyFP32, "linux/amd64/v1", "linux/arm64", 1), pipeline.BuildOptions{})
+	if steps := w.done(progress.Done); slices.ContainsFunc(steps, func(s string) bool { return strings.HasPrefix(s, "load ") }) {
+		t.Errorf("steps %q, want none that loads", steps)
+	}
+}
