@@ -28,7 +28,7 @@ import (
 	"mlpromote.dev/mlpromote/registry/service"
 )
 
-// world is a pipeline over a registry in memory, with the real ONNX Runtime. Its model is y = 1.5 * x, and its
+// world is a pipeline over a registry in memory. Its model is y = 1.5 * x, and its
 // quantizer makes y = weight * x of it, or what quantize says.
 type world struct {
 	registrytest.Registry
@@ -50,7 +50,19 @@ variants: [fp32, {name: int8, quantize: {method: dynamic}}]
 targets: [linux/amd64/v1]
 `
 
+// setup makes a world whose engines run in this process.
 func setup(t *testing.T, weight float32) *world {
+	t.Helper()
+	return setupOn(t, linear{}, weight)
+}
+
+// setupReal makes a world with the real ONNX Runtime.
+func setupReal(t *testing.T, weight float32) *world {
+	t.Helper()
+	return setupOn(t, ort.New(ort.Options{Installs: toolchaintest.Installer(t, ort.Name)}), weight)
+}
+
+func setupOn(t *testing.T, runtime toolchain.Driver, weight float32) *world {
 	t.Helper()
 	w := &world{dir: t.TempDir(), quantize: func(toolchain.Job) (quantized, error) { return quantized{weight: weight}, nil }}
 	db, blobs := mem.New(), mem.NewBlobs()
@@ -67,7 +79,7 @@ func setup(t *testing.T, weight float32) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	engines := watched{ort.New(ort.Options{Installs: toolchaintest.Installer(t, ort.Name)}), w}
+	engines := watched{runtime, w}
 	var lock sync.Mutex
 	w.p = &pipeline.Pipeline{
 		Registry: svc, Parts: content, Sign: w.Keys.Sign,
@@ -192,7 +204,7 @@ type quantized struct {
 // A release holds one engine for each target and variant, and prod accepts it once it is verified.
 func TestBuildVerifyPromote(t *testing.T) {
 	t.Parallel()
-	w := setup(t, 1.5)
+	w := setupReal(t, 1.5)
 	built := w.built(t, digits, pipeline.BuildOptions{})
 	var labels []string
 	for _, e := range built.Release.Engines {
@@ -235,7 +247,7 @@ func TestBuildVerifyPromote(t *testing.T) {
 // The same plan makes nothing again, and opens no key. A check of reproducibility does.
 func TestBuildAgain(t *testing.T) {
 	t.Parallel()
-	w := setup(t, 1.5)
+	w := setupReal(t, 1.5)
 	first := w.built(t, digits, pipeline.BuildOptions{})
 	w.opened = nil
 	second := w.built(t, digits, pipeline.BuildOptions{})
@@ -262,7 +274,7 @@ func TestBuildAgain(t *testing.T) {
 // An engine that does not keep its limits gets a report that says so, and an error. The other engine still passes.
 func TestVerifyFails(t *testing.T) {
 	t.Parallel()
-	w := setup(t, -1.5)
+	w := setupReal(t, -1.5)
 	built := w.built(t, digits, pipeline.BuildOptions{})
 	verified, err := w.p.Verify(t.Context(), built.Ref)
 	if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), "linux-amd64-v1/int8 does not keep its limits:\n  output y: cosine is -1") {
