@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/registrytest"
@@ -190,6 +191,10 @@ func TestBuildFromCache(t *testing.T) {
 		t.Errorf("the first build: %d of %d steps cached, want 0 of 2", first.Cached, first.Steps)
 	}
 	second := w.built(t, digits, pipeline.BuildOptions{})
+	cached := func(s progress.Step) bool { return s.State == progress.Done && s.Note == "cached" }
+	if n := len(slices.DeleteFunc(slices.Clone(w.steps), func(s progress.Step) bool { return !cached(s) })); n != 2 {
+		t.Errorf("%d steps say that they were cached, want 2", n)
+	}
 	if second.Steps != 4 || second.Cached != 2 {
 		t.Errorf("the second build: %d of %d steps cached, want 2 of 4: the reference model's run and the engine that was there", second.Cached, second.Steps)
 	}
