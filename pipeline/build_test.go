@@ -259,6 +259,12 @@ func TestBuildAgain(t *testing.T) {
 	if checked.Unchanged || checked.Release.Digest != first.Release.Digest {
 		t.Errorf("a check of reproducibility: unchanged %t, release %s; want %s made again", checked.Unchanged, checked.Release.Digest, first.Release.Digest)
 	}
+	if checked.Attached != 2 {
+		t.Errorf("a check of reproducibility attached %d bundles, want 2: the provenance of each engine", checked.Attached)
+	}
+	if again := w.built(t, digits, pipeline.BuildOptions{CheckReproducible: true}); again.Attached != 0 {
+		t.Errorf("the same check again attached %d bundles, want none: all is said", again.Attached)
+	}
 	for _, label := range []string{"linux-amd64-v1/fp32", "linux-amd64-v1/int8"} {
 		if got := checked.Reproducible[label]; got != registry.ReproducibleBytes {
 			t.Errorf("%s is reproducible by %q, want %q", label, got, registry.ReproducibleBytes)
@@ -398,6 +404,14 @@ func TestBuildRefuses(t *testing.T) {
 				return registry.Errorf(registry.CodeWrongNode, "no such instruction")
 			}
 		}, registry.CodeWrongNode, "compile fp32 for linux-amd64-v1: no such instruction"},
+		"a compiler that leaves something else": {func(w *world) {
+			w.run = func(job toolchain.Job, outDir string) error {
+				if job.Verb != toolchain.VerbCompile {
+					return nil
+				}
+				return os.Rename(filepath.Join(outDir, "model.onnx"), filepath.Join(outDir, "model.bin"))
+			}
+		}, registry.CodeInternal, "compile fp32 for linux-amd64-v1: the compiler left no model.onnx"},
 		"a run without outputs": {func(w *world) {
 			w.run = func(job toolchain.Job, outDir string) error {
 				if job.Verb != toolchain.VerbRun {

@@ -1,3 +1,5 @@
+//go:build cgo
+
 package pipeline_test
 
 import (
@@ -5,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +16,70 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
+
+// manyCases gives the world 40 cases.
+func (w *world) manyCases(t *testing.T) {
+	t.Helper()
+	x := make([]float32, 40)
+	for i := range x {
+		x[i] = float32(i) - 7
+	}
+	writeCases(t, filepath.Join(w.dir, "cases", "cases-00000.safetensors"), x)
+}
+
+// A large model runs chunk by chunk: 16 cases first, to see what one takes. What ran before an interruption is
+// not run again.
+func TestVerifyInChunks(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.manyCases(t)
+	w.p.RunInChunks()
+	w.p.Unfinished = t.TempDir()
+	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	var chunks []bool // that ran: whether each asked for the shares of providers
+	failing := registry.Errorf(registry.CodeUnavailable, "case 3 of it: killed")
+	w.run = func(job toolchain.Job, _ string) error {
+		if job.Run.Order == toolchain.OrderInterleaved {
+			return nil
+		}
+		if chunks = append(chunks, job.Run.Shares); len(chunks) == 2 {
+			return failing
+		}
+		return nil
+	}
+	_, err := w.p.Verify(t.Context(), built.Ref)
+	hints := strings.Join(registry.Hints(err), "\n")
+	if registry.CodeOf(err) != registry.CodeUnavailable || !strings.Contains(hints, "had run 16 of 40 cases") || !strings.Contains(hints, "counted from case 16") {
+		t.Errorf("error %v with hints %q, want that of the driver after 16 of 40 cases", err, hints)
+	}
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []bool{true, false, false}; !slices.Equal(chunks, want) {
+		t.Errorf("chunks %v, want %v: the first once, the second twice", chunks, want)
+	}
+	if cases := verified.Engines[0].Parity.Cases; cases.Ran != 40 || cases.Earlier != 16 {
+		t.Errorf("%d cases, %d of them earlier; want 40 and 16", cases.Ran, cases.Earlier)
+	}
+}
+
+// A failure in the first chunk says nothing of cases before it.
+func TestVerifyInChunksFailsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.manyCases(t)
+	w.p.RunInChunks()
+	w.p.Unfinished = t.TempDir()
+	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	w.run = func(toolchain.Job, string) error {
+		return registry.Errorf(registry.CodeUnavailable, "x: case 3: killed")
+	}
+	_, err := w.p.Verify(t.Context(), built.Ref)
+	if hints := registry.Hints(err); registry.CodeOf(err) != registry.CodeUnavailable || len(hints) != 0 {
+		t.Errorf("error %v with hints %q, want that of the driver alone", err, hints)
+	}
+}
 
 // A chunk takes half a minute, or twenty times what loading the model takes, and at least one case.
 func TestNextChunk(t *testing.T) {

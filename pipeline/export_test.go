@@ -34,6 +34,9 @@ func Again(ctx context.Context, driver, runner toolchain.Driver, profile toolcha
 	return s.reproducible, err
 }
 
+// RunInChunks has verifications run engines chunk by chunk, however small they are.
+func (p *Pipeline) RunInChunks() { p.chunkFrom = 1 }
+
 // NextChunk is the number of cases after a chunk that came out like this.
 func NextChunk(last toolchain.EngineResult) int { return nextChunk(last) }
 

@@ -37,6 +37,21 @@ func folder(t *testing.T, text string, files map[string]string) *spec.Spec {
 // pickle is one that holds an empty list and calls nothing.
 const pickle = "\x80\x04]\x94."
 
+// custom is a model with an operator of a domain that ONNX Runtime does not have.
+func custom() []byte {
+	node := str(str(str(str(nil, 1, "x"), 2, "y"), 4, "Twice"), 7, "my.ops")
+	graph := sub(sub(str(sub(nil, 1, node), 2, "custom"), 11, floats("x")), 12, floats("y"))
+	model := sub(num(nil, 1, 8), 7, graph)
+	return sub(sub(model, 8, num(nil, 2, 17)), 8, num(str(nil, 1, "my.ops"), 2, 1))
+}
+
+// opset is the model of scaling in a version of the operators of ONNX.
+func opset(version uint64) []byte {
+	model := scaling(1.5, 1, "made by hand")
+	plain := sub(nil, 8, num(nil, 2, 17))
+	return append(model[:len(model)-len(plain)], sub(nil, 8, num(nil, 2, version))...)
+}
+
 // Files that run code when they are loaded, or are not what the spec says, are refused before any work.
 func TestCheckFiles(t *testing.T) {
 	t.Parallel()
@@ -52,6 +67,8 @@ func TestCheckFiles(t *testing.T) {
 	}{
 		"an ONNX model":             {text("model.onnx"), map[string]string{"model.onnx": onnx}, "", ""},
 		"a pickle called ONNX":      {text("model.onnx"), map[string]string{"model.onnx": pickle}, registry.CodeUnsafe, "model.onnx"},
+		"an operator of its own":    {text("model.onnx"), map[string]string{"model.onnx": string(custom())}, registry.CodeInvalid, "operators of my.ops need a library"},
+		"an opset to come":          {text("model.onnx"), map[string]string{"model.onnx": string(opset(120))}, registry.CodeInvalid, "model.onnx"},
 		"text called ONNX":          {text("model.onnx"), map[string]string{"model.onnx": "hello, this is text"}, registry.CodeInvalid, "model.onnx"},
 		"a pickle without trust":    {text("{path: m.pkl, format: pickle}"), map[string]string{"m.pkl": pickle}, registry.CodeUnsafe, "the spec does not trust this one"},
 		"a pickle that is trusted":  {text("{path: m.pkl, format: pickle, trust: {pickle: true}}"), map[string]string{"m.pkl": pickle}, "", ""},
@@ -103,6 +120,13 @@ func TestDraft(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), spec.File)
 	if _, err := pipeline.Draft(model, outside, "linux/amd64/v1", nil, ""); registry.CodeOf(err) != registry.CodeInvalid {
 		t.Errorf("a spec elsewhere: error %v, want CodeInvalid", err)
+	}
+	library := filepath.Join(dir, "custom.onnx")
+	if err := os.WriteFile(library, custom(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pipeline.Draft(library, path, "linux/amd64/v1", nil, ""); registry.CodeOf(err) != registry.CodeInvalid {
+		t.Errorf("an operator of its own: error %v, want CodeInvalid", err)
 	}
 	strings := filepath.Join(dir, "strings.onnx")
 	if err := os.WriteFile(strings, bytes.Replace(scaling(1.5, 1, ""), floats("x"), texts("x"), 1), 0o600); err != nil {

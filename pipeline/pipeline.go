@@ -45,6 +45,8 @@ type Pipeline struct {
 	Progress    Progress        // nil shows nothing
 	Warn        func(string)    // told what a person should look at, although the work goes on; may be nil
 	Now         registry.Clock  // nil means time.Now
+
+	chunkFrom int64 // see chunkedFrom, which 0 means
 }
 
 // Toolchain is the drivers of one install.

@@ -5,10 +5,40 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/opencontainers/go-digest"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
 )
+
+// A step says what is known of it, and nothing else.
+func TestProvenanceOfAStep(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		step takenStep
+		want map[string]any // beside cached, elapsedNs and options
+	}{
+		"done here":            {takenStep{}, map[string]any{}},
+		"done by another":      {takenStep{outcome: toolchain.Outcome{Cached: true, Origin: toolchain.Origin{Cache: "oci://host/cache", Signer: "key"}}}, map[string]any{"cachedIn": "oci://host/cache", "doneBy": "key"}},
+		"reproducible":         {takenStep{reproducible: registry.ReproducibleBytes}, map[string]any{"reproducible": registry.ReproducibleBytes}},
+		"by a table of ranges": {takenStep{ranges: digest.FromString("table")}, map[string]any{"ranges": digest.FromString("table")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := c.step.provenance().Annotations
+			if got["cached"] != c.step.outcome.Cached {
+				t.Errorf("cached is %v, want %t", got["cached"], c.step.outcome.Cached)
+			}
+			for _, common := range []string{"cached", "elapsedNs", "options"} {
+				delete(got, common)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
 
 // What held a driver is said of the step, and nothing where nobody knows.
 func TestProvenanceSaysWhatWasEnforced(t *testing.T) {

@@ -86,6 +86,10 @@ func TestTuneWrites(t *testing.T) {
 	if want := strings.Replace(tuned, "variants: [fp32]", "variants: [{name: int8, quantize: {method: dynamic}}]", 1); err != nil || string(got) != want {
 		t.Errorf("got %s, %v\nwant %s", got, err, want)
 	}
+	result.Chosen, result.Trials[0].Variant = 0, "gone"
+	if _, err := result.Write(w.spec(t, tuned), []byte(tuned)); registry.CodeOf(err) != registry.CodeInternal {
+		t.Errorf("with a choice that is no candidate: error %v, want CodeInternal", err)
+	}
 	result.Chosen = -1
 	if _, err := result.Write(w.spec(t, tuned), []byte(tuned)); registry.CodeOf(err) != registry.CodeLimit {
 		t.Errorf("without a choice: error %v, want CodeLimit", err)

@@ -1,0 +1,75 @@
+//go:build cgo
+
+package pipeline_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// What a compiler learns for a target comes back in the next build for that target alone, and is no file of the engine.
+func TestTuningRecords(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	given := make(map[string][]string) // by version of the model: the records that its compiler got
+	version := "1.0.0"
+	w.run = func(job toolchain.Job, outDir string) error {
+		if job.Verb != toolchain.VerbCompile {
+			return nil
+		}
+		var records []string
+		for _, in := range job.Inputs {
+			if in.Role == toolchain.RoleTuning {
+				data, err := os.ReadFile(in.Path)
+				if err != nil {
+					return err
+				}
+				records = append(records, in.Name+"="+string(data))
+			}
+		}
+		given[version] = records
+		if err := os.MkdirAll(filepath.Join(outDir, toolchain.TuningFolder), 0o700); err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(outDir, toolchain.TuningFolder, "cache.bin"), []byte("learned in "+version), 0o600)
+	}
+	first := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	if records := given["1.0.0"]; len(records) != 0 {
+		t.Errorf("the first build was given %q, want nothing", records)
+	}
+	version = "1.1.0"
+	second := w.built(t, strings.Replace(onlyFP32, "1.0.0", "1.1.0", 1), pipeline.BuildOptions{})
+	if want := []string{"cache.bin=learned in 1.0.0"}; !slices.Equal(given["1.1.0"], want) {
+		t.Errorf("the second build was given %q, want %q", given["1.1.0"], want)
+	}
+	if first.Release.Engines[0].Bytes != second.Release.Engines[0].Bytes {
+		t.Errorf("engines of %d and %d bytes, want the same: a record is no part of them", first.Release.Engines[0].Bytes, second.Release.Engines[0].Bytes)
+	}
+	for name, c := range map[string]struct {
+		built pipeline.BuildResult
+		want  bool
+	}{"first": {first, false}, "second": {second, true}} {
+		claims, _, err := w.Claims(t.Context(), "staging", c.built.Release)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := slices.ContainsFunc(claims, func(claim registry.Claim) bool {
+			return strings.Contains(string(claim.Statement.Predicate), "tuning record cache.bin")
+		})
+		if said != c.want {
+			t.Errorf("provenance of the %s build names a tuning record: %t, want %t", name, said, c.want)
+		}
+	}
+	version = "1.2.0"
+	w.built(t, strings.NewReplacer("1.0.0", "1.2.0", "linux/amd64/v1", "linux/amd64/v2").Replace(onlyFP32), pipeline.BuildOptions{})
+	if records := given["1.2.0"]; len(records) != 0 {
+		t.Errorf("a build for another target was given %q, want nothing", records)
+	}
+}
