@@ -15,7 +15,7 @@ import (
 
 // checkLoads loads each engine whose target this machine meets in a process of its own, runs it
 // on the first case, and compares names, types and shapes of its outputs with those of the
-// reference. It notes which engines ran. Errors: CodeInvalid for an engine with other outputs;
+// reference. It notes which engines ran; no cache answers for this machine. Errors: CodeInvalid for an engine with other outputs;
 // those of the run, each with the name of the engine.
 func (m maker) checkLoads(ctx context.Context, to reporter, all *made) error {
 	here := m.loadedHere(all.engines)
@@ -85,7 +85,6 @@ func (m maker) checkLoad(ctx context.Context, e builtEngine, first toolchain.Inp
 		model.inputs, model.operators = append(model.inputs, in), append(model.operators, in.Name)
 	}
 	run := e.tool.run(toolchain.RunOptions{})
-	run.tool.Timing = e.tool.Engines // whose cache may have the outputs
 	run.job.Machine, run.job.Inputs, run.job.Budget = machine(m.node), []toolchain.Input{first}, m.budgets[e.tool.identity.Name]
 	run.addCandidate(candidate{id: name, engine: e.engine, model: model})
 	dir := filepath.Join(m.scratch, name)
