@@ -191,6 +191,11 @@ func (q quantizer) Do(_ context.Context, job toolchain.Job, outDir string) (tool
 	if err := os.WriteFile(filepath.Join(outDir, "model.onnx"), scaling(made.weight, 1, "quantized"), 0o600); err != nil {
 		return toolchain.Outcome{}, err
 	}
+	if made.ranges != "" {
+		if err := os.WriteFile(filepath.Join(outDir, "calibration.json"), []byte(made.ranges), 0o600); err != nil {
+			return toolchain.Outcome{}, err
+		}
+	}
 	files, err := toolchain.Collect(outDir)
 	return toolchain.Outcome{Files: files, Result: json.RawMessage(made.result)}, err
 }
@@ -199,6 +204,7 @@ func (q quantizer) Do(_ context.Context, job toolchain.Job, outDir string) (tool
 type quantized struct {
 	weight float32
 	result string // JSON
+	ranges string // the table of ranges; empty for none
 }
 
 // A release holds one engine for each target and variant, and prod accepts it once it is verified.

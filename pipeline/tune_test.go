@@ -207,6 +207,25 @@ func TestTuneMeasuresTheSameBytesOnce(t *testing.T) {
 	}
 }
 
+// Candidates of one precision with other bytes are measured apart.
+func TestTuneMeasuresOtherBytes(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.quantize = func(job toolchain.Job) (quantized, error) {
+		if job.Options["exclude_nodes"] != nil {
+			return quantized{weight: 1.51}, nil
+		}
+		return quantized{weight: 1.6}, nil
+	}
+	result, err := w.tune(t, strings.Replace(tuned, "tune: {", "tune: {exclude: [[a]], ", 1), 0)
+	if err != nil || len(result.Trials) != 3 {
+		t.Fatalf("trials %v, error %v; want fp32, int8 and int8 without the node a", labels(result.Trials), err)
+	}
+	if plain, without := result.Trials[1], result.Trials[2]; plain.Loss <= without.Loss {
+		t.Errorf("%s has a noise of %.1f dB, %s of %.1f dB; want less for the second", plain.Label(), plain.Loss, without.Label(), without.Loss)
+	}
+}
+
 // Half of the budget is for making and comparing. What is left is for timing: the first pass always, later ones
 // while there is time.
 func TestTuneWithinABudget(t *testing.T) {

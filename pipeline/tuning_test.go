@@ -10,9 +10,48 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
+
+// Static quantization takes the table of ranges of the last release in place of calibration, so that every machine
+// makes the same bytes. Another calibration has another table.
+func TestRangesOfEarlierBuilds(t *testing.T) {
+	t.Parallel()
+	static := strings.Replace(digits, "dynamic", "static", 1) + "calibration: calibration/\n"
+	w := setup(t, 1.5)
+	w.calibration(t, []float32{4, 5})
+	var got string // what the quantizer read
+	w.quantize = func(job toolchain.Job) (quantized, error) {
+		for _, in := range job.Inputs {
+			if in.Role != toolchain.RoleModel {
+				got = in.Role
+			}
+		}
+		return quantized{weight: 1.5, ranges: `{"x": [0, 5]}`}, nil
+	}
+	w.built(t, static, pipeline.BuildOptions{})
+	if got != toolchain.RoleCalibration {
+		t.Errorf("the first build quantized by %s, want %s", got, toolchain.RoleCalibration)
+	}
+	w.steps = nil
+	w.built(t, strings.Replace(static, "1.0.0", "1.1.0", 1), pipeline.BuildOptions{})
+	if got != toolchain.RoleRanges {
+		t.Errorf("the second build quantized by %s, want %s", got, toolchain.RoleRanges)
+	}
+	noted := func(s progress.Step) bool {
+		return s.Name == "quantize int8 for linux-amd64-v1" && s.Note == "from the ranges of 1.0.0"
+	}
+	if !slices.ContainsFunc(w.steps, noted) {
+		t.Errorf("steps %v, want a note of whose ranges were taken", w.steps)
+	}
+	writeCases(t, filepath.Join(w.dir, "calibration", "x.safetensors"), []float32{6, 7})
+	w.built(t, strings.Replace(static, "1.0.0", "1.2.0", 1), pipeline.BuildOptions{})
+	if got != toolchain.RoleCalibration {
+		t.Errorf("a build with another calibration quantized by %s, want %s", got, toolchain.RoleCalibration)
+	}
+}
 
 // What a compiler learns for a target comes back in the next build for that target alone, and is no file of the engine.
 func TestTuningRecords(t *testing.T) {
