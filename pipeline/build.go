@@ -87,7 +87,9 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 	b.made, err = b.makeAll(ctx, p.report())
 	p.warn(b.golden.warnings...)
 	if err == nil {
-		err = b.checkLoads(ctx, p.report(), &b.made)
+		var warnings []string
+		warnings, err = b.checkLoads(ctx, p.report(), &b.made)
+		p.warn(warnings...)
 	}
 	if err == nil && o.CheckReproducible {
 		err = b.reproduce(ctx, p.report(), &b.made)

@@ -105,6 +105,31 @@ func TestBuildLoadsWhatThisMachineCan(t *testing.T) {
 	}
 }
 
+// Where the runtime does not work, an engine counts as not loaded, with a warning.
+func TestBuildWithoutItsRuntime(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.run = func(job toolchain.Job, _ string) error {
+		if loads(job) {
+			return registry.Errorf(registry.CodeUnavailable, "invalid ELF header")
+		}
+		return nil
+	}
+	built := w.built(t, strings.Replace(onlyFP32, "linux/amd64/v1", "linux/amd64/v1, linux/amd64/v2", 1), pipeline.BuildOptions{})
+	if len(w.warnings) != 1 || !strings.Contains(w.warnings[0], "linux-amd64-v1/fp32 was not loaded here") || !strings.Contains(w.warnings[0], "invalid ELF header") {
+		t.Errorf("warnings %q, want one that names the engine and the cause", w.warnings)
+	}
+	claims, _, err := w.Claims(t.Context(), "staging", built.Release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range claims {
+		if c.Statement.PredicateType == registry.PredicateProvenance && !strings.Contains(string(c.Statement.Predicate), `"loaded":false`) {
+			t.Errorf("provenance %s, want that the engine was not loaded", c.Statement.Predicate)
+		}
+	}
+}
+
 // A build for other machines alone has no step that loads engines.
 func TestBuildForOtherMachines(t *testing.T) {
 	t.Parallel()
