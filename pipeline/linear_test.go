@@ -42,6 +42,8 @@ func (linear) Do(ctx context.Context, job toolchain.Job, outDir string) (toolcha
 		err = copyModel(job, filepath.Join(outDir, "model.onnx"))
 	case toolchain.VerbRun:
 		result, err = runLinear(job, outDir)
+	case toolchain.VerbProbe:
+		result = toolchain.ProbeResult{Tool: map[string]string{"linear": "1"}}
 	default:
 		err = registry.Errorf(registry.CodeInvalid, "verb %s", job.Verb)
 	}

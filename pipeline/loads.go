@@ -3,6 +3,8 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"maps"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -54,7 +56,7 @@ func (m maker) checkEach(ctx context.Context, all *made, here []int) (warnings [
 		}
 		err := m.checkLoad(ctx, *e, first, all.golden, fmt.Sprintf("loaded-%d", i))
 		switch {
-		case registry.HasCode(err, registry.CodeUnavailable):
+		case registry.HasCode(err, registry.CodeUnavailable) && !m.works(ctx, e.tool):
 			warnings = append(warnings, fmt.Sprintf("%s was not loaded here, so verify has to find out whether it loads: %v", e.engine.Label(), err))
 		case err != nil:
 			return warnings, registry.Errorf(registry.CodeOf(err), "load %s: %w", e.engine.Label(), err)
@@ -65,10 +67,25 @@ func (m maker) checkEach(ctx context.Context, all *made, here []int) (warnings [
 	return warnings, nil
 }
 
-// sameFiles reports whether another engine has the same bytes for the same runtime.
+// works reports whether the runtime itself starts on this machine. Where it does, an engine that
+// hangs or takes all memory is at fault.
+func (m maker) works(ctx context.Context, t tool) bool {
+	dir, err := os.MkdirTemp(m.scratch, "probe-*")
+	if err != nil {
+		return false
+	}
+	_, err = t.Timing.Do(ctx, toolchain.Job{Verb: toolchain.VerbProbe, Machine: machine(m.node)}, filepath.Join(dir, "out"))
+	return err == nil
+}
+
+// sameFiles reports whether another engine has the same bytes for the same runtime and providers.
 func (e builtEngine) sameFiles(other builtEngine) bool {
-	return e.tool.identity.Name == other.tool.identity.Name && slices.EqualFunc(e.files, other.files,
-		func(a, b toolchain.OutputFile) bool { return a.Name == b.Name && a.Digest == b.Digest })
+	return e.tool.identity.Name == other.tool.identity.Name &&
+		slices.EqualFunc(e.engine.Providers, other.engine.Providers, func(a, b registry.Provider) bool {
+			return a.Name == b.Name && maps.Equal(a.Options, b.Options)
+		}) &&
+		slices.EqualFunc(e.files, other.files,
+			func(a, b toolchain.OutputFile) bool { return a.Name == b.Name && a.Digest == b.Digest })
 }
 
 // firstCase is the first case as the input of a run.
@@ -121,6 +138,8 @@ func sameOutputs(golden, engine string) error {
 		switch {
 		case !ok:
 			return registry.Errorf(registry.CodeInvalid, "the engine has no output %q: it has %s", name, strings.Join(got.Names(), ", "))
+		case len(found.Shape) == 0 || found.Shape[0] != 1:
+			return registry.Errorf(registry.CodeInvalid, "output %q has the shape %v for one case", name, found.Shape)
 		case found.DType != info.DType || !slices.Equal(found.Shape[1:], info.Shape[1:]):
 			return registry.Errorf(registry.CodeInvalid, "output %q is %s %v for one case, the reference's is %s %v",
 				name, found.DType, found.Shape[1:], info.DType, info.Shape[1:])

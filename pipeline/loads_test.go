@@ -42,6 +42,8 @@ func TestBuildLoadsEngines(t *testing.T) {
 		"another type": {outputs("y", tensor.Float16, 1, 1), registry.CodeInvalid, `output "y" is float16 [1] for one case, the reference's is float32 [1]`},
 		"more columns": {outputs("y", tensor.Float32, 1, 2), registry.CodeInvalid, `output "y" is float32 [2] for one case, the reference's is float32 [1]`},
 		"another rank": {outputs("y", tensor.Float32, 1, 1, 1), registry.CodeInvalid, `output "y" is float32 [1 1] for one case, the reference's is float32 [1]`},
+		"no case":      {outputs("y", tensor.Float32), registry.CodeInvalid, `output "y" has the shape [] for one case`},
+		"two cases":    {outputs("y", tensor.Float32, 2, 1), registry.CodeInvalid, `output "y" has the shape [2 1] for one case`},
 		"a crash":      {nil, registry.CodeInternal, "signal: segmentation fault"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +112,7 @@ func TestBuildWithoutItsRuntime(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	w.run = func(job toolchain.Job, _ string) error {
-		if loads(job) {
+		if loads(job) || job.Verb == toolchain.VerbProbe {
 			return registry.Errorf(registry.CodeUnavailable, "invalid ELF header")
 		}
 		return nil
@@ -127,6 +129,22 @@ func TestBuildWithoutItsRuntime(t *testing.T) {
 		if c.Statement.PredicateType == registry.PredicateProvenance && !strings.Contains(string(c.Statement.Predicate), `"loaded":false`) {
 			t.Errorf("provenance %s, want that the engine was not loaded", c.Statement.Predicate)
 		}
+	}
+}
+
+// Where the runtime works, an engine that exceeds its time or memory is refused.
+func TestBuildOfAnEngineThatHangs(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.run = func(job toolchain.Job, _ string) error {
+		if loads(job) {
+			return registry.Errorf(registry.CodeUnavailable, "exceeded its budget of 1h")
+		}
+		return nil
+	}
+	_, err := w.p.Build(t.Context(), w.spec(t, onlyFP32), pipeline.BuildOptions{})
+	if !registry.HasCode(err, registry.CodeUnavailable) || !strings.Contains(err.Error(), "exceeded its budget") {
+		t.Errorf("error %v, want that of the load", err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sync"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -76,6 +77,7 @@ func (v verification) explain(ctx context.Context, found []VerifiedEngine) error
 		return nil
 	}
 	answers := make(map[registry.Digest]*Sensitivity)
+	calibration := sync.OnceValues(func() (material, error) { return v.calibration(ctx) })
 	for i := range found {
 		c := v.candidates[i]
 		if !failsInNumbers(found[i].Parity) || c.engine.Precision != validators.PrecisionInt8 {
@@ -91,7 +93,7 @@ func (v verification) explain(ctx context.Context, found []VerifiedEngine) error
 		}
 		if _, ok := answers[key]; !ok {
 			done := v.p.step("find what int8 costs " + c.engine.Label())
-			answers[key], err = v.sensitivity(ctx, c, made)
+			answers[key], err = v.sensitivity(ctx, c, made, calibration)
 			done("", err)
 			if ctx.Err() != nil {
 				return ctx.Err()
@@ -133,11 +135,11 @@ func (v verification) howMade(engine registry.Digest) (howMade, bool) {
 }
 
 // sensitivity finds out as much as it can in the time that there is.
-func (v verification) sensitivity(ctx context.Context, c candidate, made howMade) (*Sensitivity, error) {
+func (v verification) sensitivity(ctx context.Context, c candidate, made howMade, calibration fetchOnce) (*Sensitivity, error) {
 	limited, cancel := context.WithTimeout(ctx, v.p.Sensitivity)
 	defer cancel()
 	s := &Sensitivity{Variant: c.engine.Variant}
-	err := v.findSensitivity(limited, c, made, s)
+	err := v.findSensitivity(limited, c, made, calibration, s)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		s.Unfinished, err = true, nil
 	}
@@ -147,8 +149,8 @@ func (v verification) sensitivity(ctx context.Context, c candidate, made howMade
 	return s, nil
 }
 
-func (v verification) findSensitivity(ctx context.Context, c candidate, made howMade, s *Sensitivity) error {
-	a, err := v.analysis(ctx, c, made)
+func (v verification) findSensitivity(ctx context.Context, c candidate, made howMade, calibration fetchOnce, s *Sensitivity) error {
+	a, err := v.analysis(c, made, calibration)
 	if err != nil {
 		return err
 	}

@@ -21,14 +21,17 @@ type analysis struct {
 	input []toolchain.Input // of the quantizer
 }
 
+// fetchOnce fetches material at its first call.
+type fetchOnce func() (material, error)
+
 // analysis gathers what the quantizer was given when the engine was built.
-func (v verification) analysis(ctx context.Context, c candidate, made howMade) (*analysis, error) {
+func (v verification) analysis(c candidate, made howMade, calibration fetchOnce) (*analysis, error) {
 	a := &analysis{v: v, c: c, made: made, input: v.reference.inputs(toolchain.RoleModel)}
 	if made.Quantize["method"] != plan.MethodStatic {
 		return a, nil
 	}
-	calibration, err := v.calibration(ctx)
-	a.input = append(a.input, calibration.inputs(toolchain.RoleCalibration)...)
+	fetched, err := calibration()
+	a.input = append(a.input, fetched.inputs(toolchain.RoleCalibration)...)
 	return a, err
 }
 

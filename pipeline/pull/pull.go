@@ -133,6 +133,8 @@ func (p Puller) pullInto(ctx context.Context, q registry.ResolveQuery, resolutio
 	if _, err := p.Check(ctx, dir, want); err != nil {
 		return Result{}, err
 	}
+	// What is said of the engine is what its manifest says, which Check compared with the signatures.
+	resolution.Engine = &part.Engine
 	result := Result{Record: record, Resolution: resolution}
 	for _, f := range part.Files {
 		result.Files = append(result.Files, f.Path)

@@ -411,3 +411,35 @@ func TestPullOfAQuarantinedEngine(t *testing.T) {
 		t.Errorf("%q became %q, want it untouched", before, after)
 	}
 }
+
+// embellishing is a service that says more about an engine than its signed manifest.
+type embellishing struct{ registry.Interface }
+
+func (e embellishing) Resolve(ctx context.Context, q registry.ResolveQuery) (registry.Resolution, error) {
+	found, err := e.Interface.Resolve(ctx, q)
+	if found.Engine != nil {
+		other := *found.Engine
+		other.Providers = []registry.Provider{{Name: "CPUExecutionProvider", Options: map[string]string{"use_arena": "0"}}}
+		found.Engine = &other
+	}
+	return found, err
+}
+
+// What pull says of an engine is what its manifest says, whatever the service answered.
+func TestPullTakesTheWordOfTheManifest(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	w.Promoted(t, registrytest.Build{})
+	honest, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Puller.Registry = embellishing{w.Interface}
+	result, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := result.Resolution.Engine.Providers, honest.Resolution.Engine.Providers; !slices.EqualFunc(got, want, func(a, b registry.Provider) bool { return a.String() == b.String() }) {
+		t.Errorf("providers %v, want %v as the manifest has them", got, want)
+	}
+}

@@ -46,7 +46,7 @@ For a REF: every bundle, who signed it, and which roles that key has there.`,
 			if _, unread := registry.ParseRef(args[0]); unread != nil && errors.Is(err, fs.ErrNotExist) {
 				return registry.Errorf(registry.CodeInvalid, "no folder %s, and no %w", args[0], unread)
 			}
-			for _, name := range []string{"env", "model", "version", "max-age", "unpromoted"} {
+			for _, name := range []string{"trust", "env", "model", "version", "max-age", "unpromoted"} {
 				if c.Flags().Changed(name) {
 					return registry.Errorf(registry.CodeInvalid, "--%s is for a folder that pull made, and %s is none", name, args[0])
 				}
