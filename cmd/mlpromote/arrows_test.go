@@ -92,7 +92,8 @@ func arrows() []rule {
 		}},
 
 		{"validators/tensor", nil}, // a pure leaf
-		{"validators", []string{"registry", "validators/tensor"}},
+		{"validators/stats", nil},  // a pure leaf
+		{"validators", []string{"registry", "validators/stats", "validators/tensor"}},
 		// A report of parity holds the accuracy on the same cases, measured in the same pass.
 		{"validators/parity", []string{"registry", "validators", "validators/accuracy", "validators/tensor"}},
 		{"validators/*", []string{"registry", "validators", "validators/tensor"}},
