@@ -15,7 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// How latency is measured: single cases, one thread, all engines taking turns.
+// How latency is measured: single cases, all engines taking turns, each loaded as a node loads it.
 const (
 	timingWarmup = 20
 	timingCases  = 16              // at most: the first of the set

@@ -13,16 +13,16 @@ import (
 )
 
 // head is what every report says about what was found since a beginning.
-func (v verification) head(by tool, began beginning) registry.ReportHead {
+func (v verification) head(c candidate, began beginning) registry.ReportHead {
 	return registry.ReportHead{
 		Verdict:   registry.VerdictUndecided,
 		StartedOn: began.StartedOn, FinishedOn: v.p.now().UTC(), History: registry.NewDigestSet(began.History),
 		Limits: registry.NewDigestSet(v.release.Limits), Sources: registry.NewDigestSet(v.release.Sources),
 		Reference: registry.NewDigestSet(v.reference.ref.Digest),
 		Node:      v.node,
-		Runtime: registry.RuntimeUsed{Name: by.identity.Name, Version: by.identity.Version,
-			Library: registry.NewDigestSet(by.identity.LibraryDigest)},
-		Settings: registry.RunSettings{Threads: runThreads, Level: by.Profile.Level, Denormals: "keep"},
+		Runtime: registry.RuntimeUsed{Name: c.tool.identity.Name, Version: c.tool.identity.Version,
+			Library: registry.NewDigestSet(c.tool.identity.LibraryDigest)},
+		Settings: registry.SettingsOf(c.engine.Load),
 		Tool:     v.p.Tool,
 	}
 }
@@ -31,7 +31,7 @@ func (v verification) head(by tool, began beginning) registry.ReportHead {
 // be compared at all, because their shape or dtype differs, are a failure and no error.
 func (v verification) parity(ctx context.Context, c candidate, outputs runOutputs) (registry.ParityReport, error) {
 	limits := v.limits.Precisions[c.engine.Precision].Outputs
-	report := registry.ParityReport{ReportHead: v.head(c.tool, outputs.began(c.id, v.began)),
+	report := registry.ParityReport{ReportHead: v.head(c, outputs.began(c.id, v.began)),
 		Outputs: make(map[string]registry.OutputFigures)}
 	report.Cases = registry.CasesRun{
 		Digest: registry.NewDigestSet(v.cases.ref.Digest), Golden: registry.NewDigestSet(v.golden.ref.Digest),
@@ -108,7 +108,7 @@ func (v verification) scored() (string, bool) {
 func (v verification) performance(c candidate, latencies measured) registry.PerformanceReport {
 	reference := latencies.latency(referenceID)
 	report := registry.PerformanceReport{
-		ReportHead: v.head(c.tool, v.began), Latency: latencies.latency(c.id),
+		ReportHead: v.head(c, v.began), Latency: latencies.latency(c.id),
 		Warmup: timingWarmup, ReferenceLatency: &reference, Apart: latencies.apart[c.id]}
 	var current *registry.Latency
 	if running, ok := v.current[c.engine.Label()]; ok {

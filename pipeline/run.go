@@ -5,7 +5,9 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// How the reference and engines are run: every number that a report rests on.
+// How the reference and engines are run. Engines are loaded by their load profile, or as the
+// runtime does by itself. Golden outputs are made by a fixed run: with one thread, and the level
+// of the toolchain's profile.
 const (
 	onnxRuntime = plan.ONNXRuntime
 	runThreads  = 1

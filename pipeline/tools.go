@@ -180,7 +180,7 @@ func (t tools) runGroups(candidates []candidate) []runGroup {
 		for _, c := range candidates {
 			switch {
 			case c.tool.identity.Name != name:
-			case c.model.alone:
+			case c.alone():
 				alone = append(alone, runGroup{name + "-" + c.id, t[name], []candidate{c}})
 			default:
 				together.members = append(together.members, c)
@@ -189,6 +189,13 @@ func (t tools) runGroups(candidates []candidate) []runGroup {
 		all = append(append(all, together), alone...)
 	}
 	return all
+}
+
+// alone reports whether the engine must run in a process of its own, because it or its load profile
+// configures the process. ONNX Runtime Web has one number of threads for a process.
+func (c candidate) alone() bool {
+	load := c.engine.Load
+	return c.model.alone || load != nil && (len(load.Env) > 0 || load.Runtime == "onnxruntime-web")
 }
 
 // size is what the files of the models take, in bytes. What several members have counts
@@ -222,23 +229,24 @@ type engineRun struct {
 	cached bool // the driver did not run: it has a memory
 }
 
-// run begins a run with the settings that every report rests on.
+// run begins a run of engines.
 func (t tool) run(o toolchain.RunOptions) engineRun {
-	o.Threads, o.Level = runThreads, t.Profile.Level
 	return engineRun{tool: t, job: toolchain.Job{Verb: toolchain.VerbRun, Run: &o}}
 }
 
-// add puts the reference into the run.
-func (r *engineRun) add(id string, engine loadable) {
-	r.job.Run.Engines = append(r.job.Run.Engines,
-		toolchain.RunEngine{ID: id, Path: engine.entry, Operators: engine.operators})
-	r.job.Inputs = append(r.job.Inputs, engine.inputs...)
-}
-
-// addCandidate puts an engine into the run, for the providers that it declares.
+// addCandidate puts an engine into the run, for the providers that it declares. It is loaded by
+// its load profile, or else as the runtime does by itself.
 func (r *engineRun) addCandidate(c candidate) {
-	r.add(c.id, c.model)
-	r.job.Run.Engines[len(r.job.Run.Engines)-1].Providers = c.engine.Providers
+	load := registry.LoadProfile{Options: map[string]string{}}
+	if c.engine.Load != nil {
+		load = *c.engine.Load
+	}
+	r.job.Run.Engines = append(r.job.Run.Engines, toolchain.RunEngine{ID: c.id, Path: c.model.entry,
+		Operators: c.model.operators, Providers: c.engine.Providers, Load: load.Options})
+	r.job.Inputs = append(r.job.Inputs, c.model.inputs...)
+	if len(load.Env) > 0 {
+		r.job.Run.Env = load.Env
+	}
 }
 
 // do runs what was added, in the order of adding. A run of nothing does nothing.

@@ -35,22 +35,20 @@ func (t *tuning) time(ctx context.Context) error {
 	return nil
 }
 
-// pass times every candidate once more, those of a toolchain in one process.
+// pass times every candidate once more, those of a toolchain in one process where they can.
 func (t *tuning) pass(ctx context.Context, pass int, inputs []toolchain.Input,
 	cases int, timings map[string][]int64) (err error) {
 	distinct := t.distinct()
 	done := t.p.step(fmt.Sprintf("time %s, pass %d of %d", registry.Count(len(distinct), "engine"), pass+1, timingPasses))
 	defer func() { done("", err) }()
-	for _, name := range t.tools.names() {
-		run := t.tools[name].run(toolchain.RunOptions{Rounds: t.passRounds(cases, timings),
+	for _, group := range t.tools.runGroups(distinct) {
+		run := group.tool.run(toolchain.RunOptions{Rounds: t.passRounds(cases, timings),
 			Warmup: timingWarmup, Order: toolchain.OrderInterleaved})
 		run.job.Inputs = slices.Clone(inputs)
-		for _, c := range distinct {
-			if c.tool.identity.Name == name {
-				run.addCandidate(c)
-			}
+		for _, c := range group.members {
+			run.addCandidate(c)
 		}
-		results, err := run.do(ctx, filepath.Join(t.scratch, fmt.Sprintf("timing-%d-%s", pass, name)))
+		results, err := run.do(ctx, filepath.Join(t.scratch, fmt.Sprintf("timing-%d-%s", pass, group.name)))
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -51,8 +52,9 @@ func (v verification) openUnfinished() (unfinished, error) {
 		return unfinished{}, nil
 	}
 	v.forgetOld()
-	key, err := registry.CanonicalDigest(map[string]any{"v": 2,
-		"release": v.release.Digest, "node": v.node, "tool": v.p.Tool})
+	// Runtimes choose their number of threads by the cores, and sums can depend on it.
+	key, err := registry.CanonicalDigest(map[string]any{"v": 3,
+		"release": v.release.Digest, "node": v.node, "cores": runtime.NumCPU(), "tool": v.p.Tool})
 	if err != nil {
 		return unfinished{}, err
 	}

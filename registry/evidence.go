@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -263,9 +264,32 @@ type RuntimeUsed struct {
 
 // RunSettings are the numeric conditions of a run.
 type RunSettings struct {
-	Threads   int    `json:"threads"`
-	Level     string `json:"level"`     // graph optimization at load: "disable_all"
+	Threads   int    `json:"threads"`   // within one operator; 0: as many as the runtime takes by itself
+	Level     string `json:"level"`     // graph optimization at load: "disable_all"; "": the runtime's own
 	Denormals string `json:"denormals"` // "keep" or "flush"
+	// Load is how the engine was loaded: [LoadDefault], or [LoadByProfile] with Profile. It is
+	// empty in reports of earlier versions, which loaded with Threads and Level.
+	Load    string       `json:"load,omitempty"`
+	Profile *LoadProfile `json:"profile,omitempty"`
+}
+
+// SettingsOf returns the conditions of a run that loaded an engine by its profile; nil is the
+// runtime's own defaults.
+func SettingsOf(load *LoadProfile) RunSettings {
+	if load == nil {
+		return RunSettings{Denormals: "keep", Load: LoadDefault}
+	}
+	settings := RunSettings{Denormals: "keep", Load: LoadByProfile, Profile: load}
+	settings.Level = cmp.Or(load.Options["graph_optimization_level"], load.Options["graphOptimizationLevel"])
+	for _, name := range []string{"intra_op_num_threads", "INFERENCE_NUM_THREADS", "num_threads", "numThreads"} {
+		if threads, err := strconv.Atoi(load.Options[name]); err == nil {
+			settings.Threads = threads
+		}
+	}
+	if load.Options["session.set_denormal_as_zero"] == "1" {
+		settings.Denormals = "flush"
+	}
+	return settings
 }
 
 // ToolIdentity is this program.

@@ -32,10 +32,13 @@ type Engine struct {
 	Providers []Provider `json:"providers,omitempty"`
 	// Operators are the operator libraries that the engine carries: native code.
 	Operators []Operators `json:"operators,omitempty"`
-	Reference Digest      `json:"reference"`
-	Sources   Digest      `json:"sources"`
-	Limits    Digest      `json:"limits"`
-	Interface Digest      `json:"interface"`
+	// Load says how nodes load the engine; nil for the runtime's own defaults. It is also in the
+	// engine's file [LoadProfileFile].
+	Load      *LoadProfile `json:"load,omitempty"`
+	Reference Digest       `json:"reference"`
+	Sources   Digest       `json:"sources"`
+	Limits    Digest       `json:"limits"`
+	Interface Digest       `json:"interface"`
 }
 
 // Operators is a library of operators among the files of an engine.

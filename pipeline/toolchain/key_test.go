@@ -25,8 +25,8 @@ func fullJob() toolchain.Job {
 		Machine: "linux/amd64/v3/intel",
 		Run: &toolchain.RunOptions{
 			Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx", Providers: []registry.Provider{{Name: "A"}, {Name: "B",
-				Options: map[string]string{"o": "1"}}}, Operators: []string{"o.so"}}}, SelectOutputs: []string{"logits"},
-			Rounds: 1, Warmup: 1, Order: toolchain.OrderSequential, Threads: 1, Level: "basic",
+				Options: map[string]string{"o": "1"}}}, Operators: []string{"o.so"}, Load: map[string]string{"l": "1"}}}, SelectOutputs: []string{"logits"},
+			Rounds: 1, Warmup: 1, Order: toolchain.OrderSequential, Threads: 1, Level: "basic", Env: map[string]string{"OMP_DYNAMIC": "1"},
 		},
 	}
 }
@@ -60,6 +60,9 @@ func TestKeyChangesWithEveryField(t *testing.T) {
 		"other provider options": func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].Providers[1].Options["o"] = "2" },
 		"other providers":        func(j *toolchain.Job, _ *toolchain.Identity) { slices.Reverse(j.Run.Engines[0].Providers) },
 		"no operators":           func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].Operators = nil },
+		"a fixed run":            func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].Load = nil },
+		"a plain load":           func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Engines[0].Load = map[string]string{} },
+		"environment":            func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Env["OMP_DYNAMIC"] = "0" },
 		"shares":                 func(j *toolchain.Job, _ *toolchain.Identity) { j.Run.Shares = true },
 		"another engine": func(j *toolchain.Job, _ *toolchain.Identity) {
 			j.Run.Engines = append(j.Run.Engines, toolchain.RunEngine{ID: "n", Path: "m.onnx"})
@@ -203,6 +206,10 @@ func change(t *testing.T, v reflect.Value, name string) {
 	case reflect.Bool:
 		v.SetBool(!v.Bool())
 	case reflect.Map:
+		if strings.HasSuffix(name, "Run.Env") { // takes variables of runtimes alone
+			v.SetMapIndex(reflect.ValueOf("OMP_MORE"), reflect.ValueOf("1"))
+			return
+		}
 		v.SetMapIndex(reflect.ValueOf("more"), reflect.New(v.Type().Elem()).Elem())
 	default:
 		t.Errorf("%s is a %s, which the test cannot change", name, v.Type())
@@ -232,6 +239,7 @@ func TestJobValidate(t *testing.T) {
 		"engine twice":             func(j *toolchain.Job) { j.Run.Engines = append(j.Run.Engines, j.Run.Engines[0]) },
 		"rounds":                   func(j *toolchain.Job) { j.Run.Rounds = -1 },
 		"threads":                  func(j *toolchain.Job) { j.Run.Threads = -1 },
+		"variable that loads code": func(j *toolchain.Job) { j.Run.Env["LD_PRELOAD"] = "x.so" },
 		"order":                    func(j *toolchain.Job) { j.Run.Order = "random" },
 	} {
 		job := fullJob()

@@ -12,8 +12,8 @@ type Profile struct {
 	Name   string // of the toolchain, and of the runtime that a node must have: "openvino"
 	Format string // format of engines: "onnx", "openvino-ir"
 	Entry  string // the file of an engine that the runtime loads: "model.xml"
-	// Level is the optimization that the runtime applies when it loads an engine, for
-	// [RunOptions]; empty for runtimes without levels.
+	// Level is the optimization that the runtime applies when it loads a model for a fixed run,
+	// for [RunOptions]; empty for runtimes without levels.
 	Level string
 	// Providers are the default execution providers of ONNX Runtime, for specs that name none,
 	// the preferred one first. Empty for other runtimes.

@@ -22,8 +22,12 @@ type RunOptions struct {
 	Rounds        int         `json:"rounds,omitempty"`         // timed passes over all cases; 0 means 1
 	Warmup        int         `json:"warmup,omitempty"`         // runs of each engine before the first timed one
 	Order         Order       `json:"order,omitempty"`
-	Threads       int         `json:"threads,omitempty"` // within one operator; 0 means 1
-	Level         string      `json:"level,omitempty"`   // graph optimization at load: "" means "disable_all"
+	// Threads and Level are for engines without Load: threads within one operator, where 0 means
+	// 1, and graph optimization at load, where "" means "disable_all".
+	Threads int    `json:"threads,omitempty"`
+	Level   string `json:"level,omitempty"`
+	// Env is set in the environment of the driver's process, as a load profile asks for it.
+	Env map[string]string `json:"env,omitempty"`
 	// Shares requests the share of each execution provider in engines that declare some. One
 	// more run finds it out, in a separate session, so that no timing contains it.
 	Shares bool `json:"shares,omitempty"`
@@ -40,6 +44,10 @@ type RunEngine struct {
 	// Operators are the Names of the inputs of role "operators" with the engine's custom
 	// operators. These libraries are loaded before the engine.
 	Operators []string `json:"operators,omitempty"`
+	// Load are the options with which the runtime loads the engine, by its own names. An empty
+	// map leaves all to the runtime, as a plain load does. With nil the run is fixed instead: one
+	// thread, as RunOptions say, so that it gives the same bytes on machines of one kind.
+	Load map[string]string `json:"load,omitzero"`
 }
 
 // Order is how the runs of several engines follow each other.
@@ -119,6 +127,11 @@ func (o RunOptions) validate(inputs map[[2]string]bool) error {
 			if !inputs[[2]string{RoleOperators, name}] {
 				return registry.Errorf(registry.CodeInvalid, "run: engine %s: no input %s/%s", e.ID, RoleOperators, name)
 			}
+		}
+	}
+	for name, value := range o.Env {
+		if err := registry.CheckLoadVariable(name, value); err != nil {
+			return registry.Errorf(registry.CodeInvalid, "run: %w", err)
 		}
 	}
 	switch {

@@ -50,7 +50,7 @@ func Do(ctx context.Context, program Program, budget Budget,
 	}
 	defer func() { err = errors.Join(err, s.remove()) }()
 	outcome, err := do(ctx,
-		&process{program: program, budget: budget.with(job.Budget).withDefaults(), log: tail{max: logBytes}}, s, job, outDir)
+		&process{program: program, budget: budget.with(job.Budget).withDefaults(), load: loadOf(job), log: tail{max: logBytes}}, s, job, outDir)
 	if err != nil {
 		return toolchain.Outcome{}, errors.Join(err, empty(outDir))
 	}
@@ -123,7 +123,7 @@ func newRequest(program Program, job toolchain.Job, s *scratch, outDir string) R
 		run := *job.Run
 		run.Engines = nil
 		for _, e := range job.Run.Engines {
-			staged := toolchain.RunEngine{ID: e.ID, Path: s.path(toolchain.RoleModel, e.Path), Providers: e.Providers}
+			staged := toolchain.RunEngine{ID: e.ID, Path: s.path(toolchain.RoleModel, e.Path), Providers: e.Providers, Load: e.Load}
 			for _, name := range e.Operators {
 				staged.Operators = append(staged.Operators, s.path(toolchain.RoleOperators, name))
 			}

@@ -1,10 +1,13 @@
 package driverproc
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/opencontainers/go-digest"
 
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -28,9 +31,37 @@ var fixedEnvironment = [...]string{
 	"ORT_DISABLE_TELEMETRY=1",
 }
 
+// threadVariables pin the numbers of threads of libraries. A run that loads engines as a node
+// does is without them.
+var threadVariables = []string{"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}
+
+// loadEnvironment is what a run of engines changes in the environment of its driver.
+type loadEnvironment struct {
+	plain bool              // some engine is loaded as a node does
+	set   map[string]string // by load profiles
+}
+
+func loadOf(job toolchain.Job) loadEnvironment {
+	if job.Run == nil {
+		return loadEnvironment{}
+	}
+	plain := slices.ContainsFunc(job.Run.Engines, func(e toolchain.RunEngine) bool { return e.Load != nil })
+	return loadEnvironment{plain, job.Run.Env}
+}
+
 // environment returns the whole environment of a driver that may use scratch.
-func environment(scratch string) []string {
-	return append(fixedEnvironment[:len(fixedEnvironment):len(fixedEnvironment)], "HOME="+scratch, "TMPDIR="+scratch)
+func environment(scratch string, load loadEnvironment) []string {
+	var all []string
+	for _, variable := range fixedEnvironment {
+		name, _, _ := strings.Cut(variable, "=")
+		if _, set := load.set[name]; !set && !(load.plain && slices.Contains(threadVariables, name)) {
+			all = append(all, variable)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(load.set)) {
+		all = append(all, name+"="+load.set[name])
+	}
+	return append(all, "HOME="+scratch, "TMPDIR="+scratch)
 }
 
 // CodeDigest returns the digest of a driver's code, its environment and the protocol, as

@@ -19,6 +19,7 @@ const logBytes = 64 << 10
 type process struct {
 	program Program
 	budget  Budget
+	load    loadEnvironment
 	log     tail
 }
 
@@ -46,7 +47,7 @@ func (p *process) start(ctx context.Context, s *scratch, job sandbox.Job) (sandb
 	if run == nil {
 		run = sandbox.Run
 	}
-	job.Path, job.Args, job.Env, job.Dir, job.Output = p.program.Path, p.program.Args, environment(s.work()), s.work(), &p.log
+	job.Path, job.Args, job.Env, job.Dir, job.Output = p.program.Path, p.program.Args, environment(s.work(), p.load), s.work(), &p.log
 	job.Read, job.Inputs, job.Temp = p.program.Reads, s.in(), s.temp()
 	job.Write = append([]string{s.work(), s.answer()}, job.Write...)
 	job.Limits, job.Most = p.budget.limits(), p.budget.Sandbox

@@ -18,8 +18,8 @@ func TestRequestsFollowTheSchema(t *testing.T) {
 	run := toolchaintest.Compile(t, "m.onnx")
 	run.Verb = toolchain.VerbRun
 	run.Run = &toolchain.RunOptions{
-		Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx"}}, SelectOutputs: []string{"y"},
-		Rounds: 2, Warmup: 1, Order: toolchain.OrderInterleaved, Threads: 2, Level: "basic",
+		Engines: []toolchain.RunEngine{{ID: "m", Path: "m.onnx"}, {ID: "n", Path: "m.onnx", Load: map[string]string{"intra_op_num_threads": "2"}}}, SelectOutputs: []string{"y"},
+		Rounds: 2, Warmup: 1, Order: toolchain.OrderInterleaved, Threads: 2, Level: "basic", Env: map[string]string{"OMP_DYNAMIC": "0"},
 	}
 	bare := run
 	bare.Run = &toolchain.RunOptions{Engines: run.Run.Engines}

@@ -16,7 +16,7 @@ func known() []Source {
 			Imports: []string{"onnx"},
 			Profile: toolchain.Profile{
 				Name: "onnxruntime", Format: "onnx", Entry: "model.onnx", Reproducible: registry.ReproducibleBytes, Cost: oneThread(),
-				Level:     "disable_all", // an engine is optimized when it is built, never when it is loaded
+				Level:     "disable_all", // of a fixed run, such as that of the reference
 				Providers: registry.ProvidersOf("CPUExecutionProvider"), ONNXRuntime: true, Operators: true,
 				CompileOptions: onnxruntimeOptions,
 			},

@@ -27,7 +27,10 @@ type engine struct {
 
 // open loads the engine once to learn its inputs and outputs. Call start to run it.
 func open(e toolchain.RunEngine, o toolchain.RunOptions) (*engine, error) {
-	set := settings{level: o.Level, threads: max(o.Threads, 1), providers: e.Providers, operators: e.Operators}
+	set := settings{load: e.Load, providers: e.Providers, operators: e.Operators}
+	if e.Load == nil {
+		set.load = fixed(o.Level, o.Threads)
+	}
 	options, err := set.open()
 	if err != nil {
 		return nil, err

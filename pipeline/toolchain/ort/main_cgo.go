@@ -38,7 +38,7 @@ func handle(ctx context.Context, r driverproc.Request) (any, error) {
 func probe(_ context.Context, r driverproc.Request) (any, error) {
 	result := toolchain.ProbeResult{Tool: map[string]string{Name: rt.GetVersion()}}
 	for _, in := range graphs(r) {
-		options, err := settings{level: "disable_all", threads: 1, operators: operators(r)}.open()
+		options, err := settings{load: fixed("disable_all", 1), operators: operators(r)}.open()
 		if err != nil {
 			return nil, err
 		}
@@ -65,7 +65,7 @@ func compile(_ context.Context, r driverproc.Request) (any, error) {
 		return nil, driverproc.Errorf(driverproc.BadInput,
 			"%d inputs of role model are graphs, expected one that ends in .onnx", len(models))
 	}
-	options, err := settings{level: level, threads: 1, operators: operators(r)}.open()
+	options, err := settings{load: fixed(level, 1), operators: operators(r)}.open()
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,11 @@
 package ort
 
 import (
+	"cmp"
 	"errors"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	rt "github.com/yalue/onnxruntime_go"
@@ -14,7 +17,6 @@ import (
 )
 
 var levels = map[string]rt.GraphOptimizationLevel{
-	"":            rt.GraphOptimizationLevelDisableAll,
 	"disable_all": rt.GraphOptimizationLevelDisableAll,
 	"basic":       rt.GraphOptimizationLevelEnableBasic,
 	"extended":    rt.GraphOptimizationLevelEnableExtended,
@@ -23,28 +25,29 @@ var levels = map[string]rt.GraphOptimizationLevel{
 
 // settings are the options of a session that differ between jobs.
 type settings struct {
-	level     string              // of graph optimization
-	threads   int                 // within one operator; operators run one after the other
+	load      map[string]string   // options by the names of a load profile; others are the library's own
 	providers []registry.Provider // execution providers, the preferred one first; that of the CPU is always last
 	operators []string            // paths of operator libraries that the model needs
 }
 
+// fixed are the options of a session that gives the same bytes on machines of one kind: operators
+// run one after the other, with so many threads within one.
+func fixed(level string, threads int) map[string]string {
+	return map[string]string{
+		"graph_optimization_level": cmp.Or(level, "disable_all"), "execution_mode": "sequential",
+		"intra_op_num_threads": strconv.Itoa(max(threads, 1)), "inter_op_num_threads": "1",
+	}
+}
+
 // open returns the options of a session. The caller destroys them.
 func (s settings) open() (*rt.SessionOptions, error) {
-	value, ok := levels[s.level]
-	if !ok {
-		return nil, driverproc.Errorf(driverproc.BadInput, "level %q: want disable_all, basic, extended or all", s.level)
-	}
 	options, err := rt.NewSessionOptions()
 	if err != nil {
 		return nil, err
 	}
-	err = errors.Join(
-		options.SetGraphOptimizationLevel(value),
-		options.SetExecutionMode(rt.ExecutionModeSequential),
-		options.SetIntraOpNumThreads(s.threads),
-		options.SetInterOpNumThreads(1),
-	)
+	for name, value := range s.load {
+		err = errors.Join(err, setOption(options, name, value))
+	}
 	for _, path := range s.operators {
 		if failed := options.RegisterCustomOpsLibrary(path); failed != nil {
 			err = errors.Join(err, driverproc.Errorf(driverproc.BadInput, "operator library %s does not load: %s",
@@ -63,6 +66,43 @@ func (s settings) open() (*rt.SessionOptions, error) {
 		}
 	}
 	return options, nil
+}
+
+// setOption sets an option of a load profile. Other names than those of Python's SessionOptions
+// are session config entries.
+func setOption(options *rt.SessionOptions, name, value string) error {
+	number, failed := strconv.Atoi(value)
+	switch name {
+	case "graph_optimization_level":
+		level, ok := levels[value]
+		if !ok {
+			return driverproc.Errorf(driverproc.BadInput, "level %q: want disable_all, basic, extended or all", value)
+		}
+		return options.SetGraphOptimizationLevel(level)
+	case "execution_mode":
+		if value == "parallel" {
+			return options.SetExecutionMode(rt.ExecutionModeParallel)
+		}
+		return options.SetExecutionMode(rt.ExecutionModeSequential)
+	case "intra_op_num_threads", "inter_op_num_threads", "enable_cpu_mem_arena", "enable_mem_pattern":
+		if failed != nil {
+			return driverproc.Errorf(driverproc.BadInput, "option %s is %q: want a number", name, value)
+		}
+	}
+	switch name {
+	case "intra_op_num_threads":
+		return options.SetIntraOpNumThreads(number)
+	case "inter_op_num_threads":
+		return options.SetInterOpNumThreads(number)
+	case "enable_cpu_mem_arena":
+		return options.SetCpuMemArena(number != 0)
+	case "enable_mem_pattern":
+		return options.SetMemPattern(number != 0)
+	}
+	if !slices.Contains(registry.LoadOptions(Name), name) {
+		return driverproc.Errorf(driverproc.BadInput, "option %s: want some of %s", name, strings.Join(registry.LoadOptions(Name), ", "))
+	}
+	return options.AddSessionConfigEntry(name, value)
 }
 
 // prefer appends an execution provider to the list.

@@ -1,8 +1,10 @@
 """The verb run for any tool: engines and cases to outputs and timings.
 
-A driver gives load(path, threads), which opens an engine. One whose runtime has execution
-providers takes those that an engine declares as a third argument: names, or {"name": ...,
-"options": {...}} where something is asked of one. An engine has
+A driver gives load(path, threads, options), which opens an engine. options are those of its load
+profile, by the runtime's own names: empty to leave all to the runtime, as a plain load does. They
+are None for a fixed run, with so many threads, which gives the same bytes each time. A driver
+whose runtime has execution providers takes those that an engine declares as a fourth argument:
+names, or {"name": ..., "options": {...}} where something is asked of one. An engine has
     inputs    {name: (numpy dtype, shape)}, -1 for a dimension that the model leaves open
     outputs   the names of the outputs, in the model's order
     run(feed) {name: array} to a list of arrays in the order of outputs
@@ -81,7 +83,7 @@ class Runner:
         self.engines, self.outputs, self.results = [], [], []
         for item in group:
             began = time.perf_counter_ns()
-            engine = open_engine(load, item, request["threads"], *declared(item))
+            engine = open_engine(load, item, request["threads"], item.get("load"), *declared(item))
             took = time.perf_counter_ns() - began
             select(engine, item["id"], self.asked.get("select_outputs"))
             self.engines.append(engine)
@@ -129,15 +131,32 @@ def declared(item):
     return [item["providers"]] if item.get("providers") else []
 
 
-def open_engine(load, item, threads, *providers):
+def open_engine(load, item, threads, options, *providers):
     """An engine that the runtime does not take is a bad input, whatever it throws."""
     try:
-        return load(item["path"], threads, *providers)
+        return load(item["path"], threads, options, *providers)
     except (Refused, MemoryError, ImportError):
         raise
     except Exception as e:
         message = " ".join(str(e).replace(item["path"], item["id"]).split())
         raise Refused("bad_input", f"engine {item['id']} does not load: {type(e).__name__}: {message[:500]}") from e
+
+
+def number(options, name):
+    """A number of a load profile; None where it is not there."""
+    if name not in options:
+        return None
+    try:
+        return int(options[name])
+    except ValueError:
+        raise Refused("bad_input", f"option {name} is {options[name]!r}: want a number") from None
+
+
+def only(options, *known):
+    """Refuses options that the driver does not know."""
+    for name in options:
+        if name not in known:
+            raise Refused("bad_input", f"option {name}: want some of {', '.join(known)}")
 
 
 def select(engine, name, only):

@@ -18,7 +18,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from protocol import Refused, inputs_of, main, model_of, options_of, output_path, versions, write  # noqa: E402
-from running import run  # noqa: E402
+from running import only, run  # noqa: E402
 
 DEFAULTS = {
     "device": "local",  # where the module runs: local is the CPU
@@ -143,13 +143,17 @@ def refusal(text, options):
 
 
 class Engine:
-    def __init__(self, path, threads):
+    def __init__(self, path, threads, options):
         import iree.runtime
         import numpy
 
         with open(os.path.join(os.path.dirname(path), "model.json"), encoding="utf-8") as f:
             about = json.load(f)
-        driver = {"local": "local-sync" if threads == 1 else "local-task"}.get(about["device"], about["device"])
+        local = "local-sync" if threads == 1 else "local-task"
+        if options is not None:
+            only(options, "driver")
+            local = options.get("driver", "local-task")
+        driver = {"local": local}.get(about["device"], about["device"])
         try:
             config = iree.runtime.Config(driver)
             # The runtime's own way to map a file opens it for writing.

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from interpreting import Flatbuffer  # noqa: E402
 from protocol import Refused, main, model_of, options_of, versions, write  # noqa: E402
-from running import run  # noqa: E402
+from running import number, only, run  # noqa: E402
 
 
 def probe(_request):
@@ -57,9 +57,12 @@ def refusal(e):
     return Refused("unsupported_op" if unsupported else "tool_failed", f"onnx2tf: {message}", op=op)
 
 
-def engine(path, threads):
+def engine(path, threads, options):
     from ai_edge_litert.interpreter import Interpreter
 
+    if options is not None:
+        only(options, "num_threads")
+        threads = number(options, "num_threads")
     return Flatbuffer(Interpreter(model_path=path, num_threads=threads))
 
 

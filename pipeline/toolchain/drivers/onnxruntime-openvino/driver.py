@@ -22,24 +22,49 @@ from running import run  # noqa: E402
 DEFAULTS = {"form": "onnx", "embed": True, "provider_options": {}}
 CHOICES = {"form": ("onnx", "epcontext")}
 OPENVINO = "OpenVINOExecutionProvider"
-LEVEL = "ORT_DISABLE_ALL"  # the provider optimizes its part itself, and takes no fused operators
+LEVELS = {"disable_all": "ORT_DISABLE_ALL", "basic": "ORT_ENABLE_BASIC", "extended": "ORT_ENABLE_EXTENDED", "all": "ORT_ENABLE_ALL"}
 
 
 def probe(_request):
     return versions("onnxruntime-openvino", "onnx", "numpy")
 
 
-def session(path, threads, providers, configure=None):
-    """A session with those of the providers that are here, as ONNX Runtime itself has it."""
+def fixed(threads):
+    """What a run gives the same bytes with: the provider optimizes its part itself."""
+    return {"graph_optimization_level": "disable_all", "intra_op_num_threads": str(threads), "inter_op_num_threads": "1"}
+
+
+def session_options(asked):
+    """Session options by the names of a load profile; others than those of Python are entries."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, LEVEL)
     options.log_severity_level = 3
+    for name, value in asked.items():
+        if name == "graph_optimization_level":
+            options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, LEVELS[value])
+        elif name == "execution_mode":
+            options.execution_mode = getattr(onnxruntime.ExecutionMode, "ORT_" + value.upper())
+        elif name in ("intra_op_num_threads", "inter_op_num_threads"):
+            setattr(options, name, int(value))
+        elif name in ("enable_cpu_mem_arena", "enable_mem_pattern"):
+            setattr(options, name, value == "1")
+        else:
+            options.add_session_config_entry(name, value)
+    return options
+
+
+def session(path, threads, load, providers, configure=None):
+    """A session with those of the providers that are here, as ONNX Runtime itself has it. load is
+    None for a fixed run."""
+    import onnxruntime
+
+    options = session_options(fixed(threads) if load is None else load)
     if configure:
         configure(options)
-    settings = {OPENVINO: {"device_type": "CPU", "precision": "FP32", "num_of_threads": str(threads), "num_streams": "1"}}
+    settings = {}
+    if load is None:
+        settings = {OPENVINO: {"device_type": "CPU", "precision": "FP32", "num_of_threads": str(threads), "num_streams": "1"}}
     here = onnxruntime.get_available_providers()
     asked = {name: given for name, given in map(named, providers) if name in here}
     try:
@@ -68,7 +93,7 @@ def compile_(request):
     source, asked = model_of(request), options["provider_options"].get(OPENVINO)
     providers = [{"name": OPENVINO, "options": asked} if asked else OPENVINO]
     if options["form"] == "onnx":
-        session(source, 1, providers)
+        session(source, 1, None, providers)
         onnx.save(onnx.load(source), output_path(request, "model.onnx"), **external(request))
         return {"engine": {"format": "onnx", "entry": "model.onnx"}}
 
@@ -77,7 +102,7 @@ def compile_(request):
         settings.add_session_config_entry("ep.context_file_path", output_path(request, "model.onnx"))
         settings.add_session_config_entry("ep.context_embed_mode", "1" if options["embed"] else "0")
 
-    session(source, 1, providers, ask)
+    session(source, 1, None, providers, ask)
     if not os.path.exists(output_path(request, "model.onnx")):
         raise Refused("unsupported_op", f"{OPENVINO} took no part of the graph, so there is nothing to keep")
     loads(request, providers)
@@ -94,7 +119,7 @@ def external(request):
 def loads(request, providers):
     """Loads what was compiled, since an engine that nothing can load is none."""
     try:
-        session(output_path(request, "model.onnx"), 1, providers)
+        session(output_path(request, "model.onnx"), 1, None, providers)
     except Exception as e:
         reader = "" if any("ir_frontend" in name for name in libraries()) else ": the package is without OpenVINO's reader of models (libopenvino_ir_frontend), which the CPU needs for what it compiled"
         said = " ".join(str(e).split())[:200]
@@ -108,11 +133,11 @@ def libraries():
 
 
 class Engine:
-    def __init__(self, path, threads, providers=(OPENVINO,)):
+    def __init__(self, path, threads, load, providers=(OPENVINO,)):
         import numpy
 
-        self.path, self.threads, self.providers = path, threads, providers
-        self.session = session(path, threads, providers)
+        self.opened = path, threads, load, providers
+        self.session = session(*self.opened)
         self.inputs = {i.name: (numpy.dtype(dtype(i.type)), [n if isinstance(n, int) else -1 for n in i.shape]) for i in self.session.get_inputs()}
         self.outputs = [o.name for o in self.session.get_outputs()]
 
@@ -126,7 +151,7 @@ class Engine:
             settings.enable_profiling = True
             settings.profile_file_prefix = os.path.abspath("profile")
 
-        profiled = session(self.path, self.threads, self.providers, profile)
+        profiled = session(*self.opened, profile)
         profiled.run(None, feed)
         with open(profiled.end_profiling(), encoding="utf-8") as f:
             events = json.load(f)

@@ -4,7 +4,7 @@
 // probe    versions of the tools.
 // compile  role "model", one .onnx file without external data, to model.onnx: the model
 //          itself, once the runtime has loaded it. Kernels are chosen where it runs.
-// run      such engines on cases, in one thread.
+// run      such engines on cases.
 //
 // The one argument is the folder of the install.
 import { readFileSync } from "node:fs";
@@ -16,9 +16,10 @@ import { readShard, rowOf, writeShard } from "./tensors.mjs";
 const modules = join(process.argv[2], "node_modules");
 const MAX_TIMINGS = 4_000_000;
 
-async function runtime() {
+// threads is of the whole process; undefined leaves it to the runtime.
+async function runtime(threads) {
   const ort = await import(pathToFileURL(join(modules, "onnxruntime-web", "dist", "ort.node.min.mjs")));
-  ort.env.wasm.numThreads = 1;
+  if (threads !== undefined) ort.env.wasm.numThreads = threads;
   ort.env.logLevel = "error";
   return ort;
 }
@@ -28,10 +29,12 @@ function probe() {
   return { tool: { "onnxruntime-web": version("onnxruntime-web"), node: process.versions.node } };
 }
 
-async function open(ort, path, id) {
+// load are the options of a load profile: empty to leave all to the runtime. It is undefined for a
+// fixed run, which no optimizer has a part in.
+async function open(ort, path, id, load) {
+  const level = load ? load.graphOptimizationLevel : "disabled";
   try {
-    // An engine is run as it is: what it computes must not depend on an optimizer.
-    return await ort.InferenceSession.create(readFileSync(path), { executionProviders: ["wasm"], graphOptimizationLevel: "disabled" });
+    return await ort.InferenceSession.create(readFileSync(path), { executionProviders: ["wasm"], ...(level ? { graphOptimizationLevel: level } : {}) });
   } catch (e) {
     const op = /(\S+)\(-?\d+\) is not a registered function\/op/.exec(e.message);
     if (op) throw new Refused("unsupported_op", `${id}: ONNX Runtime Web has no operator ${op[1]}`);
@@ -43,7 +46,7 @@ async function compile(request) {
   const models = inputsOf(request, "model");
   if (models.length !== 1) throw new Refused("unsupported_format", `${models.length} files of role model: want one .onnx file without external data`);
   if (Object.keys(request.options ?? {}).length) throw new Refused("bad_input", `options ${Object.keys(request.options)}: there are none`);
-  const session = await open(await runtime(), models[0].path, models[0].name);
+  const session = await open(await runtime(1), models[0].path, models[0].name);
   await session.release();
   write(join(request.out_dir, "model.onnx"), readFileSync(models[0].path));
   return { engine: { format: "onnx", entry: "model.onnx" } };
@@ -55,9 +58,9 @@ class Runner {
     this.ort = ort;
     this.asked = request.run;
     this.engines = [];
-    for (const { id, path } of group) {
+    for (const { id, path, load } of group) {
       const began = process.hrtime.bigint();
-      const session = await open(ort, path, id);
+      const session = await open(ort, path, id, load);
       const engine = { id, session, rows: [], result: { id, load_ns: Number(process.hrtime.bigint() - began), timings_ns: [] } };
       const wanted = this.asked.select_outputs ?? [];
       for (const name of wanted) {
@@ -135,10 +138,18 @@ class Runner {
   }
 }
 
+// threads are those of a fixed run, or what the load profiles say; undefined where they say nothing.
+function threads(engines) {
+  const counts = new Set(engines.map(({ load }) => (load ? load.numThreads : "1")));
+  if (counts.size > 1) throw new Refused("bad_input", "engines with different numbers of threads in one process: run them apart");
+  const [count] = counts;
+  return count === undefined ? undefined : Number(count);
+}
+
 async function run(request) {
   const engines = request.run?.engines ?? [];
   if (!engines.length) throw new Refused("bad_input", "run: no engines");
-  const ort = await runtime();
+  const ort = await runtime(threads(engines));
   const groups = request.run.order === "interleaved" ? [engines] : engines.map((e) => [e]);
   const result = { cases: 0, engines: [] };
   for (const group of groups) {

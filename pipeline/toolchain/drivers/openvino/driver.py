@@ -16,8 +16,8 @@ from blobs import exported, imported, instructions, limit  # noqa: E402
 from protocol import Refused, inputs_of, main, model_of, options_of, output_path, versions, write  # noqa: E402
 from running import run  # noqa: E402
 
-# How engines are run, so that a run says what it computed: nothing in a precision that
-# the model does not ask for, one stream of one thread.
+# How engines are run in a fixed run, and what a blob is compiled with: nothing in a precision
+# that the model does not ask for, one stream of one thread.
 SETTINGS = {"INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": 1, "EXECUTION_MODE_HINT": "ACCURACY", "PERFORMANCE_HINT": "LATENCY", "ENABLE_CPU_PINNING": False}
 
 
@@ -58,8 +58,8 @@ def refusal(e):
 
 
 class Engine:
-    def __init__(self, path, threads):
-        settings = {**SETTINGS, "INFERENCE_NUM_THREADS": threads}
+    def __init__(self, path, threads, options):
+        settings = {**SETTINGS, "INFERENCE_NUM_THREADS": threads} if options is None else {"INFERENCE_PRECISION_HINT": "f32", **options}
         if path.endswith(".blob"):
             limit(instructions(path))
             self.compiled = imported(core(), path, settings)

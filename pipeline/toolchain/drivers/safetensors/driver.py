@@ -73,7 +73,7 @@ class Engine:
 
 def run_(request):
     files = {i["path"]: i for i in inputs_of(request, "model")}
-    return run(lambda path, _threads: Engine(declared(request, read_shard(files[path]))))(request)
+    return run(lambda path, _threads, _options: Engine(declared(request, read_shard(files[path]))))(request)
 
 
 if __name__ == "__main__":

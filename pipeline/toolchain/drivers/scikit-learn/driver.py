@@ -39,7 +39,7 @@ def import_(request):
 
 def run_(request):
     trusted = trusted_of(request)
-    return run(lambda path, _threads: Engine(load(path, trusted)))(request)
+    return run(lambda path, _threads, _options: Engine(load(path, trusted)))(request)
 
 
 def trusted_of(request):

@@ -37,7 +37,7 @@ def import_(request):
 
 def run_(request):
     options_of(request, {})
-    return run(lambda path, threads: kind(path).Engine(path, threads))(request)
+    return run(lambda path, threads, _options: kind(path).Engine(path, threads))(request)
 
 
 def kind(path):
