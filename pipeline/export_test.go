@@ -87,3 +87,24 @@ func CutAndJoin(shards []registry.Shard, dir, scratch string, size int) ([]byte,
 	}
 	return all, nil
 }
+
+// JudgeBelow has builds evaluate only models of fewer bytes.
+func (p *Pipeline) JudgeBelow(size int64) { p.judgeBelow = size }
+
+// Spread lists n of count cases for the judge.
+func Spread(count, n int) []int { return spread(count, n) }
+
+// JudgeCount is how many of count cases of size bytes are judged at most.
+func JudgeCount(size int64, count int) int { return judgeCount(size, count) }
+
+// JudgeOptions are the tolerances of an output of a model that is quantized or in half precision.
+func JudgeOptions(quantized, half bool, dtype tensor.DType, values float64) tensor.Options {
+	allowed := judgeFloat32
+	switch {
+	case quantized:
+		allowed = judgeQuantized
+	case half:
+		allowed = judgeHalf
+	}
+	return allowed.options(dtype, values)
+}

@@ -23,6 +23,7 @@ import (
 type inputs struct {
 	plan.Inputs
 	imported importedModel
+	accepted string // why the spec accepts golden outputs that the judge does not confirm
 }
 
 // readInputs reads what the spec names besides its source, through the check of untrusted
@@ -30,6 +31,9 @@ type inputs struct {
 func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	in := inputs{imported: m, Inputs: plan.Inputs{Name: s.Model, Version: s.Version, Preset: s.Limits.Preset,
 		Limits: s.LimitOverrides(), Model: m.files, Import: m.plan, Operators: m.source.operators}}
+	if s.Reference != nil {
+		in.accepted = s.Reference.Accept
+	}
 	if err := checkQuantized(s, m.model); err != nil {
 		return inputs{}, err
 	}

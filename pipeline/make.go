@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -47,6 +48,8 @@ type maker struct {
 	prepared
 	node    registry.Node
 	learned learned
+	// judgeBelow is the size in bytes from which models are not evaluated.
+	judgeBelow int64
 }
 
 // made is what a maker made.
@@ -63,7 +66,7 @@ func (p *Pipeline) maker(ctx context.Context, prepared prepared, w worker) (make
 		return maker{}, err
 	}
 	known, err := p.recall(ctx, prepared, w.scratch)
-	return maker{worker: w, prepared: prepared, node: node, learned: known}, err
+	return maker{worker: w, prepared: prepared, node: node, learned: known, judgeBelow: cmp.Or(p.judgeBelow, judgedModel)}, err
 }
 
 // makeAll runs the reference and makes every engine, as far as the cache does not hold them,
@@ -82,7 +85,9 @@ func (m maker) makeAll(ctx context.Context, to reporter) (made, error) {
 		})
 	}
 	start(0, func(to reporter) (err error) {
-		all.golden, err = m.runReference(ctx, to)
+		if all.golden, err = m.runReference(ctx, to); err == nil {
+			err = m.judge(ctx, to, &all.golden)
+		}
 		return err
 	})
 	for i, planned := range m.plan.Engines {
@@ -107,6 +112,8 @@ type goldenSet struct {
 	step     takenStep
 	latency  registry.Latency // of the reference's own run
 	warnings []string         // about its outputs
+	judged   registry.Judged  // who checked them
+	judging  takenStep        // by which that was done; without a driver, it was not
 }
 
 // referenceID names the reference among the engines of a run.

@@ -46,7 +46,7 @@ func (b build) store(ctx context.Context) (BuildResult, error) {
 		Reproducible: classes,
 		Ref:          registry.Ref{Environment: first, Model: b.plan.Model, Tag: head.Version, Digest: r.Digest},
 		Release:      r, Plan: b.plan.Digest, Steps: steps, Cached: cached, Attached: attached,
-		ReferenceLatency: b.golden.latency, Elapsed: b.p.now().Sub(b.began),
+		Judged: &b.golden.judged, ReferenceLatency: b.golden.latency, Elapsed: b.p.now().Sub(b.began),
 	}, nil
 }
 
@@ -54,6 +54,9 @@ func (b build) count() (steps, cached int) {
 	all := []takenStep{b.golden.step}
 	if b.plan.Import != nil {
 		all = append(all, b.imported)
+	}
+	if b.golden.judging.driver != nil {
+		all = append(all, b.golden.judging)
 	}
 	for _, e := range b.engines {
 		all = append(all, e.steps...)

@@ -67,8 +67,16 @@ func inspectText(i inspection.Result) string {
 		row := append([]string{e.Label, verdict(e.Parity)}, figures(e.Parity, e.Performance)...)
 		rows = append(rows, append(row, ui.Size(engine.Bytes), engine.Toolchain.Name+" "+engine.Toolchain.Version, ui.Short(engine.Digest)))
 	}
-	return fmt.Sprintf("%s\nmodel    %s %s\nsources  %s\nlimits   %s\n%s\n%s\nevidence%s\n",
-		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), r.Sources, r.Limits, quarantinesText(i.Quarantines), ui.Table(rows), evidenceText(i))
+	return fmt.Sprintf("%s\nmodel    %s %s\nsources  %s\ngolden   %s\nlimits   %s\n%s\n%s\nevidence%s\n",
+		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), r.Sources, judgedText(i.Judged), r.Limits, quarantinesText(i.Quarantines), ui.Table(rows), evidenceText(i))
+}
+
+// judgedText says who checked the golden outputs.
+func judgedText(j *registry.Judged) string {
+	if j == nil {
+		return "unjudged: no provenance says who checked them"
+	}
+	return ui.Plain(j.String())
 }
 
 func quarantinesText(all []inspection.Quarantine) string {

@@ -44,6 +44,7 @@ func (c checker) check() {
 	c.checkVariants()
 	c.checkTargets()
 	c.checkLimits()
+	c.checkReference()
 	c.checkBudgets()
 	c.checkTune()
 }

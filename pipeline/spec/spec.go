@@ -31,6 +31,7 @@ type Spec struct {
 	Variants    []Variant         `yaml:"variants,required" doc:"In which precisions to build"`
 	Targets     []Target          `yaml:"targets,required" doc:"For which machines to build: os/arch or os/arch/level, or a mapping"`
 	Limits      Limits            `yaml:"limits" doc:"How far an engine may be from the reference"`
+	Reference   *Reference        `yaml:"reference" doc:"The reference model's outputs, which engines are compared with"`
 	Objective   Objective         `yaml:"objective" doc:"What mlpromote tune looks for; throughput within the limits where nothing is said"`
 	Tune        Tune              `yaml:"tune" doc:"What mlpromote tune tries"`
 	Budgets     map[string]Budget `yaml:"budgets" doc:"Per toolchain: what one step may take"`

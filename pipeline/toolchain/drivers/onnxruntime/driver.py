@@ -1,6 +1,8 @@
 """Driver for ONNX Runtime's quantizers, protocol mlpromote.driver/v1. Verbs:
 
 probe     versions of the tools.
+run       a model and cases, by ONNX's reference evaluator: see evaluator.py. Engines are run
+          by another program.
 import    role "model", one .onnx file and its external data, to model.onnx: the same graph
           with the shapes of all outputs, and with option simplify as onnxslim leaves it.
 quantize  by method. Inputs: role "model", one .onnx file and its external data. Leaves
@@ -28,6 +30,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+from evaluator import run  # noqa: E402
 from halves import halve  # noqa: E402
 from imports import import_  # noqa: E402
 from integers import quantize_dynamic, quantize_static  # noqa: E402
@@ -106,4 +109,4 @@ def probe(_request):
 KINDS = {"NotImplemented": "unsupported_op", "InvalidGraph": "bad_input", "InvalidProtobuf": "bad_input", "InvalidArgument": "bad_input"}
 
 if __name__ == "__main__":
-    sys.exit(main({"probe": probe, "import": import_, "quantize": quantize}, KINDS))
+    sys.exit(main({"probe": probe, "import": import_, "quantize": quantize, "run": run}, KINDS))

@@ -1,0 +1,198 @@
+package pipeline
+
+import (
+	"errors"
+	"math"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// judgeTolerance is how far a golden output may be from the judge's: spread times the range of
+// the golden output's finite values in the judged cases, plus rtol times the size of the element.
+// Integers and booleans must be equal, unless a rounding within the graph can go either way.
+type judgeTolerance struct {
+	spread, rtol float64
+	rounded      bool // integers of 8 bits may differ by spread of their range, and by 1
+}
+
+// Tolerances. Sums of float32 in another order differ by some 1e-6 of the range in deep models;
+// what a wrong operator does is far more. Half precision keeps 11 bits, and the runtime may keep
+// more within the graph. In a graph that rounds to 8 bits, the last bit of a sum decides which
+// of two steps an activation takes.
+var (
+	judgeFloat32   = judgeTolerance{spread: 1e-3, rtol: 1e-4}
+	judgeHalf      = judgeTolerance{spread: 2e-2, rtol: 1e-2}
+	judgeQuantized = judgeTolerance{spread: 1e-1, rtol: 1e-2, rounded: true}
+)
+
+// floor is the absolute tolerance of outputs without any range, such as one number of one case.
+const judgeFloor = 1e-6
+
+// tolerance is that for the source.
+func (m maker) tolerance() judgeTolerance {
+	model := m.inputs.imported.source.model
+	switch {
+	case m.inputs.Quantized != "":
+		return judgeQuantized
+	case model != nil && model.Tensors["float16"]+model.Tensors["bfloat16"] > 0:
+		return judgeHalf
+	}
+	return judgeFloat32
+}
+
+// options are the tolerances of an output with a range of values.
+func (t judgeTolerance) options(dtype tensor.DType, values float64) tensor.Options {
+	switch {
+	case dtype == tensor.Float16 || dtype == tensor.BFloat16:
+		t = judgeTolerance{max(t.spread, judgeHalf.spread), max(t.rtol, judgeHalf.rtol), t.rounded}
+	case dtype.Class() == tensor.ClassFloat:
+	case t.rounded && dtype.Size() == 1 && dtype.Class() == tensor.ClassInteger:
+		return tensor.Options{ATol: max(1, t.spread*values)}
+	default:
+		return tensor.Options{}
+	}
+	return tensor.Options{RTol: t.rtol, ATol: max(judgeFloor, t.spread*values)}
+}
+
+// compare compares the golden outputs of the cases that the judge ran, the first ones of the
+// sample, with what it left, and notes the worst element of all outputs.
+func (g *goldenSet) compare(outcome toolchain.Outcome, sample []int, allowed judgeTolerance) error {
+	result, err := readJudgeResult(outcome, len(sample))
+	if err != nil {
+		return err
+	}
+	g.judged.By = judgeName + " " + result.Evaluator
+	g.judged.Cases, g.judged.Unjudged, g.judged.Reason = result.Cases, result.Missing, result.Reason
+	if result.Cases == 0 {
+		return nil
+	}
+	pairs := judgedPairs{golden: g, outcome: outcome, sample: sample[:result.Cases]}
+	names, err := pairs.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := pairs.compare(name, allowed, &g.judged); err != nil {
+			return registry.Errorf(registry.CodeOf(err), "judge the reference: output %q: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// judgedPairs are golden outputs and the judge's, case by case.
+type judgedPairs struct {
+	golden  *goldenSet
+	outcome toolchain.Outcome
+	sample  []int
+}
+
+// names are those of the golden outputs.
+func (p judgedPairs) names() ([]string, error) {
+	f, err := tensor.Open(p.golden.files[0].Path, tensor.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.Names(), nil
+}
+
+// goldenRow reads one output of a case.
+func (p judgedPairs) goldenRow(name string, number int) (tensor.Tensor, error) {
+	i := shardOf(p.golden.set.Shards, number)
+	row := int64(number - p.golden.set.Shards[i].First)
+	return readRow(p.golden.files[i].Path, name, row)
+}
+
+func readRow(path, name string, row int64) (tensor.Tensor, error) {
+	f, err := tensor.Open(path, tensor.Limits{})
+	if err != nil {
+		return tensor.Tensor{}, err
+	}
+	defer f.Close()
+	return f.Rows(name, row, row+1)
+}
+
+// compare compares one output in all cases.
+func (p judgedPairs) compare(name string, allowed judgeTolerance, to *registry.Judged) error {
+	values := valueRange{low: math.Inf(1), high: math.Inf(-1)}
+	var dtype tensor.DType
+	for _, number := range p.sample {
+		t, err := p.goldenRow(name, number)
+		if err != nil {
+			return err
+		}
+		dtype = t.DType
+		values.add(t.Float64s())
+	}
+	options := allowed.options(dtype, values.size())
+	comparison := tensor.NewComparison(options)
+	for i, number := range p.sample {
+		golden, err := p.goldenRow(name, number)
+		if err != nil {
+			return err
+		}
+		file, ok := p.outcome.File("outputs/" + referenceID + "/" + judgedFile(i))
+		if !ok {
+			return registry.Errorf(registry.CodeInternal, "the %s left no outputs of case %d", judgeName, number)
+		}
+		judge, err := readRow(file.Path, name, 0)
+		if err == nil {
+			err = comparison.Add(number, golden, judge)
+		}
+		switch {
+		case errors.Is(err, tensor.ErrMismatch):
+			to.Worst = otherShape(name, number)
+			to.Reason = err.Error()
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+	noteWorst(to, name, comparison.Result().Worst, options)
+	return nil
+}
+
+// otherShape stands for an output of another shape or type, which no element describes: its
+// Index is nil.
+func otherShape(name string, number int) *registry.JudgedElement {
+	nan := registry.Figure(math.NaN())
+	return &registry.JudgedElement{Output: name, Case: number, Golden: nan, Judge: nan, Share: registry.Figure(math.Inf(1))}
+}
+
+// noteWorst keeps the worst element of all outputs.
+func noteWorst(to *registry.Judged, name string, worst *tensor.Element, options tensor.Options) {
+	if worst == nil {
+		return
+	}
+	found := registry.JudgedElement{Output: name, Case: worst.Case, Index: worst.Index[1:],
+		Golden: registry.Figure(worst.Reference), Judge: registry.Figure(worst.Engine), Share: share(*worst, options)}
+	if to.Worst == nil || found.Share > to.Worst.Share {
+		to.Worst = &found
+	}
+}
+
+// share is the difference of an element divided by its tolerance; infinite without a finite
+// difference, and for any difference where none is allowed.
+func share(e tensor.Element, options tensor.Options) registry.Figure {
+	allowed := options.ATol + options.RTol*math.Abs(e.Reference)
+	difference := math.Abs(e.Engine - e.Reference)
+	if !(difference <= math.MaxFloat64) || allowed == 0 {
+		return registry.Figure(math.Inf(1))
+	}
+	return registry.Figure(difference / allowed)
+}
+
+// valueRange is the smallest and the largest finite value.
+type valueRange struct{ low, high float64 }
+
+func (r *valueRange) add(values []float64) {
+	for _, v := range values {
+		if math.Abs(v) <= math.MaxFloat64 {
+			r.low, r.high = min(r.low, v), max(r.high, v)
+		}
+	}
+}
+
+func (r valueRange) size() float64 { return max(0, r.high-r.low) }

@@ -1,0 +1,302 @@
+//go:build cgo
+
+package pipeline_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/progress"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/script"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// judge runs the models that scaling writes as y = weight * x, and says besides what a test wants.
+type judge struct {
+	linear
+	weight float32
+	cases  int                                // that it runs; -1: all
+	said   map[string]any                     // in its result besides
+	left   func(t *testing.T, outputs string) // changes what it leaves; may be nil
+	fails  error                              // in place of all
+	t      *testing.T
+}
+
+func (j judge) Do(ctx context.Context, job toolchain.Job, outDir string) (toolchain.Outcome, error) {
+	if j.fails != nil {
+		return toolchain.Outcome{}, j.fails
+	}
+	outcome, err := j.linear.Do(ctx, job, outDir)
+	if err != nil {
+		return outcome, err
+	}
+	outputs := filepath.Join(outDir, "outputs", "reference")
+	given := 0
+	for _, in := range job.Inputs {
+		if in.Role != toolchain.RoleCases {
+			continue
+		}
+		given++
+		if _, err := scale(in.Path, filepath.Join(outputs, in.Name), j.weight); err != nil {
+			return toolchain.Outcome{}, err
+		}
+	}
+	if j.left != nil {
+		j.left(j.t, outputs)
+	}
+	if j.cases < 0 {
+		j.cases = given
+	}
+	said := map[string]any{"evaluator": "1.2.3", "cases": j.cases}
+	for k, v := range j.said {
+		said[k] = v
+	}
+	if outcome.Result, err = json.Marshal(said); err != nil {
+		return toolchain.Outcome{}, err
+	}
+	outcome.Files, err = toolchain.Collect(outDir)
+	return outcome, err
+}
+
+// judgedBy gives the world a judge.
+func (w *world) judgedBy(d toolchain.Driver) {
+	open := w.p.Toolchain
+	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+		tools, err := open(ctx, name)
+		tools.Judge = d
+		return tools, err
+	}
+}
+
+// judgedIn is what the provenance of the first engine says, and nil without a release.
+func (w *world) judgedIn(t *testing.T) *registry.Judged {
+	t.Helper()
+	heads, err := w.Heads(t.Context(), "staging", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(heads) == 0 {
+		return nil
+	}
+	r, err := w.Release(t.Context(), "staging", heads[0].Model, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	claims, _, err := w.Claims(t.Context(), "staging", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range claims {
+		if j := c.Statement.Judged(); j != nil {
+			return j
+		}
+	}
+	t.Fatal("no provenance says who judged")
+	return nil
+}
+
+// Golden outputs of the cases 1, -2 and 3 by y = 1.5 * x, whose range is 7.5, so that the tolerance of the last
+// one is 0.0075 + 0.00045.
+func TestBuildIsJudged(t *testing.T) {
+	t.Parallel()
+	one := func(name string, dtype tensor.DType, data []byte, shape ...int64) func(*testing.T, string) {
+		return func(t *testing.T, outputs string) {
+			files, err := filepath.Glob(filepath.Join(outputs, "*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range files {
+				writeTensors(t, f, map[string]tensor.Tensor{name: {DType: dtype, Shape: shape, Data: data}})
+			}
+		}
+	}
+	nan := binaryFloats(float32(math.NaN()))
+	for name, c := range map[string]struct {
+		judge   judge
+		accept  string
+		err     string // part of the error; empty: the build succeeds
+		warning string // part of the only warning; empty: there is none
+		judged  string // what provenance says
+	}{
+		"the same":          {judge: judge{weight: 1.5, cases: -1}, judged: "3 of 3 cases judged by the onnx reference evaluator 1.2.3, all equal"},
+		"in the tolerance":  {judge: judge{weight: 1.502, cases: -1}, judged: "3 of 3 cases judged by the onnx reference evaluator 1.2.3, the largest difference is 0.75 of the tolerance"},
+		"out of tolerance":  {judge: judge{weight: 1.503, cases: -1}, err: `output "y"[0] of case 2 is 4.5 by ONNX Runtime and 4.508999824523926 by the onnx reference evaluator 1.2.3, 1.13 times the tolerance apart`},
+		"accepted":          {judge: judge{weight: 3, cases: -1}, accept: "the export is known to be off", warning: `the spec accepts it: "the export is known to be off"`, judged: `3 of 3 cases judged by the onnx reference evaluator 1.2.3, the largest difference is 5.7e+02 of the tolerance; accepted: "the export is known to be off"`},
+		"NaN":               {judge: judge{cases: -1, left: one("y", tensor.Float32, nan, 1, 1)}, err: "by ONNX Runtime and NaN by the onnx reference evaluator"},
+		"another shape":     {judge: judge{cases: -1, left: one("y", tensor.Float32, append(nan, nan...), 1, 2)}, err: `output "y" by ONNX Runtime and by the onnx reference evaluator 1.2.3: case 1: the engine has shape [1 2], the reference [1 1]`},
+		"another type":      {judge: judge{cases: -1, left: one("y", tensor.Int32, nan, 1, 1)}, err: "the reference is float32, the engine int32"},
+		"missing operators": {judge: judge{said: map[string]any{"missing": []string{"a::B", "c::D"}}}, warning: "unjudged: the onnx reference evaluator 1.2.3 lacks a::B, c::D", judged: "unjudged: the onnx reference evaluator 1.2.3 lacks a::B, c::D"},
+		"no time for one":   {judge: judge{said: map[string]any{"reason": "the first case did not end within 60 s"}}, warning: "unjudged: the first case did not end within 60 s", judged: "unjudged: the first case did not end within 60 s"},
+		"time for one":      {judge: judge{weight: 1.5, cases: 1, said: map[string]any{"reason": "the next case would not end within 60 s"}}, judged: "1 of 3 cases judged by the onnx reference evaluator 1.2.3 (the next case would not end within 60 s)"},
+		"a crash":           {judge: judge{fails: registry.Errorf(registry.CodeInternal, "signal: killed")}, warning: "unjudged: signal: killed", judged: "unjudged: signal: killed"},
+		"too many cases":    {judge: judge{weight: 1.5, cases: 4}, err: "it has more cases than it was given"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			c.judge.t = t
+			w.judgedBy(c.judge)
+			text := onlyFP32
+			if c.accept != "" {
+				text += "reference: {accept: " + c.accept + "}\n"
+			}
+			built, err := w.p.Build(t.Context(), w.spec(t, text), pipeline.BuildOptions{})
+			if c.err == "" && err != nil {
+				t.Fatal(err)
+			}
+			if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+				t.Errorf("error %v, want one with %q", err, c.err)
+			}
+			if c.err != "" && c.judge.cases < 0 && registry.CodeOf(err) != registry.CodeLimit {
+				t.Errorf("error %v, want CodeLimit", err)
+			}
+			if n := len(w.warnings); n > 1 || (n == 1) != (c.warning != "") || n == 1 && !strings.Contains(w.warnings[0], c.warning) {
+				t.Errorf("warnings %q, want %q", w.warnings, c.warning)
+			}
+			got := w.judgedIn(t)
+			if (got == nil) != (c.err != "") {
+				t.Fatalf("judged %v, want a release if and only if the build succeeds", got)
+			}
+			if got != nil && (got.String() != c.judged || built.Judged.String() != c.judged) {
+				t.Errorf("provenance says %q and the result %q, want %q", got, built.Judged, c.judged)
+			}
+		})
+	}
+}
+
+func binaryFloats(v ...float32) []byte {
+	var data bytes.Buffer
+	for _, f := range v {
+		bits := math.Float32bits(f)
+		data.Write([]byte{byte(bits), byte(bits >> 8), byte(bits >> 16), byte(bits >> 24)})
+	}
+	return data.Bytes()
+}
+
+// A large model is not evaluated, and its build says so.
+func TestBuildOfALargeModelIsUnjudged(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.judgedBy(judge{weight: 1.5, cases: -1, t: t})
+	w.p.JudgeBelow(int64(len(scaling(1.5, 1, "made by hand"))))
+	w.built(t, onlyFP32, pipeline.BuildOptions{})
+	if len(w.warnings) != 1 || !strings.Contains(w.warnings[0], "unjudged: the model has ") {
+		t.Errorf("warnings %q, want one that names the size", w.warnings)
+	}
+	if got := w.judgedIn(t); got.Cases != 0 || !strings.Contains(got.Reason, "the model has ") {
+		t.Errorf("judged %+v, want nothing for the size", got)
+	}
+}
+
+// What the framework of a source computed is judged by that.
+func TestBuildJudgedByTheFramework(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.judgedBy(judge{weight: 7, cases: -1, t: t})
+	w.imports(1.5)
+	if err := os.WriteFile(filepath.Join(w.dir, "model.pkl"), []byte(pickle), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.built(t, foreign, pipeline.BuildOptions{})
+	if got, want := w.judgedIn(t).String(), "3 of 3 cases judged by the source framework, fakelearn 2.1 (they are its own outputs)"; got != want {
+		t.Errorf("judged %q, want %q", got, want)
+	}
+}
+
+// The evaluator runs beside the steps of engines, from the cache where it ran before.
+func TestBuildJudgedFromCache(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.judgedBy(toolchain.Cache(judge{weight: 1.5, cases: -1, t: t}, toolchain.NewStore(t.TempDir())))
+	if first := w.built(t, onlyFP32, pipeline.BuildOptions{}); first.Steps != 3 || first.Cached != 0 {
+		t.Errorf("the first build: %d of %d steps cached, want 0 of 3", first.Cached, first.Steps)
+	}
+	if second := w.built(t, digits, pipeline.BuildOptions{}); second.Steps != 5 || second.Cached != 1 {
+		t.Errorf("the second build: %d of %d steps cached, want 1 of 5", second.Cached, second.Steps)
+	}
+	if done := w.done(progress.Done); !slices.Contains(done, "judge the reference") {
+		t.Errorf("steps %q, want one that judges", done)
+	}
+}
+
+// ONNX's evaluator confirms what ONNX Runtime computes.
+func TestBuildJudgedByONNX(t *testing.T) {
+	t.Parallel()
+	w := setupReal(t, 1.5)
+	w.judgedBy(script.New(script.Installed(toolchaintest.Installer(t, ort.Name), ort.Name), driverproc.Budget{}))
+	w.built(t, onlyFP32, pipeline.BuildOptions{})
+	if got, want := w.judgedIn(t).String(), "3 of 3 cases judged by the onnx reference evaluator 1.23.1, all equal"; got != want {
+		t.Errorf("judged %q, want %q", got, want)
+	}
+}
+
+// The first cases of a sample are spread over all cases, and a sample of all has each once.
+func TestSpread(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ count, n int }{{1, 1}, {3, 64}, {64, 64}, {300, 64}, {100_000, 64}, {10, 4}} {
+		got := pipeline.Spread(c.count, c.n)
+		sorted := slices.Sorted(slices.Values(got))
+		if want := min(c.count, c.n); len(got) != want || len(slices.Compact(slices.Clone(sorted))) != want || sorted[0] < 0 || sorted[want-1] >= c.count {
+			t.Errorf("%d of %d cases: %v, want as many different numbers", c.n, c.count, got)
+		}
+		for i := range len(sorted) - 1 {
+			if gap := sorted[i+1] - sorted[i]; float64(gap) > 3*float64(c.count)/float64(len(got))+1 {
+				t.Errorf("%d of %d cases: none of %d between %d and %d", c.n, c.count, gap-1, sorted[i], sorted[i+1])
+			}
+		}
+	}
+}
+
+// A sample is bounded by number and by bytes, and never empty.
+func TestJudgeCount(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		size        int64
+		count, want int
+	}{{0, 3, 3}, {100, 100, 64}, {1 << 30, 64, 4}, {1 << 40, 3, 1}, {64 << 20, 1, 1}} {
+		if got := pipeline.JudgeCount(c.size, c.count); got != c.want {
+			t.Errorf("%d of %d cases of %d bytes, want %d", got, c.count, c.size, c.want)
+		}
+	}
+}
+
+// Integers are exact, unless the graph rounds activations to them. Tolerances of floats follow the range.
+func TestJudgeTolerance(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		quantized, half bool
+		dtype           tensor.DType
+		values          float64
+		want            tensor.Options
+	}{
+		"float32":              {dtype: tensor.Float32, values: 20, want: tensor.Options{ATol: 0.02, RTol: 1e-4}},
+		"one number":           {dtype: tensor.Float64, want: tensor.Options{ATol: 1e-6, RTol: 1e-4}},
+		"float16":              {dtype: tensor.Float16, values: 20, want: tensor.Options{ATol: 0.4, RTol: 1e-2}},
+		"float16 within":       {half: true, dtype: tensor.Float32, values: 20, want: tensor.Options{ATol: 0.4, RTol: 1e-2}},
+		"int64":                {dtype: tensor.Int64, values: 20},
+		"uint8":                {dtype: tensor.Uint8, values: 20},
+		"bool":                 {quantized: true, dtype: tensor.Bool, values: 1},
+		"quantized float":      {quantized: true, dtype: tensor.Float32, values: 20, want: tensor.Options{ATol: 2, RTol: 1e-2}},
+		"quantized half":       {quantized: true, dtype: tensor.Float16, values: 20, want: tensor.Options{ATol: 2, RTol: 1e-2}},
+		"quantized uint8":      {quantized: true, dtype: tensor.Uint8, values: 200, want: tensor.Options{ATol: 20}},
+		"quantized narrow":     {quantized: true, dtype: tensor.Int8, values: 5, want: tensor.Options{ATol: 1}},
+		"quantized, and class": {quantized: true, dtype: tensor.Int64, values: 200},
+	} {
+		if got := pipeline.JudgeOptions(c.quantized, c.half, c.dtype, c.values); got != c.want {
+			t.Errorf("%s: tolerances %+v, want %+v", name, got, c.want)
+		}
+	}
+}
