@@ -212,7 +212,11 @@ func requested(s *spec.Spec) ([]plan.Requested, error) {
 			if err != nil {
 				return nil, err
 			}
-			engines = append(engines, plan.Requested{
+			load, err := target.LoadProfile(variant)
+			if err != nil {
+				return nil, registry.Errorf(registry.CodeOf(err), "%s: target %s, variant %s: %w", s.File, target.Name, name, err)
+			}
+			engines = append(engines, plan.Requested{Load: load,
 				Target: target.Registry(), Variant: variant.Name, Precision: variant.Precision,
 				Quantize: quantizeOptions(variant.Quantize), Quantizer: quantizer(variant.Quantize),
 				Toolchain: target.Toolchain.Name, ToolVersion: target.Toolchain.Version,

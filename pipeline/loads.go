@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -78,9 +79,10 @@ func (m maker) works(ctx context.Context, t tool) bool {
 	return err == nil
 }
 
-// sameFiles reports whether another engine has the same bytes for the same runtime and providers.
+// sameFiles reports whether another engine has the same bytes for the same runtime and providers,
+// and is loaded alike.
 func (e builtEngine) sameFiles(other builtEngine) bool {
-	return e.tool.identity.Name == other.tool.identity.Name &&
+	return e.tool.identity.Name == other.tool.identity.Name && reflect.DeepEqual(e.engine.Load, other.engine.Load) &&
 		slices.EqualFunc(e.engine.Providers, other.engine.Providers, func(a, b registry.Provider) bool {
 			return a.Name == b.Name && maps.Equal(a.Options, b.Options)
 		}) &&

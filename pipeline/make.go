@@ -155,7 +155,7 @@ func (m maker) makeEngine(ctx context.Context, to reporter, planned plan.Engine)
 	built := builtEngine{tool: tool,
 		made: howMade{planned.Quantizer, planned.Quantize, planned.Compile}, engine: registry.Engine{
 			Target: planned.Target, Toolchain: planned.Toolchain, Variant: planned.Variant,
-			Precision: planned.Precision, NativeCode: tool.Profile.NativeCode, Providers: planned.Providers}}
+			Precision: planned.Precision, NativeCode: tool.Profile.NativeCode, Providers: planned.Providers, Load: planned.Load}}
 	model := m.inputs.Model
 	if planned.Quantize != nil {
 		step, err := m.quantize(ctx, to, planned, label)

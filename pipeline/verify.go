@@ -232,6 +232,9 @@ func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 		if verified.Parity, err = v.parity(ctx, c, outputs); err != nil {
 			return VerifyResult{}, registry.Errorf(registry.CodeOf(err), "%s: %w", c.engine.Label(), err)
 		}
+		if err := v.checkPlainLoad(ctx, c, &verified.Parity); err != nil {
+			return VerifyResult{}, registry.Errorf(registry.CodeOf(err), "%s: %w", c.engine.Label(), err)
+		}
 		verified.Performance = v.performance(c, latencies)
 		if err := v.report(ctx, c.engine, verified); err != nil {
 			return VerifyResult{}, err

@@ -307,6 +307,16 @@ type ParityReport struct {
 	Accuracy *Accuracy                `json:"accuracy,omitempty"`
 	// Providers says which execution providers ran the engine's nodes, if the engine declares any.
 	Providers []ProviderShare `json:"providers,omitempty"`
+	// PlainLoad says what came of loading the engine without its load profile, if it has one.
+	PlainLoad *PlainLoad `json:"plainLoad,omitempty"`
+}
+
+// PlainLoad is a run of an engine that has a load profile, with the runtime's own defaults in
+// its place and in a process of its own.
+type PlainLoad struct {
+	Cases   int     `json:"cases"` // that were run, or tried: the first of the set
+	Verdict Verdict `json:"verdict"`
+	Message string  `json:"message,omitempty"` // why it did not pass
 }
 
 // ProviderShare is the share of one ONNX Runtime execution provider in one run of an engine.

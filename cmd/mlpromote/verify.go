@@ -77,6 +77,9 @@ func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, 
 		a.ui.Note("not verified here: %s: %s", s.Label, s.Mismatches[0])
 	}
 	for _, e := range result.Engines {
+		if plain := e.Parity.PlainLoad; plain != nil && plain.Verdict != registry.VerdictPass && e.Parity.Verdict == registry.VerdictPass {
+			a.ui.Note("%s: nodes must load it by its profile; a plain load fails: %s", e.Label, plain.Message)
+		}
 		if len(e.Parity.Providers) > 1 {
 			a.ui.Note("%s: %s", e.Label, sharesText(e.Parity.Providers))
 		}

@@ -16,7 +16,7 @@ func planEngine(requested Requested, tools map[string]Tool, in Inputs) (Engine, 
 	}
 	e := Engine{
 		Target: requested.Target, Variant: requested.Variant, Precision: requested.Precision,
-		Toolchain: registry.Toolchain{Name: tool.Name, Version: tool.Version, Lock: tool.Lock},
+		Toolchain: registry.Toolchain{Name: tool.Name, Version: tool.Version, Lock: tool.Lock}, Load: requested.Load,
 	}
 	profile, err := t.Profile.In(requested.Form)
 	if err != nil {

@@ -61,6 +61,8 @@ type Engine struct {
 	Tuning    *Tuning             `json:"tuning,omitempty"`    // nil for none
 	Form      string              `json:"form,omitempty"`      // of those that the toolchain makes; empty for the first
 	Providers []registry.Provider `json:"providers,omitempty"` // execution providers of ONNX Runtime, the preferred one first
+	// Load is how nodes load it; nil for the runtime's own defaults.
+	Load *registry.LoadProfile `json:"load,omitempty"`
 }
 
 // Inputs is the content that a spec names. It was read and checked.
@@ -87,13 +89,14 @@ type Requested struct {
 	Target      registry.Target
 	Variant     string
 	Precision   string
-	Quantize    map[string]any      // as the spec says; nil for none
-	Quantizer   string              // name of the toolchain that quantizes; empty for none
-	Toolchain   string              // name
-	ToolVersion string              // version, or its first components; empty for the one there is
-	Form        string              // empty for the toolchain's first
-	Tuning      *toolchain.Input    // a tuning record, which has no name yet; nil for none
-	Providers   []registry.Provider // empty for those of the toolchain
+	Quantize    map[string]any        // as the spec says; nil for none
+	Quantizer   string                // name of the toolchain that quantizes; empty for none
+	Toolchain   string                // name
+	ToolVersion string                // version, or its first components; empty for the one there is
+	Form        string                // empty for the toolchain's first
+	Tuning      *toolchain.Input      // a tuning record, which has no name yet; nil for none
+	Providers   []registry.Provider   // empty for those of the toolchain
+	Load        *registry.LoadProfile // nil for the runtime's own defaults
 }
 
 // Tools returns the names of the toolchains that the engine needs.

@@ -43,6 +43,7 @@ func (c checker) check() {
 	c.checkCases()
 	c.checkVariants()
 	c.checkTargets()
+	c.checkLoad()
 	c.checkLimits()
 	c.checkReference()
 	c.checkBudgets()

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,10 +13,17 @@ func (q Quantize) Flow() string { return flow(reflect.ValueOf(q)) }
 
 // Flow writes the variant on one line: its name alone, where that says all.
 func (v Variant) Flow() string {
-	if v.Quantize == nil {
+	if v.Quantize == nil && v.Load == nil {
 		return quoteIfNeeded(v.Name)
 	}
-	return "{name: " + quoteIfNeeded(v.Name) + ", quantize: " + v.Quantize.Flow() + "}"
+	text := "{name: " + quoteIfNeeded(v.Name)
+	if v.Quantize != nil {
+		text += ", quantize: " + v.Quantize.Flow()
+	}
+	if v.Load != nil {
+		text += ", load: " + flow(reflect.ValueOf(*v.Load))
+	}
+	return text + "}"
 }
 
 func flow(v reflect.Value) string {
@@ -40,6 +48,11 @@ func flow(v reflect.Value) string {
 			parts = append(parts, flow(v.Index(i)))
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
+	case reflect.Map: // of texts
+		for _, name := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
+			parts = append(parts, name.String()+": "+flow(reflect.ValueOf(v.MapIndex(name).String())))
+		}
+		return "{" + strings.Join(parts, ", ") + "}"
 	}
 	for i := range v.NumField() {
 		key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")

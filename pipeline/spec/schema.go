@@ -84,6 +84,8 @@ func (ProviderOptions) schema(object) object {
 	return object{"type": "object", "additionalProperties": object{"type": []string{"string", "number", "boolean"}}}
 }
 
+func (Settings) schema(fields object) object { return ProviderOptions{}.schema(fields) }
+
 func (Cache) schema(object) object {
 	return object{"type": "string", "pattern": "^" + cacheScheme + "[^/]+/.+$"}
 }

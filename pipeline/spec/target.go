@@ -17,6 +17,7 @@ type Target struct {
 	Accelerator       *Accelerator `yaml:"accelerator" was:"gpu" doc:"Accelerator that the engine needs"`
 	Toolchain         Toolchain    `yaml:"toolchain" doc:"What makes the engine; onnxruntime where nothing is said"`
 	Variants          []string     `yaml:"variants" doc:"Names of the variants to build for this target; all where nothing is said"`
+	Load              *Loading     `yaml:"load" doc:"How nodes load its engines, for what their variant does not say; as the runtime does by itself where nothing is said"`
 	RequiredNodeTypes []string     `yaml:"required_node_types" was:"witnesses" doc:"Node types on which an engine must pass"`
 	Compatibility     string       `yaml:"compatibility" was:"stretch" doc:"How far a device may differ from the accelerator that an engine was compiled on" enum:"exact,same-compute-capability,version-compatible"`
 }

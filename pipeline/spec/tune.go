@@ -3,6 +3,7 @@ package spec
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -107,7 +108,7 @@ func (s *Spec) Candidates() []Variant {
 			}
 			q := *v.Quantize
 			q.Exclude = slices.Concat(q.Exclude, list)
-			all = append(all, Variant{Name: fmt.Sprintf("%s-x%d", v.Name, i+1), Precision: v.Precision, Quantize: &q})
+			all = append(all, Variant{Name: fmt.Sprintf("%s-x%d", v.Name, i+1), Precision: v.Precision, Quantize: &q, Load: v.Load})
 		}
 	}
 	return all
@@ -115,10 +116,14 @@ func (s *Spec) Candidates() []Variant {
 
 // says is what a variant is made by, whatever its name: two that say the same are one.
 func (v Variant) says() string {
-	if v.Quantize == nil {
-		return v.Precision
+	said := v.Precision
+	if v.Quantize != nil {
+		said = v.Quantize.Flow()
 	}
-	return v.Quantize.Flow()
+	if v.Load != nil {
+		said += " " + flow(reflect.ValueOf(*v.Load))
+	}
+	return said
 }
 
 // usual are the methods that a spec with calibration, or without, can try.

@@ -11,6 +11,7 @@ type Variant struct {
 	Name      string    `yaml:"name,required" doc:"Name of the variant; part of tags"`
 	Precision string    // "fp32", "fp16", "int8": follows from name or quantize
 	Quantize  *Quantize `yaml:"quantize" doc:"How to quantize; without it the name says the precision"`
+	Load      *Loading  `yaml:"load" doc:"How nodes load its engines; as the runtime does by itself where nothing is said"`
 }
 
 // DecodeYAML reads a name, or the mapping.
@@ -45,7 +46,7 @@ var methodOf = map[string]string{
 func (v Variant) Written() Variant {
 	bare := Variant{Name: v.Name}
 	bare.complete()
-	if v.Quantize != nil && v.says() == bare.says() {
+	if v.Quantize != nil && v.Load == nil && v.says() == bare.says() {
 		return Variant{Name: v.Name}
 	}
 	if v.Quantize != nil && v.Quantize.Observer == ObserverMinMax {

@@ -35,6 +35,13 @@ func engineAnnotations(e registry.Engine) (map[string]string, error) {
 		}
 		out[keyProviders] = string(providers)
 	}
+	if e.Load != nil {
+		document, err := e.Load.Document()
+		if err != nil {
+			return nil, err
+		}
+		out[keyLoadProfile] = string(document)
+	}
 	set(out, keyVariant, e.Variant)
 	set(out, keyPrecision, e.Precision)
 	for _, d := range digestsOf(&e) {
@@ -77,6 +84,9 @@ func readEngine(role registry.PartKind, annotations map[string]string) (registry
 		return e, err
 	}
 	if err := readProviders(annotations, &e); err != nil {
+		return e, err
+	}
+	if err := readLoadProfile(annotations, &e); err != nil {
 		return e, err
 	}
 	for _, d := range digestsOf(&e) {

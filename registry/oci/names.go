@@ -45,6 +45,7 @@ const (
 	keyVariant       = prefix + "variant"
 	keyPrecision     = prefix + "precision"
 	keyProviders     = prefix + "providers"
+	keyLoadProfile   = prefix + "load-profile"
 	keyNativeCode    = prefix + "native-code"
 	keyReference     = prefix + "reference"
 	keySources       = prefix + "sources"

@@ -64,6 +64,9 @@ func readPart(raw []byte) (part, error) {
 	if p.engine, err = readEngine(p.role, manifest.Annotations); err != nil {
 		return part{}, err
 	}
+	if err := p.checkLoadProfile(); err != nil {
+		return part{}, err
+	}
 	return p, p.finishEngine()
 }
 

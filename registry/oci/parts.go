@@ -20,6 +20,9 @@ func (s *Store) PutPart(ctx context.Context, name string, p registry.Part) (regi
 	if err != nil {
 		return registry.PartRef{}, err
 	}
+	if p.Files, err = withLoadProfile(p); err != nil {
+		return registry.PartRef{}, registry.Errorf(registry.CodeOf(err), "%s: make %s: %w", name, p.Role, err)
+	}
 	made, config, err := s.makePart(p)
 	if err != nil {
 		return registry.PartRef{}, registry.Errorf(registry.CodeOf(err), "%s: make %s: %w", name, p.Role, err)

@@ -71,5 +71,8 @@ func (v Verbs) pull(ctx context.Context, r *connect.Registry, verify registry.Ve
 			v.UI.Note("%s was proven with %s: load it with these options", result.Record.Label, p)
 		}
 	}
+	if load := result.Resolution.Engine.Load; load != nil {
+		v.UI.Note("%s", loadNote(result.Record.Label, *load))
+	}
 	return v.UI.Result(result.Dir, result)
 }

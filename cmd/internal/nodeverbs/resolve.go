@@ -1,6 +1,7 @@
 package nodeverbs
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,6 +39,9 @@ was rejected. Exit code 6: no engine fits.`,
 					}
 					return err
 				}
+				if e := resolution.Engine; e != nil && e.Load != nil {
+					v.UI.Note("%s", loadNote(e.Label(), *e.Load))
+				}
 				resolution.Ref = r.Reference(resolution.Ref)
 				return v.UI.Result(ui.Plain(resolution.Ref), resolution)
 			})
@@ -46,6 +50,14 @@ was rejected. Exit code 6: no engine fits.`,
 	q.flags(c)
 	c.Flags().BoolVar(&explain, "explain", false, "say why every other candidate was rejected (on stderr)")
 	return c
+}
+
+// loadNote says how an engine with a load profile is to be loaded.
+func loadNote(label string, load registry.LoadProfile) string {
+	if load.Required {
+		return fmt.Sprintf("%s must be loaded by its profile, %s: %s (a plain load is not proven)", label, registry.LoadProfileFile, load)
+	}
+	return fmt.Sprintf("%s was proven by its load profile, %s: %s", label, registry.LoadProfileFile, load)
 }
 
 // candidatesText is a line for each candidate: that it was chosen, or why not.

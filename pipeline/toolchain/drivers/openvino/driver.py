@@ -59,7 +59,7 @@ def refusal(e):
 
 class Engine:
     def __init__(self, path, threads, options):
-        settings = {**SETTINGS, "INFERENCE_NUM_THREADS": threads} if options is None else {"INFERENCE_PRECISION_HINT": "f32", **options}
+        settings = {**SETTINGS, "INFERENCE_NUM_THREADS": threads} if options is None else options
         if path.endswith(".blob"):
             limit(instructions(path))
             self.compiled = imported(core(), path, settings)

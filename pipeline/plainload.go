@@ -1,0 +1,102 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/parity"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// plainCases is on how many cases an engine with a load profile is also loaded without it.
+const plainCases = 32
+
+// reasonPlainLoad is the reason of a parity report that failed because a plain load does.
+const reasonPlainLoad = "plain_load"
+
+// checkPlainLoad loads an engine that has a load profile once more without it, in a fresh process, and
+// notes in its report what came of that. Where it crashes or exceeds the engine's limits, the
+// report fails, unless the profile says that nodes keep to it.
+func (v verification) checkPlainLoad(ctx context.Context, c candidate, report *registry.ParityReport) (err error) {
+	if c.engine.Load == nil {
+		return nil
+	}
+	done := v.p.step("load " + c.engine.Label() + " without its profile")
+	defer func() {
+		if report.PlainLoad == nil {
+			done("", err)
+			return
+		}
+		done(string(report.PlainLoad.Verdict), err)
+	}()
+	found, err := v.plainLoad(ctx, c)
+	if err != nil {
+		return err
+	}
+	report.PlainLoad = &found
+	if found.Verdict == registry.VerdictFail && !c.engine.Load.Required {
+		report.Verdict = registry.VerdictFail
+		report.Reasons = append(report.Reasons, registry.Reason{Code: reasonPlainLoad, Message: fmt.Sprintf(
+			"a plain load of the engine, without its load profile, fails: %s: say required: true under load: if all nodes load it with the profile", found.Message)})
+	}
+	report.FinishedOn = v.p.now().UTC()
+	return nil
+}
+
+// plainLoad runs the first cases with the runtime's own defaults, and judges them by what the
+// limits say of elements and cases; accuracy is of the whole set. Whatever the runtime throws
+// counts against the engine, since it ran here a moment before.
+func (v verification) plainLoad(ctx context.Context, c candidate) (registry.PlainLoad, error) {
+	dir := filepath.Join(v.scratch, "plain-"+c.id)
+	first := v.cases.set.Shards[0]
+	shard := registry.Shard{File: first.File, Count: min(first.Count, plainCases)}
+	for _, of := range []struct{ from, to string }{{v.cases.dir, "cases"}, {v.golden.dir, "golden"}} {
+		name := filepath.FromSlash(first.File)
+		rows := rowsOf{filepath.Join(of.from, name), 0, int64(shard.Count), int64(first.Count)}
+		if err := writeRows(filepath.Join(dir, of.to, name), []rowsOf{rows}); err != nil {
+			return registry.PlainLoad{}, err
+		}
+	}
+	input, err := toolchain.FileInput(toolchain.RoleCases, first.File, filepath.Join(dir, "cases", filepath.FromSlash(first.File)))
+	if err != nil {
+		return registry.PlainLoad{}, err
+	}
+	c.engine.Load = nil
+	run := c.tool.run(toolchain.RunOptions{})
+	run.job.Machine, run.job.Inputs = machine(v.node), []toolchain.Input{input}
+	run.addCandidate(c)
+	found := registry.PlainLoad{Cases: shard.Count}
+	if _, err := run.do(ctx, filepath.Join(dir, "run")); err != nil {
+		found.Verdict, found.Message = registry.VerdictFail, registry.PlainText(strings.ReplaceAll(err.Error(), "\n", " "))
+		return found, context.Cause(ctx)
+	}
+	found.Verdict, found.Message, err = v.judgePlain(ctx, c, dir, shard)
+	return found, err
+}
+
+// judgePlain compares the outputs of a plain load with the golden outputs.
+func (v verification) judgePlain(ctx context.Context, c candidate, dir string, shard registry.Shard) (registry.Verdict, string, error) {
+	limits := v.limits
+	limits.Accuracy, limits.MinCases = nil, 1
+	compared := v.comparison(limits.Precisions[c.engine.Precision].Outputs, filepath.Join(dir, "run", "outputs", c.id))
+	compared.Golden, compared.Shards, compared.Labels = filepath.Join(dir, "golden"), []registry.Shard{shard}, parity.Labels{}
+	compared.Masks.Dir, compared.Masks.Shards = filepath.Join(dir, "cases"), compared.Shards
+	result, err := parity.Compare(ctx, compared)
+	if errors.Is(err, tensor.ErrMismatch) {
+		return registry.VerdictFail, registry.PlainText(err.Error()), nil
+	}
+	if err != nil {
+		return registry.VerdictUndecided, "", err
+	}
+	verdict, reasons := limits.JudgeParity(c.engine.Precision, result.Outputs, nil, result.Cases)
+	var said []string
+	for _, r := range reasons {
+		said = append(said, registry.PlainText(r.Message))
+	}
+	return verdict, strings.Join(said, "; "), nil
+}

@@ -1,0 +1,150 @@
+//go:build cgo
+
+package pipeline_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// plain reports whether a job loads an engine with a profile without it.
+func plain(job toolchain.Job) bool {
+	return job.Verb == toolchain.VerbRun && len(job.Run.Engines) == 1 && job.Run.Engines[0].ID == "engine-0" &&
+		job.Run.Engines[0].Load != nil && len(job.Run.Engines[0].Load) == 0
+}
+
+// An engine with a load profile is run by it, and once more without it. What comes of that is in the
+// report, and a failure there is one of the engine unless its nodes keep to the profile.
+func TestVerifyPlainLoad(t *testing.T) {
+	t.Parallel()
+	crash := func(toolchain.Job, string) error {
+		return registry.Errorf(registry.CodeInternal, "onnxruntime was ended by signal 11")
+	}
+	for name, c := range map[string]struct {
+		load     string
+		run      func(job toolchain.Job, outDir string) error // of the plain load; nil: as it is
+		plain    registry.Verdict
+		verdict  registry.Verdict
+		contains string
+	}{
+		"passes":                   {"{options: {graph_optimization_level: basic}}", nil, registry.VerdictPass, registry.VerdictPass, ""},
+		"crashes":                  {"{options: {graph_optimization_level: basic}}", crash, registry.VerdictFail, registry.VerdictFail, "signal 11"},
+		"crashes, and is required": {"{options: {graph_optimization_level: basic}, required: true}", crash, registry.VerdictFail, registry.VerdictPass, "signal 11"},
+		"is wrong":                 {"{options: {graph_optimization_level: basic}}", wrongValues(t), registry.VerdictFail, registry.VerdictFail, "differ"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			text := strings.Replace(onlyFP32, "[fp32]", "[{name: fp32, load: "+c.load+"}]", 1)
+			built := w.built(t, text, pipeline.BuildOptions{})
+			loaded := make(map[string]int)
+			w.run = func(job toolchain.Job, outDir string) error {
+				if job.Verb != toolchain.VerbRun {
+					return nil
+				}
+				if plain(job) {
+					loaded["plain"]++
+					if c.run != nil {
+						return c.run(job, outDir)
+					}
+					return nil
+				}
+				for _, e := range job.Run.Engines {
+					if e.ID == "engine-0" && e.Load["graph_optimization_level"] == "basic" {
+						loaded["by profile"]++
+					}
+				}
+				return nil
+			}
+			verified, err := w.p.Verify(t.Context(), built.Ref)
+			if failed := registry.CodeOf(err) == registry.CodeLimit; err != nil && !failed || failed != (c.verdict == registry.VerdictFail) {
+				t.Fatalf("error %v, want the verdict %s", err, c.verdict)
+			}
+			p := verified.Engines[0].Parity
+			if p.PlainLoad == nil || p.PlainLoad.Verdict != c.plain || p.PlainLoad.Cases != 3 || !strings.Contains(p.PlainLoad.Message, c.contains) {
+				t.Errorf("plain load %+v, want %s on 3 cases with %q", p.PlainLoad, c.plain, c.contains)
+			}
+			if p.Verdict != c.verdict || p.Settings.Load != registry.LoadByProfile || p.Settings.Level != "basic" {
+				t.Errorf("verdict %s, settings %+v: want %s by a load profile of level basic", p.Verdict, p.Settings, c.verdict)
+			}
+			if loaded["plain"] != 1 || loaded["by profile"] != 2 { // on the cases, and timed
+				t.Errorf("the engine was loaded %v, want twice by its profile and once plain", loaded)
+			}
+			e := verified.Release.Engines[0]
+			if e.Load == nil || e.Load.Options["graph_optimization_level"] != "basic" {
+				t.Errorf("the engine of the release has the profile %v, want level basic", e.Load)
+			}
+		})
+	}
+}
+
+// An engine without a load profile is loaded as the runtime does by itself, everywhere; the
+// golden outputs are of a fixed run.
+func TestVerifyLoadsPlainly(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	fixed, plainly := 0, 0
+	w.run = func(job toolchain.Job, _ string) error {
+		if job.Verb != toolchain.VerbRun {
+			return nil
+		}
+		for _, e := range job.Run.Engines {
+			switch {
+			case e.Load == nil && e.ID == "reference" && job.Run.Threads == 1 && job.Run.Level == "disable_all":
+				fixed++
+			case e.Load != nil && len(e.Load) == 0 && job.Run.Threads == 0 && job.Run.Level == "":
+				plainly++
+			default:
+				t.Errorf("engine %s was run with %v, level %q and %d threads", e.ID, e.Load, job.Run.Level, job.Run.Threads)
+			}
+		}
+		return nil
+	}
+	built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fixed != 1 || plainly != 4 { // the check of the build, the cases, and the engine and the reference when timed
+		t.Errorf("%d fixed runs and %d plain ones, want 1 and 4", fixed, plainly)
+	}
+	p := verified.Engines[0].Parity
+	if p.Settings.Load != registry.LoadDefault || p.Settings.Threads != 0 || p.Settings.Level != "" || p.PlainLoad != nil {
+		t.Errorf("settings %+v and plain load %v, want %q alone", p.Settings, p.PlainLoad, registry.LoadDefault)
+	}
+}
+
+// wrongValues writes other values than the engine left.
+func wrongValues(t *testing.T) func(toolchain.Job, string) error {
+	return func(_ toolchain.Job, outDir string) error {
+		shard := filepath.Join(outDir, "outputs", "engine-0", "cases-00000.safetensors")
+		f, err := tensor.Open(shard, tensor.Limits{})
+		if err != nil {
+			return err
+		}
+		all := make(map[string]tensor.Tensor)
+		for _, name := range f.Names() {
+			if all[name], err = f.Rows(name, 0, 3); err != nil {
+				return errors.Join(err, f.Close())
+			}
+			all[name] = tensor.Tensor{DType: all[name].DType, Shape: all[name].Shape, Data: make([]byte, len(all[name].Data))}
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+		out, err := os.Create(shard)
+		if err != nil {
+			return err
+		}
+		t.Cleanup(func() { _ = out.Close() })
+		return tensor.Write(out, all, nil)
+	}
+}
