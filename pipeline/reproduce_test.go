@@ -96,7 +96,10 @@ func (c compiler) Do(_ context.Context, _ toolchain.Job, outDir string) (toolcha
 }
 
 // scaling is an ONNX model that gives x * w + zero * v, for a zero of its own.
-func scaling(w, v float32, text string) []byte {
+func scaling(w, v float32, text string) []byte { return scalingOf(w, v, text, floats) }
+
+// scalingOf is scaling with x and y as described.
+func scalingOf(w, v float32, text string, described func(name string) []byte) []byte {
 	var graph []byte
 	for _, node := range [][]string{{"x", "w", "a", "Mul"}, {"zero", "v", "b", "Mul"}, {"a", "b", "y", "Add"}} {
 		encoded := str(str(str(nil, 1, node[0]), 1, node[1]), 2, node[2])
@@ -111,7 +114,7 @@ func scaling(w, v float32, text string) []byte {
 		initializer := num(num(nil, 1, 1), 2, 1)
 		graph = sub(graph, 5, sub(str(initializer, 8, i.name), 9, raw))
 	}
-	graph = sub(sub(graph, 11, floats("x")), 12, floats("y"))
+	graph = sub(sub(graph, 11, described("x")), 12, described("y"))
 	model := str(num(nil, 1, 8), 6, text)
 	return sub(sub(model, 7, graph), 8, num(nil, 2, 17))
 }

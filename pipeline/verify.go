@@ -226,6 +226,10 @@ func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 			Model: v.release.Model, Tag: v.release.Tag(), Digest: v.release.Digest},
 		Release: v.release, Node: v.node, Skipped: v.skipped,
 	}
+	probes, err := v.prober(ctx, outputs)
+	if err != nil {
+		return VerifyResult{}, err
+	}
 	var failures []error
 	for _, c := range v.candidates {
 		verified := VerifiedEngine{Label: c.engine.Label(), Digest: c.engine.Digest}
@@ -233,6 +237,9 @@ func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 			return VerifyResult{}, registry.Errorf(registry.CodeOf(err), "%s: %w", c.engine.Label(), err)
 		}
 		if err := v.checkPlainLoad(ctx, c, &verified.Parity); err != nil {
+			return VerifyResult{}, registry.Errorf(registry.CodeOf(err), "%s: %w", c.engine.Label(), err)
+		}
+		if err := probes.run(ctx, c, &verified.Parity); err != nil {
 			return VerifyResult{}, registry.Errorf(registry.CodeOf(err), "%s: %w", c.engine.Label(), err)
 		}
 		verified.Performance = v.performance(c, latencies)

@@ -227,7 +227,7 @@ func (v *Verdict) UnmarshalJSON(data []byte) error {
 
 // Reason is one exceeded limit, or why a validation has no result.
 type Reason struct {
-	Code    string `json:"code"` // "limit_exceeded", "accuracy_drop", "new_nan", "shape", "too_few_cases", "not_run"
+	Code    string `json:"code"` // "limit_exceeded", "accuracy_drop", "new_nan", "shape", "too_few_cases", "not_run", "jitter", "batch", "dimension"
 	Output  string `json:"output,omitempty"`
 	Figure  string `json:"figure,omitempty"` // "cosine", "maxAbs", ...
 	Limit   Figure `json:"limit,omitempty"`
@@ -309,6 +309,8 @@ type ParityReport struct {
 	Providers []ProviderShare `json:"providers,omitempty"`
 	// PlainLoad says what came of loading the engine without its load profile, if it has one.
 	PlainLoad *PlainLoad `json:"plainLoad,omitempty"`
+	// Probes are what the engine did beyond the cases, since version 2 of limits.
+	Probes []Probe `json:"probes,omitempty"`
 }
 
 // PlainLoad is a run of an engine that has a load profile, with the runtime's own defaults in

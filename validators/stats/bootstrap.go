@@ -13,7 +13,7 @@ const (
 	minBlocks = 6 // of RatioBounds, on each side
 )
 
-// draws draws indexes. The methods of rand.Rand may change with Go's version, those of
+// draws makes random indexes. The methods of rand.Rand may change with Go's version, those of
 // rand.PCG may not.
 type draws struct{ source *rand.PCG }
 

@@ -1,0 +1,234 @@
+package probe
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/parity"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// findings collects what the probes of an engine find.
+type findings struct {
+	set     *Set
+	engine  Engine
+	dir     string // for files
+	probes  []registry.Probe
+	reasons []registry.Reason
+}
+
+// maxReasons is how many reasons one probe gives.
+const maxReasons = 3
+
+// repeats compares two runs of the same cases in one process, and the first of them with the run in
+// another process that the verdict is about.
+func (f *findings) repeats(ctx context.Context, done outcome) error {
+	half := len(f.set.repeat) / 2
+	var same, other []pair
+	for i, first := range f.set.repeat[:half] {
+		second := f.set.repeat[half+i]
+		for row, c := range first.cases {
+			a, err := f.set.outputs(done.dir[first.Name], first.Name, row)
+			if err != nil {
+				return err
+			}
+			b, err := f.set.outputs(done.dir[second.Name], second.Name, slices.Index(second.cases, c))
+			if err != nil {
+				return err
+			}
+			before, err := f.set.outputs(f.engine.Outputs, first.of.File, c.row)
+			if err != nil {
+				return err
+			}
+			inputs, err := f.set.read(c)
+			if err != nil {
+				return err
+			}
+			number := first.of.First + c.row
+			same = append(same, pair{number, a, b, inputs})
+			other = append(other, pair{number, before, a, inputs})
+		}
+	}
+	if err := f.jitter(ctx, registry.ProbeRepeat, "in one process", same); err != nil {
+		return err
+	}
+	return f.jitter(ctx, registry.ProbeProcess, "in another process, in another order", other)
+}
+
+// jitter records what differs between two runs of the same cases.
+func (f *findings) jitter(ctx context.Context, kind registry.ProbeKind, where string, pairs []pair) error {
+	p := registry.Probe{Kind: kind, Cases: len(pairs), Verdict: registry.VerdictPass}
+	var differ []pair
+	for _, pair := range pairs {
+		if pair.differs() {
+			differ = append(differ, pair)
+		}
+	}
+	if len(differ) == 0 {
+		f.probes = append(f.probes, p)
+		return nil
+	}
+	p.Affected = len(differ)
+	verdict, reasons, err := f.compare(ctx, &p, pairs)
+	if err != nil {
+		return err
+	}
+	p.Message = fmt.Sprintf("run again %s, %d of %s differ, by at most %.6g", where, p.Affected, registry.Count(len(pairs), "case"), float64(p.MaxAbs))
+	if p.Output != "" {
+		p.Message += " in output " + p.Output
+	}
+	at := slices.IndexFunc(differ, pair.oneNaN)
+	if at >= 0 {
+		p.Message += fmt.Sprintf("; case %d has NaN in one of the runs", differ[at].number)
+	}
+	p.Verdict = registry.VerdictRecorded
+	if verdict == registry.VerdictFail || at >= 0 {
+		p.Verdict = registry.VerdictFail
+		f.fail(ReasonJitter, p.Message, reasons)
+	}
+	f.probes = append(f.probes, p)
+	return nil
+}
+
+// trial compares what an engine computed for a batch with what it computes for each case alone, and
+// for other sizes with what the reference model computes.
+func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
+	p := registry.Probe{Kind: t.kind, What: t.what, Verdict: registry.VerdictPass, Message: t.note}
+	defer func() { f.probes = append(f.probes, p) }()
+	for _, s := range t.shards {
+		if err := f.set.reference.failed[s.Name]; err != nil {
+			p.Verdict, p.Message = registry.VerdictUndecided, sentence(t.note, fmt.Sprintf("not judged: the reference model fails: %v", err))
+			return nil
+		}
+		if err := done.failed[s.Name]; err != nil {
+			f.broke(&p, t, err)
+			return nil
+		}
+	}
+	var pairs []pair
+	for _, s := range t.shards {
+		for at := range s.cases {
+			made, err := f.pair(t, s, at, done)
+			if errors.Is(err, tensor.ErrMismatch) {
+				p.Verdict = registry.VerdictFail
+				f.fail(t.code(), t.what+": "+err.Error(), nil)
+				p.Message = sentence(t.note, err.Error())
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			pairs = append(pairs, made)
+		}
+	}
+	for _, s := range t.shards {
+		distinct := slices.Clone(s.cases)
+		slices.SortFunc(distinct, func(a, b slot) int { return cmp.Compare(a.row, b.row) })
+		p.Cases += len(slices.Compact(distinct))
+	}
+	verdict, reasons, err := f.compare(ctx, &p, pairs)
+	if err != nil {
+		return err
+	}
+	if verdict == registry.VerdictFail {
+		p.Verdict = registry.VerdictFail
+		p.Message = sentence(t.note, reasons[0].Message)
+		f.fail(t.code(), t.what+": "+t.against(), reasons)
+	}
+	return nil
+}
+
+// broke notes that an engine did not run where the reference model did. Time and memory that were
+// not there are no fault of the engine.
+func (f *findings) broke(p *registry.Probe, t trial, err error) {
+	p.Message = sentence(t.note, fmt.Sprintf("the engine fails: %v", err))
+	if p.Verdict = registry.VerdictFail; registry.HasCode(err, registry.CodeUnavailable) {
+		p.Verdict = registry.VerdictUndecided
+		return
+	}
+	f.fail(t.code(), fmt.Sprintf("%s: the engine fails, and the reference model does not: %v", t.what, err), nil)
+}
+
+func (t trial) code() string {
+	if t.kind == registry.ProbeBatch {
+		return ReasonBatch
+	}
+	return ReasonDimension
+}
+
+// against says what the outputs of a trial are compared with.
+func (t trial) against() string {
+	if t.kind == registry.ProbeBatch {
+		return "in a batch cases give something else than alone"
+	}
+	return "the engine computes something else than the reference model"
+}
+
+func sentence(note, more string) string {
+	if note == "" {
+		return more
+	}
+	return note + "; " + more
+}
+
+// fail adds the reasons of a probe, each with what failed in front.
+func (f *findings) fail(code, what string, reasons []registry.Reason) {
+	if len(reasons) == 0 {
+		reasons = []registry.Reason{{}}
+	}
+	for _, r := range reasons[:min(len(reasons), maxReasons)] {
+		r.Code, r.Message = code, what+prefixed(": ", r.Message)
+		f.reasons = append(f.reasons, r)
+	}
+}
+
+func prefixed(by, text string) string {
+	if text == "" {
+		return ""
+	}
+	return by + text
+}
+
+// compare judges pairs by the limits of the engine, and notes the largest difference. Outputs of
+// other shapes fail.
+func (f *findings) compare(ctx context.Context, p *registry.Probe, pairs []pair) (registry.Verdict, []registry.Reason, error) {
+	comparison := f.engine.Comparison
+	comparison.Golden, comparison.Engine = filepath.Join(f.dir, "want"), filepath.Join(f.dir, "got")
+	comparison.Masks.Dir, comparison.Labels, comparison.Shards = filepath.Join(f.dir, "inputs"), parity.Labels{}, nil
+	defer os.RemoveAll(f.dir)
+	for i, pair := range pairs {
+		s := registry.Shard{File: fmt.Sprintf("%05d.safetensors", i), First: pair.number, Count: 1}
+		comparison.Shards = append(comparison.Shards, s)
+		for dir, tensors := range map[string]map[string]tensor.Tensor{comparison.Golden: pair.want, comparison.Engine: pair.got, comparison.Masks.Dir: pair.inputs} {
+			if err := write(filepath.Join(dir, s.File), tensors); err != nil {
+				return "", nil, err
+			}
+		}
+	}
+	comparison.Masks.Shards = comparison.Shards
+	found, err := parity.Compare(ctx, comparison)
+	if errors.Is(err, tensor.ErrMismatch) {
+		p.MaxAbs = registry.Figure(math.Inf(1))
+		return registry.VerdictFail, []registry.Reason{{Message: err.Error()}}, nil
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	for _, name := range names(f.set.Interface.Outputs) {
+		if r := found.Outputs[name]; float64(p.MaxAbs) < r.MaxAbs {
+			p.MaxAbs, p.Output = registry.Figure(r.MaxAbs), name
+		}
+	}
+	verdict, reasons := f.engine.Judge(found.Outputs, found.Cases)
+	if verdict != registry.VerdictFail {
+		reasons = nil
+	}
+	return verdict, reasons, nil
+}

@@ -1,0 +1,121 @@
+package probe
+
+import (
+	"fmt"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// bases are the cases that other sizes are made of: of the shard with the most, as the model takes
+// them.
+type bases struct {
+	slots  []slot
+	inputs []map[string]tensor.Tensor
+	own    map[string]int64 // their sizes
+}
+
+func (s *Set) bases() (bases, error) {
+	from := 0
+	for i, sh := range s.Shards {
+		if sh.Count > s.Shards[from].Count {
+			from = i
+		}
+	}
+	var b bases
+	for _, row := range spread(s.Shards[from].Count, otherCases) {
+		one, err := s.full(slot{from, row})
+		if err != nil {
+			return b, err
+		}
+		b.inputs, b.slots = append(b.inputs, one), append(b.slots, slot{from, row})
+	}
+	return b, nil
+}
+
+// makeDimensions makes the sizes that are tried, as far as the time allows.
+func (s *Set) makeDimensions(left time.Duration) error {
+	b, err := s.bases()
+	if err != nil {
+		return err
+	}
+	if b.own, err = sizes(s.Interface, b.inputs[0]); err != nil {
+		s.leaveFor(registry.ProbeDimension, "", err.Error())
+		return nil
+	}
+	all := settings(s.Interface, b.own)
+	for i, setting := range all {
+		note, fits := setting.fit(s.Interface, s.MaxBytes)
+		if !fits {
+			s.leaveFor(registry.ProbeDimension, setting.name(), fmt.Sprintf("one case takes more than %d MiB", s.MaxBytes>>20))
+			continue
+		}
+		size := bytesAt(s.Interface, setting.sizes)
+		cost := time.Duration(float64(s.Run) * size / bytesAt(s.Interface, b.own))
+		share := left / time.Duration(len(all)-i)
+		n := max(affordable(share, cost, len(b.slots)), affordable(left, cost, 1))
+		if n == 0 {
+			s.leave(registry.ProbeDimension, setting.name(), cost, left)
+			continue
+		}
+		n = max(min(n, int(float64(s.MaxBytes)/size)), 1)
+		left -= cost * time.Duration(n)
+		if err := s.makeSizes(b, setting, n, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Set) makeSizes(b bases, to setting, n int, note string) error {
+	made := s.shard(fmt.Sprintf("probe-3-%03d-sizes", len(s.trials)), b.slots[:n])
+	var rows []map[string]tensor.Tensor
+	for at := range n {
+		rows = append(rows, sized(s.Interface, b.inputs, at, to.sizes))
+	}
+	stacked, err := join(rows, tensor.Stack)
+	if err != nil {
+		return err
+	}
+	s.trials = append(s.trials, trial{kind: registry.ProbeDimension, what: to.name(), note: note, shards: []shard{made}})
+	return write(made.Path, stacked)
+}
+
+// sized gives a case these sizes. A larger batch is filled with the cases that follow it.
+func sized(i validators.Interface, cases []map[string]tensor.Tensor, at int, to map[string]int64) map[string]tensor.Tensor {
+	batch := batchSymbol(i)
+	made := make(map[string]tensor.Tensor)
+	for _, input := range i.Inputs {
+		t := cases[at][input.Name]
+		for axis, d := range input.Shape {
+			if d.Symbol == "" {
+				continue
+			}
+			if d.Symbol == batch && t.Shape[0] < to[batch] {
+				t = filled(cases, at, input.Name, to[batch])
+			}
+			t = resize(t, axis, to[d.Symbol])
+		}
+		made[input.Name] = t
+	}
+	return made
+}
+
+// filled puts the cases that follow behind a case, until there are so many rows or all cases are
+// there.
+func filled(cases []map[string]tensor.Tensor, at int, name string, rows int64) tensor.Tensor {
+	var parts []tensor.Tensor
+	for i := range cases {
+		part := cases[(at+i)%len(cases)][name]
+		if parts = append(parts, part); part.Shape[0]*int64(len(parts)) >= rows {
+			break
+		}
+	}
+	all, err := tensor.Concat(parts...)
+	if err != nil {
+		return parts[0] // not of one shape: it is repeated instead
+	}
+	return all
+}

@@ -1,0 +1,94 @@
+// Package probe finds out what an engine does beyond the cases of a verification: whether it gives
+// the same when it runs the same again, what a case gives in a batch with others, and what it
+// computes at the smallest and largest sizes of its open dimensions.
+//
+// A probe is other shards of cases: New makes them from the cases of a release. Reference runs the
+// reference model on them, and Engine runs an engine and compares. The limits that decide are those
+// of the engine; the caller brings them and the means to run.
+package probe
+
+import (
+	"context"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/parity"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// The codes of reasons.
+const (
+	ReasonJitter    = "jitter"
+	ReasonBatch     = "batch"
+	ReasonDimension = "dimension"
+)
+
+// Bounds of what probes run.
+const (
+	repeatCases     = 32
+	otherCases      = 8
+	largeBatch      = 8
+	defaultMaxBytes = 256 << 20
+)
+
+// Options say what to make probes of, and what they may cost.
+type Options struct {
+	Interface validators.Interface
+	Dir       string           // folder of the cases
+	Shards    []registry.Shard // of the cases
+	Scratch   string           // folder for files, which the caller removes
+	// Budget is the time that the runs of one engine may take, as far as Load and Run, the times
+	// of one load and of one case, predict it. What does not fit is left out and named.
+	Budget, Load, Run time.Duration
+	MaxBytes          int64 // of the inputs and outputs of one probe; 0 means 256 MiB
+}
+
+// Input is a file of cases for a run, with the tensors of package toolchain's VerbRun.
+type Input struct {
+	Name string
+	Path string
+}
+
+// Runner runs a model on the inputs in one new process, in the order of their names. Below dir,
+// which is new, it leaves a folder with a file of outputs for each, with the input's name, and
+// returns its path.
+type Runner func(ctx context.Context, inputs []Input, dir string) (outputs string, err error)
+
+// Engine is an engine to probe.
+type Engine struct {
+	Run     Runner
+	Outputs string // folder of its outputs for the cases, of another process
+	// Comparison has tolerances and masks; the rest of it is ignored.
+	Comparison parity.Run
+	// Judge decides by the limits of the engine. It is not given accuracy.
+	Judge func(outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason)
+}
+
+// Set is the probes for the engines of one verification.
+type Set struct {
+	Options
+	repeat    []shard // the same cases, then once more in another order
+	trials    []trial
+	leftOut   []registry.Probe
+	reference outcome // of the reference model
+}
+
+// trial is a probe with inputs of its own.
+type trial struct {
+	kind   registry.ProbeKind
+	what   string
+	note   string
+	shards []shard
+	batch  int // how many cases are stacked; 0 for dimensions
+}
+
+// shard is a file of cases.
+type shard struct {
+	Input
+	of    registry.Shard // of the cases that these are from
+	cases []slot
+}
+
+// slot is one case of a shard, or one place in one of its batches.
+type slot struct{ shard, row int } // where the case is from

@@ -1,0 +1,134 @@
+package probe
+
+import (
+	"fmt"
+	"time"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// New makes the probes for the cases. A third of the time is for repeats, half of the rest for
+// batches, and what is left for dimensions. Errors: those of reading and writing files.
+func New(o Options) (*Set, error) {
+	if o.MaxBytes == 0 {
+		o.MaxBytes = defaultMaxBytes
+	}
+	s := &Set{Options: o}
+	left := o.Budget - o.Load
+	n := affordable(left/3, 2*o.Run, repeatCases)
+	if n == 0 {
+		s.leave(registry.ProbeRepeat, "", o.Load+6*o.Run, o.Budget)
+	} else if err := s.makeRepeat(n); err != nil {
+		return nil, err
+	}
+	left -= 2 * o.Run * time.Duration(n)
+	unspent, err := s.makeBatches(left / 2)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.makeDimensions(left - left/2 + unspent)
+}
+
+// affordable is how many cases of this cost a time is enough for, at most so many.
+func affordable(left, each time.Duration, most int) int {
+	if each <= 0 {
+		return most
+	}
+	return int(max(min(left/each, time.Duration(most)), 0))
+}
+
+// leave names a probe that does not fit the budget.
+func (s *Set) leave(kind registry.ProbeKind, what string, takes, left time.Duration) {
+	s.leaveFor(kind, what, fmt.Sprintf("it would take about %v, and %v are left for it",
+		takes.Round(time.Millisecond), max(left, 0).Round(time.Millisecond)))
+}
+
+func (s *Set) leaveFor(kind registry.ProbeKind, what, reason string) {
+	s.leftOut = append(s.leftOut, registry.Probe{Kind: kind, What: what,
+		Verdict: registry.VerdictUndecided, Message: "left out: " + reason})
+}
+
+// makeRepeat writes the same cases twice, the first time in reverse. They have the form that they
+// have in the cases, so that outputs are comparable with those of the cases.
+func (s *Set) makeRepeat(n int) error {
+	picked := s.fitting(pick(s.Shards, n))
+	for turn, name := range []string{"again", "once"} {
+		for _, group := range byShard(picked) {
+			if turn == 0 {
+				group = batches(group, 1, false)
+			}
+			made := s.shard(fmt.Sprintf("probe-%d-%s-%05d", turn, name, group[0].shard), group)
+			if err := s.store(made, s.read, tensor.Concat, 1); err != nil {
+				return err
+			}
+			s.repeat = append(s.repeat, made)
+		}
+	}
+	return nil
+}
+
+// fitting drops cases from the end until they fit in MaxBytes, all but the first.
+func (s *Set) fitting(picked []slot) []slot {
+	one, err := s.read(picked[0])
+	if err != nil {
+		return picked // the next to read it says so
+	}
+	size := int64(1)
+	for _, t := range one {
+		size += int64(len(t.Data))
+	}
+	return picked[:min(int64(len(picked)), max(s.MaxBytes/size, 1))]
+}
+
+// makeBatches makes batches of two, the same with neighbours swapped, and of eight or as many as
+// are allowed. It returns what is left of the time.
+func (s *Set) makeBatches(left time.Duration) (time.Duration, error) {
+	symbol := batchSymbol(s.Interface)
+	if symbol == "" {
+		return left, nil
+	}
+	picked := s.fitting(pick(s.Shards, otherCases))
+	first, err := s.full(picked[0])
+	if err != nil {
+		return left, err
+	}
+	own := first[s.Interface.Inputs[0].Name].Shape[0]
+	most := int(min(s.Interface.Dims[symbol].Max/own, largeBatch))
+	for i, b := range []struct {
+		size    int
+		swapped bool
+	}{{2, false}, {2, true}, {most, false}} {
+		if b.size > most || (i == 2 && most <= 2) {
+			continue
+		}
+		what := fmt.Sprintf("%s=%d", symbol, own*int64(b.size))
+		if b.swapped {
+			what += " swapped"
+		}
+		cost := s.Run * time.Duration(b.size)
+		n := affordable(left, cost, (len(picked)+b.size-1)/b.size) * b.size
+		if n == 0 {
+			s.leave(registry.ProbeBatch, what, cost, left)
+			continue
+		}
+		left -= s.Run * time.Duration(n)
+		if err := s.makeBatch(what, picked[:min(n, len(picked))], b.size, b.swapped); err != nil {
+			return left, err
+		}
+	}
+	return left, nil
+}
+
+func (s *Set) makeBatch(what string, picked []slot, size int, swapped bool) error {
+	t := trial{kind: registry.ProbeBatch, what: what, batch: size}
+	for _, group := range byShard(picked) {
+		made := s.shard(fmt.Sprintf("probe-2-%03d-batch-%05d", len(s.trials), group[0].shard), batches(group, size, swapped))
+		if err := s.store(made, s.full, tensor.Stack, size); err != nil {
+			return err
+		}
+		t.shards = append(t.shards, made)
+	}
+	s.trials = append(s.trials, t)
+	return nil
+}

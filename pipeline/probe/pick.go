@@ -1,0 +1,62 @@
+package probe
+
+import (
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// maxShards is how many shards the cases of a probe are from.
+const maxShards = 4
+
+// pick chooses at most n cases, evenly from at most maxShards shards, in order.
+func pick(shards []registry.Shard, n int) []slot {
+	var picked []slot
+	from := spread(len(shards), min(maxShards, n))
+	for i, s := range from {
+		share := (n - len(picked)) / (len(from) - i)
+		for _, row := range spread(shards[s].Count, share) {
+			picked = append(picked, slot{s, row})
+		}
+	}
+	return picked
+}
+
+// spread gives n of the numbers below count, or all, at equal distances.
+func spread(count, n int) []int {
+	n = min(n, count)
+	numbers := make([]int, n)
+	for i := range numbers {
+		numbers[i] = i * count / n
+	}
+	return numbers
+}
+
+// byShard groups slots by the shard that they are from: only such cases surely have one shape.
+func byShard(slots []slot) [][]slot {
+	var groups [][]slot
+	for _, s := range slots {
+		if n := len(groups); n > 0 && groups[n-1][0].shard == s.shard {
+			groups[n-1] = append(groups[n-1], s)
+		} else {
+			groups = append(groups, []slot{s})
+		}
+	}
+	return groups
+}
+
+// batches stacks cases in the reverse of their order, so many at a time. Where the last batch is
+// not full, it is filled up from the front.
+func batches(cases []slot, size int, swapped bool) []slot {
+	order := slices.Clone(cases)
+	slices.Reverse(order)
+	for i := 0; len(order)%size != 0; i++ {
+		order = append(order, order[i])
+	}
+	if swapped {
+		for i := 0; i+1 < len(order); i += 2 {
+			order[i], order[i+1] = order[i+1], order[i]
+		}
+	}
+	return order
+}

@@ -1,0 +1,520 @@
+package probe_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/pipeline/probe"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/parity"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// model computes y from x, both of the same shape [batch, seq]; run counts its calls within a
+// process from 0.
+type model func(run int, x []float32, batch, seq int) ([]float32, error)
+
+// honest is the reference model of these tests.
+func honest(_ int, x []float32, _, _ int) ([]float32, error) {
+	y := make([]float32, len(x))
+	for i, v := range x {
+		y[i] = 2 * v
+	}
+	return y, nil
+}
+
+// but changes what the honest model computes.
+func but(change func(run int, y []float32, batch, seq int) error) model {
+	return func(run int, x []float32, batch, seq int) ([]float32, error) {
+		y, _ := honest(run, x, batch, seq)
+		return y, change(run, y, batch, seq)
+	}
+}
+
+// runner runs a model as a driver does: inputs in the order of their names, case by case. A tensor
+// of rank 2 has batches of one, one of rank 3 has a case dimension.
+func (m model) runner(t *testing.T, processes *int) probe.Runner {
+	return func(_ context.Context, inputs []probe.Input, dir string) (string, error) {
+		*processes++
+		slices.SortFunc(inputs, func(a, b probe.Input) int { return strings.Compare(a.Name, b.Name) })
+		run := 0
+		for _, in := range inputs {
+			if err := m.shard(t, in.Path, filepath.Join(dir, "out", in.Name), &run); err != nil {
+				return "", fmt.Errorf("%s: %w", in.Name, err)
+			}
+		}
+		return filepath.Join(dir, "out"), nil
+	}
+}
+
+func (m model) shard(t *testing.T, from, to string, run *int) error {
+	read, err := tensor.ReadFile(from, tensor.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var outputs []tensor.Tensor
+	x := read["x"]
+	for i := range x.Shape[0] {
+		one, err := x.Slice(i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shape := one.Shape
+		if len(shape) == 1 {
+			shape = append([]int64{1}, shape...)
+		}
+		values, err := tensor.Values[float32](one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := m(*run, values, int(shape[0]), int(shape[1]))
+		if err != nil {
+			return err
+		}
+		*run++
+		if len(y) < len(values) {
+			one.Shape = []int64{int64(len(y)) / shape[1], shape[1]}
+		}
+		made, err := tensor.New(y, one.Shape...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		outputs = append(outputs, made)
+	}
+	y, err := tensor.Stack(outputs...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, to, map[string]tensor.Tensor{"y": y})
+	return nil
+}
+
+func writeFile(t *testing.T, path string, tensors map[string]tensor.Tensor) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := tensor.Write(f, tensors, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func openDims() validators.Interface {
+	open := []validators.Dim{{Symbol: "batch"}, {Symbol: "seq"}}
+	return validators.Interface{V: validators.InterfaceVersion,
+		Inputs:  []validators.TensorInfo{{Name: "x", DType: tensor.Float32, Shape: open}},
+		Outputs: []validators.TensorInfo{{Name: "y", DType: tensor.Float32, Shape: open}},
+		Dims:    map[string]validators.DimRange{"batch": {Min: 1, Opt: 1, Max: 16}, "seq": {Min: 1, Opt: 4, Max: 32}}}
+}
+
+// trying is a set of cases and what is tried with them.
+type trying struct {
+	o         probe.Options
+	reference model
+	where     string // the input that is a mask
+	processes int    // of the engine
+}
+
+// values is the sequence length of the cases.
+const values = 4
+
+// setup writes two shards of cases of sequence length 4: 10 and 3. Stacked gives each case a batch
+// dimension of its own.
+func setup(t *testing.T, stacked bool) *trying {
+	t.Helper()
+	dir := t.TempDir()
+	shards := []registry.Shard{{File: "a.safetensors", First: 0, Count: 10}, {File: "b.safetensors", First: 10, Count: 3}}
+	for _, s := range shards {
+		var x []float32
+		for row := range s.Count {
+			for v := range values {
+				x = append(x, float32(1+s.First+row)+float32(v)/8)
+			}
+		}
+		shape := []int64{int64(s.Count), values}
+		if stacked {
+			shape = []int64{int64(s.Count), 1, values}
+		}
+		made, err := tensor.New(x, shape...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(dir, s.File), map[string]tensor.Tensor{"x": made})
+	}
+	return &trying{reference: honest, o: probe.Options{Interface: openDims(), Dir: dir, Shards: shards,
+		Scratch: t.TempDir(), Budget: time.Minute, Load: time.Second, Run: time.Millisecond}}
+}
+
+// judge asks for an error of at most 0.01, and for no new NaN.
+func judge(outputs map[string]tensor.Result, _ int) (registry.Verdict, []registry.Reason) {
+	y := outputs["y"]
+	if y.NewNaN > 0 || y.MaxAbs > 0.01 {
+		return registry.VerdictFail, []registry.Reason{{Code: "limit_exceeded", Output: "y", Message: fmt.Sprintf("maxAbs is %g", y.MaxAbs)}}
+	}
+	return registry.VerdictPass, nil
+}
+
+// engine runs the cases and then the probes.
+func (w *trying) engine(t *testing.T, m model) ([]registry.Probe, []registry.Reason, error) {
+	t.Helper()
+	set, err := probe.New(w.o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	processes := 0
+	if err := set.Reference(t.Context(), w.reference.runner(t, &processes)); err != nil {
+		t.Fatal(err)
+	}
+	outputs, run := t.TempDir(), 0
+	for _, s := range w.o.Shards {
+		if err := m.shard(t, filepath.Join(w.o.Dir, s.File), filepath.Join(outputs, s.File), &run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	comparison := parity.Run{Outputs: map[string]tensor.Options{"y": {}}, Masks: parity.Masks{Inputs: map[string]string{}}}
+	if w.where != "" {
+		comparison.Masks.Inputs["y"] = w.where
+	}
+	return set.Engine(t.Context(), probe.Engine{Run: m.runner(t, &w.processes), Outputs: outputs, Judge: judge,
+		Comparison: comparison}, t.TempDir())
+}
+
+// whats lists the probes.
+func whats(probes []registry.Probe) []string {
+	var all []string
+	for _, p := range probes {
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s", p.Kind, p.What)))
+	}
+	return all
+}
+
+// every is what is probed of the interface: seq=4 is the size of the cases.
+func every() []string {
+	return []string{"repeat", "process", "batch batch=2", "batch batch=2 swapped", "batch batch=8", "dimension batch=16",
+		"dimension seq=1", "dimension seq=32", "dimension all max: batch=16, seq=32"}
+}
+
+func TestHonest(t *testing.T) {
+	t.Parallel()
+	for name, stacked := range map[string]bool{"cases are the batch": false, "cases have a batch each": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, stacked)
+			probes, reasons, err := w.engine(t, honest)
+			if err != nil || len(reasons) != 0 {
+				t.Fatalf("error %v, reasons %v; want none", err, reasons)
+			}
+			if got := whats(probes); !slices.Equal(got, every()) {
+				t.Errorf("probes %q, want %q", got, every())
+			}
+			for _, p := range probes {
+				// A batch has four cases of the first shard or three of the second.
+				want := map[registry.ProbeKind]int{registry.ProbeRepeat: 13, registry.ProbeProcess: 13,
+					registry.ProbeBatch: 7, registry.ProbeDimension: 8}[p.Kind]
+				if p.Verdict != registry.VerdictPass || p.MaxAbs != 0 || p.Affected != 0 || p.Cases != want {
+					t.Errorf("%s %s: %s, %d cases, %d affected by %v; want a pass of %d cases", p.Kind, p.What, p.Verdict, p.Cases, p.Affected, p.MaxAbs, want)
+				}
+			}
+			if w.processes != 1 {
+				t.Errorf("%d processes, want 1", w.processes)
+			}
+		})
+	}
+}
+
+// Each fault is found, by its reason and by no other.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		engine model
+		code   string
+		want   []string // probes that do not pass
+		text   string   // in each reason
+	}{
+		"rows but the first are infinite": {but(func(_ int, y []float32, batch, seq int) error {
+			for i := seq; i < batch*seq; i++ {
+				y[i] = float32(math.Inf(1))
+			}
+			return nil
+		}), "", []string{"batch batch=2", "batch batch=2 swapped", "batch batch=8", "dimension batch=16", "dimension all max: batch=16, seq=32"}, ""},
+		"the second row of a pair is stale": {but(func(_ int, y []float32, batch, seq int) error {
+			if batch == 2 {
+				copy(y[seq:], y[:seq])
+			}
+			return nil
+		}), probe.ReasonBatch, []string{"batch batch=2", "batch batch=2 swapped"}, "in a batch cases give something else than alone"},
+		"large batches fail": {but(func(_ int, _ []float32, batch, _ int) error {
+			if batch == 8 {
+				return errors.New("segmentation fault")
+			}
+			return nil
+		}), probe.ReasonBatch, []string{"batch batch=8"}, "the engine fails, and the reference model does not"},
+		"wrong at the longest sequence": {but(func(_ int, y []float32, _, seq int) error {
+			if seq == 32 {
+				y[31] = 0
+			}
+			return nil
+		}), probe.ReasonDimension, []string{"dimension seq=32", "dimension all max: batch=16, seq=32"}, "the engine computes something else than the reference model: maxAbs"},
+		"wrong at the shortest sequence": {but(func(_ int, y []float32, _, seq int) error {
+			if seq == 1 {
+				y[0]++
+			}
+			return nil
+		}), probe.ReasonDimension, []string{"dimension seq=1"}, "seq=1: "},
+		"a batch gives one row": {func(run int, x []float32, batch, seq int) ([]float32, error) {
+			y, err := honest(run, x, batch, seq)
+			return y[:seq], err
+		}, "", []string{"batch batch=2", "batch batch=2 swapped", "batch batch=8", "dimension batch=16", "dimension all max: batch=16, seq=32"}, "shape"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			probes, reasons, err := setup(t, false).engine(t, c.engine)
+			if err != nil {
+				t.Fatal(err)
+			}
+			failed := slices.DeleteFunc(probes, func(p registry.Probe) bool { return p.Verdict == registry.VerdictPass })
+			if got := whats(failed); !slices.Equal(got, c.want) {
+				t.Errorf("not passed %q, want %q", got, c.want)
+			}
+			for _, p := range failed {
+				if p.Verdict != registry.VerdictFail || p.Message == "" {
+					t.Errorf("%s %s: %s %q, want a failure with a message", p.Kind, p.What, p.Verdict, p.Message)
+				}
+			}
+			if len(reasons) != len(c.want) {
+				t.Errorf("reasons %v, want one for each of %q", reasons, c.want)
+			}
+			for _, r := range reasons {
+				if c.code != "" && r.Code != c.code || !strings.Contains(r.Message, c.text) {
+					t.Errorf("reason %s %q, want %s with %q", r.Code, r.Message, c.code, c.text)
+				}
+			}
+		})
+	}
+}
+
+// noise is an engine that adds to one value when it runs a case the second time.
+func noise(by float32) model {
+	seen := make(map[float32]bool)
+	return but(func(_ int, y []float32, batch, seq int) error {
+		if batch == 1 && seq == values && y[0] == 6 { // case 2
+			if seen[y[0]] {
+				y[1] += by
+			}
+			seen[y[0]] = true
+		}
+		return nil
+	})
+}
+
+func TestJitter(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		by      float32
+		verdict registry.Verdict
+		reasons int
+		text    string
+	}{
+		"within the limits": {0.005, registry.VerdictRecorded, 0, "1 of 13 cases differ, by at most 0.005"},
+		"beyond the limits": {0.5, registry.VerdictFail, 1, "1 of 13 cases differ, by at most 0.5 in output y"},
+		"NaN":               {float32(math.NaN()), registry.VerdictFail, 1, "case 2 has NaN in one of the runs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			probes, reasons, err := setup(t, false).engine(t, noise(c.by))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := probes[1] // the run of the cases is the first, that in another process the second
+			if p.Kind != registry.ProbeProcess || p.Verdict != c.verdict || p.Affected != 1 || !strings.Contains(p.Message, c.text) {
+				t.Errorf("%s: %s, %d affected, %q; want %s for one case with %q", p.Kind, p.Verdict, p.Affected, p.Message, c.verdict, c.text)
+			}
+			if probes[0].Verdict != registry.VerdictPass {
+				t.Errorf("in one process: %s %q, want a pass", probes[0].Verdict, probes[0].Message)
+			}
+			if len(reasons) != c.reasons || (c.reasons > 0 && (reasons[0].Code != probe.ReasonJitter || !strings.Contains(reasons[0].Message, c.text))) {
+				t.Errorf("reasons %v, want %d of %s with %q", reasons, c.reasons, probe.ReasonJitter, c.text)
+			}
+		})
+	}
+	t.Run("in one process", func(t *testing.T) {
+		t.Parallel()
+		probes, reasons, err := setup(t, false).engine(t, but(func(run int, y []float32, _, _ int) error {
+			if run >= 13 { // the cases once more
+				y[0]++
+			}
+			return nil
+		}))
+		if err != nil || probes[0].Verdict != registry.VerdictFail || probes[0].Affected != 13 || probes[1].Verdict != registry.VerdictPass {
+			t.Errorf("probes %+v, error %v; want a failure of 13 cases in one process alone", probes[:2], err)
+		}
+		if !slices.ContainsFunc(reasons, func(r registry.Reason) bool { return r.Code == probe.ReasonJitter }) {
+			t.Errorf("reasons %v, want one with the code jitter", reasons)
+		}
+	})
+}
+
+// Where the reference model fails, the engine does not; nor where time or memory were missing.
+func TestNotJudged(t *testing.T) {
+	t.Parallel()
+	short := but(func(_ int, _ []float32, _, seq int) error {
+		if seq == 1 {
+			return errors.New("a window of 3 in a sequence of 1")
+		}
+		return nil
+	})
+	w := setup(t, false)
+	w.reference = short
+	probes, reasons, err := w.engine(t, short)
+	if err != nil || len(reasons) != 0 {
+		t.Fatalf("error %v, reasons %v; want none", err, reasons)
+	}
+	i := slices.IndexFunc(probes, func(p registry.Probe) bool { return p.What == "seq=1" })
+	if p := probes[i]; p.Verdict != registry.VerdictUndecided || !strings.Contains(p.Message, "the reference model fails: ") || !strings.Contains(p.Message, "a window of 3") {
+		t.Errorf("seq=1: %s %q, want undecided, with what the reference model says", p.Verdict, p.Message)
+	}
+	if n := len(slices.DeleteFunc(probes, func(p registry.Probe) bool { return p.Verdict != registry.VerdictPass })); n != len(every())-1 {
+		t.Errorf("%d probes passed, want all but one", n)
+	}
+	_, reasons, err = setup(t, false).engine(t, but(func(_ int, _ []float32, batch, _ int) error {
+		if batch == 16 {
+			return registry.Errorf(registry.CodeUnavailable, "out of memory")
+		}
+		return nil
+	}))
+	if err != nil || len(reasons) != 0 {
+		t.Errorf("without the memory: error %v, reasons %v; want none", err, reasons)
+	}
+}
+
+// An engine that does not run the cases again gives no verdict.
+func TestBrokenMachine(t *testing.T) {
+	t.Parallel()
+	broken := false
+	_, _, err := setup(t, false).engine(t, but(func(run int, _ []float32, _, _ int) error {
+		if broken = broken || run == 12; broken && run == 0 {
+			return registry.Errorf(registry.CodeUnavailable, "killed")
+		}
+		return nil
+	}))
+	if registry.CodeOf(err) != registry.CodeUnavailable {
+		t.Errorf("error %v, want that of the run", err)
+	}
+}
+
+// What the budget does not hold is named, and what it holds runs on fewer cases.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		budget, load time.Duration
+		ran          int // probes that are not left out
+		repeats      int
+	}{
+		"nothing":       {time.Second, time.Second, 0, 0},
+		"a few repeats": {120 * time.Millisecond, 100 * time.Millisecond, 4, 3},
+		"all":           {time.Second, 0, len(every()), 13},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, false)
+			w.o.Budget, w.o.Load = c.budget, c.load
+			probes, _, err := w.engine(t, honest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ran := 0
+			for _, p := range probes {
+				if p.Verdict == registry.VerdictPass {
+					ran++
+				} else if !strings.Contains(p.Message, "left out: it would take about") || p.Cases != 0 {
+					t.Errorf("%s %s: %s %q, want that it was left out", p.Kind, p.What, p.Verdict, p.Message)
+				}
+			}
+			if ran != c.ran || (ran > 0 && probes[0].Cases != c.repeats) {
+				t.Errorf("%d probes ran, with %d repeats; want %d with %d", ran, probes[0].Cases, c.ran, c.repeats)
+			}
+		})
+	}
+}
+
+// A size that takes too much memory is made smaller, and the report says so.
+func TestBytes(t *testing.T) {
+	t.Parallel()
+	w := setup(t, false)
+	w.o.Interface.Dims["seq"] = validators.DimRange{Min: 1, Opt: 4, Max: 1 << 30}
+	w.o.MaxBytes = 1 << 20
+	probes, reasons, err := w.engine(t, honest)
+	if err != nil || len(reasons) != 0 {
+		t.Fatalf("error %v, reasons %v; want none", err, reasons)
+	}
+	want := fmt.Sprintf("seq=%d", 1<<17) // 2^17 elements of 4 bytes, in and out
+	i := slices.IndexFunc(probes, func(p registry.Probe) bool { return p.What == want })
+	if i < 0 || probes[i].Verdict != registry.VerdictPass || probes[i].Cases != 1 || probes[i].Message != "declared is seq=1073741824, which takes more than 1 MiB" {
+		t.Errorf("probes %+v, want %s with one case and a note about the declared size", probes, want)
+	}
+}
+
+// What a mask leaves out does not count, in batches and at other sizes neither.
+func TestMask(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		at     int // the place in a sequence that the engine gets wrong
+		failed bool
+	}{"masked": {3, false}, "counts": {2, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, false)
+			w.where = "mask"
+			w.o.Interface.Inputs = append(w.o.Interface.Inputs, w.o.Interface.Inputs[0])
+			w.o.Interface.Inputs[1].Name = "mask"
+			for _, s := range w.o.Shards {
+				path := filepath.Join(w.o.Dir, s.File)
+				read, err := tensor.ReadFile(path, tensor.Limits{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if read["mask"], err = tensor.New(slices.Repeat([]float32{1, 1, 1, 0}, s.Count), int64(s.Count), values); err != nil {
+					t.Fatal(err)
+				}
+				writeFile(t, path, read)
+			}
+			_, reasons, err := w.engine(t, but(func(_ int, y []float32, batch, seq int) error {
+				for i := c.at; i < len(y); i += values {
+					if batch > 1 || seq > values {
+						y[i] = 0
+					}
+				}
+				return nil
+			}))
+			if err != nil || (len(reasons) > 0) != c.failed {
+				t.Errorf("reasons %v, error %v; want some: %t", reasons, err, c.failed)
+			}
+		})
+	}
+}
+
+// Without open dimensions only the repeats are left.
+func TestFixedShape(t *testing.T) {
+	t.Parallel()
+	w := setup(t, false)
+	fixed := []validators.Dim{{Size: 1}, {Size: values}}
+	w.o.Interface.Inputs[0].Shape, w.o.Interface.Outputs[0].Shape, w.o.Interface.Dims = fixed, fixed, nil
+	probes, _, err := w.engine(t, honest)
+	if want := []string{"repeat", "process"}; err != nil || !slices.Equal(whats(probes), want) {
+		t.Errorf("probes %q, error %v; want %q", whats(probes), err, want)
+	}
+}

@@ -1,0 +1,104 @@
+package probe
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// outcome is what a run left: the folder of each shard's outputs, or why there are none.
+type outcome struct {
+	dir    map[string]string
+	failed map[string]error
+}
+
+// run runs shards in one process. If that fails, each group of them has a process of its own, so
+// that one that fails does not take the others along. Errors: those of ctx.
+func run(ctx context.Context, runner Runner, groups [][]shard, dir string) (outcome, error) {
+	made := outcome{make(map[string]string), make(map[string]error)}
+	all := slices.Concat(groups...)
+	if len(all) == 0 {
+		return made, nil
+	}
+	outputs, err := runner(ctx, inputs(all), filepath.Join(dir, "together"))
+	if err == nil || ctx.Err() != nil || len(groups) == 1 {
+		for _, s := range all {
+			made.note(s, outputs, err)
+		}
+		return made, ctx.Err()
+	}
+	for i, group := range groups {
+		outputs, err := runner(ctx, inputs(group), filepath.Join(dir, strconv.Itoa(i)))
+		if ctx.Err() != nil {
+			return made, ctx.Err()
+		}
+		for _, s := range group {
+			made.note(s, outputs, err)
+		}
+	}
+	return made, nil
+}
+
+func (o outcome) note(s shard, dir string, err error) {
+	if err != nil {
+		o.failed[s.Name] = err
+		return
+	}
+	o.dir[s.Name] = dir
+}
+
+func inputs(shards []shard) []Input {
+	all := make([]Input, len(shards))
+	for i, s := range shards {
+		all[i] = s.Input
+	}
+	return all
+}
+
+// Reference runs the reference model on all inputs that are not those of the cases. Where it fails,
+// an engine is not judged. Errors: those of ctx.
+func (s *Set) Reference(ctx context.Context, runner Runner) error {
+	done, err := run(ctx, runner, s.groups(), filepath.Join(s.Scratch, "reference"))
+	if err != nil {
+		return err
+	}
+	s.reference = done
+	return nil
+}
+
+// groups are the shards of each trial.
+func (s *Set) groups() [][]shard {
+	var groups [][]shard
+	for _, t := range s.trials {
+		groups = append(groups, t.shards)
+	}
+	return groups
+}
+
+// Engine runs an engine, in a process of its own, and says what the probes found, with a reason for
+// each that failed. Dir is a folder for files. Errors: CodeUnavailable and others if the engine
+// does not run again what it ran before, so that nothing can be decided; those of files and of ctx.
+func (s *Set) Engine(ctx context.Context, e Engine, dir string) ([]registry.Probe, []registry.Reason, error) {
+	found := &findings{set: s, engine: e, dir: filepath.Join(dir, "rows")}
+	if len(s.repeat) > 0 {
+		done, err := run(ctx, e.Run, append([][]shard{s.repeat}, s.groups()...), filepath.Join(dir, "runs"))
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := done.failed[s.repeat[0].Name]; err != nil {
+			return nil, nil, err
+		}
+		if err := found.repeats(ctx, done); err != nil {
+			return nil, nil, err
+		}
+		for _, t := range s.trials {
+			if err := found.trial(ctx, t, done); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return append(found.probes, s.leftOut...), found.reasons, nil
+}

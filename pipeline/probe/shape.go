@@ -1,0 +1,152 @@
+package probe
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// batchSymbol returns the symbol that leads all inputs and outputs and appears nowhere else; empty
+// if there is none.
+func batchSymbol(i validators.Interface) string {
+	symbol := ""
+	for n, t := range slices.Concat(i.Inputs, i.Outputs) {
+		if len(t.Shape) == 0 || t.Shape[0].Symbol == "" || (n > 0 && t.Shape[0].Symbol != symbol) {
+			return ""
+		}
+		symbol = t.Shape[0].Symbol
+		if slices.ContainsFunc(t.Shape[1:], func(d validators.Dim) bool { return d.Symbol == symbol }) {
+			return ""
+		}
+	}
+	return symbol
+}
+
+// setting is sizes of symbols that are tried.
+type setting struct {
+	what  string
+	sizes map[string]int64
+	moved []string // the symbols that the setting is about
+}
+
+// settings lists what is tried for cases of these sizes: each symbol at its smallest, optimal and
+// largest size, then all at their smallest and largest. What the cases have themselves is not among
+// them.
+func settings(i validators.Interface, own map[string]int64) []setting {
+	var all []setting
+	add := func(what string, moved []string, size func(validators.DimRange) int64) {
+		s := setting{what: what, sizes: maps.Clone(own), moved: moved}
+		for _, symbol := range moved {
+			s.sizes[symbol] = size(i.Dims[symbol])
+		}
+		same := func(other setting) bool { return maps.Equal(other.sizes, s.sizes) }
+		if !maps.Equal(own, s.sizes) && !slices.ContainsFunc(all, same) {
+			all = append(all, s)
+		}
+	}
+	smallest := func(r validators.DimRange) int64 { return r.Min }
+	largest := func(r validators.DimRange) int64 { return r.Max }
+	symbols := slices.DeleteFunc(i.Symbols(), func(s string) bool { return own[s] == 0 })
+	for _, symbol := range symbols {
+		one := []string{symbol}
+		add("", one, smallest)
+		add("", one, func(r validators.DimRange) int64 { return r.Opt })
+		add("", one, largest)
+	}
+	add("all min: ", symbols, smallest)
+	add("all max: ", symbols, largest)
+	return all
+}
+
+// name says the sizes that are tried: "seq=64".
+func (s setting) name() string {
+	parts := make([]string, len(s.moved))
+	for i, symbol := range s.moved {
+		parts[i] = fmt.Sprintf("%s=%d", symbol, s.sizes[symbol])
+	}
+	return s.what + strings.Join(parts, ", ")
+}
+
+// sizes returns the size of each symbol in one case. Errors: CodeInvalid for inputs that contradict
+// each other.
+func sizes(i validators.Interface, one map[string]tensor.Tensor) (map[string]int64, error) {
+	own := make(map[string]int64)
+	for _, input := range i.Inputs {
+		shape := one[input.Name].Shape
+		for axis, d := range input.Shape {
+			if d.Symbol == "" {
+				continue
+			}
+			if known, ok := own[d.Symbol]; ok && known != shape[axis] {
+				return nil, registry.Errorf(registry.CodeInvalid, "the cases have %s=%d and %s=%d in one case", d.Symbol, known, d.Symbol, shape[axis])
+			}
+			own[d.Symbol] = shape[axis]
+		}
+	}
+	return own, nil
+}
+
+// bytesAt returns what the inputs and outputs of one case take at these sizes. Outputs with a
+// symbol that no input has count as one element in it.
+func bytesAt(i validators.Interface, at map[string]int64) float64 {
+	total := 0.0
+	for _, t := range slices.Concat(i.Inputs, i.Outputs) {
+		n := float64(t.DType.Size())
+		for _, d := range t.Shape {
+			n *= float64(max(d.Size, at[d.Symbol], 1))
+		}
+		total += n
+	}
+	return total
+}
+
+// fit makes the largest of the moved symbols smaller until one case fits in so many bytes, and
+// reports whether it does then.
+func (s *setting) fit(i validators.Interface, most int64) (note string, fits bool) {
+	before := s.name()
+	for bytesAt(i, s.sizes) > float64(most) {
+		symbol := slices.MaxFunc(s.moved, func(a, b string) int {
+			return cmp.Compare(s.sizes[a]/i.Dims[a].Min, s.sizes[b]/i.Dims[b].Min)
+		})
+		smaller := max(s.sizes[symbol]/2, i.Dims[symbol].Min)
+		if smaller == s.sizes[symbol] {
+			return "", false
+		}
+		s.sizes[symbol] = smaller
+	}
+	if after := s.name(); after != before {
+		return fmt.Sprintf("declared is %s, which takes more than %d MiB", before, most>>20), true
+	}
+	return "", true
+}
+
+// resize cuts or repeats a tensor along an axis to a size.
+func resize(t tensor.Tensor, axis int, size int64) tensor.Tensor {
+	have := t.Shape[axis]
+	if have == size || have == 0 {
+		return t
+	}
+	inner, outer := int64(t.DType.Size()), int64(1)
+	for _, n := range t.Shape[axis+1:] {
+		inner *= n
+	}
+	for _, n := range t.Shape[:axis] {
+		outer *= n
+	}
+	data := make([]byte, 0, outer*size*inner)
+	for block := range outer {
+		from := t.Data[block*have*inner : (block+1)*have*inner]
+		for done := int64(0); done < size; done += have {
+			data = append(data, from[:min(have, size-done)*inner]...)
+		}
+	}
+	shape := slices.Clone(t.Shape)
+	shape[axis] = size
+	return tensor.Tensor{DType: t.DType, Shape: shape, Data: data}
+}

@@ -1,0 +1,182 @@
+//go:build cgo
+
+package pipeline_test
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/progress"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// probes reports whether a job is a run of probes.
+func probes(job toolchain.Job) bool {
+	return slices.ContainsFunc(job.Inputs, func(in toolchain.Input) bool { return strings.HasPrefix(in.Name, "probe-") })
+}
+
+// openSpec is onlyFP32 for a model with open dimensions.
+const openSpec = onlyFP32 + "shapes: {batch: [1, 1, 8], width: [1, 1, 4]}\n"
+
+// open describes a value of shape [batch, width].
+func open(name string) []byte {
+	shape := sub(sub(nil, 1, str(nil, 2, "batch")), 1, str(nil, 2, "width"))
+	return sub(str(nil, 1, name), 2, sub(nil, 1, sub(num(nil, 1, 1), 2, shape)))
+}
+
+// opened gives a world a model with open dimensions, and has it probe whatever the version of
+// limits is.
+func opened(t *testing.T, w *world) pipeline.BuildResult {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(w.dir, "model.onnx"), scalingOf(1.5, 1, "open", open), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.p.ProbeAlways()
+	return w.built(t, openSpec, pipeline.BuildOptions{})
+}
+
+// change changes the outputs of the engine in a file of probes whose name has the part.
+func change(t *testing.T, job toolchain.Job, outDir, part string, how func(y []float32)) {
+	t.Helper()
+	for _, in := range job.Inputs {
+		if job.Verb != toolchain.VerbRun || job.Run.Engines[0].ID != "engine-0" || !strings.Contains(in.Name, part) {
+			continue
+		}
+		path := filepath.Join(outDir, "outputs", "engine-0", in.Name)
+		read, err := tensor.ReadFile(path, tensor.Limits{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := tensor.Values[float32](read["y"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		how(y)
+		if read["y"], err = tensor.New(y, read["y"].Shape...); err != nil {
+			t.Fatal(err)
+		}
+		writeTensors(t, path, read)
+	}
+}
+
+// An engine that fails a probe fails the verification, and its report says why. One that passes has
+// the probes in its report.
+func TestVerifyProbes(t *testing.T) {
+	t.Parallel()
+	last := func(v float32) func([]float32) { return func(y []float32) { y[len(y)-1] = v } }
+	for name, c := range map[string]struct {
+		part string // of the names of files whose outputs the engine changes
+		how  func(y []float32)
+		code string // of the reason; empty for a pass
+		want string
+	}{
+		"honest":             {"none", nil, "", ""},
+		"jitter":             {"probe-1-once", last(77), "jitter", "run again in one process, 1 of 3 cases differ, by at most"},
+		"NaN the next time":  {"probe-0-again", last(float32(math.NaN())), "jitter", "case 0 has NaN in one of the runs"},
+		"depends on batches": {"batch", last(float32(math.Inf(1))), "batch", "batch=2: in a batch cases give something else than alone: output y"},
+		"wrong at a size":    {"sizes", last(77), "dimension", "the engine computes something else than the reference model: output y"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			built := opened(t, w)
+			w.run = func(job toolchain.Job, outDir string) error {
+				if c.how != nil {
+					change(t, job, outDir, c.part, c.how)
+				}
+				return nil
+			}
+			verified, err := w.p.Verify(t.Context(), built.Ref)
+			if c.code == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.wantProbes(t, built.Release)
+				return
+			}
+			if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("error %v, want CodeLimit with %q", err, c.want)
+			}
+			report := verified.Engines[0].Parity
+			if report.Verdict != registry.VerdictFail || len(report.Reasons) == 0 {
+				t.Errorf("verdict %s with reasons %v, want a failure with some", report.Verdict, report.Reasons)
+			}
+			for _, r := range report.Reasons {
+				if r.Code != c.code {
+					t.Errorf("reason %s %q, want the code %s alone", r.Code, r.Message, c.code)
+				}
+			}
+		})
+	}
+}
+
+// wantProbes checks the probes of the one report that was attached.
+func (w *world) wantProbes(t *testing.T, release registry.Release) {
+	t.Helper()
+	claims, _, err := w.Claims(t.Context(), "staging", release)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, c := range claims {
+		if c.Statement.PredicateType != registry.PredicateParity {
+			continue
+		}
+		var report registry.ParityReport
+		if err := json.Unmarshal(c.Statement.Predicate, &report); err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range report.Probes {
+			got = append(got, strings.TrimSpace(string(p.Kind)+" "+p.What))
+			if p.Verdict != registry.VerdictPass || p.Cases != 3 && p.Kind != registry.ProbeDimension {
+				t.Errorf("%s %s: %s of %d cases, %q; want a pass", p.Kind, p.What, p.Verdict, p.Cases, p.Message)
+			}
+		}
+	}
+	want := []string{"repeat", "process", "batch batch=2", "batch batch=2 swapped", "batch batch=8",
+		"dimension batch=8", "dimension width=4", "dimension all max: batch=8, width=4"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the attached report has the probes %q, want %q", got, want)
+	}
+}
+
+// Engines that run chunk by chunk are probed as well, each in a process of its own.
+func TestProbesOfChunks(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.p.RunInChunks()
+	built := opened(t, w)
+	processes := 0
+	w.run = func(job toolchain.Job, _ string) error {
+		if probes(job) && job.Run.Engines[0].ID != "reference" {
+			processes++
+		}
+		return nil
+	}
+	if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
+		t.Fatal(err)
+	}
+	w.wantProbes(t, built.Release)
+	if steps := w.done(progress.Done); processes != 1 || !slices.Contains(steps, "probe linux-amd64-v1/fp32") {
+		t.Errorf("%d processes, steps %q; want one and a step that names the engine", processes, steps)
+	}
+}
+
+// ONNX Runtime keeps what it computes for a case in batches and from run to run.
+func TestProbesOfONNXRuntime(t *testing.T) {
+	t.Parallel()
+	w := setupReal(t, 1.5)
+	built := opened(t, w)
+	if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
+		t.Fatal(err)
+	}
+	w.wantProbes(t, built.Release)
+}
