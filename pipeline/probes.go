@@ -111,6 +111,10 @@ func (p prober) runner(c candidate, held *[]string) probe.Runner {
 			run.job.Inputs = append(run.job.Inputs, input)
 		}
 		run.addCandidate(c)
+		if c.id == referenceID { // it runs as it did for the golden outputs
+			run.job.Run.Threads, run.job.Run.Level = runThreads, c.tool.Profile.Level
+			run.job.Run.Engines[0].Load = nil
+		}
 		_, err := run.do(ctx, dir)
 		*held = run.held
 		return filepath.Join(dir, "outputs", c.id), err

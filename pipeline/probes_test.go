@@ -156,8 +156,13 @@ func TestProbesOfChunks(t *testing.T) {
 	built := opened(t, w)
 	processes := 0
 	w.run = func(job toolchain.Job, _ string) error {
-		if probes(job) && job.Run.Engines[0].ID != "reference" {
+		if !probes(job) {
+			return nil
+		}
+		if e := job.Run.Engines[0]; e.ID != "reference" {
 			processes++
+		} else if e.Load != nil || job.Run.Level != "disable_all" || job.Run.Threads != 1 {
+			t.Errorf("the reference runs with %v, level %q, %d threads; want it as for golden outputs", e.Load, job.Run.Level, job.Run.Threads)
 		}
 		return nil
 	}
