@@ -42,7 +42,7 @@ func (v verification) checkPlainLoad(ctx context.Context, c candidate, report *r
 	if found.Verdict == registry.VerdictFail && !c.engine.Load.Required {
 		report.Verdict = registry.VerdictFail
 		report.Reasons = append(report.Reasons, registry.Reason{Code: reasonPlainLoad, Message: fmt.Sprintf(
-			"a plain load of the engine, without its load profile, fails: %s: say required: true under load: if all nodes load it with the profile", found.Message)})
+			"a plain load of the engine, without its load profile, fails: %s: say required: true under load if all nodes load it with the profile", found.Message)})
 	}
 	report.FinishedOn = v.p.now().UTC()
 	return nil

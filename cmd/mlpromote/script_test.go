@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -101,6 +102,9 @@ func (j *jobs) params(kind string, setup setup) testscript.Params {
 				return kind == name, nil
 			case "race":
 				return raceEnabled, nil
+			case "bf16": // of the processor
+				info, err := os.ReadFile("/proc/cpuinfo")
+				return err == nil && bytes.Contains(info, []byte("avx512_bf16")), nil
 			}
 			return false, fmt.Errorf("no condition %s", name)
 		},
