@@ -67,8 +67,12 @@ func inspectText(i inspection.Result) string {
 		row := append([]string{e.Label, verdict(e.Parity)}, figures(e.Parity, e.Performance)...)
 		rows = append(rows, append(row, ui.Size(engine.Bytes), engine.Toolchain.Name+" "+engine.Toolchain.Version, ui.Short(engine.Digest)))
 	}
-	return fmt.Sprintf("%s\nmodel    %s %s\nsources  %s\ngolden   %s\nlimits   %s\n%s\n%s\nevidence%s\n",
-		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), r.Sources, judgedText(i.Judged), r.Limits, quarantinesText(i.Quarantines), ui.Table(rows), evidenceText(i))
+	loads := ""
+	for _, e := range r.Engines {
+		loads += loadText(e.Label(), e.Load)
+	}
+	return fmt.Sprintf("%s\nmodel    %s %s\nsources  %s\ngolden   %s\nlimits   %s\n%s\n%s%s\nevidence%s\n",
+		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), r.Sources, judgedText(i.Judged), r.Limits, quarantinesText(i.Quarantines), ui.Table(rows), loads, evidenceText(i))
 }
 
 // judgedText says who checked the golden outputs.

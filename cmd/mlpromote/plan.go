@@ -13,6 +13,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/registry"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -94,7 +95,23 @@ func planText(p plan.Plan) string {
 	if p.Quantized != "" {
 		source = "source: already quantized (" + p.Quantized + "), passes through as it is\n"
 	}
-	return fmt.Sprintf("%s %s, plan %s\n%scases: %d %s\n\n%s\n%s", p.Model, p.Version, p.Digest, source, p.Cases.Count, p.Cases.Origin, ui.Table(rows), limitsText(p.Limits))
+	loads := ""
+	for _, e := range p.Engines {
+		loads += loadText(e.Target.Name+"/"+e.Variant, e.Load)
+	}
+	return fmt.Sprintf("%s %s, plan %s\n%scases: %d %s\n\n%s%s\n%s", p.Model, p.Version, p.Digest, source, p.Cases.Count, p.Cases.Origin, ui.Table(rows), loads, limitsText(p.Limits))
+}
+
+// loadText is a line on how nodes load an engine; empty where its runtime decides.
+func loadText(label string, load *registry.LoadProfile) string {
+	if load == nil {
+		return ""
+	}
+	required := ""
+	if load.Required {
+		required = " (required)"
+	}
+	return fmt.Sprintf("%s is loaded with %s%s\n", ui.Plain(label), ui.Plain(load.String()), required)
 }
 
 // quantizeText is what quantizes an engine and how.
