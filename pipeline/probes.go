@@ -94,7 +94,9 @@ func (p prober) judge(c candidate) func(map[string]tensor.Result, int) (registry
 	limits.MinCases, limits.Accuracy = 1, nil
 	return func(outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason) {
 		verdict, reasons := limits.JudgeParity(c.engine.Precision, outputs, nil, cases)
-		return verdict, slices.DeleteFunc(reasons, func(r registry.Reason) bool { return r.Code == validators.ReasonNotRun })
+		return verdict, slices.DeleteFunc(reasons, func(r registry.Reason) bool {
+			return r.Code != validators.ReasonLimit && r.Code != validators.ReasonNewNaN && r.Code != validators.ReasonNewInf
+		})
 	}
 }
 

@@ -85,7 +85,7 @@ func arrows() []rule {
 		}},
 		{"pipeline/toolchain/toolchaintest", []string{
 			"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/install",
-			"pipeline/toolchain/installed", "pipeline/toolchain/sandbox", "registry",
+			"pipeline/toolchain/installed", "pipeline/toolchain/sandbox", "registry", "validators/tensor",
 		}},
 		{"pipeline/toolchain/*", []string{
 			"pipeline/toolchain", "pipeline/toolchain/driverproc", "pipeline/toolchain/drivers", "pipeline/toolchain/install",

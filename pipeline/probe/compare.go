@@ -139,8 +139,8 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 	}
 	if verdict == registry.VerdictFail {
 		p.Verdict = registry.VerdictFail
-		p.Message = sentence(t.note, reasons[0].Message)
 		f.fail(t.code(), t.what+": "+t.against(), reasons)
+		p.Message = sentence(t.note, f.reasons[len(f.reasons)-1].Message)
 	}
 	return nil
 }

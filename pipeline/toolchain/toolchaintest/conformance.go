@@ -1,6 +1,7 @@
 package toolchaintest
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // Conformance describes a driver that compiles and runs, with inputs for it.
@@ -144,6 +147,8 @@ func (c Conformance) run(t *testing.T, engine toolchain.Outcome) {
 	if !maps.Equal(digests(first), digests(second)) {
 		t.Errorf("two processes computed %v and %v", digests(first), digests(second))
 	}
+	job.Inputs[0] = Input(t, toolchain.RoleCases, "cases.safetensors", withBatches(t, c.Cases))
+	sameData(t, first, c.do(t, job))
 	CheckSchema(t, "runResult", first.Result)
 	result, err := first.RunResult()
 	if err != nil {
@@ -153,6 +158,48 @@ func (c Conformance) run(t *testing.T, engine toolchain.Outcome) {
 		len(result.Engines[0].TimingsNS) != 2*c.Count || result.Engines[0].LoadNS <= 0 {
 		t.Errorf("result of %d cases and %d engines, want 2 timings of each of %d cases",
 			result.Cases, len(result.Engines), c.Count)
+	}
+}
+
+// withBatches writes the cases of a shard with a batch dimension of 1 behind the case dimension,
+// and returns the path.
+func withBatches(t *testing.T, cases string) string {
+	t.Helper()
+	tensors, err := tensor.ReadFile(cases, tensor.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range tensors {
+		v.Shape = slices.Insert(v.Shape, 1, 1)
+		tensors[name] = v
+	}
+	path := filepath.Join(t.TempDir(), "cases.safetensors")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(tensor.Write(f, tensors, nil), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// sameData compares outputs of cases that are the batch with those of cases that have a batch each:
+// the same values in the same order.
+func sameData(t *testing.T, batch, each toolchain.Outcome) {
+	t.Helper()
+	var read [2]map[string]tensor.Tensor
+	for i, o := range []toolchain.Outcome{batch, each} {
+		f, _ := o.File("outputs/engine/cases.safetensors")
+		var err error
+		if read[i], err = tensor.ReadFile(f.Path, tensor.Limits{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, want := range read[0] {
+		if got := read[1][name]; !bytes.Equal(got.Data, want.Data) {
+			t.Errorf("output %s %v of cases with a batch dimension of their own differs from %v of the same cases without", name, got.Shape, want.Shape)
+		}
 	}
 }
 

@@ -63,7 +63,7 @@ class Outputs:
 
         row = {}
         for name, array in zip(names, arrays):
-            array = numpy.asarray(array)
+            array = numpy.array(array)  # a copy: a view does not keep alive what IREE returns
             row[name] = array if batched and array.ndim > 0 and array.shape[0] == 1 else array[numpy.newaxis]
         self.rows.append(row)
         if len(self.rows) < shard.count:
