@@ -11,7 +11,7 @@ TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-
 # are skipped where they are not installed.
 TESTED     := openvino iree litert onnxruntime-web nncf safetensors
 
-.PHONY: build help dist image demo setup test lint bench bench-registry soak mutants test-fresh test-large toolchains-all toolchains-table generate clean
+.PHONY: build help dist image demo setup test lint bench bench-registry soak mutants test-fresh test-large node-tests toolchains-all toolchains-table generate clean
 
 build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs) and bin/mlpromote-node (without)
 	CGO_ENABLED=1 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
@@ -115,6 +115,9 @@ toolchains-all: toolchains ## Build twice and verify the examples with every too
 
 toolchains-table: toolchains ## The same; write the table into docs/toolchains.md
 	go run ./tools/toolchainstable -mlpromote bin/mlpromote docs/toolchains.md
+
+node-tests: setup ## Run all of ONNX's backend node tests through our runner; write docs/validation-node-tests.md; some minutes
+	@MLPROMOTE_NODE_TESTS='$(CURDIR)/docs/validation-node-tests.md' go test -count=1 -timeout=60m -run TestNodeTests ./pipeline/toolchain/ort
 
 generate: ## Write generated code anew
 	go generate ./...

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -240,6 +241,37 @@ func TestBuildJudgedByONNX(t *testing.T) {
 	w.built(t, onlyFP32, pipeline.BuildOptions{})
 	if got, want := w.judgedIn(t).String(), "3 of 3 cases judged by the onnx reference evaluator 1.23.1, all equal"; got != want {
 		t.Errorf("judged %q, want %q", got, want)
+	}
+}
+
+// ONNX Runtime computes another value than ONNX defines for one of ONNX's own tests: 4 in place of 22/7.
+func TestBuildOfWhatONNXRuntimeGetsWrong(t *testing.T) {
+	t.Parallel()
+	installer := toolchaintest.Installer(t, ort.Name)
+	record, err := installer.Find(ort.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const test = "test_resize_downsample_scales_linear_align_corners"
+	dir := t.TempDir()
+	out, err := exec.CommandContext(t.Context(), record.Interpreter(), "-s", "-P", "-B", "toolchain/ort/testdata/nodetests.py", dir, test, "0").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	w := setupReal(t, 1.5)
+	w.judgedBy(script.New(script.Installed(installer, ort.Name), driverproc.Budget{}))
+	for from, to := range map[string]string{"model.onnx": "model.onnx", "case-0.safetensors": "cases/cases-00000.safetensors"} {
+		data, err := os.ReadFile(filepath.Join(dir, test, from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(w.dir, to), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err = w.p.Build(t.Context(), w.spec(t, onlyFP32), pipeline.BuildOptions{})
+	if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), "of case 0 is 4 by ONNX Runtime and 3.14285") {
+		t.Errorf("error %v, want CodeLimit with both values", err)
 	}
 }
 

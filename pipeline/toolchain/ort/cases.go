@@ -64,8 +64,7 @@ func (s shard) check(e *engine) error {
 			missing = append(missing, input.name)
 			continue
 		}
-		one, fits := input.fit(info.Shape)
-		if !fits || info.DType != input.kind.dtype {
+		if !input.fit(info.Shape) || info.DType != input.kind.dtype {
 			return driverproc.Errorf(driverproc.BadInput,
 				"cases %s: tensor %q is %s %v: for each case the engine %s wants %s %v, where -1 is any size, with a case dimension in front or as the first dimension",
 				s.name, input.name, info.DType, info.Shape, e.id, input.kind.dtype, input.shape)
@@ -73,10 +72,6 @@ func (s shard) check(e *engine) error {
 		if info.Shape[0] != s.count {
 			return driverproc.Errorf(driverproc.BadInput,
 				"cases %s: tensor %q has %d cases, %q has %d", s.name, input.name, info.Shape[0], e.inputs[0].name, s.count)
-		}
-		if slices.Contains(one, 0) {
-			return driverproc.Errorf(driverproc.BadInput,
-				"cases %s: tensor %q of shape %v has no elements", s.name, input.name, info.Shape)
 		}
 	}
 	if len(missing) > 0 {
@@ -86,24 +81,25 @@ func (s shard) check(e *engine) error {
 	return nil
 }
 
-// fit returns the shape of one case of a stacked tensor, if the input accepts it.
-func (v value) fit(stacked []int64) (one []int64, fits bool) {
+// fit reports whether the input accepts one case of a stacked tensor.
+func (v value) fit(stacked []int64) bool {
+	var one []int64
 	switch len(stacked) {
 	case 0:
-		return nil, false
+		return false
 	case len(v.shape):
 		one = append([]int64{1}, stacked[1:]...)
 	case len(v.shape) + 1:
 		one = stacked[1:]
 	default:
-		return nil, false
+		return false
 	}
 	for i, want := range v.shape {
 		if want >= 0 && want != one[i] {
-			return nil, false
+			return false
 		}
 	}
-	return one, true
+	return true
 }
 
 // feed reads one case for an engine that the shard was checked against.

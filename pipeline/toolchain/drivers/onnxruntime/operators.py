@@ -6,7 +6,7 @@ means something else, the evaluator would judge by the wrong definition.
 
 import importlib
 
-# What ONNX leaves to chance.
+# What ONNX leaves to chance, beside Dropout in training.
 RANDOM = {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 # The first versions that mean what the evaluator computes, where attributes do not tell. Before
 # version 11, Resize had no coordinate transformation; before 21, the scale of
@@ -52,6 +52,7 @@ def missing(model):
     """The operators that the evaluator lacks, as DOMAIN::NAME, with the version where only that
     is missing."""
     functions = {(f.domain, f.name) for f in model.functions}
+    constants = {i.name: i for i in model.graph.initializer}
     found = set()
     for nodes, versions, function in scopes(model):
         for node in nodes:
@@ -61,11 +62,21 @@ def missing(model):
             version = versions.get(node.domain)
             if not function and node.domain == "" and (version or 0) < OLDER.get(node.op_type, 0):
                 continue  # one of older(), which functions do not get
-            if node.op_type in RANDOM and node.domain == "" or not implemented(node, version):
+            if node.domain == "" and chance(node, constants) or not implemented(node, version):
                 found.add(name)
             elif node.domain == "" and not means_the_same(node, version):
                 found.add(f"{name} of version {version}")
     return sorted(found)
+
+
+def chance(node, constants):
+    """Whether ONNX leaves a result to chance. Dropout does in training, which an input asks for."""
+    if node.op_type != "Dropout" or len(node.input) < 3 or not node.input[2]:
+        return node.op_type in RANDOM
+    import onnx
+
+    training = constants.get(node.input[2])
+    return training is None or bool(onnx.numpy_helper.to_array(training).any())
 
 
 def implemented(node, version):

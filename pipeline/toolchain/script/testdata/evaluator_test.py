@@ -56,6 +56,14 @@ class Missing(unittest.TestCase):
     def test_chance(self):
         self.check(model(node("RandomNormalLike")), ["ai.onnx::RandomNormalLike"])
 
+    def test_dropout_in_training(self):
+        for training, want in ((False, []), (True, ["ai.onnx::Dropout"]), (None, ["ai.onnx::Dropout"])):
+            made = model(helper.make_node("Dropout", ["x", "", "training"], ["y"]))
+            if training is not None:
+                made.graph.initializer.append(helper.make_tensor("training", TensorProto.BOOL, [], [training]))
+            self.check(made, want)
+        self.check(model(node("Dropout")), [])
+
     def test_subgraph(self):
         inner = helper.make_graph([helper.make_node("Gelu", ["x"], ["z"], domain="com.microsoft")], "inner", [], [value("z")])
         branch = helper.make_node("If", ["x"], ["y"], then_branch=inner, else_branch=inner)
