@@ -289,8 +289,8 @@ func TestVerifyFails(t *testing.T) {
 	w := setupReal(t, -1.5)
 	built := w.built(t, digits, pipeline.BuildOptions{})
 	verified, err := w.p.Verify(t.Context(), built.Ref)
-	if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), "linux-amd64-v1/int8 does not keep its limits:\n  output y: cosine is -1") {
-		t.Errorf("error %v, want CodeLimit that names int8 and its cosine", err)
+	if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), "linux-amd64-v1/int8 does not keep its limits:\n  output y: the signal to noise ratio in dB is -") {
+		t.Errorf("error %v, want CodeLimit that names int8 and its noise", err)
 	}
 	if strings.Contains(err.Error(), "fp32") {
 		t.Errorf("the error blames fp32 as well: %v", err)

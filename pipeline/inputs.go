@@ -49,6 +49,9 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	if err := s.CheckInterface(bare); err != nil {
 		return inputs{}, err
 	}
+	if bare, err = bare.WithKinds(s.Kinds()); err != nil {
+		return inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
+	}
 	if in.Interface, err = bare.WithDims(s.Shapes.Dims()); err != nil {
 		return inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -327,7 +328,7 @@ func TestJudgeTolerance(t *testing.T) {
 		"quantized narrow":     {quantized: true, dtype: tensor.Int8, values: 5, want: tensor.Options{ATol: 1}},
 		"quantized, and class": {quantized: true, dtype: tensor.Int64, values: 200},
 	} {
-		if got := pipeline.JudgeOptions(c.quantized, c.half, c.dtype, c.values); got != c.want {
+		if got := pipeline.JudgeOptions(c.quantized, c.half, c.dtype, c.values); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: tolerances %+v, want %+v", name, got, c.want)
 		}
 	}

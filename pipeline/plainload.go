@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -81,9 +82,11 @@ func (v verification) plainLoad(ctx context.Context, c candidate) (registry.Plai
 
 // judgePlain compares the outputs of a plain load with the golden outputs.
 func (v verification) judgePlain(ctx context.Context, c candidate, dir string, shard registry.Shard) (registry.Verdict, string, error) {
-	limits := v.limits
-	limits.Accuracy, limits.MinCases = nil, 1
-	compared := v.comparison(limits.Precisions[c.engine.Precision].Outputs, filepath.Join(dir, "run", "outputs", c.id))
+	compared, err := v.comparisonOfSome(ctx, c.engine.Precision)
+	if err != nil {
+		return registry.VerdictUndecided, "", err
+	}
+	compared.Engine = filepath.Join(dir, "run", "outputs", c.id)
 	compared.Golden, compared.Shards, compared.Labels = filepath.Join(dir, "golden"), []registry.Shard{shard}, parity.Labels{}
 	compared.Masks.Dir, compared.Masks.Shards = filepath.Join(dir, "cases"), compared.Shards
 	result, err := parity.Compare(ctx, compared)
@@ -93,10 +96,10 @@ func (v verification) judgePlain(ctx context.Context, c candidate, dir string, s
 	if err != nil {
 		return registry.VerdictUndecided, "", err
 	}
-	verdict, reasons := limits.JudgeParity(c.engine.Precision, result.Outputs, nil, result.Cases)
+	judged := v.limits.JudgeSome(c.engine.Precision, validators.Measured{Outputs: result.Outputs, Cases: result.Cases})
 	var said []string
-	for _, r := range reasons {
+	for _, r := range judged.Reasons {
 		said = append(said, registry.PlainText(r.Message))
 	}
-	return verdict, strings.Join(said, "; "), nil
+	return judged.Verdict, strings.Join(said, "; "), nil
 }

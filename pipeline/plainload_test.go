@@ -38,7 +38,7 @@ func TestVerifyPlainLoad(t *testing.T) {
 		"passes":                   {"{options: {graph_optimization_level: basic}}", nil, registry.VerdictPass, registry.VerdictPass, ""},
 		"crashes":                  {"{options: {graph_optimization_level: basic}}", crash, registry.VerdictFail, registry.VerdictFail, "signal 11"},
 		"crashes, and is required": {"{options: {graph_optimization_level: basic}, required: true}", crash, registry.VerdictFail, registry.VerdictPass, "signal 11"},
-		"is wrong":                 {"{options: {graph_optimization_level: basic}}", wrongValues(t), registry.VerdictFail, registry.VerdictFail, "differ"},
+		"is wrong":                 {"{options: {graph_optimization_level: basic}}", wrongValues(t), registry.VerdictFail, registry.VerdictFail, "signal to noise ratio"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,8 +75,8 @@ func TestVerifyPlainLoad(t *testing.T) {
 			if p.Verdict != c.verdict || p.Settings.Load != registry.LoadByProfile || p.Settings.Level != "basic" {
 				t.Errorf("verdict %s, settings %+v: want %s by a load profile of level basic", p.Verdict, p.Settings, c.verdict)
 			}
-			if loaded["plain"] != 1 || loaded["by profile"] != 2 { // on the cases, and timed
-				t.Errorf("the engine was loaded %v, want twice by its profile and once plain", loaded)
+			if loaded["plain"] != 1 || loaded["by profile"] < 3 { // on the cases, probed and timed
+				t.Errorf("the engine was loaded %v, want three times or more by its profile and once plain", loaded)
 			}
 			e := verified.Release.Engines[0]
 			if e.Load == nil || e.Load.Options["graph_optimization_level"] != "basic" {
@@ -113,8 +113,8 @@ func TestVerifyLoadsPlainly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fixed != 1 || plainly != 4 { // the check of the build, the cases, and the engine and the reference when timed
-		t.Errorf("%d fixed runs and %d plain ones, want 1 and 4", fixed, plainly)
+	if fixed != 1 || plainly != 5 { // the check of the build, the cases, a probe, and the engine and the reference when timed
+		t.Errorf("%d fixed runs and %d plain ones, want 1 and 5", fixed, plainly)
 	}
 	p := verified.Engines[0].Parity
 	if p.Settings.Load != registry.LoadDefault || p.Settings.Threads != 0 || p.Settings.Level != "" || p.PlainLoad != nil {

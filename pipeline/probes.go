@@ -72,9 +72,11 @@ func (p prober) run(ctx context.Context, c candidate, report *registry.ParityRep
 	defer func() { done(note, err, held...) }()
 	dir := filepath.Join(p.dir, c.id)
 	defer os.RemoveAll(dir)
-	limits := p.v.limits.Precisions[c.engine.Precision].Outputs
-	engine := probe.Engine{Run: p.runner(c, &held), Outputs: p.outputs.dir(c.id),
-		Comparison: p.v.comparison(limits, ""), Judge: p.judge(c)}
+	comparison, err := p.v.comparisonOfSome(ctx, c.engine.Precision)
+	if err != nil {
+		return err
+	}
+	engine := probe.Engine{Run: p.runner(c, &held), Outputs: p.outputs.dir(c.id), Comparison: comparison, Judge: p.judge(c)}
 	found, reasons, err := p.set.Engine(ctx, engine, dir)
 	if err != nil {
 		return err
@@ -90,11 +92,9 @@ func (p prober) run(ctx context.Context, c candidate, report *registry.ParityRep
 
 // judge judges by the limits of an engine's precision. What few cases cannot decide is no failure.
 func (p prober) judge(c candidate) func(map[string]tensor.Result, int) (registry.Verdict, []registry.Reason) {
-	limits := p.v.limits
-	limits.MinCases, limits.Accuracy = 1, nil
 	return func(outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason) {
-		verdict, reasons := limits.JudgeParity(c.engine.Precision, outputs, nil, cases)
-		return verdict, slices.DeleteFunc(reasons, func(r registry.Reason) bool {
+		judged := p.v.limits.JudgeSome(c.engine.Precision, validators.Measured{Outputs: outputs, Cases: cases})
+		return judged.Verdict, slices.DeleteFunc(judged.Reasons, func(r registry.Reason) bool {
 			return r.Code != validators.ReasonLimit && r.Code != validators.ReasonNewNaN && r.Code != validators.ReasonNewInf
 		})
 	}

@@ -52,7 +52,7 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 			report.Outputs[output.Name] = parity.Figures(string(output.DType), found.Outputs[output.Name])
 		}
 		report.Cases.Ran, report.Accuracy = found.Cases, found.Accuracy
-		report.Verdict, report.Reasons = v.limits.JudgeParity(c.engine.Precision, found.Outputs, found.Accuracy, found.Cases)
+		v.judgeOutputs(c, found, &report)
 	}
 	if reasons := validators.JudgeProviders(c.engine.Providers, report.Providers); len(reasons) > 0 {
 		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, reasons...)
@@ -83,7 +83,7 @@ func (v verification) comparison(limits map[string]validators.OutputLimits, outp
 		Masks: parity.Masks{Dir: v.cases.dir, Shards: v.cases.set.Shards, Inputs: make(map[string]string)},
 	}
 	for _, output := range v.iface.Outputs {
-		run.Outputs[output.Name] = limits[output.Name].Tolerance()
+		run.Outputs[output.Name] = limits[output.Name].Comparison()
 		if where := limits[output.Name].Where; where != "" {
 			run.Masks.Inputs[output.Name] = where
 		}

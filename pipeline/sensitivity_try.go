@@ -10,6 +10,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
 )
 
@@ -140,8 +141,8 @@ func (a *analysis) keeps(ctx context.Context, exclude []string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	verdict, _ := a.v.limits.JudgeParity(a.c.engine.Precision, found.Outputs, found.Accuracy, found.Cases)
-	return verdict == registry.VerdictPass, nil
+	judged := a.v.limits.Judge(a.c.engine.Precision, validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Cases: found.Cases})
+	return judged.Verdict == registry.VerdictPass, nil
 }
 
 // texts reads a list of texts out of JSON.

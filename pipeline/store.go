@@ -76,11 +76,11 @@ func (b build) push(ctx context.Context, environment string) (registry.Release, 
 	if err != nil {
 		return registry.Release{}, err
 	}
-	limits, err := b.pushDocument(ctx, repository, registry.PartLimits, "limits.json", b.plan.Limits)
+	limits, err := b.pushDocument(ctx, repository, registry.PartLimits, b.plan.Limits.V, b.plan.Limits)
 	if err != nil {
 		return registry.Release{}, err
 	}
-	iface, err := b.pushDocument(ctx, repository, registry.PartInterface, "interface.json", b.plan.Interface)
+	iface, err := b.pushDocument(ctx, repository, registry.PartInterface, b.plan.Interface.V, b.plan.Interface)
 	if err != nil {
 		return registry.Release{}, err
 	}
@@ -143,16 +143,16 @@ func (b build) pushSources(ctx context.Context, repository string) (sources, ref
 }
 
 func (b build) pushDocument(ctx context.Context, repository string,
-	role registry.PartKind, name string, document any) (registry.PartRef, error) {
+	role registry.PartKind, version int, document any) (registry.PartRef, error) {
 	data, err := registry.CanonicalJSON(document)
 	if err != nil {
 		return registry.PartRef{}, err
 	}
 	file := registry.PartFile{
-		File: registry.File{Path: name, Digest: digest.FromBytes(data), Size: int64(len(data))},
+		File: registry.File{Path: string(role) + ".json", Digest: digest.FromBytes(data), Size: int64(len(data))},
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
 	}
-	return b.p.Parts.PutPart(ctx, repository, registry.Part{Role: role, Files: []registry.PartFile{file}})
+	return b.p.Parts.PutPart(ctx, repository, registry.Part{Role: role, Version: version, Files: []registry.PartFile{file}})
 }
 
 func diskFile(name, path string, d registry.Digest, size int64) registry.PartFile {

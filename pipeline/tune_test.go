@@ -111,8 +111,8 @@ func TestTuneOfCandidatesThatFail(t *testing.T) {
 			t.Fatalf("trials %v, error %v; want 2", labels(result.Trials), err)
 		}
 		worse := result.Trials[1]
-		if worse.Verdict != registry.VerdictFail || len(worse.Reasons) == 0 || !strings.Contains(worse.Reasons[0], "cosine is -1") {
-			t.Errorf("int8: %s for %q, want a failure by its cosine", worse.Verdict, worse.Reasons)
+		if worse.Verdict != registry.VerdictFail || len(worse.Reasons) == 0 || !strings.Contains(worse.Reasons[0], "the signal to noise ratio in dB is -") {
+			t.Errorf("int8: %s for %q, want a failure by its noise", worse.Verdict, worse.Reasons)
 		}
 		if result.Chosen != 0 {
 			t.Errorf("chose %d, want 0: the other breaks its limits", result.Chosen)

@@ -305,6 +305,14 @@ type ParityReport struct {
 	Cases    CasesRun                 `json:"cases"`
 	Outputs  map[string]OutputFigures `json:"outputs"`
 	Accuracy *Accuracy                `json:"accuracy,omitempty"`
+	// Rules is the version of the limits, and so of the rules of the verdict; absent for 1. Since
+	// version 2, Checks are all limits, judged at Confidence: that of the limits, with the
+	// part that may be wrong divided by Attempts, the number of reports of this engine with
+	// these limits and cases.
+	Rules      int     `json:"rules,omitempty"`
+	Confidence Figure  `json:"confidence,omitempty"`
+	Attempts   int     `json:"attempts,omitempty"`
+	Checks     []Check `json:"checks,omitempty"`
 	// Providers says which execution providers ran the engine's nodes, if the engine declares any.
 	Providers []ProviderShare `json:"providers,omitempty"`
 	// PlainLoad says what came of loading the engine without its load profile, if it has one.
@@ -353,9 +361,16 @@ type OutputFigures struct {
 	CosineMin Figure  `json:"cosineMin"`
 	SNRdB     Figure  `json:"snrDb"`
 	Top1      *Figure `json:"top1,omitempty"` // fraction of rows with the same argmax; absent if the output has no rows
-	NewNaN    int     `json:"newNaN"`
-	NewInf    int     `json:"newInf"`
-	Worst     *Worst  `json:"worst,omitempty"`
+	// Spread is the standard deviation of the reference's values; the figures below are relative
+	// to it. They are 0 in reports that were made before there were any.
+	Spread      Figure `json:"spread,omitempty"`
+	SpreadSNRdB Figure `json:"spreadSnrDb,omitempty"`
+	MaxError    Figure `json:"maxError,omitempty"`
+	CaseError   Figure `json:"caseError,omitempty"`
+
+	NewNaN int    `json:"newNaN"`
+	NewInf int    `json:"newInf"`
+	Worst  *Worst `json:"worst,omitempty"`
 }
 
 // Worst is the element that differs most.
@@ -372,7 +387,13 @@ type Accuracy struct {
 	Reference Figure `json:"reference"`
 	Engine    Figure `json:"engine"`
 	Drop      Figure `json:"drop"` // reference - engine
-	Count     int    `json:"count"`
+	// Lost and Won count the answers that only the reference has right, and only the engine. A
+	// case with several answers counts by their shares.
+	Lost  Figure `json:"lost,omitempty"`
+	Won   Figure `json:"won,omitempty"`
+	Right Figure `json:"right,omitempty"` // answers that the engine has right, likewise
+	Cases int    `json:"cases,omitempty"` // with answers
+	Count int    `json:"count"`           // answers
 }
 
 // PerformanceReport is the predicate https://mlpromote.dev/performance/v1: the duration of

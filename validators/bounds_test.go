@@ -176,38 +176,41 @@ func TestLatencyLimitsBounds(t *testing.T) {
 	}
 }
 
-// The first output that ranks classes is scored: two dimensions, the last a number above 1, floating point.
+// Accuracy is measured on the first output with an answer for each case: by its kind, or in interfaces
+// without kinds by its shape, a row of floating-point numbers.
 func TestScoredOutput(t *testing.T) {
 	t.Parallel()
 	batch := validators.Dim{Symbol: "batch"}
 	for what, c := range map[string]struct {
-		dtype tensor.DType
-		shape []validators.Dim
-		ranks bool
+		dtype   tensor.DType
+		shape   []validators.Dim
+		kind    validators.Kind
+		answers bool
 	}{
-		"two classes":    {tensor.Float16, []validators.Dim{batch, {Size: 2}}, true},
-		"one class":      {tensor.Float32, []validators.Dim{batch, {Size: 1}}, false},
-		"an open number": {tensor.Float32, []validators.Dim{batch, {Symbol: "classes"}}, false},
-		"integers":       {tensor.Int64, []validators.Dim{batch, {Size: 2}}, false},
-		"a row of each":  {tensor.Float32, []validators.Dim{batch, {Size: 2}, {Size: 2}}, false},
-		"one dimension":  {tensor.Float32, []validators.Dim{batch}, false},
-		"no dimensions":  {tensor.Float32, nil, false},
+		"two classes":              {tensor.Float16, []validators.Dim{batch, {Size: 2}}, "", true},
+		"one class":                {tensor.Float32, []validators.Dim{batch, {Size: 1}}, "", false},
+		"an open number":           {tensor.Float32, []validators.Dim{batch, {Symbol: "classes"}}, "", false},
+		"an open number of scores": {tensor.Float32, []validators.Dim{batch, {Symbol: "classes"}}, validators.KindScores, true},
+		"integers":                 {tensor.Int64, []validators.Dim{batch, {Size: 2}}, "", false},
+		"class numbers":            {tensor.Int64, []validators.Dim{batch}, validators.KindClass, true},
+		"a row of each":            {tensor.Float32, []validators.Dim{batch, {Size: 2}, {Size: 2}}, "", false},
+		"scores of tokens":         {tensor.Float32, []validators.Dim{batch, {Size: 2}, {Size: 2}}, validators.KindTokens, true},
+		"an embedding":             {tensor.Float32, []validators.Dim{batch, {Size: 8}}, validators.KindEmbedding, false},
+		"one dimension":            {tensor.Float32, []validators.Dim{batch}, "", false},
+		"no dimensions":            {tensor.Float32, nil, "", false},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			output := validators.TensorInfo{Name: "second", DType: c.dtype, Shape: c.shape}
-			if got := output.Ranks(); got != c.ranks {
-				t.Fatalf("ranks: %v, want %v", got, c.ranks)
-			}
+			output := validators.TensorInfo{Name: "second", DType: c.dtype, Shape: c.shape, Kind: c.kind}
 			i := validators.Interface{Outputs: []validators.TensorInfo{{Name: "first", DType: tensor.Int64}, output}}
 			for _, must := range []bool{false, true} {
 				name, ok := i.ScoredOutput(must)
 				want := "first"
-				if c.ranks {
+				if c.answers {
 					want = "second"
 				}
-				if name != want || ok != (c.ranks || must) {
-					t.Errorf("scored output %s, %v if one must be; want %s, %v", name, ok, want, c.ranks || must)
+				if name != want || ok != (c.answers || must) {
+					t.Errorf("scored output %s, %v if one must be; want %s, %v", name, ok, want, c.answers || must)
 				}
 			}
 		})
@@ -245,15 +248,16 @@ func TestOverridesReplaceSingleFigures(t *testing.T) {
 	t.Parallel()
 	two := 2.0
 	all := validators.OutputLimits{RTol: &two, ATol: &two, Cosine: &validators.AtLeast{Min: 0.5}, Top1: &validators.AtLeast{Min: 0.5},
-		SNRdB: &validators.AtLeast{Min: 2}, MaxAbs: &validators.AtMost{Max: 2}}
-	limits, err := validators.ExpandPreset("", digits(), []string{"int8"}, validators.LimitOverrides{Outputs: map[string]validators.OutputLimits{"logits": all}})
+		SNRdB: &validators.AtLeast{Min: 2}, MaxAbs: &validators.AtMost{Max: 2}, Equal: &validators.AtLeast{Min: 0.5},
+		MaxError: &validators.AtMost{Max: 2}, CaseError: &validators.AtMost{Max: 2}, PerChannel: true}
+	limits, err := validators.ExpandPreset("", digits(), []string{"int8"}, 600, validators.LimitOverrides{Outputs: map[string]validators.OutputLimits{"logits": all}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := limits.For("int8", "logits"); got != all {
 		t.Errorf("limits %+v, want those of the overrides", got)
 	}
-	if got, _ := limits.For("int8", "best"); got.RTol != nil || got.Cosine == nil || got.Cosine.Min != 0.99 {
+	if got, _ := limits.For("int8", "best"); got.RTol != nil || got.Equal == nil || got.Equal.Min != 0.95 {
 		t.Errorf("limits of the other output %+v, want those of the preset", got)
 	}
 }
@@ -284,7 +288,7 @@ func TestWhereFits(t *testing.T) {
 			i := validators.Interface{V: validators.InterfaceVersion,
 				Inputs:  []validators.TensorInfo{{Name: "mask", DType: tensor.Bool, Shape: c.mask}},
 				Outputs: []validators.TensorInfo{{Name: "y", DType: tensor.Float32, Shape: c.output}}}
-			_, err := validators.ExpandPreset("", i, []string{"fp32"}, where("y", "mask"))
+			_, err := validators.ExpandPreset("", i, []string{"fp32"}, 600, where("y", "mask"))
 			want := ""
 			if !c.fits {
 				want = "want an input whose dimensions are the output's first"

@@ -13,9 +13,9 @@ func Example() {
 	offered := validators.Interface{
 		V:       validators.InterfaceVersion,
 		Inputs:  []validators.TensorInfo{{Name: "image", DType: "float32", Shape: []validators.Dim{{Size: 1}, {Size: 64}}}},
-		Outputs: []validators.TensorInfo{{Name: "logits", DType: "float32", Shape: []validators.Dim{{Size: 1}, {Size: 3}}}},
+		Outputs: []validators.TensorInfo{{Name: "logits", DType: "float32", Shape: []validators.Dim{{Size: 1}, {Size: 3}}, Kind: validators.KindScores}},
 	}
-	limits, err := validators.ExpandPreset(validators.PresetDefault, offered, []string{"int8"}, validators.LimitOverrides{})
+	limits, err := validators.ExpandPreset(validators.PresetDefault, offered, []string{"int8"}, 1, validators.LimitOverrides{})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -32,15 +32,17 @@ func Example() {
 		if err := comparison.Add(0, reference, engine); err != nil {
 			log.Fatal(err)
 		}
-		verdict, reasons := limits.JudgeParity("int8", map[string]tensor.Result{"logits": comparison.Result()}, nil, 1)
-		fmt.Println(verdict)
-		for _, reason := range reasons {
+		judged := limits.Judge("int8", validators.Measured{Outputs: map[string]tensor.Result{"logits": comparison.Result()}, Cases: 1})
+		fmt.Println(judged.Verdict)
+		for _, reason := range judged.Reasons {
 			fmt.Println(" ", reason.Message)
 		}
 	}
 	// Output:
 	// pass
 	// fail
-	//   output logits: cosine is 0.732791, below the limit of 0.99 (case 0)
-	//   output logits: top1 is 0, below the limit of 0.99
+	//   output logits: the signal to noise ratio in dB is 0.100578, below the limit of 15
+	//   output logits: the largest error, in standard deviations of the reference's values, is 1.71074, above the limit of 1.5 (case 0)
+	//   output logits: the error of the worst case, in standard deviations of the reference's values, is 0.988487, above the limit of 0.6 (case 0)
+	//   output logits: top1 is 0 % in 1 case, which proves 0 % with 95 % confidence, and the limit is 5 %: no number of such cases would
 }

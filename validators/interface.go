@@ -12,8 +12,9 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// InterfaceVersion is the version of interface.json that this program reads.
-const InterfaceVersion = 1
+// InterfaceVersion is the version of interface.json that this program writes. It reads every
+// version from 1. Since version 2 each output has a kind.
+const InterfaceVersion = 2
 
 // Bounds on an interface.json that is read.
 const (
@@ -39,6 +40,8 @@ type TensorInfo struct {
 	DType   tensor.DType `json:"dtype"`
 	Shape   []Dim        `json:"shape"`   // the slowest dimension first; empty for a scalar
 	Meaning string       `json:"meaning"` // description; may be empty
+	// Kind says what the values of an output mean; empty for inputs and in version 1.
+	Kind Kind `json:"kind,omitempty"`
 }
 
 // Dim is one dimension of a shape: a number, or a symbol for a range of sizes. In JSON it is a
@@ -109,15 +112,24 @@ func filled(tensors []TensorInfo) []TensorInfo {
 // Output returns an output by name.
 func (i Interface) Output(name string) (TensorInfo, bool) { return find(i.Outputs, name) }
 
-// ScoredOutput returns the output that accuracy is measured on: the first one that ranks classes.
-// Without one it returns the first output and must.
+// ScoredOutput returns the output that accuracy is measured on: the first one with an answer for
+// each case. Without one it returns the first output and must.
 func (i Interface) ScoredOutput(must bool) (name string, ok bool) {
 	for _, output := range i.Outputs {
-		if output.Ranks() {
+		if output.answers() {
 			return output.Name, true
 		}
 	}
 	return i.Outputs[0].Name, must
+}
+
+// answers reports whether the output has an answer for each case: since version 2 by its kind,
+// before by its shape.
+func (t TensorInfo) answers() bool {
+	if t.Kind != "" {
+		return t.Kind.Ranks() || t.Kind == KindClass
+	}
+	return len(t.Shape) == 2 && t.Shape[1].Size > 1 && t.DType.Class() == tensor.ClassFloat
 }
 
 // Input returns an input by name.
@@ -162,6 +174,23 @@ func (i Interface) WithDims(dims map[string]DimRange) (Interface, error) {
 	return i, nil
 }
 
+// WithKinds returns the interface with a kind for every output: that of kinds, or else a guess.
+// Errors: CodeInvalid for a kind that an output cannot be of.
+func (i Interface) WithKinds(kinds map[string]Kind) (Interface, error) {
+	i.Outputs = slices.Clone(i.Outputs)
+	for n, output := range i.Outputs {
+		kind, ok := kinds[output.Name]
+		if !ok {
+			kind, _ = GuessKind(output, "")
+		}
+		if err := kind.Check(output); err != nil {
+			return Interface{}, err
+		}
+		i.Outputs[n].Kind = kind
+	}
+	return i, nil
+}
+
 // list joins names for a message.
 func list(names []string) string {
 	if len(names) == 0 {
@@ -173,14 +202,17 @@ func list(names []string) string {
 // Validate checks that the interface is complete: known dtypes, unique names, and a range for
 // exactly the symbols in the shapes. Errors: CodeInvalid.
 func (i Interface) Validate() error {
-	if i.V != InterfaceVersion {
+	if i.V < 1 || i.V > InterfaceVersion {
 		return registry.Errorf(registry.CodeInvalid,
-			"interface version %d: this program reads version %d", i.V, InterfaceVersion)
+			"interface version %d: this program reads versions 1 to %d", i.V, InterfaceVersion)
 	}
 	if err := validateTensors("input", i.Inputs); err != nil {
 		return err
 	}
 	if err := validateTensors("output", i.Outputs); err != nil {
+		return err
+	}
+	if err := i.validateKinds(); err != nil {
 		return err
 	}
 	symbols := i.Symbols()
@@ -195,6 +227,25 @@ func (i Interface) Validate() error {
 		}
 		if err := r.Validate(); err != nil {
 			return registry.Errorf(registry.CodeInvalid, "dimension %q: %s", s, err.Error())
+		}
+	}
+	return nil
+}
+
+func (i Interface) validateKinds() error {
+	for _, t := range i.Inputs {
+		if t.Kind != "" {
+			return registry.Errorf(registry.CodeInvalid, "input %q: an input has no kind, and it has %.40q", t.Name, t.Kind)
+		}
+	}
+	for _, t := range i.Outputs {
+		if i.V == 1 && t.Kind != "" {
+			return registry.Errorf(registry.CodeInvalid, "output %q: kinds are in version 2, and this is version 1", t.Name)
+		}
+		if i.V > 1 {
+			if err := t.Kind.Check(t); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

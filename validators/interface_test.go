@@ -52,7 +52,7 @@ func TestInterfaceRoundTrip(t *testing.T) {
 func TestInterfaceRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ old, new, want string }{
-		{`"v":1`, `"v":2`, "version 2"},
+		{`"v":1`, `"v":2`, "want one of scores"},
 		{`"v":1`, `"v":1,"w":2`, `unknown field "w"`},
 		{`"v":1`, `"v":1,"v":1`, "not canonical"},
 		{`"v":1}`, `"v":1} `, "not canonical"},

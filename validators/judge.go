@@ -27,6 +27,13 @@ func (o OutputLimits) Tolerance() tensor.Options {
 	return tensor.Options{RTol: value(o.RTol), ATol: value(o.ATol)}
 }
 
+// Comparison is how an output is compared for these limits.
+func (o OutputLimits) Comparison() tensor.Options {
+	options := o.Tolerance()
+	options.Channels = o.PerChannel
+	return options
+}
+
 func value(v *float64) float64 {
 	if v == nil {
 		return 0
@@ -34,15 +41,32 @@ func value(v *float64) float64 {
 	return *v
 }
 
-// JudgeParity gives the verdict on an engine of a precision, from what was measured
-// of every output over all cases, and of accuracy where there are labels. What
-// exceeds a limit fails; what was not measured and has a limit is undecided.
-func (l Limits) JudgeParity(precision string, outputs map[string]tensor.Result,
-	accuracy *registry.Accuracy, cases int) (registry.Verdict, []registry.Reason) {
-	var j judgement
-	if cases < l.MinCases {
+// Measured is what was measured of an engine.
+type Measured struct {
+	Outputs  map[string]tensor.Result // over all cases
+	Accuracy *registry.Accuracy       // nil without labels
+	Cases    int                      // that ran
+	Attempts int                      // how often the engine was judged by these limits and cases, this time included; 0 means 1
+}
+
+// Judgement is what limits say of an engine.
+type Judgement struct {
+	Verdict registry.Verdict
+	Reasons []registry.Reason // why it is no pass
+	// Checks are all limits with what was measured, since version 2 of limits; Confidence is the
+	// level of their bounds.
+	Checks     []registry.Check
+	Confidence float64
+}
+
+// Judge gives the verdict on an engine of a precision, by the rules of the version of the limits.
+// What exceeds a limit fails. What was not measured and has a limit is undecided, and so is,
+// since version 2, what the cases cannot prove.
+func (l Limits) Judge(precision string, m Measured) Judgement {
+	j := judgement{confidence: l.confidence(m.Attempts), cases: m.Cases}
+	if m.Cases < l.MinCases {
 		j.undecided(registry.Reason{Code: ReasonTooFewCases,
-			Message: fmt.Sprintf("%s ran, the limits ask for at least %d", registry.Count(cases, "case"), l.MinCases)})
+			Message: fmt.Sprintf("%s ran, the limits ask for at least %d", registry.Count(m.Cases, "case"), l.MinCases)})
 	}
 	limits := l.Precisions[precision].Outputs
 	if len(limits) == 0 {
@@ -50,8 +74,8 @@ func (l Limits) JudgeParity(precision string, outputs map[string]tensor.Result,
 			Message: fmt.Sprintf("the release has no limits for precision %s", precision)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(limits)) {
-		result, ok := outputs[name]
-		if !ok || result.Cases < cases {
+		result, ok := m.Outputs[name]
+		if !ok || result.Cases < m.Cases {
 			j.undecided(registry.Reason{Code: ReasonNotRun, Output: name,
 				Message: fmt.Sprintf("output %s was not compared on all cases", name)})
 			continue
@@ -61,16 +85,44 @@ func (l Limits) JudgeParity(precision string, outputs map[string]tensor.Result,
 				Message: fmt.Sprintf("no element of output %s counted: input %s is 0 everywhere", name, where)})
 			continue
 		}
-		j.output(name, limits[name], result)
+		if l.V == 1 {
+			j.output(name, limits[name], result)
+		} else {
+			j.output2(name, limits[name], result)
+		}
 	}
-	j.accuracy(l.Accuracy, accuracy)
-	return j.verdict()
+	if l.V == 1 {
+		j.accuracy(l.Accuracy, m.Accuracy)
+	} else {
+		j.accuracy2(l.Accuracy, m.Accuracy)
+	}
+	verdict, reasons := j.verdict()
+	if l.V > 1 && j.failed {
+		verdict = registry.VerdictFail // whatever else could not be decided
+	}
+	return Judgement{verdict, reasons, j.checks, j.confidence}
 }
 
-// judgement collects reasons.
+// JudgeSome judges what was measured on some of the cases. Accuracy is of the whole set, and what
+// so few cases cannot decide is no reason against the engine.
+func (l Limits) JudgeSome(precision string, m Measured) Judgement {
+	l.Accuracy, l.MinCases = nil, 1
+	j := l.Judge(precision, m)
+	j.Reasons = slices.DeleteFunc(j.Reasons, func(r registry.Reason) bool { return r.Code == ReasonNotEnough })
+	if len(j.Reasons) == 0 && m.Cases > 0 {
+		j.Verdict = registry.VerdictPass
+	}
+	return j
+}
+
+// judgement collects reasons and checks.
 type judgement struct {
-	reasons []registry.Reason
-	open    bool // something could not be decided
+	reasons    []registry.Reason
+	open       bool // something could not be decided
+	failed     bool // something exceeded its limit
+	checks     []registry.Check
+	confidence float64
+	cases      int
 }
 
 func (j *judgement) undecided(r registry.Reason) {
@@ -78,7 +130,10 @@ func (j *judgement) undecided(r registry.Reason) {
 	j.reasons = append(j.reasons, r)
 }
 
-func (j *judgement) fail(r registry.Reason) { j.reasons = append(j.reasons, r) }
+func (j *judgement) fail(r registry.Reason) {
+	j.failed = true
+	j.reasons = append(j.reasons, r)
+}
 
 func (j *judgement) verdict() (registry.Verdict, []registry.Reason) {
 	switch {
@@ -93,14 +148,7 @@ func (j *judgement) verdict() (registry.Verdict, []registry.Reason) {
 func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 	before := len(j.reasons)
 	defer func() { sayNonFinite(j.reasons[before:], r) }()
-	if r.NewNaN > 0 {
-		j.fail(registry.Reason{Code: ReasonNewNaN, Output: name, Figure: "newNaN", Value: registry.Figure(r.NewNaN),
-			Message: fmt.Sprintf("output %s has %d NaN where the reference has none", name, r.NewNaN)})
-	}
-	if r.NewInf > 0 {
-		j.fail(registry.Reason{Code: ReasonNewInf, Output: name, Figure: "newInf", Value: registry.Figure(r.NewInf),
-			Message: fmt.Sprintf("output %s has %s where the reference has none", name, registry.Count(r.NewInf, "infinity", "infinities"))})
-	}
+	j.finite(name, r)
 	if (limits.RTol != nil || limits.ATol != nil) && r.Failed > 0 {
 		j.tolerance(name, limits.Tolerance(), r)
 	}
@@ -111,6 +159,18 @@ func (j *judgement) output(name string, limits OutputLimits, r tensor.Result) {
 	j.atLeast(name, "snrDb", limits.SNRdB, r.SNR, -1)
 	if limits.MaxAbs != nil && !(r.MaxAbs <= limits.MaxAbs.Max) {
 		j.exceeded(name, "maxAbs", limits.MaxAbs.Max, r.MaxAbs, r.MaxAbsCase, "above")
+	}
+}
+
+// finite fails what is NaN or infinite where the reference is not.
+func (j *judgement) finite(name string, r tensor.Result) {
+	if r.NewNaN > 0 {
+		j.fail(registry.Reason{Code: ReasonNewNaN, Output: name, Figure: "newNaN", Value: registry.Figure(r.NewNaN),
+			Message: fmt.Sprintf("output %s has %d NaN where the reference has none", name, r.NewNaN)})
+	}
+	if r.NewInf > 0 {
+		j.fail(registry.Reason{Code: ReasonNewInf, Output: name, Figure: "newInf", Value: registry.Figure(r.NewInf),
+			Message: fmt.Sprintf("output %s has %s where the reference has none", name, registry.Count(r.NewInf, "infinity", "infinities"))})
 	}
 }
 
@@ -163,7 +223,7 @@ func (j *judgement) accuracy(limit *AccuracyLimit, measured *registry.Accuracy) 
 	case measured == nil || measured.Count == 0:
 		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
 			Message: "accuracy was not measured: the cases have no labels"})
-	case !(float64(measured.Drop) <= limit.Drop.Max):
+	case limit.Drop != nil && !(float64(measured.Drop) <= limit.Drop.Max):
 		j.fail(registry.Reason{Code: ReasonAccuracy, Figure: limit.Metric,
 			Limit: registry.Figure(limit.Drop.Max), Value: measured.Drop,
 			Message: fmt.Sprintf("accuracy (%s) is %.2f %%, the reference's is %.2f %%: a drop of %.2f points, the limit is %.2f",

@@ -14,9 +14,15 @@ import (
 
 // judged is a release whose only output has these limits, and asks for two cases.
 func judged(limits validators.OutputLimits) validators.Limits {
-	return validators.Limits{V: validators.LimitsVersion, MinCases: 2, Precisions: map[string]validators.PrecisionLimits{
+	return validators.Limits{V: 1, MinCases: 2, Precisions: map[string]validators.PrecisionLimits{
 		"fp32": {Outputs: map[string]validators.OutputLimits{"logits": limits}},
 	}}
+}
+
+// judge gives verdict and reasons.
+func judge(l validators.Limits, precision string, outputs map[string]tensor.Result, accuracy *registry.Accuracy, cases int) (registry.Verdict, []registry.Reason) {
+	j := l.Judge(precision, validators.Measured{Outputs: outputs, Accuracy: accuracy, Cases: cases})
+	return j.Verdict, j.Reasons
 }
 
 // agreed is the result of two cases that are equal on both sides.
@@ -24,6 +30,12 @@ func agreed(edit func(r *tensor.Result)) tensor.Result {
 	r := tensor.Result{Cases: 2, Elements: 20, MaxAbsCase: -1, MaxRelCase: -1, CosineMin: 1, CosineMinCase: 1, SNR: math.Inf(1), Top1: 1, Top1Rows: 2}
 	edit(&r)
 	return r
+}
+
+// equalResult is the result of cases with a row of values each, equal on both sides.
+func equalResult(cases int) tensor.Result {
+	return tensor.Result{Cases: cases, Elements: int64(10 * cases), MaxAbsCase: -1, MaxRelCase: -1, CosineMin: 1, SNR: math.Inf(1), Top1: 1,
+		Top1Rows: int64(cases), Spread: 1, SpreadSNR: math.Inf(1), CaseErrorCase: -1}
 }
 
 // A figure at its limit passes. The next one beyond it fails, and so does NaN.
@@ -68,7 +80,7 @@ func TestJudgeParityAtTheLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			verdict, reasons := judged(c.limits).JudgeParity("fp32", map[string]tensor.Result{"logits": agreed(c.edit)}, nil, 2)
+			verdict, reasons := judge(judged(c.limits), "fp32", map[string]tensor.Result{"logits": agreed(c.edit)}, nil, 2)
 			if verdict != c.want {
 				t.Fatalf("verdict %s for %+v, want %s", verdict, reasons, c.want)
 			}
@@ -105,7 +117,7 @@ func TestJudgeParityUndecided(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			verdict, reasons := limits.JudgeParity(c.precision, c.outputs, nil, c.cases)
+			verdict, reasons := judge(limits, c.precision, c.outputs, nil, c.cases)
 			want := registry.VerdictPass
 			if c.want != nil {
 				want = registry.VerdictUndecided
@@ -126,7 +138,7 @@ func TestJudgeAccuracyAtItsLimit(t *testing.T) {
 	t.Parallel()
 	limits := judged(validators.OutputLimits{Cosine: &validators.AtLeast{Min: 0.5}})
 	limited := limits
-	limited.Accuracy = &validators.AccuracyLimit{Metric: validators.MetricTop1, Drop: validators.AtMost{Max: 0.25}}
+	limited.Accuracy = &validators.AccuracyLimit{Metric: validators.MetricTop1, Drop: &validators.AtMost{Max: 0.25}}
 	drop := func(by float64) *registry.Accuracy {
 		return &registry.Accuracy{Metric: validators.MetricTop1, Count: 4, Reference: 1, Engine: registry.Figure(1 - by), Drop: registry.Figure(by)}
 	}
@@ -146,7 +158,7 @@ func TestJudgeAccuracyAtItsLimit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			verdict, reasons := c.limits.JudgeParity("fp32", map[string]tensor.Result{"logits": agreed(func(*tensor.Result) {})}, c.measured, 2)
+			verdict, reasons := judge(c.limits, "fp32", map[string]tensor.Result{"logits": agreed(func(*tensor.Result) {})}, c.measured, 2)
 			if verdict != c.want {
 				t.Fatalf("verdict %s for %+v, want %s", verdict, reasons, c.want)
 			}
@@ -161,7 +173,7 @@ func TestJudgeAccuracyAtItsLimit(t *testing.T) {
 func TestReasonsNameTheWorstCase(t *testing.T) {
 	t.Parallel()
 	limits := judged(validators.OutputLimits{Cosine: &validators.AtLeast{Min: 1}, SNRdB: &validators.AtLeast{Min: 1}})
-	_, reasons := limits.JudgeParity("fp32", map[string]tensor.Result{
+	_, reasons := judge(limits, "fp32", map[string]tensor.Result{
 		"logits": agreed(func(r *tensor.Result) { r.CosineMin, r.CosineMinCase, r.SNR = 0, 0, 0 }),
 	}, nil, 2)
 	if len(reasons) != 2 {
@@ -190,7 +202,7 @@ func TestToleranceNamesTheWorstElement(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, reasons := limits.JudgeParity("fp32", map[string]tensor.Result{"logits": agreed(func(r *tensor.Result) { r.Failed, r.Worst = 2, c.worst })}, nil, 2)
+			_, reasons := judge(limits, "fp32", map[string]tensor.Result{"logits": agreed(func(r *tensor.Result) { r.Failed, r.Worst = 2, c.worst })}, nil, 2)
 			want := "output logits: 2 of 20 elements differ by more than 0.5 + 0*|reference|" + c.want
 			if len(reasons) != 1 || reasons[0].Message != want || reasons[0].Case != c.at {
 				t.Errorf("reasons %+v, want one about case %d: %q", reasons, c.at, want)
@@ -204,7 +216,7 @@ func TestReasonsNameTheNonFiniteElement(t *testing.T) {
 	t.Parallel()
 	atol := 0.5
 	limits := judged(validators.OutputLimits{ATol: &atol, Cosine: &validators.AtLeast{Min: 0.5}})
-	_, reasons := limits.JudgeParity("fp32", map[string]tensor.Result{"logits": agreed(func(r *tensor.Result) {
+	_, reasons := judge(limits, "fp32", map[string]tensor.Result{"logits": agreed(func(r *tensor.Result) {
 		r.NewNaN, r.Failed, r.CosineMin = 1, 1, 0
 		r.Worst = &tensor.Element{Case: 1, Index: []int64{2}, Reference: 3, Engine: math.NaN(), Excess: math.Inf(1)}
 	})}, nil, 2)

@@ -10,8 +10,19 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// LimitsVersion is the version of limits.json that this program reads.
-const LimitsVersion = 1
+// LimitsVersion is the version of limits.json that this program writes, and with it of the rules
+// by which engines are judged. It reads every version from 1, and judges by the rules of that
+// version. The rules of version 2:
+//
+//   - A limit on elements or on the worst case holds if it holds for every case that ran.
+//   - A limit on a rate, such as accuracy, holds if the exact bound of the rate does, at the
+//     confidence of the limits. Where the bound on the other side does not exclude the limit,
+//     the cases are not enough, which is undecided.
+//   - SNR and errors are relative to the spread of the reference's values.
+const LimitsVersion = 2
+
+// DefaultConfidence is the confidence at which limits on rates must hold.
+const DefaultConfidence = 0.95
 
 // MetricTop1 is the metric that accuracy can be limited by: the fraction of rows
 // whose largest value is at the label.
@@ -25,6 +36,8 @@ type Limits struct {
 	Accuracy   *AccuracyLimit             `json:"accuracy,omitempty"`
 	Latency    LatencyLimits              `json:"latency"`
 	MinCases   int                        `json:"minCases"` // fewer cases decide nothing; at least 1
+	// Confidence is the one-sided level of bounds of rates, above 0.5 and below 1; since version 2.
+	Confidence float64 `json:"confidence,omitempty"`
 }
 
 // PrecisionLimits are the limits of the engines of one precision: every output has some.
@@ -46,8 +59,15 @@ type OutputLimits struct {
 	ATol   *float64 `json:"atol,omitempty"`
 	Cosine *AtLeast `json:"cosine,omitempty"` // of the worst case; -1 to 1
 	Top1   *AtLeast `json:"top1,omitempty"`   // fraction of rows with the reference's argmax; 0 to 1
-	SNRdB  *AtLeast `json:"snrDb,omitempty"`  // over all elements
+	SNRdB  *AtLeast `json:"snrDb,omitempty"`  // over all elements; since version 2 tensor.Result.SpreadSNR
 	MaxAbs *AtMost  `json:"maxAbs,omitempty"` // of |engine-reference|
+	// Since version 2:
+	Equal     *AtLeast `json:"equal,omitempty"`     // fraction of elements that equal the reference's; 0 to 1
+	MaxError  *AtMost  `json:"maxError,omitempty"`  // of |engine-reference| / spread
+	CaseError *AtMost  `json:"caseError,omitempty"` // root mean square error of the worst case / spread
+	// PerChannel takes the spread of each index along the last axis in place of that of all
+	// values. It is not a limit itself.
+	PerChannel bool `json:"perChannel,omitempty"`
 }
 
 // AtLeast bounds a figure from below.
@@ -62,8 +82,9 @@ type AtMost struct {
 
 // AccuracyLimit bounds what an engine may lose against the reference on labelled cases.
 type AccuracyLimit struct {
-	Metric string `json:"metric"` // MetricTop1
-	Drop   AtMost `json:"drop"`   // reference minus engine, as a fraction: 0.005 is half a percentage point
+	Metric string   `json:"metric"`         // MetricTop1
+	Drop   *AtMost  `json:"drop,omitempty"` // reference minus engine, as a fraction: 0.005 is half a percentage point
+	Min    *AtLeast `json:"min,omitempty"`  // of the engine; since version 2
 }
 
 // LatencyLimits bound the time of single runs. Absent limits ask for nothing.
@@ -107,8 +128,8 @@ func (l Limits) For(precision, output string) (OutputLimits, bool) {
 // Validate checks that there is something to keep for every output and that it can
 // be kept. Errors: CodeInvalid, naming precision, output and figure.
 func (l Limits) Validate() error {
-	if l.V != LimitsVersion {
-		return registry.Errorf(registry.CodeInvalid, "limits version %d: this program reads version %d", l.V, LimitsVersion)
+	if err := l.validateVersion(); err != nil {
+		return err
 	}
 	if len(l.Precisions) == 0 {
 		return registry.Errorf(registry.CodeInvalid, "limits: no precision has any")
@@ -116,27 +137,55 @@ func (l Limits) Validate() error {
 	if l.MinCases < 1 {
 		return registry.Errorf(registry.CodeInvalid, "limits: minCases %d: want at least 1", l.MinCases)
 	}
+	if err := l.validateOutputs(); err != nil {
+		return err
+	}
+	if err := l.Accuracy.validate(l.V); err != nil {
+		return err
+	}
+	return l.Latency.Validate()
+}
+
+func (l Limits) validateVersion() error {
+	switch {
+	case l.V < 1 || l.V > LimitsVersion:
+		return registry.Errorf(registry.CodeInvalid, "limits version %d: this program reads versions 1 to %d", l.V, LimitsVersion)
+	case l.V == 1 && l.Confidence != 0:
+		return registry.Errorf(registry.CodeInvalid, "limits: confidence is in version 2, and these are version 1")
+	case l.V > 1 && !(l.Confidence > 0.5 && l.Confidence < 1):
+		return registry.Errorf(registry.CodeInvalid, "limits: confidence %v: want more than 0.5 and less than 1", l.Confidence)
+	}
+	return nil
+}
+
+func (l Limits) validateOutputs() error {
 	for _, precision := range slices.Sorted(maps.Keys(l.Precisions)) {
 		outputs := l.Precisions[precision].Outputs
 		if len(outputs) == 0 {
 			return registry.Errorf(registry.CodeInvalid, "limits of %s: no output has any", precision)
 		}
 		for _, output := range slices.Sorted(maps.Keys(outputs)) {
-			if err := outputs[output].Validate(); err != nil {
+			err := outputs[output].Validate()
+			if l.V == 1 && outputs[output].since2() {
+				err = registry.Errorf(registry.CodeInvalid, "equal, maxError, caseError and perChannel are in version 2, and these are version 1")
+			}
+			if err != nil {
 				return registry.Errorf(registry.CodeInvalid, "limits of %s, output %q: %s", precision, output, err.Error())
 			}
 		}
 	}
-	if err := l.Accuracy.validate(); err != nil {
-		return err
-	}
-	return l.Latency.Validate()
+	return nil
+}
+
+// since2 reports whether a limit of version 2 is there.
+func (o OutputLimits) since2() bool {
+	return o.Equal != nil || o.MaxError != nil || o.CaseError != nil || o.PerChannel
 }
 
 // Validate checks that there is a limit and that each can be kept. Errors: CodeInvalid.
 func (o OutputLimits) Validate() error {
-	if o == (OutputLimits{Where: o.Where}) {
-		return registry.Errorf(registry.CodeInvalid, "no limit: want one of rtol, atol, cosine, top1, snr, max_abs")
+	if o == (OutputLimits{Where: o.Where, PerChannel: o.PerChannel}) {
+		return registry.Errorf(registry.CodeInvalid, "no limit: want one of rtol, atol, cosine, top1, equal, snr, max_abs, max_error, case_error")
 	}
 	if o.Where != "" && !isName(o.Where) {
 		return registry.Errorf(registry.CodeInvalid, "where %.64q: want the name of an input", o.Where)
@@ -144,17 +193,24 @@ func (o OutputLimits) Validate() error {
 	return cmp.Or(within("rtol", o.RTol, 0, math.MaxFloat64), within("atol", o.ATol, 0, math.MaxFloat64),
 		o.Cosine.within("cosine.min", -1, 1), o.Top1.within("top1.min", 0, 1),
 		o.SNRdB.within("snr.min", -math.MaxFloat64, math.MaxFloat64),
-		o.MaxAbs.within("max_abs.max", 0, math.MaxFloat64))
+		o.MaxAbs.within("max_abs.max", 0, math.MaxFloat64), o.Equal.within("equal.min", 0, 1),
+		o.MaxError.within("max_error.max", 0, math.MaxFloat64), o.CaseError.within("case_error.max", 0, math.MaxFloat64))
 }
 
-func (a *AccuracyLimit) validate() error {
+func (a *AccuracyLimit) validate(version int) error {
 	if a == nil {
 		return nil
 	}
 	if a.Metric != MetricTop1 {
 		return registry.Errorf(registry.CodeInvalid, "accuracy metric %q: want %s", a.Metric, MetricTop1)
 	}
-	return a.Drop.within("accuracy.drop.max", 0, 1)
+	switch {
+	case version == 1 && (a.Drop == nil || a.Min != nil):
+		return registry.Errorf(registry.CodeInvalid, "accuracy: version 1 has drop and nothing else")
+	case a.Drop == nil && a.Min == nil:
+		return registry.Errorf(registry.CodeInvalid, "accuracy: want drop, min or both")
+	}
+	return cmp.Or(a.Drop.within("accuracy.drop.max", 0, 1), a.Min.within("accuracy.min.min", 0, 1))
 }
 
 // Validate checks that each limit can be kept. Errors: CodeInvalid.

@@ -7,21 +7,9 @@ import (
 	"strings"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// PresetDefault is the preset that is meant where none is named. Per precision:
-//
-//	fp32        rtol 1e-4, atol 1e-5
-//	fp16        rtol 1e-2, atol 1e-3
-//	bf16        rtol 3e-2, atol 1e-2
-//	int8, fp8   cosine at least 0.99, top1 at least 0.99
-//	int4        cosine at least 0.97
-//
-// They are this project's choice: no standard gives any. top1 is asked only of
-// outputs that rank: two dimensions, floating point, the last dimension a number
-// above 1. Whatever else such an output means, a limit of its own with top1 at least
-// 0 takes the demand away.
+// PresetDefault is the preset that is meant where none is named. [DefaultLimits] gives its limits.
 const PresetDefault = "default"
 
 // Presets lists the names of the presets.
@@ -48,14 +36,15 @@ type LimitOverrides struct {
 	Precisions map[string]map[string]OutputLimits // by precision and output: figure by figure in place of both
 	Accuracy   *AccuracyLimit
 	Latency    LatencyLimits
-	MinCases   int // 0 means 1
+	MinCases   int     // 0 means 1
+	Confidence float64 // 0 means [DefaultConfidence]
 }
 
 // ExpandPreset gives the limits that a preset stands for, for every output of the
-// interface in each of the precisions, with the overrides in it. An empty name means
-// [PresetDefault]. Errors: CodeInvalid for an unknown preset, precision or output,
-// and those of [Limits.Validate].
-func ExpandPreset(name string, i Interface, precisions []string, overrides LimitOverrides) (Limits, error) {
+// interface in each of the precisions, with the overrides in it. The preset limits rates to what
+// the number of cases can prove. An empty name means [PresetDefault]. Errors: CodeInvalid for an
+// unknown preset, precision or output, and those of [Limits.Validate].
+func ExpandPreset(name string, i Interface, precisions []string, cases int, overrides LimitOverrides) (Limits, error) {
 	if name != "" && name != PresetDefault {
 		return Limits{}, registry.Errorf(registry.CodeInvalid,
 			"limits preset %q: want %s", name, strings.Join(Presets(), ", "))
@@ -66,11 +55,12 @@ func ExpandPreset(name string, i Interface, precisions []string, overrides Limit
 	limits := Limits{
 		V: LimitsVersion, Precisions: make(map[string]PrecisionLimits, len(precisions)),
 		Accuracy: overrides.Accuracy, Latency: overrides.Latency, MinCases: max(overrides.MinCases, 1),
+		Confidence: cmp.Or(overrides.Confidence, DefaultConfidence),
 	}
 	for _, precision := range precisions {
 		outputs := make(map[string]OutputLimits, len(i.Outputs))
 		for _, output := range i.Outputs {
-			preset, err := defaultLimits(precision, output)
+			preset, err := DefaultLimits(precision, output, cases)
 			if err != nil {
 				return Limits{}, err
 			}
@@ -136,34 +126,6 @@ func (i Interface) checkWhere(output TensorInfo, where string) error {
 	return nil
 }
 
-// defaultLimits is PresetDefault for one output.
-func defaultLimits(precision string, output TensorInfo) (OutputLimits, error) {
-	elements := func(rtol, atol float64) OutputLimits { return OutputLimits{RTol: &rtol, ATol: &atol} }
-	switch precision {
-	case PrecisionFP32:
-		return elements(1e-4, 1e-5), nil
-	case PrecisionFP16:
-		return elements(1e-2, 1e-3), nil
-	case PrecisionBF16:
-		return elements(3e-2, 1e-2), nil
-	case PrecisionInt8, PrecisionFP8:
-		limits := OutputLimits{Cosine: &AtLeast{0.99}}
-		if output.Ranks() {
-			limits.Top1 = &AtLeast{0.99}
-		}
-		return limits, nil
-	case PrecisionInt4:
-		return OutputLimits{Cosine: &AtLeast{0.97}}, nil
-	}
-	return OutputLimits{}, registry.Errorf(registry.CodeInvalid,
-		"limits: precision %q: want one of %s", precision, strings.Join(Precisions(), ", "))
-}
-
-// Ranks reports whether the output is taken for scores of classes, one row a case.
-func (t TensorInfo) Ranks() bool {
-	return len(t.Shape) == 2 && t.Shape[1].Size > 1 && t.DType.Class() == tensor.ClassFloat
-}
-
 // with gives the limits with those of other in place of its own.
 func (o OutputLimits) with(other OutputLimits) OutputLimits {
 	o.Where = cmp.Or(other.Where, o.Where)
@@ -173,6 +135,10 @@ func (o OutputLimits) with(other OutputLimits) OutputLimits {
 	override(&o.Top1, other.Top1)
 	override(&o.SNRdB, other.SNRdB)
 	override(&o.MaxAbs, other.MaxAbs)
+	override(&o.Equal, other.Equal)
+	override(&o.MaxError, other.MaxError)
+	override(&o.CaseError, other.CaseError)
+	o.PerChannel = o.PerChannel || other.PerChannel
 	return o
 }
 

@@ -15,9 +15,9 @@ import (
 func TestExpandPreset(t *testing.T) {
 	t.Parallel()
 	snr, rtol := 30.0, 0.5
-	limits, err := validators.ExpandPreset("", digits(), []string{"fp32", "int8"}, validators.LimitOverrides{
+	limits, err := validators.ExpandPreset("", digits(), []string{"fp32", "int8"}, 600, validators.LimitOverrides{
 		Outputs:  map[string]validators.OutputLimits{"logits": {RTol: &rtol, SNRdB: &validators.AtLeast{Min: snr}}},
-		Accuracy: &validators.AccuracyLimit{Metric: validators.MetricTop1, Drop: validators.AtMost{Max: 0.005}},
+		Accuracy: &validators.AccuracyLimit{Metric: validators.MetricTop1, Drop: &validators.AtMost{Max: 0.005}},
 		Latency:  validators.LatencyLimits{P99: &validators.TimeAtMost{MaxNs: 20 * time.Millisecond}, Regression: &validators.AtMost{Max: 0.1}},
 		MinCases: 16,
 	})
@@ -28,9 +28,9 @@ func TestExpandPreset(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"accuracy":{"drop":{"max":0.005},"metric":"top1"},"latency":{"p99":{"maxNs":20000000},"regression":{"max":0.1}},"minCases":16,"precisions":{` +
-		`"fp32":{"outputs":{"best":{"atol":0.00001,"rtol":0.0001},"logits":{"atol":0.00001,"rtol":0.5,"snrDb":{"min":30}}}},` +
-		`"int8":{"outputs":{"best":{"cosine":{"min":0.99}},"logits":{"cosine":{"min":0.99},"rtol":0.5,"snrDb":{"min":30},"top1":{"min":0.99}}}}},"v":1}`
+	want := `{"accuracy":{"drop":{"max":0.005},"metric":"top1"},"confidence":0.95,"latency":{"p99":{"maxNs":20000000},"regression":{"max":0.1}},"minCases":16,"precisions":{` +
+		`"fp32":{"outputs":{"best":{"equal":{"min":0.99}},"logits":{"caseError":{"max":0.005},"maxError":{"max":0.01},"rtol":0.5,"snrDb":{"min":30},"top1":{"min":0.99}}}},` +
+		`"int8":{"outputs":{"best":{"equal":{"min":0.95}},"logits":{"caseError":{"max":0.6},"maxError":{"max":1.5},"rtol":0.5,"snrDb":{"min":30},"top1":{"min":0.95}}}}},"v":2}`
 	if diff := cmp.Diff(want, string(data)); diff != "" {
 		t.Error(diff)
 	}
@@ -38,7 +38,7 @@ func TestExpandPreset(t *testing.T) {
 	if diff := cmp.Diff(limits, got); diff != "" || err != nil {
 		t.Error(err, diff)
 	}
-	if l, ok := got.For("int8", "logits"); !ok || l.Cosine.Min != 0.99 {
+	if l, ok := got.For("int8", "logits"); !ok || l.Top1.Min != 0.95 {
 		t.Errorf("int8 logits: %v %v", l, ok)
 	}
 	if _, ok := got.For("fp16", "logits"); ok {
@@ -48,7 +48,7 @@ func TestExpandPreset(t *testing.T) {
 
 func TestDefaultPresetPerPrecision(t *testing.T) {
 	t.Parallel()
-	plain, err := validators.ExpandPreset("default", digits(), validators.Precisions(), validators.LimitOverrides{})
+	plain, err := validators.ExpandPreset("default", digits(), validators.Precisions(), 600, validators.LimitOverrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,10 +57,10 @@ func TestDefaultPresetPerPrecision(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`"bf16":{"outputs":{"best":{"atol":0.01,"rtol":0.03}`,
-		`"fp16":{"outputs":{"best":{"atol":0.001,"rtol":0.01}`,
-		`"fp8":{"outputs":{"best":{"cosine":{"min":0.99}},"logits":{"cosine":{"min":0.99},"top1":{"min":0.99}}}}`,
-		`"int4":{"outputs":{"best":{"cosine":{"min":0.97}},"logits":{"cosine":{"min":0.97}}}}`,
+		`"bf16":{"outputs":{"best":{"equal":{"min":0.97}},"logits":{"caseError":{"max":0.15},"maxError":{"max":0.5},"snrDb":{"min":25},"top1":{"min":0.97}}}}`,
+		`"fp16":{"outputs":{"best":{"equal":{"min":0.98}},"logits":{"caseError":{"max":0.05},"maxError":{"max":0.1},"snrDb":{"min":40},"top1":{"min":0.98}}}}`,
+		`"fp8":{"outputs":{"best":{"equal":{"min":0.95}},"logits":{"caseError":{"max":0.6},"maxError":{"max":1.5},"snrDb":{"min":15},"top1":{"min":0.95}}}}`,
+		`"int4":{"outputs":{"best":{"equal":{"min":0.9}},"logits":{"caseError":{"max":1},"maxError":{"max":2.5},"snrDb":{"min":10},"top1":{"min":0.9}}}}`,
 		`"latency":{},"minCases":1,`,
 	} {
 		if !strings.Contains(string(data), want) {
@@ -72,7 +72,7 @@ func TestDefaultPresetPerPrecision(t *testing.T) {
 func TestExpandPresetRefuses(t *testing.T) {
 	t.Parallel()
 	expand := func(preset, precision string, o validators.LimitOverrides) error {
-		_, err := validators.ExpandPreset(preset, digits(), []string{precision}, o)
+		_, err := validators.ExpandPreset(preset, digits(), []string{precision}, 600, o)
 		return err
 	}
 	nan := math.NaN()
@@ -80,7 +80,7 @@ func TestExpandPresetRefuses(t *testing.T) {
 	checkInvalid(t, "precision", expand("", "fp64", validators.LimitOverrides{}), `precision "fp64": want one of fp32`)
 	checkInvalid(t, "output", expand("", "fp32", validators.LimitOverrides{Outputs: map[string]validators.OutputLimits{"logit": {}}}), `no output "logit": there are logits, best`)
 	checkInvalid(t, "nan", expand("", "fp32", validators.LimitOverrides{Outputs: map[string]validators.OutputLimits{"best": {RTol: &nan}}}), `output "best": rtol NaN`)
-	_, err := validators.ExpandPreset("", digits(), nil, validators.LimitOverrides{})
+	_, err := validators.ExpandPreset("", digits(), nil, 600, validators.LimitOverrides{})
 	checkInvalid(t, "no precisions", err, "no precision has any")
 }
 
@@ -92,7 +92,12 @@ func TestParseLimitsRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ old, new, want string }{
-		{`"v":1`, `"v":2`, "version 2"},
+		{`"v":1`, `"v":3`, "limits version 3: this program reads versions 1 to 2"},
+		{`"v":1`, `"v":2`, "confidence 0: want more than 0.5"},
+		{`"accuracy":`, `"confidence":0.95,"accuracy":`, "confidence is in version 2"},
+		{`"maxAbs":{"max":1}`, `"maxAbs":{"max":1},"maxError":{"max":1}`, "equal, maxError, caseError and perChannel are in version 2"},
+		{`"drop":{"max":0.005}`, `"drop":{"max":0.005},"min":{"min":0.5}`, "accuracy: version 1 has drop and nothing else"},
+		{`"drop":{"max":0.005},`, ``, "accuracy: version 1 has drop and nothing else"},
 		{`"v":1`, `"v":1,"x":1`, `unknown field "x"`},
 		{`"minCases":1`, `"minCases":0`, "minCases 0"},
 		{`"int8":{"outputs":{`, `"fp32":{"outputs":{}},"int8":{"outputs":{`, "limits of fp32: no output has any"},

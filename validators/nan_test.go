@@ -13,7 +13,7 @@ import (
 // An engine has NaN and infinity where the reference has them, and nowhere else.
 func TestJudgeNonFinite(t *testing.T) {
 	t.Parallel()
-	limits, err := validators.ExpandPreset("", digits(), []string{"fp32", "int8"}, validators.LimitOverrides{})
+	limits, err := validators.ExpandPreset("", digits(), []string{"fp32", "int8"}, 1, validators.LimitOverrides{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,8 +35,8 @@ func TestJudgeNonFinite(t *testing.T) {
 			t.Parallel()
 			for _, precision := range []string{"fp32", "int8"} {
 				result := compared(t, []float32{0.25, c.reference, 3}, []float32{0.25, c.engine, 3})
-				best := tensor.Result{Cases: 1, Elements: 1, CosineMin: 1}
-				verdict, reasons := limits.JudgeParity(precision, map[string]tensor.Result{"logits": result, "best": best}, nil, 1)
+				best := equalResult(1)
+				verdict, reasons := judge(limits, precision, map[string]tensor.Result{"logits": result, "best": best}, nil, 1)
 				if c.code == "" {
 					if verdict != registry.VerdictPass {
 						t.Errorf("%s: verdict %s, reasons %v, want a pass", precision, verdict, reasons)

@@ -18,7 +18,7 @@ func encoder() validators.Interface {
 		return shape
 	}
 	return validators.Interface{
-		V: validators.InterfaceVersion,
+		V: 1,
 		Inputs: []validators.TensorInfo{
 			{Name: "mask", DType: tensor.Int64, Shape: dims("batch", "seq")},
 			{Name: "fixed", DType: tensor.Int64, Shape: []validators.Dim{{Symbol: "batch"}, {Size: 16}}},
@@ -41,7 +41,7 @@ func TestWhereIsPartOfLimits(t *testing.T) {
 	rtol := 0.25
 	overrides := where("tokens", "mask")
 	overrides.Precisions = map[string]map[string]validators.OutputLimits{"fp16": {"tokens": {RTol: &rtol}}}
-	limits, err := validators.ExpandPreset("", encoder(), []string{"fp32", "fp16"}, overrides)
+	limits, err := validators.ExpandPreset("", encoder(), []string{"fp32", "fp16"}, 600, overrides)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,8 +50,8 @@ func TestWhereIsPartOfLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`"fp16":{"outputs":{"logits":{"atol":0.001,"rtol":0.01},"rows":{"atol":0.001,"rtol":0.01},"tokens":{"atol":0.001,"rtol":0.25,"where":"mask"}}}`,
-		`"tokens":{"atol":0.00001,"rtol":0.0001,"where":"mask"}`,
+		`"tokens":{"caseError":{"max":0.05},"maxError":{"max":0.1},"rtol":0.25,"snrDb":{"min":40},"where":"mask"}`,
+		`"tokens":{"caseError":{"max":0.005},"maxError":{"max":0.01},"snrDb":{"min":60},"where":"mask"}`,
 	} {
 		if !strings.Contains(string(data), want) {
 			t.Errorf("no %s in %s", want, data)
@@ -69,7 +69,7 @@ func TestWhereIsPartOfLimits(t *testing.T) {
 func TestWhereRefuses(t *testing.T) {
 	t.Parallel()
 	expand := func(o validators.LimitOverrides) error {
-		_, err := validators.ExpandPreset("", encoder(), []string{"fp32"}, o)
+		_, err := validators.ExpandPreset("", encoder(), []string{"fp32"}, 600, o)
 		return err
 	}
 	checkInvalid(t, "output", expand(where("token", "mask")), `no output "token": there are logits, tokens, rows`)
@@ -99,18 +99,18 @@ func TestWhereRefuses(t *testing.T) {
 // A mask that lets nothing count proves nothing.
 func TestJudgeWhereNothingCounts(t *testing.T) {
 	t.Parallel()
-	limits, err := validators.ExpandPreset("", encoder(), []string{"fp32"}, where("tokens", "mask"))
+	limits, err := validators.ExpandPreset("", encoder(), []string{"fp32"}, 3, where("tokens", "mask"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	agreed := tensor.Result{Cases: 3, Elements: 3, CosineMin: 1}
+	agreed := equalResult(3)
 	found := map[string]tensor.Result{"logits": agreed, "rows": agreed, "tokens": {Cases: 3, CosineMin: 1}}
-	verdict, reasons := limits.JudgeParity("fp32", found, nil, 3)
+	verdict, reasons := judge(limits, "fp32", found, nil, 3)
 	if verdict != registry.VerdictUndecided || len(reasons) != 1 || reasons[0].Output != "tokens" || !strings.Contains(reasons[0].Message, "input mask is 0 everywhere") {
 		t.Errorf("verdict %s, reasons %+v", verdict, reasons)
 	}
 	found["tokens"] = agreed
-	if verdict, reasons := limits.JudgeParity("fp32", found, nil, 3); verdict != registry.VerdictPass {
+	if verdict, reasons := judge(limits, "fp32", found, nil, 3); verdict != registry.VerdictPass {
 		t.Errorf("verdict %s, reasons %+v", verdict, reasons)
 	}
 }

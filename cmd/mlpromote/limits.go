@@ -18,8 +18,11 @@ func limitsText(l validators.Limits) string {
 		}
 	}
 	text := ui.Table(rows)
-	if l.Accuracy != nil {
-		text += fmt.Sprintf("accuracy: %s may drop by %s\n", l.Accuracy.Metric, percent(l.Accuracy.Drop.Max))
+	if a := l.Accuracy; a != nil && a.Drop != nil {
+		text += fmt.Sprintf("accuracy: %s may drop by %s\n", a.Metric, percent(a.Drop.Max))
+	}
+	if a := l.Accuracy; a != nil && a.Min != nil {
+		text += fmt.Sprintf("accuracy: %s of the engine at least %s\n", a.Metric, percent(a.Min.Min))
 	}
 	if t := l.Latency.P50; t != nil {
 		text += fmt.Sprintf("latency: p50 at most %s\n", t.MaxNs)
@@ -30,7 +33,11 @@ func limitsText(l validators.Limits) string {
 	if r := l.Latency.Regression; r != nil {
 		text += fmt.Sprintf("latency: p50 at most %s slower than the engine that is there\n", percent(r.Max))
 	}
-	return text + fmt.Sprintf("cases: at least %d\n", l.MinCases)
+	text += fmt.Sprintf("cases: at least %d\n", l.MinCases)
+	if l.Confidence > 0 {
+		text += fmt.Sprintf("confidence of rates: %s\n", percent(l.Confidence))
+	}
+	return text
 }
 
 func outputText(o validators.OutputLimits) string {
@@ -45,13 +52,21 @@ func outputText(o validators.OutputLimits) string {
 	for _, limit := range []struct {
 		name string
 		min  *validators.AtLeast
-	}{{"cosine", o.Cosine}, {"top1", o.Top1}, {"snr dB", o.SNRdB}} {
+	}{{"cosine", o.Cosine}, {"top1", o.Top1}, {"equal", o.Equal}, {"snr dB", o.SNRdB}} {
 		if limit.min != nil {
 			parts = append(parts, fmt.Sprintf("%s >= %g", limit.name, limit.min.Min))
 		}
 	}
-	if o.MaxAbs != nil {
-		parts = append(parts, fmt.Sprintf("max-abs <= %g", o.MaxAbs.Max))
+	for _, limit := range []struct {
+		name string
+		max  *validators.AtMost
+	}{{"max_abs", o.MaxAbs}, {"max_error", o.MaxError}, {"case_error", o.CaseError}} {
+		if limit.max != nil {
+			parts = append(parts, fmt.Sprintf("%s <= %g", limit.name, limit.max.Max))
+		}
+	}
+	if o.PerChannel {
+		parts = append(parts, "per channel")
 	}
 	if o.Where != "" {
 		parts = append(parts, "where "+o.Where+" is not 0")

@@ -166,12 +166,15 @@ func New(in Inputs, tools map[string]Tool) (Plan, error) {
 			cmp.Compare(a.Precision, b.Precision), cmp.Compare(a.Variant, b.Variant))
 	})
 	var err error
-	if p.Limits, err = validators.ExpandPreset(in.Preset, in.Interface, precisions, in.Limits); err != nil {
+	if p.Limits, err = validators.ExpandPreset(in.Preset, in.Interface, precisions, in.Cases.Record.Count, in.Limits); err != nil {
 		return Plan{}, err
 	}
 	if p.Limits.Accuracy != nil && in.Cases.Record.Labels == "" {
 		return Plan{}, registry.Errorf(registry.CodeInvalid,
 			"limits.accuracy asks for labels, and the cases have none: name their tensor in cases.labels, or leave the limit out")
+	}
+	if err := p.Limits.Provable(in.Cases.Record.Count); err != nil {
+		return Plan{}, err
 	}
 	p.Digest, err = registry.CanonicalDigest(p)
 	return p, err

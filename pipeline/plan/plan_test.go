@@ -35,7 +35,7 @@ func base() asked {
 		in: plan.Inputs{
 			Name: "vision/digits", Version: "1.2.3", Model: []toolchain.Input{file("model.onnx"), file("weights.bin")},
 			Interface: validators.Interface{Outputs: []validators.TensorInfo{{Name: "y", DType: "float32", Shape: []validators.Dim{}}}},
-			Cases:     cases.Set{Record: registry.CaseSet{Count: 2, Origin: registry.OriginRecorded, Labels: "label"}, Files: []toolchain.Input{file("cases")}},
+			Cases:     cases.Set{Record: registry.CaseSet{Count: 600, Origin: registry.OriginRecorded, Labels: "label"}, Files: []toolchain.Input{file("cases")}},
 		},
 		ort: plan.Tool{
 			Identity: toolchain.Identity{Name: "onnxruntime", Version: "1.22.3"}, Code: []registry.Digest{digest.FromString("hub")},
@@ -64,7 +64,7 @@ func cuda(options map[string]string) []registry.Provider {
 // What cannot be built is refused before anything is.
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	accuracy := &validators.AccuracyLimit{Metric: validators.MetricTop1, Drop: validators.AtMost{Max: 0.01}}
+	accuracy := &validators.AccuracyLimit{Metric: validators.MetricTop1, Drop: &validators.AtMost{Max: 0.01}}
 	for name, c := range map[string]struct {
 		edit func(a *asked)
 		says string // empty: it is planned

@@ -49,8 +49,8 @@ func TestQuantizeOptions(t *testing.T) {
 			Interface: validators.Interface{Outputs: []validators.TensorInfo{{Name: "y", DType: "float32", Shape: []validators.Dim{}}}},
 			Engines: []plan.Requested{{Toolchain: "onnxruntime", Variant: "v", Precision: "int8", Quantize: c.asks, Quantizer: by,
 				Target: registry.Target{Name: "t", CPU: registry.TargetCPU{Arch: cmp.Or(c.arch, "amd64"), Features: c.features}}}},
-			Limits: validators.LimitOverrides{Accuracy: &validators.AccuracyLimit{Metric: "top1", Drop: validators.AtMost{Max: 0.01}}},
-			Cases:  cases.Set{Record: registry.CaseSet{Labels: "label"}},
+			Limits: validators.LimitOverrides{Accuracy: &validators.AccuracyLimit{Metric: "top1", Drop: &validators.AtMost{Max: 0.01}}},
+			Cases:  cases.Set{Record: registry.CaseSet{Count: 600, Labels: "label"}},
 		}, tools)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)

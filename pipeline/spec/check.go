@@ -235,6 +235,13 @@ func (c checker) checkVariant(place []any, v Variant) {
 }
 
 func (c checker) checkLimits() {
+	for _, output := range slices.Sorted(maps.Keys(c.Outputs)) {
+		var kinds []string
+		for _, kind := range validators.Kinds() {
+			kinds = append(kinds, string(kind))
+		}
+		c.oneOf(at("outputs", output, "kind"), "kind", c.Outputs[output].Kind, kinds, nil)
+	}
 	c.oneOf(at("limits", "preset"), "preset", cmp.Or(c.Limits.Preset, validators.PresetDefault), validators.Presets(), nil)
 	for _, output := range slices.Sorted(maps.Keys(c.Limits.Outputs)) {
 		c.report(c.Limits.Outputs[output].validators().Validate(), "limits", "outputs", output)
@@ -255,8 +262,17 @@ func (c checker) checkLimits() {
 		return
 	}
 	c.oneOf(at("limits", "accuracy", "metric"), "accuracy metric", a.Metric, []string{validators.MetricTop1}, nil)
-	if a.Drop.Max < 0 || a.Drop.Max > 1 {
+	if a.Drop != nil && (a.Drop.Max < 0 || a.Drop.Max > 1) {
 		c.problem(at("limits", "accuracy", "drop", "max"), "drop %v: want from 0 to 100%%", float64(a.Drop.Max))
+	}
+	if a.Min != nil && (*a.Min < 0 || *a.Min > 1) {
+		c.problem(at("limits", "accuracy", "min"), "min %v: want from 0 to 100%%", float64(*a.Min))
+	}
+	if a.Drop == nil && a.Min == nil {
+		c.problem(at("limits", "accuracy"), "accuracy: want drop, min or both")
+	}
+	if c.Limits.Confidence != nil && !(*c.Limits.Confidence > 0.5 && *c.Limits.Confidence < 1) {
+		c.problem(at("limits", "confidence"), "confidence %v: want more than 50%% and less than 100%%", float64(*c.Limits.Confidence))
 	}
 	if c.Cases.Labels == "" {
 		c.problem(at("limits", "accuracy"),

@@ -16,6 +16,14 @@ import (
 func (s *Spec) CheckInterface(i validators.Interface) error {
 	s.checkShapes(i)
 	outputs := names(i.Outputs)
+	s.checkKeys(outputs, "output", "outputs")
+	for _, output := range i.Outputs {
+		if said, ok := s.Outputs[output.Name]; ok {
+			if err := validators.Kind(said.Kind).Check(output); err != nil {
+				s.doc.At("outputs", output.Name, "kind").Problemf("%s", err.Error())
+			}
+		}
+	}
 	s.checkKeys(outputs, "output", "cases", "compare")
 	for _, output := range slices.Sorted(maps.Keys(s.Cases.Compare)) {
 		if where := s.Cases.Compare[output].Where; !slices.Contains(names(i.Inputs), where) {

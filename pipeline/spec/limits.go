@@ -18,6 +18,7 @@ type Limits struct {
 	Accuracy   *Accuracy                  `yaml:"accuracy" doc:"What may be lost on labelled cases"`
 	Latency    Latency                    `yaml:"latency" doc:"How long a run may take"`
 	MinCases   int                        `yaml:"min_cases" doc:"With fewer cases nothing is decided"`
+	Confidence *Fraction                  `yaml:"confidence" doc:"At which limits on rates must hold; 95% where nothing is said"`
 }
 
 // PrecisionLimits are limits for engines of one precision. A figure here replaces that figure of
@@ -31,9 +32,14 @@ type OutputLimits struct {
 	RTol   *float64  `yaml:"rtol" doc:"Of every element: |engine-reference| <= atol + rtol*|reference|"`
 	ATol   *float64  `yaml:"atol" doc:"See rtol"`
 	Cosine *AtLeast  `yaml:"cosine" doc:"Cosine similarity of the worst case"`
-	Top1   *AtLeast  `yaml:"top1" doc:"Fraction of rows whose largest value is where the reference has it"`
-	SNR    *Decibels `yaml:"snr" doc:"Signal to noise ratio in dB"`
+	Top1   *AtLeast  `yaml:"top1" doc:"Fraction of cases whose largest value is where the reference has it, by what the cases prove"`
+	Equal  *AtLeast  `yaml:"equal" doc:"Fraction of cases with the same values as the reference, by what the cases prove"`
+	SNR    *Decibels `yaml:"snr" doc:"Variance of the reference over the mean squared difference, in dB"`
 	MaxAbs *Absolute `yaml:"max_abs" doc:"Largest difference of any element"`
+
+	MaxError   *Absolute `yaml:"max_error" doc:"Largest difference of any element, divided by the standard deviation of the reference's values"`
+	CaseError  *Absolute `yaml:"case_error" doc:"Root mean square difference of the worst case, divided by the standard deviation of the reference's values"`
+	PerChannel bool      `yaml:"per_channel" doc:"Take the standard deviation of each index along the last axis, for quantities with units of their own"`
 }
 
 // AtLeast bounds a fraction from below.
@@ -58,8 +64,9 @@ type Absolute struct {
 
 // Accuracy bounds what an engine may lose against the reference.
 type Accuracy struct {
-	Metric string `yaml:"metric,required" doc:"What is measured" enum:"top1"`
-	Drop   AtMost `yaml:"drop,required" doc:"Reference minus engine"`
+	Metric string    `yaml:"metric,required" doc:"What is measured" enum:"top1"`
+	Drop   *AtMost   `yaml:"drop" doc:"Reference minus engine, by what the cases prove"`
+	Min    *Fraction `yaml:"min" doc:"Of the engine at least, by what the cases prove"`
 }
 
 // Latency bounds the time of single runs.
@@ -134,7 +141,13 @@ func (s *Spec) LimitOverrides() validators.LimitOverrides {
 		o.Outputs[name] = output
 	}
 	if l.Accuracy != nil {
-		o.Accuracy = &validators.AccuracyLimit{Metric: l.Accuracy.Metric, Drop: *l.Accuracy.Drop.validators()}
+		o.Accuracy = &validators.AccuracyLimit{Metric: l.Accuracy.Metric, Drop: l.Accuracy.Drop.validators()}
+		if least := l.Accuracy.Min; least != nil {
+			o.Accuracy.Min = &validators.AtLeast{Min: float64(*least)}
+		}
+	}
+	if l.Confidence != nil {
+		o.Confidence = float64(*l.Confidence)
 	}
 	o.Latency = validators.LatencyLimits{P50: l.Latency.P50.validators(),
 		P99: l.Latency.P99.validators(), Regression: l.Latency.Regression.validators()}
@@ -142,14 +155,20 @@ func (s *Spec) LimitOverrides() validators.LimitOverrides {
 }
 
 func (o OutputLimits) validators() validators.OutputLimits {
-	out := validators.OutputLimits{RTol: o.RTol, ATol: o.ATol, Cosine: o.Cosine.validators(), Top1: o.Top1.validators()}
+	out := validators.OutputLimits{RTol: o.RTol, ATol: o.ATol, Cosine: o.Cosine.validators(), Top1: o.Top1.validators(),
+		Equal: o.Equal.validators(), MaxError: o.MaxError.validators(), CaseError: o.CaseError.validators(), PerChannel: o.PerChannel}
 	if o.SNR != nil {
 		out.SNRdB = &validators.AtLeast{Min: o.SNR.Min}
 	}
-	if o.MaxAbs != nil {
-		out.MaxAbs = &validators.AtMost{Max: o.MaxAbs.Max}
-	}
+	out.MaxAbs = o.MaxAbs.validators()
 	return out
+}
+
+func (a *Absolute) validators() *validators.AtMost {
+	if a == nil {
+		return nil
+	}
+	return &validators.AtMost{Max: a.Max}
 }
 
 func (a *AtLeast) validators() *validators.AtLeast {

@@ -142,7 +142,7 @@ func (c checker) checkQuantize(under func(...any) []any, name string, q Quantize
 	if q.Calibrated() && c.Calibration == nil {
 		c.problem(under(), "variant %q needs calibration and there is none: add calibration: {path: FOLDER} with typical inputs", name)
 	}
-	if q.AccuracyAware && c.Limits.Accuracy == nil {
+	if q.AccuracyAware && (c.Limits.Accuracy == nil || c.Limits.Accuracy.Drop == nil) {
 		c.problem(key("accuracy_aware"),
 			"accuracy_aware keeps limits.accuracy and there is none: add limits: {accuracy: {metric: top1, drop: {max: 0.5%%}}}")
 	}

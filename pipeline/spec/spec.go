@@ -30,6 +30,7 @@ type Spec struct {
 	Assets      []Path            `yaml:"assets" doc:"Files that are part of every engine, such as a tokenizer or labels"`
 	Variants    []Variant         `yaml:"variants,required" doc:"In which precisions to build"`
 	Targets     []Target          `yaml:"targets,required" doc:"For which machines to build: os/arch or os/arch/level, or a mapping"`
+	Outputs     map[string]Output `yaml:"outputs" doc:"Per output: what its values mean; a guess where nothing is said"`
 	Limits      Limits            `yaml:"limits" doc:"How far an engine may be from the reference"`
 	Reference   *Reference        `yaml:"reference" doc:"The reference model's outputs, which engines are compared with"`
 	Objective   Objective         `yaml:"objective" doc:"What mlpromote tune looks for; throughput within the limits where nothing is said"`
@@ -116,7 +117,21 @@ func (s *Spec) Variant(name string) (Variant, bool) {
 }
 
 // ExpandLimits gives the limits that the spec's preset and its own words stand for,
-// on a model with the interface. Errors: those of [validators.ExpandPreset].
-func (s *Spec) ExpandLimits(i validators.Interface) (validators.Limits, error) {
-	return validators.ExpandPreset(s.Limits.Preset, i, s.Precisions(), s.LimitOverrides())
+// on a model with the interface and a number of cases. Errors: those of [validators.ExpandPreset].
+func (s *Spec) ExpandLimits(i validators.Interface, cases int) (validators.Limits, error) {
+	return validators.ExpandPreset(s.Limits.Preset, i, s.Precisions(), cases, s.LimitOverrides())
+}
+
+// Output is what the spec says of an output.
+type Output struct {
+	Kind string `yaml:"kind,required" doc:"What its values mean: scores or probability of classes, the number of a class, and so on; default limits follow from it" enum:"scores,probability,class,label,embedding,value,mask,boxes,tokens,state,other"`
+}
+
+// Kinds gives the kinds of outputs that the spec names.
+func (s *Spec) Kinds() map[string]validators.Kind {
+	kinds := make(map[string]validators.Kind, len(s.Outputs))
+	for name, output := range s.Outputs {
+		kinds[name] = validators.Kind(output.Kind)
+	}
+	return kinds
 }

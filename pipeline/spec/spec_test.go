@@ -124,7 +124,7 @@ func TestLoadGrown(t *testing.T) {
 		Inputs:  []validators.TensorInfo{{Name: "ids", DType: "int64", Shape: []validators.Dim{{Size: 1}}}},
 		Outputs: []validators.TensorInfo{{Name: "logits", DType: "float32", Shape: []validators.Dim{{Size: 1}, {Size: 2}}}},
 	}
-	limits, err := s.ExpandLimits(model)
+	limits, err := s.ExpandLimits(model, 600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestLoadMasked(t *testing.T) {
 			{Name: "tokens", DType: "float32", Shape: []validators.Dim{batch, seq, {Size: 8}}},
 		},
 	}
-	limits, err := s.ExpandLimits(model)
+	limits, err := s.ExpandLimits(model, 600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func TestLoadProblems(t *testing.T) {
 	}
 	variants := func(s string) string { return change("variants: [fp32, int8]", "variants: ["+s+"]") }
 	for _, c := range []struct{ text, want string }{
-		{change("variants:", "varients:"), `7:1 unknown key "varients" (did you mean "variants"?): want model, version, source, shapes, cases, calibration, assets, variants, targets, limits, reference, objective, tune, budgets, cache`},
+		{change("variants:", "varients:"), `7:1 unknown key "varients" (did you mean "variants"?): want model, version, source, shapes, cases, calibration, assets, variants, targets, outputs, limits, reference, objective, tune, budgets, cache`},
 		{change("cases: cases/\n", ""), `1:1 key "cases" is missing`},
 		{change("vision/resnet50", "Vision"), `1:8 model name "Vision": want lower-case letters and digits in components separated by '/', inner '.', '_' or '-', at most 255 characters`},
 		{change("1.4.0", `"1.4"`), `2:10 version "1.4": want a semantic version without build metadata, for example 1.4.0 or 2.0.0-rc.1`},
@@ -275,11 +275,11 @@ func TestLoadProblems(t *testing.T) {
 		{target("{name: x, cpu: {arch: amd64}, variants: [fp32, fp32]}"), `6:58 variant "fp32" is here twice`},
 
 		{limits("{preset: lax}"), `8:18 unknown preset "lax": want default`},
-		{limits("{outputs: {logits: {}}}"), `8:28 no limit: want one of rtol, atol, cosine, top1, snr, max_abs`},
+		{limits("{outputs: {logits: {}}}"), `8:28 no limit: want one of rtol, atol, cosine, top1, equal, snr, max_abs, max_error, case_error`},
 		{limits("{precisions: {fp16: {outputs: {logits: {atol: 0.1}}}}}"), `8:29 unknown precision of a variant "fp16" (did you mean "fp32"?): want fp32, int8`},
-		{limits("{precisions: {int8: {outputs: {logits: {}}}}}"), `8:48 no limit: want one of rtol, atol, cosine, top1, snr, max_abs`},
+		{limits("{precisions: {int8: {outputs: {logits: {}}}}}"), `8:48 no limit: want one of rtol, atol, cosine, top1, equal, snr, max_abs, max_error, case_error`},
 		{limits("{precisions: {int8: {}}}"), `8:29 key "outputs" is missing`},
-		{limits("{outputs: {logits: {where: mask, atol: 1}}}"), `8:29 unknown key "where": want rtol, atol, cosine, top1, snr, max_abs`},
+		{limits("{outputs: {logits: {where: mask, atol: 1}}}"), `8:29 unknown key "where": want rtol, atol, cosine, top1, equal, snr, max_abs, max_error, case_error, per_channel`},
 		{limits("{outputs: {logits: {cosine: {min: 2}}}}"), `8:28 cosine.min 2: want a number from -1 to 1`},
 		{limits("{outputs: {logits: {cosine: {max: 1}}}}"), `8:37 key "min" is missing
 8:38 unknown key "max": want min`},

@@ -51,6 +51,7 @@ func readPart(raw []byte) (part, error) {
 	if !ok {
 		return part{}, registry.Errorf(registry.CodeInvalid, "its role is %q, which is none of format %s", p.role, format)
 	}
+	shape = shape.of(manifest.ArtifactType)
 	p.shape = shape
 	if err := p.checkShape(); err != nil {
 		return part{}, err

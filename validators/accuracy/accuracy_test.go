@@ -1,57 +1,83 @@
 package accuracy_test
 
 import (
+	"errors"
 	"testing"
 
+	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
+// outputs has one row for each winner, whose largest value is there.
 func outputs(t *testing.T, winners ...int) tensor.Tensor {
 	t.Helper()
 	values := make([]float32, 3*len(winners))
 	for row, w := range winners {
 		values[3*row+w] = 1
 	}
-	out, err := tensor.New(values, int64(len(winners)), 3)
+	return of(t, values, int64(len(winners)), 3)
+}
+
+func of[T tensor.Scalar](t *testing.T, values []T, shape ...int64) tensor.Tensor {
+	t.Helper()
+	out, err := tensor.New(values, shape...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
 }
 
-func TestCompare(t *testing.T) {
+func TestCounter(t *testing.T) {
 	t.Parallel()
-	labels, err := tensor.New([]int64{0, 1, 2, 0}, 4)
-	if err != nil {
+	labels := of(t, []int64{0, 1, 2, 0}, 4)
+	for name, c := range map[string]struct {
+		reference, engine tensor.Tensor
+	}{
+		"rows of scores": {outputs(t, 0, 1, 2, 1), outputs(t, 0, 2, 2, 0)},
+		"class numbers":  {of(t, []int64{0, 1, 2, 1}, 4), of(t, []int64{0, 2, 2, 0}, 4)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var counter accuracy.Counter
+			if err := counter.Add(c.reference, c.engine, labels); err != nil {
+				t.Fatal(err)
+			}
+			want := registry.Accuracy{Metric: "top1", Reference: 0.75, Engine: 0.75, Lost: 1, Won: 1, Right: 3, Cases: 4, Count: 4}
+			if got := counter.Result(); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// A case with several answers counts by their shares.
+func TestCounterOfSeveralAnswers(t *testing.T) {
+	t.Parallel()
+	labels := of(t, []int32{0, 1, 2, 0}, 1, 4)
+	shaped := func(o tensor.Tensor) tensor.Tensor { o.Shape = []int64{1, 4, 3}; return o }
+	var counter accuracy.Counter
+	if err := counter.Add(shaped(outputs(t, 0, 1, 2, 0)), shaped(outputs(t, 0, 2, 1, 0)), labels); err != nil {
 		t.Fatal(err)
 	}
-	var reference, engine accuracy.Counter
-	for _, add := range []error{
-		reference.Add(outputs(t, 0, 1, 2, 1), labels),
-		engine.Add(outputs(t, 0, 2, 2, 1), labels),
-	} {
-		if add != nil {
-			t.Fatal(add)
-		}
-	}
-	got := accuracy.Compare(reference, engine)
-	if got.Reference != 0.75 || got.Engine != 0.5 || got.Drop != 0.25 || got.Count != 4 {
-		t.Errorf("got %+v", got)
+	want := registry.Accuracy{Metric: "top1", Reference: 1, Engine: 0.5, Drop: 0.5, Lost: 0.5, Right: 0.5, Cases: 1, Count: 4}
+	if got := counter.Result(); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
 func TestAddRefusesOtherShapes(t *testing.T) {
 	t.Parallel()
-	labels, err := tensor.New([]int64{0, 1}, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	labels := of(t, []int64{0, 1}, 2)
 	var c accuracy.Counter
-	if err := c.Add(outputs(t, 0, 1, 2), labels); err == nil {
-		t.Error("three rows against two labels passed")
+	for name, engine := range map[string]tensor.Tensor{
+		"three rows": outputs(t, 0, 1, 2), "three numbers": of(t, []int64{0, 1, 2}, 3), "floats of the labels' shape": of(t, []float32{0, 1}, 2),
+	} {
+		if err := c.Add(outputs(t, 0, 1), engine, labels); !errors.Is(err, tensor.ErrMismatch) {
+			t.Errorf("%s against two labels: error %v, want a mismatch", name, err)
+		}
 	}
-	if c.Fraction() != 0 {
-		t.Error("an empty counter is not 0")
+	if got := c.Result(); got.Cases != 0 || got.Engine != 0 {
+		t.Errorf("got %+v, want no cases", got)
 	}
 }

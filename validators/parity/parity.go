@@ -47,13 +47,13 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 	for name, options := range run.Outputs {
 		comparisons[name] = tensor.NewComparison(options)
 	}
-	var reference, engine accuracy.Counter
+	var answers accuracy.Counter
 	cases := 0
 	for i, shard := range run.Shards {
 		if err := ctx.Err(); err != nil {
 			return Result{}, err
 		}
-		if err := run.shard(i, shard, comparisons, &reference, &engine); err != nil {
+		if err := run.shard(i, shard, comparisons, &answers); err != nil {
 			return Result{}, err
 		}
 		cases += shard.Count
@@ -66,14 +66,14 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 		}
 	}
 	if run.Labels.Tensor != "" {
-		figures := accuracy.Compare(reference, engine)
+		figures := answers.Result()
 		result.Accuracy = &figures
 	}
 	return result, nil
 }
 
 func (run Run) shard(i int, shard registry.Shard,
-	comparisons map[string]*tensor.Comparison, reference, engine *accuracy.Counter) error {
+	comparisons map[string]*tensor.Comparison, answers *accuracy.Counter) error {
 	golden, err := tensor.Open(filepath.Join(run.Golden, shard.File), run.Limits)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (run Run) shard(i int, shard registry.Shard,
 	if run.Labels.Tensor == "" {
 		return nil
 	}
-	return run.Labels.score(i, golden, candidate, reference, engine)
+	return run.Labels.score(i, golden, candidate, answers)
 }
 
 // rowsAtOnce is how many cases of a tensor are in memory at a time.
@@ -166,7 +166,7 @@ func (s sides) row(c *tensor.Comparison, row int64, number int, want, got, masks
 	return nil
 }
 
-func (l Labels) score(i int, golden, candidate *tensor.File, reference, engine *accuracy.Counter) error {
+func (l Labels) score(i int, golden, candidate *tensor.File, answers *accuracy.Counter) error {
 	cases, err := tensor.Open(filepath.Join(l.Dir, l.Shards[i].File), tensor.Limits{})
 	if err != nil {
 		return err
@@ -176,17 +176,16 @@ func (l Labels) score(i int, golden, candidate *tensor.File, reference, engine *
 	if err != nil {
 		return registry.Errorf(registry.CodeInvalid, "labels: %w", err)
 	}
-	for _, side := range []struct {
-		file    *tensor.File
-		counter *accuracy.Counter
-	}{{golden, reference}, {candidate, engine}} {
-		output, err := side.file.Tensor(l.Output)
-		if err != nil {
-			return err
-		}
-		if err := side.counter.Add(output, labels); err != nil {
-			return registry.Errorf(registry.CodeInvalid, "accuracy of output %s against labels %s: %w", l.Output, l.Tensor, err)
-		}
+	reference, err := golden.Tensor(l.Output)
+	if err != nil {
+		return err
+	}
+	engine, err := candidate.Tensor(l.Output)
+	if err != nil {
+		return err
+	}
+	if err := answers.Add(reference, engine, labels); err != nil {
+		return registry.Errorf(registry.CodeInvalid, "accuracy of output %s against labels %s: %w", l.Output, l.Tensor, err)
 	}
 	return nil
 }
@@ -197,6 +196,8 @@ func Figures(dtype string, r tensor.Result) registry.OutputFigures {
 		DType:  dtype,
 		MaxAbs: registry.Figure(r.MaxAbs), MeanAbs: registry.Figure(r.MeanAbs), MaxRel: registry.Figure(r.MaxRel),
 		CosineMin: registry.Figure(r.CosineMin), SNRdB: registry.Figure(r.SNR),
+		Spread: registry.Figure(r.Spread), SpreadSNRdB: registry.Figure(r.SpreadSNR),
+		MaxError: registry.Figure(r.MaxError), CaseError: registry.Figure(r.CaseError),
 		NewNaN: int(r.NewNaN), NewInf: int(r.NewInf),
 	}
 	if r.Top1Rows > 0 {

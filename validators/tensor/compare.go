@@ -16,17 +16,28 @@ type Options struct {
 	// RTol and ATol are the tolerances of numpy.allclose: an element passes if
 	// |engine-reference| <= ATol + RTol*|reference|. Finite, not negative.
 	RTol, ATol float64
+	// Channels takes the spread of each channel, which is an index along the last axis, in place
+	// of that of all values. It is for values that have units of their own.
+	Channels bool
+	// Spreads are the least that the spread is taken for: one, or with Channels one for each
+	// channel. They are for some of the cases, whose own spread can be far below that of all;
+	// see Result.Spreads. Others than there are channels count for nothing.
+	Spreads []float64
 }
 
 // Comparison accumulates the differences between an engine's output and the reference model's,
 // over the cases of one output. All arithmetic is in float64. It is not safe for concurrent
 // use.
 type Comparison struct {
-	options Options
-	result  Result
-	sums    sums
-	broken  bool  // an element has no finite error
-	agreed  int64 // rows with equal argmax
+	options  Options
+	result   Result
+	sums     sums
+	broken   bool    // an element has no finite error
+	agreed   int64   // rows with equal argmax
+	shift    float64 // the first value of the reference
+	shifted  bool
+	worst2   float64 // mean squared error of the worst case
+	channels channels
 	// One decoded chunk of each side, small enough to stay in the first-level cache while the
 	// passes over it run.
 	reference, engine [chunk]float64
@@ -37,7 +48,7 @@ const chunk = 512
 // NewComparison returns a comparison without cases.
 func NewComparison(options Options) *Comparison {
 	return &Comparison{options: options, result: Result{
-		MaxAbsCase: -1, MaxRelCase: -1, CosineMin: 1, CosineMinCase: -1,
+		MaxAbsCase: -1, MaxRelCase: -1, CosineMin: 1, CosineMinCase: -1, CaseErrorCase: -1,
 	}}
 }
 
@@ -49,7 +60,8 @@ func (c *Comparison) Add(caseIndex int, reference, engine Tensor) error {
 	if err := c.check(reference, engine); err != nil {
 		return fmt.Errorf("case %d: %w", caseIndex, err)
 	}
-	k := newKernel(c.options)
+	c.begin(reference)
+	k := newKernel(c.options, c.shift)
 	rows := newTop1(reference.Shape)
 	refSize, engSize := reference.DType.Size(), engine.DType.Size()
 	for at, n := 0, reference.Len(); at < n; at += chunk {
@@ -62,6 +74,7 @@ func (c *Comparison) Add(caseIndex int, reference, engine Tensor) error {
 		}
 		k.run(ref, eng, int64(at))
 		rows.feed(ref, eng)
+		c.channels.feed(ref, eng)
 	}
 	c.merge(caseIndex, &k, rows, reference, engine)
 	return nil
@@ -116,6 +129,17 @@ func (c *Comparison) merge(caseIndex int, k *kernel, rows top1, reference, engin
 	r.NewInf += k.newInf
 	r.Top1Rows += rows.rows
 	c.agreed += rows.agreed
+	if rows.rows > 0 {
+		r.Top1Misses += 1 - float64(rows.agreed)/float64(rows.rows)
+	}
+	if n := reference.Len(); n > 0 {
+		r.EqualMisses += float64(k.sums.differ) / float64(n)
+	}
+	if k.sums.n > 0 {
+		if mean := k.sums.err2 / float64(k.sums.n); mean > c.worst2 {
+			c.worst2, r.CaseErrorCase = mean, caseIndex
+		}
+	}
 	c.broken = c.broken || k.broken
 	c.sums.add(k.sums)
 	if k.maxAbs > r.MaxAbs {

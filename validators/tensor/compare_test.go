@@ -44,10 +44,13 @@ func TestCompareByHand(t *testing.T) {
 		MaxRel: 0.5 / tensor.RelFloor, MaxRelCase: 1,
 		CosineMin: 0.8, CosineMinCase: 2,
 		SNR:  10 * math.Log10(130/4.5),
-		Top1: 2.0 / 3, Top1Rows: 3,
+		Top1: 2.0 / 3, Top1Rows: 3, Top1Misses: 1, EqualMisses: 2,
+		Spread: math.Sqrt(130.0/6 - 400.0/36), SpreadSNR: 10 * math.Log10((130-400.0/6)/4.5),
+		Spreads: []float64{got.Spread}, MaxError: 1.5 / math.Sqrt(130.0/6-400.0/36), CaseError: math.Sqrt(1.25 / (130.0/6 - 400.0/36)), CaseErrorCase: 1,
 		Worst: &tensor.Element{Case: 2, Index: []int64{0}, Reference: 1, Engine: 2, Excess: 0.4},
 	}
-	for _, f := range []*float64{&got.CosineMin, &got.SNR, &got.Worst.Excess, &want.SNR} {
+	for _, f := range []*float64{&got.CosineMin, &got.SNR, &got.Worst.Excess, &want.SNR, &got.Spread, &want.Spread,
+		&got.SpreadSNR, &want.SpreadSNR, &got.MaxError, &want.MaxError, &got.CaseError, &want.CaseError} {
 		*f = math.Round(*f*1e12) / 1e12
 	}
 	if !reflect.DeepEqual(got, want) {

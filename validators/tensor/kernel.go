@@ -9,15 +9,25 @@ type kernel struct {
 	failed         int64
 	newNaN, newInf int64
 	maxAbs, maxRel float64
+	shift          float64 // near the reference's values, so that their variance keeps its digits
 	worst          float64 // largest excess over the tolerance
 	worstAt        int64   // -1 for none
 	broken         bool    // an element has no finite error
 }
 
-// sums are added chunk by chunk and case by case, which keeps rounding errors small.
-type sums struct{ abs, err2, ref2, eng2, dot float64 }
+// sums are added chunk by chunk and case by case, which keeps rounding errors small. They are
+// of the n pairs with a finite difference, of which differ are not equal.
+type sums struct {
+	n, differ                  int64
+	abs, err2, ref2, eng2, dot float64
+	from, from2                float64 // of reference-shift, and of its square
+}
 
 func (s *sums) add(o sums) {
+	s.n += o.n
+	s.differ += o.differ
+	s.from += o.from
+	s.from2 += o.from2
 	s.abs += o.abs
 	s.err2 += o.err2
 	s.ref2 += o.ref2
@@ -25,15 +35,17 @@ func (s *sums) add(o sums) {
 	s.dot += o.dot
 }
 
-func newKernel(options Options) kernel {
-	return kernel{options: options, worst: math.Inf(-1), worstAt: -1}
+func newKernel(options Options, shift float64) kernel {
+	return kernel{options: options, shift: shift, worst: math.Inf(-1), worstAt: -1}
 }
 
 // run processes the next elements of both sides; base is the index of the first. The sums are
 // local variables, not a struct, and the maxima use if, not max, which would check for NaN and
 // -0: both keep the loop in registers.
 func (k *kernel) run(ref, eng []float64, base int64) {
-	var sumAbs, err2, ref2, eng2, dot float64
+	var sumAbs, err2, ref2, eng2, dot, from, from2 float64
+	var n, differ int64
+	shift := k.shift
 	rtol, atol := k.options.RTol, k.options.ATol
 	maxAbs, maxRel := 0.0, 0.0
 	eng = eng[:len(ref)]
@@ -48,9 +60,14 @@ func (k *kernel) run(ref, eng []float64, base int64) {
 		ref2 += r * r
 		eng2 += e * e
 		dot += r * e
+		d := r - shift
+		from += d
+		from2 += d * d
+		n++
 		if abs == 0 {
 			continue
 		}
+		differ++
 		sumAbs += abs
 		err2 += diff * diff
 		if abs > maxAbs {
@@ -70,7 +87,7 @@ func (k *kernel) run(ref, eng []float64, base int64) {
 			maxRel = rel
 		}
 	}
-	k.sums.add(sums{sumAbs, err2, ref2, eng2, dot})
+	k.sums.add(sums{n, differ, sumAbs, err2, ref2, eng2, dot, from, from2})
 	k.maxAbs, k.maxRel = max(maxAbs, k.maxAbs), max(maxRel, k.maxRel)
 }
 
@@ -86,6 +103,7 @@ func (k *kernel) irregular(r, e float64, at int64) {
 		k.newInf++
 	}
 	k.failed++
+	k.sums.differ++
 	k.broken = true
 	k.maxAbs, k.maxRel = math.Inf(1), math.Inf(1)
 	if k.worst < math.Inf(1) {

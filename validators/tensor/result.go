@@ -44,6 +44,24 @@ type Result struct {
 	// compare it as !(Top1 >= limit).
 	Top1     float64
 	Top1Rows int64
+	// Top1Misses and EqualMisses are sums over the cases: of the share of rows whose largest
+	// element has another index, and of the share of elements that are not equal.
+	Top1Misses, EqualMisses float64
+	// Spread is the standard deviation of the reference's values: of all, or with
+	// Options.Channels the smallest one of a channel. It is their root mean square where all
+	// values of the reference are the same, and 0 where they are all 0.
+	Spread float64
+	// Spreads is Spread, or with Options.Channels the spread of each channel.
+	Spreads []float64
+	// SpreadSNR is 10*log10(Spread^2 / mean of error^2) in dB: unlike SNR, a constant part of
+	// the reference does not hide errors. MaxError is MaxAbs / Spread. With Options.Channels
+	// both are those of the worst channel. Without an error they are +Inf and 0; where Spread is
+	// 0, or an element has no finite error, -Inf and +Inf.
+	SpreadSNR, MaxError float64
+	// CaseError is the root mean square error of the worst case divided by the spread of all
+	// values; CaseErrorCase is the first case that has it, -1 if it is 0.
+	CaseError     float64
+	CaseErrorCase int
 	// NewNaN and NewInf count the elements that are NaN, or an infinity, in the engine's
 	// output, but not (or with the other sign) in the reference model's.
 	NewNaN, NewInf int64
@@ -67,6 +85,7 @@ type Element struct {
 func (c *Comparison) Result() Result {
 	r := c.result
 	r.SNR = c.snr()
+	c.spread(&r)
 	r.Top1 = math.NaN()
 	if r.Top1Rows > 0 {
 		r.Top1 = float64(c.agreed) / float64(r.Top1Rows)

@@ -43,28 +43,74 @@ func ArgmaxRows(t Tensor) ([]int64, error) {
 	return out, nil
 }
 
-// Top1 counts the rows of logits, shape [..., classes], whose Argmax equals the label. Labels
-// are integers from 0 to classes-1 of shape [...] or [..., 1]. A row with a NaN is never
-// correct.
-func Top1(logits, labels Tensor) (correct, total int, err error) {
+// Top1 counts the answers that [Right] finds right.
+func Top1(output, labels Tensor) (correct, total int, err error) {
+	right, err := Right(output, labels)
+	for _, r := range right {
+		if r {
+			correct++
+		}
+	}
+	return correct, len(right), err
+}
+
+// Right says of each label whether the output has it as its answer. The output is either of shape
+// [..., classes], and its answers are the Argmax of its rows: a row with a NaN is never right. Or
+// it is integers of the shape of the labels, or of as many elements, and they are the answers. Labels are integers from 0 to
+// classes-1 of shape [...] or [..., 1].
+func Right(output, labels Tensor) ([]bool, error) {
+	if output.DType.Class() == ClassInteger && sameClasses(output.Shape, labels.Shape) {
+		return equalClasses(output, labels)
+	}
+	logits := output
 	predicted, err := ArgmaxRows(logits)
 	if err != nil {
-		return 0, 0, err
+		return nil, err
 	}
 	if err := checkLabels(logits, labels); err != nil {
-		return 0, 0, err
+		return nil, err
 	}
+	right := make([]bool, len(predicted))
 	classes := logits.Shape[len(logits.Shape)-1]
 	for i, p := range predicted {
 		label, ok := integer(labels, i)
 		if !ok || label >= uint64(classes) {
-			return 0, 0, faultf(ErrMismatch, "label %v at row %d: expected 0 to %d", labels.Float64(i), i, classes-1)
+			return nil, faultf(ErrMismatch, "label %v at row %d: expected 0 to %d", labels.Float64(i), i, classes-1)
 		}
-		if p >= 0 && uint64(p) == label {
-			correct++
+		right[i] = p >= 0 && uint64(p) == label
+	}
+	return right, nil
+}
+
+// sameClasses reports whether class numbers and labels have the same shape, up to a last
+// dimension of 1.
+func sameClasses(classes, labels []int64) bool {
+	bare := func(shape []int64) []int64 {
+		if n := len(shape); n > 1 && shape[n-1] == 1 {
+			return shape[:n-1]
+		}
+		return shape
+	}
+	return slices.Equal(bare(classes), bare(labels))
+}
+
+// equalClasses compares class numbers with labels.
+func equalClasses(classes, labels Tensor) ([]bool, error) {
+	for _, t := range []Tensor{classes, labels} {
+		if err := t.Validate(); err != nil {
+			return nil, err
 		}
 	}
-	return correct, len(predicted), nil
+	if labels.DType.Class() != ClassInteger {
+		return nil, faultf(ErrMismatch, "labels are %s: expected integers", labels.DType)
+	}
+	right := make([]bool, labels.Len())
+	for i := range right {
+		c, okClass := integer(classes, i)
+		l, okLabel := integer(labels, i)
+		right[i] = okClass && okLabel && c == l
+	}
+	return right, nil
 }
 
 func checkLabels(logits, labels Tensor) error {

@@ -1,0 +1,33 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+
+	"mlpromote.dev/mlpromote/validators/parity"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// comparisonOfSome is how some of the cases are compared by the limits of a precision: relative to
+// the spread of the golden outputs of all cases.
+func (v verification) comparisonOfSome(ctx context.Context, precision string) (parity.Run, error) {
+	limits := v.limits.Precisions[precision].Outputs
+	run := v.comparison(limits, v.golden.dir)
+	if v.limits.V == 1 {
+		return run, nil
+	}
+	itself := run
+	itself.Labels = parity.Labels{}
+	found, err := parity.Compare(ctx, itself)
+	if errors.Is(err, tensor.ErrMismatch) {
+		return run, nil // a mask that does not fit, of which the comparison with the engine tells
+	}
+	if err != nil {
+		return run, err
+	}
+	for name, options := range run.Outputs {
+		options.Spreads = found.Outputs[name].Spreads
+		run.Outputs[name] = options
+	}
+	return run, nil
+}

@@ -1,0 +1,28 @@
+package registry
+
+// Check is one limit in a report, with what was measured. The limits of version 2 and later give
+// checks; the verdict of a report follows from theirs.
+type Check struct {
+	Output string `json:"output,omitempty"` // empty: of the engine as a whole
+	Figure string `json:"figure"`           // "maxError", "top1", "accuracy", "drop", ...
+	Value  Figure `json:"value"`
+	// Limit is the least that is allowed if AtLeast, else the most.
+	Limit   Figure  `json:"limit"`
+	AtLeast bool    `json:"atLeast,omitempty"`
+	Verdict Verdict `json:"verdict"`
+	// Low and High are the one-sided bounds of a rate at the confidence of the report. The limit
+	// holds if the bound that is further off does.
+	Low  *Figure `json:"low,omitempty"`
+	High *Figure `json:"high,omitempty"`
+	// Misses is what the bounds of a rate are computed from, with Cases: how many cases differ
+	// from the reference or are wrong; shares of a case add up. For a drop they are the answers
+	// that only the reference has right.
+	Misses *Figure `json:"misses,omitempty"`
+	// Won is, for a drop, the answers that only the engine has right.
+	Won   *Figure `json:"won,omitempty"`
+	Cases int     `json:"cases"`
+	// Proves is, for a limit that held on every case, the largest share of inputs that can exceed
+	// it all the same, at the confidence of the report.
+	Proves *Figure `json:"proves,omitempty"`
+	Case   *int    `json:"case,omitempty"` // the worst one, if there is one
+}

@@ -1,0 +1,236 @@
+package validators
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/stats"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// ReasonNotEnough is the code of reasons about limits that the cases neither prove nor exclude.
+const ReasonNotEnough = "not_enough_cases"
+
+// confidence returns the level of bounds: who tries n times has n chances to be lucky, so that
+// the chance of each is divided by n (Bonferroni).
+func (l Limits) confidence(attempts int) float64 {
+	if l.V == 1 {
+		return 0
+	}
+	return 1 - (1-l.Confidence)/float64(max(attempts, 1))
+}
+
+// output2 judges an output by the rules of version 2.
+func (j *judgement) output2(name string, limits OutputLimits, r tensor.Result) {
+	before := len(j.reasons)
+	defer func() { sayNonFinite(j.reasons[before:], r) }()
+	j.finite(name, r)
+	if limits.RTol != nil || limits.ATol != nil {
+		j.elements2(name, limits.Tolerance(), r)
+	}
+	j.exact(name, "cosine", least(limits.Cosine), r.CosineMin, r.CosineMinCase)
+	j.exact(name, "snrDb", least(limits.SNRdB), r.SpreadSNR, -1)
+	j.exact(name, "maxAbs", most(limits.MaxAbs), r.MaxAbs, r.MaxAbsCase)
+	j.exact(name, "maxError", most(limits.MaxError), r.MaxError, r.MaxAbsCase)
+	j.exact(name, "caseError", most(limits.CaseError), r.CaseError, r.CaseErrorCase)
+	if limits.Top1 != nil && limits.Top1.Min > 0 {
+		misses := r.Top1Misses
+		if r.Top1Rows == 0 {
+			misses = math.NaN()
+		}
+		j.rate(name, "top1", limits.Top1.Min, misses, r.Cases)
+	}
+	if limits.Equal != nil {
+		j.rate(name, "equal", limits.Equal.Min, r.EqualMisses, r.Cases)
+	}
+}
+
+// limit is one bound of a figure; the zero limit is none.
+type limit struct {
+	value   float64
+	atLeast bool
+	there   bool
+}
+
+func least(a *AtLeast) limit {
+	if a == nil {
+		return limit{}
+	}
+	return limit{a.Min, true, true}
+}
+
+func most(a *AtMost) limit {
+	if a == nil {
+		return limit{}
+	}
+	return limit{a.Max, false, true}
+}
+
+// keeps reports whether a value is within the limit; NaN never is.
+func (l limit) keeps(v float64) bool {
+	if l.atLeast {
+		return v >= l.value
+	}
+	return v <= l.value
+}
+
+// exact checks a limit that must hold for every case that ran. worst is the number of the worst
+// case, or -1.
+func (j *judgement) exact(output, figure string, l limit, measured float64, worst int) {
+	if !l.there {
+		return
+	}
+	check := registry.Check{Output: output, Figure: figure, Value: registry.Figure(measured), Limit: registry.Figure(l.value),
+		AtLeast: l.atLeast, Verdict: registry.VerdictPass, Cases: j.cases}
+	if worst >= 0 {
+		check.Case = &worst
+	}
+	if l.keeps(measured) {
+		if figure != "snrDb" { // of all cases together, so that it proves nothing of single ones
+			check.Proves = figureOf(stats.UpperRate(0, j.cases, j.confidence))
+		}
+		j.checks = append(j.checks, check)
+		return
+	}
+	check.Verdict = registry.VerdictFail
+	j.checks = append(j.checks, check)
+	how := "above"
+	if l.atLeast {
+		how = "below"
+	}
+	j.exceeded(output, figure, l.value, measured, worst, how)
+	last := &j.reasons[len(j.reasons)-1]
+	last.Message = strings.Replace(last.Message, ": "+figure+" is ", ": "+words[figure]+" is ", 1)
+}
+
+// words are what figures are called in messages.
+var words = map[string]string{
+	"cosine":    "the cosine of the worst case",
+	"snrDb":     "the signal to noise ratio in dB",
+	"maxAbs":    "the largest error",
+	"maxError":  "the largest error, in standard deviations of the reference's values,",
+	"caseError": "the error of the worst case, in standard deviations of the reference's values,",
+}
+
+// elements2 checks the tolerances of elements.
+func (j *judgement) elements2(output string, tolerance tensor.Options, r tensor.Result) {
+	check := registry.Check{Output: output, Figure: "elements", Value: registry.Figure(r.Failed), Verdict: registry.VerdictPass, Cases: j.cases}
+	if r.Worst != nil {
+		check.Case = &r.Worst.Case
+	}
+	if r.Failed > 0 {
+		check.Verdict = registry.VerdictFail
+		j.tolerance(output, tolerance, r)
+	} else {
+		check.Proves = figureOf(stats.UpperRate(0, j.cases, j.confidence))
+	}
+	j.checks = append(j.checks, check)
+}
+
+// rate checks a limit on a share of cases by its bounds: it holds if the lower one does, and
+// fails if the upper one does not.
+func (j *judgement) rate(output, figure string, limit, misses float64, cases int) {
+	check := registry.Check{Output: output, Figure: figure, Limit: registry.Figure(limit), AtLeast: true,
+		Misses: figureOf(misses), Cases: cases, Verdict: registry.VerdictUndecided}
+	value := 1 - misses/float64(max(cases, 1))
+	low, high := 1-stats.UpperRate(misses, cases, j.confidence), 1-stats.LowerRate(misses, cases, j.confidence)
+	check.Value, check.Low, check.High = registry.Figure(value), figureOf(low), figureOf(high)
+	subject := ""
+	if output != "" {
+		subject = "output " + output + ": "
+	}
+	said := fmt.Sprintf("%s%s is %s in %s", subject, figure, share(value), registry.Count(cases, "case"))
+	switch {
+	case math.IsNaN(misses):
+		check.Value, check.Verdict = registry.Figure(math.NaN()), registry.VerdictFail
+		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: figure, Limit: check.Limit, Value: check.Value,
+			Message: fmt.Sprintf("%s%s has no value: the output has no rows of two or more values", subject, figure)})
+	case low >= limit:
+		check.Verdict = registry.VerdictPass
+	case high < limit:
+		check.Verdict = registry.VerdictFail
+		j.fail(registry.Reason{Code: ReasonLimit, Output: output, Figure: figure, Limit: check.Limit, Value: check.Value,
+			Message: fmt.Sprintf("%s: with %s confidence at most %s, below the limit of %s", said, share(j.confidence), share(high), share(limit))})
+	default:
+		j.undecided(registry.Reason{Code: ReasonNotEnough, Output: output, Figure: figure, Limit: check.Limit, Value: check.Value,
+			Message: fmt.Sprintf("%s, which proves %s with %s confidence, and the limit is %s: %s",
+				said, proven(low), share(j.confidence), share(limit), enough(misses, cases, 1-limit, j.confidence))})
+	}
+	j.checks = append(j.checks, check)
+}
+
+// enough says how many cases would prove a limit on the rate of misses, if they miss as often.
+func enough(misses float64, cases int, limit, confidence float64) string {
+	rate := misses / float64(max(cases, 1))
+	for n := float64(max(cases, 8)); rate < limit && n < 1e7; n *= 1.02 {
+		if whole := int(math.Ceil(n)); stats.UpperRate(math.Min(rate*n, n), whole, confidence) <= limit {
+			return fmt.Sprintf("about %d such cases would", whole)
+		}
+	}
+	return "no number of such cases would"
+}
+
+// share writes a share in percent.
+func share(v float64) string { return fmt.Sprintf("%.4g %%", 100*v) }
+
+// proven writes a share that is proven: rounded down, so that it never says too much.
+func proven(v float64) string { return fmt.Sprintf("%.6g %%", math.Floor(v*1e4)/100) }
+
+func figureOf(v float64) *registry.Figure {
+	f := registry.Figure(v)
+	return &f
+}
+
+// accuracy2 judges accuracy by the rules of version 2.
+func (j *judgement) accuracy2(limit *AccuracyLimit, measured *registry.Accuracy) {
+	switch {
+	case limit == nil:
+		return
+	case measured == nil || measured.Cases == 0:
+		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
+			Message: "accuracy was not measured: the cases have no labels"})
+		return
+	}
+	if limit.Min != nil {
+		j.rate("", "accuracy", limit.Min.Min, float64(measured.Cases)-float64(measured.Right), measured.Cases)
+	}
+	if limit.Drop != nil {
+		j.drop(limit.Drop.Max, measured)
+	}
+}
+
+// drop checks by how much the engine may be less accurate than the reference: the answers that
+// only one of them has right decide.
+func (j *judgement) drop(limit float64, a *registry.Accuracy) {
+	lost, won := int(math.Ceil(float64(a.Lost))), int(math.Floor(float64(a.Won)))
+	low, high := stats.PairedDrop(lost, won, a.Cases, j.confidence)
+	check := registry.Check{Figure: "drop", Value: registry.Figure(float64(a.Lost-a.Won) / float64(a.Cases)), Limit: registry.Figure(limit),
+		Misses: &a.Lost, Won: &a.Won, Cases: a.Cases, Low: figureOf(low), High: figureOf(high), Verdict: registry.VerdictUndecided}
+	said := fmt.Sprintf("accuracy (%s) is %.2f %%, the reference's is %.2f %%: a drop of %.2f points in %s", a.Metric,
+		100*a.Engine, 100*a.Reference, 100*check.Value, registry.Count(a.Cases, "case"))
+	switch {
+	case high <= limit:
+		check.Verdict = registry.VerdictPass
+	case low > limit:
+		check.Verdict = registry.VerdictFail
+		j.fail(registry.Reason{Code: ReasonAccuracy, Figure: a.Metric, Limit: check.Limit, Value: check.Value,
+			Message: fmt.Sprintf("%s, with %s confidence at least %.2f; the limit is %.2f", said, share(j.confidence), 100*low, 100*limit)})
+	default:
+		j.undecided(registry.Reason{Code: ReasonNotEnough, Figure: a.Metric, Limit: check.Limit, Value: check.Value,
+			Message: fmt.Sprintf("%s, with %s confidence at most %.2f, and the limit is %.2f: %s", said, share(j.confidence), 100*high, 100*limit, enoughForDrop(lost, won, a.Cases, limit, j.confidence))})
+	}
+	j.checks = append(j.checks, check)
+}
+
+// enoughForDrop says how many cases would prove a limit on the drop, if they come out alike.
+func enoughForDrop(lost, won, cases int, limit, confidence float64) string {
+	scale := func(count int, n float64) int { return int(math.Round(float64(count) * n / float64(cases))) }
+	for n := float64(max(cases, 8)); float64(lost-won) < limit*float64(cases) && n < 1e7; n *= 1.02 {
+		if _, high := stats.PairedDrop(scale(lost, n), scale(won, n), int(n), confidence); high <= limit {
+			return fmt.Sprintf("about %d such cases would prove it", int(n))
+		}
+	}
+	return "no number of such cases would prove it"
+}

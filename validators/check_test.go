@@ -1,0 +1,219 @@
+package validators_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/stats"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// limits2 is limits of version 2 with these for the only output.
+func limits2(o validators.OutputLimits) validators.Limits {
+	l := judged(o)
+	l.V, l.MinCases, l.Confidence = validators.LimitsVersion, 1, 0.95
+	return l
+}
+
+// Limits that must hold for every case: a figure at the limit passes, the next one beyond fails, and so does NaN.
+func TestChecksAtTheLimits(t *testing.T) {
+	t.Parallel()
+	half, below, above := 0.5, math.Nextafter(0.5, 0), math.Nextafter(0.5, 1)
+	least, most := &validators.AtLeast{Min: half}, &validators.AtMost{Max: half}
+	nan := math.NaN()
+	for figure, c := range map[string]struct {
+		limits  validators.OutputLimits
+		set     func(r *tensor.Result, v float64)
+		beyond  float64
+		provesN bool // that the limit holds on every case says something of other inputs
+	}{
+		"cosine":    {validators.OutputLimits{Cosine: least}, func(r *tensor.Result, v float64) { r.CosineMin = v }, below, true},
+		"snrDb":     {validators.OutputLimits{SNRdB: least}, func(r *tensor.Result, v float64) { r.SpreadSNR = v }, below, false},
+		"maxAbs":    {validators.OutputLimits{MaxAbs: most}, func(r *tensor.Result, v float64) { r.MaxAbs = v }, above, true},
+		"maxError":  {validators.OutputLimits{MaxError: most}, func(r *tensor.Result, v float64) { r.MaxError = v }, above, true},
+		"caseError": {validators.OutputLimits{CaseError: most}, func(r *tensor.Result, v float64) { r.CaseError = v }, above, true},
+	} {
+		for value, want := range map[*float64]registry.Verdict{&half: registry.VerdictPass, &c.beyond: registry.VerdictFail, &nan: registry.VerdictFail} {
+			result := equalResult(59)
+			c.set(&result, *value)
+			got := limits2(c.limits).Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: 59})
+			if got.Verdict != want || len(got.Checks) != 1 || got.Checks[0].Verdict != want || got.Checks[0].Figure != figure {
+				t.Fatalf("%s of %v: %+v, want %s", figure, *value, got, want)
+			}
+			proves := got.Checks[0].Proves
+			if (proves != nil) != (c.provesN && want == registry.VerdictPass) || proves != nil && math.Abs(float64(*proves)-0.0495) > 0.0005 {
+				t.Errorf("%s of %v proves %v, want 5 %% if it passes", figure, *value, proves)
+			}
+		}
+	}
+}
+
+// A limit on a rate passes by the bound that the cases prove, fails by the other, and else is not decided.
+func TestRatesByTheirBounds(t *testing.T) {
+	t.Parallel()
+	top1 := validators.OutputLimits{Top1: &validators.AtLeast{Min: 0.99}}
+	equal := validators.OutputLimits{Equal: &validators.AtLeast{Min: 0.99}}
+	for name, c := range map[string]struct {
+		limits   validators.OutputLimits
+		misses   float64
+		cases    int
+		attempts int
+		want     registry.Verdict
+		says     string
+	}{
+		"298 cases without a miss":        {top1, 0, 298, 0, registry.VerdictUndecided, "about 304 such cases would"},
+		"299 cases without a miss":        {top1, 0, 299, 0, registry.VerdictPass, ""},
+		"299 cases without a miss, again": {top1, 0, 299, 2, registry.VerdictUndecided, "97.5 % confidence"},
+		"368 cases without a miss, again": {top1, 0, 368, 2, registry.VerdictPass, ""},
+		"one case":                        {top1, 0, 1, 0, registry.VerdictUndecided, "top1 is 100 % in 1 case, which proves 5 % with 95 % confidence, and the limit is 99 %"},
+		"half a miss in 299 cases":        {top1, 0.5, 299, 0, registry.VerdictUndecided, "top1 is 99.83 %"},
+		"as many misses as allowed":       {top1, 3, 300, 0, registry.VerdictUndecided, "no number of such cases would"},
+		"seven misses in 300":             {top1, 7, 300, 0, registry.VerdictFail, "with 95 % confidence at most 98.9"},
+		"six misses in 300":               {top1, 6, 300, 0, registry.VerdictUndecided, "no number of such cases would"},
+		"other class numbers":             {equal, 30, 300, 0, registry.VerdictFail, "equal is 90 %"},
+		"the same class numbers":          {equal, 0, 299, 0, registry.VerdictPass, ""},
+		"rows that cannot be ranked":      {top1, math.NaN(), 299, 0, registry.VerdictFail, "no rows of two or more values"},
+		"no limit":                        {validators.OutputLimits{Top1: &validators.AtLeast{}, MaxAbs: &validators.AtMost{}}, 299, 299, 0, registry.VerdictPass, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			result := equalResult(c.cases)
+			result.Top1Misses, result.EqualMisses = c.misses, c.misses
+			if math.IsNaN(c.misses) {
+				result.Top1Rows = 0
+			}
+			got := limits2(c.limits).Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: c.cases, Attempts: c.attempts})
+			said := ""
+			if len(got.Reasons) > 0 {
+				said = got.Reasons[0].Message
+			}
+			if got.Verdict != c.want || !strings.Contains(said, c.says) || (c.want == registry.VerdictPass) != (said == "") {
+				t.Errorf("verdict %s, %q; want %s, %q", got.Verdict, said, c.want, c.says)
+			}
+		})
+	}
+}
+
+// A drop of accuracy is judged by the answers that only one side has right, an engine's accuracy by its own.
+func TestAccuracyByItsBounds(t *testing.T) {
+	t.Parallel()
+	measured := func(lost, won, right registry.Figure) *registry.Accuracy {
+		return &registry.Accuracy{Metric: "top1", Reference: 0.9, Engine: right / 600, Lost: lost, Won: won, Right: right, Cases: 600, Count: 600}
+	}
+	drop := func(max float64) *validators.AccuracyLimit {
+		return &validators.AccuracyLimit{Metric: "top1", Drop: &validators.AtMost{Max: max}}
+	}
+	least := &validators.AccuracyLimit{Metric: "top1", Min: &validators.AtLeast{Min: 0.9}}
+	_, exact := stats.PairedDrop(4, 1, 600, 0.95)
+	for name, c := range map[string]struct {
+		limit    *validators.AccuracyLimit
+		measured *registry.Accuracy
+		want     registry.Verdict
+		says     string
+	}{
+		"no answer differs, 2 %":     {drop(0.02), measured(0, 0, 540), registry.VerdictPass, ""},
+		"no answer differs, 0.5 %":   {drop(0.005), measured(0, 0, 540), registry.VerdictUndecided, "and the limit is 0.50"},
+		"at the bound":               {drop(exact), measured(4, 1, 537), registry.VerdictPass, ""},
+		"before the bound":           {drop(math.Nextafter(exact, 0)), measured(4, 1, 537), registry.VerdictUndecided, "a drop of 0.50 points in 600 cases"},
+		"parts of an answer":         {drop(exact), measured(4.01, 1.9, 537), registry.VerdictUndecided, ""},
+		"as many won as lost":        {drop(0.02), measured(60, 60, 540), registry.VerdictUndecided, "such cases would prove it"},
+		"far more wrong":             {drop(0.02), measured(60, 0, 480), registry.VerdictFail, "with 95 % confidence at least"},
+		"no labels":                  {drop(0.02), nil, registry.VerdictUndecided, "the cases have no labels"},
+		"no answers":                 {least, &registry.Accuracy{Metric: "top1"}, registry.VerdictUndecided, "the cases have no labels"},
+		"accurate enough":            {least, measured(0, 0, 560), registry.VerdictPass, ""},
+		"as accurate as asked for":   {least, measured(0, 0, 540), registry.VerdictUndecided, "accuracy is 90 % in 600 cases"},
+		"less accurate than allowed": {least, measured(0, 0, 500), registry.VerdictFail, "accuracy is 83.33 % in 600 cases"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limits := limits2(validators.OutputLimits{MaxAbs: &validators.AtMost{}})
+			limits.Accuracy = c.limit
+			got := limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": equalResult(600)}, Accuracy: c.measured, Cases: 600})
+			said := ""
+			if len(got.Reasons) > 0 {
+				said = got.Reasons[0].Message
+			}
+			if got.Verdict != c.want || !strings.Contains(said, c.says) {
+				t.Errorf("verdict %s, %q; want %s, %q", got.Verdict, said, c.want, c.says)
+			}
+		})
+	}
+}
+
+// What fails is a failure whatever else could not be decided.
+func TestFailureBeforeUndecided(t *testing.T) {
+	t.Parallel()
+	result := equalResult(10)
+	result.MaxError = 2
+	limits := limits2(validators.OutputLimits{MaxError: &validators.AtMost{Max: 1}, Top1: &validators.AtLeast{Min: 0.99}})
+	got := limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: 10})
+	if got.Verdict != registry.VerdictFail || len(got.Reasons) != 2 || len(got.Checks) != 2 {
+		t.Errorf("%+v, want a failure with both reasons", got)
+	}
+}
+
+// Limits that no result of the cases can prove are refused before anything runs.
+func TestProvable(t *testing.T) {
+	t.Parallel()
+	with := func(o validators.OutputLimits, a *validators.AccuracyLimit) validators.Limits {
+		l := limits2(o)
+		l.Accuracy = a
+		return l
+	}
+	top1 := func(min float64) validators.OutputLimits {
+		return validators.OutputLimits{Top1: &validators.AtLeast{Min: min}}
+	}
+	none := validators.OutputLimits{MaxAbs: &validators.AtMost{}}
+	drop := func(max float64) *validators.AccuracyLimit {
+		return &validators.AccuracyLimit{Metric: "top1", Drop: &validators.AtMost{Max: max}}
+	}
+	for name, c := range map[string]struct {
+		limits validators.Limits
+		cases  int
+		want   string
+	}{
+		"299 cases":         {with(top1(0.99), nil), 299, ""},
+		"298 cases":         {with(top1(0.99), nil), 298, "298 cases without a miss prove 98.99"},
+		"too few":           {with(top1(0.995), nil), 300, "and it takes 598"},
+		"all of them":       {with(top1(1), nil), 300, "cannot be proven by any number of cases: ask for less, such as 99 %"},
+		"nothing asked for": {with(top1(0), nil), 1, ""},
+		"equal":             {with(validators.OutputLimits{Equal: &validators.AtLeast{Min: 0.999}}, nil), 300, "it takes 2995"},
+		"drop":              {with(none, drop(0.02)), 600, ""},
+		"a smaller drop":    {with(none, drop(0.005)), 360, "a drop of accuracy of at most 0.5 % cannot be proven: 360 cases without a difference prove 1.019 %"},
+		"no drop at all":    {with(none, drop(0)), 600, "cannot be proven by any number of cases: allow more, such as 0.7 %"},
+		"accuracy":          {with(none, &validators.AccuracyLimit{Metric: "top1", Min: &validators.AtLeast{Min: 0.999}}), 600, "limits: accuracy of 99.9 % cannot be proven"},
+		"version 1":         {judged(top1(1)), 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			checkBound(t, c.limits.Provable(c.cases), c.want)
+		})
+	}
+}
+
+// The limits of the preset can be proven, also when one case of an engine differs that is right.
+func TestDefaultsAreProvable(t *testing.T) {
+	t.Parallel()
+	for _, cases := range []int{1, 2, 9, 10, 16, 59, 100, 300, 600, 5000} {
+		limits, err := validators.ExpandPreset("", digits(), validators.Precisions(), cases, validators.LimitOverrides{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := limits.Provable(cases); err != nil {
+			t.Errorf("%d cases: %v", cases, err)
+		}
+		result := equalResult(cases)
+		if cases >= 10 {
+			result.Top1Misses, result.EqualMisses = 1, 1
+		}
+		for _, precision := range validators.Precisions() {
+			got := limits.Judge(precision, validators.Measured{Outputs: map[string]tensor.Result{"logits": result, "best": result}, Cases: cases})
+			if got.Verdict != registry.VerdictPass {
+				t.Errorf("%s on %d cases: %s, %+v, want a pass", precision, cases, got.Verdict, got.Reasons)
+			}
+		}
+	}
+}

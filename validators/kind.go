@@ -1,0 +1,130 @@
+package validators
+
+import (
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// Kind says what the values of an output mean. The kind selects the default limits and the
+// figures of a report.
+type Kind string
+
+// The kinds of outputs.
+const (
+	KindScores      Kind = "scores"      // one number for each class in each row; the largest wins
+	KindProbability Kind = "probability" // the same, from 0 to 1
+	KindClass       Kind = "class"       // the number of a class
+	KindLabel       Kind = "label"       // what a class is called, or several yes and no
+	KindEmbedding   Kind = "embedding"   // a vector of which the direction counts
+	KindValue       Kind = "value"       // quantities, each with a unit of its own
+	KindMask        Kind = "mask"        // one number for each pixel or position
+	KindBoxes       Kind = "boxes"       // coordinates
+	KindTokens      Kind = "tokens"      // scores of the tokens at each position
+	KindState       Kind = "state"       // what a later run gets as input
+	KindOther       Kind = "other"
+)
+
+// Kinds lists the kinds.
+func Kinds() []Kind {
+	return []Kind{KindScores, KindProbability, KindClass, KindLabel, KindEmbedding, KindValue,
+		KindMask, KindBoxes, KindTokens, KindState, KindOther}
+}
+
+// Ranks reports whether the largest value of each row is the answer.
+func (k Kind) Ranks() bool { return k == KindScores || k == KindProbability || k == KindTokens }
+
+// Names reports whether each element is an answer, which is right or wrong.
+func (k Kind) Names() bool { return k == KindClass || k == KindLabel }
+
+// Check checks that the output can be of the kind. Errors: CodeInvalid.
+func (k Kind) Check(output TensorInfo) error {
+	float := output.DType.Class() == tensor.ClassFloat
+	switch {
+	case !slices.Contains(Kinds(), k):
+		var all []string
+		for _, known := range Kinds() {
+			all = append(all, string(known))
+		}
+		return registry.Errorf(registry.CodeInvalid, "output %q: kind %.40q: want one of %s", output.Name, k, strings.Join(all, ", "))
+	case k.Names() && float && k == KindClass:
+		return registry.Errorf(registry.CodeInvalid, "output %q: kind %s is of integers, and the output is %s", output.Name, k, output.DType)
+	case k.Ranks() && len(output.Shape) == 0:
+		return registry.Errorf(registry.CodeInvalid, "output %q: kind %s has one number for each class, and the output is a scalar", output.Name, k)
+	case k.Ranks() && output.last().Size == 1:
+		return registry.Errorf(registry.CodeInvalid, "output %q of shape %v: kind %s has one number for each class, and its last dimension is 1: want kind %s", output.Name, output.Shape, k, KindValue)
+	}
+	return nil
+}
+
+func (t TensorInfo) last() Dim {
+	if len(t.Shape) == 0 {
+		return Dim{}
+	}
+	return t.Shape[len(t.Shape)-1]
+}
+
+// guesses are the parts of names by which outputs are commonly known, and the operators that
+// make an output of a kind. The first that fits counts.
+var guesses = []struct {
+	kind  Kind
+	parts []string
+}{
+	{KindMask, []string{"mask", "segment"}},
+	{KindBoxes, []string{"box", "coord"}},
+	{KindState, []string{"state", "hidden", "cache", "past", "present", "h_n", "c_n"}},
+	{KindEmbedding, []string{"embed", "feature", "pool", "vector"}},
+	{KindProbability, []string{"prob", "softmax", "sigmoid"}},
+	{KindScores, []string{"logit", "score"}},
+}
+
+// GuessKind guesses the kind of an output from its name, type and shape, and from the operator
+// that makes it, which may be empty. It says why.
+func GuessKind(output TensorInfo, operator string) (kind Kind, why string) {
+	switch {
+	case output.DType.Class() != tensor.ClassFloat:
+		return guessNamed(output, operator)
+	case operator == "Softmax" && len(output.Shape) < 3, operator == "Sigmoid" && len(output.Shape) == 2 && output.last().Size != 1:
+		return KindProbability, "it is the result of " + operator
+	case operator == "LpNormalization":
+		return KindEmbedding, "it is the result of " + operator
+	}
+	name := strings.ToLower(output.Name)
+	for _, g := range guesses {
+		at := slices.IndexFunc(g.parts, func(part string) bool { return strings.Contains(name, part) })
+		if at < 0 || g.kind.Check(output) != nil {
+			continue
+		}
+		if g.kind == KindScores && len(output.Shape) > 2 {
+			return KindTokens, "its name has " + g.parts[at] + ", and it has a row for each position"
+		}
+		return g.kind, "its name has " + g.parts[at]
+	}
+	return guessShaped(output)
+}
+
+func guessNamed(output TensorInfo, operator string) (Kind, string) {
+	switch {
+	case operator == "ArgMax" || operator == "TopK":
+		return KindClass, "it is the result of " + operator
+	case output.DType.Class() == tensor.ClassInteger && strings.Contains(strings.ToLower(output.Name), "label"):
+		return KindClass, "its name has label"
+	case output.DType == tensor.Bool:
+		return KindLabel, "it is of " + string(output.DType)
+	}
+	return KindClass, "it is of " + string(output.DType)
+}
+
+func guessShaped(output TensorInfo) (Kind, string) {
+	switch rank := len(output.Shape); {
+	case rank < 2, rank == 2 && output.last().Size == 1:
+		return KindValue, "it has one number for each case"
+	case rank == 2 && output.last().Size > 1:
+		return KindScores, "it has a row of numbers for each case"
+	case rank == 4:
+		return KindMask, "it has four dimensions"
+	}
+	return KindOther, "neither its name nor its shape says more"
+}

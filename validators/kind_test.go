@@ -1,0 +1,77 @@
+package validators_test
+
+import (
+	"testing"
+
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+func TestGuessKind(t *testing.T) {
+	t.Parallel()
+	batch := validators.Dim{Symbol: "batch"}
+	row := func(n int64) []validators.Dim { return []validators.Dim{batch, {Size: n}} }
+	for _, c := range []struct {
+		name     string
+		dtype    tensor.DType
+		shape    []validators.Dim
+		operator string
+		want     validators.Kind
+	}{
+		{"logits", tensor.Float32, row(10), "Gemm", validators.KindScores},
+		{"logits", tensor.Float32, []validators.Dim{batch, {Symbol: "seq"}, {Size: 100}}, "", validators.KindTokens},
+		{"output", tensor.Float32, row(10), "", validators.KindScores},
+		{"output", tensor.Float32, row(10), "Softmax", validators.KindProbability},
+		{"output", tensor.Float32, []validators.Dim{batch, {Symbol: "n"}}, "", validators.KindOther},
+		{"logits", tensor.Float32, []validators.Dim{batch, {Symbol: "n"}}, "", validators.KindScores},
+		{"probabilities", tensor.Float32, row(3), "", validators.KindProbability},
+		{"probability", tensor.Float32, row(1), "Sigmoid", validators.KindValue},
+		{"y", tensor.Float32, row(1), "", validators.KindValue},
+		{"y", tensor.Float32, nil, "", validators.KindValue},
+		{"label", tensor.Int64, []validators.Dim{batch}, "", validators.KindClass},
+		{"best", tensor.Int32, []validators.Dim{batch}, "ArgMax", validators.KindClass},
+		{"flags", tensor.Bool, row(4), "", validators.KindLabel},
+		{"pooler_output", tensor.Float32, row(384), "", validators.KindEmbedding},
+		{"embedding", tensor.Float32, row(128), "LpNormalization", validators.KindEmbedding},
+		{"masks", tensor.Float32, []validators.Dim{batch, {Size: 1}, {Size: 64}, {Size: 64}}, "", validators.KindMask},
+		{"upsampled", tensor.Float32, []validators.Dim{batch, {Size: 2}, {Size: 64}, {Size: 64}}, "", validators.KindMask},
+		{"boxes", tensor.Float32, []validators.Dim{batch, {Size: 100}, {Size: 4}}, "", validators.KindBoxes},
+		{"hidden_state", tensor.Float32, []validators.Dim{batch, {Size: 64}}, "", validators.KindState},
+		{"y", tensor.Float32, []validators.Dim{batch, {Symbol: "seq"}, {Size: 8}}, "", validators.KindOther},
+	} {
+		output := validators.TensorInfo{Name: c.name, DType: c.dtype, Shape: c.shape}
+		kind, why := validators.GuessKind(output, c.operator)
+		if kind != c.want || why == "" {
+			t.Errorf("%s %s %v of %q: %s because %q, want %s and why", c.name, c.dtype, c.shape, c.operator, kind, why, c.want)
+		}
+		if err := kind.Check(output); err != nil {
+			t.Errorf("%s %s %v: guessed %s, which it cannot be: %v", c.name, c.dtype, c.shape, kind, err)
+		}
+	}
+}
+
+func TestKindRefuses(t *testing.T) {
+	t.Parallel()
+	value := validators.TensorInfo{Name: "y", DType: tensor.Float32, Shape: []validators.Dim{{Symbol: "batch"}, {Size: 1}}}
+	checkInvalid(t, "unknown", validators.Kind("score").Check(value), `output "y": kind "score": want one of scores, probability`)
+	checkInvalid(t, "one score", validators.KindScores.Check(value), "its last dimension is 1: want kind value")
+	checkInvalid(t, "class", validators.KindClass.Check(value), "kind class is of integers, and the output is float32")
+	checkInvalid(t, "scalar", validators.KindTokens.Check(validators.TensorInfo{Name: "y", DType: tensor.Float32}), "the output is a scalar")
+	for edit, want := range map[string]func(*validators.Interface){
+		`an input has no kind`:                  func(i *validators.Interface) { i.Inputs[0].Kind = validators.KindValue },
+		`kinds are in version 2`:                func(i *validators.Interface) { i.Outputs[0].Kind = validators.KindScores },
+		`output "logits": kind "": want one of`: func(i *validators.Interface) { i.V = 2 },
+	} {
+		i := digits()
+		want(&i)
+		checkInvalid(t, edit, i.Validate(), edit)
+	}
+	whole, err := digits().WithKinds(map[string]validators.Kind{"logits": validators.KindEmbedding})
+	whole.V = 2
+	if err != nil || whole.Validate() != nil || whole.Outputs[0].Kind != validators.KindEmbedding || whole.Outputs[1].Kind != validators.KindClass {
+		t.Errorf("%+v, error %v, want an embedding and a guessed class", whole.Outputs, err)
+	}
+	if digits().Outputs[0].Kind != "" {
+		t.Error("the outputs of the first interface changed")
+	}
+}

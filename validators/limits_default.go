@@ -1,0 +1,76 @@
+package validators
+
+import (
+	"math"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/stats"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// tolerances are the limits of PresetDefault in one precision. They are this project's choice,
+// since no standard has any: docs/validation.md has how often they let faults pass, and refuse
+// engines that are right.
+type tolerances struct {
+	snr      float64 // dB, at least
+	maxError float64 // of any element / spread, at most
+	// caseError is of the worst case / spread, at most.
+	caseError float64
+	cosine    float64 // of an embedding, at least
+	rate      float64 // of cases with the same answer, at least, where the cases prove so much
+	// usual is the rate of cases that an engine that is right gives another answer for, since
+	// two classes have almost the same score.
+	usual float64
+}
+
+var defaults = map[string]tolerances{
+	PrecisionFP32: {snr: 60, maxError: 1e-2, caseError: 5e-3, cosine: 0.9999, rate: 0.99, usual: 0.001},
+	PrecisionBF16: {snr: 25, maxError: 0.5, caseError: 0.15, cosine: 0.995, rate: 0.97, usual: 0.01},
+	PrecisionFP16: {snr: 40, maxError: 0.1, caseError: 0.05, cosine: 0.999, rate: 0.98, usual: 0.003},
+	PrecisionFP8:  {snr: 15, maxError: 1.5, caseError: 0.6, cosine: 0.98, rate: 0.95, usual: 0.015},
+	PrecisionInt8: {snr: 15, maxError: 1.5, caseError: 0.6, cosine: 0.98, rate: 0.95, usual: 0.015},
+	PrecisionInt4: {snr: 10, maxError: 2.5, caseError: 1, cosine: 0.95, rate: 0.9, usual: 0.04},
+}
+
+// DefaultLimits gives the limits of [PresetDefault] for an output, by its kind: errors relative to
+// the spread of the reference's values, per channel for quantities with units of their own; the
+// cosine for an embedding; the rate of equal answers for scores, classes and labels, as far
+// as the number of cases can prove one. Errors: CodeInvalid for an unknown precision.
+func DefaultLimits(precision string, output TensorInfo, cases int) (OutputLimits, error) {
+	t, ok := defaults[precision]
+	if !ok {
+		return OutputLimits{}, registry.Errorf(registry.CodeInvalid,
+			"limits: precision %q: want one of %s", precision, strings.Join(Precisions(), ", "))
+	}
+	kind := output.Kind
+	if kind == "" {
+		kind, _ = GuessKind(output, "")
+	}
+	rate := &AtLeast{ProvableRate(t.rate, t.usual, cases)}
+	if kind.Names() || output.DType.Class() != tensor.ClassFloat {
+		return OutputLimits{Equal: rate}, nil
+	}
+	limits := OutputLimits{SNRdB: &AtLeast{t.snr}, MaxError: &AtMost{t.maxError}, CaseError: &AtMost{t.caseError}}
+	switch kind {
+	case KindScores, KindProbability, KindTokens:
+		limits.Top1 = rate
+	case KindEmbedding:
+		limits.Cosine = &AtLeast{t.cosine}
+	case KindValue, KindBoxes:
+		limits.PerChannel = true
+	}
+	return limits, nil
+}
+
+// ProvableRate returns the rate of equal answers that cases can prove at [DefaultConfidence] for an
+// engine that usually differs in a share of them, and in one more where there are ten: at most
+// rate, in steps of 0.01.
+func ProvableRate(rate, usual float64, cases int) float64 {
+	misses := 0.0
+	if cases >= 10 {
+		misses = math.Floor(usual*float64(cases)) + 1
+	}
+	proven := 1 - stats.UpperRate(misses, cases, DefaultConfidence)
+	return math.Min(rate, math.Floor(proven*100)/100)
+}

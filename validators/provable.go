@@ -1,0 +1,81 @@
+package validators
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/stats"
+)
+
+// Provable checks that each limit on a rate is one that a number of cases can prove, if none of
+// them differs. Errors: CodeInvalid, which says what the cases prove and how many it takes.
+func (l Limits) Provable(cases int) error {
+	if l.V == 1 {
+		return nil
+	}
+	for _, precision := range slices.Sorted(maps.Keys(l.Precisions)) {
+		outputs := l.Precisions[precision].Outputs
+		for _, name := range slices.Sorted(maps.Keys(outputs)) {
+			what := fmt.Sprintf("limits of %s, output %q: ", precision, name)
+			if err := cmp.Or(l.provable(what+"top1", outputs[name].Top1, cases), l.provable(what+"equal", outputs[name].Equal, cases)); err != nil {
+				return err
+			}
+		}
+	}
+	if l.Accuracy == nil {
+		return nil
+	}
+	if err := l.provable("limits: accuracy", l.Accuracy.Min, cases); err != nil {
+		return err
+	}
+	return l.provableDrop(cases)
+}
+
+func (l Limits) provable(what string, limit *AtLeast, cases int) error {
+	if limit == nil || limit.Min == 0 {
+		return nil
+	}
+	low := 1 - stats.UpperRate(0, cases, l.Confidence)
+	if low >= limit.Min {
+		return nil
+	}
+	if limit.Min >= 1 {
+		return registry.Errorf(registry.CodeInvalid, "%s of %s cannot be proven by any number of cases: ask for less, such as %s", what, share(limit.Min), share(math.Floor(low*100)/100))
+	}
+	return registry.Errorf(registry.CodeInvalid, "%s of %s cannot be proven: %s without a miss prove %s with %s confidence, and it takes %d; use more cases, or ask for less",
+		what, share(limit.Min), registry.Count(cases, "case"), proven(low), share(l.Confidence), stats.CasesFor(1-limit.Min, l.Confidence))
+}
+
+func (l Limits) provableDrop(cases int) error {
+	if l.Accuracy.Drop == nil {
+		return nil
+	}
+	limit := l.Accuracy.Drop.Max
+	_, high := stats.PairedDrop(0, 0, cases, l.Confidence)
+	if high <= limit {
+		return nil
+	}
+	if limit <= 0 {
+		return registry.Errorf(registry.CodeInvalid, "limits: a drop of accuracy of %s cannot be proven by any number of cases: allow more, such as %s", share(limit), share(math.Ceil(high*1000)/1000))
+	}
+	return registry.Errorf(registry.CodeInvalid, "limits: a drop of accuracy of at most %s cannot be proven: %s without a difference prove %s with %s confidence, and it takes %d; use more cases, or allow more",
+		share(limit), registry.Count(cases, "case"), share(high), share(l.Confidence), casesForDrop(limit, l.Confidence))
+}
+
+// casesForDrop returns how many cases without a difference prove a drop.
+func casesForDrop(limit, confidence float64) int {
+	low, high := 0, 1<<31
+	for high-low > 1 {
+		middle := low + (high-low)/2
+		if _, bound := stats.PairedDrop(0, 0, middle, confidence); bound <= limit {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high
+}

@@ -1,0 +1,154 @@
+package tensor
+
+import "math"
+
+// maxChannels bounds the channels of which each has sums. An output with more is taken as a whole.
+const maxChannels = 1 << 16
+
+// floorOfSpread is the least spread of a channel, as a part of the root mean square of its
+// values: a channel that hardly changes is not held to more digits than its values have.
+const floorOfSpread = 1e-4
+
+// begin prepares for the next case.
+func (c *Comparison) begin(reference Tensor) {
+	if !c.shifted && reference.Len() > 0 {
+		c.shifted = true
+		if first := reference.Float64(0); math.Abs(first) <= math.MaxFloat64 {
+			c.shift = first
+		}
+	}
+	if c.options.Channels {
+		c.channels.begin(reference.Shape)
+	}
+}
+
+// spread sets the figures that are relative to the spread of the reference's values.
+func (c *Comparison) spread(r *Result) {
+	r.Spread = deviation(c.sums.n, c.sums.from, c.sums.from2, c.sums.ref2)
+	if len(c.options.Spreads) == 1 {
+		r.Spread = max(r.Spread, c.options.Spreads[0])
+	}
+	r.Spreads = []float64{r.Spread}
+	r.SpreadSNR, r.MaxError = c.relative(r.Spread, c.sums.err2, c.sums.n, r.MaxAbs)
+	switch {
+	case c.worst2 == 0 && !c.broken:
+		r.CaseErrorCase = -1
+	case c.broken || r.Spread == 0:
+		r.CaseError = math.Inf(1)
+		if c.broken {
+			r.CaseErrorCase = r.MaxAbsCase
+		}
+	default:
+		r.CaseError = math.Sqrt(c.worst2) / r.Spread
+	}
+	if c.options.Channels && !c.broken {
+		c.channels.worst(r, c.options.Spreads)
+	}
+}
+
+// relative returns the signal to noise ratio in dB and the largest error, both relative to a
+// spread.
+func (c *Comparison) relative(spread, err2 float64, n int64, maxAbs float64) (snr, maxError float64) {
+	switch {
+	case maxAbs == 0 && !c.broken:
+		return math.Inf(1), 0
+	case c.broken || spread == 0 || math.IsInf(err2, 0):
+		return math.Inf(-1), math.Inf(1)
+	}
+	return 10 * math.Log10(spread*spread*float64(n)/err2), maxAbs / spread
+}
+
+// deviation returns the standard deviation of n values from the sums of their differences from
+// a shift, and of the squares of those: sqrt(mean(d^2) - mean(d)^2). Where it is 0 it returns
+// the root mean square of the values.
+func deviation(n int64, from, from2, ref2 float64) float64 {
+	if n == 0 {
+		return 0
+	}
+	count := float64(n)
+	mean := from / count
+	if variance := from2/count - mean*mean; variance > from2/count*0x1p-50 {
+		return math.Sqrt(variance)
+	}
+	return math.Sqrt(ref2 / count)
+}
+
+// channels are sums for each index along the last axis.
+type channels struct {
+	at   int
+	sums []channelSums
+	off  bool // the last axis differs between cases, or is too long
+}
+
+type channelSums struct {
+	n                              int64
+	shift, from, from2, ref2, err2 float64
+	maxAbs                         float64
+}
+
+func (c *channels) begin(shape []int64) {
+	width := int64(1)
+	if len(shape) > 0 {
+		width = shape[len(shape)-1]
+	}
+	c.at = 0
+	if c.sums == nil && width > 0 && width <= maxChannels {
+		c.sums = make([]channelSums, width)
+	}
+	c.off = c.off || width != int64(len(c.sums))
+}
+
+// feed processes the next elements of both sides.
+func (c *channels) feed(ref, eng []float64) {
+	if c.off || c.sums == nil {
+		return
+	}
+	for i, r := range ref {
+		s := &c.sums[c.at]
+		if c.at++; c.at == len(c.sums) {
+			c.at = 0
+		}
+		diff := eng[i] - r
+		abs := math.Abs(diff)
+		if !(abs <= math.MaxFloat64) {
+			continue
+		}
+		if s.n == 0 {
+			s.shift = r
+		}
+		d := r - s.shift
+		s.n++
+		s.from += d
+		s.from2 += d * d
+		s.ref2 += r * r
+		s.err2 += diff * diff
+		s.maxAbs = max(s.maxAbs, abs)
+	}
+}
+
+// worst sets the figures of the worst channel. A channel in which the reference does not change
+// is held to the spread of all values.
+func (c *channels) worst(r *Result, least []float64) {
+	if c.off {
+		return
+	}
+	whole := r.Spread
+	r.Spreads = make([]float64, len(c.sums))
+	var of Comparison
+	for i, s := range c.sums {
+		spread := whole
+		if s.n > 1 && s.from2 > 0 {
+			size := math.Sqrt(s.ref2 / float64(s.n))
+			spread = max(deviation(s.n, s.from, s.from2, s.ref2), floorOfSpread*size)
+		}
+		if len(least) == len(c.sums) {
+			spread = max(spread, least[i])
+		}
+		r.Spreads[i] = spread
+		snr, maxError := of.relative(spread, s.err2, s.n, s.maxAbs)
+		if i == 0 {
+			r.Spread, r.SpreadSNR, r.MaxError = spread, snr, maxError
+		}
+		r.Spread, r.SpreadSNR, r.MaxError = min(r.Spread, spread), min(r.SpreadSNR, snr), max(r.MaxError, maxError)
+	}
+}
