@@ -109,7 +109,7 @@ func (m maker) evaluate(ctx context.Context, to reporter, golden *goldenSet) err
 	case err != nil:
 		j.Reason = err.Error()
 		done("unjudged", nil)
-		return nil
+		return nil //nolint:nilerr // that the judge fails is no fault of the model; the reason is recorded
 	}
 	golden.judging = takenStep{name: "judge the reference", options: job.Options, outcome: outcome, driver: driver, job: job}
 	err = golden.compare(outcome, sample, m.tolerance())

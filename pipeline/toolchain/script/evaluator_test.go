@@ -25,16 +25,19 @@ type judged struct {
 	Missing           []string
 }
 
+const digitCases = digits + "cases/cases-00000.safetensors"
+
 const models = "../../../cmd/mlpromote/testdata/models/"
 
-func evaluate(t *testing.T, model, cases string, seconds float64) (judged, toolchain.Outcome, error) {
+// evaluate runs a model on the cases of the digits.
+func evaluate(t *testing.T, model string, seconds float64) (judged, toolchain.Outcome, error) {
 	t.Helper()
 	outcome, err := script.New(installed(t), driverproc.Budget{}).Do(t.Context(), toolchain.Job{
 		Verb: toolchain.VerbRun, Options: map[string]any{"seconds": seconds},
 		Run: &toolchain.RunOptions{Engines: []toolchain.RunEngine{{ID: "reference", Path: "model.onnx"}}},
 		Inputs: []toolchain.Input{
 			toolchaintest.Input(t, toolchain.RoleModel, "model.onnx", model),
-			toolchaintest.Input(t, toolchain.RoleCases, "cases-00000.safetensors", cases),
+			toolchaintest.Input(t, toolchain.RoleCases, "cases-00000.safetensors", digitCases),
 		},
 	}, t.TempDir())
 	var result judged
@@ -50,8 +53,7 @@ func evaluate(t *testing.T, model, cases string, seconds float64) (judged, toolc
 // The evaluator classifies the digits as their labels say.
 func TestEvaluator(t *testing.T) {
 	t.Parallel()
-	const cases = digits + "cases/cases-00000.safetensors"
-	result, outcome, err := evaluate(t, digits+"digits.onnx", cases, 600)
+	result, outcome, err := evaluate(t, digits+"digits.onnx", 600)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +68,7 @@ func TestEvaluator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inputs, err := tensor.ReadFile(cases, tensor.Limits{})
+	inputs, err := tensor.ReadFile(digitCases, tensor.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +83,7 @@ func TestEvaluator(t *testing.T) {
 // A model with operators that the evaluator lacks is not run, also where a case would not fit.
 func TestEvaluatorListsWhatItLacks(t *testing.T) {
 	t.Parallel()
-	result, outcome, err := evaluate(t, models+"halved.onnx", digits+"cases/cases-00000.safetensors", 60)
+	result, outcome, err := evaluate(t, models+"halved.onnx", 60)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +95,7 @@ func TestEvaluatorListsWhatItLacks(t *testing.T) {
 // The evaluator stops within a case when its time is over.
 func TestEvaluatorKeepsItsTime(t *testing.T) {
 	t.Parallel()
-	result, _, err := evaluate(t, digits+"digits.onnx", digits+"cases/cases-00000.safetensors", 0.001)
+	result, _, err := evaluate(t, digits+"digits.onnx", 0.001)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,11 +107,11 @@ func TestEvaluatorKeepsItsTime(t *testing.T) {
 func TestEvaluatorRefuses(t *testing.T) {
 	t.Parallel()
 	for _, seconds := range []float64{0, -1, 3601, math.SmallestNonzeroFloat64} {
-		if _, _, err := evaluate(t, digits+"digits.onnx", digits+"cases/cases-00000.safetensors", seconds); !registry.HasCode(err, registry.CodeInvalid) {
+		if _, _, err := evaluate(t, digits+"digits.onnx", seconds); !registry.HasCode(err, registry.CodeInvalid) {
 			t.Errorf("%v seconds: error %v, want CodeInvalid", seconds, err)
 		}
 	}
-	if _, _, err := evaluate(t, digits+"predict.py", digits+"cases/cases-00000.safetensors", 60); !registry.HasCode(err, registry.CodeInvalid) {
+	if _, _, err := evaluate(t, digits+"predict.py", 60); !registry.HasCode(err, registry.CodeInvalid) {
 		t.Errorf("a text as model: error %v, want CodeInvalid", err)
 	}
 }
