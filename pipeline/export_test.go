@@ -108,6 +108,3 @@ func JudgeOptions(quantized, half bool, dtype tensor.DType, values float64) tens
 	}
 	return allowed.options(dtype, values)
 }
-
-// ProbeAlways has verifications probe engines whatever the version of their limits is.
-func (p *Pipeline) ProbeAlways() { p.probeFrom = 1 }

@@ -48,7 +48,6 @@ type Pipeline struct {
 
 	chunkFrom  int64 // see chunkedFrom, which 0 means
 	judgeBelow int64 // see judgedModel, which 0 means
-	probeFrom  int   // see probedFrom, which 0 means
 }
 
 // Toolchain is the drivers of one install.

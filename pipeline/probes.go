@@ -1,7 +1,6 @@
 package pipeline
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -35,7 +34,7 @@ type prober struct {
 // prober makes the probes for the slowest engine, which all engines get, and runs the reference
 // model on them.
 func (v verification) prober(ctx context.Context, outputs runOutputs) (_ prober, err error) {
-	if v.limits.V < cmp.Or(v.p.probeFrom, probedFrom) {
+	if v.limits.V < probedFrom {
 		return prober{}, nil
 	}
 	done := v.p.step("prepare probes")

@@ -32,14 +32,12 @@ func open(name string) []byte {
 	return sub(str(nil, 1, name), 2, sub(nil, 1, sub(num(nil, 1, 1), 2, shape)))
 }
 
-// opened gives a world a model with open dimensions, and has it probe whatever the version of
-// limits is.
+// opened gives a world a model with open dimensions, and builds it.
 func opened(t *testing.T, w *world) pipeline.BuildResult {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(w.dir, "model.onnx"), scalingOf(1.5, 1, "open", open), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.p.ProbeAlways()
 	return w.built(t, openSpec, pipeline.BuildOptions{})
 }
 
