@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"reflect"
@@ -57,7 +56,7 @@ func (m maker) checkEach(ctx context.Context, all *made, here []int) (warnings [
 		}
 		err := m.checkLoad(ctx, *e, first, all.golden, fmt.Sprintf("loaded-%d", i))
 		switch {
-		case registry.HasCode(err, registry.CodeUnavailable) && !m.works(ctx, e.tool):
+		case registry.HasCode(err, registry.CodeUnavailable) && !e.tool.works(ctx, m.scratch, m.node):
 			warnings = append(warnings, fmt.Sprintf("%s was not loaded here, so verify has to find out whether it loads: %v", e.engine.Label(), err))
 		case err != nil:
 			return warnings, registry.Errorf(registry.CodeOf(err), "load %s: %w", e.engine.Label(), err)
@@ -66,17 +65,6 @@ func (m maker) checkEach(ctx context.Context, all *made, here []int) (warnings [
 		}
 	}
 	return warnings, nil
-}
-
-// works reports whether the runtime itself starts on this machine. Where it does, an engine that
-// hangs or takes all memory is at fault.
-func (m maker) works(ctx context.Context, t tool) bool {
-	dir, err := os.MkdirTemp(m.scratch, "probe-*")
-	if err != nil {
-		return false
-	}
-	_, err = t.Timing.Do(ctx, toolchain.Job{Verb: toolchain.VerbProbe, Machine: machine(m.node)}, filepath.Join(dir, "out"))
-	return err == nil
 }
 
 // sameFiles reports whether another engine has the same bytes for the same runtime and providers,

@@ -33,14 +33,14 @@ const (
 // measured is the timings of a run, by engine.
 type measured struct {
 	timings map[string][]int64
-	apart   map[string]bool // those that were never in memory together with another
+	apart   map[string]bool  // those that were never in memory together with another
+	broken  map[string]error // those that could not be timed
 }
 
 // add notes the timings of a run.
-func (m measured) add(results []toolchain.EngineResult, apart bool) {
+func (m measured) add(results []toolchain.EngineResult) {
 	for _, e := range results {
 		m.timings[e.ID] = append(m.timings[e.ID], e.TimingsNS...)
-		m.apart[e.ID] = apart
 	}
 }
 
@@ -61,18 +61,19 @@ func (o runOutputs) median() time.Duration {
 // one toolchain take turns in one process, so that what disturbs the machine disturbs
 // all alike; the toolchains follow each other. What does not fit in memory together takes
 // turns in processes.
-func (v verification) measure(ctx context.Context, median time.Duration) (_ measured, err error) {
+func (v verification) measure(ctx context.Context, outputs runOutputs) (_ measured, err error) {
 	inputs, cases, err := v.timingCases()
 	if err != nil {
 		return measured{}, err
 	}
-	rounds := rounds(cases, median)
+	rounds := rounds(cases, outputs.median())
 	done := v.p.step(fmt.Sprintf("time %s and the reference, %s each", registry.Count(len(v.candidates)+len(v.current), "engine"), registry.Count(rounds*cases, "run")))
 	var held []string
 	var note string
 	defer func() { done(note, err, held...) }()
-	m := measured{timings: make(map[string][]int64), apart: make(map[string]bool)}
-	for _, group := range v.tools.runGroups(slices.Concat(v.candidates, v.currents())) {
+	m := measured{timings: make(map[string][]int64), apart: make(map[string]bool), broken: make(map[string]error)}
+	running := slices.DeleteFunc(slices.Clone(v.candidates), func(c candidate) bool { return outputs.broken[c.id] != nil })
+	for _, group := range v.tools.runGroups(slices.Concat(running, v.currents())) {
 		if group.name == onnxRuntime {
 			group.members = append([]candidate{{id: referenceID, tool: group.tool, model: v.referenceModel}}, group.members...)
 		}
@@ -82,17 +83,15 @@ func (v verification) measure(ctx context.Context, median time.Duration) (_ meas
 			note = fmt.Sprintf("in turns, a process each: models of %d MiB are too much to be in memory together", size>>20)
 		}
 		for n, turn := range turns {
-			run := turn.tool.run(toolchain.RunOptions{Rounds: share, Warmup: timingWarmup, Order: toolchain.OrderInterleaved})
-			run.job.Inputs = slices.Clone(inputs)
-			for _, c := range turn.members {
-				run.addCandidate(c)
-			}
-			results, err := run.do(ctx, filepath.Join(v.scratch, fmt.Sprintf("outputs-of-timing-%s-%d", group.name, n)))
+			dir := filepath.Join(v.scratch, fmt.Sprintf("outputs-of-timing-%s-%d", group.name, n))
+			more, err := v.timed(ctx, turn, inputs, share, dir, m)
 			if err != nil {
 				return measured{}, err
 			}
-			m.add(results, len(turns) > 1)
-			held = append(held, run.held...)
+			for _, c := range turn.members {
+				m.apart[c.id] = m.apart[c.id] || len(turns) > 1
+			}
+			held = append(held, more...)
 		}
 	}
 	return m, nil

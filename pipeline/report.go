@@ -33,10 +33,7 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 	limits := v.limits.Precisions[c.engine.Precision].Outputs
 	report := registry.ParityReport{ReportHead: v.head(c, outputs.began(c.id, v.began)),
 		Outputs: make(map[string]registry.OutputFigures)}
-	report.Cases = registry.CasesRun{
-		Digest: registry.NewDigestSet(v.cases.ref.Digest), Golden: registry.NewDigestSet(v.golden.ref.Digest),
-		Count: v.cases.set.Count, Origin: v.cases.set.Origin, Labelled: v.cases.set.Labels != "",
-	}
+	report.Cases = v.casesRun()
 	report.Providers, report.Cases.Earlier = withOptions(outputs.providers(c.id),
 		c.engine.Providers), outputs.earlier[c.id]
 	found, err := parity.Compare(ctx, v.comparison(limits, outputs.dir(c.id)))
@@ -63,6 +60,14 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 	}
 	report.FinishedOn = v.p.now().UTC()
 	return report, err
+}
+
+// casesRun is the cases of the release, of which none ran yet.
+func (v verification) casesRun() registry.CasesRun {
+	return registry.CasesRun{
+		Digest: registry.NewDigestSet(v.cases.ref.Digest), Golden: registry.NewDigestSet(v.golden.ref.Digest),
+		Count: v.cases.set.Count, Origin: v.cases.set.Origin, Labelled: v.cases.set.Labels != "",
+	}
 }
 
 // withOptions adds to the providers that ran an engine the options that were set for them.

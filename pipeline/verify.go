@@ -217,7 +217,7 @@ func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 	if err != nil {
 		return VerifyResult{}, err
 	}
-	latencies, err := v.measure(ctx, outputs.median())
+	latencies, err := v.measure(ctx, outputs)
 	if err != nil {
 		return VerifyResult{}, err
 	}
@@ -232,29 +232,48 @@ func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 	}
 	var failures []error
 	for _, c := range v.candidates {
-		verified := VerifiedEngine{Label: c.engine.Label(), Digest: c.engine.Digest}
-		if verified.Parity, err = v.parity(ctx, c, outputs); err != nil {
+		verified, failure, err := v.judgeOne(ctx, c, outputs, latencies, probes)
+		if err != nil {
 			return VerifyResult{}, registry.Errorf(registry.CodeOf(err), "%s: %w", c.engine.Label(), err)
 		}
-		if err := v.checkPlainLoad(ctx, c, &verified.Parity); err != nil {
-			return VerifyResult{}, registry.Errorf(registry.CodeOf(err), "%s: %w", c.engine.Label(), err)
-		}
-		if err := probes.run(ctx, c, &verified.Parity); err != nil {
-			return VerifyResult{}, registry.Errorf(registry.CodeOf(err), "%s: %w", c.engine.Label(), err)
-		}
-		verified.Performance = v.performance(c, latencies)
-		if err := v.report(ctx, c.engine, verified); err != nil {
-			return VerifyResult{}, err
-		}
-		failures = append(failures, failed(verified))
+		failures = append(failures, failure)
 		result.Engines = append(result.Engines, verified)
 	}
+	// What was run of an engine that remained undecided is remembered for the next time.
 	finished = true
+	for i, e := range result.Engines {
+		if outputs.broken[v.candidates[i].id] != nil && e.Parity.Verdict == registry.VerdictUndecided {
+			finished = false
+		}
+	}
 	if err := v.explain(ctx, result.Engines); err != nil {
 		return VerifyResult{}, err
 	}
 	hints(result.Engines, failures)
 	return result, errors.Join(failures...)
+}
+
+// judgeOne judges an engine and attaches its reports. failure says why it is no pass; nothing is
+// attached about an engine of which nothing could be found out.
+func (v verification) judgeOne(ctx context.Context, c candidate, outputs runOutputs,
+	latencies measured, probes prober) (found VerifiedEngine, failure, err error) {
+	found = VerifiedEngine{Label: c.engine.Label(), Digest: c.engine.Digest}
+	if broken := outputs.broken[c.id]; broken != nil {
+		var attach bool
+		if found.Parity, attach = v.brokenReport(ctx, c, outputs); !attach {
+			found.Performance = v.performance(c, latencies)
+			return found, undecided(found.Label, broken), ctx.Err()
+		}
+	} else if found.Parity, err = v.parity(ctx, c, outputs); err != nil {
+		return found, nil, err
+	} else if err := v.checkPlainLoad(ctx, c, &found.Parity); err != nil {
+		return found, nil, err
+	} else if err := probes.run(ctx, c, &found.Parity); err != nil {
+		return found, nil, err
+	}
+	latencies.checkTimed(c, &found.Parity)
+	found.Performance = v.performance(c, latencies)
+	return found, failed(found), v.report(ctx, c.engine, found)
 }
 
 // failed says which limits an engine exceeded, or gives nil.
@@ -280,6 +299,7 @@ func engineID(i int) string { return fmt.Sprintf("engine-%d", i) }
 // runOutputs is where runs left their outputs, and how long their single runs took.
 type runOutputs struct {
 	root    map[string]string // by engine: where its run left its outputs
+	broken  map[string]error  // by engine: why it did not run
 	earlier map[string]int    // by engine: cases that an earlier verification had run
 	resumed beginning         // of that verification
 	engines []toolchain.EngineResult
@@ -312,31 +332,33 @@ func (v verification) runCases(ctx context.Context, memory unfinished) (_ runOut
 	var held []string
 	var note string
 	defer func() { done(note, err, held...) }()
-	out := runOutputs{root: make(map[string]string), earlier: make(map[string]int), resumed: memory.began}
+	out := runOutputs{root: make(map[string]string), broken: make(map[string]error), earlier: make(map[string]int), resumed: memory.began}
 	for _, group := range v.tools.runGroups(v.candidates) {
-		run := group.tool.run(toolchain.RunOptions{Shares: true})
-		run.job.Machine = machine(v.node)
-		run.job.Inputs = v.cases.inputs(toolchain.RoleCases)
 		dir := filepath.Join(v.scratch, "outputs-of-cases-"+group.name)
+		together := group
+		together.members = nil
 		for _, c := range group.members {
 			out.root[c.id] = dir
 			if !v.chunked(c) {
-				run.addCandidate(c)
+				together.members = append(together.members, c)
 			}
 		}
-		results, err := run.do(ctx, dir)
+		more, err := v.runGroup(ctx, together, dir, &out)
 		if err != nil {
 			return runOutputs{}, err
 		}
-		out.engines = append(out.engines, results...)
-		held = append(held, run.held...)
+		held = append(held, more...)
 		for _, c := range group.members {
 			if !v.chunked(c) {
 				continue
 			}
 			r, err := v.inChunks(ctx, c, memory, dir)
-			if err != nil {
+			if ctx.Err() != nil {
 				return runOutputs{}, err
+			}
+			if err != nil {
+				out.broken[c.id] = err
+				continue
 			}
 			out.engines, out.earlier[c.id] = append(out.engines, r.result), r.earlier
 			held = append(held, r.held...)
