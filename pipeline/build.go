@@ -21,6 +21,8 @@ type BuildResult struct {
 	Steps     int              `json:"steps"`     // steps of drivers
 	Cached    int              `json:"cached"`    // of them, taken from the cache
 	Attached  int              `json:"attached"`
+	// Failed are engines of the plan that the release does not have.
+	Failed []FailedEngine `json:"failed,omitempty"`
 	// Reproducible is the class of each engine, by label, where it was asked for.
 	Reproducible map[string]registry.Reproducibility `json:"reproducible,omitempty"`
 	// Judged says who checked the golden outputs, when they were made.
@@ -35,6 +37,9 @@ type BuildOptions struct {
 	// CheckReproducible does every step twice, in two processes, and says in the provenance
 	// how it came out; the drivers must remember nothing. It makes a release that is there.
 	CheckReproducible bool
+	// KeepGoing makes the release of the engines that could be made. What could not is in
+	// BuildResult.Failed, and is the error beside the result. Without it nothing is stored.
+	KeepGoing bool
 }
 
 // prepared is what a spec comes to: what it names, the toolchains that it needs, and the plan.
@@ -51,6 +56,7 @@ type build struct {
 	began   time.Time
 	maker
 	made
+	left []FailedEngine
 }
 
 // Build makes the release that the spec describes, in the first environment. What
@@ -93,13 +99,22 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 		warnings, err = b.checkLoads(ctx, p.report(), &b.made)
 		p.warn(warnings...)
 	}
+	var failures error
+	if err == nil {
+		failures, err = b.dropFailed(o.KeepGoing)
+	}
 	if err == nil && o.CheckReproducible {
 		err = b.reproduce(ctx, p.report(), &b.made)
 	}
 	if err != nil {
 		return BuildResult{}, err
 	}
-	return b.store(ctx)
+	result, err := b.store(ctx)
+	if err != nil {
+		return BuildResult{}, err
+	}
+	result.Failed = b.left
+	return result, failures
 }
 
 // Plan says what Build would do, and does nothing but read.
@@ -178,8 +193,8 @@ func (p *Pipeline) already(ctx context.Context, planned plan.Plan) (BuildResult,
 	if registry.HasCode(err, registry.CodeNotFound) {
 		return BuildResult{}, nil
 	}
-	if err != nil || r.Plan != planned.Digest {
-		return BuildResult{}, err
+	if err != nil || r.Plan != planned.Digest || len(r.Engines) != len(planned.Engines) {
+		return BuildResult{}, err // also where engines failed that the release is made without
 	}
 	claims, _, err := p.Registry.Claims(ctx, first, r)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // checkLoads loads each engine whose target this machine meets in a process of its own, runs it
 // on the first case, and compares names, types and shapes of its outputs with those of the
 // reference. It notes which engines ran; no cache answers for this machine. Where the runtime
-// does not work here, it returns a warning and the engine counts as not loaded. Errors:
-// CodeInvalid for an engine with other outputs; those of the run, each with the engine's label.
+// does not work here, it returns a warning and the engine counts as not loaded. An engine with
+// other outputs, or one that does not run, gets the error as its failure.
 func (m maker) checkLoads(ctx context.Context, to reporter, all *made) (warnings []string, err error) {
 	here := m.loadedHere(all.engines)
 	if len(here) == 0 {
@@ -35,7 +35,7 @@ func (m maker) checkLoads(ctx context.Context, to reporter, all *made) (warnings
 func (m maker) loadedHere(engines []builtEngine) []int {
 	var here []int
 	for i, e := range engines {
-		if !e.tool.Profile.CompileOnly && len(e.engine.Target.Match(m.node, m.node.Runtime())) == 0 {
+		if e.failed == nil && !e.tool.Profile.CompileOnly && len(e.engine.Target.Match(m.node, m.node.Runtime())) == 0 {
 			here = append(here, i)
 		}
 	}
@@ -51,15 +51,17 @@ func (m maker) checkEach(ctx context.Context, all *made, here []int) (warnings [
 		e := &all.engines[i]
 		same := func(other int) bool { return e.sameFiles(all.engines[other]) }
 		if twin := slices.IndexFunc(here[:n], same); twin >= 0 {
-			e.loaded = all.engines[here[twin]].loaded
+			e.loaded, e.failed = all.engines[here[twin]].loaded, all.engines[here[twin]].failed
 			continue
 		}
 		err := m.checkLoad(ctx, *e, first, all.golden, fmt.Sprintf("loaded-%d", i))
 		switch {
 		case registry.HasCode(err, registry.CodeUnavailable) && !e.tool.works(ctx, m.scratch, m.node):
 			warnings = append(warnings, fmt.Sprintf("%s was not loaded here, so verify has to find out whether it loads: %v", e.engine.Label(), err))
+		case ctx.Err() != nil:
+			return warnings, err
 		case err != nil:
-			return warnings, registry.Errorf(registry.CodeOf(err), "load %s: %w", e.engine.Label(), err)
+			e.failed = registry.Errorf(registry.CodeOf(err), "load %s: %w", e.engine.Label(), err)
 		default:
 			e.loaded = true
 		}

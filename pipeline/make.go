@@ -28,7 +28,12 @@ type builtEngine struct {
 	tie     format.Tie // what the engine says of itself
 	steps   []takenStep
 	loaded  bool // it ran on a case here
+	planned plan.Engine
+	failed  error // why it could not be made, or does not load
 }
+
+// label is what messages call the engine.
+func (e builtEngine) label() string { return e.planned.Target.Name + "/" + e.planned.Variant }
 
 // takenStep is a step that a driver did, or that the cache remembered.
 type takenStep struct {
@@ -71,17 +76,16 @@ func (p *Pipeline) maker(ctx context.Context, prepared prepared, w worker) (make
 
 // makeAll runs the reference and makes every engine, as far as the cache does not hold them,
 // each in a lane of its own, as far as there is room. What they say comes in the order of the
-// plan, and of several errors that of the first.
+// plan. An engine that cannot be made does not stop the others: why is in [builtEngine]. Errors:
+// those of the reference, and of ctx.
 func (m maker) makeAll(ctx context.Context, to reporter) (made, error) {
 	all := made{imported: m.inputs.imported.step, engines: make([]builtEngine, len(m.plan.Engines))}
 	lanes := newOrderedProgress(1+len(all.engines), to.to)
-	errs := make([]error, 1+len(all.engines))
 	group, ctx := errgroup.WithContext(ctx)
 	start := func(lane int, work func(to reporter) error) {
 		group.Go(func() error {
 			defer lanes.end(lane)
-			errs[lane] = work(reporter{lanes.progress(lane), to.now})
-			return errs[lane]
+			return work(reporter{lanes.progress(lane), to.now})
 		})
 	}
 	start(0, func(to reporter) (err error) {
@@ -91,18 +95,14 @@ func (m maker) makeAll(ctx context.Context, to reporter) (made, error) {
 		return err
 	})
 	for i, planned := range m.plan.Engines {
-		start(1+i, func(to reporter) (err error) {
-			all.engines[i], err = m.makeEngine(ctx, to, planned)
-			return err
+		start(1+i, func(to reporter) error {
+			engine, err := m.makeEngine(ctx, to, planned)
+			engine.planned, engine.failed = planned, err
+			all.engines[i] = engine
+			return context.Cause(ctx)
 		})
 	}
-	first := group.Wait()
-	for _, err := range errs {
-		if err != nil && !errors.Is(err, context.Canceled) {
-			return all, err
-		}
-	}
-	return all, first
+	return all, group.Wait()
 }
 
 // goldenSet is the reference's outputs on the cases.

@@ -47,8 +47,8 @@ func (m maker) quantizerInputs(e plan.Engine) ([]toolchain.Input, error) {
 // rangesFiles are the tables of ranges that the engines were quantized by, each once.
 func (b build) rangesFiles() ([]registry.PartFile, error) {
 	var files []registry.PartFile
-	for i, e := range b.engines {
-		name, err := b.plan.RangesName(b.plan.Engines[i], b.inputs.Model)
+	for _, e := range b.engines {
+		name, err := b.plan.RangesName(e.planned, b.inputs.Model)
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -26,6 +27,9 @@ func (a *app) buildCommand() *cobra.Command {
 		Short: "Build the engines of a spec and publish them in the first environment",
 		Long: `Plans the spec, makes what the cache lacks, stores and signs the release, and moves
 the first environment's head to it. Building twice gives the same digest and adds nothing.
+
+All engines are tried, and those that fail are listed. Then nothing is stored, unless
+--keep-going asks for the release of the others; the exit code is that of the failure.
 
 stdout: the ref of the release.`,
 		Example: "  REF=$(mlpromote build)",
@@ -60,6 +64,7 @@ stdout: the ref of the release.`,
 	specFlag(c, &file)
 	cache.Add(c)
 	own.Add(c)
+	c.Flags().BoolVarP(&options.KeepGoing, "keep-going", "k", false, "make the release of the engines that can be made, and report the others as an error")
 	c.Flags().BoolVar(&options.CheckReproducible, "check-reproducible", false, "do every step twice, without the cache, and record in the provenance whether bytes or outputs are the same")
 	return c
 }
@@ -67,9 +72,11 @@ stdout: the ref of the release.`,
 func (a *app) build(ctx context.Context, i *wiring.Instance, s *spec.Spec, m *toolchains.BuildCache, own toolchains.Replacements, options pipeline.BuildOptions) error {
 	p := a.pipeline(i, m, own)
 	p.Planned = func(plan plan.Plan) { a.warnTaken(takenIn(ctx, i, plan)) }
-	result, err := p.Build(ctx, s, options)
-	if err := errors.Join(err, m.Close(ctx, a.ui, result.Steps > result.Cached)); err != nil {
-		return err
+	result, failed := p.Build(ctx, s, options)
+	made := result.Release.Digest != "" // of some engines at least
+	err := m.Close(ctx, a.ui, result.Steps > result.Cached)
+	if err != nil || !made {
+		return errors.Join(failed, err)
 	}
 	if result.Unchanged && i.Envs.First().External() {
 		// A publication that broke off before its tags were written is finished.
@@ -85,9 +92,23 @@ func (a *app) build(ctx context.Context, i *wiring.Instance, s *spec.Spec, m *to
 		a.ui.Note("nothing to do: %s has the release of this plan", result.Ref.Environment)
 		return a.built(result)
 	}
+	if len(result.Failed) > 0 {
+		a.ui.Note("the release is made without %s: %s", registry.Count(len(result.Failed), "engine"), failedLabels(result.Failed))
+	}
 	a.ui.Note("%s, %d of %s from the cache, %s added, %s",
 		registry.Count(len(result.Release.Engines), "engine"), result.Cached, registry.Count(result.Steps, "step"), registry.Count(result.Attached, "signature"), ui.Seconds(result.Elapsed))
-	return a.built(result)
+	if err := a.built(result); err != nil {
+		return err
+	}
+	return failed
+}
+
+func failedLabels(failed []pipeline.FailedEngine) string {
+	var labels []string
+	for _, f := range failed {
+		labels = append(labels, f.Label)
+	}
+	return strings.Join(labels, ", ")
 }
 
 func (a *app) built(result pipeline.BuildResult) error {
