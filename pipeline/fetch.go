@@ -16,6 +16,7 @@ type fetched struct {
 	referenceModel loadable
 	candidates     []candidate
 	current        map[string]candidate // by label: the engine that the next environment has
+	next           destination
 }
 
 // expected is what the outputs of engines are held against.
@@ -51,7 +52,7 @@ func (f fetcher) all(ctx context.Context, candidates []candidate) (got fetched, 
 		}
 		got.candidates = append(got.candidates, c)
 	}
-	got.current, err = f.current(ctx)
+	got.current, got.next, err = f.current(ctx)
 	return got, err
 }
 
@@ -126,47 +127,6 @@ func (f fetcher) engine(ctx context.Context, repository string, c candidate) (lo
 		return loadable{}, err
 	}
 	return m.loadable(c.tool.Profile, c.id)
-}
-
-// current brings the engines that the next environment has now, which latency is
-// compared with. Where there is none yet, there is nothing to compare with.
-func (f fetcher) current(ctx context.Context) (map[string]candidate, error) {
-	environments, err := f.p.Registry.Environments(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, next := range environments.List {
-		if next.From != f.environment {
-			continue
-		}
-		r, err := f.p.Registry.Release(ctx, next.Name, f.release.Model, "")
-		if registry.HasCode(err, registry.CodeNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		return f.replaced(ctx, next.Name, r)
-	}
-	return nil, nil
-}
-
-// replaced fetches the engines of another release that run here and that this release does not have.
-func (f fetcher) replaced(ctx context.Context, environment string, r registry.Release) (map[string]candidate, error) {
-	found := make(map[string]candidate)
-	for _, e := range r.Engines {
-		tool, have := f.host.tools[e.Toolchain.Name]
-		if _, own := f.release.Engine(e.Digest); own || !have || len(e.Target.Match(f.host.node, f.host.node.Runtime())) > 0 {
-			continue
-		}
-		c := candidate{id: currentID(len(found)), engine: e, tool: tool}
-		var err error
-		if c.model, err = f.engine(ctx, registry.Repository(environment, r.Model), c); err != nil {
-			return nil, err
-		}
-		found[e.Label()] = c
-	}
-	return found, nil
 }
 
 // material fetches a part into a folder of its own.

@@ -49,7 +49,9 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 			report.Outputs[output.Name] = parity.Figures(string(output.DType), found.Outputs[output.Name])
 		}
 		report.Cases.Ran, report.Accuracy = found.Cases, found.Accuracy
-		v.judgeOutputs(c, found, &report)
+		if err := v.judgeOutputs(ctx, c, found, outputs, &report); err != nil {
+			return report, err
+		}
 	}
 	if reasons := validators.JudgeProviders(c.engine.Providers, report.Providers); len(reasons) > 0 {
 		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, reasons...)

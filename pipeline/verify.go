@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -328,12 +329,13 @@ func (o runOutputs) dir(id string) string { return filepath.Join(o.root[id], "ou
 // runCases runs all candidates on all cases, once, each with its own toolchain: large ones
 // chunk by chunk, the others of a toolchain in one process.
 func (v verification) runCases(ctx context.Context, memory unfinished) (_ runOutputs, err error) {
-	done := v.p.step(fmt.Sprintf("run %s on %s", registry.Count(len(v.candidates), "engine"), registry.Count(v.cases.set.Count, "case")))
+	candidates := slices.Concat(v.candidates, v.comparedCurrents())
+	done := v.p.step(fmt.Sprintf("run %s on %s", registry.Count(len(candidates), "engine"), registry.Count(v.cases.set.Count, "case")))
 	var held []string
 	var note string
 	defer func() { done(note, err, held...) }()
 	out := runOutputs{root: make(map[string]string), broken: make(map[string]error), earlier: make(map[string]int), resumed: memory.began}
-	for _, group := range v.tools.runGroups(v.candidates) {
+	for _, group := range v.tools.runGroups(candidates) {
 		dir := filepath.Join(v.scratch, "outputs-of-cases-"+group.name)
 		together := group
 		together.members = nil

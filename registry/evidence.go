@@ -305,6 +305,9 @@ type ParityReport struct {
 	Cases    CasesRun                 `json:"cases"`
 	Outputs  map[string]OutputFigures `json:"outputs"`
 	Accuracy *Accuracy                `json:"accuracy,omitempty"`
+	// Current compares the accuracy with that of the engine that the next environment had when
+	// the report was made, on the same cases; absent if the limits do not ask or there was none.
+	Current *CurrentAccuracy `json:"current,omitempty"`
 	// Rules is the version of the limits, and so of the rules of the verdict; absent for 1. Since
 	// version 2, Checks are all limits, judged at Confidence: that of the limits, with the
 	// part that may be wrong divided by Attempts, the number of reports of this engine with
@@ -394,6 +397,15 @@ type Accuracy struct {
 	Right Figure `json:"right,omitempty"` // answers that the engine has right, likewise
 	Cases int    `json:"cases,omitempty"` // with answers
 	Count int    `json:"count"`           // answers
+}
+
+// CurrentAccuracy is the accuracy of an engine beside that of the one that it would replace.
+type CurrentAccuracy struct {
+	Environment string    `json:"environment"`
+	Release     DigestSet `json:"release"`
+	Engine      DigestSet `json:"engine"`
+	// Accuracy has as reference the engine that would be replaced.
+	Accuracy Accuracy `json:"accuracy"`
 }
 
 // PerformanceReport is the predicate https://mlpromote.dev/performance/v1: the duration of

@@ -184,7 +184,8 @@ func figureOf(v float64) *registry.Figure {
 }
 
 // accuracy2 judges accuracy by the rules of version 2.
-func (j *judgement) accuracy2(limit *AccuracyLimit, measured *registry.Accuracy) {
+func (j *judgement) accuracy2(limit *AccuracyLimit, m Measured) {
+	measured := m.Accuracy
 	switch {
 	case limit == nil:
 		return
@@ -197,19 +198,27 @@ func (j *judgement) accuracy2(limit *AccuracyLimit, measured *registry.Accuracy)
 		j.rate("", "accuracy", limit.Min.Min, float64(measured.Cases)-float64(measured.Right), measured.Cases)
 	}
 	if limit.Drop != nil {
-		j.drop(limit.Drop.Max, measured)
+		j.drop("drop", "the reference's", limit.Drop.Max, measured)
+	}
+	switch {
+	case limit.Regression == nil:
+	case m.CurrentFault != "":
+		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
+			Message: "the accuracy of the engine that the destination has now is not known: " + m.CurrentFault})
+	case m.Current != nil:
+		j.drop("regression", "that of the engine there now", limit.Regression.Max, m.Current)
 	}
 }
 
-// drop checks by how much the engine may be less accurate than the reference: the answers that
-// only one of them has right decide.
-func (j *judgement) drop(limit float64, a *registry.Accuracy) {
+// drop checks by how much the engine may be less accurate than the reference, or than the engine
+// that the destination has now: the answers that only one of them has right decide.
+func (j *judgement) drop(figure, other string, limit float64, a *registry.Accuracy) {
 	lost, won := int(math.Ceil(float64(a.Lost))), int(math.Floor(float64(a.Won)))
 	low, high := stats.PairedDrop(lost, won, a.Cases, j.confidence)
-	check := registry.Check{Figure: "drop", Value: registry.Figure(float64(a.Lost-a.Won) / float64(a.Cases)), Limit: registry.Figure(limit),
+	check := registry.Check{Figure: figure, Value: registry.Figure(float64(a.Lost-a.Won) / float64(a.Cases)), Limit: registry.Figure(limit),
 		Misses: &a.Lost, Won: &a.Won, Cases: a.Cases, Low: figureOf(low), High: figureOf(high), Verdict: registry.VerdictUndecided}
-	said := fmt.Sprintf("accuracy (%s) is %.2f %%, the reference's is %.2f %%: a drop of %.2f points in %s", a.Metric,
-		100*a.Engine, 100*a.Reference, 100*check.Value, registry.Count(a.Cases, "case"))
+	said := fmt.Sprintf("accuracy (%s) is %.2f %%, %s is %.2f %%: a drop of %.2f points in %s", a.Metric,
+		100*a.Engine, other, 100*a.Reference, 100*check.Value, registry.Count(a.Cases, "case"))
 	switch {
 	case high <= limit:
 		check.Verdict = registry.VerdictPass

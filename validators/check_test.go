@@ -103,35 +103,44 @@ func TestAccuracyByItsBounds(t *testing.T) {
 	measured := func(lost, won, right registry.Figure) *registry.Accuracy {
 		return &registry.Accuracy{Metric: "top1", Reference: 0.9, Engine: right / 600, Lost: lost, Won: won, Right: right, Cases: 600, Count: 600}
 	}
-	drop := func(max float64) *validators.AccuracyLimit {
-		return &validators.AccuracyLimit{Metric: "top1", Drop: &validators.AtMost{Max: max}}
+	drop := func(most float64) *validators.AccuracyLimit {
+		return &validators.AccuracyLimit{Metric: "top1", Drop: &validators.AtMost{Max: most}}
 	}
 	least := &validators.AccuracyLimit{Metric: "top1", Min: &validators.AtLeast{Min: 0.9}}
 	_, exact := stats.PairedDrop(4, 1, 600, 0.95)
+	regression := &validators.AccuracyLimit{Metric: "top1", Regression: &validators.AtMost{Max: exact}}
 	for name, c := range map[string]struct {
 		limit    *validators.AccuracyLimit
 		measured *registry.Accuracy
 		want     registry.Verdict
 		says     string
+		current  *registry.Accuracy
+		fault    string
 	}{
-		"no answer differs, 2 %":     {drop(0.02), measured(0, 0, 540), registry.VerdictPass, ""},
-		"no answer differs, 0.5 %":   {drop(0.005), measured(0, 0, 540), registry.VerdictUndecided, "and the limit is 0.50"},
-		"at the bound":               {drop(exact), measured(4, 1, 537), registry.VerdictPass, ""},
-		"before the bound":           {drop(math.Nextafter(exact, 0)), measured(4, 1, 537), registry.VerdictUndecided, "a drop of 0.50 points in 600 cases"},
-		"parts of an answer":         {drop(exact), measured(4.01, 1.9, 537), registry.VerdictUndecided, ""},
-		"as many won as lost":        {drop(0.02), measured(60, 60, 540), registry.VerdictUndecided, "such cases would prove it"},
-		"far more wrong":             {drop(0.02), measured(60, 0, 480), registry.VerdictFail, "with 95 % confidence at least"},
-		"no labels":                  {drop(0.02), nil, registry.VerdictUndecided, "the cases have no labels"},
-		"no answers":                 {least, &registry.Accuracy{Metric: "top1"}, registry.VerdictUndecided, "the cases have no labels"},
-		"accurate enough":            {least, measured(0, 0, 560), registry.VerdictPass, ""},
-		"as accurate as asked for":   {least, measured(0, 0, 540), registry.VerdictUndecided, "accuracy is 90 % in 600 cases"},
-		"less accurate than allowed": {least, measured(0, 0, 500), registry.VerdictFail, "accuracy is 83.33 % in 600 cases"},
+		"no answer differs, 2 %":         {limit: drop(0.02), measured: measured(0, 0, 540), want: registry.VerdictPass, says: ""},
+		"no answer differs, 0.5 %":       {limit: drop(0.005), measured: measured(0, 0, 540), want: registry.VerdictUndecided, says: "and the limit is 0.50"},
+		"at the bound":                   {limit: drop(exact), measured: measured(4, 1, 537), want: registry.VerdictPass, says: ""},
+		"before the bound":               {limit: drop(math.Nextafter(exact, 0)), measured: measured(4, 1, 537), want: registry.VerdictUndecided, says: "a drop of 0.50 points in 600 cases"},
+		"parts of an answer":             {limit: drop(exact), measured: measured(4.01, 1.9, 537), want: registry.VerdictUndecided, says: ""},
+		"as many won as lost":            {limit: drop(0.02), measured: measured(60, 60, 540), want: registry.VerdictUndecided, says: "such cases would prove it"},
+		"far more wrong":                 {limit: drop(0.02), measured: measured(60, 0, 480), want: registry.VerdictFail, says: "with 95 % confidence at least"},
+		"no labels":                      {limit: drop(0.02), measured: nil, want: registry.VerdictUndecided, says: "the cases have no labels"},
+		"no answers":                     {limit: least, measured: &registry.Accuracy{Metric: "top1"}, want: registry.VerdictUndecided, says: "the cases have no labels"},
+		"accurate enough":                {limit: least, measured: measured(0, 0, 560), want: registry.VerdictPass, says: ""},
+		"as accurate as asked for":       {limit: least, measured: measured(0, 0, 540), want: registry.VerdictUndecided, says: "accuracy is 90 % in 600 cases"},
+		"less accurate than allowed":     {limit: least, measured: measured(0, 0, 500), want: registry.VerdictFail, says: "accuracy is 83.33 % in 600 cases"},
+		"no worse than the engine there": {limit: regression, measured: measured(60, 0, 480), want: registry.VerdictPass, current: measured(4, 1, 480)},
+		"worse than the engine there":    {limit: regression, measured: measured(0, 0, 540), want: registry.VerdictFail, current: measured(60, 0, 480), says: "that of the engine there now is"},
+		"perhaps worse":                  {limit: regression, measured: measured(0, 0, 540), want: registry.VerdictUndecided, current: measured(5, 1, 540), says: "and the limit is"},
+		"no engine there":                {limit: regression, measured: measured(60, 0, 480), want: registry.VerdictPass},
+		"an engine that does not run":    {limit: regression, measured: measured(0, 0, 540), want: registry.VerdictUndecided, fault: "it has other inputs", says: "is not known: it has other inputs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			limits := limits2(validators.OutputLimits{MaxAbs: &validators.AtMost{}})
 			limits.Accuracy = c.limit
-			got := limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": equalResult(600)}, Accuracy: c.measured, Cases: 600})
+			got := limits.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": equalResult(600)}, Accuracy: c.measured,
+				Current: c.current, CurrentFault: c.fault, Cases: 600})
 			said := ""
 			if len(got.Reasons) > 0 {
 				said = got.Reasons[0].Message
@@ -163,12 +172,12 @@ func TestProvable(t *testing.T) {
 		l.Accuracy = a
 		return l
 	}
-	top1 := func(min float64) validators.OutputLimits {
-		return validators.OutputLimits{Top1: &validators.AtLeast{Min: min}}
+	top1 := func(least float64) validators.OutputLimits {
+		return validators.OutputLimits{Top1: &validators.AtLeast{Min: least}}
 	}
 	none := validators.OutputLimits{MaxAbs: &validators.AtMost{}}
-	drop := func(max float64) *validators.AccuracyLimit {
-		return &validators.AccuracyLimit{Metric: "top1", Drop: &validators.AtMost{Max: max}}
+	drop := func(most float64) *validators.AccuracyLimit {
+		return &validators.AccuracyLimit{Metric: "top1", Drop: &validators.AtMost{Max: most}}
 	}
 	for name, c := range map[string]struct {
 		limits validators.Limits

@@ -45,8 +45,12 @@ func value(v *float64) float64 {
 type Measured struct {
 	Outputs  map[string]tensor.Result // over all cases
 	Accuracy *registry.Accuracy       // nil without labels
-	Cases    int                      // that ran
-	Attempts int                      // how often the engine was judged by these limits and cases, this time included; 0 means 1
+	// Current is the accuracy of the engine that the destination has now, in place of the
+	// reference's, and of this one; nil where there is none. CurrentFault is why it is not known.
+	Current      *registry.Accuracy
+	CurrentFault string
+	Cases        int // that ran
+	Attempts     int // how often the engine was judged by these limits and cases, this time included; 0 means 1
 }
 
 // Judgement is what limits say of an engine.
@@ -94,7 +98,7 @@ func (l Limits) Judge(precision string, m Measured) Judgement {
 	if l.V == 1 {
 		j.accuracy(l.Accuracy, m.Accuracy)
 	} else {
-		j.accuracy2(l.Accuracy, m.Accuracy)
+		j.accuracy2(l.Accuracy, m)
 	}
 	verdict, reasons := j.verdict()
 	if l.V > 1 && j.failed {

@@ -82,9 +82,11 @@ type AtMost struct {
 
 // AccuracyLimit bounds what an engine may lose against the reference on labelled cases.
 type AccuracyLimit struct {
-	Metric string   `json:"metric"`         // MetricTop1
-	Drop   *AtMost  `json:"drop,omitempty"` // reference minus engine, as a fraction: 0.005 is half a percentage point
-	Min    *AtLeast `json:"min,omitempty"`  // of the engine; since version 2
+	Metric string  `json:"metric"`         // MetricTop1
+	Drop   *AtMost `json:"drop,omitempty"` // reference minus engine, as a fraction: 0.005 is half a percentage point
+	// Since version 2:
+	Min        *AtLeast `json:"min,omitempty"`        // of the engine
+	Regression *AtMost  `json:"regression,omitempty"` // the engine now in the destination minus this one, on the same cases
 }
 
 // LatencyLimits bound the time of single runs. Absent limits ask for nothing.
@@ -193,8 +195,8 @@ func (o OutputLimits) Validate() error {
 	return cmp.Or(within("rtol", o.RTol, 0, math.MaxFloat64), within("atol", o.ATol, 0, math.MaxFloat64),
 		o.Cosine.within("cosine.min", -1, 1), o.Top1.within("top1.min", 0, 1),
 		o.SNRdB.within("snr.min", -math.MaxFloat64, math.MaxFloat64),
-		o.MaxAbs.within("max_abs.max", 0, math.MaxFloat64), o.Equal.within("equal.min", 0, 1),
-		o.MaxError.within("max_error.max", 0, math.MaxFloat64), o.CaseError.within("case_error.max", 0, math.MaxFloat64))
+		o.MaxAbs.within("max_abs.max", math.MaxFloat64), o.Equal.within("equal.min", 0, 1),
+		o.MaxError.within("max_error.max", math.MaxFloat64), o.CaseError.within("case_error.max", math.MaxFloat64))
 }
 
 func (a *AccuracyLimit) validate(version int) error {
@@ -205,12 +207,13 @@ func (a *AccuracyLimit) validate(version int) error {
 		return registry.Errorf(registry.CodeInvalid, "accuracy metric %q: want %s", a.Metric, MetricTop1)
 	}
 	switch {
-	case version == 1 && (a.Drop == nil || a.Min != nil):
+	case version == 1 && (a.Drop == nil || a.Min != nil || a.Regression != nil):
 		return registry.Errorf(registry.CodeInvalid, "accuracy: version 1 has drop and nothing else")
-	case a.Drop == nil && a.Min == nil:
-		return registry.Errorf(registry.CodeInvalid, "accuracy: want drop, min or both")
+	case a.Drop == nil && a.Min == nil && a.Regression == nil:
+		return registry.Errorf(registry.CodeInvalid, "accuracy: want one of drop, min, regression")
 	}
-	return cmp.Or(a.Drop.within("accuracy.drop.max", 0, 1), a.Min.within("accuracy.min.min", 0, 1))
+	return cmp.Or(a.Drop.within("accuracy.drop.max", 1), a.Min.within("accuracy.min.min", 0, 1),
+		a.Regression.within("accuracy.regression.max", 1))
 }
 
 // Validate checks that each limit can be kept. Errors: CodeInvalid.
@@ -221,7 +224,7 @@ func (l LatencyLimits) Validate() error {
 				"latency limit of %d ns: want more than 0 and less than 100 days", t.MaxNs)
 		}
 	}
-	return l.Regression.within("latency.regression.max", 0, math.MaxFloat64)
+	return l.Regression.within("latency.regression.max", math.MaxFloat64)
 }
 
 func (a *AtLeast) within(what string, low, high float64) error {
@@ -231,11 +234,11 @@ func (a *AtLeast) within(what string, low, high float64) error {
 	return within(what, &a.Min, low, high)
 }
 
-func (a *AtMost) within(what string, low, high float64) error {
+func (a *AtMost) within(what string, high float64) error {
 	if a == nil {
 		return nil
 	}
-	return within(what, &a.Max, low, high)
+	return within(what, &a.Max, 0, high)
 }
 
 // within refuses what is outside of the bounds, NaN included.

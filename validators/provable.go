@@ -32,7 +32,7 @@ func (l Limits) Provable(cases int) error {
 	if err := l.provable("limits: accuracy", l.Accuracy.Min, cases); err != nil {
 		return err
 	}
-	return l.provableDrop(cases)
+	return cmp.Or(l.provableDrop("a drop of accuracy", l.Accuracy.Drop, cases), l.provableDrop("a regression of accuracy", l.Accuracy.Regression, cases))
 }
 
 func (l Limits) provable(what string, limit *AtLeast, cases int) error {
@@ -50,20 +50,20 @@ func (l Limits) provable(what string, limit *AtLeast, cases int) error {
 		what, share(limit.Min), registry.Count(cases, "case"), proven(low), share(l.Confidence), stats.CasesFor(1-limit.Min, l.Confidence))
 }
 
-func (l Limits) provableDrop(cases int) error {
-	if l.Accuracy.Drop == nil {
+func (l Limits) provableDrop(what string, allowed *AtMost, cases int) error {
+	if allowed == nil {
 		return nil
 	}
-	limit := l.Accuracy.Drop.Max
+	limit := allowed.Max
 	_, high := stats.PairedDrop(0, 0, cases, l.Confidence)
 	if high <= limit {
 		return nil
 	}
 	if limit <= 0 {
-		return registry.Errorf(registry.CodeInvalid, "limits: a drop of accuracy of %s cannot be proven by any number of cases: allow more, such as %s", share(limit), share(math.Ceil(high*1000)/1000))
+		return registry.Errorf(registry.CodeInvalid, "limits: %s of %s cannot be proven by any number of cases: allow more, such as %s", what, share(limit), share(math.Ceil(high*1000)/1000))
 	}
-	return registry.Errorf(registry.CodeInvalid, "limits: a drop of accuracy of at most %s cannot be proven: %s without a difference prove %s with %s confidence, and it takes %d; use more cases, or allow more",
-		share(limit), registry.Count(cases, "case"), share(high), share(l.Confidence), casesForDrop(limit, l.Confidence))
+	return registry.Errorf(registry.CodeInvalid, "limits: %s of at most %s cannot be proven: %s without a difference prove %s with %s confidence, and it takes %d; use more cases, or allow more",
+		what, share(limit), registry.Count(cases, "case"), share(high), share(l.Confidence), casesForDrop(limit, l.Confidence))
 }
 
 // casesForDrop returns how many cases without a difference prove a drop.

@@ -21,6 +21,9 @@ func limitsText(l validators.Limits) string {
 	if a := l.Accuracy; a != nil && a.Drop != nil {
 		text += fmt.Sprintf("accuracy: %s may drop by %s\n", a.Metric, percent(a.Drop.Max))
 	}
+	if a := l.Accuracy; a != nil && a.Regression != nil {
+		text += fmt.Sprintf("accuracy: %s at most %s below that of the engine that is there\n", a.Metric, percent(a.Regression.Max))
+	}
 	if a := l.Accuracy; a != nil && a.Min != nil {
 		text += fmt.Sprintf("accuracy: %s of the engine at least %s\n", a.Metric, percent(a.Min.Min))
 	}

@@ -44,6 +44,7 @@ func (c checker) check() {
 	c.checkVariants()
 	c.checkTargets()
 	c.checkLoad()
+	c.checkKinds()
 	c.checkLimits()
 	c.checkReference()
 	c.checkBudgets()
@@ -235,13 +236,6 @@ func (c checker) checkVariant(place []any, v Variant) {
 }
 
 func (c checker) checkLimits() {
-	for _, output := range slices.Sorted(maps.Keys(c.Outputs)) {
-		var kinds []string
-		for _, kind := range validators.Kinds() {
-			kinds = append(kinds, string(kind))
-		}
-		c.oneOf(at("outputs", output, "kind"), "kind", c.Outputs[output].Kind, kinds, nil)
-	}
 	c.oneOf(at("limits", "preset"), "preset", cmp.Or(c.Limits.Preset, validators.PresetDefault), validators.Presets(), nil)
 	for _, output := range slices.Sorted(maps.Keys(c.Limits.Outputs)) {
 		c.report(c.Limits.Outputs[output].validators().Validate(), "limits", "outputs", output)
@@ -257,22 +251,44 @@ func (c checker) checkLimits() {
 	if c.Limits.MinCases < 0 {
 		c.problem(at("limits", "min_cases"), "min_cases %d: want at least 1", c.Limits.MinCases)
 	}
-	a := c.Limits.Accuracy
-	if a == nil {
-		return
+	if level := c.Limits.Confidence; level != nil && !(*level > 0.5 && *level < 1) {
+		c.problem(at("limits", "confidence"), "confidence %v: want more than 50%% and less than 100%%", float64(*level))
+	}
+	if c.Limits.Accuracy != nil {
+		c.checkAccuracy(*c.Limits.Accuracy)
+	}
+}
+
+// checkKinds checks the kinds of outputs. Whether an output can be of its kind is seen when the
+// model is read.
+func (c checker) checkKinds() {
+	var kinds []string
+	for _, kind := range validators.Kinds() {
+		kinds = append(kinds, string(kind))
+	}
+	for _, output := range slices.Sorted(maps.Keys(c.Outputs)) {
+		c.oneOf(at("outputs", output, "kind"), "kind", c.Outputs[output].Kind, kinds, nil)
+	}
+}
+
+func (c checker) checkAccuracy(a Accuracy) {
+	share := func(v float64, name string, path ...any) {
+		if !(v >= 0 && v <= 1) {
+			c.problem(at(append([]any{"limits", "accuracy", name}, path...)...), "%s %v: want from 0 to 100%%", name, v)
+		}
 	}
 	c.oneOf(at("limits", "accuracy", "metric"), "accuracy metric", a.Metric, []string{validators.MetricTop1}, nil)
-	if a.Drop != nil && (a.Drop.Max < 0 || a.Drop.Max > 1) {
-		c.problem(at("limits", "accuracy", "drop", "max"), "drop %v: want from 0 to 100%%", float64(a.Drop.Max))
+	if a.Drop != nil {
+		share(float64(a.Drop.Max), "drop", "max")
 	}
-	if a.Min != nil && (*a.Min < 0 || *a.Min > 1) {
-		c.problem(at("limits", "accuracy", "min"), "min %v: want from 0 to 100%%", float64(*a.Min))
+	if a.Regression != nil {
+		share(float64(a.Regression.Max), "regression", "max")
 	}
-	if a.Drop == nil && a.Min == nil {
-		c.problem(at("limits", "accuracy"), "accuracy: want drop, min or both")
+	if a.Min != nil {
+		share(float64(*a.Min), "min")
 	}
-	if c.Limits.Confidence != nil && !(*c.Limits.Confidence > 0.5 && *c.Limits.Confidence < 1) {
-		c.problem(at("limits", "confidence"), "confidence %v: want more than 50%% and less than 100%%", float64(*c.Limits.Confidence))
+	if a.Drop == nil && a.Min == nil && a.Regression == nil {
+		c.problem(at("limits", "accuracy"), "accuracy: want one of drop, min, regression")
 	}
 	if c.Cases.Labels == "" {
 		c.problem(at("limits", "accuracy"),

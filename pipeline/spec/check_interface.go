@@ -16,7 +16,7 @@ import (
 func (s *Spec) CheckInterface(i validators.Interface) error {
 	s.checkShapes(i)
 	outputs := names(i.Outputs)
-	s.checkKeys(outputs, "output", "outputs")
+	s.checkOutputs(outputs, "outputs")
 	for _, output := range i.Outputs {
 		if said, ok := s.Outputs[output.Name]; ok {
 			if err := validators.Kind(said.Kind).Check(output); err != nil {
@@ -24,15 +24,15 @@ func (s *Spec) CheckInterface(i validators.Interface) error {
 			}
 		}
 	}
-	s.checkKeys(outputs, "output", "cases", "compare")
+	s.checkOutputs(outputs, "cases", "compare")
 	for _, output := range slices.Sorted(maps.Keys(s.Cases.Compare)) {
 		if where := s.Cases.Compare[output].Where; !slices.Contains(names(i.Inputs), where) {
 			unknown(s.doc.At("cases", "compare", output, "where"), "input", where, names(i.Inputs))
 		}
 	}
-	s.checkKeys(outputs, "output", "limits", "outputs")
+	s.checkOutputs(outputs, "limits", "outputs")
 	for _, precision := range slices.Sorted(maps.Keys(s.Limits.Precisions)) {
-		s.checkKeys(outputs, "output", "limits", "precisions", precision, "outputs")
+		s.checkOutputs(outputs, "limits", "precisions", precision, "outputs")
 	}
 	return s.doc.Err()
 }
@@ -55,11 +55,11 @@ func (s *Spec) checkShapes(i validators.Interface) {
 	}
 }
 
-// checkKeys checks the keys of the mapping at a path.
-func (s *Spec) checkKeys(known []string, what string, path ...any) {
+// checkOutputs checks that the keys of the mapping at a path are outputs.
+func (s *Spec) checkOutputs(outputs []string, path ...any) {
 	for _, key := range s.keys(path...) {
-		if !slices.Contains(known, key.Text()) {
-			unknown(key, what, key.Text(), known)
+		if !slices.Contains(outputs, key.Text()) {
+			unknown(key, "output", key.Text(), outputs)
 		}
 	}
 }

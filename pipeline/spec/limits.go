@@ -64,9 +64,10 @@ type Absolute struct {
 
 // Accuracy bounds what an engine may lose against the reference.
 type Accuracy struct {
-	Metric string    `yaml:"metric,required" doc:"What is measured" enum:"top1"`
-	Drop   *AtMost   `yaml:"drop" doc:"Reference minus engine, by what the cases prove"`
-	Min    *Fraction `yaml:"min" doc:"Of the engine at least, by what the cases prove"`
+	Metric     string    `yaml:"metric,required" doc:"What is measured" enum:"top1"`
+	Drop       *AtMost   `yaml:"drop" doc:"Reference minus engine, by what the cases prove"`
+	Min        *Fraction `yaml:"min" doc:"Of the engine at least, by what the cases prove"`
+	Regression *AtMost   `yaml:"regression" doc:"The engine now in the destination minus this one, on the same cases, by what they prove"`
 }
 
 // Latency bounds the time of single runs.
@@ -141,7 +142,7 @@ func (s *Spec) LimitOverrides() validators.LimitOverrides {
 		o.Outputs[name] = output
 	}
 	if l.Accuracy != nil {
-		o.Accuracy = &validators.AccuracyLimit{Metric: l.Accuracy.Metric, Drop: l.Accuracy.Drop.validators()}
+		o.Accuracy = &validators.AccuracyLimit{Metric: l.Accuracy.Metric, Drop: l.Accuracy.Drop.validators(), Regression: l.Accuracy.Regression.validators()}
 		if least := l.Accuracy.Min; least != nil {
 			o.Accuracy.Min = &validators.AtLeast{Min: float64(*least)}
 		}

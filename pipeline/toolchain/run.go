@@ -114,20 +114,8 @@ func (o RunOptions) validate(inputs map[[2]string]bool) error {
 	if len(o.Engines) == 0 {
 		return registry.Errorf(registry.CodeInvalid, "run: no engines")
 	}
-	ids := make(map[string]bool, len(o.Engines))
-	for _, e := range o.Engines {
-		if !engineIDPattern.MatchString(e.ID) || ids[e.ID] {
-			return registry.Errorf(registry.CodeInvalid, "run: engine id %q: want unique lower-case names", e.ID)
-		}
-		ids[e.ID] = true
-		if !inputs[[2]string{RoleModel, e.Path}] {
-			return registry.Errorf(registry.CodeInvalid, "run: engine %s: no input %s/%s", e.ID, RoleModel, e.Path)
-		}
-		for _, name := range e.Operators {
-			if !inputs[[2]string{RoleOperators, name}] {
-				return registry.Errorf(registry.CodeInvalid, "run: engine %s: no input %s/%s", e.ID, RoleOperators, name)
-			}
-		}
+	if err := o.validateEngines(inputs); err != nil {
+		return err
 	}
 	for name, value := range o.Env {
 		if err := registry.CheckLoadVariable(name, value); err != nil {
@@ -142,6 +130,25 @@ func (o RunOptions) validate(inputs map[[2]string]bool) error {
 	case o.Order != "" && o.Order != OrderSequential && o.Order != OrderInterleaved:
 		return registry.Errorf(registry.CodeInvalid,
 			"run: order %q: want %s or %s", o.Order, OrderSequential, OrderInterleaved)
+	}
+	return nil
+}
+
+func (o RunOptions) validateEngines(inputs map[[2]string]bool) error {
+	ids := make(map[string]bool, len(o.Engines))
+	for _, e := range o.Engines {
+		if !engineIDPattern.MatchString(e.ID) || ids[e.ID] {
+			return registry.Errorf(registry.CodeInvalid, "run: engine id %q: want unique lower-case names", e.ID)
+		}
+		ids[e.ID] = true
+		if !inputs[[2]string{RoleModel, e.Path}] {
+			return registry.Errorf(registry.CodeInvalid, "run: engine %s: no input %s/%s", e.ID, RoleModel, e.Path)
+		}
+		for _, name := range e.Operators {
+			if !inputs[[2]string{RoleOperators, name}] {
+				return registry.Errorf(registry.CodeInvalid, "run: engine %s: no input %s/%s", e.ID, RoleOperators, name)
+			}
+		}
 	}
 	return nil
 }
