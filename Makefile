@@ -11,7 +11,7 @@ TOOLCHAINS := onnxruntime onnxruntime-openvino openvino iree litert onnxruntime-
 # are skipped where they are not installed.
 TESTED     := openvino iree litert onnxruntime-web nncf safetensors
 
-.PHONY: build help dist image demo setup test lint bench bench-registry soak mutants test-fresh test-large node-tests toolchains-all toolchains-table generate clean
+.PHONY: build help dist image demo setup test lint bench bench-registry soak mutants test-fresh test-large node-tests validation toolchains-all toolchains-table generate clean
 
 build: setup ## Build bin/mlpromote (with cgo, which ONNX Runtime needs) and bin/mlpromote-node (without)
 	CGO_ENABLED=1 go build -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mlpromote ./cmd/mlpromote
@@ -118,6 +118,12 @@ toolchains-table: toolchains ## The same; write the table into docs/toolchains.m
 
 node-tests: setup ## Run all of ONNX's backend node tests through our runner; write docs/validation-node-tests.md; some minutes
 	@MLPROMOTE_NODE_TESTS='$(CURDIR)/docs/validation-node-tests.md' go test -count=1 -timeout=60m -run TestNodeTests ./pipeline/toolchain/ort
+
+# It goes on where it was stopped. VALIDATION_TIME=30m stops it, and writes what it has.
+VALIDATION ?= $(HOME)/.cache/mlpromote/validation
+validation: setup ## Count how often verify is wrong, on engines with planted faults and without; write docs/validation.md; an hour or two
+	@MLPROMOTE_VALIDATION='$(VALIDATION)' MLPROMOTE_VALIDATION_TIME='$(VALIDATION_TIME)' MLPROMOTE_VALIDATION_PAGE='$(CURDIR)/docs/validation.md' \
+		go test -count=1 -timeout=6h -v -run 'TestValidation$$' ./pipeline/validation
 
 generate: ## Write generated code anew
 	go generate ./...

@@ -1,0 +1,94 @@
+//go:build cgo
+
+package validation_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+)
+
+// verdicts sorts records of engines into what they show of the verifier.
+type verdicts struct {
+	honest      []record // with a verdict
+	falseAlarms []record
+	counted     []record // with a fault that the outputs show
+	missed      []record // of those
+	equivalent  []record // with a fault that they do not show
+	notBuilt    []record
+	bounds      map[string]float64
+}
+
+// sortOut decides which faults count: those with a figure above twice the 99th percentile of what
+// honest engines of the same model, runtime and variant have.
+func sortOut(all []record) verdicts {
+	v := verdicts{bounds: make(map[string]float64)}
+	seen := make(map[string][]float64)
+	for _, r := range all {
+		switch {
+		case r.Error != "":
+			v.notBuilt = append(v.notBuilt, r)
+		case r.Fault == "":
+			v.honest = append(v.honest, r)
+			if !r.passed() {
+				v.falseAlarms = append(v.falseAlarms, r)
+			}
+			for figure := range r.Effects {
+				seen[r.group(figure)] = append(seen[r.group(figure)], r.effect(figure))
+			}
+		}
+	}
+	for group, values := range seen {
+		v.bounds[group] = 2 * percentile(values, 0.99)
+	}
+	for _, r := range all {
+		if r.Fault == "" || r.Error != "" {
+			continue
+		}
+		if figure, _ := v.shown(r); figure == "" {
+			v.equivalent = append(v.equivalent, r)
+			continue
+		}
+		v.counted = append(v.counted, r)
+		if r.passed() {
+			v.missed = append(v.missed, r)
+		}
+	}
+	return v
+}
+
+// group names the honest engines that an engine is compared with in a figure.
+func (r record) group(figure string) string {
+	return strings.Join([]string{r.Family, r.Runtime, r.Variant, figure}, "/")
+}
+
+// effect is a figure of an engine, 0 for none. Decibels become the ratio of error and spread.
+func (r record) effect(figure string) float64 {
+	value := float64(r.Effects[figure])
+	if strings.HasSuffix(figure, " snrDb") {
+		return math.Pow(10, value/20)
+	}
+	return value
+}
+
+// shown returns the figure in which an engine is furthest from twice what honest ones have, and how
+// many times that is; "" if it is below it in all.
+func (v verdicts) shown(r record) (figure string, times float64) {
+	for name := range r.Effects {
+		bound, ok := v.bounds[r.group(name)]
+		value := r.effect(name)
+		if !ok || !(value > bound) {
+			continue
+		}
+		if ratio := value / bound; ratio > times || ratio == times && name < figure {
+			figure, times = name, ratio
+		}
+	}
+	return figure, times
+}
+
+// percentile is the smallest value that at least this part of the values does not exceed.
+func percentile(values []float64, part float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[max(int(math.Ceil(part*float64(len(sorted))))-1, 0)]
+}

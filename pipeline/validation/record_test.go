@@ -1,0 +1,112 @@
+//go:build cgo
+
+package validation_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// record is what came of one engine.
+type record struct {
+	Task    string           `json:"task"`
+	Family  string           `json:"family"`
+	Seed    int              `json:"seed"`
+	Fault   string           `json:"fault,omitempty"` // empty: honest
+	Runtime string           `json:"runtime"`
+	Variant string           `json:"variant"`
+	Verdict registry.Verdict `json:"verdict,omitempty"`
+	Reasons []string         `json:"reasons,omitempty"` // CODE/FIGURE
+	First   string           `json:"first,omitempty"`   // message of the first reason
+	// Effects are figures, larger where an engine is further off: of the errors, of the cases with
+	// another answer, and of the probes.
+	Effects map[string]registry.Figure `json:"effects,omitempty"`
+	Error   string                     `json:"error,omitempty"` // there was no verdict
+}
+
+func (r record) passed() bool { return r.Verdict == registry.VerdictPass }
+
+// note takes over what a verification found.
+func (r *record) note(e pipeline.VerifiedEngine) {
+	r.Verdict, r.Effects = e.Parity.Verdict, make(map[string]registry.Figure)
+	for _, reason := range e.Parity.Reasons {
+		r.Reasons = append(r.Reasons, strings.TrimSuffix(reason.Code+"/"+reason.Figure, "/"))
+		if r.First == "" {
+			r.First = reason.Message
+		}
+	}
+	for name, output := range e.Parity.Outputs {
+		r.Effects[name+" maxError"], r.Effects[name+" caseError"] = output.MaxError, output.CaseError
+		r.Effects[name+" non-finite"] = registry.Figure(output.NewNaN + output.NewInf)
+		r.Effects[name+" snrDb"] = -output.SpreadSNRdB
+	}
+	for _, check := range e.Parity.Checks {
+		if check.Misses != nil {
+			r.Effects[check.Output+" misses"] = *check.Misses
+		}
+	}
+	for _, probe := range e.Parity.Probes {
+		name := "probe " + string(probe.Kind)
+		r.Effects[name] = max(r.Effects[name], probe.MaxAbs)
+	}
+}
+
+// results are the records in a file of JSON lines. What is there is not run again.
+type results struct {
+	path    string
+	records []record
+	done    map[string]bool // tasks
+}
+
+// openResults reads what an earlier run left. The last line may be incomplete, and then it is dropped.
+func openResults(path string) (*results, error) {
+	r := &results{path: path, done: make(map[string]bool)}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var one []record
+		if json.Unmarshal(lines.Bytes(), &one) != nil {
+			continue
+		}
+		for _, made := range one {
+			r.done[made.Task] = true
+			r.records = append(r.records, made)
+		}
+	}
+	return r, lines.Err()
+}
+
+// add appends the records of a task, as one line.
+func (r *results) add(made []record) error {
+	line, err := json.Marshal(made)
+	if err != nil {
+		return err
+	}
+	r.records = append(r.records, made...)
+	if err := os.MkdirAll(filepath.Dir(r.path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(r.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f, "%s\n", line)
+	return errors.Join(err, f.Close())
+}

@@ -1,0 +1,222 @@
+//go:build cgo
+
+package validation_test
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain/install"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/installed"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/ort"
+	"mlpromote.dev/mlpromote/pipeline/toolchain/toolchaintest"
+	"mlpromote.dev/mlpromote/registry/node"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// honestSeeds is how many models of each family the long form has.
+const honestSeeds = 10
+
+// mutated lists the variants that the long form puts faults into.
+var mutated = []string{"fp32", "fp16", "int8-static", "int8-dynamic", "int4-weights"}
+
+// others are the variants that the other runtimes take.
+var others = map[string][]string{"openvino": {"fp32", "fp16", "int8-static"}, "iree": {"fp32"}, "litert": {"fp32"}}
+
+// TestValidation is the long form, of `make validation`: all models, variants and faults, and every
+// runtime that is installed. MLPROMOTE_VALIDATION is a folder for models and results, from which it
+// goes on where it was stopped. MLPROMOTE_VALIDATION_PAGE is the page that it writes.
+func TestValidation(t *testing.T) {
+	folder := os.Getenv("MLPROMOTE_VALIDATION")
+	if folder == "" {
+		t.Skip("the long form runs by make validation")
+	}
+	done, err := openResults(filepath.Join(folder, "results-"+rules(t)+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	until := deadline(t)
+	all := everything(t, filepath.Join(folder, "models"))
+	for i, task := range all {
+		if done.done[task.String()] {
+			continue
+		}
+		if !until.IsZero() && time.Now().After(until) {
+			t.Logf("stopped after %d of %d: run it again to go on", i, len(all))
+			break
+		}
+		began := time.Now()
+		made := run(t, model(t, filepath.Join(folder, "models"), task.family, task.seed), task)
+		if err := done.add(made); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Printf("%d of %d: %s, %v\n", i+1, len(all), task, time.Since(began).Round(time.Millisecond))
+	}
+	if path := os.Getenv("MLPROMOTE_VALIDATION_PAGE"); path != "" {
+		writePage(t, path, done.records)
+	}
+}
+
+// deadline is when the long form stops and writes what it has: after MLPROMOTE_VALIDATION_TIME, such as 30m; zero for never.
+func deadline(t *testing.T) time.Time {
+	t.Helper()
+	text := os.Getenv("MLPROMOTE_VALIDATION_TIME")
+	if text == "" {
+		return time.Time{}
+	}
+	length, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Now().Add(length)
+}
+
+func isInstalled(t *testing.T, runtime string) bool {
+	t.Helper()
+	root, err := installed.Root(os.Getenv("MLPROMOTE_TEST_CACHE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = (&install.Installer{Root: root}).Find(runtime)
+	return err == nil
+}
+
+// rules names the default limits: what was judged by others is judged again.
+func rules(t *testing.T) string {
+	t.Helper()
+	hash := sha256.New()
+	for _, precision := range validators.Precisions() {
+		for _, kind := range validators.Kinds() {
+			limits, err := validators.DefaultLimits(precision, validators.TensorInfo{Name: "y", Kind: kind, DType: tensor.Float32}, 400)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(limits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(hash, "%s %s %s\n", precision, kind, text)
+		}
+	}
+	return fmt.Sprintf("%x", hash.Sum(nil)[:6])
+}
+
+// everything lists the tasks of the long form.
+func everything(t *testing.T, folder string) []task {
+	t.Helper()
+	var all []task
+	honest := func(from, to int) {
+		for seed := from; seed <= to; seed++ {
+			for _, family := range families {
+				all = append(all, task{family, seed, "", ort.Name, everyVariant})
+			}
+		}
+	}
+	honest(1, 3)
+	for _, family := range families {
+		faults := append(model(t, folder, family, 1).Faults, "stale-row", "jitter-0.001", "jitter-0.1", "jitter-1")
+		for _, fault := range faults {
+			all = append(all, task{family, 1, fault, ort.Name, mutated})
+		}
+		all = append(all, task{family, 1, saturating, ort.Name, []string{"int8-static", "int8-channels"}})
+	}
+	honest(4, honestSeeds)
+	for _, runtime := range slices.Sorted(maps.Keys(others)) {
+		if !isInstalled(t, runtime) {
+			continue
+		}
+		for _, family := range families {
+			all = append(all, task{family, 1, "", runtime, others[runtime]}, task{family, 2, "", runtime, others[runtime]})
+			for _, fault := range []string{"outputs-swapped", "frozen-branch", "channel-1.5", "stale-row"} {
+				all = append(all, task{family, 1, fault, runtime, others[runtime]})
+			}
+		}
+	}
+	return all
+}
+
+// writePage writes docs/validation.md.
+func writePage(t *testing.T, path string, all []record) {
+	t.Helper()
+	versions := make(map[string]string)
+	for _, r := range all {
+		if versions[r.Runtime] != "" {
+			continue
+		}
+		installed, err := toolchaintest.Installer(t, r.Runtime).Find(r.Runtime)
+		if err != nil {
+			t.Fatal(err)
+		}
+		versions[r.Runtime] = r.Runtime + " " + installed.Version
+	}
+	machine, err := node.Describe(t.Context(), node.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := fmt.Sprintf("on %s, with %s, limits of version %d, on %s", time.Now().UTC().Format(time.DateOnly),
+		strings.Join(slices.Sorted(maps.Values(versions)), ", "), validators.LimitsVersion, machine.Kind())
+	if err := os.WriteFile(path, []byte(page(all, made)), 0o644); err != nil { //nolint:gosec // a page of the documentation
+		t.Fatal(err)
+	}
+}
+
+// The sample of every run: engines that are right pass, and those with a fault do not, in each way that a fault can
+// be found. All share three models.
+func TestVerifierKnowsRightFromWrong(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	models := make(map[string]about)
+	for _, family := range []string{"classifier", "regressor", "encoder"} {
+		models[family] = model(t, folder, family, 1)
+	}
+	var tasks []task
+	for family, quantized := range map[string]string{"classifier": "int8-static", "regressor": "int4-weights", "encoder": "int8-static"} {
+		tasks = append(tasks, task{family, 1, "", ort.Name, []string{"fp32", "fp16", "int8-dynamic", quantized}})
+	}
+	for _, m := range []struct{ family, fault, variant string }{
+		{"classifier", "training-norm", "fp32"}, {"classifier", "class-off-by-one", "int8-dynamic"}, {"classifier", "nan-on-one-case", "fp32"},
+		{"classifier", saturating, "int8-static"}, {"classifier", "class-drop", "fp16"}, {"regressor", "channel-1.05", "fp32"},
+		{"regressor", "stale-row", "fp16"}, {"regressor", "normalisation-scale", "int8-dynamic"}, {"encoder", "outputs-swapped", "fp32"},
+		{"encoder", "vocabulary-truncated", "fp16"}, {"encoder", "batch-dependence", "fp32"}, {"encoder", "jitter-1", "fp32"},
+	} {
+		tasks = append(tasks, task{m.family, 1, m.fault, ort.Name, []string{m.variant}})
+	}
+	var lock sync.Mutex
+	var all []record
+	t.Run("engines", func(t *testing.T) {
+		for _, task := range tasks {
+			t.Run(task.String(), func(t *testing.T) {
+				t.Parallel()
+				made := run(t, models[task.family], task)
+				lock.Lock()
+				defer lock.Unlock()
+				all = append(all, made...)
+			})
+		}
+	})
+	v := sortOut(all)
+	for _, r := range v.notBuilt {
+		t.Errorf("%s %s: %s, want a verdict", r.Task, r.Variant, r.Error)
+	}
+	if len(v.honest) != 12 || len(v.counted) != 12 {
+		t.Errorf("%d honest engines and %d with a fault that shows, want 12 and 12", len(v.honest), len(v.counted))
+	}
+	for _, r := range v.falseAlarms {
+		t.Errorf("%s %s: verdict %s, %s; want a pass of an engine that is right", r.Task, r.Variant, r.Verdict, r.First)
+	}
+	for _, r := range v.counted {
+		if r.passed() || len(r.Reasons) == 0 {
+			t.Errorf("%s %s: verdict %s for %q, want a failure with a reason", r.Task, r.Variant, r.Verdict, r.Reasons)
+		}
+	}
+}
