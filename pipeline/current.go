@@ -86,12 +86,9 @@ func (v verification) compareCurrent(ctx context.Context, c candidate, outputs r
 	run := v.comparison(nil, outputs.dir(c.id))
 	run.Golden, run.Outputs, run.Masks = outputs.dir(was.id), nil, parity.Masks{}
 	found, err := parity.Compare(ctx, run)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	if err != nil {
 		measured.CurrentFault = err.Error()
-		return nil
+		return ctx.Err()
 	}
 	measured.Current = found.Accuracy
 	return nil
