@@ -46,7 +46,9 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 		return registry.ParityReport{}, err
 	default:
 		for _, output := range v.iface.Outputs {
-			report.Outputs[output.Name] = parity.Figures(string(output.DType), found.Outputs[output.Name])
+			figures := parity.Figures(string(output.DType), found.Outputs[output.Name])
+			figures.Kind = string(output.Kind)
+			report.Outputs[output.Name] = figures
 		}
 		report.Cases.Ran, report.Accuracy = found.Cases, found.Accuracy
 		if err := v.judgeOutputs(ctx, c, found, outputs, &report); err != nil {
@@ -122,6 +124,7 @@ func (v verification) performance(c candidate, latencies measured) registry.Perf
 		was := latencies.latency(running.id)
 		current = &was
 	}
+	report.CurrentLatency = current
 	report.Verdict, report.Reasons = v.limits.JudgeLatency(report.Latency, current)
 	return report
 }

@@ -358,6 +358,7 @@ type CasesRun struct {
 // Formulae: package validators/tensor.
 type OutputFigures struct {
 	DType     string  `json:"dtype"`
+	Kind      string  `json:"kind,omitempty"` // what the values mean, since version 2 of limits
 	MaxAbs    Figure  `json:"maxAbs"`
 	MeanAbs   Figure  `json:"meanAbs"`
 	MaxRel    Figure  `json:"maxRel"`
@@ -370,6 +371,9 @@ type OutputFigures struct {
 	SpreadSNRdB Figure `json:"spreadSnrDb,omitempty"`
 	MaxError    Figure `json:"maxError,omitempty"`
 	CaseError   Figure `json:"caseError,omitempty"`
+	// CaseErrors counts the cases by their root mean square error relative to the spread, in
+	// decades: below 1e-8, from there to below 1e-7, and so on; the tenth is 1 and above.
+	CaseErrors []int `json:"caseErrors,omitempty"`
 
 	NewNaN int    `json:"newNaN"`
 	NewInf int    `json:"newInf"`
@@ -415,6 +419,9 @@ type PerformanceReport struct {
 	Latency
 	Warmup           int      `json:"warmup"`                     // runs before the first sample
 	ReferenceLatency *Latency `json:"referenceLatency,omitempty"` // of the reference, interleaved in the same process
+	// CurrentLatency is that of the engine of this label that the next environment had, measured in
+	// the same turns; absent where it had none.
+	CurrentLatency *Latency `json:"currentLatency,omitempty"`
 	// Apart is true if engines and reference ran in separate processes, in turns, because they
 	// were too large to be in memory together.
 	Apart bool `json:"apart,omitempty"`

@@ -52,6 +52,8 @@ func documents() map[string][]reflect.Type {
 		"quarantine":           of[[]quarantine.Attached](),
 		"quarantine lift":      of[[]quarantine.Attached](),
 		"reindex":              of[reindexed](),
+		"report check":         of[checkedReport](),
+		"report show":          of[shownReports](),
 		"restore":              {reflect.TypeFor[snapshots.Snapshot](), reflect.TypeFor[snapshots.TakenOver]()}, // the latter with --take-over
 		"rollback":             of[movement](),
 		"schema":               of[json.RawMessage](), // of the spec: the same with text

@@ -129,7 +129,7 @@ func verifyText(r pipeline.VerifyResult) string {
 		}
 		rows = append(rows, append([]string{e.Label, string(e.Parity.Verdict)}, figures(&e.Parity, &e.Performance)...))
 	}
-	return ui.Table(rows)
+	return ui.Table(rows) + briefs(r.Engines)
 }
 
 func engineHeader() []string {

@@ -198,7 +198,8 @@ func Figures(dtype string, r tensor.Result) registry.OutputFigures {
 		CosineMin: registry.Figure(r.CosineMin), SNRdB: registry.Figure(r.SNR),
 		Spread: registry.Figure(r.Spread), SpreadSNRdB: registry.Figure(r.SpreadSNR),
 		MaxError: registry.Figure(r.MaxError), CaseError: registry.Figure(r.CaseError),
-		NewNaN: int(r.NewNaN), NewInf: int(r.NewInf),
+		CaseErrors: slices.Clone(r.CaseErrors[:]),
+		NewNaN:     int(r.NewNaN), NewInf: int(r.NewInf),
 	}
 	if r.Top1Rows > 0 {
 		top1 := registry.Figure(r.Top1)

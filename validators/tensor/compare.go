@@ -36,7 +36,8 @@ type Comparison struct {
 	agreed   int64   // rows with equal argmax
 	shift    float64 // the first value of the reference
 	shifted  bool
-	worst2   float64 // mean squared error of the worst case
+	worst2   float64   // mean squared error of the worst case
+	errors2  []float64 // of each case
 	channels channels
 	// One decoded chunk of each side, small enough to stay in the first-level cache while the
 	// passes over it run.
@@ -135,6 +136,7 @@ func (c *Comparison) merge(caseIndex int, k *kernel, rows top1, reference, engin
 	if n := reference.Len(); n > 0 {
 		r.EqualMisses += float64(k.sums.differ) / float64(n)
 	}
+	c.errors2 = append(c.errors2, k.meanSquare())
 	if k.sums.n > 0 {
 		if mean := k.sums.err2 / float64(k.sums.n); mean > c.worst2 {
 			c.worst2, r.CaseErrorCase = mean, caseIndex

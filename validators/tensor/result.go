@@ -62,6 +62,10 @@ type Result struct {
 	// values; CaseErrorCase is the first case that has it, -1 if it is 0.
 	CaseError     float64
 	CaseErrorCase int
+	// CaseErrors counts the cases by their root mean square error divided by the spread of all
+	// values, in decades: below 1e-8, from there to below 1e-7, and so on; the last of the
+	// [Decades] is 1 and above, with what has no finite error.
+	CaseErrors [Decades]int
 	// NewNaN and NewInf count the elements that are NaN, or an infinity, in the engine's
 	// output, but not (or with the other sign) in the reference model's.
 	NewNaN, NewInf int64

@@ -29,6 +29,7 @@ func (c *Comparison) spread(r *Result) {
 		r.Spread = max(r.Spread, c.options.Spreads[0])
 	}
 	r.Spreads = []float64{r.Spread}
+	r.CaseErrors = c.histogram(r.Spread)
 	r.SpreadSNR, r.MaxError = c.relative(r.Spread, c.sums.err2, c.sums.n, r.MaxAbs)
 	switch {
 	case c.worst2 == 0 && !c.broken:
@@ -71,6 +72,38 @@ func deviation(n int64, from, from2, ref2 float64) float64 {
 		return math.Sqrt(variance)
 	}
 	return math.Sqrt(ref2 / count)
+}
+
+// Decades is the number of counts in [Result.CaseErrors].
+const Decades = 10
+
+// decades are the upper ends of all but the last.
+var decades = [Decades - 1]float64{1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1}
+
+// meanSquare returns the mean squared error of a case: 0 without elements.
+func (k *kernel) meanSquare() float64 {
+	switch {
+	case k.broken:
+		return math.Inf(1)
+	case k.sums.n == 0:
+		return 0
+	}
+	return k.sums.err2 / float64(k.sums.n)
+}
+
+// histogram counts cases by their errors relative to a spread.
+func (c *Comparison) histogram(spread float64) (counts [Decades]int) {
+	for _, mean := range c.errors2 {
+		at, relative := 0, 0.0
+		if mean > 0 {
+			relative = math.Sqrt(mean) / spread // +Inf where the spread is 0
+		}
+		for at < len(decades) && !(relative < decades[at]) {
+			at++
+		}
+		counts[at]++
+	}
+	return counts
 }
 
 // channels are sums for each index along the last axis.

@@ -3,6 +3,7 @@ package tensor_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"mlpromote.dev/mlpromote/validators/tensor"
@@ -156,5 +157,28 @@ func TestSpreadOfSomeCases(t *testing.T) {
 		if got.MaxError != c.want {
 			t.Errorf("%s: largest error %v, want %v", name, got.MaxError, c.want)
 		}
+	}
+}
+
+// Cases are counted by their error relative to the spread, which is known only at the end. A case at
+// the end of a decade is in the next.
+func TestCaseErrorsInDecades(t *testing.T) {
+	t.Parallel()
+	base := []float64{1, -1, 1, -1} // spread 1
+	var pairs []tensor.Tensor
+	for _, by := range []float64{0, 1e-9, 1.0 / (1 << 20), 1.0 / (1 << 10), 0.5, 1, 7, math.NaN()} {
+		off := slices.Clone(base)
+		for i := range off {
+			off[i] += by
+		}
+		pairs = append(pairs, vector(base...), vector(off...))
+	}
+	pairs = append(pairs, vector(), vector())
+	got := compare(tensor.Options{}, pairs...).CaseErrors
+	if want := [tensor.Decades]int{3, 0, 1, 0, 0, 1, 0, 0, 1, 3}; got != want {
+		t.Errorf("got %v, want %v: cases by decades", got, want)
+	}
+	if got, want := compare(tensor.Options{}, vector(0, 0), vector(0, 1)).CaseErrors, [tensor.Decades]int{9: 1}; got != want {
+		t.Errorf("got %v, want %v: an error where the reference has no spread", got, want)
 	}
 }

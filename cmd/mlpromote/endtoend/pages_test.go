@@ -67,6 +67,19 @@ func TestPages(t *testing.T) {
 		}
 		runBlocks(t, program, "docs/how-to/tune.md", "", dir)
 	})
+	t.Run("reports", func(t *testing.T) {
+		t.Parallel()
+		dir := t.TempDir()
+		if err := programtest.Example("digits", filepath.Join(dir, "examples", "digits")); err != nil {
+			t.Fatal(err)
+		}
+		found, err := toolchaintest.Installer(t, "onnxruntime").Find("onnxruntime")
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := "PATH=" + filepath.Dir(found.Interpreter()) + ":" + filepath.Dir(program) + ":" + os.Getenv("PATH")
+		runBlocks(t, program, "docs/how-to/reports.md", "", dir, path)
+	})
 	t.Run("cases", func(t *testing.T) {
 		t.Parallel()
 		dir := t.TempDir()

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/internal/inspection"
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+func (a *app) reportShowCommand() *cobra.Command {
+	var environment, engine string
+	c := &cobra.Command{
+		Use:   "show [REF | MODEL --env ENV]",
+		Short: "Show on one page what was proven of the engines of a release",
+		Long: `Shows the newest reports of trusted verifiers about every engine: each limit with what was
+measured, the bounds that the cases prove, and the margin, which is the part of what the limit
+allows that is left. Then what that says of other inputs, the errors of the cases by size, the
+worst element, what the engine did beyond the cases, and latency beside that of the reference
+model and of the engine that the next environment had. REF defaults to the last build here.`,
+		Example: `  mlpromote report show staging/vision/digits:1.0.0
+  mlpromote report show vision/digits --env prod --engine linux-amd64-v1/int8`,
+		Args: command.AtMost("REF"),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.with(c.Context(), func(i *wiring.Instance) error {
+				ref, err := a.modelOrReference(i, "report show", environment, args)
+				if err != nil {
+					return err
+				}
+				return a.showReports(c.Context(), i, ref, engine)
+			})
+		},
+	}
+	c.Flags().StringVar(&environment, "env", "", "environment, if a model is given in place of a ref")
+	c.Flags().StringVar(&engine, "engine", "", "label of one engine, such as linux-amd64-v1/int8 (default all)")
+	return c
+}
+
+// shownReports is what report show prints.
+type shownReports struct {
+	Ref     string        `json:"ref"`
+	Engines []shownEngine `json:"engines"`
+}
+
+// shownEngine is an engine with its newest reports.
+type shownEngine struct {
+	inspection.Engine
+	// Margins are those of the checks of the parity report, in their order: the part of what each
+	// limit allows that is left.
+	Margins []registry.Figure `json:"margins,omitempty"`
+}
+
+func (a *app) showReports(ctx context.Context, i *wiring.Instance, ref registry.Ref, engine string) error {
+	found, err := inspection.Of(ctx, &i.Registry, ref)
+	if err != nil {
+		return err
+	}
+	shown := shownReports{Ref: found.Ref, Engines: []shownEngine{}}
+	var labels []string
+	pages := []string{ui.Plain(found.Ref) + "\n"}
+	for _, e := range found.Engines {
+		labels = append(labels, e.Label)
+		if engine != "" && engine != e.Label {
+			continue
+		}
+		shown.Engines = append(shown.Engines, shownEngine{e, margins(e.Parity)})
+		pages = append(pages, engineReport(e))
+	}
+	if engine != "" && len(shown.Engines) == 0 {
+		return registry.Errorf(registry.CodeNotFound, "--engine %s: the release has no such engine: it has %s", engine, strings.Join(labels, ", "))
+	}
+	return a.ui.Result(strings.Join(pages, "\n"), shown)
+}
+
+func margins(p *registry.ParityReport) []registry.Figure {
+	if p == nil {
+		return nil
+	}
+	var all []registry.Figure
+	for _, c := range p.Checks {
+		all = append(all, registry.Figure(validators.Margin(c)))
+	}
+	return all
+}
+
+// engineReport is what is known of an engine, on a page.
+func engineReport(e inspection.Engine) string {
+	p := e.Parity
+	if p == nil {
+		return ui.Plain(e.Label) + ": no report of a trusted verifier: run mlpromote verify on a machine that meets the target\n"
+	}
+	text := fmt.Sprintf("%s: %s\n", ui.Plain(e.Label), p.Verdict)
+	for _, reason := range p.Reasons {
+		text += "  " + ui.Plain(reason.Message) + "\n"
+	}
+	text += fmt.Sprintf("  %s ran, %s; %s %s on %s; %s\n", ofCases(p.Cases), p.Cases.Origin, ui.Plain(p.Runtime.Name), ui.Plain(p.Runtime.Version),
+		ui.Plain(p.Node.Kind()), p.FinishedOn.UTC().Format("2006-01-02 15:04:05"))
+	if p.Rules < 2 {
+		text += "  Limits of version 1: the report has no checks, and no bounds\n\n" + indent(figuresTable(p))
+	} else {
+		text += "  " + confidenceText(*p) + "\n\n" + indent(checksTable(p)) + provesText(p)
+	}
+	text += errorsText(p) + worstText(p)
+	for _, probe := range p.Probes {
+		text += "  " + probeText(probe) + "\n"
+	}
+	return text + plainLoadText(p.PlainLoad) + latencyText(e.Performance)
+}
+
+func indent(table string) string {
+	return "  " + strings.ReplaceAll(strings.TrimRight(table, "\n"), "\n", "\n  ") + "\n"
+}
+
+// ofCases is how many of the cases ran.
+func ofCases(c registry.CasesRun) string {
+	if c.Ran == c.Count {
+		return registry.Count(c.Ran, "case")
+	}
+	return fmt.Sprintf("%d of %s", c.Ran, registry.Count(c.Count, "case"))
+}
+
+// confidenceText is the confidence of bounds.
+func confidenceText(p registry.ParityReport) string {
+	text := fmt.Sprintf("bounds at %s confidence", short(float64(p.Confidence)))
+	if p.Attempts > 1 {
+		limits := 1 - (1-float64(p.Confidence))*float64(p.Attempts)
+		text += fmt.Sprintf(": %s in %s", short(limits), registry.Count(p.Attempts, "attempt"))
+	}
+	return text
+}
+
+// figuresTable is the figures of a report without checks.
+func figuresTable(p *registry.ParityReport) string {
+	rows := [][]string{{"OUTPUT", "LARGEST ERROR", "COSINE", "SNR", "TOP-1"}}
+	for _, name := range sortedNames(p.Outputs) {
+		o := p.Outputs[name]
+		top1 := "-"
+		if o.Top1 != nil {
+			top1 = percent(float64(*o.Top1))
+		}
+		rows = append(rows, []string{name, figure(o.MaxAbs, "%.3g"), figure(o.CosineMin, "%.6f"), figure(o.SNRdB, "%.1f dB"), top1})
+	}
+	if a := p.Accuracy; a != nil {
+		return ui.Table(rows) + fmt.Sprintf("accuracy %s, of the reference model %s\n", percent(float64(a.Engine)), percent(float64(a.Reference)))
+	}
+	return ui.Table(rows)
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/cmd/internal/ui"
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// figureWords are what figures of checks are called.
+var figureWords = map[string]string{
+	"elements":   "elements beyond their tolerance",
+	"cosine":     "cosine of the worst case",
+	"snrDb":      "signal to noise",
+	"maxAbs":     "largest error",
+	"maxError":   "largest error / spread",
+	"caseError":  "error of the worst case / spread",
+	"top1":       "same best class",
+	"equal":      "same answer",
+	"accuracy":   "accuracy",
+	"drop":       "drop of accuracy",
+	"regression": "drop against the engine there now",
+}
+
+// checksTable has a row for each limit.
+func checksTable(p *registry.ParityReport) string {
+	rows := [][]string{{"OUTPUT", "KIND", "FIGURE", "VALUE", "BOUNDS", "LIMIT", "MARGIN", "CASES", "WORST", "VERDICT"}}
+	for _, c := range p.Checks {
+		worst := "-"
+		if c.Case != nil {
+			worst = fmt.Sprintf("case %d", *c.Case)
+		}
+		rows = append(rows, []string{ui.Dash(c.Output), ui.Dash(p.Outputs[c.Output].Kind), cmp.Or(figureWords[c.Figure], c.Figure), valueText(c, float64(c.Value)),
+			boundsText(c), limitText(c), marginText(c), fmt.Sprint(c.Cases), worst, string(c.Verdict)})
+	}
+	return ui.Table(rows)
+}
+
+// isRate reports whether a figure is a share of the cases.
+func isRate(c registry.Check) bool {
+	return slices.Contains([]string{"top1", "equal", "accuracy", "drop", "regression"}, c.Figure)
+}
+
+// valueText is a value of a figure with its unit.
+func valueText(c registry.Check, v float64) string {
+	switch {
+	case isRate(c):
+		return short(v)
+	case c.Figure == "snrDb":
+		return fmt.Sprintf("%.4g dB", v)
+	case c.Figure == "cosine":
+		return fmt.Sprintf("%.6g", v)
+	}
+	return fmt.Sprintf("%.3g", v)
+}
+
+// boundsText is the bounds of a rate, neither of which says too much.
+func boundsText(c registry.Check) string {
+	if c.Low == nil || c.High == nil {
+		return "exact"
+	}
+	return short(math.Floor(float64(*c.Low)*1e4)/1e4) + " to " + short(math.Ceil(float64(*c.High)*1e4)/1e4)
+}
+
+func limitText(c registry.Check) string {
+	if c.AtLeast {
+		return "at least " + valueText(c, float64(c.Limit))
+	}
+	return "at most " + valueText(c, float64(c.Limit))
+}
+
+func marginText(c registry.Check) string {
+	margin := validators.Margin(c)
+	if math.IsInf(margin, 0) || math.IsNaN(margin) {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f %%", math.Floor(100*margin))
+}
+
+// provesText is what limits that held on every case say of other inputs.
+func provesText(p *registry.ParityReport) string {
+	for _, c := range p.Checks {
+		if c.Proves != nil {
+			return fmt.Sprintf("  %s and none beyond a limit that holds for each case: at most %s of inputs like these are, for each such limit\n",
+				registry.Count(c.Cases, "case"), short(math.Ceil(float64(*c.Proves)*1e4)/1e4))
+		}
+	}
+	return ""
+}
+
+// decadeNames are the ranges of a histogram of errors.
+var decadeNames = []string{"below 1e-8", "1e-8", "1e-7", "1e-6", "1e-5", "1e-4", "1e-3", "0.01", "0.1", "1 and above"}
+
+// errorsText counts the cases by the size of their errors: a line for each output.
+func errorsText(p *registry.ParityReport) string {
+	text := ""
+	for _, name := range sortedNames(p.Outputs) {
+		var parts []string
+		for decade, count := range p.Outputs[name].CaseErrors {
+			if count > 0 && decade < len(decadeNames) {
+				parts = append(parts, fmt.Sprintf("%s: %d", decadeNames[decade], count))
+			}
+		}
+		if len(parts) > 0 {
+			text += fmt.Sprintf("  %s, cases by their error / spread, from: %s\n", ui.Plain(name), strings.Join(parts, ", "))
+		}
+	}
+	return text
+}
+
+// worstText is the element that differs most, of each output.
+func worstText(p *registry.ParityReport) string {
+	text := ""
+	for _, name := range sortedNames(p.Outputs) {
+		if w := p.Outputs[name].Worst; w != nil {
+			text += fmt.Sprintf("  %s, worst element: case %d at %v, reference model %.6g, engine %.6g\n", ui.Plain(name), w.Case, w.Index, float64(w.Reference), float64(w.Engine))
+		}
+	}
+	return text
+}
+
+// probeText is what came of a probe.
+func probeText(p registry.Probe) string {
+	text := ui.Plain("probe "+strings.TrimSpace(string(p.Kind)+" "+p.What)) + ": " + string(p.Verdict)
+	switch {
+	case p.Message != "":
+		return text + ", " + ui.Plain(p.Message)
+	case p.Affected > 0:
+		return text + fmt.Sprintf(", %d of %s differ, by at most %.3g", p.Affected, registry.Count(p.Cases, "case"), float64(p.MaxAbs))
+	case p.Cases == 0:
+		return text + ", it did not run"
+	case p.MaxAbs > 0:
+		return text + fmt.Sprintf(", %s, largest difference %.3g", registry.Count(p.Cases, "case"), float64(p.MaxAbs))
+	}
+	return text + ", " + registry.Count(p.Cases, "case") + ", no difference"
+}
+
+// plainLoadText is what came of loading an engine without its profile.
+func plainLoadText(l *registry.PlainLoad) string {
+	if l == nil {
+		return ""
+	}
+	text := fmt.Sprintf("  without its load profile: %s on %s", l.Verdict, registry.Count(l.Cases, "case"))
+	if l.Message != "" {
+		text += ", " + ui.Plain(l.Message)
+	}
+	return text + "\n"
+}
+
+// latencyText is a table of latencies, with the ratio of the engine's p50 to each.
+func latencyText(l *registry.PerformanceReport) string {
+	if l == nil {
+		return ""
+	}
+	rows := [][]string{{"LATENCY: " + string(l.Verdict), "P50", "P99", "PER SECOND", "ENGINE P50 / THIS"}}
+	for _, of := range []struct {
+		name string
+		*registry.Latency
+	}{{"engine", &l.Latency}, {"reference model", l.ReferenceLatency}, {"engine of the next environment", l.CurrentLatency}} {
+		if of.Latency == nil {
+			continue
+		}
+		ratio := "-"
+		if of.Latency != &l.Latency && of.P50Ns > 0 {
+			ratio = fmt.Sprintf("%.2f", float64(l.P50Ns)/float64(of.P50Ns))
+		}
+		rows = append(rows, []string{of.name, duration(of.P50Ns), duration(of.P99Ns), fmt.Sprintf("%.0f", of.PerSecond), ratio})
+	}
+	text := "\n" + indent(ui.Table(rows))
+	for _, reason := range l.Reasons {
+		text += "  " + ui.Plain(reason.Message) + "\n"
+	}
+	return text
+}
+
+// briefs is a line for each engine: what failed first, or the limit with the smallest margin.
+func briefs(engines []pipeline.VerifiedEngine) string {
+	text := ""
+	for _, e := range engines {
+		if said := brief(e.Parity); said != "" {
+			text += ui.Plain(fmt.Sprintf("%s: %s: %s", e.Label, e.Parity.Verdict, said)) + "\n"
+		}
+	}
+	return text
+}
+
+func brief(p registry.ParityReport) string {
+	if p.Verdict != registry.VerdictPass {
+		return whyNot(p.ReportHead)
+	}
+	if len(p.Checks) == 0 {
+		return ""
+	}
+	tightest := slices.MinFunc(p.Checks, func(a, b registry.Check) int { return cmp.Compare(validators.Margin(a), validators.Margin(b)) })
+	value := valueText(tightest, float64(tightest.Value))
+	if tightest.Low != nil {
+		value += " (" + boundsText(tightest) + ")"
+	}
+	subject := ""
+	if tightest.Output != "" {
+		subject = "output " + tightest.Output + ", "
+	}
+	return fmt.Sprintf("smallest margin %s: %s%s %s, %s", marginText(tightest), subject, cmp.Or(figureWords[tightest.Figure], tightest.Figure), value, limitText(tightest))
+}
+
+// short is a share in percent, with no more digits than it needs.
+func short(v float64) string { return fmt.Sprintf("%.4g %%", 100*v) }

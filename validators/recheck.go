@@ -1,0 +1,303 @@
+package validators
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/stats"
+)
+
+// Rejudged is a parity report judged again by the counts that it has itself.
+type Rejudged struct {
+	Said    registry.Verdict `json:"said"`    // by the report
+	Verdict registry.Verdict `json:"verdict"` // that follows from its counts
+	// Confidence is that of the limits, before it was divided among the attempts.
+	Confidence registry.Figure `json:"confidence"`
+	Attempts   int             `json:"attempts"`
+	Checks     int             `json:"checks"` // that were computed again
+	// Differences are what the report says and its counts do not give; empty if it says the same.
+	Differences []Difference `json:"differences"`
+}
+
+// Difference is one thing that a report says otherwise than its counts give.
+type Difference struct {
+	What    string `json:"what"` // "output y, top1: low"
+	Said    string `json:"said"`
+	Follows string `json:"follows"`
+}
+
+// boundTolerance is how far bounds may lie apart that two machines compute from equal counts.
+const boundTolerance = 1e-9
+
+// reasonsOfChecks are the codes of reasons that checks have too.
+var reasonsOfChecks = []string{ReasonLimit, ReasonAccuracy, ReasonNotEnough}
+
+// Rejudge judges a parity report again without the engine: it computes the bounds and the verdict
+// of every check from misses, answers won, cases, confidence and limit, and the verdict of the
+// report from those, its probes and its reasons. It does not read who signed the report, and it
+// cannot know whether the counts are true. Errors: CodeInvalid for a report of limits version 1,
+// which has no checks, and of a version that this program does not know.
+func Rejudge(report registry.ParityReport) (Rejudged, error) {
+	if report.Rules < 2 {
+		return Rejudged{}, registry.WithHint(registry.Errorf(registry.CodeInvalid, "the report is by limits of version 1, which has no checks: its verdict does not follow from what it says"),
+			"build again with this version of mlpromote, and verify")
+	}
+	if report.Rules > LimitsVersion {
+		return Rejudged{}, registry.Errorf(registry.CodeInvalid, "the report is by limits of version %d: this program knows versions up to %d", report.Rules, LimitsVersion)
+	}
+	report.Verdict = cmp.Or(report.Verdict, registry.VerdictUndecided)
+	again := rejudgement{report: report, found: Rejudged{Said: report.Verdict, Attempts: report.Attempts,
+		Checks: len(report.Checks), Differences: []Difference{}}}
+	again.confidence()
+	verdicts := make([]registry.Verdict, 0, len(report.Checks))
+	for _, c := range report.Checks {
+		verdicts = append(verdicts, again.check(c))
+	}
+	again.verdict(verdicts)
+	return again.found, nil
+}
+
+// rejudgement collects differences.
+type rejudgement struct {
+	report registry.ParityReport
+	found  Rejudged
+}
+
+func (r *rejudgement) differ(what, said, follows string) {
+	r.found.Differences = append(r.found.Differences, Difference{what, said, follows})
+}
+
+// confidence computes the confidence of the limits from that of the report and the attempts: see
+// Limits.confidence.
+func (r *rejudgement) confidence() {
+	if r.report.Attempts < 1 {
+		r.differ("attempts", fmt.Sprint(r.report.Attempts), "at least 1: this one counts")
+	}
+	limits := 1 - (1-float64(r.report.Confidence))*float64(max(r.report.Attempts, 1))
+	r.found.Confidence = registry.Figure(math.Round(limits*1e12) / 1e12)
+	if !(limits > 0.5 && limits < 1) {
+		r.differ("confidence", fmt.Sprintf("%v in %s", float64(r.report.Confidence), registry.Count(r.report.Attempts, "attempt")),
+			"limits of a confidence above 0.5 and below 1")
+	}
+}
+
+// A figure that limits of version 2 bound.
+type boundedFigure struct {
+	atLeast, rate bool
+	ofAccuracy    bool // over the cases with answers
+	said          func(registry.OutputFigures) registry.Figure
+}
+
+var boundedFigures = map[string]boundedFigure{
+	"elements":  {},
+	"cosine":    {atLeast: true, said: func(o registry.OutputFigures) registry.Figure { return o.CosineMin }},
+	"snrDb":     {atLeast: true, said: func(o registry.OutputFigures) registry.Figure { return o.SpreadSNRdB }},
+	"maxAbs":    {said: func(o registry.OutputFigures) registry.Figure { return o.MaxAbs }},
+	"maxError":  {said: func(o registry.OutputFigures) registry.Figure { return o.MaxError }},
+	"caseError": {said: func(o registry.OutputFigures) registry.Figure { return o.CaseError }},
+	"top1":      {atLeast: true, rate: true},
+	"equal":     {atLeast: true, rate: true},
+	"accuracy":  {atLeast: true, rate: true, ofAccuracy: true},
+	"drop":      {rate: true, ofAccuracy: true},
+	// of the engine that the destination had
+	"regression": {rate: true, ofAccuracy: true},
+}
+
+// check computes a check again and gives its verdict.
+func (r *rejudgement) check(c registry.Check) registry.Verdict {
+	c.Verdict = cmp.Or(c.Verdict, registry.VerdictUndecided)
+	what := c.Figure
+	if c.Output != "" {
+		what = "output " + c.Output + ", " + c.Figure
+	}
+	figure, known := boundedFigures[c.Figure]
+	if !known {
+		r.differ(what, string(c.Verdict), "nothing: no limit of this version has such a figure")
+		return registry.VerdictUndecided
+	}
+	if c.AtLeast != figure.atLeast {
+		r.differ(what+": atLeast", fmt.Sprint(c.AtLeast), fmt.Sprint(figure.atLeast))
+		c.AtLeast = figure.atLeast
+	}
+	r.cases(what, figure, c)
+	var verdict registry.Verdict
+	switch {
+	case isDrop(c):
+		verdict = r.drop(what, c)
+	case figure.rate:
+		verdict = r.rate(what, c)
+	default:
+		verdict = r.exact(what, figure, c)
+	}
+	if verdict != c.Verdict {
+		r.differ(what+": verdict", string(c.Verdict), string(verdict))
+	}
+	return verdict
+}
+
+// cases compares the counts of a check with those that the report has elsewhere.
+func (r *rejudgement) cases(what string, figure boundedFigure, c registry.Check) {
+	if !figure.ofAccuracy {
+		if _, ok := r.report.Outputs[c.Output]; !ok {
+			r.differ(what, "output "+c.Output, "no such output in the report")
+		}
+		if c.Cases != r.report.Cases.Ran {
+			r.differ(what+": cases", fmt.Sprint(c.Cases), fmt.Sprint(r.report.Cases.Ran))
+		}
+		return
+	}
+	a, paired := r.report.Accuracy, isDrop(c)
+	if c.Figure == "regression" {
+		if a = nil; r.report.Current != nil {
+			a = &r.report.Current.Accuracy
+		}
+	}
+	if a == nil {
+		r.differ(what, "a check", "no check: the report has no such accuracy")
+		return
+	}
+	if c.Cases != a.Cases {
+		r.differ(what+": cases", fmt.Sprint(c.Cases), fmt.Sprint(a.Cases))
+	}
+	misses := registry.Figure(a.Cases) - a.Right
+	if paired {
+		misses = a.Lost
+		r.same(what+": won", c.Won, float64(a.Won))
+	}
+	r.same(what+": misses", c.Misses, float64(misses))
+}
+
+// isDrop reports whether a check has the answers that only one of two engines has right.
+func isDrop(c registry.Check) bool { return c.Figure == "drop" || c.Figure == "regression" }
+
+// same compares an optional figure with what it has to be.
+func (r *rejudgement) same(what string, said *registry.Figure, follows float64) bool {
+	if said == nil {
+		r.differ(what, "nothing", number(follows))
+		return false
+	}
+	if v := float64(*said); !near(v, follows) {
+		r.differ(what, number(v), number(follows))
+		return false
+	}
+	return true
+}
+
+// near reports whether two bounds are the same on two machines; NaN is near NaN.
+func near(a, b float64) bool {
+	return a == b || math.Abs(a-b) <= boundTolerance || math.IsNaN(a) && math.IsNaN(b)
+}
+
+func number(v float64) string { return fmt.Sprintf("%.10g", v) }
+
+// exact judges a limit that must hold for every case that ran.
+func (r *rejudgement) exact(what string, figure boundedFigure, c registry.Check) registry.Verdict {
+	if output, ok := r.report.Outputs[c.Output]; ok && figure.said != nil {
+		r.same(what+": value", &c.Value, float64(figure.said(output)))
+	}
+	if c.Figure == "elements" {
+		c.Limit = 0 // none may fail
+	}
+	if !(limit{float64(c.Limit), c.AtLeast, true}).keeps(float64(c.Value)) {
+		return registry.VerdictFail
+	}
+	if c.Figure != "snrDb" {
+		r.same(what+": proves", c.Proves, stats.UpperRate(0, c.Cases, float64(r.report.Confidence)))
+	}
+	return registry.VerdictPass
+}
+
+// rate judges a limit on a share of cases by its bounds.
+func (r *rejudgement) rate(what string, c registry.Check) registry.Verdict {
+	if c.Misses == nil {
+		r.differ(what+": misses", "nothing", "a count: the bounds follow from it")
+		return registry.VerdictUndecided
+	}
+	misses, confidence, cases := float64(*c.Misses), float64(r.report.Confidence), c.Cases
+	if math.IsNaN(misses) {
+		return registry.VerdictFail
+	}
+	r.same(what+": value", &c.Value, 1-misses/float64(max(cases, 1)))
+	low := r.bound(what+": low", c.Low, 1-stats.UpperRate(misses, cases, confidence))
+	high := r.bound(what+": high", c.High, 1-stats.LowerRate(misses, cases, confidence))
+	return decide(low >= float64(c.Limit), high < float64(c.Limit))
+}
+
+// drop judges a limit on the drop of accuracy.
+func (r *rejudgement) drop(what string, c registry.Check) registry.Verdict {
+	if c.Misses == nil || c.Won == nil {
+		r.differ(what, "no counts", "misses and won: the bounds follow from them")
+		return registry.VerdictUndecided
+	}
+	lost, won := float64(*c.Misses), float64(*c.Won)
+	if !(lost >= 0 && won >= 0 && lost <= float64(c.Cases) && won <= float64(c.Cases)) {
+		r.differ(what+": misses and won", number(lost)+" and "+number(won), "counts from 0 to the number of cases")
+		return registry.VerdictUndecided
+	}
+	r.same(what+": value", &c.Value, (lost-won)/float64(max(c.Cases, 1)))
+	low, high := stats.PairedDrop(int(math.Ceil(lost)), int(math.Floor(won)), c.Cases, float64(r.report.Confidence))
+	low, high = r.bound(what+": low", c.Low, low), r.bound(what+": high", c.High, high)
+	return decide(high <= float64(c.Limit), low > float64(c.Limit))
+}
+
+// bound compares a bound and returns the one to judge by: that of the report where it is the same
+// but for the last digits, which differ between processors.
+func (r *rejudgement) bound(what string, said *registry.Figure, follows float64) float64 {
+	if r.same(what, said, follows) {
+		return float64(*said)
+	}
+	return follows
+}
+
+func decide(holds, exceeded bool) registry.Verdict {
+	switch {
+	case holds:
+		return registry.VerdictPass
+	case exceeded:
+		return registry.VerdictFail
+	}
+	return registry.VerdictUndecided
+}
+
+// verdict gives the verdict of the report from those of its checks, from its probes, and from
+// the reasons that no check has.
+func (r *rejudgement) verdict(checks []registry.Verdict) {
+	report := r.report
+	beside := slices.ContainsFunc(report.Reasons, func(reason registry.Reason) bool {
+		return !slices.Contains(reasonsOfChecks, reason.Code)
+	})
+	follows := registry.VerdictPass
+	switch {
+	case slices.Contains(checks, registry.VerdictFail) || r.failsBeside():
+		follows = registry.VerdictFail
+	case beside && report.Verdict == registry.VerdictFail:
+		follows = registry.VerdictFail // what has no counts, such as another shape, is as the report says
+	case beside, slices.Contains(checks, registry.VerdictUndecided), len(checks) == 0,
+		report.Cases.Ran < 1 || report.Cases.Ran != report.Cases.Count:
+		follows = registry.VerdictUndecided
+	}
+	r.found.Verdict = follows
+	if follows != report.Verdict {
+		r.differ("verdict", string(report.Verdict), string(follows))
+	}
+	if report.Verdict == registry.VerdictPass && len(report.Reasons) > 0 {
+		r.differ("reasons", registry.Count(len(report.Reasons), "reason"), "none: it says that it passed")
+	}
+}
+
+// failsBeside reports whether something failed for which there is no check.
+func (r *rejudgement) failsBeside() bool {
+	for _, o := range r.report.Outputs {
+		if o.NewNaN > 0 || o.NewInf > 0 {
+			return true
+		}
+	}
+	plain, profile := r.report.PlainLoad, r.report.Settings.Profile
+	if plain != nil && plain.Verdict == registry.VerdictFail && (profile == nil || !profile.Required) {
+		return true
+	}
+	return slices.ContainsFunc(r.report.Probes, func(p registry.Probe) bool { return p.Verdict == registry.VerdictFail })
+}

@@ -1,0 +1,248 @@
+package validators_test
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/parity"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// reported is the report that verify writes about an engine with one output and labels.
+func reported(l validators.Limits, result tensor.Result, a *registry.Accuracy, attempts int) registry.ParityReport {
+	judged := l.Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Accuracy: a, Current: a, Cases: result.Cases, Attempts: attempts})
+	return registry.ParityReport{
+		ReportHead: registry.ReportHead{Verdict: judged.Verdict, Reasons: judged.Reasons},
+		Cases:      registry.CasesRun{Count: result.Cases, Ran: result.Cases},
+		Outputs:    map[string]registry.OutputFigures{"logits": parity.Figures("float32", result)},
+		Accuracy:   a, Current: &registry.CurrentAccuracy{Accuracy: *a}, Rules: l.V, Confidence: registry.Figure(judged.Confidence), Attempts: attempts, Checks: judged.Checks,
+	}
+}
+
+// everyLimit is limits of every figure that limits of version 2 have.
+func everyLimit() validators.Limits {
+	tolerance := 0.5
+	l := limits2(validators.OutputLimits{RTol: &tolerance, ATol: &tolerance, Cosine: &validators.AtLeast{Min: 0.9}, SNRdB: &validators.AtLeast{Min: 20},
+		Top1: &validators.AtLeast{Min: 0.95}, Equal: &validators.AtLeast{Min: 0.95}, MaxAbs: &validators.AtMost{Max: 1},
+		MaxError: &validators.AtMost{Max: 1}, CaseError: &validators.AtMost{Max: 0.5}})
+	l.Accuracy = &validators.AccuracyLimit{Metric: "top1", Drop: &validators.AtMost{Max: 0.05}, Regression: &validators.AtMost{Max: 0.05}, Min: &validators.AtLeast{Min: 0.8}}
+	return l
+}
+
+// passing is a report that passes every limit.
+func passing(t *testing.T) registry.ParityReport {
+	t.Helper()
+	a := &registry.Accuracy{Metric: "top1", Reference: 0.9, Engine: 0.9, Lost: 1, Won: 1, Right: 540, Cases: 600, Count: 600}
+	report := reported(everyLimit(), equalResult(600), a, 2)
+	if report.Verdict != registry.VerdictPass || len(report.Checks) != 11 {
+		t.Fatalf("the report passes with 11 checks: %s, %d: %v", report.Verdict, len(report.Checks), report.Reasons)
+	}
+	return report
+}
+
+// Whatever Judge writes says the same when it is judged again, also after it was stored as JSON.
+func TestRejudgeAgreesWithJudge(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		cases := rapid.IntRange(2, 2000).Draw(t, "cases")
+		figure := rapid.OneOf(rapid.Float64Range(0, 2), rapid.SampledFrom([]float64{0, 0.5, 1, math.Inf(1), math.Inf(-1), math.NaN()}))
+		r := equalResult(cases)
+		r.MaxAbs, r.MaxError, r.CaseError = figure.Draw(t, "maxAbs"), figure.Draw(t, "maxError"), figure.Draw(t, "caseError")
+		r.CosineMin, r.SpreadSNR = figure.Draw(t, "cosine"), 20*figure.Draw(t, "snr")
+		r.Failed, r.NewNaN = rapid.Int64Range(0, 1).Draw(t, "failed"), rapid.Int64Range(0, 1).Draw(t, "nan")
+		few := min(cases, 80)
+		r.Top1Misses = rapid.Float64Range(0, float64(few)).Draw(t, "top1")
+		r.EqualMisses = float64(rapid.IntRange(0, few).Draw(t, "equal"))
+		if rapid.Bool().Draw(t, "rows") {
+			r.Top1Rows = 0
+		}
+		lost := rapid.IntRange(0, few/2).Draw(t, "lost")
+		won := rapid.IntRange(0, few/2).Draw(t, "won")
+		a := &registry.Accuracy{Metric: "top1", Lost: registry.Figure(lost), Won: registry.Figure(won), Right: registry.Figure(cases - lost), Cases: cases, Count: cases}
+		report := reported(everyLimit(), r, a, rapid.IntRange(1, 5).Draw(t, "attempts"))
+		data, err := json.Marshal(report)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var read registry.ParityReport
+		if err := registry.DecodeSigned(data, &read); err != nil {
+			t.Fatal(err)
+		}
+		got, err := validators.Rejudge(read)
+		if err != nil || len(got.Differences) > 0 || got.Verdict != report.Verdict || got.Confidence != 0.95 {
+			t.Fatalf("%v: %+v\nof %s", err, got, data)
+		}
+	})
+}
+
+// Every thing that a report says and that follows from something else in it is noticed if it is
+// another one.
+func TestRejudgeNotices(t *testing.T) {
+	t.Parallel()
+	f := func(v float64) *registry.Figure { figure := registry.Figure(v); return &figure }
+	on := func(figure string, change func(c *registry.Check)) func(r *registry.ParityReport) {
+		return func(r *registry.ParityReport) {
+			change(&r.Checks[slices.IndexFunc(r.Checks, func(c registry.Check) bool { return c.Figure == figure })])
+		}
+	}
+	limit := func(v float64) func(c *registry.Check) {
+		return func(c *registry.Check) { c.Limit = registry.Figure(v) }
+	}
+	for name, c := range map[string]struct {
+		change func(r *registry.ParityReport)
+		what   string
+		want   registry.Verdict
+	}{
+		"a rate below its limit":            {on("top1", limit(0.999)), "output logits, top1: verdict", registry.VerdictUndecided},
+		"a rate far below its limit":        {on("accuracy", limit(0.99)), "accuracy: verdict", registry.VerdictFail},
+		"a drop above its limit":            {on("drop", limit(0.001)), "drop: verdict", registry.VerdictUndecided},
+		"an error above its limit":          {on("maxError", limit(-1)), "output logits, maxError: verdict", registry.VerdictFail},
+		"a cosine below its limit":          {on("cosine", limit(1.5)), "output logits, cosine: verdict", registry.VerdictFail},
+		"a limit in the other direction":    {on("cosine", func(c *registry.Check) { c.AtLeast = false }), "output logits, cosine: atLeast", registry.VerdictPass},
+		"elements that failed":              {on("elements", func(c *registry.Check) { c.Value, c.Limit = 3, 5 }), "output logits, elements: verdict", registry.VerdictFail},
+		"a bound that is too good":          {on("top1", func(c *registry.Check) { c.Low = f(1) }), "output logits, top1: low", registry.VerdictPass},
+		"the other bound":                   {on("equal", func(c *registry.Check) { c.High = f(0.99) }), "output logits, equal: high", registry.VerdictPass},
+		"no bound":                          {on("drop", func(c *registry.Check) { c.High = nil }), "drop: high", registry.VerdictPass},
+		"fewer misses":                      {on("accuracy", func(c *registry.Check) { c.Misses = f(0) }), "accuracy: misses", registry.VerdictPass},
+		"no misses":                         {on("equal", func(c *registry.Check) { c.Misses = nil }), "output logits, equal: misses", registry.VerdictUndecided},
+		"misses that are no number":         {on("equal", func(c *registry.Check) { c.Misses = f(math.NaN()) }), "output logits, equal: verdict", registry.VerdictFail},
+		"answers won":                       {on("drop", func(c *registry.Check) { c.Won = f(5) }), "drop: won", registry.VerdictPass},
+		"answers won that cannot be":        {on("drop", func(c *registry.Check) { c.Won = f(601) }), "drop: misses and won", registry.VerdictUndecided},
+		"another value of a rate":           {on("top1", func(c *registry.Check) { c.Value = 0.99 }), "output logits, top1: value", registry.VerdictPass},
+		"another value of an error":         {on("maxAbs", func(c *registry.Check) { c.Value = 0.5 }), "output logits, maxAbs: value", registry.VerdictPass},
+		"more proven than is":               {on("caseError", func(c *registry.Check) { c.Proves = f(0.0001) }), "output logits, caseError: proves", registry.VerdictPass},
+		"more cases than ran":               {on("maxAbs", func(c *registry.Check) { c.Cases = 6000 }), "output logits, maxAbs: cases", registry.VerdictPass},
+		"more cases than have answers":      {on("accuracy", func(c *registry.Check) { c.Cases = 6000 }), "accuracy: cases", registry.VerdictPass},
+		"an output that is not there":       {on("maxAbs", func(c *registry.Check) { c.Output = "y" }), "output y, maxAbs", registry.VerdictPass},
+		"a figure of no limit":              {on("maxAbs", func(c *registry.Check) { c.Figure = "beauty" }), "output logits, beauty", registry.VerdictUndecided},
+		"a regression above its limit":      {on("regression", limit(0.001)), "regression: verdict", registry.VerdictUndecided},
+		"a regression against nothing":      {func(r *registry.ParityReport) { r.Current = nil }, "regression", registry.VerdictPass},
+		"no accuracy":                       {func(r *registry.ParityReport) { r.Accuracy = nil }, "accuracy", registry.VerdictPass},
+		"a check that says fail":            {on("maxAbs", func(c *registry.Check) { c.Verdict = registry.VerdictFail }), "output logits, maxAbs: verdict", registry.VerdictPass},
+		"more attempts":                     {func(r *registry.ParityReport) { r.Attempts = 20 }, "confidence", registry.VerdictPass},
+		"no attempt":                        {func(r *registry.ParityReport) { r.Attempts = 0 }, "attempts", registry.VerdictPass},
+		"a lower confidence":                {func(r *registry.ParityReport) { r.Confidence = 0.9 }, "output logits, top1: low", registry.VerdictPass},
+		"no checks":                         {func(r *registry.ParityReport) { r.Checks = nil }, "verdict", registry.VerdictUndecided},
+		"no cases":                          {func(r *registry.ParityReport) { r.Cases = registry.CasesRun{} }, "verdict", registry.VerdictUndecided},
+		"cases that did not run":            {func(r *registry.ParityReport) { r.Cases.Count = 601 }, "verdict", registry.VerdictUndecided},
+		"a fail without a reason":           {func(r *registry.ParityReport) { r.Verdict = registry.VerdictFail }, "verdict", registry.VerdictPass},
+		"undecided without a reason":        {func(r *registry.ParityReport) { r.Verdict = registry.VerdictUndecided }, "verdict", registry.VerdictPass},
+		"a pass with a reason that a check": {func(r *registry.ParityReport) { r.Reasons = []registry.Reason{{Code: validators.ReasonLimit}} }, "reasons", registry.VerdictPass},
+		"a pass with a reason beside":       {func(r *registry.ParityReport) { r.Reasons = []registry.Reason{{Code: "jitter"}} }, "verdict", registry.VerdictUndecided},
+		"a pass with NaN": {func(r *registry.ParityReport) {
+			o := r.Outputs["logits"]
+			o.NewNaN = 1
+			r.Outputs["logits"] = o
+		}, "verdict", registry.VerdictFail},
+		"a pass with a failed probe": {func(r *registry.ParityReport) {
+			r.Probes = []registry.Probe{{Kind: registry.ProbeBatch, Verdict: registry.VerdictFail}}
+		}, "verdict", registry.VerdictFail},
+		"a pass with a plain load that fails": {func(r *registry.ParityReport) {
+			r.PlainLoad = &registry.PlainLoad{Verdict: registry.VerdictFail}
+		}, "verdict", registry.VerdictFail},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report := passing(t)
+			c.change(&report)
+			got, err := validators.Rejudge(report)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(got.Differences, func(d validators.Difference) bool { return d.What == c.what }) || got.Verdict != c.want {
+				t.Errorf("got %s, %+v; want %s and a difference in %q", got.Verdict, got.Differences, c.want, c.what)
+			}
+		})
+	}
+}
+
+// A limit is kept by a bound at the limit itself, and not by the next one.
+func TestRejudgeAtTheLimits(t *testing.T) {
+	t.Parallel()
+	for figure, worse := range map[string]float64{"top1": 1, "drop": -1, "maxError": -1, "snrDb": 1} {
+		report := passing(t)
+		c := &report.Checks[slices.IndexFunc(report.Checks, func(c registry.Check) bool { return c.Figure == figure })]
+		bound := c.Value
+		switch figure {
+		case "top1":
+			bound = *c.Low
+		case "drop":
+			bound = *c.High
+		case "snrDb":
+			bound, c.Value = 40, 40
+			o := report.Outputs["logits"]
+			o.SpreadSNRdB = 40
+			report.Outputs["logits"] = o
+		}
+		for limit, want := range map[registry.Figure]bool{bound: true, registry.Figure(math.Nextafter(float64(bound), worse*math.Inf(1))): false} {
+			c.Limit = limit
+			got, err := validators.Rejudge(report)
+			if passes := got.Verdict == registry.VerdictPass; err != nil || passes != want {
+				t.Errorf("%s with the limit %v: %v, %+v; want a pass: %v", figure, limit, err, got, want)
+			}
+		}
+	}
+}
+
+// What fails without a check, such as another shape, is as the report says.
+func TestRejudgeBelievesReasonsBeside(t *testing.T) {
+	t.Parallel()
+	for name, report := range map[string]registry.ParityReport{
+		"shape": {ReportHead: registry.ReportHead{Verdict: registry.VerdictFail, Reasons: []registry.Reason{{Code: "shape"}}},
+			Cases: registry.CasesRun{Count: 8}, Rules: 2, Attempts: 1, Confidence: 0.95},
+		"too few cases": func() registry.ParityReport {
+			r := passing(t)
+			r.Verdict, r.Reasons = registry.VerdictUndecided, []registry.Reason{{Code: validators.ReasonTooFewCases}}
+			return r
+		}(),
+		"a plain load that fails, and nodes keep the profile": func() registry.ParityReport {
+			r := passing(t)
+			r.PlainLoad, r.Settings.Profile = &registry.PlainLoad{Verdict: registry.VerdictFail}, &registry.LoadProfile{Required: true}
+			return r
+		}(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := validators.Rejudge(report)
+			if err != nil || got.Verdict != report.Verdict || len(got.Differences) > 0 || report.Attempts == 1 && got.Confidence != 0.95 {
+				t.Errorf("%v: %+v, want %s as it says", err, got, report.Verdict)
+			}
+		})
+	}
+}
+
+// A report of rules that have no checks, or that are not known, cannot be judged again.
+func TestRejudgeRefuses(t *testing.T) {
+	t.Parallel()
+	for rules, says := range map[int]string{0: "version 1, which has no checks", 1: "version 1", -1: "version 1", 3: "limits of version 3"} {
+		_, err := validators.Rejudge(registry.ParityReport{Rules: rules})
+		if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), says) {
+			t.Errorf("rules %d: %v, want %q", rules, err, says)
+		}
+	}
+}
+
+// FuzzRejudge judges hostile reports again: it ends, and a report that differs in nothing has the
+// verdict that it says.
+func FuzzRejudge(f *testing.F) {
+	f.Add([]byte(`{"verdict":"pass","rules":2,"confidence":0.95,"attempts":1,"cases":{"count":1,"ran":1},"outputs":{"y":{"maxAbs":1}},"checks":[` +
+		`{"output":"y","figure":"maxAbs","value":1,"limit":1,"verdict":"pass","cases":1,"proves":0.95}]}`))
+	f.Add([]byte(`{"verdict":"fail","rules":2,"confidence":"nan","attempts":-1,"checks":[{"figure":"drop","misses":1e300,"won":"inf","cases":-9},{"figure":"top1","misses":"-inf","cases":9007199254740991}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var report registry.ParityReport
+		if registry.DecodeSigned(data, &report) != nil {
+			return
+		}
+		got, err := validators.Rejudge(report)
+		if err == nil && len(got.Differences) == 0 && got.Verdict != report.Verdict {
+			t.Errorf("%s: says %s, follows %s, without a difference", data, report.Verdict, got.Verdict)
+		}
+	})
+}
