@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -49,7 +50,9 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	if err := s.CheckInterface(bare); err != nil {
 		return inputs{}, err
 	}
-	if bare, err = bare.WithKinds(s.Kinds()); err != nil {
+	var kinds map[string]validators.Kind
+	kinds, in.Guessed = kindsOf(s, bare, m.model)
+	if bare, err = bare.WithKinds(kinds); err != nil {
 		return inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
 	}
 	if in.Interface, err = bare.WithDims(s.Shapes.Dims()); err != nil {
@@ -63,6 +66,17 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	}
 	in.Engines, err = requested(s)
 	return in, err
+}
+
+// kindsOf gives the kinds of outputs: those that the spec says, and else guesses, with why.
+func kindsOf(s *spec.Spec, bare validators.Interface, model *format.Model) (kinds map[string]validators.Kind, guessed map[string]string) {
+	kinds, guessed = s.Kinds(), make(map[string]string)
+	for name, guess := range bare.GuessKinds(model.Producers) {
+		if _, declared := kinds[name]; !declared {
+			kinds[name], guessed[name] = guess.Kind, guess.Why
+		}
+	}
+	return kinds, guessed
 }
 
 // CheckFiles refuses a spec whose model or assets cannot be built, before anything is made
@@ -242,7 +256,7 @@ func Draft(modelFile, specFile, target string, imported *cases.Imported, casesFo
 	if err != nil {
 		return nil, err
 	}
-	options := spec.DraftOptions{Source: relative, Interface: iface, Target: target}
+	options := spec.DraftOptions{Source: relative, Interface: iface, Target: target, Kinds: draftedKinds(model)}
 	if imported != nil {
 		options.Interface, options.Labels = imported.Interface, imported.Labels
 		if options.Cases, err = below(specFile, casesFolder, true); err != nil {
@@ -253,6 +267,22 @@ func Draft(modelFile, specFile, target string, imported *cases.Imported, casesFo
 		options.Quantized = precisionOf(q)
 	}
 	return spec.Draft(options)
+}
+
+// draftedKinds guesses the kinds of the outputs whose shapes a model says. The others are guessed
+// when a build has found their shapes.
+func draftedKinds(model *format.Model) []spec.DraftedKind {
+	var drafted []spec.DraftedKind
+	for _, output := range model.Outputs {
+		open := slices.ContainsFunc(output.Shape, func(d format.Dim) bool { return !d.Known && d.Param == "" })
+		infos, err := tensorInfos("output", []format.Value{output})
+		if err != nil || open {
+			continue
+		}
+		guess := validators.Interface{Outputs: infos}.GuessKinds(model.Producers)[output.Name]
+		drafted = append(drafted, spec.DraftedKind{Output: output.Name, Guess: guess})
+	}
+	return drafted
 }
 
 // ImportCases is [cases.Import] for an ONNX model.

@@ -226,3 +226,22 @@ func TestDefaultsAreProvable(t *testing.T) {
 		}
 	}
 }
+
+// What cases can prove is at its end: one case less does not prove the next rate.
+func TestProof(t *testing.T) {
+	t.Parallel()
+	l := limits2(validators.OutputLimits{})
+	p := l.Proof(360)
+	if p == nil || p.Next != 0.995 || p.NextCases != 598 || math.Abs(p.Rate-0.9917) > 1e-4 || math.Abs(p.Drop-0.0102) > 1e-4 || p.Confidence != 0.95 || p.Cases != 360 {
+		t.Errorf("360 cases prove %+v", p)
+	}
+	if before, at := l.Proof(597), l.Proof(598); before.Next != 0.995 || at.Next != 0.999 {
+		t.Errorf("next after 597 cases %v, after 598 %v; want 0.995 and 0.999", before.Next, at.Next)
+	}
+	if got := judged(validators.OutputLimits{}).Proof(360); got != nil {
+		t.Errorf("by limits of version 1: %+v, want nothing", got)
+	}
+	if got := l.Proof(1 << 30); got.NextCases != 0 {
+		t.Errorf("a billion cases: %+v, want no next rate", got)
+	}
+}

@@ -191,6 +191,26 @@ func (i Interface) WithKinds(kinds map[string]Kind) (Interface, error) {
 	return i, nil
 }
 
+// Guess is what an output is guessed to be, and why.
+type Guess struct {
+	Kind Kind   `json:"kind"`
+	Why  string `json:"why"` // "its name has logit"
+}
+
+// GuessKinds guesses the kind of every output. operators has those that make outputs, as far as they
+// are known.
+func (i Interface) GuessKinds(operators map[string]string) map[string]Guess {
+	guesses := make(map[string]Guess, len(i.Outputs))
+	for _, output := range i.Outputs {
+		kind, why := GuessKind(output, operators[output.Name])
+		if kind.Check(output) != nil { // an operator can make what it usually does not
+			kind, why = GuessKind(output, "")
+		}
+		guesses[output.Name] = Guess{kind, why}
+	}
+	return guesses
+}
+
 // list joins names for a message.
 func list(names []string) string {
 	if len(names) == 0 {

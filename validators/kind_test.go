@@ -3,6 +3,8 @@ package validators_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
@@ -73,5 +75,28 @@ func TestKindRefuses(t *testing.T) {
 	}
 	if digits().Outputs[0].Kind != "" {
 		t.Error("the outputs of the first interface changed")
+	}
+}
+
+// An operator decides where a kind can be made by it, and else the name does.
+func TestGuessKinds(t *testing.T) {
+	t.Parallel()
+	row := func(name string, shape ...int64) validators.TensorInfo {
+		info := validators.TensorInfo{Name: name, DType: tensor.Float32}
+		for _, size := range shape {
+			info.Shape = append(info.Shape, validators.Dim{Size: size})
+		}
+		return info
+	}
+	outputs := []validators.TensorInfo{row("logits", 1, 10), row("out", 1, 10), row("one", 1, 1), row("none")}
+	got := validators.Interface{Outputs: outputs}.GuessKinds(map[string]string{"out": "Softmax", "one": "Softmax", "none": "Softmax"})
+	want := map[string]validators.Guess{
+		"logits": {validators.KindScores, "its name has logit"},
+		"out":    {validators.KindProbability, "it is the result of Softmax"},
+		"one":    {validators.KindValue, "it has one number for each case"},
+		"none":   {validators.KindValue, "it has one number for each case"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

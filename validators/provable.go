@@ -35,6 +35,37 @@ func (l Limits) Provable(cases int) error {
 	return cmp.Or(l.provableDrop("a drop of accuracy", l.Accuracy.Drop, cases), l.provableDrop("a regression of accuracy", l.Accuracy.Regression, cases))
 }
 
+// Proof is what a number of cases can prove at a confidence, if none of them differs.
+type Proof struct {
+	Cases      int     `json:"cases"`
+	Confidence float64 `json:"confidence"`
+	Rate       float64 `json:"rate"` // the highest limit on a rate
+	Drop       float64 `json:"drop"` // the lowest limit on a drop of accuracy
+	// Next is the next higher of the usual limits on rates, and NextCases how many cases it takes.
+	Next      float64 `json:"next"`
+	NextCases int     `json:"nextCases"`
+}
+
+// usualRates are limits on rates that people ask for.
+var usualRates = []float64{0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999, 0.99999}
+
+// Proof says what a number of cases can prove by these limits; nil in version 1, whose rules prove
+// nothing of other inputs.
+func (l Limits) Proof(cases int) *Proof {
+	if l.V == 1 || cases < 1 {
+		return nil
+	}
+	_, drop := stats.PairedDrop(0, 0, cases, l.Confidence)
+	p := Proof{Cases: cases, Confidence: l.Confidence, Rate: 1 - stats.UpperRate(0, cases, l.Confidence), Drop: drop}
+	for _, rate := range usualRates {
+		if rate > p.Rate {
+			p.Next, p.NextCases = rate, stats.CasesFor(1-rate, l.Confidence)
+			break
+		}
+	}
+	return &p
+}
+
 func (l Limits) provable(what string, limit *AtLeast, cases int) error {
 	if limit == nil || limit.Min == 0 {
 		return nil

@@ -20,7 +20,7 @@ func (a *app) initCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "init [MODEL.onnx]",
 		Short: "Write a commented spec for a model",
-		Long: `Reads the graph of an ONNX model and writes a spec of at most 20 lines, and beside it its JSON
+		Long: `Reads the graph of an ONNX model and writes a spec of at most 26 lines, and beside it its JSON
 Schema for editors. Without an argument, the only .onnx file here is meant.
 
 --cases takes the inputs to compare engines on, and --label their labels, from:

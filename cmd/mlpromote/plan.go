@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -42,8 +44,51 @@ which build will install. Only a source that has to be imported takes its toolch
 // planned is a plan with what building it takes.
 type planned struct {
 	plan.Plan
-	Installs []neededInstall `json:"installs,omitempty"` // toolchains that build will install
-	Taken    []takenVersion  `json:"taken,omitempty"`    // where the version is another release, so that this one cannot be promoted
+	Kinds    []plannedKind     `json:"kinds"`              // of the outputs, in the order of the graph
+	Proves   *validators.Proof `json:"proves,omitempty"`   // what the cases can prove; absent by limits of version 1
+	Installs []neededInstall   `json:"installs,omitempty"` // toolchains that build will install
+	Taken    []takenVersion    `json:"taken,omitempty"`    // where the version is another release, so that this one cannot be promoted
+}
+
+// plannedKind is what an output means.
+type plannedKind struct {
+	Output string          `json:"output"`
+	Kind   validators.Kind `json:"kind"`
+	Why    string          `json:"why,omitempty"` // it is guessed to be that; absent where the spec says the kind
+}
+
+func kindsOf(p plan.Plan) []plannedKind {
+	kinds := []plannedKind{}
+	for _, output := range p.Interface.Outputs {
+		kinds = append(kinds, plannedKind{output.Name, output.Kind, p.Guessed[output.Name]})
+	}
+	return kinds
+}
+
+// kindsText is a table of the outputs, with why each is taken for what it is.
+func kindsText(p plan.Plan) string {
+	rows := [][]string{{"OUTPUT", "KIND", "WHY"}}
+	for _, k := range kindsOf(p) {
+		why := "the spec says so"
+		if k.Why != "" {
+			why = "guessed: " + k.Why
+		}
+		rows = append(rows, []string{k.Output, ui.Dash(string(k.Kind)), why})
+	}
+	return ui.Table(rows)
+}
+
+// proofText says what the cases can prove.
+func proofText(proof *validators.Proof) string {
+	if proof == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s without a miss prove rates of up to %.2f %% and a drop of accuracy of at most %.2f %%, with %s confidence", registry.Count(proof.Cases, "case"),
+		math.Floor(1e4*proof.Rate)/100, math.Ceil(1e4*proof.Drop)/100, short(proof.Confidence))
+	if proof.NextCases > 0 && proof.NextCases < math.MaxInt {
+		text += fmt.Sprintf("; %s takes %d cases", short(proof.Next), proof.NextCases)
+	}
+	return text + "\n"
 }
 
 // neededInstall is a toolchain that is not installed.
@@ -75,7 +120,7 @@ func (a *app) plan(ctx context.Context, file string, own toolchains.Replacements
 	}
 	taken := a.takenHere(ctx, plan)
 	a.warnTaken(taken)
-	return a.ui.Result(planText(plan)+installsText(needed), planned{plan, needed, taken})
+	return a.ui.Result(planText(plan)+installsText(needed), planned{plan, kindsOf(plan), plan.Limits.Proof(plan.Cases.Count), needed, taken})
 }
 
 func installsText(needed []neededInstall) string {
@@ -99,7 +144,8 @@ func planText(p plan.Plan) string {
 	for _, e := range p.Engines {
 		loads += loadText(e.Target.Name+"/"+e.Variant, e.Load)
 	}
-	return fmt.Sprintf("%s %s, plan %s\n%scases: %d %s\n\n%s%s\n%s", p.Model, p.Version, p.Digest, source, p.Cases.Count, p.Cases.Origin, ui.Table(rows), loads, limitsText(p.Limits))
+	return fmt.Sprintf("%s %s, plan %s\n%scases: %d %s\n%s\n%s%s\n%s\n%s", p.Model, p.Version, p.Digest, source, p.Cases.Count, p.Cases.Origin,
+		proofText(p.Limits.Proof(p.Cases.Count)), ui.Table(rows), loads, kindsText(p), limitsText(p.Limits))
 }
 
 // loadText is a line on how nodes load an engine; empty where its runtime decides.

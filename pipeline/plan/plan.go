@@ -25,14 +25,17 @@ type Plan struct {
 	ReferencePrecision string               `json:"referencePrecision"`
 	Quantized          string               `json:"quantized,omitempty"` // how the source came quantized: "QDQ, 12 nodes"
 	Interface          validators.Interface `json:"interface"`
-	Limits             validators.Limits    `json:"limits"`
-	Cases              Set                  `json:"cases"`
-	Calibration        *Set                 `json:"calibration,omitempty"`
-	Assets             []File               `json:"assets,omitempty"`
-	Operators          []File               `json:"operators,omitempty"` // libraries of operators that the model needs
-	Drivers            []registry.Digest    `json:"drivers"`             // code of the drivers, which decides what they make
-	Engines            []Engine             `json:"engines"`             // in canonical order
-	Digest             registry.Digest      `json:"digest,omitempty"`
+	// Guessed says why the kind of an output is what it is, if the spec does not say it. It makes
+	// nothing else of a build.
+	Guessed     map[string]string `json:"-"`
+	Limits      validators.Limits `json:"limits"`
+	Cases       Set               `json:"cases"`
+	Calibration *Set              `json:"calibration,omitempty"`
+	Assets      []File            `json:"assets,omitempty"`
+	Operators   []File            `json:"operators,omitempty"` // libraries of operators that the model needs
+	Drivers     []registry.Digest `json:"drivers"`             // code of the drivers, which decides what they make
+	Engines     []Engine          `json:"engines"`             // in canonical order
+	Digest      registry.Digest   `json:"digest,omitempty"`
 }
 
 // Set is a set of cases by content.
@@ -75,6 +78,7 @@ type Inputs struct {
 	Precision   string            // of the source; empty for fp32
 	Needs       format.Need       // of the model
 	Interface   validators.Interface
+	Guessed     map[string]string // why the kind of an output is what it is, if the spec does not say it
 	Cases       cases.Set
 	Calibration cases.Set
 	Assets      []toolchain.Input
@@ -128,7 +132,7 @@ func New(in Inputs, tools map[string]Tool) (Plan, error) {
 	p := Plan{
 		Model: in.Name, Version: in.Version, Source: in.Model[0].Digest,
 		ReferencePrecision: cmp.Or(in.Precision, validators.PrecisionFP32), Quantized: in.Quantized,
-		Interface: in.Interface, Cases: setOf(in.Cases),
+		Interface: in.Interface, Guessed: in.Guessed, Cases: setOf(in.Cases),
 		Assets: Files(in.Assets), Operators: Files(in.Operators),
 	}
 	if p.Import = in.Import; p.Import != nil {

@@ -21,12 +21,22 @@ type DraftOptions struct {
 	Cases     string               // folder of recorded cases; empty generates some
 	Labels    string               // their tensor of labels; empty without any
 	Quantized string               // precision of a model that is quantized already; empty if it is not
+	Kinds     []DraftedKind        // of the outputs, in the order of the graph
+}
+
+// DraftedKind is the kind that an output is guessed to be.
+type DraftedKind struct {
+	Output string
+	validators.Guess
 }
 
 // maxDraftLines bounds a draft, so that it can be read at a glance.
-const maxDraftLines = 20
+const maxDraftLines = 26
 
-// Draft writes a commented spec of at most 20 lines that [Load] accepts where the
+// maxDraftKinds bounds the outputs whose kinds a draft says.
+const maxDraftKinds = 6
+
+// Draft writes a commented spec of at most 26 lines that [Load] accepts where the
 // file is: the model is named after its file, and judged in fp32 on generated cases.
 // Errors: CodeInvalid for a path that YAML cannot hold.
 func Draft(o DraftOptions) ([]byte, error) {
@@ -45,6 +55,7 @@ func Draft(o DraftOptions) ([]byte, error) {
 		"source: " + quoteIfNeeded(source),
 	}
 	lines = append(lines, draftShapes(o.Interface)...)
+	lines = append(lines, draftKinds(o.Kinds)...)
 	variants := []string{
 		"# Precisions to build. int8 takes the ranges of its numbers from typical inputs:",
 		"#   variants: [fp32, int8]",
@@ -104,6 +115,29 @@ func draftShapes(i validators.Interface) []string {
 		return nil
 	}
 	return []string{"shapes: {" + strings.Join(ranges, ", ") + "}   # sizes to expect: [min, opt, max]"}
+}
+
+// draftKinds writes what the outputs mean, and why it is guessed to be that.
+func draftKinds(kinds []DraftedKind) []string {
+	kinds = slices.DeleteFunc(slices.Clone(kinds), func(k DraftedKind) bool { return k.Output == "" || !utf8.ValidString(k.Output) })
+	switch {
+	case len(kinds) == 0:
+		return nil
+	case len(kinds) == 1:
+		return []string{fmt.Sprintf("outputs: {%s}   # guessed: %s. Limits follow from it", kinds[0].yaml(), kinds[0].Why)}
+	}
+	lines := []string{"outputs:                            # what they mean, guessed. Limits follow from it"}
+	for _, k := range kinds[:min(len(kinds), maxDraftKinds)] {
+		lines = append(lines, fmt.Sprintf("  %s   # %s", k.yaml(), k.Why))
+	}
+	if more := len(kinds) - maxDraftKinds; more > 0 {
+		lines[0] += fmt.Sprintf("; `mlpromote plan` shows %d more", more)
+	}
+	return lines
+}
+
+func (k DraftedKind) yaml() string {
+	return quoteIfNeeded(k.Output) + ": {kind: " + string(k.Kind) + "}"
 }
 
 // plainScalar is what needs no quotes in YAML, in a flow mapping too.

@@ -3,6 +3,7 @@ package spec_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -36,11 +37,12 @@ func TestDraftIsLoaded(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, filepath.FromSlash(c.file)), []byte("x"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		text, err := spec.Draft(spec.DraftOptions{Source: c.file, Interface: model, Target: "linux/arm64"})
+		kinds := []spec.DraftedKind{{Output: "y", Guess: validators.Guess{Kind: validators.KindScores, Why: "it has a row of numbers for each case"}}}
+		text, err := spec.Draft(spec.DraftOptions{Source: c.file, Interface: model, Target: "linux/arm64", Kinds: kinds})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if lines := strings.Count(string(text), "\n"); lines > 20 {
+		if lines := strings.Count(string(text), "\n"); lines > 26 {
 			t.Errorf("%s: %d lines", c.file, lines)
 		}
 		path := filepath.Join(dir, spec.File)
@@ -54,6 +56,9 @@ func TestDraftIsLoaded(t *testing.T) {
 		}
 		if s.Model != c.model || s.Version != "0.1.0" || s.Source.Path.Written != c.file || s.Cases.Generate != 16 || s.Cases.Seed != 1 || s.Targets[0].Name != "linux-arm64" {
 			t.Errorf("%s: %+v", c.file, s)
+		}
+		if diff := cmp.Diff(map[string]validators.Kind{"y": validators.KindScores}, s.Kinds()); diff != "" {
+			t.Errorf("%s: kinds of outputs\n%s", c.file, diff)
 		}
 		if s.Cases.Origin() != registry.OriginGenerated {
 			t.Errorf("origin %q", s.Cases.Origin())
@@ -101,5 +106,37 @@ func TestDraftRefuses(t *testing.T) {
 		if _, err := spec.Draft(spec.DraftOptions{Source: source}); registry.CodeOf(err) != registry.CodeInvalid {
 			t.Errorf("%q: %v", source, err)
 		}
+	}
+}
+
+// The kinds of several outputs stand each on a line, with why. A draft says the first six, and stays
+// short enough with all that it can have.
+func TestDraftKinds(t *testing.T) {
+	t.Parallel()
+	var kinds []spec.DraftedKind
+	for _, name := range []string{"a", "b: c", "on", "\xff", "", "ä", "#", "past", "g", "h"} {
+		kinds = append(kinds, spec.DraftedKind{Output: name, Guess: validators.Guess{Kind: validators.KindState, Why: "its name has past"}})
+	}
+	model := validators.Interface{Inputs: []validators.TensorInfo{{Name: "x", DType: "float32", Shape: []validators.Dim{{Symbol: "batch"}}}}}
+	text, err := spec.Draft(spec.DraftOptions{Source: "m.onnx", Interface: model, Kinds: kinds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := load(t, string(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	var got []string
+	for name, kind := range s.Kinds() {
+		if got = append(got, name); kind != validators.KindState {
+			t.Errorf("output %s has kind %s, want %s", name, kind, validators.KindState)
+		}
+	}
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"#", "a", "b: c", "on", "past", "ä"}, got); diff != "" {
+		t.Errorf("outputs\n%s", diff)
+	}
+	if !strings.Contains(string(text), "`mlpromote plan` shows 2 more") || strings.Count(string(text), "# its name has past\n") != 6 || strings.Count(string(text), "\n") > 26 {
+		t.Errorf("draft:\n%s", text)
 	}
 }

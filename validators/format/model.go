@@ -24,6 +24,9 @@ type Model struct {
 	// InitializerBytes is the size of the graph's initializers as dense tensors, inside or
 	// outside the file. A 4-bit element takes half a byte, a string its length.
 	InitializerBytes int64
+	// Producers has the operator that makes each output of the graph, without its domain: "Softmax".
+	// Outputs that are inputs or initializers have none.
+	Producers map[string]string
 	// Tensors counts tensors by element type, those of subgraphs, functions and attributes included.
 	Tensors map[string]int
 

@@ -25,7 +25,7 @@ func ReadONNX(r io.ReaderAt, size int64, lim Limits) (*Model, error) {
 			"%d bytes; an ONNX file may have at most %d: save its tensors as external data", size, lim.MaxBytes)
 	}
 	m := &Model{Opsets: map[string]int64{}, Ops: map[string]int{},
-		ExternalBytes: map[string]int64{}, Metadata: map[string]string{}, Tensors: map[string]int{}}
+		ExternalBytes: map[string]int64{}, Metadata: map[string]string{}, Tensors: map[string]int{}, Producers: map[string]string{}}
 	rd := &reader{
 		scanner: scanner{r: r, size: max(size, 0), fields: lim.MaxFields, memory: lim.MaxMemory},
 		lim:     lim, m: m, initializers: map[string]bool{}, functions: map[[2]string]bool{}, calls: map[[2]string]bool{},
@@ -36,7 +36,7 @@ func ReadONNX(r io.ReaderAt, size int64, lim Limits) (*Model, error) {
 	if err := rd.finish(); err != nil {
 		return nil, err
 	}
-	return m, nil
+	return m, rd.producers()
 }
 
 // reader builds a Model from the messages of a file.
@@ -45,6 +45,7 @@ type reader struct {
 	lim          Limits
 	m            *Model
 	graphs       int
+	main         span // the graph
 	tensors      int
 	initializers map[string]bool    // names in the main graph
 	functions    map[[2]string]bool // domain and name of functions that the model defines
@@ -76,6 +77,7 @@ func (rd *reader) model() error {
 			if rd.graphs++; rd.graphs > 1 {
 				return invalidAt(f.at, "a second graph; a model has one")
 			}
+			rd.main = f.span
 			err = rd.graph(f.span, 0, true)
 		case 8:
 			err = rd.opset(f)

@@ -92,6 +92,31 @@ func TestReadDetails(t *testing.T) {
 	equal(t, "functions", m.Functions, []string{"mine.Twice"})
 }
 
+// The operator that makes an output is that of the main graph, wherever its node stands, and none of a
+// subgraph that has the same name.
+func TestProducers(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]map[string]string{
+		"linear.onnx": {"y": "Add"}, "external.onnx": {"y": "Add"}, "functions.onnx": {"y": "SequenceConstruct"},
+	} {
+		m, err := read(t, testdata(t, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "producers of "+file, m.Producers, want)
+	}
+	output := func(name string) msg { return msg{}.str(1, name).sub(2, msg{}.sub(1, msg{}.num(1, 1))) }
+	inner := msg{}.sub(1, msg{}.str(2, "y").str(4, "Neg")).sub(12, output("y"))
+	graph := msg{}.sub(12, output("y")).sub(12, output("x")).
+		sub(1, msg{}.str(4, "Split").str(2, "other").str(2, "y")).
+		sub(1, msg{}.str(2, "z").str(4, "If").sub(5, msg{}.str(1, "then_branch").sub(6, inner)))
+	m, err := read(t, modelOf(graph))
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "producers", m.Producers, map[string]string{"y": "Split"})
+}
+
 func TestValueTypes(t *testing.T) {
 	t.Parallel()
 	float := msg{}.sub(1, msg{}.num(1, 1))
