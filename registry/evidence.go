@@ -371,6 +371,7 @@ type OutputFigures struct {
 	SpreadSNRdB Figure `json:"spreadSnrDb,omitempty"`
 	MaxError    Figure `json:"maxError,omitempty"`
 	CaseError   Figure `json:"caseError,omitempty"`
+	Systematic  Figure `json:"systematic,omitempty"`
 	// CaseErrors counts the cases by their root mean square error relative to the spread, in
 	// decades: below 1e-8, from there to below 1e-7, and so on; the tenth is 1 and above.
 	CaseErrors []int `json:"caseErrors,omitempty"`

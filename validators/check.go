@@ -35,6 +35,7 @@ func (j *judgement) output2(name string, limits OutputLimits, r tensor.Result) {
 	j.exact(name, "maxAbs", most(limits.MaxAbs), r.MaxAbs, r.MaxAbsCase)
 	j.exact(name, "maxError", most(limits.MaxError), r.MaxError, r.MaxAbsCase)
 	j.exact(name, "caseError", most(limits.CaseError), r.CaseError, r.CaseErrorCase)
+	j.exact(name, "systematic", most(limits.Systematic), r.Systematic, -1)
 	if limits.Top1 != nil && limits.Top1.Min > 0 {
 		misses := r.Top1Misses
 		if r.Top1Rows == 0 {
@@ -88,7 +89,7 @@ func (j *judgement) exact(output, figure string, l limit, measured float64, wors
 		check.Case = &worst
 	}
 	if l.keeps(measured) {
-		if figure != "snrDb" { // of all cases together, so that it proves nothing of single ones
+		if figure != "snrDb" && figure != "systematic" { // of all cases together, so that it proves nothing of single ones
 			check.Proves = figureOf(stats.UpperRate(0, j.cases, j.confidence))
 		}
 		j.checks = append(j.checks, check)
@@ -107,11 +108,12 @@ func (j *judgement) exact(output, figure string, l limit, measured float64, wors
 
 // words are what figures are called in messages.
 var words = map[string]string{
-	"cosine":    "the cosine of the worst case",
-	"snrDb":     "the signal to noise ratio in dB",
-	"maxAbs":    "the largest error",
-	"maxError":  "the largest error, in standard deviations of the reference's values,",
-	"caseError": "the error of the worst case, in standard deviations of the reference's values,",
+	"cosine":     "the cosine of the worst case",
+	"snrDb":      "the signal to noise ratio in dB",
+	"maxAbs":     "the largest error",
+	"maxError":   "the largest error, in standard deviations of the reference's values,",
+	"systematic": "the offset or factor in the errors of a channel, in standard deviations of the reference's values,",
+	"caseError":  "the error of the worst case, in standard deviations of the reference's values,",
 }
 
 // elements2 checks the tolerances of elements.

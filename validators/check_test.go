@@ -35,6 +35,8 @@ func TestChecksAtTheLimits(t *testing.T) {
 		"maxAbs":    {validators.OutputLimits{MaxAbs: most}, func(r *tensor.Result, v float64) { r.MaxAbs = v }, above, true},
 		"maxError":  {validators.OutputLimits{MaxError: most}, func(r *tensor.Result, v float64) { r.MaxError = v }, above, true},
 		"caseError": {validators.OutputLimits{CaseError: most}, func(r *tensor.Result, v float64) { r.CaseError = v }, above, true},
+
+		"systematic": {validators.OutputLimits{Systematic: most}, func(r *tensor.Result, v float64) { r.Systematic = v }, above, false},
 	} {
 		for value, want := range map[*float64]registry.Verdict{&half: registry.VerdictPass, &c.beyond: registry.VerdictFail, &nan: registry.VerdictFail} {
 			result := equalResult(59)

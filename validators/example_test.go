@@ -41,8 +41,6 @@ func Example() {
 	// Output:
 	// pass
 	// fail
-	//   output logits: the signal to noise ratio in dB is 0.100578, below the limit of 15
-	//   output logits: the largest error, in standard deviations of the reference's values, is 1.71074, above the limit of 1.5 (case 0)
-	//   output logits: the error of the worst case, in standard deviations of the reference's values, is 0.988487, above the limit of 0.6 (case 0)
+	//   output logits: the signal to noise ratio in dB is 0.100578, below the limit of 12
 	//   output logits: top1 is 0 % in 1 case, which proves 0 % with 95 % confidence, and the limit is 5 %: no number of such cases would
 }

@@ -65,6 +65,9 @@ type OutputLimits struct {
 	Equal     *AtLeast `json:"equal,omitempty"`     // fraction of elements that equal the reference's; 0 to 1
 	MaxError  *AtMost  `json:"maxError,omitempty"`  // of |engine-reference| / spread
 	CaseError *AtMost  `json:"caseError,omitempty"` // root mean square error of the worst case / spread
+	// Systematic bounds tensor.Result.Systematic: offsets and factors of a channel, which single
+	// errors hide in.
+	Systematic *AtMost `json:"systematic,omitempty"`
 	// PerChannel takes the spread of each index along the last axis in place of that of all
 	// values. It is not a limit itself.
 	PerChannel bool `json:"perChannel,omitempty"`
@@ -169,7 +172,7 @@ func (l Limits) validateOutputs() error {
 		for _, output := range slices.Sorted(maps.Keys(outputs)) {
 			err := outputs[output].Validate()
 			if l.V == 1 && outputs[output].since2() {
-				err = registry.Errorf(registry.CodeInvalid, "equal, maxError, caseError and perChannel are in version 2, and these are version 1")
+				err = registry.Errorf(registry.CodeInvalid, "equal, maxError, caseError, systematic and perChannel are in version 2, and these are version 1")
 			}
 			if err != nil {
 				return registry.Errorf(registry.CodeInvalid, "limits of %s, output %q: %s", precision, output, err.Error())
@@ -181,13 +184,13 @@ func (l Limits) validateOutputs() error {
 
 // since2 reports whether a limit of version 2 is there.
 func (o OutputLimits) since2() bool {
-	return o.Equal != nil || o.MaxError != nil || o.CaseError != nil || o.PerChannel
+	return o.Equal != nil || o.MaxError != nil || o.CaseError != nil || o.Systematic != nil || o.PerChannel
 }
 
 // Validate checks that there is a limit and that each can be kept. Errors: CodeInvalid.
 func (o OutputLimits) Validate() error {
 	if o == (OutputLimits{Where: o.Where, PerChannel: o.PerChannel}) {
-		return registry.Errorf(registry.CodeInvalid, "no limit: want one of rtol, atol, cosine, top1, equal, snr, max_abs, max_error, case_error")
+		return registry.Errorf(registry.CodeInvalid, "no limit: want one of rtol, atol, cosine, top1, equal, snr, max_abs, max_error, case_error, systematic")
 	}
 	if o.Where != "" && !isName(o.Where) {
 		return registry.Errorf(registry.CodeInvalid, "where %.64q: want the name of an input", o.Where)
@@ -196,7 +199,8 @@ func (o OutputLimits) Validate() error {
 		o.Cosine.within("cosine.min", -1, 1), o.Top1.within("top1.min", 0, 1),
 		o.SNRdB.within("snr.min", -math.MaxFloat64, math.MaxFloat64),
 		o.MaxAbs.within("max_abs.max", math.MaxFloat64), o.Equal.within("equal.min", 0, 1),
-		o.MaxError.within("max_error.max", math.MaxFloat64), o.CaseError.within("case_error.max", math.MaxFloat64))
+		o.MaxError.within("max_error.max", math.MaxFloat64), o.CaseError.within("case_error.max", math.MaxFloat64),
+		o.Systematic.within("systematic.max", math.MaxFloat64))
 }
 
 func (a *AccuracyLimit) validate(version int) error {

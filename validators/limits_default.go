@@ -15,22 +15,24 @@ import (
 type tolerances struct {
 	snr      float64 // dB, at least
 	maxError float64 // of any element / spread, at most
-	// caseError is of the worst case / spread, at most.
+	// caseError is of the worst case / spread, at most; for outputs of few values maxError is.
 	caseError float64
-	cosine    float64 // of an embedding, at least
-	rate      float64 // of cases with the same answer, at least, where the cases prove so much
+	// systematic is the offset or factor in the errors of a channel / spread, at most.
+	systematic float64
+	cosine     float64 // of an embedding, at least
+	rate       float64 // of cases with the same answer, at least, where the cases prove so much
 	// usual is the rate of cases that an engine that is right gives another answer for, since
 	// two classes have almost the same score.
 	usual float64
 }
 
 var defaults = map[string]tolerances{
-	PrecisionFP32: {snr: 60, maxError: 1e-2, caseError: 5e-3, cosine: 0.9999, rate: 0.99, usual: 0.001},
-	PrecisionBF16: {snr: 25, maxError: 0.5, caseError: 0.15, cosine: 0.995, rate: 0.97, usual: 0.01},
-	PrecisionFP16: {snr: 40, maxError: 0.1, caseError: 0.05, cosine: 0.999, rate: 0.98, usual: 0.003},
-	PrecisionFP8:  {snr: 15, maxError: 1.5, caseError: 0.6, cosine: 0.98, rate: 0.95, usual: 0.015},
-	PrecisionInt8: {snr: 15, maxError: 1.5, caseError: 0.6, cosine: 0.98, rate: 0.95, usual: 0.015},
-	PrecisionInt4: {snr: 10, maxError: 2.5, caseError: 1, cosine: 0.95, rate: 0.9, usual: 0.04},
+	PrecisionFP32: {snr: 80, maxError: 2e-3, caseError: 1e-3, systematic: 2e-4, cosine: 0.9999, rate: 0.99, usual: 0.001},
+	PrecisionBF16: {snr: 25, maxError: 0.5, caseError: 0.15, systematic: 0.05, cosine: 0.995, rate: 0.97, usual: 0.01},
+	PrecisionFP16: {snr: 40, maxError: 0.1, caseError: 0.05, systematic: 5e-3, cosine: 0.999, rate: 0.98, usual: 0.003},
+	PrecisionFP8:  {snr: 12, maxError: 2.5, caseError: 0.8, systematic: 0.08, cosine: 0.98, rate: 0.95, usual: 0.015},
+	PrecisionInt8: {snr: 12, maxError: 2.5, caseError: 0.8, systematic: 0.08, cosine: 0.98, rate: 0.95, usual: 0.015},
+	PrecisionInt4: {snr: 8, maxError: 2.5, caseError: 1, systematic: 0.4, cosine: 0.95, rate: 0.9, usual: 0.04},
 }
 
 // DefaultLimits gives the limits of [PresetDefault] for an output, by its kind: errors relative to
@@ -52,6 +54,12 @@ func DefaultLimits(precision string, output TensorInfo, cases int) (OutputLimits
 		return OutputLimits{Equal: rate}, nil
 	}
 	limits := OutputLimits{SNRdB: &AtLeast{t.snr}, MaxError: &AtMost{t.maxError}, CaseError: &AtMost{t.caseError}}
+	if output.few() {
+		limits.CaseError = &AtMost{t.maxError}
+	}
+	if kind != KindMask { // whose last axis is a place, not a channel
+		limits.Systematic = &AtMost{t.systematic}
+	}
 	switch kind {
 	case KindScores, KindProbability, KindTokens:
 		limits.Top1 = rate
@@ -61,6 +69,18 @@ func DefaultLimits(precision string, output TensorInfo, cases int) (OutputLimits
 		limits.PerChannel = true
 	}
 	return limits, nil
+}
+
+// few reports whether a case has so few values that its error is that of an element: under 4.
+func (t TensorInfo) few() bool {
+	values := int64(1)
+	for _, d := range t.Shape[min(1, len(t.Shape)):] {
+		if d.Symbol != "" {
+			return false
+		}
+		values *= d.Size
+	}
+	return values < 4
 }
 
 // ProvableRate returns the rate of equal answers that cases can prove at [DefaultConfidence] for an

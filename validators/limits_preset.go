@@ -138,6 +138,7 @@ func (o OutputLimits) with(other OutputLimits) OutputLimits {
 	override(&o.Equal, other.Equal)
 	override(&o.MaxError, other.MaxError)
 	override(&o.CaseError, other.CaseError)
+	override(&o.Systematic, other.Systematic)
 	o.PerChannel = o.PerChannel || other.PerChannel
 	return o
 }

@@ -29,8 +29,8 @@ func TestExpandPreset(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"accuracy":{"drop":{"max":0.005},"metric":"top1"},"confidence":0.95,"latency":{"p99":{"maxNs":20000000},"regression":{"max":0.1}},"minCases":16,"precisions":{` +
-		`"fp32":{"outputs":{"best":{"equal":{"min":0.99}},"logits":{"caseError":{"max":0.005},"maxError":{"max":0.01},"rtol":0.5,"snrDb":{"min":30},"top1":{"min":0.99}}}},` +
-		`"int8":{"outputs":{"best":{"equal":{"min":0.95}},"logits":{"caseError":{"max":0.6},"maxError":{"max":1.5},"rtol":0.5,"snrDb":{"min":30},"top1":{"min":0.95}}}}},"v":2}`
+		`"fp32":{"outputs":{"best":{"equal":{"min":0.99}},"logits":{"caseError":{"max":0.001},"maxError":{"max":0.002},"rtol":0.5,"snrDb":{"min":30},"systematic":{"max":0.0002},"top1":{"min":0.99}}}},` +
+		`"int8":{"outputs":{"best":{"equal":{"min":0.95}},"logits":{"caseError":{"max":0.8},"maxError":{"max":2.5},"rtol":0.5,"snrDb":{"min":30},"systematic":{"max":0.08},"top1":{"min":0.95}}}}},"v":2}`
 	if diff := cmp.Diff(want, string(data)); diff != "" {
 		t.Error(diff)
 	}
@@ -57,10 +57,10 @@ func TestDefaultPresetPerPrecision(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		`"bf16":{"outputs":{"best":{"equal":{"min":0.97}},"logits":{"caseError":{"max":0.15},"maxError":{"max":0.5},"snrDb":{"min":25},"top1":{"min":0.97}}}}`,
-		`"fp16":{"outputs":{"best":{"equal":{"min":0.98}},"logits":{"caseError":{"max":0.05},"maxError":{"max":0.1},"snrDb":{"min":40},"top1":{"min":0.98}}}}`,
-		`"fp8":{"outputs":{"best":{"equal":{"min":0.95}},"logits":{"caseError":{"max":0.6},"maxError":{"max":1.5},"snrDb":{"min":15},"top1":{"min":0.95}}}}`,
-		`"int4":{"outputs":{"best":{"equal":{"min":0.9}},"logits":{"caseError":{"max":1},"maxError":{"max":2.5},"snrDb":{"min":10},"top1":{"min":0.9}}}}`,
+		`"bf16":{"outputs":{"best":{"equal":{"min":0.97}},"logits":{"caseError":{"max":0.15},"maxError":{"max":0.5},"snrDb":{"min":25},"systematic":{"max":0.05},"top1":{"min":0.97}}}}`,
+		`"fp16":{"outputs":{"best":{"equal":{"min":0.98}},"logits":{"caseError":{"max":0.05},"maxError":{"max":0.1},"snrDb":{"min":40},"systematic":{"max":0.005},"top1":{"min":0.98}}}}`,
+		`"fp8":{"outputs":{"best":{"equal":{"min":0.95}},"logits":{"caseError":{"max":0.8},"maxError":{"max":2.5},"snrDb":{"min":12},"systematic":{"max":0.08},"top1":{"min":0.95}}}}`,
+		`"int4":{"outputs":{"best":{"equal":{"min":0.9}},"logits":{"caseError":{"max":1},"maxError":{"max":2.5},"snrDb":{"min":8},"systematic":{"max":0.4},"top1":{"min":0.9}}}}`,
 		`"latency":{},"minCases":1,`,
 	} {
 		if !strings.Contains(string(data), want) {
@@ -95,7 +95,7 @@ func TestParseLimitsRefuses(t *testing.T) {
 		{`"v":1`, `"v":3`, "limits version 3: this program reads versions 1 to 2"},
 		{`"v":1`, `"v":2`, "confidence 0: want more than 0.5"},
 		{`"accuracy":`, `"confidence":0.95,"accuracy":`, "confidence is in version 2"},
-		{`"maxAbs":{"max":1}`, `"maxAbs":{"max":1},"maxError":{"max":1}`, "equal, maxError, caseError and perChannel are in version 2"},
+		{`"maxAbs":{"max":1}`, `"maxAbs":{"max":1},"maxError":{"max":1}`, "equal, maxError, caseError, systematic and perChannel are in version 2"},
 		{`"drop":{"max":0.005}`, `"drop":{"max":0.005},"min":{"min":0.5}`, "accuracy: version 1 has drop and nothing else"},
 		{`"drop":{"max":0.005},`, ``, "accuracy: version 1 has drop and nothing else"},
 		{`"v":1`, `"v":1,"x":1`, `unknown field "x"`},

@@ -92,16 +92,17 @@ type boundedFigure struct {
 }
 
 var boundedFigures = map[string]boundedFigure{
-	"elements":  {},
-	"cosine":    {atLeast: true, said: func(o registry.OutputFigures) registry.Figure { return o.CosineMin }},
-	"snrDb":     {atLeast: true, said: func(o registry.OutputFigures) registry.Figure { return o.SpreadSNRdB }},
-	"maxAbs":    {said: func(o registry.OutputFigures) registry.Figure { return o.MaxAbs }},
-	"maxError":  {said: func(o registry.OutputFigures) registry.Figure { return o.MaxError }},
-	"caseError": {said: func(o registry.OutputFigures) registry.Figure { return o.CaseError }},
-	"top1":      {atLeast: true, rate: true},
-	"equal":     {atLeast: true, rate: true},
-	"accuracy":  {atLeast: true, rate: true, ofAccuracy: true},
-	"drop":      {rate: true, ofAccuracy: true},
+	"elements":   {},
+	"cosine":     {atLeast: true, said: func(o registry.OutputFigures) registry.Figure { return o.CosineMin }},
+	"snrDb":      {atLeast: true, said: func(o registry.OutputFigures) registry.Figure { return o.SpreadSNRdB }},
+	"maxAbs":     {said: func(o registry.OutputFigures) registry.Figure { return o.MaxAbs }},
+	"maxError":   {said: func(o registry.OutputFigures) registry.Figure { return o.MaxError }},
+	"caseError":  {said: func(o registry.OutputFigures) registry.Figure { return o.CaseError }},
+	"systematic": {said: func(o registry.OutputFigures) registry.Figure { return o.Systematic }},
+	"top1":       {atLeast: true, rate: true},
+	"equal":      {atLeast: true, rate: true},
+	"accuracy":   {atLeast: true, rate: true, ofAccuracy: true},
+	"drop":       {rate: true, ofAccuracy: true},
 	// of the engine that the destination had
 	"regression": {rate: true, ofAccuracy: true},
 }
@@ -204,7 +205,7 @@ func (r *rejudgement) exact(what string, figure boundedFigure, c registry.Check)
 	if !(limit{float64(c.Limit), c.AtLeast, true}).keeps(float64(c.Value)) {
 		return registry.VerdictFail
 	}
-	if c.Figure != "snrDb" {
+	if c.Figure != "snrDb" && c.Figure != "systematic" { // of all cases together
 		r.same(what+": proves", c.Proves, stats.UpperRate(0, c.Cases, float64(r.report.Confidence)))
 	}
 	return registry.VerdictPass

@@ -63,7 +63,7 @@ func outputText(o validators.OutputLimits) string {
 	for _, limit := range []struct {
 		name string
 		max  *validators.AtMost
-	}{{"max_abs", o.MaxAbs}, {"max_error", o.MaxError}, {"case_error", o.CaseError}} {
+	}{{"max_abs", o.MaxAbs}, {"max_error", o.MaxError}, {"case_error", o.CaseError}, {"systematic", o.Systematic}} {
 		if limit.max != nil {
 			parts = append(parts, fmt.Sprintf("%s <= %g", limit.name, limit.max.Max))
 		}

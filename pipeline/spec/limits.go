@@ -39,6 +39,7 @@ type OutputLimits struct {
 
 	MaxError   *Absolute `yaml:"max_error" doc:"Largest difference of any element, divided by the standard deviation of the reference's values"`
 	CaseError  *Absolute `yaml:"case_error" doc:"Root mean square difference of the worst case, divided by the standard deviation of the reference's values"`
+	Systematic *Absolute `yaml:"systematic" doc:"Offset or factor in the errors of an index along the last axis, divided by the standard deviation of the reference's values"`
 	PerChannel bool      `yaml:"per_channel" doc:"Take the standard deviation of each index along the last axis, for quantities with units of their own"`
 }
 
@@ -157,7 +158,7 @@ func (s *Spec) LimitOverrides() validators.LimitOverrides {
 
 func (o OutputLimits) validators() validators.OutputLimits {
 	out := validators.OutputLimits{RTol: o.RTol, ATol: o.ATol, Cosine: o.Cosine.validators(), Top1: o.Top1.validators(),
-		Equal: o.Equal.validators(), MaxError: o.MaxError.validators(), CaseError: o.CaseError.validators(), PerChannel: o.PerChannel}
+		Equal: o.Equal.validators(), MaxError: o.MaxError.validators(), CaseError: o.CaseError.validators(), Systematic: o.Systematic.validators(), PerChannel: o.PerChannel}
 	if o.SNR != nil {
 		out.SNRdB = &validators.AtLeast{Min: o.SNR.Min}
 	}

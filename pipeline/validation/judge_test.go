@@ -16,6 +16,7 @@ type verdicts struct {
 	missed      []record // of those
 	equivalent  []record // with a fault that they do not show
 	notBuilt    []record
+	alone       []record // with a fault, and without honest engines to compare with
 	bounds      map[string]float64
 }
 
@@ -41,8 +42,19 @@ func sortOut(all []record) verdicts {
 	for group, values := range seen {
 		v.bounds[group] = 2 * percentile(values, 0.99)
 	}
+	// A difference between runs or batches counts where it is more than honest engines are off from the reference.
+	for _, r := range v.honest {
+		for _, kind := range []string{"repeat", "process", "batch"} {
+			group := r.group("probe " + kind)
+			v.bounds[group] = max(v.bounds[group], v.bounds[r.group("probe dimension")])
+		}
+	}
 	for _, r := range all {
 		if r.Fault == "" || r.Error != "" {
+			continue
+		}
+		if _, ok := v.bounds[r.group("probe repeat")]; !ok {
+			v.alone = append(v.alone, r)
 			continue
 		}
 		if figure, _ := v.shown(r); figure == "" {

@@ -21,12 +21,15 @@ func page(all []record, made string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Validation of the verifier
 
-%s wrote this page: %s. Small models with fitted last layers are built and verified by the real
-pipeline, with default limits. *Honest* engines are what the toolchains make of them. *Mutants* have one fault, planted into the
+%s wrote this page %s.
+
+Small models with fitted last layers are built and verified by the real pipeline, with default limits. *Honest* engines are what the toolchains make of them. *Mutants* have one fault, planted into the
 graph that is compiled, the calibration or the outputs. The reference stays as it is.
 
 A mutant counts if one of its figures exceeds twice the 99th percentile of what honest engines of the same model, runtime and
-variant have. The others are called equivalent, and listed. Intervals are exact, two-sided, of 95 %% (Clopper and Pearson). They
+variant have. Figures are errors relative to the spread of the reference, the number of other answers, and the largest difference that a
+probe finds. A difference between two runs, or between a batch and single cases, counts where it is also twice what honest engines are off from the reference.
+The other mutants are called equivalent, and listed. Intervals are exact, two-sided, of 95 %% (Clopper and Pearson). They
 take engines as independent, which engines of one model are not quite.
 
 | | engines | | rate | interval |
@@ -35,6 +38,9 @@ take engines as independent, which engines of one model are not quite.
 	row(&b, "mutants that count", len(v.counted), "caught", len(v.counted)-len(v.missed))
 	row(&b, "honest engines", len(v.honest), "false alarms", len(v.falseAlarms))
 	fmt.Fprintf(&b, "\nOf %d mutants, %d count and %d are equivalent.\n", len(v.counted)+len(v.equivalent), len(v.counted), len(v.equivalent))
+	if n := len(v.alone); n > 0 {
+		fmt.Fprintf(&b, "%d more have no honest engines to be compared with yet: the run was stopped before its end.\n", n)
+	}
 	v.table(&b, "By fault", "fault", func(r record) string { return r.Fault })
 	v.table(&b, "By variant", "variant", func(r record) string { return r.Variant })
 	v.table(&b, "By model", "model", func(r record) string { return r.Family })
@@ -102,30 +108,34 @@ func reasons(all []record) string {
 
 // figures shows what honest engines have beside the default limits.
 func (v verdicts) figures(b *strings.Builder) {
-	b.WriteString("\n## What honest engines have\n\nThe errors of the worst output of each honest engine, and the default limit. SNR is in dB.\n\n" +
+	b.WriteString("\n## What honest engines have\n\nThe errors of the worst output of each honest engine, and the default limit. SNR is in dB. Of outputs with fewer than four values,\n" +
+		"such as the price and the angles of the regressor, the error of a case is held to the limit of maxError, so that they are left out of caseError.\n\n" +
 		"| variant | figure | engines | median | 99th percentile | worst | limit |\n|---|---|--:|--:|--:|--:|--:|\n")
 	by := make(map[string][]record)
 	for _, r := range v.honest {
 		by[r.Variant] = append(by[r.Variant], r)
 	}
 	for _, variant := range slices.Sorted(maps.Keys(by)) {
-		limits, err := validators.DefaultLimits(precision(variant), validators.TensorInfo{Name: "y", Kind: validators.KindOther, DType: tensor.Float32}, 400)
+		limits, err := validators.DefaultLimits(precision(variant), validators.TensorInfo{Name: "y", Kind: validators.KindOther, DType: tensor.Float32, Shape: []validators.Dim{{Symbol: "batch"}, {Size: 10}}}, 400)
 		if err != nil {
 			panic(err)
 		}
 		for _, f := range []struct {
 			name  string
 			limit float64
-		}{{"maxError", limits.MaxError.Max}, {"caseError", limits.CaseError.Max}, {"snrDb", -limits.SNRdB.Min}} {
+		}{{"maxError", limits.MaxError.Max}, {"caseError", limits.CaseError.Max}, {"systematic", limits.Systematic.Max}, {"snrDb", -limits.SNRdB.Min}} {
 			var values []float64
 			for _, r := range by[variant] {
 				worst := math.Inf(-1)
 				for name := range r.Effects {
-					if strings.HasSuffix(name, " "+f.name) {
+					few := strings.HasPrefix(name, "price ") || strings.HasPrefix(name, "angles ")
+					if strings.HasSuffix(name, " "+f.name) && !(few && f.name == "caseError") {
 						worst = max(worst, float64(r.Effects[name]))
 					}
 				}
-				values = append(values, worst)
+				if !math.IsInf(worst, -1) || f.name == "snrDb" {
+					values = append(values, worst)
+				}
 			}
 			sign := 1.0
 			if f.name == "snrDb" {

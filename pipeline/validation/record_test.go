@@ -45,7 +45,11 @@ func (r *record) note(e pipeline.VerifiedEngine) {
 		}
 	}
 	for name, output := range e.Parity.Outputs {
+		if output.DType == "bool" {
+			continue // its limit is on the cases with another answer
+		}
 		r.Effects[name+" maxError"], r.Effects[name+" caseError"] = output.MaxError, output.CaseError
+		r.Effects[name+" systematic"] = output.Systematic
 		r.Effects[name+" non-finite"] = registry.Figure(output.NewNaN + output.NewInf)
 		r.Effects[name+" snrDb"] = -output.SpreadSNRdB
 	}

@@ -197,7 +197,7 @@ func Figures(dtype string, r tensor.Result) registry.OutputFigures {
 		MaxAbs: registry.Figure(r.MaxAbs), MeanAbs: registry.Figure(r.MeanAbs), MaxRel: registry.Figure(r.MaxRel),
 		CosineMin: registry.Figure(r.CosineMin), SNRdB: registry.Figure(r.SNR),
 		Spread: registry.Figure(r.Spread), SpreadSNRdB: registry.Figure(r.SpreadSNR),
-		MaxError: registry.Figure(r.MaxError), CaseError: registry.Figure(r.CaseError),
+		MaxError: registry.Figure(r.MaxError), CaseError: registry.Figure(r.CaseError), Systematic: registry.Figure(r.Systematic),
 		CaseErrors: slices.Clone(r.CaseErrors[:]),
 		NewNaN:     int(r.NewNaN), NewInf: int(r.NewInf),
 	}

@@ -19,6 +19,8 @@ type Options struct {
 	// Channels takes the spread of each channel, which is an index along the last axis, in place
 	// of that of all values. It is for values that have units of their own.
 	Channels bool
+	// Systematic asks for Result.Systematic.
+	Systematic bool
 	// Spreads are the least that the spread is taken for: one, or with Channels one for each
 	// channel. They are for some of the cases, whose own spread can be far below that of all;
 	// see Result.Spreads. Others than there are channels count for nothing.

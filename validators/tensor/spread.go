@@ -17,7 +17,7 @@ func (c *Comparison) begin(reference Tensor) {
 			c.shift = first
 		}
 	}
-	if c.options.Channels {
+	if c.options.Channels || c.options.Systematic {
 		c.channels.begin(reference.Shape)
 	}
 }
@@ -44,6 +44,9 @@ func (c *Comparison) spread(r *Result) {
 	}
 	if c.options.Channels && !c.broken {
 		c.channels.worst(r, c.options.Spreads)
+	}
+	if c.options.Systematic {
+		c.systematic(r)
 	}
 }
 
@@ -116,6 +119,7 @@ type channels struct {
 type channelSums struct {
 	n                              int64
 	shift, from, from2, ref2, err2 float64
+	err, cross                     float64 // of the errors, and of their products with reference-shift
 	maxAbs                         float64
 }
 
@@ -155,6 +159,8 @@ func (c *channels) feed(ref, eng []float64) {
 		s.from2 += d * d
 		s.ref2 += r * r
 		s.err2 += diff * diff
+		s.err += diff
+		s.cross += d * diff
 		s.maxAbs = max(s.maxAbs, abs)
 	}
 }

@@ -1,0 +1,73 @@
+package tensor_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// systematic compares rows of three values, normal with a standard deviation of 2, with what make makes of them.
+func systematic(t *testing.T, rows int, channels bool, make func(value float64, channel int, noise *rand.Rand) float64) float64 {
+	t.Helper()
+	noise := rand.New(rand.NewPCG(5, 7))
+	c := tensor.NewComparison(tensor.Options{Systematic: true, Channels: channels})
+	for row := range rows {
+		var want, got []float64
+		for channel := range 3 {
+			value := 10 + 2*noise.NormFloat64()
+			want, got = append(want, value), append(got, make(value, channel, noise))
+		}
+		if err := c.Add(row, rowOf(t, want), rowOf(t, got)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c.Result().Systematic
+}
+
+func rowOf(t *testing.T, values []float64) tensor.Tensor {
+	t.Helper()
+	made, err := tensor.New(values, 1, int64(len(values)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// Offsets and factors of a channel show at their size, and noise does not, however few values there are.
+func TestSystematicShowsOffsetsAndFactors(t *testing.T) {
+	t.Parallel()
+	only := func(which int, change func(float64) float64) func(float64, int, *rand.Rand) float64 {
+		return func(v float64, channel int, noise *rand.Rand) float64 {
+			if channel == which {
+				v = change(v)
+			}
+			return v + 0.02*noise.NormFloat64()
+		}
+	}
+	for name, c := range map[string]struct {
+		make      func(float64, int, *rand.Rand) float64
+		low, high float64
+	}{
+		"equal":            {func(v float64, _ int, _ *rand.Rand) float64 { return v }, 0, 0},
+		"noise":            {func(v float64, _ int, n *rand.Rand) float64 { return v + 0.4*n.NormFloat64() }, 0, 0.02},
+		"offset":           {only(1, func(v float64) float64 { return v + 0.2 }), 0.095, 0.105},
+		"factor":           {only(2, func(v float64) float64 { return 10 + (v-10)*1.2 }), 0.19, 0.21},
+		"factor of all":    {only(0, func(v float64) float64 { return v * 1.1 }), 0.48, 0.53}, // a mean of 5 spreads times 0.1, and 0.1
+		"infinite element": {func(float64, int, *rand.Rand) float64 { return math.Inf(1) }, math.Inf(1), math.Inf(1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, channels := range []bool{false, true} {
+				if got := systematic(t, 2000, channels, c.make); !(got >= c.low && got <= c.high) {
+					t.Errorf("per channel %t: systematic errors of %v spreads, want %v to %v", channels, got, c.low, c.high)
+				}
+			}
+		})
+	}
+	few := systematic(t, 8, false, func(v float64, _ int, n *rand.Rand) float64 { return v + 0.4*n.NormFloat64() })
+	if few > 0.1 {
+		t.Errorf("noise of 0.2 spreads in 8 rows: systematic errors of %v spreads, want none or few", few)
+	}
+}
