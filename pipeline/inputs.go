@@ -141,7 +141,7 @@ func dimOf(d format.Dim, name string, axis int) validators.Dim {
 func (in *inputs) readSets(s *spec.Spec, scratch string) error {
 	var err error
 	if s.Cases.Generate > 0 {
-		in.Cases, err = cases.Generate(s.Cases.Generate, uint64(s.Cases.Seed), in.Interface, scratch)
+		in.Cases, err = generatedCases(s, in.imported.model, in.Interface, scratch)
 	} else {
 		in.Cases, err = cases.Read(s.Files, s.Cases.Path.Written, toolchain.RoleCases, in.Interface, scratch)
 		if err == nil {

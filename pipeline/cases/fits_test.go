@@ -210,7 +210,7 @@ func TestGenerate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			iface, dir := interfaceOf(c.dtype, c.shape, nil), t.TempDir()
-			set, err := cases.Generate(2, 1, iface, dir)
+			set, err := cases.Generate(2, 1, iface, nil, dir)
 			if c.says != "" {
 				if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.says) {
 					t.Errorf("error %v, want CodeInvalid with %q", err, c.says)

@@ -13,15 +13,15 @@ import (
 // generatedShard is the one shard of generated cases.
 const generatedShard = "cases-00000.safetensors"
 
-// Generate makes count seeded smoke cases: standard normal numbers for floats,
-// 0 and 1 for all else, so that they are valid masks and token identifiers. Free
-// dimensions have their optimum of the interface's dims, or 1. The same seed gives
-// the same bytes on every machine.
-func Generate(count int, seed uint64, iface validators.Interface, scratch string) (Set, error) {
+// Generate makes count seeded smoke cases of what draws says about each input. Some values of some
+// cases are boundary values: the least, the largest and zero. Free dimensions have their optimum of
+// the interface's dims, or 1. The same seed gives the same bytes on every machine. Errors:
+// CodeInvalid, also for a draw of values that an input does not take.
+func Generate(count int, seed uint64, iface validators.Interface, draws map[string]Draw, scratch string) (Set, error) {
 	random := rand.New(rand.NewPCG(seed, 0x6d6c70726f6d6f74)) //nolint:gosec // the same numbers for the same seed are the point
 	tensors := make(map[string]tensor.Tensor, len(iface.Inputs))
 	for _, input := range iface.Inputs {
-		t, err := generate(random, int64(count), input, iface)
+		t, err := generate(random, int64(count), input, draws[input.Name], iface)
 		if err != nil {
 			return Set{}, registry.Errorf(registry.CodeInvalid, "generated cases: input %q: %w", input.Name, err)
 		}
@@ -40,7 +40,7 @@ func Generate(count int, seed uint64, iface validators.Interface, scratch string
 	return cs, nil
 }
 
-func generate(random *rand.Rand, count int64, input validators.TensorInfo,
+func generate(random *rand.Rand, count int64, input validators.TensorInfo, draw Draw,
 	iface validators.Interface) (tensor.Tensor, error) {
 	shape := []int64{count}
 	for i, dim := range input.Shape {
@@ -56,21 +56,29 @@ func generate(random *rand.Rand, count int64, input validators.TensorInfo,
 				"shape %v is too large to generate: record cases, or set shapes: smaller", shape)
 		}
 	}
+	if err := draw.Check(input.DType); err != nil {
+		return tensor.Tensor{}, err
+	}
+	next := newSampler(random, draw, input.DType, count, shape[1:]).next
 	switch input.DType {
 	case tensor.Float32:
-		return fill(n, shape, func() float32 { return float32(random.NormFloat64()) })
+		return fill[float32](n, shape, next)
 	case tensor.Float64:
-		return fill(n, shape, random.NormFloat64)
+		return fill[float64](n, shape, next)
 	case tensor.Int64:
-		return fill(n, shape, func() int64 { return random.Int64N(2) })
+		return fill[int64](n, shape, next)
 	case tensor.Int32:
-		return fill(n, shape, func() int32 { return random.Int32N(2) })
+		return fill[int32](n, shape, next)
 	case tensor.Int8:
-		return fill(n, shape, func() int8 { return int8(random.Int32N(2)) })
+		return fill[int8](n, shape, next)
 	case tensor.Uint8:
-		return fill(n, shape, func() uint8 { return uint8(random.Int32N(2)) })
+		return fill[uint8](n, shape, next)
 	case tensor.Bool:
-		return fill(n, shape, func() bool { return random.Int32N(2) == 1 })
+		values := make([]bool, n)
+		for i := range values {
+			values[i] = next() != 0
+		}
+		return tensor.New(values, shape...)
 	default:
 		return tensor.Tensor{}, registry.Errorf(registry.CodeInvalid,
 			"no cases can be generated for dtype %s: record some and name their folder in cases:", input.DType)
@@ -80,10 +88,10 @@ func generate(random *rand.Rand, count int64, input validators.TensorInfo,
 // maxGenerated bounds the elements of a generated tensor.
 const maxGenerated = 1 << 26
 
-func fill[T tensor.Scalar](n int64, shape []int64, next func() T) (tensor.Tensor, error) {
+func fill[T float32 | float64 | int64 | int32 | int8 | uint8](n int64, shape []int64, next func() float64) (tensor.Tensor, error) {
 	values := make([]T, n)
 	for i := range values {
-		values[i] = next()
+		values[i] = T(next())
 	}
 	return tensor.New(values, shape...)
 }

@@ -180,7 +180,24 @@ func (c checker) checkCases() {
 	case !recorded && c.Cases.Labels != "":
 		c.problem(at("cases", "labels"), "generated cases have no labels: remove the key, or record cases")
 	}
+	if recorded && len(c.Cases.Inputs) > 0 {
+		c.problem(at("cases", "inputs"), "recorded cases have values already: remove the key")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Cases.Inputs)) {
+		c.checkDraw(at("cases", "inputs", name), c.Cases.Inputs[name])
+	}
 	c.existsFolder(c.Cases.Path, "cases", "path")
+}
+
+// checkDraw checks what the values of a generated input are drawn from.
+func (c checker) checkDraw(place []any, d Draw) {
+	bounded := d.Min != nil && d.Max != nil
+	switch {
+	case (d.Min != nil) != (d.Max != nil), bounded == (len(d.Values) > 0):
+		c.problem(place, "want min and max, or values")
+	case bounded && *d.Min > *d.Max:
+		c.problem(place, "min %v is above max %v", *d.Min, *d.Max)
+	}
 }
 
 // existsFolder checks that a path leads to a folder of cases.

@@ -30,6 +30,7 @@ func (s *Spec) CheckInterface(i validators.Interface) error {
 			unknown(s.doc.At("cases", "compare", output, "where"), "input", where, names(i.Inputs))
 		}
 	}
+	s.checkKeys(names(i.Inputs), "input", "cases", "inputs")
 	s.checkOutputs(outputs, "limits", "outputs")
 	for _, precision := range slices.Sorted(maps.Keys(s.Limits.Precisions)) {
 		s.checkOutputs(outputs, "limits", "precisions", precision, "outputs")
@@ -55,11 +56,14 @@ func (s *Spec) checkShapes(i validators.Interface) {
 	}
 }
 
-// checkOutputs checks that the keys of the mapping at a path are outputs.
-func (s *Spec) checkOutputs(outputs []string, path ...any) {
+// checkOutputs checks the keys of the mapping at a path, which are outputs.
+func (s *Spec) checkOutputs(outputs []string, path ...any) { s.checkKeys(outputs, "output", path...) }
+
+// checkKeys checks the keys of the mapping at a path.
+func (s *Spec) checkKeys(known []string, what string, path ...any) {
 	for _, key := range s.keys(path...) {
-		if !slices.Contains(outputs, key.Text()) {
-			unknown(key, "output", key.Text(), outputs)
+		if !slices.Contains(known, key.Text()) {
+			unknown(key, what, key.Text(), known)
 		}
 	}
 }

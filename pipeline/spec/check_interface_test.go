@@ -43,6 +43,10 @@ func TestCheckInterface(t *testing.T) {
 			"4:33 unknown output \"loss\": want logits, tokens\n" +
 				"4:47 unknown input \"mast\" (did you mean \"mask\"?): want mask",
 		},
+		"generated values": {
+			change("cases: cases/", "cases: {generate: 1, inputs: {mast: {values: [1]}, mask: {values: [1]}}}"), model,
+			`4:31 unknown input "mast" (did you mean "mask"?): want mask`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -97,6 +97,15 @@ type Cases struct {
 	Compare  map[string]Compare `yaml:"compare" doc:"Per output: which elements count"`
 	Generate int                `yaml:"generate" doc:"How many cases to generate at random"`
 	Seed     int64              `yaml:"seed" doc:"Seed of the generated cases"`
+	Inputs   map[string]Draw    `yaml:"inputs" doc:"Per input: what the values of generated cases are drawn from"`
+}
+
+// Draw says what the values of a generated input are drawn from: all between Min and Max, which
+// are both set or neither, or some of Values.
+type Draw struct {
+	Min    *float64  `yaml:"min" doc:"Smallest value; needs max"`
+	Max    *float64  `yaml:"max" doc:"Largest value; needs min"`
+	Values []float64 `yaml:"values" doc:"The only values, instead of min and max"`
 }
 
 // Compare says which elements of an output count.

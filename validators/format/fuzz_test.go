@@ -2,6 +2,7 @@ package format_test
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -18,6 +19,13 @@ func seed(f *testing.F) {
 	}
 	for _, name := range files {
 		f.Add(testdata(f, filepath.Base(name)))
+	}
+	for _, name := range []string{"tokens.onnx", "segments.onnx"} {
+		data, err := os.ReadFile(runnable + name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
 	}
 	f.Add([]byte(small()))
 	f.Add([]byte(nested(3)))
@@ -62,6 +70,7 @@ func FuzzReadONNX(f *testing.F) {
 		if len(m.Outputs) == 0 || len(m.Opsets) == 0 || m.IRVersion < 1 || m.InitializerBytes < 0 {
 			t.Errorf("half a model: %+v", m)
 		}
+		checkUses(t, m)
 		if sniff(data) == format.Unknown {
 			t.Error("a model of unknown format")
 		}

@@ -16,7 +16,7 @@ func (rd *reader) graph(sp span, depth int, main bool) error {
 		}
 		switch f.num {
 		case 1:
-			err = rd.node(f, depth)
+			err = rd.node(f, depth, main)
 		case 5:
 			err = rd.initializer(f, main, false)
 		case 11:
@@ -39,21 +39,26 @@ func (rd *reader) unexpected(f field, message string, last protowire.Number) err
 	return invalidAt(f.at, "field %d of %s has wire type %d, expected %d", f.num, message, f.typ, protowire.BytesType)
 }
 
-// node reads NodeProto.
-func (rd *reader) node(f field, depth int) error {
+// node reads NodeProto. Of the main graph it keeps what a flow has use for.
+func (rd *reader) node(f field, depth int, main bool) error {
 	if rd.m.Nodes++; rd.m.Nodes > rd.lim.MaxNodes {
 		return invalidAt(f.at, "more than %d nodes", rd.lim.MaxNodes)
 	}
 	var op, domain string
+	var n flowNode
 	err := rd.each(f.span, "NodeProto", func(g field) (err error) {
 		if g.typ != protowire.BytesType {
 			return rd.unexpected(g, "NodeProto", 9)
 		}
 		switch g.num {
+		case 1, 2:
+			err = rd.link(g, &n, main)
 		case 4:
 			op, err = rd.text(g)
 		case 5:
-			err = rd.attribute(g.span, depth)
+			var a flowAttribute
+			a, err = rd.attribute(g.span, depth)
+			n.keep(a)
 		case 7:
 			domain, err = rd.text(g)
 		}
@@ -65,7 +70,27 @@ func (rd *reader) node(f field, depth int) error {
 	if op == "" {
 		return invalidAt(f.at, "a node without an operator type")
 	}
+	if main {
+		rd.flow.add(n, canonicalDomain(domain), op)
+	}
 	return rd.count(f.at, canonicalDomain(domain), op)
+}
+
+// link reads the name of an input or output of a node.
+func (rd *reader) link(f field, n *flowNode, main bool) error {
+	if !main {
+		return nil
+	}
+	id, err := rd.valueID(f)
+	if !rd.flow.charge(8) {
+		return err
+	}
+	if f.num == 1 {
+		n.in = append(n.in, id)
+	} else {
+		n.out = append(n.out, id)
+	}
+	return err
 }
 
 // count counts a node by its operator.
@@ -84,23 +109,49 @@ func (rd *reader) count(at int64, domain, op string) error {
 }
 
 // attribute reads AttributeProto, for the tensors and subgraphs in it.
-func (rd *reader) attribute(sp span, depth int) error {
-	return rd.each(sp, "AttributeProto", func(f field) error {
-		if f.typ != protowire.BytesType {
-			return nil
+func (rd *reader) attribute(sp span, depth int) (flowAttribute, error) {
+	var a flowAttribute
+	err := rd.each(sp, "AttributeProto", func(f field) (err error) {
+		if f.num == 3 && f.typ == protowire.VarintType {
+			a.numbers = []int64{int64(f.val)}
+		}
+		if f.num == 8 && len(a.numbers) <= maxFlowRank {
+			var more []int64
+			more, err = rd.wholes(f)
+			a.numbers = append(a.numbers, more...)
+		}
+		if f.typ != protowire.BytesType || err != nil {
+			return err
 		}
 		switch f.num {
+		case 1, 4:
+			err = rd.shortText(f, &a)
 		case 5, 10:
-			_, err := rd.tensor(f)
-			return err
+			var t tensor
+			t, err = rd.tensor(f)
+			c := t.constant()
+			a.tensor = &c
 		case 6, 11:
-			return rd.graph(f.span, depth+1, false)
+			err = rd.graph(f.span, depth+1, false)
 		case 22, 23:
-			_, err := rd.sparse(f)
-			return err
+			_, err = rd.sparse(f)
 		}
-		return nil
+		return err
 	})
+	return a, err
+}
+
+// shortText reads the name or text of an attribute, unless it is longer than any that a flow knows.
+func (rd *reader) shortText(f field, a *flowAttribute) (err error) {
+	if f.span.len() > 32 {
+		return nil
+	}
+	into := &a.name
+	if f.num == 4 {
+		into = &a.text
+	}
+	*into, err = rd.read(f)
+	return err
 }
 
 // initializer reads a TensorProto or SparseTensorProto of a graph.
@@ -117,6 +168,7 @@ func (rd *reader) initializer(f field, main, sparse bool) error {
 		return invalidAt(f.at, "initializers of more than 2^63 bytes")
 	}
 	rd.initializers[t.name] = true
+	rd.flow.constant(t)
 	return rd.keep(f.at, int64(len(t.name)))
 }
 

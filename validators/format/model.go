@@ -31,6 +31,7 @@ type Model struct {
 	Tensors map[string]int
 
 	custom map[string]bool // domains of nodes that neither ONNX nor the model defines
+	flow   *flow
 }
 
 // Value is an input or output of a graph.

@@ -29,6 +29,7 @@ func ReadONNX(r io.ReaderAt, size int64, lim Limits) (*Model, error) {
 	rd := &reader{
 		scanner: scanner{r: r, size: max(size, 0), fields: lim.MaxFields, memory: lim.MaxMemory},
 		lim:     lim, m: m, initializers: map[string]bool{}, functions: map[[2]string]bool{}, calls: map[[2]string]bool{},
+		flow: newFlow(lim),
 	}
 	if err := rd.model(); err != nil {
 		return nil, err
@@ -49,6 +50,7 @@ type reader struct {
 	tensors      int
 	initializers map[string]bool    // names in the main graph
 	functions    map[[2]string]bool // domain and name of functions that the model defines
+	flow         *flow
 	calls        map[[2]string]bool // domain and operator of nodes outside the standard domains
 }
 
@@ -165,11 +167,11 @@ func (rd *reader) function(f field) error {
 		case 1:
 			name, err = rd.text(g)
 		case 7:
-			err = rd.node(g, 0)
+			err = rd.node(g, 0, false)
 		case 10:
 			domain, err = rd.text(g)
 		case 11:
-			err = rd.attribute(g.span, 0)
+			_, err = rd.attribute(g.span, 0)
 		}
 		return err
 	})
@@ -196,12 +198,13 @@ func (rd *reader) finish() error {
 			"the ONNX graph has no outputs, so there is nothing to run it for; export the model again")
 	}
 	rd.m.Inputs = slices.DeleteFunc(rd.m.Inputs, func(v Value) bool { return rd.initializers[v.Name] })
+	rd.flow.through()
 	rd.m.ExternalData = slices.Sorted(maps.Keys(rd.m.ExternalBytes))
 	for f := range rd.functions {
 		rd.m.Functions = append(rd.m.Functions, f[0]+"."+f[1])
 	}
 	slices.Sort(rd.m.Functions)
-	rd.m.custom = map[string]bool{}
+	rd.m.custom, rd.m.flow = map[string]bool{}, rd.flow
 	for call := range rd.calls {
 		if !rd.functions[call] {
 			rd.m.custom[call[0]] = true

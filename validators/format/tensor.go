@@ -21,7 +21,10 @@ type tensor struct {
 	dtype    uint64 // an enum, of which protobuf keeps 32 bits
 	elements uint64 // product of the dimensions
 	rank     int
-	strings  int64 // size of string elements
+	dims     []int64   // up to maxFlowRank
+	raw      []byte    // of a small tensor: its elements
+	numbers  []float64 // or these
+	strings  int64     // size of string elements
 	external bool
 	location string
 	offset   int64
@@ -42,6 +45,8 @@ func (rd *reader) tensor(f field) (tensor, error) {
 			t.dtype = uint64(uint32(g.val))
 		case g.num == 6 && g.typ == protowire.BytesType:
 			t.strings += g.span.len()
+		case g.num == 7 || g.num == 9:
+			err = rd.small(g, &t)
 		case g.num == 8 && g.typ == protowire.BytesType:
 			t.name, err = rd.text(g)
 		case g.num == 13 && g.typ == protowire.BytesType:
@@ -94,6 +99,9 @@ func (t *tensor) dim(at int64, val uint64) error {
 		return invalidAt(at, "a tensor of more elements than there can be")
 	}
 	t.elements = lo
+	if t.rank <= maxFlowRank {
+		t.dims = append(t.dims, int64(val))
+	}
 	return nil
 }
 

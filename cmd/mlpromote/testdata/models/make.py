@@ -9,6 +9,10 @@ scaled.onnx    the digits network, one of whose channels is 300 times as large b
                convolutions: the same function, and no 8 bits hold it beside the others
 quantized.onnx the digits network as it comes from others who quantized it: QDQ, static int8
 halved.onnx    a dense layer behind an operator that only a library has (operators/halve.c)
+tokens.onnx    a classifier of tokens: an embedding of 50 words, a table of 20 positions that bounds
+               the length, and a mask
+segments.onnx  a network that halves images of any size twice and doubles them again, where only
+               multiples of 4 fit together
 encoder/       weights of a small transformer encoder, and cases for it
 """
 
@@ -135,3 +139,59 @@ def encoder():
 
 
 encoder()
+
+
+def seeded(random, name, *shape):
+    values = random.normal(size=shape, scale=0.5).astype("float32")
+    return onnx.numpy_helper.from_array(values, name)
+
+
+def whole(name, values):
+    return onnx.numpy_helper.from_array(numpy.array(values, dtype="int64"), name)
+
+
+def tokens():
+    random = numpy.random.RandomState(3)
+    node = helper.make_node
+    nodes = [
+        node("Gather", ["words", "input_ids"], ["word"]),
+        node("Shape", ["input_ids"], ["sizes"]),
+        node("Gather", ["sizes", "one"], ["length"]),
+        node("Range", ["zero", "length", "one"], ["numbers"]),
+        node("Gather", ["positions", "numbers"], ["position"]),
+        node("Add", ["word", "position"], ["embedded"]),
+        node("Cast", ["attention_mask"], ["counted"], to=TensorProto.FLOAT),
+        node("Unsqueeze", ["counted", "last"], ["rows"]),
+        node("Mul", ["embedded", "rows"], ["masked"]),
+        node("ReduceSum", ["masked", "second"], ["sum"], keepdims=0),
+        node("MatMul", ["sum", "head"], ["logits"]),
+    ]
+    constants = [seeded(random, "words", 50, 8), seeded(random, "positions", 20, 8), seeded(random, "head", 8, 4),
+                 whole("zero", 0), whole("one", 1), whole("second", [1]), whole("last", [2])]
+    inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["batch", "sequence"]) for name in ("input_ids", "attention_mask")]
+    output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["batch", 4])
+    graph = helper.make_graph(nodes, "tokens", inputs, [output], constants)
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "tokens.onnx")
+
+
+def segments():
+    random = numpy.random.RandomState(4)
+    node = helper.make_node
+    half = {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}
+    double = {"kernel_shape": [2, 2], "strides": [2, 2]}
+    nodes = [
+        node("Conv", ["image", "w1"], ["c1"], **half), node("Relu", ["c1"], ["halved"]),
+        node("Conv", ["halved", "w2"], ["c2"], **half), node("Relu", ["c2"], ["quartered"]),
+        node("ConvTranspose", ["quartered", "w3"], ["back"], **double),
+        node("Concat", ["halved", "back"], ["both"], axis=1),
+        node("ConvTranspose", ["both", "w4"], ["classes"], **double),
+    ]
+    constants = [seeded(random, "w1", 4, 3, 3, 3), seeded(random, "w2", 4, 4, 3, 3), seeded(random, "w3", 4, 4, 2, 2), seeded(random, "w4", 8, 2, 2, 2)]
+    image = helper.make_tensor_value_info("image", TensorProto.FLOAT, ["batch", 3, "height", "width"])
+    output = helper.make_tensor_value_info("classes", TensorProto.FLOAT, ["batch", 2, "height", "width"])
+    graph = helper.make_graph(nodes, "segments", [image], [output], constants)
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), "segments.onnx")
+
+
+tokens()
+segments()

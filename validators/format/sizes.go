@@ -1,0 +1,145 @@
+package format
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Sizes proposes a range for an open dimension: sizes with which the graph runs, as far as its nodes
+// tell. The zero Sizes proposes nothing.
+type Sizes struct {
+	Min, Opt, Max int64
+	Why           string // in a few words, for a comment
+}
+
+// The sizes that are proposed where the graph allows them.
+const (
+	pixels      = 224 // height and width of images, as most networks are trained
+	samples     = 1024
+	voxels      = 32
+	tokens      = 16
+	mostTokens  = 64
+	largestSize = 512 // up to which the one size that fits is looked for
+)
+
+// sizes proposes sizes for the open dimensions of an input except its batch.
+func (t *trials) sizes(input Value, id int32, f found) map[int]Sizes {
+	batch := 0
+	if f.recurrent && len(input.Shape) == 3 {
+		batch = 1
+	}
+	shape, all := make([]int64, len(input.Shape)), map[int]Sizes{}
+	var open []int
+	for axis, d := range input.Shape {
+		switch {
+		case d.Known && d.Value < 1 || d.Known && d.Value > maxFlowNumber:
+			return nil
+		case d.Known:
+			shape[axis] = d.Value
+		case axis == batch:
+			shape[axis] = 1
+		case axis == 1 && f.windows > 0 && f.channels > 0:
+			shape[axis] = f.channels
+			all[axis] = Sizes{f.channels, f.channels, f.channels, "channels of the first convolution"}
+		default:
+			open = append(open, axis)
+		}
+	}
+	if len(open) == 0 {
+		return all
+	}
+	fits := func(n int64) (bool, int64) {
+		at := append([]int64{}, shape...)
+		for _, axis := range open {
+			at[axis] = n
+		}
+		return t.run(id, at)
+	}
+	var s Sizes
+	switch integer := strings.Contains(input.DType, "int"); {
+	case f.windows > 0 && f.windows < 4:
+		s = windowed([]int64{samples, pixels, voxels}[f.windows-1], fits)
+	case integer || len(shape) > 2:
+		s = sequence(f.positions, fits)
+		if batch == 1 && s.Opt > 1 {
+			s.Min = max(s.Min, 2) // so that no case is taken for one row of a batch
+		}
+	}
+	if s.Opt > 0 {
+		for _, axis := range open {
+			all[axis] = s
+		}
+	}
+	return all
+}
+
+// windowed proposes sizes for what convolutions read: multiples of their strides, so that halves
+// that are joined later are of one size.
+func windowed(base int64, fits func(int64) (bool, int64)) Sizes {
+	_, step := fits(base)
+	ok, opt := false, int64(0)
+	for n := up(base, step); n <= base+16*step && !ok; n += step {
+		opt = n
+		ok, _ = fits(n)
+	}
+	if !ok {
+		return only(base, fits)
+	}
+	s := Sizes{Min: opt, Opt: opt, Max: opt, Why: "convolutions with strides of " + decimal(uint64(step))}
+	for n := up((opt+1)/2, step); n < opt && s.Min == opt; n += step {
+		if ok, _ := fits(n); ok {
+			s.Min = n
+		}
+	}
+	if ok, _ := fits(opt + up(32, step)); ok {
+		s.Max = opt + up(32, step)
+	}
+	if s.Min == s.Max {
+		s.Why = "the weights fit this size"
+	}
+	return s
+}
+
+// up is the smallest multiple of step that is not below n.
+func up(n, step int64) int64 { return (n + step - 1) / step * step }
+
+// sequence proposes lengths, of which a table of positions may allow only so many.
+func sequence(positions int64, fits func(int64) (bool, int64)) Sizes {
+	longest, why := int64(mostTokens), "length of a sequence"
+	if positions > 0 {
+		longest = min(longest, positions)
+		why = fmt.Sprintf("sequence of at most %d positions", positions)
+	}
+	s := Sizes{Opt: min(tokens, longest), Max: longest, Why: why}
+	for ok, _ := fits(s.Opt); !ok; ok, _ = fits(s.Opt) {
+		if s.Opt++; s.Opt > longest {
+			return only(min(tokens, longest), fits)
+		}
+	}
+	if ok, _ := fits(longest); !ok {
+		s.Max = s.Opt
+	}
+	s.Min = s.Opt
+	for ok := true; ok && s.Min > 1; {
+		if ok, _ = fits(s.Min - 1); ok {
+			s.Min--
+		}
+	}
+	return s
+}
+
+// only looks for a size that fits, above base first: a size of 1 fits by broadcasting too.
+func only(base int64, fits func(int64) (bool, int64)) Sizes {
+	const why = "the weights fit this size"
+	for n := base; n <= largestSize; n++ {
+		if ok, _ := fits(n); ok {
+			return Sizes{n, n, n, why}
+		}
+	}
+	for n := base - 1; n > 0; n-- {
+		if ok, _ := fits(n); ok {
+			return Sizes{n, n, n, why}
+		}
+	}
+	return Sizes{}
+}

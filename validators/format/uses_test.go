@@ -1,0 +1,204 @@
+package format_test
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"mlpromote.dev/mlpromote/validators/format"
+)
+
+// models of tests that runtimes run too; make.py there makes them.
+const runnable = "../../cmd/mlpromote/testdata/models/"
+
+// What the graph says about its inputs bounds what they can be.
+func TestUses(t *testing.T) {
+	t.Parallel()
+	length := map[int]format.Sizes{1: {Min: 1, Opt: 16, Max: 20, Why: "sequence of at most 20 positions"}}
+	pixels := format.Sizes{Min: 112, Opt: 224, Max: 256, Why: "convolutions with strides of 4"}
+	for name, c := range map[string]struct {
+		file string
+		want map[string]format.Use
+	}{
+		"tokens, positions and a mask": {runnable + "tokens.onnx", map[string]format.Use{
+			"input_ids": {Rows: 50, Sizes: length}, "attention_mask": {Mask: true, Sizes: length}}},
+		"images of any size": {runnable + "segments.onnx", map[string]format.Use{
+			"image": {Image: true, Sizes: map[int]format.Sizes{2: pixels, 3: pixels}}}},
+		"images of one size":       {"../../examples/digits/digits.onnx", map[string]format.Use{"image": {Image: true, Sizes: map[int]format.Sizes{}}}},
+		"nothing about an input":   {runnable + "recent.onnx", map[string]format.Use{"x": {Sizes: map[int]format.Sizes{}}}},
+		"an input of sizes, no id": {runnable + "stuck.onnx", map[string]format.Use{"x": {Sizes: map[int]format.Sizes{}}, "shape": {Sizes: map[int]format.Sizes{}}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, err := format.OpenONNX(filepath.FromSlash(c.file), format.Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := m.Uses(); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+		})
+	}
+}
+
+// wired is a node with inputs, outputs and attributes.
+func wired(op string, in, out []string, attributes ...msg) msg {
+	n := msg{}
+	for _, name := range in {
+		n = n.str(1, name)
+	}
+	for _, name := range out {
+		n = n.str(2, name)
+	}
+	n = n.str(4, op)
+	for _, a := range attributes {
+		n = n.sub(5, a)
+	}
+	return msg{}.sub(1, n)
+}
+
+// numbers is an attribute that is a list of whole numbers.
+func numbers(name string, all ...int64) msg {
+	a := msg{}.str(1, name).num(20, 7)
+	for _, n := range all {
+		a = a.num(8, n)
+	}
+	return a
+}
+
+func constant(name string, dtype int64, dims ...int64) msg {
+	t := msg{}
+	for _, d := range dims {
+		t = t.num(1, d)
+	}
+	return initializer(t.num(2, dtype).str(8, name))
+}
+
+// input is a graph input; a size of 0 is open.
+func input(name string, dtype int64, dims ...int64) msg {
+	shape := msg{}
+	for i, d := range dims {
+		if d == 0 {
+			shape = shape.sub(1, msg{}.str(2, fmt.Sprint(name, i)))
+			continue
+		}
+		shape = shape.sub(1, msg{}.num(1, d))
+	}
+	return msg{}.sub(11, msg{}.str(1, name).sub(2, msg{}.sub(1, msg{}.num(1, dtype).sub(2, shape))))
+}
+
+const float32Type, int64Type = 1, 7
+
+// Each kind of graph bounds its input i.
+func TestUsesOfGraphs(t *testing.T) {
+	t.Parallel()
+	table, ids := constant("table", float32Type, 7, 4), input("i", int64Type, 0, 0)
+	image := input("i", float32Type, 0, 3, 0, 0)
+	kernel := constant("k", float32Type, 8, 3, 3, 3)
+	conv := wired("Conv", []string{"i", "k"}, []string{"c"}, numbers("strides", 2, 2))
+	for name, c := range map[string]struct {
+		parts []msg
+		rows  int64
+		mask  bool
+		image bool
+		sizes string // of the last axis
+	}{
+		"through Cast and Unsqueeze": {[]msg{ids, table, wired("Cast", []string{"i"}, []string{"a"}), wired("Unsqueeze", []string{"a"}, []string{"b"}),
+			wired("Gather", []string{"table", "b"}, []string{"y"})}, 7, false, false, "1 16 64"},
+		"the smaller of two tables": {[]msg{ids, table, constant("small", float32Type, 5, 4), wired("Gather", []string{"table", "i"}, []string{"a"}),
+			wired("Gather", []string{"small", "i"}, []string{"b"})}, 5, false, false, "1 16 64"},
+		"an axis from the end":           {[]msg{ids, table, wired("Gather", []string{"table", "i"}, []string{"y"}, numbers("axis", -1))}, 4, false, false, "1 16 64"},
+		"an axis that is not there":      {[]msg{ids, table, wired("Gather", []string{"table", "i"}, []string{"y"}, numbers("axis", 2))}, 0, false, false, "1 16 64"},
+		"a table that is quantized":      {[]msg{ids, table, wired("DequantizeLinear", []string{"table"}, []string{"t"}), wired("Gather", []string{"t", "i"}, []string{"y"})}, 7, false, false, "1 16 64"},
+		"not after arithmetic":           {[]msg{ids, table, wired("Add", []string{"i", "i"}, []string{"a"}), wired("Gather", []string{"table", "a"}, []string{"y"})}, 0, false, false, "1 16 64"},
+		"not what it selects":            {[]msg{ids, table, constant("t2", float32Type, 2, 2), wired("Gather", []string{"table", "i"}, []string{"a"}), wired("Gather", []string{"t2", "a"}, []string{"y"})}, 7, false, false, "1 16 64"},
+		"compared":                       {[]msg{ids, wired("Greater", []string{"i", "zero"}, []string{"y"})}, 0, true, false, "1 16 64"},
+		"ids that are compared too":      {[]msg{ids, table, wired("Equal", []string{"i", "zero"}, []string{"b"}), wired("Gather", []string{"table", "i"}, []string{"y"})}, 7, false, false, "1 16 64"},
+		"a float that is compared":       {[]msg{input("i", float32Type, 0, 0), wired("Greater", []string{"i", "zero"}, []string{"y"})}, 0, false, false, ""},
+		"positions cut from a table":     {[]msg{ids, constant("p", float32Type, 1, 30, 4), wired("Shape", []string{"i"}, []string{"s"}), wired("Slice", []string{"p", "zero", "s"}, []string{"y"})}, 0, false, false, "1 16 30"},
+		"positions counted in a mask":    {[]msg{ids, constant("p", float32Type, 12, 4), wired("CumSum", []string{"i", "one"}, []string{"s"}), wired("Gather", []string{"p", "s"}, []string{"y"})}, 0, false, false, "1 10 10"},
+		"one row of positions":           {[]msg{ids, constant("p", float32Type, 1, 4), wired("Shape", []string{"i"}, []string{"s"}), wired("Gather", []string{"p", "s"}, []string{"y"})}, 0, false, false, "1 1 1"},
+		"an image":                       {[]msg{image, kernel, conv}, 0, false, true, "112 224 256"},
+		"an image of normalized pixels":  {[]msg{image, kernel, wired("Sub", []string{"i", "mean"}, []string{"a"}), wired("Conv", []string{"a", "k"}, []string{"y"})}, 0, false, true, "112 224 256"},
+		"features, no image":             {[]msg{input("i", float32Type, 0, 8, 0, 0), constant("k", float32Type, 8, 8, 3, 3), conv}, 0, false, false, "112 224 256"},
+		"open channels":                  {[]msg{input("i", float32Type, 0, 0, 0, 0), kernel, conv}, 0, false, false, "112 224 256"},
+		"as much as windows need":        {[]msg{image, constant("k", float32Type, 8, 3, 240, 240), wired("Conv", []string{"i", "k"}, []string{"y"})}, 0, false, true, "240 240 272"},
+		"the size that the weights need": {[]msg{image, kernel, conv, wired("Flatten", []string{"c"}, []string{"f"}), constant("w", float32Type, 8*15*15, 10), wired("MatMul", []string{"f", "w"}, []string{"y"})}, 0, false, true, "only 32"},
+		"weights that no size fits":      {[]msg{image, kernel, conv, wired("Flatten", []string{"c"}, []string{"f"}), constant("w", float32Type, 7, 10), wired("MatMul", []string{"f", "w"}, []string{"y"})}, 0, false, true, ""},
+		"positions that are added":       {[]msg{input("i", float32Type, 0, 0, 4), constant("p", float32Type, 1, 40, 4), wired("Add", []string{"i", "p"}, []string{"a"})}, 0, false, false, "only 40"},
+		"a recurrent network":            {[]msg{input("i", float32Type, 0, 0, 4), wired("LSTM", []string{"i"}, []string{"y"})}, 0, false, false, "first 2 16 64"},
+		"sound":                          {[]msg{input("i", float32Type, 0, 1, 0), constant("k", float32Type, 8, 1, 10), wired("Conv", []string{"i", "k"}, []string{"y"}, numbers("strides", 5))}, 0, false, false, "515 1025 1060"},
+		"strides of nothing":             {[]msg{image, kernel, wired("Conv", []string{"i", "k"}, []string{"y"}, numbers("strides", 0, 0))}, 0, false, true, ""},
+		"strides without an end":         {[]msg{image, kernel, wired("Conv", []string{"i", "k"}, []string{"y"}, numbers("strides", 1<<62, 1<<62))}, 0, false, false, "1 16 64"},
+		"a reshape to nothing":           {[]msg{image, kernel, conv, constant("to", int64Type, 0), wired("Reshape", []string{"c", "to"}, []string{"y"})}, 0, false, true, "112 224 256"},
+		"nodes in the wrong order":       {[]msg{ids, table, wired("Gather", []string{"table", "a"}, []string{"y"}), wired("Cast", []string{"i"}, []string{"a"})}, 0, false, false, "1 16 64"},
+		"a node that feeds itself":       {[]msg{ids, wired("Cast", []string{"a", "i"}, []string{"a"}), wired("Add", []string{"a", "a"}, []string{"i"})}, 0, false, false, "1 16 64"},
+		"names that are left out":        {[]msg{ids, wired("Gather", []string{"", "i"}, []string{""}), wired("Conv", nil, nil), wired("Slice", []string{"i"}, nil)}, 0, false, false, "1 16 64"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, err := read(t, modelOf(graphOf(c.parts...)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := m.Uses()["i"]
+			if got.Rows != c.rows || got.Mask != c.mask || got.Image != c.image {
+				t.Errorf("rows %d, mask %t, image %t; want %d, %t, %t", got.Rows, got.Mask, got.Image, c.rows, c.mask, c.image)
+			}
+			if sizes := sizesText(got.Sizes); sizes != c.sizes {
+				t.Errorf("sizes %q (%+v), want %q", sizes, got.Sizes, c.sizes)
+			}
+		})
+	}
+}
+
+func sizesText(all map[int]format.Sizes) string {
+	for axis := 4; axis >= 0; axis-- {
+		switch s, ok := all[axis]; {
+		case ok && axis == 0:
+			return fmt.Sprint("first ", s.Min, " ", s.Opt, " ", s.Max)
+		case ok && s.Min == s.Max && s.Max > 1:
+			return fmt.Sprint("only ", s.Max)
+		case ok:
+			return fmt.Sprint(s.Min, " ", s.Opt, " ", s.Max)
+		}
+	}
+	return ""
+}
+
+// A graph that is too large to look at is read all the same, and says nothing.
+func TestUsesOfLargeGraphs(t *testing.T) {
+	t.Parallel()
+	g := append(input("i", int64Type, 0, 0), constant("table", float32Type, 7, 4)...)
+	g = append(g, wired("Gather", []string{"table", "i"}, []string{"y"})...)
+	for n := range 1000 {
+		g = append(g, wired("Relu", []string{fmt.Sprint("a", n)}, []string{fmt.Sprint("a", n+1)})...)
+	}
+	data := modelOf(graphOf(g))
+	for memory, want := range map[int64]int64{1 << 20: 7, 1 << 18: 0} {
+		m, err := format.ReadONNX(bytes.NewReader(data), int64(len(data)), format.Limits{MaxMemory: memory})
+		if err != nil {
+			t.Fatalf("%d bytes of memory: %v", memory, err)
+		}
+		if got := m.Uses()["i"].Rows; got != want {
+			t.Errorf("%d bytes of memory: %d rows, want %d", memory, got, want)
+		}
+	}
+}
+
+// checkUses checks that what a model says about its inputs makes sense, whatever is in it.
+func checkUses(t *testing.T, m *format.Model) {
+	t.Helper()
+	for name, use := range m.Uses() {
+		if use.Rows < 0 || use.Rows > 0 && use.Mask {
+			t.Errorf("%s: %+v", name, use)
+		}
+		for axis, s := range use.Sizes {
+			if s.Min < 1 || s.Opt < s.Min || s.Max < s.Opt || s.Why == "" {
+				t.Errorf("%s, axis %d: sizes %+v", name, axis, s)
+			}
+		}
+	}
+}
