@@ -103,16 +103,16 @@ func TestDraft(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, spec.File)
-	text, err := pipeline.Draft(model, path, "linux/amd64/v1", nil, "")
+	drafted, err := pipeline.Draft(model, path, "linux/amd64/v1", nil, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, text, 0o600); err != nil {
+	if err := os.WriteFile(path, drafted.Text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s, err := spec.Load(path, spec.Options{})
 	if err != nil {
-		t.Fatalf("the draft is no spec: %v\n%s", err, text)
+		t.Fatalf("the draft is no spec: %v\n%s", err, drafted.Text)
 	}
 	if s.Source.Path.Written != "models/scaling.onnx" || s.Cases.Generate == 0 || len(s.Targets) != 1 {
 		t.Errorf("source %q, %d generated cases, %d targets; want models/scaling.onnx, some, 1", s.Source.Path.Written, s.Cases.Generate, len(s.Targets))

@@ -247,26 +247,33 @@ func requested(s *spec.Spec) ([]plan.Requested, error) {
 // target such as "linux/amd64/v1". Where cases were imported, casesFolder has them; nil
 // generates them. Errors: CodeInvalid also for a model that does not lie below the folder of
 // specFile, since no spec can name it.
-func Draft(modelFile, specFile, target string, imported *cases.Imported, casesFolder string) ([]byte, error) {
+func Draft(modelFile, specFile, target string, imported *cases.Imported, casesFolder string) (Drafted, error) {
 	model, iface, err := openDrafted(modelFile)
 	if err != nil {
-		return nil, err
+		return Drafted{}, err
 	}
 	relative, err := below(specFile, modelFile, false)
 	if err != nil {
-		return nil, err
+		return Drafted{}, err
 	}
 	options := spec.DraftOptions{Source: relative, Interface: iface, Target: target, Kinds: draftedKinds(model)}
 	if imported != nil {
 		options.Interface, options.Labels = imported.Interface, imported.Labels
 		if options.Cases, err = below(specFile, casesFolder, true); err != nil {
-			return nil, err
+			return Drafted{}, err
 		}
 	}
+	uses := model.Uses()
+	options.Interface, options.Sizes = proposedSizes(options.Interface, uses)
 	if q := model.Quantized(); q.Nodes > 0 {
 		options.Quantized = precisionOf(q)
 	}
-	return spec.Draft(options)
+	drafted := Drafted{}
+	if imported == nil {
+		drafted.Warnings = draftWarnings(options.Interface, uses)
+	}
+	drafted.Text, err = spec.Draft(options)
+	return drafted, err
 }
 
 // draftedKinds guesses the kinds of the outputs whose shapes a model says. The others are guessed

@@ -78,18 +78,21 @@ func (a *app) draft(model, file, cases, label string) error {
 	case label != "":
 		return registry.Errorf(registry.CodeInvalid, "--label %s: want --cases FILE with it", label)
 	}
-	text, err := pipeline.Draft(model, file, hostTarget(), answer.Cases, folder)
+	drafted, err := pipeline.Draft(model, file, hostTarget(), answer.Cases, folder)
 	if err != nil {
 		return err
 	}
 	if err := writeSchema(filepath.Dir(file)); err != nil {
 		return err
 	}
-	if err := os.WriteFile(file, text, 0o644); err != nil {
+	if err := os.WriteFile(file, drafted.Text, 0o644); err != nil {
 		return err
 	}
 	if answer.Cases != nil {
 		a.ui.Note("wrote %s to %s", registry.Count(answer.Cases.Count, "case"), folder)
+	}
+	for _, text := range drafted.Warnings {
+		a.ui.Warn(text)
 	}
 	a.ui.Note("wrote %s; next: mlpromote build", file)
 	return a.ui.Result(file, answer)

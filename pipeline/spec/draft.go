@@ -22,6 +22,7 @@ type DraftOptions struct {
 	Labels    string               // their tensor of labels; empty without any
 	Quantized string               // precision of a model that is quantized already; empty if it is not
 	Kinds     []DraftedKind        // of the outputs, in the order of the graph
+	Sizes     string               // why open dimensions have the sizes of Interface; may be empty
 }
 
 // DraftedKind is the kind that an output is guessed to be.
@@ -54,7 +55,7 @@ func Draft(o DraftOptions) ([]byte, error) {
 		"version: 0.1.0                      # semantic version: a new one for every change of the model",
 		"source: " + quoteIfNeeded(source),
 	}
-	lines = append(lines, draftShapes(o.Interface)...)
+	lines = append(lines, draftShapes(o.Interface, o.Sizes)...)
 	lines = append(lines, draftKinds(o.Kinds)...)
 	variants := []string{
 		"# Precisions to build. int8 takes the ranges of its numbers from typical inputs:",
@@ -99,8 +100,8 @@ func draftCases(o DraftOptions) []string {
 	return []string{"# Inputs on which every engine is compared with the model.", line + "}"}
 }
 
-// draftShapes writes the symbolic dimensions of the inputs with their ranges.
-func draftShapes(i validators.Interface) []string {
+// draftShapes writes the symbolic dimensions of the inputs with their ranges, and why it is these.
+func draftShapes(i validators.Interface, why string) []string {
 	var ranges []string
 	for _, symbol := range (validators.Interface{Inputs: i.Inputs}).Symbols() {
 		r, ok := i.Dims[symbol]
@@ -114,7 +115,11 @@ func draftShapes(i validators.Interface) []string {
 	if len(ranges) == 0 {
 		return nil
 	}
-	return []string{"shapes: {" + strings.Join(ranges, ", ") + "}   # sizes to expect: [min, opt, max]"}
+	lines := []string{"shapes: {" + strings.Join(ranges, ", ") + "}   # sizes to expect: [min, opt, max]"}
+	if why != "" && utf8.ValidString(why) && !strings.ContainsAny(why, "\r\n") {
+		lines = append([]string{"# Sizes that the graph takes: " + why + "."}, lines...)
+	}
+	return lines
 }
 
 // draftKinds writes what the outputs mean, and why it is guessed to be that.

@@ -140,3 +140,28 @@ func TestDraftKinds(t *testing.T) {
 		t.Errorf("draft:\n%s", text)
 	}
 }
+
+// A draft says why its sizes are these, unless a model's names would break the line.
+func TestDraftSizes(t *testing.T) {
+	t.Parallel()
+	open := validators.Interface{Inputs: []validators.TensorInfo{{Name: "x", DType: "float32", Shape: []validators.Dim{{Symbol: "size"}}}},
+		Dims: map[string]validators.DimRange{"size": {Min: 32, Opt: 224, Max: 256}}}
+	for name, c := range map[string]struct {
+		iface validators.Interface
+		why   string
+		want  string
+	}{
+		"a reason":             {open, "strides of 32", "# Sizes that the graph takes: strides of 32.\nshapes: {size: [32, 224, 256]}"},
+		"none":                 {open, "", "source: m.onnx\nshapes: {size: [32, 224, 256]}"},
+		"more than a line":     {open, "strides\nof 32", "source: m.onnx\nshapes: {size: [32, 224, 256]}"},
+		"nothing that is open": {validators.Interface{}, "strides of 32", "source: m.onnx\n\n#"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, err := spec.Draft(spec.DraftOptions{Source: "m.onnx", Interface: c.iface, Sizes: c.why})
+			if err != nil || !strings.Contains(string(text), c.want) {
+				t.Errorf("draft %q, error %v; want %q", text, err, c.want)
+			}
+		})
+	}
+}
