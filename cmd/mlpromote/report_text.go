@@ -78,8 +78,11 @@ func limitText(c registry.Check) string {
 
 func marginText(c registry.Check) string {
 	margin := validators.Margin(c)
-	if math.IsInf(margin, 0) || math.IsNaN(margin) {
+	switch {
+	case math.IsInf(margin, 0) || math.IsNaN(margin):
 		return "-"
+	case margin < 0:
+		return fmt.Sprintf("%.3g x allowed", 1-margin)
 	}
 	return fmt.Sprintf("%.0f %%", math.Floor(100*margin))
 }
@@ -130,6 +133,8 @@ func worstText(p *registry.ParityReport) string {
 func probeText(p registry.Probe) string {
 	text := ui.Plain("probe "+strings.TrimSpace(string(p.Kind)+" "+p.What)) + ": " + string(p.Verdict)
 	switch {
+	case p.Verdict == registry.VerdictFail:
+		return text + fmt.Sprintf(", %s, largest difference %.3g", registry.Count(p.Cases, "case"), float64(p.MaxAbs)) // the reasons say why
 	case p.Message != "":
 		return text + ", " + ui.Plain(p.Message)
 	case p.Affected > 0:

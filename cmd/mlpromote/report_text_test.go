@@ -1,0 +1,67 @@
+package main
+
+import (
+	"math"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// A margin says how much is left, and beyond the limit how often what is allowed was used.
+func TestMarginText(t *testing.T) {
+	t.Parallel()
+	for want, value := range map[string]registry.Figure{"75 %": 0.25, "0 %": 1, "99 %": 0.001, "2.6 x allowed": 2.6, "100 %": 0, "-": registry.Figure(math.NaN())} {
+		if got := marginText(registry.Check{Figure: "maxError", Value: value, Limit: 1}); got != want {
+			t.Errorf("an error of %v of the limit 1: margin %q, want %q", value, got, want)
+		}
+	}
+}
+
+// What a probe found is a line: what differs, or that nothing does.
+func TestProbeText(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		probe registry.Probe
+		want  string
+	}{
+		"no difference": {registry.Probe{Kind: registry.ProbeRepeat, Cases: 32, Verdict: registry.VerdictPass}, "probe repeat: pass, 32 cases, no difference"},
+		"jitter": {registry.Probe{Kind: registry.ProbeProcess, Cases: 32, Affected: 3, MaxAbs: 0.5, Verdict: registry.VerdictRecorded},
+			"probe process: recorded, 3 of 32 cases differ, by at most 0.5"},
+		"a difference within the limits": {registry.Probe{Kind: registry.ProbeBatch, What: "batch=8", Cases: 8, MaxAbs: 0.25, Verdict: registry.VerdictPass},
+			"probe batch batch=8: pass, 8 cases, largest difference 0.25"},
+		"beyond the limits": {registry.Probe{Kind: registry.ProbeDimension, What: "seq=64", Cases: 8, MaxAbs: 7, Message: "top1 is 0", Verdict: registry.VerdictFail},
+			"probe dimension seq=64: fail, 8 cases, largest difference 7"},
+		"left out": {registry.Probe{Kind: registry.ProbeDimension, What: "seq=64\n", Message: "no time", Verdict: registry.VerdictUndecided},
+			"probe dimension seq=64: undecided, no time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := probeText(c.probe); got != c.want {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+// The brief line of an engine is its limit with the smallest margin, or what failed first.
+func TestBrief(t *testing.T) {
+	t.Parallel()
+	f := func(v float64) *registry.Figure { figure := registry.Figure(v); return &figure }
+	checks := []registry.Check{
+		{Output: "y", Figure: "maxError", Value: 0.25, Limit: 1},
+		{Output: "y", Figure: "top1", Value: 1, Low: f(0.9917), High: f(1), Limit: 0.99, AtLeast: true},
+	}
+	pass := registry.ParityReport{ReportHead: registry.ReportHead{Verdict: registry.VerdictPass}, Checks: checks, Rules: 2}
+	failed := pass
+	failed.Verdict, failed.Reasons = registry.VerdictFail, []registry.Reason{{Message: "y has 3 NaN"}, {Message: "more"}}
+	for want, report := range map[string]registry.ParityReport{
+		"smallest margin 17 %: output y, same best class 100 % (99.17 % to 100 %), at least 99 %": pass,
+		"y has 3 NaN":           failed,
+		"":                      {ReportHead: registry.ReportHead{Verdict: registry.VerdictPass}},
+		"the verdict is failed": {ReportHead: registry.ReportHead{Verdict: "failed"}},
+	} {
+		if got := brief(report); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
