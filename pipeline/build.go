@@ -161,6 +161,9 @@ func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker) (prepare
 		return prepared{}, err
 	}
 	planned, err := plan.New(in.Inputs, seen)
+	if few := planned.Limits.Few(planned.Cases.Count); err == nil && few != "" {
+		p.warn("cases: " + few)
+	}
 	return prepared{in, found, planned}, err
 }
 

@@ -108,3 +108,6 @@ func JudgeOptions(quantized, half bool, dtype tensor.DType, values float64) tens
 	}
 	return allowed.options(dtype, values)
 }
+
+// WarnUnlikely is warnUnlikely.
+var WarnUnlikely = warnUnlikely

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
@@ -82,13 +83,6 @@ func noiseWarning(iface validators.Interface, uses map[string]format.Use) string
 
 // isShort reports whether every open dimension behind the batch is of size 1.
 func isShort(input validators.TensorInfo, iface validators.Interface) bool {
-	open := false
-	for i, d := range input.Shape {
-		if i > 0 && d.Symbol != "" {
-			if open = true; iface.OptSize(d) > 1 {
-				return false
-			}
-		}
-	}
-	return open
+	open := openAxes(input)
+	return len(open) > 0 && !slices.ContainsFunc(open, func(axis int) bool { return iface.OptSize(input.Shape[axis]) > 1 })
 }

@@ -148,12 +148,19 @@ func (in *inputs) readSets(s *spec.Spec, scratch string) error {
 			err = in.Cases.FindLabels(s.Cases.Labels, in.Interface)
 		}
 	}
-	if err != nil || s.Calibration == nil {
+	if err != nil {
+		return err
+	}
+	uses := in.imported.model.Uses()
+	if err := warnUnlikely("cases", &in.Cases, in.Interface, uses); err != nil || s.Calibration == nil {
 		return err
 	}
 	in.Calibration, err = cases.Read(s.Files,
 		s.Calibration.Path.Written, toolchain.RoleCalibration, in.Interface, scratch)
 	if err != nil {
+		return err
+	}
+	if err := warnUnlikely("calibration", &in.Calibration, in.Interface, uses); err != nil {
 		return err
 	}
 	return cases.CheckApart(in.Cases, in.Calibration, in.Interface)
