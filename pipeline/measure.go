@@ -35,6 +35,7 @@ type measured struct {
 	timings map[string][]int64
 	apart   map[string]bool  // those that were never in memory together with another
 	broken  map[string]error // those that could not be timed
+	beside  map[string]compared
 }
 
 // add notes the timings of a run.
@@ -46,6 +47,17 @@ func (m measured) add(results []toolchain.EngineResult) {
 
 func (m measured) latency(id string) registry.Latency {
 	return performance.Summarize(m.timings[id], engineBatch)
+}
+
+// provable is how many runs it takes to bound the 99th percentile.
+const provable = 320
+
+// least is how many runs of an engine there are at least.
+func (v verification) least() int {
+	if v.limits.V > 1 && v.limits.Latency.P99 != nil {
+		return provable
+	}
+	return minSamples
 }
 
 // median is the median time of a run of the slowest engine.
@@ -66,12 +78,12 @@ func (v verification) measure(ctx context.Context, outputs runOutputs) (_ measur
 	if err != nil {
 		return measured{}, err
 	}
-	rounds := rounds(cases, outputs.median())
+	rounds := rounds(cases, outputs.median(), v.least())
 	done := v.p.step(fmt.Sprintf("time %s and the reference, %s each", registry.Count(len(v.candidates)+len(v.current), "engine"), registry.Count(rounds*cases, "run")))
 	var held []string
 	var note string
 	defer func() { done(note, err, held...) }()
-	m := measured{timings: make(map[string][]int64), apart: make(map[string]bool), broken: make(map[string]error)}
+	m := measured{timings: make(map[string][]int64), apart: make(map[string]bool), broken: make(map[string]error), beside: make(map[string]compared)}
 	running := slices.DeleteFunc(slices.Clone(v.candidates), func(c candidate) bool { return outputs.broken[c.id] != nil })
 	for _, group := range v.tools.runGroups(slices.Concat(running, v.currents())) {
 		if group.name == onnxRuntime {
@@ -97,6 +109,17 @@ func (v verification) measure(ctx context.Context, outputs runOutputs) (_ measur
 	return m, nil
 }
 
+// compareAll compares each engine's latency with that of the one that it would replace.
+func (v verification) compareAll(ctx context.Context, outputs runOutputs, m measured) error {
+	for _, c := range v.candidates {
+		var err error
+		if m.beside[c.id], err = v.compareLatency(ctx, c, outputs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // currents lists the engines that the next environment has, in a fixed order.
 func (v verification) currents() []candidate {
 	var all []candidate
@@ -107,10 +130,10 @@ func (v verification) currents() []candidate {
 }
 
 // rounds spends the budget on passes over the cases, within the bounds of samples.
-func rounds(cases int, median time.Duration) int {
+func rounds(cases int, median time.Duration, least int) int {
 	samples := maxSamples
 	if median > 0 {
-		samples = min(max(int(timingBudget/median), minSamples), maxSamples)
+		samples = min(max(int(timingBudget/median), least), maxSamples)
 	}
 	return (samples + cases - 1) / cases
 }

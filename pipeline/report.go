@@ -9,6 +9,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
+	"mlpromote.dev/mlpromote/validators/performance"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -119,6 +120,12 @@ func (v verification) performance(c candidate, latencies measured) registry.Perf
 	report := registry.PerformanceReport{
 		ReportHead: v.head(c, v.began), Latency: latencies.latency(c.id),
 		Warmup: timingWarmup, ReferenceLatency: &reference, Apart: latencies.apart[c.id]}
+	if v.limits.V > 1 {
+		beside := latencies.beside[c.id]
+		report.Bounds, report.Ratio = performance.Bounds(latencies.timings[c.id], v.limits.Confidence), beside.ratio
+		report.Verdict, report.Reasons = v.limits.JudgeLatencyBounds(report.Latency, beside.ratio, beside.fault)
+		return report
+	}
 	var current *registry.Latency
 	if running, ok := v.current[c.engine.Label()]; ok {
 		was := latencies.latency(running.id)

@@ -80,7 +80,7 @@ func (t *tuning) passRounds(cases int, timings map[string][]int64) int {
 	if slowest == 0 {
 		return (minSamples + cases - 1) / cases
 	}
-	return max(1, rounds(cases, slowest)/(timingPasses-1))
+	return max(1, rounds(cases, slowest, minSamples)/(timingPasses-1))
 }
 
 func (t *tuning) summarize(timings map[string][]int64) {

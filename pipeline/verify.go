@@ -219,6 +219,9 @@ func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 		return VerifyResult{}, err
 	}
 	latencies, err := v.measure(ctx, outputs)
+	if err == nil {
+		err = v.compareAll(ctx, outputs, latencies)
+	}
 	if err != nil {
 		return VerifyResult{}, err
 	}

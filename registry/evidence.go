@@ -426,6 +426,9 @@ type PerformanceReport struct {
 	// Apart is true if engines and reference ran in separate processes, in turns, because they
 	// were too large to be in memory together.
 	Apart bool `json:"apart,omitempty"`
+	// Ratio compares with the engine that would be replaced; absent if the limits do not ask or
+	// there was none.
+	Ratio *LatencyRatio `json:"ratio,omitempty"`
 }
 
 // Latency summarizes samples of single runs. Quantiles are nearest-rank.
@@ -436,6 +439,8 @@ type Latency struct {
 	P99Ns     int64   `json:"p99Ns"`
 	PerSecond float64 `json:"perSecond"` // cases per second: batch over mean time
 	Samples   int     `json:"samples"`
+	// Bounds are there if the limits have version 2 or later.
+	Bounds *LatencyBounds `json:"bounds,omitempty"`
 }
 
 // Figure is a measured number. JSON cannot express infinities and NaN, so those are the strings

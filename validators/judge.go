@@ -235,7 +235,8 @@ func (j *judgement) accuracy(limit *AccuracyLimit, measured *registry.Accuracy) 
 	}
 }
 
-// JudgeLatency gives the verdict on the time of single runs. current is the engine
+// JudgeLatency gives the verdict on the time of single runs by the rules of version 1, see
+// [Limits.JudgeLatencyBounds] for later ones. current is the engine
 // that the destination has now, measured beside this one; nil where there is none.
 // Without any limit the figures are only recorded.
 func (l Limits) JudgeLatency(engine registry.Latency, current *registry.Latency) (registry.Verdict, []registry.Reason) {

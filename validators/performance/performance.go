@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/stats"
 )
 
 // Summarize returns the latency quantiles of samples in nanoseconds, each the duration of one
@@ -29,6 +30,27 @@ func Summarize(samples []int64, batch int64) registry.Latency {
 		latency.PerSecond = float64(batch) * float64(len(sorted)) * 1e9 / sum
 	}
 	return latency
+}
+
+// Bounds returns one-sided bounds of the quantiles of samples, see [stats.QuantileBounds]; nil
+// without samples.
+func Bounds(samples []int64, confidence float64) *registry.LatencyBounds {
+	if len(samples) == 0 {
+		return nil
+	}
+	sorted := slices.Sorted(slices.Values(samples))
+	at := func(rank int) int64 {
+		if rank < 1 || rank > len(sorted) {
+			return 0
+		}
+		return sorted[rank-1]
+	}
+	bounds := &registry.LatencyBounds{Confidence: registry.Figure(confidence)}
+	low, high := stats.QuantileBounds(len(sorted), 0.50, confidence)
+	bounds.P50LowNs, bounds.P50HighNs = at(low), at(high)
+	low, high = stats.QuantileBounds(len(sorted), 0.99, confidence)
+	bounds.P99LowNs, bounds.P99HighNs = at(low), at(high)
+	return bounds
 }
 
 func quantile(sorted []int64, q float64) int64 {

@@ -1,0 +1,32 @@
+package registry
+
+// LatencyBounds are one-sided bounds of quantiles of latency at a confidence, by order statistics:
+// samples, in nanoseconds. An upper bound of 0 means that the samples are too few for one.
+type LatencyBounds struct {
+	Confidence Figure `json:"confidence"`
+	P50LowNs   int64  `json:"p50LowNs"`
+	P50HighNs  int64  `json:"p50HighNs"`
+	P99LowNs   int64  `json:"p99LowNs"`
+	P99HighNs  int64  `json:"p99HighNs"`
+}
+
+// LatencyRatio compares the median latency of an engine with that of the engine that it would
+// replace. Each ran in Blocks processes, in the order A B B A, so that a drift of the machine
+// meets both alike.
+type LatencyRatio struct {
+	Environment string    `json:"environment"`
+	Release     DigestSet `json:"release"`
+	Engine      DigestSet `json:"engine"`
+	Blocks      int       `json:"blocks"`
+	CurrentNs   int64     `json:"currentP50Ns"` // of the engine that would be replaced
+	Ratio       Figure    `json:"ratio"`        // of medians; 1.1 is 10 % slower
+	// Low and High are one-sided bounds of the ratio at Confidence, by a hierarchical bootstrap
+	// over blocks and samples with Seed. SameLow and SameHigh are those of the engine against
+	// itself: what the machine alone changes.
+	Low        Figure `json:"low"`
+	High       Figure `json:"high"`
+	SameLow    Figure `json:"sameLow"`
+	SameHigh   Figure `json:"sameHigh"`
+	Confidence Figure `json:"confidence"`
+	Seed       int    `json:"seed"`
+}

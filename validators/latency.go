@@ -1,0 +1,95 @@
+package validators
+
+import (
+	"fmt"
+	"math"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// ReasonUnfit is the code of reasons about a machine whose own noise is more than a limit allows.
+const ReasonUnfit = "unfit"
+
+// JudgeLatencyBounds gives the verdict on the time of single runs by the rules of version 2: a
+// limit holds if the upper bound of the figure does, fails if the lower bound does not, and else
+// is not decided. ratio is nil where there is no engine to compare with, or fault says why it is
+// not known.
+func (l Limits) JudgeLatencyBounds(engine registry.Latency, ratio *registry.LatencyRatio, fault string) (registry.Verdict, []registry.Reason) {
+	limits := l.Latency
+	if limits == (LatencyLimits{}) {
+		return registry.VerdictRecorded, nil
+	}
+	var j judgement
+	if b := engine.Bounds; engine.Samples == 0 || b == nil {
+		j.undecided(registry.Reason{Code: ReasonNotRun, Message: "latency was not measured"})
+	} else {
+		j.within("p50", limits.P50, engine.P50Ns, b.P50LowNs, b.P50HighNs, engine.Samples)
+		j.within("p99", limits.P99, engine.P99Ns, b.P99LowNs, b.P99HighNs, engine.Samples)
+	}
+	if limits.Regression != nil {
+		j.ratio(limits.Regression.Max, ratio, fault)
+	}
+	verdict, reasons := j.verdict()
+	if j.failed {
+		verdict = registry.VerdictFail
+	}
+	return verdict, reasons
+}
+
+// within checks a quantile by its bounds; an upper bound of 0 is none.
+func (j *judgement) within(figure string, limit *TimeAtMost, value, low, high int64, samples int) {
+	if limit == nil {
+		return
+	}
+	most := limit.MaxNs.Nanoseconds()
+	reason := registry.Reason{Figure: figure, Limit: registry.Figure(most), Value: registry.Figure(value)}
+	said := fmt.Sprintf("%s is %s in %s", figure, milliseconds(value), registry.Count(samples, "run"))
+	switch {
+	case high > 0 && high <= most:
+	case low > most:
+		reason.Code = ReasonLatency
+		reason.Message = fmt.Sprintf("%s, with 95 %% confidence at least %s; the limit is %s", said, milliseconds(low), milliseconds(most))
+		j.fail(reason)
+	case high == 0:
+		reason.Code = ReasonNotEnough
+		reason.Message = fmt.Sprintf("%s, too few for a bound; the limit is %s", said, milliseconds(most))
+		j.undecided(reason)
+	default:
+		reason.Code = ReasonNotEnough
+		reason.Message = fmt.Sprintf("%s, with 95 %% confidence at most %s, and the limit is %s: verify on a machine with less to do, or allow more", said, milliseconds(high), milliseconds(most))
+		j.undecided(reason)
+	}
+}
+
+func milliseconds(ns int64) string { return fmt.Sprintf("%.3f ms", float64(ns)/1e6) }
+
+// ratio checks how much slower the engine is than the one that it would replace.
+func (j *judgement) ratio(limit float64, r *registry.LatencyRatio, fault string) {
+	reason := registry.Reason{Figure: "p50", Limit: registry.Figure(limit)}
+	switch {
+	case fault != "":
+		reason.Code, reason.Message = ReasonNotRun, "the latency of the engine that the destination has now is not known: "+fault
+		j.undecided(reason)
+		return
+	case r == nil:
+		return
+	}
+	reason.Value = r.Ratio - 1
+	said := fmt.Sprintf("p50 is %.1f %% slower than that of the engine there now", 100*reason.Value)
+	noise := math.Max(float64(r.SameHigh)-1, 1-float64(r.SameLow))
+	switch {
+	case float64(r.High) <= 1+limit:
+	case float64(r.Low) > 1+limit:
+		reason.Code = ReasonRegression
+		reason.Message = fmt.Sprintf("%s, with 95 %% confidence at least %.1f %%; the limit is %.1f %%", said, 100*(float64(r.Low)-1), 100*limit)
+		j.fail(reason)
+	case !(noise <= limit):
+		reason.Code = ReasonUnfit
+		reason.Message = fmt.Sprintf("%s, and the limit is %.1f %%, but this machine cannot tell: the engine differs from itself by up to %.1f %%: verify on a machine with less to do", said, 100*limit, 100*noise)
+		j.undecided(reason)
+	default:
+		reason.Code = ReasonNotEnough
+		reason.Message = fmt.Sprintf("%s, with 95 %% confidence at most %.1f %%, and the limit is %.1f %%", said, 100*(float64(r.High)-1), 100*limit)
+		j.undecided(reason)
+	}
+}
