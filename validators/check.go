@@ -26,6 +26,11 @@ func (l Limits) confidence(attempts int) float64 {
 func (j *judgement) output2(name string, limits OutputLimits, r tensor.Result) {
 	before := len(j.reasons)
 	defer func() { sayNonFinite(j.reasons[before:], r) }()
+	if j.full = r.FullCases; j.full == 0 {
+		j.undecided(registry.Reason{Code: ReasonNotRun, Output: name,
+			Message: fmt.Sprintf("output %s has no elements in any case, so that nothing was compared", name)})
+		return
+	}
 	j.finite(name, r)
 	if limits.RTol != nil || limits.ATol != nil {
 		j.elements2(name, limits.Tolerance(), r)
@@ -41,10 +46,10 @@ func (j *judgement) output2(name string, limits OutputLimits, r tensor.Result) {
 		if r.Top1Rows == 0 {
 			misses = math.NaN()
 		}
-		j.rate(name, "top1", limits.Top1.Min, misses, r.Cases)
+		j.rate(name, "top1", limits.Top1.Min, misses, r.Top1Cases)
 	}
 	if limits.Equal != nil {
-		j.rate(name, "equal", limits.Equal.Min, r.EqualMisses, r.Cases)
+		j.rate(name, "equal", limits.Equal.Min, r.EqualMisses, r.FullCases)
 	}
 }
 
@@ -84,13 +89,13 @@ func (j *judgement) exact(output, figure string, l limit, measured float64, wors
 		return
 	}
 	check := registry.Check{Output: output, Figure: figure, Value: registry.Figure(measured), Limit: registry.Figure(l.value),
-		AtLeast: l.atLeast, Verdict: registry.VerdictPass, Cases: j.cases}
+		AtLeast: l.atLeast, Verdict: registry.VerdictPass, Cases: j.full}
 	if worst >= 0 {
 		check.Case = &worst
 	}
 	if l.keeps(measured) {
 		if figure != "snrDb" && figure != "systematic" { // of all cases together, so that it proves nothing of single ones
-			check.Proves = figureOf(stats.UpperRate(0, j.cases, j.confidence))
+			check.Proves = figureOf(stats.UpperRate(0, j.full, j.confidence))
 		}
 		j.checks = append(j.checks, check)
 		return
@@ -118,7 +123,7 @@ var words = map[string]string{
 
 // elements2 checks the tolerances of elements.
 func (j *judgement) elements2(output string, tolerance tensor.Options, r tensor.Result) {
-	check := registry.Check{Output: output, Figure: "elements", Value: registry.Figure(r.Failed), Verdict: registry.VerdictPass, Cases: j.cases}
+	check := registry.Check{Output: output, Figure: "elements", Value: registry.Figure(r.Failed), Verdict: registry.VerdictPass, Cases: j.full}
 	if r.Worst != nil {
 		check.Case = &r.Worst.Case
 	}
@@ -126,7 +131,7 @@ func (j *judgement) elements2(output string, tolerance tensor.Options, r tensor.
 		check.Verdict = registry.VerdictFail
 		j.tolerance(output, tolerance, r)
 	} else {
-		check.Proves = figureOf(stats.UpperRate(0, j.cases, j.confidence))
+		check.Proves = figureOf(stats.UpperRate(0, j.full, j.confidence))
 	}
 	j.checks = append(j.checks, check)
 }

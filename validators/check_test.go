@@ -247,3 +247,39 @@ func TestProof(t *testing.T) {
 		t.Errorf("a billion cases: %+v, want no next rate", got)
 	}
 }
+
+// Cases in which an output has no elements prove nothing about it.
+func TestEmptyOutputsProveNothing(t *testing.T) {
+	t.Parallel()
+	judge := func(o validators.OutputLimits, edit func(r *tensor.Result)) validators.Judgement {
+		result := equalResult(300)
+		edit(&result)
+		return limits2(o).Judge("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: 300})
+	}
+	errors := validators.OutputLimits{MaxError: &validators.AtMost{Max: 1}}
+	got := judge(errors, func(r *tensor.Result) { r.FullCases, r.Elements = 0, 0 })
+	if got.Verdict != registry.VerdictUndecided || len(got.Reasons) != 1 || got.Reasons[0].Code != validators.ReasonNotRun {
+		t.Errorf("without elements: %s for %+v, want undecided", got.Verdict, got.Reasons)
+	}
+	got = judge(errors, func(r *tensor.Result) { r.FullCases = 8 })
+	if len(got.Checks) != 1 || got.Checks[0].Cases != 8 || *got.Checks[0].Proves < 0.3 {
+		t.Errorf("elements in 8 cases: %+v, want what 8 cases prove", got.Checks)
+	}
+	equal := validators.OutputLimits{Equal: &validators.AtLeast{Min: 0.95}}
+	if got := judge(equal, func(r *tensor.Result) { r.FullCases, r.EqualMisses = 8, 8 }); got.Verdict != registry.VerdictFail {
+		t.Errorf("wrong in all 8 of 300 cases with elements: %s for %+v, want a failure", got.Verdict, got.Reasons)
+	}
+}
+
+// Some of the cases fail an engine by what they show, not because two classes are almost tied in one of them.
+func TestJudgeSomeOfFewCases(t *testing.T) {
+	t.Parallel()
+	limits := limits2(validators.OutputLimits{Top1: &validators.AtLeast{Min: 0.99}})
+	for misses, want := range map[float64]registry.Verdict{0: registry.VerdictPass, 1: registry.VerdictPass, 8: registry.VerdictFail} {
+		result := equalResult(8)
+		result.Top1Misses = misses
+		if got := limits.JudgeSome("fp32", validators.Measured{Outputs: map[string]tensor.Result{"logits": result}, Cases: 8}); got.Verdict != want {
+			t.Errorf("%v of 8 cases differ: %s for %+v, want %s", misses, got.Verdict, got.Reasons, want)
+		}
+	}
+}

@@ -107,10 +107,17 @@ func (l Limits) Judge(precision string, m Measured) Judgement {
 	return Judgement{verdict, reasons, j.checks, j.confidence}
 }
 
+// someTries is how many comparisons of some of the cases there may be, each with the chance to fail
+// an engine that is right.
+const someTries = 100
+
 // JudgeSome judges what was measured on some of the cases. Accuracy is of the whole set, and what
 // so few cases cannot decide is no reason against the engine.
 func (l Limits) JudgeSome(precision string, m Measured) Judgement {
 	l.Accuracy, l.MinCases = nil, 1
+	if l.V > 1 { // a single case in which two classes are almost tied excludes no rate
+		l.Confidence = 1 - (1-l.Confidence)/someTries
+	}
 	j := l.Judge(precision, m)
 	j.Reasons = slices.DeleteFunc(j.Reasons, func(r registry.Reason) bool { return r.Code == ReasonNotEnough })
 	if len(j.Reasons) == 0 && m.Cases > 0 {
@@ -126,7 +133,8 @@ type judgement struct {
 	failed     bool // something exceeded its limit
 	checks     []registry.Check
 	confidence float64
-	cases      int
+	cases      int // that ran
+	full       int // of them, those in which the output at hand has elements
 }
 
 func (j *judgement) undecided(r registry.Reason) {

@@ -34,7 +34,7 @@ func agreed(edit func(r *tensor.Result)) tensor.Result {
 
 // equalResult is the result of cases with a row of values each, equal on both sides.
 func equalResult(cases int) tensor.Result {
-	return tensor.Result{Cases: cases, Elements: int64(10 * cases), MaxAbsCase: -1, MaxRelCase: -1, CosineMin: 1, SNR: math.Inf(1), Top1: 1,
+	return tensor.Result{Cases: cases, FullCases: cases, Top1Cases: cases, Elements: int64(10 * cases), MaxAbsCase: -1, MaxRelCase: -1, CosineMin: 1, SNR: math.Inf(1), Top1: 1,
 		Top1Rows: int64(cases), Spread: 1, SpreadSNR: math.Inf(1), CaseErrorCase: -1}
 }
 

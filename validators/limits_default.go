@@ -50,7 +50,7 @@ func DefaultLimits(precision string, output TensorInfo, cases int) (OutputLimits
 		kind, _ = GuessKind(output, "")
 	}
 	rate := &AtLeast{ProvableRate(t.rate, t.usual, cases)}
-	if kind.Names() || output.DType.Class() != tensor.ClassFloat {
+	if kind.Names() || kind.Ranks() && output.DType.Class() != tensor.ClassFloat || output.DType.Class() == tensor.ClassBool {
 		return OutputLimits{Equal: rate}, nil
 	}
 	limits := OutputLimits{SNRdB: &AtLeast{t.snr}, MaxError: &AtMost{t.maxError}, CaseError: &AtMost{t.caseError}}

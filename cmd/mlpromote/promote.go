@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -44,6 +45,7 @@ func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.Prom
 	promotion, err := i.Promote(ctx, req)
 	if err == nil { // else it says both
 		a.tellHead(promotion)
+		a.tellLost(ctx, i, promotion)
 	}
 	if n := promotion.Decision.IgnoredCount; n > 0 {
 		a.ui.Note("ignored and not copied: %s; mlpromote inspect says why", registry.Count(n, "piece of evidence", "pieces of evidence"))
@@ -71,6 +73,28 @@ func (a *app) tellHead(p registry.Promotion) {
 	if p.Hold != "" {
 		a.ui.Note("%s in %s is held: %s; other releases wait until mlpromote hold release %s --env %s --reason TEXT",
 			p.Model, p.Environment, p.Hold, p.Model, p.Environment)
+	}
+}
+
+// tellLost says which engines the destination's head had and the promoted release does not have:
+// machines that ran them get another one, or none. Without the releases it says nothing.
+func (a *app) tellLost(ctx context.Context, i *wiring.Instance, p registry.Promotion) {
+	if p.Unchanged || p.Previous == "" {
+		return
+	}
+	before, err := i.Release(ctx, p.Environment, p.Model, string(p.Previous))
+	if err != nil {
+		return
+	}
+	after, err := i.Release(ctx, p.From, p.Model, string(p.Release))
+	if err != nil {
+		return
+	}
+	for _, e := range before.Engines {
+		has := func(other registry.Engine) bool { return other.Label() == e.Label() }
+		if !slices.ContainsFunc(after.Engines, has) {
+			a.ui.Note("%s of %s %s is not in %s: machines that resolve to it get another engine, or none", e.Label(), p.Environment, before.Version, p.Version)
+		}
 	}
 }
 

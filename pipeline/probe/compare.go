@@ -145,6 +145,18 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 	return nil
 }
 
+// notAgain notes that an engine does not run again what it ran before. Time and memory that were
+// used up say nothing.
+func (f *findings) notAgain(err error) {
+	p := registry.Probe{Kind: registry.ProbeRepeat, Verdict: registry.VerdictFail, Message: fmt.Sprintf("the engine does not run again: %v", err)}
+	if registry.HasCode(err, registry.CodeUnavailable) {
+		p.Verdict = registry.VerdictUndecided
+	} else {
+		f.fail(ReasonJitter, "the engine does not run again what it ran before: "+err.Error(), nil)
+	}
+	f.probes = append(f.probes, p)
+}
+
 // broke notes that an engine did not run where the reference model did. Time and memory that were
 // not there are no fault of the engine.
 func (f *findings) broke(p *registry.Probe, t trial, err error) {

@@ -401,18 +401,36 @@ func TestNotJudged(t *testing.T) {
 	}
 }
 
-// An engine that does not run the cases again gives no verdict.
-func TestBrokenMachine(t *testing.T) {
+// An engine that does not run the cases again fails, unless the machine can be the cause. The verification of
+// others goes on.
+func TestNotAgain(t *testing.T) {
 	t.Parallel()
-	broken := false
-	_, _, err := setup(t, false).engine(t, but(func(run int, _ []float32, _, _ int) error {
-		if broken = broken || run == 12; broken && run == 0 {
-			return registry.Errorf(registry.CodeUnavailable, "killed")
-		}
-		return nil
-	}))
-	if registry.CodeOf(err) != registry.CodeUnavailable {
-		t.Errorf("error %v, want that of the run", err)
+	for name, c := range map[string]struct {
+		code    registry.Code
+		verdict registry.Verdict
+		reasons int
+	}{
+		"a crash":   {registry.CodeInternal, registry.VerdictFail, 1},
+		"no memory": {registry.CodeUnavailable, registry.VerdictUndecided, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			broken := false
+			probes, reasons, err := setup(t, false).engine(t, but(func(run int, _ []float32, _, _ int) error {
+				if broken = broken || run == 12; broken && run == 0 {
+					return registry.Errorf(c.code, "killed")
+				}
+				return nil
+			}))
+			if err != nil || len(reasons) < c.reasons || c.reasons == 0 && len(reasons) > 0 {
+				t.Fatalf("error %v, reasons %v; want %d or more reasons", err, reasons, c.reasons)
+			}
+			if !slices.ContainsFunc(probes, func(p registry.Probe) bool {
+				return p.Kind == registry.ProbeRepeat && p.Verdict == c.verdict && strings.Contains(p.Message, "the engine does not run again: ")
+			}) {
+				t.Errorf("probes %+v, want a repeat with the verdict %s", probes, c.verdict)
+			}
+		})
 	}
 }
 

@@ -89,9 +89,8 @@ func (s *Set) Engine(ctx context.Context, e Engine, dir string) ([]registry.Prob
 			return nil, nil, err
 		}
 		if err := done.failed[s.repeat[0].Name]; err != nil {
-			return nil, nil, err
-		}
-		if err := found.repeats(ctx, done); err != nil {
+			found.notAgain(err)
+		} else if err := found.repeats(ctx, done); err != nil {
 			return nil, nil, err
 		}
 		for _, t := range s.trials {

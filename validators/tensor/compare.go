@@ -133,9 +133,11 @@ func (c *Comparison) merge(caseIndex int, k *kernel, rows top1, reference, engin
 	r.Top1Rows += rows.rows
 	c.agreed += rows.agreed
 	if rows.rows > 0 {
+		r.Top1Cases++
 		r.Top1Misses += 1 - float64(rows.agreed)/float64(rows.rows)
 	}
 	if n := reference.Len(); n > 0 {
+		r.FullCases++
 		r.EqualMisses += float64(k.sums.differ) / float64(n)
 	}
 	c.errors2 = append(c.errors2, k.meanSquare())

@@ -60,10 +60,12 @@ func (k *kernel) run(ref, eng []float64, base int64) {
 		ref2 += r * r
 		eng2 += e * e
 		dot += r * e
-		d := r - shift
-		from += d
-		from2 += d * d
 		n++
+		if size < extreme {
+			d := r - shift
+			from += d
+			from2 += d * d
+		}
 		if abs == 0 {
 			continue
 		}

@@ -47,6 +47,8 @@ type Result struct {
 	// Top1Misses and EqualMisses are sums over the cases: of the share of rows whose largest
 	// element has another index, and of the share of elements that are not equal.
 	Top1Misses, EqualMisses float64
+	// Top1Cases and FullCases count the cases that have such rows, and that have elements.
+	Top1Cases, FullCases int
 	// Spread is the standard deviation of the reference's values: of all, or with
 	// Options.Channels the smallest one of a channel. It is their root mean square where all
 	// values of the reference are the same, and 0 where they are all 0.

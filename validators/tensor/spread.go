@@ -5,6 +5,10 @@ import "math"
 // maxChannels bounds the channels of which each has sums. An output with more is taken as a whole.
 const maxChannels = 1 << 16
 
+// extreme is the magnitude from which a value stands for infinity, as the lowest float32 does in
+// masks. It says nothing about the spread of the others.
+const extreme = 1e30
+
 // floorOfSpread is the least spread of a channel, as a part of the root mean square of its
 // values: a channel that hardly changes is not held to more digits than its values have.
 const floorOfSpread = 1e-4
@@ -13,7 +17,7 @@ const floorOfSpread = 1e-4
 func (c *Comparison) begin(reference Tensor) {
 	if !c.shifted && reference.Len() > 0 {
 		c.shifted = true
-		if first := reference.Float64(0); math.Abs(first) <= math.MaxFloat64 {
+		if first := reference.Float64(0); math.Abs(first) < extreme {
 			c.shift = first
 		}
 	}
@@ -34,7 +38,7 @@ func (c *Comparison) spread(r *Result) {
 	switch {
 	case c.worst2 == 0 && !c.broken:
 		r.CaseErrorCase = -1
-	case c.broken || r.Spread == 0:
+	case c.broken || !(r.Spread > 0 && r.Spread <= math.MaxFloat64):
 		r.CaseError = math.Inf(1)
 		if c.broken {
 			r.CaseErrorCase = r.MaxAbsCase
@@ -56,7 +60,7 @@ func (c *Comparison) relative(spread, err2 float64, n int64, maxAbs float64) (sn
 	switch {
 	case maxAbs == 0 && !c.broken:
 		return math.Inf(1), 0
-	case c.broken || spread == 0 || math.IsInf(err2, 0):
+	case c.broken || !(spread > 0 && spread <= math.MaxFloat64) || math.IsInf(err2, 0):
 		return math.Inf(-1), math.Inf(1)
 	}
 	return 10 * math.Log10(spread*spread*float64(n)/err2), maxAbs / spread
@@ -150,23 +154,25 @@ func (c *channels) feed(ref, eng []float64) {
 		if !(abs <= math.MaxFloat64) {
 			continue
 		}
-		if s.n == 0 {
+		if s.n == 0 && math.Abs(r) < extreme {
 			s.shift = r
 		}
 		d := r - s.shift
 		s.n++
-		s.from += d
-		s.from2 += d * d
-		s.ref2 += r * r
 		s.err2 += diff * diff
 		s.err += diff
 		s.cross += d * diff
 		s.maxAbs = max(s.maxAbs, abs)
+		if math.Abs(r) < extreme {
+			s.from += d
+			s.from2 += d * d
+			s.ref2 += r * r
+		}
 	}
 }
 
 // worst sets the figures of the worst channel. A channel in which the reference does not change
-// is held to the spread of all values.
+// is held to the size of its values, and one that is always 0 to a part of the spread of all.
 func (c *channels) worst(r *Result, least []float64) {
 	if c.off {
 		return
@@ -175,10 +181,10 @@ func (c *channels) worst(r *Result, least []float64) {
 	r.Spreads = make([]float64, len(c.sums))
 	var of Comparison
 	for i, s := range c.sums {
-		spread := whole
-		if s.n > 1 && s.from2 > 0 {
-			size := math.Sqrt(s.ref2 / float64(s.n))
-			spread = max(deviation(s.n, s.from, s.from2, s.ref2), floorOfSpread*size)
+		size := math.Sqrt(s.ref2 / float64(max(s.n, 1)))
+		spread := max(deviation(s.n, s.from, s.from2, s.ref2), floorOfSpread*size)
+		if spread == 0 {
+			spread = floorOfSpread * whole
 		}
 		if len(least) == len(c.sums) {
 			spread = max(spread, least[i])

@@ -182,3 +182,25 @@ func TestCaseErrorsInDecades(t *testing.T) {
 		t.Errorf("got %v, want %v: an error where the reference has no spread", got, want)
 	}
 }
+
+// A value that stands for infinity, a channel that does not change and a spread that overflows hide no error.
+func TestSpreadHidesNothing(t *testing.T) {
+	t.Parallel()
+	lowest := -float64(math.MaxFloat32)
+	for name, c := range map[string]struct {
+		options           tensor.Options
+		reference, engine []float64
+		atLeast           float64 // of the largest error
+	}{
+		"beside the fill of a mask":      {tensor.Options{}, []float64{1, 2, 3, lowest}, []float64{1, 2, 9, lowest}, 5},
+		"the fill of a mask first":       {tensor.Options{}, []float64{lowest, 1, 2, 3}, []float64{lowest, 1, 2, 9}, 5},
+		"a constant beside large values": {tensor.Options{Channels: true}, []float64{1e6, 0.5}, []float64{1e6, 200}, 300},
+		"a zero beside large values":     {tensor.Options{Channels: true}, []float64{1e6, 0}, []float64{1e6, 1e4}, 10},
+		"squares that overflow":          {tensor.Options{}, []float64{1e200, -1e200}, []float64{1e200, 1e199}, math.Inf(1)},
+	} {
+		got := compare(c.options, must(tensor.New(c.reference, 1, int64(len(c.reference)))), must(tensor.New(c.engine, 1, int64(len(c.engine)))))
+		if !(got.MaxError >= c.atLeast) {
+			t.Errorf("%s: largest error %v, want %v or more", name, got.MaxError, c.atLeast)
+		}
+	}
+}

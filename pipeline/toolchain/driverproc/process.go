@@ -76,6 +76,9 @@ func (p *process) evaluate(end sandbox.End) (int, error) {
 		return 0, p.failure(Limit,
 			"%s wrote a file of more than %d bytes and was stopped", p.program.Name, p.budget.FileBytes)
 	}
+	if end.Signal == syscall.SIGKILL { // not by us: the kernel ran out of memory, or somebody ended it
+		return 0, p.failure(Limit, "%s was killed from outside, as happens when the machine has no memory left", p.program.Name)
+	}
 	return 0, p.failure(ToolFailed, "%s crashed: %s", p.program.Name, ending(end))
 }
 

@@ -35,7 +35,7 @@ const (
 func Faults() []Misbehaviour {
 	return []Misbehaviour{
 		{Name: "crash", Code: broken, Text: "exit status 3"},
-		{Name: "killed", Code: broken, Text: "crashed: killed"},
+		{Name: "killed", Code: registry.CodeUnavailable, Text: "was killed from outside"},
 		{Name: "silent", Code: broken, Text: "left no response"},
 		{Name: "garbage", Code: broken, Text: "not JSON"},
 		{Name: "empty", Code: broken, Text: "broke the driver protocol"},
