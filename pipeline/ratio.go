@@ -9,7 +9,6 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/performance"
-	"mlpromote.dev/mlpromote/validators/stats"
 )
 
 // How an engine is compared with the one that it would replace: in processes of their own, in the
@@ -19,7 +18,6 @@ const (
 	ratioWarmup  = 3
 	ratioTime    = 250 * time.Millisecond // of the runs of a process, as far as the bounds allow
 	ratioMost    = 256                    // runs
-	ratioSeed    = 1
 )
 
 // compared is an engine's latency against that of the engine that it would replace, or why that
@@ -43,8 +41,7 @@ func (v verification) compareLatency(ctx context.Context, c candidate, outputs r
 	done := v.p.step(fmt.Sprintf("time %s beside that of %s, %d processes", c.engine.Label(), v.next.environment, 4*ratioRepeats))
 	defer func() { done(found.note(), err) }()
 	rounds := min(max(int(ratioTime/max(outputs.median(), 1)), 8), ratioMost)/cases + 1
-	var first, second, before, after [][]float64
-	var times []int64
+	var first, second, before, after [][]int64
 	for n := range ratioRepeats {
 		for i, turn := range []candidate{c, was, was, c} {
 			dir := filepath.Join(v.scratch, fmt.Sprintf("ratio-%s-%d-%d", c.id, n, i))
@@ -55,23 +52,13 @@ func (v verification) compareLatency(ctx context.Context, c candidate, outputs r
 			if err != nil {
 				return compared{fault: turn.engine.Label() + ": " + err.Error()}, nil
 			}
-			into := [][]*[][]float64{{&first, &before}, {&after}, {&after}, {&second, &before}}[i]
-			for _, list := range into {
-				*list = append(*list, floats(block))
-			}
-			if i == 1 || i == 2 {
-				times = append(times, block...)
+			for _, list := range [][]*[][]int64{{&first, &before}, {&after}, {&after}, {&second, &before}}[i] {
+				*list = append(*list, block)
 			}
 		}
 	}
-	level := v.limits.Confidence
-	r := registry.LatencyRatio{Environment: v.next.environment, Release: registry.NewDigestSet(v.next.release),
-		Engine: registry.NewDigestSet(was.engine.Digest), Blocks: len(before), Confidence: registry.Figure(level), Seed: ratioSeed,
-		CurrentNs: performance.Summarize(times, engineBatch).P50Ns}
-	r.Ratio = registry.Figure(medianOf(before) / medianOf(after))
-	low, high := stats.RatioBounds(before, after, level, ratioSeed)
-	sameLow, sameHigh := stats.RatioBounds(first, second, level, ratioSeed)
-	r.Low, r.High, r.SameLow, r.SameHigh = registry.Figure(low), registry.Figure(high), registry.Figure(sameLow), registry.Figure(sameHigh)
+	r := performance.Ratio(performance.Blocks{Engine: before, Current: after, First: first, Second: second}, v.limits.Confidence)
+	r.Environment, r.Release, r.Engine = v.next.environment, registry.NewDigestSet(v.next.release), registry.NewDigestSet(was.engine.Digest)
 	return compared{ratio: &r}, nil
 }
 
@@ -85,24 +72,6 @@ func (v verification) block(ctx context.Context, c candidate, inputs []toolchain
 		return nil, err
 	}
 	return results[0].TimingsNS, nil
-}
-
-func floats(samples []int64) []float64 {
-	out := make([]float64, len(samples))
-	for i, s := range samples {
-		out[i] = float64(s)
-	}
-	return out
-}
-
-func medianOf(blocks [][]float64) float64 {
-	var all []int64
-	for _, block := range blocks {
-		for _, v := range block {
-			all = append(all, int64(v))
-		}
-	}
-	return float64(performance.Summarize(all, engineBatch).P50Ns)
 }
 
 func (c compared) note() string {

@@ -98,6 +98,7 @@ func arrows() []rule {
 		{"validators", []string{"registry", "validators/stats", "validators/tensor"}},
 		// A report of parity holds the accuracy on the same cases, measured in the same pass.
 		{"validators/parity", []string{"registry", "validators", "validators/accuracy", "validators/tensor"}},
+		{"validators/performance", []string{"registry", "validators/stats"}},
 		{"validators/*", []string{"registry", "validators", "validators/tensor"}},
 
 		{"signer", []string{"registry"}},
