@@ -26,6 +26,10 @@ type tolerances struct {
 	usual float64
 }
 
+// perChannel is how much more of the spread of a channel a systematic error may be than of the
+// spread of all values: the channels of a quantized output share one grid.
+const perChannel = 2
+
 var defaults = map[string]tolerances{
 	PrecisionFP32: {snr: 80, maxError: 2e-3, caseError: 1e-3, systematic: 2e-4, cosine: 0.9999, rate: 0.99, usual: 0.001},
 	PrecisionBF16: {snr: 25, maxError: 0.5, caseError: 0.15, systematic: 0.05, cosine: 0.995, rate: 0.97, usual: 0.01},
@@ -67,6 +71,7 @@ func DefaultLimits(precision string, output TensorInfo, cases int) (OutputLimits
 		limits.Cosine = &AtLeast{t.cosine}
 	case KindValue, KindBoxes:
 		limits.PerChannel = true
+		limits.Systematic = &AtMost{perChannel * t.systematic}
 	}
 	return limits, nil
 }
