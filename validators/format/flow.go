@@ -135,32 +135,31 @@ func (rd *reader) small(f field, t *tensor) error {
 		t.raw = []byte(raw)
 		return err
 	case f.num == 7 && len(t.numbers) <= maxFlowRank:
-		numbers, err := rd.wholes(f)
-		for _, n := range numbers {
+		for _, n := range rd.wholes(f) {
 			t.numbers = append(t.numbers, float64(n))
 		}
-		return err
 	}
 	return nil
 }
 
-// wholes reads a repeated int64, packed or not: nothing where there are more than a flow keeps.
-func (rd *reader) wholes(f field) ([]int64, error) {
+// wholes reads a repeated int64, packed or not: nothing where there are more than a flow keeps, or
+// where it is malformed, which whoever computes with it refuses.
+func (rd *reader) wholes(f field) []int64 {
 	if f.typ == protowire.VarintType {
-		return []int64{int64(f.val)}, nil
+		return []int64{int64(f.val)}
 	}
 	if f.typ != protowire.BytesType || f.span.len() > 10*maxFlowRank {
-		return nil, nil
+		return nil
 	}
 	var all []int64
 	for at := f.span.start; at < f.span.end; {
 		val, next, err := rd.varint(at, f.span, "a list of numbers")
 		if err != nil {
-			return nil, nil //nolint:nilerr // whoever computes with the list says what is wrong with it
+			return nil
 		}
 		all, at = append(all, int64(val)), next
 	}
-	return all, nil
+	return all
 }
 
 // valueID reads the name of an input or output of a node.

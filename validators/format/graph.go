@@ -116,12 +116,10 @@ func (rd *reader) attribute(sp span, depth int) (flowAttribute, error) {
 			a.numbers = []int64{int64(f.val)}
 		}
 		if f.num == 8 && len(a.numbers) <= maxFlowRank {
-			var more []int64
-			more, err = rd.wholes(f)
-			a.numbers = append(a.numbers, more...)
+			a.numbers = append(a.numbers, rd.wholes(f)...)
 		}
-		if f.typ != protowire.BytesType || err != nil {
-			return err
+		if f.typ != protowire.BytesType {
+			return nil
 		}
 		switch f.num {
 		case 1, 4:

@@ -24,27 +24,8 @@ const (
 
 // sizes proposes sizes for the open dimensions of an input except its batch.
 func (t *trials) sizes(input Value, id int32, f found) map[int]Sizes {
-	batch := 0
-	if f.recurrent && len(input.Shape) == 3 {
-		batch = 1
-	}
-	shape, all := make([]int64, len(input.Shape)), map[int]Sizes{}
-	var open []int
-	for axis, d := range input.Shape {
-		switch {
-		case d.Known && d.Value < 1 || d.Known && d.Value > maxFlowNumber:
-			return nil
-		case d.Known:
-			shape[axis] = d.Value
-		case axis == batch:
-			shape[axis] = 1
-		case axis == 1 && f.windows > 0 && f.channels > 0:
-			shape[axis] = f.channels
-			all[axis] = Sizes{f.channels, f.channels, f.channels, "channels of the first convolution"}
-		default:
-			open = append(open, axis)
-		}
-	}
+	all := map[int]Sizes{}
+	shape, open := f.openShape(input.Shape, all)
 	if len(open) == 0 {
 		return all
 	}
@@ -56,21 +37,51 @@ func (t *trials) sizes(input Value, id int32, f found) map[int]Sizes {
 		return t.run(id, at)
 	}
 	var s Sizes
-	switch integer := strings.Contains(input.DType, "int"); {
+	switch {
 	case f.windows > 0 && f.windows < 4:
 		s = windowed([]int64{samples, pixels, voxels}[f.windows-1], fits)
-	case integer || len(shape) > 2:
+	case strings.Contains(input.DType, "int") || len(shape) > 2:
 		s = sequence(f.positions, fits)
-		if batch == 1 && s.Opt > 1 {
+		if f.batch(shape) == 1 && s.Opt > 1 {
 			s.Min = max(s.Min, 2) // so that no case is taken for one row of a batch
 		}
 	}
-	if s.Opt > 0 {
-		for _, axis := range open {
+	for _, axis := range open {
+		if s.Opt > 0 {
 			all[axis] = s
 		}
 	}
 	return all
+}
+
+// batch is the dimension that is the batch of an input of a shape.
+func (f found) batch(shape []int64) int {
+	if f.recurrent && len(shape) == 3 {
+		return 1
+	}
+	return 0
+}
+
+// openShape is a shape with 1 for the batch, and the axes that are open otherwise. It adds to sizes
+// the channels that convolutions say. No axis is open beside a size that none has.
+func (f found) openShape(of []Dim, sizes map[int]Sizes) (shape []int64, open []int) {
+	shape = make([]int64, len(of))
+	for axis, d := range of {
+		switch {
+		case d.Known && (d.Value < 1 || d.Value > maxFlowNumber):
+			return shape, nil
+		case d.Known:
+			shape[axis] = d.Value
+		case axis == f.batch(shape):
+			shape[axis] = 1
+		case axis == 1 && f.windows > 0 && f.channels > 0:
+			shape[axis] = f.channels
+			sizes[axis] = Sizes{f.channels, f.channels, f.channels, "channels of the first convolution"}
+		default:
+			open = append(open, axis)
+		}
+	}
+	return shape, open
 }
 
 // windowed proposes sizes for what convolutions read: multiples of their strides, so that halves

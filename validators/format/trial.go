@@ -116,13 +116,8 @@ func (r *trial) after(n flowNode) (shape []int64, fits bool) {
 		return pooled(n, x)
 	case "GlobalAveragePool", "GlobalMaxPool":
 		return onePixel(x), true
-	case "Resize":
-		if scales := r.known(n, 2).values; len(scales) > 0 || len(n.in) != 2 {
-			return scaled(x, scales), true
-		}
-		return scaled(x, r.known(n, 1).values), true
-	case "Upsample":
-		return scaled(x, r.known(n, 1).values), true
+	case "Resize", "Upsample":
+		return scaled(x, r.known(n, min(len(n.in), 3)-1).values), true
 	case "Flatten":
 		return flat(x, n.number("axis", 1)), true
 	case "Reshape":

@@ -95,15 +95,15 @@ func (f *flow) follow(input int32) found {
 			}
 			return 0
 		}
-		var any uint8
+		var all uint8
 		for i := range n.in {
-			any |= at(i)
+			all |= at(i)
 		}
-		if any == 0 {
+		if all == 0 {
 			continue
 		}
-		got.look(f, n, at, any)
-		passes := passed(n.op, at, any)
+		got.look(f, n, at, all)
+		passes := passed(n.op, at, all)
 		for _, out := range n.out {
 			if out != noValue {
 				has[out] |= passes
@@ -114,11 +114,11 @@ func (f *flow) follow(input int32) found {
 }
 
 // passed gives what the outputs of a node have of the input.
-func passed(op string, at func(int) uint8, any uint8) uint8 {
-	out := any & itsData
+func passed(op string, at func(int) uint8, all uint8) uint8 {
+	out := all & itsData
 	switch op {
 	case "Shape", "Size":
-		if any&itsData != 0 {
+		if all&itsData != 0 {
 			return itsSize
 		}
 		return 0
@@ -130,16 +130,16 @@ func passed(op string, at func(int) uint8, any uint8) uint8 {
 	case "Gather", "Reshape", "Expand", "Tile", "Slice", "Pad", "Resize", "Squeeze", "Unsqueeze":
 		return out | at(0) // the other inputs are numbers and sizes
 	case "Identity", "Cast", "CastLike", "Flatten", "Transpose", "Split", "Concat", "Where", "Dropout":
-		return out | any
+		return out | all
 	case "Add", "Sub", "Mul", "Div", "Neg", "Clip", "Relu", "Pow", "Sqrt", "BatchNormalization", "InstanceNormalization",
 		"QuantizeLinear", "DequantizeLinear", "Upsample":
-		return out | any&^sameValues
+		return out | all&^sameValues
 	}
-	return out | any&itsSize
+	return out | all&itsSize
 }
 
 // look notes what a node says about the input.
-func (got *found) look(f *flow, n flowNode, at func(int) uint8, any uint8) {
+func (got *found) look(f *flow, n flowNode, at func(int) uint8, all uint8) {
 	switch n.op {
 	case "Gather":
 		got.selects(f.dims(n, 0), n.number("axis", 0), at(1))
@@ -153,22 +153,32 @@ func (got *found) look(f *flow, n flowNode, at func(int) uint8, any uint8) {
 		if (at(1)|at(2))&itsSize != 0 {
 			got.cut(f.dims(n, 0))
 		}
-	case "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "And", "Or", "Xor":
-		got.compared = got.compared || any&sameValues != 0
 	case "Where":
 		got.compared = got.compared || at(0)&sameValues != 0
 	case "Conv", "ConvInteger", "QLinearConv":
-		weights := f.dims(n, 1)
-		if n.op == "QLinearConv" {
-			weights = f.dims(n, 3)
-		}
-		if at(0)&itsPixels != 0 && len(weights) > 2 && got.windows == 0 {
-			got.windows, got.channels = len(weights)-2, weights[1]*n.number("group", 1)
+		if at(0)&itsPixels != 0 {
+			got.convolves(f, n)
 		}
 	case "DequantizeLinear":
 		got.quantized = got.quantized || at(0)&sameValues != 0
 	case "LSTM", "GRU", "RNN":
 		got.recurrent = got.recurrent || at(0)&sameValues != 0 && n.number("layout", 0) == 0
+	default:
+		got.compared = got.compared || all&sameValues != 0 && slices.Contains(comparisons, n.op)
+	}
+}
+
+// comparisons are the operators that compare numbers, or combine what was compared.
+var comparisons = []string{"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "And", "Or", "Xor"}
+
+// convolves notes the first convolution that reads the input.
+func (got *found) convolves(f *flow, n flowNode) {
+	weights := f.dims(n, 1)
+	if n.op == "QLinearConv" {
+		weights = f.dims(n, 3)
+	}
+	if len(weights) > 2 && got.windows == 0 {
+		got.windows, got.channels = len(weights)-2, weights[1]*n.number("group", 1)
 	}
 }
 

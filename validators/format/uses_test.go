@@ -76,8 +76,9 @@ func constant(name string, dtype int64, dims ...int64) msg {
 	return initializer(t.num(2, dtype).str(8, name))
 }
 
-// input is a graph input; a size of 0 is open.
-func input(name string, dtype int64, dims ...int64) msg {
+// input is the graph input i; a size of 0 is open.
+func input(dtype int64, dims ...int64) msg {
+	const name = "i"
 	shape := msg{}
 	for i, d := range dims {
 		if d == 0 {
@@ -94,8 +95,8 @@ const float32Type, int64Type = 1, 7
 // Each kind of graph bounds its input i.
 func TestUsesOfGraphs(t *testing.T) {
 	t.Parallel()
-	table, ids := constant("table", float32Type, 7, 4), input("i", int64Type, 0, 0)
-	image := input("i", float32Type, 0, 3, 0, 0)
+	table, ids := constant("table", float32Type, 7, 4), input(int64Type, 0, 0)
+	image := input(float32Type, 0, 3, 0, 0)
 	kernel := constant("k", float32Type, 8, 3, 3, 3)
 	conv := wired("Conv", []string{"i", "k"}, []string{"c"}, numbers("strides", 2, 2))
 	for name, c := range map[string]struct {
@@ -116,20 +117,20 @@ func TestUsesOfGraphs(t *testing.T) {
 		"not what it selects":            {[]msg{ids, table, constant("t2", float32Type, 2, 2), wired("Gather", []string{"table", "i"}, []string{"a"}), wired("Gather", []string{"t2", "a"}, []string{"y"})}, 7, false, false, "1 16 64"},
 		"compared":                       {[]msg{ids, wired("Greater", []string{"i", "zero"}, []string{"y"})}, 0, true, false, "1 16 64"},
 		"ids that are compared too":      {[]msg{ids, table, wired("Equal", []string{"i", "zero"}, []string{"b"}), wired("Gather", []string{"table", "i"}, []string{"y"})}, 7, false, false, "1 16 64"},
-		"a float that is compared":       {[]msg{input("i", float32Type, 0, 0), wired("Greater", []string{"i", "zero"}, []string{"y"})}, 0, false, false, ""},
+		"a float that is compared":       {[]msg{input(float32Type, 0, 0), wired("Greater", []string{"i", "zero"}, []string{"y"})}, 0, false, false, ""},
 		"positions cut from a table":     {[]msg{ids, constant("p", float32Type, 1, 30, 4), wired("Shape", []string{"i"}, []string{"s"}), wired("Slice", []string{"p", "zero", "s"}, []string{"y"})}, 0, false, false, "1 16 30"},
 		"positions counted in a mask":    {[]msg{ids, constant("p", float32Type, 12, 4), wired("CumSum", []string{"i", "one"}, []string{"s"}), wired("Gather", []string{"p", "s"}, []string{"y"})}, 0, false, false, "1 10 10"},
 		"one row of positions":           {[]msg{ids, constant("p", float32Type, 1, 4), wired("Shape", []string{"i"}, []string{"s"}), wired("Gather", []string{"p", "s"}, []string{"y"})}, 0, false, false, "1 1 1"},
 		"an image":                       {[]msg{image, kernel, conv}, 0, false, true, "112 224 256"},
 		"an image of normalized pixels":  {[]msg{image, kernel, wired("Sub", []string{"i", "mean"}, []string{"a"}), wired("Conv", []string{"a", "k"}, []string{"y"})}, 0, false, true, "112 224 256"},
-		"features, no image":             {[]msg{input("i", float32Type, 0, 8, 0, 0), constant("k", float32Type, 8, 8, 3, 3), conv}, 0, false, false, "112 224 256"},
-		"open channels":                  {[]msg{input("i", float32Type, 0, 0, 0, 0), kernel, conv}, 0, false, false, "112 224 256"},
+		"features, no image":             {[]msg{input(float32Type, 0, 8, 0, 0), constant("k", float32Type, 8, 8, 3, 3), conv}, 0, false, false, "112 224 256"},
+		"open channels":                  {[]msg{input(float32Type, 0, 0, 0, 0), kernel, conv}, 0, false, false, "112 224 256"},
 		"as much as windows need":        {[]msg{image, constant("k", float32Type, 8, 3, 240, 240), wired("Conv", []string{"i", "k"}, []string{"y"})}, 0, false, true, "240 240 272"},
 		"the size that the weights need": {[]msg{image, kernel, conv, wired("Flatten", []string{"c"}, []string{"f"}), constant("w", float32Type, 8*15*15, 10), wired("MatMul", []string{"f", "w"}, []string{"y"})}, 0, false, true, "only 32"},
 		"weights that no size fits":      {[]msg{image, kernel, conv, wired("Flatten", []string{"c"}, []string{"f"}), constant("w", float32Type, 7, 10), wired("MatMul", []string{"f", "w"}, []string{"y"})}, 0, false, true, ""},
-		"positions that are added":       {[]msg{input("i", float32Type, 0, 0, 4), constant("p", float32Type, 1, 40, 4), wired("Add", []string{"i", "p"}, []string{"a"})}, 0, false, false, "only 40"},
-		"a recurrent network":            {[]msg{input("i", float32Type, 0, 0, 4), wired("LSTM", []string{"i"}, []string{"y"})}, 0, false, false, "first 2 16 64"},
-		"sound":                          {[]msg{input("i", float32Type, 0, 1, 0), constant("k", float32Type, 8, 1, 10), wired("Conv", []string{"i", "k"}, []string{"y"}, numbers("strides", 5))}, 0, false, false, "515 1025 1060"},
+		"positions that are added":       {[]msg{input(float32Type, 0, 0, 4), constant("p", float32Type, 1, 40, 4), wired("Add", []string{"i", "p"}, []string{"a"})}, 0, false, false, "only 40"},
+		"a recurrent network":            {[]msg{input(float32Type, 0, 0, 4), wired("LSTM", []string{"i"}, []string{"y"})}, 0, false, false, "first 2 16 64"},
+		"sound":                          {[]msg{input(float32Type, 0, 1, 0), constant("k", float32Type, 8, 1, 10), wired("Conv", []string{"i", "k"}, []string{"y"}, numbers("strides", 5))}, 0, false, false, "515 1025 1060"},
 		"strides of nothing":             {[]msg{image, kernel, wired("Conv", []string{"i", "k"}, []string{"y"}, numbers("strides", 0, 0))}, 0, false, true, ""},
 		"strides without an end":         {[]msg{image, kernel, wired("Conv", []string{"i", "k"}, []string{"y"}, numbers("strides", 1<<62, 1<<62))}, 0, false, false, "1 16 64"},
 		"a reshape to nothing":           {[]msg{image, kernel, conv, constant("to", int64Type, 0), wired("Reshape", []string{"c", "to"}, []string{"y"})}, 0, false, true, "112 224 256"},
@@ -171,7 +172,7 @@ func sizesText(all map[int]format.Sizes) string {
 // A graph that is too large to look at is read all the same, and says nothing.
 func TestUsesOfLargeGraphs(t *testing.T) {
 	t.Parallel()
-	g := append(input("i", int64Type, 0, 0), constant("table", float32Type, 7, 4)...)
+	g := append(input(int64Type, 0, 0), constant("table", float32Type, 7, 4)...)
 	g = append(g, wired("Gather", []string{"table", "i"}, []string{"y"})...)
 	for n := range 1000 {
 		g = append(g, wired("Relu", []string{fmt.Sprint("a", n)}, []string{fmt.Sprint("a", n+1)})...)
