@@ -60,8 +60,10 @@ func TestRejudgeAgreesWithJudge(t *testing.T) {
 		few := min(cases, 80)
 		r.Top1Misses = rapid.Float64Range(0, float64(few)).Draw(t, "top1")
 		r.EqualMisses = float64(rapid.IntRange(0, few).Draw(t, "equal"))
-		if rapid.Bool().Draw(t, "rows") {
-			r.Top1Rows = 0
+		r.FullCases = rapid.IntRange(few, cases).Draw(t, "cases with elements")
+		r.Top1Cases = rapid.IntRange(few, r.FullCases).Draw(t, "cases with rows")
+		if rapid.Bool().Draw(t, "no rows") {
+			r.Top1Rows, r.Top1Cases = 0, 0
 		}
 		lost := rapid.IntRange(0, few/2).Draw(t, "lost")
 		won := rapid.IntRange(0, few/2).Draw(t, "won")

@@ -179,6 +179,9 @@ func latencyText(l *registry.PerformanceReport) string {
 		rows = append(rows, []string{of.name, duration(of.P50Ns), duration(of.P99Ns), fmt.Sprintf("%.0f", of.PerSecond), ratio})
 	}
 	text := "\n" + indent(ui.Table(rows))
+	if r := l.Ratio; r != nil {
+		text += fmt.Sprintf("  p50 is %.3g times that of the engine in the next environment, between %.3g and %.3g\n", float64(r.Ratio), float64(r.Low), float64(r.High))
+	}
 	for _, reason := range l.Reasons {
 		text += "  " + ui.Plain(reason.Message) + "\n"
 	}
