@@ -12,7 +12,7 @@ import (
 )
 
 // How an engine is compared with the one that it would replace: in processes of their own, in the
-// order A B B A, which cancels a steady drift of the machine.
+// order of a palindrome, which cancels a steady drift of the machine.
 const (
 	ratioRepeats = 6 // of the order; as many blocks as a bootstrap needs for the engine against itself
 	ratioWarmup  = 3

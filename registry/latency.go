@@ -11,7 +11,7 @@ type LatencyBounds struct {
 }
 
 // LatencyRatio compares the median latency of an engine with that of the engine that it would
-// replace. Each ran in Blocks processes, in the order A B B A, so that a drift of the machine
+// replace. Each ran in Blocks processes, in an order that is a palindrome, so that a drift of the machine
 // meets both alike.
 type LatencyRatio struct {
 	Environment string    `json:"environment"`

@@ -58,7 +58,7 @@ func TestValidation(t *testing.T) {
 		if err := done.add(made); err != nil {
 			t.Fatal(err)
 		}
-		fmt.Printf("%d of %d: %s, %v\n", i+1, len(all), task, time.Since(began).Round(time.Millisecond))
+		fmt.Fprintf(os.Stderr, "%d of %d: %s, %v\n", i+1, len(all), task, time.Since(began).Round(time.Millisecond))
 	}
 	if path := os.Getenv("MLPROMOTE_VALIDATION_PAGE"); path != "" {
 		writePage(t, path, done.records, fmt.Sprintf("%d of %d releases", len(done.done), len(all)))
@@ -166,14 +166,14 @@ func writePage(t *testing.T, path string, all []record, part string) {
 	}
 	made := fmt.Sprintf("on %s from %s, with limits of version %d,\n%s,\non %s", time.Now().UTC().Format(time.DateOnly), part,
 		validators.LimitsVersion, strings.Join(slices.Sorted(maps.Values(versions)), ", "), machine.Kind())
-	if err := os.WriteFile(path, []byte(page(all, made)), 0o644); err != nil { //nolint:gosec // a page of the documentation
+	if err := os.WriteFile(path, []byte(page(all, made)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // The sample of every run: engines that are right pass, and those with a fault do not, in each way that a fault can
 // be found. All share three models.
-func TestVerifierKnowsRightFromWrong(t *testing.T) {
+func TestVerifierKnowsRightFromWrong(t *testing.T) { //nolint:tparallel // the group must end before its results are counted
 	t.Parallel()
 	folder := t.TempDir()
 	models := make(map[string]about)

@@ -51,7 +51,7 @@ func tools(t *testing.T, name string, around func(toolchain.Driver) toolchain.Dr
 		return pipeline.Toolchain{}, err
 	}
 	installer := toolchaintest.Installer(t, name)
-	program := toolchain.Driver(script.New(script.Installed(installer, name), driverproc.Budget{}))
+	program := script.New(script.Installed(installer, name), driverproc.Budget{})
 	made := pipeline.Toolchain{Profile: source.Profile}
 	if source.Quantizes {
 		made.Quantizer = around(program)

@@ -55,8 +55,8 @@ func (t *trials) sizes(input Value, id int32, f found) map[int]Sizes {
 }
 
 // batch is the dimension that is the batch of an input of a shape.
-func (f found) batch(shape []int64) int {
-	if f.recurrent && len(shape) == 3 {
+func (got found) batch(shape []int64) int {
+	if got.recurrent && len(shape) == 3 {
 		return 1
 	}
 	return 0
@@ -64,7 +64,7 @@ func (f found) batch(shape []int64) int {
 
 // openShape is a shape with 1 for the batch, and the axes that are open otherwise. It adds to sizes
 // the channels that convolutions say. No axis is open beside a size that none has.
-func (f found) openShape(of []Dim, sizes map[int]Sizes) (shape []int64, open []int) {
+func (got found) openShape(of []Dim, sizes map[int]Sizes) (shape []int64, open []int) {
 	shape = make([]int64, len(of))
 	for axis, d := range of {
 		switch {
@@ -72,11 +72,11 @@ func (f found) openShape(of []Dim, sizes map[int]Sizes) (shape []int64, open []i
 			return shape, nil
 		case d.Known:
 			shape[axis] = d.Value
-		case axis == f.batch(shape):
+		case axis == got.batch(shape):
 			shape[axis] = 1
-		case axis == 1 && f.windows > 0 && f.channels > 0:
-			shape[axis] = f.channels
-			sizes[axis] = Sizes{f.channels, f.channels, f.channels, "channels of the first convolution"}
+		case axis == 1 && got.windows > 0 && got.channels > 0:
+			shape[axis] = got.channels
+			sizes[axis] = Sizes{got.channels, got.channels, got.channels, "channels of the first convolution"}
 		default:
 			open = append(open, axis)
 		}

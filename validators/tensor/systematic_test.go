@@ -9,7 +9,7 @@ import (
 )
 
 // systematic compares rows of three values, normal with a standard deviation of 2, with what make makes of them.
-func systematic(t *testing.T, rows int, channels bool, make func(value float64, channel int, noise *rand.Rand) float64) float64 {
+func systematic(t *testing.T, rows int, channels bool, engine func(value float64, channel int, noise *rand.Rand) float64) float64 {
 	t.Helper()
 	noise := rand.New(rand.NewPCG(5, 7))
 	c := tensor.NewComparison(tensor.Options{Systematic: true, Channels: channels})
@@ -17,7 +17,7 @@ func systematic(t *testing.T, rows int, channels bool, make func(value float64, 
 		var want, got []float64
 		for channel := range 3 {
 			value := 10 + 2*noise.NormFloat64()
-			want, got = append(want, value), append(got, make(value, channel, noise))
+			want, got = append(want, value), append(got, engine(value, channel, noise))
 		}
 		if err := c.Add(row, rowOf(t, want), rowOf(t, got)); err != nil {
 			t.Fatal(err)
