@@ -49,8 +49,8 @@ func (k Kind) Check(output TensorInfo) error {
 			all = append(all, string(known))
 		}
 		return registry.Errorf(registry.CodeInvalid, "output %q: kind %.40q: want one of %s", output.Name, k, strings.Join(all, ", "))
-	case k.Names() && float && k == KindClass:
-		return registry.Errorf(registry.CodeInvalid, "output %q: kind %s is of integers, and the output is %s", output.Name, k, output.DType)
+	case k.Names() && float:
+		return registry.Errorf(registry.CodeInvalid, "output %q: kind %s is of integers or booleans, and the output is %s", output.Name, k, output.DType)
 	case k.Ranks() && len(output.Shape) == 0:
 		return registry.Errorf(registry.CodeInvalid, "output %q: kind %s has one number for each class, and the output is a scalar", output.Name, k)
 	case k.Ranks() && output.last().Size == 1:
@@ -72,12 +72,13 @@ var guesses = []struct {
 	kind  Kind
 	parts []string
 }{
+	{KindScores, []string{"logit"}},
 	{KindMask, []string{"mask", "segment"}},
 	{KindBoxes, []string{"box", "coord"}},
 	{KindState, []string{"state", "hidden", "cache", "past", "present", "h_n", "c_n"}},
 	{KindEmbedding, []string{"embed", "feature", "pool", "vector"}},
 	{KindProbability, []string{"prob", "softmax", "sigmoid"}},
-	{KindScores, []string{"logit", "score"}},
+	{KindScores, []string{"score"}},
 }
 
 // GuessKind guesses the kind of an output from its name, type and shape, and from the operator
@@ -86,8 +87,10 @@ func GuessKind(output TensorInfo, operator string) (kind Kind, why string) {
 	switch {
 	case output.DType.Class() != tensor.ClassFloat:
 		return guessNamed(output, operator)
-	case operator == "Softmax" && len(output.Shape) < 3, operator == "Sigmoid" && len(output.Shape) == 2 && output.last().Size != 1:
+	case operator == "Softmax" && len(output.Shape) < 3:
 		return KindProbability, "it is the result of " + operator
+	case operator == "Sigmoid" && len(output.Shape) == 2 && output.last().Size != 1:
+		return KindOther, "it is the result of Sigmoid, so that each number is an answer of its own"
 	case operator == "LpNormalization":
 		return KindEmbedding, "it is the result of " + operator
 	}

@@ -28,6 +28,8 @@ func TestGuessKind(t *testing.T) {
 		{"logits", tensor.Float32, []validators.Dim{batch, {Symbol: "n"}}, "", validators.KindScores},
 		{"probabilities", tensor.Float32, row(3), "", validators.KindProbability},
 		{"probability", tensor.Float32, row(1), "Sigmoid", validators.KindValue},
+		{"tags", tensor.Float32, row(6), "Sigmoid", validators.KindOther},
+		{"masked_lm_logits", tensor.Float32, []validators.Dim{batch, {Symbol: "seq"}, {Size: 100}}, "", validators.KindTokens},
 		{"y", tensor.Float32, row(1), "", validators.KindValue},
 		{"y", tensor.Float32, nil, "", validators.KindValue},
 		{"label", tensor.Int64, []validators.Dim{batch}, "", validators.KindClass},
@@ -57,7 +59,7 @@ func TestKindRefuses(t *testing.T) {
 	value := validators.TensorInfo{Name: "y", DType: tensor.Float32, Shape: []validators.Dim{{Symbol: "batch"}, {Size: 1}}}
 	checkInvalid(t, "unknown", validators.Kind("score").Check(value), `output "y": kind "score": want one of scores, probability`)
 	checkInvalid(t, "one score", validators.KindScores.Check(value), "its last dimension is 1: want kind value")
-	checkInvalid(t, "class", validators.KindClass.Check(value), "kind class is of integers, and the output is float32")
+	checkInvalid(t, "class", validators.KindClass.Check(value), "kind class is of integers or booleans, and the output is float32")
 	checkInvalid(t, "scalar", validators.KindTokens.Check(validators.TensorInfo{Name: "y", DType: tensor.Float32}), "the output is a scalar")
 	for edit, want := range map[string]func(*validators.Interface){
 		`an input has no kind`:                  func(i *validators.Interface) { i.Inputs[0].Kind = validators.KindValue },
