@@ -21,6 +21,9 @@ const (
 	probedFrom = 2
 	// probeTime is what the probes of one engine may take, as far as that is known before.
 	probeTime = 20 * time.Second
+	// probeKill ends a process of probes that takes far longer than was known before, such as one
+	// of a model that does not scale. What it was to find out is undecided.
+	probeKill = 10 * probeTime
 )
 
 // prober probes the engines of a verification. The zero prober probes nothing.
@@ -103,7 +106,7 @@ func (p prober) judge(c candidate) func(map[string]tensor.Result, int) (registry
 func (p prober) runner(c candidate, held *[]string) probe.Runner {
 	return func(ctx context.Context, inputs []probe.Input, dir string) (string, error) {
 		run := c.tool.run(toolchain.RunOptions{})
-		run.job.Machine = machine(p.v.node)
+		run.job.Machine, run.job.Budget.Time = machine(p.v.node), probeKill
 		for _, in := range inputs {
 			input, err := toolchain.FileInput(toolchain.RoleCases, in.Name, in.Path)
 			if err != nil {
