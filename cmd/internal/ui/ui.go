@@ -127,6 +127,10 @@ func messages(err error) []string {
 		}
 		return out
 	}
+	// What only adds a hint says no more than what it wraps, which can be joined errors.
+	if inner := errors.Unwrap(err); inner != nil && inner.Error() == err.Error() {
+		return messages(inner)
+	}
 	var document *strictyaml.Error
 	if errors.As(err, &document) && document.Error() == err.Error() {
 		return []string{document.Error()} // its lines are ours, and each quotes one of the document
