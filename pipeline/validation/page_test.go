@@ -33,7 +33,7 @@ The other mutants are called equivalent, and listed. Intervals are exact, two-si
 take engines as independent, which engines of one model are not quite.
 
 The default limits were set with these results in view, on the same models, and where limits changed, engines whose verdict could not
-change by that were not built again. So the rates say how well the limits fit these models. Of models that nobody had in view, expect more
+change by that were not built again. So the rates say how well the limits fit these models. Of other models, expect more
 false alarms and more faults that pass.
 
 | | engines | | rate | interval |
