@@ -1,32 +1,10 @@
 package pipeline
 
 import (
-	"context"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/parity"
 )
-
-// judgeOutputs judges what was found by the limits, and writes it into the report.
-func (v verification) judgeOutputs(ctx context.Context, c candidate, found parity.Result, outputs runOutputs, report *registry.ParityReport) error {
-	measured := validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Cases: found.Cases, Attempts: 1 + v.failures(c)}
-	if err := v.compareCurrent(ctx, c, outputs, &measured); err != nil {
-		return err
-	}
-	if measured.Current != nil {
-		report.Current = &registry.CurrentAccuracy{Environment: v.next.environment, Release: registry.NewDigestSet(v.next.release),
-			Engine: registry.NewDigestSet(v.current[c.engine.Label()].engine.Digest), Accuracy: *measured.Current}
-	}
-	judged := v.limits.Judge(c.engine.Precision, measured)
-	report.Verdict, report.Reasons = judged.Verdict, judged.Reasons
-	if v.limits.V > 1 {
-		report.Rules, report.Attempts = v.limits.V, measured.Attempts
-		report.Checks, report.Confidence = judged.Checks, registry.Figure(judged.Confidence)
-	}
-	return nil
-}
 
 // failures counts the reports by which an engine failed a limit on a rate, with the same limits and
 // cases and on the same kind of machine: those are the draws of which one may be lucky. An engine

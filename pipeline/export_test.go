@@ -91,8 +91,8 @@ func CutAndJoin(shards []registry.Shard, dir, scratch string, size int) ([]byte,
 // JudgeBelow has builds evaluate only models of fewer bytes.
 func (p *Pipeline) JudgeBelow(size int64) { p.judgeBelow = size }
 
-// Spread lists n of count cases for the judge.
-func Spread(count, n int) []int { return spread(count, n) }
+// SampleOf lists n of count cases for the judge.
+func SampleOf(count, n int) []int { return sampleOf(count, n) }
 
 // JudgeCount is how many of count cases of size bytes are judged at most.
 func JudgeCount(size int64, count int) int { return judgeCount(size, count) }

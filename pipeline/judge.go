@@ -136,7 +136,7 @@ func (m maker) judgeJob() (sample []int, job toolchain.Job, err error) {
 		Options: map[string]any{"seconds": seconds.Seconds()},
 		Run:     &toolchain.RunOptions{Engines: []toolchain.RunEngine{{ID: referenceID, Path: source.files[0].Name}}}}
 	set := m.inputs.Cases
-	sample = spread(set.Record.Count, judgeCount(bytesOf(set.Files), set.Record.Count))
+	sample = sampleOf(set.Record.Count, judgeCount(bytesOf(set.Files), set.Record.Count))
 	dir, err := os.MkdirTemp(m.scratch, "judged-cases-*")
 	if err != nil {
 		return nil, toolchain.Job{}, err
@@ -166,9 +166,9 @@ func judgeCount(size int64, count int) int {
 	return max(1, min(count, judgedCases, int(judgedBytes/max(size/int64(max(count, 1)), 1))))
 }
 
-// spread lists n of the numbers [0, count), each once, so that every first part of the list is
+// sampleOf lists n of the numbers [0, count), each once, so that every first part of the list is
 // spread over all: multiples of the golden ratio, modulo 1. It is the same list every time.
-func spread(count, n int) []int {
+func sampleOf(count, n int) []int {
 	taken := make(map[int]bool, n)
 	var list []int
 	for i := 0; len(list) < min(n, count); i++ {

@@ -9,12 +9,12 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// judgeTolerance is how far a golden output may be from the judge's: spread times the range of
+// judgeTolerance is how far a golden output may be from the judge's: ofRange times the range of
 // the golden output's finite values in the judged cases, plus rtol times the size of the element.
 // Integers and booleans must be equal, unless a rounding within the graph can go either way.
 type judgeTolerance struct {
-	spread, rtol float64
-	rounded      bool // integers of 8 bits may differ by spread of their range, and by 1
+	ofRange, rtol float64
+	rounded       bool // integers of 8 bits may differ by ofRange of their range, and by 1
 }
 
 // Tolerances. Sums of float32 in another order differ by some 1e-6 of the range in deep models;
@@ -22,9 +22,9 @@ type judgeTolerance struct {
 // more within the graph. In a graph that rounds to 8 bits, the last bit of a sum decides which
 // of two steps an activation takes.
 var (
-	judgeFloat32   = judgeTolerance{spread: 1e-3, rtol: 1e-4}
-	judgeHalf      = judgeTolerance{spread: 2e-2, rtol: 1e-2}
-	judgeQuantized = judgeTolerance{spread: 1e-1, rtol: 1e-2, rounded: true}
+	judgeFloat32   = judgeTolerance{ofRange: 1e-3, rtol: 1e-4}
+	judgeHalf      = judgeTolerance{ofRange: 2e-2, rtol: 1e-2}
+	judgeQuantized = judgeTolerance{ofRange: 1e-1, rtol: 1e-2, rounded: true}
 )
 
 // floor is the absolute tolerance of outputs without any range, such as one number of one case.
@@ -46,14 +46,14 @@ func (m maker) tolerance() judgeTolerance {
 func (t judgeTolerance) options(dtype tensor.DType, values float64) tensor.Options {
 	switch {
 	case dtype == tensor.Float16 || dtype == tensor.BFloat16:
-		t = judgeTolerance{max(t.spread, judgeHalf.spread), max(t.rtol, judgeHalf.rtol), t.rounded}
+		t = judgeTolerance{max(t.ofRange, judgeHalf.ofRange), max(t.rtol, judgeHalf.rtol), t.rounded}
 	case dtype.Class() == tensor.ClassFloat:
 	case t.rounded && dtype.Size() == 1 && dtype.Class() == tensor.ClassInteger:
-		return tensor.Options{ATol: max(1, t.spread*values)}
+		return tensor.Options{ATol: max(1, t.ofRange*values)}
 	default:
 		return tensor.Options{}
 	}
-	return tensor.Options{RTol: t.rtol, ATol: max(judgeFloor, t.spread*values)}
+	return tensor.Options{RTol: t.rtol, ATol: max(judgeFloor, t.ofRange*values)}
 }
 
 // compare compares the golden outputs of the cases that the judge ran, the first ones of the

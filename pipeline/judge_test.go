@@ -277,10 +277,10 @@ func TestBuildOfWhatONNXRuntimeGetsWrong(t *testing.T) {
 }
 
 // The first cases of a sample are spread over all cases, and a sample of all has each once.
-func TestSpread(t *testing.T) {
+func TestSampleOf(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ count, n int }{{1, 1}, {3, 64}, {64, 64}, {300, 64}, {100_000, 64}, {10, 4}} {
-		got := pipeline.Spread(c.count, c.n)
+		got := pipeline.SampleOf(c.count, c.n)
 		sorted := slices.Sorted(slices.Values(got))
 		if want := min(c.count, c.n); len(got) != want || len(slices.Compact(slices.Clone(sorted))) != want || sorted[0] < 0 || sorted[want-1] >= c.count {
 			t.Errorf("%d of %d cases: %v, want as many different numbers", c.n, c.count, got)

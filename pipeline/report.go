@@ -67,6 +67,25 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 	return report, err
 }
 
+// judgeOutputs judges what was found by the limits, and writes it into the report.
+func (v verification) judgeOutputs(ctx context.Context, c candidate, found parity.Result, outputs runOutputs, report *registry.ParityReport) error {
+	measured := validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Cases: found.Cases, Attempts: 1 + v.failures(c)}
+	if err := v.compareCurrent(ctx, c, outputs, &measured); err != nil {
+		return err
+	}
+	if measured.Current != nil {
+		report.Current = &registry.CurrentAccuracy{Environment: v.next.environment, Release: registry.NewDigestSet(v.next.release),
+			Engine: registry.NewDigestSet(v.current[c.engine.Label()].engine.Digest), Accuracy: *measured.Current}
+	}
+	judged := v.limits.Judge(c.engine.Precision, measured)
+	report.Verdict, report.Reasons = judged.Verdict, judged.Reasons
+	if v.limits.V > 1 {
+		report.Rules, report.Attempts = v.limits.V, measured.Attempts
+		report.Checks, report.Confidence = judged.Checks, registry.Figure(judged.Confidence)
+	}
+	return nil
+}
+
 // casesRun is the cases of the release, of which none ran yet.
 func (v verification) casesRun() registry.CasesRun {
 	return registry.CasesRun{
@@ -133,6 +152,11 @@ func (v verification) performance(c candidate, latencies measured) registry.Perf
 	}
 	report.CurrentLatency = current
 	report.Verdict, report.Reasons = v.limits.JudgeLatency(report.Latency, current)
+	if running, ok := v.current[c.engine.Label()]; ok && v.limits.Latency.Regression != nil && latencies.broken[running.id] != nil {
+		report.Verdict = registry.VerdictUndecided
+		report.Reasons = append(report.Reasons, registry.Reason{Code: validators.ReasonNotRun,
+			Message: "the engine that the destination has now could not be timed: " + latencies.broken[running.id].Error()})
+	}
 	return report
 }
 

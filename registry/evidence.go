@@ -310,8 +310,8 @@ type ParityReport struct {
 	Current *CurrentAccuracy `json:"current,omitempty"`
 	// Rules is the version of the limits, and so of the rules of the verdict; absent for 1. Since
 	// version 2, Checks are all limits, judged at Confidence: that of the limits, with the
-	// part that may be wrong divided by Attempts, the number of reports of this engine with
-	// these limits and cases.
+	// part that may be wrong divided by Attempts. Attempts is 1 more than the number of earlier
+	// reports in which the engine failed a limit on a rate, with these limits and cases.
 	Rules      int     `json:"rules,omitempty"`
 	Confidence Figure  `json:"confidence,omitempty"`
 	Attempts   int     `json:"attempts,omitempty"`

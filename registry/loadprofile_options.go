@@ -25,7 +25,7 @@ var (
 	anySetting    = oneOfWords(`.+`, "a value that the runtime takes")
 )
 
-// loadOptions are the options of known runtimes. None of them names a file. Sources:
+// loadOptions are the options of known runtimes. No option takes the path of a file. Sources:
 // onnxruntime_session_options_config_keys.h of ONNX Runtime; openvino.properties; the arguments
 // of tf.lite.Interpreter; ort.env and SessionOptions of onnxruntime-common; iree.runtime.
 var loadOptions = map[string]map[string]loadSetting{

@@ -23,8 +23,8 @@ func (l Limits) JudgeLatencyBounds(engine registry.Latency, ratio *registry.Late
 	if b := engine.Bounds; engine.Samples == 0 || b == nil {
 		j.undecided(registry.Reason{Code: ReasonNotRun, Message: "latency was not measured"})
 	} else {
-		j.within("p50", limits.P50, engine.P50Ns, b.P50LowNs, b.P50HighNs, engine.Samples)
-		j.within("p99", limits.P99, engine.P99Ns, b.P99LowNs, b.P99HighNs, engine.Samples)
+		j.within("p50", limits.P50, engine.P50Ns, b.P50LowNs, b.P50HighNs, engine)
+		j.within("p99", limits.P99, engine.P99Ns, b.P99LowNs, b.P99HighNs, engine)
 	}
 	if limits.Regression != nil {
 		j.ratio(limits.Regression.Max, ratio, fault)
@@ -37,18 +37,19 @@ func (l Limits) JudgeLatencyBounds(engine registry.Latency, ratio *registry.Late
 }
 
 // within checks a quantile by its bounds; an upper bound of 0 is none.
-func (j *judgement) within(figure string, limit *TimeAtMost, value, low, high int64, samples int) {
+func (j *judgement) within(figure string, limit *TimeAtMost, value, low, high int64, engine registry.Latency) {
 	if limit == nil {
 		return
 	}
 	most := limit.MaxNs.Nanoseconds()
 	reason := registry.Reason{Figure: figure, Limit: registry.Figure(most), Value: registry.Figure(value)}
-	said := fmt.Sprintf("%s is %s in %s", figure, milliseconds(value), registry.Count(samples, "run"))
+	said := fmt.Sprintf("%s is %s in %s", figure, milliseconds(value), registry.Count(engine.Samples, "run"))
+	level := share(float64(engine.Bounds.Confidence))
 	switch {
 	case high > 0 && high <= most:
 	case low > most:
 		reason.Code = ReasonLatency
-		reason.Message = fmt.Sprintf("%s, with 95 %% confidence at least %s; the limit is %s", said, milliseconds(low), milliseconds(most))
+		reason.Message = fmt.Sprintf("%s, with %s confidence at least %s; the limit is %s", said, level, milliseconds(low), milliseconds(most))
 		j.fail(reason)
 	case high == 0:
 		reason.Code = ReasonNotEnough
@@ -56,7 +57,8 @@ func (j *judgement) within(figure string, limit *TimeAtMost, value, low, high in
 		j.undecided(reason)
 	default:
 		reason.Code = ReasonNotEnough
-		reason.Message = fmt.Sprintf("%s, with 95 %% confidence at most %s, and the limit is %s: verify on a machine with less to do, or allow more", said, milliseconds(high), milliseconds(most))
+		reason.Message = fmt.Sprintf("%s, with %s confidence at most %s, and the limit is %s: verify on a machine with less to do, or allow more",
+			said, level, milliseconds(high), milliseconds(most))
 		j.undecided(reason)
 	}
 }
@@ -76,20 +78,22 @@ func (j *judgement) ratio(limit float64, r *registry.LatencyRatio, fault string)
 	}
 	reason.Value = r.Ratio - 1
 	said := fmt.Sprintf("p50 is %.1f %% slower than that of the engine there now", 100*reason.Value)
+	level := share(float64(r.Confidence))
 	noise := math.Max(float64(r.SameHigh)-1, 1-float64(r.SameLow))
 	switch {
 	case float64(r.High) <= 1+limit:
 	case float64(r.Low) > 1+limit:
 		reason.Code = ReasonRegression
-		reason.Message = fmt.Sprintf("%s, with 95 %% confidence at least %.1f %%; the limit is %.1f %%", said, 100*(float64(r.Low)-1), 100*limit)
+		reason.Message = fmt.Sprintf("%s, with %s confidence at least %.1f %%; the limit is %.1f %%", said, level, 100*(float64(r.Low)-1), 100*limit)
 		j.fail(reason)
 	case !(noise <= limit):
 		reason.Code = ReasonUnfit
-		reason.Message = fmt.Sprintf("%s, and the limit is %.1f %%, but this machine cannot tell: the engine differs from itself by up to %.1f %%: verify on a machine with less to do", said, 100*limit, 100*noise)
+		reason.Message = fmt.Sprintf("%s, and the limit is %.1f %%, but this machine cannot tell: the engine differs from itself by up to %.1f %%: verify on a machine with less to do",
+			said, 100*limit, 100*noise)
 		j.undecided(reason)
 	default:
 		reason.Code = ReasonNotEnough
-		reason.Message = fmt.Sprintf("%s, with 95 %% confidence at most %.1f %%, and the limit is %.1f %%", said, 100*(float64(r.High)-1), 100*limit)
+		reason.Message = fmt.Sprintf("%s, with %s confidence at most %.1f %%, and the limit is %.1f %%", said, level, 100*(float64(r.High)-1), 100*limit)
 		j.undecided(reason)
 	}
 }

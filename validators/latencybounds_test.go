@@ -16,10 +16,10 @@ func TestLatencyByItsBounds(t *testing.T) {
 	slower := validators.LatencyLimits{Regression: &validators.AtMost{Max: 0.1}}
 	at := func(p50Low, p50High, p99Low, p99High int64) registry.Latency {
 		return registry.Latency{Samples: 400, P50Ns: (p50Low + p50High) / 2, P99Ns: (p99Low + p99High) / 2,
-			Bounds: &registry.LatencyBounds{P50LowNs: p50Low, P50HighNs: p50High, P99LowNs: p99Low, P99HighNs: p99High}}
+			Bounds: &registry.LatencyBounds{Confidence: 0.95, P50LowNs: p50Low, P50HighNs: p50High, P99LowNs: p99Low, P99HighNs: p99High}}
 	}
 	ratio := func(low, high, noise registry.Figure) *registry.LatencyRatio {
-		return &registry.LatencyRatio{Ratio: (low + high) / 2, Low: low, High: high, SameLow: 1 - noise, SameHigh: 1 + noise/2}
+		return &registry.LatencyRatio{Confidence: 0.95, Ratio: (low + high) / 2, Low: low, High: high, SameLow: 1 - noise, SameHigh: 1 + noise/2}
 	}
 	ran := at(90, 100, 150, 200)
 	for name, c := range map[string]struct {

@@ -35,7 +35,8 @@ func (l Limits) Provable(cases int) error {
 	return cmp.Or(l.provableDrop("a drop of accuracy", l.Accuracy.Drop, cases), l.provableDrop("a regression of accuracy", l.Accuracy.Regression, cases))
 }
 
-// Proof is what a number of cases can prove at a confidence, if none of them differs.
+// Proof is what a number of cases can prove at a confidence if the engine gives the right answer
+// in all of them.
 type Proof struct {
 	Cases      int     `json:"cases"`
 	Confidence float64 `json:"confidence"`

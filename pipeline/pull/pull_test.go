@@ -225,7 +225,7 @@ func TestExpectation(t *testing.T) {
 	}
 }
 
-// A machine that trusts nobody refuses the folder; evidence that cannot be checked is not skipped.
+// A machine without trusted keys refuses the folder, since it cannot check the evidence.
 func TestCheckByOtherTrust(t *testing.T) {
 	t.Parallel()
 	w, _ := pulled(t)

@@ -69,29 +69,11 @@ func TestPages(t *testing.T) {
 	})
 	t.Run("reports", func(t *testing.T) {
 		t.Parallel()
-		dir := t.TempDir()
-		if err := programtest.Example("digits", filepath.Join(dir, "examples", "digits")); err != nil {
-			t.Fatal(err)
-		}
-		found, err := toolchaintest.Installer(t, "onnxruntime").Find("onnxruntime")
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := "PATH=" + filepath.Dir(found.Interpreter()) + ":" + filepath.Dir(program) + ":" + os.Getenv("PATH")
-		runBlocks(t, program, "docs/how-to/reports.md", "", dir, path)
+		runWithPython(t, program, "docs/how-to/reports.md")
 	})
 	t.Run("cases", func(t *testing.T) {
 		t.Parallel()
-		dir := t.TempDir()
-		if err := programtest.Example("digits", filepath.Join(dir, "examples", "digits")); err != nil {
-			t.Fatal(err)
-		}
-		found, err := toolchaintest.Installer(t, "onnxruntime").Find("onnxruntime")
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := "PATH=" + filepath.Dir(found.Interpreter()) + ":" + filepath.Dir(program) + ":" + os.Getenv("PATH")
-		runBlocks(t, program, "docs/how-to/cases.md", "", dir, path)
+		runWithPython(t, program, "docs/how-to/cases.md")
 	})
 	t.Run("builds", func(t *testing.T) {
 		t.Parallel()
@@ -171,4 +153,19 @@ func TestOperate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// runWithPython runs the commands of a page beside the digits example, with the Python of ONNX Runtime first on PATH.
+func runWithPython(t *testing.T, program, page string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := programtest.Example("digits", filepath.Join(dir, "examples", "digits")); err != nil {
+		t.Fatal(err)
+	}
+	found, err := toolchaintest.Installer(t, "onnxruntime").Find("onnxruntime")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "PATH=" + filepath.Dir(found.Interpreter()) + ":" + filepath.Dir(program) + ":" + os.Getenv("PATH")
+	runBlocks(t, program, page, "", dir, path)
 }
