@@ -66,5 +66,7 @@ func TryLockFile(path string, alone bool) (unlock func(), err error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return func() { f.Close() }, nil
+	// A child process that is just being started has a copy of f, so closing alone would leave the
+	// file locked until that child runs its program.
+	return func() { _ = unix.Flock(int(f.Fd()), unix.LOCK_UN); f.Close() }, nil
 }

@@ -15,8 +15,25 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// page is docs/validation.md. made says when and with what it was made.
-func page(all []record, made string) string {
+// tunedSeeds is the last seed of the models with which the default limits were set.
+const tunedSeeds = 10
+
+// whichModels says what the rates of a run are worth, whose first model has this seed.
+func whichModels(first int) string {
+	if first > tunedSeeds {
+		return fmt.Sprintf(`The default limits were set on models of the seeds 1 to %d, before this run, whose models have seeds from %d on: the same
+architectures with other weights and data. No limit was changed because of this run. Of other architectures, expect more
+false alarms and more faults that pass.
+`, tunedSeeds, first)
+	}
+	return `The default limits were set with these results in view, on the same models, and where limits changed, engines whose verdict could not
+change by that were not built again. So the rates say how well the limits fit these models. Of other models, expect more
+false alarms and more faults that pass.
+`
+}
+
+// page is docs/validation.md. made says when and with what it was made; first is the first seed.
+func page(all []record, made string, first int) string {
 	v := sortOut(all)
 	var b strings.Builder
 	fmt.Fprintf(&b, `# Validation of the verifier
@@ -32,13 +49,10 @@ probe finds. A difference between two runs, or between a batch and single cases,
 The other mutants are called equivalent, and listed. Intervals are exact, two-sided, of 95 %% (Clopper and Pearson). They
 take engines as independent, which engines of one model are not quite.
 
-The default limits were set with these results in view, on the same models, and where limits changed, engines whose verdict could not
-change by that were not built again. So the rates say how well the limits fit these models. Of other models, expect more
-false alarms and more faults that pass.
-
+%s
 | | engines | | rate | interval |
 |---|--:|--:|--:|---|
-`, "`make validation`", made)
+`, "`make validation`", made, whichModels(first))
 	row(&b, "mutants that count", len(v.counted), "caught", len(v.counted)-len(v.missed))
 	row(&b, "honest engines", len(v.honest), "false alarms", len(v.falseAlarms))
 	fmt.Fprintf(&b, "\nOf %d mutants, %d count and %d are equivalent.\n", len(v.counted)+len(v.equivalent), len(v.counted), len(v.equivalent))

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -39,7 +40,7 @@ func TestValidation(t *testing.T) {
 	if folder == "" {
 		t.Skip("the long form runs by make validation")
 	}
-	done, err := openResults(filepath.Join(folder, "results-"+rules(t)+".jsonl"))
+	done, err := openResults(filepath.Join(folder, fmt.Sprintf("results-%s-%d.jsonl", rules(t), firstSeed(t))))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +64,21 @@ func TestValidation(t *testing.T) {
 	if path := os.Getenv("MLPROMOTE_VALIDATION_PAGE"); path != "" {
 		writePage(t, path, done.records, fmt.Sprintf("%d of %d releases", len(done.done), len(all)))
 	}
+}
+
+// firstSeed is the seed of the first model of each family: MLPROMOTE_VALIDATION_SEED, else 1. Models
+// of other seeds say what the limits do to models that they were not set with.
+func firstSeed(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("MLPROMOTE_VALIDATION_SEED")
+	if text == "" {
+		return 1
+	}
+	seed, err := strconv.Atoi(text)
+	if err != nil || seed < 1 {
+		t.Fatalf("MLPROMOTE_VALIDATION_SEED is %q, want a positive number", text)
+	}
+	return seed
 }
 
 // deadline is when the long form stops and writes what it has: after MLPROMOTE_VALIDATION_TIME, such as 30m; zero for never.
@@ -116,31 +132,32 @@ func rules(t *testing.T) string {
 func everything(t *testing.T, folder string) []task {
 	t.Helper()
 	var honest, faulty, elsewhere []task
-	for seed := 1; seed <= honestSeeds; seed++ {
+	first := firstSeed(t)
+	for seed := first; seed < first+honestSeeds; seed++ {
 		for _, family := range families {
 			honest = append(honest, task{family, seed, "", ort.Name, everyVariant})
 		}
 	}
 	for n, family := range families {
-		faults := append(model(t, folder, family, 1).Faults, "stale-row", "jitter-0.001", "jitter-0.1", "jitter-1")
+		faults := append(model(t, folder, family, first).Faults, "stale-row", "jitter-0.001", "jitter-0.1", "jitter-1")
 		for i, fault := range faults {
 			third := []string{"fp16", "int8-dynamic", "int4-weights"}[(i+n)%3]
-			faulty = append(faulty, task{family, 1, fault, ort.Name, []string{"fp32", "int8-static", third}})
+			faulty = append(faulty, task{family, first, fault, ort.Name, []string{"fp32", "int8-static", third}})
 		}
-		faulty = append(faulty, task{family, 1, saturating, ort.Name, []string{"int8-static", "int8-channels"}})
+		faulty = append(faulty, task{family, first, saturating, ort.Name, []string{"int8-static", "int8-channels"}})
 	}
 	for _, runtime := range slices.Sorted(maps.Keys(others)) {
 		if !isInstalled(t, runtime) {
 			continue
 		}
 		for _, family := range families {
-			elsewhere = append(elsewhere, task{family, 1, "", runtime, others[runtime]})
+			elsewhere = append(elsewhere, task{family, first, "", runtime, others[runtime]})
 			for _, fault := range []string{"outputs-swapped", "frozen-branch"} {
-				elsewhere = append(elsewhere, task{family, 1, fault, runtime, others[runtime]})
+				elsewhere = append(elsewhere, task{family, first, fault, runtime, others[runtime]})
 			}
 		}
 	}
-	order := rand.New(rand.NewPCG(1, 1))
+	order := rand.New(rand.NewPCG(uint64(first), 1))
 	all := slices.Concat(honest[len(families):], faulty, elsewhere)
 	order.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	return append(honest[:len(families)], all...)
@@ -166,7 +183,7 @@ func writePage(t *testing.T, path string, all []record, part string) {
 	}
 	made := fmt.Sprintf("on %s from %s, with limits of version %d,\n%s,\non %s", time.Now().UTC().Format(time.DateOnly), part,
 		validators.LimitsVersion, strings.Join(slices.Sorted(maps.Values(versions)), ", "), machine.Kind())
-	if err := os.WriteFile(path, []byte(page(all, made)), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(page(all, made, firstSeed(t))), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
