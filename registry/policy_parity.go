@@ -19,7 +19,7 @@ func judgeParity(req *Requirement, r Release, e Engine, cs counted) {
 		pass := passes[kind]
 		req.cite(pass.claim)
 		if req.Name == RequireRecordedCases && pass.Cases.Origin != OriginRecorded {
-			req.deny("its cases are %s: verify with recorded cases (cases: in mlpromote.yaml)", pass.Cases.Origin)
+			req.deny("its cases are %s: set cases in mlpromote.yaml to recorded ones, build and verify", pass.Cases.Origin)
 		}
 	}
 	cs.findings(PredicatePerformance, r, e).deny(req, "performance")
