@@ -25,8 +25,8 @@ type BuildResult struct {
 	Failed []FailedEngine `json:"failed,omitempty"`
 	// Reproducible is the class of each engine, by label, where it was asked for.
 	Reproducible map[string]registry.Reproducibility `json:"reproducible,omitempty"`
-	// Judged says who checked the golden outputs, when they were made.
-	Judged *registry.Judged `json:"judged,omitempty"`
+	// CrossCheck says who checked the golden outputs, when they were made.
+	CrossCheck *registry.CrossCheck `json:"crossCheck,omitempty"`
 	// ReferenceLatency is of the reference's own run, when it was made.
 	ReferenceLatency registry.Latency `json:"referenceLatency"`
 	Elapsed          time.Duration    `json:"elapsedNs"`

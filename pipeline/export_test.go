@@ -88,23 +88,23 @@ func CutAndJoin(shards []registry.Shard, dir, scratch string, size int) ([]byte,
 	return all, nil
 }
 
-// JudgeBelow has builds evaluate only models of fewer bytes.
-func (p *Pipeline) JudgeBelow(size int64) { p.judgeBelow = size }
+// CrossCheckBelow has builds evaluate only models of fewer bytes.
+func (p *Pipeline) CrossCheckBelow(size int64) { p.crossCheckBelow = size }
 
-// SampleOf lists n of count cases for the judge.
+// SampleOf lists n of count cases for the cross-check.
 func SampleOf(count, n int) []int { return sampleOf(count, n) }
 
-// JudgeCount is how many of count cases of size bytes are judged at most.
-func JudgeCount(size int64, count int) int { return judgeCount(size, count) }
+// CrossCheckCount is how many of count cases of size bytes are cross-checked at most.
+func CrossCheckCount(size int64, count int) int { return crossCheckCount(size, count) }
 
-// JudgeOptions are the tolerances of an output of a model that is quantized or in half precision.
-func JudgeOptions(quantized, half bool, dtype tensor.DType, values float64) tensor.Options {
-	allowed := judgeFloat32
+// CrossCheckOptions are the tolerances of an output of a model that is quantized or in half precision.
+func CrossCheckOptions(quantized, half bool, dtype tensor.DType, values float64) tensor.Options {
+	allowed := crossCheckFloat32
 	switch {
 	case quantized:
-		allowed = judgeQuantized
+		allowed = crossCheckQuantized
 	case half:
-		allowed = judgeHalf
+		allowed = crossCheckHalf
 	}
 	return allowed.options(dtype, values)
 }

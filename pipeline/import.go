@@ -146,7 +146,7 @@ func outcomeModel(outcome toolchain.Outcome, external []toolchain.Input) ([]tool
 }
 
 // referenceRun is how the outputs are made that engines are compared with: by the
-// framework of the source, on the source, so that a conversion is judged with the rest.
+// framework of the source, on the source, so that a conversion is compared with the rest.
 func (m maker) referenceRun() (driver toolchain.Driver, job toolchain.Job, kind, version string) {
 	from := m.inputs.imported
 	job = toolchain.Job{Verb: toolchain.VerbRun, Machine: machine(m.node), Run: &toolchain.RunOptions{

@@ -24,7 +24,7 @@ import (
 type inputs struct {
 	plan.Inputs
 	imported importedModel
-	accepted string // why the spec accepts golden outputs that the judge does not confirm
+	accepted string // why the spec accepts golden outputs that the evaluator does not confirm
 }
 
 // readInputs reads what the spec names besides its source, through the check of untrusted

@@ -53,8 +53,8 @@ type maker struct {
 	prepared
 	node    registry.Node
 	learned learned
-	// judgeBelow is the size in bytes from which models are not evaluated.
-	judgeBelow int64
+	// crossCheckBelow is the size in bytes from which models are not evaluated.
+	crossCheckBelow int64
 }
 
 // made is what a maker made.
@@ -71,7 +71,7 @@ func (p *Pipeline) maker(ctx context.Context, prepared prepared, w worker) (make
 		return maker{}, err
 	}
 	known, err := p.recall(ctx, prepared, w.scratch)
-	return maker{worker: w, prepared: prepared, node: node, learned: known, judgeBelow: cmp.Or(p.judgeBelow, judgedModel)}, err
+	return maker{worker: w, prepared: prepared, node: node, learned: known, crossCheckBelow: cmp.Or(p.crossCheckBelow, crossCheckModel)}, err
 }
 
 // makeAll runs the reference and makes every engine, as far as the cache does not hold them,
@@ -90,7 +90,7 @@ func (m maker) makeAll(ctx context.Context, to reporter) (made, error) {
 	}
 	start(0, func(to reporter) (err error) {
 		if all.golden, err = m.runReference(ctx, to); err == nil {
-			err = m.judge(ctx, to, &all.golden)
+			err = m.crossCheck(ctx, to, &all.golden)
 		}
 		return err
 	})
@@ -107,13 +107,13 @@ func (m maker) makeAll(ctx context.Context, to reporter) (made, error) {
 
 // goldenSet is the reference's outputs on the cases.
 type goldenSet struct {
-	set      registry.CaseSet
-	files    []toolchain.OutputFile
-	step     takenStep
-	latency  registry.Latency // of the reference's own run
-	warnings []string         // about its outputs
-	judged   registry.Judged  // who checked them
-	judging  takenStep        // by which that was done; without a driver, it was not
+	set           registry.CaseSet
+	files         []toolchain.OutputFile
+	step          takenStep
+	latency       registry.Latency    // of the reference's own run
+	warnings      []string            // about its outputs
+	crossCheck    registry.CrossCheck // who checked them
+	crossChecking takenStep           // by which that was done; without a driver, it was not
 }
 
 // referenceID names the reference among the engines of a run.

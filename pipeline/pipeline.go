@@ -46,8 +46,8 @@ type Pipeline struct {
 	Warn        func(string)    // told what a person should look at, although the work goes on; may be nil
 	Now         registry.Clock  // nil means time.Now
 
-	chunkFrom  int64 // see chunkedFrom, which 0 means
-	judgeBelow int64 // see judgedModel, which 0 means
+	chunkFrom       int64 // see chunkedFrom, which 0 means
+	crossCheckBelow int64 // see crossCheckModel, which 0 means
 }
 
 // Toolchain is the drivers of one install.
@@ -58,7 +58,7 @@ type Toolchain struct {
 	Quantizer toolchain.Driver // nil: this toolchain quantizes nothing
 	Importer  toolchain.Driver // nil: this toolchain imports nothing
 	Framework string           // what an importer predicts with: "scikit-learn"
-	Judge     toolchain.Driver // runs ONNX models by ONNX's own reference evaluator; nil: there is none
+	Evaluator toolchain.Driver // runs ONNX models by ONNX's own reference evaluator; nil: there is none
 }
 
 // Progress is told when a step starts and how it ended. It is called from several

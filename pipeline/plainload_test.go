@@ -75,7 +75,7 @@ func TestVerifyPlainLoad(t *testing.T) {
 			if p.Verdict != c.verdict || p.Settings.Load != registry.LoadByProfile || p.Settings.Level != "basic" {
 				t.Errorf("verdict %s, settings %+v: want %s by a load profile of level basic", p.Verdict, p.Settings, c.verdict)
 			}
-			if loaded["plain"] != 1 || loaded["by profile"] < 3 { // on the cases, probed and timed
+			if loaded["plain"] != 1 || loaded["by profile"] < 3 { // on the cases, for consistency and timed
 				t.Errorf("the engine was loaded %v, want three times or more by its profile and once plain", loaded)
 			}
 			e := verified.Release.Engines[0]
@@ -113,7 +113,7 @@ func TestVerifyLoadsPlainly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fixed != 1 || plainly != 5 { // the check of the build, the cases, a probe, and the engine and the reference when timed
+	if fixed != 1 || plainly != 5 { // the check of the build, the cases, a consistency check, and the engine and the reference when timed
 		t.Errorf("%d fixed runs and %d plain ones, want 1 and 5", fixed, plainly)
 	}
 	p := verified.Engines[0].Parity

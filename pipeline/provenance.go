@@ -77,7 +77,7 @@ func (b build) provenance(r registry.Release, e builtEngine) provenance {
 			}
 		}
 	}
-	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.golden.latency, "made": e.made, "tied": e.tie, "loaded": e.loaded, "judged": b.golden.judged}
+	internal := map[string]any{"node": b.node, "toolchain": e.tool.identity, "referenceLatency": b.golden.latency, "made": e.made, "tied": e.tie, "loaded": e.loaded, "crossCheck": b.golden.crossCheck}
 	taken := b.stepsOf(e)
 	if p := b.plan.Import; p != nil {
 		internal["importer"] = b.inputs.imported.importer()

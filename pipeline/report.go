@@ -167,7 +167,7 @@ func (v verification) report(ctx context.Context, e registry.Engine, found Verif
 	defer func() { done(string(found.Parity.Verdict), err) }()
 	about := registry.StatementSubject{Name: v.release.Model, Digest: registry.NewDigestSet(e.Digest)}
 	found.Parity.Reasons, found.Performance.Reasons = plainReasons(found.Parity.Reasons), plainReasons(found.Performance.Reasons)
-	found.Parity.Probes = plainProbes(found.Parity.Probes)
+	found.Parity.Consistency = plainConsistency(found.Parity.Consistency)
 	to := registry.Attachment{Environment: v.environment,
 		Model: v.release.Model, Release: v.release.Digest, Subject: e.Digest}
 	for _, predicate := range []struct {

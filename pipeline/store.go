@@ -46,7 +46,7 @@ func (b build) store(ctx context.Context) (BuildResult, error) {
 		Reproducible: classes,
 		Ref:          registry.Ref{Environment: first, Model: b.plan.Model, Tag: head.Version, Digest: r.Digest},
 		Release:      r, Plan: b.plan.Digest, Steps: steps, Cached: cached, Attached: attached,
-		Judged: &b.golden.judged, ReferenceLatency: b.golden.latency, Elapsed: b.p.now().Sub(b.began),
+		CrossCheck: &b.golden.crossCheck, ReferenceLatency: b.golden.latency, Elapsed: b.p.now().Sub(b.began),
 	}, nil
 }
 
@@ -55,8 +55,8 @@ func (b build) count() (steps, cached int) {
 	if b.plan.Import != nil {
 		all = append(all, b.imported)
 	}
-	if b.golden.judging.driver != nil {
-		all = append(all, b.golden.judging)
+	if b.golden.crossChecking.driver != nil {
+		all = append(all, b.golden.crossChecking)
 	}
 	for _, e := range b.engines {
 		all = append(all, e.steps...)

@@ -230,13 +230,13 @@ func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 			Model: v.release.Model, Tag: v.release.Tag(), Digest: v.release.Digest},
 		Release: v.release, Node: v.node, Skipped: v.skipped,
 	}
-	probes, err := v.prober(ctx, outputs)
+	checks, err := v.consistencyChecks(ctx, outputs)
 	if err != nil {
 		return VerifyResult{}, err
 	}
 	var failures []error
 	for _, c := range v.candidates {
-		verified, failure, err := v.judgeOne(ctx, c, outputs, latencies, probes)
+		verified, failure, err := v.judgeOne(ctx, c, outputs, latencies, checks)
 		if err != nil {
 			return VerifyResult{}, registry.Errorf(registry.CodeOf(err), "%s: %w", c.engine.Label(), err)
 		}
@@ -260,7 +260,7 @@ func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 // judgeOne judges an engine and attaches its reports. failure says why it is no pass; nothing is
 // attached about an engine of which nothing could be found out.
 func (v verification) judgeOne(ctx context.Context, c candidate, outputs runOutputs,
-	latencies measured, probes prober) (found VerifiedEngine, failure, err error) {
+	latencies measured, checks consistencyChecks) (found VerifiedEngine, failure, err error) {
 	found = VerifiedEngine{Label: c.engine.Label(), Digest: c.engine.Digest}
 	if broken := outputs.broken[c.id]; broken != nil {
 		var attach bool
@@ -272,7 +272,7 @@ func (v verification) judgeOne(ctx context.Context, c candidate, outputs runOutp
 		return found, nil, err
 	} else if err := v.checkPlainLoad(ctx, c, &found.Parity); err != nil {
 		return found, nil, err
-	} else if err := probes.run(ctx, c, &found.Parity); err != nil {
+	} else if err := checks.run(ctx, c, &found.Parity); err != nil {
 		return found, nil, err
 	}
 	latencies.checkTimed(c, &found.Parity)

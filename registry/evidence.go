@@ -320,8 +320,8 @@ type ParityReport struct {
 	Providers []ProviderShare `json:"providers,omitempty"`
 	// PlainLoad says what came of loading the engine without its load profile, if it has one.
 	PlainLoad *PlainLoad `json:"plainLoad,omitempty"`
-	// Probes are what the engine did beyond the cases, since version 2 of limits.
-	Probes []Probe `json:"probes,omitempty"`
+	// Consistency is what the engine did beyond the cases, since version 2 of limits.
+	Consistency []ConsistencyCheck `json:"consistency,omitempty"`
 }
 
 // PlainLoad is a run of an engine that has a load profile, with the runtime's own defaults in

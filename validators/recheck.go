@@ -37,7 +37,7 @@ var reasonsOfChecks = []string{ReasonLimit, ReasonAccuracy, ReasonNotEnough}
 
 // Rejudge judges a parity report again without the engine: it computes the bounds and the verdict
 // of every check from misses, answers won, cases, confidence and limit, and the verdict of the
-// report from those, its probes and its reasons. It does not read who signed the report, and it
+// report from those, its consistency checks and its reasons. It does not read who signed the report, and it
 // cannot know whether the counts are true. Errors: CodeInvalid for a report of limits version 1,
 // which has no checks, and of a version that this program does not know.
 func Rejudge(report registry.ParityReport) (Rejudged, error) {
@@ -264,7 +264,7 @@ func decide(holds, exceeded bool) registry.Verdict {
 	return registry.VerdictUndecided
 }
 
-// verdict gives the verdict of the report from those of its checks, from its probes, and from
+// verdict gives the verdict of the report from those of its checks, from its consistency checks, and from
 // the reasons that no check has.
 func (r *rejudgement) verdict(checks []registry.Verdict) {
 	report := r.report
@@ -301,5 +301,5 @@ func (r *rejudgement) failsBeside() bool {
 	if plain != nil && plain.Verdict == registry.VerdictFail && (profile == nil || !profile.Required) {
 		return true
 	}
-	return slices.ContainsFunc(r.report.Probes, func(p registry.Probe) bool { return p.Verdict == registry.VerdictFail })
+	return slices.ContainsFunc(r.report.Consistency, func(p registry.ConsistencyCheck) bool { return p.Verdict == registry.VerdictFail })
 }

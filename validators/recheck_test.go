@@ -143,8 +143,8 @@ func TestRejudgeNotices(t *testing.T) {
 			o.NewNaN = 1
 			r.Outputs["logits"] = o
 		}, "verdict", registry.VerdictFail},
-		"a pass with a failed probe": {func(r *registry.ParityReport) {
-			r.Probes = []registry.Probe{{Kind: registry.ProbeBatch, Verdict: registry.VerdictFail}}
+		"a pass with a failed consistency check": {func(r *registry.ParityReport) {
+			r.Consistency = []registry.ConsistencyCheck{{Kind: registry.ConsistencyBatch, Verdict: registry.VerdictFail}}
 		}, "verdict", registry.VerdictFail},
 		"a pass with a plain load that fails": {func(r *registry.ParityReport) {
 			r.PlainLoad = &registry.PlainLoad{Verdict: registry.VerdictFail}

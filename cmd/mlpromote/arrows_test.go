@@ -53,7 +53,7 @@ func arrows() []rule {
 		{"web", []string{"registry"}},
 
 		{"pipeline", []string{
-			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/probe", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/atomicfile", "validators",
+			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/consistency", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/atomicfile", "validators",
 			"validators/format", "validators/parity", "validators/performance", "validators/tensor",
 		}},
 		{"pipeline/progress", nil}, // a leaf
@@ -61,7 +61,7 @@ func arrows() []rule {
 		{"pipeline/cases", []string{"pipeline/confined", "pipeline/spec", "pipeline/toolchain", "registry", "validators", "validators/tensor"}},
 		// Decides what a build makes, and does nothing.
 		{"pipeline/plan", []string{"pipeline/cases", "pipeline/spec", "pipeline/toolchain", "registry", "validators", "validators/format"}},
-		{"pipeline/probe", []string{"registry", "validators", "validators/parity", "validators/tensor"}},
+		{"pipeline/consistency", []string{"registry", "validators", "validators/parity", "validators/tensor"}},
 		{"pipeline/confined", []string{"registry"}}, // opens what specs and models name
 		{"pipeline/quarantine", []string{"registry"}},
 		{"pipeline/validation", nil}, // tests of the verifier from outside

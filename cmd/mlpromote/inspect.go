@@ -72,13 +72,13 @@ func inspectText(i inspection.Result) string {
 		loads += loadText(e.Label(), e.Load)
 	}
 	return fmt.Sprintf("%s\nmodel    %s %s\nsources  %s\ngolden   %s\nlimits   %s\n%s\n%s%s\nevidence%s\n",
-		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), r.Sources, judgedText(i.Judged), r.Limits, quarantinesText(i.Quarantines), ui.Table(rows), loads, evidenceText(i))
+		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), r.Sources, crossCheckText(i.CrossCheck), r.Limits, quarantinesText(i.Quarantines), ui.Table(rows), loads, evidenceText(i))
 }
 
-// judgedText says who checked the golden outputs.
-func judgedText(j *registry.Judged) string {
+// crossCheckText says who checked the golden outputs.
+func crossCheckText(j *registry.CrossCheck) string {
 	if j == nil {
-		return "unjudged: no provenance says who checked them"
+		return "not cross-checked: no provenance says who checked them"
 	}
 	return ui.Plain(j.String())
 }

@@ -108,8 +108,8 @@ func engineReport(e inspection.Engine) string {
 		text += "  " + confidenceText(*p) + "\n\n" + indent(checksTable(p)) + provesText(p)
 	}
 	text += errorsText(p) + worstText(p)
-	for _, probe := range p.Probes {
-		text += "  " + probeText(probe) + "\n"
+	for _, check := range p.Consistency {
+		text += "  " + consistencyText(check) + "\n"
 	}
 	return text + plainLoadText(p.PlainLoad) + latencyText(e.Performance)
 }

@@ -129,9 +129,9 @@ func worstText(p *registry.ParityReport) string {
 	return text
 }
 
-// probeText is what came of a probe.
-func probeText(p registry.Probe) string {
-	text := ui.Plain("probe "+strings.TrimSpace(string(p.Kind)+" "+p.What)) + ": " + string(p.Verdict)
+// consistencyText is what came of a consistency check.
+func consistencyText(p registry.ConsistencyCheck) string {
+	text := ui.Plain("consistency "+strings.TrimSpace(string(p.Kind)+" "+p.What)) + ": " + string(p.Verdict)
 	switch {
 	case p.Verdict == registry.VerdictFail:
 		return text + fmt.Sprintf(", %s, largest difference %.3g", registry.Count(p.Cases, "case"), float64(p.MaxAbs)) // the reasons say why

@@ -17,26 +17,26 @@ func TestMarginText(t *testing.T) {
 	}
 }
 
-// What a probe found is a line: what differs, or that nothing does.
-func TestProbeText(t *testing.T) {
+// What a consistency check found is a line: what differs, or that nothing does.
+func TestConsistencyText(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		probe registry.Probe
+		check registry.ConsistencyCheck
 		want  string
 	}{
-		"no difference": {registry.Probe{Kind: registry.ProbeRepeat, Cases: 32, Verdict: registry.VerdictPass}, "probe repeat: pass, 32 cases, no difference"},
-		"jitter": {registry.Probe{Kind: registry.ProbeProcess, Cases: 32, Affected: 3, MaxAbs: 0.5, Verdict: registry.VerdictRecorded},
-			"probe process: recorded, 3 of 32 cases differ, by at most 0.5"},
-		"a difference within the limits": {registry.Probe{Kind: registry.ProbeBatch, What: "batch=8", Cases: 8, MaxAbs: 0.25, Verdict: registry.VerdictPass},
-			"probe batch batch=8: pass, 8 cases, largest difference 0.25"},
-		"beyond the limits": {registry.Probe{Kind: registry.ProbeDimension, What: "seq=64", Cases: 8, MaxAbs: 7, Message: "top1 is 0", Verdict: registry.VerdictFail},
-			"probe dimension seq=64: fail, 8 cases, largest difference 7"},
-		"left out": {registry.Probe{Kind: registry.ProbeDimension, What: "seq=64\n", Message: "no time", Verdict: registry.VerdictUndecided},
-			"probe dimension seq=64: undecided, no time"},
+		"no difference": {registry.ConsistencyCheck{Kind: registry.ConsistencyRepeat, Cases: 32, Verdict: registry.VerdictPass}, "consistency repeat: pass, 32 cases, no difference"},
+		"jitter": {registry.ConsistencyCheck{Kind: registry.ConsistencyProcess, Cases: 32, Affected: 3, MaxAbs: 0.5, Verdict: registry.VerdictRecorded},
+			"consistency process: recorded, 3 of 32 cases differ, by at most 0.5"},
+		"a difference within the limits": {registry.ConsistencyCheck{Kind: registry.ConsistencyBatch, What: "batch=8", Cases: 8, MaxAbs: 0.25, Verdict: registry.VerdictPass},
+			"consistency batch batch=8: pass, 8 cases, largest difference 0.25"},
+		"beyond the limits": {registry.ConsistencyCheck{Kind: registry.ConsistencyDimension, What: "seq=64", Cases: 8, MaxAbs: 7, Message: "top1 is 0", Verdict: registry.VerdictFail},
+			"consistency dimension seq=64: fail, 8 cases, largest difference 7"},
+		"left out": {registry.ConsistencyCheck{Kind: registry.ConsistencyDimension, What: "seq=64\n", Message: "no time", Verdict: registry.VerdictUndecided},
+			"consistency dimension seq=64: undecided, no time"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := probeText(c.probe); got != c.want {
+			if got := consistencyText(c.check); got != c.want {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})

@@ -45,15 +45,15 @@ func sortOut(all []record) verdicts {
 	// A difference between runs or batches counts where it is more than honest engines are off from the reference.
 	for _, r := range v.honest {
 		for _, kind := range []string{"repeat", "process", "batch"} {
-			group := r.group("probe " + kind)
-			v.bounds[group] = max(v.bounds[group], v.bounds[r.group("probe dimension")])
+			group := r.group("consistency " + kind)
+			v.bounds[group] = max(v.bounds[group], v.bounds[r.group("consistency dimension")])
 		}
 	}
 	for _, r := range all {
 		if r.Fault == "" || r.Error != "" {
 			continue
 		}
-		if _, ok := v.bounds[r.group("probe repeat")]; !ok {
+		if _, ok := v.bounds[r.group("consistency repeat")]; !ok {
 			v.alone = append(v.alone, r)
 			continue
 		}

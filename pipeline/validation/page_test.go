@@ -45,7 +45,7 @@ graph that is compiled, the calibration or the outputs. The reference stays as i
 
 A mutant counts if one of its figures exceeds twice the 99th percentile of what honest engines of the same model, runtime and
 variant have. Figures are errors relative to the spread of the reference, the number of other answers, and the largest difference that a
-probe finds. A difference between two runs, or between a batch and single cases, counts where it is also twice what honest engines are off from the reference.
+consistency check finds. A difference between two runs, or between a batch and single cases, counts where it is also twice what honest engines are off from the reference.
 The other mutants are called equivalent, and listed. Intervals are exact, two-sided, of 95 %% (Clopper and Pearson). They
 take engines as independent, which engines of one model are not quite.
 

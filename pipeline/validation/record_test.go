@@ -28,7 +28,7 @@ type record struct {
 	Reasons []string         `json:"reasons,omitempty"` // CODE/FIGURE
 	First   string           `json:"first,omitempty"`   // message of the first reason
 	// Effects are figures, larger where an engine is further off: of the errors, of the cases with
-	// another answer, and of the probes.
+	// another answer, and of the consistency checks.
 	Effects map[string]registry.Figure `json:"effects,omitempty"`
 	Error   string                     `json:"error,omitempty"` // there was no verdict
 }
@@ -58,9 +58,19 @@ func (r *record) note(e pipeline.VerifiedEngine) {
 			r.Effects[check.Output+" misses"] = *check.Misses
 		}
 	}
-	for _, probe := range e.Parity.Probes {
-		name := "probe " + string(probe.Kind)
-		r.Effects[name] = max(r.Effects[name], probe.MaxAbs)
+	for _, check := range e.Parity.Consistency {
+		name := "consistency " + string(check.Kind)
+		r.Effects[name] = max(r.Effects[name], check.MaxAbs)
+	}
+}
+
+// rename gives figures of older records, which are expensive to make again, the names of today.
+func (r *record) rename() {
+	for name, effect := range r.Effects {
+		if kind, ok := strings.CutPrefix(name, "probe "); ok {
+			delete(r.Effects, name)
+			r.Effects["consistency "+kind] = effect
+		}
 	}
 }
 
@@ -90,6 +100,7 @@ func openResults(path string) (*results, error) {
 			continue
 		}
 		for _, made := range one {
+			made.rename()
 			r.done[made.Task] = true
 			r.records = append(r.records, made)
 		}

@@ -16,8 +16,8 @@ type Result struct {
 	Release registry.Release `json:"release"`
 	Source  *Source          `json:"source,omitempty"` // absent where the sources cannot be read
 	Engines []Engine         `json:"engines"`
-	// Judged says who checked the golden outputs; absent where no builder's provenance says it.
-	Judged *registry.Judged `json:"judged,omitempty"`
+	// CrossCheck says who checked the golden outputs; absent where no builder's provenance says it.
+	CrossCheck *registry.CrossCheck `json:"crossCheck,omitempty"`
 	// Quarantines are those that stand, of the release and of its engines.
 	Quarantines []Quarantine `json:"quarantines,omitempty"`
 	Evidence    []Claim      `json:"evidence"`
@@ -86,8 +86,8 @@ func Of(ctx context.Context, in *connect.Registry, ref registry.Ref) (Result, er
 		}
 	}
 	for _, c := range counted {
-		if j := c.Statement.Judged(); j != nil && found.Judged == nil {
-			found.Judged = j
+		if check := c.Statement.CrossCheck(); check != nil && found.CrossCheck == nil {
+			found.CrossCheck = check
 		}
 		found.Evidence = append(found.Evidence, Claim{c.Bundle, c.Subject, c.Statement.PredicateType, c.Signer, c.Roles})
 	}

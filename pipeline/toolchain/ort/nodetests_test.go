@@ -203,7 +203,7 @@ if types and shapes are equal and every element is within the test's own toleran
 	}{
 		{"ONNX Runtime's own Python", func(n nodeTest) string { return n.Runtime }},
 		{"our runner", func(n nodeTest) string { return n.runner }},
-		{"ONNX's reference evaluator, the judge", func(n nodeTest) string { return n.Evaluator }},
+		{"ONNX's reference evaluator", func(n nodeTest) string { return n.Evaluator }},
 	} {
 		pass, other := count(func(n nodeTest) bool { return passes(row.said(n)) }), count(func(n nodeTest) bool { return wrong(row.said(n)) })
 		fmt.Fprintf(&page, "| %s | %d | %d | %d | %d |\n", row.name, len(all.Tests), pass, other, len(all.Tests)-pass-other)
@@ -230,10 +230,10 @@ if types and shapes are equal and every element is within the test's own toleran
 	page.WriteString(`
 ## Values that ONNX does not define
 
-Tests that run in ONNX Runtime and give other values than ONNX says. The judge of a build computes the values of ONNX where the last column
+Tests that run in ONNX Runtime and give other values than ONNX says. The cross-check of a build computes the values of ONNX where the last column
 says pass. It compares with a tolerance that follows the range of an output, so that small differences are within it.
 
-| test | ONNX Runtime | our runner | judge |
+| test | ONNX Runtime | our runner | evaluator |
 |---|---|---|---|
 `)
 	for _, n := range all.Tests {
@@ -241,7 +241,7 @@ says pass. It compares with a tolerance that follows the range of an output, so 
 			fmt.Fprintf(&page, "| %s | %s | %s | %s |\n", n.Name, n.Runtime, n.runner, n.Evaluator)
 		}
 	}
-	page.WriteString("\n## What the judge itself gets wrong\n\nTests of ONNX that its evaluator does not pass. Text cannot be an output of a release, and what is random is never judged.\n\n| test | judge | ONNX Runtime |\n|---|---|---|\n")
+	page.WriteString("\n## What the evaluator itself gets wrong\n\nTests of ONNX that its evaluator does not pass. Text cannot be an output of a release, and what is random is never cross-checked.\n\n| test | evaluator | ONNX Runtime |\n|---|---|---|\n")
 	for _, n := range all.Tests {
 		if wrong(n.Evaluator) {
 			fmt.Fprintf(&page, "| %s | %s | %s |\n", n.Name, n.Evaluator, short(n.Runtime))

@@ -18,8 +18,8 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// judged is what ONNX's evaluator says of a run.
-type judged struct {
+// evaluated is what ONNX's evaluator says of a run.
+type evaluated struct {
 	toolchain.RunResult
 	Evaluator, Reason string
 	Missing           []string
@@ -30,7 +30,7 @@ const digitCases = digits + "cases/cases-00000.safetensors"
 const models = "../../../cmd/mlpromote/testdata/models/"
 
 // evaluate runs a model on the cases of the digits.
-func evaluate(t *testing.T, model string, seconds float64) (judged, toolchain.Outcome, error) {
+func evaluate(t *testing.T, model string, seconds float64) (evaluated, toolchain.Outcome, error) {
 	t.Helper()
 	outcome, err := script.New(installed(t), driverproc.Budget{}).Do(t.Context(), toolchain.Job{
 		Verb: toolchain.VerbRun, Options: map[string]any{"seconds": seconds},
@@ -40,7 +40,7 @@ func evaluate(t *testing.T, model string, seconds float64) (judged, toolchain.Ou
 			toolchaintest.Input(t, toolchain.RoleCases, "cases-00000.safetensors", digitCases),
 		},
 	}, t.TempDir())
-	var result judged
+	var result evaluated
 	if err == nil {
 		toolchaintest.CheckSchema(t, "runResult", outcome.Result)
 		if err := json.Unmarshal(outcome.Result, &result); err != nil {

@@ -85,7 +85,7 @@ func openDrivers(installer *install.Installer, run driverproc.Runner, w driverDe
 	if name == ort.Name {
 		engines := ort.New(ort.Options{Installs: installer})
 		tools.Engines, tools.Timing = w.driver(engines, source.Profile.Cost), engines
-		tools.Judge = w.driver(program, source.Profile.Cost)
+		tools.Evaluator = w.driver(program, source.Profile.Cost)
 	}
 	return tools, nil
 }

@@ -78,25 +78,25 @@ def run(request):
     if len(asked.get("engines") or []) != 1:
         raise Refused("bad_input", "run: want one engine")
     item, budget = asked["engines"][0], Budget(seconds)
-    judged = {"id": item["id"], "load_ns": 0, "timings_ns": []}
+    timed = {"id": item["id"], "load_ns": 0, "timings_ns": []}
     said = {"evaluator": onnx.__version__}
     signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        said.update(evaluate(request, item, budget, judged))
+        said.update(evaluate(request, item, budget, timed))
     except Late:
-        n = len(judged["timings_ns"])
+        n = len(timed["timings_ns"])
         said["reason"] = f"case {n + 1} did not end within {seconds:g} s" if n else f"the first case did not end within {seconds:g} s"
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-    return {"cases": len(judged["timings_ns"]), "engines": [judged], **said}
+    return {"cases": len(timed["timings_ns"]), "engines": [timed], **said}
 
 
 def late(_signal, _frame):
     raise Late
 
 
-def evaluate(request, item, budget, judged):
+def evaluate(request, item, budget, timed):
     """Runs cases; what it says besides. A failure of the evaluator is not one of the model."""
     began = time.perf_counter_ns()
     engine = Engine(item["path"])
@@ -110,8 +110,8 @@ def evaluate(request, item, budget, judged):
         shard.check(engine)
     try:
         engine.start()
-        judged["load_ns"] = time.perf_counter_ns() - began
-        return run_cases(engine, shards, Outputs(os.path.join(request["run"]["outputs_dir"], item["id"])), budget, judged["timings_ns"])
+        timed["load_ns"] = time.perf_counter_ns() - began
+        return run_cases(engine, shards, Outputs(os.path.join(request["run"]["outputs_dir"], item["id"])), budget, timed["timings_ns"])
     except (Refused, MemoryError):
         raise
     except Exception as e:

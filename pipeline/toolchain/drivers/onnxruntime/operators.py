@@ -1,7 +1,7 @@
-"""Which operators of a model ONNX's reference evaluator can judge.
+"""Which operators of a model ONNX's reference evaluator computes.
 
 It has one implementation of most operators, for the newest version. Where an older version
-means something else, the evaluator would judge by the wrong definition.
+means something else, the evaluator would use the wrong definition.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-package probe
+package consistency
 
 import (
 	"fmt"
@@ -42,14 +42,14 @@ func (s *Set) makeDimensions(left time.Duration) error {
 		return err
 	}
 	if b.own, err = sizes(s.Interface, b.inputs[0]); err != nil {
-		s.leaveFor(registry.ProbeDimension, "", err.Error())
+		s.leaveFor(registry.ConsistencyDimension, "", err.Error())
 		return nil
 	}
 	all := settings(s.Interface, b.own)
 	for i, setting := range all {
 		note, fits := setting.fit(s.Interface, s.MaxBytes)
 		if !fits {
-			s.leaveFor(registry.ProbeDimension, setting.name(), fmt.Sprintf("one case takes more than %d MiB", s.MaxBytes>>20))
+			s.leaveFor(registry.ConsistencyDimension, setting.name(), fmt.Sprintf("one case takes more than %d MiB", s.MaxBytes>>20))
 			continue
 		}
 		size := bytesAt(s.Interface, setting.sizes)
@@ -57,7 +57,7 @@ func (s *Set) makeDimensions(left time.Duration) error {
 		share := left / time.Duration(len(all)-i)
 		n := max(affordable(share, cost, len(b.slots)), affordable(left, cost, 1))
 		if n == 0 {
-			s.leave(registry.ProbeDimension, setting.name(), cost, left)
+			s.leave(registry.ConsistencyDimension, setting.name(), cost, left)
 			continue
 		}
 		n = max(min(n, int(float64(s.MaxBytes)/size)), 1)
@@ -70,7 +70,7 @@ func (s *Set) makeDimensions(left time.Duration) error {
 }
 
 func (s *Set) makeSizes(b bases, to setting, n int, note string) error {
-	made := s.shard(fmt.Sprintf("probe-3-%03d-sizes", len(s.trials)), b.slots[:n])
+	made := s.shard(fmt.Sprintf("check-3-%03d-sizes", len(s.trials)), b.slots[:n])
 	var rows []map[string]tensor.Tensor
 	for at := range n {
 		rows = append(rows, sized(s.Interface, b.inputs, at, to.sizes))
@@ -79,7 +79,7 @@ func (s *Set) makeSizes(b bases, to setting, n int, note string) error {
 	if err != nil {
 		return err
 	}
-	s.trials = append(s.trials, trial{kind: registry.ProbeDimension, what: to.name(), note: note, shards: []shard{made}})
+	s.trials = append(s.trials, trial{kind: registry.ConsistencyDimension, what: to.name(), note: note, shards: []shard{made}})
 	return write(made.Path, stacked)
 }
 

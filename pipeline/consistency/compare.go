@@ -1,4 +1,4 @@
-package probe
+package consistency
 
 import (
 	"cmp"
@@ -15,16 +15,16 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// findings collects what the probes of an engine find.
+// findings collects what the checks of an engine find.
 type findings struct {
 	set     *Set
 	engine  Engine
 	dir     string // for files
-	probes  []registry.Probe
+	checks  []registry.ConsistencyCheck
 	reasons []registry.Reason
 }
 
-// maxReasons is how many reasons one probe gives.
+// maxReasons is how many reasons one check gives.
 const maxReasons = 3
 
 // repeats compares two runs of the same cases in one process, and the first of them with the run in
@@ -56,15 +56,15 @@ func (f *findings) repeats(ctx context.Context, done outcome) error {
 			other = append(other, pair{number, before, a, inputs})
 		}
 	}
-	if err := f.jitter(ctx, registry.ProbeRepeat, "in one process", same); err != nil {
+	if err := f.jitter(ctx, registry.ConsistencyRepeat, "in one process", same); err != nil {
 		return err
 	}
-	return f.jitter(ctx, registry.ProbeProcess, "in another process, in another order", other)
+	return f.jitter(ctx, registry.ConsistencyProcess, "in another process, in another order", other)
 }
 
 // jitter records what differs between two runs of the same cases.
-func (f *findings) jitter(ctx context.Context, kind registry.ProbeKind, where string, pairs []pair) error {
-	p := registry.Probe{Kind: kind, Cases: len(pairs), Verdict: registry.VerdictPass}
+func (f *findings) jitter(ctx context.Context, kind registry.ConsistencyKind, where string, pairs []pair) error {
+	p := registry.ConsistencyCheck{Kind: kind, Cases: len(pairs), Verdict: registry.VerdictPass}
 	var differ []pair
 	for _, pair := range pairs {
 		if pair.differs() {
@@ -72,7 +72,7 @@ func (f *findings) jitter(ctx context.Context, kind registry.ProbeKind, where st
 		}
 	}
 	if len(differ) == 0 {
-		f.probes = append(f.probes, p)
+		f.checks = append(f.checks, p)
 		return nil
 	}
 	p.Affected = len(differ)
@@ -93,15 +93,15 @@ func (f *findings) jitter(ctx context.Context, kind registry.ProbeKind, where st
 		p.Verdict = registry.VerdictFail
 		f.fail(ReasonJitter, p.Message, reasons)
 	}
-	f.probes = append(f.probes, p)
+	f.checks = append(f.checks, p)
 	return nil
 }
 
 // trial compares what an engine computed for a batch with what it computes for each case alone, and
 // for other sizes with what the reference model computes.
 func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
-	p := registry.Probe{Kind: t.kind, What: t.what, Verdict: registry.VerdictPass, Message: t.note}
-	defer func() { f.probes = append(f.probes, p) }()
+	p := registry.ConsistencyCheck{Kind: t.kind, What: t.what, Verdict: registry.VerdictPass, Message: t.note}
+	defer func() { f.checks = append(f.checks, p) }()
 	for _, s := range t.shards {
 		if err := f.set.reference.failed[s.Name]; err != nil {
 			p.Verdict, p.Message = registry.VerdictUndecided, sentence(t.note, fmt.Sprintf("not judged: the reference model fails: %v", err))
@@ -148,18 +148,18 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 // notAgain notes that an engine does not run again what it ran before. Time and memory that were
 // used up say nothing.
 func (f *findings) notAgain(err error) {
-	p := registry.Probe{Kind: registry.ProbeRepeat, Verdict: registry.VerdictFail, Message: fmt.Sprintf("the engine does not run again: %v", err)}
+	p := registry.ConsistencyCheck{Kind: registry.ConsistencyRepeat, Verdict: registry.VerdictFail, Message: fmt.Sprintf("the engine does not run again: %v", err)}
 	if registry.HasCode(err, registry.CodeUnavailable) {
 		p.Verdict = registry.VerdictUndecided
 	} else {
 		f.fail(ReasonJitter, "the engine does not run again what it ran before: "+err.Error(), nil)
 	}
-	f.probes = append(f.probes, p)
+	f.checks = append(f.checks, p)
 }
 
 // broke notes that an engine did not run where the reference model did. Time and memory that were
 // not there are no fault of the engine.
-func (f *findings) broke(p *registry.Probe, t trial, err error) {
+func (f *findings) broke(p *registry.ConsistencyCheck, t trial, err error) {
 	p.Message = sentence(t.note, fmt.Sprintf("the engine fails: %v", err))
 	if p.Verdict = registry.VerdictFail; registry.HasCode(err, registry.CodeUnavailable) {
 		p.Verdict = registry.VerdictUndecided
@@ -169,7 +169,7 @@ func (f *findings) broke(p *registry.Probe, t trial, err error) {
 }
 
 func (t trial) code() string {
-	if t.kind == registry.ProbeBatch {
+	if t.kind == registry.ConsistencyBatch {
 		return ReasonBatch
 	}
 	return ReasonDimension
@@ -177,7 +177,7 @@ func (t trial) code() string {
 
 // against says what the outputs of a trial are compared with.
 func (t trial) against() string {
-	if t.kind == registry.ProbeBatch {
+	if t.kind == registry.ConsistencyBatch {
 		return "in a batch cases give something else than alone"
 	}
 	return "the engine computes something else than the reference model"
@@ -190,7 +190,7 @@ func sentence(note, more string) string {
 	return note + "; " + more
 }
 
-// fail adds the reasons of a probe, each with what failed in front.
+// fail adds the reasons of a check, each with what failed in front.
 func (f *findings) fail(code, what string, reasons []registry.Reason) {
 	if len(reasons) == 0 {
 		reasons = []registry.Reason{{}}
@@ -210,7 +210,7 @@ func prefixed(by, text string) string {
 
 // compare judges pairs by the limits of the engine, and notes the largest difference. Outputs of
 // other shapes fail.
-func (f *findings) compare(ctx context.Context, p *registry.Probe, pairs []pair) (registry.Verdict, []registry.Reason, error) {
+func (f *findings) compare(ctx context.Context, p *registry.ConsistencyCheck, pairs []pair) (registry.Verdict, []registry.Reason, error) {
 	comparison := f.engine.Comparison
 	comparison.Golden, comparison.Engine = filepath.Join(f.dir, "want"), filepath.Join(f.dir, "got")
 	comparison.Masks.Dir, comparison.Labels, comparison.Shards = filepath.Join(f.dir, "inputs"), parity.Labels{}, nil

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"mlpromote.dev/mlpromote/pipeline/probe"
+	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -16,37 +16,38 @@ import (
 )
 
 const (
-	// probedFrom is the version of limits from which engines are probed: what version 1 judged
-	// keeps its verdict.
-	probedFrom = 2
-	// probeTime is what the probes of one engine may take, as far as that is known before.
-	probeTime = 20 * time.Second
-	// probeKill ends a process of probes that takes far longer than was known before, such as one
-	// of a model that does not scale. What it was to find out is undecided.
-	probeKill = 10 * probeTime
+	// consistencyFrom is the version of limits from which consistency is checked: what version 1
+	// judged keeps its verdict.
+	consistencyFrom = 2
+	// consistencyTime is what the checks of one engine may take, as far as that is known before.
+	consistencyTime = 20 * time.Second
+	// consistencyKill ends a process of checks that takes far longer than was known before, such as
+	// one of a model that does not scale. What it was to find out is undecided.
+	consistencyKill = 10 * consistencyTime
 )
 
-// prober probes the engines of a verification. The zero prober probes nothing.
-type prober struct {
+// consistencyChecks checks the engines of a verification beyond their cases. The zero value checks
+// nothing.
+type consistencyChecks struct {
 	v       verification
 	outputs runOutputs
-	set     *probe.Set
+	set     *consistency.Set
 	dir     string
 }
 
-// prober makes the probes for the slowest engine, which all engines get, and runs the reference
-// model on them.
-func (v verification) prober(ctx context.Context, outputs runOutputs) (_ prober, err error) {
-	if v.limits.V < probedFrom {
-		return prober{}, nil
+// consistencyChecks makes the checks for the slowest engine, which all engines get, and runs the
+// reference model on them.
+func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs) (_ consistencyChecks, err error) {
+	if v.limits.V < consistencyFrom {
+		return consistencyChecks{}, nil
 	}
-	done := v.p.step("prepare probes")
-	p := prober{v: v, outputs: outputs, dir: filepath.Join(v.scratch, "probes")}
+	done := v.p.step("prepare consistency checks")
+	p := consistencyChecks{v: v, outputs: outputs, dir: filepath.Join(v.scratch, "consistency")}
 	reference := candidate{id: referenceID, tool: v.tools[onnxRuntime], model: v.referenceModel}
 	var held []string
 	defer func() { done("", err, held...) }()
-	p.set, err = probe.New(probe.Options{Interface: v.iface, Dir: v.cases.dir, Shards: v.cases.set.Shards,
-		Scratch: p.dir, Budget: probeTime, Load: outputs.load(), Run: outputs.median()})
+	p.set, err = consistency.New(consistency.Options{Interface: v.iface, Dir: v.cases.dir, Shards: v.cases.set.Shards,
+		Scratch: p.dir, Budget: consistencyTime, Load: outputs.load(), Run: outputs.median()})
 	if err != nil {
 		return p, err
 	}
@@ -62,13 +63,13 @@ func (o runOutputs) load() time.Duration {
 	return time.Duration(slowest)
 }
 
-// run probes an engine and adds to its report what was found. An engine whose outputs could not be
-// compared is not probed.
-func (p prober) run(ctx context.Context, c candidate, report *registry.ParityReport) (err error) {
+// run checks an engine and adds to its report what was found. An engine whose outputs could not be
+// compared is not checked.
+func (p consistencyChecks) run(ctx context.Context, c candidate, report *registry.ParityReport) (err error) {
 	if p.set == nil || report.Cases.Ran == 0 {
 		return nil
 	}
-	done := p.v.p.step("probe " + c.engine.Label())
+	done := p.v.p.step("check consistency of " + c.engine.Label())
 	var held []string
 	var note string
 	defer func() { done(note, err, held...) }()
@@ -78,22 +79,22 @@ func (p prober) run(ctx context.Context, c candidate, report *registry.ParityRep
 	if err != nil {
 		return err
 	}
-	engine := probe.Engine{Run: p.runner(c, &held), Outputs: p.outputs.dir(c.id), Comparison: comparison, Judge: p.judge(c)}
+	engine := consistency.Engine{Run: p.runner(c, &held), Outputs: p.outputs.dir(c.id), Comparison: comparison, Judge: p.judge(c)}
 	found, reasons, err := p.set.Engine(ctx, engine, dir)
 	if err != nil {
 		return err
 	}
-	report.Probes = found
+	report.Consistency = found
 	if len(reasons) > 0 {
 		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, reasons...)
 	}
 	report.FinishedOn = p.v.p.now().UTC()
-	note = probesNote(found)
+	note = consistencyNote(found)
 	return nil
 }
 
 // judge judges by the limits of an engine's precision. What few cases cannot decide is no failure.
-func (p prober) judge(c candidate) func(map[string]tensor.Result, int) (registry.Verdict, []registry.Reason) {
+func (p consistencyChecks) judge(c candidate) func(map[string]tensor.Result, int) (registry.Verdict, []registry.Reason) {
 	return func(outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason) {
 		judged := p.v.limits.JudgeSome(c.engine.Precision, validators.Measured{Outputs: outputs, Cases: cases})
 		return judged.Verdict, slices.DeleteFunc(judged.Reasons, func(r registry.Reason) bool {
@@ -103,10 +104,10 @@ func (p prober) judge(c candidate) func(map[string]tensor.Result, int) (registry
 }
 
 // runner runs an engine in a process of its own.
-func (p prober) runner(c candidate, held *[]string) probe.Runner {
-	return func(ctx context.Context, inputs []probe.Input, dir string) (string, error) {
+func (p consistencyChecks) runner(c candidate, held *[]string) consistency.Runner {
+	return func(ctx context.Context, inputs []consistency.Input, dir string) (string, error) {
 		run := c.tool.run(toolchain.RunOptions{})
-		run.job.Machine, run.job.Budget.Time = machine(p.v.node), probeKill
+		run.job.Machine, run.job.Budget.Time = machine(p.v.node), consistencyKill
 		for _, in := range inputs {
 			input, err := toolchain.FileInput(toolchain.RoleCases, in.Name, in.Path)
 			if err != nil {
@@ -125,24 +126,24 @@ func (p prober) runner(c candidate, held *[]string) probe.Runner {
 	}
 }
 
-// probesNote says how many probes there are, how many say nothing, and whether runs differ.
-func probesNote(probes []registry.Probe) string {
-	note := registry.Count(len(probes), "probe")
+// consistencyNote says how many checks there are, how many say nothing, and whether runs differ.
+func consistencyNote(checks []registry.ConsistencyCheck) string {
+	note := registry.Count(len(checks), "check")
 	for _, c := range []struct {
 		verdict registry.Verdict
 		text    string
 	}{{registry.VerdictUndecided, "undecided"}, {registry.VerdictRecorded, "with jitter within the limits"}} {
-		is := func(p registry.Probe) bool { return p.Verdict == c.verdict }
-		if n := len(probes) - len(slices.DeleteFunc(slices.Clone(probes), is)); n > 0 {
+		is := func(p registry.ConsistencyCheck) bool { return p.Verdict == c.verdict }
+		if n := len(checks) - len(slices.DeleteFunc(slices.Clone(checks), is)); n > 0 {
 			note += fmt.Sprintf(", %d %s", n, c.text)
 		}
 	}
 	return note
 }
 
-// plainProbes are probes as evidence may have them.
-func plainProbes(probes []registry.Probe) []registry.Probe {
-	plain := slices.Clone(probes)
+// plainConsistency are checks as evidence may have them.
+func plainConsistency(checks []registry.ConsistencyCheck) []registry.ConsistencyCheck {
+	plain := slices.Clone(checks)
 	for i := range plain {
 		for _, text := range []*string{&plain[i].What, &plain[i].Output, &plain[i].Message} {
 			*text = registry.PlainText(*text)

@@ -1,4 +1,4 @@
-package probe_test
+package consistency_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"mlpromote.dev/mlpromote/pipeline/probe"
+	"mlpromote.dev/mlpromote/pipeline/consistency"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
@@ -42,10 +42,10 @@ func but(change func(run int, y []float32, batch, seq int) error) model {
 
 // runner runs a model as a driver does: inputs in the order of their names, case by case. A tensor
 // of rank 2 has batches of one, one of rank 3 has a case dimension.
-func (m model) runner(t *testing.T, processes *int) probe.Runner {
-	return func(_ context.Context, inputs []probe.Input, dir string) (string, error) {
+func (m model) runner(t *testing.T, processes *int) consistency.Runner {
+	return func(_ context.Context, inputs []consistency.Input, dir string) (string, error) {
 		*processes++
-		slices.SortFunc(inputs, func(a, b probe.Input) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(inputs, func(a, b consistency.Input) int { return strings.Compare(a.Name, b.Name) })
 		run := 0
 		for _, in := range inputs {
 			if err := m.shard(t, in.Path, filepath.Join(dir, "out", in.Name), &run); err != nil {
@@ -123,7 +123,7 @@ func openDims() validators.Interface {
 
 // trying is a set of cases and what is tried with them.
 type trying struct {
-	o         probe.Options
+	o         consistency.Options
 	reference model
 	where     string // the input that is a mask
 	processes int    // of the engine
@@ -155,7 +155,7 @@ func setup(t *testing.T, stacked bool) *trying {
 		}
 		writeFile(t, filepath.Join(dir, s.File), map[string]tensor.Tensor{"x": made})
 	}
-	return &trying{reference: honest, o: probe.Options{Interface: openDims(), Dir: dir, Shards: shards,
+	return &trying{reference: honest, o: consistency.Options{Interface: openDims(), Dir: dir, Shards: shards,
 		Scratch: t.TempDir(), Budget: time.Minute, Load: time.Second, Run: time.Millisecond}}
 }
 
@@ -168,10 +168,10 @@ func judge(outputs map[string]tensor.Result, _ int) (registry.Verdict, []registr
 	return registry.VerdictPass, nil
 }
 
-// engine runs the cases and then the probes.
-func (w *trying) engine(t *testing.T, m model) ([]registry.Probe, []registry.Reason, error) {
+// engine runs the cases and then the checks.
+func (w *trying) engine(t *testing.T, m model) ([]registry.ConsistencyCheck, []registry.Reason, error) {
 	t.Helper()
-	set, err := probe.New(w.o)
+	set, err := consistency.New(w.o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,20 +189,20 @@ func (w *trying) engine(t *testing.T, m model) ([]registry.Probe, []registry.Rea
 	if w.where != "" {
 		comparison.Masks.Inputs["y"] = w.where
 	}
-	return set.Engine(t.Context(), probe.Engine{Run: m.runner(t, &w.processes), Outputs: outputs, Judge: judge,
+	return set.Engine(t.Context(), consistency.Engine{Run: m.runner(t, &w.processes), Outputs: outputs, Judge: judge,
 		Comparison: comparison}, t.TempDir())
 }
 
-// whats lists the probes.
-func whats(probes []registry.Probe) []string {
+// whats lists the checks.
+func whats(checks []registry.ConsistencyCheck) []string {
 	var all []string
-	for _, p := range probes {
+	for _, p := range checks {
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%s %s", p.Kind, p.What)))
 	}
 	return all
 }
 
-// every is what is probed of the interface: seq=4 is the size of the cases.
+// every is what is checked of the interface: seq=4 is the size of the cases.
 func every() []string {
 	return []string{"repeat", "process", "batch batch=2", "batch batch=2 swapped", "batch batch=8", "dimension batch=16",
 		"dimension seq=1", "dimension seq=32", "dimension all max: batch=16, seq=32"}
@@ -214,17 +214,17 @@ func TestHonest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, stacked)
-			probes, reasons, err := w.engine(t, honest)
+			checks, reasons, err := w.engine(t, honest)
 			if err != nil || len(reasons) != 0 {
 				t.Fatalf("error %v, reasons %v; want none", err, reasons)
 			}
-			if got := whats(probes); !slices.Equal(got, every()) {
-				t.Errorf("probes %q, want %q", got, every())
+			if got := whats(checks); !slices.Equal(got, every()) {
+				t.Errorf("checks %q, want %q", got, every())
 			}
-			for _, p := range probes {
+			for _, p := range checks {
 				// A batch has four cases of the first shard or three of the second.
-				want := map[registry.ProbeKind]int{registry.ProbeRepeat: 13, registry.ProbeProcess: 13,
-					registry.ProbeBatch: 7, registry.ProbeDimension: 8}[p.Kind]
+				want := map[registry.ConsistencyKind]int{registry.ConsistencyRepeat: 13, registry.ConsistencyProcess: 13,
+					registry.ConsistencyBatch: 7, registry.ConsistencyDimension: 8}[p.Kind]
 				if p.Verdict != registry.VerdictPass || p.MaxAbs != 0 || p.Affected != 0 || p.Cases != want {
 					t.Errorf("%s %s: %s, %d cases, %d affected by %v; want a pass of %d cases", p.Kind, p.What, p.Verdict, p.Cases, p.Affected, p.MaxAbs, want)
 				}
@@ -242,7 +242,7 @@ func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		engine model
 		code   string
-		want   []string // probes that do not pass
+		want   []string // checks that do not pass
 		text   string   // in each reason
 	}{
 		"rows but the first are infinite": {but(func(_ int, y []float32, batch, seq int) error {
@@ -256,25 +256,25 @@ func TestFaults(t *testing.T) {
 				copy(y[seq:], y[:seq])
 			}
 			return nil
-		}), probe.ReasonBatch, []string{"batch batch=2", "batch batch=2 swapped"}, "in a batch cases give something else than alone"},
+		}), consistency.ReasonBatch, []string{"batch batch=2", "batch batch=2 swapped"}, "in a batch cases give something else than alone"},
 		"large batches fail": {but(func(_ int, _ []float32, batch, _ int) error {
 			if batch == 8 {
 				return errors.New("segmentation fault")
 			}
 			return nil
-		}), probe.ReasonBatch, []string{"batch batch=8"}, "the engine fails, and the reference model does not"},
+		}), consistency.ReasonBatch, []string{"batch batch=8"}, "the engine fails, and the reference model does not"},
 		"wrong at the longest sequence": {but(func(_ int, y []float32, _, seq int) error {
 			if seq == 32 {
 				y[31] = 0
 			}
 			return nil
-		}), probe.ReasonDimension, []string{"dimension seq=32", "dimension all max: batch=16, seq=32"}, "the engine computes something else than the reference model: maxAbs"},
+		}), consistency.ReasonDimension, []string{"dimension seq=32", "dimension all max: batch=16, seq=32"}, "the engine computes something else than the reference model: maxAbs"},
 		"wrong at the shortest sequence": {but(func(_ int, y []float32, _, seq int) error {
 			if seq == 1 {
 				y[0]++
 			}
 			return nil
-		}), probe.ReasonDimension, []string{"dimension seq=1"}, "seq=1: "},
+		}), consistency.ReasonDimension, []string{"dimension seq=1"}, "seq=1: "},
 		"a batch gives one row": {func(run int, x []float32, batch, seq int) ([]float32, error) {
 			y, err := honest(run, x, batch, seq)
 			return y[:seq], err
@@ -282,11 +282,11 @@ func TestFaults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			probes, reasons, err := setup(t, false).engine(t, c.engine)
+			checks, reasons, err := setup(t, false).engine(t, c.engine)
 			if err != nil {
 				t.Fatal(err)
 			}
-			failed := slices.DeleteFunc(probes, func(p registry.Probe) bool { return p.Verdict == registry.VerdictPass })
+			failed := slices.DeleteFunc(checks, func(p registry.ConsistencyCheck) bool { return p.Verdict == registry.VerdictPass })
 			if got := whats(failed); !slices.Equal(got, c.want) {
 				t.Errorf("not passed %q, want %q", got, c.want)
 			}
@@ -335,34 +335,34 @@ func TestJitter(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			probes, reasons, err := setup(t, false).engine(t, noise(c.by))
+			checks, reasons, err := setup(t, false).engine(t, noise(c.by))
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := probes[1] // the run of the cases is the first, that in another process the second
-			if p.Kind != registry.ProbeProcess || p.Verdict != c.verdict || p.Affected != 1 || !strings.Contains(p.Message, c.text) {
+			p := checks[1] // the run of the cases is the first, that in another process the second
+			if p.Kind != registry.ConsistencyProcess || p.Verdict != c.verdict || p.Affected != 1 || !strings.Contains(p.Message, c.text) {
 				t.Errorf("%s: %s, %d affected, %q; want %s for one case with %q", p.Kind, p.Verdict, p.Affected, p.Message, c.verdict, c.text)
 			}
-			if probes[0].Verdict != registry.VerdictPass {
-				t.Errorf("in one process: %s %q, want a pass", probes[0].Verdict, probes[0].Message)
+			if checks[0].Verdict != registry.VerdictPass {
+				t.Errorf("in one process: %s %q, want a pass", checks[0].Verdict, checks[0].Message)
 			}
-			if len(reasons) != c.reasons || (c.reasons > 0 && (reasons[0].Code != probe.ReasonJitter || !strings.Contains(reasons[0].Message, c.text))) {
-				t.Errorf("reasons %v, want %d of %s with %q", reasons, c.reasons, probe.ReasonJitter, c.text)
+			if len(reasons) != c.reasons || (c.reasons > 0 && (reasons[0].Code != consistency.ReasonJitter || !strings.Contains(reasons[0].Message, c.text))) {
+				t.Errorf("reasons %v, want %d of %s with %q", reasons, c.reasons, consistency.ReasonJitter, c.text)
 			}
 		})
 	}
 	t.Run("in one process", func(t *testing.T) {
 		t.Parallel()
-		probes, reasons, err := setup(t, false).engine(t, but(func(run int, y []float32, _, _ int) error {
+		checks, reasons, err := setup(t, false).engine(t, but(func(run int, y []float32, _, _ int) error {
 			if run >= 13 { // the cases once more
 				y[0]++
 			}
 			return nil
 		}))
-		if err != nil || probes[0].Verdict != registry.VerdictFail || probes[0].Affected != 13 || probes[1].Verdict != registry.VerdictPass {
-			t.Errorf("probes %+v, error %v; want a failure of 13 cases in one process alone", probes[:2], err)
+		if err != nil || checks[0].Verdict != registry.VerdictFail || checks[0].Affected != 13 || checks[1].Verdict != registry.VerdictPass {
+			t.Errorf("checks %+v, error %v; want a failure of 13 cases in one process alone", checks[:2], err)
 		}
-		if !slices.ContainsFunc(reasons, func(r registry.Reason) bool { return r.Code == probe.ReasonJitter }) {
+		if !slices.ContainsFunc(reasons, func(r registry.Reason) bool { return r.Code == consistency.ReasonJitter }) {
 			t.Errorf("reasons %v, want one with the code jitter", reasons)
 		}
 	})
@@ -379,16 +379,16 @@ func TestNotJudged(t *testing.T) {
 	})
 	w := setup(t, false)
 	w.reference = short
-	probes, reasons, err := w.engine(t, short)
+	checks, reasons, err := w.engine(t, short)
 	if err != nil || len(reasons) != 0 {
 		t.Fatalf("error %v, reasons %v; want none", err, reasons)
 	}
-	i := slices.IndexFunc(probes, func(p registry.Probe) bool { return p.What == "seq=1" })
-	if p := probes[i]; p.Verdict != registry.VerdictUndecided || !strings.Contains(p.Message, "the reference model fails: ") || !strings.Contains(p.Message, "a window of 3") {
+	i := slices.IndexFunc(checks, func(p registry.ConsistencyCheck) bool { return p.What == "seq=1" })
+	if p := checks[i]; p.Verdict != registry.VerdictUndecided || !strings.Contains(p.Message, "the reference model fails: ") || !strings.Contains(p.Message, "a window of 3") {
 		t.Errorf("seq=1: %s %q, want undecided, with what the reference model says", p.Verdict, p.Message)
 	}
-	if n := len(slices.DeleteFunc(probes, func(p registry.Probe) bool { return p.Verdict != registry.VerdictPass })); n != len(every())-1 {
-		t.Errorf("%d probes passed, want all but one", n)
+	if n := len(slices.DeleteFunc(checks, func(p registry.ConsistencyCheck) bool { return p.Verdict != registry.VerdictPass })); n != len(every())-1 {
+		t.Errorf("%d checks passed, want all but one", n)
 	}
 	_, reasons, err = setup(t, false).engine(t, but(func(_ int, _ []float32, batch, _ int) error {
 		if batch == 16 {
@@ -416,7 +416,7 @@ func TestNotAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			broken := false
-			probes, reasons, err := setup(t, false).engine(t, but(func(run int, _ []float32, _, _ int) error {
+			checks, reasons, err := setup(t, false).engine(t, but(func(run int, _ []float32, _, _ int) error {
 				if broken = broken || run == 12; broken && run == 0 {
 					return registry.Errorf(c.code, "killed")
 				}
@@ -425,10 +425,10 @@ func TestNotAgain(t *testing.T) {
 			if err != nil || len(reasons) < c.reasons || c.reasons == 0 && len(reasons) > 0 {
 				t.Fatalf("error %v, reasons %v; want %d or more reasons", err, reasons, c.reasons)
 			}
-			if !slices.ContainsFunc(probes, func(p registry.Probe) bool {
-				return p.Kind == registry.ProbeRepeat && p.Verdict == c.verdict && strings.Contains(p.Message, "the engine does not run again: ")
+			if !slices.ContainsFunc(checks, func(p registry.ConsistencyCheck) bool {
+				return p.Kind == registry.ConsistencyRepeat && p.Verdict == c.verdict && strings.Contains(p.Message, "the engine does not run again: ")
 			}) {
-				t.Errorf("probes %+v, want a repeat with the verdict %s", probes, c.verdict)
+				t.Errorf("checks %+v, want a repeat with the verdict %s", checks, c.verdict)
 			}
 		})
 	}
@@ -439,7 +439,7 @@ func TestBudget(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		budget, load time.Duration
-		ran          int // probes that are not left out
+		ran          int // checks that are not left out
 		repeats      int
 	}{
 		"nothing":       {time.Second, time.Second, 0, 0},
@@ -450,20 +450,20 @@ func TestBudget(t *testing.T) {
 			t.Parallel()
 			w := setup(t, false)
 			w.o.Budget, w.o.Load = c.budget, c.load
-			probes, _, err := w.engine(t, honest)
+			checks, _, err := w.engine(t, honest)
 			if err != nil {
 				t.Fatal(err)
 			}
 			ran := 0
-			for _, p := range probes {
+			for _, p := range checks {
 				if p.Verdict == registry.VerdictPass {
 					ran++
 				} else if !strings.Contains(p.Message, "left out: it would take about") || p.Cases != 0 {
 					t.Errorf("%s %s: %s %q, want that it was left out", p.Kind, p.What, p.Verdict, p.Message)
 				}
 			}
-			if ran != c.ran || (ran > 0 && probes[0].Cases != c.repeats) {
-				t.Errorf("%d probes ran, with %d repeats; want %d with %d", ran, probes[0].Cases, c.ran, c.repeats)
+			if ran != c.ran || (ran > 0 && checks[0].Cases != c.repeats) {
+				t.Errorf("%d checks ran, with %d repeats; want %d with %d", ran, checks[0].Cases, c.ran, c.repeats)
 			}
 		})
 	}
@@ -475,14 +475,14 @@ func TestBytes(t *testing.T) {
 	w := setup(t, false)
 	w.o.Interface.Dims["seq"] = validators.DimRange{Min: 1, Opt: 4, Max: 1 << 30}
 	w.o.MaxBytes = 1 << 20
-	probes, reasons, err := w.engine(t, honest)
+	checks, reasons, err := w.engine(t, honest)
 	if err != nil || len(reasons) != 0 {
 		t.Fatalf("error %v, reasons %v; want none", err, reasons)
 	}
 	want := fmt.Sprintf("seq=%d", 1<<17) // 2^17 elements of 4 bytes, in and out
-	i := slices.IndexFunc(probes, func(p registry.Probe) bool { return p.What == want })
-	if i < 0 || probes[i].Verdict != registry.VerdictPass || probes[i].Cases != 1 || probes[i].Message != "declared is seq=1073741824, which takes more than 1 MiB" {
-		t.Errorf("probes %+v, want %s with one case and a note about the declared size", probes, want)
+	i := slices.IndexFunc(checks, func(p registry.ConsistencyCheck) bool { return p.What == want })
+	if i < 0 || checks[i].Verdict != registry.VerdictPass || checks[i].Cases != 1 || checks[i].Message != "declared is seq=1073741824, which takes more than 1 MiB" {
+		t.Errorf("checks %+v, want %s with one case and a note about the declared size", checks, want)
 	}
 }
 
@@ -531,8 +531,8 @@ func TestFixedShape(t *testing.T) {
 	w := setup(t, false)
 	fixed := []validators.Dim{{Size: 1}, {Size: values}}
 	w.o.Interface.Inputs[0].Shape, w.o.Interface.Outputs[0].Shape, w.o.Interface.Dims = fixed, fixed, nil
-	probes, _, err := w.engine(t, honest)
-	if want := []string{"repeat", "process"}; err != nil || !slices.Equal(whats(probes), want) {
-		t.Errorf("probes %q, error %v; want %q", whats(probes), err, want)
+	checks, _, err := w.engine(t, honest)
+	if want := []string{"repeat", "process"}; err != nil || !slices.Equal(whats(checks), want) {
+		t.Errorf("checks %q, error %v; want %q", whats(checks), err, want)
 	}
 }

@@ -18,9 +18,9 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// probes reports whether a job is a run of probes.
-func probes(job toolchain.Job) bool {
-	return slices.ContainsFunc(job.Inputs, func(in toolchain.Input) bool { return strings.HasPrefix(in.Name, "probe-") })
+// checksConsistency reports whether a job is a run of consistency checks.
+func checksConsistency(job toolchain.Job) bool {
+	return slices.ContainsFunc(job.Inputs, func(in toolchain.Input) bool { return strings.HasPrefix(in.Name, "check-") })
 }
 
 // openSpec is onlyFP32 for a model with open dimensions.
@@ -41,7 +41,7 @@ func opened(t *testing.T, w *world) pipeline.BuildResult {
 	return w.built(t, openSpec, pipeline.BuildOptions{})
 }
 
-// change changes the outputs of the engine in a file of probes whose name has the part.
+// change changes the outputs of the engine in a file of consistency checks whose name has the part.
 func change(t *testing.T, job toolchain.Job, outDir, part string, how func(y []float32)) {
 	t.Helper()
 	for _, in := range job.Inputs {
@@ -65,9 +65,9 @@ func change(t *testing.T, job toolchain.Job, outDir, part string, how func(y []f
 	}
 }
 
-// An engine that fails a probe fails the verification, and its report says why. One that passes has
-// the probes in its report.
-func TestVerifyProbes(t *testing.T) {
+// An engine that fails a consistency check fails the verification, and its report says why. One that passes has
+// the checks in its report.
+func TestVerifyChecksConsistency(t *testing.T) {
 	t.Parallel()
 	last := func(v float32) func([]float32) { return func(y []float32) { y[len(y)-1] = v } }
 	for name, c := range map[string]struct {
@@ -77,8 +77,8 @@ func TestVerifyProbes(t *testing.T) {
 		want string
 	}{
 		"honest":             {"none", nil, "", ""},
-		"jitter":             {"probe-1-once", last(77), "jitter", "run again in one process, 1 of 3 cases differ, by at most"},
-		"NaN the next time":  {"probe-0-again", last(float32(math.NaN())), "jitter", "case 0 has NaN in one of the runs"},
+		"jitter":             {"check-1-once", last(77), "jitter", "run again in one process, 1 of 3 cases differ, by at most"},
+		"NaN the next time":  {"check-0-again", last(float32(math.NaN())), "jitter", "case 0 has NaN in one of the runs"},
 		"depends on batches": {"batch", last(float32(math.Inf(1))), "batch", "batch=2: in a batch cases give something else than alone: output y"},
 		"wrong at a size":    {"sizes", last(77), "dimension", "the engine computes something else than the reference model: output y"},
 	} {
@@ -97,7 +97,7 @@ func TestVerifyProbes(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				w.wantProbes(t, built.Release)
+				w.wantConsistency(t, built.Release)
 				return
 			}
 			if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), c.want) {
@@ -116,8 +116,8 @@ func TestVerifyProbes(t *testing.T) {
 	}
 }
 
-// wantProbes checks the probes of the one report that was attached.
-func (w *world) wantProbes(t *testing.T, release registry.Release) {
+// wantConsistency checks the consistency checks of the one report that was attached.
+func (w *world) wantConsistency(t *testing.T, release registry.Release) {
 	t.Helper()
 	claims, _, err := w.Claims(t.Context(), "staging", release)
 	if err != nil {
@@ -132,9 +132,9 @@ func (w *world) wantProbes(t *testing.T, release registry.Release) {
 		if err := json.Unmarshal(c.Statement.Predicate, &report); err != nil {
 			t.Fatal(err)
 		}
-		for _, p := range report.Probes {
+		for _, p := range report.Consistency {
 			got = append(got, strings.TrimSpace(string(p.Kind)+" "+p.What))
-			if p.Verdict != registry.VerdictPass || p.Cases != 3 && p.Kind != registry.ProbeDimension {
+			if p.Verdict != registry.VerdictPass || p.Cases != 3 && p.Kind != registry.ConsistencyDimension {
 				t.Errorf("%s %s: %s of %d cases, %q; want a pass", p.Kind, p.What, p.Verdict, p.Cases, p.Message)
 			}
 		}
@@ -142,19 +142,19 @@ func (w *world) wantProbes(t *testing.T, release registry.Release) {
 	want := []string{"repeat", "process", "batch batch=2", "batch batch=2 swapped", "batch batch=8",
 		"dimension batch=8", "dimension width=4", "dimension all max: batch=8, width=4"}
 	if !slices.Equal(got, want) {
-		t.Errorf("the attached report has the probes %q, want %q", got, want)
+		t.Errorf("the attached report has the consistency checks %q, want %q", got, want)
 	}
 }
 
-// Engines that run chunk by chunk are probed as well, each in a process of its own.
-func TestProbesOfChunks(t *testing.T) {
+// Engines that run chunk by chunk are checked as well, each in a process of its own.
+func TestConsistencyOfChunks(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
 	w.p.RunInChunks()
 	built := opened(t, w)
 	processes := 0
 	w.run = func(job toolchain.Job, _ string) error {
-		if !probes(job) {
+		if !checksConsistency(job) {
 			return nil
 		}
 		if e := job.Run.Engines[0]; e.ID != "reference" {
@@ -167,19 +167,19 @@ func TestProbesOfChunks(t *testing.T) {
 	if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
 		t.Fatal(err)
 	}
-	w.wantProbes(t, built.Release)
-	if steps := w.done(progress.Done); processes != 1 || !slices.Contains(steps, "probe linux-amd64-v1/fp32") {
+	w.wantConsistency(t, built.Release)
+	if steps := w.done(progress.Done); processes != 1 || !slices.Contains(steps, "check consistency of linux-amd64-v1/fp32") {
 		t.Errorf("%d processes, steps %q; want one and a step that names the engine", processes, steps)
 	}
 }
 
 // ONNX Runtime keeps what it computes for a case in batches and from run to run.
-func TestProbesOfONNXRuntime(t *testing.T) {
+func TestConsistencyOfONNXRuntime(t *testing.T) {
 	t.Parallel()
 	w := setupReal(t, 1.5)
 	built := opened(t, w)
 	if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
 		t.Fatal(err)
 	}
-	w.wantProbes(t, built.Release)
+	w.wantConsistency(t, built.Release)
 }

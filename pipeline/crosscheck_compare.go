@@ -9,10 +9,11 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// judgeTolerance is how far a golden output may be from the judge's: ofRange times the range of
-// the golden output's finite values in the judged cases, plus rtol times the size of the element.
+// crossCheckTolerance is how far a golden output may be from the evaluator's: ofRange times the
+// range of the golden output's finite values in the cross-checked cases, plus rtol times the size
+// of the element.
 // Integers and booleans must be equal, unless a rounding within the graph can go either way.
-type judgeTolerance struct {
+type crossCheckTolerance struct {
 	ofRange, rtol float64
 	rounded       bool // integers of 8 bits may differ by ofRange of their range, and by 1
 }
@@ -22,74 +23,74 @@ type judgeTolerance struct {
 // more within the graph. In a graph that rounds to 8 bits, the last bit of a sum decides which
 // of two steps an activation takes.
 var (
-	judgeFloat32   = judgeTolerance{ofRange: 1e-3, rtol: 1e-4}
-	judgeHalf      = judgeTolerance{ofRange: 2e-2, rtol: 1e-2}
-	judgeQuantized = judgeTolerance{ofRange: 1e-1, rtol: 1e-2, rounded: true}
+	crossCheckFloat32   = crossCheckTolerance{ofRange: 1e-3, rtol: 1e-4}
+	crossCheckHalf      = crossCheckTolerance{ofRange: 2e-2, rtol: 1e-2}
+	crossCheckQuantized = crossCheckTolerance{ofRange: 1e-1, rtol: 1e-2, rounded: true}
 )
 
 // floor is the absolute tolerance of outputs without any range, such as one number of one case.
-const judgeFloor = 1e-6
+const crossCheckFloor = 1e-6
 
 // tolerance is that for the source.
-func (m maker) tolerance() judgeTolerance {
+func (m maker) tolerance() crossCheckTolerance {
 	model := m.inputs.imported.source.model
 	switch {
 	case m.inputs.Quantized != "":
-		return judgeQuantized
+		return crossCheckQuantized
 	case model != nil && model.Tensors["float16"]+model.Tensors["bfloat16"] > 0:
-		return judgeHalf
+		return crossCheckHalf
 	}
-	return judgeFloat32
+	return crossCheckFloat32
 }
 
 // options are the tolerances of an output with a range of values.
-func (t judgeTolerance) options(dtype tensor.DType, values float64) tensor.Options {
+func (t crossCheckTolerance) options(dtype tensor.DType, values float64) tensor.Options {
 	switch {
 	case dtype == tensor.Float16 || dtype == tensor.BFloat16:
-		t = judgeTolerance{max(t.ofRange, judgeHalf.ofRange), max(t.rtol, judgeHalf.rtol), t.rounded}
+		t = crossCheckTolerance{max(t.ofRange, crossCheckHalf.ofRange), max(t.rtol, crossCheckHalf.rtol), t.rounded}
 	case dtype.Class() == tensor.ClassFloat:
 	case t.rounded && dtype.Size() == 1 && dtype.Class() == tensor.ClassInteger:
 		return tensor.Options{ATol: max(1, t.ofRange*values)}
 	default:
 		return tensor.Options{}
 	}
-	return tensor.Options{RTol: t.rtol, ATol: max(judgeFloor, t.ofRange*values)}
+	return tensor.Options{RTol: t.rtol, ATol: max(crossCheckFloor, t.ofRange*values)}
 }
 
-// compare compares the golden outputs of the cases that the judge ran, the first ones of the
+// compare compares the golden outputs of the cases that the evaluator ran, the first ones of the
 // sample, with what it left, and notes the worst element of all outputs.
-func (g *goldenSet) compare(outcome toolchain.Outcome, sample []int, allowed judgeTolerance) error {
-	result, err := readJudgeResult(outcome, len(sample))
+func (g *goldenSet) compare(outcome toolchain.Outcome, sample []int, allowed crossCheckTolerance) error {
+	result, err := readEvaluatorResult(outcome, len(sample))
 	if err != nil {
 		return err
 	}
-	g.judged.By = judgeName + " " + result.Evaluator
-	g.judged.Cases, g.judged.Unjudged, g.judged.Reason = result.Cases, result.Missing, result.Reason
+	g.crossCheck.By = evaluatorName + " " + result.Evaluator
+	g.crossCheck.Cases, g.crossCheck.Missing, g.crossCheck.Reason = result.Cases, result.Missing, result.Reason
 	if result.Cases == 0 {
 		return nil
 	}
-	pairs := judgedPairs{golden: g, outcome: outcome, sample: sample[:result.Cases]}
+	pairs := crossCheckPairs{golden: g, outcome: outcome, sample: sample[:result.Cases]}
 	names, err := pairs.names()
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := pairs.compare(name, allowed, &g.judged); err != nil {
-			return registry.Errorf(registry.CodeOf(err), "judge the reference: output %q: %w", name, err)
+		if err := pairs.compare(name, allowed, &g.crossCheck); err != nil {
+			return registry.Errorf(registry.CodeOf(err), "cross-check the reference: output %q: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// judgedPairs are golden outputs and the judge's, case by case.
-type judgedPairs struct {
+// crossCheckPairs are golden outputs and the evaluator's, case by case.
+type crossCheckPairs struct {
 	golden  *goldenSet
 	outcome toolchain.Outcome
 	sample  []int
 }
 
 // names are those of the golden outputs.
-func (p judgedPairs) names() ([]string, error) {
+func (p crossCheckPairs) names() ([]string, error) {
 	f, err := tensor.Open(p.golden.files[0].Path, tensor.Limits{})
 	if err != nil {
 		return nil, err
@@ -99,7 +100,7 @@ func (p judgedPairs) names() ([]string, error) {
 }
 
 // goldenRow reads one output of a case.
-func (p judgedPairs) goldenRow(name string, number int) (tensor.Tensor, error) {
+func (p crossCheckPairs) goldenRow(name string, number int) (tensor.Tensor, error) {
 	i := shardOf(p.golden.set.Shards, number)
 	row := int64(number - p.golden.set.Shards[i].First)
 	return readRow(p.golden.files[i].Path, name, row)
@@ -115,7 +116,7 @@ func readRow(path, name string, row int64) (tensor.Tensor, error) {
 }
 
 // compare compares one output in all cases.
-func (p judgedPairs) compare(name string, allowed judgeTolerance, to *registry.Judged) error {
+func (p crossCheckPairs) compare(name string, allowed crossCheckTolerance, to *registry.CrossCheck) error {
 	values := valueRange{low: math.Inf(1), high: math.Inf(-1)}
 	var dtype tensor.DType
 	for _, number := range p.sample {
@@ -133,13 +134,13 @@ func (p judgedPairs) compare(name string, allowed judgeTolerance, to *registry.J
 		if err != nil {
 			return err
 		}
-		file, ok := p.outcome.File("outputs/" + referenceID + "/" + judgedFile(i))
+		file, ok := p.outcome.File("outputs/" + referenceID + "/" + crossCheckFile(i))
 		if !ok {
-			return registry.Errorf(registry.CodeInternal, "the %s left no outputs of case %d", judgeName, number)
+			return registry.Errorf(registry.CodeInternal, "the %s left no outputs of case %d", evaluatorName, number)
 		}
-		judge, err := readRow(file.Path, name, 0)
+		evaluated, err := readRow(file.Path, name, 0)
 		if err == nil {
-			err = comparison.Add(number, golden, judge)
+			err = comparison.Add(number, golden, evaluated)
 		}
 		switch {
 		case errors.Is(err, tensor.ErrMismatch):
@@ -156,18 +157,18 @@ func (p judgedPairs) compare(name string, allowed judgeTolerance, to *registry.J
 
 // otherShape stands for an output of another shape or type, which no element describes: its
 // Index is nil.
-func otherShape(name string, number int) *registry.JudgedElement {
+func otherShape(name string, number int) *registry.CrossCheckElement {
 	nan := registry.Figure(math.NaN())
-	return &registry.JudgedElement{Output: name, Case: number, Golden: nan, Judge: nan, Share: registry.Figure(math.Inf(1))}
+	return &registry.CrossCheckElement{Output: name, Case: number, Golden: nan, Evaluator: nan, Share: registry.Figure(math.Inf(1))}
 }
 
 // noteWorst keeps the worst element of all outputs.
-func noteWorst(to *registry.Judged, name string, worst *tensor.Element, options tensor.Options) {
+func noteWorst(to *registry.CrossCheck, name string, worst *tensor.Element, options tensor.Options) {
 	if worst == nil {
 		return
 	}
-	found := registry.JudgedElement{Output: name, Case: worst.Case, Index: worst.Index[1:],
-		Golden: registry.Figure(worst.Reference), Judge: registry.Figure(worst.Engine), Share: share(*worst, options)}
+	found := registry.CrossCheckElement{Output: name, Case: worst.Case, Index: worst.Index[1:],
+		Golden: registry.Figure(worst.Reference), Evaluator: registry.Figure(worst.Engine), Share: share(*worst, options)}
 	if to.Worst == nil || found.Share > to.Worst.Share {
 		to.Worst = &found
 	}

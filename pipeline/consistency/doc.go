@@ -1,11 +1,11 @@
-// Package probe finds out what an engine does beyond the cases of a verification: whether it gives
+// Package consistency finds out what an engine does beyond the cases of a verification: whether it gives
 // the same when it runs the same again, what a case gives in a batch with others, and what it
 // computes at the smallest and largest sizes of its open dimensions.
 //
-// A probe is other shards of cases: New makes them from the cases of a release. Reference runs the
+// A check is other shards of cases: New makes them from the cases of a release. Reference runs the
 // reference model on them, and Engine runs an engine and compares. The limits that decide are those
 // of the engine; the caller brings them and the means to run.
-package probe
+package consistency
 
 import (
 	"context"
@@ -24,7 +24,7 @@ const (
 	ReasonDimension = "dimension"
 )
 
-// Bounds of what probes run.
+// Bounds of what checks run.
 const (
 	repeatCases     = 32
 	otherCases      = 8
@@ -32,7 +32,7 @@ const (
 	defaultMaxBytes = 256 << 20
 )
 
-// Options say what to make probes of, and what they may cost.
+// Options say what to make checks of, and what they may cost.
 type Options struct {
 	Interface validators.Interface
 	Dir       string           // folder of the cases
@@ -41,7 +41,7 @@ type Options struct {
 	// Budget is the time that the runs of one engine may take, as far as Load and Run, the times
 	// of one load and of one case, predict it. What does not fit is left out and named.
 	Budget, Load, Run time.Duration
-	MaxBytes          int64 // of the inputs and outputs of one probe; 0 means 256 MiB
+	MaxBytes          int64 // of the inputs and outputs of one check; 0 means 256 MiB
 }
 
 // Input is a file of cases for a run, with the tensors of package toolchain's VerbRun.
@@ -55,7 +55,7 @@ type Input struct {
 // returns its path.
 type Runner func(ctx context.Context, inputs []Input, dir string) (outputs string, err error)
 
-// Engine is an engine to probe.
+// Engine is an engine to check.
 type Engine struct {
 	Run     Runner
 	Outputs string // folder of its outputs for the cases, of another process
@@ -65,18 +65,18 @@ type Engine struct {
 	Judge func(outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason)
 }
 
-// Set is the probes for the engines of one verification.
+// Set is the checks for the engines of one verification.
 type Set struct {
 	Options
 	repeat    []shard // the same cases, then once more in another order
 	trials    []trial
-	leftOut   []registry.Probe
+	leftOut   []registry.ConsistencyCheck
 	reference outcome // of the reference model
 }
 
-// trial is a probe with inputs of its own.
+// trial is a check with inputs of its own.
 type trial struct {
-	kind   registry.ProbeKind
+	kind   registry.ConsistencyKind
 	what   string
 	note   string
 	shards []shard

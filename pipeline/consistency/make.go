@@ -1,4 +1,4 @@
-package probe
+package consistency
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// New makes the probes for the cases. A third of the time is for repeats, half of the rest for
+// New makes the checks for the cases. A third of the time is for repeats, half of the rest for
 // batches, and what is left for dimensions. Errors: those of reading and writing files.
 func New(o Options) (*Set, error) {
 	if o.MaxBytes == 0 {
@@ -18,7 +18,7 @@ func New(o Options) (*Set, error) {
 	left := o.Budget - o.Load
 	n := affordable(left/3, 2*o.Run, repeatCases)
 	if n == 0 {
-		s.leave(registry.ProbeRepeat, "", o.Load+6*o.Run, o.Budget)
+		s.leave(registry.ConsistencyRepeat, "", o.Load+6*o.Run, o.Budget)
 	} else if err := s.makeRepeat(n); err != nil {
 		return nil, err
 	}
@@ -38,14 +38,14 @@ func affordable(left, each time.Duration, most int) int {
 	return int(max(min(left/each, time.Duration(most)), 0))
 }
 
-// leave names a probe that does not fit the budget.
-func (s *Set) leave(kind registry.ProbeKind, what string, takes, left time.Duration) {
+// leave names a check that does not fit the budget.
+func (s *Set) leave(kind registry.ConsistencyKind, what string, takes, left time.Duration) {
 	s.leaveFor(kind, what, fmt.Sprintf("it would take about %v, and %v are left for it",
 		takes.Round(time.Millisecond), max(left, 0).Round(time.Millisecond)))
 }
 
-func (s *Set) leaveFor(kind registry.ProbeKind, what, reason string) {
-	s.leftOut = append(s.leftOut, registry.Probe{Kind: kind, What: what,
+func (s *Set) leaveFor(kind registry.ConsistencyKind, what, reason string) {
+	s.leftOut = append(s.leftOut, registry.ConsistencyCheck{Kind: kind, What: what,
 		Verdict: registry.VerdictUndecided, Message: "left out: " + reason})
 }
 
@@ -58,7 +58,7 @@ func (s *Set) makeRepeat(n int) error {
 			if turn == 0 {
 				group = batches(group, 1, false)
 			}
-			made := s.shard(fmt.Sprintf("probe-%d-%s-%05d", turn, name, group[0].shard), group)
+			made := s.shard(fmt.Sprintf("check-%d-%s-%05d", turn, name, group[0].shard), group)
 			if err := s.store(made, s.read, tensor.Concat, 1); err != nil {
 				return err
 			}
@@ -109,7 +109,7 @@ func (s *Set) makeBatches(left time.Duration) (time.Duration, error) {
 		cost := s.Run * time.Duration(b.size)
 		n := affordable(left, cost, (len(picked)+b.size-1)/b.size) * b.size
 		if n == 0 {
-			s.leave(registry.ProbeBatch, what, cost, left)
+			s.leave(registry.ConsistencyBatch, what, cost, left)
 			continue
 		}
 		left -= s.Run * time.Duration(n)
@@ -121,9 +121,9 @@ func (s *Set) makeBatches(left time.Duration) (time.Duration, error) {
 }
 
 func (s *Set) makeBatch(what string, picked []slot, size int, swapped bool) error {
-	t := trial{kind: registry.ProbeBatch, what: what, batch: size}
+	t := trial{kind: registry.ConsistencyBatch, what: what, batch: size}
 	for _, group := range byShard(picked) {
-		made := s.shard(fmt.Sprintf("probe-2-%03d-batch-%05d", len(s.trials), group[0].shard), batches(group, size, swapped))
+		made := s.shard(fmt.Sprintf("check-2-%03d-batch-%05d", len(s.trials), group[0].shard), batches(group, size, swapped))
 		if err := s.store(made, s.full, tensor.Stack, size); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package probe
+package consistency
 
 import (
 	"context"
@@ -78,10 +78,10 @@ func (s *Set) groups() [][]shard {
 	return groups
 }
 
-// Engine runs an engine, in a process of its own, and says what the probes found, with a reason for
+// Engine runs an engine, in a process of its own, and says what the checks found, with a reason for
 // each that failed. Dir is a folder for files. Errors: CodeUnavailable and others if the engine
 // does not run again what it ran before, so that nothing can be decided; those of files and of ctx.
-func (s *Set) Engine(ctx context.Context, e Engine, dir string) ([]registry.Probe, []registry.Reason, error) {
+func (s *Set) Engine(ctx context.Context, e Engine, dir string) ([]registry.ConsistencyCheck, []registry.Reason, error) {
 	found := &findings{set: s, engine: e, dir: filepath.Join(dir, "rows")}
 	if len(s.repeat) > 0 {
 		done, err := run(ctx, e.Run, append([][]shard{s.repeat}, s.groups()...), filepath.Join(dir, "runs"))
@@ -99,5 +99,5 @@ func (s *Set) Engine(ctx context.Context, e Engine, dir string) ([]registry.Prob
 			}
 		}
 	}
-	return append(found.probes, s.leftOut...), found.reasons, nil
+	return append(found.checks, s.leftOut...), found.reasons, nil
 }

@@ -1,4 +1,4 @@
-package probe
+package consistency
 
 import (
 	"slices"
@@ -6,7 +6,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// maxShards is how many shards the cases of a probe are from.
+// maxShards is how many shards the cases of a check are from.
 const maxShards = 4
 
 // pick chooses at most n cases, evenly from at most maxShards shards, in order.

@@ -26,8 +26,8 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// judge runs the models that scaling writes as y = weight * x, and says besides what a test wants.
-type judge struct {
+// evaluator runs the models that scaling writes as y = weight * x, and says besides what a test wants.
+type evaluator struct {
 	linear
 	weight float32
 	cases  int                                // that it runs; -1: all
@@ -37,11 +37,11 @@ type judge struct {
 	t      *testing.T
 }
 
-func (j judge) Do(ctx context.Context, job toolchain.Job, outDir string) (toolchain.Outcome, error) {
-	if j.fails != nil {
-		return toolchain.Outcome{}, j.fails
+func (e evaluator) Do(ctx context.Context, job toolchain.Job, outDir string) (toolchain.Outcome, error) {
+	if e.fails != nil {
+		return toolchain.Outcome{}, e.fails
 	}
-	outcome, err := j.linear.Do(ctx, job, outDir)
+	outcome, err := e.linear.Do(ctx, job, outDir)
 	if err != nil {
 		return outcome, err
 	}
@@ -52,18 +52,18 @@ func (j judge) Do(ctx context.Context, job toolchain.Job, outDir string) (toolch
 			continue
 		}
 		given++
-		if _, err := scale(in.Path, filepath.Join(outputs, in.Name), j.weight); err != nil {
+		if _, err := scale(in.Path, filepath.Join(outputs, in.Name), e.weight); err != nil {
 			return toolchain.Outcome{}, err
 		}
 	}
-	if j.left != nil {
-		j.left(j.t, outputs)
+	if e.left != nil {
+		e.left(e.t, outputs)
 	}
-	if j.cases < 0 {
-		j.cases = given
+	if e.cases < 0 {
+		e.cases = given
 	}
-	said := map[string]any{"evaluator": "1.2.3", "cases": j.cases}
-	for k, v := range j.said {
+	said := map[string]any{"evaluator": "1.2.3", "cases": e.cases}
+	for k, v := range e.said {
 		said[k] = v
 	}
 	if outcome.Result, err = json.Marshal(said); err != nil {
@@ -73,18 +73,18 @@ func (j judge) Do(ctx context.Context, job toolchain.Job, outDir string) (toolch
 	return outcome, err
 }
 
-// judgedBy gives the world a judge.
-func (w *world) judgedBy(d toolchain.Driver) {
+// evaluatedBy gives the world an evaluator.
+func (w *world) evaluatedBy(d toolchain.Driver) {
 	open := w.p.Toolchain
 	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
 		tools, err := open(ctx, name)
-		tools.Judge = d
+		tools.Evaluator = d
 		return tools, err
 	}
 }
 
-// judgedIn is what the provenance of the first engine says, and nil without a release.
-func (w *world) judgedIn(t *testing.T) *registry.Judged {
+// crossCheckIn is what the provenance of the first engine says, and nil without a release.
+func (w *world) crossCheckIn(t *testing.T) *registry.CrossCheck {
 	t.Helper()
 	heads, err := w.Heads(t.Context(), "staging", "")
 	if err != nil {
@@ -102,17 +102,17 @@ func (w *world) judgedIn(t *testing.T) *registry.Judged {
 		t.Fatal(err)
 	}
 	for _, c := range claims {
-		if j := c.Statement.Judged(); j != nil {
-			return j
+		if check := c.Statement.CrossCheck(); check != nil {
+			return check
 		}
 	}
-	t.Fatal("no provenance says who judged")
+	t.Fatal("no provenance says who cross-checked")
 	return nil
 }
 
 // Golden outputs of the cases 1, -2 and 3 by y = 1.5 * x, whose range is 7.5, so that the tolerance of the last
 // one is 0.0075 + 0.00045.
-func TestBuildIsJudged(t *testing.T) {
+func TestBuildCrossChecks(t *testing.T) {
 	t.Parallel()
 	one := func(name string, dtype tensor.DType, data []byte, shape ...int64) func(*testing.T, string) {
 		return func(t *testing.T, outputs string) {
@@ -127,30 +127,30 @@ func TestBuildIsJudged(t *testing.T) {
 	}
 	nan := binaryFloats(float32(math.NaN()))
 	for name, c := range map[string]struct {
-		judge   judge
-		accept  string
-		err     string // part of the error; empty: the build succeeds
-		warning string // part of the only warning; empty: there is none
-		judged  string // what provenance says
+		evaluator evaluator
+		accept    string
+		err       string // part of the error; empty: the build succeeds
+		warning   string // part of the only warning; empty: there is none
+		said      string // what provenance says
 	}{
-		"the same":          {judge: judge{weight: 1.5, cases: -1}, judged: "3 of 3 cases judged by the onnx reference evaluator 1.2.3, all equal"},
-		"in the tolerance":  {judge: judge{weight: 1.502, cases: -1}, judged: "3 of 3 cases judged by the onnx reference evaluator 1.2.3, the largest difference is 0.75 of the tolerance"},
-		"out of tolerance":  {judge: judge{weight: 1.503, cases: -1}, err: `output "y"[0] of case 2 is 4.5 by ONNX Runtime and 4.508999824523926 by the onnx reference evaluator 1.2.3, 1.13 times the tolerance apart`},
-		"accepted":          {judge: judge{weight: 3, cases: -1}, accept: "the export is known to be off", warning: `the spec accepts it: "the export is known to be off"`, judged: `3 of 3 cases judged by the onnx reference evaluator 1.2.3, the largest difference is 5.7e+02 of the tolerance; accepted: "the export is known to be off"`},
-		"NaN":               {judge: judge{cases: -1, left: one("y", tensor.Float32, nan, 1, 1)}, err: "by ONNX Runtime and NaN by the onnx reference evaluator"},
-		"another shape":     {judge: judge{cases: -1, left: one("y", tensor.Float32, append(nan, nan...), 1, 2)}, err: `output "y" by ONNX Runtime and by the onnx reference evaluator 1.2.3: case 1: the engine has shape [1 2], the reference [1 1]`},
-		"another type":      {judge: judge{cases: -1, left: one("y", tensor.Int32, nan, 1, 1)}, err: "the reference is float32, the engine int32"},
-		"missing operators": {judge: judge{said: map[string]any{"missing": []string{"a::B", "c::D"}}}, warning: "unjudged: the onnx reference evaluator 1.2.3 lacks a::B, c::D", judged: "unjudged: the onnx reference evaluator 1.2.3 lacks a::B, c::D"},
-		"no time for one":   {judge: judge{said: map[string]any{"reason": "the first case did not end within 60 s"}}, warning: "unjudged: the first case did not end within 60 s", judged: "unjudged: the first case did not end within 60 s"},
-		"time for one":      {judge: judge{weight: 1.5, cases: 1, said: map[string]any{"reason": "the next case would not end within 60 s"}}, judged: "1 of 3 cases judged by the onnx reference evaluator 1.2.3 (the next case would not end within 60 s)"},
-		"a crash":           {judge: judge{fails: registry.Errorf(registry.CodeInternal, "signal: killed")}, warning: "unjudged: signal: killed", judged: "unjudged: signal: killed"},
-		"too many cases":    {judge: judge{weight: 1.5, cases: 4}, err: "it has more cases than it was given"},
+		"the same":          {evaluator: evaluator{weight: 1.5, cases: -1}, said: "3 of 3 cases cross-checked by the onnx reference evaluator 1.2.3, all equal"},
+		"in the tolerance":  {evaluator: evaluator{weight: 1.502, cases: -1}, said: "3 of 3 cases cross-checked by the onnx reference evaluator 1.2.3, the largest difference is 0.75 of the tolerance"},
+		"out of tolerance":  {evaluator: evaluator{weight: 1.503, cases: -1}, err: `output "y"[0] of case 2 is 4.5 by ONNX Runtime and 4.508999824523926 by the onnx reference evaluator 1.2.3, 1.13 times the tolerance apart`},
+		"accepted":          {evaluator: evaluator{weight: 3, cases: -1}, accept: "the export is known to be off", warning: `the spec accepts it: "the export is known to be off"`, said: `3 of 3 cases cross-checked by the onnx reference evaluator 1.2.3, the largest difference is 5.7e+02 of the tolerance; accepted: "the export is known to be off"`},
+		"NaN":               {evaluator: evaluator{cases: -1, left: one("y", tensor.Float32, nan, 1, 1)}, err: "by ONNX Runtime and NaN by the onnx reference evaluator"},
+		"another shape":     {evaluator: evaluator{cases: -1, left: one("y", tensor.Float32, append(nan, nan...), 1, 2)}, err: `output "y" by ONNX Runtime and by the onnx reference evaluator 1.2.3: case 1: the engine has shape [1 2], the reference [1 1]`},
+		"another type":      {evaluator: evaluator{cases: -1, left: one("y", tensor.Int32, nan, 1, 1)}, err: "the reference is float32, the engine int32"},
+		"missing operators": {evaluator: evaluator{said: map[string]any{"missing": []string{"a::B", "c::D"}}}, warning: "not cross-checked: the onnx reference evaluator 1.2.3 lacks a::B, c::D", said: "not cross-checked: the onnx reference evaluator 1.2.3 lacks a::B, c::D"},
+		"no time for one":   {evaluator: evaluator{said: map[string]any{"reason": "the first case did not end within 60 s"}}, warning: "not cross-checked: the first case did not end within 60 s", said: "not cross-checked: the first case did not end within 60 s"},
+		"time for one":      {evaluator: evaluator{weight: 1.5, cases: 1, said: map[string]any{"reason": "the next case would not end within 60 s"}}, said: "1 of 3 cases cross-checked by the onnx reference evaluator 1.2.3 (the next case would not end within 60 s)"},
+		"a crash":           {evaluator: evaluator{fails: registry.Errorf(registry.CodeInternal, "signal: killed")}, warning: "not cross-checked: signal: killed", said: "not cross-checked: signal: killed"},
+		"too many cases":    {evaluator: evaluator{weight: 1.5, cases: 4}, err: "it has more cases than it was given"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := setup(t, 1.5)
-			c.judge.t = t
-			w.judgedBy(c.judge)
+			c.evaluator.t = t
+			w.evaluatedBy(c.evaluator)
 			text := onlyFP32
 			if c.accept != "" {
 				text += "reference: {accept: " + c.accept + "}\n"
@@ -162,18 +162,18 @@ func TestBuildIsJudged(t *testing.T) {
 			if c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 				t.Errorf("error %v, want one with %q", err, c.err)
 			}
-			if c.err != "" && c.judge.cases < 0 && registry.CodeOf(err) != registry.CodeLimit {
+			if c.err != "" && c.evaluator.cases < 0 && registry.CodeOf(err) != registry.CodeLimit {
 				t.Errorf("error %v, want CodeLimit", err)
 			}
 			if n := len(w.warnings); n > 1 || (n == 1) != (c.warning != "") || n == 1 && !strings.Contains(w.warnings[0], c.warning) {
 				t.Errorf("warnings %q, want %q", w.warnings, c.warning)
 			}
-			got := w.judgedIn(t)
+			got := w.crossCheckIn(t)
 			if (got == nil) != (c.err != "") {
-				t.Fatalf("judged %v, want a release if and only if the build succeeds", got)
+				t.Fatalf("cross-check %v, want a release if and only if the build succeeds", got)
 			}
-			if got != nil && (got.String() != c.judged || built.Judged.String() != c.judged) {
-				t.Errorf("provenance says %q and the result %q, want %q", got, built.Judged, c.judged)
+			if got != nil && (got.String() != c.said || built.CrossCheck.String() != c.said) {
+				t.Errorf("provenance says %q and the result %q, want %q", got, built.CrossCheck, c.said)
 			}
 		})
 	}
@@ -189,59 +189,59 @@ func binaryFloats(v ...float32) []byte {
 }
 
 // A large model is not evaluated, and its build says so.
-func TestBuildOfALargeModelIsUnjudged(t *testing.T) {
+func TestBuildOfALargeModelIsNotCrossChecked(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	w.judgedBy(judge{weight: 1.5, cases: -1, t: t})
-	w.p.JudgeBelow(int64(len(scaling(1.5, 1, "made by hand"))))
+	w.evaluatedBy(evaluator{weight: 1.5, cases: -1, t: t})
+	w.p.CrossCheckBelow(int64(len(scaling(1.5, 1, "made by hand"))))
 	w.built(t, onlyFP32, pipeline.BuildOptions{})
-	if len(w.warnings) != 1 || !strings.Contains(w.warnings[0], "unjudged: the model has ") {
+	if len(w.warnings) != 1 || !strings.Contains(w.warnings[0], "not cross-checked: the model has ") {
 		t.Errorf("warnings %q, want one that names the size", w.warnings)
 	}
-	if got := w.judgedIn(t); got.Cases != 0 || !strings.Contains(got.Reason, "the model has ") {
-		t.Errorf("judged %+v, want nothing for the size", got)
+	if got := w.crossCheckIn(t); got.Cases != 0 || !strings.Contains(got.Reason, "the model has ") {
+		t.Errorf("cross-check %+v, want nothing for the size", got)
 	}
 }
 
-// What the framework of a source computed is judged by that.
-func TestBuildJudgedByTheFramework(t *testing.T) {
+// What the framework of a source computed is not computed again.
+func TestBuildCrossCheckedByTheFramework(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	w.judgedBy(judge{weight: 7, cases: -1, t: t})
+	w.evaluatedBy(evaluator{weight: 7, cases: -1, t: t})
 	w.imports(1.5)
 	if err := os.WriteFile(filepath.Join(w.dir, "model.pkl"), []byte(pickle), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	w.built(t, foreign, pipeline.BuildOptions{})
-	if got, want := w.judgedIn(t).String(), "3 of 3 cases judged by the source framework, fakelearn 2.1 (they are its own outputs)"; got != want {
-		t.Errorf("judged %q, want %q", got, want)
+	if got, want := w.crossCheckIn(t).String(), "3 of 3 cases cross-checked by the source framework, fakelearn 2.1 (they are its own outputs)"; got != want {
+		t.Errorf("cross-check %q, want %q", got, want)
 	}
 }
 
 // The evaluator runs beside the steps of engines, from the cache where it ran before.
-func TestBuildJudgedFromCache(t *testing.T) {
+func TestBuildCrossChecksFromCache(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 1.5)
-	w.judgedBy(toolchain.Cache(judge{weight: 1.5, cases: -1, t: t}, toolchain.NewStore(t.TempDir())))
+	w.evaluatedBy(toolchain.Cache(evaluator{weight: 1.5, cases: -1, t: t}, toolchain.NewStore(t.TempDir())))
 	if first := w.built(t, onlyFP32, pipeline.BuildOptions{}); first.Steps != 3 || first.Cached != 0 {
 		t.Errorf("the first build: %d of %d steps cached, want 0 of 3", first.Cached, first.Steps)
 	}
 	if second := w.built(t, digits, pipeline.BuildOptions{}); second.Steps != 5 || second.Cached != 1 {
 		t.Errorf("the second build: %d of %d steps cached, want 1 of 5", second.Cached, second.Steps)
 	}
-	if done := w.done(progress.Done); !slices.Contains(done, "judge the reference") {
-		t.Errorf("steps %q, want one that judges", done)
+	if done := w.done(progress.Done); !slices.Contains(done, "cross-check the reference") {
+		t.Errorf("steps %q, want one that cross-checks", done)
 	}
 }
 
 // ONNX's evaluator confirms what ONNX Runtime computes.
-func TestBuildJudgedByONNX(t *testing.T) {
+func TestBuildCrossCheckedByONNX(t *testing.T) {
 	t.Parallel()
 	w := setupReal(t, 1.5)
-	w.judgedBy(script.New(script.Installed(toolchaintest.Installer(t, ort.Name), ort.Name), driverproc.Budget{}))
+	w.evaluatedBy(script.New(script.Installed(toolchaintest.Installer(t, ort.Name), ort.Name), driverproc.Budget{}))
 	w.built(t, onlyFP32, pipeline.BuildOptions{})
-	if got, want := w.judgedIn(t).String(), "3 of 3 cases judged by the onnx reference evaluator 1.23.1, all equal"; got != want {
-		t.Errorf("judged %q, want %q", got, want)
+	if got, want := w.crossCheckIn(t).String(), "3 of 3 cases cross-checked by the onnx reference evaluator 1.23.1, all equal"; got != want {
+		t.Errorf("cross-check %q, want %q", got, want)
 	}
 }
 
@@ -260,7 +260,7 @@ func TestBuildOfWhatONNXRuntimeGetsWrong(t *testing.T) {
 		t.Fatalf("%v:\n%s", err, out)
 	}
 	w := setupReal(t, 1.5)
-	w.judgedBy(script.New(script.Installed(installer, ort.Name), driverproc.Budget{}))
+	w.evaluatedBy(script.New(script.Installed(installer, ort.Name), driverproc.Budget{}))
 	for from, to := range map[string]string{"model.onnx": "model.onnx", "case-0.safetensors": "cases/cases-00000.safetensors"} {
 		data, err := os.ReadFile(filepath.Join(dir, test, from))
 		if err != nil {
@@ -294,20 +294,20 @@ func TestSampleOf(t *testing.T) {
 }
 
 // A sample is bounded by number and by bytes, and never empty.
-func TestJudgeCount(t *testing.T) {
+func TestCrossCheckCount(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		size        int64
 		count, want int
 	}{{0, 3, 3}, {100, 100, 64}, {1 << 30, 64, 4}, {1 << 40, 3, 1}, {64 << 20, 1, 1}} {
-		if got := pipeline.JudgeCount(c.size, c.count); got != c.want {
+		if got := pipeline.CrossCheckCount(c.size, c.count); got != c.want {
 			t.Errorf("%d of %d cases of %d bytes, want %d", got, c.count, c.size, c.want)
 		}
 	}
 }
 
 // Integers are exact, unless the graph rounds activations to them. Tolerances of floats follow the range.
-func TestJudgeTolerance(t *testing.T) {
+func TestCrossCheckTolerance(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		quantized, half bool
@@ -328,7 +328,7 @@ func TestJudgeTolerance(t *testing.T) {
 		"quantized narrow":     {quantized: true, dtype: tensor.Int8, values: 5, want: tensor.Options{ATol: 1}},
 		"quantized, and class": {quantized: true, dtype: tensor.Int64, values: 200},
 	} {
-		if got := pipeline.JudgeOptions(c.quantized, c.half, c.dtype, c.values); !reflect.DeepEqual(got, c.want) {
+		if got := pipeline.CrossCheckOptions(c.quantized, c.half, c.dtype, c.values); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: tolerances %+v, want %+v", name, got, c.want)
 		}
 	}

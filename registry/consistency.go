@@ -1,0 +1,28 @@
+package registry
+
+// ConsistencyKind says what a consistency check runs.
+type ConsistencyKind string
+
+// The kinds of consistency checks.
+const (
+	ConsistencyRepeat    ConsistencyKind = "repeat"    // the same cases twice in one process
+	ConsistencyProcess   ConsistencyKind = "process"   // the same cases in another process, in another order
+	ConsistencyBatch     ConsistencyKind = "batch"     // cases stacked, compared with what each gives alone
+	ConsistencyDimension ConsistencyKind = "dimension" // other sizes of open dimensions, compared with the reference model
+)
+
+// ConsistencyCheck is what an engine did beyond one run of the cases.
+type ConsistencyCheck struct {
+	Kind ConsistencyKind `json:"kind"`
+	// What names the sizes of batches and dimensions: "batch=2", "seq=64".
+	What  string `json:"what,omitempty"`
+	Cases int    `json:"cases"` // that were compared; 0 if the check was left out or could not run
+	// Affected is, for repeat and process, how many of the cases differ in any bit.
+	Affected int `json:"affected,omitempty"`
+	// Verdict is undecided for a check that was left out, and recorded for a difference between runs
+	// that is within the limits.
+	Verdict Verdict `json:"verdict"`
+	MaxAbs  Figure  `json:"maxAbs"`           // largest difference, of all outputs
+	Output  string  `json:"output,omitempty"` // that has it
+	Message string  `json:"message,omitempty"`
+}
