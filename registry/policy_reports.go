@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/opencontainers/go-digest"
@@ -13,9 +14,11 @@ import (
 // report has the fields of a parity or performance report that policy reads.
 type report struct {
 	ReportHead
-	Cases CasesRun `json:"cases"`
-	claim Claim
-	fault error // why it cannot be read; then only claim is set
+	Cases       CasesRun           `json:"cases"`
+	Checks      []Check            `json:"checks"`
+	Consistency []ConsistencyCheck `json:"consistency"`
+	claim       Claim
+	fault       error // why it cannot be read; then only claim is set
 }
 
 // readReport reads a claim that is a parity or performance report. ok is false for other types.
@@ -126,8 +129,27 @@ func (r report) stale() string {
 		return "it says that it passed, but lists reasons for a failure"
 	case r.claim.Statement.PredicateType == PredicateParity && (r.Cases.Count < 1 || r.Cases.Ran != r.Cases.Count):
 		return fmt.Sprintf("it ran %d of %d cases", r.Cases.Ran, r.Cases.Count)
+	case r.contradiction() != "":
+		return "it says that it passed, but " + r.contradiction()
 	case !at.IsZero() && ClaimsFuture(r.FinishedOn, at):
 		return fmt.Sprintf("it says that it ended on %s, which is after it was recorded on %s", utc(r.FinishedOn), utc(at))
+	}
+	return ""
+}
+
+// contradiction names a limit or a consistency check that a report lists as failed or undecided,
+// or is "". A verdict of pass beside it is wrong, whoever signed it.
+func (r report) contradiction() string {
+	for _, c := range r.Checks {
+		if c.Verdict != VerdictPass {
+			limit := strings.TrimSpace(c.Output + " " + c.Figure)
+			return fmt.Sprintf("the verdict of its limit %s is %q", PlainText(limit), PlainText(string(c.Verdict)))
+		}
+	}
+	for _, c := range r.Consistency {
+		if c.Verdict == VerdictFail {
+			return fmt.Sprintf("its consistency check %s failed", PlainText(string(c.Kind)))
+		}
 	}
 	return ""
 }

@@ -133,6 +133,21 @@ func TestCheckRefuses(t *testing.T) {
 		{"more cases than there are", edited(func(p *registry.ParityReport) { p.Cases.Ran = 11 }), "it ran 11 of 10 cases"},
 		{"no cases", edited(func(p *registry.ParityReport) { p.Cases = registry.CasesRun{Origin: registry.OriginRecorded} }), "it ran 0 of 0 cases"},
 		{"fewer than no cases", edited(func(p *registry.ParityReport) { p.Cases.Ran, p.Cases.Count = -1, -1 }), "it ran -1 of -1 cases"},
+		{"pass beside a failed limit", edited(func(p *registry.ParityReport) {
+			p.Checks = []registry.Check{{Output: "y", Figure: "maxError", Verdict: registry.VerdictFail}}
+		}),
+			`it says that it passed, but the verdict of its limit y maxError is "fail"`},
+		{"pass beside an undecided limit", edited(func(p *registry.ParityReport) {
+			p.Checks = []registry.Check{{Figure: "accuracy", Verdict: registry.VerdictUndecided}}
+		}),
+			`the verdict of its limit accuracy is "undecided"`},
+		{"pass beside a limit without a verdict", edited(func(p *registry.ParityReport) { p.Checks = []registry.Check{{Figure: "accuracy"}} }), `the verdict of its limit accuracy is ""`},
+		{"pass beside limits that held", edited(func(p *registry.ParityReport) {
+			p.Checks = []registry.Check{{Figure: "accuracy", Verdict: registry.VerdictPass}}
+		}), ""},
+		{"pass beside a failed consistency check", edited(func(p *registry.ParityReport) {
+			p.Consistency = []registry.ConsistencyCheck{{Kind: registry.ConsistencyBatch, Verdict: registry.VerdictFail}}
+		}), "it says that it passed, but its consistency check batch failed"},
 		{"generated cases", edited(func(p *registry.ParityReport) { p.Cases.Origin = registry.OriginGenerated }), "recorded-cases of x86/int8: its cases are generated"},
 		{"cases of no origin", edited(func(p *registry.ParityReport) { p.Cases.Origin = "" }), "recorded-cases of x86/int8"},
 		{"fail by other limits blocks nothing", with(pass, parity(r, e, 5, registry.VerdictFail, func(p *registry.ParityReport) { p.Limits = nil })), ""},
