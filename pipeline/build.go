@@ -148,7 +148,7 @@ func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker) (prepare
 	if err != nil {
 		return prepared{}, err
 	}
-	p.warn(slices.Concat(in.Cases.Warnings, in.Calibration.Warnings)...)
+	p.warn(slices.Concat(in.Notes, in.Cases.Warnings, in.Calibration.Warnings)...)
 	if said := in.Quantized; said != "" {
 		p.step("read "+s.Source.Path.Written)("already quantized ("+said+"), passes through", nil)
 	}

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -49,6 +50,9 @@ func (f fetcher) all(ctx context.Context, candidates []candidate) (got fetched, 
 	for _, c := range candidates {
 		if c.model, err = f.engine(ctx, repository, c); err != nil {
 			return got, err
+		}
+		if err := got.iface.CheckLabels(f.labels(c)); err != nil {
+			return got, registry.Errorf(registry.CodeOf(err), "engine %s: %w", c.engine.Label(), err)
 		}
 		got.candidates = append(got.candidates, c)
 	}
@@ -127,6 +131,21 @@ func (f fetcher) engine(ctx context.Context, repository string, c candidate) (lo
 		return loadable{}, err
 	}
 	return m.loadable(c.tool.Profile, c.id)
+}
+
+// labels is the content of an engine's labels.json, which was fetched; nil if it has none that can
+// be one, which CheckLabels refuses where the interface has names.
+func (f fetcher) labels(c candidate) []byte {
+	file, err := os.Open(filepath.Join(f.scratch, c.id, validators.LabelsFile))
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, validators.MaxNamesBytes+1))
+	if err != nil {
+		return nil
+	}
+	return data
 }
 
 // material fetches a part into a folder of its own.

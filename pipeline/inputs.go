@@ -24,7 +24,8 @@ import (
 type inputs struct {
 	plan.Inputs
 	imported importedModel
-	accepted string // why the spec accepts golden outputs that the evaluator does not confirm
+	Notes    []string // of names in the model that are left out
+	accepted string   // why the spec accepts golden outputs that the evaluator does not confirm
 }
 
 // readInputs reads what the spec names besides its source, through the check of untrusted
@@ -55,6 +56,9 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 	if bare, err = bare.WithKinds(kinds); err != nil {
 		return inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
 	}
+	if bare, in.Notes, err = named(s, m, bare); err != nil {
+		return inputs{}, err
+	}
 	if in.Interface, err = bare.WithDims(s.Shapes.Dims()); err != nil {
 		return inputs{}, registry.Errorf(registry.CodeInvalid, "%s: %w", s.File, err)
 	}
@@ -62,6 +66,9 @@ func readInputs(s *spec.Spec, m importedModel, scratch string) (inputs, error) {
 		return inputs{}, err
 	}
 	if in.Assets, err = assetInputs(specFiles{s.Files}, s.Assets, in.Model); err != nil {
+		return inputs{}, err
+	}
+	if err := in.checkLabelsName(); err != nil {
 		return inputs{}, err
 	}
 	in.Engines, err = requested(s)

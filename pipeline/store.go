@@ -84,11 +84,15 @@ func (b build) push(ctx context.Context, environment string) (registry.Release, 
 	if err != nil {
 		return registry.Release{}, err
 	}
+	labels, err := b.inputs.labels()
+	if err != nil {
+		return registry.Release{}, err
+	}
 	parts := []registry.PartRef{limits, iface}
 	for _, e := range b.engines {
 		engine := e.engine
 		engine.Reference, engine.Sources, engine.Limits, engine.Interface = reference, sources, limits.Digest, iface.Digest
-		files := slices.Concat(outputFiles(e.files), b.inputs.assets(), b.inputs.operators())
+		files := slices.Concat(outputFiles(e.files), b.inputs.assets(), labels, b.inputs.operators())
 		part, err := b.p.Parts.PutPart(ctx, repository, registry.Part{
 			Role: registry.PartEngine, Files: files, Engine: engine, Model: b.plan.Model, Format: e.tool.Profile.Format})
 		if err != nil {
@@ -148,11 +152,16 @@ func (b build) pushDocument(ctx context.Context, repository string,
 	if err != nil {
 		return registry.PartRef{}, err
 	}
-	file := registry.PartFile{
-		File: registry.File{Path: string(role) + ".json", Digest: digest.FromBytes(data), Size: int64(len(data))},
+	file := bytesFile(string(role)+".json", digest.FromBytes(data), data)
+	return b.p.Parts.PutPart(ctx, repository, registry.Part{Role: role, Version: version, Files: []registry.PartFile{file}})
+}
+
+// bytesFile is a file of these bytes, in memory.
+func bytesFile(name string, d registry.Digest, data []byte) registry.PartFile {
+	return registry.PartFile{
+		File: registry.File{Path: name, Digest: d, Size: int64(len(data))},
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil },
 	}
-	return b.p.Parts.PutPart(ctx, repository, registry.Part{Role: role, Version: version, Files: []registry.PartFile{file}})
 }
 
 func diskFile(name, path string, d registry.Digest, size int64) registry.PartFile {

@@ -12,9 +12,13 @@ import (
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// InterfaceVersion is the version of interface.json that this program writes. It reads every
-// version from 1. Since version 2 each output has a kind.
-const InterfaceVersion = 2
+// The versions of interface.json that this program writes: InterfaceVersion, and
+// NamedInterfaceVersion for one with names. It reads every version from 1. Since version 2 each
+// output has a kind; since version 3 inputs and outputs can have names.
+const (
+	InterfaceVersion      = 2
+	NamedInterfaceVersion = 3
+)
 
 // Bounds on an interface.json that is read.
 const (
@@ -42,6 +46,9 @@ type TensorInfo struct {
 	Meaning string       `json:"meaning"` // description; may be empty
 	// Kind says what the values of an output mean; empty for inputs and in version 1.
 	Kind Kind `json:"kind,omitempty"`
+	// Names are those of the classes of an output, by their numbers, or of the features along the
+	// last dimension of an input. Nil if they are not known, and before version 3.
+	Names []string `json:"names,omitempty"`
 }
 
 // Dim is one dimension of a shape: a number, or a symbol for a range of sizes. In JSON it is a
@@ -222,9 +229,9 @@ func list(names []string) string {
 // Validate checks that the interface is complete: known dtypes, unique names, and a range for
 // exactly the symbols in the shapes. Errors: CodeInvalid.
 func (i Interface) Validate() error {
-	if i.V < 1 || i.V > InterfaceVersion {
+	if i.V < 1 || i.V > NamedInterfaceVersion {
 		return registry.Errorf(registry.CodeInvalid,
-			"interface version %d: this program reads versions 1 to %d", i.V, InterfaceVersion)
+			"interface version %d: this program reads versions 1 to %d", i.V, NamedInterfaceVersion)
 	}
 	if err := validateTensors("input", i.Inputs); err != nil {
 		return err
@@ -233,6 +240,9 @@ func (i Interface) Validate() error {
 		return err
 	}
 	if err := i.validateKinds(); err != nil {
+		return err
+	}
+	if err := i.validateNames(); err != nil {
 		return err
 	}
 	symbols := i.Symbols()

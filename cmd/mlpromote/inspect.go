@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -71,8 +72,8 @@ func inspectText(i inspection.Result) string {
 	for _, e := range r.Engines {
 		loads += loadText(e.Label(), e.Load)
 	}
-	return fmt.Sprintf("%s\nmodel    %s %s\nsources  %s\ngolden   %s\nlimits   %s\n%s\n%s%s\nevidence%s\n",
-		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), r.Sources, crossCheckText(i.CrossCheck), r.Limits, quarantinesText(i.Quarantines), ui.Table(rows), loads, evidenceText(i))
+	return fmt.Sprintf("%s\nmodel    %s %s\nsources  %s\ngolden   %s\nlimits   %s\n%s%s\n%s%s\nevidence%s\n",
+		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), r.Sources, crossCheckText(i.CrossCheck), r.Limits, namesText(i.Names), quarantinesText(i.Quarantines), ui.Table(rows), loads, evidenceText(i))
 }
 
 // crossCheckText says who checked the golden outputs.
@@ -81,6 +82,23 @@ func crossCheckText(j *registry.CrossCheck) string {
 		return "not cross-checked: no provenance says who checked them"
 	}
 	return ui.Plain(j.String())
+}
+
+// namesText says what classes and features are called.
+func namesText(all []inspection.Names) string {
+	text := ""
+	for _, n := range all {
+		what, of := "classes ", n.Output
+		if n.Input != "" {
+			what, of = "features", n.Input
+		}
+		names := strings.Join(n.First, ", ")
+		if n.Count > len(n.First) {
+			names += ", ..."
+		}
+		text += fmt.Sprintf("%s %s: %d: %s\n", what, ui.Plain(of), n.Count, ui.Plain(names))
+	}
+	return text
 }
 
 func quarantinesText(all []inspection.Quarantine) string {

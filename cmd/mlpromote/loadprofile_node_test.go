@@ -16,16 +16,16 @@ import (
 )
 
 // TestNodesPageLoadsByProfile executes the Python of docs/how-to/nodes.md, as it stands there, on folders
-// that pull made of an engine with a load profile and of one without.
+// that pull made of an engine with a load profile and of one without; both have names of classes.
 func TestNodesPageLoadsByProfile(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(programtest.Root("docs", "how-to", "nodes.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := regexp.MustCompile("(?s)```python\n(.*?)```").FindSubmatch(page)
-	if block == nil {
-		t.Fatal("docs/how-to/nodes.md has no block of Python")
+	blocks := regexp.MustCompile("(?s)```python\n(.*?)```").FindAllSubmatch(page, -1)
+	if len(blocks) != 2 {
+		t.Fatalf("docs/how-to/nodes.md has %d blocks of Python, want that of load profiles and that of labels", len(blocks))
 	}
 	dir := t.TempDir()
 	if err := programtest.Digits(dir); err != nil {
@@ -58,6 +58,7 @@ variants:
       env: {OMP_NUM_THREADS: 1}
   - int8
 targets: [linux/amd64/v1]
+outputs: {logits: {kind: scores, labels: [zero, one, two, three, four, five, six, seven, eight, nine]}}
 `
 	if err := os.WriteFile(filepath.Join(dir, "mlpromote.yaml"), []byte(spec), 0o600); err != nil {
 		t.Fatal(err)
@@ -72,7 +73,7 @@ targets: [linux/amd64/v1]
 		if has := strings.Contains(said, "was proven by its load profile"); has != (variant == "fp32") {
 			t.Errorf("pull of %s said: %s", variant, said)
 		}
-		script := string(block[1]) + `
+		script := string(blocks[0][1]) + string(blocks[1][1]) + `
 s = session("` + variant + `")
 o = s.get_session_options()
 try:
@@ -82,6 +83,8 @@ except Exception:
 import numpy
 (logits,) = s.run(["logits"], {"image": numpy.zeros((1, 1, 8, 8), "float32")})
 assert logits.shape == (1, 10), logits.shape
+assert answers("` + variant + `", "logits", numpy.eye(10)[[7, 0]]) == ["seven", "zero"]
+assert answers("` + variant + `", "logits", logits)[0] == names("` + variant + `", "logits")[logits[0].argmax()]
 print(json.dumps([str(o.graph_optimization_level), o.intra_op_num_threads, denormals, os.environ.get("OMP_NUM_THREADS") or None]))
 `
 		got := strings.TrimSpace(run(record.Interpreter(), "-c", script))

@@ -59,6 +59,7 @@ type scriptCommand = func(ts *testscript.TestScript, neg bool, args []string)
 //	age                    make the records of the catalog in PostgreSQL, and what is to be deleted, two days older
 //	reset-derived          empty the tables that repeat what manifests say
 //	serve VAR DIR FLAG...  serve a data directory and set VAR to the URL
+//	python TOOLCHAIN FILE  run a program with the Python of a toolchain, which is installed if need be
 //	certificate DIR        make ca.pem, and tls.crt and tls.key of that CA for this machine, in DIR
 //	node-program           put mlpromote-node into PATH
 //	stop-service DIR       stop the service of a data directory, which must end well
@@ -83,7 +84,7 @@ func commands(j *jobs) map[string]scriptCommand {
 		"blob": cmdBlob, "layer": cmdLayer, "part": cmdPart, "bundle": cmdBundle, "statement": cmdStatement, "remember": j.cmdRemember, "unchanged": j.cmdUnchanged,
 		"edit-all": cmdEditAll, "equal-stdout": cmdEqualStdout, "help": cmdHelp,
 		"registry": cmdRegistry, "job-on": cmdJobOn, "service": cmdService, "tag": cmdTag, "set-tag": cmdSetTag, "rotate-tags": cmdRotateTags, "docker-config": cmdDockerConfig,
-		"certificate": cmdCertificate, "node-program": cmdNodeProgram,
+		"python": cmdPython, "certificate": cmdCertificate, "node-program": cmdNodeProgram,
 		"serve": j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
 		"follow": cmdFollow, "followed": cmdFollowed, "unfollow": cmdUnfollow,
 		"report": cmdReport, "sign": j.cmdSign, "attach": cmdAttach, "refer": cmdRefer,

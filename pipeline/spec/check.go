@@ -45,6 +45,7 @@ func (c checker) check() {
 	c.checkTargets()
 	c.checkLoad()
 	c.checkKinds()
+	c.checkNames()
 	c.checkLimits()
 	c.checkReference()
 	c.checkBudgets()
@@ -284,7 +285,22 @@ func (c checker) checkKinds() {
 		kinds = append(kinds, string(kind))
 	}
 	for _, output := range slices.Sorted(maps.Keys(c.Outputs)) {
-		c.oneOf(at("outputs", output, "kind"), "kind", c.Outputs[output].Kind, kinds, nil)
+		if said := c.Outputs[output]; said.Kind != "" || said.Labels.none() {
+			c.oneOf(at("outputs", output, "kind"), "kind", said.Kind, kinds, nil)
+		}
+	}
+}
+
+// checkNames checks that the files with names exist. What is in them is read with the model.
+func (c checker) checkNames() {
+	for _, name := range slices.Sorted(maps.Keys(c.Inputs)) {
+		if c.Inputs[name].Features.none() {
+			c.problem(at("inputs", name), "input %q: want features: the names of its features", name)
+		}
+		c.exists(c.Inputs[name].Features.File, false, "inputs", name, "features")
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Outputs)) {
+		c.exists(c.Outputs[name].Labels.File, false, "outputs", name, "labels")
 	}
 }
 

@@ -18,7 +18,7 @@ func (s *Spec) CheckInterface(i validators.Interface) error {
 	outputs := names(i.Outputs)
 	s.checkOutputs(outputs, "outputs")
 	for _, output := range i.Outputs {
-		if said, ok := s.Outputs[output.Name]; ok {
+		if said := s.Outputs[output.Name]; said.Kind != "" {
 			if err := validators.Kind(said.Kind).Check(output); err != nil {
 				s.doc.At("outputs", output.Name, "kind").Problemf("%s", err.Error())
 			}
@@ -31,6 +31,7 @@ func (s *Spec) CheckInterface(i validators.Interface) error {
 		}
 	}
 	s.checkKeys(names(i.Inputs), "input", "cases", "inputs")
+	s.checkKeys(names(i.Inputs), "input", "inputs")
 	s.checkOutputs(outputs, "limits", "outputs")
 	for _, precision := range slices.Sorted(maps.Keys(s.Limits.Precisions)) {
 		s.checkOutputs(outputs, "limits", "precisions", precision, "outputs")

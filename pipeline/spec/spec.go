@@ -30,7 +30,8 @@ type Spec struct {
 	Assets      []Path            `yaml:"assets" doc:"Files that are part of every engine, such as a tokenizer or labels"`
 	Variants    []Variant         `yaml:"variants,required" doc:"In which precisions to build"`
 	Targets     []Target          `yaml:"targets,required" doc:"For which machines to build: os/arch or os/arch/level, or a mapping"`
-	Outputs     map[string]Output `yaml:"outputs" doc:"Per output: what its values mean; a guess where nothing is said"`
+	Inputs      map[string]Input  `yaml:"inputs" doc:"Per input: what its features are called"`
+	Outputs     map[string]Output `yaml:"outputs" doc:"Per output: what its values mean, a guess where nothing is said; and what its classes are called"`
 	Limits      Limits            `yaml:"limits" doc:"How far an engine may be from the reference"`
 	Reference   *Reference        `yaml:"reference" doc:"The reference model's outputs, which engines are compared with"`
 	Objective   Objective         `yaml:"objective" doc:"What mlpromote tune looks for; throughput within the limits where nothing is said"`
@@ -122,16 +123,24 @@ func (s *Spec) ExpandLimits(i validators.Interface, cases int) (validators.Limit
 	return validators.ExpandPreset(s.Limits.Preset, i, s.Precisions(), cases, s.LimitOverrides())
 }
 
+// Input is what the spec says of an input.
+type Input struct {
+	Features Names `yaml:"features" doc:"Names of its features along the last dimension: a list, or a file with a name in each line or with a JSON list; every engine carries them in labels.json"`
+}
+
 // Output is what the spec says of an output.
 type Output struct {
-	Kind string `yaml:"kind,required" doc:"What its values mean: scores or probability of classes, the number of a class, and so on; default limits follow from it" enum:"scores,probability,class,label,embedding,value,mask,boxes,tokens,state,other"`
+	Kind   string `yaml:"kind" doc:"What its values mean: scores or probability of classes, the number of a class, and so on; default limits follow from it" enum:"scores,probability,class,label,embedding,value,mask,boxes,tokens,state,other"`
+	Labels Names  `yaml:"labels" doc:"Names of its classes in the order of their numbers: a list, or a file with a name in each line or with a JSON list; every engine carries them in labels.json"`
 }
 
 // Kinds gives the kinds of outputs that the spec names.
 func (s *Spec) Kinds() map[string]validators.Kind {
 	kinds := make(map[string]validators.Kind, len(s.Outputs))
 	for name, output := range s.Outputs {
-		kinds[name] = validators.Kind(output.Kind)
+		if output.Kind != "" {
+			kinds[name] = validators.Kind(output.Kind)
+		}
 	}
 	return kinds
 }

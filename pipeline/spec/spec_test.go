@@ -204,7 +204,7 @@ func TestLoadProblems(t *testing.T) {
 	}
 	variants := func(s string) string { return change("variants: [fp32, int8]", "variants: ["+s+"]") }
 	for _, c := range []struct{ text, want string }{
-		{change("variants:", "varients:"), `7:1 unknown key "varients" (did you mean "variants"?): want model, version, source, shapes, cases, calibration, assets, variants, targets, outputs, limits, reference, objective, tune, budgets, cache`},
+		{change("variants:", "varients:"), `7:1 unknown key "varients" (did you mean "variants"?): want model, version, source, shapes, cases, calibration, assets, variants, targets, inputs, outputs, limits, reference, objective, tune, budgets, cache`},
 		{change("cases: cases/\n", ""), `1:1 key "cases" is missing`},
 		{change("vision/resnet50", "Vision"), `1:8 model name "Vision": want lower-case letters and digits in components separated by '/', inner '.', '_' or '-', at most 255 characters`},
 		{change("1.4.0", `"1.4"`), `2:10 version "1.4": want a semantic version without build metadata, for example 1.4.0 or 2.0.0-rc.1`},

@@ -108,7 +108,7 @@ func shapeOf(role registry.PartKind) (shape, bool) {
 	s, ok := map[registry.PartKind]shape{
 		registry.PartEngine:      {artifactType: typeModel, config: typeModelConfig, index: typeRelease},
 		registry.PartLimits:      {artifactType: typeLimits, layer: typeLimits, index: typeRelease, single: true, versions: 2},
-		registry.PartInterface:   {artifactType: typeInterface, layer: typeInterface, index: typeRelease, single: true, versions: 2},
+		registry.PartInterface:   {artifactType: typeInterface, layer: typeInterface, index: typeRelease, single: true, versions: 3},
 		registry.PartReference:   {artifactType: typeModel, config: typeModelConfig, index: typeSources},
 		registry.PartCases:       {artifactType: typeCases, config: typeCases, layer: typeSafetensors, index: typeSources},
 		registry.PartGolden:      {artifactType: typeGolden, config: typeGolden, layer: typeSafetensors, index: typeSources},

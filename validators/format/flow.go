@@ -184,6 +184,7 @@ type flowAttribute struct {
 	numbers []int64
 	text    string
 	tensor  *constant
+	classes []string // names of classes, nil for other attributes
 }
 
 // keep adds an attribute to its node.

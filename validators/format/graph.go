@@ -59,6 +59,7 @@ func (rd *reader) node(f field, depth int, main bool) error {
 			var a flowAttribute
 			a, err = rd.attribute(g.span, depth)
 			n.keep(a)
+			rd.keepClasses(a, main)
 		case 7:
 			domain, err = rd.text(g)
 		}
@@ -117,6 +118,11 @@ func (rd *reader) attribute(sp span, depth int) (flowAttribute, error) {
 		}
 		if f.num == 8 && len(a.numbers) <= maxFlowRank {
 			a.numbers = append(a.numbers, rd.wholes(f)...)
+		}
+		if f.num == 8 || f.num == 9 {
+			if err := rd.class(f, &a); err != nil {
+				return err
+			}
 		}
 		if f.typ != protowire.BytesType {
 			return nil

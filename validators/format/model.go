@@ -27,11 +27,18 @@ type Model struct {
 	// Producers has the operator that makes each output of the graph, without its domain: "Softmax".
 	// Outputs that are inputs or initializers have none.
 	Producers map[string]string
+	// ProducerNames has the names of the nodes that make the outputs; "" for one without a name.
+	ProducerNames map[string]string
+	// Classes has what the classes of a classifier are called, in the order of its scores. It is
+	// nil where the graph does not say it, or says several.
+	Classes []string
 	// Tensors counts tensors by element type, those of subgraphs, functions and attributes included.
 	Tensors map[string]int
 
 	custom map[string]bool // domains of nodes that neither ONNX nor the model defines
 	flow   *flow
+
+	otherClasses bool // classifiers of the graph have different classes
 }
 
 // Value is an input or output of a graph.

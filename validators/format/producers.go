@@ -16,13 +16,15 @@ func (rd *reader) producers() error {
 			return nil
 		}
 		var made []string
-		var op string
+		var op, node string
 		err := again.each(f.span, "NodeProto", func(g field) error {
-			if g.typ != protowire.BytesType || g.num != 2 && g.num != 4 {
+			if g.typ != protowire.BytesType || (g.num < 2 || g.num > 4) {
 				return nil
 			}
 			text, err := again.text(g)
 			switch {
+			case g.num == 3:
+				node = text
 			case g.num == 4:
 				op = text
 			case wanted[text]:
@@ -31,7 +33,7 @@ func (rd *reader) producers() error {
 			return err
 		})
 		for _, name := range made {
-			rd.m.Producers[name] = op
+			rd.m.Producers[name], rd.m.ProducerNames[name] = op, node
 		}
 		return err
 	})

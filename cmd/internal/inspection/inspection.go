@@ -18,6 +18,8 @@ type Result struct {
 	Engines []Engine         `json:"engines"`
 	// CrossCheck says who checked the golden outputs; absent where no builder's provenance says it.
 	CrossCheck *registry.CrossCheck `json:"crossCheck,omitempty"`
+	// Names are the names of classes and features; absent where there are none.
+	Names []Names `json:"names,omitempty"`
 	// Quarantines are those that stand, of the release and of its engines.
 	Quarantines []Quarantine `json:"quarantines,omitempty"`
 	Evidence    []Claim      `json:"evidence"`
@@ -73,6 +75,7 @@ func Of(ctx context.Context, in *connect.Registry, ref registry.Ref) (Result, er
 	found := Result{Ref: full.String(), Release: r, IgnoredEvidence: ignored, Claims: claims}
 	found.Ignore(misplaced...)
 	found.Source = source(ctx, in, r)
+	found.Names = names(ctx, in, ref.Environment, r)
 	for _, e := range r.Engines {
 		found.Engines = append(found.Engines, Engine{
 			Label: e.Label(), Digest: e.Digest,

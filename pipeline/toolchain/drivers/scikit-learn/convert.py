@@ -2,6 +2,7 @@
 
 import warnings
 
+from columns import columns
 from protocol import Refused
 
 OPSETS = {"": 17, "ai.onnx.ml": 3}  # which the compilers of all targets read
@@ -11,10 +12,14 @@ INPUT, BATCH = "input", "batch"
 def convert(estimator):
     """The model, and the names of its outputs."""
     import skl2onnx
-    from skl2onnx.common import exceptions
-    from skl2onnx.common.data_types import FloatTensorType
+    from skl2onnx.common import data_types, exceptions
 
-    types = [(INPUT, FloatTensorType([None, features(estimator)]))]
+    kinds = {"float32": data_types.FloatTensorType, "int64": data_types.Int64TensorType, "text": data_types.StringTensorType}
+    table = columns(estimator)
+    if table:
+        types = [(c.name, kinds[c.kind]([None, 1])) for c in table]
+    else:
+        types = [(INPUT, data_types.FloatTensorType([None, features(estimator)]))]
 
     def to_onnx(options):
         with warnings.catch_warnings():
@@ -32,6 +37,18 @@ def convert(estimator):
     except (RuntimeError, ValueError, TypeError, AttributeError) as e:
         raise Refused("unsupported_op", f"skl2onnx cannot convert {type(estimator).__qualname__}: {first_line(e)}", op=type(estimator).__qualname__) from None
     return finished(model, estimator)
+
+
+def names(estimator, outputs):
+    """What classes and features are called, as far as the estimator knows it, by output and by input."""
+    found = {"inputs": {}, "outputs": {}}
+    known = getattr(estimator, "feature_names_in_", None)
+    if known is not None and not columns(estimator):
+        found["inputs"][INPUT] = [str(name) for name in known]
+    classes = getattr(estimator, "classes_", None)
+    if "probabilities" in outputs and getattr(classes, "ndim", 0) == 1:
+        found["outputs"]["probabilities"] = [str(c) for c in classes]
+    return found
 
 
 def features(estimator):

@@ -1,9 +1,10 @@
 """Driver for scikit-learn, protocol mlpromote.driver/v1. Verbs:
 
 probe   versions of the tools.
-import  role "model", one file source.skops or source.pickle with a fitted estimator that
-        takes a matrix of numbers, to model.onnx, by skl2onnx. Its input is "input",
-        float32 [batch, features].
+import  role "model", one file source.skops or source.pickle with a fitted estimator, to
+        model.onnx, by skl2onnx. One that takes a matrix of numbers has the input "input",
+        float32 [batch, features]. One that selects columns of a table by name has an input
+        [batch, 1] for each column that it reads, of float32, int64 or text.
 run     such a file on cases: what scikit-learn itself predicts, under the names of the
         outputs of model.onnx.
 
@@ -15,7 +16,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
-from convert import convert  # noqa: E402
+from convert import convert, names  # noqa: E402
 from loading import load  # noqa: E402
 from predict import Engine  # noqa: E402
 from protocol import Refused, inputs_of, main, options_of, versions, write  # noqa: E402
@@ -34,7 +35,7 @@ def import_(request):
     estimator = load(files[0]["path"], trusted)
     model, outputs = convert(estimator)
     write(request, "model.onnx", model.SerializeToString(deterministic=True))
-    return {"estimator": f"{type(estimator).__module__}.{type(estimator).__qualname__}", "outputs": outputs}
+    return {"estimator": f"{type(estimator).__module__}.{type(estimator).__qualname__}", "outputs": outputs, "names": names(estimator, outputs)}
 
 
 def run_(request):

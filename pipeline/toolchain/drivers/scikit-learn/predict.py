@@ -1,5 +1,8 @@
 """What an estimator itself predicts, as the outputs of its ONNX form are called."""
 
+import warnings
+
+from columns import FLOAT, TEXT, by_name, by_place, columns
 from convert import INPUT, convert, features
 from protocol import Refused
 
@@ -10,11 +13,30 @@ class Engine:
 
         model, self.outputs = convert(estimator)
         self.kinds = {o.name: (o.type.tensor_type.elem_type, len(o.type.tensor_type.shape.dim)) for o in model.graph.output}
-        self.estimator = estimator
-        self.inputs = {INPUT: (numpy.dtype("float32"), [-1, features(estimator)])}
+        self.estimator, self.table = estimator, columns(estimator)
+        if not self.table:
+            self.inputs = {INPUT: (numpy.dtype("float32"), [-1, features(estimator)])}
+            return
+        self.width = len(by_name(estimator).feature_names_in_)
+        by_place(by_name(estimator))
+        self.inputs = {c.name: (numpy.dtype(object if c.kind == TEXT else c.kind), [-1, 1]) for c in self.table}
 
     def run(self, feed):
-        return [self.predicted(name, feed[INPUT]) for name in self.outputs]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that a matrix has no names of features
+            rows = self.rows(feed) if self.table else feed[INPUT]
+            return [self.predicted(name, rows) for name in self.outputs]
+
+    def rows(self, feed):
+        """The columns as one matrix, in the places that they had in the table."""
+        import numpy
+
+        count = len(next(iter(feed.values())))
+        rows = numpy.zeros((count, self.width), object)
+        for column in self.table:
+            values = feed[column.name][:, 0]
+            rows[:, column.place] = values.astype(float) if column.kind == FLOAT else values
+        return rows
 
     def predicted(self, name, rows):
         import numpy
@@ -27,8 +49,12 @@ class Engine:
         return found.astype(tensor_dtype_to_np_dtype(kind))
 
     def method(self, name):
-        """The method whose result skl2onnx calls so."""
-        candidates = {"label": ("predict",), "probabilities": ("predict_proba",), "scores": ("transform", "score_samples"), "variable": ("predict", "transform")}
+        """The method whose result skl2onnx calls so. The scores of what finds outliers are negative for
+        them, as decision_function gives them; score_samples has another origin."""
+        from sklearn.base import is_outlier_detector
+
+        scores = ("decision_function",) if is_outlier_detector(self.estimator) else ("transform", "score_samples")
+        candidates = {"label": ("predict",), "probabilities": ("predict_proba",), "scores": scores, "variable": ("predict", "transform")}
         for method in candidates.get(name, ()):
             if hasattr(self.estimator, method):
                 return getattr(self.estimator, method)
