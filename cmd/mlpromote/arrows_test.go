@@ -35,7 +35,7 @@ func arrows() []rule {
 			"pipeline/confined", "registry", "registry/client", "registry/environments", "registry/oci", "registry/oci/remote", "signer",
 		}},
 		{"cmd/internal/suggest", []string{"cmd/internal/connect", "cmd/internal/ui", "registry"}},
-		{"cmd/internal/inspection", []string{"cmd/internal/connect", "registry"}},
+		{"cmd/internal/inspection", []string{"cmd/internal/connect", "registry", "validators"}},
 		{"cmd/internal/nodeverbs", []string{
 			"cmd/internal/command", "cmd/internal/connect", "cmd/internal/inspection", "cmd/internal/ui", "pipeline/pull",
 			"pipeline/toolchain/installed", "registry", "registry/node", "registry/oci",
