@@ -322,6 +322,10 @@ type ParityReport struct {
 	PlainLoad *PlainLoad `json:"plainLoad,omitempty"`
 	// Consistency is what the engine did beyond the cases, since version 2 of limits.
 	Consistency []ConsistencyCheck `json:"consistency,omitempty"`
+	// EarlyStop is reserved for a verification that ends before all cases ran, by an e-process: a
+	// test that stays valid whenever it is looked at. Nothing writes it yet, and a pass that has
+	// it does not count.
+	EarlyStop json.RawMessage `json:"earlyStop,omitempty"`
 }
 
 // PlainLoad is a run of an engine that has a load profile, with the runtime's own defaults in

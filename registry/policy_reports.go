@@ -2,6 +2,7 @@ package registry
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
@@ -17,6 +18,7 @@ type report struct {
 	Cases       CasesRun           `json:"cases"`
 	Checks      []Check            `json:"checks"`
 	Consistency []ConsistencyCheck `json:"consistency"`
+	EarlyStop   json.RawMessage    `json:"earlyStop"`
 	claim       Claim
 	fault       error // why it cannot be read; then only claim is set
 }
@@ -129,6 +131,8 @@ func (r report) stale() string {
 		return "it says that it passed, but lists reasons for a failure"
 	case r.claim.Statement.PredicateType == PredicateParity && (r.Cases.Count < 1 || r.Cases.Ran != r.Cases.Count):
 		return fmt.Sprintf("it ran %d of %d cases", r.Cases.Ran, r.Cases.Count)
+	case len(r.EarlyStop) > 0:
+		return "it stopped early by a rule that this version does not know"
 	case r.contradiction() != "":
 		return "it says that it passed, but " + r.contradiction()
 	case !at.IsZero() && ClaimsFuture(r.FinishedOn, at):

@@ -148,6 +148,7 @@ func TestCheckRefuses(t *testing.T) {
 		{"pass beside a failed consistency check", edited(func(p *registry.ParityReport) {
 			p.Consistency = []registry.ConsistencyCheck{{Kind: registry.ConsistencyBatch, Verdict: registry.VerdictFail}}
 		}), "it says that it passed, but its consistency check batch failed"},
+		{"pass that stopped early", edited(func(p *registry.ParityReport) { p.EarlyStop = []byte(`{"rule":"e"}`) }), "it stopped early by a rule that this version does not know"},
 		{"generated cases", edited(func(p *registry.ParityReport) { p.Cases.Origin = registry.OriginGenerated }), "recorded-cases of x86/int8: its cases are generated"},
 		{"cases of no origin", edited(func(p *registry.ParityReport) { p.Cases.Origin = "" }), "recorded-cases of x86/int8"},
 		{"fail by other limits blocks nothing", with(pass, parity(r, e, 5, registry.VerdictFail, func(p *registry.ParityReport) { p.Limits = nil })), ""},
