@@ -32,6 +32,6 @@ func (v verification) failures(c candidate) int {
 // drew reports whether a report failed a limit on a rate.
 func drew(report registry.ParityReport) bool {
 	return slices.ContainsFunc(report.Checks, func(c registry.Check) bool {
-		return c.Misses != nil && c.Verdict == registry.VerdictFail
+		return (c.Misses != nil || c.Resampled) && c.Verdict == registry.VerdictFail
 	})
 }

@@ -90,6 +90,6 @@ func (v verification) compareCurrent(ctx context.Context, c candidate, outputs r
 		measured.CurrentFault = err.Error()
 		return ctx.Err()
 	}
-	measured.Current = found.Accuracy
+	measured.Current, measured.CurrentFigures = found.Accuracy, found.Figures
 	return nil
 }

@@ -152,7 +152,7 @@ func (in *inputs) readSets(s *spec.Spec, scratch string) error {
 	} else {
 		in.Cases, err = cases.Read(s.Files, s.Cases.Path.Written, toolchain.RoleCases, in.Interface, scratch)
 		if err == nil {
-			err = in.Cases.FindLabels(s.Cases.Labels, in.Interface)
+			err = in.Cases.FindLabels(s.Cases.Labels, in.Interface, in.Limits.Accuracy)
 		}
 	}
 	if err != nil {

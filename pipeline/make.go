@@ -141,8 +141,10 @@ func (m maker) runReference(ctx context.Context, to reporter) (goldenSet, error)
 		}
 		golden.files = append(golden.files, file)
 	}
-	golden.warnings, err = golden.check(m.inputs.Interface.Outputs)
-	return golden, err
+	if golden.warnings, err = golden.check(m.inputs.Interface.Outputs); err != nil {
+		return golden, err
+	}
+	return golden, m.checkLabels(golden)
 }
 
 func (m maker) makeEngine(ctx context.Context, to reporter, planned plan.Engine) (builtEngine, error) {

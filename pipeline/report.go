@@ -2,6 +2,8 @@ package pipeline
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -69,7 +71,7 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 
 // judgeOutputs judges what was found by the limits, and writes it into the report.
 func (v verification) judgeOutputs(ctx context.Context, c candidate, found parity.Result, outputs runOutputs, report *registry.ParityReport) error {
-	measured := validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Cases: found.Cases, Attempts: 1 + v.failures(c)}
+	measured := validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Figures: found.Figures, Cases: found.Cases, Attempts: 1 + v.failures(c)}
 	if err := v.compareCurrent(ctx, c, outputs, &measured); err != nil {
 		return err
 	}
@@ -117,20 +119,26 @@ func (v verification) comparison(limits map[string]validators.OutputLimits, outp
 			run.Masks.Inputs[output.Name] = where
 		}
 	}
-	if output, ok := v.scored(); ok {
-		run.Labels = parity.Labels{Dir: v.cases.dir, Tensor: v.cases.set.Labels, Output: output, Shards: v.cases.set.Shards}
-	}
+	run.Labels = v.labels()
 	return run
 }
 
-// scored is the output that labels are about: the first that ranks. Where the limits
-// ask for accuracy and none ranks, the first output is tried, so that the failure to
-// measure it is seen.
-func (v verification) scored() (string, bool) {
-	if v.cases.set.Labels == "" {
-		return "", false
+// labels says what is compared with labels, and by which metric. Without labels, and where the
+// limits have a metric that no output fits, it is the zero Labels, so that nothing is measured.
+func (v verification) labels() parity.Labels {
+	metric, output, ok, err := v.iface.Accuracy(v.limits.Accuracy)
+	if v.cases.set.Labels == "" || !ok || err != nil {
+		return parity.Labels{}
 	}
-	return v.iface.ScoredOutput(v.limits.Accuracy != nil)
+	return parity.Labels{Dir: v.cases.dir, Tensor: v.cases.set.Labels, Output: output.Name, Shards: v.cases.set.Shards,
+		Metric: metric, Probability: output.Kind == validators.KindProbability, Seed: seedOf(v.cases.ref.Digest)}
+}
+
+// seedOf is a seed that follows from content: bounds by a bootstrap are the same whenever the same
+// cases are judged. It has 32 bits, which every reader of JSON keeps.
+func seedOf(d registry.Digest) uint64 {
+	sum := sha256.Sum256([]byte(d))
+	return uint64(binary.BigEndian.Uint32(sum[:]))
 }
 
 // performance reports the latencies of a candidate, and judges them where limits ask.

@@ -25,4 +25,7 @@ type Check struct {
 	// it all the same, at the confidence of the report.
 	Proves *Figure `json:"proves,omitempty"`
 	Case   *int    `json:"case,omitempty"` // the worst one, if there is one
+	// Resampled says that the bounds are by a bootstrap over cases, so that they do not follow
+	// from what the report has.
+	Resampled bool `json:"resampled,omitempty"`
 }

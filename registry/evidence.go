@@ -395,10 +395,12 @@ type Worst struct {
 
 // Accuracy is a metric against labels, of the reference and of the engine.
 type Accuracy struct {
-	Metric    string `json:"metric"` // "top1"
+	Metric    string `json:"metric"` // "top1", "f1_macro", "rmse", ...
 	Reference Figure `json:"reference"`
 	Engine    Figure `json:"engine"`
-	Drop      Figure `json:"drop"` // reference - engine
+	// Drop is reference - engine; for an error, of which less is better (mae, rmse, perplexity), it
+	// is the part of the reference's by which the engine's is larger.
+	Drop Figure `json:"drop"`
 	// Lost and Won count the answers that only the reference has right, and only the engine. A
 	// case with several answers counts by their shares.
 	Lost  Figure `json:"lost,omitempty"`
@@ -406,6 +408,9 @@ type Accuracy struct {
 	Right Figure `json:"right,omitempty"` // answers that the engine has right, likewise
 	Cases int    `json:"cases,omitempty"` // with answers
 	Count int    `json:"count"`           // answers
+	// Seed is that of the bootstrap, for a metric that is no share of cases. Such metrics have no
+	// counts.
+	Seed uint64 `json:"seed,omitempty"`
 }
 
 // CurrentAccuracy is the accuracy of an engine beside that of the one that it would replace.

@@ -190,33 +190,6 @@ func figureOf(v float64) *registry.Figure {
 	return &f
 }
 
-// accuracy2 judges accuracy by the rules of version 2.
-func (j *judgement) accuracy2(limit *AccuracyLimit, m Measured) {
-	measured := m.Accuracy
-	switch {
-	case limit == nil:
-		return
-	case measured == nil || measured.Cases == 0:
-		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
-			Message: "accuracy was not measured: the cases have no labels"})
-		return
-	}
-	if limit.Min != nil {
-		j.rate("", "accuracy", limit.Min.Min, float64(measured.Cases)-float64(measured.Right), measured.Cases)
-	}
-	if limit.Drop != nil {
-		j.drop("drop", "the reference's", limit.Drop.Max, measured)
-	}
-	switch {
-	case limit.Regression == nil:
-	case m.CurrentFault != "":
-		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
-			Message: "the accuracy of the engine that the destination has now is not known: " + m.CurrentFault})
-	case m.Current != nil:
-		j.drop("regression", "that of the engine there now", limit.Regression.Max, m.Current)
-	}
-}
-
 // drop checks by how much the engine may be less accurate than the reference, or than the engine
 // that the destination has now: the answers that only one of them has right decide.
 func (j *judgement) drop(figure, other string, limit float64, a *registry.Accuracy) {

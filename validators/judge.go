@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -45,12 +46,15 @@ func value(v *float64) float64 {
 type Measured struct {
 	Outputs  map[string]tensor.Result // over all cases
 	Accuracy *registry.Accuracy       // nil without labels
+	Figures  *accuracy.Figures        // of Accuracy; nil for a rate of cases
 	// Current is the accuracy of the engine that the destination has now, in place of the
 	// reference's, and of this one; nil where there is none. CurrentFault is why it is not known.
 	Current      *registry.Accuracy
 	CurrentFault string
-	Cases        int // that ran
-	Attempts     int // how often the engine was judged by these limits and cases, this time included; 0 means 1
+	// CurrentFigures are those of Current; nil for a rate of cases.
+	CurrentFigures *accuracy.Figures
+	Cases          int // that ran
+	Attempts       int // how often the engine was judged by these limits and cases, this time included; 0 means 1
 }
 
 // Judgement is what limits say of an engine.

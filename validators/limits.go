@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 )
 
 // LimitsVersion is the version of limits.json that this program writes, and with it of the rules
@@ -24,9 +25,9 @@ const LimitsVersion = 2
 // DefaultConfidence is the confidence at which limits on rates must hold.
 const DefaultConfidence = 0.95
 
-// MetricTop1 is the metric that accuracy can be limited by: the fraction of rows
-// whose largest value is at the label.
-const MetricTop1 = "top1"
+// MetricTop1 is the metric that limits of version 1 can have: the fraction of rows whose largest
+// value is at the label.
+const MetricTop1 = accuracy.Top1
 
 // Limits is what every engine of a release must keep: the content of limits.json. It
 // is fixed before anything is measured. The zero Limits is invalid.
@@ -85,11 +86,17 @@ type AtMost struct {
 
 // AccuracyLimit bounds what an engine may lose against the reference on labelled cases.
 type AccuracyLimit struct {
-	Metric string  `json:"metric"`         // MetricTop1
-	Drop   *AtMost `json:"drop,omitempty"` // reference minus engine, as a fraction: 0.005 is half a percentage point
+	Metric string `json:"metric"` // of [accuracy.Metrics]; in version 1 MetricTop1
+	// Drop is reference minus engine, as a fraction: 0.005 is half a percentage point. Of a metric
+	// of which less is better it is the part by which the engine's may be larger: 0.005 is half a
+	// percent of the reference's.
+	Drop *AtMost `json:"drop,omitempty"`
 	// Since version 2:
+	Output     string   `json:"output,omitempty"`     // that is compared with labels; empty: the first that fits
 	Min        *AtLeast `json:"min,omitempty"`        // of the engine
-	Regression *AtMost  `json:"regression,omitempty"` // the engine now in the destination minus this one, on the same cases
+	Max        *AtMost  `json:"max,omitempty"`        // of the engine, where less is better
+	Regression *AtMost  `json:"regression,omitempty"` // the engine now in the destination minus this one, on the same cases, as Drop
+	Relative   *AtLeast `json:"relative,omitempty"`   // the engine's over the reference's, and the reverse where less is better: 0.99
 }
 
 // LatencyLimits bound the time of single runs. Absent limits ask for nothing.
@@ -203,21 +210,25 @@ func (o OutputLimits) Validate() error {
 		o.Systematic.within("systematic.max", math.MaxFloat64))
 }
 
+// Validate checks that there is something to keep, by the rules of the newest version, and that the
+// metric can keep it. Errors: CodeInvalid.
+func (a *AccuracyLimit) Validate() error { return a.validate(LimitsVersion) }
+
 func (a *AccuracyLimit) validate(version int) error {
 	if a == nil {
 		return nil
 	}
-	if a.Metric != MetricTop1 {
-		return registry.Errorf(registry.CodeInvalid, "accuracy metric %q: want %s", a.Metric, MetricTop1)
-	}
 	switch {
-	case version == 1 && (a.Drop == nil || a.Min != nil || a.Regression != nil):
+	case version == 1 && a.Metric != MetricTop1:
+		return registry.Errorf(registry.CodeInvalid, "accuracy metric %q: version 1 has %s", a.Metric, MetricTop1)
+	case version == 1 && (a.Drop == nil || *a != AccuracyLimit{Metric: a.Metric, Drop: a.Drop}):
 		return registry.Errorf(registry.CodeInvalid, "accuracy: version 1 has drop and nothing else")
-	case a.Drop == nil && a.Min == nil && a.Regression == nil:
-		return registry.Errorf(registry.CodeInvalid, "accuracy: want one of drop, min, regression")
+	case a.Output != "" && !isName(a.Output):
+		return registry.Errorf(registry.CodeInvalid, "accuracy.output %.64q: want the name of an output", a.Output)
+	case *a == AccuracyLimit{Metric: a.Metric, Output: a.Output}:
+		return registry.Errorf(registry.CodeInvalid, "accuracy: want one of drop, min, max, relative, regression")
 	}
-	return cmp.Or(a.Drop.within("accuracy.drop.max", 1), a.Min.within("accuracy.min.min", 0, 1),
-		a.Regression.within("accuracy.regression.max", 1))
+	return a.validateMetric()
 }
 
 // Validate checks that each limit can be kept. Errors: CodeInvalid.

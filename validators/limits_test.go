@@ -110,7 +110,7 @@ func TestParseLimitsRefuses(t *testing.T) {
 		{`"rtol":0.1`, `"rtol":1e999`, "limits.json"},
 		{`"maxNs":5`, `"maxNs":0`, "latency limit of 0 ns"},
 		{`"max":0.005`, `"max":5`, "accuracy.drop.max 5: want a number from 0 to 1"},
-		{`"metric":"top1"`, `"metric":"top5"`, `accuracy metric "top5": want top1`},
+		{`"metric":"top1"`, `"metric":"top5"`, `accuracy metric "top5": version 1 has top1`},
 		{`"rtol":0.1`, `"rtol":0.10`, "not canonical"},
 		{`"rtol":0.1`, `"rtol":null`, "not canonical"},
 	} {

@@ -13,9 +13,9 @@ import (
 func Margin(c registry.Check) float64 {
 	value, limit := float64(c.Value), float64(c.Limit)
 	switch {
-	case isDrop(c) && c.High != nil:
+	case !c.AtLeast && c.High != nil:
 		value = float64(*c.High)
-	case c.Low != nil:
+	case c.AtLeast && c.Low != nil:
 		value = float64(*c.Low)
 	}
 	switch {

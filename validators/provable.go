@@ -6,8 +6,10 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sort"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
 
@@ -29,10 +31,48 @@ func (l Limits) Provable(cases int) error {
 	if l.Accuracy == nil {
 		return nil
 	}
-	if err := l.provable("limits: accuracy", l.Accuracy.Min, cases); err != nil {
+	return l.provableAccuracy(*l.Accuracy, cases)
+}
+
+// fewestForBounds is how many cases a bound by the bootstrap needs, see [stats.MeanBounds].
+const fewestForBounds = 8
+
+// provableAccuracy checks the limits on accuracy. What a bootstrap proves depends on the outputs: of
+// metrics that jump with an answer, it is never more than what a rate does.
+func (l Limits) provableAccuracy(a AccuracyLimit, cases int) error {
+	m, err := accuracy.Find(a.Metric)
+	if err != nil {
 		return err
 	}
-	return cmp.Or(l.provableDrop("a drop of accuracy", l.Accuracy.Drop, cases), l.provableDrop("a regression of accuracy", l.Accuracy.Regression, cases))
+	if !m.Rate && cases < fewestForBounds {
+		return registry.Errorf(registry.CodeInvalid, "limits: %s cannot be bounded by %s: it takes at least %d, and more to be near", m.Name, registry.Count(cases, "case"), fewestForBounds)
+	}
+	if m.Smooth {
+		return nil
+	}
+	return cmp.Or(l.provable("limits: accuracy", a.Min, cases), l.provableDrop("a drop of accuracy", a.Drop, cases),
+		l.provableDrop("a regression of accuracy", a.Regression, cases), l.provableRelative(a.Relative, cases))
+}
+
+// provableRelative checks a limit on the accuracy over that of the reference.
+func (l Limits) provableRelative(limit *AtLeast, cases int) error {
+	if limit == nil {
+		return nil
+	}
+	proves := func(cases int) float64 {
+		low, _ := stats.PairedRatio(0, 0, float64(cases), cases, l.Confidence)
+		return low
+	}
+	low := proves(cases)
+	if low >= limit.Min {
+		return nil
+	}
+	if limit.Min >= 1 {
+		return registry.Errorf(registry.CodeInvalid, "limits: accuracy.relative of %s cannot be proven by any number of cases: ask for less, such as %s", share(limit.Min), share(math.Floor(low*1000)/1000))
+	}
+	need := cases + sort.Search(1<<31-cases, func(more int) bool { return proves(cases+more) >= limit.Min })
+	return registry.Errorf(registry.CodeInvalid, "limits: accuracy.relative of %s cannot be proven: %s without a miss prove %s with %s confidence, and it takes %d; use more cases, or ask for less",
+		share(limit.Min), registry.Count(cases, "case"), proven(low), share(l.Confidence), need)
 }
 
 // Proof is what a number of cases can prove at a confidence if the engine gives the right answer

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/stats"
 )
 
@@ -18,6 +19,9 @@ type Rejudged struct {
 	Confidence registry.Figure `json:"confidence"`
 	Attempts   int             `json:"attempts"`
 	Checks     int             `json:"checks"` // that were computed again
+	// Taken is how many of them have bounds by a bootstrap, which were taken as the report says
+	// them: they do not follow from counts.
+	Taken int `json:"taken,omitempty"`
 	// Differences are what the report says and its counts do not give; empty if it says the same.
 	Differences []Difference `json:"differences"`
 }
@@ -103,6 +107,7 @@ var boundedFigures = map[string]boundedFigure{
 	"equal":      {atLeast: true, rate: true},
 	"accuracy":   {atLeast: true, rate: true, ofAccuracy: true},
 	"drop":       {rate: true, ofAccuracy: true},
+	"relative":   {atLeast: true, rate: true, ofAccuracy: true},
 	// of the engine that the destination had
 	"regression": {rate: true, ofAccuracy: true},
 }
@@ -119,6 +124,14 @@ func (r *rejudgement) check(c registry.Check) registry.Verdict {
 		r.differ(what, string(c.Verdict), "nothing: no limit of this version has such a figure")
 		return registry.VerdictUndecided
 	}
+	metric, err := accuracy.Find(r.metric())
+	if figure.ofAccuracy && err != nil {
+		r.differ(what, r.metric(), "nothing: this version has no such metric")
+		return registry.VerdictUndecided
+	}
+	if c.Figure == figureAccuracy {
+		figure.atLeast = !metric.Loss
+	}
 	if c.AtLeast != figure.atLeast {
 		r.differ(what+": atLeast", fmt.Sprint(c.AtLeast), fmt.Sprint(figure.atLeast))
 		c.AtLeast = figure.atLeast
@@ -126,6 +139,10 @@ func (r *rejudgement) check(c registry.Check) registry.Verdict {
 	r.cases(what, figure, c)
 	var verdict registry.Verdict
 	switch {
+	case figure.ofAccuracy && !metric.Rate:
+		verdict = r.figure(what, metric, c)
+	case c.Figure == figureRelative:
+		verdict = r.relative(what, c)
 	case isDrop(c):
 		verdict = r.drop(what, c)
 	case figure.rate:
@@ -164,8 +181,11 @@ func (r *rejudgement) cases(what string, figure boundedFigure, c registry.Check)
 	if c.Cases != a.Cases {
 		r.differ(what+": cases", fmt.Sprint(c.Cases), fmt.Sprint(a.Cases))
 	}
+	if metric, err := accuracy.Find(a.Metric); err != nil || !metric.Rate {
+		return
+	}
 	misses := registry.Figure(a.Cases) - a.Right
-	if paired {
+	if paired || c.Figure == figureRelative {
 		misses = a.Lost
 		r.same(what+": won", c.Won, float64(a.Won))
 	}
@@ -243,6 +263,59 @@ func (r *rejudgement) drop(what string, c registry.Check) registry.Verdict {
 	low, high := stats.PairedDrop(int(math.Ceil(lost)), int(math.Floor(won)), c.Cases, float64(r.report.Confidence))
 	low, high = r.bound(what+": low", c.Low, low), r.bound(what+": high", c.High, high)
 	return decide(high <= float64(c.Limit), low > float64(c.Limit))
+}
+
+// metric is the name of the metric of accuracy.
+func (r *rejudgement) metric() string {
+	if r.report.Accuracy == nil {
+		return MetricTop1 // its checks are of no accuracy, which is said elsewhere
+	}
+	return r.report.Accuracy.Metric
+}
+
+// relative judges a limit on the accuracy over that of the reference.
+func (r *rejudgement) relative(what string, c registry.Check) registry.Verdict {
+	if r.report.Accuracy == nil {
+		return registry.VerdictUndecided
+	}
+	value, low, high := relativeRate(*r.report.Accuracy, float64(r.report.Confidence))
+	r.same(what+": value", &c.Value, value)
+	low, high = r.bound(what+": low", c.Low, low), r.bound(what+": high", c.High, high)
+	return decide(low >= float64(c.Limit), high < float64(c.Limit))
+}
+
+// figure judges a limit on a metric that is no rate, by the bounds that the report has.
+func (r *rejudgement) figure(what string, m accuracy.Metric, c registry.Check) registry.Verdict {
+	a := r.report.Accuracy
+	if c.Figure == figureRegression && r.report.Current != nil {
+		a = &r.report.Current.Accuracy
+	}
+	if a == nil {
+		return registry.VerdictUndecided
+	}
+	if !c.Resampled || c.Low == nil || c.High == nil {
+		r.differ(what, "no bounds", "bounds by a bootstrap: "+m.Name+" has no others")
+		return registry.VerdictUndecided
+	}
+	reference, engine := float64(a.Reference), float64(a.Engine)
+	follows := engine
+	switch {
+	case c.Figure == figureRelative && m.Loss:
+		follows = reference / engine
+	case c.Figure == figureRelative:
+		follows = engine / reference
+	case isDrop(c) && m.Loss:
+		follows = engine/reference - 1
+	case isDrop(c):
+		follows = reference - engine
+	}
+	r.same(what+": value", &c.Value, follows)
+	r.found.Taken++
+	worse, better := float64(*c.High), float64(*c.Low)
+	if c.AtLeast {
+		worse, better = better, worse
+	}
+	return limit{float64(c.Limit), c.AtLeast, true}.decide(reference, engine, worse, better)
 }
 
 // bound compares a bound and returns the one to judge by: that of the report where it is the same

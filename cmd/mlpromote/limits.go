@@ -6,6 +6,7 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 )
 
 // limitsText writes limits for people, presets expanded.
@@ -18,15 +19,7 @@ func limitsText(l validators.Limits) string {
 		}
 	}
 	text := ui.Table(rows)
-	if a := l.Accuracy; a != nil && a.Drop != nil {
-		text += fmt.Sprintf("accuracy: %s may drop by %s\n", a.Metric, percent(a.Drop.Max))
-	}
-	if a := l.Accuracy; a != nil && a.Regression != nil {
-		text += fmt.Sprintf("accuracy: %s at most %s below that of the engine that is there\n", a.Metric, percent(a.Regression.Max))
-	}
-	if a := l.Accuracy; a != nil && a.Min != nil {
-		text += fmt.Sprintf("accuracy: %s of the engine at least %s\n", a.Metric, percent(a.Min.Min))
-	}
+	text += accuracyText(l.Accuracy)
 	if t := l.Latency.P50; t != nil {
 		text += fmt.Sprintf("latency: p50 at most %s\n", t.MaxNs)
 	}
@@ -41,6 +34,37 @@ func limitsText(l validators.Limits) string {
 		text += fmt.Sprintf("confidence of rates: %s\n", percent(l.Confidence))
 	}
 	return text
+}
+
+// accuracyText is a line for each limit on accuracy.
+func accuracyText(a *validators.AccuracyLimit) string {
+	if a == nil {
+		return ""
+	}
+	var lines []string
+	add := func(format string, args ...any) {
+		lines = append(lines, "accuracy: "+a.Metric+" "+fmt.Sprintf(format, args...)+"\n")
+	}
+	drops, below := "may drop by %s", "at most %s below that of the engine that is there"
+	if metric, err := accuracy.Find(a.Metric); err == nil && metric.Loss {
+		drops, below = "may be larger by %s of the reference's", "at most %s above that of the engine that is there"
+	}
+	if a.Drop != nil {
+		add(drops, percent(a.Drop.Max))
+	}
+	if a.Regression != nil {
+		add(below, percent(a.Regression.Max))
+	}
+	if a.Min != nil {
+		add("of the engine at least %s", percent(a.Min.Min))
+	}
+	if a.Max != nil {
+		add("of the engine at most %g", a.Max.Max)
+	}
+	if a.Relative != nil {
+		add("of the engine at least %s of the reference's", percent(a.Relative.Min))
+	}
+	return strings.Join(lines, "")
 }
 
 func outputText(o validators.OutputLimits) string {

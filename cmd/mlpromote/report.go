@@ -134,6 +134,9 @@ func (c *checkedReport) predicate(data []byte) ([]byte, error) {
 func checkedText(c checkedReport, report registry.ParityReport) string {
 	text := "says     " + string(c.Said) + "\nfollows  " + string(c.Verdict) + " from " + registry.Count(c.Checks, "check") + " over " +
 		registry.Count(report.Cases.Ran, "case") + ", " + confidenceText(report) + "\n"
+	if c.Taken > 0 {
+		text += "         bounds by a bootstrap, of " + registry.Count(c.Taken, "check") + ", are taken as the report says them: they need the outputs\n"
+	}
 	if len(c.Differences) == 0 {
 		return text
 	}

@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 )
 
 // figureWords are what figures of checks are called.
@@ -26,6 +27,7 @@ var figureWords = map[string]string{
 	"equal":      "same answer",
 	"accuracy":   "accuracy",
 	"drop":       "drop of accuracy",
+	"relative":   "accuracy / the reference's",
 	"regression": "drop against the engine there now",
 }
 
@@ -37,15 +39,31 @@ func checksTable(p *registry.ParityReport) string {
 		if c.Case != nil {
 			worst = fmt.Sprintf("case %d", *c.Case)
 		}
-		rows = append(rows, []string{ui.Dash(c.Output), ui.Dash(p.Outputs[c.Output].Kind), cmp.Or(figureWords[c.Figure], c.Figure), valueText(c, float64(c.Value)),
+		rows = append(rows, []string{ui.Dash(c.Output), ui.Dash(p.Outputs[c.Output].Kind), figureWord(p, c), valueText(c, float64(c.Value)),
 			boundsText(c), limitText(c), marginText(c), fmt.Sprint(c.Cases), worst, string(c.Verdict)})
 	}
 	return ui.Table(rows)
 }
 
+// figureWord is what the figure of a check is called; of accuracy, with the metric.
+func figureWord(p *registry.ParityReport, c registry.Check) string {
+	word := cmp.Or(figureWords[c.Figure], c.Figure)
+	if c.Output != "" || p.Accuracy == nil || p.Accuracy.Metric == accuracy.Top1 {
+		return word
+	}
+	metric, err := accuracy.Find(p.Accuracy.Metric)
+	if err == nil && metric.Loss {
+		word = strings.Replace(word, "drop", "rise", 1)
+	}
+	return strings.Replace(word, "accuracy", p.Accuracy.Metric, 1)
+}
+
 // isRate reports whether a figure is a share of the cases.
 func isRate(c registry.Check) bool {
-	return slices.Contains([]string{"top1", "equal", "accuracy", "drop", "regression"}, c.Figure)
+	if c.Figure == "accuracy" {
+		return !c.Resampled
+	}
+	return slices.Contains([]string{"top1", "equal", "drop", "regression", "relative"}, c.Figure)
 }
 
 // valueText is a value of a figure with its unit.
@@ -55,7 +73,7 @@ func valueText(c registry.Check, v float64) string {
 		return short(v)
 	case c.Figure == "snrDb":
 		return fmt.Sprintf("%.4g dB", v)
-	case c.Figure == "cosine":
+	case c.Figure == "cosine", c.Resampled:
 		return fmt.Sprintf("%.6g", v)
 	}
 	return fmt.Sprintf("%.3g", v)
@@ -65,6 +83,9 @@ func valueText(c registry.Check, v float64) string {
 func boundsText(c registry.Check) string {
 	if c.Low == nil || c.High == nil {
 		return "exact"
+	}
+	if low, high := float64(*c.Low), float64(*c.High); math.IsInf(low, 0) || math.IsInf(high, 0) || !isRate(c) {
+		return valueText(c, low) + " to " + valueText(c, high)
 	}
 	return short(math.Floor(float64(*c.Low)*1e4)/1e4) + " to " + short(math.Ceil(float64(*c.High)*1e4)/1e4)
 }
@@ -215,7 +236,7 @@ func brief(p registry.ParityReport) string {
 	if tightest.Output != "" {
 		subject = "output " + tightest.Output + ", "
 	}
-	return fmt.Sprintf("smallest margin %s: %s%s %s, %s", marginText(tightest), subject, cmp.Or(figureWords[tightest.Figure], tightest.Figure), value, limitText(tightest))
+	return fmt.Sprintf("smallest margin %s: %s%s %s, %s", marginText(tightest), subject, figureWord(&p, tightest), value, limitText(tightest))
 }
 
 // short is a share in percent, with no more digits than it needs.

@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 )
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -148,7 +149,7 @@ func figures(p *registry.ParityReport, l *registry.PerformanceReport) []string {
 			cells[4] = percent(float64(*worst.Top1))
 		}
 		if p.Accuracy != nil {
-			cells[5] = percent(float64(p.Accuracy.Engine))
+			cells[5] = accuracyCell(*p.Accuracy, p.Accuracy.Engine)
 		}
 	}
 	if l != nil {
@@ -162,7 +163,7 @@ func figures(p *registry.ParityReport, l *registry.PerformanceReport) []string {
 func ownFigures(p *registry.ParityReport, l *registry.PerformanceReport) []string {
 	cells := figures(nil, nil)
 	if p.Accuracy != nil {
-		cells[5] = percent(float64(p.Accuracy.Reference))
+		cells[5] = accuracyCell(*p.Accuracy, p.Accuracy.Reference)
 	}
 	if l.ReferenceLatency != nil {
 		latencyCells(cells, *l.ReferenceLatency)
@@ -185,6 +186,14 @@ func worstOutput(p registry.ParityReport) registry.OutputFigures {
 }
 
 func figure(f registry.Figure, format string) string { return fmt.Sprintf(format, float64(f)) }
+
+// accuracyCell is a figure of accuracy: a share, or a number where less is better.
+func accuracyCell(a registry.Accuracy, v registry.Figure) string {
+	if metric, err := accuracy.Find(a.Metric); err == nil && metric.Loss {
+		return figure(v, "%.4g")
+	}
+	return percent(float64(v))
+}
 
 func percent(fraction float64) string { return fmt.Sprintf("%.2f %%", 100*fraction) }
 

@@ -15,6 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -148,7 +149,7 @@ func (im *importing) note(format string, args ...any) {
 	im.Notes = append(im.Notes, fmt.Sprintf(format, args...))
 }
 
-// takeLabels moves the labels into the shard, as int64.
+// takeLabels moves the labels into the shard: as int64, or those that are not all whole as they are.
 func (im *importing) takeLabels(label string, shard map[string]tensor.Tensor) error {
 	names := []string{label}
 	if label == "" {
@@ -167,6 +168,10 @@ func (im *importing) takeLabels(label string, shard map[string]tensor.Tensor) er
 			continue
 		}
 		whole, err := castTo(t, tensor.Int64)
+		if err != nil && t.DType.Class() == tensor.ClassFloat {
+			im.note("labels %q are not whole, so that they are no classes: kept as numbers", name)
+			whole, err = t, nil
+		}
 		if err != nil {
 			return registry.WithHint(registry.Errorf(registry.CodeInvalid, "labels %q: %w", name, err),
 				"number the classes from 0, in the order of the model's output")
@@ -242,7 +247,11 @@ func (im *importing) check(path string) error {
 	if im.Labels == "" {
 		return nil
 	}
-	if err := areLabels(s, im.Labels, im.Count, validators.TensorInfo{Name: "of the model"}); err != nil {
+	wanted := labelled{output: validators.TensorInfo{Name: "of the model"}}
+	if info, _ := s.Info(im.Labels); info.DType.Class() == tensor.ClassFloat {
+		wanted.metric.Needs, wanted.output.Shape = accuracy.NeedsValues, []validators.Dim{{Symbol: "case"}, {Symbol: "values"}}
+	}
+	if err := areLabels(s, im.Labels, im.Count, wanted); err != nil {
 		return registry.Errorf(registry.CodeOf(err), "labels %q: %w", im.Labels, err)
 	}
 	return nil

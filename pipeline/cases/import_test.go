@@ -1,6 +1,7 @@
 package cases_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -80,7 +81,8 @@ func TestImportCases(t *testing.T) {
 		"another name":              {"x.safetensors", "", set{"X": images(1), "labels": labels(4)}, "", 1, "labels", `took "X" for the model's input "image"`},
 		"more than is needed":       {"x.safetensors", "", set{"image": images(1), "weights": labels(4)}, "", 1, "", `left out "weights"`},
 		"which one":                 {"x.safetensors", "", set{"a": images(1), "b": images(1)}, "", 0, "", `nothing for the model's input "image": besides labels it holds a, b`},
-		"labels that are not whole": {"x.safetensors", "", set{"image": images(1), "y": labels(0.5)}, "y", 0, "", "element 0 is 0.5"},
+		"labels that are not whole": {"x.safetensors", "", set{"image": images(1), "y": labels(0.5)}, "y", 1, "y", "kept as numbers"},
+		"labels that are NaN":       {"x.safetensors", "", set{"image": images(1), "y": labels(math.NaN())}, "y", 0, "", "want a finite number"},
 		"a negative label":          {"x.safetensors", "", set{"image": images(1), "y": labels(-1)}, "y", 0, "", "label -1 at 0"},
 		"a label too few":           {"x.safetensors", "", set{"image": images(2), "y": labels(1)}, "y", 0, "", "want 2 labels first"},
 		"labels that are the input": {"x.safetensors", "", set{"image": images(2)}, "image", 0, "", "cannot be the labels"},

@@ -2,10 +2,12 @@ package cases
 
 import (
 	"errors"
+	"math"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
@@ -16,8 +18,18 @@ var labelNames = []string{"label", "labels"}
 var errNoTensor = errors.New("no such tensor")
 
 // FindLabels makes the set labelled: by the tensor that the spec names, or by one
-// called "label" or "labels" that is not an input, and that can be labels in every shard.
-func (cs *Set) FindLabels(named string, iface validators.Interface) error {
+// called "label" or "labels" that is not an input, and that can be labels in every shard: those
+// that the metric of the limit wants, or without a limit that of the outputs.
+func (cs *Set) FindLabels(named string, iface validators.Interface, limit *validators.AccuracyLimit) error {
+	metric, scored, ok, err := iface.Accuracy(limit)
+	if err != nil {
+		return err
+	}
+	if !ok { // nothing is measured by labels, but a spec may name some
+		name, _ := iface.ScoredOutput(true)
+		scored, _ = iface.Output(name)
+	}
+	wanted := labelled{metric, scored}
 	candidates := labelNames
 	if named != "" {
 		candidates = []string{named}
@@ -26,7 +38,7 @@ func (cs *Set) FindLabels(named string, iface validators.Interface) error {
 		if slices.ContainsFunc(iface.Inputs, func(p validators.TensorInfo) bool { return p.Name == name }) {
 			continue
 		}
-		path, err := cs.checkLabels(name, iface)
+		path, err := cs.checkLabels(name, wanted)
 		switch {
 		case err == nil:
 			cs.Record.Labels = name
@@ -44,15 +56,13 @@ func (cs *Set) FindLabels(named string, iface validators.Interface) error {
 }
 
 // checkLabels checks that every shard has labels of that name; if one has not, it says which.
-func (cs *Set) checkLabels(name string, iface validators.Interface) (path string, err error) {
-	output, _ := iface.ScoredOutput(true)
-	scored, _ := iface.Output(output)
+func (cs *Set) checkLabels(name string, wanted labelled) (path string, err error) {
 	for i, file := range cs.Files {
 		f, err := openShard(file)
 		if err != nil {
 			return cs.from[i], err
 		}
-		err = areLabels(f, name, cs.Record.Shards[i].Count, scored)
+		err = areLabels(f, name, cs.Record.Shards[i].Count, wanted)
 		if err = errors.Join(err, f.Close()); err != nil {
 			return cs.from[i], err
 		}
@@ -60,13 +70,21 @@ func (cs *Set) checkLabels(name string, iface validators.Interface) (path string
 	return "", nil
 }
 
-// areLabels checks that a tensor holds classes of an output, for each of count cases.
-func areLabels(f shard, name string, count int, output validators.TensorInfo) error {
+// labelled is what labels are for: the zero metric takes classes.
+type labelled struct {
+	metric accuracy.Metric
+	output validators.TensorInfo
+}
+
+// areLabels checks that a tensor holds what a metric compares an output with, for each of count cases.
+func areLabels(f shard, name string, count int, wanted labelled) error {
 	info, ok := f.Info(name)
 	if !ok {
 		return errNoTensor
 	}
-	if info.DType.Class() != tensor.ClassInteger {
+	values := wanted.metric.Needs == accuracy.NeedsValues || wanted.metric.Needs == accuracy.NeedsOne
+	yes := info.DType == tensor.Bool && (wanted.output.DType == tensor.Bool || wanted.metric.Needs == accuracy.NeedsTwo)
+	if !values && !yes && info.DType.Class() != tensor.ClassInteger {
 		return registry.Errorf(registry.CodeInvalid, "dtype is %s: want integers, the numbers of classes", info.DType)
 	}
 	if len(info.Shape) == 0 || info.Shape[0] != int64(count) {
@@ -77,14 +95,49 @@ func areLabels(f shard, name string, count int, output validators.TensorInfo) er
 	if err != nil {
 		return TensorError(err)
 	}
+	if values {
+		return checkValues(labels, wanted)
+	}
+	return checkClasses(labels, wanted)
+}
+
+// checkValues checks that labels are numbers, as many for each case as the output has.
+func checkValues(labels tensor.Tensor, wanted labelled) error {
+	cases := max(labels.Shape[0], 1)
+	each, want := int64(labels.Len())/cases, int64(1)
+	for _, d := range wanted.output.Shape[min(1, len(wanted.output.Shape)):] {
+		if d.Symbol != "" {
+			want = each // not known before the model is run
+			break
+		}
+		want *= d.Size
+	}
+	if each != want {
+		return registry.Errorf(registry.CodeInvalid, "shape is %v: want %d for each case, as output %s of shape %v has",
+			labels.Shape, want, wanted.output.Name, wanted.output.Shape)
+	}
+	for i, v := range labels.Float64s() {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return registry.Errorf(registry.CodeInvalid, "label %v at %d: want a finite number", v, i)
+		}
+	}
+	return nil
+}
+
+// checkClasses checks that labels are numbers of classes.
+func checkClasses(labels tensor.Tensor, wanted labelled) error {
 	var classes int64 // 0: not known before the model is run
-	if len(output.Shape) > 0 {
-		classes = output.Shape[len(output.Shape)-1].Size
+	shape, named := wanted.output.Shape, wanted.output.Kind.Names()
+	switch {
+	case wanted.metric.Needs == accuracy.NeedsTwo:
+		classes = 2
+	case len(shape) > 0 && !named:
+		classes = shape[len(shape)-1].Size
 	}
 	for i, label := range labels.Float64s() {
 		if label < 0 || classes > 0 && label >= float64(classes) {
 			return registry.Errorf(registry.CodeInvalid,
-				"label %v at %d: want the number of a class of output %s, from 0 to %d", label, i, output.Name, max(classes, 1)-1)
+				"label %v at %d: want the number of a class of output %s, from 0 to %d", label, i, wanted.output.Name, max(classes, 1)-1)
 		}
 	}
 	return nil

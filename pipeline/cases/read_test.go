@@ -57,7 +57,7 @@ func labelsOf(t *testing.T, dir, role, named string, iface validators.Interface)
 	}
 	set, err := cases.Read(folder, ".", role, iface, "")
 	if err == nil {
-		err = set.FindLabels(named, iface)
+		err = set.FindLabels(named, iface, nil)
 	}
 	return set.Record.Labels, err
 }

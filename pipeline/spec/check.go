@@ -11,6 +11,7 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/accuracy"
 )
 
 // maxGenerated is how many cases are generated at most.
@@ -305,23 +306,8 @@ func (c checker) checkNames() {
 }
 
 func (c checker) checkAccuracy(a Accuracy) {
-	share := func(v float64, name string, path ...any) {
-		if !(v >= 0 && v <= 1) {
-			c.problem(at(append([]any{"limits", "accuracy", name}, path...)...), "%s %v: want from 0 to 100%%", name, v)
-		}
-	}
-	c.oneOf(at("limits", "accuracy", "metric"), "accuracy metric", a.Metric, []string{validators.MetricTop1}, nil)
-	if a.Drop != nil {
-		share(float64(a.Drop.Max), "drop", "max")
-	}
-	if a.Regression != nil {
-		share(float64(a.Regression.Max), "regression", "max")
-	}
-	if a.Min != nil {
-		share(float64(*a.Min), "min")
-	}
-	if a.Drop == nil && a.Min == nil && a.Regression == nil {
-		c.problem(at("limits", "accuracy"), "accuracy: want one of drop, min, regression")
+	if c.oneOf(at("limits", "accuracy", "metric"), "accuracy metric", a.Metric, accuracy.Metrics(), nil) {
+		c.report(a.validators().Validate(), "limits", "accuracy")
 	}
 	if c.Cases.Labels == "" {
 		c.problem(at("limits", "accuracy"),

@@ -65,10 +65,13 @@ type Absolute struct {
 
 // Accuracy bounds what an engine may lose against the reference.
 type Accuracy struct {
-	Metric     string    `yaml:"metric,required" doc:"What is measured" enum:"top1"`
-	Drop       *AtMost   `yaml:"drop" doc:"Reference minus engine, by what the cases prove"`
+	Metric     string    `yaml:"metric,required" doc:"What is measured" enum:"top1,top2,top3,top5,top10,exact,f1_macro,f1_binary,auc,r2,mae,rmse,perplexity"`
+	Output     string    `yaml:"output" doc:"What is compared with the labels; the first output that fits the metric where nothing is said"`
+	Drop       *AtMost   `yaml:"drop" doc:"Reference minus engine, or where less is better how much larger the engine's is, as a share of the reference's; by what the cases prove"`
 	Min        *Fraction `yaml:"min" doc:"Of the engine at least, by what the cases prove"`
-	Regression *AtMost   `yaml:"regression" doc:"The engine now in the destination minus this one, on the same cases, by what they prove"`
+	Max        *float64  `yaml:"max" doc:"Of the engine at most, for mae, rmse and perplexity, by what the cases prove"`
+	Relative   *AtLeast  `yaml:"relative" doc:"The engine's as a share of the reference's, or the reverse where less is better; by what the cases prove"`
+	Regression *AtMost   `yaml:"regression" doc:"As drop, from the engine now in the destination in place of the reference, on the same cases"`
 }
 
 // Latency bounds the time of single runs.
@@ -142,18 +145,28 @@ func (s *Spec) LimitOverrides() validators.LimitOverrides {
 		output.Where = compare.Where
 		o.Outputs[name] = output
 	}
-	if l.Accuracy != nil {
-		o.Accuracy = &validators.AccuracyLimit{Metric: l.Accuracy.Metric, Drop: l.Accuracy.Drop.validators(), Regression: l.Accuracy.Regression.validators()}
-		if least := l.Accuracy.Min; least != nil {
-			o.Accuracy.Min = &validators.AtLeast{Min: float64(*least)}
-		}
-	}
+	o.Accuracy = l.Accuracy.validators()
 	if l.Confidence != nil {
 		o.Confidence = float64(*l.Confidence)
 	}
 	o.Latency = validators.LatencyLimits{P50: l.Latency.P50.validators(),
 		P99: l.Latency.P99.validators(), Regression: l.Latency.Regression.validators()}
 	return o
+}
+
+func (a *Accuracy) validators() *validators.AccuracyLimit {
+	if a == nil {
+		return nil
+	}
+	out := &validators.AccuracyLimit{Metric: a.Metric, Output: a.Output, Drop: a.Drop.validators(),
+		Relative: a.Relative.validators(), Regression: a.Regression.validators()}
+	if a.Min != nil {
+		out.Min = &validators.AtLeast{Min: float64(*a.Min)}
+	}
+	if a.Max != nil {
+		out.Max = &validators.AtMost{Max: *a.Max}
+	}
+	return out
 }
 
 func (o OutputLimits) validators() validators.OutputLimits {

@@ -142,9 +142,9 @@ func (c checker) checkQuantize(under func(...any) []any, name string, q Quantize
 	if q.Calibrated() && c.Calibration == nil {
 		c.problem(under(), "variant %q needs calibration and there is none: add calibration: {path: FOLDER} with typical inputs", name)
 	}
-	if q.AccuracyAware && (c.Limits.Accuracy == nil || c.Limits.Accuracy.Drop == nil) {
+	if a := c.Limits.Accuracy; q.AccuracyAware && (a == nil || a.Drop == nil || a.Metric != validators.MetricTop1) {
 		c.problem(key("accuracy_aware"),
-			"accuracy_aware keeps limits.accuracy and there is none: add limits: {accuracy: {metric: top1, drop: {max: 0.5%%}}}")
+			"accuracy_aware keeps the drop of limits.accuracy for metric top1 and there is none: add limits: {accuracy: {metric: top1, drop: {max: 0.5%%}}}")
 	}
 }
 

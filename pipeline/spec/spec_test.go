@@ -316,12 +316,28 @@ func TestBudgetsOfAll(t *testing.T) {
 
 func TestAccuracyProblems(t *testing.T) {
 	t.Parallel()
-	text := change("cases/", "{path: cases/, labels: l}") + "limits: {accuracy: {metric: top5, drop: {max: 101%}}}\n"
-	want := `8:29 unknown accuracy metric "top5" (did you mean "top1"?): want top1
-8:47 drop 1.01: want from 0 to 100%`
-	_, err := load(t, text)
-	if diff := cmp.Diff(want, problems(t, err)); diff != "" {
-		t.Error(diff)
+	text := change("cases/", "{path: cases/, labels: l}") + "limits: {accuracy: {metric: METRIC}}\n"
+	for metric, want := range map[string]string{
+		"top_5, drop: {max: 1%}":      `8:29 unknown accuracy metric "top_5" (did you mean "top5"?): want top1, top2, top3, top5, top10, exact, f1_macro, f1_binary, auc, r2, mae, rmse, perplexity`,
+		"top1, drop: {max: 101%}":     `8:20 accuracy.drop.max 1.01: want a number from 0 to 1`,
+		"top1, relative: {min: 101%}": `8:20 accuracy.relative.min 1.01: want a number from 0 to 1`,
+		"top1, max: 0.5":              `8:20 accuracy.max: of top1 more is better: want min`,
+		"rmse, min: 0.5":              `8:20 accuracy.min: of rmse less is better: want max`,
+		"rmse, max: -1":               `8:20 accuracy.max.max -1: want a finite number of at least 0`,
+		"rmse, drop: {max: 150%}":     "",
+		"r2, min: -1":                 "",
+		"mae":                         `8:20 accuracy: want one of drop, min, max, relative, regression`,
+	} {
+		_, err := load(t, strings.Replace(text, "METRIC", metric, 1))
+		if want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", metric, err)
+			}
+			continue
+		}
+		if diff := cmp.Diff(want, problems(t, err)); diff != "" {
+			t.Errorf("%s: %s", metric, diff)
+		}
 	}
 }
 

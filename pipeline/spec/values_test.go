@@ -60,7 +60,7 @@ func TestValuesAtLimits(t *testing.T) {
 		"values of recorded":     {change("cases: cases/", "cases: {path: cases/, inputs: {x: {values: [1]}}}"), "4:31 recorded cases have values already: remove the key"},
 		"latency of no time":     {small + "limits: {latency: {p99: {max: 0ms}}}\n", `8:31 found "0ms": want a time of more than nothing with its unit, such as 20ms, 150us or 1.5s`},
 		"accuracy to keep":       {strings.Replace(change("variants: [fp32, int8]", aware), "cases/", "{path: cases/, labels: l}", 1) + "limits: {accuracy: {metric: top1, drop: {max: 1%}}}\n", ""},
-		"no accuracy to keep":    {change("variants: [fp32, int8]", aware), "7:80 accuracy_aware keeps limits.accuracy and there is none: add limits: {accuracy: {metric: top1, drop: {max: 0.5%}}}"},
+		"no accuracy to keep":    {change("variants: [fp32, int8]", aware), "7:80 accuracy_aware keeps the drop of limits.accuracy for metric top1 and there is none: add limits: {accuracy: {metric: top1, drop: {max: 0.5%}}}"},
 		"shared cache":           {small + "cache: oci://registry.example.com/team/cache\n", ""},
 		"shared cache elsewhere": {small + "cache: s3://bucket/cache\n", `8:8 cache "s3://bucket/cache": want oci://HOST[:PORT]/REPOSITORY, such as oci://registry.example.com/team/build-cache`},
 	} {

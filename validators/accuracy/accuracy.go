@@ -1,40 +1,98 @@
-// Package accuracy measures outputs against labels.
 package accuracy
 
 import (
+	"slices"
+
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
-// Top1 is the metric that counts the answers that are at the index of their label.
-const Top1 = "top1"
-
-// Counter counts the answers of the reference model and of an engine to the same cases. The zero
-// Counter has no cases.
+// Counter compares the answers of the reference model and of an engine to the same cases with
+// their labels, by one metric. The zero Counter counts top1, and has no cases.
 type Counter struct {
-	count, reference, engine int     // answers, and those that each has right
-	cases                    int     // with answers
-	right, lost, won         float64 // in cases, of which several answers are parts
+	metric            Metric
+	seed              uint64
+	rated             []rated // of a rate: each case
+	count             int     // answers
+	hits              [2]int  // that the reference model and the engine have right
+	reference, engine side    // of what is no rate
 }
 
-// Add counts the answers to some cases, which are the rows of all tensors: outputs [cases, ...,
-// classes] with the largest value at the answer, or, where the outputs are integers of the shape of
-// the labels, the answers themselves. Errors: those of [tensor.Top1].
+// rated is one case: the parts of its answers that only the reference model has right, that only
+// the engine has, and that the engine has.
+type rated struct{ lost, won, right float64 }
+
+// NewCounter returns a counter for a metric. probability says that outputs are probabilities and
+// not scores; seed is that of bounds by the bootstrap.
+func NewCounter(m Metric, probability bool, seed uint64) *Counter {
+	c := &Counter{metric: m, seed: seed}
+	if m.side != nil {
+		o := options{probability}
+		c.reference, c.engine = m.side(o), m.side(o)
+	}
+	return c
+}
+
+// Add takes the outputs for some cases, which are the rows of all tensors. What they have to look
+// like follows from the metric: see [Needs]. Where scores are ranked, the largest value is the
+// answer, and a row with a NaN has none. Errors: of kind tensor.ErrMismatch for outputs
+// and labels that do not fit together.
 func (c *Counter) Add(reference, engine, labels tensor.Tensor) error {
-	r, err := tensor.Right(reference, labels)
+	if c.reference != nil {
+		if err := c.reference.add(reference, labels); err != nil {
+			return err
+		}
+		return c.engine.add(engine, labels)
+	}
+	r, err := c.answers(reference, labels)
 	if err != nil {
 		return err
 	}
-	e, err := tensor.Right(engine, labels)
+	e, err := c.answers(engine, labels)
 	if err != nil || len(r) == 0 {
 		return err
 	}
-	cases := int(labels.Shape[0])
-	each := len(r) / cases
-	for i := range cases {
-		c.addCase(r[i*each:(i+1)*each], e[i*each:(i+1)*each])
+	each := len(r) / int(labels.Shape[0])
+	for i := range slices.Chunk(r, each) {
+		c.addCase(i, e[:each])
+		e = e[each:]
 	}
 	return nil
+}
+
+// answers says of each answer whether it is right.
+func (c *Counter) answers(output, labels tensor.Tensor) ([]bool, error) {
+	if c.metric.top > 1 {
+		var right []bool
+		err := eachRanked(output, labels, func(rows [][]float64, classes []int) error {
+			for i, row := range rows {
+				right = append(right, rank(row, classes[i]) < c.metric.top)
+			}
+			return nil
+		})
+		return right, err
+	}
+	right, err := tensor.Right(integers(output), integers(labels))
+	if err != nil || c.metric.Name != Exact || len(right) == 0 {
+		return right, err
+	}
+	var whole []bool
+	for of := range slices.Chunk(right, len(right)/int(labels.Shape[0])) {
+		whole = append(whole, !slices.Contains(of, false))
+	}
+	return whole, nil
+}
+
+// integers takes booleans as 0 and 1.
+func integers(t tensor.Tensor) tensor.Tensor {
+	if t.DType == tensor.Bool {
+		t.DType = tensor.Uint8
+		t.Data = slices.Clone(t.Data)
+		for i, b := range t.Data {
+			t.Data[i] = min(b, 1)
+		}
+	}
+	return t
 }
 
 // addCase counts the answers to one case.
@@ -43,15 +101,14 @@ func (c *Counter) addCase(reference, engine []bool) {
 	for i, r := range reference {
 		e := engine[i]
 		c.count++
-		c.reference += one(r)
+		c.hits[0] += one(r)
 		right += one(e)
 		lost += one(r && !e)
 		won += one(e && !r)
 	}
-	c.engine += right
-	c.cases++
+	c.hits[1] += right
 	n := float64(len(reference))
-	c.right, c.lost, c.won = c.right+float64(right)/n, c.lost+float64(lost)/n, c.won+float64(won)/n
+	c.rated = append(c.rated, rated{float64(lost) / n, float64(won) / n, float64(right) / n})
 }
 
 func one(b bool) int {
@@ -61,13 +118,55 @@ func one(b bool) int {
 	return 0
 }
 
-// Result returns the metric of both sides, the drop from the reference model's to the engine's in
-// the same unit, and what decides whether the drop is more than chance. A negative drop is a gain.
-func (c *Counter) Result() registry.Accuracy {
-	share := func(n int) registry.Figure { return registry.Figure(float64(n) / float64(max(c.count, 1))) }
-	return registry.Accuracy{
-		Metric: Top1, Reference: share(c.reference), Engine: share(c.engine), Drop: share(c.reference) - share(c.engine),
-		Lost: registry.Figure(c.lost), Won: registry.Figure(c.won), Right: registry.Figure(c.right),
-		Cases: c.cases, Count: c.count,
+// Cases returns the number of cases that were added.
+func (c *Counter) Cases() int {
+	return len(c.all())
+}
+
+// all are the numbers of the cases.
+func (c *Counter) all() []int {
+	n := len(c.rated)
+	if c.engine != nil {
+		n = c.engine.size()
 	}
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// Result returns the metric of both sides, the drop from the reference model's to the engine's, and
+// what decides whether the drop is more than chance. A negative drop is a gain.
+func (c *Counter) Result() registry.Accuracy {
+	if f := c.Figures(); f != nil {
+		return f.Accuracy()
+	}
+	share := func(n int) registry.Figure { return registry.Figure(float64(n) / float64(max(c.count, 1))) }
+	a := registry.Accuracy{Metric: Top1, Reference: share(c.hits[0]), Engine: share(c.hits[1]),
+		Drop: share(c.hits[0]) - share(c.hits[1]), Cases: len(c.rated), Count: c.count}
+	if c.metric.Name != "" {
+		a.Metric = c.metric.Name
+	}
+	sum := func(of func(rated) float64) registry.Figure {
+		values := make([]float64, len(c.rated))
+		for i, r := range c.rated {
+			values[i] = of(r)
+		}
+		return registry.Figure(total(values))
+	}
+	a.Lost = sum(func(r rated) float64 { return r.lost })
+	a.Won = sum(func(r rated) float64 { return r.won })
+	a.Right = sum(func(r rated) float64 { return r.right })
+	return a
+}
+
+// Figures returns what the bounds of the metric are computed from; nil for a rate, whose counts are
+// in the result.
+func (c *Counter) Figures() *Figures {
+	if c.reference == nil {
+		return nil
+	}
+	all := c.all()
+	return &Figures{Metric: c.metric, Seed: c.seed, Reference: c.reference.contributions(all), Engine: c.engine.contributions(all)}
 }

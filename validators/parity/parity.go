@@ -28,8 +28,12 @@ type Run struct {
 type Labels struct {
 	Dir    string // folder of the cases
 	Tensor string // name of the labels in each shard of the cases
-	Output string // output whose largest value is the predicted label
+	Output string // output that is compared with them
 	Shards []registry.Shard
+	Metric accuracy.Metric // the zero Metric is top1
+	// Probability says that the output has probabilities, and not scores of another scale.
+	Probability bool
+	Seed        uint64 // of bounds by a bootstrap
 }
 
 // Result is the result of a comparison.
@@ -37,6 +41,7 @@ type Result struct {
 	Cases    int
 	Outputs  map[string]tensor.Result
 	Accuracy *registry.Accuracy // nil without labels
+	Figures  *accuracy.Figures  // of Accuracy; nil for a rate of cases, and without labels
 }
 
 // Compare reads both sides case by case. If an engine's outputs have another shape or class of
@@ -47,13 +52,13 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 	for name, options := range run.Outputs {
 		comparisons[name] = tensor.NewComparison(options)
 	}
-	var answers accuracy.Counter
+	answers := accuracy.NewCounter(run.Labels.Metric, run.Labels.Probability, run.Labels.Seed)
 	cases := 0
 	for i, shard := range run.Shards {
 		if err := ctx.Err(); err != nil {
 			return Result{}, err
 		}
-		if err := run.shard(i, shard, comparisons, &answers); err != nil {
+		if err := run.shard(i, shard, comparisons, answers); err != nil {
 			return Result{}, err
 		}
 		cases += shard.Count
@@ -67,7 +72,7 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 	}
 	if run.Labels.Tensor != "" {
 		figures := answers.Result()
-		result.Accuracy = &figures
+		result.Accuracy, result.Figures = &figures, answers.Figures()
 	}
 	return result, nil
 }

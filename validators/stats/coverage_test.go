@@ -203,3 +203,75 @@ func TestCoverageOfQuantiles(t *testing.T) {
 		covered.atLeast(t, 0.95)
 	}
 }
+
+// Differences of which most are 0: too few others for the bootstrap.
+func TestCoverageOfRangedMeans(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		n         int
+		lost, won float64
+		want      float64
+	}{
+		{"few differ", 300, 0.01, 0.01, 0.95}, {"one of many", 300, 0.003, 0, 0.95}, {"some differ", 300, 0.05, 0.05, 0.92}, {"only losses", 200, 0.15, 0, 0.93},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(11, 12))
+			var covered coverage
+			for seed := range soak(100, 5_000) {
+				values := make([]float64, c.n)
+				for i := range values {
+					u := r.Float64()
+					values[i] = count(u < c.lost) - count(u >= c.lost && u < c.lost+c.won)
+				}
+				low, high := stats.RangedMean(values, -1, 1, 0.95, uint64(seed))
+				covered.add(low, high, c.lost-c.won)
+			}
+			covered.atLeast(t, c.want)
+		})
+	}
+}
+
+func TestCoverageOfRelativeAccuracy(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(13, 14))
+	var covered coverage
+	for range soak(1000, 50_000) {
+		lost, won, right := 0, 0, 0
+		for range 400 {
+			switch u := r.Float64(); {
+			case u < 0.03:
+				lost, right = lost+1, right+1
+			case u < 0.04:
+				won++
+			case u < 0.9:
+				right++
+			}
+		}
+		low, high := stats.PairedRatio(lost, won, float64(right), 400, 0.95)
+		covered.add(low, high, 0.87/0.89)
+	}
+	covered.atLeast(t, 0.95)
+}
+
+func TestRangedMeanProvesNothing(t *testing.T) {
+	t.Parallel()
+	ok := make([]float64, 8)
+	for name, c := range map[string]struct {
+		values      []float64
+		least, most float64
+		level       float64
+	}{
+		"seven values": {ok[:7], -1, 1, 0.95}, "a value below": {append([]float64{-2}, ok...), -1, 1, 0.95}, "a value above": {append([]float64{2}, ok...), -1, 1, 0.95},
+		"NaN": {append([]float64{math.NaN()}, ok...), -1, 1, 0.95}, "no range": {ok, math.Inf(-1), 1, 0.95}, "no level": {ok, -1, 1, 1},
+	} {
+		if low, high := stats.RangedMean(c.values, c.least, c.most, c.level, 1); !math.IsInf(low, -1) || !math.IsInf(high, 1) {
+			t.Errorf("%s: bounds %v and %v, want none", name, low, high)
+		}
+	}
+	half := stats.UpperRate(0, 8, 0.975)
+	if low, high := stats.RangedMean(ok, -1, 2, 0.95, 1); low != -half || high != 2*half {
+		t.Errorf("eight zeros in [-1, 2]: %v and %v, want %v and %v", low, high, -half, 2*half)
+	}
+}

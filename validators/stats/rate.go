@@ -102,3 +102,23 @@ func PairedDrop(lost, won, n int, level float64) (lower, upper float64) {
 	l, w := float64(lost), float64(won)
 	return LowerRate(l, n, half) - UpperRate(w, n, half), UpperRate(l, n, half) - LowerRate(w, n, half)
 }
+
+// PairedRatio returns the one-sided bounds of the accuracy of an engine over that of the reference
+// model on the same n cases, of which the reference model has right right: 1 less the drop, see
+// [PairedDrop], over the accuracy of the reference model. Each of the two has half of the error, so
+// that the bounds are conservative. Arguments without meaning give 0 and +Inf.
+func PairedRatio(lost, won int, right float64, n int, level float64) (lower, upper float64) {
+	if !valid(right, n, level) || lost < 0 || won < 0 || float64(lost) > math.Ceil(right) || lost > n-won {
+		return 0, math.Inf(1)
+	}
+	half := 1 - (1-level)/2
+	least, most := PairedDrop(lost, won, n, half)
+	low, high := LowerRate(right, n, half), UpperRate(right, n, half) // of the right answers
+	over := func(drop, small, large float64) float64 {
+		if drop < 0 {
+			small = large
+		}
+		return 1 - drop/small
+	}
+	return max(0, over(most, low, high)), over(least, high, low)
+}

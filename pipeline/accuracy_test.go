@@ -1,0 +1,129 @@
+//go:build cgo
+
+package pipeline_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// priced writes 40 cases with what they cost as labels: 1.5*x, and a tenth more or less by turns.
+func (w *world) priced(t *testing.T) {
+	t.Helper()
+	var x, y []float32
+	for i := range 40 {
+		v := float32(i - 20)
+		x, y = append(x, v), append(y, 1.5*v+float32(0.2)*float32(i%2)-0.1)
+	}
+	n := int64(len(x))
+	inputs, err := tensor.New(x, n, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels, err := tensor.New(y, n, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(filepath.Join(w.dir, "cases", "cases-00000.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := tensor.Write(f, map[string]tensor.Tensor{"x": inputs, "price": labels}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pricedSpec has labels, limits on accuracy, and limits on int8 that let accuracy decide.
+func pricedSpec(accuracy string) string {
+	return strings.Replace(digits, "cases: cases/", "cases: {path: cases/, labels: price}", 1) +
+		"limits: {accuracy: " + accuracy + ", precisions: {int8: {outputs: {y: {snr: {min: 0}, max_error: {max: 9}, case_error: {max: 9}, systematic: {max: 9}}}}}}\n"
+}
+
+// A regression model is limited by its error against labels: an engine 2 % off is worse, by more
+// than a limit of 10 % of the reference's error allows.
+func TestErrorAgainstLabels(t *testing.T) {
+	t.Parallel()
+	for metric, rises := range map[string]bool{"rmse": true, "mae": true, "r2": false} {
+		t.Run(metric, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.53)
+			w.priced(t)
+			built := w.built(t, pricedSpec("{metric: "+metric+", drop: {max: 10%}}"), pipeline.BuildOptions{})
+			verified, err := w.p.Verify(t.Context(), built.Ref)
+			if rises != registry.HasCode(err, registry.CodeLimit) {
+				t.Fatalf("error %v, want a limit: %v", err, rises)
+			}
+			for _, e := range verified.Engines {
+				want := registry.VerdictPass
+				if rises && strings.HasSuffix(e.Label, "int8") {
+					want = registry.VerdictFail
+				}
+				if e.Parity.Verdict != want {
+					t.Errorf("%s: %s, %v; want %s", e.Label, e.Parity.Verdict, e.Parity.Reasons, want)
+				}
+				again, err := validators.Rejudge(e.Parity)
+				if err != nil || len(again.Differences) > 0 || again.Verdict != want || again.Taken != 1 {
+					t.Errorf("%s judged again: %+v, error %v; want %s", e.Label, again, err, want)
+				}
+				if a := e.Parity.Accuracy; a.Metric != metric || a.Cases != 40 || a.Seed == 0 {
+					t.Errorf("%s: %+v, want %s of 40 cases with a seed", e.Label, a, metric)
+				}
+			}
+		})
+	}
+}
+
+// The bounds of a bootstrap are the same whenever the same engine runs the same cases.
+func TestBoundsAreTheSameAgain(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.51)
+	w.priced(t)
+	built := w.built(t, pricedSpec("{metric: mae, max: 5, drop: {max: 90%}}"), pipeline.BuildOptions{})
+	var first []registry.Check
+	for range 2 {
+		verified, err := w.p.Verify(t.Context(), built.Ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checks := verified.Engines[1].Parity.Checks
+		last := checks[len(checks)-2:]
+		if first == nil {
+			first = last
+		}
+		for i, c := range last {
+			if !c.Resampled || *c.Low != *first[i].Low || *c.High != *first[i].High || !(*c.Low < c.Value && c.Value < *c.High) {
+				t.Errorf("%s: %v in %v to %v, before %v to %v", c.Figure, c.Value, *c.Low, *c.High, *first[i].Low, *first[i].High)
+			}
+		}
+	}
+}
+
+// What fits no output, or cannot be measured on the labels, is refused before anything is signed.
+func TestAccuracyRefused(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		text, want string
+	}{
+		"a metric of classes": {pricedSpec("{metric: f1_macro, drop: {max: 10%}}"), `limits.accuracy.metric: f1_macro wants scores of classes, or answers that are whole numbers, and output "y" of kind value has dtype float32 and shape [1 1]: want one of auc, r2, mae, rmse`},
+		"no such output":      {pricedSpec("{metric: mae, output: z, drop: {max: 10%}}"), `limits.accuracy.output: the model has no output "z": there are y`},
+		"labels of no class":  {pricedSpec("{metric: auc, drop: {max: 20%}}"), `tensor "price", which cases.labels names: dtype is float32: want integers`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			w.priced(t)
+			_, err := w.p.Build(t.Context(), w.spec(t, c.text), pipeline.BuildOptions{})
+			if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want CodeInvalid with %q", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,166 @@
+package accuracy
+
+import (
+	"math"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// maxEvents bounds the answers that F1 is computed of: 128 MiB for each side.
+const maxEvents = 1 << 24
+
+// event is an answer that was right, or missing, or wrong.
+type event struct {
+	class   int32
+	hit     bool // else it counts against the class, as a miss or as a false alarm
+	another bool // it belongs to the same case as the event before it
+}
+
+// confusion is F1, the harmonic mean of precision and recall: 2*hits over 2*hits + misses + false
+// alarms. binary is that of class 1; else it is the mean over all classes that are among labels or
+// answers. Integers or booleans of several per case are several answers, each to a class of its own.
+type confusion struct {
+	binary bool
+	multi  bool // several answers per case, each yes or no
+	events []event
+	first  []int // of each case: its first event
+}
+
+func (c *confusion) add(output, labels tensor.Tensor) error {
+	if err := validate(output, labels); err != nil {
+		return err
+	}
+	if labels.DType.Class() == tensor.ClassFloat {
+		return mismatchf("labels are %s: want integers", labels.DType)
+	}
+	if output.DType.Class() != tensor.ClassFloat {
+		return eachCase(output, labels, c.named)
+	}
+	return eachRanked(output, labels, func(rows [][]float64, classes []int) error {
+		c.begin()
+		for i, row := range rows {
+			c.answer(tensor.Argmax(row), classes[i])
+		}
+		return c.full()
+	})
+}
+
+// named adds a case whose output is the answer: the number of a class, or a yes or no for each.
+func (c *confusion) named(got, want []float64) error {
+	c.begin()
+	if len(got) == 1 {
+		if math.Abs(got[0]) > math.MaxInt32 || math.Abs(want[0]) > math.MaxInt32 {
+			return mismatchf("class %v, label %v: want numbers of classes", got[0], want[0])
+		}
+		c.answer(int(got[0]), int(want[0]))
+		return c.full()
+	}
+	c.multi = true
+	for class, v := range got {
+		switch yes, should := v != 0, want[class] != 0; {
+		case yes && should:
+			c.event(class, true)
+		case yes != should:
+			c.event(class, false)
+		}
+	}
+	return c.full()
+}
+
+func (c *confusion) begin() { c.first = append(c.first, len(c.events)) }
+
+// answer adds an answer, which is negative for none.
+func (c *confusion) answer(got, want int) {
+	if got == want {
+		c.event(want, true)
+		return
+	}
+	c.event(want, false)
+	if got >= 0 {
+		c.event(got, false)
+	}
+}
+
+func (c *confusion) event(class int, hit bool) {
+	if !c.binary || class == 1 {
+		c.events = append(c.events, event{class: int32(class), hit: hit})
+	}
+}
+
+func (c *confusion) full() error {
+	if len(c.events) > maxEvents {
+		return registry.Errorf(registry.CodeInvalid, "more than %d answers: f1 cannot be computed of so many; use fewer cases, or top1", maxEvents)
+	}
+	return nil
+}
+
+// of returns the events of a case.
+func (c *confusion) of(n int) []event {
+	end := len(c.events)
+	if n+1 < len(c.first) {
+		end = c.first[n+1]
+	}
+	return c.events[c.first[n]:end]
+}
+
+// tally is what one class has: hits, and hits + hits + misses + false alarms.
+type tally struct{ hits, all float64 }
+
+func (t tally) f1() float64 { return 2 * t.hits / t.all }
+
+func (e event) size() float64 {
+	if e.hit {
+		return 2
+	}
+	return 1
+}
+
+func (c *confusion) size() int { return len(c.first) }
+
+func (c *confusion) contributions(of []int) Contributions {
+	classes := make(map[int32]tally)
+	var order []int32 // as they occur, so that sums are the same in every run
+	for _, n := range of {
+		for _, e := range c.of(n) {
+			t, known := classes[e.class]
+			if !known {
+				order = append(order, e.class)
+			}
+			if t.all += e.size(); e.hit {
+				t.hits++
+			}
+			classes[e.class] = t
+		}
+	}
+	each := make([]float64, 0, len(classes))
+	for _, class := range order {
+		each = append(each, classes[class].f1())
+	}
+	f1, weight := mean(each), float64(len(of))/float64(max(len(classes), 1))
+	out := Contributions{Each: make([]float64, len(of))}
+	for i, n := range of {
+		out.Each[i] = f1
+		for _, e := range c.of(n) {
+			t := classes[e.class]
+			change := -float64(t.f1() * e.size())
+			if e.hit {
+				change += 2
+			}
+			out.Each[i] += float64(weight * change / t.all)
+		}
+	}
+	out.Least, out.Most = f1, f1
+	worst, best, sum := 0.0, 0.0, 0.0
+	for _, t := range classes {
+		loss := weight * t.f1() / t.all
+		sum, worst = sum+loss, max(worst, loss)
+		best = max(best, weight*(2-2*t.f1())/t.all)
+	}
+	if !c.multi {
+		sum = 2 * worst // the class that is right, and the one that is answered
+	}
+	seen := out.seen()
+	out.Least, out.Most = min(seen.Least, f1-sum), max(seen.Most, f1+best)
+	return out
+}

@@ -1,0 +1,126 @@
+// Package accuracy measures outputs against labels.
+//
+// A [Metric] is either a rate of cases, each of which is right or wrong, or a figure of the whole
+// set. A figure is kept as one contribution of each case, whose mean it is: the error of the case,
+// or for a statistic of the set, such as F1, what the case changes of it (the infinitesimal
+// jackknife: Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, chapter 6). So
+// every bound is one of a mean over cases, and a drop is a mean of paired differences.
+package accuracy
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// Needs says what a metric needs of an output and of the labels.
+type Needs string
+
+// What metrics need.
+const (
+	NeedsScores  Needs = "scores"  // [..., classes], and the class numbers [...] as labels
+	NeedsAnswers Needs = "answers" // scores, or integers or booleans of the shape of the labels
+	NeedsTwo     Needs = "two"     // one score for each case, or one for each of two classes; labels 0 and 1
+	NeedsValues  Needs = "values"  // numbers of the shape of the labels, which are numbers too
+	NeedsOne     Needs = "one"     // one number for each case, and as label
+)
+
+// The names of the metrics that other packages mean.
+const (
+	Top1  = "top1"
+	MAE   = "mae"
+	Exact = "exact"
+)
+
+// Metric is one of a closed set. The zero Metric is none.
+type Metric struct {
+	Name  string
+	Needs Needs
+	// Rate: it is the share of cases that are right, with exact bounds. Else its bounds are by a
+	// seeded bootstrap over cases.
+	Rate bool
+	// Loss: less is better, and the figure has no largest value. So what an engine loses is
+	// relative to the other side's: see [Figures.Drop].
+	Loss bool
+	// Smooth: a small difference of an output makes a small difference of the figure.
+	Smooth bool
+
+	top   int                   // of top-k
+	side  func(options) side    // of what is no rate
+	outer func(float64) float64 // makes the figure of the mean of contributions; nil is the mean itself
+	log   bool                  // contributions are logarithms
+}
+
+// options are what the figures of a side depend on beside the metric.
+type options struct {
+	probability bool // outputs are probabilities, not scores
+}
+
+var metrics = []Metric{
+	{Name: Top1, Needs: NeedsAnswers, Rate: true, top: 1},
+	{Name: "top2", Needs: NeedsScores, Rate: true, top: 2},
+	{Name: "top3", Needs: NeedsScores, Rate: true, top: 3},
+	{Name: "top5", Needs: NeedsScores, Rate: true, top: 5},
+	{Name: "top10", Needs: NeedsScores, Rate: true, top: 10},
+	{Name: Exact, Needs: NeedsAnswers, Rate: true},
+	{Name: "f1_macro", Needs: NeedsAnswers, side: func(options) side { return &confusion{} }},
+	{Name: "f1_binary", Needs: NeedsAnswers, side: func(options) side { return &confusion{binary: true} }},
+	{Name: "auc", Needs: NeedsTwo, side: func(options) side { return &ranking{} }},
+	{Name: "r2", Needs: NeedsOne, Smooth: true, side: func(options) side { return &explained{} }},
+	{Name: MAE, Needs: NeedsValues, Loss: true, Smooth: true, side: func(options) side { return &errorsOf{each: math.Abs} }},
+	{Name: "rmse", Needs: NeedsValues, Loss: true, Smooth: true, outer: math.Sqrt,
+		side: func(options) side { return &errorsOf{each: func(d float64) float64 { return d * d }} }},
+	{Name: "perplexity", Needs: NeedsScores, Loss: true, Smooth: true, outer: math.Exp, log: true,
+		side: func(o options) side { return &likelihood{probability: o.probability} }},
+}
+
+// Metrics lists the names of the metrics.
+func Metrics() []string {
+	var names []string
+	for _, m := range metrics {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// Find returns a metric by name. Errors: CodeInvalid for a name that is none.
+func Find(name string) (Metric, error) {
+	at := slices.IndexFunc(metrics, func(m Metric) bool { return m.Name == name })
+	if at >= 0 {
+		return metrics[at], nil
+	}
+	err := registry.Errorf(registry.CodeInvalid, "accuracy metric %.40q: want one of %s", name, strings.Join(Metrics(), ", "))
+	if strings.EqualFold(name, "map") {
+		return Metric{}, registry.WithHint(err, "mAP of boxes is not computed: limit the boxes by limits.outputs, and the classes by top1 or f1_macro")
+	}
+	return Metric{}, err
+}
+
+// Figure returns the figure of a mean of contributions.
+func (m Metric) Figure(mean float64) float64 {
+	if m.outer == nil || math.IsInf(mean, 0) {
+		return mean
+	}
+	return m.outer(math.Max(mean, 0))
+}
+
+// side collects the cases of one side, the reference model or an engine.
+type side interface {
+	// add adds the cases that are the rows of both tensors.
+	add(output, labels tensor.Tensor) error
+	size() int // cases that were added
+	// contributions returns those of some of the cases, by their numbers in the order in which they
+	// were added, to the figure of these cases.
+	contributions(of []int) Contributions
+}
+
+// Contributions are one number for each case, of which the mean is the figure, or for some metrics
+// what the figure is made of.
+type Contributions struct {
+	Each []float64
+	// Least and Most are what a case can contribute; of a smooth metric, what any did.
+	Least, Most float64
+}

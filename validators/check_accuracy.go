@@ -1,0 +1,206 @@
+package validators
+
+import (
+	"fmt"
+	"math"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/stats"
+)
+
+// The figures of checks on accuracy.
+const (
+	figureAccuracy   = "accuracy"
+	figureDrop       = "drop"
+	figureRegression = "regression"
+	figureRelative   = "relative"
+)
+
+// accuracy2 judges accuracy by the rules of version 2.
+func (j *judgement) accuracy2(limit *AccuracyLimit, m Measured) {
+	measured := m.Accuracy
+	switch {
+	case limit == nil:
+		return
+	case measured == nil || measured.Cases == 0:
+		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
+			Message: "accuracy was not measured: the cases have no labels"})
+		return
+	case measured.Metric != limit.Metric:
+		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
+			Message: fmt.Sprintf("accuracy was measured by %s, and the limit is on %s", measured.Metric, limit.Metric)})
+		return
+	}
+	if m.Figures != nil {
+		j.figures(limit, *m.Figures)
+	} else {
+		j.counts(limit, measured)
+	}
+	switch {
+	case limit.Regression == nil:
+	case m.CurrentFault != "":
+		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric,
+			Message: "the accuracy of the engine that the destination has now is not known: " + m.CurrentFault})
+	case m.CurrentFigures != nil:
+		j.figure(figureRegression, most(limit.Regression), *m.CurrentFigures, m.CurrentFigures.Drop(j.confidence))
+	case m.Current != nil:
+		j.drop(figureRegression, "that of the engine there now", limit.Regression.Max, m.Current)
+	}
+}
+
+// counts judges a rate by the counts of its cases.
+func (j *judgement) counts(limit *AccuracyLimit, a *registry.Accuracy) {
+	if limit.Min != nil {
+		j.rate("", figureAccuracy, limit.Min.Min, float64(a.Cases)-float64(a.Right), a.Cases)
+	}
+	if limit.Drop != nil {
+		j.drop(figureDrop, "the reference's", limit.Drop.Max, a)
+	}
+	if limit.Relative != nil {
+		j.relative(limit.Relative.Min, a)
+	}
+}
+
+// relative checks what share of the answers that the reference has right the engine has.
+func (j *judgement) relative(limit float64, a *registry.Accuracy) {
+	value, low, high := relativeRate(*a, j.confidence)
+	check := registry.Check{Figure: figureRelative, Value: registry.Figure(value), Limit: registry.Figure(limit), AtLeast: true,
+		Misses: &a.Lost, Won: &a.Won, Cases: a.Cases, Low: figureOf(low), High: figureOf(high), Verdict: registry.VerdictUndecided}
+	said := fmt.Sprintf("accuracy (%s) is %s of the reference's in %s", a.Metric, share(value), registry.Count(a.Cases, "case"))
+	reason := registry.Reason{Figure: a.Metric, Limit: check.Limit, Value: check.Value}
+	switch {
+	case low >= limit:
+		check.Verdict = registry.VerdictPass
+	case high < limit:
+		check.Verdict, reason.Code = registry.VerdictFail, ReasonAccuracy
+		reason.Message = fmt.Sprintf("%s, with %s confidence at most %s; the limit is %s", said, share(j.confidence), share(high), share(limit))
+		j.fail(reason)
+	default:
+		reason.Code = ReasonNotEnough
+		reason.Message = fmt.Sprintf("%s, which proves %s with %s confidence, and the limit is %s: use more cases", said, proven(low), share(j.confidence), share(limit))
+		j.undecided(reason)
+	}
+	j.checks = append(j.checks, check)
+}
+
+// relativeRate is the accuracy of the engine over that of the reference, with its bounds.
+func relativeRate(a registry.Accuracy, confidence float64) (value, low, high float64) {
+	right := float64(a.Right + a.Lost - a.Won) // of the reference
+	low, high = stats.PairedRatio(int(math.Ceil(float64(a.Lost))), int(math.Floor(float64(a.Won))), right, a.Cases, confidence)
+	return float64(a.Right) / right, low, high
+}
+
+// figures judges a metric that is no rate.
+func (j *judgement) figures(limit *AccuracyLimit, f accuracy.Figures) {
+	if limit.Min != nil {
+		j.figure(figureAccuracy, least(limit.Min), f, f.Absolute(j.confidence))
+	}
+	if limit.Max != nil {
+		j.figure(figureAccuracy, most(limit.Max), f, f.Absolute(j.confidence))
+	}
+	if limit.Drop != nil {
+		j.figure(figureDrop, most(limit.Drop), f, f.Drop(j.confidence))
+	}
+	if limit.Relative != nil {
+		j.figure(figureRelative, least(limit.Relative), f, f.Relative(j.confidence))
+	}
+}
+
+// figure checks a limit on a figure by its bounds: it holds if the worse one does, and fails if the
+// better one does not.
+func (j *judgement) figure(name string, l limit, f accuracy.Figures, b accuracy.Bounded) {
+	cases := len(f.Engine.Each)
+	check := registry.Check{Figure: name, Value: registry.Figure(b.Value), Limit: registry.Figure(l.value), AtLeast: l.atLeast,
+		Low: figureOf(b.Low), High: figureOf(b.High), Cases: cases, Resampled: true}
+	worse, better := b.High, b.Low
+	if l.atLeast {
+		worse, better = b.Low, b.High
+	}
+	reference, engine := f.Sides()
+	check.Verdict = l.decide(reference, engine, worse, better)
+	defer func() { j.checks = append(j.checks, check) }()
+	if check.Verdict == registry.VerdictPass {
+		return
+	}
+	code := ReasonLimit
+	if name != figureAccuracy {
+		code = ReasonAccuracy
+	}
+	reason := registry.Reason{Code: code, Figure: f.Metric.Name, Limit: check.Limit, Value: check.Value}
+	said := j.saidOf(name, f, b)
+	switch {
+	case none(reference):
+		reason.Code, reason.Message = ReasonNotRun, fmt.Sprintf("%s of what the engine is compared with has no value: look at the labels, and at NaN among its outputs", f.Metric.Name)
+		j.undecided(reason)
+	case none(engine):
+		reason.Message = said + ": the engine has outputs that are NaN or infinite"
+		j.fail(reason)
+	case check.Verdict == registry.VerdictFail:
+		reason.Message = fmt.Sprintf("%s, with %s confidence %s; the limit is %s", said, share(j.confidence), bound(!l.atLeast, better, name, f.Metric), amount(l.value, name, f.Metric))
+		j.fail(reason)
+	case math.IsInf(worse, 0):
+		reason.Code = ReasonNotEnough
+		reason.Message = fmt.Sprintf("%s, too few for a bound; the limit is %s: use at least 100 cases", said, amount(l.value, name, f.Metric))
+		j.undecided(reason)
+	default:
+		reason.Code = ReasonNotEnough
+		reason.Message = fmt.Sprintf("%s, with %s confidence %s, and the limit is %s: use more cases", said, share(j.confidence), bound(l.atLeast, worse, name, f.Metric), amount(l.value, name, f.Metric))
+		j.undecided(reason)
+	}
+}
+
+// none reports whether a figure has no value.
+func none(v float64) bool { return math.IsNaN(v) || math.IsInf(v, 0) }
+
+// decide gives the verdict on bounds, and on the figures of both sides, of which the engine's may
+// have no value.
+func (l limit) decide(reference, engine, worse, better float64) registry.Verdict {
+	switch {
+	case none(reference):
+		return registry.VerdictUndecided
+	case none(engine):
+		return registry.VerdictFail
+	case l.keeps(worse):
+		return registry.VerdictPass
+	case !l.keeps(better):
+		return registry.VerdictFail
+	}
+	return registry.VerdictUndecided
+}
+
+// saidOf says what was measured.
+func (j *judgement) saidOf(name string, f accuracy.Figures, b accuracy.Bounded) string {
+	reference, engine := f.Sides()
+	cases := registry.Count(len(f.Engine.Each), "case")
+	if name == figureAccuracy {
+		return fmt.Sprintf("%s is %.6g in %s", f.Metric.Name, engine, cases)
+	}
+	other := "the reference's"
+	if name == figureRegression {
+		other = "that of the engine there now"
+	}
+	what := "a drop of"
+	switch {
+	case name == figureRelative:
+		what = "a share of"
+	case f.Metric.Loss:
+		what = "a rise of"
+	}
+	return fmt.Sprintf("%s is %.6g, %s is %.6g: %s %s in %s", f.Metric.Name, engine, other, reference, what, amount(b.Value, name, f.Metric), cases)
+}
+
+// amount writes a value of a figure with its unit: a share, or a number in that of the labels.
+func amount(v float64, figure string, m accuracy.Metric) string {
+	if figure == figureAccuracy || figure != figureRelative && !m.Loss {
+		return fmt.Sprintf("%.4g", v)
+	}
+	return share(v)
+}
+
+func bound(atLeast bool, v float64, figure string, m accuracy.Metric) string {
+	if atLeast {
+		return "at least " + amount(v, figure, m)
+	}
+	return "at most " + amount(v, figure, m)
+}

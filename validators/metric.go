@@ -1,0 +1,155 @@
+package validators
+
+import (
+	"math"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// Accuracy returns the metric that outputs are compared with labels by, and the output: those of the limit,
+// and what the limit leaves open is the first output that fits. Without a limit it is top1 of the
+// first output with an answer for each case, or else the mean error of the first value. ok is false where
+// there is none. Errors: CodeInvalid for a limit whose metric no output fits, or not the one that it names.
+func (i Interface) Accuracy(limit *AccuracyLimit) (m accuracy.Metric, output TensorInfo, ok bool, err error) {
+	if limit == nil {
+		return i.unasked()
+	}
+	if m, err = accuracy.Find(limit.Metric); err != nil {
+		return m, TensorInfo{}, false, err
+	}
+	if i.V < 2 { // without kinds
+		name, _ := i.ScoredOutput(true)
+		output, ok = i.Output(name)
+		return m, output, ok, nil
+	}
+	if limit.Output != "" {
+		if output, ok = i.Output(limit.Output); !ok {
+			return m, output, false, registry.Errorf(registry.CodeInvalid, "limits.accuracy.output: the model has no output %q: there are %s", limit.Output, list(names(i.Outputs)))
+		}
+		return m, output, true, fits(m, output)
+	}
+	for n, output := range i.Outputs {
+		why := fits(m, output)
+		if why == nil {
+			return m, output, true, nil
+		}
+		if n == 0 {
+			err = why
+		}
+	}
+	return m, TensorInfo{}, false, err
+}
+
+// unasked is what is measured where no limit asks.
+func (i Interface) unasked() (m accuracy.Metric, output TensorInfo, ok bool, err error) {
+	if name, ok := i.ScoredOutput(false); ok {
+		m, err = accuracy.Find(accuracy.Top1)
+		output, _ = i.Output(name)
+		return m, output, err == nil, err
+	}
+	for _, output := range i.Outputs {
+		if output.Kind == KindValue {
+			m, err = accuracy.Find(accuracy.MAE)
+			return m, output, err == nil, err
+		}
+	}
+	return m, TensorInfo{}, false, nil
+}
+
+// MetricsFor lists the metrics that fit an output, which has a kind.
+func MetricsFor(output TensorInfo) []string {
+	var names []string
+	for _, name := range accuracy.Metrics() {
+		if m, err := accuracy.Find(name); err == nil && needs(m, output) == "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// fits checks that an output has what a metric needs. Errors: CodeInvalid, which lists the metrics
+// that do fit.
+func fits(m accuracy.Metric, output TensorInfo) error {
+	lacks := needs(m, output)
+	if lacks == "" {
+		return nil
+	}
+	return registry.Errorf(registry.CodeInvalid, "limits.accuracy.metric: %s wants %s, and output %q of kind %s has dtype %s and shape %v: want one of %s, or say the kind in outputs.%s.kind",
+		m.Name, lacks, output.Name, output.Kind, output.DType, output.Shape, strings.Join(MetricsFor(output), ", "), output.Name)
+}
+
+// needs says what a metric wants of an output that it lacks; empty for nothing.
+func needs(m accuracy.Metric, output TensorInfo) string {
+	whole := output.DType.Class() != tensor.ClassFloat
+	ranks := output.Kind.Ranks() && !whole
+	answers := ranks || whole && output.Kind != KindValue && output.Kind != KindEmbedding
+	values := !output.Kind.Ranks() && !output.Kind.Names() && output.DType != tensor.Bool
+	each, known := output.perCase()
+	switch m.Needs {
+	case accuracy.NeedsScores:
+		if !ranks {
+			return "scores of classes"
+		}
+	case accuracy.NeedsAnswers:
+		if !answers {
+			return "scores of classes, or answers that are whole numbers"
+		}
+	case accuracy.NeedsTwo:
+		if !(ranks && (output.last().Size == 2 || output.last().Symbol != "") && len(output.Shape) < 3) && !(values && !whole && (each == 1 || !known)) {
+			return "one number for each case, or scores of two classes"
+		}
+	case accuracy.NeedsValues:
+		if !values {
+			return "numbers that are no scores of classes"
+		}
+	case accuracy.NeedsOne:
+		if !values || known && each != 1 {
+			return "one number for each case, which is no score of a class"
+		}
+	}
+	return ""
+}
+
+// perCase returns how many values a case has, if no dimension behind the first is open.
+func (t TensorInfo) perCase() (values int64, known bool) {
+	values = 1
+	for _, d := range t.Shape[min(1, len(t.Shape)):] {
+		if d.Symbol != "" {
+			return 0, false
+		}
+		values *= d.Size
+	}
+	return values, true
+}
+
+// validateMetric checks that each limit is one that the metric can have.
+func (a *AccuracyLimit) validateMetric() error {
+	m, err := accuracy.Find(a.Metric)
+	if err != nil {
+		return err
+	}
+	switch {
+	case m.Loss && a.Min != nil:
+		return registry.Errorf(registry.CodeInvalid, "accuracy.min: of %s less is better: want max", m.Name)
+	case !m.Loss && a.Max != nil:
+		return registry.Errorf(registry.CodeInvalid, "accuracy.max: of %s more is better: want min", m.Name)
+	}
+	most, least := 1.0, 0.0
+	if m.Loss {
+		most = math.MaxFloat64
+	}
+	if m.Name == "r2" {
+		least = -math.MaxFloat64
+	}
+	for _, err := range []error{a.Drop.within("accuracy.drop.max", most), a.Regression.within("accuracy.regression.max", most),
+		a.Min.within("accuracy.min.min", least, 1), a.Max.within("accuracy.max.max", math.MaxFloat64),
+		a.Relative.within("accuracy.relative.min", 0, 1)} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

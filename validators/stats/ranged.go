@@ -1,0 +1,55 @@
+package stats
+
+import (
+	"math"
+	"slices"
+)
+
+// minOthers is how many values have to differ from the median before [RangedMean] trusts the
+// bootstrap: with 6 of 300, nine of ten bounds are right where 19 of 20 should be.
+const minOthers = 20
+
+// RangedMean returns the one-sided bounds of the mean of the distribution that the values, one for
+// each case, come from, where no value can be below least or above most. They are those of
+// [MeanBounds] where at least 20 values differ from the median and it has any. Else the bounds are
+// those of Stringer, see [UpperRate]: what the values are above their median, and what they are
+// below it, are fractions of what they could be, each bounded with half of the error.
+//
+// The result does not depend on the order of the values. Fewer than 8 values, values that are not
+// finite, and values outside of the range give -Inf and +Inf.
+func RangedMean(values []float64, least, most, level float64, seed uint64) (lower, upper float64) {
+	n := len(values)
+	sorted := slices.Sorted(slices.Values(values)) // NaN first
+	if n < minValues || !(level > 0 && level < 1) || !(sorted[0] >= least && sorted[n-1] <= most) ||
+		math.IsInf(least, -1) || math.IsInf(most, 1) {
+		return math.Inf(-1), math.Inf(1)
+	}
+	center, half := sorted[n/2], 1-(1-level)/2
+	var above, below float64 // sums of fractions
+	others := 0
+	for _, v := range sorted {
+		switch {
+		case v > center:
+			others, above = others+1, above+(v-center)/(most-center)
+		case v < center:
+			others, below = others+1, below+(center-v)/(center-least)
+		}
+	}
+	lower, upper = math.Inf(-1), math.Inf(1)
+	if others >= min(minOthers, n-1) {
+		lower, upper = MeanBounds(sorted, level, seed)
+	}
+	rate := func(bound func(float64, int, float64) float64, fractions, size float64) float64 {
+		if size == 0 {
+			return 0
+		}
+		return size * bound(min(fractions, float64(n)), n, half)
+	}
+	if math.IsInf(lower, -1) {
+		lower = center + rate(LowerRate, above, most-center) - rate(UpperRate, below, center-least)
+	}
+	if math.IsInf(upper, 1) {
+		upper = center + rate(UpperRate, above, most-center) - rate(LowerRate, below, center-least)
+	}
+	return lower, upper
+}
