@@ -59,6 +59,15 @@ func (i Interface) unasked() (m accuracy.Metric, output TensorInfo, ok bool, err
 	return m, TensorInfo{}, false, nil
 }
 
+// Metrics lists the names of all metrics of accuracy.
+func Metrics() []string { return accuracy.Metrics() }
+
+// LessIsBetter reports whether a metric is an error, which has no largest value.
+func LessIsBetter(metric string) bool {
+	m, err := accuracy.Find(metric)
+	return err == nil && m.Loss
+}
+
 // MetricsFor lists the metrics that fit an output, which has a kind.
 func MetricsFor(output TensorInfo) []string {
 	var names []string

@@ -53,12 +53,12 @@ func arrows() []rule {
 		{"web", []string{"registry"}},
 
 		{"pipeline", []string{
-			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/consistency", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/atomicfile", "validators",
+			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/consistency", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/atomicfile", "validators", "validators/accuracy",
 			"validators/format", "validators/parity", "validators/performance", "validators/tensor",
 		}},
 		{"pipeline/progress", nil}, // a leaf
 		{"pipeline/pull", []string{"registry"}},
-		{"pipeline/cases", []string{"pipeline/confined", "pipeline/spec", "pipeline/toolchain", "registry", "validators", "validators/tensor"}},
+		{"pipeline/cases", []string{"pipeline/confined", "pipeline/spec", "pipeline/toolchain", "registry", "validators", "validators/accuracy", "validators/tensor"}},
 		// Decides what a build makes, and does nothing.
 		{"pipeline/plan", []string{"pipeline/cases", "pipeline/spec", "pipeline/toolchain", "registry", "validators", "validators/format"}},
 		{"pipeline/consistency", []string{"registry", "validators", "validators/parity", "validators/tensor"}},
@@ -95,7 +95,8 @@ func arrows() []rule {
 
 		{"validators/tensor", nil}, // a pure leaf
 		{"validators/stats", nil},  // a pure leaf
-		{"validators", []string{"registry", "validators/stats", "validators/tensor"}},
+		{"validators", []string{"registry", "validators/accuracy", "validators/stats", "validators/tensor"}},
+		{"validators/accuracy", []string{"registry", "validators/stats", "validators/tensor"}},
 		// A report of parity holds the accuracy on the same cases, measured in the same pass.
 		{"validators/parity", []string{"registry", "validators", "validators/accuracy", "validators/tensor"}},
 		{"validators/performance", []string{"registry", "validators/stats"}},

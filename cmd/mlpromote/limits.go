@@ -6,7 +6,6 @@ import (
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/accuracy"
 )
 
 // limitsText writes limits for people, presets expanded.
@@ -46,7 +45,7 @@ func accuracyText(a *validators.AccuracyLimit) string {
 		lines = append(lines, "accuracy: "+a.Metric+" "+fmt.Sprintf(format, args...)+"\n")
 	}
 	drops, below := "may drop by %s", "at most %s below that of the engine that is there"
-	if metric, err := accuracy.Find(a.Metric); err == nil && metric.Loss {
+	if validators.LessIsBetter(a.Metric) {
 		drops, below = "may be larger by %s of the reference's", "at most %s above that of the engine that is there"
 	}
 	if a.Drop != nil {

@@ -11,7 +11,6 @@ import (
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/accuracy"
 )
 
 // figureWords are what figures of checks are called.
@@ -48,11 +47,10 @@ func checksTable(p *registry.ParityReport) string {
 // figureWord is what the figure of a check is called; of accuracy, with the metric.
 func figureWord(p *registry.ParityReport, c registry.Check) string {
 	word := cmp.Or(figureWords[c.Figure], c.Figure)
-	if c.Output != "" || p.Accuracy == nil || p.Accuracy.Metric == accuracy.Top1 {
+	if c.Output != "" || p.Accuracy == nil || p.Accuracy.Metric == validators.MetricTop1 {
 		return word
 	}
-	metric, err := accuracy.Find(p.Accuracy.Metric)
-	if err == nil && metric.Loss {
+	if validators.LessIsBetter(p.Accuracy.Metric) {
 		word = strings.Replace(word, "drop", "rise", 1)
 	}
 	return strings.Replace(word, "accuracy", p.Accuracy.Metric, 1)

@@ -15,7 +15,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/wiring"
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/registry"
-	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators"
 )
 
 func (a *app) verifyCommand() *cobra.Command {
@@ -189,7 +189,7 @@ func figure(f registry.Figure, format string) string { return fmt.Sprintf(format
 
 // accuracyCell is a figure of accuracy: a share, or a number where less is better.
 func accuracyCell(a registry.Accuracy, v registry.Figure) string {
-	if metric, err := accuracy.Find(a.Metric); err == nil && metric.Loss {
+	if validators.LessIsBetter(a.Metric) {
 		return figure(v, "%.4g")
 	}
 	return percent(float64(v))

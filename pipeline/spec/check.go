@@ -11,7 +11,6 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/registry/strictyaml"
 	"mlpromote.dev/mlpromote/validators"
-	"mlpromote.dev/mlpromote/validators/accuracy"
 )
 
 // maxGenerated is how many cases are generated at most.
@@ -306,7 +305,7 @@ func (c checker) checkNames() {
 }
 
 func (c checker) checkAccuracy(a Accuracy) {
-	if c.oneOf(at("limits", "accuracy", "metric"), "accuracy metric", a.Metric, accuracy.Metrics(), nil) {
+	if c.oneOf(at("limits", "accuracy", "metric"), "accuracy metric", a.Metric, validators.Metrics(), nil) {
 		c.report(a.validators().Validate(), "limits", "accuracy")
 	}
 	if c.Cases.Labels == "" {
