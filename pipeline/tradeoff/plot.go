@@ -76,6 +76,10 @@ func (pl Plot) marks(b *strings.Builder, points []Point, x, y func(float64) floa
 	}
 }
 
+// axisMargin is by how much the axis of latency begins below the least and ends above the most.
+// Its square is over 2.5, the widest step between ticks, so that even one point has a tick beside it.
+const axisMargin = 1.6
+
 // logAxis places microseconds, with ticks at 1, 2 and 5 times powers of ten.
 func logAxis(points []Point) (place func(float64) float64, ticks []float64) {
 	low, high := math.Inf(1), math.Inf(-1)
@@ -86,7 +90,7 @@ func logAxis(points []Point) (place func(float64) float64, ticks []float64) {
 	if len(points) == 0 {
 		low, high = 1, 10
 	}
-	low, high = low/1.3, high*1.3
+	low, high = low/axisMargin, high*axisMargin
 	place = func(v float64) float64 {
 		return left + (plotWidth-left-right)*(math.Log(math.Max(v, low))-math.Log(low))/(math.Log(high)-math.Log(low))
 	}

@@ -89,48 +89,97 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+func TestDominates(t *testing.T) {
+	t.Parallel()
+	base := tradeoff.Point{PerSecond: 100, P99Ns: 20, SizeBytes: 30, Loss: 0.1}
+	for name, c := range map[string]struct {
+		change func(p *tradeoff.Point)
+		want   bool
+	}{
+		"an equal one":                      {func(*tradeoff.Point) {}, false},
+		"faster, else equal":                {func(p *tradeoff.Point) { p.PerSecond = 101 }, true},
+		"quicker at worst, else equal":      {func(p *tradeoff.Point) { p.P99Ns = 19 }, true},
+		"smaller, else equal":               {func(p *tradeoff.Point) { p.SizeBytes = 29 }, true},
+		"more faithful, else equal":         {func(p *tradeoff.Point) { p.Loss = 0.05 }, true},
+		"slower, else equal":                {func(p *tradeoff.Point) { p.PerSecond = 99 }, false},
+		"smaller and less faithful":         {func(p *tradeoff.Point) { p.SizeBytes, p.Loss = 1, 0.2 }, false},
+		"a better median, which is no axis": {func(p *tradeoff.Point) { p.P50Ns = -1 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := base
+			c.change(&p)
+			if got := p.Dominates(base); got != c.want {
+				t.Errorf("Dominates = %t, want %t for %+v against %+v", got, c.want, p, base)
+			}
+		})
+	}
+}
+
 func TestViolations(t *testing.T) {
 	t.Parallel()
 	half := 0.005
-	o := tradeoff.Objective{P50Ns: 10, P99Ns: 20, MaxLoss: &half}
-	for want, p := range map[string]tradeoff.Point{
-		"":              {Keeps: true, P50Ns: 10, P99Ns: 20, Loss: 0.005},
-		"limits":        {P50Ns: 10},
-		"p50":           {Keeps: true, P50Ns: 11},
-		"p50 p99":       {Keeps: true, P50Ns: 11, P99Ns: 21},
-		"accuracy_drop": {Keeps: true, Loss: math.NaN()},
+	strict := tradeoff.Objective{P50Ns: 10, P99Ns: 20, MaxLoss: &half}
+	slow := tradeoff.Point{Keeps: true, P50Ns: 1e12, P99Ns: 1e12, Loss: 1}
+	for name, c := range map[string]struct {
+		o    tradeoff.Objective
+		p    tradeoff.Point
+		want string
+	}{
+		"exactly at every limit":         {strict, tradeoff.Point{Keeps: true, P50Ns: 10, P99Ns: 20, Loss: 0.005}, ""},
+		"outside the limits of the spec": {strict, tradeoff.Point{P50Ns: 10}, "limits"},
+		"median over":                    {strict, tradeoff.Point{Keeps: true, P50Ns: 11}, "p50"},
+		"tail over":                      {strict, tradeoff.Point{Keeps: true, P99Ns: 21}, "p99"},
+		"both latencies over":            {strict, tradeoff.Point{Keeps: true, P50Ns: 11, P99Ns: 21}, "p50 p99"},
+		"a loss that is no number":       {strict, tradeoff.Point{Keeps: true, Loss: math.NaN()}, "accuracy_drop"},
+		"no constraint at all":           {tradeoff.Objective{}, slow, ""},
+		"only the median is constrained": {tradeoff.Objective{P50Ns: 10}, slow, "p50"},
+		"only the tail is constrained":   {tradeoff.Objective{P99Ns: 10}, slow, "p99"},
 	} {
-		if got := strings.Join(o.Violations(p), " "); got != want {
-			t.Errorf("%+v breaks %q, want %q", p, got, want)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := strings.Join(c.o.Violations(c.p), " "); got != c.want {
+				t.Errorf("Violations = %q, want %q for %+v", got, c.want, c.p)
+			}
+		})
 	}
 }
 
 func TestAdvice(t *testing.T) {
 	t.Parallel()
 	half := 0.005
-	o := tradeoff.Objective{P99Ns: 20, MaxLoss: &half}
-	fp32 := tradeoff.Point{Name: "fp32", Keeps: true, P99Ns: 50}
+	tail := tradeoff.Objective{P99Ns: 20, MaxLoss: &half}
+	median := tradeoff.Objective{P50Ns: 20, MaxLoss: &half}
+	fp32 := tradeoff.Point{Name: "fp32", Keeps: true, P99Ns: 50, P50Ns: 50}
+	int8 := func(name string, keeps bool, loss float64, ns int64) tradeoff.Point {
+		return tradeoff.Point{Name: name, Int8: true, Keeps: keeps, Loss: loss, P50Ns: ns, P99Ns: ns}
+	}
 	for name, c := range map[string]struct {
+		o      tradeoff.Objective
 		points []tradeoff.Point
-		want   []string
+		want   []string // parts of what is said, in order
 	}{
-		"nothing": {nil, nil},
-		"enough":  {[]tradeoff.Point{fp32, {Name: "int8", Keeps: true, Int8: true, P99Ns: 9}}, []string{"quantize first", "not needed"}},
-		"lossy":   {[]tradeoff.Point{fp32, {Name: "a", Int8: true, Loss: 0.4, P99Ns: 9}, {Name: "b", Keeps: true, Int8: true, Loss: 0.1, P99Ns: 9}}, []string{"quantize first", "least in b:"}},
-		"slow":    {[]tradeoff.Point{fp32, {Name: "int8", Keeps: true, Int8: true, P99Ns: 30}}, []string{"quantize first", "not needed", "distil"}},
-		"no int8": {[]tradeoff.Point{fp32}, []string{"distil"}},
+		"nothing was built":                     {tail, nil, nil},
+		"int8 suffices":                         {tail, []tradeoff.Point{fp32, int8("int8", true, 0, 9)}, []string{"quantize first", "not needed"}},
+		"int8 loses too much everywhere":        {tail, []tradeoff.Point{fp32, int8("a", false, 0.4, 9), int8("b", true, 0.1, 9)}, []string{"quantize first", "least in b:"}},
+		"int8 is outside the limits":            {tail, []tradeoff.Point{fp32, int8("int8", false, 0, 9)}, []string{"quantize first", "least in int8:"}},
+		"int8 is too slow at worst":             {tail, []tradeoff.Point{fp32, int8("int8", true, 0, 30)}, []string{"quantize first", "not needed", "distil"}},
+		"int8 is too slow in the median":        {median, []tradeoff.Point{fp32, int8("int8", true, 0, 30)}, []string{"quantize first", "not needed", "distil"}},
+		"fp32 is too slow and there is no int8": {tail, []tradeoff.Point{fp32}, []string{"distil"}},
+		"fp32 suffices":                         {tradeoff.Objective{}, []tradeoff.Point{fp32}, nil},
 	} {
-		said := o.Advice(c.points)
-		if len(said) != len(c.want) {
-			t.Errorf("%s: %q, want %q", name, said, c.want)
-			continue
-		}
-		for i, want := range c.want {
-			if !strings.Contains(said[i], want) {
-				t.Errorf("%s: %q, want %q", name, said[i], want)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			said := c.o.Advice(c.points)
+			if len(said) != len(c.want) {
+				t.Fatalf("%d pieces of advice, want %d: got %q, want %q", len(said), len(c.want), said, c.want)
 			}
-		}
+			for i, want := range c.want {
+				if !strings.Contains(said[i], want) {
+					t.Errorf("advice %d is %q, want %q in it", i, said[i], want)
+				}
+			}
+		})
 	}
 }
 
