@@ -9,6 +9,7 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/pull"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
 )
 
 // TestPullOntoMountPoint refuses what could not be replaced in the end, before anything is
@@ -33,6 +34,28 @@ func TestPullOntoMountPoint(t *testing.T) {
 			_, err := pull.Puller{}.Pull(t.Context(), registry.ResolveQuery{}, dir, pull.Expectation{})
 			if registry.CodeOf(err) != registry.CodeInvalid || !strings.Contains(err.Error(), "is a mount point") {
 				t.Errorf("error %v, want CodeInvalid and that it is a mount point", err)
+			}
+		})
+	}
+}
+
+// A pull to where nothing can be written says so, although the registry answers.
+func TestPullToWhereNothingCanBeWritten(t *testing.T) {
+	t.Parallel()
+	for name, dir := range map[string]string{
+		"no folder beside it can be made": "/proc/engine",
+		"no folder above it can be made":  "/proc/models/engine",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t)
+			w.Promoted(t, registrytest.Build{})
+			w.Step = func(string) func(error) {
+				t.Error("a download began, want an error before it")
+				return func(error) {}
+			}
+			if _, err := w.Pull(t.Context(), query("prod"), dir, pull.Expectation{}); err == nil {
+				t.Error("the pull succeeds, want an error")
 			}
 		})
 	}
