@@ -19,11 +19,21 @@ func TestFindings(t *testing.T) {
 	)
 	for name, c := range map[string]struct {
 		text string
-		want []string // beginnings of findings
+		want []string // beginnings of findings, after "note: " if it is no problem
 	}{
 		"no problem": {head + all, nil},
 		"a missing key": {head + all + `  - {key: none.pub, roles: [approver], resources: ["oci://local/"]}` + "\n",
 			[]string{"the file of key none.pub is missing"}},
+		"a missing key that is revoked": {head + all + `  - {key: none.pub, state: revoked, since: 2026-11-21T09:00:00Z, roles: [verifier], resources: ["oci://local/"]}` + "\n",
+			[]string{"key none.pub is revoked and its file is missing, so its statements cannot be verified"}},
+		"a verifier whose key is missing": {head + strings.Replace(all, ", verifier", "", 1) + `  - {key: none.pub, roles: [verifier], resources: ["oci://local/"]}` + "\n",
+			[]string{"the file of key none.pub is missing", "nothing can be promoted to prod: it requires parity"}},
+		"an approver of nothing in particular": {head + all + `  - {key: two.pub, roles: [approver], resources: ["oci://local/prod/vision/digits"]}` + "\n", nil},
+		"one key in one state, twice":          {head + all + `  - {key: copy.pub, roles: [approver], resources: ["oci://local/"]}` + "\n", nil},
+		"two keys in two states":               {head + all + `  - {key: two.pub, state: revoked, since: 2026-11-21T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n", nil},
+		"one key under two names, separate roles": {strings.Replace(head, "from: staging", "from: staging, require: [signature, parity, separate-roles]", 1) +
+			strings.Replace(all, ", verifier", "", 1) + `  - {key: copy.pub, roles: [verifier], resources: ["oci://local/"]}` + "\n",
+			[]string{"nothing can be promoted to prod: it requires separate-roles"}},
 		"no verifier": {head + strings.Replace(all, ", verifier", "", 1),
 			[]string{"nothing can be promoted to prod: it requires parity, but no existing trusted key has the role verifier for oci://local/prod/"}},
 		"a verifier for some models is enough": {head + strings.Replace(all, ", verifier", "", 1) +
@@ -41,13 +51,13 @@ func TestFindings(t *testing.T) {
 		"two keys, separate roles": {strings.Replace(head, "from: staging", "from: staging, require: [signature, parity, separate-roles]", 1) + all +
 			`  - {key: two.pub, roles: [verifier], resources: ["oci://local/"]}` + "\n", nil},
 		"an identity": {head + all + `  - {identity: {issuer: https://example.com, subject: x}, roles: [builder], resources: ["oci://local/"]}` + "\n",
-			[]string{"identity https://example.com x has no effect yet"}},
+			[]string{"note: identity https://example.com x has no effect yet"}},
 		"retired in the future": {head + all + `  - {key: two.pub, state: retired, since: 2026-11-23T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n",
-			[]string{"key two.pub retires in the future, on 2026-11-23T09:00:00Z"}},
+			[]string{"note: key two.pub retires in the future, on 2026-11-23T09:00:00Z"}},
 		"revoked in the future": {head + all + `  - {key: two.pub, state: revoked, since: 2026-11-23T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n",
-			[]string{"key two.pub is revoked from a time in the future"}},
+			[]string{"note: key two.pub is revoked from a time in the future"}},
 		"node types": {head + all + `  - {key: two.pub, nodeTypes: [g6.xlarge], roles: [verifier], resources: ["oci://local/"]}` + "\n",
-			[]string{"key two.pub does not count as verifier yet"}},
+			[]string{"note: key two.pub does not count as verifier yet"}},
 		"one key retired and revoked": {head + all +
 			`  - {key: two.pub, state: retired, since: 2026-11-20T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n" +
 			`  - {key: copy2.pub, state: revoked, since: 2026-11-21T09:00:00Z, roles: [approver], resources: ["oci://local/"]}` + "\n",
@@ -78,8 +88,15 @@ func TestFindings(t *testing.T) {
 				t.Fatalf("found %+v, want %q", found, c.want)
 			}
 			for i, want := range c.want {
+				want, note := strings.CutPrefix(want, "note: ")
 				if !strings.HasPrefix(found[i].Text, want) {
 					t.Errorf("found %q, want %q", found[i].Text, want)
+				}
+				if found[i].Problem == note {
+					t.Errorf("a problem: %t, want %t for %q", found[i].Problem, !note, found[i].Text)
+				}
+				if found[i].Problem != (found[i].Fix != "") {
+					t.Errorf("fix %q for a problem: %t; want one for each problem, and for no note: %q", found[i].Fix, found[i].Problem, found[i].Text)
 				}
 			}
 		})

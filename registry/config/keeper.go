@@ -155,8 +155,8 @@ func (k *Keeper[G]) swap(ctx context.Context, before *state[G], after state[G]) 
 	if report.Taken {
 		report.Changes = Changes(before.inForce, after.inForce)
 	}
-	was := before.status()
-	if report.Taken || report.State != was.State || report.Problem != was.Problem || report.OnDisk != was.OnDisk || report.Agreed != was.Agreed {
+	was := before.status() // the state follows from these
+	if report.Taken || report.Problem != was.Problem || report.OnDisk != was.OnDisk || report.Agreed != was.Agreed {
 		k.Tell(ctx, report)
 	}
 }
