@@ -44,10 +44,25 @@ var defaults = map[string]tolerances{
 // cosine for an embedding; the rate of equal answers for scores, classes and labels, as far
 // as the number of cases can prove one. Errors: CodeInvalid for an unknown precision.
 func DefaultLimits(precision string, output TensorInfo, cases int) (OutputLimits, error) {
+	return presetLimits(PresetDefault, precision, output, cases)
+}
+
+// strict is half of the errors: 6 dB, half of what the figures allow, and half of the answers that may
+// differ.
+func (t tolerances) strict() tolerances {
+	return tolerances{snr: t.snr + 6, maxError: t.maxError / 2, caseError: t.caseError / 2, systematic: t.systematic / 2,
+		cosine: (1 + t.cosine) / 2, rate: (1 + t.rate) / 2, usual: t.usual}
+}
+
+// presetLimits gives the limits of a preset for an output: see [DefaultLimits].
+func presetLimits(preset, precision string, output TensorInfo, cases int) (OutputLimits, error) {
 	t, ok := defaults[precision]
 	if !ok {
 		return OutputLimits{}, registry.Errorf(registry.CodeInvalid,
 			"limits: precision %q: want one of %s", precision, strings.Join(Precisions(), ", "))
+	}
+	if preset == PresetStrict {
+		t = t.strict()
 	}
 	kind := output.Kind
 	if kind == "" {

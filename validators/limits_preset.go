@@ -9,11 +9,31 @@ import (
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// PresetDefault is the preset that is meant where none is named. [DefaultLimits] gives its limits.
-const PresetDefault = "default"
+// The presets. [DefaultLimits] gives the limits of PresetDefault, which is meant where none is named.
+// PresetStrict allows half of its errors. The others are PresetDefault and the rule of MLPerf
+// Inference: the accuracy of an engine is at least 99 % or 99.9 % of the reference's.
+const (
+	PresetDefault   = "default"
+	PresetStrict    = "strict"
+	PresetMLPerf99  = "mlperf-99"
+	PresetMLPerf999 = "mlperf-99.9"
+)
 
 // Presets lists the names of the presets.
-func Presets() []string { return []string{PresetDefault} }
+func Presets() []string {
+	return []string{PresetStrict, PresetDefault, PresetMLPerf99, PresetMLPerf999}
+}
+
+// PresetRelative returns the accuracy that a preset asks for, as a share of the reference's; nil for none.
+func PresetRelative(preset string) *AtLeast {
+	switch preset {
+	case PresetMLPerf99:
+		return &AtLeast{0.99}
+	case PresetMLPerf999:
+		return &AtLeast{0.999}
+	}
+	return nil
+}
 
 // The precisions that limits can be given for.
 const (
@@ -45,22 +65,27 @@ type LimitOverrides struct {
 // the number of cases can prove. An empty name means [PresetDefault]. Errors: CodeInvalid for an
 // unknown preset, precision or output, and those of [Limits.Validate].
 func ExpandPreset(name string, i Interface, precisions []string, cases int, overrides LimitOverrides) (Limits, error) {
-	if name != "" && name != PresetDefault {
+	name = cmp.Or(name, PresetDefault)
+	if !slices.Contains(Presets(), name) {
 		return Limits{}, registry.Errorf(registry.CodeInvalid,
 			"limits preset %q: want %s", name, strings.Join(Presets(), ", "))
 	}
 	if err := overrides.check(i, precisions); err != nil {
 		return Limits{}, err
 	}
+	accuracy, err := i.presetAccuracy(name, overrides.Accuracy)
+	if err != nil {
+		return Limits{}, err
+	}
 	limits := Limits{
 		V: LimitsVersion, Precisions: make(map[string]PrecisionLimits, len(precisions)),
-		Accuracy: overrides.Accuracy, Latency: overrides.Latency, MinCases: max(overrides.MinCases, 1),
+		Accuracy: accuracy, Latency: overrides.Latency, MinCases: max(overrides.MinCases, 1),
 		Confidence: cmp.Or(overrides.Confidence, DefaultConfidence),
 	}
 	for _, precision := range precisions {
 		outputs := make(map[string]OutputLimits, len(i.Outputs))
 		for _, output := range i.Outputs {
-			preset, err := DefaultLimits(precision, output, cases)
+			preset, err := presetLimits(name, precision, output, cases)
 			if err != nil {
 				return Limits{}, err
 			}
@@ -69,6 +94,27 @@ func ExpandPreset(name string, i Interface, precisions []string, cases int, over
 		limits.Precisions[precision] = PrecisionLimits{Outputs: outputs}
 	}
 	return limits, limits.Validate()
+}
+
+// presetAccuracy is the limit on accuracy of a preset, with what a spec says in it. A preset that has
+// one takes the metric of the spec, or else that of the outputs.
+func (i Interface) presetAccuracy(preset string, said *AccuracyLimit) (*AccuracyLimit, error) {
+	relative := PresetRelative(preset)
+	if relative == nil {
+		return said, nil
+	}
+	if said != nil {
+		own := *said
+		if own.Relative == nil {
+			own.Relative = relative
+		}
+		return &own, nil
+	}
+	metric, output, ok, err := i.Accuracy(nil)
+	if err == nil && !ok {
+		err = registry.Errorf(registry.CodeInvalid, "limits.preset %s asks for accuracy, and no output says by which metric: name one in limits.accuracy.metric", preset)
+	}
+	return &AccuracyLimit{Metric: metric.Name, Output: output.Name, Relative: relative}, err
 }
 
 // check checks that all that is said is about something that there is.

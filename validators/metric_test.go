@@ -218,3 +218,48 @@ func TestMetricsFor(t *testing.T) {
 		}
 	}
 }
+
+func TestPresets(t *testing.T) {
+	t.Parallel()
+	expand := func(preset string, o validators.LimitOverrides) validators.Limits {
+		t.Helper()
+		l, err := validators.ExpandPreset(preset, digits(), []string{"int8"}, 10_000, o)
+		if err != nil {
+			t.Fatalf("%s: %v", preset, err)
+		}
+		return l
+	}
+	ordinary, strict := expand("default", validators.LimitOverrides{}), expand("strict", validators.LimitOverrides{})
+	d, s := ordinary.Precisions["int8"].Outputs["logits"], strict.Precisions["int8"].Outputs["logits"]
+	if s.SNRdB.Min != d.SNRdB.Min+6 || s.MaxError.Max != d.MaxError.Max/2 || s.CaseError.Max != d.CaseError.Max/2 || s.Systematic.Max != d.Systematic.Max/2 || s.Top1.Min != (1+d.Top1.Min)/2 {
+		t.Errorf("strict %+v, want half of what default allows: %+v", s, d)
+	}
+	if ordinary.Accuracy != nil || strict.Accuracy != nil {
+		t.Errorf("accuracy %+v and %+v, want none", ordinary.Accuracy, strict.Accuracy)
+	}
+	for preset, least := range map[string]float64{"mlperf-99": 0.99, "mlperf-99.9": 0.999} {
+		if a := expand(preset, validators.LimitOverrides{}).Accuracy; a == nil || a.Metric != "top1" || a.Relative.Min != least || a.Drop != nil {
+			t.Errorf("%s: accuracy %+v, want %v of the reference's top1", preset, a, least)
+		}
+		own := validators.LimitOverrides{Accuracy: &validators.AccuracyLimit{Metric: "f1_macro", Drop: &validators.AtMost{Max: 0.1}}}
+		if a := expand(preset, own).Accuracy; a.Metric != "f1_macro" || a.Relative.Min != least || a.Drop.Max != 0.1 || own.Accuracy.Relative != nil {
+			t.Errorf("%s: accuracy %+v, want the metric and the drop of the spec", preset, a)
+		}
+		own.Accuracy.Relative = &validators.AtLeast{Min: 0.5}
+		if a := expand(preset, own).Accuracy; a.Relative.Min != 0.5 {
+			t.Errorf("%s: accuracy %+v, want the share of the spec", preset, a)
+		}
+	}
+	// What the page says of how many cases it takes is at its end.
+	for cases, preset := range map[int]string{440: "mlperf-99", 4384: "mlperf-99.9"} {
+		l := expand(preset, validators.LimitOverrides{})
+		checkBound(t, l.Provable(cases), "")
+		checkBound(t, l.Provable(cases-1), "accuracy.relative of")
+	}
+	none := digits()
+	none.Outputs = []validators.TensorInfo{{Name: "y", DType: tensor.Float32, Kind: validators.KindEmbedding, Shape: []validators.Dim{{Symbol: "batch"}, {Size: 8}}}}
+	_, err := validators.ExpandPreset("mlperf-99", none, []string{"fp32"}, 500, validators.LimitOverrides{})
+	checkInvalid(t, "no metric", err, "limits.preset mlperf-99 asks for accuracy, and no output says by which metric")
+	_, err = validators.ExpandPreset("mlperf", digits(), []string{"fp32"}, 500, validators.LimitOverrides{})
+	checkInvalid(t, "no preset", err, `limits preset "mlperf": want strict, default, mlperf-99, mlperf-99.9`)
+}

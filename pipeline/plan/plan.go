@@ -175,7 +175,7 @@ func New(in Inputs, tools map[string]Tool) (Plan, error) {
 	}
 	if p.Limits.Accuracy != nil && in.Cases.Record.Labels == "" {
 		return Plan{}, registry.Errorf(registry.CodeInvalid,
-			"limits.accuracy asks for labels, and the cases have none: name their tensor in cases.labels, or leave the limit out")
+			"limits.accuracy asks for labels, and the cases have none: name their tensor in cases.labels, or leave the limit out, and with it a preset that has one")
 	}
 	if err := p.Limits.Provable(in.Cases.Record.Count); err != nil {
 		return Plan{}, err

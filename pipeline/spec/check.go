@@ -306,7 +306,9 @@ func (c checker) checkNames() {
 
 func (c checker) checkAccuracy(a Accuracy) {
 	if c.oneOf(at("limits", "accuracy", "metric"), "accuracy metric", a.Metric, validators.Metrics(), nil) {
-		c.report(a.validators().Validate(), "limits", "accuracy")
+		said := a.validators()
+		said.Relative = cmp.Or(said.Relative, validators.PresetRelative(c.Limits.Preset))
+		c.report(said.Validate(), "limits", "accuracy")
 	}
 	if c.Cases.Labels == "" {
 		c.problem(at("limits", "accuracy"),

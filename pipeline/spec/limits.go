@@ -12,7 +12,7 @@ import (
 // Limits is how far an engine may be from the reference, as it is written: a preset
 // and what differs from it.
 type Limits struct {
-	Preset     string                     `yaml:"preset" doc:"Limits to start from" enum:"default"`
+	Preset     string                     `yaml:"preset" doc:"Limits to start from" enum:"strict,default,mlperf-99,mlperf-99.9"`
 	Outputs    map[string]OutputLimits    `yaml:"outputs" doc:"Per output: limits in place of the preset's"`
 	Precisions map[string]PrecisionLimits `yaml:"precisions" doc:"Per precision: figures that replace those of all precisions; the other figures stay"`
 	Accuracy   *Accuracy                  `yaml:"accuracy" doc:"What may be lost on labelled cases"`

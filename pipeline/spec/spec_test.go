@@ -274,7 +274,7 @@ func TestLoadProblems(t *testing.T) {
 		{target("{name: x, cpu: {arch: amd64}, variants: []}"), `6:51 target x: variants is empty: remove the key to build all`},
 		{target("{name: x, cpu: {arch: amd64}, variants: [fp32, fp32]}"), `6:58 variant "fp32" is here twice`},
 
-		{limits("{preset: lax}"), `8:18 unknown preset "lax": want default`},
+		{limits("{preset: lax}"), `8:18 unknown preset "lax": want strict, default, mlperf-99, mlperf-99.9`},
 		{limits("{outputs: {logits: {}}}"), `8:28 no limit: want one of rtol, atol, cosine, top1, equal, snr, max_abs, max_error, case_error, systematic`},
 		{limits("{precisions: {fp16: {outputs: {logits: {atol: 0.1}}}}}"), `8:29 unknown precision of a variant "fp16" (did you mean "fp32"?): want fp32, int8`},
 		{limits("{precisions: {int8: {outputs: {logits: {}}}}}"), `8:48 no limit: want one of rtol, atol, cosine, top1, equal, snr, max_abs, max_error, case_error, systematic`},
