@@ -112,7 +112,7 @@ func arrows() []rule {
 		{"registry/access/oidc", []string{"registry", "registry/strictyaml"}},
 		{"registry/config", []string{"registry", "registry/access/oidc", "registry/environments", "registry/strictyaml"}},
 		{"registry/environments", []string{"registry", "registry/strictyaml"}},
-		{"registry/sqlite", []string{"migrations", "registry", "registry/internal/catalog", "registry/sqlite/internal/*"}},
+		{"registry/sqlite", []string{"migrations", "registry", "registry/internal/catalog", "registry/internal/rounds", "registry/sqlite/internal/*"}},
 		{"registry/sqlite/internal/*", nil},
 		{"registry/postgres", []string{"migrations", "registry", "registry/internal/catalog", "registry/postgres/internal/*"}},
 		{"registry/postgres/internal/*", nil},
@@ -127,6 +127,7 @@ func arrows() []rule {
 		{"registry/internal/lru", nil},       // a pure leaf
 		{"registry/internal/ratelimit", nil}, // a pure leaf
 		{"registry/internal/requestid", nil},
+		{"registry/internal/rounds", nil}, // a pure leaf
 		{"registry/internal/wire", []string{"registry"}},
 		{"registry/mem", []string{"registry", "registry/internal/catalog"}},
 		{"registry/node", []string{"registry"}},
@@ -142,7 +143,7 @@ func arrows() []rule {
 		{"registry/webhook", []string{"registry"}},
 		{"registry/strictyaml", []string{"registry"}},
 		{"registry/atomicfile", nil}, // a leaf
-		{"registry/telemetry", []string{"registry", "registry/internal/requestid"}},
+		{"registry/telemetry", []string{"registry", "registry/internal/requestid", "registry/internal/rounds"}},
 	}
 }
 

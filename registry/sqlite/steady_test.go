@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/opencontainers/go-digest"
 
@@ -274,5 +275,40 @@ func TestReadsAtOneInstant(t *testing.T) {
 				t.Errorf("%s: tag %s is %s, want %s", name, tagName, got, b)
 			}
 		}
+	}
+}
+
+// Both processes see at once that either of them revoked a token.
+func TestSteadyTokens(t *testing.T) {
+	t.Parallel()
+	dbs := twoOf(t, filepath.Join(t.TempDir(), "registry.db"))
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	for step, revoker := range []*DB{dbs[0], dbs[1]} {
+		id := string(rune('a' + step))
+		for i, db := range dbs {
+			if _, err := db.FindToken(t.Context(), id); !registry.HasCode(err, registry.CodeNotFound) {
+				t.Fatalf("reader %d, before there is token %s: error %v, want CodeNotFound", i, id, err)
+			}
+		}
+		token := registry.Token{ID: id, Name: "ci-" + id, Hash: [32]byte{1}, Created: at, Grants: []registry.Grant{
+			{Permissions: []registry.Permission{registry.PermissionRead}, Environment: "**", Model: "**"}}}
+		if err := dbs[0].CreateToken(t.Context(), token); err != nil {
+			t.Fatal(err)
+		}
+		check := func(when string, want time.Time) {
+			t.Helper()
+			for range 2 { // what is read, and then what is remembered
+				for i, db := range dbs {
+					if got, err := db.FindToken(registry.AtOneInstant(t.Context()), id); err != nil || !got.Revoked.Equal(want) {
+						t.Errorf("reader %d, %s: revoked %v (%v), want %v", i, when, got.Revoked, err, want)
+					}
+				}
+			}
+		}
+		check("a new token", time.Time{})
+		if err := revoker.RevokeToken(t.Context(), id, at.Add(time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+		check("after it was revoked", at.Add(time.Hour))
 	}
 }

@@ -27,9 +27,12 @@ func (db *DB) CreateToken(ctx context.Context, t registry.Token) error {
 	return catalog.TokenCreated(t.Name, db.interpretError("token "+t.Name, err))
 }
 
+// tokenKey is the cache key of a token.
+type tokenKey string
+
 // FindToken returns the token of an ID.
 func (db *DB) FindToken(ctx context.Context, id string) (registry.Token, error) {
-	row, err := db.read().TokenGet(ctx, id)
+	row, err := recall(ctx, db.steady, tokenKey(id), func() (dbsqlc.Token, error) { return db.read().TokenGet(ctx, id) })
 	if err != nil {
 		return registry.Token{}, db.interpretError("token "+id, err)
 	}

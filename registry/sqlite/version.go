@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"mlpromote.dev/mlpromote/registry/internal/rounds"
 )
 
 //go:embed data_version.sql
@@ -24,12 +26,19 @@ type version struct {
 // versions asks SQLite for the version of a database. It keeps one connection for that, which
 // never writes: SQLite does not count the commits of the connection that asks.
 type versions struct {
-	pool *prepared
+	pool   *prepared
+	rounds rounds.Group[asked]
 
 	mu         sync.Mutex
 	opened     int // connections so far
 	connection *sql.Conn
 	ask        versionStatement // of connection
+}
+
+// asked is what SQLite said.
+type asked struct {
+	version
+	ok bool
 }
 
 // versionStatement is a statement of the driver. Calling it directly takes two thirds of the time
@@ -40,14 +49,20 @@ type versionStatement interface {
 }
 
 // now returns the version of the database, after every commit that returned before the call.
-// It returns false if SQLite cannot tell.
+// It returns false if SQLite cannot tell. Requests at the same time share an answer.
 func (v *versions) now(ctx context.Context) (version, bool) {
+	a := v.rounds.Do(func() asked { return v.query(ctx) })
+	return a.version, a.ok
+}
+
+// query asks SQLite.
+func (v *versions) query(ctx context.Context) asked {
 	// The driver would start a goroutine that watches for the end of ctx.
 	ctx = context.WithoutCancel(ctx)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if err := v.open(ctx); err != nil {
-		return version{}, false
+		return asked{}
 	}
 	var row [1]driver.Value
 	err := v.connection.Raw(func(any) error {
@@ -60,9 +75,9 @@ func (v *versions) now(ctx context.Context) (version, bool) {
 	data, ok := row[0].(int64)
 	if err != nil || !ok {
 		_ = v.release() // the next call opens another one
-		return version{}, false
+		return asked{}
 	}
-	return version{v.opened, data}, true
+	return asked{version{v.opened, data}, true}
 }
 
 // open opens the connection, unless it is open.

@@ -15,7 +15,7 @@ import (
 // "info", "warn" or "error". It adds the request ID to lines about a request. In JSON,
 // durations are in seconds. Errors: CodeInvalid.
 func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
-	options := new(slog.HandlerOptions)
+	options, all := new(slog.HandlerOptions), &lines{to: w}
 	var least slog.Level
 	switch level {
 	case "debug":
@@ -31,10 +31,10 @@ func NewLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	options.Level = least
 	switch format {
 	case "text":
-		return slog.New(named{slog.NewTextHandler(w, options)}), nil
+		return slog.New(named{slog.NewTextHandler(all, options), all}), nil
 	case "json":
 		options.ReplaceAttr = inSeconds
-		return slog.New(named{slog.NewJSONHandler(w, options)}), nil
+		return slog.New(named{slog.NewJSONHandler(all, options), all}), nil
 	}
 	return nil, registry.Errorf(registry.CodeInvalid, "log-format %q: want text or json", format)
 }
@@ -47,30 +47,42 @@ func inSeconds(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
+// The keys of a line about a request.
+const (
+	requestKey = "request"
+	traceKey   = "trace"
+)
+
 // named adds the IDs of the request and of its trace to each line.
-type named struct{ slog.Handler }
+type named struct {
+	slog.Handler
+	lines *lines
+}
 
 // Handle adds the IDs of the request and of its trace, unless the line already has them.
 func (n named) Handle(ctx context.Context, line slog.Record) error {
 	has := false
 	line.Attrs(func(a slog.Attr) bool {
-		has = a.Key == "request"
+		has = a.Key == requestKey
 		return !has
 	})
 	if id := requestid.Of(ctx); id != "" && !has {
 		line = line.Clone()
-		line.AddAttrs(slog.String("request", id))
+		line.AddAttrs(slog.String(requestKey, id))
 		if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
-			line.AddAttrs(slog.String("trace", span.TraceID().String()))
+			line.AddAttrs(slog.String(traceKey, span.TraceID().String()))
 		}
 	}
-	return n.Handler.Handle(ctx, line)
+	if err := n.Handler.Handle(ctx, line); err != nil {
+		return err
+	}
+	return n.lines.flush()
 }
 
 // WithAttrs keeps adding the IDs.
 func (n named) WithAttrs(attributes []slog.Attr) slog.Handler {
-	return named{n.Handler.WithAttrs(attributes)}
+	return named{n.Handler.WithAttrs(attributes), n.lines}
 }
 
 // WithGroup keeps adding the IDs, inside the group.
-func (n named) WithGroup(name string) slog.Handler { return named{n.Handler.WithGroup(name)} }
+func (n named) WithGroup(name string) slog.Handler { return named{n.Handler.WithGroup(name), n.lines} }

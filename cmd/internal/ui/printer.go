@@ -32,6 +32,9 @@ type printer struct {
 func (w *printer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(w.rest) == 0 && isPlain(p) {
+		return w.to.Write(p)
+	}
 	if _, err := io.WriteString(w.to, w.escaped(string(p))); err != nil {
 		return 0, err
 	}
@@ -58,6 +61,16 @@ func (w *printer) escaped(text string) string {
 		}
 	}
 	return seen(text, "\n", registry.PlainText)
+}
+
+// isPlain reports whether a text is lines of visible ASCII, as nearly all lines of a log are.
+func isPlain(text []byte) bool {
+	for i := range len(text) {
+		if c := text[i]; (c < ' ' || c > '~') && c != '\n' {
+			return false
+		}
+	}
+	return true
 }
 
 // seen gives a text with every character escaped that is not seen and not among keep.
