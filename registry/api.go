@@ -113,6 +113,9 @@ type ResolveQuery struct {
 	Node        Node     // the machine that will load the engine
 	Runtime     *Runtime // nil: the runtimes of the node
 	Variant     string   // empty means any; the lowest precision of the closest target wins
+	// Known is the answer that the same query had before, or nil. It is the answer again if the
+	// registry knows that it is.
+	Known *Resolution
 }
 
 // Resolution is the engine that was found, or the reasons why every candidate was rejected.
@@ -122,6 +125,9 @@ type Resolution struct {
 	Engine     *Engine     `json:"engine,omitempty"` // nil if no candidate is left; others may have it too: do not change it
 	Ref        string      `json:"ref,omitempty"`
 	Candidates []Candidate `json:"candidates"` // every engine of the release, the winner first
+	// Ground identifies what the engine was chosen from. The same query has the same answer while it
+	// is equal. Nil: unknown.
+	Ground any `json:"-"`
 }
 
 // Candidate is an engine that was considered.

@@ -34,6 +34,16 @@ func (i *Instant) Forget() {
 	i.state = nil
 }
 
+// State returns the chosen state, or nil if there is none. Equal states have the same content.
+func (i *Instant) State() any {
+	if i == nil {
+		return nil
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.state
+}
+
 // Choose returns the state of an earlier call, or that of now, which it keeps if ok. It reports
 // whether it called now.
 func (i *Instant) Choose(now func() (state any, ok bool)) (state any, called, ok bool) {

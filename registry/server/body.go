@@ -41,6 +41,11 @@ func read(r *request, into any) error {
 	if err != nil {
 		return err
 	}
+	return decode(data, into)
+}
+
+// decode decodes JSON strictly.
+func decode(data []byte, into any) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return registry.Errorf(registry.CodeInvalid, "request body: empty: want a JSON document")
 	}

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"maps"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ func resolveQuery() []string {
 
 // resolveFacts answers GET: a node type by name, or the facts of a node in the query.
 func (s server) resolveFacts(r *request) (*response, error) {
+	at := registry.InstantOf(r.Context()).State()
 	values := r.Values
 	environment, err := environmentOf(values)
 	if err != nil {
@@ -38,13 +38,22 @@ func (s server) resolveFacts(r *request) (*response, error) {
 		}
 		request.Node = &node
 	}
-	return s.resolve(r, request)
+	return s.resolve(r, questionOf(r, ""), request.NodeType != "" || request.Runtime != nil, at, request)
 }
 
 // resolveNode answers POST: a node document, or the labels of a node.
 func (s server) resolveNode(r *request) (*response, error) {
+	body, err := raw(r)
+	if err != nil {
+		return nil, err
+	}
+	q := questionOf(r, string(body))
+	if a, err := s.again(r, q); a != nil || err != nil {
+		return a, err
+	}
+	at := registry.InstantOf(r.Context()).State()
 	var request wire.ResolveRequest
-	if err := read(r, &request); err != nil {
+	if err := decode(body, &request); err != nil {
 		return nil, err
 	}
 	if request.RuntimeName != "" {
@@ -57,28 +66,22 @@ func (s server) resolveNode(r *request) (*response, error) {
 		}
 		request.Runtime = &runtime
 	}
-	return s.resolve(r, request)
+	return s.resolve(r, q, request.NodeType != "" || request.RuntimeName != "", at, request)
 }
 
-func (s server) resolve(r *request, request wire.ResolveRequest) (*response, error) {
+// resolve answers a question that was not answered before. names reports whether it names a node type or
+// a runtime, and at is the state of the catalog before any was looked up.
+func (s server) resolve(r *request, q question, names bool, at any, request wire.ResolveRequest) (*response, error) {
 	node, err := s.nodeOf(r.Context(), request)
 	if err != nil {
 		return nil, err
 	}
-	resolution, err := s.Registry.Resolve(r.Context(), registry.ResolveQuery{
+	if at != registry.InstantOf(r.Context()).State() {
+		at = nil
+	}
+	return s.decide(r, q, answered{names: names, at: at, query: registry.ResolveQuery{
 		Environment: request.Environment, Model: r.Name, Version: request.Version,
-		Node: node, Runtime: request.Runtime, Variant: request.Variant})
-	if err != nil {
-		return nil, refusal{error: err, resolution: &resolution}
-	}
-	if ref, err := registry.ParseRef(resolution.Ref); err == nil && ref.Host == "" {
-		resolution.Ref = r.Host + "/" + resolution.Ref
-	}
-	if !wantsText(r) {
-		return s.encodings.answer(resolution)
-	}
-	a := &response{status: http.StatusOK, kind: "text/plain; charset=utf-8", body: []byte(resolution.Ref + "\n")}
-	return a.with("Vary", "Accept"), nil
+		Node: node, Runtime: request.Runtime, Variant: request.Variant}})
 }
 
 // nodeOf returns the node that a request describes.

@@ -42,6 +42,13 @@ const (
 
 const jsonType = "application/json"
 
+// Values of headers, made once. Adding to one makes another slice, since these are full.
+var (
+	varyCoding = []string{"Accept-Encoding"}
+	noStore    = []string{never}
+	noCache    = []string{revalidate}
+)
+
 // answer returns a value as JSON.
 func answer(status int, value any) (*response, error) {
 	body, err := json.Marshal(value)
@@ -75,15 +82,15 @@ func (s server) send(w http.ResponseWriter, r *http.Request, a *response) {
 	}
 	reading := r.Method == http.MethodGet || r.Method == http.MethodHead
 	body, coding := encoded(r, a)
-	if a.kind == jsonType {
-		header.Add("Vary", "Accept-Encoding")
+	if a.kind == jsonType && header["Vary"] == nil {
+		header["Vary"] = varyCoding
 	}
 	switch {
 	case !reading || a.status != http.StatusOK:
-		header.Set("Cache-Control", never)
+		header["Cache-Control"] = noStore
 	default:
-		if header.Get("Cache-Control") == "" {
-			header.Set("Cache-Control", revalidate)
+		if header["Cache-Control"] == nil {
+			header["Cache-Control"] = noCache
 		}
 		tag := a.tagOf(coding)
 		header.Set("ETag", tag)
@@ -93,8 +100,8 @@ func (s server) send(w http.ResponseWriter, r *http.Request, a *response) {
 		}
 	}
 	if a.kind != "" {
-		header.Set("Content-Type", a.kind)
-		header.Set("Content-Length", strconv.Itoa(len(body)))
+		header["Content-Type"] = []string{a.kind}
+		header["Content-Length"] = []string{strconv.Itoa(len(body))}
 	}
 	if coding != "" {
 		header.Set("Content-Encoding", coding)

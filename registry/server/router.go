@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"net/http"
@@ -66,20 +67,31 @@ func newRouter(s server, table []route) (http.Handler, error) {
 			return m, name, nil
 		}))
 	}
-	router.HandleFunc(wire.ModelsPath+"*", s.serve(func(r *http.Request) (methods, string, error) {
+	models := s.serve(func(r *http.Request) (methods, string, error) {
 		model, operation, err := wire.ParseModelPath(r.URL.Path)
 		return all.operations[operation], model, err
-	}))
+	})
 	router.NotFound(s.serve(func(r *http.Request) (methods, string, error) { return nil, "", noResource(r) }))
-	return router, nil
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(cmp.Or(r.URL.RawPath, r.URL.Path), wire.ModelsPath) {
+			models(w, r) // which needs none of what chi finds in a path
+			return
+		}
+		router.ServeHTTP(w, r)
+	}), nil
 }
+
+// nosniff is a value of X-Content-Type-Options.
+var nosniff = []string{"nosniff"}
 
 // serve answers requests with the operations and the name that find returns.
 func (s server) serve(find func(r *http.Request) (methods, string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		r = requestid.Name(w, r)
-		r.Body = http.MaxBytesReader(w, r.Body, wire.MaxBody)
-		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if r.Body != http.NoBody {
+			r.Body = http.MaxBytesReader(w, r.Body, wire.MaxBody)
+		}
+		w.Header()["X-Content-Type-Options"] = nosniff
 		m, name, err := find(r)
 		request := &request{Request: r, Name: name}
 		var a *response
@@ -114,6 +126,11 @@ func (s server) dispatch(m methods, r *request) (*response, error) {
 	}
 	if err := s.allow(r.Request, s.Now()); err != nil {
 		return nil, err
+	}
+	if method == http.MethodGet && IsLookup(r.Request) { // sent again and again, so parsed once
+		if a, err := s.again(r, questionOf(r, "")); a != nil || err != nil {
+			return a, err
+		}
 	}
 	var err error
 	if r.Values, err = asked(r.Request, route.Query...); err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/internal/lru"
 	"mlpromote.dev/mlpromote/registry/internal/ratelimit"
 )
 
@@ -102,7 +103,7 @@ func New(c Config) (http.Handler, error) {
 type server struct {
 	Config
 	engineCache *engineCache
-	encodings   *encodings
+	answers     *lru.Cache[question, answered]
 	feed        *feed
 	streams     *streams
 	limiter     *ratelimit.Limiter
@@ -111,7 +112,7 @@ type server struct {
 
 func newServer(c Config) server {
 	return server{
-		Config: c, engineCache: new(engineCache), encodings: newEncodings(), feed: newFeed(c.History, c.Poll),
+		Config: c, engineCache: new(engineCache), answers: newAnswers(), feed: newFeed(c.History, c.Poll),
 		streams: newStreams(), limiter: ratelimit.New(c.Rate),
 	}
 }

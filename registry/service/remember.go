@@ -16,7 +16,7 @@ import (
 type Remembering struct {
 	*Service
 	latest registry.Latest
-	known  *lru.Cache[asked, remembered]
+	known  *lru.Cache[asked, *remembered]
 }
 
 var _ registry.Interface = (*Remembering)(nil)
@@ -24,7 +24,8 @@ var _ registry.Interface = (*Remembering)(nil)
 // asked identifies the question of a resolve, without the node.
 type asked struct{ environment, model, version string }
 
-// remembered is a resolvable as of an event.
+// remembered is a resolvable as of an event. Each is read once, so that its address is the ground of
+// all resolutions from it.
 type remembered struct {
 	resolvable
 	event registry.Digest
@@ -33,7 +34,7 @@ type remembered struct {
 // Remember returns s with a cache of about the given number of bytes. latest must use the
 // catalog of s.
 func Remember(s *Service, latest registry.Latest, bytes int) *Remembering {
-	return &Remembering{Service: s, latest: latest, known: lru.New[asked, remembered](bytes)}
+	return &Remembering{Service: s, latest: latest, known: lru.New[asked, *remembered](bytes)}
 }
 
 // Resolve returns the engine for a node, and the reasons why each other candidate was rejected.
@@ -49,7 +50,12 @@ func (m *Remembering) Resolve(ctx context.Context, q registry.ResolveQuery) (reg
 	if err != nil {
 		return registry.Resolution{}, err
 	}
-	return d.choose(environment, q)
+	if q.Known != nil && q.Known.Ground == any(d) {
+		return *q.Known, nil
+	}
+	answer, err := d.choose(environment, q)
+	answer.Ground = d
+	return answer, err
 }
 
 // lasting reports whether only an event can change the answer. A head and its content cannot be
@@ -62,19 +68,23 @@ func lasting(e registry.Environment, q registry.ResolveQuery) bool {
 // recall returns the cached resolvable if its event is still the last one, and otherwise reads it.
 // It asks for the event before reading, so that a concurrent change is read again the next
 // time.
-func (m *Remembering) recall(ctx context.Context, environment registry.Environment, a asked) (resolvable, error) {
+func (m *Remembering) recall(ctx context.Context, environment registry.Environment, a asked) (*remembered, error) {
 	event, err := m.latest.LastEvent(ctx, a.environment, a.model)
 	if err != nil {
-		return resolvable{}, err
+		return nil, err
 	}
 	if known, ok := m.known.Get(a); ok && known.event == event {
-		return known.resolvable, nil
+		return known, nil
 	}
 	d, err := m.resolvable(ctx, environment, a.model, a.version)
-	if err == nil && event != "" {
-		m.known.Put(a, remembered{d, event}, d.bytes())
+	if err != nil {
+		return nil, err
 	}
-	return d, err
+	read := &remembered{d, event}
+	if event != "" {
+		m.known.Put(a, read, d.bytes())
+	}
+	return read, nil
 }
 
 // Bytes returns the approximate size of the cache in bytes.

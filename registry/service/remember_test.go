@@ -47,6 +47,42 @@ func TestRememberingIsAService(t *testing.T) {
 	})
 }
 
+// An answer that is known is the answer again until something happens to the model, whatever a caller
+// makes of what it was told.
+func TestRememberGivesKnownAnswers(t *testing.T) {
+	t.Parallel()
+	w := setup(t)
+	r := w.Promoted(t, registrytest.Build{})
+	s := w.replica(t, 1<<20, new(atomic.Int64))
+	ask := func(known *registry.Resolution) registry.Resolution {
+		t.Helper()
+		q := prod("")
+		q.Known = known
+		got, err := s.Resolve(t.Context(), q)
+		if err != nil || got.Ground == nil {
+			t.Fatalf("got ground %v, error %v; want a ground", got.Ground, err)
+		}
+		return got
+	}
+	known := ask(nil)
+	if ask(nil).Ground != known.Ground {
+		t.Error("without a change, the ground is another")
+	}
+	known.Version = "as known"
+	if got := ask(&known); got.Version != known.Version {
+		t.Errorf("without a change: got version %q, want the known answer", got.Version)
+	}
+	w.AttachTo(t, "prod", r, r.Engines[0].Digest, registry.PredicateParity, registrytest.Report(r, r.Engines[0], registry.VerdictPass))
+	if got := ask(&known); got.Version == known.Version || got.Ground == known.Ground {
+		t.Errorf("after a report: got version %q, want an answer from another ground", got.Version)
+	}
+	other := ask(nil)
+	unlike := registry.Resolution{Version: "as known"}
+	if got := ask(&unlike); got.Version != other.Version {
+		t.Errorf("with an answer of no ground: got version %q, want %q", got.Version, other.Version)
+	}
+}
+
 // As long as nothing happens, signatures are verified once, whoever asks for what node.
 func TestRememberVerifiesOnce(t *testing.T) {
 	t.Parallel()

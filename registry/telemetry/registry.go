@@ -24,6 +24,9 @@ type observed struct {
 
 // trace begins a span and returns the function that ends it.
 func (o observed) trace(ctx context.Context, name, environment, model string) (context.Context, func(error)) {
+	if !o.t.traces {
+		return ctx, func(error) {}
+	}
 	ctx, span := o.t.tracer.Start(ctx, name, trace.WithAttributes(attribute.String("mlpromote.environment", environment), attribute.String("mlpromote.model", model)))
 	return ctx, func(err error) {
 		if err != nil {

@@ -29,12 +29,9 @@ type noteKey struct{}
 func (t *Telemetry) Requests(next http.Handler, routes Routes, logger *slog.Logger) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
-		r = requestid.Name(w, r)
 		n := new(note)
 		route := routes.Of(r.URL.Path)
-		ctx, span := t.tracer.Start(
-			propagation.TraceContext{}.Extract(r.Context(), propagation.HeaderCarrier(r.Header)),
-			method(r)+" "+route, trace.WithSpanKind(trace.SpanKindServer))
+		ctx, span := t.span(requestid.Context(w, r), r, route)
 		defer span.End()
 		r = r.WithContext(context.WithValue(ctx, noteKey{}, n))
 		body := &countedBody{ReadCloser: r.Body}
@@ -57,6 +54,15 @@ func (t *Telemetry) Requests(next http.Handler, routes Routes, logger *slog.Logg
 			answer.status = http.StatusOK
 		}
 	})
+}
+
+// span begins the span of a request. Without traces, and without the trace of a client for the log, there
+// is nothing to begin.
+func (t *Telemetry) span(ctx context.Context, r *http.Request, route string) (context.Context, trace.Span) {
+	if !t.traces && r.Header["Traceparent"] == nil {
+		return ctx, trace.SpanFromContext(ctx)
+	}
+	return t.tracer.Start(propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(r.Header)), method(r)+" "+route, trace.WithSpanKind(trace.SpanKindServer))
 }
 
 // begin counts a request as in progress. The returned function ends that and counts the bytes.
@@ -101,7 +107,7 @@ func (t *Telemetry) tell(r *http.Request, n *note, route string, answer *answer,
 	if !logger.Enabled(ctx, level) {
 		return
 	}
-	attributes := [9]slog.Attr{
+	attributes := [11]slog.Attr{
 		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", answer.status),
 		slog.Int64("bytes", answer.bytes), slog.Int64("received", body.bytes), slog.Duration("duration", took),
 		slog.String("from", r.RemoteAddr),
@@ -112,6 +118,10 @@ func (t *Telemetry) tell(r *http.Request, n *note, route string, answer *answer,
 	}
 	if digest != "" {
 		all = append(all, slog.String("digest", digest))
+	}
+	all = append(all, slog.String(requestKey, requestid.Of(ctx)))
+	if of := span.SpanContext(); of.IsSampled() {
+		all = append(all, slog.String(traceKey, of.TraceID().String()))
 	}
 	logger.LogAttrs(ctx, level, "request", all...)
 }

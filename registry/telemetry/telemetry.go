@@ -16,6 +16,7 @@ import (
 type Telemetry struct {
 	registry *prometheus.Registry
 	tracer   trace.Tracer
+	traces   bool // there is somebody to send traces to
 
 	requests    *prometheus.CounterVec
 	seconds     *prometheus.HistogramVec
@@ -49,10 +50,11 @@ type collections struct {
 
 // New creates the metrics of a program with the given version. A nil provider disables traces.
 func New(version string, provider trace.TracerProvider) *Telemetry {
-	if provider == nil {
+	traces := provider != nil
+	if !traces {
 		provider = noop.NewTracerProvider()
 	}
-	t := &Telemetry{registry: prometheus.NewRegistry(), tracer: provider.Tracer("mlpromote.dev/mlpromote/registry")}
+	t := &Telemetry{registry: prometheus.NewRegistry(), traces: traces, tracer: provider.Tracer("mlpromote.dev/mlpromote/registry")}
 	t.define()
 	t.startAtZero()
 	t.registry.MustRegister(

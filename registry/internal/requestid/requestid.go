@@ -24,15 +24,24 @@ func Of(ctx context.Context) string {
 	return id
 }
 
-// Name assigns an ID to a request, unless an outer handler did, and sends it to the client.
+// Name is [Context] for a handler that needs nothing else in the context.
 func Name(w http.ResponseWriter, r *http.Request) *http.Request {
 	if Of(r.Context()) != "" {
 		return r
+	}
+	return r.WithContext(Context(w, r))
+}
+
+// Context assigns an ID to a request, unless an outer handler did, and sends it to the client. It returns
+// the context of the request with the ID.
+func Context(w http.ResponseWriter, r *http.Request) context.Context {
+	if Of(r.Context()) != "" {
+		return r.Context()
 	}
 	id := r.Header.Get(Header)
 	if !pattern.MatchString(id) {
 		id = rand.Text()
 	}
 	w.Header().Set(Header, id)
-	return r.WithContext(context.WithValue(r.Context(), key{}, id))
+	return context.WithValue(r.Context(), key{}, id)
 }
