@@ -28,7 +28,7 @@ type tolerances struct {
 
 // perChannel is how much more of the spread of a channel a systematic error may be than of the
 // spread of all values: the channels of a quantized output share one grid.
-const perChannel = 2
+const perChannel = 3
 
 var defaults = map[string]tolerances{
 	PrecisionFP32: {snr: 80, maxError: 2e-3, caseError: 1e-3, systematic: 2e-4, cosine: 0.9999, rate: 0.99, usual: 0.001},

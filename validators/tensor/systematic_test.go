@@ -71,3 +71,46 @@ func TestSystematicShowsOffsetsAndFactors(t *testing.T) {
 		t.Errorf("noise of 0.2 spreads in 8 rows: systematic errors of %v spreads, want none or few", few)
 	}
 }
+
+// Errors that all rows of a case share, as those of the words of a sentence do, are as many as there
+// are cases: in few cases they are chance, and in many of them an offset of the same size shows.
+func TestSystematicCountsCases(t *testing.T) {
+	t.Parallel()
+	compare := func(cases int, offset float64, seed uint64) float64 {
+		noise := rand.New(rand.NewPCG(seed, 7))
+		c := tensor.NewComparison(tensor.Options{Systematic: true})
+		for index := range cases {
+			shared := offset + 0.2*noise.NormFloat64()
+			var want, got []float64
+			for range 24 {
+				value := noise.NormFloat64()
+				want, got = append(want, value), append(got, value+shared)
+			}
+			if err := c.Add(index, rowsOf(t, want), rowsOf(t, got)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return c.Result().Systematic
+	}
+	for seed := range uint64(50) {
+		if got := compare(8, 0, seed); got > 0.05 {
+			t.Errorf("errors of 0.2 shared within 8 cases, seed %d: systematic errors of %v spreads, want under 0.05", seed, got)
+		}
+		if got := compare(400, 0.2, seed); got < 0.14 {
+			t.Errorf("an offset of 0.2 in 400 cases, seed %d: systematic errors of %v spreads, want at least 0.14", seed, got)
+		}
+	}
+	if got := compare(2, 1, 1); got != 0 {
+		t.Errorf("two cases: systematic errors of %v spreads, want 0, because two points say nothing of chance", got)
+	}
+}
+
+// rowsOf returns the values as one case of one channel.
+func rowsOf(t *testing.T, values []float64) tensor.Tensor {
+	t.Helper()
+	made, err := tensor.New(values, int64(len(values)), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
