@@ -329,11 +329,18 @@ func TestAgreement(t *testing.T) {
 			if (err != nil) != c.refused || err != nil && registry.CodeOf(err) != registry.CodeUnavailable {
 				t.Errorf("%s: error %v, want CodeUnavailable: %t", c.name, err, c.refused)
 			}
-			if err == nil || !service {
+			if err == nil {
 				continue
 			}
-			if text, _ := registry.TextForClients(err); strings.Contains(text, "sha256") {
+			text, own := registry.TextForClients(err)
+			if own == service || service && !strings.Contains(text, "try another replica") {
+				t.Errorf("%s: clients of a service (%t) read %q (its own text: %t), want that they try another replica, from a service alone", c.name, service, text, own)
+			}
+			if strings.Contains(text, "sha256") {
 				t.Errorf("%s: clients see digests: %s", c.name, text)
+			}
+			if hints := strings.Join(registry.Hints(err), "; "); strings.Contains(hints, "configuration adopt") == service {
+				t.Errorf("%s: a service (%t) hints %q, want how to adopt it for the user of a command alone", c.name, service, hints)
 			}
 		}
 	}
