@@ -141,12 +141,18 @@ func (f *File) Tensor(name string) (Tensor, error) {
 	if !ok {
 		return Tensor{}, f.unknown(name)
 	}
-	return f.read(name, Info{e.info.DType, slices.Clone(e.info.Shape)}, e.begin, e.end)
+	return f.read(nil, name, Info{e.info.DType, slices.Clone(e.info.Shape)}, e.begin, e.end)
 }
 
 // Rows reads only the rows [from, to) of a tensor along its leading dimension. The limit of
 // Tensor applies to these rows.
 func (f *File) Rows(name string, from, to int64) (Tensor, error) {
+	return f.RowsInto(nil, name, from, to)
+}
+
+// RowsInto is Rows into the memory of room, from its start, if that is large enough, and else into
+// new memory.
+func (f *File) RowsInto(room []byte, name string, from, to int64) (Tensor, error) {
 	e, ok := f.header.entries[name]
 	if !ok {
 		return Tensor{}, f.unknown(name)
@@ -155,7 +161,7 @@ func (f *File) Rows(name string, from, to int64) (Tensor, error) {
 	if err != nil {
 		return Tensor{}, fmt.Errorf("tensor %q: %w", name, err)
 	}
-	return f.read(name, info, e.begin+from*stride, e.begin+to*stride)
+	return f.read(room, name, info, e.begin+from*stride, e.begin+to*stride)
 }
 
 // Close closes the file that Open opened.
@@ -171,12 +177,15 @@ func (f *File) unknown(name string) error {
 }
 
 // read loads the bytes [begin, end) of the data section as a tensor.
-func (f *File) read(name string, info Info, begin, end int64) (Tensor, error) {
+func (f *File) read(room []byte, name string, info Info, begin, end int64) (Tensor, error) {
 	if end-begin > f.limits.MaxTensorBytes {
 		return Tensor{}, faultf(ErrLimit, "tensor %.256q: %d bytes asked for, the limit is %d: read fewer rows at a time",
 			name, end-begin, f.limits.MaxTensorBytes)
 	}
-	data := make([]byte, end-begin)
+	if int64(cap(room)) < end-begin {
+		room = make([]byte, end-begin)
+	}
+	data := room[:end-begin]
 	if err := readAt(f.r, data, f.data+begin); err != nil {
 		return Tensor{}, fmt.Errorf("tensor %q: %w", name, err)
 	}

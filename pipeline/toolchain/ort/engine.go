@@ -3,7 +3,6 @@
 package ort
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
-	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // engine is a loaded model.
@@ -23,6 +21,7 @@ type engine struct {
 	inputs   []value
 	outputs  []value // the selected ones
 	load     time.Duration
+	bound    *bound
 }
 
 // open loads the engine once to learn its inputs and outputs. Call start to run it.
@@ -31,12 +30,7 @@ func open(e toolchain.RunEngine, o toolchain.RunOptions) (*engine, error) {
 	if e.Load == nil {
 		set.load = fixed(o.Level, o.Threads)
 	}
-	options, err := set.open()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = options.Destroy() }() // it frees memory and cannot fail
-	in, out, err := rt.GetInputOutputInfoWithOptions(e.Path, options)
+	in, out, err := set.values(e.Path)
 	if err != nil {
 		return nil, loadError(e.ID, e.Path, err)
 	}
@@ -56,6 +50,24 @@ func open(e toolchain.RunEngine, o toolchain.RunOptions) (*engine, error) {
 	return opened, nil
 }
 
+// values asks the library for the inputs and outputs of an engine. The binding wants their names
+// before it loads an engine to run it, so this is a load of its own: one without what takes
+// time, such as optimization, or, if the engine does not load like that, one as it will run.
+func (s settings) values(path string) (in, out []rt.InputOutputInfo, err error) {
+	quick := settings{load: map[string]string{"graph_optimization_level": "disable_all", "session.disable_prepacking": "1"}, operators: s.operators}
+	for _, set := range []settings{quick, s} {
+		options, failed := set.open()
+		if failed != nil {
+			return nil, nil, failed
+		}
+		in, out, err = rt.GetInputOutputInfoWithOptions(path, options)
+		if err = release(options, err); err == nil {
+			return in, out, nil
+		}
+	}
+	return nil, nil, err
+}
+
 // start loads the engine to run it, and measures how long that takes.
 func (e *engine) start() error {
 	options, err := e.settings.open()
@@ -71,7 +83,10 @@ func (e *engine) start() error {
 	return nil
 }
 
-func (e *engine) close() error { return e.session.Destroy() }
+func (e *engine) close() error {
+	e.bound.destroy()
+	return e.session.Destroy()
+}
 
 func names(values []value) []string {
 	var all []string
@@ -101,116 +116,4 @@ func selected(outputs []rt.InputOutputInfo, only []string) ([]rt.InputOutputInfo
 		}
 	}
 	return found, nil
-}
-
-// run runs one case. It returns the outputs with a leading case dimension of 1, and the
-// duration of the run alone.
-func (e *engine) run(feed feed) ([]tensor.Tensor, time.Duration, error) {
-	in, err := e.feed(feed)
-	defer destroy(in)
-	if err != nil {
-		return nil, 0, err
-	}
-	out, err := e.allocate(feed.batched)
-	defer func() { destroy(out) }()
-	if err != nil {
-		return nil, 0, err
-	}
-	begin := time.Now()
-	err = e.session.Run(in, out)
-	elapsed := time.Since(begin)
-	if err != nil {
-		return nil, 0, fault("engine "+e.id, err.Error())
-	}
-	results, err := e.collect(out, feed.batched)
-	return results, elapsed, err
-}
-
-// feed creates the library's values for a case. They share its memory.
-func (e *engine) feed(f feed) ([]rt.Value, error) {
-	var made []rt.Value
-	for _, input := range e.inputs {
-		t := f.tensors[input.name]
-		v, err := newValue(input.kind, t.Shape, t.Data)
-		if err != nil {
-			return made, driverproc.Errorf(driverproc.BadInput, "engine %s: input %q: %v", e.id, input.name, err)
-		}
-		made = append(made, v)
-	}
-	return made, nil
-}
-
-// newValue wraps data. It copies only scalars.
-func newValue(k kind, shape []int64, data []byte) (rt.Value, error) {
-	switch {
-	case len(data) == 0: // the binding wants a byte, which the library does not read
-		return rt.NewCustomDataTensor(shape, make([]byte, 8), k.code)
-	case len(shape) > 0:
-		return rt.NewCustomDataTensor(shape, data, k.code)
-	case k.scalar == nil:
-		return nil, errors.New("a scalar of type " + string(k.dtype))
-	}
-	return k.scalar(data)
-}
-
-// allocate allocates the outputs whose shape is known before the run; the library allocates the
-// others. The binding cannot read outputs that the library allocated if they are scalars or of
-// a type that Go does not have. For those, an open leading dimension is taken as the batch of
-// one case.
-func (e *engine) allocate(batched bool) ([]rt.Value, error) {
-	out := make([]rt.Value, len(e.outputs))
-	for i, o := range e.outputs {
-		shape := slices.Clone(o.shape)
-		if o.kind.bytes == nil && batched && len(shape) > 0 && shape[0] < 0 {
-			shape[0] = 1
-		}
-		if slices.ContainsFunc(shape, func(n int64) bool { return n <= 0 }) {
-			if o.kind.bytes == nil {
-				return out, driverproc.Errorf(driverproc.UnsupportedFormat,
-					"engine %s: output %q is %s with an open dimension: %v", e.id, o.name, o.kind.dtype, o.shape)
-			}
-			continue
-		}
-		size, err := tensor.Info{DType: o.kind.dtype, Shape: shape}.Bytes()
-		if err == nil && size > tensor.DefaultMaxTensorBytes {
-			err = errors.New("more than 2 GiB")
-		}
-		if err == nil {
-			out[i], err = newValue(o.kind, shape, make([]byte, size))
-		}
-		if err != nil {
-			return out, driverproc.Errorf(driverproc.UnsupportedFormat, "engine %s: output %q: %v", e.id, o.name, err)
-		}
-	}
-	return out, nil
-}
-
-// collect copies the outputs. If the case was a batch of one, an output with a leading
-// dimension of 1 keeps that as its case dimension.
-func (e *engine) collect(out []rt.Value, batched bool) ([]tensor.Tensor, error) {
-	var results []tensor.Tensor
-	for i, o := range e.outputs {
-		t := tensor.Tensor{DType: o.kind.dtype, Shape: slices.Clone(out[i].GetShape())}
-		if custom, ok := out[i].(*rt.CustomDataTensor); ok {
-			t.Data = slices.Clone(custom.GetData())
-		} else if o.kind.bytes != nil {
-			t.Data = slices.Clone(o.kind.bytes(out[i]))
-		}
-		if !batched || len(t.Shape) == 0 || t.Shape[0] != 1 {
-			t.Shape = append([]int64{1}, t.Shape...)
-		}
-		if err := t.Validate(); err != nil {
-			return nil, driverproc.Errorf(driverproc.ToolFailed, "engine %s: output %q: %v", e.id, o.name, err)
-		}
-		results = append(results, t)
-	}
-	return results, nil
-}
-
-func destroy(values []rt.Value) {
-	for _, v := range values {
-		if v != nil {
-			_ = v.Destroy() // it frees memory and cannot fail
-		}
-	}
 }

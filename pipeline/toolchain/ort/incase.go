@@ -20,7 +20,7 @@ var outOfRange = regexp.MustCompile(`(?:idx=|index = ?|index )(-?\d+)`)
 
 // inCase adds to an error of a run the case in which it happened: case c of a shard. If an
 // index is out of range, it also adds the input with that index.
-func inCase(s shard, c int64, e *engine, f feed, err error) error {
+func inCase(s *shard, c int64, e *engine, err error) error {
 	var failure *driverproc.Error
 	if !errors.As(err, &failure) {
 		return err
@@ -29,7 +29,7 @@ func inCase(s shard, c int64, e *engine, f feed, err error) error {
 	text := strings.TrimPrefix(strings.TrimPrefix(failure.Message, subject+": "), "Error running network: ")
 	at := fmt.Sprintf("case %d (row %d of %s)", s.first+int(c), c, s.name)
 	if failure.Code == driverproc.BadInput {
-		at += indexIn(e, f, text)
+		at += indexIn(e, text)
 	}
 	said := *failure
 	said.Message = subject + ": " + at + ": " + text
@@ -38,7 +38,7 @@ func inCase(s shard, c int64, e *engine, f feed, err error) error {
 
 // indexIn returns the integer input that has the index of an error, or "" if not exactly one
 // has it.
-func indexIn(e *engine, f feed, text string) string {
+func indexIn(e *engine, text string) string {
 	found := outOfRange.FindStringSubmatch(text)
 	if found == nil {
 		return ""
@@ -48,8 +48,8 @@ func indexIn(e *engine, f feed, text string) string {
 		return ""
 	}
 	holders := ""
-	for _, input := range e.inputs {
-		t := f.tensors[input.name]
+	for i, input := range e.inputs {
+		t := e.bound.fed(i, input.kind.dtype)
 		if t.DType.Class() != tensor.ClassInteger || !slices.Contains(t.Float64s(), index) {
 			continue
 		}

@@ -20,7 +20,11 @@ type writer struct {
 }
 
 // append writes the outputs of the next case of a shard.
-func (w *writer) append(s shard, e *engine, outputs []tensor.Tensor) error {
+func (w *writer) append(s *shard, e *engine) error {
+	outputs, err := e.collect()
+	if err != nil {
+		return err
+	}
 	if w.file == nil {
 		if err := w.begin(s, e, outputs); err != nil {
 			return err
@@ -35,13 +39,13 @@ func (w *writer) append(s shard, e *engine, outputs []tensor.Tensor) error {
 	if w.left--; w.left > 0 {
 		return nil
 	}
-	err := errors.Join(w.shards.Close(), w.file.Close())
+	err = errors.Join(w.shards.Close(), w.file.Close())
 	w.file = nil
 	return err
 }
 
 // begin creates the file of a shard, for outputs with the shapes of its first case.
-func (w *writer) begin(s shard, e *engine, first []tensor.Tensor) (err error) {
+func (w *writer) begin(s *shard, e *engine, first []tensor.Tensor) (err error) {
 	infos := make(map[string]tensor.Info, len(first))
 	for i, o := range e.outputs {
 		info := first[i].Info()

@@ -23,7 +23,7 @@ type runner struct {
 	engines []*engine
 	writers []*writer
 	results []toolchain.EngineResult
-	shards  []shard
+	shards  []*shard
 }
 
 // run runs groups of engines: one engine for each group if the order is sequential, else all in
@@ -41,6 +41,9 @@ func run(ctx context.Context, r driverproc.Request) (any, error) {
 			return nil, err
 		}
 		if err := g.run(ctx); err != nil {
+			return nil, err
+		}
+		if err := g.close(); err != nil {
 			return nil, err
 		}
 		result.Cases, result.Engines = g.cases(), append(result.Engines, g.results...)
@@ -121,6 +124,10 @@ func (g *runner) run(ctx context.Context) error {
 		}
 		slices.Reverse(order)
 	}
+	return nil
+}
+
+func (g *runner) close() error {
 	for _, e := range g.engines {
 		if err := e.close(); err != nil {
 			return err
@@ -151,26 +158,27 @@ func (g *runner) round(ctx context.Context, order []int, keep bool) error {
 }
 
 // one runs one case on one engine and returns the duration in nanoseconds.
-func (g *runner) one(ctx context.Context, n int, s shard, c int64, keep bool) (int64, error) {
+func (g *runner) one(ctx context.Context, n int, s *shard, c int64, keep bool) (int64, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	f, err := s.feed(g.engines[n], c)
-	if err != nil {
+	e := g.engines[n]
+	if err := e.feed(s, c); err != nil {
 		return 0, err
 	}
-	outputs, elapsed, err := g.engines[n].run(f)
+	elapsed, err := e.run()
 	if err != nil {
-		return 0, inCase(s, c, g.engines[n], f, err)
+		return 0, inCase(s, c, e, err)
 	}
 	if keep {
-		err = g.writers[n].append(s, g.engines[n], outputs)
+		err = g.writers[n].append(s, e)
 	}
+	e.bound.free()
 	return elapsed.Nanoseconds(), err
 }
 
 // locate returns the shard of a case, by the case's number in the set.
-func (g *runner) locate(i int) (shard, int64) {
+func (g *runner) locate(i int) (*shard, int64) {
 	for _, s := range g.shards {
 		if i < s.first+int(s.count) {
 			return s, int64(i - s.first)

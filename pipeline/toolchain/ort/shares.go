@@ -29,19 +29,16 @@ func (g *runner) askShares() error {
 		if len(e.settings.providers) == 0 {
 			continue
 		}
-		f, err := g.shards[0].feed(e, 0)
-		if err == nil {
-			g.results[n].Providers, err = e.shares(f)
-		}
-		if err != nil {
+		var err error
+		if g.results[n].Providers, err = e.shares(g.shards[0]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// shares runs one case in a separate session with profiling, and reads the profile.
-func (e *engine) shares(f feed) ([]registry.ProviderShare, error) {
+// shares runs the first case of a shard in a separate session with profiling, and reads the profile.
+func (e *engine) shares(s *shard) ([]registry.ProviderShare, error) {
 	options, err := e.settings.open()
 	if err != nil {
 		return nil, err
@@ -55,7 +52,10 @@ func (e *engine) shares(f feed) ([]registry.ProviderShare, error) {
 	if err = release(options, err); err != nil {
 		return nil, loadError(e.id, e.path, err)
 	}
-	_, _, err = profiled.run(f)
+	if err = profiled.feed(s, 0); err == nil {
+		_, err = profiled.run()
+		profiled.bound.free()
+	}
 	if err = errors.Join(err, profiled.close()); err != nil { // Destroy writes the profile
 		return nil, err
 	}

@@ -39,40 +39,44 @@ class Shard:
             check_fit(self.name, name, self.tensors[name], dtype, shape)
         self.count = counts.pop()
 
-    def feed(self, engine, case):
-        """One case, and whether some tensor kept its case dimension as a batch of one."""
+    def feeder(self, engine):
+        """A function that gives a case to an engine, and whether some tensor keeps its case dimension as a batch of one."""
         import numpy
 
-        feed, batched = {}, False
-        for name, (_, shape) in engine.inputs.items():
-            tensor = self.tensors[name]
-            keep = tensor.ndim == len(shape)
-            batched = batched or keep
-            feed[name] = numpy.ascontiguousarray(tensor[case : case + 1] if keep else tensor[case])
-        return feed, batched
+        # Without the class of mapped files, whose rows take microseconds each to make.
+        sources = [(name, self.tensors[name].view(numpy.ndarray), self.tensors[name].ndim == len(shape)) for name, (_, shape) in engine.inputs.items()]
+
+        def feed(case):
+            made = {name: tensor[case : case + 1] if keep else tensor[case] for name, tensor, keep in sources}
+            return made if vectors else {name: numpy.ascontiguousarray(row) for name, row in made.items()}
+
+        vectors = all(keep or tensor.ndim > 1 for _, tensor, keep in sources)
+        return feed, any(keep for _, _, keep in sources)
 
 
 class Outputs:
     """Collects the outputs of one engine and writes a shard when its last case is there."""
 
     def __init__(self, folder):
-        self.folder, self.rows = folder, []
-
-    def append(self, shard, names, arrays, batched):
         import numpy
 
-        row = {}
+        self.folder, self.rows, self.count, self.numpy = folder, {}, 0, numpy
+
+    def append(self, shard, names, arrays, batched):
         for name, array in zip(names, arrays):
-            array = numpy.array(array)  # a copy: a view does not keep alive what IREE returns
-            row[name] = array if batched and array.ndim > 0 and array.shape[0] == 1 else array[numpy.newaxis]
-        self.rows.append(row)
-        if len(self.rows) < shard.count:
-            return
-        for name in names:
-            if len({r[name].shape for r in self.rows}) != 1:
-                raise Refused("bad_input", f"the outputs {name!r} of the cases of {shard.name} have different shapes")
-        write_shard(os.path.join(self.folder, shard.name), {n: numpy.concatenate([r[n] for r in self.rows]) for n in names})
-        self.rows = []
+            row = self.numpy.asarray(array)
+            if batched and row.ndim > 0 and row.shape[0] == 1:
+                row = row[0]
+            if self.count == 0:
+                self.rows[name] = self.numpy.empty((shard.count, *row.shape), row.dtype)
+            rows = self.rows[name]
+            if rows.shape[1:] != row.shape or rows.dtype != row.dtype:
+                raise Refused("bad_input", f"the outputs {name!r} of the cases of {shard.name} have different shapes or types")
+            rows[self.count] = row
+        self.count += 1
+        if self.count == shard.count:
+            write_shard(os.path.join(self.folder, shard.name), self.rows)
+            self.rows, self.count = {}, 0
 
 
 class Runner:
@@ -97,7 +101,8 @@ class Runner:
                 shard.check(engine)
         for engine, item, result in zip(self.engines, group, self.results):
             if self.asked.get("shares") and declared(item):
-                result["providers"] = engine.shares(self.shards[0].feed(engine, 0)[0])
+                result["providers"] = engine.shares(self.shards[0].feeder(engine)[0](0))
+        self.feeders = {(shard.name, n): shard.feeder(engine) for shard in self.shards for n, engine in enumerate(self.engines)}
         self.cases = [(shard, case) for shard in self.shards for case in range(shard.count)]
         self.rounds = max(self.asked.get("rounds") or 1, 1)
         if len(self.cases) * self.rounds > MAX_TIMINGS:
@@ -105,13 +110,13 @@ class Runner:
 
     def one(self, n, shard, case, keep):
         engine = self.engines[n]
-        feed, batched = shard.feed(engine, case)
+        feed, batched = self.feeders[shard.name, n]
+        inputs = feed(case)
         began = time.perf_counter_ns()
-        arrays = engine.run(feed)
+        arrays = engine.run(inputs)
         took = time.perf_counter_ns() - began
         if keep:
-            chosen = [arrays[i] for i in engine.selected]
-            self.outputs[n].append(shard, [engine.outputs[i] for i in engine.selected], chosen, batched)
+            self.outputs[n].append(shard, engine.chosen, [arrays[i] for i in engine.selected], batched)
         return took
 
     def run(self):
@@ -165,6 +170,7 @@ def select(engine, name, only):
         if wanted not in engine.outputs:
             raise Refused("bad_input", f"engine {name} has no output {wanted!r}: it has {', '.join(engine.outputs)}")
     engine.selected = [i for i, output in enumerate(engine.outputs) if not only or output in only]
+    engine.chosen = [engine.outputs[i] for i in engine.selected]
 
 
 def run(load):

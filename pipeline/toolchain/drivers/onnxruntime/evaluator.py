@@ -124,7 +124,8 @@ def run_cases(engine, shards, outputs, budget, timings):
         for case in range(shard.count):
             if timings and not budget.fits():
                 return {"reason": f"the next case would not end within {budget.seconds:g} s"}
-            feed, batched = shard.feed(engine, case)
+            give, batched = shard.feeder(engine)
+            feed = give(case)
             began = time.perf_counter_ns()
             arrays = budget.run(lambda: engine.run(feed))
             outputs.append(shard, engine.outputs, arrays, batched)

@@ -1,0 +1,202 @@
+//go:build cgo
+
+package ort
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	rt "github.com/yalue/onnxruntime_go"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
+	"mlpromote.dev/mlpromote/validators/tensor"
+)
+
+// bound is the memory that an engine reads its inputs from and leaves its outputs in, case after
+// case, as long as cases have the same shapes. Making it anew for each case would cost as much
+// as a run of a small model.
+type bound struct {
+	shard   *shard // whose cases have these shapes
+	shapes  [][]int64
+	batched bool // whether some tensor kept its case dimension, as a batch of one
+	rooms   [][]byte
+	in      []rt.Value
+	fixed   []rt.Value // outputs whose shape is known before the run; nil for others
+	out     []rt.Value // of the last run
+}
+
+// feed gives an engine the inputs of a case of a shard that it was checked against.
+func (e *engine) feed(s *shard, c int64) error {
+	if e.bound == nil || e.bound.shard != s {
+		if err := e.bind(s); err != nil {
+			return err
+		}
+	}
+	b := e.bound
+	for i, input := range e.inputs {
+		if err := s.read(input.name, c, b.rooms[i]); err != nil {
+			return err
+		}
+		if len(b.shapes[i]) > 0 {
+			continue
+		}
+		scalar, err := newValue(input.kind, nil, b.rooms[i]) // which the library copies
+		if err != nil {
+			return e.badInput(input, err)
+		}
+		destroy(b.in[i : i+1])
+		b.in[i] = scalar
+	}
+	return nil
+}
+
+func (e *engine) badInput(input value, err error) error {
+	return driverproc.Errorf(driverproc.BadInput, "engine %s: input %q: %v", e.id, input.name, err)
+}
+
+// bind makes the memory for the cases of a shard, or keeps it if they have the same shapes.
+func (e *engine) bind(s *shard) error {
+	made := &bound{shard: s}
+	for _, input := range e.inputs {
+		shape, batched := s.column(input.name).row(len(input.shape))
+		made.shapes, made.batched = append(made.shapes, shape), made.batched || batched
+	}
+	if e.bound != nil && slices.EqualFunc(made.shapes, e.bound.shapes, slices.Equal) && made.batched == e.bound.batched {
+		e.bound.shard = s
+		return nil
+	}
+	e.bound.destroy()
+	e.bound = made
+	for i, input := range e.inputs {
+		room := make([]byte, s.column(input.name).stride)
+		made.rooms, made.in = append(made.rooms, room), append(made.in, nil)
+		if len(made.shapes[i]) == 0 {
+			continue
+		}
+		v, err := newValue(input.kind, made.shapes[i], room)
+		if err != nil {
+			return e.badInput(input, err)
+		}
+		made.in[i] = v
+	}
+	var err error
+	made.fixed, err = e.allocate(made.batched)
+	return err
+}
+
+func (b *bound) destroy() {
+	if b != nil {
+		destroy(b.in)
+		destroy(b.fixed)
+	}
+}
+
+// fed returns what an input of the case that was fed last holds, or an invalid tensor.
+func (b *bound) fed(i int, dtype tensor.DType) tensor.Tensor {
+	if b == nil {
+		return tensor.Tensor{}
+	}
+	return tensor.Tensor{DType: dtype, Shape: b.shapes[i], Data: b.rooms[i]}
+}
+
+// run runs the case that was fed, and returns the duration of the run alone. The outputs are in
+// out until freed.
+func (e *engine) run() (time.Duration, error) {
+	b := e.bound
+	b.out = append(b.out[:0], b.fixed...)
+	begin := time.Now()
+	err := e.session.Run(b.in, b.out)
+	elapsed := time.Since(begin)
+	if err != nil {
+		b.free()
+		return 0, fault("engine "+e.id, err.Error())
+	}
+	return elapsed, nil
+}
+
+// free frees the outputs that the library allocated.
+func (b *bound) free() {
+	for i, v := range b.out {
+		if b.fixed[i] == nil && v != nil {
+			_ = v.Destroy() // it frees memory and cannot fail
+		}
+	}
+	b.out = b.out[:0]
+}
+
+// newValue wraps data. It copies only scalars.
+func newValue(k kind, shape []int64, data []byte) (rt.Value, error) {
+	switch {
+	case len(data) == 0: // the binding wants a byte, which the library does not read
+		return rt.NewCustomDataTensor(shape, make([]byte, 8), k.code)
+	case len(shape) > 0:
+		return rt.NewCustomDataTensor(shape, data, k.code)
+	case k.scalar == nil:
+		return nil, errors.New("a scalar of type " + string(k.dtype))
+	}
+	return k.scalar(data)
+}
+
+// allocate allocates the outputs whose shape is known before the run; the library allocates the
+// others. The binding cannot read outputs that the library allocated if they are scalars or of
+// a type that Go does not have. For those, an open leading dimension is taken as the batch of
+// one case.
+func (e *engine) allocate(batched bool) ([]rt.Value, error) {
+	out := make([]rt.Value, len(e.outputs))
+	for i, o := range e.outputs {
+		shape := slices.Clone(o.shape)
+		if o.kind.bytes == nil && batched && len(shape) > 0 && shape[0] < 0 {
+			shape[0] = 1
+		}
+		if slices.ContainsFunc(shape, func(n int64) bool { return n <= 0 }) {
+			if o.kind.bytes == nil {
+				return out, driverproc.Errorf(driverproc.UnsupportedFormat,
+					"engine %s: output %q is %s with an open dimension: %v", e.id, o.name, o.kind.dtype, o.shape)
+			}
+			continue
+		}
+		size, err := tensor.Info{DType: o.kind.dtype, Shape: shape}.Bytes()
+		if err == nil && size > tensor.DefaultMaxTensorBytes {
+			err = errors.New("more than 2 GiB")
+		}
+		if err == nil {
+			out[i], err = newValue(o.kind, shape, make([]byte, size))
+		}
+		if err != nil {
+			return out, driverproc.Errorf(driverproc.UnsupportedFormat, "engine %s: output %q: %v", e.id, o.name, err)
+		}
+	}
+	return out, nil
+}
+
+// collect gives the outputs as tensors, in the library's memory. If the case was a batch of one, an
+// output with a leading dimension of 1 keeps that as its case dimension.
+func (e *engine) collect() ([]tensor.Tensor, error) {
+	out := e.bound.out
+	results := make([]tensor.Tensor, 0, len(out))
+	for i, o := range e.outputs {
+		t := tensor.Tensor{DType: o.kind.dtype, Shape: out[i].GetShape()}
+		if custom, ok := out[i].(*rt.CustomDataTensor); ok {
+			t.Data = custom.GetData()
+		} else if o.kind.bytes != nil {
+			t.Data = o.kind.bytes(out[i])
+		}
+		if !e.bound.batched || len(t.Shape) == 0 || t.Shape[0] != 1 {
+			t.Shape = append([]int64{1}, t.Shape...)
+		}
+		if err := t.Validate(); err != nil {
+			return nil, driverproc.Errorf(driverproc.ToolFailed, "engine %s: output %q: %v", e.id, o.name, err)
+		}
+		results = append(results, t)
+	}
+	return results, nil
+}
+
+func destroy(values []rt.Value) {
+	for _, v := range values {
+		if v != nil {
+			_ = v.Destroy() // it frees memory and cannot fail
+		}
+	}
+}

@@ -1,0 +1,27 @@
+//go:build cgo
+
+package ort
+
+import (
+	"context"
+
+	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
+)
+
+// Loaded is a run with its engines loaded, up to the first case.
+type Loaded struct{ g *runner }
+
+// Load loads the engines of a run of [Main], in this process.
+func Load(r driverproc.Request) (Loaded, error) {
+	g, err := newRunner(r, r.Run.Engines)
+	return Loaded{g}, err
+}
+
+// Run does the rest, and returns the timings of the first engine.
+func (l Loaded) Run(ctx context.Context) ([]int64, error) {
+	err := l.g.run(ctx)
+	return l.g.results[0].TimingsNS, err
+}
+
+// Close frees the engines.
+func (l Loaded) Close() error { return l.g.close() }
