@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/fitness"
 	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/spec"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -37,6 +38,7 @@ type world struct {
 	steps    []progress.Step
 	warnings []string
 	opened   []registry.Role // keys
+	fitness  fitness.Reading
 
 	run      func(job toolchain.Job, outDir string) error // what the driver does beside its work; may be nil
 	quantize func(job toolchain.Job) (quantized, error)
@@ -98,7 +100,8 @@ func setupOn(t *testing.T, runtime toolchain.Driver, weight float32) *world {
 			defer lock.Unlock()
 			w.steps = append(w.steps, s)
 		},
-		Warn: func(text string) { w.warnings = append(w.warnings, text) },
+		Fitness: func() fitness.Reading { return w.fitness },
+		Warn:    func(text string) { w.warnings = append(w.warnings, text) },
 	}
 	if err := os.WriteFile(filepath.Join(w.dir, "model.onnx"), scaling(1.5, 1, "made by hand"), 0o600); err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs)
 	if v.limits.V < consistencyFrom {
 		return consistencyChecks{}, nil
 	}
-	done := v.p.step("prepare consistency checks")
+	ctx, done := v.p.report().stepIn(ctx, "prepare consistency checks")
 	p := consistencyChecks{v: v, outputs: outputs, dir: filepath.Join(v.scratch, "consistency")}
 	reference := candidate{id: referenceID, tool: v.tools[onnxRuntime], model: v.referenceModel}
 	var held []string
@@ -69,7 +69,7 @@ func (p consistencyChecks) run(ctx context.Context, c candidate, report *registr
 	if p.set == nil || report.Cases.Ran == 0 {
 		return nil
 	}
-	done := p.v.p.step("check consistency of " + c.engine.Label())
+	ctx, done := p.v.p.report().stepIn(ctx, "check consistency of "+c.engine.Label())
 	var held []string
 	var note string
 	defer func() { done(note, err, held...) }()

@@ -96,11 +96,11 @@ func (m maker) evaluate(ctx context.Context, to reporter, golden *goldenSet) err
 	if err != nil {
 		return err
 	}
-	done := to.step("cross-check the reference")
 	dir, err := os.MkdirTemp(m.scratch, "cross-check-*")
 	if err != nil {
 		return err
 	}
+	ctx, done := to.stepIn(ctx, "cross-check the reference")
 	outcome, err := driver.Do(ctx, job, filepath.Join(dir, "out"))
 	switch {
 	case ctx.Err() != nil:

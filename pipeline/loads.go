@@ -25,7 +25,7 @@ func (m maker) checkLoads(ctx context.Context, to reporter, all *made) (warnings
 	if len(here) == 0 {
 		return nil, nil
 	}
-	done := to.step("load " + registry.Count(len(here), "engine"))
+	ctx, done := to.stepIn(ctx, "load "+registry.Count(len(here), "engine"))
 	warnings, err = m.checkEach(ctx, all, here)
 	done("", err)
 	return warnings, err

@@ -236,11 +236,11 @@ func (w worker) do(ctx context.Context, to reporter, driver toolchain.Driver, s 
 		return takenStep{}, err
 	}
 	s.job.Budget = w.budgets[tool.Name]
-	done := to.step(s.name)
 	out, err := os.MkdirTemp(w.scratch, "step-*")
 	if err != nil {
 		return takenStep{}, err
 	}
+	ctx, done := to.stepIn(ctx, s.name)
 	outcome, err := driver.Do(ctx, s.job, filepath.Join(out, "out"))
 	cause := context.Cause(ctx)
 	stopped := cause != nil && errors.Is(err, cause) // by a signal, or because another step failed

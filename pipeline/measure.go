@@ -4,31 +4,87 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/pipeline/fitness"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/performance"
 	"mlpromote.dev/mlpromote/validators/tensor"
 )
 
 // How latency is measured: single cases, all engines taking turns, each loaded as a node loads it.
+// How many runs of each engine that are follows from a budget of time and from how long a run took on
+// the cases, before anything is timed: looking at the times to decide whether to go on would make
+// bounds wrong.
 const (
 	timingWarmup = 20
-	timingCases  = 16              // at most: the first of the set
-	timingBudget = 3 * time.Second // of runs of one engine, as far as the bounds of samples allow
-	minSamples   = 32
-	maxSamples   = 1024
+	timingCases  = 16 // at most: the first of the set
 	engineBatch  = 1
 	timingShard  = "cases-00000.safetensors"
 	// togetherPart of this machine's memory is what models may take that are loaded
 	// together. A runtime can hold a model twice, as it is and in its own layout, and others
 	// want memory too.
 	togetherPart = 4
+
+	// The budget of the runs of one engine: where nothing limits latency, where something does, and
+	// where the bound of the 99th percentile takes that long.
+	recordedTime = time.Second
+	limitedTime  = 3 * time.Second
+	tailTime     = 30 * time.Second
+
+	minSamples      = 8 // whatever the budget is
+	recordedSamples = 256
+	maxSamples      = 1024
+	tailOver        = 1 // runs that may be above the limit on the 99th percentile
 )
+
+// timing is how many runs of each engine are timed, and the time that they may take.
+type timing struct {
+	budget  time.Duration
+	samples int
+}
+
+// timing plans the measurement from the median of runs on the cases; 0 is not known.
+func (v verification) timing(median time.Duration) timing {
+	limits, t := v.limits.Latency, timing{recordedTime, recordedSamples}
+	if limits != (validators.LatencyLimits{}) {
+		t = timing{limitedTime, maxSamples}
+	}
+	if v.p.LatencyTime > 0 {
+		t = timing{v.p.LatencyTime, math.MaxInt}
+	}
+	if v.limits.V > 1 && limits.P99 != nil {
+		t = t.tail(v.limits.TailRuns(tailOver), median, v.p.LatencyTime > 0)
+	}
+	if median > 0 {
+		t.samples = min(t.samples, int(t.budget/median))
+	}
+	t.samples = min(max(t.samples, minSamples), timedAtMost)
+	return t
+}
+
+// timedAtMost bounds how many runs somebody can ask for.
+const timedAtMost = 1 << 20
+
+// tail makes room for so many runs, where the budget is not fixed.
+func (t timing) tail(runs int, median time.Duration, fixed bool) timing {
+	t.samples = max(t.samples, runs)
+	if !fixed && median > 0 && runs < int(tailTime/median) {
+		t.budget = max(t.budget, time.Duration(runs)*median)
+	} else if !fixed {
+		t.budget = tailTime
+	}
+	return t
+}
+
+// rounds is how many passes over the cases that makes.
+func (t timing) rounds(cases int) int { return (t.samples + cases - 1) / cases }
 
 // measured is the timings of a run, by engine.
 type measured struct {
@@ -36,6 +92,9 @@ type measured struct {
 	apart   map[string]bool  // those that were never in memory together with another
 	broken  map[string]error // those that could not be timed
 	beside  map[string]compared
+	budget  time.Duration
+	took    time.Duration    // of all that was measured
+	fitness registry.Fitness // of the machine meanwhile
 }
 
 // add notes the timings of a run.
@@ -49,17 +108,6 @@ func (m measured) latency(id string) registry.Latency {
 	return performance.Summarize(m.timings[id], engineBatch)
 }
 
-// provable is how many runs it takes to bound the 99th percentile.
-const provable = 320
-
-// least is how many runs of an engine there are at least.
-func (v verification) least() int {
-	if v.limits.V > 1 && v.limits.Latency.P99 != nil {
-		return provable
-	}
-	return minSamples
-}
-
 // median is the median time of a run of the slowest engine.
 func (o runOutputs) median() time.Duration {
 	var slowest int64
@@ -69,7 +117,49 @@ func (o runOutputs) median() time.Duration {
 	return time.Duration(slowest)
 }
 
-// measure times reference, candidates and what the next environment runs now. Those of
+// latencies measures the latency of engines, and compares it with that of the engines that they
+// would replace.
+func (v verification) latencies(ctx context.Context, outputs runOutputs) (measured, error) {
+	read := v.p.Fitness
+	if read == nil {
+		read = fitness.Read
+	}
+	began, before := v.p.now(), read()
+	m, err := v.measure(ctx, outputs)
+	if err == nil {
+		err = v.compareAll(ctx, outputs, m)
+	}
+	m.fitness, m.took = before.Until(read()), v.p.now().Sub(began)
+	return m, err
+}
+
+// fitnessFor is what the machine did while the latency of an engine was measured, and whether the
+// times are those of its target.
+func (m measured) fitnessFor(c candidate, node registry.Node, ran []registry.ProviderShare) registry.Fitness {
+	f := m.fitness
+	switch {
+	case slices.Contains(node.Notes, registry.NoteEmulated):
+		f.Emulated = "the processor of this machine is emulated"
+	case len(c.engine.Providers) > 0 && c.engine.Providers[0].Name != cpuProvider && len(ran) > 0 &&
+		!slices.ContainsFunc(ran, func(p registry.ProviderShare) bool { return p.Name != cpuProvider }):
+		f.Emulated = "the engine is for " + c.engine.Providers[0].Name + ", and " + cpuProvider + " ran all of it"
+	}
+	return f
+}
+
+// cpuProvider is the execution provider that every machine has.
+const cpuProvider = "CPUExecutionProvider"
+
+// replaceable are the engines of the next environment that are timed with the others: by version 1
+// alone, since later versions compare in processes of their own.
+func (v verification) replaceable() []candidate {
+	if v.limits.V > 1 {
+		return nil
+	}
+	return v.currents()
+}
+
+// measure times reference, candidates and, by version 1, what the next environment runs now. Those of
 // one toolchain take turns in one process, so that what disturbs the machine disturbs
 // all alike; the toolchains follow each other. What does not fit in memory together takes
 // turns in processes.
@@ -78,14 +168,15 @@ func (v verification) measure(ctx context.Context, outputs runOutputs) (_ measur
 	if err != nil {
 		return measured{}, err
 	}
-	rounds := rounds(cases, outputs.median(), v.least())
-	done := v.p.step(fmt.Sprintf("time %s and the reference, %s each", registry.Count(len(v.candidates)+len(v.current), "engine"), registry.Count(rounds*cases, "run")))
+	plan := v.timing(outputs.median())
+	rounds := plan.rounds(cases)
+	ctx, done := v.p.report().stepIn(ctx, fmt.Sprintf("time %s and the reference, %s each", registry.Count(len(v.candidates)+len(v.replaceable()), "engine"), registry.Count(rounds*cases, "run")))
 	var held []string
 	var note string
 	defer func() { done(note, err, held...) }()
-	m := measured{timings: make(map[string][]int64), apart: make(map[string]bool), broken: make(map[string]error), beside: make(map[string]compared)}
+	m := measured{timings: make(map[string][]int64), apart: make(map[string]bool), broken: make(map[string]error), beside: make(map[string]compared), budget: plan.budget}
 	running := slices.DeleteFunc(slices.Clone(v.candidates), func(c candidate) bool { return outputs.broken[c.id] != nil })
-	for _, group := range v.tools.runGroups(slices.Concat(running, v.currents())) {
+	for _, group := range v.tools.runGroups(slices.Concat(running, v.replaceable())) {
 		if group.name == onnxRuntime {
 			group.members = append([]candidate{{id: referenceID, tool: group.tool, model: v.referenceModel}}, group.members...)
 		}
@@ -127,15 +218,6 @@ func (v verification) currents() []candidate {
 		all = append(all, v.current[label])
 	}
 	return all
-}
-
-// rounds spends the budget on passes over the cases, within the bounds of samples.
-func rounds(cases int, median time.Duration, least int) int {
-	samples := maxSamples
-	if median > 0 {
-		samples = min(max(int(timingBudget/median), least), maxSamples)
-	}
-	return (samples + cases - 1) / cases
 }
 
 // timingCases cuts the first cases off the first shard.

@@ -9,8 +9,10 @@ package pipeline
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"mlpromote.dev/mlpromote/pipeline/fitness"
 	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
@@ -40,11 +42,16 @@ type Pipeline struct {
 	// Sensitivity is how long Verify looks, for each int8 variant that failed, for the nodes
 	// that cost it its limits. Zero is not at all.
 	Sensitivity time.Duration
-	Tool        registry.ToolIdentity
-	Planned     func(plan.Plan) // told what Build will make, before it does; may be nil
-	Progress    Progress        // nil shows nothing
-	Warn        func(string)    // told what a person should look at, although the work goes on; may be nil
-	Now         registry.Clock  // nil means time.Now
+	// LatencyTime is what the timed runs of one engine may take in Verify. Zero is a second where
+	// nothing limits latency, and 3 to 30 where something does.
+	LatencyTime time.Duration
+	// Fitness reads what this machine does while latency is measured. Nil is fitness.Read.
+	Fitness  func() fitness.Reading
+	Tool     registry.ToolIdentity
+	Planned  func(plan.Plan) // told what Build will make, before it does; may be nil
+	Progress Progress        // nil shows nothing
+	Warn     func(string)    // told what a person should look at, although the work goes on; may be nil
+	Now      registry.Clock  // nil means time.Now
 
 	chunkFrom       int64 // see chunkedFrom, which 0 means
 	crossCheckBelow int64 // see crossCheckModel, which 0 means
@@ -71,16 +78,24 @@ type reporter struct {
 	now registry.Clock
 }
 
-// step reports the start of work and returns what reports its end.
+// step reports the start of work and returns what reports its end. In between it reports every
+// second that the work goes on.
 func (r reporter) step(name string) func(note string, err error, details ...string) {
+	_, done := r.stepIn(context.Background(), name)
+	return done
+}
+
+// stepIn is step for work whose drivers say how far they are: they do so to the context that it
+// returns.
+func (r reporter) stepIn(ctx context.Context, name string) (context.Context, func(note string, err error, details ...string)) {
 	if r.to == nil {
-		return func(string, error, ...string) {}
+		return ctx, func(string, error, ...string) {}
 	}
-	began := r.now()
-	r.to(progress.Step{Name: name, State: progress.Started})
-	return func(note string, err error, details ...string) {
-		r.to(progress.Step{Name: name, State: progress.EndState(err), Note: note, Details: details, Elapsed: r.now().Sub(began)})
-	}
+	running := progress.Begin(r.to, name, r.now)
+	ctx = toolchain.WithProgress(ctx, func(done, of int) {
+		running.Note(fmt.Sprintf("%d of %s", done, registry.Count(of, "run")))
+	})
+	return ctx, running.End
 }
 
 func (p *Pipeline) report() reporter { return reporter{p.Progress, p.now} }

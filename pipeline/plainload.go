@@ -27,7 +27,7 @@ func (v verification) checkPlainLoad(ctx context.Context, c candidate, report *r
 	if c.engine.Load == nil {
 		return nil
 	}
-	done := v.p.step("load " + c.engine.Label() + " without its profile")
+	ctx, done := v.p.report().stepIn(ctx, "load "+c.engine.Label()+" without its profile")
 	defer func() {
 		if report.PlainLoad == nil {
 			done("", err)

@@ -38,7 +38,7 @@ func (v verification) compareLatency(ctx context.Context, c candidate, outputs r
 	if err != nil {
 		return compared{}, err
 	}
-	done := v.p.step(fmt.Sprintf("time %s beside that of %s, %d processes", c.engine.Label(), v.next.environment, 4*ratioRepeats))
+	ctx, done := v.p.report().stepIn(ctx, fmt.Sprintf("time %s beside that of %s, %d processes", c.engine.Label(), v.next.environment, 4*ratioRepeats))
 	defer func() { done(found.note(), err) }()
 	rounds := min(max(int(ratioTime/max(outputs.median(), 1)), 8), ratioMost)/cases + 1
 	var first, second, before, after [][]int64

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
@@ -142,15 +143,22 @@ func seedOf(d registry.Digest) uint64 {
 }
 
 // performance reports the latencies of a candidate, and judges them where limits ask.
-func (v verification) performance(c candidate, latencies measured) registry.PerformanceReport {
+func (v verification) performance(c candidate, outputs runOutputs, latencies measured) registry.PerformanceReport {
 	reference := latencies.latency(referenceID)
 	report := registry.PerformanceReport{
 		ReportHead: v.head(c, v.began), Latency: latencies.latency(c.id),
-		Warmup: timingWarmup, ReferenceLatency: &reference, Apart: latencies.apart[c.id]}
+		Warmup: timingWarmup, ReferenceLatency: &reference, Apart: latencies.apart[c.id],
+		BudgetNs: latencies.budget.Nanoseconds(), TookNs: latencies.took.Nanoseconds()}
+	fitness := latencies.fitnessFor(c, v.node, outputs.providers(c.id))
+	report.Fitness = &fitness
 	if v.limits.V > 1 {
 		beside := latencies.beside[c.id]
 		report.Bounds, report.Ratio = performance.Bounds(latencies.timings[c.id], v.limits.Confidence), beside.ratio
-		report.Verdict, report.Reasons = v.limits.JudgeLatencyBounds(report.Latency, beside.ratio, beside.fault)
+		if limit := v.limits.Latency.P99; limit != nil && report.Bounds != nil {
+			over := above(latencies.timings[c.id], limit.MaxNs)
+			report.Bounds.Over = &over
+		}
+		report.Verdict, report.Reasons = v.limits.JudgeLatencyBounds(report.Latency, beside.ratio, beside.fault, fitness)
 		return report
 	}
 	var current *registry.Latency
@@ -166,6 +174,17 @@ func (v verification) performance(c candidate, latencies measured) registry.Perf
 			Message: "the engine that the destination has now could not be timed: " + latencies.broken[running.id].Error()})
 	}
 	return report
+}
+
+// above counts the timings above a limit.
+func above(timings []int64, limit time.Duration) int {
+	n := 0
+	for _, t := range timings {
+		if t > limit.Nanoseconds() {
+			n++
+		}
+	}
+	return n
 }
 
 // report signs and attaches what was found: the numbers for policy, and a summary

@@ -13,7 +13,11 @@ import (
 )
 
 // Candidates are timed in passes, so that an end in between leaves something.
-const timingPasses = 4
+const (
+	timingPasses = 4
+	tunedTime    = 3 * time.Second // of runs of one engine, as far as the bounds of samples allow
+	tunedLeast   = 32
+)
 
 // time measures latencies: in each pass all candidates of a toolchain take turns, as far as
 // there is time for passes.
@@ -39,7 +43,7 @@ func (t *tuning) time(ctx context.Context) error {
 func (t *tuning) pass(ctx context.Context, pass int, inputs []toolchain.Input,
 	cases int, timings map[string][]int64) (err error) {
 	distinct := t.distinct()
-	done := t.p.step(fmt.Sprintf("time %s, pass %d of %d", registry.Count(len(distinct), "engine"), pass+1, timingPasses))
+	ctx, done := t.p.report().stepIn(ctx, fmt.Sprintf("time %s, pass %d of %d", registry.Count(len(distinct), "engine"), pass+1, timingPasses))
 	defer func() { done("", err) }()
 	for _, group := range t.tools.runGroups(distinct) {
 		run := group.tool.run(toolchain.RunOptions{Rounds: t.passRounds(cases, timings),
@@ -78,9 +82,10 @@ func (t *tuning) passRounds(cases int, timings map[string][]int64) int {
 		slowest = max(slowest, time.Duration(performance.Summarize(ns, engineBatch).P50Ns))
 	}
 	if slowest == 0 {
-		return (minSamples + cases - 1) / cases
+		return (tunedLeast + cases - 1) / cases
 	}
-	return max(1, rounds(cases, slowest, minSamples)/(timingPasses-1))
+	samples := min(max(int(tunedTime/slowest), tunedLeast), maxSamples)
+	return max(1, (samples+cases-1)/cases/(timingPasses-1))
 }
 
 func (t *tuning) summarize(timings map[string][]int64) {

@@ -218,10 +218,7 @@ func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 	if err != nil {
 		return VerifyResult{}, err
 	}
-	latencies, err := v.measure(ctx, outputs)
-	if err == nil {
-		err = v.compareAll(ctx, outputs, latencies)
-	}
+	latencies, err := v.latencies(ctx, outputs)
 	if err != nil {
 		return VerifyResult{}, err
 	}
@@ -265,7 +262,7 @@ func (v verification) judgeOne(ctx context.Context, c candidate, outputs runOutp
 	if broken := outputs.broken[c.id]; broken != nil {
 		var attach bool
 		if found.Parity, attach = v.brokenReport(ctx, c, outputs); !attach {
-			found.Performance = v.performance(c, latencies)
+			found.Performance = v.performance(c, outputs, latencies)
 			return found, undecided(found.Label, broken), ctx.Err()
 		}
 	} else if found.Parity, err = v.parity(ctx, c, outputs); err != nil {
@@ -276,7 +273,7 @@ func (v verification) judgeOne(ctx context.Context, c candidate, outputs runOutp
 		return found, nil, err
 	}
 	latencies.checkTimed(c, &found.Parity)
-	found.Performance = v.performance(c, latencies)
+	found.Performance = v.performance(c, outputs, latencies)
 	return found, failed(found), v.report(ctx, c.engine, found)
 }
 
@@ -333,7 +330,7 @@ func (o runOutputs) dir(id string) string { return filepath.Join(o.root[id], "ou
 // chunk by chunk, the others of a toolchain in one process.
 func (v verification) runCases(ctx context.Context, memory unfinished) (_ runOutputs, err error) {
 	candidates := slices.Concat(v.candidates, v.comparedCurrents())
-	done := v.p.step(fmt.Sprintf("run %s on %s", registry.Count(len(candidates), "engine"), registry.Count(v.cases.set.Count, "case")))
+	ctx, done := v.p.report().stepIn(ctx, fmt.Sprintf("run %s on %s", registry.Count(len(candidates), "engine"), registry.Count(v.cases.set.Count, "case")))
 	var held []string
 	var note string
 	defer func() { done(note, err, held...) }()

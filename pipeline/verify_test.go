@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/fitness"
 	"mlpromote.dev/mlpromote/pipeline/progress"
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -132,21 +134,113 @@ func TestVerifyLatency(t *testing.T) {
 		w.model(t, 2.5)
 		second := w.built(t, strings.Replace(onlyFP32, "1.0.0", "1.1.0", 1)+"limits: {latency: {regression: {max: 100000%}}}\n", pipeline.BuildOptions{})
 		var timed []string
+		processes := 0
 		w.run = func(job toolchain.Job, _ string) error {
-			if job.Verb == toolchain.VerbRun && job.Run.Order == toolchain.OrderInterleaved {
+			switch {
+			case job.Verb != toolchain.VerbRun || job.Run.Rounds == 0:
+			case job.Run.Order == toolchain.OrderInterleaved:
 				for _, e := range job.Run.Engines {
 					timed = append(timed, e.ID)
 				}
+			default:
+				processes++
 			}
 			return nil
 		}
-		if _, err := w.p.Verify(t.Context(), second.Ref); err != nil {
+		verified, err := w.p.Verify(t.Context(), second.Ref)
+		if err != nil {
 			t.Fatal(err)
 		}
-		if want := []string{"reference", "engine-0", "current-0"}; !slices.Equal(timed, want) {
-			t.Errorf("timed %q in turns, want %q", timed, want)
+		if want := []string{"reference", "engine-0"}; !slices.Equal(timed, want) {
+			t.Errorf("timed %q in turns, want %q: the current engine is timed apart", timed, want)
+		}
+		if processes != 24 {
+			t.Errorf("%d processes timed an engine beside the current one, want 24", processes)
+		}
+		if r := verified.Engines[0].Performance.Ratio; r == nil || !r.Release.Names(first.Release.Digest) || !r.Engine.Names(first.Release.Engines[0].Digest) {
+			t.Errorf("ratio %+v, want one that names release %s and its engine", r, first.Release.Digest)
 		}
 	})
+}
+
+// What is known of the machine decides with the bounds: time that other virtual machines took fails no
+// engine, and an engine that ran on another device than its own has no verdict on its latency. The
+// report says both, and what measuring cost.
+func TestFitnessDecidesLatency(t *testing.T) {
+	t.Parallel()
+	const limited = onlyFP32 + "limits: {latency: {p50: {max: 1ns}}}\n"
+	t.Run("steal", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t, 1.5)
+		built := w.built(t, limited, pipeline.BuildOptions{})
+		w.fitness = fitness.Reading{Counted: true, Busy: 100, Steal: 10}
+		w.run = func(job toolchain.Job, _ string) error {
+			if job.Verb == toolchain.VerbRun && job.Run.Rounds > 0 {
+				w.fitness.Busy, w.fitness.Steal = 193, 17
+			}
+			return nil
+		}
+		verified, err := w.p.Verify(t.Context(), built.Ref)
+		if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), "had 7.0 % of the time that its processors wanted") {
+			t.Fatalf("error %v, want code limit and the share", err)
+		}
+		p := verified.Engines[0].Performance
+		if p.Verdict != registry.VerdictUndecided || p.Fitness == nil || p.Fitness.Steal == nil || *p.Fitness.Steal != 0.07 {
+			t.Errorf("verdict %s, fitness %+v; want undecided with a steal of 0.07", p.Verdict, p.Fitness)
+		}
+		if p.BudgetNs != (3*time.Second).Nanoseconds() || p.TookNs <= 0 {
+			t.Errorf("budget %d ns, took %d; want 3 s and more than nothing", p.BudgetNs, p.TookNs)
+		}
+	})
+	t.Run("an emulated processor", func(t *testing.T) {
+		t.Parallel()
+		w := setup(t, 1.5)
+		built := w.built(t, limited, pipeline.BuildOptions{})
+		describe := w.p.Node
+		w.p.Node = func(ctx context.Context, runtimes map[string]string) (registry.Node, error) {
+			n, err := describe(ctx, runtimes)
+			n.Notes = append(n.Notes, registry.NoteEmulated)
+			return n, err
+		}
+		verified, err := w.p.Verify(t.Context(), built.Ref)
+		if registry.CodeOf(err) != registry.CodeLimit || len(verified.Engines) != 1 {
+			t.Fatalf("error %v, want code limit", err)
+		}
+		if p := verified.Engines[0].Performance; p.Verdict != registry.VerdictUndecided || p.Fitness.Emulated != "the processor of this machine is emulated" {
+			t.Errorf("verdict %s, fitness %+v; want undecided, emulated", p.Verdict, p.Fitness)
+		}
+	})
+}
+
+// The time of latency is a budget: without limits a second of runs, with --latency-time what it says.
+func TestLatencyBudget(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limits string
+		asked  time.Duration
+		runs   int
+		budget time.Duration
+	}{
+		"nothing limited":          {"", 0, 256, time.Second},
+		"p50":                      {"limits: {latency: {p50: {max: 1h}}}\n", 0, 1024, 3 * time.Second},
+		"more than is needed":      {"", time.Nanosecond, 8, time.Nanosecond},
+		"a p99 of 99 % confidence": {"limits: {confidence: 99%, latency: {p99: {max: 1h}}}\n", 0, 1024, 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			w.p.LatencyTime = c.asked
+			built := w.built(t, onlyFP32+c.limits, pipeline.BuildOptions{})
+			verified, err := w.p.Verify(t.Context(), built.Ref)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// A round has three cases, so that the last can exceed by two.
+			if p := verified.Engines[0].Performance; p.Samples < c.runs || p.Samples > c.runs+2 || p.BudgetNs != c.budget.Nanoseconds() {
+				t.Errorf("%d runs within %d ns, want %d within %d", p.Samples, p.BudgetNs, c.runs, c.budget.Nanoseconds())
+			}
+		})
+	}
 }
 
 // What a verification remembers in case it breaks off is gone when it has its reports.

@@ -438,6 +438,11 @@ type PerformanceReport struct {
 	// Ratio compares with the engine that would be replaced; absent if the limits do not ask or
 	// there was none.
 	Ratio *LatencyRatio `json:"ratio,omitempty"`
+	// BudgetNs is what the timed runs of an engine were to take at most, and TookNs what measuring
+	// the latency of all engines took, comparisons included; 0 in older reports.
+	BudgetNs int64    `json:"budgetNs,omitempty"`
+	TookNs   int64    `json:"tookNs,omitempty"`
+	Fitness  *Fitness `json:"fitness,omitempty"` // of the machine; absent in older reports
 }
 
 // Latency summarizes samples of single runs. Quantiles are nearest-rank.

@@ -8,6 +8,21 @@ type LatencyBounds struct {
 	P50HighNs  int64  `json:"p50HighNs"`
 	P99LowNs   int64  `json:"p99LowNs"`
 	P99HighNs  int64  `json:"p99HighNs"`
+	// Over is how many samples are above the limit on the 99th percentile; absent without one.
+	Over *int `json:"over,omitempty"`
+}
+
+// Fitness is what a machine did while latency was measured.
+type Fitness struct {
+	// Steal is the share of the time that processors wanted to work in which the machine below ran
+	// other virtual machines; absent where the system does not count it.
+	Steal *Figure `json:"steal,omitempty"`
+	// MHzBefore and MHzAfter are the mean frequency of the processors; 0 where it is not known.
+	MHzBefore int `json:"mhzBefore,omitempty"`
+	MHzAfter  int `json:"mhzAfter,omitempty"`
+	// Emulated says why the times are not those of the target; empty if they are. No limit on them
+	// is decided then.
+	Emulated string `json:"emulated,omitempty"`
 }
 
 // LatencyRatio compares the median latency of an engine with that of the engine that it would

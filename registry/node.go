@@ -1,5 +1,9 @@
 package registry
 
+// NoteEmulated is the note on a machine whose processor is emulated. It computes the right
+// results, but timings on it are not meaningful.
+const NoteEmulated = "emulated"
+
 // Node describes the hardware, drivers and software of a machine: version 1 of the node
 // document.
 type Node struct {

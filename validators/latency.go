@@ -5,26 +5,92 @@ import (
 	"math"
 
 	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/stats"
 )
 
-// ReasonUnfit is the code of reasons about a machine whose own noise is more than a limit allows.
-const ReasonUnfit = "unfit"
+// The codes of reasons about machines.
+const (
+	// ReasonUnfit is of a machine whose own noise is more than a limit allows, or that did other
+	// things while it measured.
+	ReasonUnfit = "unfit"
+	// ReasonEmulated is of times that are not those of the target.
+	ReasonEmulated = "emulated"
+)
+
+const (
+	// mostSteal is the share of the wanted time of processors that may go to other virtual machines
+	// while latency is measured, for a limit to be decided.
+	mostSteal = 0.05
+	// mostChange is how far the frequency of the processors may change meanwhile, as a share.
+	mostChange = 0.2
+)
+
+// tailPercentile is the percentile that LatencyLimits.P99 bounds.
+const tailPercentile = 0.99
+
+// TailRuns is how many runs it takes to show that a limit on the 99th percentile holds if so many of
+// them are above it, by [stats.EarlyStopping].
+func (l Limits) TailRuns(over int) int {
+	under := stats.EarlyStopping(over, tailPercentile, l.Confidence)
+	if under > math.MaxInt-over {
+		return math.MaxInt
+	}
+	return under + over
+}
 
 // JudgeLatencyBounds gives the verdict on the time of single runs by the rules of version 2: a
 // limit holds if the upper bound of the figure does, fails if the lower bound does not, and else
 // is not decided. ratio is nil where there is no engine to compare with, or fault says why it is
 // not known.
-func (l Limits) JudgeLatencyBounds(engine registry.Latency, ratio *registry.LatencyRatio, fault string) (registry.Verdict, []registry.Reason) {
+//
+// An emulator decides nothing. A machine that was not fit, by what was measured of it, makes no
+// engine fail: other work on it only takes time, so a limit that is kept all the same is kept. In a
+// comparison it meets both engines alike, and the bounds contain what it changes.
+func (l Limits) JudgeLatencyBounds(engine registry.Latency, ratio *registry.LatencyRatio, fault string, fitness registry.Fitness) (registry.Verdict, []registry.Reason) {
 	limits := l.Latency
 	if limits == (LatencyLimits{}) {
 		return registry.VerdictRecorded, nil
 	}
+	if fitness.Emulated != "" {
+		return registry.VerdictUndecided, []registry.Reason{{Code: ReasonEmulated, Message: "no limit on latency is decided here: " + fitness.Emulated}}
+	}
+	verdict, reasons := l.judgeTimes(engine, ratio, fault)
+	why := unfit(fitness)
+	if why == "" || verdict == registry.VerdictPass {
+		return verdict, reasons
+	}
+	for i, r := range reasons {
+		if r.Code == ReasonLatency || r.Code == ReasonRegression {
+			reasons[i].Code = ReasonUnfit
+		}
+	}
+	return registry.VerdictUndecided, append(reasons, registry.Reason{Code: ReasonUnfit, Message: why + ": verify on a machine with less to do"})
+}
+
+// unfit says why a machine is not fit to decide, or nothing.
+func unfit(f registry.Fitness) string {
+	if f.Steal != nil && !(float64(*f.Steal) <= mostSteal) {
+		return fmt.Sprintf("the machine is unfit: other virtual machines had %.1f %% of the time that its processors wanted, at most %.0f %% is fit",
+			100*float64(*f.Steal), 100*mostSteal)
+	}
+	low, high := float64(min(f.MHzBefore, f.MHzAfter)), float64(max(f.MHzBefore, f.MHzAfter))
+	if low > 0 && high > low*(1+mostChange) {
+		return fmt.Sprintf("the machine is unfit: the frequency of its processors went from %d to %d MHz, by more than %.0f %%", f.MHzBefore, f.MHzAfter, 100*mostChange)
+	}
+	return ""
+}
+
+func (l Limits) judgeTimes(engine registry.Latency, ratio *registry.LatencyRatio, fault string) (registry.Verdict, []registry.Reason) {
+	limits := l.Latency
 	var j judgement
 	if b := engine.Bounds; engine.Samples == 0 || b == nil {
 		j.undecided(registry.Reason{Code: ReasonNotRun, Message: "latency was not measured"})
 	} else {
 		j.within("p50", limits.P50, engine.P50Ns, b.P50LowNs, b.P50HighNs, engine)
 		j.within("p99", limits.P99, engine.P99Ns, b.P99LowNs, b.P99HighNs, engine)
+		if b.Over != nil && limits.P99 != nil && !(b.P99HighNs > 0 && b.P99HighNs <= limits.P99.MaxNs.Nanoseconds()) {
+			j.tail(l.TailRuns(*b.Over), engine)
+		}
 	}
 	if limits.Regression != nil {
 		j.ratio(limits.Regression.Max, ratio, fault)
@@ -60,6 +126,14 @@ func (j *judgement) within(figure string, limit *TimeAtMost, value, low, high in
 		reason.Message = fmt.Sprintf("%s, with %s confidence at most %s, and the limit is %s: verify on a machine with less to do, or allow more",
 			said, level, milliseconds(high), milliseconds(most))
 		j.undecided(reason)
+	}
+}
+
+// tail adds to the last reason, which is about the 99th percentile, how many runs would be enough.
+func (j *judgement) tail(runs int, engine registry.Latency) {
+	over := *engine.Bounds.Over
+	if last := &j.reasons[len(j.reasons)-1]; last.Code == ReasonNotEnough && runs < math.MaxInt {
+		last.Message += fmt.Sprintf("; with %s above the limit it takes %d to show that it holds (verify --latency-time)", registry.Count(over, "run"), runs)
 	}
 }
 

@@ -1,6 +1,7 @@
 package validators_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func TestLatencyByItsBounds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			verdict, reasons := validators.Limits{V: 2, Latency: c.limits}.JudgeLatencyBounds(c.engine, c.ratio, c.fault)
+			verdict, reasons := validators.Limits{V: 2, Latency: c.limits}.JudgeLatencyBounds(c.engine, c.ratio, c.fault, registry.Fitness{})
 			if verdict != c.want || (c.code == "") != (len(reasons) == 0) {
 				t.Fatalf("verdict %s for %+v, want %s", verdict, reasons, c.want)
 			}
@@ -57,5 +58,73 @@ func TestLatencyByItsBounds(t *testing.T) {
 				t.Errorf("reasons %+v, want %s with %q", reasons, c.code, c.says)
 			}
 		})
+	}
+}
+
+// A machine that was not fit fails no engine and decides no comparison, from just above the
+// thresholds; an emulator decides nothing. A limit that is kept all the same is kept.
+func TestLatencyOfUnfitMachines(t *testing.T) {
+	t.Parallel()
+	p50 := validators.LatencyLimits{P50: &validators.TimeAtMost{MaxNs: 100}}
+	slower := validators.LatencyLimits{Regression: &validators.AtMost{Max: 0.1}}
+	engine := func(high int64) registry.Latency {
+		return registry.Latency{Samples: 400, P50Ns: high, Bounds: &registry.LatencyBounds{Confidence: 0.95, P50LowNs: high, P50HighNs: high}}
+	}
+	beside := func(ratio registry.Figure) *registry.LatencyRatio {
+		return &registry.LatencyRatio{Confidence: 0.95, Ratio: ratio, Low: ratio - 0.01, High: ratio + 0.01, SameLow: 1, SameHigh: 1}
+	}
+	steal := func(share registry.Figure) registry.Fitness { return registry.Fitness{Steal: &share} }
+	for name, c := range map[string]struct {
+		limits  validators.LatencyLimits
+		engine  registry.Latency
+		ratio   *registry.LatencyRatio
+		fitness registry.Fitness
+		want    registry.Verdict
+		says    string
+	}{
+		"steal as much as is fit":      {p50, engine(101), nil, steal(0.05), registry.VerdictFail, ""},
+		"more steal":                   {p50, engine(101), nil, steal(0.0501), registry.VerdictUndecided, "had 5.0 % of the time that its processors wanted, at most 5 % is fit"},
+		"more steal and kept":          {p50, engine(100), nil, steal(0.5), registry.VerdictPass, ""},
+		"a comparison that is kept":    {slower, engine(1), beside(1), steal(0.5), registry.VerdictPass, ""},
+		"a comparison that is not":     {slower, engine(1), beside(1.2), steal(0.5), registry.VerdictUndecided, "had 50.0 %"},
+		"nothing to compare with":      {slower, engine(1), nil, steal(0.5), registry.VerdictPass, ""},
+		"steal that is not a number":   {p50, engine(101), nil, steal(registry.Figure(math.NaN())), registry.VerdictUndecided, "unfit"},
+		"frequency at what is fit":     {p50, engine(101), nil, registry.Fitness{MHzBefore: 2000, MHzAfter: 2400}, registry.VerdictFail, ""},
+		"frequency that went up":       {p50, engine(101), nil, registry.Fitness{MHzBefore: 2000, MHzAfter: 2401}, registry.VerdictUndecided, "from 2000 to 2401 MHz"},
+		"frequency that went down":     {p50, engine(101), nil, registry.Fitness{MHzBefore: 2401, MHzAfter: 2000}, registry.VerdictUndecided, "from 2401 to 2000 MHz"},
+		"emulated":                     {p50, engine(100), nil, registry.Fitness{Emulated: "the processor is emulated"}, registry.VerdictUndecided, "no limit on latency is decided here: the processor is emulated"},
+		"emulated and nothing limited": {validators.LatencyLimits{}, engine(100), nil, registry.Fitness{Emulated: "x"}, registry.VerdictRecorded, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			verdict, reasons := validators.Limits{V: 2, Latency: c.limits}.JudgeLatencyBounds(c.engine, c.ratio, "", c.fitness)
+			said := ""
+			for _, r := range reasons {
+				said += r.Message + "\n"
+				if c.want == registry.VerdictUndecided && r.Code != validators.ReasonUnfit && r.Code != validators.ReasonEmulated {
+					t.Errorf("code %s for %q, want that of the machine", r.Code, r.Message)
+				}
+			}
+			if verdict != c.want || !strings.Contains(said, c.says) {
+				t.Errorf("verdict %s, saying\n%swant %s, saying %q", verdict, said, c.want, c.says)
+			}
+		})
+	}
+}
+
+// Of runs that are too few to bound the 99th percentile, the message says how many are enough, by the
+// formula of MLPerf's early stopping.
+func TestTailSaysHowManyRunsAreEnough(t *testing.T) {
+	t.Parallel()
+	limits := validators.Limits{V: 2, Confidence: 0.95, Latency: validators.LatencyLimits{P99: &validators.TimeAtMost{MaxNs: 200}}}
+	for over, want := range map[int]string{
+		0: "0 runs above the limit it takes 299 to show",
+		1: "1 run above the limit it takes 473 to show",
+	} {
+		engine := registry.Latency{Samples: 298, P99Ns: 200, Bounds: &registry.LatencyBounds{Confidence: 0.95, P99LowNs: 100, Over: &over}}
+		verdict, reasons := limits.JudgeLatencyBounds(engine, nil, "", registry.Fitness{})
+		if verdict != registry.VerdictUndecided || len(reasons) != 1 || !strings.Contains(reasons[0].Message, want) {
+			t.Errorf("%d over: %s for %+v, want undecided, saying %q", over, verdict, reasons, want)
+		}
 	}
 }

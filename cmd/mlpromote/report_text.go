@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"mlpromote.dev/mlpromote/cmd/internal/ui"
 	"mlpromote.dev/mlpromote/pipeline"
@@ -199,12 +200,44 @@ func latencyText(l *registry.PerformanceReport) string {
 	}
 	text := "\n" + indent(ui.Table(rows))
 	if r := l.Ratio; r != nil {
-		text += fmt.Sprintf("  p50 is %.3g times that of the engine in the next environment, between %.3g and %.3g\n", float64(r.Ratio), float64(r.Low), float64(r.High))
+		text += fmt.Sprintf("  p50 is %.3g times that of the engine that %s had, between %.3g and %.3g; beside itself, between %.3g and %.3g (release %s)\n",
+			float64(r.Ratio), ui.Plain(r.Environment), float64(r.Low), float64(r.High), float64(r.SameLow), float64(r.SameHigh), ui.Plain(r.Release["sha256"]))
 	}
+	text += costText(l) + fitnessText(l.Fitness)
 	for _, reason := range l.Reasons {
 		text += "  " + ui.Plain(reason.Message) + "\n"
 	}
 	return text
+}
+
+// costText is how many runs there were, and what measuring took.
+func costText(l *registry.PerformanceReport) string {
+	if l.TookNs == 0 {
+		return ""
+	}
+	return fmt.Sprintf("  %s in a budget of %s; measuring the latency of all engines took %s\n",
+		registry.Count(l.Samples, "run"), ui.Seconds(time.Duration(l.BudgetNs)), ui.Seconds(time.Duration(l.TookNs)))
+}
+
+// fitnessText is what the machine did meanwhile.
+func fitnessText(f *registry.Fitness) string {
+	if f == nil {
+		return ""
+	}
+	var said []string
+	if f.Steal != nil {
+		said = append(said, fmt.Sprintf("other virtual machines had %.1f %% of the time that processors wanted", 100*float64(*f.Steal)))
+	}
+	if f.MHzBefore > 0 {
+		said = append(said, fmt.Sprintf("processors went from %d to %d MHz", f.MHzBefore, f.MHzAfter))
+	}
+	if f.Emulated != "" {
+		said = append(said, ui.Plain(f.Emulated))
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return "  machine: " + strings.Join(said, "; ") + "\n"
 }
 
 // briefs is a line for each engine: what failed first, or the limit with the smallest margin.

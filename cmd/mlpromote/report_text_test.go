@@ -43,6 +43,23 @@ func TestConsistencyText(t *testing.T) {
 	}
 }
 
+// What measuring took and what the machine did meanwhile are lines below the latencies; older reports do
+// not have them.
+func TestFitnessText(t *testing.T) {
+	t.Parallel()
+	steal := registry.Figure(0.071)
+	for want, report := range map[string]registry.PerformanceReport{
+		"": {},
+		"  256 runs in a budget of 1.0 s; measuring the latency of all engines took 2.5 s\n": {Latency: registry.Latency{Samples: 256}, BudgetNs: 1e9, TookNs: 25e8},
+		"  machine: other virtual machines had 7.1 % of the time that processors wanted; processors went from 3000 to 2000 MHz; it is emulated\n": {
+			Fitness: &registry.Fitness{Steal: &steal, MHzBefore: 3000, MHzAfter: 2000, Emulated: "it is emulated"}},
+	} {
+		if got := costText(&report) + fitnessText(report.Fitness); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // The brief line of an engine is its limit with the smallest margin, or what failed first.
 func TestBrief(t *testing.T) {
 	t.Parallel()

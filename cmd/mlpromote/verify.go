@@ -20,7 +20,7 @@ import (
 
 func (a *app) verifyCommand() *cobra.Command {
 	var own toolchains.Replacements
-	var sensitivity time.Duration
+	var sensitivity, latency time.Duration
 	var environment string
 	c := &cobra.Command{
 		Use:   "verify [REF|MODEL --env ENV]",
@@ -33,6 +33,10 @@ MODEL --env ENV is what that environment has now, MODEL:VERSION another release 
 The cases of a large model that have run are kept in the cache folder until the reports are
 attached. If verify is interrupted, the next run on the same kind of machine continues there.
 
+Latency is measured with the first 16 cases, for about a second of runs of each engine, or, where the
+limits are about latency, 3; up to 30 where a limit on the 99th percentile takes that many runs. With
+--latency-time it is that long. 20 runs to warm up and the loading of engines come on top.
+
 For an int8 engine that fails, verify looks for the graph nodes whose quantization costs most
 accuracy, and for those that must stay in full precision. --sensitivity limits the time for that.
 
@@ -44,6 +48,9 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 			if sensitivity < 0 {
 				return registry.Errorf(registry.CodeInvalid, "--sensitivity %s: want a time such as 5m, or 0 for none", sensitivity)
 			}
+			if latency < 0 {
+				return registry.Errorf(registry.CodeInvalid, "--latency-time %s: want a time such as 20s", latency)
+			}
 			if err := own.Check(); err != nil {
 				return err
 			}
@@ -52,23 +59,24 @@ Exit code 3: a limit was exceeded. 6: this machine meets no target.`,
 				if err != nil {
 					return err
 				}
-				return a.verify(c.Context(), i, ref, own, sensitivity)
+				return a.verify(c.Context(), i, ref, own, sensitivity, latency)
 			})
 		},
 	}
 	own.Add(c)
 	c.Flags().StringVar(&environment, "env", "", "environment, if a model is given in place of a ref")
 	c.Flags().DurationVar(&sensitivity, "sensitivity", 5*time.Minute, "how long to look, for each int8 variant that fails, for the graph nodes whose quantization makes it fail; 0: not at all")
+	c.Flags().DurationVar(&latency, "latency-time", 0, "how long the timed runs of one engine may take; 0: what the limits need")
 	return c
 }
 
-func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, own toolchains.Replacements, sensitivity time.Duration) error {
+func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, own toolchains.Replacements, sensitivity, latency time.Duration) error {
 	root, err := a.tools().Root()
 	if err != nil {
 		return err
 	}
 	p := a.pipeline(i, nil, own)
-	p.Unfinished, p.Sensitivity = filepath.Join(root, "verify"), sensitivity
+	p.Unfinished, p.Sensitivity, p.LatencyTime = filepath.Join(root, "verify"), sensitivity, latency
 	result, err := p.Verify(ctx, ref)
 	if len(result.Engines) == 0 {
 		return err

@@ -13,7 +13,7 @@ type Step struct {
 	State   State
 	Note    string        // moving and done: "cached", "9 of 9 cases"
 	Details []string      // done: more, for those who want it
-	Elapsed time.Duration // of a step that ended
+	Elapsed time.Duration // of a step that ended, and of one that goes on, where that is known
 }
 
 // State is where a step is.

@@ -20,9 +20,8 @@ import (
 // SourceMachine is the Source of a Node that Describe read.
 const SourceMachine = "machine"
 
-// NoteEmulated is the note on a machine whose processor is emulated. It computes the right
-// results, but timings on it are not meaningful.
-const NoteEmulated = "emulated"
+// NoteEmulated is [registry.NoteEmulated].
+const NoteEmulated = registry.NoteEmulated
 
 // Options say where Describe looks. The zero Options describe this machine.
 type Options struct {

@@ -166,6 +166,22 @@ func TestEarlyStoppingIsTheBoundOfTheRate(t *testing.T) {
 	}
 }
 
+// A limit holds by the upper bound of the 99th percentile exactly when it does by MLPerf's formula, so
+// that verdicts by either are the same.
+func TestEarlyStoppingIsTheBoundOfTheQuantile(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		over := rapid.IntRange(0, 20).Draw(t, "over")
+		n := over + rapid.IntRange(0, 3000).Draw(t, "under")
+		level := rapid.SampledFrom([]float64{0.9, 0.95, 0.99}).Draw(t, "level")
+		_, rank := stats.QuantileBounds(n, 0.99, level)
+		byBound := rank <= n-over // the value of that rank is among those that are not above the limit
+		if byFormula := n-over >= stats.EarlyStopping(over, 0.99, level); byBound != byFormula {
+			t.Fatalf("%d of %d over: %t by the bound of rank %d, %t by the formula", over, n, byBound, rank, byFormula)
+		}
+	})
+}
+
 func TestHolm(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ p, want []float64 }{

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,11 +14,8 @@ import (
 
 // Step shows the start of work outside the pipeline, and returns what shows its end.
 func (u *UI) Step(name string) (done func(error)) {
-	began := time.Now()
-	u.Progress(progress.Step{Name: name, State: progress.Started})
-	return func(err error) {
-		u.Progress(progress.Step{Name: name, State: progress.EndState(err), Elapsed: time.Since(began)})
-	}
+	running := progress.Begin(u.Progress, name, time.Now)
+	return func(err error) { running.End("", err) }
 }
 
 // Progress shows the steps of the pipeline.
@@ -31,16 +29,40 @@ func (u *UI) Progress(s progress.Step) {
 	switch s.State {
 	case progress.Started:
 	case progress.Moving:
-		if u.Verbose {
+		switch {
+		case s.Elapsed > 0:
+			u.beat(s)
+		case u.Verbose:
 			fmt.Fprintf(u.Stderr, "    %s: %s\n", Plain(s.Name), Plain(s.Note))
 		}
 	default:
+		delete(u.beats, s.Name)
 		if u.log != nil {
 			u.log.Info(s.Name, "duration", s.Elapsed, "note", s.Note, "failed", s.State != progress.Done)
 			return
 		}
 		fmt.Fprintln(u.Stderr, u.lines(s))
 	}
+}
+
+// stillRunning is how often a line says that a step goes on, where no terminal shows it.
+const stillRunning = 15 * time.Second
+
+// beat says now and then that a step goes on, and how far it is.
+func (u *UI) beat(s progress.Step) {
+	if s.Elapsed < u.beats[s.Name]+stillRunning {
+		return
+	}
+	if u.beats == nil {
+		u.beats = make(map[string]time.Duration)
+	}
+	u.beats[s.Name] = s.Elapsed
+	if u.log != nil {
+		u.log.Info(s.Name, "running", s.Elapsed, "note", s.Note)
+		return
+	}
+	s.Note = strings.TrimSuffix("still running, "+s.Note, ", ")
+	fmt.Fprintln(u.Stderr, line(s))
 }
 
 // lines is what is said of a step that ended.

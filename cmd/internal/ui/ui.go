@@ -6,7 +6,7 @@
 //   - stderr is for people: progress, notes, "mlpromote: error:" and "mlpromote: hint:",
 //     which begin with the name of the program.
 //   - Progress moves only on a terminal. Elsewhere it is one plain line for each step
-//     that ended, so that a CI log reads well.
+//     that ended, and one every 15 seconds of a step that runs, so that a CI log reads well.
 //   - Messages have no final period and no exclamation mark.
 //   - What comes from elsewhere is plain: see printer.go.
 //   - Only the words error, hint and warning have a color, and only on a terminal: see color.go.
@@ -20,6 +20,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"golang.org/x/term"
@@ -45,7 +46,8 @@ type UI struct {
 	mu    sync.Mutex
 	bars  *mpb.Progress
 	open  map[string]*mpb.Bar
-	notes sync.Map // by step, how far it is; bars read it when they are drawn
+	beats map[string]time.Duration // by step: when a line said last that it goes on
+	notes sync.Map                 // by step, how far it is; bars read it when they are drawn
 }
 
 // New writes to files of this process. If stderr is a terminal, steps move and words have colors.

@@ -63,7 +63,9 @@ func do(ctx context.Context, p *process, s *scratch, job toolchain.Job, outDir s
 	}
 	request := newRequest(p.program, job, s, outDir)
 	begin := time.Now()
+	quiet := follow(toolchain.ProgressOf(ctx), request.ProgressPath)
 	status, enforced, err := p.run(ctx, request, s)
+	quiet()
 	if err != nil {
 		return toolchain.Outcome{}, err
 	}
@@ -110,7 +112,7 @@ func emptyDir(dir string) (string, error) {
 
 func newRequest(program Program, job toolchain.Job, s *scratch, outDir string) Request {
 	r := Request{
-		Protocol: Protocol, Verb: job.Verb, ID: uuid.NewString(), ResponsePath: s.response(), OutDir: outDir,
+		Protocol: Protocol, Verb: job.Verb, ID: uuid.NewString(), ResponsePath: s.response(), ProgressPath: s.progress(), OutDir: outDir,
 		Threads: 1, Deterministic: true, Library: program.Library, Options: job.Options, Inputs: []RequestInput{},
 	}
 	if r.Options == nil {

@@ -47,6 +47,7 @@ func (s *scratch) work() string            { return filepath.Join(s.dir, "work")
 func (s *scratch) temp() string            { return filepath.Join(s.dir, "tmp") }
 func (s *scratch) answer() string          { return filepath.Join(s.dir, "answer") }
 func (s *scratch) response() string        { return filepath.Join(s.answer(), "response.json") }
+func (s *scratch) progress() string        { return filepath.Join(s.answer(), "progress") }
 func (s *scratch) role(r string) string    { return filepath.Join(s.in(), r) }
 func (s *scratch) remove() error           { return os.RemoveAll(s.dir) }
 func (s *scratch) path(r, n string) string { return filepath.Join(s.role(r), filepath.FromSlash(n)) }

@@ -15,9 +15,10 @@ const Protocol = "mlpromote.driver/v1"
 type Request struct {
 	Protocol      string         `json:"protocol"`
 	Verb          toolchain.Verb `json:"verb"`
-	ID            string         `json:"id"`            // repeated in the response
-	ResponsePath  string         `json:"response_path"` // the file to write the response to
-	OutDir        string         `json:"out_dir"`       // the empty directory for the outputs
+	ID            string         `json:"id"`                      // repeated in the response
+	ResponsePath  string         `json:"response_path"`           // the file to write the response to
+	ProgressPath  string         `json:"progress_path,omitempty"` // a file that can say how far the job is
+	OutDir        string         `json:"out_dir"`                 // the empty directory for the outputs
 	Seed          int64          `json:"seed"`
 	Threads       int            `json:"threads"`
 	Deterministic bool           `json:"deterministic"`

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/pipeline/toolchain/driverproc"
@@ -24,6 +25,10 @@ type runner struct {
 	writers []*writer
 	results []toolchain.EngineResult
 	shards  []*shard
+
+	progress string    // the file for it
+	done     int       // runs
+	told     time.Time // when progress was written last
 }
 
 // run runs groups of engines: one engine for each group if the order is sequential, else all in
@@ -55,7 +60,7 @@ func run(ctx context.Context, r driverproc.Request) (any, error) {
 }
 
 func newRunner(r driverproc.Request, group []toolchain.RunEngine) (*runner, error) {
-	g := &runner{options: r.Run.RunOptions}
+	g := &runner{options: r.Run.RunOptions, progress: r.ProgressPath}
 	for _, e := range group {
 		opened, err := open(e, g.options)
 		if err != nil {
@@ -166,6 +171,7 @@ func (g *runner) one(ctx context.Context, n int, s *shard, c int64, keep bool) (
 	if err := e.feed(s, c); err != nil {
 		return 0, err
 	}
+	g.tell()
 	elapsed, err := e.run()
 	if err != nil {
 		return 0, inCase(s, c, e, err)
@@ -175,6 +181,15 @@ func (g *runner) one(ctx context.Context, n int, s *shard, c int64, keep bool) (
 	}
 	e.bound.free()
 	return elapsed.Nanoseconds(), err
+}
+
+// tell writes once a second how many runs are done.
+func (g *runner) tell() {
+	if now := time.Now(); now.Sub(g.told) >= time.Second {
+		driverproc.Tell(g.progress, g.done, len(g.engines)*(g.options.Warmup+g.rounds()*g.cases()))
+		g.told = now
+	}
+	g.done++
 }
 
 // locate returns the shard of a case, by the case's number in the set.

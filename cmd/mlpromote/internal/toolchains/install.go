@@ -15,23 +15,21 @@ import (
 
 // Install makes an install and shows its stages.
 func (c Config) Install(ctx context.Context, installer *install.Installer, name string) (install.Record, error) {
-	step := progress.Step{Name: "install " + name, State: progress.Started}
-	c.UI.Progress(step)
-	began := clock.Now()
+	running := progress.Begin(c.UI.Progress, "install "+name, clock.Now)
 	stage := ""
 	record, err := installer.Install(ctx, name, func(p install.Progress) {
-		if !c.UI.Terminal && p.Stage == stage {
-			return // there, a line for each stage is enough
+		note := p.Stage
+		if p.Bytes > 0 {
+			note += ", " + ui.Size(p.Bytes)
+		}
+		running.Note(note)
+		if p.Stage == stage {
+			return // it is shown with the time
 		}
 		stage = p.Stage
-		step.State, step.Note = progress.Moving, p.Stage
-		if p.Bytes > 0 {
-			step.Note += ", " + ui.Size(p.Bytes)
-		}
-		c.UI.Progress(step)
+		c.UI.Progress(progress.Step{Name: "install " + name, State: progress.Moving, Note: note})
 	})
-	step.State, step.Note, step.Elapsed = progress.EndState(err), "", clock.Now().Sub(began)
-	c.UI.Progress(step)
+	running.End("", err)
 	return record, err
 }
 

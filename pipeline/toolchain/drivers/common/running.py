@@ -83,7 +83,7 @@ class Runner:
     """Engines that follow each other case by case."""
 
     def __init__(self, request, group, load):
-        self.asked = request["run"]
+        self.asked, self.progress, self.told, self.done = request["run"], request.get("progress_path"), 0, 0
         self.engines, self.outputs, self.results = [], [], []
         for item in group:
             began = time.perf_counter_ns()
@@ -113,11 +113,22 @@ class Runner:
         feed, batched = self.feeders[shard.name, n]
         inputs = feed(case)
         began = time.perf_counter_ns()
+        if began - self.told > 1_000_000_000:
+            self.tell()
+            began = self.told = time.perf_counter_ns()
+        self.done += 1
         arrays = engine.run(inputs)
         took = time.perf_counter_ns() - began
         if keep:
             self.outputs[n].append(shard, engine.chosen, [arrays[i] for i in engine.selected], batched)
         return took
+
+    def tell(self):
+        """Writes how many runs are done."""
+        if self.progress:
+            total = len(self.engines) * ((self.asked.get("warmup") or 0) + self.rounds * len(self.cases))
+            with open(self.progress, "w", encoding="ascii") as f:
+                f.write(f"{self.done} {total}\n")
 
     def run(self):
         for i in range(self.asked.get("warmup") or 0):

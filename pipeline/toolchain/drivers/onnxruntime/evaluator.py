@@ -121,10 +121,10 @@ def evaluate(request, item, budget, timed):
 def run_cases(engine, shards, outputs, budget, timings):
     """Runs one case after the other while there is time, the first in any case."""
     for shard in shards:
+        give, batched = shard.feeder(engine)
         for case in range(shard.count):
             if timings and not budget.fits():
                 return {"reason": f"the next case would not end within {budget.seconds:g} s"}
-            give, batched = shard.feeder(engine)
             feed = give(case)
             began = time.perf_counter_ns()
             arrays = budget.run(lambda: engine.run(feed))
