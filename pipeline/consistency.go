@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/consistency"
@@ -21,9 +22,6 @@ const (
 	consistencyFrom = 2
 	// consistencyTime is what the checks of one engine may take, as far as that is known before.
 	consistencyTime = 20 * time.Second
-	// consistencyKill ends a process of checks that takes far longer than was known before, such as
-	// one of a model that does not scale. What it was to find out is undecided.
-	consistencyKill = 10 * consistencyTime
 )
 
 // consistencyChecks checks the engines of a verification beyond their cases. The zero value checks
@@ -51,7 +49,7 @@ func (v verification) consistencyChecks(ctx context.Context, outputs runOutputs)
 	if err != nil {
 		return p, err
 	}
-	return p, p.set.Reference(ctx, p.runner(reference, &held))
+	return p, p.set.Reference(ctx, p.runner(reference, v.extra(referenceID, outputs), &held))
 }
 
 // load is how long the slowest engine takes to load.
@@ -65,7 +63,7 @@ func (o runOutputs) load() time.Duration {
 
 // run checks an engine and adds to its report what was found. An engine whose outputs could not be
 // compared is not checked.
-func (p consistencyChecks) run(ctx context.Context, c candidate, report *registry.ParityReport) (err error) {
+func (p consistencyChecks) run(ctx context.Context, c candidate, left *extra, report *registry.ParityReport) (err error) {
 	if p.set == nil || report.Cases.Ran == 0 {
 		return nil
 	}
@@ -79,7 +77,8 @@ func (p consistencyChecks) run(ctx context.Context, c candidate, report *registr
 	if err != nil {
 		return err
 	}
-	engine := consistency.Engine{Run: p.runner(c, &held), Outputs: p.outputs.dir(c.id), Comparison: comparison, Judge: p.judge(c)}
+	engine := consistency.Engine{Run: p.runner(c, left, &held), Outputs: p.outputs.dir(c.id), Comparison: comparison,
+		Exact: p.v.limits.ExactRepeats(), Judge: p.judge(c)}
 	found, reasons, err := p.set.Engine(ctx, engine, dir)
 	if err != nil {
 		return err
@@ -87,6 +86,12 @@ func (p consistencyChecks) run(ctx context.Context, c candidate, report *registr
 	report.Consistency = found
 	if len(reasons) > 0 {
 		report.Verdict, report.Reasons = registry.VerdictFail, append(report.Reasons, reasons...)
+	}
+	if missing := p.v.limits.JudgeNotRun(found); len(missing) > 0 {
+		report.Reasons = append(report.Reasons, missing...)
+		if report.Verdict == registry.VerdictPass {
+			report.Verdict = registry.VerdictUndecided
+		}
 	}
 	report.FinishedOn = p.v.p.now().UTC()
 	note = consistencyNote(found)
@@ -104,10 +109,10 @@ func (p consistencyChecks) judge(c candidate) func(map[string]tensor.Result, int
 }
 
 // runner runs an engine in a process of its own.
-func (p consistencyChecks) runner(c candidate, held *[]string) consistency.Runner {
+func (p consistencyChecks) runner(c candidate, left *extra, held *[]string) consistency.Runner {
 	return func(ctx context.Context, inputs []consistency.Input, dir string) (string, error) {
 		run := c.tool.run(toolchain.RunOptions{})
-		run.job.Machine, run.job.Budget.Time = machine(p.v.node), consistencyKill
+		run.job.Machine = machine(p.v.node)
 		for _, in := range inputs {
 			input, err := toolchain.FileInput(toolchain.RoleCases, in.Name, in.Path)
 			if err != nil {
@@ -120,23 +125,30 @@ func (p consistencyChecks) runner(c candidate, held *[]string) consistency.Runne
 			run.job.Run.Threads, run.job.Run.Level = runThreads, c.tool.Profile.Level
 			run.job.Run.Engines[0].Load = nil
 		}
-		_, err := run.do(ctx, dir)
+		_, err := left.do(ctx, &run, dir)
 		*held = run.held
 		return filepath.Join(dir, "outputs", c.id), err
 	}
 }
 
-// consistencyNote says how many checks there are, how many say nothing, and whether runs differ.
+// consistencyNote says how many checks there are, which say nothing, and whether runs differ.
 func consistencyNote(checks []registry.ConsistencyCheck) string {
 	note := registry.Count(len(checks), "check")
-	for _, c := range []struct {
-		verdict registry.Verdict
-		text    string
-	}{{registry.VerdictUndecided, "undecided"}, {registry.VerdictRecorded, "with jitter within the limits"}} {
-		is := func(p registry.ConsistencyCheck) bool { return p.Verdict == c.verdict }
-		if n := len(checks) - len(slices.DeleteFunc(slices.Clone(checks), is)); n > 0 {
-			note += fmt.Sprintf(", %d %s", n, c.text)
+	var undecided []string
+	jitter := 0
+	for _, c := range checks {
+		switch c.Verdict {
+		case registry.VerdictUndecided:
+			undecided = append(undecided, strings.TrimSpace(string(c.Kind)+" "+c.What))
+		case registry.VerdictRecorded:
+			jitter++
 		}
+	}
+	if len(undecided) > 0 {
+		note += fmt.Sprintf(", %d undecided: %s", len(undecided), strings.Join(undecided, "; "))
+	}
+	if jitter > 0 {
+		note += fmt.Sprintf(", %d with jitter within the limits", jitter)
 	}
 	return note
 }

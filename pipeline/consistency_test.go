@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mlpromote.dev/mlpromote/pipeline"
 	"mlpromote.dev/mlpromote/pipeline/progress"
@@ -111,6 +112,73 @@ func TestVerifyChecksConsistency(t *testing.T) {
 				if r.Code != c.code {
 					t.Errorf("reason %s %q, want the code %s alone", r.Code, r.Message, c.code)
 				}
+			}
+		})
+	}
+}
+
+// A limit can allow no jitter at all: then a difference that the limits of outputs allow fails.
+func TestNoJitterIsALimit(t *testing.T) {
+	t.Parallel()
+	for name, limited := range map[string]bool{"within the limits of outputs": false, "none": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			text := onlyFP32
+			if limited {
+				text += "limits: {consistency: {jitter: none}}\n"
+			}
+			built := w.built(t, text, pipeline.BuildOptions{})
+			w.run = func(job toolchain.Job, outDir string) error {
+				change(t, job, outDir, "check-1-once", func(y []float32) { y[0] = math.Nextafter32(y[0], 100) })
+				return nil
+			}
+			verified, err := w.p.Verify(t.Context(), built.Ref)
+			if !limited {
+				if err != nil || verified.Engines[0].Parity.Consistency[0].Verdict != registry.VerdictRecorded {
+					t.Fatalf("error %v, checks %+v; want a pass with jitter that is recorded", err, verified.Engines[0].Parity.Consistency)
+				}
+				return
+			}
+			if registry.CodeOf(err) != registry.CodeLimit || !strings.Contains(err.Error(), "1 of 3 cases differ") || !strings.Contains(err.Error(), "the limits allow no jitter") {
+				t.Fatalf("error %v, want CodeLimit with the jitter", err)
+			}
+		})
+	}
+}
+
+// Runs of an engine beyond its cases have a time together. What did not begin in it is named as not run;
+// the verdict stays, unless the limits want the check.
+func TestExtraRunsHaveATimeTogether(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limits string
+		want   registry.Verdict
+	}{
+		"not wanted": {"", registry.VerdictPass},
+		"required":   {"limits: {consistency: {required: true}}\n", registry.VerdictUndecided},
+		"no jitter":  {"limits: {consistency: {jitter: none}}\n", registry.VerdictUndecided},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			built := w.built(t, onlyFP32+c.limits, pipeline.BuildOptions{})
+			w.p.ExtraTime(-time.Hour) // so that none of it is left from the beginning
+			verified, err := w.p.Verify(t.Context(), built.Ref)
+			if (err == nil) != (c.want == registry.VerdictPass) || err != nil && !strings.Contains(err.Error(), "consistency check repeat, which did not run") {
+				t.Fatalf("error %v, want one only where the check is wanted", err)
+			}
+			report := verified.Engines[0].Parity
+			if report.Verdict != c.want || len(report.Consistency) == 0 {
+				t.Fatalf("verdict %s with checks %+v, want %s and some", report.Verdict, report.Consistency, c.want)
+			}
+			for _, check := range report.Consistency {
+				if check.Verdict != registry.VerdictUndecided || !strings.Contains(check.Message, "no time is left") {
+					t.Errorf("%s: %s, %q; want undecided, since no time is left", check.Kind, check.Verdict, check.Message)
+				}
+			}
+			if !slices.ContainsFunc(w.steps, func(s progress.Step) bool { return strings.Contains(s.Note, "1 undecided: repeat") }) {
+				t.Errorf("steps %+v, want one that names the check", w.steps)
 			}
 		})
 	}

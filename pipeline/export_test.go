@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
@@ -36,6 +37,9 @@ func Again(ctx context.Context, driver, runner toolchain.Driver, profile toolcha
 
 // RunInChunks has verifications run engines chunk by chunk, however small they are.
 func (p *Pipeline) RunInChunks() { p.chunkFrom = 1 }
+
+// ExtraTime sets the time of the runs of an engine beyond its cases.
+func (p *Pipeline) ExtraTime(t time.Duration) { p.extraTime = t }
 
 // NextChunk is the number of cases after a chunk that came out like this.
 func NextChunk(last toolchain.EngineResult) int { return nextChunk(last) }

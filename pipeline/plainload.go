@@ -23,7 +23,7 @@ const reasonPlainLoad = "plain_load"
 // checkPlainLoad loads an engine that has a load profile once more without it, in a fresh process, and
 // notes in its report what came of that. Where it crashes or exceeds the engine's limits, the
 // report fails, unless the profile says that nodes keep to it.
-func (v verification) checkPlainLoad(ctx context.Context, c candidate, report *registry.ParityReport) (err error) {
+func (v verification) checkPlainLoad(ctx context.Context, c candidate, left *extra, report *registry.ParityReport) (err error) {
 	if c.engine.Load == nil {
 		return nil
 	}
@@ -35,11 +35,16 @@ func (v verification) checkPlainLoad(ctx context.Context, c candidate, report *r
 		}
 		done(string(report.PlainLoad.Verdict), err)
 	}()
-	found, err := v.plainLoad(ctx, c)
+	found, err := v.plainLoad(ctx, c, left)
 	if err != nil {
 		return err
 	}
 	report.PlainLoad = &found
+	if left.left <= 0 && found.Verdict == registry.VerdictUndecided && !c.engine.Load.Required && report.Verdict == registry.VerdictPass {
+		report.Verdict = registry.VerdictUndecided
+		report.Reasons = append(report.Reasons, registry.Reason{Code: validators.ReasonNotRun,
+			Message: "a plain load of the engine, without its load profile, did not end: " + found.Message})
+	}
 	if found.Verdict == registry.VerdictFail && !c.engine.Load.Required {
 		report.Verdict = registry.VerdictFail
 		report.Reasons = append(report.Reasons, registry.Reason{Code: reasonPlainLoad, Message: fmt.Sprintf(
@@ -52,7 +57,7 @@ func (v verification) checkPlainLoad(ctx context.Context, c candidate, report *r
 // plainLoad runs the first cases with the runtime's own defaults, and judges them by what the
 // limits say of elements and cases; accuracy is of the whole set. Whatever the runtime throws
 // counts against the engine, since it ran here a moment before.
-func (v verification) plainLoad(ctx context.Context, c candidate) (registry.PlainLoad, error) {
+func (v verification) plainLoad(ctx context.Context, c candidate, left *extra) (registry.PlainLoad, error) {
 	dir := filepath.Join(v.scratch, "plain-"+c.id)
 	first := v.cases.set.Shards[0]
 	shard := registry.Shard{File: first.File, Count: min(first.Count, plainCases)}
@@ -72,8 +77,11 @@ func (v verification) plainLoad(ctx context.Context, c candidate) (registry.Plai
 	run.job.Machine, run.job.Inputs = machine(v.node), []toolchain.Input{input}
 	run.addCandidate(c)
 	found := registry.PlainLoad{Cases: shard.Count}
-	if _, err := run.do(ctx, filepath.Join(dir, "run")); err != nil {
+	if _, err := left.do(ctx, &run, filepath.Join(dir, "run")); err != nil {
 		found.Verdict, found.Message = registry.VerdictFail, registry.PlainText(strings.ReplaceAll(err.Error(), "\n", " "))
+		if left.left <= 0 && registry.HasCode(err, registry.CodeUnavailable) {
+			found.Verdict = registry.VerdictUndecided // it was not run, or stopped
+		}
 		return found, context.Cause(ctx)
 	}
 	found.Verdict, found.Message, err = v.judgePlain(ctx, c, dir, shard)

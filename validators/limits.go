@@ -39,6 +39,8 @@ type Limits struct {
 	MinCases   int                        `json:"minCases"` // fewer cases decide nothing; at least 1
 	// Confidence is the one-sided level of bounds of rates, above 0.5 and below 1; since version 2.
 	Confidence float64 `json:"confidence,omitempty"`
+	// Consistency is more that consistency checks must find; since version 2.
+	Consistency *ConsistencyLimits `json:"consistency,omitempty"`
 }
 
 // PrecisionLimits are the limits of the engines of one precision: every output has some.
@@ -153,6 +155,9 @@ func (l Limits) Validate() error {
 		return err
 	}
 	if err := l.Accuracy.validate(l.V); err != nil {
+		return err
+	}
+	if err := l.Consistency.validate(l.V); err != nil {
 		return err
 	}
 	return l.Latency.Validate()

@@ -58,6 +58,8 @@ type LimitOverrides struct {
 	Latency    LatencyLimits
 	MinCases   int     // 0 means 1
 	Confidence float64 // 0 means [DefaultConfidence]
+	// Consistency is nil where nothing is said.
+	Consistency *ConsistencyLimits
 }
 
 // ExpandPreset gives the limits that a preset stands for, for every output of the
@@ -80,7 +82,7 @@ func ExpandPreset(name string, i Interface, precisions []string, cases int, over
 	limits := Limits{
 		V: LimitsVersion, Precisions: make(map[string]PrecisionLimits, len(precisions)),
 		Accuracy: accuracy, Latency: overrides.Latency, MinCases: max(overrides.MinCases, 1),
-		Confidence: cmp.Or(overrides.Confidence, DefaultConfidence),
+		Confidence: cmp.Or(overrides.Confidence, DefaultConfidence), Consistency: overrides.Consistency,
 	}
 	for _, precision := range precisions {
 		outputs := make(map[string]OutputLimits, len(i.Outputs))

@@ -53,7 +53,7 @@ func arrows() []rule {
 		{"web", []string{"registry"}},
 
 		{"pipeline", []string{
-			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/consistency", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/atomicfile", "validators", "validators/accuracy",
+			"pipeline/cases", "pipeline/confined", "pipeline/plan", "pipeline/consistency", "pipeline/fitness", "pipeline/progress", "pipeline/spec", "pipeline/toolchain", "pipeline/tradeoff", "registry", "registry/atomicfile", "validators", "validators/accuracy",
 			"validators/format", "validators/parity", "validators/performance", "validators/tensor",
 		}},
 		{"pipeline/progress", nil}, // a leaf
@@ -62,6 +62,7 @@ func arrows() []rule {
 		// Decides what a build makes, and does nothing.
 		{"pipeline/plan", []string{"pipeline/cases", "pipeline/spec", "pipeline/toolchain", "registry", "validators", "validators/format"}},
 		{"pipeline/consistency", []string{"registry", "validators", "validators/parity", "validators/tensor"}},
+		{"pipeline/fitness", []string{"registry"}},  // reads /proc and /sys
 		{"pipeline/confined", []string{"registry"}}, // opens what specs and models name
 		{"pipeline/quarantine", []string{"registry"}},
 		{"pipeline/validation", nil}, // tests of the verifier from outside

@@ -28,6 +28,12 @@ func limitsText(l validators.Limits) string {
 	if r := l.Latency.Regression; r != nil {
 		text += fmt.Sprintf("latency: p50 at most %s slower than the engine that is there\n", percent(r.Max))
 	}
+	if l.ExactRepeats() {
+		text += "consistency: two runs of the same cases give the same bytes\n"
+	}
+	if c := l.Consistency; c != nil && c.Required {
+		text += "consistency: every check has run\n"
+	}
 	text += fmt.Sprintf("cases: at least %d\n", l.MinCases)
 	if l.Confidence > 0 {
 		text += fmt.Sprintf("confidence of rates: %s\n", percent(l.Confidence))

@@ -89,7 +89,10 @@ func (f *findings) jitter(ctx context.Context, kind registry.ConsistencyKind, wh
 		p.Message += fmt.Sprintf("; case %d has NaN in one of the runs", differ[at].number)
 	}
 	p.Verdict = registry.VerdictRecorded
-	if verdict == registry.VerdictFail || at >= 0 {
+	if f.engine.Exact && verdict != registry.VerdictFail {
+		reasons = []registry.Reason{{Message: "the limits allow no jitter"}}
+	}
+	if verdict == registry.VerdictFail || at >= 0 || f.engine.Exact {
 		p.Verdict = registry.VerdictFail
 		f.fail(ReasonJitter, p.Message, reasons)
 	}
@@ -104,7 +107,11 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 	defer func() { f.checks = append(f.checks, p) }()
 	for _, s := range t.shards {
 		if err := f.set.reference.failed[s.Name]; err != nil {
-			p.Verdict, p.Message = registry.VerdictUndecided, sentence(t.note, fmt.Sprintf("not judged: the reference model fails: %v", err))
+			why := "the reference model fails: "
+			if errors.Is(err, ErrNoTime) {
+				why = "the reference model did not run: "
+			}
+			p.Verdict, p.Message = registry.VerdictUndecided, sentence(t.note, "not judged: "+why+err.Error())
 			return nil
 		}
 		if err := done.failed[s.Name]; err != nil {
@@ -149,6 +156,9 @@ func (f *findings) trial(ctx context.Context, t trial, done outcome) error {
 // used up say nothing.
 func (f *findings) notAgain(err error) {
 	p := registry.ConsistencyCheck{Kind: registry.ConsistencyRepeat, Verdict: registry.VerdictFail, Message: fmt.Sprintf("the engine does not run again: %v", err)}
+	if errors.Is(err, ErrNoTime) {
+		p.Message = "not run: " + err.Error()
+	}
 	if registry.HasCode(err, registry.CodeUnavailable) {
 		p.Verdict = registry.VerdictUndecided
 	} else {
@@ -161,6 +171,9 @@ func (f *findings) notAgain(err error) {
 // not there are no fault of the engine.
 func (f *findings) broke(p *registry.ConsistencyCheck, t trial, err error) {
 	p.Message = sentence(t.note, fmt.Sprintf("the engine fails: %v", err))
+	if errors.Is(err, ErrNoTime) {
+		p.Message = sentence(t.note, "not run: "+err.Error())
+	}
 	if p.Verdict = registry.VerdictFail; registry.HasCode(err, registry.CodeUnavailable) {
 		p.Verdict = registry.VerdictUndecided
 		return

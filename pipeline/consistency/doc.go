@@ -9,6 +9,7 @@ package consistency
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -50,9 +51,13 @@ type Input struct {
 	Path string
 }
 
+// ErrNoTime is the error of a [Runner] that did not begin, since the time for runs is used up.
+var ErrNoTime = errors.New("no time is left")
+
 // Runner runs a model on the inputs in one new process, in the order of their names. Below dir,
 // which is new, it leaves a folder with a file of outputs for each, with the input's name, and
-// returns its path.
+// returns its path. Errors: [ErrNoTime], CodeUnavailable for a run that was stopped, and others of
+// the model.
 type Runner func(ctx context.Context, inputs []Input, dir string) (outputs string, err error)
 
 // Engine is an engine to check.
@@ -61,6 +66,8 @@ type Engine struct {
 	Outputs string // folder of its outputs for the cases, of another process
 	// Comparison has tolerances and masks; the rest of it is ignored.
 	Comparison parity.Run
+	// Exact is true if two runs of the same cases must not differ at all.
+	Exact bool
 	// Judge decides by the limits of the engine. It is not given accuracy.
 	Judge func(outputs map[string]tensor.Result, cases int) (registry.Verdict, []registry.Reason)
 }

@@ -266,6 +266,12 @@ func (c checker) checkLimits() {
 		}
 	}
 	c.report(c.LimitOverrides().Latency.Validate(), "limits", "latency")
+	if l := c.Limits.Consistency; l != nil {
+		c.oneOf(at("limits", "consistency", "jitter"), "jitter", cmp.Or(l.Jitter, validators.JitterNone), []string{validators.JitterNone}, nil)
+		if *l == (Consistency{}) {
+			c.problem(at("limits", "consistency"), "consistency asks for nothing: want jitter: none or required: true")
+		}
+	}
 	if c.Limits.MinCases < 0 {
 		c.problem(at("limits", "min_cases"), "min_cases %d: want at least 1", c.Limits.MinCases)
 	}

@@ -19,6 +19,14 @@ type Limits struct {
 	Latency    Latency                    `yaml:"latency" doc:"How long a run may take"`
 	MinCases   int                        `yaml:"min_cases" doc:"With fewer cases nothing is decided"`
 	Confidence *Fraction                  `yaml:"confidence" doc:"At which limits on rates must hold; 95% where nothing is said"`
+
+	Consistency *Consistency `yaml:"consistency" doc:"What runs beyond the cases must show, beside keeping the limits of outputs"`
+}
+
+// Consistency is what consistency checks must find. See [validators.ConsistencyLimits].
+type Consistency struct {
+	Jitter   string `yaml:"jitter" doc:"How far two runs of the same cases may differ: none is not at all; within the limits of outputs where nothing is said" enum:"none"`
+	Required bool   `yaml:"required" doc:"A check that did not run within its time leaves the engine undecided"`
 }
 
 // PrecisionLimits are limits for engines of one precision. A figure here replaces that figure of
@@ -148,6 +156,9 @@ func (s *Spec) LimitOverrides() validators.LimitOverrides {
 	o.Accuracy = l.Accuracy.validators()
 	if l.Confidence != nil {
 		o.Confidence = float64(*l.Confidence)
+	}
+	if c := l.Consistency; c != nil {
+		o.Consistency = &validators.ConsistencyLimits{Jitter: c.Jitter, Required: c.Required}
 	}
 	o.Latency = validators.LatencyLimits{P50: l.Latency.P50.validators(),
 		P99: l.Latency.P99.validators(), Regression: l.Latency.Regression.validators()}

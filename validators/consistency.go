@@ -1,0 +1,72 @@
+package validators
+
+import (
+	"slices"
+
+	"mlpromote.dev/mlpromote/registry"
+)
+
+// JitterNone is the limit on jitter that allows no difference at all between two runs of the same
+// cases.
+const JitterNone = "none"
+
+// ConsistencyLimits are what consistency checks must find beside keeping the limits of outputs. The
+// zero ConsistencyLimits asks for nothing more.
+type ConsistencyLimits struct {
+	// Jitter is JitterNone, or empty where runs may differ within the limits of outputs.
+	Jitter string `json:"jitter,omitempty"`
+	// Required is true if a check that did not run leaves the engine undecided.
+	Required bool `json:"required,omitempty"`
+}
+
+func (c *ConsistencyLimits) validate(version int) error {
+	switch {
+	case c == nil:
+		return nil
+	case version == 1:
+		return registry.Errorf(registry.CodeInvalid, "limits: consistency is in version 2, and these are version 1")
+	case c.Jitter != "" && c.Jitter != JitterNone:
+		return registry.Errorf(registry.CodeInvalid, "limits: jitter %q: want %s", c.Jitter, JitterNone)
+	case *c == ConsistencyLimits{}:
+		return registry.Errorf(registry.CodeInvalid, "limits: consistency asks for nothing")
+	}
+	return nil
+}
+
+// ExactRepeats reports whether two runs of the same cases must not differ at all.
+func (l Limits) ExactRepeats() bool {
+	return l.Consistency != nil && l.Consistency.Jitter == JitterNone
+}
+
+// JudgeNotRun gives a reason for each check that the limits want and that nothing is known of: those
+// are undecided.
+func (l Limits) JudgeNotRun(checks []registry.ConsistencyCheck) []registry.Reason {
+	if l.Consistency == nil {
+		return nil
+	}
+	var reasons []registry.Reason
+	for _, c := range checks {
+		repeat := c.Kind == registry.ConsistencyRepeat || c.Kind == registry.ConsistencyProcess
+		if c.Verdict == registry.VerdictUndecided && (l.Consistency.Required || repeat) {
+			reasons = append(reasons, notRun(c.Kind, c.What, c.Message))
+		}
+	}
+	for _, kind := range []registry.ConsistencyKind{registry.ConsistencyRepeat, registry.ConsistencyProcess} {
+		if !slices.ContainsFunc(checks, func(c registry.ConsistencyCheck) bool { return c.Kind == kind }) {
+			reasons = append(reasons, notRun(kind, "", ""))
+		}
+	}
+	return reasons
+}
+
+func notRun(kind registry.ConsistencyKind, what, why string) registry.Reason {
+	message := "the limits want the consistency check " + string(kind)
+	if what != "" {
+		message += " " + what
+	}
+	message += ", which did not run"
+	if why != "" {
+		message += ": " + why
+	}
+	return registry.Reason{Code: ReasonNotRun, Message: message}
+}

@@ -1,0 +1,77 @@
+package validators_test
+
+import (
+	"strings"
+	"testing"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// What the limits want of consistency checks and nobody knows is said, by name.
+func TestChecksThatDidNotRun(t *testing.T) {
+	t.Parallel()
+	pass := func(kind registry.ConsistencyKind) registry.ConsistencyCheck {
+		return registry.ConsistencyCheck{Kind: kind, Verdict: registry.VerdictPass}
+	}
+	repeat, process := pass(registry.ConsistencyRepeat), pass(registry.ConsistencyProcess)
+	unknown := func(kind registry.ConsistencyKind, what string) registry.ConsistencyCheck {
+		return registry.ConsistencyCheck{Kind: kind, What: what, Verdict: registry.VerdictUndecided, Message: "no time"}
+	}
+	none, all := &validators.ConsistencyLimits{Jitter: validators.JitterNone}, &validators.ConsistencyLimits{Required: true}
+	type checks = []registry.ConsistencyCheck
+	for name, c := range map[string]struct {
+		limits *validators.ConsistencyLimits
+		checks checks
+		want   string
+	}{
+		"nothing wanted":             {nil, nil, ""},
+		"no jitter, known":           {none, checks{repeat, process, unknown(registry.ConsistencyBatch, "batch=8")}, ""},
+		"no jitter, unknown":         {none, checks{unknown(registry.ConsistencyRepeat, ""), process}, "the limits want the consistency check repeat, which did not run: no time"},
+		"no jitter, nothing checked": {none, nil, "the limits want the consistency check repeat, which did not run; the limits want the consistency check process, which did not run"},
+		"all, known":                 {all, checks{repeat, process}, ""},
+		"all, one unknown":           {all, checks{repeat, process, unknown(registry.ConsistencyBatch, "batch=8")}, "the limits want the consistency check batch batch=8, which did not run: no time"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var said []string
+			for _, r := range (validators.Limits{V: 2, Consistency: c.limits}).JudgeNotRun(c.checks) {
+				if r.Code != validators.ReasonNotRun {
+					t.Errorf("code %s, want %s", r.Code, validators.ReasonNotRun)
+				}
+				said = append(said, r.Message)
+			}
+			if got := strings.Join(said, "; "); got != c.want {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestConsistencyLimitsAreChecked(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		v      int
+		limits validators.ConsistencyLimits
+		want   string
+	}{
+		"no jitter":           {2, validators.ConsistencyLimits{Jitter: "none"}, ""},
+		"all checks":          {2, validators.ConsistencyLimits{Required: true}, ""},
+		"nothing":             {2, validators.ConsistencyLimits{}, "asks for nothing"},
+		"some other jitter":   {2, validators.ConsistencyLimits{Jitter: "little"}, `jitter "little": want none`},
+		"limits of version 1": {1, validators.ConsistencyLimits{Required: true}, "consistency is in version 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limits := validators.Limits{V: c.v, MinCases: 1, Consistency: &c.limits, Precisions: map[string]validators.PrecisionLimits{
+				"fp32": {Outputs: map[string]validators.OutputLimits{"y": {Cosine: &validators.AtLeast{Min: 0.9}}}}}}
+			if c.v > 1 {
+				limits.Confidence = 0.95
+			}
+			err := limits.Validate()
+			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
