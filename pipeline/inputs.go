@@ -306,15 +306,6 @@ func draftedKinds(model *format.Model) []spec.DraftedKind {
 	return drafted
 }
 
-// ImportCases is [cases.Import] for an ONNX model.
-func ImportCases(modelFile, file, label, to string) (cases.Imported, error) {
-	_, iface, err := openDrafted(modelFile)
-	if err != nil {
-		return cases.Imported{}, err
-	}
-	return cases.Import(iface, file, label, to)
-}
-
 // openDrafted reads the model of a draft, and its interface without outputs: a build may find
 // shapes of them that the file does not say.
 func openDrafted(file string) (*format.Model, validators.Interface, error) {

@@ -58,7 +58,10 @@ func arrows() []rule {
 		}},
 		{"pipeline/progress", nil}, // a leaf
 		{"pipeline/pull", []string{"registry"}},
-		{"pipeline/cases", []string{"pipeline/confined", "pipeline/spec", "pipeline/toolchain", "registry", "validators", "validators/accuracy", "validators/tensor"}},
+		{"pipeline/cases", []string{"pipeline/confined", "pipeline/spec", "pipeline/toolchain", "registry", "registry/atomicfile", "validators", "validators/accuracy", "validators/tensor"}},
+		{"pipeline/cases/images", []string{"pipeline/cases", "registry", "validators", "validators/tensor"}},
+		{"pipeline/capture", []string{"pipeline/capture/inference", "pipeline/cases", "registry", "validators", "validators/tensor"}},
+		{"pipeline/capture/inference", []string{"registry", "validators/tensor"}}, // reads what strangers send
 		// Decides what a build makes, and does nothing.
 		{"pipeline/plan", []string{"pipeline/cases", "pipeline/spec", "pipeline/toolchain", "registry", "validators", "validators/format"}},
 		{"pipeline/consistency", []string{"registry", "validators", "validators/parity", "validators/tensor"}},

@@ -8,6 +8,7 @@ import (
 	"mlpromote.dev/mlpromote/cmd/internal/command"
 	"mlpromote.dev/mlpromote/cmd/internal/inspection"
 	"mlpromote.dev/mlpromote/cmd/internal/nodeverbs"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/recording"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/serving"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/snapshots"
 	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
@@ -25,6 +26,8 @@ func documents() map[string][]reflect.Type {
 		"build":                of[builtRelease](),
 		"cache list":           of[[]toolchains.Kept](),
 		"cache prune":          of[prunedSteps](),
+		"cases record":         {reflect.TypeFor[recording.Captured](), reflect.TypeFor[recording.Taken]()}, // the latter with --from
+		"cases split":          of[recording.Divided](),
 		"configuration adopt":  of[registry.Configuration](),
 		"configuration status": of[registry.ConfigurationStatus](),
 		"environments check":   of[checkedEnvironments](),

@@ -4,13 +4,12 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/recording"
 	"mlpromote.dev/mlpromote/pipeline"
-	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/registry"
 )
 
@@ -63,18 +62,12 @@ func (a *app) draft(model, file, cases, label string) error {
 	folder := filepath.Join(filepath.Dir(file), casesFolder)
 	switch {
 	case cases != "":
-		imported, err := pipeline.ImportCases(model, cases, label, folder)
+		imported, err := recording.ImportFor(model, cases, label, folder)
 		if err != nil {
 			return err
 		}
 		answer.Cases = &imported
-		for _, note := range imported.Notes {
-			if text, ok := strings.CutPrefix(note, "warning: "); ok {
-				a.ui.Warn(text)
-				continue
-			}
-			a.ui.Note("%s", note)
-		}
+		recording.Notes(a.ui, imported)
 	case label != "":
 		return registry.Errorf(registry.CodeInvalid, "--label %s: want --cases FILE with it", label)
 	}
@@ -100,9 +93,9 @@ func (a *app) draft(model, file, cases, label string) error {
 
 // initAnswer is what init made.
 type initAnswer struct {
-	Spec  string          `json:"spec"`
-	Model string          `json:"model"`
-	Cases *cases.Imported `json:"cases,omitempty"`
+	Spec  string              `json:"spec"`
+	Model string              `json:"model"`
+	Cases *recording.Imported `json:"cases,omitempty"`
 }
 
 // hostTarget is any machine like this one: an engine for it runs here.

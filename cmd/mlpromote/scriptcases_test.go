@@ -1,9 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"image/png"
+	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"strconv"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -46,4 +53,46 @@ func cmdSetCase(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Check(tensor.Write(f, tensors, nil))
 	ts.Check(f.Close())
+}
+
+// cmdImages makes a folder of images.
+func cmdImages(ts *testscript.TestScript, neg bool, args []string) {
+	want(ts, neg, args, 1, 1)
+	ts.Check(writeImages(ts.MkAbs(args[0])))
+}
+
+// writeImages makes a folder of images in subfolders for two classes: four images, one that is broken, a text,
+// and one that is in no class.
+func writeImages(folder string) error {
+	asJPEG := func(w io.Writer, m image.Image) error { return jpeg.Encode(w, m, nil) }
+	for _, f := range []struct {
+		name          string
+		width, height int
+		encode        func(io.Writer, image.Image) error
+	}{
+		{"one/a.png", 16, 9, png.Encode}, {"one/b.jpg", 9, 16, asJPEG}, {"two/c.png", 8, 8, png.Encode}, {"two/d.png", 5, 7, png.Encode},
+		{"two/broken.png", 8, 8, png.Encode}, {"loose.png", 8, 8, png.Encode},
+	} {
+		m := image.NewNRGBA(image.Rect(0, 0, f.width, f.height))
+		for y := range f.height {
+			for x := range f.width {
+				m.Set(x, y, color.NRGBA{uint8(16 * x), uint8(16 * y), uint8(x * y), 255})
+			}
+		}
+		var data bytes.Buffer
+		if err := f.encode(&data, m); err != nil {
+			return err
+		}
+		if f.name == "two/broken.png" {
+			data.Truncate(60)
+		}
+		path := filepath.Join(folder, filepath.FromSlash(f.name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, data.Bytes(), 0o600); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(folder, "two", "notes.txt"), []byte("of the second class"), 0o600)
 }

@@ -55,6 +55,7 @@ type scriptCommand = func(ts *testscript.TestScript, neg bool, args []string)
 //	bend VAR REPO DIGEST TAG OLD NEW      store a copy of an index with OLD replaced, tag it, and set VAR to its digest
 //	npz FILE NAME...       write an npz file with members of these names
 //	set-case FILE TENSOR CASE VALUE       set the first element of a case, or with "all" every element, of a tensor of a safetensors file
+//	images DIR             make a folder of images in subfolders for two classes
 //	broken-toolchain DIR   make DIR the cache, with an install of which nothing can run, and no steps
 //	age                    make the records of the catalog in PostgreSQL, and what is to be deleted, two days older
 //	reset-derived          empty the tables that repeat what manifests say
@@ -88,7 +89,7 @@ func commands(j *jobs) map[string]scriptCommand {
 		"serve": j.cmdServe, "stop-service": cmdStopService, "kill-service": cmdKillService,
 		"follow": cmdFollow, "followed": cmdFollowed, "unfollow": cmdUnfollow,
 		"report": cmdReport, "sign": j.cmdSign, "attach": cmdAttach, "refer": cmdRefer,
-		"forget": cmdForget, "recall": cmdRecall, "bend": cmdBend, "npz": cmdNpz, "set-case": cmdSetCase,
+		"forget": cmdForget, "recall": cmdRecall, "bend": cmdBend, "npz": cmdNpz, "set-case": cmdSetCase, "images": cmdImages,
 		"age": cmdAge, "reset-derived": cmdResetDerived, "cut-history": cmdCutHistory, "old-hold": cmdOldHold, "long": cmdLong, "broken-toolchain": cmdBrokenToolchain,
 	}
 }

@@ -2,6 +2,7 @@ package cases
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -97,6 +98,24 @@ func (cs *Set) warnUnusual(f shard, path string, iface validators.Interface) err
 		}
 		if text := found.String(); text != "" {
 			cs.Warnings = append(cs.Warnings, fmt.Sprintf("%s: tensor %q: %s: correct these cases unless the model is made for such values", path, input.Name, text))
+		}
+	}
+	return nil
+}
+
+// Check checks a row against the inputs of a model: those of only, or all if it is nil. Errors: CodeInvalid.
+func (r Row) Check(iface validators.Interface, only []string) error {
+	for _, input := range iface.Inputs {
+		if only != nil && !slices.Contains(only, input.Name) {
+			continue
+		}
+		t, ok := r[input.Name]
+		if !ok {
+			return registry.Errorf(registry.CodeInvalid, "no tensor for the model's input %q: there are %s",
+				input.Name, strings.Join(slices.Sorted(maps.Keys(r)), ", "))
+		}
+		if err := fits(t.Info(), input, iface); err != nil {
+			return registry.Errorf(registry.CodeInvalid, "tensor %q: %w", input.Name, err)
 		}
 	}
 	return nil

@@ -307,7 +307,7 @@ func TestImportConverts(t *testing.T) {
 			to := filepath.Join(dir, "cases")
 			iface := interfaceOf(c.dtype, []validators.Dim{sym("n"), size(1)}, nil)
 			iface.V, iface.Outputs = validators.InterfaceVersion, []validators.TensorInfo{{Name: "y", DType: tensor.Float32}}
-			_, err := cases.Import(iface, file, "", to)
+			_, err := cases.Import{Inputs: iface, File: file, Label: "", To: to}.Run()
 			if !c.ok {
 				if !registry.HasCode(err, registry.CodeInvalid) {
 					t.Errorf("error %v, want CodeInvalid", err)
@@ -390,7 +390,7 @@ func imported(t *testing.T, iface validators.Interface, name, text, label string
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := cases.Import(iface, file, label, to)
+	got, err := cases.Import{Inputs: iface, File: file, Label: label, To: to}.Run()
 	if err != nil {
 		if _, there := os.Stat(to); there == nil {
 			t.Errorf("the folder %s stays after an error", to)

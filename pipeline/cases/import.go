@@ -9,10 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"mlpromote.dev/mlpromote/pipeline/spec"
-	"mlpromote.dev/mlpromote/pipeline/toolchain"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/accuracy"
@@ -31,49 +29,48 @@ type Imported struct {
 // importable are the files that cases are made of.
 const importable = ".npz, .csv or .safetensors"
 
-// Import reads cases for a model from a file, converts them to the types and shapes of the
-// model's inputs, and writes them as one shard into a folder (parameter to) that is empty or does
-// not exist. label is the name of the tensor or column with the labels. Without it, Import takes "label" or "labels" if there is one.
-// Errors: CodeInvalid for what does not fit the model; CodeUnsafe for pickles.
-func Import(inputs validators.Interface, file, label, to string) (Imported, error) {
-	if err := mustBeEmpty(to); err != nil {
-		return Imported{}, err
-	}
-	inputs, err := inputs.WithDims(nil)
+// Import says which cases to take.
+type Import struct {
+	Inputs validators.Interface // of the model. Without Dims, open dimensions get the sizes of the cases
+	File   string               // .npz, .csv or .safetensors
+	// Label is the name of the tensor or column with the labels. Without it, "label" or "labels" is
+	// taken if there is one.
+	Label string
+	To    string // folder for the shard
+	Add   bool   // to the cases that are in the folder; else it has to be new or empty
+}
+
+// Run reads the cases, converts them to the types and shapes of the model's inputs, and writes them as one
+// shard. Errors: CodeInvalid for what does not fit the model; CodeUnsafe for pickles.
+func (i Import) Run() (Imported, error) {
+	folder, err := Look(i.To, i.Add)
 	if err != nil {
 		return Imported{}, err
 	}
-	found, err := readTensors(file, label, inputs)
+	fixed := i.Inputs.Dims != nil
+	if !fixed {
+		if i.Inputs, err = i.Inputs.WithDims(nil); err != nil {
+			return Imported{}, err
+		}
+	}
+	found, err := readTensors(i.File, i.Label, i.Inputs)
 	if err != nil {
 		return Imported{}, err
 	}
-	im := importing{Imported{Interface: inputs}, found}
-	shard, err := im.shard(label)
+	im := importing{Imported{Interface: i.Inputs}, found, fixed}
+	shard, err := im.shard(i.Label)
 	if err != nil {
-		return Imported{}, registry.Errorf(registry.CodeOf(err), "%s: %w", file, err)
+		return Imported{}, registry.Errorf(registry.CodeOf(err), "%s: %w", i.File, err)
 	}
-	err = im.write(shard, file, to) // counts the cases
+	if signature := signatureOf(shard); folder.Signature != "" && folder.Signature != signature {
+		return Imported{}, registry.Errorf(registry.CodeInvalid,
+			"%s: its cases are %s: those in %s are %s", i.File, signature, i.To, folder.Signature)
+	}
+	err = im.write(shard, i.File, i.To, folder.Next) // counts the cases
 	return im.Imported, err
 }
 
-// mustBeEmpty refuses a folder to write to that has files, which could be cases, too.
-func mustBeEmpty(folder string) error {
-	entries, err := os.ReadDir(folder)
-	name := filepath.Base(folder)
-	switch {
-	case errors.Is(err, fs.ErrNotExist), err == nil && len(entries) == 0:
-		return nil
-	case errors.Is(err, syscall.ENOTDIR):
-		return registry.Errorf(registry.CodeInvalid,
-			"init writes the imported cases to the folder %s, and %s is a file: rename it", folder, folder)
-	case err != nil:
-		return registry.Errorf(registry.CodeInvalid, "init writes the imported cases to the folder %s: %w", folder, err)
-	}
-	return registry.WithHint(
-		registry.Errorf(registry.CodeInvalid,
-			"init writes the imported cases to the folder %s, which is not empty: it holds %s", folder, entries[0].Name()),
-		"move what is there to another folder, also the file with the cases; to use it as it is, leave out --cases and write into the spec: cases: {path: %s/}", name)
-}
+func signatureOf(shard map[string]tensor.Tensor) string { return Row(shard).Signature() }
 
 // readTensors reads the tensors of a file by its extension.
 func readTensors(file, label string, iface validators.Interface) (map[string]tensor.Tensor, error) {
@@ -84,17 +81,7 @@ func readTensors(file, label string, iface validators.Interface) (map[string]ten
 		tensors, err := tensor.ReadFile(file, tensor.Limits{})
 		return tensors, badCases(file, err)
 	case ".npz":
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, badCases(file, err)
-		}
-		defer f.Close()
-		info, err := f.Stat()
-		if err != nil {
-			return nil, err
-		}
-		tensors, err := tensor.ReadNpz(f, info.Size(), tensor.Limits{})
-		return tensors, badCases(file, err)
+		return readNpz(file)
 	case spec.Parquet:
 		return nil, registry.WithHint(registry.Errorf(registry.CodeInvalid,
 			"%s: Parquet is not read: want %s", file, importable),
@@ -121,6 +108,7 @@ func badCases(file string, err error) error {
 type importing struct {
 	Imported
 	found map[string]tensor.Tensor
+	fixed bool // a spec says the sizes of open dimensions
 }
 
 // shard gives every input its tensor, and the labels theirs.
@@ -203,22 +191,22 @@ func (im *importing) find(input string) (tensor.Tensor, string, error) {
 		"nothing for the model's input %q: besides labels it holds %s", input, strings.Join(names, ", "))
 }
 
-// write writes the shard, made of the user's file, into a new folder and checks it as a build
-// will.
-func (im *importing) write(tensors map[string]tensor.Tensor, file, to string) error {
+// write writes the shard, made of the user's file, into a folder and checks it as a build will.
+func (im *importing) write(tensors map[string]tensor.Tensor, file, to string, number int) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return err
 	}
-	path := filepath.Join(to, toolchain.RoleCases+"-00000.safetensors")
+	path := filepath.Join(to, shardName(number))
 	err := WriteShard(path, tensors)
 	if err == nil {
 		err = im.check(path)
 	}
-	if err != nil {
-		err = registry.Errorf(registry.CodeOf(err), "%s: %w", file, err)
-		return errors.Join(err, os.Remove(path), os.Remove(to))
+	if err == nil {
+		return nil
 	}
-	return nil
+	err = errors.Join(registry.Errorf(registry.CodeOf(err), "%s: %w", file, err), os.Remove(path))
+	_ = os.Remove(to) // fails where other files are in it
+	return err
 }
 
 // check counts the cases of a shard, and looks whether there is a label for each.

@@ -19,7 +19,7 @@ func ParquetToCSV(file string) string {
 
 // FromTable says how a CSV or Parquet file becomes a folder of cases.
 func FromTable(file string) string {
-	convert := fmt.Sprintf("mlpromote init MODEL.onnx -f new.yaml --cases %s writes its rows to the folder cases/, and new.yaml names that",
+	convert := fmt.Sprintf("mlpromote cases record MODEL.onnx --to recorded --from %s writes its rows to the folder recorded/, which cases: can name",
 		withoutExtension(file)+CSV)
 	if strings.ToLower(path.Ext(file)) == Parquet {
 		return "Parquet is not read; " + ParquetToCSV(file) + " makes CSV of it; then " + convert

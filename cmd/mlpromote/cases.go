@@ -1,0 +1,68 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/recording"
+)
+
+func (a *app) casesCommand() *cobra.Command {
+	return command.Group("cases", "Record cases, and keep some apart for calibration", a.casesRecordCommand(), a.casesSplitCommand())
+}
+
+func (a *app) casesRecordCommand() *cobra.Command {
+	var flags recording.Flags
+	c := &cobra.Command{
+		Use:   "record [MODEL.onnx]",
+		Short: "Make a folder of cases from a running service, a file or images",
+		Long: `With --proxy, forwards requests to a service of the Open Inference Protocol v2 over REST (Triton,
+KServe, MLServer and others) and records their inputs until it is interrupted. The service and
+its clients notice nothing of it: a request that cannot be recorded is forwarded all the same.
+Each row of a batch is a case. Of equal cases one is kept, and of more than --count a random
+sample over the whole time. gRPC is not recorded.
+
+With --from, makes cases of a file (.npz, .csv, .safetensors), converted to what the model
+takes, or of a folder of PNG and JPEG images, whose subfolders are their classes.
+
+The model is MODEL.onnx, or that of a spec (-f). With --proxy it may be left out; then the
+service is asked for the shapes.
+
+Cases hold the data of your users. They become sources of a release, which stay in the first
+environment and are not promoted. --input records only the inputs that it names.`,
+		Example: `  mlpromote cases record --to recorded --proxy http://127.0.0.1:8000 --listen 127.0.0.1:8001 --model digits
+  mlpromote cases record digits.onnx --to recorded --from test.npz --label y
+  mlpromote cases record resnet50.onnx --to recorded --from photos --fit crop --scale 1/255 --mean 0.485,0.456,0.406 --std 0.229,0.224,0.225`,
+		Args: command.AtMost("MODEL.onnx"),
+		RunE: func(c *cobra.Command, args []string) error {
+			a.subject = flags.To
+			model := ""
+			if len(args) == 1 {
+				model = args[0]
+			}
+			return flags.Run(c, a.ui, a.tools().LoadSpec, model)
+		},
+	}
+	flags.Define(c)
+	command.Required(c, "to")
+	return c
+}
+
+func (a *app) casesSplitCommand() *cobra.Command {
+	var split recording.Split
+	c := &cobra.Command{
+		Use:   "split FOLDER",
+		Short: "Divide cases into some to verify with and some to calibrate with",
+		Long: `Copies the cases of a folder into two new ones: --count of them, chosen at random, to
+--calibration, and the others to --cases. Cases with the same inputs go to the same folder,
+since build refuses calibration that contains one of the cases. FOLDER stays as it is.`,
+		Example: "  mlpromote cases split recorded --cases cases --calibration calibration --count 200",
+		Args:    command.Exactly("FOLDER"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return split.Run(a.ui, args[0])
+		},
+	}
+	split.Define(c)
+	command.Required(c, "cases", "calibration", "count")
+	return c
+}

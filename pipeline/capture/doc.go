@@ -1,0 +1,70 @@
+// Package capture records cases from the requests that a service of the Open Inference Protocol answers.
+// A [Recorder] is a reverse proxy: it forwards each request as it is, and reads a copy of it afterwards, in
+// a goroutine of its own. A request whose copy cannot be read, or for which there is no memory, is forwarded
+// all the same and counted as skipped.
+//
+// Only REST is recorded. gRPC needs another port of the service, which clients keep using.
+package capture
+
+import (
+	"net/url"
+
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// Bounds of what a recorder holds in memory, beside its sample.
+const (
+	maxBody   = 64 << 20  // of one request or answer, also unpacked
+	maxCopies = 256 << 20 // of all copies that are not read yet
+	maxQueue  = 256       // requests that wait to be read
+	maxRows   = 1 << 16   // cases of one request
+)
+
+// Options say what is recorded, and where to.
+type Options struct {
+	Upstream *url.URL // the service
+	Model    string   // the model whose requests are recorded; empty takes the first that is asked for
+	To       string   // folder of the cases
+	Add      bool     // to the cases that are in the folder; else it has to be new or empty
+	Count    int      // cases that are kept
+	MaxBytes int64    // of the data of all that are kept
+	Seed     uint64   // of the sample
+	Share    float64  // of the requests that are read: above 0, and 1 for all
+	Inputs   []string // which inputs are recorded; nil for all
+	Outputs  bool     // record also what the service answers
+	// Interface is the inputs of the model. Without it, the service is asked for the model's shapes.
+	Interface *validators.Interface
+	// Note tells people something. It is called from several goroutines.
+	Note func(format string, args ...any)
+}
+
+// Reasons for which a request, or a case of it, is not recorded.
+const (
+	skipModel      = "for another model"
+	skipAnswer     = "answered with an error"
+	skipUnanswered = "not answered by the service"
+	skipBroken     = "broken off"
+	skipLarge      = "too large"
+	skipBusy       = "no room to keep a copy"
+	skipUnreadable = "that could not be read"
+	skipInputs     = "with other inputs"
+)
+
+// Skipped counts what was not recorded for a reason.
+type Skipped struct {
+	Reason  string `json:"reason"`
+	Count   int    `json:"count"`
+	Example string `json:"example,omitempty"` // what was wrong with the first
+}
+
+// Recorded says what was recorded.
+type Recorded struct {
+	Folder     string    `json:"folder"`
+	Model      string    `json:"model,omitempty"`
+	Cases      int       `json:"cases"`      // that were written
+	Files      []string  `json:"files"`      // the shards
+	Requests   int       `json:"requests"`   // for inferences, also those of other models
+	Read       int       `json:"read"`       // cases in the requests that were read, of which Cases are a sample
+	Duplicates int       `json:"duplicates"` // those with the inputs of one that was kept
+	Skipped    []Skipped `json:"skipped"`
+}
