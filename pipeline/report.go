@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"mlpromote.dev/mlpromote/pipeline/cases"
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators"
 	"mlpromote.dev/mlpromote/validators/parity"
@@ -46,8 +47,10 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 		report.Verdict = registry.VerdictFail
 		report.Reasons = []registry.Reason{{Code: "shape",
 			Message: err.Error() + ": the engine has another interface than the reference"}}
+	case ctx.Err() != nil:
+		return registry.ParityReport{}, ctx.Err()
 	case err != nil:
-		return registry.ParityReport{}, err
+		return registry.ParityReport{}, cases.TensorError(err)
 	default:
 		for _, output := range v.iface.Outputs {
 			figures := parity.Figures(string(output.DType), found.Outputs[output.Name])

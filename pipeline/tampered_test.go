@@ -1,0 +1,293 @@
+//go:build cgo
+
+package pipeline_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/opencontainers/go-digest"
+
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/registry/registrytest"
+)
+
+// tampering stores parts other than those that a build hands over, as a builder that is not
+// honest could, whose signature counts all the same.
+type tampering struct {
+	registry.PartStore
+	part    func(p *registry.Part)
+	sources func(parts []registry.PartRef) []registry.PartRef
+	roles   map[registry.Digest]registry.PartKind
+}
+
+func (s tampering) PutPart(ctx context.Context, repository string, p registry.Part) (registry.PartRef, error) {
+	p.Files = slices.Clone(p.Files)
+	s.part(&p)
+	ref, err := s.PartStore.PutPart(ctx, repository, p)
+	s.roles[ref.Digest] = p.Role
+	return ref, err
+}
+
+func (s tampering) Assemble(ctx context.Context, repository string, a registry.Assembly) (registry.Digest, error) {
+	a.Parts = slices.DeleteFunc(slices.Clone(a.Parts), func(ref registry.PartRef) bool {
+		return s.sources != nil && !slices.Contains(s.sources(a.Parts), ref)
+	})
+	return s.PartStore.Assemble(ctx, repository, a)
+}
+
+// fileOf is a file with a text.
+func fileOf(name, text string) registry.PartFile {
+	return registry.PartFile{
+		File: registry.File{Path: name, Digest: digest.FromString(text), Size: int64(len(text))},
+		Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(text)), nil },
+	}
+}
+
+// A release may be signed and still be a trap for the one who verifies it. Nothing of it is run or
+// believed before its form was checked.
+func TestVerifyRefusesATrap(t *testing.T) {
+	t.Parallel()
+	add := func(role registry.PartKind, name, text string) func(p *registry.Part) {
+		return func(p *registry.Part) {
+			if p.Role == role {
+				p.Files = append(p.Files, fileOf(name, text))
+			}
+		}
+	}
+	replace := func(role registry.PartKind, name, text string) func(p *registry.Part) {
+		return func(p *registry.Part) {
+			if p.Role == role {
+				p.Files = []registry.PartFile{fileOf(name, text)}
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		part    func(p *registry.Part)
+		without registry.PartKind // is left out of the sources
+		code    registry.Code
+		text    string
+	}{
+		"nothing":                         {part: func(*registry.Part) {}},
+		"text beside the model":           {part: add(registry.PartEngine, "notes.txt", "hello")},
+		"a pickle beside the model":       {part: add(registry.PartEngine, "weights.bin", pickle), code: registry.CodeUnsafe, text: "weights.bin"},
+		"a pickle as the model":           {part: replace(registry.PartEngine, "model.onnx", pickle), code: registry.CodeUnsafe, text: "model.onnx"},
+		"no model":                        {part: replace(registry.PartEngine, "other.onnx", "hello"), code: registry.CodeInvalid, text: "has no file model.onnx"},
+		"a pickle as the reference model": {part: replace(registry.PartReference, "model.onnx", pickle), code: registry.CodeUnsafe, text: "model.onnx"},
+		"limits that are text":            {part: replace(registry.PartLimits, "limits.json", "hello"), code: registry.CodeInvalid, text: "limits"},
+		"an interface that is text":       {part: replace(registry.PartInterface, "interface.json", "hello"), code: registry.CodeInvalid, text: "interface"},
+		"no golden outputs":               {without: registry.PartGolden, code: registry.CodeTrust, text: "have no golden"},
+		"no cases":                        {without: registry.PartCases, code: registry.CodeTrust, text: "have no cases"},
+		"cases that are text":             {part: replaceText(registry.PartCases), code: registry.CodeInvalid, text: "cases-00000.safetensors"},
+		"golden outputs that are text":    {part: replaceText(registry.PartGolden), code: registry.CodeInvalid, text: "cases-00000.safetensors"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			if c.part == nil {
+				c.part = func(*registry.Part) {}
+			}
+			store := tampering{PartStore: w.p.Parts, part: c.part, roles: make(map[registry.Digest]registry.PartKind)}
+			store.sources = func(parts []registry.PartRef) []registry.PartRef {
+				return slices.DeleteFunc(slices.Clone(parts), func(ref registry.PartRef) bool { return store.roles[ref.Digest] == c.without })
+			}
+			w.p.Parts = store
+			built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+			ran := false
+			w.run = func(job toolchain.Job, _ string) error {
+				ran = ran || job.Verb == toolchain.VerbRun
+				return nil
+			}
+			verified, err := w.p.Verify(t.Context(), built.Ref)
+			if (err == nil) != (c.code == "") || err != nil && (registry.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.text)) {
+				t.Errorf("error %v (%s), want %q with %q", err, registry.CodeOf(err), c.code, c.text)
+			}
+			if c.code == registry.CodeUnsafe && ran {
+				t.Error("something was run, want nothing before the refusal")
+			}
+			for _, e := range verified.Engines {
+				if err != nil && e.Parity.Verdict == registry.VerdictPass {
+					t.Errorf("%s passes, and the error is %v", e.Label, err)
+				}
+			}
+		})
+	}
+}
+
+// replaceText replaces every file of a part by text, under its name.
+func replaceText(role registry.PartKind) func(p *registry.Part) {
+	return func(p *registry.Part) {
+		for i := range p.Files {
+			if p.Role == role {
+				p.Files[i] = fileOf(p.Files[i].Path, "hello")
+			}
+		}
+	}
+}
+
+// Whichever call of the registry fails, its error is heard of: also where a build learns from the
+// one before it, where engines are compared with those of prod, and while variants are tried.
+func TestEveryFaultIsAnErrorToo(t *testing.T) {
+	t.Parallel()
+	static := strings.Replace(digits, "dynamic", "static", 1) + "calibration: calibration/\n"
+	version := func(text, version string) string { return strings.Replace(text, "1.0.0", version, 1) }
+	for name, c := range map[string]struct {
+		before func(w *world, t *testing.T) registry.Ref
+		do     func(w *world, t *testing.T, ref registry.Ref) error
+	}{
+		"build from what was learned": {
+			func(w *world, t *testing.T) registry.Ref { return w.built(t, static, pipeline.BuildOptions{}).Ref },
+			func(w *world, t *testing.T, _ registry.Ref) error {
+				_, err := w.p.Build(t.Context(), w.spec(t, version(static, "1.1.0")), pipeline.BuildOptions{})
+				return err
+			},
+		},
+		"verify beside prod": {
+			func(w *world, t *testing.T) registry.Ref {
+				built := w.built(t, onlyFP32, pipeline.BuildOptions{})
+				if _, err := w.p.Verify(t.Context(), built.Ref); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w.Promote(t.Context(), registry.PromoteRequest{Model: registrytest.Model}); err != nil {
+					t.Fatal(err)
+				}
+				w.model(t, 1.6)
+				return w.built(t, version(onlyFP32, "1.1.0"), pipeline.BuildOptions{}).Ref
+			},
+			func(w *world, t *testing.T, ref registry.Ref) error {
+				_, err := w.p.Verify(t.Context(), ref)
+				return err
+			},
+		},
+		"tune": {
+			func(*world, *testing.T) registry.Ref { return registry.Ref{} },
+			func(w *world, t *testing.T, _ registry.Ref) error {
+				_, err := w.tune(t, tuned, 0)
+				return err
+			},
+		},
+		"plan": {
+			func(*world, *testing.T) registry.Ref { return registry.Ref{} },
+			func(w *world, t *testing.T, _ registry.Ref) error {
+				_, err := w.p.Plan(t.Context(), w.spec(t, digits))
+				return err
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for at := 0; ; at++ {
+				w, f := setup(t, 1.5), &faults{at: at}
+				w.calibration(t, []float32{4, 5})
+				w.quantize = func(toolchain.Job) (quantized, error) { return quantized{weight: 1.5, ranges: `{"x": [0, 5]}`}, nil }
+				ref := c.before(w, t)
+				w.inject(f)
+				err := c.do(w, t, ref)
+				switch {
+				case at == 0 && err != nil:
+					t.Fatalf("without a fault: %v", err)
+				case at > f.calls:
+					return // every call has failed once
+				case at > 0 && !errors.Is(err, errInjected):
+					t.Errorf("call %d, %s, failed: got error %v, want that one", at, f.name, err)
+				}
+			}
+		})
+	}
+}
+
+// Without a folder for temporary files nothing is begun.
+func TestWithoutTemporaryFiles(t *testing.T) {
+	w := setup(t, 1.5)
+	built := w.built(t, digits, pipeline.BuildOptions{})
+	s := w.spec(t, strings.Replace(tuned, "1.0.0", "1.1.0", 1))
+	t.Setenv("TMPDIR", filepath.Join(w.dir, "none"))
+	_, build := w.p.Build(t.Context(), s, pipeline.BuildOptions{})
+	_, plan := w.p.Plan(t.Context(), s)
+	_, tune := w.p.Tune(t.Context(), s, pipeline.TuneOptions{})
+	_, verify := w.p.Verify(t.Context(), built.Ref)
+	for verb, err := range map[string]error{"build": build, "plan": plan, "tune": tune, "verify": verify} {
+		if !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: error %v, want that the folder does not exist", verb, err)
+		}
+	}
+}
+
+// Where cases have labels, what is lost is accuracy.
+func TestTuneByAccuracy(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.53)
+	w.priced(t)
+	text := pricedSpec("{metric: mae, max: 5, drop: {max: 90%}}")
+	text += "tune: {variants: [fp32, {name: int8, quantize: {method: dynamic}}]}\nobjective: {max: accuracy}\n"
+	result, err := w.tune(t, text, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Loss != pipeline.LossAccuracy || result.Chosen != 0 || len(result.Trials) != 2 {
+		t.Fatalf("loss is %q, chose %d of %d, want accuracy and the first of 2", result.Loss, result.Chosen, len(result.Trials))
+	}
+	if exact, worse := result.Trials[0].Loss, result.Trials[1].Loss; exact != 0 || !(worse > 0) {
+		t.Errorf("fp32 loses %v and int8 %v, want none and some", exact, worse)
+	}
+	drawn, err := result.Plot()
+	if err != nil || !strings.Contains(string(drawn), "accuracy drop, percentage points") {
+		t.Errorf("plot %s, error %v; want one of the accuracy drop", drawn, err)
+	}
+}
+
+// The file of the spec gets the choice. Without one it stays as it is.
+func TestTuneWritesTheFile(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	result, err := w.tune(t, tuned, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := w.spec(t, tuned)
+	result.Chosen = -1
+	if err := result.WriteFile(s, s.File); registry.CodeOf(err) != registry.CodeLimit {
+		t.Errorf("without a choice: error %v, want CodeLimit", err)
+	}
+	if text, err := os.ReadFile(s.File); err != nil || string(text) != tuned {
+		t.Errorf("without a choice the file has %s, error %v; want it as it was", text, err)
+	}
+	result.Chosen = 1
+	if err := result.WriteFile(s, s.File); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(s.File); err != nil || !strings.Contains(string(text), "variants: [{name: int8") {
+		t.Errorf("the file has %s, error %v; want the variant int8", text, err)
+	}
+}
+
+// The record that a target names is read into memory by compilers, so it has a bound.
+func TestTuningRecordOfASpec(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(onlyFP32, "[linux/amd64/v1]", "[{name: here, os: linux, cpu: {arch: amd64, level: v1}, toolchain: {name: iree, tuning: records.mlir}}]", 1)
+	for name, c := range map[string]struct {
+		size   int64
+		refuse bool
+	}{"4 MiB": {4 << 20, false}, "a byte more": {4<<20 + 1, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := setup(t, 1.5)
+			w.put(t, map[string]string{"records.mlir": ""})
+			if err := os.Truncate(filepath.Join(w.dir, "records.mlir"), c.size); err != nil {
+				t.Fatal(err)
+			}
+			_, err := w.p.Plan(t.Context(), w.spec(t, text))
+			if refused := err != nil && strings.Contains(err.Error(), "want at most 4194304"); refused != c.refuse {
+				t.Errorf("error %v, want a refusal of the size: %t", err, c.refuse)
+			}
+		})
+	}
+}
