@@ -20,6 +20,23 @@ func (m Mismatch) String() string {
 	return fmt.Sprintf("%s: needs %s, has %s", m.Requirement, cmp.Or(m.Need, "none"), cmp.Or(m.Have, "none"))
 }
 
+// MissingRuntimes returns what the candidate needs of each runtime that the node does not have at
+// all, by name: "onnxruntime": ">= 1.30.0". It is empty if that is not all that speaks against the
+// candidate.
+func (c Candidate) MissingRuntimes() map[string]string {
+	missing := make(map[string]string)
+	for _, reason := range c.Reasons {
+		text, runtime := strings.CutPrefix(reason, "runtimes.")
+		name, need, named := strings.Cut(text, ": needs ")
+		need, lacks := strings.CutSuffix(need, ", has none")
+		if !runtime || !named || !lacks {
+			return nil
+		}
+		missing[name] = need
+	}
+	return missing
+}
+
 // Match lists every requirement of the target that the node with the runtime does not meet, in
 // the order of the document. The result is empty if they meet all.
 func (t Target) Match(n Node, r Runtime) []Mismatch {

@@ -19,7 +19,7 @@ func (a *app) toolchainCommand() *cobra.Command {
 		Use:   "install NAME",
 		Short: "Install a toolchain from its hash-locked package list",
 		Long: `Makes an environment of its own from the lock file that this program carries, shared by
-all projects (MLPROMOTE_CACHE, else the user's cache). build does this on demand.`,
+all projects (MLPROMOTE_INSTALLS, else toolchains in MLPROMOTE_CACHE or the user's cache). build does this on demand.`,
 		Example: "  mlpromote toolchain install onnxruntime",
 		Args:    command.Exactly("NAME"),
 		RunE:    func(c *cobra.Command, args []string) error { return a.installToolchain(c.Context(), args[0]) },

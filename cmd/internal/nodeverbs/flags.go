@@ -3,6 +3,7 @@ package nodeverbs
 import (
 	"context"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -47,6 +48,32 @@ func (v Verbs) query(ctx context.Context, q nodeFlags, model string) (registry.R
 	runtime, err := node.ParseRuntime(q.runtime)
 	query.Runtime = &runtime
 	return query, err
+}
+
+// withRuntimeHint adds to an error of resolve which --runtime to give, where the node lacks only runtimes and none was
+// given. A runtime that mlpromote did not install is not found by itself.
+func withRuntimeHint(err error, query registry.ResolveQuery, answer registry.Resolution) error {
+	if query.Runtime != nil {
+		return err
+	}
+	for _, c := range answer.Candidates {
+		missing := c.MissingRuntimes()
+		if len(missing) == 0 {
+			continue
+		}
+		if len(missing) > 1 {
+			return registry.WithHint(err, "%s lacks only runtimes: if they are there, name them in a runtime document: --runtime FILE", c.Label)
+		}
+		for name, need := range missing {
+			version := strings.TrimPrefix(need, ">= ")
+			if strings.ContainsAny(version, " <>=,") {
+				version = "VERSION"
+			}
+			return registry.WithHint(err, "%s lacks only %s %s: if the node has it, say so with --runtime %s:%s; node describe lists what was found on this machine",
+				c.Label, name, need, name, version)
+		}
+	}
+	return err
 }
 
 // readLabels reads the node that the labels in a file describe.

@@ -34,7 +34,11 @@ func (v Verbs) trust(file string) connect.Trust {
 
 // Machine reads this machine, with the runtimes that our own toolchains brought.
 func (v Verbs) Machine(ctx context.Context) (registry.Node, error) {
-	return node.Describe(ctx, node.Options{Runtimes: installed.Runtimes(v.Getenv("MLPROMOTE_CACHE"))})
+	var runtimes map[string]string
+	if folder, err := installed.Folder(v.Getenv("MLPROMOTE_INSTALLS"), v.Getenv("MLPROMOTE_CACHE")); err == nil {
+		runtimes = installed.Runtimes(folder) // without any folder nothing is installed
+	}
+	return node.Describe(ctx, node.Options{Runtimes: runtimes})
 }
 
 // Documents are what resolve, pull and trust print with --output json.

@@ -61,7 +61,7 @@ func (v Verbs) pull(ctx context.Context, r *connect.Registry, verify registry.Ve
 	}
 	result, err := puller.Pull(ctx, query, dir, want)
 	if err != nil {
-		return err
+		return withRuntimeHint(err, query, result.Resolution)
 	}
 	if len(result.Operators) > 0 {
 		v.UI.Note("%s carries native code: %s", result.Record.Label, strings.Join(result.Operators, ", "))

@@ -37,7 +37,7 @@ was rejected. Exit code 6: no engine fits.`,
 					if len(resolution.Candidates) > 0 {
 						v.UI.Partial(resolution)
 					}
-					return err
+					return withRuntimeHint(err, query, resolution)
 				}
 				if e := resolution.Engine; e != nil && e.Load != nil {
 					v.UI.Note("%s", loadNote(e.Label(), *e.Load))

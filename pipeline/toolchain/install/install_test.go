@@ -167,12 +167,13 @@ func TestInstallAgain(t *testing.T) {
 
 func TestInstallFailures(t *testing.T) {
 	t.Parallel()
-	for what, c := range map[string]struct{ version, venv, pip, want string }{
+	for what, c := range map[string]struct{ version, venv, pip, want, hint string }{
 		"old Python":   {version: "3.9.18", want: "3.11 or later"},
 		"no version":   {version: "pypy", want: "3.11 or later"},
 		"no venv":      {version: "3.12.1", venv: "echo 'ensurepip is not available'; exit 1", want: "apt-get install python3-venv"},
-		"no network":   {version: "3.12.1", pip: "echo 'could not reach the index'; exit 1", want: "could not reach the index"},
-		"wrong hashes": {version: "3.12.1", pip: "echo 'THESE PACKAGES DO NOT MATCH THE HASHES'; exit 1", want: "DO NOT MATCH"},
+		"no network":   {version: "3.12.1", pip: "echo 'could not reach the index'; exit 1", want: "install onnxruntime: pip: could not reach the index"},
+		"full disk":    {version: "3.12.1", pip: "echo 'ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device'; exit 1", want: "No space left on device", hint: "MLPROMOTE_INSTALLS"},
+		"wrong hashes": {version: "3.12.1", pip: "echo 'ERROR: THESE PACKAGES DO NOT MATCH THE HASHES'; exit 1", want: "DO NOT MATCH", hint: "other files than the lock file names"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -180,6 +181,12 @@ func TestInstallFailures(t *testing.T) {
 			_, err := installer.Install(t.Context(), name, nil)
 			if !registry.HasCode(err, registry.CodeUnavailable) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("error %v, want CodeUnavailable and %q", err, c.want)
+			}
+			if hints := strings.Join(registry.Hints(err), "\n"); !strings.Contains(hints, c.hint) {
+				t.Errorf("hints %q, want %q in them", hints, c.hint)
+			}
+			if left, err := filepath.Glob(filepath.Join(installer.Root, "toolchains", "*", "*")); err != nil || len(left) > 0 {
+				t.Errorf("%q is left of the failed install (%v), want nothing", left, err)
 			}
 			if _, err := installer.Find(name); !registry.HasCode(err, registry.CodeUnavailable) {
 				t.Errorf("what failed was found: %v", err)
@@ -189,6 +196,10 @@ func TestInstallFailures(t *testing.T) {
 	none := &install.Installer{Root: t.TempDir(), Python: filepath.Join(t.TempDir(), "no-python")}
 	if _, err := none.Install(t.Context(), name, nil); !registry.HasCode(err, registry.CodeUnavailable) || len(registry.Hints(err)) == 0 {
 		t.Errorf("no Python: error %v, want CodeUnavailable and a hint", err)
+	}
+	full := &install.Installer{Folder: "/proc/nowhere", Python: "python3"}
+	if _, err := full.Install(t.Context(), name, nil); err == nil || !strings.HasPrefix(err.Error(), "install onnxruntime: mkdir /proc/nowhere") || len(registry.Hints(err)) == 0 {
+		t.Errorf("a folder that cannot be made: error %v, want the toolchain, the folder and a hint", err)
 	}
 	if _, err := none.Install(t.Context(), "tensorrt", nil); !registry.HasCode(err, registry.CodeNotFound) {
 		t.Errorf("an unknown toolchain: error %v, want CodeNotFound", err)
@@ -224,5 +235,11 @@ func TestRoot(t *testing.T) {
 	given := t.TempDir()
 	if root, err := installed.Root(given); err != nil || root != given {
 		t.Errorf("root %s (%v), want %s", root, err, given)
+	}
+	other := t.TempDir()
+	for _, c := range []struct{ installs, want string }{{"", filepath.Join(given, "toolchains")}, {other, other}} {
+		if folder, err := installed.Folder(c.installs, given); err != nil || folder != c.want {
+			t.Errorf("with %q for installs they are in %s (%v), want %s", c.installs, folder, err, c.want)
+		}
 	}
 }

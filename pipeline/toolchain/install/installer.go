@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -21,7 +22,8 @@ import (
 // Installer creates and finds installs. It is safe for concurrent use, also by several
 // processes.
 type Installer struct {
-	Root   string // directory of all caches; installs are in Root/toolchains
+	Root   string // directory of all caches
+	Folder string // of installs; empty means Root/toolchains
 	Python string // interpreter from which environments are made; empty means "python3"
 
 	mu      sync.Mutex
@@ -31,7 +33,8 @@ type Installer struct {
 // lockSuffix is appended to an install's name for its file lock.
 const lockSuffix = ".lock"
 
-func (i *Installer) base() string { return installed.Folder(i.Root) }
+// folder is that of installs.
+func (i *Installer) folder() string { return cmp.Or(i.Folder, installed.In(i.Root)) }
 
 // Install returns the install of a toolchain and creates it if necessary, for which it needs
 // the network. It calls progress, which may be nil, for each stage with the number of bytes
@@ -49,12 +52,16 @@ func (i *Installer) Install(ctx context.Context, name string, progress func(Prog
 	if err != nil {
 		return Record{}, err
 	}
-	dir := filepath.Join(i.base(), name+"-"+key(source, interpreter.version))
+	dir := filepath.Join(i.folder(), name+"-"+key(source, interpreter.version))
 	if r, err := installed.Read(dir); err == nil {
 		return r, nil // jobs may hold its lock
 	}
 	unlock, err := toolchain.LockFile(ctx, dir+lockSuffix, true,
 		func() { progress(Progress{Stage: "waiting for another install of " + name}) })
+	if err != nil && ctx.Err() == nil {
+		err = registry.WithHint(registry.Errorf(registry.CodeOf(err), "install %s: %w", name, err),
+			"installs are in %s: name another folder in MLPROMOTE_INSTALLS", i.folder())
+	}
 	if err != nil {
 		return Record{}, err
 	}
@@ -70,10 +77,14 @@ func (i *Installer) Install(ctx context.Context, name string, progress func(Prog
 		return Record{}, err
 	}
 	r = Record{Name: name, Lock: source.LockDigest(), Created: time.Now().UTC().Truncate(time.Second), Dir: dir}
+	fill := fillPython
 	if source.Language == drivers.JavaScript {
-		return fillNode(ctx, source, interpreter, r, progress)
+		fill = fillNode
 	}
-	return fillPython(ctx, source, interpreter, r, progress)
+	if r, err = fill(ctx, source, interpreter, r, progress); err != nil {
+		return Record{}, errors.Join(err, os.RemoveAll(dir)) // it may be gigabytes
+	}
+	return r, nil
 }
 
 // interpreter is a program that runs drivers of a language.

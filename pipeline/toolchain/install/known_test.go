@@ -37,7 +37,7 @@ func TestKnown(t *testing.T) {
 // any.
 func TestInstalledSizes(t *testing.T) {
 	t.Parallel()
-	root, err := installed.Root("")
+	folder, err := installed.Folder("", "")
 	if err != nil {
 		t.Skipf("this machine has no folder for installs: %v", err)
 	}
@@ -46,12 +46,15 @@ func TestInstalledSizes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := (&install.Installer{Root: root}).Find(name)
+		r, err := (&install.Installer{Folder: folder}).Find(name)
 		if got := r.Size >> 20; err == nil && r.Size > 0 && (got < source.Installed*2/3 || got > source.Installed*3/2) {
 			t.Errorf("%s takes %d MiB here, but drivers say about %d", name, got, source.Installed)
 		}
 		if err == nil && r.Version != source.Version() {
 			t.Errorf("%s is installed in version %s, but its lock says %s", name, r.Version, source.Version())
+		}
+		if got, want := installed.IsRuntime(name), source.Profile.Name != ""; got != want {
+			t.Errorf("%s counts as a runtime: %t, want %t, as its profile says", name, got, want)
 		}
 		if source.Installed == 0 {
 			t.Errorf("drivers have no size for %s", name)

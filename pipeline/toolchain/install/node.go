@@ -51,13 +51,13 @@ func fillNode(ctx context.Context, source drivers.Source,
 		}
 	}
 	npm, err := exec.LookPath("npm")
+	out := ""
 	if err == nil {
-		_, err = follow(ctx, settings(os.Environ()), func(string) {}, npm, "--prefix", r.Dir,
+		out, err = follow(ctx, settings(os.Environ()), func(string) {}, npm, "--prefix", r.Dir,
 			"ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier")
 	}
 	if err != nil {
-		return Record{}, registry.WithHint(registry.Errorf(registry.CodeUnavailable, "install %s: %w", source.Name, err),
-			"it needs npm and a package registry: npm's own settings are honoured")
+		return Record{}, installFailed(ctx, source.Name, "npm", npmReason(out), r.Dir, err, "it needs npm and a package registry: npm's own settings are honoured")
 	}
 	if r.Versions, err = nodeVersions(filepath.Join(r.Dir, "node_modules")); err != nil {
 		return Record{}, err

@@ -99,14 +99,27 @@ func pipInstall(ctx context.Context, name, interpreter, lock, temp string, tell 
 	polling.Go(func() { f.poll(done) })
 	defer polling.Wait()
 	defer close(done)
-	_, err := follow(ctx, append(settings(os.Environ()), "TMPDIR="+temp), f.line, interpreter,
+	out, err := follow(ctx, append(settings(os.Environ()), "TMPDIR="+temp), f.line, interpreter,
 		"-I", "-m", "pip", "install", "--require-hashes", "--only-binary=:all:", "--no-deps",
 		"--no-input", "--disable-pip-version-check", "--progress-bar=off", "--no-color", "--requirement", lock)
-	if err != nil {
-		return registry.WithHint(registry.Errorf(registry.CodeUnavailable, "install %s: %w", name, err),
-			"it needs a Python package index: pip's own settings (PIP_INDEX_URL, proxies) are honoured")
+	return installFailed(ctx, name, "pip", pipReason(out), temp, err, "it needs a Python package index: pip's own settings (PIP_INDEX_URL, proxies) are honoured")
+}
+
+// installFailed is the error of an installer that failed, if err says that it did, with the reason
+// that its output has.
+func installFailed(ctx context.Context, name, installer, reason, folder string, err error, hint string) error {
+	var ended *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return err
+	case errors.As(err, &ended):
+		err = registry.Errorf(registry.CodeUnavailable, "install %s: %s: %s", name, installer, reason)
+	default:
+		err = registry.Errorf(registry.CodeUnavailable, "install %s: %w", name, err)
 	}
-	return nil
+	return registry.WithHint(err, "%s", whatToDo(reason, folder, hint))
 }
 
 // command runs a program without network access, and returns its output. The program gets only

@@ -23,7 +23,7 @@ func (i *Installer) Find(name string) (Record, error) {
 	if ok {
 		return adopted, nil
 	}
-	all, err := installed.Records(i.Root, name)
+	all, err := installed.Records(i.folder(), name)
 	if err != nil {
 		return Record{}, err
 	}
@@ -44,7 +44,7 @@ func notInstalled(name string) error {
 func (i *Installer) List() ([]Record, error) {
 	var all []Record
 	for _, name := range drivers.Names() {
-		some, err := installed.Records(i.Root, name)
+		some, err := installed.Records(i.folder(), name)
 		if err != nil {
 			return nil, err
 		}

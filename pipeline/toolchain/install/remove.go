@@ -20,7 +20,7 @@ func (i *Installer) Remove(ctx context.Context, name string, allVersions bool) (
 	if err != nil {
 		return nil, err
 	}
-	records, err := installed.Records(i.Root, name)
+	records, err := installed.Records(i.folder(), name)
 	if err != nil {
 		return nil, err
 	}

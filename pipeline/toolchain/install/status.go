@@ -69,7 +69,7 @@ func (i *Installer) status(ctx context.Context, name string, gpus []string) (Sta
 	if err != nil {
 		return Status{}, err
 	}
-	records, err := installed.Records(i.Root, name)
+	records, err := installed.Records(i.folder(), name)
 	if err != nil {
 		return Status{}, err
 	}

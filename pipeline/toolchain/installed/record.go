@@ -119,9 +119,6 @@ const (
 // KeyLength is how many digits of a digest follow the name of a toolchain, and a hyphen, in the name of an install.
 const KeyLength = 16
 
-// Folder returns the folder of installs in the directory of all caches.
-func Folder(root string) string { return filepath.Join(root, "toolchains") }
-
 // Read reads the record of the install in dir, and checks that the files that it names
 // still exist. Errors: fs.ErrNotExist if there is no complete install.
 func Read(dir string) (Record, error) {
@@ -150,22 +147,24 @@ func Read(dir string) (Record, error) {
 	return r, nil
 }
 
-// Records returns the installs of one toolchain, newest first.
-func Records(root, name string) ([]Record, error) {
-	return records(root, func(toolchain string) bool { return toolchain == name })
+// Records returns the installs of one toolchain in the folder of installs, newest first.
+func Records(folder, name string) ([]Record, error) {
+	return records(folder, func(toolchain string) bool { return toolchain == name })
 }
 
-// records returns the complete installs of the toolchains that are wanted, newest first.
-func records(root string, wanted func(toolchain string) bool) ([]Record, error) {
-	paths, err := filepath.Glob(filepath.Join(Folder(root), "*-*", RecordFile))
+// records returns the complete installs of the toolchains that are wanted, newest first. An error is about installs
+// that are damaged; the others are returned nevertheless.
+func records(folder string, wanted func(toolchain string) bool) ([]Record, error) {
+	paths, err := filepath.Glob(filepath.Join(folder, "*-*", RecordFile))
 	if err != nil {
 		return nil, err
 	}
 	var all []Record
+	var damaged []error
 	for _, path := range paths {
-		folder := filepath.Base(filepath.Dir(path))
-		name := len(folder) - len("-") - KeyLength
-		if name <= 0 || folder[name] != '-' || !wanted(folder[:name]) {
+		install := filepath.Base(filepath.Dir(path))
+		name := len(install) - len("-") - KeyLength
+		if name <= 0 || install[name] != '-' || !wanted(install[:name]) {
 			continue
 		}
 		r, err := Read(filepath.Dir(path))
@@ -173,10 +172,11 @@ func records(root string, wanted func(toolchain string) bool) ([]Record, error) 
 			continue
 		}
 		if err != nil {
-			return nil, err
+			damaged = append(damaged, err)
+			continue
 		}
 		all = append(all, r)
 	}
 	slices.SortFunc(all, func(a, b Record) int { return b.Created.Compare(a.Created) })
-	return all, nil
+	return all, errors.Join(damaged...)
 }

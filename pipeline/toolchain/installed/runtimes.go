@@ -3,6 +3,7 @@ package installed
 import (
 	"os"
 	"path/filepath"
+	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
 )
@@ -21,22 +22,34 @@ func Root(cache string) (string, error) {
 	return filepath.Join(dir, "mlpromote"), nil
 }
 
-// Runtimes returns the newest installed version of each toolchain that has a runtime library, by its name. cache
-// is the value of MLPROMOTE_CACHE. The result is empty if the installs cannot be read.
-func Runtimes(cache string) map[string]string {
-	runtimes := make(map[string]string)
+// Folder returns the folder of installs: installs, the value of MLPROMOTE_INSTALLS, or that in the folder of caches,
+// where cache is the value of MLPROMOTE_CACHE. Errors: CodeInvalid if there is no such directory.
+func Folder(installs, cache string) (string, error) {
+	if installs != "" {
+		return filepath.Abs(installs)
+	}
 	root, err := Root(cache)
-	if err != nil {
-		return runtimes
-	}
-	installs, err := records(root, func(string) bool { return true })
-	if err != nil {
-		return runtimes
-	}
+	return In(root), err
+}
+
+// In returns the default folder of installs, which is in the folder of caches.
+func In(root string) string { return filepath.Join(root, "toolchains") }
+
+// Runtimes returns the newest installed version of each toolchain that runs engines, by its name. Installs that are
+// damaged do not count.
+func Runtimes(folder string) map[string]string {
+	runtimes := make(map[string]string)
+	installs, _ := records(folder, IsRuntime)
 	for _, r := range installs {
-		if have := runtimes[r.Name]; r.Library != "" && registry.CompareVersions(have, r.Version) <= 0 {
+		if have := runtimes[r.Name]; registry.CompareVersions(have, r.Version) <= 0 {
 			runtimes[r.Name] = r.Version
 		}
 	}
 	return runtimes
+}
+
+// IsRuntime reports whether a toolchain runs engines. The others only import or quantize models. Package drivers has
+// the same in its profiles, which programs that only read installs do not carry.
+func IsRuntime(toolchain string) bool {
+	return !slices.Contains([]string{"nncf", "safetensors", "scikit-learn", "tensorflow"}, toolchain)
 }

@@ -51,15 +51,16 @@ func (c Config) Pipeline(m *BuildCache, own Replacements, missing WhenMissing) *
 	}
 }
 
-// Root is where installs and finished steps are shared between projects.
+// Root is where finished steps, and installs unless MLPROMOTE_INSTALLS names another folder, are shared between
+// projects.
 func (c Config) Root() (string, error) {
 	return installed.Root(c.Getenv("MLPROMOTE_CACHE"))
 }
 
-// Installer returns what installs toolchains in the folder of caches.
+// Installer returns what installs toolchains.
 func (c Config) Installer() (*install.Installer, error) {
-	root, err := c.Root()
-	return &install.Installer{Root: root, Python: c.Getenv("MLPROMOTE_PYTHON")}, err
+	folder, err := installed.Folder(c.Getenv("MLPROMOTE_INSTALLS"), c.Getenv("MLPROMOTE_CACHE"))
+	return &install.Installer{Folder: folder, Python: c.Getenv("MLPROMOTE_PYTHON")}, err
 }
 
 // Describe reads this machine; what is given is what our own toolchains bring.
