@@ -115,3 +115,12 @@ func CrossCheckOptions(quantized, half bool, dtype tensor.DType, values float64)
 
 // WarnUnlikely is warnUnlikely.
 var WarnUnlikely = warnUnlikely
+
+// SlowEngines finds the engines, of these precisions, that are far slower than fp32.
+func SlowEngines(precisions []string, engines []VerifiedEngine) []SlowEngine {
+	var v verification
+	for _, p := range precisions {
+		v.candidates = append(v.candidates, candidate{engine: registry.Engine{Precision: p}})
+	}
+	return v.slow(engines)
+}

@@ -25,6 +25,9 @@ type Sensitivity struct {
 	// limits of parity, those that the spec excludes already among them: it was built so
 	// and compared on all cases. Empty where no part of the tried nodes suffices.
 	Exclude []string `json:"exclude,omitempty"`
+	// Unsuited is true where more than two thirds of the nodes would have to stay in full
+	// precision: then little of the model is int8, and Exclude is empty.
+	Unsuited bool `json:"unsuited,omitempty"`
 	// Quantize is the spec's quantize of the variant with Exclude in it, as YAML.
 	Quantize string `json:"quantize,omitempty"`
 }
@@ -53,6 +56,8 @@ func hints(found []VerifiedEngine, failures []error) {
 		case s == nil || said[s]:
 		case s.Quantize == "" && s.Unfinished:
 			failures[i] = registry.WithHint(failures[i], "variant %s: the time did not suffice to find the nodes that have to stay in full precision: give it more, such as --sensitivity 30m", s.Variant)
+		case s.Unsuited:
+			failures[i] = registry.WithHint(failures[i], "variant %s: this model does not take int8: more than two thirds of its graph nodes would have to stay in full precision: use fp16 or fp32, or try tool nncf with accuracy_aware", s.Variant)
 		case s.Quantize == "":
 			failures[i] = registry.WithHint(failures[i], "variant %s: leaving out single nodes does not suffice: try method dynamic, tool nncf with accuracy_aware, or fp16", s.Variant)
 		default:
@@ -179,7 +184,8 @@ func (v verification) findSensitivity(ctx context.Context, c candidate, made how
 		s.Nodes = append(s.Nodes, GraphNodeSensitivity{n.Node, n.Operator, n.SNR})
 	}
 	s.Unfinished = len(s.Nodes) < s.Of
-	if s.Exclude, err = a.propose(ctx, s.Nodes); s.Exclude != nil {
+	err = a.propose(ctx, s)
+	if s.Exclude != nil {
 		s.Quantize = specQuantize(made.Quantize, c.engine.Target, s.Exclude).Flow()
 	}
 	return err

@@ -34,6 +34,7 @@ func TestSensitivity(t *testing.T) {
 	}{
 		"one node":               {[]string{"a"}, 3, []string{"a"}, false, "write quantize: {method: dynamic, exclude: [a]}"},
 		"two nodes":              {[]string{"a", "b"}, 3, []string{"a", "b"}, false, "write quantize: {method: dynamic, exclude: [a, b]}"},
+		"most of the nodes":      {[]string{"a", "b"}, 2, nil, false, "this model does not take int8: more than two thirds of its graph nodes"},
 		"a node that costs none": {[]string{"c"}, 3, nil, false, "leaving out single nodes does not suffice"},
 		"not all were tried":     {[]string{"c"}, 4, nil, true, "the time did not suffice"},
 		"nothing to quantize":    {nil, 3, nil, false, "leaving out single nodes does not suffice"},
@@ -64,6 +65,9 @@ func TestSensitivity(t *testing.T) {
 			found := verified.Engines[1].Sensitivity
 			if found == nil {
 				t.Fatal("no sensitivity, want one")
+			}
+			if unsuited := strings.Contains(c.hint, "does not take int8"); found.Unsuited != unsuited {
+				t.Errorf("unsuited %t, want %t", found.Unsuited, unsuited)
 			}
 			if !slices.Equal(found.Exclude, c.exclude) || found.Unfinished != c.unfinished || len(found.Nodes) != 3 || found.Of != c.of {
 				t.Errorf("%+v, want to exclude %q, unfinished %t, 3 nodes of %d", found, c.exclude, c.unfinished, c.of)

@@ -82,29 +82,33 @@ func (a *analysis) quantize(ctx context.Context, other map[string]any,
 }
 
 // propose finds the shortest list of the costliest nodes without which the engine keeps
-// its limits, by bisection. Nil where none suffices; with an error, the shortest so far.
-func (a *analysis) propose(ctx context.Context, nodes []GraphNodeSensitivity) ([]string, error) {
+// its limits, by bisection, and notes it as Exclude: none where none suffices, and with an error
+// the shortest so far. A list of more than two thirds of the nodes is not tried.
+func (a *analysis) propose(ctx context.Context, s *Sensitivity) error {
 	exclude := slices.Clone(texts(a.made.Quantize["exclude_nodes"]))
 	low := len(exclude) // so many are not enough
-	for _, n := range nodes {
+	most := max(low, (low+s.Of)*2/3)
+	for _, n := range s.Nodes {
 		if n.Costs() {
 			exclude = append(exclude, n.Node)
 		}
 	}
-	var found []string
+	tooMany := len(exclude) > most
+	exclude = exclude[:min(len(exclude), most)]
 	for high := len(exclude) + 1; low+1 < high; {
 		middle := (low + high) / 2
 		keeps, err := a.keeps(ctx, exclude[:middle])
 		if err != nil {
-			return found, err
+			return err
 		}
 		if keeps {
-			high, found = middle, exclude[:middle]
+			high, s.Exclude = middle, exclude[:middle]
 		} else {
 			low = middle
 		}
 	}
-	return found, nil
+	s.Unsuited = tooMany && s.Exclude == nil
+	return nil
 }
 
 // keeps builds the engine without quantizing these nodes and judges it on all cases.

@@ -20,6 +20,8 @@ type VerifyResult struct {
 	Node    registry.Node    `json:"node"`
 	Engines []VerifiedEngine `json:"engines"`
 	Skipped []SkippedEngine  `json:"skipped,omitempty"` // engines whose target this machine does not meet
+	// Slow are engines that take far longer here than one in fp32.
+	Slow []SlowEngine `json:"slow,omitempty"`
 }
 
 // VerifiedEngine is an engine that ran here.
@@ -251,6 +253,7 @@ func (v verification) judge(ctx context.Context) (_ VerifyResult, err error) {
 		return VerifyResult{}, err
 	}
 	hints(result.Engines, failures)
+	result.Slow = v.slow(result.Engines)
 	return result, errors.Join(failures...)
 }
 

@@ -93,11 +93,24 @@ func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, 
 			a.ui.Note("%s: %s", e.Label, sharesText(e.Parity.Providers))
 		}
 	}
+	for _, s := range result.Slow {
+		a.ui.Note("%s", slowText(s))
+	}
 	if out := a.ui.Result(verifyText(result), verifiedRelease{result.Ref.String(), result}); out != nil {
 		return out
 	}
 	a.explain(result)
 	return err
+}
+
+// slowText points an engine out that is far slower than fp32 here.
+func slowText(s pipeline.SlowEngine) string {
+	than := s.Than
+	if than == "reference" {
+		than = "the reference model"
+	}
+	return fmt.Sprintf("%s takes %.1f times as long as %s on this machine (%s against %s): leave it out unless its size or its runtime matters more",
+		s.Label, s.Times, than, duration(s.P50Ns), duration(s.ThanP50Ns))
 }
 
 // verifiedRelease is what verify found out, with its ref as printed.
