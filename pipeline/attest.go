@@ -70,6 +70,12 @@ func (b build) missingStatements(r registry.Release, subject registry.Subject, c
 	}
 	engine, ok := r.Engine(subject.Digest)
 	if !ok {
+		if len(b.left) > 0 {
+			about := registry.StatementSubject{Name: b.plan.Model, Digest: registry.NewDigestSet(subject.Digest)}
+			if err := add(registry.PredicateProvenance, b.releaseProvenance(r), about, ""); err != nil {
+				return nil, err
+			}
+		}
 		return statements, nil
 	}
 	for _, e := range b.engines {

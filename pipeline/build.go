@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"time"
@@ -44,9 +45,10 @@ type BuildOptions struct {
 
 // prepared is what a spec comes to: what it names, the toolchains that it needs, and the plan.
 type prepared struct {
-	inputs inputs
-	tools  tools
-	plan   plan.Plan
+	inputs  inputs
+	tools   tools
+	plan    plan.Plan
+	lacking lackingTools // engines of the spec that the plan is made without
 }
 
 // build is a build whose steps are done: what was made waits to be stored.
@@ -69,14 +71,14 @@ func (p *Pipeline) Build(ctx context.Context, s *spec.Spec, o BuildOptions) (Bui
 	}
 	defer os.RemoveAll(scratch)
 	began, w := p.now(), worker{scratch, budgets(s)}
-	prepared, err := p.prepare(ctx, s, w)
+	prepared, err := p.prepare(ctx, s, w, o.KeepGoing)
 	if err != nil {
 		return BuildResult{}, err
 	}
 	if !o.CheckReproducible {
 		if result, err := p.already(ctx, prepared.plan); err != nil || result.Unchanged {
-			result.Elapsed = p.now().Sub(began)
-			return result, err
+			result.Elapsed, result.Failed = p.now().Sub(began), prepared.lacking.engines
+			return result, errors.Join(err, prepared.lacking.err)
 		}
 	}
 	if p.Planned != nil {
@@ -124,7 +126,7 @@ func (p *Pipeline) Plan(ctx context.Context, s *spec.Spec) (plan.Plan, error) {
 		return plan.Plan{}, err
 	}
 	defer os.RemoveAll(scratch)
-	prepared, err := p.prepare(ctx, s, worker{scratch, budgets(s)})
+	prepared, err := p.prepare(ctx, s, worker{scratch, budgets(s)}, false)
 	return prepared.plan, err
 }
 
@@ -138,8 +140,9 @@ func budgets(s *spec.Spec) map[string]toolchain.Budget {
 	return all
 }
 
-// prepare reads what the spec names and plans the build.
-func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker) (prepared, error) {
+// prepare reads what the spec names and plans the build. If it is to keep going, the plan is made
+// without the engines whose toolchains cannot be had here.
+func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker, keepGoing bool) (prepared, error) {
 	model, err := p.imported(ctx, s, w)
 	if err != nil {
 		return prepared{}, err
@@ -152,7 +155,7 @@ func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker) (prepare
 	if said := in.Quantized; said != "" {
 		p.step("read "+s.Source.Path.Written)("already quantized ("+said+"), passes through", nil)
 	}
-	found, err := p.toolsFor(ctx, in)
+	found, lacking, err := p.toolsFor(ctx, &in, keepGoing)
 	if err != nil {
 		return prepared{}, err
 	}
@@ -164,23 +167,7 @@ func (p *Pipeline) prepare(ctx context.Context, s *spec.Spec, w worker) (prepare
 	if few := planned.Limits.Few(planned.Cases.Count); err == nil && few != "" {
 		p.warn("cases: " + few)
 	}
-	return prepared{in, found, planned}, err
-}
-
-// toolsFor opens the toolchains that the engines of a spec need.
-func (p *Pipeline) toolsFor(ctx context.Context, in inputs) (tools, error) {
-	found := make(tools)
-	if err := found.open(ctx, p, onnxRuntime); err != nil {
-		return nil, err
-	}
-	for _, e := range in.Engines {
-		for _, name := range e.Tools() {
-			if err := found.open(ctx, p, name); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return found, nil
+	return prepared{in, found, planned, lacking}, err
 }
 
 // already finds the release of this very plan at the head of the first environment,

@@ -1,16 +1,70 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 
+	"mlpromote.dev/mlpromote/pipeline/plan"
 	"mlpromote.dev/mlpromote/registry"
 )
 
-// FailedEngine is an engine of a plan that could not be made, or does not load, and why.
+// FailedEngine is an engine of a spec that could not be made, or does not load, and why.
 type FailedEngine struct {
 	Label  string        `json:"label"`
 	Code   registry.Code `json:"code"`
 	Reason string        `json:"reason"`
+}
+
+// lackingTools are engines of a spec whose toolchains cannot be had on this machine.
+type lackingTools struct {
+	engines []FailedEngine
+	err     error // about each toolchain
+}
+
+// toolsFor opens the toolchains that the engines of a spec need. One that cannot be installed or
+// found is not needed by all engines: if the build is to keep going, those that need it are taken
+// out of in. Errors: those of ONNX Runtime, which every build needs; of the other toolchains, if the
+// build is not to keep going or no engine is left.
+func (p *Pipeline) toolsFor(ctx context.Context, in *inputs, keepGoing bool) (tools, lackingTools, error) {
+	found := make(tools)
+	if err := found.open(ctx, p, onnxRuntime); err != nil {
+		return nil, lackingTools{}, err
+	}
+	var lacking lackingTools
+	var good []plan.Requested
+	failed := make(map[string]error)
+	for _, e := range in.Engines {
+		var why error
+		for _, name := range e.Tools() {
+			err, tried := failed[name]
+			if !tried {
+				err = found.open(ctx, p, name)
+				failed[name] = err
+				lacking.err = errors.Join(lacking.err, err)
+			}
+			if ctx.Err() != nil {
+				return nil, lackingTools{}, err
+			}
+			if why == nil {
+				why = err
+			}
+		}
+		if why == nil {
+			good = append(good, e)
+			continue
+		}
+		lacking.engines = append(lacking.engines, FailedEngine{e.Target.Name + "/" + e.Variant, registry.CodeOf(why), registry.PlainText(why.Error())})
+	}
+	switch {
+	case lacking.err == nil:
+		return found, lackingTools{}, nil
+	case keepGoing && len(good) > 0:
+		in.Engines = good
+		return found, lacking, nil
+	case len(good) > 0:
+		return nil, lacking, registry.WithHint(lacking.err, "%s can be made without: to make the release of those, build with --keep-going", registry.Count(len(good), "engine"))
+	}
+	return nil, lacking, lacking.err
 }
 
 // dropFailed drops the engines that failed, if the build is to keep going and others are left.
@@ -18,6 +72,9 @@ type FailedEngine struct {
 func (b *build) dropFailed(keepGoing bool) (failures, err error) {
 	var good []builtEngine
 	var all []error
+	if b.lacking.err != nil {
+		all, b.left = append(all, b.lacking.err), b.lacking.engines
+	}
 	for _, e := range b.engines {
 		if e.failed == nil {
 			good = append(good, e)

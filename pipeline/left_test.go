@@ -3,6 +3,8 @@
 package pipeline_test
 
 import (
+	"context"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -64,10 +66,16 @@ func TestBuildKeepsGoing(t *testing.T) {
 			if len(built.Release.Engines) != 1 || len(built.Failed) != 1 || built.Failed[0].Label != c.label || built.Failed[0].Reason == "" {
 				t.Fatalf("%d engines, failed %+v; want 1 and %s", len(built.Release.Engines), built.Failed, c.label)
 			}
+			if left := w.leftOut(t, built.Release); len(left) != 1 || left[0] != (registry.LeftOut{Label: c.label, Code: registry.CodeInternal}) {
+				t.Errorf("the release says that it was made without %v, want %s", left, c.label)
+			}
 			broken = false
 			whole, err := w.p.Build(t.Context(), w.spec(t, digits), pipeline.BuildOptions{})
 			if err != nil || whole.Unchanged || len(whole.Release.Engines) != 2 || whole.Failed != nil {
 				t.Errorf("%d engines, unchanged %v, failed %v, error %v; want a new release of 2", len(whole.Release.Engines), whole.Unchanged, whole.Failed, err)
+			}
+			if left := w.leftOut(t, whole.Release); len(left) > 0 {
+				t.Errorf("the whole release says that it was made without %v", left)
 			}
 		})
 	}
@@ -81,4 +89,94 @@ func quantizedInput(t *testing.T, job toolchain.Job) bool {
 		t.Fatal(err)
 	}
 	return weightOf(model) == -1.5
+}
+
+// twoToolchains has an engine of ONNX Runtime and one of another toolchain.
+const twoToolchains = `model: vision/digits
+version: 1.0.0
+source: model.onnx
+cases: cases/
+variants: [fp32]
+targets: [linux/amd64/v1, {name: other, os: linux, cpu: {arch: amd64, level: v1}, toolchain: litert}]
+`
+
+// renamed is a driver under another name.
+type renamed struct {
+	toolchain.Driver
+	name string
+}
+
+func (r renamed) Identity(ctx context.Context) (toolchain.Identity, error) {
+	identity, err := r.Driver.Identity(ctx)
+	identity.Name = r.name
+	return identity, err
+}
+
+// leftOut is what the evidence of a release says that it was made without.
+func (w *world) leftOut(t *testing.T, r registry.Release) []registry.LeftOut {
+	t.Helper()
+	claims, _, err := w.Claims(t.Context(), "staging", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.LeftOut(claims)
+}
+
+// A toolchain that cannot be had keeps the engines of others neither from being made nor from being verified, and
+// the release says what it lacks.
+func TestBuildWithoutAToolchain(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	open := w.p.Toolchain
+	lacking := registry.Lastingf(registry.CodeUnavailable, "litert needs libGL.so.1")
+	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+		if name == "litert" && lacking != nil {
+			return pipeline.Toolchain{}, lacking
+		}
+		tools, err := open(ctx, name)
+		tools.Profile.Name, tools.Engines = name, renamed{tools.Engines, name}
+		return tools, err
+	}
+	_, err := w.p.Build(t.Context(), w.spec(t, twoToolchains), pipeline.BuildOptions{})
+	hints := strings.Join(registry.Hints(err), "\n")
+	if !registry.HasCode(err, registry.CodeUnavailable) || !strings.Contains(hints, "1 engine can be made without: to make the release of those, build with --keep-going") || len(w.steps) > 0 {
+		t.Fatalf("error %v with the hints %q after the steps %v, want that litert is lacking, before any step", err, hints, w.steps)
+	}
+	want := []registry.LeftOut{{Label: "other/fp32", Code: registry.CodeUnavailable}}
+	for _, unchanged := range []bool{false, true} {
+		built, err := w.p.Build(t.Context(), w.spec(t, twoToolchains), pipeline.BuildOptions{KeepGoing: true})
+		if !errors.Is(err, lacking) || built.Unchanged != unchanged || len(built.Release.Engines) != 1 || len(built.Failed) != 1 || built.Failed[0].Reason != "litert needs libGL.so.1" {
+			t.Fatalf("%d engines, unchanged %t, failed %+v, error %v; want 1, unchanged %t, and litert's failure", len(built.Release.Engines), built.Unchanged, built.Failed, err, unchanged)
+		}
+		if got := w.leftOut(t, built.Release); !slices.Equal(got, want) {
+			t.Errorf("the release says that it was made without %+v, want %+v", got, want)
+		}
+	}
+	lacking = nil
+	whole := w.built(t, twoToolchains, pipeline.BuildOptions{})
+	if got := w.leftOut(t, whole.Release); len(whole.Release.Engines) != 2 || len(got) > 0 {
+		t.Errorf("%d engines, and without %v; want 2, and nothing left out", len(whole.Release.Engines), got)
+	}
+	lacking = registry.Errorf(registry.CodeInternal, "litert broke")
+	verified, err := w.p.Verify(t.Context(), whole.Ref)
+	if err != nil || len(verified.Engines) != 1 || len(verified.Skipped) != 1 || verified.Skipped[0].Reason != "litert broke" {
+		t.Errorf("verified %d engines, skipped %v, error %v; want 1, and the other skipped because litert broke", len(verified.Engines), verified.Skipped, err)
+	}
+}
+
+// If no engine can be made, there is no release to keep going with.
+func TestBuildWithoutAnyToolchain(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	open := w.p.Toolchain
+	w.p.Toolchain = func(ctx context.Context, name string) (pipeline.Toolchain, error) {
+		if name == "litert" {
+			return pipeline.Toolchain{}, registry.Errorf(registry.CodeNotFound, "no toolchain litert")
+		}
+		return open(ctx, name)
+	}
+	text := strings.Replace(twoToolchains, "linux/amd64/v1, ", "", 1)
+	if _, err := w.p.Build(t.Context(), w.spec(t, text), pipeline.BuildOptions{KeepGoing: true}); !registry.HasCode(err, registry.CodeNotFound) || len(registry.Hints(err)) > 0 {
+		t.Errorf("error %v with the hints %q, want the toolchain's and no hint", err, registry.Hints(err))
+	}
 }

@@ -52,14 +52,39 @@ type resourceDigest struct {
 	Annotations map[string]any     `json:"annotations,omitempty"`
 }
 
-// provenance says how an engine of a release was made.
-func (b build) provenance(r registry.Release, e builtEngine) provenance {
-	dependencies := []resourceDigest{
+// dependencies are what all engines of a release are made of and measured by.
+func (b build) dependencies(r registry.Release) []resourceDigest {
+	return []resourceDigest{
 		{Name: "source", Digest: registry.NewDigestSet(b.plan.Source)},
 		{Name: "sources", Digest: registry.NewDigestSet(r.Sources)},
 		{Name: "limits", Digest: registry.NewDigestSet(r.Limits)},
 		{Name: "interface", Digest: registry.NewDigestSet(r.Interface)},
 	}
+}
+
+// releaseProvenance says of a release as a whole which engines of the spec it was made without.
+func (b build) releaseProvenance(r registry.Release) provenance {
+	left := make([]registry.LeftOut, len(b.left))
+	for i, e := range b.left {
+		left[i] = registry.LeftOut{Label: e.Label, Code: e.Code}
+	}
+	return provenance{
+		BuildDefinition: buildDefinition{
+			BuildType:            buildType,
+			ExternalParameters:   map[string]any{"model": b.plan.Model, "version": b.plan.Version, "plan": b.plan.Digest},
+			InternalParameters:   map[string]any{"node": b.node, "leftOut": left},
+			ResolvedDependencies: b.dependencies(r),
+		},
+		RunDetails: runDetails{
+			Builder:  builder{ID: builderID, Version: map[string]string{b.p.Tool.Name: b.p.Tool.Version}},
+			Metadata: buildMetadata{StartedOn: b.began.UTC(), FinishedOn: b.p.now().UTC()},
+		},
+	}
+}
+
+// provenance says how an engine of a release was made.
+func (b build) provenance(r registry.Release, e builtEngine) provenance {
+	dependencies := b.dependencies(r)
 	if e.engine.Toolchain.Lock != "" {
 		name := "toolchain lock"
 		switch {

@@ -81,7 +81,7 @@ func (t *tuning) begin(ctx context.Context, s *spec.Spec, scratch string) error 
 	}
 	t.spec = s.Trying(s.Candidates(), here)
 	t.worker = worker{scratch: scratch}
-	if t.prepared, err = t.p.prepare(ctx, t.spec, t.worker); err != nil {
+	if t.prepared, err = t.p.prepare(ctx, t.spec, t.worker, false); err != nil {
 		return err
 	}
 	if t.node, err = t.p.Node(ctx, t.tools.runtimes()); err != nil {
@@ -122,7 +122,7 @@ func objective(s *spec.Spec) tradeoff.Objective {
 // release: cases and golden outputs lie where shards are looked for.
 func (t *tuning) verification(golden goldenSet) (verification, error) {
 	v := verification{p: t.p, subject: subject{began: beginning{StartedOn: t.began.UTC()}}, scratch: t.scratch,
-		host: host{t.tools, t.node}, fetched: fetched{expected: expected{limits: t.plan.Limits, iface: t.plan.Interface}}}
+		host: host{tools: t.tools, node: t.node}, fetched: fetched{expected: expected{limits: t.plan.Limits, iface: t.plan.Interface}}}
 	v.cases = material{dir: filepath.Join(t.scratch, "cases"), set: &t.inputs.Cases.Record}
 	v.golden = material{dir: filepath.Dir(golden.files[0].Path), set: &golden.set}
 	if err := os.Mkdir(v.cases.dir, 0o755); err != nil {

@@ -38,6 +38,16 @@ type VerifiedEngine struct {
 type SkippedEngine struct {
 	Label      string              `json:"label"`
 	Mismatches []registry.Mismatch `json:"mismatches"`
+	Reason     string              `json:"reason,omitempty"` // why its toolchain cannot be had here, if so
+}
+
+// String says why the engine did not run: what the machine lacks first, and why it lacks that.
+func (s SkippedEngine) String() string {
+	text := s.Label + ": " + s.Mismatches[0].String()
+	if s.Reason != "" {
+		text += " (" + s.Reason + ")"
+	}
+	return text
 }
 
 // verification is one release on one machine: what is to be verified, where, and with what.
@@ -61,8 +71,9 @@ type subject struct {
 
 // host is this machine, and the toolchains that it has for the engines of a release.
 type host struct {
-	tools tools
-	node  registry.Node
+	tools   tools
+	node    registry.Node
+	lacking map[string]error // why toolchains of the release's engines cannot be had here
 }
 
 // candidate is an engine that runs here.
@@ -142,6 +153,7 @@ func (p *Pipeline) host(ctx context.Context, release registry.Release) (host, er
 	if err := found.open(ctx, p, onnxRuntime); err != nil {
 		return host{}, err
 	}
+	lacking := make(map[string]error)
 	bare, err := p.Node(ctx, nil)
 	if err != nil {
 		return host{}, err
@@ -152,13 +164,19 @@ func (p *Pipeline) host(ctx context.Context, release registry.Release) (host, er
 		if len(machine.Match(bare, bare.Runtime())) > 0 {
 			continue
 		}
+		if lacking[e.Toolchain.Name] != nil {
+			continue
+		}
 		err := found.open(ctx, p, e.Toolchain.Name)
-		if err != nil && !registry.HasCode(err, registry.CodeUnavailable) && !registry.HasCode(err, registry.CodeNotFound) {
+		if err != nil && ctx.Err() != nil {
 			return host{}, err
+		}
+		if err != nil {
+			lacking[e.Toolchain.Name] = err
 		}
 	}
 	node, err := p.Node(ctx, found.runtimes())
-	return host{found, node}, err
+	return host{found, node, lacking}, err
 }
 
 // choose keeps the engines whose target the machine meets. Errors: CodeWrongNode if it meets none.
@@ -167,13 +185,13 @@ func (h host) choose(release registry.Release) ([]candidate, []SkippedEngine, er
 	var skipped []SkippedEngine
 	for _, e := range release.Engines {
 		if lacks := e.Target.Match(h.node, h.node.Runtime()); len(lacks) > 0 {
-			skipped = append(skipped, SkippedEngine{e.Label(), lacks})
+			skipped = append(skipped, SkippedEngine{e.Label(), lacks, h.why(e)})
 			continue
 		}
 		tool, ok := h.tools[e.Toolchain.Name]
 		if !ok || tool.Profile.CompileOnly {
 			skipped = append(skipped,
-				SkippedEngine{e.Label(), []registry.Mismatch{{Requirement: "toolchain", Need: e.Toolchain.Name}}})
+				SkippedEngine{e.Label(), []registry.Mismatch{{Requirement: "toolchain", Need: e.Toolchain.Name}}, h.why(e)})
 			continue
 		}
 		candidates = append(candidates, candidate{id: engineID(len(candidates)), engine: e, tool: tool})
@@ -183,11 +201,19 @@ func (h host) choose(release registry.Release) ([]candidate, []SkippedEngine, er
 	}
 	var lines []string
 	for _, s := range skipped {
-		lines = append(lines, s.Label+": "+s.Mismatches[0].String())
+		lines = append(lines, s.String())
 	}
 	return nil, nil, registry.Errorf(registry.CodeWrongNode,
 		"this machine meets no target of %s %s, so nothing can be verified on it:\n  %s",
 		release.Model, release.Tag(), strings.Join(lines, "\n  "))
+}
+
+// why says why the toolchain of an engine cannot be had here; empty if it can, or was not tried.
+func (h host) why(e registry.Engine) string {
+	if err := h.lacking[e.Toolchain.Name]; err != nil {
+		return registry.PlainText(err.Error())
+	}
+	return ""
 }
 
 // checkSignatures wants a trusted builder behind everything that will run here. It returns what

@@ -90,10 +90,15 @@ func (a *app) build(ctx context.Context, i *wiring.Instance, s *spec.Spec, m *to
 	}
 	if result.Unchanged {
 		a.ui.Note("nothing to do: %s has the release of this plan", result.Ref.Environment)
-		return a.built(result)
 	}
 	if len(result.Failed) > 0 {
 		a.ui.Note("the release is made without %s: %s", registry.Count(len(result.Failed), "engine"), failedLabels(result.Failed))
+	}
+	if result.Unchanged {
+		if err := a.built(result); err != nil {
+			return err
+		}
+		return failed
 	}
 	a.ui.Note("%s, %d of %s from the cache, %s added, %s",
 		registry.Count(len(result.Release.Engines), "engine"), result.Cached, registry.Count(result.Steps, "step"), registry.Count(result.Attached, "signature"), ui.Seconds(result.Elapsed))

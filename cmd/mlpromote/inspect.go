@@ -72,8 +72,24 @@ func inspectText(i inspection.Result) string {
 	for _, e := range r.Engines {
 		loads += loadText(e.Label(), e.Load)
 	}
-	return fmt.Sprintf("%s\nmodel    %s %s\nsources  %s\ngolden   %s\nlimits   %s\n%s%s\n%s%s\nevidence%s\n",
-		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), r.Sources, crossCheckText(i.CrossCheck), r.Limits, namesText(i.Names), quarantinesText(i.Quarantines), ui.Table(rows), loads, evidenceText(i))
+	return fmt.Sprintf("%s\nmodel    %s %s\nsources  %s\ngolden   %s\nlimits   %s\n%s%s%s\n%s%s\nevidence%s\n",
+		ui.Plain(i.Ref), r.Model, ui.Plain(r.Tag()), r.Sources, crossCheckText(i.CrossCheck), r.Limits, leftOutText(i.LeftOut), namesText(i.Names), quarantinesText(i.Quarantines), ui.Table(rows), loads, evidenceText(i))
+}
+
+// leftOutText lists the engines that the release was made without, with the class of each failure.
+func leftOutText(left []registry.LeftOut) string {
+	if len(left) == 0 {
+		return ""
+	}
+	return "without  " + ui.Plain(leftOutLabels(left)) + "\n"
+}
+
+func leftOutLabels(left []registry.LeftOut) string {
+	var all []string
+	for _, l := range left {
+		all = append(all, fmt.Sprintf("%s (%s)", l.Label, l.Code))
+	}
+	return strings.Join(all, ", ")
 }
 
 // crossCheckText says who checked the golden outputs.

@@ -46,6 +46,7 @@ func (a *app) promote(ctx context.Context, i *wiring.Instance, req registry.Prom
 	if err == nil { // else it says both
 		a.tellHead(promotion)
 		a.tellLost(ctx, i, promotion)
+		a.tellLeftOut(ctx, i, promotion)
 	}
 	if n := promotion.Decision.IgnoredCount; n > 0 {
 		a.ui.Note("ignored and not copied: %s; mlpromote inspect says why", registry.Count(n, "piece of evidence", "pieces of evidence"))
@@ -95,6 +96,22 @@ func (a *app) tellLost(ctx context.Context, i *wiring.Instance, p registry.Promo
 		if !slices.ContainsFunc(after.Engines, has) {
 			a.ui.Note("%s of %s %s is not in %s: machines that resolve to it get another engine, or none", e.Label(), p.Environment, before.Version, p.Version)
 		}
+	}
+}
+
+// tellLeftOut says which engines of its spec the promoted release was made without. Without its
+// evidence it says nothing.
+func (a *app) tellLeftOut(ctx context.Context, i *wiring.Instance, p registry.Promotion) {
+	release, err := i.Release(ctx, p.From, p.Model, string(p.Release))
+	if err != nil {
+		return
+	}
+	claims, _, err := i.Claims(ctx, p.From, release)
+	if err != nil {
+		return
+	}
+	if left := release.LeftOut(claims); len(left) > 0 {
+		a.ui.Note("%s %s was made without %s of its spec: %s", p.Model, p.Version, registry.Count(len(left), "engine"), leftOutLabels(left))
 	}
 }
 

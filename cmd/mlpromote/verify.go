@@ -83,7 +83,7 @@ func (a *app) verify(ctx context.Context, i *wiring.Instance, ref registry.Ref, 
 	}
 	result.Ref.Host = i.HostOf(result.Ref.Environment)
 	for _, s := range result.Skipped {
-		a.ui.Note("not verified here: %s: %s", s.Label, s.Mismatches[0])
+		a.ui.Note("not verified here: %s", s)
 	}
 	for _, e := range result.Engines {
 		if plain := e.Parity.PlainLoad; plain != nil && plain.Verdict != registry.VerdictPass && e.Parity.Verdict == registry.VerdictPass {

@@ -18,6 +18,8 @@ type Result struct {
 	Engines []Engine         `json:"engines"`
 	// CrossCheck says who checked the golden outputs; absent where no builder's provenance says it.
 	CrossCheck *registry.CrossCheck `json:"crossCheck,omitempty"`
+	// LeftOut are engines of the spec that the release was made without.
+	LeftOut []registry.LeftOut `json:"leftOut,omitempty"`
 	// Names are the names of classes and features; absent where there are none.
 	Names []Names `json:"names,omitempty"`
 	// Quarantines are those that stand, of the release and of its engines.
@@ -88,6 +90,7 @@ func Of(ctx context.Context, in *connect.Registry, ref registry.Ref) (Result, er
 			found.Quarantines = append(found.Quarantines, Quarantine{c.Subject, nameOf(r, c.Subject), c.Reason(), c.Signer, c.Bundle})
 		}
 	}
+	found.LeftOut = r.LeftOut(claims)
 	for _, c := range counted {
 		if check := c.Statement.CrossCheck(); check != nil && found.CrossCheck == nil {
 			found.CrossCheck = check
