@@ -1,7 +1,9 @@
 package pull_test
 
 import (
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,4 +61,44 @@ func TestPullToWhereNothingCanBeWritten(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A folder that cannot be exchanged stays as it is, and the pull says that it failed.
+func TestPullOntoWhatCannotBeExchanged(t *testing.T) {
+	t.Parallel()
+	w, _ := pulled(t)
+	freeze(t, w.dir)
+	before := tree(t, filepath.Dir(w.dir))
+	_, err := w.Pull(t.Context(), query("prod"), w.dir, pull.Expectation{})
+	if err == nil || !strings.Contains(err.Error(), "exchange") {
+		t.Errorf("error %v, want that the exchange failed", err)
+	}
+	if after := tree(t, filepath.Dir(w.dir)); !slices.Equal(before, after) {
+		t.Errorf("%q became %q, want it untouched", before, after)
+	}
+}
+
+// immutable is FS_IMMUTABLE_FL of linux/fs.h.
+const immutable = 0x10
+
+// freeze makes a folder immutable until the end of the test.
+func freeze(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags, err := unix.IoctlGetInt(int(f.Fd()), unix.FS_IOC_GETFLAGS)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags|immutable)
+	}
+	if err != nil {
+		t.Skipf("no folder can be made immutable here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags); err != nil {
+			t.Error(err)
+		}
+		f.Close()
+	})
 }
