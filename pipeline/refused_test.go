@@ -95,7 +95,12 @@ func TestPlanRefuses(t *testing.T) {
 			map[string]string{"model.onnx": string(custom()), "ops.so": "#!/bin/sh\nrm -rf /\n"}, registry.CodeInvalid, "source.operators: "},
 		"a library that is a pickle": {generated("source: model.onnx", "source: {path: model.onnx, operators: [ops.so]}"),
 			map[string]string{"model.onnx": string(custom()), "ops.so": pickle}, registry.CodeUnsafe, "source.operators: "},
-		"an asset that is a pickle":      {generated() + "assets: [words.txt]\n", map[string]string{"model.onnx": onnx, "words.txt": pickle}, registry.CodeUnsafe, "assets: "},
+		"an asset that is a pickle":                           {generated() + "assets: [words.txt]\n", map[string]string{"model.onnx": onnx, "words.txt": pickle}, registry.CodeUnsafe, "assets: "},
+		"weights beside the model that are missing":           {generated(), map[string]string{"model.onnx": string(external("weights.bin"))}, registry.CodeInvalid, "weights.bin"},
+		"weights beside the model that are out of the folder": {generated(), map[string]string{"model.onnx": string(external("../weights.bin"))}, registry.CodeUnsafe, "weights.bin"},
+		"weights beside the model that are too short":         {generated(), map[string]string{"model.onnx": string(external("weights.bin")), "weights.bin": "x"}, registry.CodeInvalid, "weights.bin"},
+		"an asset with the name of the labels": {generated() + "assets: [labels.json]\noutputs: {y: {labels: [cat]}}\n", map[string]string{"model.onnx": onnx, "labels.json": "{}"}, registry.CodeInvalid,
+			"labels.json is the file that a build writes"},
 		"a pickle nobody vouches for":    {generated("source: model.onnx", "source: {path: m.pkl, format: pickle}"), map[string]string{"m.pkl": pickle}, registry.CodeUnsafe, "the spec does not trust this one"},
 		"safetensors that are a pickle":  {generated("source: model.onnx", "source: {path: m.skops, format: skops}"), map[string]string{"m.skops": pickle}, registry.CodeUnsafe, "m.skops"},
 		"a folder that is no SavedModel": {generated("source: model.onnx", "source: {path: saved, format: savedmodel}"), map[string]string{"saved/notes.txt": "x"}, registry.CodeInvalid, "saved"},
@@ -155,4 +160,13 @@ func shapeless() []byte {
 	g := new(graph)
 	g.inputs = sub(nil, 11, sub(str(nil, 1, "x"), 2, sub(nil, 1, num(nil, 1, onnxFloat))))
 	return g.node("Relu", []string{"x"}, "y", nil).onnx(1, 1)
+}
+
+// external is a model whose weights are in a file beside it.
+func external(location string) []byte {
+	g := new(graph).input("x", onnxFloat, 1, 4)
+	w := str(num(num(num(nil, 1, 4), 1, 4), 2, onnxFloat), 8, "w")
+	w = num(sub(w, 13, str(str(nil, 1, "location"), 2, location)), 14, 1)
+	g.weights = sub(g.weights, 5, w)
+	return g.node("MatMul", []string{"x", "w"}, "y", nil).onnx(1, 4)
 }
