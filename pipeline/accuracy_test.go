@@ -31,12 +31,20 @@ func (w *world) priced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	third := make([]uint8, n)
+	for i := range third[:4] {
+		third[i] = 3
+	}
+	regions, err := tensor.New(third, n, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
 	f, err := os.Create(filepath.Join(w.dir, "cases", "cases-00000.safetensors"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := tensor.Write(f, map[string]tensor.Tensor{"x": inputs, "price": labels}, nil); err != nil {
+	if err := tensor.Write(f, map[string]tensor.Tensor{"x": inputs, "price": labels, "region": regions}, nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -125,5 +133,39 @@ func TestAccuracyRefused(t *testing.T) {
 				t.Errorf("error %v, want CodeInvalid with %q", err, c.want)
 			}
 		})
+	}
+}
+
+// Slices have figures and bounds of their own, and one with too few cases stays undecided, by its name.
+func TestSlices(t *testing.T) {
+	t.Parallel()
+	w := setup(t, 1.5)
+	w.priced(t)
+	text := strings.Replace(pricedSpec("{metric: mae, max: 1, slices: {by: region, max: 1}}"), "[fp32, {name: int8, quantize: {method: dynamic}}]", "[fp32]", 1)
+	text = strings.Replace(text, ", precisions: {int8: {outputs: {y: {snr: {min: 0}, max_error: {max: 9}, case_error: {max: 9}, systematic: {max: 9}}}}}", "", 1)
+	built := w.built(t, text, pipeline.BuildOptions{})
+	if len(w.warnings) == 0 || !strings.Contains(strings.Join(w.warnings, "; "), "slice region=3 stays undecided: mae cannot be bounded by 4 cases: it takes at least 8") {
+		t.Errorf("warnings %v, want one of slice 3", w.warnings)
+	}
+	verified, err := w.p.Verify(t.Context(), built.Ref)
+	if !registry.HasCode(err, registry.CodeLimit) || !strings.Contains(err.Error(), "slice region=3: mae is 0.1 in 4 cases, too few for a bound") {
+		t.Fatalf("error %v, want that slice 3 has too few cases", err)
+	}
+	p := verified.Engines[0].Parity
+	if p.Verdict != registry.VerdictUndecided || len(p.Slices) != 2 || p.Slices[0].Value != "0" || p.Slices[0].Accuracy.Cases != 36 || p.Slices[1].Value != "3" || p.Slices[1].Accuracy.Cases != 4 {
+		t.Errorf("%s, slices %+v; want 36 cases of slice 0 and 4 of slice 3", p.Verdict, p.Slices)
+	}
+	if s := p.Slices[0]; !(s.Low <= s.Accuracy.Engine && s.Accuracy.Engine <= s.High && s.High < 0.2) {
+		t.Errorf("slice 0: %+v, want bounds around its error", s)
+	}
+	again, err := validators.Rejudge(p)
+	if err != nil || again.Verdict != registry.VerdictUndecided || len(again.Differences) > 0 {
+		t.Errorf("judged again: %+v, %v", again, err)
+	}
+	for by, want := range map[string]string{"area": "no such tensor: the file has", "price": "dtype is float32: want integers or booleans"} {
+		_, err := w.p.Build(t.Context(), w.spec(t, strings.Replace(text, "by: region", "by: "+by, 1)), pipeline.BuildOptions{})
+		if !registry.HasCode(err, registry.CodeInvalid) || !strings.Contains(err.Error(), want) {
+			t.Errorf("slices by %s: error %v, want CodeInvalid with %q", by, err, want)
+		}
 	}
 }

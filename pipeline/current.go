@@ -84,7 +84,7 @@ func (v verification) compareCurrent(ctx context.Context, c candidate, outputs r
 		return ctx.Err()
 	}
 	run := v.comparison(nil, outputs.dir(c.id))
-	run.Golden, run.Outputs, run.Masks = outputs.dir(was.id), nil, parity.Masks{}
+	run.Golden, run.Outputs, run.Masks, run.Labels.Slices = outputs.dir(was.id), nil, parity.Masks{}, ""
 	found, err := parity.Compare(ctx, run)
 	if err != nil {
 		measured.CurrentFault = err.Error()

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path"
@@ -153,6 +154,10 @@ func (in *inputs) readSets(s *spec.Spec, scratch string) error {
 		in.Cases, err = cases.Read(s.Files, s.Cases.Path.Written, toolchain.RoleCases, in.Interface, scratch)
 		if err == nil {
 			err = in.Cases.FindLabels(s.Cases.Labels, in.Interface, in.Limits.Accuracy)
+		}
+		if err == nil {
+			err = in.Cases.CheckSlices(validators.Limits{V: validators.LimitsVersion, Accuracy: in.Limits.Accuracy,
+				Confidence: cmp.Or(in.Limits.Confidence, validators.DefaultConfidence)})
 		}
 	}
 	if err != nil {

@@ -75,7 +75,7 @@ func (v verification) parity(ctx context.Context, c candidate, outputs runOutput
 
 // judgeOutputs judges what was found by the limits, and writes it into the report.
 func (v verification) judgeOutputs(ctx context.Context, c candidate, found parity.Result, outputs runOutputs, report *registry.ParityReport) error {
-	measured := validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Figures: found.Figures, Cases: found.Cases, Attempts: 1 + v.failures(c)}
+	measured := validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Figures: found.Figures, Slices: found.Slices, Cases: found.Cases, Attempts: 1 + v.failures(c)}
 	if err := v.compareCurrent(ctx, c, outputs, &measured); err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (v verification) judgeOutputs(ctx context.Context, c candidate, found parit
 	report.Verdict, report.Reasons = judged.Verdict, judged.Reasons
 	if v.limits.V > 1 {
 		report.Rules, report.Attempts = v.limits.V, measured.Attempts
-		report.Checks, report.Confidence = judged.Checks, registry.Figure(judged.Confidence)
+		report.Checks, report.Confidence, report.Slices = judged.Checks, registry.Figure(judged.Confidence), judged.Slices
 	}
 	return nil
 }
@@ -134,7 +134,11 @@ func (v verification) labels() parity.Labels {
 	if v.cases.set.Labels == "" || !ok || err != nil {
 		return parity.Labels{}
 	}
-	return parity.Labels{Dir: v.cases.dir, Tensor: v.cases.set.Labels, Output: output.Name, Shards: v.cases.set.Shards,
+	by := ""
+	if a := v.limits.Accuracy; a != nil && a.Slices != nil {
+		by = a.Slices.By
+	}
+	return parity.Labels{Slices: by, Dir: v.cases.dir, Tensor: v.cases.set.Labels, Output: output.Name, Shards: v.cases.set.Shards,
 		Metric: metric, Probability: output.Kind == validators.KindProbability, Seed: seedOf(v.cases.ref.Digest)}
 }
 

@@ -145,7 +145,7 @@ func (a *analysis) keeps(ctx context.Context, exclude []string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	judged := a.v.limits.Judge(a.c.engine.Precision, validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Figures: found.Figures, Cases: found.Cases})
+	judged := a.v.limits.Judge(a.c.engine.Precision, validators.Measured{Outputs: found.Outputs, Accuracy: found.Accuracy, Figures: found.Figures, Slices: found.Slices, Cases: found.Cases})
 	return judged.Verdict == registry.VerdictPass, nil
 }
 

@@ -5,6 +5,7 @@ package registry
 type Check struct {
 	Output string `json:"output,omitempty"` // empty: of the engine as a whole
 	Figure string `json:"figure"`           // "maxError", "top1", "accuracy", "drop", ...
+	Slice  string `json:"slice,omitempty"`  // value of the slice of the cases that it is about; empty: all
 	Value  Figure `json:"value"`
 	// Limit is the least that is allowed if AtLeast, else the most.
 	Limit   Figure  `json:"limit"`

@@ -305,6 +305,8 @@ type ParityReport struct {
 	Cases    CasesRun                 `json:"cases"`
 	Outputs  map[string]OutputFigures `json:"outputs"`
 	Accuracy *Accuracy                `json:"accuracy,omitempty"`
+	// Slices are the accuracy on slices of the cases, if the limits ask for them.
+	Slices []SliceAccuracy `json:"slices,omitempty"`
 	// Current compares the accuracy with that of the engine that the next environment had when
 	// the report was made, on the same cases; absent if the limits do not ask or there was none.
 	Current *CurrentAccuracy `json:"current,omitempty"`
@@ -411,6 +413,16 @@ type Accuracy struct {
 	// Seed is that of the bootstrap, for a metric that is no share of cases. Such metrics have no
 	// counts.
 	Seed uint64 `json:"seed,omitempty"`
+}
+
+// SliceAccuracy is the accuracy on the cases that have one value in a column.
+type SliceAccuracy struct {
+	By       string   `json:"by"`    // the tensor of the cases that says the slice of each
+	Value    string   `json:"value"` // in decimal
+	Accuracy Accuracy `json:"accuracy"`
+	// Low and High are the one-sided bounds of the engine's figure, at the confidence of the report.
+	Low  Figure `json:"low"`
+	High Figure `json:"high"`
 }
 
 // CurrentAccuracy is the accuracy of an engine beside that of the one that it would replace.

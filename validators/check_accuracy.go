@@ -3,6 +3,7 @@ package validators
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"mlpromote.dev/mlpromote/registry"
 	"mlpromote.dev/mlpromote/validators/accuracy"
@@ -32,11 +33,8 @@ func (j *judgement) accuracy2(limit *AccuracyLimit, m Measured) {
 			Message: fmt.Sprintf("accuracy was measured by %s, and the limit is on %s", measured.Metric, limit.Metric)})
 		return
 	}
-	if m.Figures != nil {
-		j.figures(limit, *m.Figures)
-	} else {
-		j.counts(limit, measured)
-	}
+	j.sides(limit, measured, m.Figures)
+	j.ofSlices(limit, m.Slices)
 	switch {
 	case limit.Regression == nil:
 	case m.CurrentFault != "":
@@ -47,6 +45,51 @@ func (j *judgement) accuracy2(limit *AccuracyLimit, m Measured) {
 	case m.Current != nil:
 		j.drop(figureRegression, "that of the engine there now", limit.Regression.Max, m.Current)
 	}
+}
+
+// sides judges the figures of an engine and of the reference; f is nil for a rate.
+func (j *judgement) sides(limit *AccuracyLimit, a *registry.Accuracy, f *accuracy.Figures) {
+	if f != nil {
+		j.figures(limit, *f)
+	} else {
+		j.counts(limit, a)
+	}
+}
+
+// ofSlices judges each slice by itself: all have to keep the limits, so that no bound has to be
+// corrected for their number.
+func (j *judgement) ofSlices(limit *AccuracyLimit, all []accuracy.Slice) {
+	if limit.Slices == nil {
+		return
+	}
+	if len(all) == 0 {
+		j.undecided(registry.Reason{Code: ReasonNotRun, Figure: limit.Metric, Message: "slices by " + limit.Slices.By + " were not measured"})
+	}
+	for _, s := range all {
+		value := strconv.FormatInt(s.Value, 10)
+		low, high := boundsOf(s.Accuracy, s.Figures, j.confidence)
+		j.slices = append(j.slices, registry.SliceAccuracy{By: limit.Slices.By, Value: value, Accuracy: s.Accuracy,
+			Low: registry.Figure(low), High: registry.Figure(high)})
+		checks, reasons := len(j.checks), len(j.reasons)
+		j.sides(limit.ofSlice(), &s.Accuracy, s.Figures)
+		for i := range j.checks[checks:] {
+			j.checks[checks+i].Slice = value
+		}
+		for i := range j.reasons[reasons:] {
+			r := &j.reasons[reasons+i]
+			r.Message = fmt.Sprintf("slice %s=%s: %s", limit.Slices.By, value, r.Message)
+		}
+	}
+}
+
+// boundsOf bounds the accuracy of an engine.
+func boundsOf(a registry.Accuracy, f *accuracy.Figures, confidence float64) (low, high float64) {
+	if f != nil {
+		b := f.Absolute(confidence)
+		return b.Low, b.High
+	}
+	misses := float64(a.Cases) - float64(a.Right)
+	return 1 - stats.UpperRate(misses, a.Cases, confidence), 1 - stats.LowerRate(misses, a.Cases, confidence)
 }
 
 // counts judges a rate by the counts of its cases.

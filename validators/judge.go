@@ -53,8 +53,9 @@ type Measured struct {
 	CurrentFault string
 	// CurrentFigures are those of Current; nil for a rate of cases.
 	CurrentFigures *accuracy.Figures
-	Cases          int // that ran
-	Attempts       int // how often the engine was judged by these limits and cases, this time included; 0 means 1
+	Slices         []accuracy.Slice // where the limits ask for them
+	Cases          int              // that ran
+	Attempts       int              // how often the engine was judged by these limits and cases, this time included; 0 means 1
 }
 
 // Judgement is what limits say of an engine.
@@ -65,6 +66,7 @@ type Judgement struct {
 	// level of their bounds.
 	Checks     []registry.Check
 	Confidence float64
+	Slices     []registry.SliceAccuracy // with their bounds
 }
 
 // Judge gives the verdict on an engine of a precision, by the rules of the version of the limits.
@@ -108,7 +110,7 @@ func (l Limits) Judge(precision string, m Measured) Judgement {
 	if l.V > 1 && j.failed {
 		verdict = registry.VerdictFail // whatever else could not be decided
 	}
-	return Judgement{verdict, reasons, j.checks, j.confidence}
+	return Judgement{verdict, reasons, j.checks, j.confidence, j.slices}
 }
 
 // someTries is how many comparisons of some of the cases there may be, each with the chance to fail
@@ -138,6 +140,7 @@ type judgement struct {
 	checks     []registry.Check
 	confidence float64
 	cases      int // that ran
+	slices     []registry.SliceAccuracy
 	full       int // of them, those in which the output at hand has elements
 }
 

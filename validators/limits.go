@@ -99,6 +99,16 @@ type AccuracyLimit struct {
 	Max        *AtMost  `json:"max,omitempty"`        // of the engine, where less is better
 	Regression *AtMost  `json:"regression,omitempty"` // the engine now in the destination minus this one, on the same cases, as Drop
 	Relative   *AtLeast `json:"relative,omitempty"`   // the engine's over the reference's, and the reverse where less is better: 0.99
+	// Slices are judged one by one, and all of them have to keep what it bounds.
+	Slices *SliceLimit `json:"slices,omitempty"`
+}
+
+// SliceLimit bounds the accuracy on each slice of the cases. Without a bound slices are only reported.
+type SliceLimit struct {
+	By   string   `json:"by"`             // tensor of the cases that has the number of a slice for each
+	Min  *AtLeast `json:"min,omitempty"`  // as in AccuracyLimit
+	Max  *AtMost  `json:"max,omitempty"`  // as in AccuracyLimit
+	Drop *AtMost  `json:"drop,omitempty"` // as in AccuracyLimit
 }
 
 // LatencyLimits bound the time of single runs. Absent limits ask for nothing.

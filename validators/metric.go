@@ -134,6 +134,24 @@ func (t TensorInfo) perCase() (values int64, known bool) {
 	return values, true
 }
 
+// ofSlice is the limit on one slice.
+func (a AccuracyLimit) ofSlice() *AccuracyLimit {
+	return &AccuracyLimit{Metric: a.Metric, Min: a.Slices.Min, Max: a.Slices.Max, Drop: a.Slices.Drop}
+}
+
+func (a *AccuracyLimit) validateSlices() error {
+	if a.Slices == nil {
+		return nil
+	}
+	if !isName(a.Slices.By) {
+		return registry.Errorf(registry.CodeInvalid, "accuracy.slices.by %.64q: want the name of a tensor of the cases", a.Slices.By)
+	}
+	if err := a.ofSlice().validateMetric(); err != nil {
+		return registry.Errorf(registry.CodeInvalid, "slices: %w", err)
+	}
+	return nil
+}
+
 // validateMetric checks that each limit is one that the metric can have.
 func (a *AccuracyLimit) validateMetric() error {
 	m, err := accuracy.Find(a.Metric)
@@ -160,5 +178,5 @@ func (a *AccuracyLimit) validateMetric() error {
 			return err
 		}
 	}
-	return nil
+	return a.validateSlices()
 }

@@ -54,6 +54,19 @@ func (l Limits) provableAccuracy(a AccuracyLimit, cases int) error {
 		l.provableDrop("a regression of accuracy", a.Regression, cases), l.provableRelative(a.Relative, cases))
 }
 
+// ProvableSlice checks that a slice of so many cases can prove what slices have to keep. Errors: those of
+// [Limits.Provable].
+func (l Limits) ProvableSlice(cases int) error {
+	if l.Accuracy == nil || l.Accuracy.Slices == nil {
+		return nil
+	}
+	limit := l.Accuracy.ofSlice()
+	if limit.Min == nil && limit.Max == nil && limit.Drop == nil {
+		return nil
+	}
+	return l.provableAccuracy(*limit, cases)
+}
+
 // provableRelative checks a limit on the accuracy over that of the reference.
 func (l Limits) provableRelative(limit *AtLeast, cases int) error {
 	if limit == nil {

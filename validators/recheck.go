@@ -119,6 +119,9 @@ func (r *rejudgement) check(c registry.Check) registry.Verdict {
 	if c.Output != "" {
 		what = "output " + c.Output + ", " + c.Figure
 	}
+	if c.Slice != "" {
+		what += " of slice " + c.Slice
+	}
 	figure, known := boundedFigures[c.Figure]
 	if !known {
 		r.differ(what, string(c.Verdict), "nothing: no limit of this version has such a figure")
@@ -168,12 +171,7 @@ func (r *rejudgement) cases(what string, figure boundedFigure, c registry.Check)
 		}
 		return
 	}
-	a, paired := r.report.Accuracy, isDrop(c)
-	if c.Figure == "regression" {
-		if a = nil; r.report.Current != nil {
-			a = &r.report.Current.Accuracy
-		}
-	}
+	a, paired := r.accuracyOf(c), isDrop(c)
 	if a == nil {
 		r.differ(what, "a check", "no check: the report has no such accuracy")
 		return
@@ -265,6 +263,24 @@ func (r *rejudgement) drop(what string, c registry.Check) registry.Verdict {
 	return decide(high <= float64(c.Limit), low > float64(c.Limit))
 }
 
+// accuracyOf is the accuracy that a check is about; nil where the report has none.
+func (r *rejudgement) accuracyOf(c registry.Check) *registry.Accuracy {
+	switch {
+	case c.Slice != "":
+		for i := range r.report.Slices {
+			if s := &r.report.Slices[i]; s.Value == c.Slice {
+				return &s.Accuracy
+			}
+		}
+		return nil
+	case c.Figure == figureRegression && r.report.Current == nil:
+		return nil
+	case c.Figure == figureRegression:
+		return &r.report.Current.Accuracy
+	}
+	return r.report.Accuracy
+}
+
 // metric is the name of the metric of accuracy.
 func (r *rejudgement) metric() string {
 	if r.report.Accuracy == nil {
@@ -275,10 +291,11 @@ func (r *rejudgement) metric() string {
 
 // relative judges a limit on the accuracy over that of the reference.
 func (r *rejudgement) relative(what string, c registry.Check) registry.Verdict {
-	if r.report.Accuracy == nil {
+	a := r.accuracyOf(c)
+	if a == nil {
 		return registry.VerdictUndecided
 	}
-	value, low, high := relativeRate(*r.report.Accuracy, float64(r.report.Confidence))
+	value, low, high := relativeRate(*a, float64(r.report.Confidence))
 	r.same(what+": value", &c.Value, value)
 	low, high = r.bound(what+": low", c.Low, low), r.bound(what+": high", c.High, high)
 	return decide(low >= float64(c.Limit), high < float64(c.Limit))
@@ -286,10 +303,7 @@ func (r *rejudgement) relative(what string, c registry.Check) registry.Verdict {
 
 // figure judges a limit on a metric that is no rate, by the bounds that the report has.
 func (r *rejudgement) figure(what string, m accuracy.Metric, c registry.Check) registry.Verdict {
-	a := r.report.Accuracy
-	if c.Figure == figureRegression && r.report.Current != nil {
-		a = &r.report.Current.Accuracy
-	}
+	a := r.accuracyOf(c)
 	if a == nil {
 		return registry.VerdictUndecided
 	}

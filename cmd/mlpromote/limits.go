@@ -66,6 +66,18 @@ func accuracyText(a *validators.AccuracyLimit) string {
 	if a.Max != nil {
 		add("of the engine at most %g", a.Max.Max)
 	}
+	if s := a.Slices; s != nil {
+		add("on each slice by %s", s.By)
+		if s.Min != nil {
+			add("of the engine at least %s on each slice", percent(s.Min.Min))
+		}
+		if s.Max != nil {
+			add("of the engine at most %g on each slice", s.Max.Max)
+		}
+		if s.Drop != nil {
+			add(drops+" on each slice", percent(s.Drop.Max))
+		}
+	}
 	if a.Relative != nil {
 		add("of the engine at least %s of the reference's", percent(a.Relative.Min))
 	}

@@ -107,7 +107,7 @@ func engineReport(e inspection.Engine) string {
 	} else {
 		text += "  " + confidenceText(*p) + "\n\n" + indent(checksTable(p)) + provesText(p)
 	}
-	text += errorsText(p) + worstText(p)
+	text += slicesText(p) + errorsText(p) + worstText(p)
 	for _, check := range p.Consistency {
 		text += "  " + consistencyText(check) + "\n"
 	}

@@ -48,6 +48,9 @@ func checksTable(p *registry.ParityReport) string {
 // figureWord is what the figure of a check is called; of accuracy, with the metric.
 func figureWord(p *registry.ParityReport, c registry.Check) string {
 	word := cmp.Or(figureWords[c.Figure], c.Figure)
+	if c.Slice != "" {
+		word += " on slice " + ui.Plain(c.Slice)
+	}
 	if c.Output != "" || p.Accuracy == nil || p.Accuracy.Metric == validators.MetricTop1 {
 		return word
 	}
@@ -105,6 +108,19 @@ func marginText(c registry.Check) string {
 		return fmt.Sprintf("%.3g x allowed", 1-margin)
 	}
 	return fmt.Sprintf("%.0f %%", math.Floor(100*margin))
+}
+
+// slicesText is a table of the accuracy on slices of the cases.
+func slicesText(p *registry.ParityReport) string {
+	if len(p.Slices) == 0 {
+		return ""
+	}
+	rows := [][]string{{"SLICE", "CASES", p.Slices[0].Accuracy.Metric, "BOUNDS", "REFERENCE"}}
+	for _, s := range p.Slices {
+		rows = append(rows, []string{s.By + "=" + s.Value, fmt.Sprint(s.Accuracy.Cases), accuracyCell(s.Accuracy, s.Accuracy.Engine),
+			accuracyCell(s.Accuracy, s.Low) + " to " + accuracyCell(s.Accuracy, s.High), accuracyCell(s.Accuracy, s.Accuracy.Reference)})
+	}
+	return "\n" + indent(ui.Table(rows)) + "\n"
 }
 
 // provesText is what limits that held on every case say of other inputs.

@@ -79,7 +79,16 @@ type Accuracy struct {
 	Min        *Fraction `yaml:"min" doc:"Of the engine at least, by what the cases prove"`
 	Max        *float64  `yaml:"max" doc:"Of the engine at most, for mae, rmse and perplexity, by what the cases prove"`
 	Relative   *AtLeast  `yaml:"relative" doc:"The engine's as a share of the reference's, or the reverse where less is better; by what the cases prove"`
+	Slices     *Slices   `yaml:"slices" doc:"Accuracy on parts of the cases, each by itself"`
 	Regression *AtMost   `yaml:"regression" doc:"As drop, from the engine now in the destination in place of the reference, on the same cases"`
+}
+
+// Slices bounds accuracy on each slice of the cases.
+type Slices struct {
+	By   string    `yaml:"by,required" doc:"Tensor of the cases that has the number of a slice for each case; at most 64 slices"`
+	Min  *Fraction `yaml:"min" doc:"Of the engine at least, on each slice"`
+	Max  *float64  `yaml:"max" doc:"Of the engine at most, on each slice, for mae, rmse and perplexity"`
+	Drop *AtMost   `yaml:"drop" doc:"As drop of accuracy, on each slice"`
 }
 
 // Latency bounds the time of single runs.
@@ -171,13 +180,25 @@ func (a *Accuracy) validators() *validators.AccuracyLimit {
 	}
 	out := &validators.AccuracyLimit{Metric: a.Metric, Output: a.Output, Drop: a.Drop.validators(),
 		Relative: a.Relative.validators(), Regression: a.Regression.validators()}
-	if a.Min != nil {
-		out.Min = &validators.AtLeast{Min: float64(*a.Min)}
-	}
-	if a.Max != nil {
-		out.Max = &validators.AtMost{Max: *a.Max}
+	out.Min, out.Max = atLeast(a.Min), atMost(a.Max)
+	if s := a.Slices; s != nil {
+		out.Slices = &validators.SliceLimit{By: s.By, Min: atLeast(s.Min), Max: atMost(s.Max), Drop: s.Drop.validators()}
 	}
 	return out
+}
+
+func atLeast(v *Fraction) *validators.AtLeast {
+	if v == nil {
+		return nil
+	}
+	return &validators.AtLeast{Min: float64(*v)}
+}
+
+func atMost(v *float64) *validators.AtMost {
+	if v == nil {
+		return nil
+	}
+	return &validators.AtMost{Max: *v}
 }
 
 func (o OutputLimits) validators() validators.OutputLimits {

@@ -1,6 +1,7 @@
 package accuracy
 
 import (
+	"cmp"
 	"slices"
 
 	"mlpromote.dev/mlpromote/registry"
@@ -142,31 +143,37 @@ func (c *Counter) Result() registry.Accuracy {
 	if f := c.Figures(); f != nil {
 		return f.Accuracy()
 	}
+	a := c.rateOf(c.all())
 	share := func(n int) registry.Figure { return registry.Figure(float64(n) / float64(max(c.count, 1))) }
-	a := registry.Accuracy{Metric: Top1, Reference: share(c.hits[0]), Engine: share(c.hits[1]),
-		Drop: share(c.hits[0]) - share(c.hits[1]), Cases: len(c.rated), Count: c.count}
-	if c.metric.Name != "" {
-		a.Metric = c.metric.Name
-	}
+	a.Reference, a.Engine, a.Drop, a.Count = share(c.hits[0]), share(c.hits[1]), share(c.hits[0])-share(c.hits[1]), c.count
+	return a
+}
+
+// rateOf is the rate of some of the cases, each of which counts as much.
+func (c *Counter) rateOf(cases []int) registry.Accuracy {
 	sum := func(of func(rated) float64) registry.Figure {
-		values := make([]float64, len(c.rated))
-		for i, r := range c.rated {
-			values[i] = of(r)
+		values := make([]float64, len(cases))
+		for i, n := range cases {
+			values[i] = of(c.rated[n])
 		}
 		return registry.Figure(total(values))
 	}
+	a := registry.Accuracy{Metric: cmp.Or(c.metric.Name, Top1), Cases: len(cases), Count: len(cases)}
 	a.Lost = sum(func(r rated) float64 { return r.lost })
 	a.Won = sum(func(r rated) float64 { return r.won })
 	a.Right = sum(func(r rated) float64 { return r.right })
+	n := registry.Figure(max(len(cases), 1))
+	a.Reference, a.Engine, a.Drop = (a.Right+a.Lost-a.Won)/n, a.Right/n, (a.Lost-a.Won)/n
 	return a
 }
 
 // Figures returns what the bounds of the metric are computed from; nil for a rate, whose counts are
 // in the result.
-func (c *Counter) Figures() *Figures {
+func (c *Counter) Figures() *Figures { return c.figuresOf(c.all()) }
+
+func (c *Counter) figuresOf(cases []int) *Figures {
 	if c.reference == nil {
 		return nil
 	}
-	all := c.all()
-	return &Figures{Metric: c.metric, Seed: c.seed, Reference: c.reference.contributions(all), Engine: c.engine.contributions(all)}
+	return &Figures{Metric: c.metric, Seed: c.seed, Reference: c.reference.contributions(cases), Engine: c.engine.contributions(cases)}
 }

@@ -34,6 +34,8 @@ type Labels struct {
 	// Probability says that the output has probabilities, and not scores of another scale.
 	Probability bool
 	Seed        uint64 // of bounds by a bootstrap
+	// Slices is the tensor in each shard of the cases that says the slice of each case; empty for none.
+	Slices string
 }
 
 // Result is the result of a comparison.
@@ -42,6 +44,7 @@ type Result struct {
 	Outputs  map[string]tensor.Result
 	Accuracy *registry.Accuracy // nil without labels
 	Figures  *accuracy.Figures  // of Accuracy; nil for a rate of cases, and without labels
+	Slices   []accuracy.Slice   // if the labels have any
 }
 
 // Compare reads both sides case by case. If an engine's outputs have another shape or class of
@@ -52,7 +55,7 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 	for name, options := range run.Outputs {
 		comparisons[name] = tensor.NewComparison(options)
 	}
-	answers := accuracy.NewCounter(run.Labels.Metric, run.Labels.Probability, run.Labels.Seed)
+	answers := &scores{Counter: accuracy.NewCounter(run.Labels.Metric, run.Labels.Probability, run.Labels.Seed)}
 	cases := 0
 	for i, shard := range run.Shards {
 		if err := ctx.Err(); err != nil {
@@ -73,12 +76,16 @@ func Compare(ctx context.Context, run Run) (Result, error) {
 	if run.Labels.Tensor != "" {
 		figures := answers.Result()
 		result.Accuracy, result.Figures = &figures, answers.Figures()
+		var err error
+		if result.Slices, err = answers.Slices(answers.slices); err != nil {
+			return Result{}, err
+		}
 	}
 	return result, nil
 }
 
 func (run Run) shard(i int, shard registry.Shard,
-	comparisons map[string]*tensor.Comparison, answers *accuracy.Counter) error {
+	comparisons map[string]*tensor.Comparison, answers *scores) error {
 	golden, err := tensor.Open(filepath.Join(run.Golden, shard.File), run.Limits)
 	if err != nil {
 		return err
@@ -171,7 +178,13 @@ func (s sides) row(c *tensor.Comparison, row int64, number int, want, got, masks
 	return nil
 }
 
-func (l Labels) score(i int, golden, candidate *tensor.File, answers *accuracy.Counter) error {
+// scores are answers and the slice of each case, if there are any.
+type scores struct {
+	*accuracy.Counter
+	slices []int64
+}
+
+func (l Labels) score(i int, golden, candidate *tensor.File, answers *scores) error {
 	cases, err := tensor.Open(filepath.Join(l.Dir, l.Shards[i].File), tensor.Limits{})
 	if err != nil {
 		return err
@@ -192,6 +205,18 @@ func (l Labels) score(i int, golden, candidate *tensor.File, answers *accuracy.C
 	if err := answers.Add(reference, engine, labels); err != nil {
 		return registry.Errorf(registry.CodeInvalid, "accuracy of output %s against labels %s: %w", l.Output, l.Tensor, err)
 	}
+	if l.Slices == "" {
+		return nil
+	}
+	of, err := cases.Tensor(l.Slices)
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "slices: %w", err)
+	}
+	values, err := accuracy.SliceOf(of, l.Shards[i].Count)
+	if err != nil {
+		return registry.Errorf(registry.CodeInvalid, "slices by %s: %s", l.Slices, err.Error())
+	}
+	answers.slices = append(answers.slices, values...)
 	return nil
 }
 
