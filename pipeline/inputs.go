@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -278,6 +279,7 @@ func Draft(modelFile, specFile, target string, imported *cases.Imported, casesFo
 	options := spec.DraftOptions{Source: relative, Interface: iface, Target: target, Kinds: draftedKinds(model)}
 	if imported != nil {
 		options.Interface, options.Labels = imported.Interface, imported.Labels
+		options.Accuracy = proposedAccuracy(options.Kinds, imported.Count)
 		if options.Cases, err = below(specFile, casesFolder, true); err != nil {
 			return Drafted{}, err
 		}
@@ -293,6 +295,24 @@ func Draft(modelFile, specFile, target string, imported *cases.Imported, casesFo
 	}
 	drafted.Text, err = spec.Draft(options)
 	return drafted, err
+}
+
+// proposedAccuracy is a limit on accuracy by the kinds of outputs, which so many cases can prove twice over.
+func proposedAccuracy(kinds []spec.DraftedKind, cases int) string {
+	for _, k := range kinds {
+		switch {
+		case k.Kind.Ranks() || k.Kind == validators.KindClass:
+			limits := validators.Limits{V: validators.LimitsVersion, Confidence: validators.DefaultConfidence}
+			proof := limits.Proof(cases)
+			if proof == nil || proof.Drop > 0.1 { // too few to say much
+				return ""
+			}
+			return fmt.Sprintf("{metric: %s, drop: {max: %.0f%%}}", validators.MetricTop1, math.Ceil(200*proof.Drop))
+		case k.Kind == validators.KindValue:
+			return "{metric: rmse, drop: {max: 5%}}"
+		}
+	}
+	return ""
 }
 
 // draftedKinds guesses the kinds of the outputs whose shapes a model says. The others are guessed

@@ -26,8 +26,9 @@ type TuneOptions struct {
 type tuning struct {
 	p        *Pipeline
 	began    time.Time
-	deadline time.Time  // zero for none
-	spec     *spec.Spec // with all candidates as its variants
+	deadline time.Time      // zero for none
+	spec     *spec.Spec     // with all candidates as its variants
+	only     []spec.Variant // the candidates, if not all that the spec has
 	maker
 	verify verification
 	tried  []candidate // by trial
@@ -79,7 +80,11 @@ func (t *tuning) begin(ctx context.Context, s *spec.Spec, scratch string) error 
 			"this machine meets no target of %s, so nothing can be measured on it: %s: %s",
 			s.File, t.result.Skipped[0].Label, t.result.Skipped[0].Reason)
 	}
-	t.spec = s.Trying(s.Candidates(), here)
+	candidates := t.only
+	if candidates == nil {
+		candidates = s.Candidates()
+	}
+	t.spec = s.Trying(candidates, here)
 	t.worker = worker{scratch: scratch}
 	if t.prepared, err = t.p.prepare(ctx, t.spec, t.worker, false); err != nil {
 		return err
@@ -215,15 +220,7 @@ func (t *Trial) measuredAs(other Trial) {
 func (t *tuning) judge(ctx context.Context, c candidate, trial *Trial) (err error) {
 	done := t.p.step("compare " + trial.Label())
 	defer func() { done(string(trial.Verdict), err) }()
-	dir := filepath.Join(t.scratch, "run-"+c.id)
-	run := c.tool.run(toolchain.RunOptions{Shares: true})
-	run.job.Machine, run.job.Inputs = machine(t.node), t.verify.cases.inputs(toolchain.RoleCases)
-	run.addCandidate(c)
-	results, err := run.do(ctx, dir)
-	if err != nil {
-		return err
-	}
-	report, err := t.verify.parity(ctx, c, runOutputs{root: map[string]string{c.id: dir}, engines: results})
+	report, err := t.compared(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -233,6 +230,19 @@ func (t *tuning) judge(ctx context.Context, c candidate, trial *Trial) (err erro
 	}
 	trial.Loss = t.loss(report)
 	return nil
+}
+
+// compared runs a candidate on all cases, and reports how its outputs differ from the reference's.
+func (t *tuning) compared(ctx context.Context, c candidate) (registry.ParityReport, error) {
+	dir := filepath.Join(t.scratch, "run-"+c.id)
+	run := c.tool.run(toolchain.RunOptions{Shares: true})
+	run.job.Machine, run.job.Inputs = machine(t.node), t.verify.cases.inputs(toolchain.RoleCases)
+	run.addCandidate(c)
+	results, err := run.do(ctx, dir)
+	if err != nil {
+		return registry.ParityReport{}, err
+	}
+	return t.verify.parity(ctx, c, runOutputs{root: map[string]string{c.id: dir}, engines: results})
 }
 
 // loss is what a report says of the loss; NaN where outputs could not be compared.

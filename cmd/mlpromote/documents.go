@@ -68,6 +68,7 @@ func documents() map[string][]reflect.Type {
 		"toolchain install":    of[toolchains.Found](),
 		"toolchain list":       of[[]toolchains.Status](),
 		"toolchain remove":     of[[]toolchains.Found](),
+		"limits suggest":       of[suggestedLimits](),
 		"tune":                 of[tuned](),
 		"verify":               of[verifiedRelease](),
 		"version":              of[command.About](),

@@ -16,23 +16,7 @@ type rowSum [sha256.Size]byte
 // calibrated on what it is verified with can pass and be wrong on everything else. Errors:
 // CodeInvalid, which names the first such case.
 func CheckApart(set, calibration Set, iface validators.Interface) error {
-	known := make(map[rowSum]int, calibration.Record.Count) // by number in calibration
-	err := calibration.sums(iface, func(number int, sum rowSum) {
-		if _, ok := known[sum]; !ok {
-			known[sum] = number
-		}
-	})
-	if err != nil {
-		return err
-	}
-	common, first, of := 0, 0, 0
-	err = set.sums(iface, func(number int, sum rowSum) {
-		if n, ok := known[sum]; ok {
-			if common++; common == 1 {
-				first, of = number, n
-			}
-		}
-	})
+	common, first, of, err := inBoth(set, calibration, iface)
 	if err != nil || common == 0 {
 		return err
 	}
@@ -40,6 +24,41 @@ func CheckApart(set, calibration Set, iface validators.Interface) error {
 		registry.Errorf(registry.CodeInvalid, "%s is also used for calibration, as %s; that holds for %d of %s",
 			set.place(first), calibration.place(of), common, registry.Count(set.Record.Count, "case")),
 		"calibrate on other inputs: an engine that is verified with what it was calibrated on can pass and be wrong on everything else")
+}
+
+// CheckOther checks that no case that limits are suggested by has the inputs of a case of the
+// verdict. Errors: CodeInvalid, which names the first such case.
+func CheckOther(verdict, others Set, iface validators.Interface) error {
+	common, first, of, err := inBoth(others, verdict, iface)
+	if err != nil || common == 0 {
+		return err
+	}
+	return registry.WithHint(
+		registry.Errorf(registry.CodeInvalid, "%s is also a case of the verdict, %s; that holds for %d of %s",
+			others.place(first), verdict.place(of), common, registry.Count(others.Record.Count, "case")),
+		"use cases that the spec does not name: limits that follow from the cases that they are judged on prove nothing")
+}
+
+// inBoth counts the cases of a set whose inputs are those of a case of another, and gives the numbers
+// of the first in both.
+func inBoth(set, other Set, iface validators.Interface) (common, first, of int, err error) {
+	known := make(map[rowSum]int, other.Record.Count) // by number in the other
+	err = other.sums(iface, func(number int, sum rowSum) {
+		if _, ok := known[sum]; !ok {
+			known[sum] = number
+		}
+	})
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	err = set.sums(iface, func(number int, sum rowSum) {
+		if n, ok := known[sum]; ok {
+			if common++; common == 1 {
+				first, of = number, n
+			}
+		}
+	})
+	return common, first, of, err
 }
 
 // place names a case by the file that it was read from.

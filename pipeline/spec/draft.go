@@ -20,6 +20,7 @@ type DraftOptions struct {
 	Target    string               // "linux/arm64"; empty means linux/amd64/v1
 	Cases     string               // folder of recorded cases; empty generates some
 	Labels    string               // their tensor of labels; empty without any
+	Accuracy  string               // a limit on accuracy to propose, in YAML; empty for none
 	Quantized string               // precision of a model that is quantized already; empty if it is not
 	Kinds     []DraftedKind        // of the outputs, in the order of the graph
 	Sizes     string               // why open dimensions have the sizes of Interface; may be empty
@@ -97,7 +98,11 @@ func draftCases(o DraftOptions) []string {
 	if o.Labels != "" {
 		line += ", labels: " + quoteIfNeeded(o.Labels)
 	}
-	return []string{"# Inputs on which every engine is compared with the model.", line + "}"}
+	lines := []string{"# Inputs on which every engine is compared with the model.", line + "}"}
+	if o.Labels != "" && o.Accuracy != "" {
+		lines = append(lines, "# What may be lost on the labels: limits: {accuracy: "+o.Accuracy+"}")
+	}
+	return lines
 }
 
 // draftShapes writes the symbolic dimensions of the inputs with their ranges, and why it is these.

@@ -153,6 +153,18 @@ func (s *Spec) usual() []Variant {
 	return methods
 }
 
+// OnCases is the spec with the cases of another folder, the limits of the default preset, and of accuracy
+// the metric alone.
+func (s *Spec) OnCases(folder string) *Spec {
+	other := *s
+	other.Cases = Cases{Path: Path{Written: folder}, Labels: s.Cases.Labels, Compare: s.Cases.Compare}
+	other.Limits = Limits{}
+	if a := s.Limits.Accuracy; a != nil {
+		other.Limits.Accuracy = &Accuracy{Metric: a.Metric, Output: a.Output, Relative: &AtLeast{}}
+	}
+	return &other
+}
+
 // Trying is the spec with other variants, for the targets of these names alone.
 func (s *Spec) Trying(variants []Variant, targets []string) *Spec {
 	other := *s

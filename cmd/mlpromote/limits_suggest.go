@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"mlpromote.dev/mlpromote/cmd/internal/command"
+	"mlpromote.dev/mlpromote/cmd/mlpromote/internal/toolchains"
+	"mlpromote.dev/mlpromote/pipeline"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+func (a *app) limitsCommand() *cobra.Command {
+	return command.Group("limits", "Suggest limits for a spec", a.limitsSuggestCommand())
+}
+
+func (a *app) limitsSuggestCommand() *cobra.Command {
+	var file, cases string
+	var own toolchains.Replacements
+	c := &cobra.Command{
+		Use:   "suggest --cases FOLDER",
+		Short: "Suggest limits by running the engines on cases that the verdict never uses",
+		Long: `Makes the engines of the spec for the targets that this machine meets, runs them on the cases in
+FOLDER, and prints limits that they keep with a margin, as a part of a spec. FOLDER is in the folder
+of the spec and has the form of a folder of cases. None of its cases may be among those of the
+spec: limits that follow from the cases that they are judged on prove nothing.
+
+The limits say what these engines do, and not what is good enough: read them before you use them.`,
+		Example: "  mlpromote limits suggest --cases more-cases/",
+		Args:    command.Exactly(),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if cases == "" {
+				return command.Usage(c, fmt.Errorf("--cases: want a folder of cases that the spec does not name"))
+			}
+			if err := own.Check(); err != nil {
+				return err
+			}
+			return a.suggestLimits(c.Context(), file, cases, own)
+		},
+	}
+	specFlag(c, &file)
+	own.Add(c)
+	c.Flags().StringVar(&cases, "cases", "", "folder of other cases, relative to the folder of the spec")
+	return c
+}
+
+// suggestedLimits is what limits suggest prints.
+type suggestedLimits struct {
+	validators.Suggestion
+	YAML string `json:"yaml"` // a part of a spec
+}
+
+func (a *app) suggestLimits(ctx context.Context, file, cases string, own toolchains.Replacements) error {
+	s, err := a.tools().LoadSpec(file)
+	if err != nil {
+		return err
+	}
+	if err := pipeline.CheckFiles(s); err != nil {
+		return err
+	}
+	m, err := a.tools().OpenLocal()
+	if err != nil {
+		return err
+	}
+	p := a.localPipeline(m, own.Or(s), a.tools().InstallMissing)
+	suggested, err := p.SuggestLimits(ctx, s, cases)
+	if err != nil {
+		return err
+	}
+	head := fmt.Sprintf("# From %s on %s that the verdict does not use. Errors have a margin of half, rates are what the verdict's %d cases can prove.\n",
+		registry.Count(suggested.Reports, "engine"), registry.Count(suggested.Cases, "case"), suggested.Verdict)
+	return a.ui.Result(head+suggested.YAML(), suggestedLimits{suggested, suggested.YAML()})
+}

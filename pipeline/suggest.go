@@ -1,0 +1,75 @@
+package pipeline
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+
+	"mlpromote.dev/mlpromote/pipeline/cases"
+	"mlpromote.dev/mlpromote/pipeline/plan"
+	"mlpromote.dev/mlpromote/pipeline/spec"
+	"mlpromote.dev/mlpromote/pipeline/toolchain"
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators"
+)
+
+// SuggestLimits makes the engines of a spec, runs those that this machine can run on other cases
+// than the verdict's, and returns limits that they would keep with a margin. folder has these cases;
+// it is below the folder of the spec. Nothing is stored. Errors: CodeInvalid also for cases that are
+// among those of the verdict, since limits that follow from them would prove nothing.
+func (p *Pipeline) SuggestLimits(ctx context.Context, s *spec.Spec, folder string) (validators.Suggestion, error) {
+	scratch, err := os.MkdirTemp("", "mlpromote-suggest-*")
+	if err != nil {
+		return validators.Suggestion{}, err
+	}
+	defer os.RemoveAll(scratch)
+	t := &tuning{p: p, began: p.now(), only: s.Variants}
+	if err := t.begin(ctx, s.OnCases(folder), scratch); err != nil {
+		return validators.Suggestion{}, err
+	}
+	verdict, err := t.checkOther(s, scratch)
+	if err != nil {
+		return validators.Suggestion{}, err
+	}
+	suggested := validators.NewSuggestion(t.inputs.Cases.Record.Count, verdict)
+	for i, planned := range t.plan.Engines {
+		report, err := t.reportOf(ctx, i, planned)
+		if err != nil {
+			return validators.Suggestion{}, registry.Errorf(registry.CodeOf(err), "%s/%s: %w", planned.Target.Name, planned.Variant, err)
+		}
+		if len(report.Outputs) == 0 {
+			return validators.Suggestion{}, registry.Errorf(registry.CodeLimit, "%s/%s: %s", planned.Target.Name, planned.Variant, report.Reasons[0].Message)
+		}
+		suggested.Add(planned.Precision, report)
+	}
+	return *suggested, nil
+}
+
+// checkOther checks that no case is one of the verdict, and returns how many those are.
+func (t *tuning) checkOther(s *spec.Spec, scratch string) (int, error) {
+	if s.Cases.Generate > 0 {
+		return s.Cases.Generate, nil // drawn at random, by another seed or not: recorded cases are none of them
+	}
+	folder := filepath.Join(scratch, "verdict")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		return 0, err
+	}
+	verdict, err := cases.Read(s.Files, s.Cases.Path.Written, toolchain.RoleCases, t.inputs.Interface, folder)
+	if err != nil {
+		return 0, err
+	}
+	return verdict.Record.Count, cases.CheckOther(verdict, t.inputs.Cases, t.inputs.Interface)
+}
+
+// reportOf makes an engine and compares it with the reference model.
+func (t *tuning) reportOf(ctx context.Context, i int, planned plan.Engine) (registry.ParityReport, error) {
+	made, err := t.makeEngine(ctx, t.p.report(), planned)
+	if err != nil {
+		return registry.ParityReport{}, err
+	}
+	c := candidate{id: engineID(i), engine: made.engine, tool: made.tool}
+	if c.model, err = loadableOutput(made.tool.Profile, c.id, made.files); err != nil {
+		return registry.ParityReport{}, err
+	}
+	return t.compared(ctx, c)
+}

@@ -1,0 +1,164 @@
+package validators
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"mlpromote.dev/mlpromote/registry"
+	"mlpromote.dev/mlpromote/validators/accuracy"
+	"mlpromote.dev/mlpromote/validators/stats"
+)
+
+// Suggestion is limits that engines would keep, as far as some cases show, with a margin. The zero Suggestion is
+// none: see [NewSuggestion].
+type Suggestion struct {
+	Cases   int `json:"cases"`   // that it rests on, none of which the verdict is over
+	Verdict int `json:"verdict"` // cases that the verdict is over, which rates have to be proven by
+	Reports int `json:"engines"`
+	// Precisions has a limit for each figure, by precision and output.
+	Precisions map[string]map[string]OutputLimits `json:"precisions"`
+	Metric     string                             `json:"metric,omitempty"`
+	Drop       *AtMost                            `json:"drop,omitempty"` // of accuracy, if there are labels
+}
+
+// The margins of a suggestion, for what the cases of the verdict may show that these did not.
+const (
+	marginFactor = 1.5 // of errors
+	marginDB     = 3
+)
+
+// NewSuggestion returns a suggestion that rests on a number of cases, for a verdict over another.
+func NewSuggestion(cases, verdict int) *Suggestion {
+	return &Suggestion{Cases: cases, Verdict: verdict, Precisions: map[string]map[string]OutputLimits{}}
+}
+
+// Add takes the report of an engine: limits are those that every engine of a precision would keep.
+func (s *Suggestion) Add(precision string, report registry.ParityReport) {
+	s.Reports++
+	outputs := s.Precisions[precision]
+	if outputs == nil {
+		outputs = map[string]OutputLimits{}
+		s.Precisions[precision] = outputs
+	}
+	for _, c := range report.Checks {
+		if c.Output != "" {
+			outputs[c.Output] = s.looser(outputs[c.Output], c)
+		}
+	}
+	if a := report.Accuracy; a != nil && a.Cases > 0 && report.Confidence > 0 {
+		drop := s.dropOf(*a, float64(report.Confidence))
+		s.Metric = a.Metric
+		if s.Drop == nil || drop > s.Drop.Max {
+			s.Drop = &AtMost{drop}
+		}
+	}
+}
+
+// looser is the limits with one that a figure keeps.
+func (s *Suggestion) looser(o OutputLimits, c registry.Check) OutputLimits {
+	value, tenth := float64(c.Value), float64(c.Limit)/10
+	switch c.Figure {
+	case "snrDb": // 20 dB above the usual limit is enough of a limit
+		o.SNRdB = atLeastOf(o.SNRdB, math.Floor(math.Min(value-marginDB, float64(c.Limit)+20)))
+	case "cosine":
+		o.Cosine = atLeastOf(o.Cosine, 1-up(math.Max(marginFactor*(1-value), (1-float64(c.Limit))/10)))
+	case "maxError":
+		o.MaxError = atMostOf(o.MaxError, up(math.Max(marginFactor*value, tenth)))
+	case "caseError":
+		o.CaseError = atMostOf(o.CaseError, up(math.Max(marginFactor*value, tenth)))
+	case "systematic":
+		o.Systematic = atMostOf(o.Systematic, up(math.Max(marginFactor*value, tenth)))
+	case "top1":
+		o.Top1 = atLeastOf(o.Top1, s.rateOf(c))
+	case "equal":
+		o.Equal = atLeastOf(o.Equal, s.rateOf(c))
+	}
+	return o
+}
+
+// rateOf is a rate that the cases of the verdict prove if they miss as often as these do at most.
+func (s *Suggestion) rateOf(c registry.Check) float64 {
+	if c.Misses == nil || c.Cases < 1 {
+		return 0
+	}
+	misses := math.Ceil(marginFactor * float64(*c.Misses) / float64(c.Cases) * float64(s.Verdict))
+	if misses == 0 && s.Verdict >= 10 {
+		misses = 1
+	}
+	return math.Floor(1000*(1-stats.UpperRate(math.Min(misses, float64(s.Verdict)), s.Verdict, DefaultConfidence))) / 1000
+}
+
+// dropOf is a drop that the cases of the verdict prove if they come out like these.
+func (s *Suggestion) dropOf(a registry.Accuracy, confidence float64) float64 {
+	m, err := accuracy.Find(a.Metric)
+	if err != nil {
+		return 1
+	}
+	if !m.Rate {
+		return up(math.Max(marginFactor*float64(a.Drop), 0.005))
+	}
+	scale := float64(s.Verdict) / float64(a.Cases)
+	lost, won := int(math.Ceil(marginFactor*float64(a.Lost)*scale)), int(math.Floor(float64(a.Won)*scale))
+	_, high := stats.PairedDrop(min(lost, s.Verdict-won), won, s.Verdict, confidence)
+	return math.Max(0, math.Ceil(1000*high)/1000)
+}
+
+// up rounds up to two digits.
+func up(v float64) float64 {
+	if !(v > 0) || math.IsInf(v, 1) {
+		return v
+	}
+	digit := math.Pow(10, math.Floor(math.Log10(v))-1)
+	return math.Ceil(v/digit-1e-9) * digit
+}
+
+func atLeastOf(have *AtLeast, v float64) *AtLeast {
+	if have != nil && have.Min < v {
+		return have
+	}
+	return &AtLeast{v}
+}
+
+func atMostOf(have *AtMost, v float64) *AtMost {
+	if have != nil && have.Max > v {
+		return have
+	}
+	return &AtMost{v}
+}
+
+// YAML writes the suggestion as the limits of a spec.
+func (s *Suggestion) YAML() string {
+	text := "limits:\n  precisions:\n"
+	for _, precision := range slices.Sorted(maps.Keys(s.Precisions)) {
+		text += "    " + precision + ":\n      outputs:\n"
+		outputs := s.Precisions[precision]
+		for _, name := range slices.Sorted(maps.Keys(outputs)) {
+			text += fmt.Sprintf("        %q: {%s}\n", name, outputs[name].yaml())
+		}
+	}
+	if s.Drop != nil {
+		text += fmt.Sprintf("  accuracy: {metric: %s, drop: {max: %.4g}}\n", s.Metric, s.Drop.Max)
+	}
+	return text
+}
+
+func (o OutputLimits) yaml() string {
+	var parts []string
+	for _, l := range []struct {
+		name string
+		min  *AtLeast
+		max  *AtMost
+	}{{"snr", o.SNRdB, nil}, {"max_error", nil, o.MaxError}, {"case_error", nil, o.CaseError}, {"systematic", nil, o.Systematic},
+		{"cosine", o.Cosine, nil}, {"top1", o.Top1, nil}, {"equal", o.Equal, nil}} {
+		switch {
+		case l.min != nil:
+			parts = append(parts, fmt.Sprintf("%s: {min: %.6g}", l.name, l.min.Min))
+		case l.max != nil:
+			parts = append(parts, fmt.Sprintf("%s: {max: %.4g}", l.name, l.max.Max))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
